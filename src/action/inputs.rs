@@ -1,0 +1,327 @@
+//! Inputs: the named parts that determine an action's output. Hashed they are its key; kept they explain it.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::digest::{ActionKey, Digest, DigestBuilder};
+use super::template::Prompt;
+use super::work::{Computation, Material, Program, Request, RequestTurn, Work};
+
+/// A stage of the pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stage {
+    /// Generation of probes.
+    Probes,
+    /// Transcript to context.
+    Compress,
+    /// Context and question to answer.
+    Answer,
+    /// Answer to criterion scores.
+    Judge,
+}
+
+impl Stage {
+    /// All stages, in the order of the pipeline.
+    pub const ALL: [Stage; 4] = [Stage::Probes, Stage::Compress, Stage::Answer, Stage::Judge];
+
+    /// The stage's name in pipelines, tables and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::Probes => "probes",
+            Stage::Compress => "compress",
+            Stage::Answer => "answer",
+            Stage::Judge => "judge",
+        }
+    }
+
+    /// The version of how this stage's work is made from its inputs. Raised when that changes, so that what was
+    /// made the old way is unseen.
+    pub fn schema(self) -> u16 {
+        match self {
+            Stage::Probes | Stage::Compress | Stage::Answer | Stage::Judge => 1,
+        }
+    }
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Which repetition an action is: the path compression, answer, judgement. Deterministic actions carry none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Replica {
+    /// Number of the compression, from 1.
+    pub compress: Option<u32>,
+    /// Number of the answer within it.
+    pub answer: Option<u32>,
+    /// Number of the judgement of that answer.
+    pub judge: Option<u32>,
+}
+
+impl Replica {
+    /// No repetition at all.
+    pub const NONE: Replica = Replica { compress: None, answer: None, judge: None };
+}
+
+/// One named input.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// What it was.
+    pub digest: Digest,
+    /// The value itself, where it is short and no secret.
+    pub text: Option<String>,
+}
+
+/// The named parts that determine an action's output.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inputs {
+    /// The stage.
+    pub stage: Stage,
+    /// The stage's version.
+    pub schema: u16,
+    /// The repetition.
+    pub replica: Replica,
+    /// The parts, by name.
+    pub parts: BTreeMap<Cow<'static, str>, Part>,
+}
+
+/// What differs between two actions of the same coordinate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// The part's name; `schema` and `replica` besides those of `Inputs`.
+    pub part: String,
+    /// Its value before; `None` if it was not there.
+    pub old: Option<Part>,
+    /// Its value now.
+    pub new: Option<Part>,
+}
+
+/// What the inputs were made from: kept to explain, not hashed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sources(pub BTreeMap<Cow<'static, str>, Source>);
+
+/// A file, or a text of ours, that inputs were made from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// Digest of the text.
+    pub digest: Digest,
+    /// The path in the project; `None` for what is built in.
+    pub path: Option<String>,
+}
+
+const SHORT: usize = 160;
+
+impl Inputs {
+    /// The parts of `work`, as stage and replica name it.
+    pub fn of(stage: Stage, replica: Replica, work: &Work) -> Inputs {
+        let mut parts = BTreeMap::new();
+        visit(work, &mut |name, digest, text| {
+            let text = text.filter(|t| t.len() <= SHORT).map(str::to_owned);
+            parts.insert(name, Part { digest, text });
+        });
+        Inputs { stage, schema: stage.schema(), replica, parts }
+    }
+
+    /// The hash of everything.
+    pub fn key(&self) -> ActionKey {
+        let mut hasher = KeyHasher::new(self.stage, self.schema, self.replica);
+        for (name, part) in &self.parts {
+            hasher.part(name, part.digest);
+        }
+        hasher.finish()
+    }
+
+    /// What differs from the inputs of an earlier action, part by part.
+    pub fn changes_since(&self, old: &Inputs) -> Vec<Change> {
+        let part = |text: String| Some(Part { digest: Digest::of(&text), text: Some(text) });
+        let mut changes = Vec::new();
+        if self.schema != old.schema {
+            changes.push(Change {
+                part: "schema".into(),
+                old: part(old.schema.to_string()),
+                new: part(self.schema.to_string()),
+            });
+        }
+        if self.replica != old.replica {
+            changes.push(Change {
+                part: "replica".into(),
+                old: part(format!("{:?}", old.replica)),
+                new: part(format!("{:?}", self.replica)),
+            });
+        }
+        let names: std::collections::BTreeSet<_> = self.parts.keys().chain(old.parts.keys()).collect();
+        for name in names {
+            let (before, now) = (old.parts.get(name), self.parts.get(name));
+            if before.map(|p| p.digest) != now.map(|p| p.digest) {
+                changes.push(Change { part: name.to_string(), old: before.cloned(), new: now.cloned() });
+            }
+        }
+        changes
+    }
+}
+
+/// Hashes parts into a key as they come, in order of their names.
+struct KeyHasher(DigestBuilder);
+
+impl KeyHasher {
+    fn new(stage: Stage, schema: u16, replica: Replica) -> KeyHasher {
+        let mut builder = DigestBuilder::new("compeval action v1");
+        builder.field("stage", stage.name()).field("schema", schema.to_le_bytes());
+        for (name, number) in [("compress", replica.compress), ("answer", replica.answer), ("judge", replica.judge)] {
+            if let Some(number) = number {
+                builder.field(name, number.to_le_bytes());
+            }
+        }
+        builder.field("parts", "");
+        KeyHasher(builder)
+    }
+
+    fn part(&mut self, name: &str, digest: Digest) {
+        self.0.field(name, digest.0);
+    }
+
+    fn finish(&self) -> ActionKey {
+        ActionKey(self.0.finish())
+    }
+}
+
+/// Names every part of `work` once: the single source of both key and explanation.
+fn visit(work: &Work, part: &mut impl FnMut(Cow<'static, str>, Digest, Option<&str>)) {
+    match work {
+        Work::Ask(request) => visit_request(request, part),
+        Work::Execute(program) => visit_program(program, part),
+        Work::Compute(computation) => visit_computation(computation, part),
+    }
+}
+
+fn visit_request(request: &Request, part: &mut impl FnMut(Cow<'static, str>, Digest, Option<&str>)) {
+    let mut text = |name: &'static str, text: &str| part(name.into(), Digest::of(text), Some(text));
+    text("endpoint", &request.endpoint.0);
+    text("model", &request.model.0);
+    let settings = &request.settings;
+    if request.operation != crate::provider::Operation::Generate {
+        text("operation", &format!("{:?}", request.operation));
+    }
+    if let Some(limit) = settings.max_output_tokens {
+        text("max_output_tokens", &limit.0.to_string());
+    }
+    if let Some(temperature) = settings.temperature {
+        text("temperature", &temperature.to_string());
+    }
+    if let Some(effort) = &settings.effort {
+        text("effort", effort);
+    }
+    if let Some(schema) = &request.schema {
+        part("output schema".into(), schema_digest(&schema.schema), None);
+    }
+    for (index, turn) in request.turns.iter().enumerate() {
+        visit_turn(index, turn, request.is_lexical(), part);
+    }
+    if let Some(prompt) = &request.instructions {
+        visit_prompt("instructions".into(), prompt, request.is_lexical(), part);
+    }
+}
+
+fn visit_turn(
+    index: usize,
+    turn: &RequestTurn,
+    all_values: bool,
+    part: &mut impl FnMut(Cow<'static, str>, Digest, Option<&str>),
+) {
+    match turn {
+        RequestTurn::Text(role, prompt) => {
+            // The role and the place of a turn are in the name, so that moving a text elsewhere is a change.
+            visit_prompt(format!("{} {}", role.name(), prompt.name()).into(), prompt, all_values, part);
+        }
+        RequestTurn::Messages(material) => visit_material(format!("messages {index}").into(), material, part),
+        RequestTurn::Items(material) => visit_material(format!("items {index}").into(), material, part),
+    }
+}
+
+fn visit_prompt(
+    name: Cow<'static, str>,
+    prompt: &Prompt,
+    all_values: bool,
+    part: &mut impl FnMut(Cow<'static, str>, Digest, Option<&str>),
+) {
+    part(name, prompt.skeleton_digest(), None);
+    if all_values {
+        for (name, value) in prompt.values() {
+            visit_material((*name).into(), value, part);
+        }
+    } else {
+        for (name, value) in prompt.used() {
+            visit_material(name.into(), value, part);
+        }
+    }
+}
+
+fn visit_material(
+    name: Cow<'static, str>,
+    material: &Material,
+    part: &mut impl FnMut(Cow<'static, str>, Digest, Option<&str>),
+) {
+    match material {
+        Material::Text(digest, text) => part(name, *digest, Some(text)),
+        Material::Output(digest) => part(name, *digest, None),
+        Material::Composed(pieces) => {
+            part(name, material.digest(), None);
+            for (inner, material) in pieces.parts() {
+                visit_material(inner.into(), material, part);
+            }
+        }
+    }
+}
+
+fn visit_program(program: &Program, part: &mut impl FnMut(Cow<'static, str>, Digest, Option<&str>)) {
+    let argv = serde_json::Value::from(program.argv.clone()).to_string();
+    part("command".into(), Digest::of(&argv), Some(&argv));
+    for (path, digest) in &program.files {
+        part(format!("file {path}").into(), *digest, None);
+    }
+    for (name, value) in &program.environment {
+        let mut builder = DigestBuilder::new("variable");
+        if let Some(value) = value {
+            builder.field("value", value.0);
+        }
+        part(format!("variable {name}").into(), builder.finish(), None);
+    }
+    visit_material("stdin".into(), &program.stdin, part);
+}
+
+fn visit_computation(computation: &Computation, part: &mut impl FnMut(Cow<'static, str>, Digest, Option<&str>)) {
+    part("rule".into(), Digest::of(computation.rule.name()), Some(computation.rule.name()));
+    visit_material("messages".into(), &computation.messages, part);
+    if let Some(target) = computation.target_tokens {
+        let text = target.0.to_string();
+        part("target_tokens".into(), Digest::of(&text), Some(&text));
+    }
+}
+
+/// Digest of a JSON value that does not depend on the order in which a map keeps its keys.
+fn schema_digest(value: &serde_json::Value) -> Digest {
+    let mut builder = DigestBuilder::new("json");
+    match value {
+        serde_json::Value::Object(map) => {
+            let sorted: BTreeMap<_, _> = map.iter().collect();
+            for (key, inner) in sorted {
+                builder.field(key, schema_digest(inner).0);
+            }
+        }
+        serde_json::Value::Array(items) => {
+            for item in items {
+                builder.field("item", schema_digest(item).0);
+            }
+        }
+        scalar => {
+            builder.field("scalar", scalar.to_string());
+        }
+    }
+    builder.finish()
+}

@@ -1,0 +1,146 @@
+//! Methods: declared ways to compress, checked and resolved.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::action::{Digest, Rule, Template};
+use crate::provider::ModelUse;
+use crate::units::Tokens;
+
+/// The name of a method in results; part of no cache key.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct MethodName(pub Arc<str>);
+
+impl fmt::Display for MethodName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One declared way to compress: a strategy with its prompt, model and settings.
+#[derive(Clone, Debug)]
+pub struct Method {
+    /// Its name.
+    pub name: MethodName,
+    /// How it compresses.
+    pub strategy: Strategy,
+    /// Whether the deterministic artifact index is appended to the context.
+    pub artifact_index: bool,
+    /// The size asked for, where the strategy can be asked.
+    pub target_tokens: Option<Tokens>,
+}
+
+/// How a method compresses, with what that way needs and nothing else.
+#[derive(Clone, Debug)]
+pub enum Strategy {
+    /// A model writes a summary by a prompt.
+    Prompted {
+        /// How state is carried from one point to the next.
+        style: PromptStyle,
+        /// Who writes.
+        model: ModelUse,
+        /// The prompt (variables: [`crate::compress::VARIABLES`]).
+        template: Template,
+        /// The prompt's file, relative to the pipeline; `None` for the built-in one.
+        prompt_path: Option<String>,
+    },
+    /// OpenAI's compaction: an item only its provider can read.
+    Opaque {
+        /// Who compacts, and answers.
+        model: ModelUse,
+    },
+    /// Anthropic's compaction on demand: a readable block, bound to its endpoint.
+    ProviderCompaction {
+        /// Who compacts.
+        model: ModelUse,
+        /// Instructions in place of the vendor's own.
+        template: Option<Template>,
+        /// Their file.
+        prompt_path: Option<String>,
+    },
+    /// The user's own program.
+    Command(CommandSpec),
+    /// A rule of ours: truncate, extract, full, none.
+    Rule(Rule),
+}
+
+/// The two ways to keep a summary over several points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PromptStyle {
+    /// One standing summary, handed over as `previous_summary`.
+    Anchored,
+    /// The last output is ordinary history: the first message of `transcript`.
+    Regenerative,
+}
+
+/// The user's own program, its declared inputs read and hashed.
+#[derive(Clone, Debug)]
+pub struct CommandSpec {
+    /// Program and arguments.
+    pub argv: Vec<String>,
+    /// Where it is started: the pipeline's folder.
+    pub folder: PathBuf,
+    /// Declared input files: path relative to the folder, and digest of the content, sorted by path.
+    pub files: Vec<(String, Digest)>,
+    /// Declared variables with the digest of their values, sorted by name; `None` where unset.
+    pub environment: Vec<(String, Option<Digest>)>,
+    /// Whether one execution serves all runs.
+    pub deterministic: bool,
+    /// Time for one execution.
+    pub timeout: std::time::Duration,
+}
+
+impl Strategy {
+    /// The strategy's name in a pipeline.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Strategy::Prompted { style: PromptStyle::Anchored, .. } => "anchored-iterative",
+            Strategy::Prompted { style: PromptStyle::Regenerative, .. } => "regenerative",
+            Strategy::Opaque { .. } => "opaque",
+            Strategy::ProviderCompaction { .. } => "provider-compaction",
+            Strategy::Command(_) => "command",
+            Strategy::Rule(rule) => rule.name(),
+        }
+    }
+
+    /// All strategies, as a pipeline writes them.
+    pub const NAMES: [&'static str; 9] = [
+        "anchored-iterative",
+        "regenerative",
+        "opaque",
+        "provider-compaction",
+        "command",
+        "truncate",
+        "extract",
+        "full",
+        "none",
+    ];
+
+    /// The model that compresses, where there is one.
+    pub fn model(&self) -> Option<&ModelUse> {
+        match self {
+            Strategy::Prompted { model, .. }
+            | Strategy::Opaque { model }
+            | Strategy::ProviderCompaction { model, .. } => Some(model),
+            Strategy::Command(_) | Strategy::Rule(_) => None,
+        }
+    }
+
+    /// Whether one execution serves all runs: rules, the built-in model, and programs that say so.
+    pub fn is_deterministic(&self) -> bool {
+        match self {
+            Strategy::Rule(_) => true,
+            Strategy::Command(command) => command.deterministic,
+            _ => self.model().is_some_and(ModelUse::is_lexical),
+        }
+    }
+
+    /// Whether a point needs the output of the point before.
+    pub fn keeps_state(&self) -> bool {
+        !matches!(self, Strategy::Rule(_))
+    }
+}

@@ -1,0 +1,13 @@
+//! compeval: after an agent's history was compressed, can the agent still do its work?
+
+pub mod units;
+pub mod locale;
+pub mod transcript;
+
+pub mod fixture;
+pub mod provider;
+pub mod action;
+pub mod probe;
+pub mod compress;
+pub mod answer;
+pub mod judge;

@@ -1,0 +1,142 @@
+//! The probe bank: its file and its types.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::fixture::Point;
+
+/// The id of a probe, unique within its bank.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ProbeId(pub Arc<str>);
+
+impl fmt::Display for ProbeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What a probe tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProbeType {
+    /// A specific fact.
+    Recall,
+    /// Which files were touched, and how.
+    Artifact,
+    /// What comes next, what still fails.
+    Continuation,
+    /// What was decided and why.
+    Decision,
+}
+
+impl ProbeType {
+    /// All types, in the order of tables.
+    pub const ALL: [ProbeType; 4] =
+        [ProbeType::Recall, ProbeType::Artifact, ProbeType::Continuation, ProbeType::Decision];
+
+    /// The type's name in banks and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            ProbeType::Recall => "recall",
+            ProbeType::Artifact => "artifact",
+            ProbeType::Continuation => "continuation",
+            ProbeType::Decision => "decision",
+        }
+    }
+}
+
+/// A short text that a correct answer contains, in one of its accepted spellings.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "Spellings", into = "Spellings")]
+pub struct Fact {
+    /// At least one spelling; the first is the one shown.
+    pub spellings: Vec<String>,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Spellings {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl From<Spellings> for Fact {
+    fn from(spellings: Spellings) -> Fact {
+        match spellings {
+            Spellings::One(one) => Fact { spellings: vec![one] },
+            Spellings::Several(spellings) => Fact { spellings },
+        }
+    }
+}
+
+impl From<Fact> for Spellings {
+    fn from(fact: Fact) -> Spellings {
+        match <[String; 1]>::try_from(fact.spellings) {
+            Ok([one]) => Spellings::One(one),
+            Err(several) => Spellings::Several(several),
+        }
+    }
+}
+
+impl Fact {
+    /// The spelling that is shown.
+    pub fn name(&self) -> &str {
+        self.spellings.first().map_or("", String::as_str)
+    }
+}
+
+/// One question asked at one point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Probe {
+    /// Its id.
+    pub id: ProbeId,
+    /// What it tests.
+    #[serde(rename = "type")]
+    pub kind: ProbeType,
+    /// The question as it is asked.
+    pub question: String,
+    /// What a correct answer contains; empty only where `answerable` is false.
+    #[serde(default)]
+    pub expected_facts: Vec<Fact>,
+    /// A model answer for the judge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference_answer: Option<String>,
+    /// The point at which it is asked; the last if not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub point: Option<Point>,
+    /// Free tags; `constraint` marks what must survive word for word.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// What was true once and no longer is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub superseded_facts: Vec<Fact>,
+    /// False where the transcript does not say: the right answer is to say so.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub answerable: bool,
+    /// False where facts are paraphrases on purpose.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub literal: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn is_yes(value: &bool) -> bool {
+    *value
+}
+
+/// All probes of one fixture.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bank {
+    /// The fixture's name.
+    pub fixture: String,
+    /// The probes, in the order of the file.
+    pub probes: Vec<Probe>,
+    /// Keys this program does not know.
+    #[serde(flatten)]
+    pub extra: serde_json::Map<String, serde_json::Value>,
+}

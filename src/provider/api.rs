@@ -1,0 +1,184 @@
+//! The values that travel to and from a model, the same for every dialect.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::spec::{Dialect, ModelName};
+use crate::transcript::{Message, Role};
+use crate::units::{Tokens, Usage};
+
+/// What is asked of the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Operation {
+    /// A reply in text.
+    Generate,
+    /// An opaque compaction item (OpenAI's `POST /responses/compact`).
+    Compact,
+    /// A readable compaction block (Anthropic's compaction on demand).
+    Summarize,
+}
+
+/// One turn of the conversation that is sent.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Turn {
+    /// Plain text by one speaker; a leading one may be a system text.
+    Text {
+        /// The speaker.
+        role: Role,
+        /// What is said.
+        text: Arc<str>,
+    },
+    /// Recorded messages, tool calls included, rendered as the dialect renders a history.
+    Messages(Arc<[Message]>),
+    /// Items that a provider returned earlier: a JSON array that goes back byte for byte.
+    Items(Arc<str>),
+}
+
+/// Sampling settings; what the user did not write is not sent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// The limit on the reply, reasoning included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<Tokens>,
+    /// Sampling temperature, sent only if the user wrote one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// Reasoning effort, in the provider's own word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effort: Option<String>,
+}
+
+/// The JSON shape that a reply must have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OutputSchema {
+    /// A short name, as providers want one: letters, digits, `_`, `-`.
+    pub name: &'static str,
+    /// A JSON Schema within the limits of the vendors' strict modes.
+    pub schema: serde_json::Value,
+}
+
+/// A request, complete: nothing else determines the reply.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// The model, as the provider names it.
+    pub model: ModelName,
+    /// What is asked.
+    pub operation: Operation,
+    /// The conversation. For `Summarize` the instructions are `instructions`, not a turn.
+    pub turns: Vec<Turn>,
+    /// Instructions of a `Compact` or `Summarize`, beside the conversation.
+    pub instructions: Option<Arc<str>>,
+    /// Sampling settings.
+    pub settings: Settings,
+    /// The shape of the reply, if it must be JSON.
+    pub schema: Option<Arc<OutputSchema>>,
+}
+
+/// A reply as it came over the wire, with what only the transport knows.
+#[derive(Clone, Debug)]
+pub struct RawReply {
+    /// The dialect in which the body is to be read.
+    pub dialect: Dialect,
+    /// The body, unparsed.
+    pub body: Bytes,
+    /// The provider's id of the request, for its support.
+    pub request_id: Option<String>,
+    /// From sending to the last byte, of the attempt that succeeded.
+    pub latency: Duration,
+    /// Attempts made, this one included.
+    pub attempts: u32,
+}
+
+/// A complete reply, read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Completion {
+    /// The text, without reasoning. For `Compact` empty; for `Summarize` the block's readable summary.
+    pub text: String,
+    /// For `Compact` and `Summarize`: the items to send back later, a JSON array byte for byte as received.
+    pub items: Option<String>,
+    /// The model that answered, as the provider names it.
+    pub model: Option<String>,
+    /// What the call used.
+    pub usage: Usage,
+}
+
+/// Why a reply that arrived is no answer. Such a reply is kept and never served.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum ReadFault {
+    /// The body is not what the API promises.
+    #[error("the provider's reply could not be read: {0}")]
+    Malformed(String),
+    /// An error inside a successful status.
+    #[error("the provider answered with an error: {0}")]
+    Upstream(String),
+    /// Nothing was said.
+    #[error("the reply is empty")]
+    Empty,
+    /// The reply was cut off by its token limit.
+    #[error("the reply was cut off by the token limit (raise max_output_tokens)")]
+    Truncated,
+    /// The model or a filter declined.
+    #[error("the model declined{}", .0.as_ref().map(|why| format!(": {why}")).unwrap_or_default())]
+    Refused(Option<String>),
+    /// The provider shortened the prompt without saying so.
+    #[error(
+        "the provider silently cut the prompt: it reports {reported} prompt tokens where about {expected} were sent (raise the server's context size)"
+    )]
+    PromptCut {
+        /// Prompt tokens the provider reports.
+        reported: u64,
+        /// Our estimate of what was sent.
+        expected: u64,
+    },
+}
+
+/// What a failed call means for the calls after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ErrorClass {
+    /// Too many requests or tokens a minute; worth asking again later.
+    RateLimited,
+    /// The provider has too much to do.
+    Overloaded,
+    /// A 5xx, a reset, a time-out, a cut body: may work the next time.
+    Transient,
+    /// A 2xx whose body is not what the API promises.
+    Malformed,
+    /// The model or a filter declined: the same request is declined again.
+    Refused,
+    /// Stopped at the output limit.
+    Truncated,
+    /// Longer than the model's window.
+    TooLong,
+    /// Money or plan limit: every further call fails the same way.
+    Quota,
+    /// The key is missing, wrong or not allowed: every further call fails the same way.
+    Auth,
+    /// The request or the model's name is wrong.
+    Invalid,
+}
+
+impl ErrorClass {
+    /// Whether every further call to the same provider would fail the same way.
+    pub fn is_terminal(self) -> bool {
+        matches!(self, ErrorClass::Quota | ErrorClass::Auth)
+    }
+}
+
+/// A call that yielded no answer within its attempts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
+pub struct CallFailure {
+    /// What it means.
+    pub class: ErrorClass,
+    /// What the provider or the transport said, without secrets, with status and request id where known.
+    pub message: String,
+    /// What the user can do.
+    pub hint: Option<String>,
+    /// Attempts made.
+    pub attempts: u32,
+}

@@ -1,0 +1,160 @@
+//! Who is asked: providers, models and limits as a pipeline declares them.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// The name under which a pipeline refers to a provider.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ProviderName(pub Arc<str>);
+
+/// A model's id, an opaque string to us.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ModelName(pub Arc<str>);
+
+/// What the cache key calls the endpoint: the declared `identity`, or kind and base URL.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Endpoint(pub Arc<str>);
+
+macro_rules! display_inner {
+    ($($name:ident),*) => {$(
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+        impl From<&str> for $name {
+            fn from(text: &str) -> $name {
+                $name(text.into())
+            }
+        }
+    )*};
+}
+display_inner!(ProviderName, ModelName, Endpoint);
+
+/// `provider/model`, as a pipeline writes it. Everything after the first slash is the model.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ModelRef {
+    /// The provider's name.
+    pub provider: ProviderName,
+    /// The model's id at that provider.
+    pub model: ModelName,
+}
+
+impl ModelRef {
+    /// Reads `provider/model`; `lexical` alone is the built-in model. `None` if a part is missing.
+    pub fn parse(text: &str) -> Option<ModelRef> {
+        if text == "lexical" {
+            return Some(ModelRef { provider: "lexical".into(), model: "lexical".into() });
+        }
+        let (provider, model) = text.split_once('/')?;
+        if provider.is_empty() || model.is_empty() {
+            return None;
+        }
+        Some(ModelRef { provider: provider.into(), model: model.into() })
+    }
+}
+
+impl fmt::Display for ModelRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.provider.0 == self.model.0 {
+            f.write_str(&self.model.0)
+        } else {
+            write!(f, "{}/{}", self.provider, self.model)
+        }
+    }
+}
+
+/// The language an endpoint speaks (`kind` in a pipeline).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Dialect {
+    /// OpenAI Chat Completions and everything that speaks it.
+    OpenaiChat,
+    /// OpenAI Responses.
+    OpenaiResponses,
+    /// Anthropic Messages.
+    Anthropic,
+    /// The built-in rules: no endpoint at all.
+    Lexical,
+}
+
+impl Dialect {
+    /// All kinds, as a pipeline writes them.
+    pub const NAMES: [&'static str; 4] = ["openai-chat", "openai-responses", "anthropic", "lexical"];
+
+    /// The kind's name in a pipeline.
+    pub fn name(self) -> &'static str {
+        match self {
+            Dialect::OpenaiChat => "openai-chat",
+            Dialect::OpenaiResponses => "openai-responses",
+            Dialect::Anthropic => "anthropic",
+            Dialect::Lexical => "lexical",
+        }
+    }
+}
+
+/// The name of the environment variable that holds a key; never the key.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ApiKeyVariable(pub Arc<str>);
+
+/// The pace a user allows. Rates have no default: unset is unlimited until the provider's headers say more.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Requests a minute.
+    pub requests_per_minute: Option<u32>,
+    /// Input and output tokens together, a minute.
+    pub tokens_per_minute: Option<u64>,
+    /// Input tokens a minute.
+    pub input_tokens_per_minute: Option<u64>,
+    /// Output tokens a minute.
+    pub output_tokens_per_minute: Option<u64>,
+    /// Requests under way at once, if the user declared it; then it is used from the first call.
+    pub max_in_flight: Option<u32>,
+    /// Attempts an action may take; 1 fails fast.
+    pub max_attempts: u32,
+    /// Time for one attempt.
+    pub timeout: Duration,
+}
+
+impl Limits {
+    /// In flight at once where the user declared nothing.
+    pub const DEFAULT_IN_FLIGHT: u32 = 64;
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            requests_per_minute: None,
+            tokens_per_minute: None,
+            input_tokens_per_minute: None,
+            output_tokens_per_minute: None,
+            max_in_flight: None,
+            max_attempts: 6,
+            timeout: Duration::from_secs(180),
+        }
+    }
+}
+
+/// A provider, resolved: declared, or one of those everyone has.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProviderSpec {
+    /// The name models refer to.
+    pub name: ProviderName,
+    /// The language it speaks.
+    pub dialect: Dialect,
+    /// Root of its API without a trailing slash; empty for `lexical`.
+    pub base_url: String,
+    /// The variable that holds its key; `None` sends none.
+    pub api_key: Option<ApiKeyVariable>,
+    /// What the cache key calls it.
+    pub endpoint: Endpoint,
+    /// The pace allowed.
+    pub limits: Limits,
+}

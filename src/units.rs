@@ -1,0 +1,71 @@
+//! Numbers with units: tokens, dollars, and what a provider says a call used.
+//!
+//! Deliberately absent: any arithmetic that turns an unknown into 0. What nobody reported stays `None`
+//! up to the printed table, where it is a dash.
+
+use std::iter::Sum;
+use std::ops::{Add, AddAssign};
+
+use serde::{Deserialize, Serialize};
+
+/// A count of tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Tokens(pub u64);
+
+impl Add for Tokens {
+    type Output = Tokens;
+    fn add(self, other: Tokens) -> Tokens {
+        Tokens(self.0.saturating_add(other.0))
+    }
+}
+
+impl AddAssign for Tokens {
+    fn add_assign(&mut self, other: Tokens) {
+        *self = *self + other;
+    }
+}
+
+impl Sum for Tokens {
+    fn sum<I: Iterator<Item = Tokens>>(iter: I) -> Tokens {
+        iter.fold(Tokens(0), Add::add)
+    }
+}
+
+/// An amount of money in US dollars; finite and not negative.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Usd(pub f64);
+
+impl Add for Usd {
+    type Output = Usd;
+    fn add(self, other: Usd) -> Usd {
+        Usd(self.0 + other.0)
+    }
+}
+
+impl AddAssign for Usd {
+    fn add_assign(&mut self, other: Usd) {
+        *self = *self + other;
+    }
+}
+
+/// What one call used, as its provider reported it. A number the provider left out is `None`, never 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// All input tokens, those read from and written to a prompt cache included.
+    pub input: Option<Tokens>,
+    /// Of the input, tokens read from the provider's prompt cache.
+    pub cached_input: Option<Tokens>,
+    /// Of the input, tokens written to the provider's prompt cache.
+    pub cache_write: Option<Tokens>,
+    /// All output tokens, reasoning included.
+    pub output: Option<Tokens>,
+    /// Of the output, tokens spent on reasoning.
+    pub reasoning: Option<Tokens>,
+}
+
+/// The sum of two possibly unknown amounts: unknown if either is.
+pub fn add_known<T: Add<Output = T>>(a: Option<T>, b: Option<T>) -> Option<T> {
+    Some(a? + b?)
+}
