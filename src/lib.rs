@@ -1,5 +1,6 @@
 //! compeval: after an agent's history was compressed, can the agent still do its work?
 
+pub mod files;
 pub mod units;
 pub mod locale;
 pub mod transcript;
