@@ -12,3 +12,4 @@ pub mod probe;
 pub mod compress;
 pub mod answer;
 pub mod judge;
+pub mod pipeline;

@@ -1,0 +1,352 @@
+//! The matrix: every coordinate of a run, in a fixed order, without a list of them.
+//!
+//! Order: fixture, method, run, point, probe, answerer, answer_n, judge, judge_n. Counts are arithmetic and
+//! memory grows with fixtures × points (and the probes at them), never with the number of cells.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::model::{AnswererIx, FixtureIx, JudgeIx, MethodIx, Pipeline, PointIx, ProbeIx, Runs};
+use crate::action::Replica;
+use crate::fixture::Point;
+
+/// One method on one fixture in one run: its compressions follow one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Chain {
+    /// The fixture.
+    pub fixture: FixtureIx,
+    /// The method.
+    pub method: MethodIx,
+    /// The run, from 1.
+    pub run: u32,
+}
+
+/// A cell of the compress stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CompressCell {
+    /// The chain it belongs to.
+    pub chain: Chain,
+    /// The point.
+    pub point: PointIx,
+}
+
+/// A cell of the answer stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AnswerCell {
+    /// Whose context is read.
+    pub compress: CompressCell,
+    /// The question.
+    pub probe: ProbeIx,
+    /// Who answers.
+    pub answerer: AnswererIx,
+    /// Number of the answer, from 1.
+    pub answer_n: u32,
+}
+
+/// A cell of the judge stage: one row of the results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JudgeCell {
+    /// What is graded.
+    pub answer: AnswerCell,
+    /// Who grades.
+    pub judge: JudgeIx,
+    /// Number of the judgement, from 1.
+    pub judge_n: u32,
+}
+
+/// Cells of each stage.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Compressions.
+    pub compress: u64,
+    /// Answers.
+    pub answer: u64,
+    /// Judgements.
+    pub judge: u64,
+}
+
+/// The whole matrix.
+#[derive(Clone, Debug)]
+pub struct Matrix {
+    fixtures: Vec<FixtureAxis>,
+    methods: Vec<MethodAxis>,
+    /// By answerer: whether it answers the same each time.
+    answerer_is_fixed: Vec<bool>,
+    judge_is_fixed: Vec<bool>,
+    runs: Runs,
+}
+
+#[derive(Clone, Debug)]
+struct FixtureAxis {
+    /// The selected probes at each point.
+    probes: Vec<Vec<ProbeIx>>,
+    /// Probes at all points before, parallel to `probes`.
+    before: Vec<u64>,
+    total: u64,
+}
+
+#[derive(Clone, Debug)]
+struct MethodAxis {
+    readers: Vec<AnswererIx>,
+    keeps_state: bool,
+    is_fixed: bool,
+}
+
+impl FixtureAxis {
+    fn new(probes: Vec<Vec<ProbeIx>>) -> FixtureAxis {
+        let mut total = 0;
+        let mut before = Vec::with_capacity(probes.len());
+        for at in &probes {
+            before.push(total);
+            total += at.len() as u64;
+        }
+        FixtureAxis { probes, before, total }
+    }
+
+    /// The points that a method must compress, in order: those with a probe, and all before for one with state.
+    fn needed(&self, keeps_state: bool) -> impl Iterator<Item = PointIx> {
+        let last = self.probes.iter().rposition(|at| !at.is_empty());
+        let until = last.map_or(0, |last| last + 1);
+        (0..until).filter(move |&at| keeps_state || self.probes.get(at).is_some_and(|p| !p.is_empty())).map(PointIx)
+    }
+}
+
+impl Matrix {
+    /// The matrix of what `pipeline` selects.
+    pub fn new(pipeline: &Pipeline) -> Matrix {
+        let method = |(method, readers): (&crate::compress::Method, &Vec<AnswererIx>)| MethodAxis {
+            readers: readers.clone(),
+            keeps_state: method.strategy.keeps_state(),
+            is_fixed: method.strategy.is_deterministic(),
+        };
+        Matrix {
+            fixtures: pipeline.fixtures.iter().map(|f| FixtureAxis::new(f.selected.clone())).collect(),
+            methods: pipeline.methods.iter().zip(&pipeline.readers).map(method).collect(),
+            answerer_is_fixed: pipeline.answerers.iter().map(|a| a.model.is_lexical()).collect(),
+            judge_is_fixed: pipeline.judges.iter().map(|j| j.model.is_lexical()).collect(),
+            runs: pipeline.settings.runs,
+        }
+    }
+
+    /// The repetitions.
+    pub fn runs(&self) -> Runs {
+        self.runs
+    }
+
+    /// All chains, in order.
+    pub fn chains(&self) -> impl Iterator<Item = Chain> {
+        (0..self.fixtures.len()).flat_map(move |fixture| {
+            (0..self.methods.len()).flat_map(move |method| {
+                (1..=self.runs.compress).map(move |run| Chain {
+                    fixture: FixtureIx(fixture),
+                    method: MethodIx(method),
+                    run,
+                })
+            })
+        })
+    }
+
+    /// The compressions of a chain, in the order in which they must be done.
+    pub fn compressions(&self, chain: Chain) -> impl Iterator<Item = CompressCell> {
+        let keeps_state = self.keeps_state(chain.method);
+        let axis = self.fixtures.get(chain.fixture.0).into_iter();
+        axis.flat_map(move |axis| axis.needed(keeps_state)).map(move |point| CompressCell { chain, point })
+    }
+
+    /// The answers to give from a context, in order.
+    pub fn answers(&self, compress: CompressCell) -> impl Iterator<Item = AnswerCell> {
+        let readers = self.methods.get(compress.chain.method.0).map_or(&[][..], |m| &m.readers);
+        self.probes(compress.chain.fixture, compress.point).iter().flat_map(move |&probe| {
+            readers.iter().flat_map(move |&answerer| {
+                (1..=self.runs.answer).map(move |answer_n| AnswerCell { compress, probe, answerer, answer_n })
+            })
+        })
+    }
+
+    /// The judgements of an answer, in order.
+    pub fn judgements(&self, answer: AnswerCell) -> impl Iterator<Item = JudgeCell> {
+        (0..self.judge_is_fixed.len()).flat_map(move |judge| {
+            (1..=self.runs.judge).map(move |judge_n| JudgeCell { answer, judge: JudgeIx(judge), judge_n })
+        })
+    }
+
+    /// All cells of the judge stage, that is all rows, in order.
+    pub fn cells(&self) -> impl Iterator<Item = JudgeCell> {
+        self.chains()
+            .flat_map(|chain| self.compressions(chain))
+            .flat_map(|cell| self.answers(cell))
+            .flat_map(|cell| self.judgements(cell))
+    }
+
+    /// The selected probes at a point.
+    pub fn probes(&self, fixture: FixtureIx, point: PointIx) -> &[ProbeIx] {
+        self.fixtures.get(fixture.0).and_then(|axis| axis.probes.get(point.0)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether a point needs the output of the point before.
+    pub fn keeps_state(&self, method: MethodIx) -> bool {
+        self.methods.get(method.0).is_some_and(|m| m.keeps_state)
+    }
+
+    /// Cells of each stage, without walking them.
+    pub fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        let runs = u64::from(self.runs.compress);
+        for axis in &self.fixtures {
+            for method in &self.methods {
+                counts.compress += runs * axis.needed(method.keeps_state).count() as u64;
+                counts.answer += runs * axis.total * self.answers_a_probe(method);
+            }
+        }
+        counts.judge = counts.answer * self.judgements_an_answer();
+        counts
+    }
+
+    /// The place of a row among all rows, from 0.
+    pub fn ordinal(&self, cell: &JudgeCell) -> u64 {
+        let AnswerCell { compress: CompressCell { chain, point }, probe, answerer, answer_n } = cell.answer;
+        let runs = u64::from(self.runs.compress);
+        let per_probe: u64 = self.methods.iter().map(|m| runs * self.answers_a_probe(m)).sum();
+        let fixtures = self.fixtures.iter().take(chain.fixture.0).map(|axis| axis.total * per_probe).sum::<u64>();
+        let (Some(axis), Some(method)) = (self.fixtures.get(chain.fixture.0), self.methods.get(chain.method.0)) else {
+            return self.counts().judge;
+        };
+        let methods: u64 = self.methods.iter().take(chain.method.0).map(|m| runs * self.answers_a_probe(m)).sum();
+        let own = self.answers_a_probe(method);
+        let probes_before =
+            axis.before.get(point.0).copied().unwrap_or(axis.total) + place(self.probes(chain.fixture, point), &probe);
+        let reader = place(&method.readers, &answerer);
+        let answers = fixtures
+            + axis.total * (methods + own * from_zero(chain.run))
+            + probes_before * own
+            + reader * u64::from(self.runs.answer)
+            + from_zero(answer_n);
+        answers * self.judgements_an_answer()
+            + cell.judge.0 as u64 * u64::from(self.runs.judge)
+            + from_zero(cell.judge_n)
+    }
+
+    fn answers_a_probe(&self, method: &MethodAxis) -> u64 {
+        method.readers.len() as u64 * u64::from(self.runs.answer)
+    }
+
+    fn judgements_an_answer(&self) -> u64 {
+        self.judge_is_fixed.len() as u64 * u64::from(self.runs.judge)
+    }
+
+    /// The replica of a compression: none where one execution serves all runs.
+    pub fn compress_replica(&self, cell: &CompressCell) -> Replica {
+        let is_fixed = self.methods.get(cell.chain.method.0).is_some_and(|m| m.is_fixed);
+        if is_fixed { Replica::NONE } else { Replica { compress: Some(cell.chain.run), ..Replica::NONE } }
+    }
+
+    /// The replica of an answer. Each run gets its own, also from a compression that serves all runs.
+    pub fn answer_replica(&self, cell: &AnswerCell) -> Replica {
+        if self.answerer_is_fixed.get(cell.answerer.0).copied().unwrap_or(false) {
+            return Replica::NONE;
+        }
+        Replica { compress: Some(cell.compress.chain.run), answer: Some(cell.answer_n), judge: None }
+    }
+
+    /// The replica of a judgement. Each answer cell gets its own, also where the answers are the same.
+    pub fn judge_replica(&self, cell: &JudgeCell) -> Replica {
+        if self.judge_is_fixed.get(cell.judge.0).copied().unwrap_or(false) {
+            return Replica::NONE;
+        }
+        let answer = &cell.answer;
+        Replica { compress: Some(answer.compress.chain.run), answer: Some(answer.answer_n), judge: Some(cell.judge_n) }
+    }
+}
+
+fn place<T: PartialEq>(items: &[T], item: &T) -> u64 {
+    items.iter().position(|known| known == item).unwrap_or(items.len()) as u64
+}
+
+fn from_zero(number: u32) -> u64 {
+    u64::from(number.saturating_sub(1))
+}
+
+/// A coordinate in names, for people and rows. What a stage does not have yet is absent.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Coordinate {
+    /// The fixture's name.
+    pub fixture: Arc<str>,
+    /// The point's number, from 1.
+    pub point: Point,
+    /// The method's name.
+    pub method: Arc<str>,
+    /// The run, from 1.
+    pub run: u32,
+    /// The probe's id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probe: Option<Arc<str>>,
+    /// The answerer's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answerer: Option<Arc<str>>,
+    /// Number of the answer, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer_n: Option<u32>,
+    /// The judge's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub judge: Option<Arc<str>>,
+    /// Number of the judgement, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub judge_n: Option<u32>,
+}
+
+impl Pipeline {
+    /// The names of a compression.
+    pub fn name_compress(&self, cell: &CompressCell) -> Coordinate {
+        let fixture = self.fixtures.get(cell.chain.fixture.0).map_or("", |f| f.name());
+        let method = self.methods.get(cell.chain.method.0).map_or_else(|| "".into(), |m| m.name.0.clone());
+        Coordinate {
+            fixture: fixture.into(),
+            point: cell.point.number(),
+            method,
+            run: cell.chain.run,
+            probe: None,
+            answerer: None,
+            answer_n: None,
+            judge: None,
+            judge_n: None,
+        }
+    }
+
+    /// The names of an answer.
+    pub fn name_answer(&self, cell: &AnswerCell) -> Coordinate {
+        let fixture = self.fixtures.get(cell.compress.chain.fixture.0);
+        Coordinate {
+            probe: fixture.and_then(|f| f.probe(cell.probe)).map(|p| p.id.0.clone()),
+            answerer: self.answerers.get(cell.answerer.0).map(|a| a.name.0.clone()),
+            answer_n: Some(cell.answer_n),
+            ..self.name_compress(&cell.compress)
+        }
+    }
+
+    /// The names of a judgement.
+    pub fn name_judge(&self, cell: &JudgeCell) -> Coordinate {
+        Coordinate {
+            judge: self.judges.get(cell.judge.0).map(|j| j.name.0.clone()),
+            judge_n: Some(cell.judge_n),
+            ..self.name_answer(&cell.answer)
+        }
+    }
+}
+
+impl fmt::Display for Coordinate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} · {} · run {} · point {}", self.fixture, self.method, self.run, self.point.0)?;
+        if let Some(probe) = &self.probe {
+            write!(f, " · probe {probe}")?;
+        }
+        if let (Some(answerer), Some(n)) = (&self.answerer, self.answer_n) {
+            write!(f, " · {answerer} {n}")?;
+        }
+        if let (Some(judge), Some(n)) = (&self.judge, self.judge_n) {
+            write!(f, " · {judge} {n}")?;
+        }
+        Ok(())
+    }
+}

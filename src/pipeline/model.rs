@@ -1,0 +1,220 @@
+//! The checked pipeline: fully resolved and plain. What could be wrong with it was found before it existed.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::builtin::Rubric;
+use crate::action::Digest;
+use crate::answer::Answerer;
+use crate::compress::Method;
+use crate::fixture::{Fixture, Point};
+use crate::judge::JudgeSpec;
+use crate::locale::Locale;
+use crate::probe::{Bank, Probe};
+use crate::provider::{ModelRef, ModelUse, ProviderName, ProviderSpec};
+
+/// What was declared, read, resolved, selected and found sound.
+#[derive(Clone, Debug)]
+pub struct Pipeline {
+    /// The folder of `pipeline.toml`, absolute. Paths in the file are relative to it.
+    pub folder: PathBuf,
+    /// `pipeline.toml` itself, absolute.
+    pub file: PathBuf,
+    /// Where result sets go, absolute.
+    pub results: PathBuf,
+    /// Where the store lies, absolute; `COMPEVAL_CACHE` moves it.
+    pub cache: PathBuf,
+    /// Where probe banks lie, absolute.
+    pub probes: PathBuf,
+    /// Settings of the whole.
+    pub settings: PipelineSettings,
+    /// The methods selected, in the order of the file; at least one.
+    pub methods: Vec<Method>,
+    /// The answerers, in the order of the file; at least one.
+    pub answerers: Vec<Answerer>,
+    /// Which answerers read the contexts of each method: parallel to `methods`, none of them empty.
+    pub readers: Vec<Vec<AnswererIx>>,
+    /// The judges, in the order of the file; at least one.
+    pub judges: Vec<JudgeSpec>,
+    /// How probes are generated, if that is declared. `run` never generates.
+    pub generators: Vec<Generator>,
+    /// What is graded, with which weights.
+    pub rubric: Arc<Rubric>,
+    /// The rubric's file, relative to the folder; `None` for the built-in one.
+    pub rubric_path: Option<String>,
+    /// The fixtures selected that have a selected probe, sorted by name; at least one.
+    pub fixtures: Vec<LoadedFixture>,
+    /// Prices the user declared; they stand before the table that ships with the program.
+    pub prices: BTreeMap<ModelRef, Price>,
+    /// All providers, declared and built in.
+    pub providers: BTreeMap<ProviderName, Arc<ProviderSpec>>,
+    /// The text files that inputs are made from (pipeline, prompts, rubric), each once, to explain a change by.
+    pub sources: Vec<SourceFile>,
+}
+
+/// Settings of the whole pipeline.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PipelineSettings {
+    /// Repetitions.
+    pub runs: Runs,
+    /// Language of rubric and built-in prompts.
+    pub locale: Locale,
+    /// What stands after the point.
+    pub tail: Tail,
+    /// Whether the judge sees the compacted context.
+    pub judge_context: bool,
+    /// Which criteria grade a probe.
+    pub rubric_scope: RubricScope,
+    /// What the compressions shall attend to (`--focus-topic`).
+    pub focus_topic: Option<Arc<str>>,
+}
+
+/// How often everything that is sampled is repeated; each at least 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Runs {
+    /// Compressions of each method; this is what `run` counts.
+    pub compress: u32,
+    /// Answers to each probe within a run.
+    pub answer: u32,
+    /// Judgements of each answer.
+    pub judge: u32,
+}
+
+impl Default for Runs {
+    fn default() -> Runs {
+        Runs { compress: 3, answer: 1, judge: 1 }
+    }
+}
+
+/// What the answerer is shown of the transcript after the point.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tail {
+    /// Nothing.
+    #[default]
+    None,
+    /// All of it, word for word.
+    Verbatim,
+}
+
+/// Which criteria grade a probe.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RubricScope {
+    /// Those that the rubric gives to the probe's type.
+    #[default]
+    ByType,
+    /// All.
+    All,
+}
+
+/// A fixture with its bank.
+#[derive(Clone, Debug)]
+pub struct LoadedFixture {
+    /// The transcript.
+    pub fixture: Arc<Fixture>,
+    /// Its probes, all of them.
+    pub bank: Arc<Bank>,
+    /// The compression points: exclusive message indices in rising order; at least one.
+    pub points: Vec<usize>,
+    /// The probes selected at each point, parallel to `points`; at least one in all.
+    pub selected: Vec<Vec<ProbeIx>>,
+    /// What must be equal for two results to be comparable.
+    pub digests: FixtureDigests,
+    /// The fixture's file, relative to the folder.
+    pub path: String,
+    /// The bank's file, relative to the folder.
+    pub bank_path: String,
+}
+
+/// Digests of what is measured with. A remark or a reformatted file changes none of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FixtureDigests {
+    /// Of the messages.
+    pub transcript: Digest,
+    /// Of the compression points.
+    pub points: Digest,
+    /// Of the bank's probes.
+    pub bank: Digest,
+}
+
+impl LoadedFixture {
+    /// The fixture's name.
+    pub fn name(&self) -> &str {
+        &self.fixture.name
+    }
+
+    /// The probe at `index` of the bank.
+    pub fn probe(&self, index: ProbeIx) -> Option<&Probe> {
+        self.bank.probes.get(index.0)
+    }
+}
+
+/// How probes are generated (METHOD 5).
+#[derive(Clone, Debug)]
+pub struct Generator {
+    /// Its name.
+    pub name: String,
+    /// Who writes the probes.
+    pub model: ModelUse,
+    /// The prompt as written, with its path; `None` for the built-in one.
+    pub prompt: Option<SourceFile>,
+    /// How many replies that break the contract are taken.
+    pub attempts: u32,
+}
+
+/// A declared price in US dollars per million tokens. What is not declared is unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Price {
+    /// Input tokens.
+    pub input: Option<f64>,
+    /// Input tokens read from the provider's prompt cache.
+    pub cached_input: Option<f64>,
+    /// Input tokens written to it.
+    pub cache_write: Option<f64>,
+    /// Output tokens, reasoning included.
+    pub output: Option<f64>,
+}
+
+/// A text file of the project, as read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceFile {
+    /// Relative to the pipeline's folder, with `/`.
+    pub path: String,
+    /// Its text.
+    pub text: Arc<str>,
+    /// Digest of the text.
+    pub digest: Digest,
+}
+
+macro_rules! indices {
+    ($($(#[$doc:meta])* $name:ident),*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub usize);
+    )*};
+}
+indices!(
+    /// Place in [`Pipeline::fixtures`].
+    FixtureIx,
+    /// Place in [`Pipeline::methods`].
+    MethodIx,
+    /// Place in [`LoadedFixture::points`].
+    PointIx,
+    /// Place in the bank of a fixture.
+    ProbeIx,
+    /// Place in [`Pipeline::answerers`].
+    AnswererIx,
+    /// Place in [`Pipeline::judges`].
+    JudgeIx
+);
+
+impl PointIx {
+    /// The point's number, from 1, as people count.
+    pub fn number(self) -> Point {
+        Point(u32::try_from(self.0).unwrap_or(u32::MAX - 1) + 1)
+    }
+}
