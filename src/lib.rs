@@ -2,6 +2,7 @@
 
 pub mod units;
 pub mod locale;
+pub mod fault;
 pub mod transcript;
 
 pub mod fixture;
@@ -11,3 +12,4 @@ pub mod probe;
 pub mod compress;
 pub mod answer;
 pub mod judge;
+pub mod measure;
