@@ -3,6 +3,7 @@
 pub mod files;
 pub mod units;
 pub mod locale;
+pub mod fault;
 pub mod transcript;
 
 pub mod fixture;
@@ -12,4 +13,5 @@ pub mod probe;
 pub mod compress;
 pub mod answer;
 pub mod judge;
+pub mod measure;
 pub mod pipeline;
