@@ -11,3 +11,4 @@ pub mod probe;
 pub mod compress;
 pub mod answer;
 pub mod judge;
+pub mod lexical;
