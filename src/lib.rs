@@ -13,5 +13,6 @@ pub mod probe;
 pub mod compress;
 pub mod answer;
 pub mod judge;
+pub mod lexical;
 pub mod measure;
 pub mod pipeline;
