@@ -3,6 +3,7 @@
 pub mod units;
 pub mod locale;
 pub mod transcript;
+pub mod stats;
 
 pub mod fixture;
 pub mod provider;
