@@ -5,6 +5,7 @@ pub mod units;
 pub mod locale;
 pub mod fault;
 pub mod transcript;
+pub mod stats;
 
 pub mod fixture;
 pub mod provider;
