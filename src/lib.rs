@@ -7,6 +7,7 @@ pub mod transcript;
 pub mod fixture;
 pub mod provider;
 pub mod action;
+pub mod cache;
 pub mod probe;
 pub mod compress;
 pub mod answer;
