@@ -10,6 +10,7 @@ pub mod stats;
 pub mod fixture;
 pub mod provider;
 pub mod action;
+pub mod cache;
 pub mod probe;
 pub mod compress;
 pub mod answer;
