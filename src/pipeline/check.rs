@@ -12,6 +12,7 @@ use super::methods;
 use super::model::{AnswererIx, Pipeline, PipelineSettings, Price, SourceFile};
 use super::problem::{Problem, Problems};
 use super::providers::{Environment, Providers};
+use super::secrets::without_secrets;
 use super::select::{self, EmptySelection, Overrides, Selection, is_wanted, tell_unknown};
 use super::settings;
 use super::sources::Library;
@@ -70,7 +71,7 @@ pub fn open(request: &Request, environment: &dyn Environment) -> Result<Opened, 
         OpenError::Problems(Problems(vec![Problem::error(format!("cannot read {}: {why}", request.file.display()))]))
     })?;
     // Whatever is shown or kept of the file from here on shows no secret that someone wrote into it.
-    let file = file::without_secrets(&file);
+    let file = without_secrets(&file);
     library.replace(file.clone());
     let mut problems = Problems::default();
     let declared = file::read(&file, request.profile.as_deref(), &mut problems);

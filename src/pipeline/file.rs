@@ -77,7 +77,7 @@ macro_rules! table {
         pub(super) struct $name { $(pub(super) $field: Option<Placed<$type>>),* }
 
         impl $name {
-            const KEYS: &[&str] = &[$(stringify!($field)),*];
+            pub(super) const KEYS: &[&str] = &[$(stringify!($field)),*];
 
             fn of(table: &DeTable<'_>, reader: &mut Reader<'_>) -> $name {
                 let mut read = $name::default();
@@ -379,45 +379,22 @@ pub(super) fn read(file: &SourceFile, profile: Option<&str>, problems: &mut Prob
     declared
 }
 
-/// The file with every value masked that looks like a secret written in the wrong place: what problems show, and
-/// what is kept. Lengths stay, so places do.
-pub(super) fn without_secrets(file: &SourceFile) -> SourceFile {
-    let (root, _) = DeTable::parse_recoverable(&file.text);
-    let mut secrets = Vec::new();
-    collect_secrets(root.get_ref(), &mut secrets);
-    let profiles = root.get_ref().get("profile").and_then(|value| value.get_ref().as_table());
-    for profile in profiles.into_iter().flat_map(|profiles| profiles.values()) {
-        profile.get_ref().as_table().into_iter().for_each(|table| collect_secrets(table, &mut secrets));
-    }
-    let mut text = file.text.to_string();
-    for place in secrets {
-        let masked = text.get(place.clone()).map(|secret| secret.replace(|c| !matches!(c, '"' | '\n'), "*"));
-        if let Some(masked) = masked.filter(|masked| masked.len() == place.len()) {
-            text.replace_range(place, &masked);
+/// A string somewhere in the file: the keys that lead to it, itself, and its place.
+pub(super) type Text = (Vec<String>, String, Range<usize>);
+
+/// All strings of the file that stand in tables.
+pub(super) fn texts(file: &SourceFile) -> Vec<Text> {
+    fn walk(table: &DeTable<'_>, path: &[String], texts: &mut Vec<Text>) {
+        for (key, value) in table {
+            let path = [path, &[key.get_ref().to_string()]].concat();
+            match value.get_ref() {
+                DeValue::Table(table) => walk(table, &path, texts),
+                DeValue::String(text) => texts.push((path, text.to_string(), value.span())),
+                _ => {}
+            }
         }
     }
-    SourceFile { text: text.into(), ..file.clone() }
-}
-
-/// Values in provider tables that are no business of a file: unknown keys, keys in the place of names, credentials.
-fn collect_secrets(root: &DeTable<'_>, secrets: &mut Vec<Range<usize>>) {
-    let providers = root.get("providers").and_then(|value| value.get_ref().as_table());
-    let tables = providers.into_iter().flat_map(|providers| providers.values());
-    for (key, value) in tables.filter_map(|value| value.get_ref().as_table()).flatten() {
-        let text = value.get_ref().as_str().unwrap_or("");
-        let is_secret = match &**key.get_ref() {
-            "api_key_env" => !is_variable(text),
-            "base_url" => text.contains(['@', '?']),
-            known => !ProviderTable::KEYS.contains(&known),
-        };
-        if is_secret && value.get_ref().is_str() {
-            secrets.push(value.span());
-        }
-    }
-}
-
-/// Whether a text is the name of an environment variable.
-pub(super) fn is_variable(name: &str) -> bool {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    !name.is_empty() && name.len() <= 64 && name.chars().all(is_part) && !name.starts_with(|c: char| c.is_ascii_digit())
+    let mut texts = Vec::new();
+    walk(DeTable::parse_recoverable(&file.text).0.get_ref(), &[], &mut texts);
+    texts
 }

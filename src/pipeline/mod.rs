@@ -10,6 +10,7 @@ mod matrix;
 
 mod sources;
 mod file;
+mod secrets;
 mod url;
 mod providers;
 

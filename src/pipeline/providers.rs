@@ -5,9 +5,10 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::file::{LimitsTable, Map, Placed, ProviderTable, is_variable};
+use super::file::{LimitsTable, Map, Placed, ProviderTable};
 use super::model::SourceFile;
 use super::problem::{Problem, Problems, suggest};
+use super::secrets::is_variable;
 use super::url::{is_loopback, normal};
 use crate::provider::{ApiKeyVariable, Dialect, Endpoint, Limits, ProviderName, ProviderSpec};
 
