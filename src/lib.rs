@@ -1,8 +1,11 @@
 //! compeval: after an agent's history was compressed, can the agent still do its work?
 
+pub mod files;
 pub mod units;
 pub mod locale;
+pub mod fault;
 pub mod transcript;
+pub mod stats;
 
 pub mod fixture;
 pub mod provider;
@@ -11,4 +14,6 @@ pub mod probe;
 pub mod compress;
 pub mod answer;
 pub mod judge;
+pub mod lexical;
+pub mod measure;
 pub mod pipeline;

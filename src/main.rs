@@ -1,1 +1,3 @@
+//! The program `compeval`.
+
 fn main() {}

@@ -1,7 +1,7 @@
 //! Inputs: the named parts that determine an action's output. Hashed they are its key; kept they explain it.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -69,6 +69,15 @@ impl Replica {
     pub const NONE: Replica = Replica { compress: None, answer: None, judge: None };
 }
 
+impl fmt::Display for Replica {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let numbers: Vec<String> =
+            [self.compress, self.answer, self.judge].into_iter().flatten().map(|n| n.to_string()).collect();
+        f.write_str(if numbers.is_empty() { "none" } else { "" })?;
+        f.write_str(&numbers.join("."))
+    }
+}
+
 /// One named input.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
@@ -87,8 +96,8 @@ pub struct Inputs {
     pub schema: u16,
     /// The repetition.
     pub replica: Replica,
-    /// The parts, by name.
-    pub parts: BTreeMap<Cow<'static, str>, Part>,
+    /// The parts, in the order in which the work names them.
+    pub parts: Vec<(Cow<'static, str>, Part)>,
 }
 
 /// What differs between two actions of the same coordinate.
@@ -120,10 +129,10 @@ const SHORT: usize = 160;
 impl Inputs {
     /// The parts of `work`, as stage and replica name it.
     pub fn of(stage: Stage, replica: Replica, work: &Work) -> Inputs {
-        let mut parts = BTreeMap::new();
+        let mut parts = Vec::new();
         visit(work, &mut |name, digest, text| {
             let text = text.filter(|t| t.len() <= SHORT).map(str::to_owned);
-            parts.insert(name, Part { digest, text });
+            parts.push((name, Part { digest, text }));
         });
         Inputs { stage, schema: stage.schema(), replica, parts }
     }
@@ -137,36 +146,40 @@ impl Inputs {
         hasher.finish()
     }
 
-    /// What differs from the inputs of an earlier action, part by part.
+    /// The key that `Inputs::of(..).key()` would give, without keeping the parts.
+    pub fn key_of(stage: Stage, replica: Replica, work: &Work) -> ActionKey {
+        let mut hasher = KeyHasher::new(stage, stage.schema(), replica);
+        visit(work, &mut |name, digest, _| hasher.part(&name, digest));
+        hasher.finish()
+    }
+
+    /// What differs from the inputs of an earlier action, part by part, in the order of names.
     pub fn changes_since(&self, old: &Inputs) -> Vec<Change> {
-        let part = |text: String| Some(Part { digest: Digest::of(&text), text: Some(text) });
         let mut changes = Vec::new();
-        if self.schema != old.schema {
-            changes.push(Change {
-                part: "schema".into(),
-                old: part(old.schema.to_string()),
-                new: part(self.schema.to_string()),
-            });
-        }
-        if self.replica != old.replica {
-            changes.push(Change {
-                part: "replica".into(),
-                old: part(format!("{:?}", old.replica)),
-                new: part(format!("{:?}", self.replica)),
-            });
-        }
-        let names: std::collections::BTreeSet<_> = self.parts.keys().chain(old.parts.keys()).collect();
-        for name in names {
-            let (before, now) = (old.parts.get(name), self.parts.get(name));
-            if before.map(|p| p.digest) != now.map(|p| p.digest) {
-                changes.push(Change { part: name.to_string(), old: before.cloned(), new: now.cloned() });
+        let mut compare = |part: &str, old: Option<Part>, new: Option<Part>| {
+            if old.as_ref().map(|p| p.digest) != new.as_ref().map(|p| p.digest) {
+                changes.push(Change { part: part.to_owned(), old, new });
             }
+        };
+        compare("schema", Some(Part::short(&old.schema.to_string())), Some(Part::short(&self.schema.to_string())));
+        compare("replica", Some(Part::short(&old.replica.to_string())), Some(Part::short(&self.replica.to_string())));
+        let (before, now): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            (old.parts.iter().cloned().collect(), self.parts.iter().cloned().collect());
+        let names: BTreeSet<_> = before.keys().chain(now.keys()).collect();
+        for name in names {
+            compare(name, before.get(name).cloned(), now.get(name).cloned());
         }
         changes
     }
 }
 
-/// Hashes parts into a key as they come, in order of their names.
+impl Part {
+    fn short(text: &str) -> Part {
+        Part { digest: Digest::of(text), text: Some(text.to_owned()) }
+    }
+}
+
+/// Hashes parts into a key as they come.
 struct KeyHasher(DigestBuilder);
 
 impl KeyHasher {
@@ -324,4 +337,92 @@ fn schema_digest(value: &serde_json::Value) -> Digest {
         }
     }
     builder.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::action::{Rule, Template};
+    use crate::provider::{Operation, Settings};
+    use crate::transcript::Role;
+    use crate::units::Tokens;
+
+    fn request(model: &str, prompt: &str, transcript: &str, limit: Option<u64>) -> Work {
+        let template = Template::new(prompt, &["transcript"]).expect("a sound template");
+        let prompt = template.fill("prompt", vec![("transcript", transcript.into())]).expect("it renders");
+        Work::Ask(Request {
+            provider: "p".into(),
+            endpoint: "e".into(),
+            model: model.into(),
+            operation: Operation::Generate,
+            turns: vec![RequestTurn::Text(Role::User, prompt)],
+            instructions: None,
+            settings: Settings { max_output_tokens: limit.map(Tokens), ..Settings::default() },
+            schema: None,
+        })
+    }
+
+    fn key(work: &Work) -> ActionKey {
+        Inputs::key_of(Stage::Compress, Replica::NONE, work)
+    }
+
+    #[test]
+    fn one_key_of_each_kind_is_pinned() {
+        let ask = request("m", "Sum up: {{ transcript }}", "text", Some(9));
+        let program = Work::Execute(Program {
+            argv: vec!["python3".into(), "c.py".into()],
+            files: vec![("c.py".into(), Digest::of("code"))],
+            environment: vec![("FLAG".into(), None)],
+            stdin: "{}".into(),
+        });
+        let rule = Work::Compute(Computation { rule: Rule::Full, messages: "[]".into(), target_tokens: None });
+        let keys = [ask, program, rule].map(|work| key(&work).0.short());
+        assert_eq!(keys, ["46cc81bf6d12", "c48e482d5ffc", "fc428a11b6f8"]);
+    }
+
+    #[test]
+    fn the_provider_a_pipeline_names_is_in_no_key() {
+        let mut renamed = request("m", "{{ transcript }}", "t", None);
+        let plain = key(&renamed);
+        if let Work::Ask(request) = &mut renamed {
+            request.provider = "other".into();
+        }
+        assert_eq!(key(&renamed), plain);
+    }
+
+    #[test]
+    fn what_changed_is_named_with_old_and_new() {
+        let inputs = |work: &Work| Inputs::of(Stage::Compress, Replica::NONE, work);
+        let (old, new) = (request("a", "{{ transcript }}", "t", None), request("b", "{{ transcript }}", "t", Some(5)));
+        let changes = inputs(&new).changes_since(&inputs(&old));
+        let named: Vec<_> = changes.iter().map(|c| (c.part.as_str(), c.old.is_some(), c.new.is_some())).collect();
+        assert_eq!(named, [("max_output_tokens", false, true), ("model", true, true)]);
+    }
+
+    proptest! {
+        #[test]
+        fn every_determining_field_changes_the_key(
+            a in ("[a-z]{1,4}", "[a-z ]{0,6}", "[a-z]{0,6}", proptest::option::of(1_u64..9)),
+            b in ("[a-z]{1,4}", "[a-z ]{0,6}", "[a-z]{0,6}", proptest::option::of(1_u64..9)),
+        ) {
+            let of = |(model, prompt, transcript, limit): &(String, String, String, Option<u64>)| {
+                request(model, &format!("{prompt}|{{{{ transcript }}}}"), transcript, *limit)
+            };
+            let (one, two) = (of(&a), of(&b));
+            prop_assert_eq!(key(&one) == key(&two), a == b);
+            prop_assert_eq!(Inputs::of(Stage::Compress, Replica::NONE, &one).key(), key(&one));
+        }
+
+        #[test]
+        fn stage_and_replica_are_in_the_key(n in 1_u32..5, m in 1_u32..5) {
+            let work = request("m", "{{ transcript }}", "t", None);
+            let replica = |n| Replica { compress: Some(n), ..Replica::NONE };
+            let of = |stage, replica| Inputs::key_of(stage, replica, &work);
+            prop_assert_eq!(of(Stage::Compress, replica(n)) == of(Stage::Compress, replica(m)), n == m);
+            prop_assert_ne!(of(Stage::Compress, replica(n)), of(Stage::Answer, replica(n)));
+            prop_assert_ne!(of(Stage::Compress, replica(n)), of(Stage::Compress, Replica { answer: Some(n), ..Replica::NONE }));
+        }
+    }
 }

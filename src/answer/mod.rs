@@ -1,7 +1,14 @@
 //! Answering: context and question to work, and a reply to an answer.
 //!
+//! Invariants: a bound context goes to the provider that made it, byte for byte; an answer is never empty.
 //! Deliberately absent: names of fixtures and methods.
 
 mod spec;
+mod prompts;
+mod prepare;
+mod read;
 
+pub use prepare::{AnswerFault, AnswerInput, Fit, prepare};
+pub use prompts::{VARIABLES, built_in};
+pub use read::{Answer, read};
 pub use spec::{Answerer, AnswererName};

@@ -1,7 +1,32 @@
-//! Compression strategies: (previous state, truncated span, whole prefix, settings) to work, and a reply to a context.
+//! Compression strategies: (previous state, truncated span, whole prefix, settings) to work, and an output to a context.
 //!
-//! Deliberately absent: answers and grades.
+//! `prepare` makes the work of a point, `read` its context. Both know outputs that are not at hand by digest only:
+//! `context_ref` and `state_ref` name what goes downstream from the one digest that the store keeps.
+//!
+//! Invariants: a tool call is never parted from its results; a bound context goes back byte for byte; nothing a model
+//! or program returns may panic, and an empty output is a failure, never a context.
+//!
+//! Deliberately absent: answers and grades, and running anything: programs and calls are the scheduler's.
 
 mod spec;
+mod context;
+mod prompts;
+mod truncate;
+mod ends;
+mod index;
+mod prepare;
+mod command;
+mod read;
+mod compute;
 
+pub use compute::compute;
+pub use context::{Context, ContextRef, State, StateRef, with_index};
+pub use index::{Failure, FileNote, Notes, artifact_index, rules};
+pub(crate) use index::{file_entry, readable};
+pub use prepare::{CompressInput, PrepareFault, SpanText, prepare};
+pub use prompts::{VARIABLES, built_in, built_in_compaction, sections};
+pub use read::{CompressFault, Compressed, Output, Warning, context_ref, read, state_ref};
 pub use spec::{CommandSpec, Method, MethodName, PromptStyle, Strategy};
+
+#[cfg(test)]
+mod tests;

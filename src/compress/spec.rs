@@ -34,6 +34,13 @@ pub struct Method {
     pub target_tokens: Option<Tokens>,
 }
 
+impl Method {
+    /// Whether the artifact index stands behind the context: asked for, and by a strategy that can have one.
+    pub fn wants_index(&self) -> bool {
+        self.artifact_index && self.strategy.takes_index()
+    }
+}
+
 /// How a method compresses, with what that way needs and nothing else.
 #[derive(Clone, Debug)]
 pub enum Strategy {
@@ -137,6 +144,11 @@ impl Strategy {
             Strategy::Command(command) => command.deterministic,
             _ => self.model().is_some_and(ModelUse::is_lexical),
         }
+    }
+
+    /// Whether an artifact index can be appended: to anything readable, save the index itself.
+    pub fn takes_index(&self) -> bool {
+        !matches!(self, Strategy::Opaque { .. } | Strategy::ProviderCompaction { .. } | Strategy::Rule(Rule::Extract))
     }
 
     /// Whether a point needs the output of the point before.

@@ -2,6 +2,15 @@
 //!
 //! Deliberately absent: names of methods, fixtures, models and labels. This room is not given them.
 
+mod reply;
+mod request;
+mod rubric;
+mod rubric_file;
+mod score;
 mod spec;
 
+pub use reply::{CriterionScore, ReplyFault, read_reply};
+pub use request::{Brief, GroundTruth, JudgeQuestion, Truth, VARIABLES, built_in_template, request};
+pub use rubric::{Anchors, Criterion, CriterionId, Dimension, Rubric, Scope};
+pub use score::{DimensionScores, OffScale, Score, dimension_scores, grade, panel_medians};
 pub use spec::{JudgeName, JudgeSpec};

@@ -3,5 +3,9 @@
 //! Deliberately absent: judging.
 
 mod bank;
+mod facts;
+mod highlight;
 
 pub use bank::{Bank, Fact, Probe, ProbeId, ProbeType};
+pub use facts::{FactFinder, stands_in};
+pub use highlight::MappedFold;

@@ -1,0 +1,55 @@
+//! The built-in prompts.
+
+use std::sync::LazyLock;
+
+use crate::action::{Template, Variable};
+use crate::locale::Locale;
+
+/// The variables an answer prompt may use.
+pub const VARIABLES: &[Variable] = &["context", "question"];
+
+static ENGLISH: LazyLock<Template> = LazyLock::new(|| compile(include_str!("../../assets/prompts/en/answer.md")));
+static CHINESE: LazyLock<Template> = LazyLock::new(|| compile(include_str!("../../assets/prompts/zh/answer.md")));
+
+fn compile(text: &str) -> Template {
+    // The text is our own and a test compiles each: this cannot fail on anything a user sends.
+    Template::new(text, VARIABLES).unwrap_or_else(|fault| unreachable!("built-in prompt: {fault}"))
+}
+
+/// The built-in answer prompt: the context first and the question last, so that all questions to one context begin
+/// with the same text and a provider's prompt cache can serve it.
+pub fn built_in(locale: Locale) -> Template {
+    match locale {
+        Locale::En => ENGLISH.clone(),
+        Locale::Zh => CHINESE.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::convert::Infallible;
+
+    #[test]
+    fn questions_to_one_context_differ_only_at_the_end() {
+        for locale in [Locale::En, Locale::Zh] {
+            let text = |question: &str| {
+                let values = vec![("context", "C".repeat(500).into()), ("question", question.into())];
+                let prompt = built_in(locale).fill("prompt", values).expect("fills");
+                prompt.text(&|_| Ok::<_, Infallible>("".into())).expect("text").to_string()
+            };
+            let (one, two) = (text("Which port?"), text("Why that port?"));
+            let common = one.bytes().zip(two.bytes()).take_while(|(a, b)| a == b).count();
+            assert!(one.len() - common <= "Which port?\n".len() + 1, "{common} of {}", one.len());
+        }
+    }
+
+    #[test]
+    fn an_empty_context_is_not_quoted_as_one() {
+        for locale in [Locale::En, Locale::Zh] {
+            let prompt = built_in(locale).fill("prompt", vec![("context", "".into()), ("question", "q".into())]);
+            let text = prompt.expect("fills").text(&|_| Ok::<_, Infallible>("".into())).expect("text");
+            assert!(!text.contains("<context>"));
+        }
+    }
+}

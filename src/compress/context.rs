@@ -1,0 +1,143 @@
+//! What a strategy yields: a context, its names, and the state that goes on to the next point.
+
+use std::sync::Arc;
+
+use crate::action::{Digest, DigestBuilder, Material};
+use crate::fixture::render;
+use crate::provider::{Endpoint, ModelName};
+use crate::transcript::{Message, Role};
+
+/// What stands in place of the compressed messages.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Context {
+    /// Messages that anyone can read; often one summary.
+    Readable {
+        /// The messages; none for the empty context.
+        messages: Vec<Message>,
+    },
+    /// Items that only the provider which made them can take back.
+    Bound {
+        /// A JSON array, byte for byte as received.
+        items: Arc<str>,
+        /// Who made them.
+        endpoint: Endpoint,
+        /// With which model.
+        model: ModelName,
+        /// What they say, where the provider lets it be read.
+        text: Option<String>,
+    },
+}
+
+impl Context {
+    /// A context of one summary; empty text is the empty context.
+    pub fn summary(text: impl Into<String>) -> Context {
+        let text = text.into();
+        let messages = if text.is_empty() { Vec::new() } else { vec![Message::text(Role::User, text)] };
+        Context::Readable { messages }
+    }
+
+    /// The readable text, as it goes into prompts and is counted: one summary as it is, several messages as a
+    /// transcript. `None` where nobody but the provider can read it.
+    pub fn text(&self) -> Option<Arc<str>> {
+        match self {
+            Context::Readable { messages } => Some(text_of(messages).into()),
+            Context::Bound { text, .. } => text.as_deref().map(Into::into),
+        }
+    }
+
+    /// The context with the artifact index behind it; a bound one stays as it is.
+    pub fn with_index(self, index: &str) -> Context {
+        match self {
+            Context::Readable { messages } if !index.is_empty() => {
+                let text = text_of(&messages);
+                let glue = if text.is_empty() { "" } else { "\n\n" };
+                Context::summary(format!("{text}{glue}{index}"))
+            }
+            other => other,
+        }
+    }
+}
+
+fn text_of(messages: &[Message]) -> String {
+    match messages {
+        [] => String::new(),
+        [one] if one.role != Role::Tool && one.tool_calls.is_empty() => one.content.clone(),
+        several => render(several),
+    }
+}
+
+/// Names the text of a context that has the artifact index appended, from the names of both.
+pub fn with_index(context: Digest, index: Digest) -> Digest {
+    if index == Digest::of("") {
+        return context;
+    }
+    DigestBuilder::new("indexed context").field("context", context.0).field("index", index.0).finish()
+}
+
+/// A context by name: what is known of it before a byte is fetched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ContextRef {
+    /// Anyone can read it.
+    Readable {
+        /// Names its text.
+        text: Digest,
+    },
+    /// Only its provider can take it back.
+    Bound {
+        /// Names its items.
+        items: Digest,
+        /// Names its readable text, if there is one.
+        text: Option<Digest>,
+        /// Who made it.
+        endpoint: Endpoint,
+        /// With which model.
+        model: ModelName,
+    },
+}
+
+impl ContextRef {
+    /// The readable text, to put into a prompt.
+    pub fn text(&self) -> Option<Material> {
+        match self {
+            ContextRef::Readable { text } => Some(Material::Output(*text)),
+            ContextRef::Bound { text, .. } => text.map(Material::Output),
+        }
+    }
+}
+
+/// The state a point leaves to the next one, by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateRef {
+    /// Names its text: a summary, a JSON array of items, or the JSON object a program returned.
+    pub digest: Digest,
+}
+
+/// The state a point leaves to the next one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct State {
+    /// A summary, a JSON array of items, or the JSON object that a program is given as `previous`.
+    pub text: Arc<str>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_summary_is_plain_and_several_messages_are_a_transcript() {
+        assert_eq!(Context::summary("## A\nx").text().as_deref(), Some("## A\nx"));
+        let messages = vec![Message::text(Role::User, "a"), Message::text(Role::Assistant, "b")];
+        assert_eq!(Context::Readable { messages }.text().as_deref(), Some("[user]\na\n\n[assistant]\nb"));
+        assert_eq!(Context::summary("").text().as_deref(), Some(""));
+    }
+
+    #[test]
+    fn an_index_is_appended_and_an_empty_one_changes_nothing() {
+        assert_eq!(Context::summary("s").with_index("i").text().as_deref(), Some("s\n\ni"));
+        assert_eq!(Context::summary("").with_index("i").text().as_deref(), Some("i"));
+        assert_eq!(Context::summary("s").with_index(""), Context::summary("s"));
+        let summary = Digest::of("s");
+        assert_eq!(with_index(summary, Digest::of("")), summary);
+        assert_ne!(with_index(summary, Digest::of("i")), summary);
+    }
+}

@@ -1,0 +1,23 @@
+//! The artifact index: which files were touched and how, what failed, what was decided and what is left, from the
+//! messages alone. Deterministic, no model.
+
+pub mod rules;
+mod notes;
+mod shell;
+mod write;
+
+pub(crate) use notes::readable;
+pub use notes::{Failure, FileNote, Notes};
+pub(crate) use write::{file_entry, index_within};
+
+use crate::fixture::estimate_tokens;
+use crate::transcript::Message;
+use crate::units::Tokens;
+
+/// The size of an index that nobody asked to be of another size.
+pub(crate) const INDEX_TOKENS: Tokens = Tokens(1200);
+
+/// The artifact index of `messages` as Markdown, at most some 1,200 tokens; empty if there is nothing to index.
+pub fn artifact_index(messages: &[Message]) -> String {
+    index_within(&Notes::of(messages), INDEX_TOKENS, &estimate_tokens)
+}

@@ -1,0 +1,315 @@
+//! What a transcript says about itself: files, failures, decisions, demands, tasks, values. Rules, no model.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::{rules, shell};
+use crate::fixture::{FileAction, file_operation};
+use crate::transcript::{Message, Role, ToolCall};
+
+/// Everything noted, in the order of the transcript.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Notes {
+    /// What the user asked, message by message.
+    pub requests: Vec<String>,
+    /// Sentences of the user that demand or forbid something.
+    pub demands: Vec<String>,
+    /// Files, in the order of their last change or, if never changed, their last reading.
+    pub files: Vec<FileNote>,
+    /// Commands that failed, with what they printed.
+    pub failures: Vec<Failure>,
+    /// Sentences that state a choice.
+    pub decisions: Vec<String>,
+    /// Sentences that name something left to do.
+    pub tasks: Vec<String>,
+    /// Sentences of the assistant that state a reason, a cause or a measured value.
+    pub findings: Vec<String>,
+    /// Settings with the value seen last.
+    pub values: Vec<(String, String)>,
+}
+
+/// What happened to one file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FileNote {
+    /// Its path as first written.
+    pub path: String,
+    /// Written as a whole, and nothing had read or changed it before.
+    pub created: bool,
+    /// Changed after that, or without having been created here.
+    pub modified: bool,
+    /// Looked at.
+    pub read: bool,
+    /// Removed in the end.
+    pub deleted: bool,
+    /// What was changed or defined in it.
+    pub details: Vec<String>,
+}
+
+/// A command that failed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    /// The command, or the tool's name.
+    pub command: String,
+    /// The lines that say what went wrong, word for word.
+    pub lines: Vec<String>,
+}
+
+const LINE: usize = 240;
+const DETAILS: usize = 6;
+
+impl Notes {
+    /// Reads `messages` from the first to the last.
+    pub fn of(messages: &[Message]) -> Notes {
+        let mut notes = Notes::default();
+        let mut calls: HashMap<&str, &ToolCall> = HashMap::new();
+        for message in messages {
+            match message.role {
+                Role::System => {}
+                Role::User => notes.user(&message.content),
+                Role::Assistant => notes.assistant(&message.content),
+                Role::Tool => {
+                    let call = message.tool_call_id.as_deref().and_then(|id| calls.get(id).copied());
+                    notes.result(call, &message.content);
+                }
+            }
+            for call in &message.tool_calls {
+                calls.insert(&call.id, call);
+                notes.call(call);
+            }
+        }
+        notes
+    }
+
+    fn user(&mut self, text: &str) {
+        if let Some(first) = rules::sentences(text).next() {
+            push_new(&mut self.requests, clipped(first));
+        }
+        for sentence in rules::sentences(text) {
+            if rules::states_demand(sentence) {
+                push_new(&mut self.demands, clipped(sentence));
+            } else if rules::states_decision(sentence) {
+                push_new(&mut self.decisions, clipped(sentence));
+            }
+        }
+    }
+
+    fn assistant(&mut self, text: &str) {
+        for sentence in rules::sentences(text).filter(|s| s.chars().count() > 12) {
+            if rules::states_decision(sentence) {
+                push_new(&mut self.decisions, clipped(sentence));
+            } else if rules::states_task(sentence) {
+                push_new(&mut self.tasks, clipped(sentence));
+            } else if rules::states_reason(sentence) || is_measured(sentence) {
+                push_new(&mut self.findings, clipped(sentence));
+            }
+            if let Some((key, value)) = rules::assignment(sentence) {
+                self.value(key, value);
+            }
+        }
+    }
+
+    fn call(&mut self, call: &ToolCall) {
+        let arguments: Value = serde_json::from_str(&call.function.arguments).unwrap_or(Value::Null);
+        let text = |key: &str| arguments.get(key).and_then(Value::as_str);
+        if let Some(operation) = file_operation(call) {
+            let old = ["old_string", "old_str"].into_iter().find_map(text);
+            let new = ["new_string", "new_str"].into_iter().find_map(text);
+            let whole = ["content", "file_text"].into_iter().find_map(text);
+            let mut details = change_details(old, new);
+            details.extend(whole.map(definitions).unwrap_or_default());
+            if operation.action != FileAction::Read {
+                self.settings(new.or(whole).unwrap_or_default());
+            }
+            self.file(operation.action, &operation.path, details);
+        } else if let Some(command) = command_of(&arguments) {
+            for operation in shell::operations(command) {
+                let details = if operation.action == FileAction::Read { Vec::new() } else { definitions(command) };
+                self.file(operation.action, &operation.path, details);
+            }
+        }
+    }
+
+    fn settings(&mut self, text: &str) {
+        for line in text.lines().filter(|line| line.len() < 100) {
+            if let Some((key, value)) =
+                rules::assignment(line).filter(|(_, value)| value.starts_with(|c: char| c.is_ascii_digit()))
+            {
+                self.value(key, value);
+            }
+        }
+    }
+
+    fn value(&mut self, key: &str, value: &str) {
+        let key = key.to_owned();
+        self.values.retain(|(known, _)| *known != key);
+        self.values.push((key, value.to_owned()));
+    }
+
+    fn result(&mut self, call: Option<&ToolCall>, content: &str) {
+        let arguments: Value =
+            call.and_then(|call| serde_json::from_str(&call.function.arguments).ok()).unwrap_or(Value::Null);
+        let reads = call.is_some_and(|call| {
+            file_operation(call).is_some_and(|operation| operation.action == FileAction::Read)
+                || call.function.name.contains("search")
+        });
+        let text = readable(content);
+        let failed = exit_code(&text, content).is_some_and(|code| code != 0);
+        if reads && !failed {
+            return;
+        }
+        let lines = error_lines(&text, failed);
+        if lines.is_empty() {
+            return;
+        }
+        let command = command_of(&arguments).or(call.map(|c| c.function.name.as_str())).unwrap_or("a tool");
+        let command = clipped(command.lines().next().unwrap_or_default());
+        let failure = Failure { command, lines };
+        self.failures.retain(|known| known.lines != failure.lines);
+        self.failures.push(failure);
+    }
+
+    fn file(&mut self, action: FileAction, path: &str, details: Vec<String>) {
+        let at = self.files.iter().position(|note| note.path == path || ends_alike(&note.path, path));
+        let known = at.is_some();
+        let mut note = at.map(|at| self.files.remove(at)).unwrap_or_default();
+        if note.path.len() < path.len() {
+            note.path = path.to_owned();
+        }
+        match action {
+            FileAction::Write if !known || note.deleted => note.created = true,
+            FileAction::Write | FileAction::Change => note.modified = true,
+            FileAction::Read => note.read = true,
+            FileAction::Delete => {}
+        }
+        note.deleted = action == FileAction::Delete;
+        for detail in details {
+            push_new(&mut note.details, detail);
+        }
+        let surplus = note.details.len().saturating_sub(DETAILS);
+        note.details.drain(..surplus);
+        self.files.push(note);
+    }
+}
+
+/// Whether two paths name one file: the shorter one, rooted nowhere, is the end of the longer.
+fn ends_alike(a: &str, b: &str) -> bool {
+    let (long, short) = if a.len() > b.len() { (a, b) } else { (b, a) };
+    !short.starts_with(['/', '~']) && short.contains('/') && long.ends_with(short) && {
+        let before = long.len() - short.len();
+        before > 0 && long.as_bytes().get(before - 1) == Some(&b'/')
+    }
+}
+
+fn is_measured(sentence: &str) -> bool {
+    sentence.len() < 400
+        && sentence.split_whitespace().any(|word| {
+            let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+            word.len() > 1 && word.starts_with(|c: char| c.is_ascii_digit())
+        })
+}
+
+/// The command line among a call's arguments.
+fn command_of(arguments: &Value) -> Option<&str> {
+    ["command", "cmd", "script"].into_iter().find_map(|key| arguments.get(key)?.as_str())
+}
+
+/// Lines taken away and put in their place, side by side where there is one of each.
+fn change_details(old: Option<&str>, new: Option<&str>) -> Vec<String> {
+    let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
+    let differing = |of: &str, other: &str| -> Vec<String> {
+        let has = |line: &str| other.lines().any(|l| l.trim() == line);
+        of.lines().map(str::trim).filter(|line| line.len() > 2 && !has(line)).map(|l| short(l, 100)).collect()
+    };
+    let (gone, come) = (differing(old, new), differing(new, old));
+    match (gone.as_slice(), come.as_slice()) {
+        ([gone], [come, ..]) => vec![format!("{gone} → {come}")],
+        (_, come) => come.iter().take(3).cloned().collect(),
+    }
+}
+
+/// Names that a text defines: functions, classes, types, sections.
+fn definitions(text: &str) -> Vec<String> {
+    const MARKS: [&str; 12] = [
+        "def ",
+        "async def ",
+        "class ",
+        "fn ",
+        "pub fn ",
+        "function ",
+        "async function ",
+        "export function ",
+        "struct ",
+        "enum ",
+        "func ",
+        "CREATE TABLE ",
+    ];
+    let line = |line: &str| {
+        let mark = MARKS.into_iter().find(|mark| line.starts_with(mark))?;
+        let name: String = line.get(mark.len()..)?.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        (!name.is_empty()).then(|| format!("{mark}{name}"))
+    };
+    text.lines().map(str::trim_start).filter_map(line).take(DETAILS).collect()
+}
+
+/// The text of a tool's result; of a JSON object that wraps one, its output.
+pub(crate) fn readable(content: &str) -> std::borrow::Cow<'_, str> {
+    if !content.starts_with('{') {
+        return content.into();
+    }
+    let Ok(Value::Object(object)) = serde_json::from_str::<Value>(content) else {
+        return content.into();
+    };
+    let parts: Vec<&str> =
+        ["output", "stdout", "stderr", "error"].into_iter().filter_map(|key| object.get(key)?.as_str()).collect();
+    if parts.is_empty() { content.into() } else { parts.join("\n").into() }
+}
+
+fn exit_code(text: &str, content: &str) -> Option<i64> {
+    let marked = text.lines().rev().take(2).find_map(|line| {
+        let line = line.trim().trim_matches(['[', ']']);
+        let rest = line.strip_prefix("exit code").or_else(|| line.strip_prefix("Exit code"))?;
+        rest.trim_matches([':', ' ', ']']).parse().ok()
+    });
+    marked.or_else(|| serde_json::from_str::<Value>(content).ok()?.get("exit_code")?.as_i64())
+}
+
+/// The lines of a result that say what went wrong: the newest of what programs print, or, where the command failed,
+/// whatever speaks of trouble.
+fn error_lines(text: &str, failed: bool) -> Vec<String> {
+    const KEPT: usize = 3;
+    let pick = |rule: fn(&str) -> bool| -> Vec<String> {
+        let mut lines: Vec<String> = Vec::new();
+        for line in text.lines().filter(|line| rule(line) && line.len() < 1000) {
+            push_new(&mut lines, clipped(line.trim()));
+        }
+        let surplus = lines.len().saturating_sub(KEPT);
+        lines.drain(..surplus);
+        lines
+    };
+    let mut lines = pick(rules::is_error_line);
+    if lines.is_empty() && failed {
+        lines = pick(rules::mentions_trouble);
+    }
+    if lines.is_empty() && failed {
+        let last = text.lines().rev().find(|line| !line.trim().is_empty() && !line.starts_with("[exit code"));
+        lines.extend(last.map(|line| clipped(line.trim())));
+    }
+    lines
+}
+
+fn clipped(text: &str) -> String {
+    short(text.trim().trim_start_matches(['-', '*', ' ']), LINE)
+}
+
+fn short(text: &str, limit: usize) -> String {
+    if text.chars().count() <= limit { text.to_owned() } else { text.chars().take(limit).chain(['…']).collect() }
+}
+
+/// Appends what is not there yet; what is there moves to the end.
+fn push_new(list: &mut Vec<String>, item: String) {
+    list.retain(|known| *known != item);
+    if !item.is_empty() {
+        list.push(item);
+    }
+}

@@ -1,0 +1,233 @@
+//! The file operations that a shell command line evidently stands for.
+
+use crate::fixture::{FileAction, FileOperation};
+
+/// The file operations of a command line, in order. What is not evident is left out.
+pub(super) fn operations(command: &str) -> Vec<FileOperation> {
+    let mut folder = String::new();
+    let mut found = Vec::new();
+    for words in simple_commands(command) {
+        if let [cd, to, ..] = words.as_slice()
+            && cd == "cd"
+        {
+            folder = if is_rooted(to) { to.clone() } else { joined(&folder, to) };
+            continue;
+        }
+        for (action, path) in of_words(&words) {
+            if is_path(&path) {
+                found.push(FileOperation { action, path: joined(&folder, &path) });
+            }
+        }
+    }
+    found
+}
+
+fn is_rooted(path: &str) -> bool {
+    path.starts_with(['/', '~'])
+}
+
+fn joined(folder: &str, path: &str) -> String {
+    let path = path.strip_prefix("./").unwrap_or(path);
+    if folder.is_empty() || is_rooted(path) {
+        return path.to_owned();
+    }
+    format!("{}/{path}", folder.trim_end_matches('/'))
+}
+
+/// Whether a word can be a file's path: it has a name with a dot, or a folder, and nothing that a shell expands.
+fn is_path(word: &str) -> bool {
+    !word.is_empty()
+        && !word.starts_with(['-', '&', '/']) | (word.starts_with('/') && word.len() > 1)
+        && word.contains(['.', '/'])
+        && !word.starts_with("/dev/")
+        && !word.contains("://")
+        && !word.contains(['*', '?', '$', '{', '(', '|', '=', ',', '<', '>', '"', '\'', '`', ' ', '\n'])
+        && word.chars().any(char::is_alphabetic)
+}
+
+fn of_words(words: &[String]) -> Vec<(FileAction, String)> {
+    let mut found = redirections(words);
+    let plain: Vec<&String> = without_redirections(words);
+    let mut rest = plain.iter().skip_while(|word| matches!(word.as_str(), "sudo" | "time" | "env") || is_setting(word));
+    let Some(program) = rest.next() else {
+        return found;
+    };
+    let all: Vec<&str> = rest.map(|word| word.as_str()).collect();
+    let files: Vec<&str> = all.iter().copied().filter(|word| !word.starts_with('-')).collect();
+    found.extend(of_program(program, &all, &files));
+    found
+}
+
+fn is_setting(word: &str) -> bool {
+    word.split_once('=')
+        .is_some_and(|(name, _)| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_'))
+}
+
+fn of_program(program: &str, all: &[&str], files: &[&str]) -> Vec<(FileAction, String)> {
+    let each = |action: FileAction, files: &[&str]| files.iter().map(|f| (action, (*f).to_owned())).collect::<Vec<_>>();
+    match (program, files) {
+        ("cat" | "less" | "head" | "tail" | "nl" | "bat" | "more", _) => each(FileAction::Read, files),
+        ("rm" | "unlink", _) => each(FileAction::Delete, files),
+        ("touch", _) => each(FileAction::Write, files),
+        ("tee", _) if all.contains(&"-a") => each(FileAction::Change, files),
+        ("tee", _) => each(FileAction::Write, files),
+        ("sed", [_, rest @ ..]) if all.iter().any(|word| word.starts_with("-i") || *word == "--in-place") => {
+            each(FileAction::Change, rest)
+        }
+        ("sed", [_, rest @ ..]) => each(FileAction::Read, rest),
+        ("mv", [from, to]) => vec![(FileAction::Delete, (*from).to_owned()), (FileAction::Write, (*to).to_owned())],
+        ("cp", [_, to]) => each(FileAction::Write, &[to]),
+        ("git", ["mv", from, to]) => of_program("mv", &[], &[from, to]),
+        ("git", ["rm", rest @ ..]) => each(FileAction::Delete, rest),
+        _ => Vec::new(),
+    }
+}
+
+fn redirections(words: &[String]) -> Vec<(FileAction, String)> {
+    let pairs = words.windows(2).filter_map(|pair| match pair {
+        [sign, path] if sign == ">" => Some((FileAction::Write, path.clone())),
+        [sign, path] if sign == ">>" => Some((FileAction::Change, path.clone())),
+        _ => None,
+    });
+    pairs.collect()
+}
+
+fn without_redirections(words: &[String]) -> Vec<&String> {
+    let is_sign = |word: &str| matches!(word, ">" | ">>" | "<");
+    let mut plain = Vec::new();
+    let mut skip = false;
+    for word in words {
+        if !std::mem::take(&mut skip) && !is_sign(word) {
+            plain.push(word);
+        } else if is_sign(word) {
+            skip = true;
+        }
+    }
+    plain
+}
+
+/// The simple commands of a command line, each as its words; here-documents are left out.
+fn simple_commands(command: &str) -> Vec<Vec<String>> {
+    let mut commands = Vec::new();
+    let mut lines = command.lines();
+    while let Some(line) = lines.next() {
+        let mut end = None;
+        commands.extend(words_of(line, &mut end));
+        if let Some(end) = end {
+            lines.by_ref().find(|line| line.trim() == end);
+        }
+    }
+    commands.retain(|words| !words.is_empty());
+    commands
+}
+
+/// Splits one line; `heredoc` is set to the word that ends a here-document which begins in it.
+fn words_of(line: &str, heredoc: &mut Option<String>) -> Vec<Vec<String>> {
+    let mut splitter = Splitter::default();
+    let mut chars = line.chars().peekable();
+    while let Some(c) = chars.next() {
+        match (splitter.quote, c) {
+            (Some(quote), c) if c == quote => splitter.quote = None,
+            (Some(_), c) => splitter.word.push(c),
+            (None, '"' | '\'') => splitter.quote = Some(c),
+            (None, '\\') => splitter.word.extend(chars.next()),
+            (None, ';' | '|' | '&') if splitter.word != ">" => splitter.end_command(),
+            (None, '<') if chars.peek() == Some(&'<') => {
+                splitter.end_word();
+                let rest: String = chars.by_ref().skip(1).collect();
+                let mut parts = rest.trim_start_matches(['-', ' ']).splitn(2, char::is_whitespace);
+                *heredoc = parts.next().map(|word| word.trim_matches(['"', '\'']).to_owned());
+                splitter.rest(&words_of(parts.next().unwrap_or(""), &mut None));
+                break;
+            }
+            (None, '>') => splitter.redirect(chars.next_if_eq(&'>').is_some()),
+            (None, c) if c.is_whitespace() => splitter.end_word(),
+            (None, c) => splitter.word.push(c),
+        }
+    }
+    splitter.end_command();
+    splitter.commands
+}
+
+#[derive(Default)]
+struct Splitter {
+    commands: Vec<Vec<String>>,
+    words: Vec<String>,
+    word: String,
+    quote: Option<char>,
+}
+
+impl Splitter {
+    fn end_word(&mut self) {
+        if !self.word.is_empty() {
+            self.words.push(std::mem::take(&mut self.word));
+        }
+    }
+
+    fn end_command(&mut self) {
+        self.end_word();
+        self.commands.push(std::mem::take(&mut self.words));
+    }
+
+    /// `>` or `>>`; one of a numbered stream other than standard output is no file of interest.
+    fn redirect(&mut self, append: bool) {
+        let stream = self.word == "2";
+        if stream || self.word == "1" {
+            self.word.clear();
+        }
+        self.end_word();
+        let sign = if append { ">>" } else { ">" };
+        self.words.push(if stream { "2>".to_owned() } else { sign.to_owned() });
+    }
+
+    /// What follows a here-document's mark on the same line belongs to the same command first.
+    fn rest(&mut self, commands: &[Vec<String>]) {
+        for (index, words) in commands.iter().enumerate() {
+            if index > 0 {
+                self.end_command();
+            }
+            self.words.extend(words.iter().cloned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use FileAction::{Change, Delete, Read, Write};
+    use proptest::prelude::*;
+
+    fn of(command: &str) -> Vec<(FileAction, String)> {
+        operations(command).into_iter().map(|o| (o.action, o.path)).collect()
+    }
+
+    #[test]
+    fn redirections_here_documents_and_tools_are_seen() {
+        let one = |action, path: &str| vec![(action, path.to_owned())];
+        assert_eq!(of("cat > app/a.py <<'EOF'\nrm b.py\nEOF"), one(Write, "app/a.py"));
+        assert_eq!(
+            of("cat <<EOF > a.toml\nx\nEOF\necho hi >> log.txt"),
+            [(Write, "a.toml".to_owned()), (Change, "log.txt".to_owned())]
+        );
+        assert_eq!(of("cd /home/user/p && sed -i 's/a/b/' src/x.rs"), one(Change, "/home/user/p/src/x.rs"));
+        assert_eq!(of("git mv a.py b.py"), [(Delete, "a.py".to_owned()), (Write, "b.py".to_owned())]);
+        assert_eq!(of("cat conf/nginx.conf | head -5"), one(Read, "conf/nginx.conf"));
+        assert_eq!(
+            of("rm -f tmp/out.db; touch x.log"),
+            [(Delete, "tmp/out.db".to_owned()), (Write, "x.log".to_owned())]
+        );
+    }
+
+    #[test]
+    fn what_is_no_file_is_left_out() {
+        assert!(of("make 2>/dev/null >/dev/null; ls *.py; echo 'a > b.txt'; cat $FILE; pytest -q 2>&1").is_empty());
+        assert!(of("curl -s http://127.0.0.1:8080/a.html").is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn no_command_line_panics(command in "[ -~\n]{0,80}") {
+            let _ = of(&command);
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The index as text, within a size.
+
+use super::notes::{FileNote, Notes};
+use crate::units::Tokens;
+
+/// A heading with its entries, the newest last, and its share of the room.
+struct Section {
+    heading: &'static str,
+    entries: Vec<String>,
+    share: f64,
+}
+
+/// Writes the index in at most `limit` tokens as `count` counts them. What does not fit is left out oldest first, and
+/// each section says how many entries that are.
+pub(crate) fn index_within(notes: &Notes, limit: Tokens, count: &impl Fn(&str) -> Tokens) -> String {
+    let sections = sections(notes);
+    let total: f64 = sections.iter().filter(|s| !s.entries.is_empty()).map(|s| s.share).sum();
+    let mut scale = 1.0;
+    // Shares are met by estimate; should the whole come out too large, everything shrinks alike.
+    for _ in 0..12 {
+        let text = written(&sections, total, limit.0 as f64 * scale, count);
+        if count(&text) <= limit {
+            return text;
+        }
+        scale *= 0.8;
+    }
+    String::new()
+}
+
+fn written(sections: &[Section], total: f64, limit: f64, count: &impl Fn(&str) -> Tokens) -> String {
+    let mut text = String::new();
+    let mut spare = 0.0;
+    for section in sections.iter().filter(|section| !section.entries.is_empty()) {
+        let room = limit * section.share / total + spare;
+        let (entries, used) = newest_within(&section.entries, room, count);
+        spare = (room - used).max(0.0);
+        if entries.is_empty() {
+            continue;
+        }
+        let left_out = section.entries.len() - entries.len();
+        text.push_str(if text.is_empty() { "## Artifact index\n" } else { "\n" });
+        text.push_str(&format!("### {}\n", section.heading));
+        entries.iter().for_each(|entry| text.push_str(&format!("- {entry}\n")));
+        if left_out > 0 {
+            text.push_str(&format!("- ({left_out} older left out)\n"));
+        }
+    }
+    text.trim_end().to_owned()
+}
+
+/// The newest entries that fit into `room`, in their order, and the tokens they take.
+fn newest_within<'a>(entries: &'a [String], room: f64, count: &impl Fn(&str) -> Tokens) -> (&'a [String], f64) {
+    const HEADING: f64 = 8.0;
+    let mut used = HEADING;
+    let mut kept = entries.len();
+    for entry in entries.iter().rev() {
+        let size = count(entry).0 as f64 + 2.0;
+        if used + size > room {
+            break;
+        }
+        used += size;
+        kept -= 1;
+    }
+    (entries.get(kept..).unwrap_or_default(), used)
+}
+
+fn sections(notes: &Notes) -> Vec<Section> {
+    let of = |heading, share, wanted: fn(&FileNote) -> bool, detailed: bool| {
+        let entries = notes.files.iter().filter(|f| wanted(f)).map(|f| file_entry(f, detailed)).collect();
+        Section { heading, entries, share }
+    };
+    let failures = notes.failures.iter().map(|f| format!("`{}`: {}", f.command, f.lines.join(" | "))).collect();
+    let decisions =
+        notes.demands.iter().map(|d| format!("the user demands: {d}")).chain(notes.decisions.iter().cloned());
+    vec![
+        of("Files created", 0.16, |f| f.created && !f.deleted, true),
+        of("Files modified", 0.18, |f| f.modified && !f.created && !f.deleted, true),
+        of("Files deleted", 0.04, |f| f.deleted, false),
+        of("Files read", 0.07, |f| f.read && !f.created && !f.modified && !f.deleted, false),
+        Section { heading: "Failed commands", entries: failures, share: 0.2 },
+        Section { heading: "Decisions", entries: decisions.collect(), share: 0.25 },
+        Section { heading: "Open tasks", entries: notes.tasks.clone(), share: 0.1 },
+    ]
+}
+
+/// One line on a file.
+pub(crate) fn file_entry(file: &FileNote, detailed: bool) -> String {
+    let also = if file.created && file.modified { " (changed later)" } else { "" };
+    if !detailed || file.details.is_empty() {
+        return format!("{}{also}", file.path);
+    }
+    format!("{}{also}: {}", file.path, file.details.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::artifact_index;
+    use super::*;
+    use crate::fixture::estimate_tokens;
+    use crate::transcript::{Message, Role, ToolCall};
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn session() -> Vec<Message> {
+        let mut messages = vec![Message::text(Role::User, "Fix the retry logic. Never change the port 8081.")];
+        let mut step = |text: &str, name: &str, arguments: serde_json::Value, result: &str| {
+            let id = format!("c{}", messages.len());
+            let mut call = Message::text(Role::Assistant, text);
+            call.tool_calls.push(ToolCall::new(&id, name, arguments.to_string()));
+            messages.push(call);
+            messages.push(Message::result(&id, result));
+        };
+        step("Reading.", "read_file", json!({"path": "app/retry.py"}), "1|def retry():\n2|    raise ValueError: no");
+        step(
+            "Backing off linearly instead of exponentially, because the queue is short.",
+            "patch",
+            json!({"path": "app/retry.py", "old_string": "delay = 2 ** n", "new_string": "delay = 3 * n"}),
+            "--- a\n+++ b",
+        );
+        step(
+            "A test.",
+            "write_file",
+            json!({"path": "tests/test_retry.py", "content": "def test_delay():\n  pass"}),
+            "ok",
+        );
+        let output = "F\nE       assert 6 == 3\nFAILED tests/test_retry.py::test_delay\n[exit code 1]";
+        step("Run.", "terminal", json!({"command": "pytest -q"}), output);
+        messages.push(Message::text(Role::Assistant, "The jitter test still fails; it is next."));
+        messages
+    }
+
+    #[test]
+    fn an_index_names_files_failures_decisions_and_tasks() {
+        insta::assert_snapshot!(artifact_index(&session()), @r"
+        ## Artifact index
+        ### Files created
+        - tests/test_retry.py: def test_delay
+
+        ### Files modified
+        - app/retry.py: delay = 2 ** n → delay = 3 * n
+
+        ### Failed commands
+        - `pytest -q`: E       assert 6 == 3 | FAILED tests/test_retry.py::test_delay
+
+        ### Decisions
+        - the user demands: Never change the port 8081.
+        - Backing off linearly instead of exponentially, because the queue is short.
+
+        ### Open tasks
+        - The jitter test still fails; it is next.
+        ");
+    }
+
+    #[test]
+    fn nothing_to_index_is_an_empty_text() {
+        assert_eq!(artifact_index(&[Message::text(Role::User, "hello")]), "");
+    }
+
+    proptest! {
+        #[test]
+        fn an_index_stays_within_its_limit(limit in 0u64..200) {
+            let text = index_within(&Notes::of(&session()), Tokens(limit), &estimate_tokens);
+            prop_assert!(estimate_tokens(&text) <= Tokens(limit));
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! The one `match` over strategies: what a point has before it, to the work of compressing it.
+
+use super::context::StateRef;
+use super::prompts::{built_in_compaction, headings};
+use super::spec::{CommandSpec, Method, PromptStyle, Strategy};
+use crate::action::{
+    Computation, Material, Pieces, PiecesBuilder, Program, Request, RequestTurn, Rule, Template, TemplateFault,
+    Variable, Work,
+};
+use crate::fixture::render;
+use crate::locale::Locale;
+use crate::provider::{ModelUse, Operation};
+use crate::transcript::{Message, Role};
+
+/// Messages in the two forms that work is made of; computed once per fixture and point, and shared.
+#[derive(Clone, Debug)]
+pub struct SpanText {
+    /// As one readable text.
+    pub text: Material,
+    /// As a JSON array.
+    pub json: Material,
+}
+
+impl SpanText {
+    /// Both forms of `messages`.
+    pub fn of(messages: &[Message]) -> SpanText {
+        SpanText { text: render(messages).into(), json: super::ends::json_of(messages).into() }
+    }
+}
+
+/// What a compression has before it.
+#[derive(Clone, Copy, Debug)]
+pub struct CompressInput<'a> {
+    /// The newly truncated messages.
+    pub span: &'a SpanText,
+    /// All messages before the point, a leading system message left out.
+    pub prefix: &'a SpanText,
+    /// What the point before left, if the strategy keeps state and there was one.
+    pub previous: Option<&'a StateRef>,
+    /// What the work goes on with, in the user's words.
+    pub focus_topic: Option<&'a str>,
+    /// The model of the session, as its log named it; empty if unknown.
+    pub fixture_model: &'a str,
+    /// The context window of that model in tokens.
+    pub context_length: Option<u64>,
+    /// The language of built-in instructions.
+    pub locale: Locale,
+}
+
+/// Why no work could be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PrepareFault {
+    /// The prompt does not render with the values that happen to be empty here.
+    #[error("the prompt of this method does not render: line {}: {}", .0.line, .0.message)]
+    Template(#[from] TemplateFault),
+}
+
+/// The work of compressing one point by one method.
+///
+/// # Errors
+/// A prompt that fails for just this pattern of empty values.
+pub fn prepare(method: &Method, input: &CompressInput<'_>) -> Result<Work, PrepareFault> {
+    match &method.strategy {
+        Strategy::Prompted { style, model, template, .. } => prompted(method, *style, model, template, input),
+        Strategy::Opaque { model } => Ok(Work::Ask(compaction(model, Operation::Compact, input))),
+        Strategy::ProviderCompaction { model, template, .. } => vendor(method, model, template.as_ref(), input),
+        Strategy::Command(command) => Ok(Work::Execute(program(method, command, input))),
+        Strategy::Rule(rule) => Ok(Work::Compute(computation(method, *rule, input))),
+    }
+}
+
+fn prompted(
+    method: &Method,
+    style: PromptStyle,
+    model: &ModelUse,
+    template: &Template,
+    input: &CompressInput<'_>,
+) -> Result<Work, PrepareFault> {
+    let (transcript, previous) = match (style, input.previous) {
+        (_, None) => (input.span.text.clone(), Material::from("")),
+        (PromptStyle::Anchored, Some(previous)) => (input.span.text.clone(), Material::Output(previous.digest)),
+        (PromptStyle::Regenerative, Some(previous)) => (after_output(previous, input.span), Material::from("")),
+    };
+    let mut values = vec![("transcript", transcript), ("previous_summary", previous)];
+    values.extend(wishes(method, input));
+    if model.is_lexical() {
+        values.push(("sections", headings(template).into()));
+    }
+    let prompt = template.fill("prompt", values)?;
+    let turns = vec![RequestTurn::Text(Role::User, prompt)];
+    Ok(Work::Ask(request(model, Operation::Generate, turns)))
+}
+
+/// The span with the last output before it, as the assistant's own message of an ordinary history.
+fn after_output(previous: &StateRef, span: &SpanText) -> Material {
+    Pieces::builder()
+        .glue("[assistant]\n")
+        .json("previous output", Material::Output(previous.digest))
+        .glue("\n\n")
+        .json("span", span.text.clone())
+        .build()
+}
+
+fn wishes(method: &Method, input: &CompressInput<'_>) -> [(Variable, Material); 2] {
+    let target = method.target_tokens.map(|t| t.0.to_string()).unwrap_or_default();
+    [("focus_topic", input.focus_topic.unwrap_or_default().into()), ("target_tokens", target.into())]
+}
+
+fn request(model: &ModelUse, operation: Operation, turns: Vec<RequestTurn>) -> Request {
+    Request {
+        provider: model.provider.name.clone(),
+        endpoint: model.provider.endpoint.clone(),
+        model: model.reference.model.clone(),
+        operation,
+        turns,
+        instructions: None,
+        settings: model.settings.clone(),
+        schema: None,
+    }
+}
+
+/// The vendors' compactions: the items they returned before, then the new messages.
+fn compaction(model: &ModelUse, operation: Operation, input: &CompressInput<'_>) -> Request {
+    let previous = input.previous.map(|state| RequestTurn::Items(Material::Output(state.digest)));
+    let turns = previous.into_iter().chain([RequestTurn::Messages(input.span.json.clone())]).collect();
+    request(model, operation, turns)
+}
+
+/// The vendor's own instructions stay in force unless the method has a prompt, or the user asked for what only
+/// instructions can carry.
+fn vendor(
+    method: &Method,
+    model: &ModelUse,
+    template: Option<&Template>,
+    input: &CompressInput<'_>,
+) -> Result<Work, PrepareFault> {
+    let wished = input.focus_topic.is_some_and(|topic| !topic.is_empty()) || method.target_tokens.is_some();
+    let template = template.cloned().or_else(|| wished.then(|| built_in_compaction(input.locale)));
+    let mut request = compaction(model, Operation::Summarize, input);
+    if let Some(template) = template {
+        request.instructions = Some(template.fill("prompt", wishes(method, input).to_vec())?);
+    }
+    Ok(Work::Ask(request))
+}
+
+fn program(method: &Method, command: &CommandSpec, input: &CompressInput<'_>) -> Program {
+    Program {
+        argv: command.argv.clone(),
+        files: command.files.clone(),
+        environment: command.environment.clone(),
+        stdin: program_input(method, input),
+    }
+}
+
+/// The JSON object on a program's standard input (the command protocol, version 1).
+fn program_input(method: &Method, input: &CompressInput<'_>) -> Material {
+    let number = |n: Option<u64>| Material::from(n.map_or("null".to_owned(), |n| n.to_string()));
+    let previous = input.previous.map_or(Material::from("null"), |state| Material::Output(state.digest));
+    let builder = Pieces::builder()
+        .glue("{\"version\":1,\"messages\":")
+        .json("span", input.span.json.clone())
+        .glue(",\"previous\":")
+        .json("previous", previous)
+        .glue(",\"all_messages\":")
+        .json("prefix", input.prefix.json.clone())
+        .glue(",\"focus_topic\":");
+    let builder = text_or_null(builder, "focus_topic", input.focus_topic.unwrap_or_default())
+        .glue(",\"target_tokens\":")
+        .json("target_tokens", number(method.target_tokens.map(|t| t.0)))
+        .glue(",\"fixture_model\":");
+    text_or_null(builder, "fixture_model", input.fixture_model)
+        .glue(",\"context_length\":")
+        .json("context_length", number(input.context_length))
+        .glue("}")
+        .build()
+}
+
+fn text_or_null(builder: PiecesBuilder, name: &'static str, text: &str) -> PiecesBuilder {
+    if text.is_empty() { builder.json(name, "null".into()) } else { builder.string(name, text.into()) }
+}
+
+fn computation(method: &Method, rule: Rule, input: &CompressInput<'_>) -> Computation {
+    let target_tokens = match rule {
+        Rule::Truncate | Rule::Extract => method.target_tokens,
+        Rule::Full | Rule::None => None,
+    };
+    Computation { rule, messages: input.prefix.json.clone(), target_tokens }
+}

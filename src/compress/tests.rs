@@ -1,0 +1,218 @@
+//! A method over two points: what is asked, what is read, and that names made beforehand are those of the outputs.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use super::*;
+use crate::action::{Digest, Inputs, Replica, RequestTurn, Rule, Stage, Template, Work};
+use crate::fixture::estimate_tokens;
+use crate::locale::Locale;
+use crate::provider::{Completion, Dialect, Limits, ModelRef, ModelUse, Operation, ProviderSpec, Settings};
+use crate::transcript::{Message, Role};
+use crate::units::{Tokens, Usage};
+
+pub(crate) fn model_of(dialect: Dialect, endpoint: &str, model: &str) -> ModelUse {
+    let provider = ProviderSpec {
+        name: "p".into(),
+        dialect,
+        base_url: String::new(),
+        api_key: None,
+        endpoint: endpoint.into(),
+        limits: Limits::default(),
+    };
+    let reference = ModelRef { provider: "p".into(), model: model.into() };
+    ModelUse { reference, provider: Arc::new(provider), settings: Settings::default() }
+}
+
+fn method(strategy: Strategy) -> Method {
+    Method { name: MethodName("m".into()), strategy, artifact_index: false, target_tokens: None }
+}
+
+fn prompted(style: PromptStyle) -> Method {
+    let template = Template::new("T:{{ transcript }} P:{{ previous_summary }}", VARIABLES).expect("compiles");
+    let model = model_of(Dialect::OpenaiChat, "here", "m1");
+    method(Strategy::Prompted { style, model, template, prompt_path: None })
+}
+
+fn command() -> Method {
+    method(Strategy::Command(CommandSpec {
+        argv: vec!["x".into()],
+        folder: ".".into(),
+        files: Vec::new(),
+        environment: Vec::new(),
+        deterministic: false,
+        timeout: std::time::Duration::from_secs(1),
+    }))
+}
+
+fn vendor(operation: Operation) -> Method {
+    let model = model_of(Dialect::Anthropic, "there", "m2");
+    method(match operation {
+        Operation::Compact => Strategy::Opaque { model },
+        _ => Strategy::ProviderCompaction { model, template: None, prompt_path: None },
+    })
+}
+
+fn reply(text: &str, items: Option<&str>) -> Completion {
+    Completion { text: text.into(), items: items.map(str::to_owned), model: None, usage: Usage::default() }
+}
+
+fn work(method: &Method, previous: Option<Digest>, focus: Option<&str>) -> Work {
+    let span = SpanText::of(&[Message::text(Role::User, "new")]);
+    let prefix = SpanText::of(&[Message::text(Role::User, "old"), Message::text(Role::User, "new")]);
+    let previous = previous.map(|digest| StateRef { digest });
+    let input = CompressInput {
+        span: &span,
+        prefix: &prefix,
+        previous: previous.as_ref(),
+        focus_topic: focus,
+        fixture_model: "",
+        context_length: Some(8192),
+        locale: Locale::En,
+    };
+    prepare(method, &input).expect("work")
+}
+
+/// The text of the last prompt, or of the program's input, outputs taken from `known`.
+fn text(work: &Work, known: &[(Digest, Arc<str>)]) -> String {
+    let known: HashMap<_, _> = known.iter().cloned().collect();
+    let resolve = |digest: &Digest| Ok::<_, Infallible>(known.get(digest).expect("known").clone());
+    let text = match work {
+        Work::Ask(request) => match request.turns.last() {
+            Some(RequestTurn::Text(_, prompt)) => prompt.text(&resolve),
+            Some(RequestTurn::Messages(material) | RequestTurn::Items(material)) => material.text(&resolve),
+            None => Ok("".into()),
+        },
+        Work::Execute(program) => program.stdin.text(&resolve),
+        Work::Compute(computation) => computation.messages.text(&resolve),
+    };
+    text.expect("resolves").to_string()
+}
+
+#[test]
+fn anchored_hands_over_its_summary_and_regenerative_its_history() {
+    for (style, second) in [
+        (PromptStyle::Anchored, "T:[user]\nnew P:S1"),
+        (PromptStyle::Regenerative, "T:[assistant]\nS1\n\n[user]\nnew P:"),
+    ] {
+        let method = prompted(style);
+        assert_eq!(text(&work(&method, None, None), &[]), "T:[user]\nnew P:");
+        let first = read(&method, Output::Reply(&reply(" S1\n", None)), "").expect("read");
+        let state = state_ref(&method, first.out).expect("state").digest;
+        assert_eq!(text(&work(&method, Some(state), None), &first.texts()), second);
+    }
+}
+
+#[test]
+fn a_program_gets_the_protocol_and_its_state_back() {
+    let method = command();
+    let parse = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("json");
+    let user = |content: &str| serde_json::json!({"role": "user", "content": content});
+    let first = parse(&text(&work(&method, None, Some("say \"hi\"")), &[]));
+    let expected = serde_json::json!({
+        "version": 1, "messages": [user("new")], "previous": null, "all_messages": [user("old"), user("new")],
+        "focus_topic": "say \"hi\"", "target_tokens": null, "fixture_model": null, "context_length": 8192
+    });
+    assert_eq!(first, expected);
+    let done = read(&method, Output::Stdout(br#"{"summary":"S","state":{"n":1}}"#), "").expect("read");
+    let second = parse(&text(&work(&method, Some(done.out), None), &done.texts()));
+    assert_eq!(second["previous"], serde_json::json!({"summary": "S", "state": {"n": 1}}));
+}
+
+#[test]
+fn items_go_back_unchanged_before_the_new_messages() {
+    for operation in [Operation::Compact, Operation::Summarize] {
+        let method = vendor(operation);
+        let items = "[ {\"type\": \"compaction\"} ]";
+        let done = read(&method, Output::Reply(&reply("text", Some(items))), "").expect("read");
+        let Work::Ask(request) = work(&method, Some(done.out), None) else { panic!("asks") };
+        assert_eq!(request.operation, operation);
+        let [RequestTurn::Items(back), RequestTurn::Messages(_)] = request.turns.as_slice() else {
+            panic!("two turns")
+        };
+        assert_eq!(back.digest(), done.out);
+        assert!(done.texts().contains(&(done.out, items.into())));
+    }
+}
+
+#[test]
+fn a_vendor_keeps_its_own_instructions_until_the_user_wishes_something() {
+    let method = vendor(Operation::Summarize);
+    let instructions = |focus| match work(&method, None, focus) {
+        Work::Ask(request) => request.instructions,
+        _ => None,
+    };
+    assert!(instructions(None).is_none());
+    assert!(instructions(Some("the parser")).is_some());
+}
+
+#[test]
+fn names_made_beforehand_are_the_names_of_what_is_read() {
+    let index = "## Artifact index";
+    let outputs: [(Method, Completion, &[u8]); 5] = [
+        (prompted(PromptStyle::Anchored), reply("S", None), b""),
+        (vendor(Operation::Compact), reply("", Some("[1]")), b""),
+        (vendor(Operation::Summarize), reply("S", Some("[1]")), b""),
+        (command(), reply("", None), br#"{"messages":[{"role":"user","content":"S"}]}"#),
+        (method(Strategy::Rule(Rule::None)), reply("", None), b"[]"),
+    ];
+    for (mut method, completion, bytes) in outputs {
+        method.artifact_index = true;
+        let output = match &method.strategy {
+            Strategy::Command(_) => Output::Stdout(bytes),
+            Strategy::Rule(_) => Output::Computed(bytes),
+            _ => Output::Reply(&completion),
+        };
+        let done = read(&method, output, index).expect("read");
+        assert_eq!(done.reference, context_ref(&method, done.out, Digest::of(index)));
+        let known: HashMap<_, _> = done.texts().into_iter().collect();
+        if let Some(material) = done.reference.text() {
+            assert_eq!(known.get(&material.digest()), done.context.text().as_ref());
+        }
+        assert_eq!(state_ref(&method, done.out).is_some_and(|s| known.contains_key(&s.digest)), done.state.is_some());
+    }
+}
+
+#[test]
+fn failures_of_a_method_are_told_apart() {
+    fn fault(method: &Method, output: Output<'_>) -> CompressFault {
+        read(method, output, "").expect_err("a fault")
+    }
+    let anchored = prompted(PromptStyle::Anchored);
+    assert_eq!(fault(&anchored, Output::Reply(&reply("```\n \n```", None))), CompressFault::Empty);
+    assert_eq!(fault(&vendor(Operation::Compact), Output::Reply(&reply("", None))), CompressFault::NoItems);
+    assert!(matches!(fault(&anchored, Output::Stdout(b"{}")), CompressFault::WrongKind { .. }));
+    assert!(matches!(fault(&method(Strategy::Rule(Rule::Full)), Output::Computed(b"{")), CompressFault::Damaged(_)));
+}
+
+#[test]
+fn a_target_or_a_name_changes_only_the_keys_it_should() {
+    let key = |method: &Method| Inputs::of(Stage::Compress, Replica::NONE, &work(method, None, None)).key();
+    let mut full = method(Strategy::Rule(Rule::Full));
+    let before = key(&full);
+    full.target_tokens = Some(Tokens(9));
+    full.name = MethodName("other".into());
+    assert_eq!(key(&full), before);
+    let mut truncate = method(Strategy::Rule(Rule::Truncate));
+    let before = key(&truncate);
+    truncate.target_tokens = Some(Tokens(9));
+    assert_ne!(key(&truncate), before);
+}
+
+#[test]
+fn rules_compute_contexts_that_read_back() {
+    let messages = vec![Message::text(Role::User, "Use port 8081."), Message::text(Role::Assistant, "Done.")];
+    for rule in [Rule::Full, Rule::None, Rule::Truncate, Rule::Extract] {
+        let mut method = method(Strategy::Rule(rule));
+        method.target_tokens = Some(Tokens(3));
+        let Work::Compute(computation) = work(&method, None, None) else { panic!("computes") };
+        let bytes = compute(&computation, &messages, &estimate_tokens);
+        let context = read(&method, Output::Computed(&bytes), "").expect("read").context;
+        match rule {
+            Rule::Full => assert_eq!(context, Context::Readable { messages: messages.clone() }),
+            Rule::Truncate => assert_eq!(context.text().as_deref(), Some("Done.")),
+            Rule::None | Rule::Extract => assert_eq!(context.text().as_deref(), Some("")),
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! `truncate`: the newest messages that fit, verbatim.
+
+use std::ops::Range;
+
+use crate::fixture::is_boundary;
+use crate::transcript::{Message, Role};
+use crate::units::Tokens;
+
+/// The newest messages of at most `target` tokens together, whole, calls and results never parted.
+///
+/// A turn that alone is larger than what is left ends it: what is kept is always one unbroken end of the
+/// transcript. A transcript whose last turn is too large yields nothing.
+pub(super) fn newest(messages: &[Message], target: Tokens, count: &impl Fn(&str) -> Tokens) -> Vec<Message> {
+    let mut kept = messages.len();
+    let mut total = Tokens(0);
+    for unit in units(messages).into_iter().rev() {
+        let turn = messages.get(unit.clone()).unwrap_or_default();
+        total += turn.iter().map(|message| count(&message.countable_text())).sum();
+        if total > target {
+            break;
+        }
+        kept = unit.start;
+    }
+    messages.get(kept..).unwrap_or_default().to_vec()
+}
+
+/// The stretches that are kept or dropped as one: a message, or a call with all its results.
+fn units(messages: &[Message]) -> Vec<Range<usize>> {
+    let starts: Vec<usize> = (0..messages.len()).filter(|at| is_boundary(messages, *at)).collect();
+    let ends = starts.iter().skip(1).copied().chain([messages.len()]);
+    starts.iter().copied().zip(ends).map(|(start, end)| start..end).collect()
+}
+
+/// Whether every result in `messages` follows its call and every call has its result.
+pub(super) fn pairs_hold(messages: &[Message]) -> bool {
+    let mut open: Vec<&str> = Vec::new();
+    for message in messages {
+        if message.role == Role::Tool {
+            let id = message.tool_call_id.as_deref().unwrap_or("");
+            let Some(at) = open.iter().position(|call| *call == id) else {
+                return false;
+            };
+            open.remove(at);
+            continue;
+        }
+        if !open.is_empty() {
+            return false;
+        }
+        open.extend(message.tool_calls.iter().map(|call| call.id.as_str()));
+    }
+    open.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transcript::ToolCall;
+    use proptest::prelude::*;
+
+    fn words(text: &str) -> Tokens {
+        Tokens(text.split_whitespace().count() as u64)
+    }
+
+    /// Turns by their number of calls: 0 is a user message.
+    fn transcript(turns: &[(usize, usize)]) -> Vec<Message> {
+        let mut messages = Vec::new();
+        for (index, (calls, size)) in turns.iter().enumerate() {
+            let role = if *calls == 0 { Role::User } else { Role::Assistant };
+            let mut message = Message::text(role, "w ".repeat(*size));
+            let ids: Vec<String> = (0..*calls).map(|call| format!("c{index}-{call}")).collect();
+            message.tool_calls = ids.iter().map(|id| ToolCall::new(id, "terminal", "{}")).collect();
+            messages.push(message);
+            messages.extend(ids.iter().map(|id| Message::result(id, "r ".repeat(*size))));
+        }
+        messages
+    }
+
+    #[test]
+    fn keeps_the_newest_turns_that_fit() {
+        let messages = transcript(&[(0, 3), (1, 2), (0, 4)]);
+        assert_eq!(newest(&messages, Tokens(4), &words), messages[3..]);
+        assert_eq!(newest(&messages, Tokens(10), &words), messages[1..]);
+        assert!(newest(&messages, Tokens(3), &words).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn a_call_is_never_parted_from_its_results(
+            turns in prop::collection::vec((0usize..4, 0usize..9), 0..12),
+            target in 0u64..120,
+        ) {
+            let messages = transcript(&turns);
+            let kept = newest(&messages, Tokens(target), &words);
+            prop_assert!(pairs_hold(&kept));
+            prop_assert!(messages.ends_with(&kept));
+            let size: Tokens = kept.iter().map(|m| words(&m.countable_text())).sum();
+            prop_assert!(size <= Tokens(target));
+            let wider = newest(&messages, Tokens(target + 10), &words);
+            prop_assert!(wider.ends_with(&kept));
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Files that appear whole or not at all.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// A file could not be written or read.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to {verb} `{}`", path.display())]
+pub struct FileError {
+    verb: &'static str,
+    path: PathBuf,
+    source: io::Error,
+}
+
+impl FileError {
+    /// An error met while doing `verb` to `path`.
+    pub fn new(verb: &'static str, path: &Path, source: io::Error) -> FileError {
+        FileError { verb, path: path.to_owned(), source }
+    }
+
+    /// Whether the disk is full.
+    pub fn is_out_of_space(&self) -> bool {
+        matches!(self.source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    }
+
+    /// Whether the file is not there.
+    pub fn is_missing(&self) -> bool {
+        self.source.kind() == io::ErrorKind::NotFound
+    }
+}
+
+/// Writes `path` through a temporary file in the same folder and a rename; makes the folder if need be.
+///
+/// # Errors
+/// Whatever the file system says, with the path.
+pub fn write_whole(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), FileError> {
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let fault = |e| FileError::new("write", path, e);
+    fs::create_dir_all(folder).map_err(fault)?;
+    let mut file = tempfile::Builder::new().prefix(".").suffix(".tmp").tempfile_in(folder).map_err(fault)?;
+    file.write_all(bytes.as_ref()).map_err(fault)?;
+    keep(file, path)
+}
+
+/// Gives a finished temporary file its name.
+///
+/// # Errors
+/// Whatever the file system says, with the path.
+pub fn keep(file: tempfile::NamedTempFile, path: &Path) -> Result<(), FileError> {
+    open_to_others(file.path()).map_err(|e| FileError::new("write", path, e))?;
+    file.persist(path).map(drop).map_err(|e| FileError::new("write", path, e.error))
+}
+
+/// Temporary files are born private; results are to be read by others.
+#[cfg(unix)]
+fn open_to_others(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(not(unix))]
+fn open_to_others(_: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+/// Reads a text file.
+///
+/// # Errors
+/// Whatever the file system says, with the path; invalid UTF-8 too.
+pub fn read_text(path: &Path) -> Result<String, FileError> {
+    fs::read_to_string(path).map_err(|e| FileError::new("read", path, e))
+}

@@ -1,0 +1,38 @@
+//! Statistics: what repeated, clustered measurements can show, and what they cannot.
+//!
+//! A *cluster* is the unit of evidence. Inside it, *items* are measured in several *runs*; every cluster gives one
+//! number, and intervals, tests and verdicts rest on those numbers alone, so that a cluster weighs the same however
+//! many items it has.
+//!
+//! Invariants: the same input gives the same output, since nothing here draws random numbers; no output is ever NaN or
+//! infinite, what cannot be said is `None` with a reason beside it; nothing panics on any input. A number that is not
+//! finite, or beyond 1e60, is never computed with: it is refused, or counted as missing where cells may be missing.
+//!
+//! Deliberately absent: what the numbers stand for. The words that people read in results (`few fixtures`,
+//! `compress_run`) are spelled only where a type is written out.
+
+mod agreement;
+mod alpha;
+mod center;
+mod components;
+mod distribution;
+mod interval;
+mod pairing;
+mod pairs;
+#[cfg(test)]
+mod properties;
+mod rerun;
+mod retention;
+pub mod thresholds;
+mod verdict;
+
+pub use agreement::{Agreement, Coefficient, NoCoefficient, RepeatSpread, agreement, repeat_spread};
+pub use alpha::{Metric, krippendorff_alpha};
+pub use center::{Gaps, RunValues, combined_runs, mean, median, run_values, sample_sd};
+pub use components::{Component, Components, NoComponent, components};
+pub use interval::{Estimate, Interval, interval, level};
+pub use pairing::Paired;
+pub use pairs::{Observation, PairClasses};
+pub use rerun::{NoRerun, Rerun, rerun_interval};
+pub use retention::{NoRetention, Retention, retention};
+pub use verdict::{Comparison, Reason, Verdict, holm, verdicts};

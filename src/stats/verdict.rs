@@ -1,0 +1,297 @@
+//! Verdicts: whether a difference is large enough, sure enough, and resting on enough to be called one.
+//!
+//! Comparisons come in families; within one, p values are adjusted by Holm's method (1979, Scandinavian Journal of
+//! Statistics 6), so that the chance of any false finding stays at 5% for the family, two-sided.
+
+use serde::Serialize;
+
+use super::distribution::StudentT;
+use super::interval::{Estimate, Interval};
+use super::pairing::Paired;
+use super::rerun::NoRerun;
+use super::thresholds::{ALPHA, MARGIN, MAX_MISSING, MDD_WARNING, MIN_CLUSTERS, POWER, TINY};
+
+/// What a comparison shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+pub enum Verdict {
+    /// Better by the margin or more, and not by chance.
+    #[serde(rename = "improved")]
+    Improved,
+    /// Worse by the margin or more, and not by chance.
+    #[serde(rename = "regressed")]
+    Regressed,
+    /// Neither was shown; which is not to say that nothing changed.
+    #[serde(rename = "no evidence")]
+    NoEvidence,
+}
+
+/// Why there is no evidence; the first that holds, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+pub enum Reason {
+    /// Something else differs between the sides.
+    #[serde(rename = "answerer differs")]
+    Confounded,
+    /// Under three clusters.
+    #[serde(rename = "few fixtures")]
+    FewClusters,
+    /// Over 10% of the cells are missing on one side.
+    #[serde(rename = "missing")]
+    Missing,
+    /// The adjusted p passes, but the difference is smaller than the margin.
+    #[serde(rename = "below 0.3")]
+    BelowMargin,
+    /// The p passes by itself, but not among all comparisons of its family.
+    #[serde(rename = "correction")]
+    Correction,
+    /// All clusters differ by exactly the same, and are too few (or the difference is 0) to tell more.
+    #[serde(rename = "degenerate")]
+    Degenerate,
+    /// The difference does not stand out from how clusters vary.
+    #[serde(rename = "noise")]
+    Noise,
+}
+
+/// A judged comparison. Differences are in points of the scale, the first side minus the second.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// Mean of the clusters' differences.
+    pub difference: f64,
+    /// 95% cluster t interval: would it hold on other clusters like these? `None` with one cluster. Not clipped.
+    pub ci95: Option<Interval>,
+    /// 95% re-run interval: on exactly these clusters, is it more than the noise of running again?
+    pub ci95_rerun: Option<Interval>,
+    /// The centre of `ci95_rerun`: a difference of means over runs, where `difference` is one of medians.
+    pub rerun_difference: Option<f64>,
+    /// Why there is no `ci95_rerun`.
+    pub no_rerun: Option<NoRerun>,
+    /// Two-sided p by itself; `None` with one cluster.
+    pub p: Option<f64>,
+    /// The same adjusted for its family, by Holm.
+    pub p_adjusted: Option<f64>,
+    /// Smallest true difference that would get a verdict with 80% power. `None` where no difference would (under three
+    /// clusters) or where all clusters differ by the same, which leaves the noise unknown.
+    pub mdd: Option<f64>,
+    /// What this shows.
+    pub verdict: Verdict,
+    /// Why it shows nothing; `None` beside any other verdict.
+    pub reason: Option<Reason>,
+    /// Whether `ci95` lies inside ±0.3: evidence that nothing of that size happened. `None` without `ci95`.
+    pub within_margin: Option<bool>,
+    /// G, the number of clusters.
+    pub clusters: usize,
+    /// All clusters differ by exactly the same.
+    pub degenerate: bool,
+}
+
+impl Comparison {
+    /// There is no evidence for other clusters, yet on these the difference is more than the noise of running again.
+    pub fn is_beyond_rerun_noise(&self) -> bool {
+        self.verdict == Verdict::NoEvidence && self.ci95_rerun.is_some_and(|ci| !ci.contains(0.0))
+    }
+
+    /// Even a large difference would hardly be seen: worth a warning, above all at a gate.
+    pub fn is_nearly_blind(&self) -> bool {
+        self.mdd.is_none_or(|mdd| mdd > MDD_WARNING)
+    }
+}
+
+/// Judges one family of comparisons together, in order. A family of one is judged as it stands.
+pub fn verdicts(family: &[Paired]) -> Vec<Comparison> {
+    // a comparison that cannot be tested counts as one that shows nothing
+    let p: Vec<f64> = family.iter().map(|paired| paired.estimate.p.unwrap_or(1.0)).collect();
+    let alpha = ALPHA / family.len().max(1) as f64;
+    family.iter().zip(holm(&p)).map(|(paired, adjusted)| compare(paired, adjusted, alpha)).collect()
+}
+
+fn compare(paired: &Paired, adjusted: f64, alpha: f64) -> Comparison {
+    let estimate = &paired.estimate;
+    let (verdict, reason) = judge(paired, adjusted);
+    let rerun = paired.rerun.as_ref().ok();
+    Comparison {
+        difference: estimate.center,
+        ci95: estimate.ci95,
+        ci95_rerun: rerun.map(|rerun| rerun.ci95),
+        rerun_difference: rerun.map(|rerun| rerun.center),
+        no_rerun: paired.rerun.as_ref().err().copied(),
+        p: estimate.p,
+        p_adjusted: estimate.p.map(|_| adjusted),
+        mdd: smallest_detectable(estimate, alpha),
+        verdict,
+        reason,
+        within_margin: estimate.ci95.map(|ci| ci.is_within(MARGIN)),
+        clusters: estimate.clusters,
+        degenerate: estimate.degenerate,
+    }
+}
+
+fn judge(paired: &Paired, adjusted: f64) -> (Verdict, Option<Reason>) {
+    let estimate = &paired.estimate;
+    let reason = if paired.confounded {
+        Reason::Confounded
+    } else if estimate.clusters < MIN_CLUSTERS {
+        Reason::FewClusters
+    } else if paired.missing_share > MAX_MISSING + TINY {
+        Reason::Missing
+    } else if adjusted > ALPHA {
+        unproven(estimate)
+    } else if estimate.center >= MARGIN - TINY {
+        return (Verdict::Improved, None);
+    } else if estimate.center <= -(MARGIN - TINY) {
+        return (Verdict::Regressed, None);
+    } else {
+        Reason::BelowMargin
+    };
+    (Verdict::NoEvidence, Some(reason))
+}
+
+fn unproven(estimate: &Estimate) -> Reason {
+    if estimate.p.is_some_and(|p| p <= ALPHA) {
+        Reason::Correction
+    } else if estimate.degenerate {
+        Reason::Degenerate
+    } else {
+        Reason::Noise
+    }
+}
+
+/// The smallest detectable difference (Bloom 1995, Evaluation Review 19): large enough to be significant at `alpha`,
+/// and to be at least the margin, each with the stated power. It depends on the noise alone, not on what was seen.
+fn smallest_detectable(estimate: &Estimate, alpha: f64) -> Option<f64> {
+    if estimate.clusters < MIN_CLUSTERS || estimate.degenerate {
+        return None;
+    }
+    let (se, t) = (estimate.se?, StudentT::new(estimate.clusters - 1)?);
+    let power = t.quantile(POWER)?;
+    Some(((t.quantile(1.0 - alpha / 2.0)? + power) * se).max(MARGIN + power * se))
+}
+
+/// Holm's adjusted p values, in the order given. What is no probability counts as 1.
+pub fn holm(p: &[f64]) -> Vec<f64> {
+    let probability = |p: f64| if (0.0..=1.0).contains(&p) { p } else { 1.0 };
+    let mut ranked: Vec<(usize, f64)> = p.iter().copied().map(probability).enumerate().collect();
+    ranked.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let (count, mut largest) = (ranked.len(), 0.0_f64);
+    for (rank, (_, p)) in ranked.iter_mut().enumerate() {
+        largest = largest.max((*p * (count - rank) as f64).min(1.0));
+        *p = largest;
+    }
+    ranked.sort_by_key(|(place, _)| *place);
+    ranked.into_iter().map(|(_, p)| p).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::{RunValues, run_values};
+
+    fn runs(clusters: [[f64; 3]; 4]) -> Vec<RunValues> {
+        clusters.iter().map(|runs| run_values(&[runs.map(Some).to_vec()])).collect()
+    }
+
+    fn worked() -> Paired {
+        let a = runs([[3.9, 4.2, 4.1], [3.4, 3.0, 3.3], [4.4, 4.5, 4.3], [3.8, 4.0, 3.5]]);
+        let b = runs([[3.5, 3.6, 3.3], [3.1, 2.9, 2.6], [3.9, 4.0, 4.2], [3.3, 3.2, 3.6]]);
+        Paired::between(&a.into_iter().zip(b).collect::<Vec<_>>()).unwrap()
+    }
+
+    fn judged(differences: &[f64]) -> Comparison {
+        verdicts(&[Paired::new(differences).unwrap()])[0]
+    }
+
+    fn said(comparison: &Comparison) -> (Verdict, Option<Reason>) {
+        (comparison.verdict, comparison.reason)
+    }
+
+    const NONE: Verdict = Verdict::NoEvidence;
+
+    #[test]
+    fn the_worked_comparison_is_improved() {
+        let found = verdicts(&[worked()])[0];
+        assert_eq!(said(&found), (Verdict::Improved, None));
+        assert!((found.difference - 0.475).abs() < 1e-12);
+        assert!((found.p_adjusted.unwrap() - 0.00217751).abs() < 5e-9);
+        assert!((found.mdd.unwrap() - 0.346841).abs() < 5e-7);
+        assert!((found.rerun_difference.unwrap() - 0.433333).abs() < 5e-7);
+        assert_eq!((found.within_margin, found.no_rerun), (Some(false), None));
+    }
+
+    #[test]
+    fn the_detectable_difference_is_limited_by_significance_or_by_the_margin() {
+        // t(.975, 3) = 3.182446, t(.8, 3) = 0.978472, se .047871: .199189 against .346841
+        let wide = judged(&[6.0, 4.0, 4.0, 5.0]);
+        assert!((wide.mdd.unwrap() - 1.99189).abs() < 5e-6);
+        assert!(wide.is_nearly_blind() && !judged(&[0.6, 0.4, 0.4, 0.5]).is_nearly_blind());
+    }
+
+    #[test]
+    fn holm_matches_the_worked_numbers_in_any_order() {
+        let expected = [0.006, 0.060, 0.080, 0.120, 0.600, 0.800];
+        let found = holm(&[0.001, 0.012, 0.020, 0.040, 0.300, 0.800]);
+        assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12), "{found:?}");
+        let shuffled = holm(&[0.300, 0.001, 0.800, 0.020, 0.012, 0.040]);
+        let order = [0.600, 0.006, 0.800, 0.080, 0.060, 0.120];
+        assert!(shuffled.iter().zip(order).all(|(a, b)| (a - b).abs() < 1e-12), "{shuffled:?}");
+        assert_eq!(holm(&[f64::NAN, 0.4, 2.0, -1.0]), [1.0; 4]);
+        assert!(holm(&[]).is_empty());
+    }
+
+    #[test]
+    fn each_reason_is_given_where_it_holds() {
+        assert_eq!(said(&judged(&[0.9])), (NONE, Some(Reason::FewClusters)));
+        assert_eq!(said(&judged(&[0.9, 0.91])), (NONE, Some(Reason::FewClusters)));
+        assert_eq!(said(&judged(&[0.20, 0.21, 0.22])), (NONE, Some(Reason::BelowMargin)));
+        assert_eq!(said(&judged(&[0.9, -0.3, 0.6])), (NONE, Some(Reason::Noise)));
+        assert_eq!(said(&judged(&[0.5; 5])), (NONE, Some(Reason::Degenerate)));
+        assert_eq!(said(&judged(&[0.0; 8])), (NONE, Some(Reason::Degenerate)));
+        let sure = || Paired::new(&[0.60, 0.61, 0.62, 0.60]).unwrap();
+        let family = [sure().with_missing_share(0.11), sure().with_missing_share(0.10), sure().confounded()];
+        let found = verdicts(&family);
+        assert_eq!(said(&found[0]), (NONE, Some(Reason::Missing)));
+        assert_eq!(said(&found[1]), (Verdict::Improved, None));
+        assert_eq!(said(&found[2]), (NONE, Some(Reason::Confounded)));
+    }
+
+    #[test]
+    fn a_family_asks_for_more_than_a_lone_comparison() {
+        let shaky = [0.5, 0.8, 0.5];
+        assert_eq!(said(&judged(&shaky)), (Verdict::Improved, None));
+        let family: Vec<Paired> = [shaky, [0.1, -0.1, 0.2]].iter().filter_map(|d| Paired::new(d)).collect();
+        let found = verdicts(&family);
+        assert_eq!(said(&found[0]), (NONE, Some(Reason::Correction)));
+        assert!(found[0].mdd > judged(&shaky).mdd);
+    }
+
+    #[test]
+    fn six_equal_differences_are_enough_and_negative_ones_regress() {
+        assert_eq!(judged(&[0.3; 6]).verdict, Verdict::Improved);
+        assert_eq!(judged(&[-0.3; 6]).verdict, Verdict::Regressed);
+        assert_eq!(said(&judged(&[0.1; 6])), (NONE, Some(Reason::BelowMargin)));
+    }
+
+    #[test]
+    fn a_narrow_interval_about_zero_is_evidence_of_no_change() {
+        assert_eq!(judged(&[0.02, -0.03, 0.01, 0.0]).within_margin, Some(true));
+        assert_eq!(judged(&[0.9, -0.8, 0.1]).within_margin, Some(false));
+        assert_eq!(judged(&[0.1]).within_margin, None);
+    }
+
+    #[test]
+    fn beyond_rerun_noise_is_said_only_without_a_verdict() {
+        let short = |values: [f64; 3]| run_values(&[values.map(Some).to_vec()]);
+        let two = [(short([4.0, 4.1, 4.0]), short([3.0, 3.1, 3.1])), (short([3.0, 3.1, 3.0]), short([2.0, 2.2, 2.1]))];
+        assert!(verdicts(&[Paired::between(&two).unwrap()])[0].is_beyond_rerun_noise());
+        assert!(!verdicts(&[worked()])[0].is_beyond_rerun_noise());
+        let same = Paired::between(&two).unwrap().without_rerun(NoRerun::Deterministic);
+        assert_eq!(verdicts(&[same])[0].no_rerun, Some(NoRerun::Deterministic));
+    }
+
+    #[test]
+    fn words_are_written_out_as_people_read_them() {
+        let json = serde_json::to_value(judged(&[0.9])).unwrap();
+        assert_eq!((&json["verdict"], &json["reason"]), (&"no evidence".into(), &"few fixtures".into()));
+        assert!(json["ci95"].is_null() && json["p"].is_null() && json["mdd"].is_null());
+        assert_eq!(serde_json::to_value(Reason::BelowMargin).unwrap(), "below 0.3");
+        assert_eq!(serde_json::to_value(Reason::Confounded).unwrap(), "answerer differs");
+        assert_eq!(serde_json::to_value(judged(&[0.3; 6]).verdict).unwrap(), "improved");
+    }
+}
