@@ -4,12 +4,32 @@
 //! with the place where the user can mend it; nothing here reads an environment variable by itself.
 //! Deliberately absent: network, cache, and what a strategy does.
 
-mod builtin;
-mod matrix;
+mod problem;
 mod model;
+mod matrix;
 
+mod sources;
+mod file;
+mod secrets;
+mod url;
+mod providers;
+
+mod builtin;
+mod desk;
+mod settings;
+mod methods;
+mod stages;
+mod select;
+mod fixtures;
+mod check;
+
+pub use check::{OpenError, Opened, Request, open};
 pub use matrix::{AnswerCell, Chain, CompressCell, Coordinate, Counts, JudgeCell, Matrix};
 pub use model::{
     AnswererIx, FixtureDigests, FixtureIx, Generator, JudgeIx, LoadedFixture, MethodIx, Pipeline, PipelineSettings,
     PointIx, Price, ProbeIx, RubricScope, Runs, SourceFile, Tail,
 };
+pub use problem::{Problem, Problems, Severity, list, nearest, suggest};
+pub use providers::Environment;
+pub use select::{EmptySelection, Overrides, Selection};
+pub use sources::{PIPELINE_FILE, find_pipeline};

@@ -1,0 +1,299 @@
+//! Opening a project: from the file's shape to the checked pipeline, or to all that is wrong with it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::builtin::Rubric;
+use super::desk::Desk;
+use super::file::{self, AnswerTable, CompressTable, Declared, Placed};
+use super::fixtures::{Found, Shelves};
+use super::methods;
+use super::model::{AnswererIx, Pipeline, PipelineSettings, Price, SourceFile};
+use super::problem::{Problem, Problems};
+use super::providers::{Environment, Providers};
+use super::secrets::without_secrets;
+use super::select::{self, EmptySelection, Overrides, Selection, is_wanted, tell_unknown};
+use super::settings;
+use super::sources::Library;
+use super::stages;
+use crate::answer::Answerer;
+use crate::compress::{Method, MethodName, Strategy};
+use crate::locale::Locale;
+use crate::provider::ModelRef;
+
+/// What to open, and how.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// The pipeline's file, absolute, as [`super::find_pipeline`] returns it.
+    pub file: PathBuf,
+    /// `--profile`
+    pub profile: Option<String>,
+    /// What part of the matrix is meant.
+    pub selection: Selection,
+    /// What is put in the place of what is declared.
+    pub overrides: Overrides,
+    /// Whether a key that is not set is an error. Where it is none, [`Opened::missing_keys`] tells.
+    pub needs_keys: bool,
+}
+
+/// A sound pipeline, with what is to be told all the same.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    /// The pipeline.
+    pub pipeline: Pipeline,
+    /// What does not stop the work.
+    pub warnings: Problems,
+    /// One warning for each variable that a selected stage needs a key from and that is not set.
+    pub missing_keys: Problems,
+}
+
+/// Why there is no pipeline.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Something is wrong: all of it, warnings included. Exit code 2.
+    #[error("{0}")]
+    Problems(Problems),
+    /// Nothing is wrong, and nothing is selected. Exit code 4.
+    #[error("{0}")]
+    Empty(EmptySelection),
+}
+
+/// Reads and checks everything that `request` names.
+///
+/// # Errors
+/// All problems at once, or an empty selection.
+pub fn open(request: &Request, environment: &dyn Environment) -> Result<Opened, OpenError> {
+    let folder = request.file.parent().unwrap_or(Path::new(".")).to_path_buf();
+    let name = request.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut library = Library::new(folder);
+    let file = library.read(&name).map_err(|why| {
+        OpenError::Problems(Problems(vec![Problem::error(format!("cannot read {}: {why}", request.file.display()))]))
+    })?;
+    // Whatever is shown or kept of the file from here on shows no secret that someone wrote into it.
+    let file = without_secrets(&file);
+    library.replace(file.clone());
+    let mut problems = Problems::default();
+    let declared = file::read(&file, request.profile.as_deref(), &mut problems);
+    let empty = BTreeMap::new();
+    let tables = declared.providers.as_ref().map_or(&empty, |providers| &providers.value);
+    let providers = Providers::resolve(tables, &file, environment, &mut problems);
+    let project = Project { request, declared: &declared, file: &file, environment, providers: &providers };
+    project.open(library, problems)
+}
+
+struct Project<'a> {
+    request: &'a Request,
+    declared: &'a Declared,
+    file: &'a SourceFile,
+    environment: &'a dyn Environment,
+    providers: &'a Providers,
+}
+
+/// The stages, checked.
+struct Checked {
+    settings: PipelineSettings,
+    methods: Vec<Method>,
+    readers: Vec<Vec<AnswererIx>>,
+    answerers: Vec<crate::answer::Answerer>,
+    judges: Vec<crate::judge::JudgeSpec>,
+    generators: Vec<super::model::Generator>,
+    rubric: Arc<Rubric>,
+    rubric_path: Option<String>,
+    prices: BTreeMap<ModelRef, Price>,
+}
+
+impl Project<'_> {
+    fn open(&self, mut library: Library, problems: Problems) -> Result<Opened, OpenError> {
+        let [results, cache, probes] = self.folders(library.folder());
+        let mut desk = Desk {
+            file: self.file,
+            library: &mut library,
+            providers: self.providers,
+            environment: self.environment,
+            locale: Locale::default(),
+            problems,
+            missing_keys: BTreeMap::new(),
+            outputs: vec![results.clone(), cache.clone()],
+        };
+        let checked = self.check(&mut desk);
+        let (mut problems, missing_keys) = (desk.problems, desk.missing_keys);
+        let Found { mut fixtures, without_bank } = self.shelves(&library, &mut problems).load(&self.request.selection);
+        select::keep_probes(&mut fixtures, &self.request.selection, &mut problems);
+        let mut missing_keys = Problems(missing_keys.into_values().collect());
+        if self.request.needs_keys {
+            problems.0.append(&mut missing_keys.0);
+        }
+        missing_keys = Problems(missing_keys.0.into_iter().map(Problem::as_warning).collect());
+        let Some(checked) = checked.filter(|_| problems.errors() == 0) else {
+            return Err(OpenError::Problems(problems));
+        };
+        if fixtures.is_empty() || checked.methods.is_empty() {
+            return Err(OpenError::Empty(select::empty(&self.request.selection, &without_bank)));
+        }
+        let Checked { settings, methods, readers, answerers, judges, generators, rubric, rubric_path, prices } =
+            checked;
+        let (folder, file) = (library.folder().to_path_buf(), self.request.file.clone());
+        let (providers, sources) = (self.providers.known.clone(), library.into_sources());
+        let pipeline = Pipeline {
+            folder,
+            file,
+            results,
+            cache,
+            probes,
+            settings,
+            methods,
+            answerers,
+            readers,
+            judges,
+            generators,
+            rubric,
+            rubric_path,
+            fixtures,
+            prices,
+            providers,
+            sources,
+        };
+        Ok(Opened { pipeline, warnings: problems, missing_keys })
+    }
+
+    /// Results, cache and probes; `COMPEVAL_CACHE` moves the cache.
+    fn folders(&self, root: &Path) -> [PathBuf; 3] {
+        let table = self.declared.pipeline.as_ref().map(|table| &table.value);
+        let folder = |written: Option<&Option<Placed<String>>>, default: &str| {
+            root.join(written.and_then(Option::as_ref).map_or(default, |placed| &placed.value))
+        };
+        let moved = self.environment.var("COMPEVAL_CACHE").filter(|path| !path.is_empty());
+        let moved = moved.map(|path| std::path::absolute(&path).unwrap_or_else(|_| PathBuf::from(path)));
+        [
+            folder(table.map(|t| &t.results), "results"),
+            moved.unwrap_or_else(|| folder(table.map(|t| &t.cache), "cache")),
+            folder(table.map(|t| &t.probes), "probes"),
+        ]
+    }
+
+    fn shelves<'a>(&'a self, library: &'a Library, problems: &'a mut Problems) -> Shelves<'a> {
+        let table = self.declared.pipeline.as_ref().map(|table| &table.value);
+        let fixtures = table.and_then(|table| table.fixtures.as_ref());
+        Shelves { file: self.file, library, fixtures, probes: table.and_then(|t| t.probes.as_ref()), problems }
+    }
+
+    /// All tables but the fixtures; `None` if something in them cannot be used, which is told by then.
+    fn check(&self, desk: &mut Desk<'_>) -> Option<Checked> {
+        let (declared, overrides) = (self.declared, &self.request.overrides);
+        let pipeline = declared.pipeline.as_ref().map(|table| &table.value);
+        let settings = settings::settings(desk, pipeline, overrides);
+        desk.locale = settings.locale;
+        let rubric = settings::rubric(desk, pipeline);
+        let prices = settings::prices(desk, declared.prices.as_ref());
+        let (answer, judge) = (tables(&declared.answer), tables(&declared.judge));
+        let compress = tables(&declared.compress);
+        for (name, is_missing) in
+            [("compress", compress.is_empty()), ("answer", answer.is_empty()), ("judge", judge.is_empty())]
+        {
+            if is_missing {
+                let problem = Problem::error(format!("{} declares no [[{name}]] table", self.file.path));
+                let help = "a pipeline has at least one [[compress]], one [[answer]] and one [[judge]]";
+                desk.problems.push(problem.help(help));
+            }
+        }
+        let answerers = stages::answerers(desk, &self.heard(answer), overrides.answer());
+        let judges = stages::judges(desk, judge, overrides.judge());
+        let generators = stages::generators(desk, tables(&declared.probes), overrides.model.as_deref());
+        let (methods, readers) = self.methods(desk, &settings, &answerers);
+        let (rubric, rubric_path) = rubric?;
+        Some(Checked { settings, methods, readers, answerers, judges, generators, rubric, rubric_path, prices })
+    }
+
+    fn is_wanted(&self, table: &Placed<CompressTable>) -> bool {
+        let name = table.value.name.as_ref();
+        name.is_none_or(|name| is_wanted(self.request.selection.methods.as_deref(), &name.value))
+    }
+
+    /// The answerers that a selected method may be read by: no key is asked for of anybody else.
+    fn heard(&self, answer: &[Placed<AnswerTable>]) -> Vec<Placed<AnswerTable>> {
+        let is_heard = |name: &str| {
+            let names = |table: &Placed<CompressTable>| {
+                table.value.answerers.as_ref().is_none_or(|names| names.value.iter().any(|item| item.value == name))
+            };
+            let mut wanted = tables(&self.declared.compress).iter().filter(|table| self.is_wanted(table));
+            self.request.selection.methods.is_none() || wanted.any(names)
+        };
+        let name = |table: &&Placed<AnswerTable>| table.value.name.as_ref().is_none_or(|name| is_heard(&name.value));
+        answer.iter().filter(name).cloned().collect()
+    }
+
+    /// The methods selected, each with the answerers that read it.
+    fn methods(
+        &self,
+        desk: &mut Desk<'_>,
+        settings: &PipelineSettings,
+        answerers: &[Answerer],
+    ) -> (Vec<Method>, Vec<Vec<AnswererIx>>) {
+        let all = tables(&self.declared.compress);
+        let names: Vec<&str> =
+            all.iter().filter_map(|t| t.value.name.as_ref()).map(|name| name.value.as_str()).collect();
+        tell_unknown("--methods", "method", self.request.selection.methods.as_deref(), &names, &mut desk.problems);
+        let mut taken = BTreeMap::new();
+        let (mut methods, mut readers) = (Vec::new(), Vec::new());
+        for table in all {
+            let name = desk.name(table.value.name.as_ref(), &table.place, "compress", &mut taken);
+            let Some(name) = name.filter(|_| self.is_wanted(table)) else {
+                continue;
+            };
+            let instead = self.request.overrides.compressor();
+            let Some(method) = methods::method(desk, MethodName(name), table, instead) else {
+                continue;
+            };
+            if settings.judge_context && matches!(method.strategy, Strategy::Opaque { .. }) {
+                self.refuse_shown_opaque(desk, &method, table);
+            }
+            readers.push(self.readers(desk, &method, table, answerers));
+            methods.push(method);
+        }
+        (methods, readers)
+    }
+
+    fn readers(
+        &self,
+        desk: &mut Desk<'_>,
+        method: &Method,
+        table: &Placed<CompressTable>,
+        answerers: &[Answerer],
+    ) -> Vec<AnswererIx> {
+        let declared = tables(&self.declared.answer);
+        let names: Vec<&str> =
+            declared.iter().filter_map(|t| t.value.name.as_ref()).map(|n| n.value.as_str()).collect();
+        let place = table.value.strategy.as_ref().map_or(&table.place, |strategy| &strategy.place);
+        let mut readers = Vec::new();
+        for name in methods::named_readers(desk, &table.value, &names) {
+            // An answerer that is declared and not here was found faulty, and that is told.
+            let found = answerers.iter().enumerate().find(|(_, answerer)| *answerer.name.0 == *name);
+            if let Some((index, answerer)) = found {
+                stages::check_reader(desk, method, place, answerer);
+                readers.push(AnswererIx(index));
+            }
+        }
+        readers
+    }
+
+    fn refuse_shown_opaque(&self, desk: &mut Desk<'_>, method: &Method, table: &Placed<CompressTable>) {
+        let written = self.declared.pipeline.as_ref().and_then(|t| t.value.judge_context.as_ref());
+        let own = table.value.strategy.as_ref().map_or(&table.place, |strategy| &strategy.place);
+        let place = written.map_or(own, |judge_context| &judge_context.key).clone();
+        let message = format!("judge_context = true does not go with the opaque method `{}`", method.name);
+        desk.error(
+            &place,
+            message,
+            "nobody can show the judge an opaque context, and its absence would betray the method. With judge_context = \
+             false under [pipeline] the judge sees no context of any method: every grade is asked for anew, the judge \
+             can no longer check an answer against the context, and new grades do not compare with old ones. Or leave \
+             the method out by --methods",
+        );
+    }
+}
+
+/// The tables of a stage; none if it is not declared.
+fn tables<T>(declared: &Option<Placed<Vec<Placed<T>>>>) -> &[Placed<T>] {
+    declared.as_ref().map_or(&[], |tables| &tables.value)
+}

@@ -1,0 +1,246 @@
+//! The desk where declared tables become checked values: what every check needs at hand, and the checks that all
+//! stages share (names, numbers, models, prompts).
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::file::Placed;
+use super::model::SourceFile;
+use super::problem::{Problem, Problems, suggest};
+use super::providers::{Environment, Providers};
+use super::sources::Library;
+use crate::action::{Template, Variable};
+use crate::locale::Locale;
+use crate::provider::{ModelRef, ModelUse, Settings};
+use crate::units::Tokens;
+
+/// What a check needs at hand.
+pub(super) struct Desk<'a> {
+    pub(super) file: &'a SourceFile,
+    pub(super) library: &'a mut Library,
+    pub(super) providers: &'a Providers,
+    pub(super) environment: &'a dyn Environment,
+    pub(super) locale: Locale,
+    pub(super) problems: Problems,
+    /// Keys that providers need and that are not set, by variable.
+    pub(super) missing_keys: BTreeMap<String, Problem>,
+    /// What a run writes: no input of a program can lie in there.
+    pub(super) outputs: Vec<PathBuf>,
+}
+
+/// The keys by which a table says who is asked, and how.
+pub(super) struct Asked<'a> {
+    /// The place of the table.
+    pub(super) header: Range<usize>,
+    /// The stage in a word.
+    pub(super) stage: &'static str,
+    pub(super) model: Option<&'a Placed<String>>,
+    /// The model the command line puts in its place.
+    pub(super) instead: Option<&'a str>,
+    pub(super) max_output_tokens: Option<&'a Placed<u64>>,
+    pub(super) temperature: Option<&'a Placed<f64>>,
+    pub(super) effort: Option<&'a Placed<String>>,
+}
+
+impl Desk<'_> {
+    pub(super) fn error(&mut self, place: &Range<usize>, message: impl Into<String>, help: impl Into<String>) {
+        self.problems.push(Problem::error(message).at(self.file, place.clone()).help(help));
+    }
+
+    pub(super) fn warn(&mut self, place: &Range<usize>, message: impl Into<String>, help: impl Into<String>) {
+        self.problems.push(Problem::warning(message).at(self.file, place.clone()).help(help));
+    }
+
+    /// A name that is there, serves as a JSON key, a file name and a word on the command line, and is new.
+    pub(super) fn name(
+        &mut self,
+        name: Option<&Placed<String>>,
+        header: &Range<usize>,
+        stage: &str,
+        taken: &mut BTreeMap<String, Range<usize>>,
+    ) -> Option<Arc<str>> {
+        let Some(name) = name else {
+            self.error(header, format!("this {stage} table has no name"), "add name = \"…\": results are shown by it");
+            return None;
+        };
+        if let Err(message) = check_name(&name.value) {
+            self.error(&name.place, message, NAME_HELP);
+            return None;
+        }
+        if let Some(first) = taken.insert(name.value.clone(), name.place.clone()) {
+            let problem = Problem::error(format!("two {stage} tables are named `{}`", name.value));
+            let problem =
+                problem.label(self.file, name.place.clone(), "again here").label(self.file, first, "first here");
+            self.problems.push(problem.help("names tell results apart: give each its own"));
+            return None;
+        }
+        Some(name.value.as_str().into())
+    }
+
+    /// A whole number of at least 1.
+    pub(super) fn at_least_one<T: Copy + From<u8> + PartialOrd>(
+        &mut self,
+        what: &str,
+        number: Option<&Placed<T>>,
+    ) -> Option<T> {
+        let number = number?;
+        if number.value >= T::from(1) {
+            return Some(number.value);
+        }
+        self.error(&number.place, format!("{what} is at least 1"), "write 1 or more, or leave it out for the default");
+        None
+    }
+
+    /// One of a few words.
+    pub(super) fn choice<T: Copy>(
+        &mut self,
+        what: &str,
+        word: Option<&Placed<String>>,
+        words: &[(&str, T)],
+    ) -> Option<T> {
+        let word = word?;
+        let found = words.iter().find(|(name, _)| *name == word.value);
+        if found.is_none() {
+            let help = suggest(&word.value, words.iter().map(|(name, _)| *name));
+            self.error(&word.place, format!("unknown {what} `{}`", word.value), help);
+        }
+        found.map(|(_, value)| *value)
+    }
+
+    /// Who is asked: the model of the table, or the one the command line puts in its place.
+    pub(super) fn model(&mut self, asked: &Asked<'_>) -> Option<ModelUse> {
+        let settings = self.settings(asked);
+        let place = asked.model.map_or(&asked.header, |model| &model.place).clone();
+        let written = asked.instead.or(asked.model.map(|model| model.value.as_str()));
+        let Some(written) = written else {
+            let help = "add model = \"PROVIDER/MODEL\", or model = \"lexical\" for the built-in rules";
+            self.error(&place, format!("this {} table has no model", asked.stage), help);
+            return None;
+        };
+        let complain = |desk: &mut Self, message: String, help: String| {
+            let problem = Problem::error(message).help(help);
+            // What the command line says has no place in the file.
+            desk.problems.push(if asked.instead.is_some() { problem } else { problem.at(desk.file, place.clone()) });
+        };
+        let Some(reference) = ModelRef::parse(written) else {
+            let names: Vec<&str> = self.providers.known.keys().map(|name| &*name.0).collect();
+            let help = format!("write PROVIDER/MODEL; providers: {}", super::problem::list(names));
+            complain(self, format!("the model `{written}` has no provider"), help);
+            return None;
+        };
+        match self.providers.find(&reference.provider) {
+            Ok(provider) => {
+                self.need_key(&provider, asked.model.filter(|_| asked.instead.is_none()));
+                Some(ModelUse { reference, provider, settings })
+            }
+            Err(Some(help)) => {
+                let help = format!("{help} A provider of your own is declared by [providers.{}]", reference.provider);
+                complain(self, format!("unknown provider `{}` in `{written}`", reference.provider), help);
+                None
+            }
+            Err(None) => None,
+        }
+    }
+
+    fn settings(&mut self, asked: &Asked<'_>) -> Settings {
+        let temperature = asked.temperature.filter(|t| {
+            let is_sound = t.value >= 0.0;
+            if !is_sound {
+                self.error(&t.place, "temperature is 0 or more", "leave it out and none is sent");
+            }
+            is_sound
+        });
+        let effort = asked.effort.filter(|effort| {
+            let is_sound = !effort.value.trim().is_empty();
+            if !is_sound {
+                self.error(&effort.place, "effort is empty", "write the provider's own word, or leave it out");
+            }
+            is_sound
+        });
+        Settings {
+            max_output_tokens: self.at_least_one("max_output_tokens", asked.max_output_tokens).map(Tokens),
+            temperature: temperature.map(|t| t.value),
+            effort: effort.map(|effort| effort.value.clone()),
+        }
+    }
+
+    fn need_key(&mut self, provider: &crate::provider::ProviderSpec, model: Option<&Placed<String>>) {
+        let Some(variable) = &provider.api_key else {
+            return;
+        };
+        if self.environment.var(&variable.0).is_some_and(|key| !key.trim().is_empty()) {
+            return;
+        }
+        let (variable, name) = (&variable.0, &provider.name);
+        let problem = Problem::error(format!("{variable} is not set, and provider `{name}` needs the key in it"))
+            .help(format!("export {variable}=…, or name another variable: api_key_env in [providers.{name}]"));
+        let problem = match model {
+            Some(model) => problem.at(self.file, model.place.clone()),
+            None => problem,
+        };
+        self.missing_keys.entry(variable.to_string()).or_insert(problem);
+    }
+
+    /// The prompt of a table, proven, with its path; the built-in one where none is named.
+    pub(super) fn prompt(
+        &mut self,
+        path: Option<&Placed<String>>,
+        variables: &'static [Variable],
+        built_in: Option<Template>,
+    ) -> Option<(Template, Option<String>)> {
+        let Some(path) = path else {
+            return built_in.map(|template| (template, None));
+        };
+        let source = self.text_file("prompt", path)?;
+        match Template::new(&source.text, variables) {
+            Ok(template) => Some((template, Some(source.path))),
+            Err(fault) => {
+                let place = place_in_line(&source.text, fault.line, &fault.message);
+                self.problems.push(Problem::error(fault.message).at(&source, place).help(
+                    "a prompt inserts variables, {{ name }}, and tests them for emptiness, {% if name %}; nothing else",
+                ));
+                None
+            }
+        }
+    }
+
+    /// A text file that the pipeline names, read once.
+    pub(super) fn text_file(&mut self, what: &str, path: &Placed<String>) -> Option<SourceFile> {
+        match self.library.read(&path.value) {
+            Ok(source) => Some(source),
+            Err(why) => {
+                let message = format!("cannot read the {what} {}: {why}", path.value);
+                self.error(&path.place, message, "paths are relative to the folder of the pipeline");
+                None
+            }
+        }
+    }
+}
+
+const NAME_HELP: &str = "letters, digits, `-`, `_` and `.`, 64 at most, beginning with a letter or digit: names become \
+                         file names, JSON keys and words on the command line";
+
+/// Whether a name serves everywhere names are used.
+pub(super) fn check_name(name: &str) -> Result<(), String> {
+    let is_sound = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    match name.chars().find(|c| !is_sound(*c)) {
+        _ if name.is_empty() => Err("a name is empty".to_owned()),
+        Some(c) => Err(format!("the name `{name}` holds {c:?}")),
+        None if !name.starts_with(char::is_alphanumeric) => Err(format!("the name `{name}` begins with a sign")),
+        None if name.chars().count() > 64 => Err(format!("the name `{name}` is too long")),
+        None => Ok(()),
+    }
+}
+
+/// The bytes of a line (from 1), narrowed to the word the message quotes, if the line holds it.
+fn place_in_line(text: &str, line: usize, message: &str) -> Range<usize> {
+    let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+    let line = text.get(start..).and_then(|rest| rest.lines().next()).unwrap_or("");
+    let quoted = message.split('`').nth(1).filter(|word| !word.is_empty());
+    match quoted.and_then(|word| Some((line.find(word)?, word.len()))) {
+        Some((at, len)) => start + at..start + at + len,
+        None => start..start + line.trim_end().len(),
+    }
+}

@@ -1,0 +1,400 @@
+//! The shape of `pipeline.toml`: one plain struct a table, every value with its place.
+//!
+//! A key that no table knows, and a value of the wrong type, are told at once with the rest; which keys belong
+//! together is for `check` to say. A profile has the same shape and is laid over: tables merge by key, arrays of
+//! tables by `name`, a value keeps the place where it was written. The one home of the `toml` crate in this room.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+
+use super::model::SourceFile;
+use super::problem::{Problem, Problems, suggest};
+
+/// A value, where it stands, and where its key stands (for an item of a list: where the item stands).
+#[derive(Clone, Debug)]
+pub(super) struct Placed<T> {
+    pub(super) value: T,
+    pub(super) place: Range<usize>,
+    pub(super) key: Range<usize>,
+}
+
+/// What can stand behind a key.
+trait Value: Sized {
+    /// Whether a profile's value is merged in rather than put in its place.
+    const MERGES: bool = false;
+
+    /// Reads it, or tells what is wrong.
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self>;
+
+    /// Lays a profile's value over this one.
+    fn lay_over(&mut self, top: Self) {
+        *self = top;
+    }
+}
+
+struct Reader<'a> {
+    file: &'a SourceFile,
+    problems: &'a mut Problems,
+}
+
+type Key<'i> = Spanned<DeString<'i>>;
+
+impl Reader<'_> {
+    fn mistyped<T>(&mut self, value: &Spanned<DeValue<'_>>, expected: &str) -> Option<T> {
+        let found = match value.get_ref() {
+            DeValue::Integer(_) => "an integer",
+            DeValue::Array(_) => "a list",
+            DeValue::Boolean(_) => "true or false",
+            other => &format!("a {}", other.type_str()),
+        };
+        let problem = Problem::error(format!("expected {expected}, found {found}"));
+        self.problems.push(problem.label(self.file, value.span(), format!("expected {expected}")));
+        None
+    }
+
+    fn unknown_key(&mut self, key: &Key<'_>, known: &[&str]) {
+        let name: &str = key.get_ref();
+        let help = match PipelineTable::KEYS.contains(&name) && known.contains(&"pipeline") {
+            true => format!("`{name}` belongs into the table `pipeline`"),
+            false => suggest(name, known.iter().copied()),
+        };
+        let problem = Problem::error(format!("unknown key `{name}`")).help(help);
+        self.problems.push(problem.at(self.file, key.span()));
+    }
+
+    fn placed<T: Value>(&mut self, key: Range<usize>, value: &Spanned<DeValue<'_>>) -> Option<Placed<T>> {
+        Some(Placed { value: T::read(value, self)?, place: value.span(), key })
+    }
+}
+
+macro_rules! table {
+    ($(#[$doc:meta])* $name:ident { $($field:ident: $type:ty),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default)]
+        pub(super) struct $name { $(pub(super) $field: Option<Placed<$type>>),* }
+
+        impl $name {
+            pub(super) const KEYS: &[&str] = &[$(stringify!($field)),*];
+
+            fn of(table: &DeTable<'_>, reader: &mut Reader<'_>) -> $name {
+                let mut read = $name::default();
+                for (key, value) in table {
+                    match &**key.get_ref() {
+                        $(stringify!($field) => read.$field = reader.placed(key.span(), value),)*
+                        _ => reader.unknown_key(key, $name::KEYS),
+                    }
+                }
+                read
+            }
+
+            /// The keys that are written, with their places.
+            #[allow(dead_code, reason = "not every table is checked key by key")]
+            pub(super) fn written(&self) -> Vec<(&'static str, Range<usize>)> {
+                let mut keys = Vec::new();
+                $(keys.extend(self.$field.as_ref().map(|placed| (stringify!($field), placed.key.clone())));)*
+                keys
+            }
+        }
+
+        impl Value for $name {
+            const MERGES: bool = true;
+
+            fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<$name> {
+                match value.get_ref() {
+                    DeValue::Table(table) => Some($name::of(table, reader)),
+                    _ => reader.mistyped(value, "a table"),
+                }
+            }
+
+            fn lay_over(&mut self, top: $name) {
+                $(lay_over(&mut self.$field, top.$field);)*
+            }
+        }
+    };
+}
+
+fn lay_over<T: Value>(base: &mut Option<Placed<T>>, top: Option<Placed<T>>) {
+    match (base, top) {
+        (Some(base), Some(top)) if T::MERGES => base.value.lay_over(top.value),
+        (base, Some(top)) => *base = Some(top),
+        (_, None) => {}
+    }
+}
+
+table! {
+    /// Everything that can be declared, and that a profile can override.
+    Declared {
+        pipeline: PipelineTable,
+        providers: Map<ProviderTable>,
+        probes: Variants<GenerateTable>,
+        compress: Variants<CompressTable>,
+        answer: Variants<AnswerTable>,
+        judge: Variants<JudgeTable>,
+        prices: Map<PriceTable>,
+    }
+}
+
+table! {
+    /// `[pipeline]`
+    PipelineTable {
+        fixtures: Paths, probes: String, results: String, cache: String, runs: RunsTable, locale: String,
+        rubric: String, tail: String, judge_context: bool, rubric_scope: String,
+    }
+}
+
+table! {
+    /// `[providers.NAME]`
+    ProviderTable { kind: String, base_url: String, api_key_env: String, identity: String, limits: LimitsTable }
+}
+
+table! {
+    /// `[providers.NAME.limits]`
+    LimitsTable {
+        requests_per_minute: u32, tokens_per_minute: u64, input_tokens_per_minute: u64,
+        output_tokens_per_minute: u64, max_in_flight: u32, max_attempts: u32, timeout_s: f64,
+    }
+}
+
+table! {
+    /// `[[compress]]`
+    CompressTable {
+        name: String, strategy: String, model: String, prompt: String, max_output_tokens: u64, target_tokens: u64,
+        temperature: f64, effort: String, artifact_index: bool, answerers: Items, command: Items, inputs: Items,
+        env: Items, deterministic: bool, timeout_s: f64,
+    }
+}
+
+table! {
+    /// `[[answer]]`
+    AnswerTable {
+        name: String, model: String, prompt: String, max_output_tokens: u64, temperature: f64, effort: String,
+    }
+}
+
+table! {
+    /// `[[judge]]`
+    JudgeTable {
+        name: String, model: String, prompt: String, max_output_tokens: u64, temperature: f64, effort: String,
+        attempts: u32,
+    }
+}
+
+table! {
+    /// `[[probes]]`
+    GenerateTable {
+        name: String, model: String, prompt: String, max_output_tokens: u64, temperature: f64, effort: String,
+        attempts: u32,
+    }
+}
+
+table! {
+    /// `[prices."PROVIDER/MODEL"]`
+    PriceTable { input: f64, cached_input: f64, cache_write: f64, output: f64 }
+}
+
+table! {
+    /// `runs = { .. }`; a bare number is the first of them, the others 1.
+    RunsByStage { compress: u32, answer: u32, judge: u32 }
+}
+
+/// `runs`, in either form.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RunsTable(pub(super) RunsByStage);
+
+impl Value for RunsTable {
+    const MERGES: bool = true;
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<RunsTable> {
+        match value.get_ref() {
+            DeValue::Table(table) => Some(RunsTable(RunsByStage::of(table, reader))),
+            DeValue::Integer(_) => {
+                let number = |value: u32, at: Range<usize>| Some(Placed { value, place: at.clone(), key: at });
+                let runs = u32::read(value, reader)?;
+                let (compress, one) = (number(runs, value.span()), number(1, value.span()));
+                Some(RunsTable(RunsByStage { compress, answer: one.clone(), judge: one }))
+            }
+            _ => reader.mistyped(value, "a number of runs, or a table of `compress`, `answer` and `judge`"),
+        }
+    }
+
+    fn lay_over(&mut self, top: RunsTable) {
+        self.0.lay_over(top.0);
+    }
+}
+
+macro_rules! scalar {
+    ($type:ty, $expected:literal, $pattern:pat => $read:expr) => {
+        impl Value for $type {
+            fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<$type> {
+                let found: Option<$type> = match value.get_ref() {
+                    $pattern => $read,
+                    _ => None,
+                };
+                found.or_else(|| reader.mistyped(value, $expected))
+            }
+        }
+    };
+}
+
+scalar!(String, "a string", DeValue::String(text) => Some(text.to_string()));
+scalar!(bool, "true or false", DeValue::Boolean(yes) => Some(*yes));
+scalar!(u32, "a whole number from 0 to 4294967295", DeValue::Integer(n) => u32::from_str_radix(n.as_str(), n.radix()).ok());
+scalar!(u64, "a whole number from 0 up", DeValue::Integer(n) => u64::from_str_radix(n.as_str(), n.radix()).ok());
+
+impl Value for f64 {
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<f64> {
+        let number: Option<f64> = match value.get_ref() {
+            DeValue::Float(float) => float.as_str().parse().ok(),
+            DeValue::Integer(integer) => integer.as_str().parse().ok(),
+            _ => None,
+        };
+        number.filter(|n| n.is_finite()).or_else(|| reader.mistyped(value, "a finite number"))
+    }
+}
+
+/// A list of strings, each with its place.
+pub(super) type Items = Vec<Placed<String>>;
+
+impl Value for Items {
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Items> {
+        let Some(items) = value.get_ref().as_array() else {
+            return reader.mistyped(value, "a list of strings");
+        };
+        Some(items.iter().filter_map(|item| reader.placed(item.span(), item)).collect())
+    }
+}
+
+/// A folder, or a list of globs.
+#[derive(Clone, Debug)]
+pub(super) enum Paths {
+    Folder(String),
+    Globs(Items),
+}
+
+impl Value for Paths {
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Paths> {
+        match value.get_ref() {
+            DeValue::String(text) => Some(Paths::Folder(text.to_string())),
+            DeValue::Array(_) => Items::read(value, reader).map(Paths::Globs),
+            _ => reader.mistyped(value, "a folder, or a list of globs"),
+        }
+    }
+}
+
+/// Tables by a name that the user chooses.
+pub(super) type Map<T> = BTreeMap<String, Placed<T>>;
+
+impl<T: Value> Value for Map<T> {
+    const MERGES: bool = true;
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Map<T>> {
+        let Some(table) = value.get_ref().as_table() else {
+            return reader.mistyped(value, "a table of named tables");
+        };
+        let entry = |(key, value): (&Key<'_>, &Spanned<DeValue<'_>>)| {
+            Some((key.get_ref().to_string(), reader.placed(key.span(), value)?))
+        };
+        Some(table.iter().filter_map(entry).collect())
+    }
+
+    fn lay_over(&mut self, top: Map<T>) {
+        for (name, value) in top {
+            let mut base = self.remove(&name);
+            lay_over(&mut base, Some(value));
+            self.extend(base.map(|value| (name, value)));
+        }
+    }
+}
+
+/// The variants of a stage, in the order of the file.
+pub(super) type Variants<T> = Vec<Placed<T>>;
+
+/// A table of an array that profiles address by its name.
+trait Named: Value {
+    fn name(&self) -> Option<&str>;
+}
+
+macro_rules! named {
+    ($($table:ident),*) => {$(
+        impl Named for $table {
+            fn name(&self) -> Option<&str> {
+                self.name.as_ref().map(|name| name.value.as_str())
+            }
+        }
+    )*};
+}
+named!(CompressTable, AnswerTable, JudgeTable, GenerateTable);
+
+impl<T: Named> Value for Variants<T> {
+    const MERGES: bool = true;
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Variants<T>> {
+        let Some(items) = value.get_ref().as_array() else {
+            return reader.mistyped(value, "an array of tables (a header in double brackets)");
+        };
+        Some(items.iter().filter_map(|item| reader.placed(item.span(), item)).collect())
+    }
+
+    fn lay_over(&mut self, top: Variants<T>) {
+        for item in top {
+            let same = |base: &&mut Placed<T>| base.value.name().is_some() && base.value.name() == item.value.name();
+            match self.iter_mut().find(same) {
+                Some(base) => base.value.lay_over(item.value),
+                None => self.push(item),
+            }
+        }
+    }
+}
+
+/// Reads `pipeline.toml` and lays the profile over it, if one is asked for. Every profile is read, so that a fault
+/// in one shows before the day it is needed.
+pub(super) fn read(file: &SourceFile, profile: Option<&str>, problems: &mut Problems) -> Declared {
+    let (root, faults) = DeTable::parse_recoverable(&file.text);
+    for fault in &faults {
+        let place = fault.span().unwrap_or(0..0);
+        problems.push(Problem::error(format!("this is not TOML: {}", fault.message())).at(file, place));
+    }
+    if !faults.is_empty() {
+        return Declared::default();
+    }
+    let mut root = root.into_inner();
+    let profiles = root.remove("profile");
+    let mut reader = Reader { file, problems };
+    let mut declared = Declared::of(&root, &mut reader);
+    let profiles: Map<Declared> = profiles.and_then(|value| Map::read(&value, &mut reader)).unwrap_or_default();
+    match profile.map(|name| (name, profiles.get(name))) {
+        None => {}
+        Some((_, Some(top))) => declared.lay_over(top.value.clone()),
+        Some((name, None)) => {
+            let help = match profiles.is_empty() {
+                true => format!("{} declares no profiles; one begins with [profile.{name}]", file.path),
+                false => suggest(name, profiles.keys().map(String::as_str)),
+            };
+            problems.push(Problem::error(format!("there is no profile `{name}` in {}", file.path)).help(help));
+        }
+    }
+    declared
+}
+
+/// A string somewhere in the file: the keys that lead to it, itself, and its place.
+pub(super) type Text = (Vec<String>, String, Range<usize>);
+
+/// All strings of the file that stand in tables.
+pub(super) fn texts(file: &SourceFile) -> Vec<Text> {
+    fn walk(table: &DeTable<'_>, path: &[String], texts: &mut Vec<Text>) {
+        for (key, value) in table {
+            let path = [path, &[key.get_ref().to_string()]].concat();
+            match value.get_ref() {
+                DeValue::Table(table) => walk(table, &path, texts),
+                DeValue::String(text) => texts.push((path, text.to_string(), value.span())),
+                _ => {}
+            }
+        }
+    }
+    let mut texts = Vec::new();
+    walk(DeTable::parse_recoverable(&file.text).0.get_ref(), &[], &mut texts);
+    texts
+}

@@ -1,0 +1,256 @@
+//! Fixtures and their banks: found, read, paired.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::builtin::ParsedBank;
+use super::desk::check_name;
+use super::file::{Paths, Placed};
+use super::model::{FixtureDigests, LoadedFixture, ProbeIx, SourceFile};
+use super::problem::{Problem, Problems, suggest};
+use super::select::{Selection, is_wanted, tell_unknown};
+use super::sources::{Library, Pattern, shown};
+use crate::action::{Digest, DigestBuilder};
+use crate::fixture::{Fixture, FixtureFault, ParsedFixture};
+use crate::probe::Bank;
+
+const BANK: &str = ".probes.json";
+
+/// Where fixtures and banks are looked for.
+pub(super) struct Shelves<'a> {
+    pub(super) file: &'a SourceFile,
+    pub(super) library: &'a Library,
+    pub(super) fixtures: Option<&'a Placed<Paths>>,
+    pub(super) probes: Option<&'a Placed<String>>,
+    pub(super) problems: &'a mut Problems,
+}
+
+/// What was found: fixtures with banks, sorted by name, and the names of those without.
+#[derive(Default)]
+pub(super) struct Found {
+    pub(super) fixtures: Vec<LoadedFixture>,
+    pub(super) without_bank: Vec<String>,
+}
+
+impl Shelves<'_> {
+    /// Reads the fixtures wanted with their banks.
+    pub(super) fn load(mut self, selection: &Selection) -> Found {
+        let fixtures = self.fixture_files();
+        let banks = self.bank_files();
+        let names: Vec<&str> = fixtures.keys().map(String::as_str).collect();
+        let wanted = selection.fixtures.as_deref();
+        tell_unknown("--fixtures", "fixture", wanted, &names, self.problems);
+        self.tell_strays(&banks, &names);
+        let mut found = Found::default();
+        for (name, path) in fixtures.iter().filter(|(name, _)| is_wanted(wanted, name)) {
+            let fixture = self.fixture(name, path);
+            match (banks.get(name), fixture) {
+                (None, _) => {
+                    let problem = Problem::warning(format!("the fixture `{name}` has no bank and is left out"));
+                    let help = format!(
+                        "write {}/{name}{BANK}, or let a model: `compeval probes generate {name}`",
+                        self.bank_folder()
+                    );
+                    self.problems.push(problem.help(help));
+                    found.without_bank.push(name.clone());
+                }
+                (Some(bank), Some(fixture)) => found.fixtures.extend(self.pair(fixture, path, bank)),
+                (Some(_), None) => {}
+            }
+        }
+        found
+    }
+
+    /// The fixture files by stem.
+    fn fixture_files(&mut self) -> BTreeMap<String, String> {
+        let paths = match self.fixtures {
+            Some(Placed { value: Paths::Globs(globs), .. }) => self.matched(globs),
+            Some(Placed { value: Paths::Folder(folder), place, .. }) => self.in_folder(folder, Some(place.clone())),
+            None => self.in_folder("fixtures", None),
+        };
+        let mut files: BTreeMap<String, String> = BTreeMap::new();
+        for path in paths.into_iter().filter(|path| !path.ends_with(BANK)) {
+            let stem = stem(&path);
+            if let Err(message) = check_name(&stem) {
+                self.problems.push(Problem::error(format!("{path}: {message}")).help("rename the file and its `name`"));
+            } else if let Some(first) = files.get(&stem).filter(|first| **first != path) {
+                let message = format!("two fixtures are named `{stem}`: {first} and {path}");
+                self.problems.push(Problem::error(message).help("names tell results apart: give each its own"));
+            } else {
+                files.insert(stem, path);
+            }
+        }
+        files
+    }
+
+    fn matched(&mut self, globs: &[Placed<String>]) -> Vec<String> {
+        let mut paths = Vec::new();
+        for glob in globs {
+            let pattern = match Pattern::new(&glob.value) {
+                Ok(pattern) => pattern,
+                Err(why) => {
+                    self.problems.push(Problem::error(why).at(self.file, glob.place.clone()));
+                    continue;
+                }
+            };
+            let files = pattern.files(self.library.folder(), |_| false);
+            if files.is_empty() {
+                let message = format!("no file matches `{}`", glob.value);
+                self.problems.push(Problem::error(message).at(self.file, glob.place.clone()));
+            }
+            paths.extend(files);
+        }
+        paths
+    }
+
+    fn in_folder(&mut self, folder: &str, place: Option<std::ops::Range<usize>>) -> Vec<String> {
+        let path = self.library.folder().join(folder);
+        if path.is_dir() {
+            return json_files(&path, Path::new(folder));
+        }
+        let problem = Problem::error(format!("there is no folder `{folder}` with fixtures"));
+        let problem = problem.help("`compeval fixture import` makes a fixture from a session log");
+        self.problems.push(match place {
+            Some(place) => problem.at(self.file, place),
+            None => problem,
+        });
+        Vec::new()
+    }
+
+    fn bank_folder(&self) -> String {
+        self.probes.map_or("probes", |probes| probes.value.trim_end_matches('/')).to_owned()
+    }
+
+    /// The bank files by the fixture they name.
+    fn bank_files(&mut self) -> BTreeMap<String, String> {
+        let folder = self.bank_folder();
+        let files = json_files(&self.library.folder().join(&folder), Path::new(&folder));
+        files.into_iter().filter(|path| path.ends_with(BANK)).map(|path| (stem(&path), path)).collect()
+    }
+
+    /// A bank without its fixture. Where fixtures are globs, one that merely was not matched is no stray.
+    fn tell_strays(&mut self, banks: &BTreeMap<String, String>, names: &[&str]) {
+        let bases: Vec<PathBuf> = match self.fixtures.map(|placed| &placed.value) {
+            Some(Paths::Globs(globs)) => {
+                globs.iter().filter_map(|glob| Pattern::new(&glob.value).ok()).map(|pattern| pattern.base()).collect()
+            }
+            _ => Vec::new(),
+        };
+        let root = self.library.folder();
+        for (name, path) in banks.iter().filter(|(name, _)| !names.contains(&name.as_str())) {
+            if !bases.iter().any(|base| root.join(base).join(format!("{name}.json")).is_file()) {
+                let message = format!("{path} is a bank for the fixture `{name}`, which does not exist");
+                self.problems.push(Problem::error(message).help(suggest(name, names.iter().copied())));
+            }
+        }
+    }
+
+    fn fixture(&mut self, name: &str, path: &str) -> Option<Fixture> {
+        let source = self.read("fixture", path)?;
+        let parsed = ParsedFixture::read(&source.text).map_err(|faults| self.tell(&source, faults)).ok()?;
+        let fixture = parsed.fixture;
+        if fixture.name != name {
+            let message = format!("the fixture in {path} is named `{}`, its file `{name}`", fixture.name);
+            self.tell_name(&source, &fixture.name, message, "name and file stem are the same: change one of them");
+            return None;
+        }
+        Some(fixture)
+    }
+
+    fn bank(&mut self, fixture: &Fixture, path: &str) -> Option<Bank> {
+        let source = self.read("bank", path)?;
+        let parsed = ParsedBank::read(&source.text).map_err(|faults| self.tell(&source, faults)).ok()?;
+        if parsed.bank.fixture != fixture.name {
+            let message =
+                format!("the bank in {path} is for `{}`, its file name says `{}`", parsed.bank.fixture, fixture.name);
+            self.tell_name(
+                &source,
+                &parsed.bank.fixture,
+                message,
+                "`fixture` and file name are the same: change one of them",
+            );
+            return None;
+        }
+        let faults = parsed.point_faults(fixture.effective_points().len());
+        let is_sound = faults.is_empty();
+        self.tell(&source, faults);
+        is_sound.then_some(parsed.bank)
+    }
+
+    fn pair(&mut self, fixture: Fixture, path: &str, bank_path: &str) -> Option<LoadedFixture> {
+        let bank = self.bank(&fixture, bank_path)?;
+        let points = fixture.effective_points();
+        let mut selected = vec![Vec::new(); points.len()];
+        for (index, probe) in bank.probes.iter().enumerate() {
+            let at = probe.point.map_or(points.len(), |point| point.0 as usize);
+            if let Some(probes) = at.checked_sub(1).and_then(|at| selected.get_mut(at)) {
+                probes.push(ProbeIx(index));
+            }
+        }
+        let digests = digests(&fixture, &bank, &points);
+        let (path, bank_path) = (path.to_owned(), bank_path.to_owned());
+        Some(LoadedFixture {
+            fixture: Arc::new(fixture),
+            bank: Arc::new(bank),
+            points,
+            selected,
+            digests,
+            path,
+            bank_path,
+        })
+    }
+
+    fn read(&mut self, what: &str, path: &str) -> Option<SourceFile> {
+        let complain = |why| self.problems.push(Problem::error(format!("cannot read the {what} {path}: {why}")));
+        self.library.read_apart(path).map_err(complain).ok()
+    }
+
+    fn tell(&mut self, source: &SourceFile, faults: Vec<FixtureFault>) {
+        for fault in faults {
+            let problem = Problem::error(fault.message).at(source, fault.place);
+            self.problems.push(match fault.help {
+                Some(help) => problem.help(help),
+                None => problem,
+            });
+        }
+    }
+
+    fn tell_name(&mut self, source: &SourceFile, name: &str, message: String, help: &str) {
+        let quoted = format!("\"{name}\"");
+        let at = source.text.find(&quoted).unwrap_or(0);
+        self.problems.push(Problem::error(message).at(source, at..at + quoted.len()).help(help));
+    }
+}
+
+/// The file's name without `.json` or `.probes.json`.
+fn stem(path: &str) -> String {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.strip_suffix(BANK).or_else(|| name.strip_suffix(".json")).unwrap_or(name).to_owned()
+}
+
+/// The JSON files that lie directly in a folder, as `shown_as/NAME`, sorted; none if there is no such folder.
+fn json_files(folder: &Path, shown_as: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    let names = entries.filter(|entry| entry.path().is_file()).map(|entry| PathBuf::from(entry.file_name()));
+    let mut files: Vec<String> = names
+        .filter(|name| name.extension().is_some_and(|e| e == "json"))
+        .map(|name| shown(&shown_as.join(name)))
+        .collect();
+    files.sort();
+    files
+}
+
+fn digests(fixture: &Fixture, bank: &Bank, points: &[usize]) -> FixtureDigests {
+    // Serializing plain data with text keys cannot fail; should it, the digest is that of nothing.
+    let of = |json: serde_json::Result<Vec<u8>>| Digest::of(json.unwrap_or_default());
+    let mut numbers = DigestBuilder::new("points");
+    points.iter().for_each(|point| {
+        numbers.field("point", (*point as u64).to_le_bytes());
+    });
+    FixtureDigests {
+        transcript: of(serde_json::to_vec(&fixture.messages)),
+        points: numbers.finish(),
+        bank: of(serde_json::to_vec(&bank.probes)),
+    }
+}

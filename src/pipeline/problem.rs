@@ -1,0 +1,215 @@
+//! Problems: a place in a user's file, what was found, what to do. All of a project's problems come at once.
+//!
+//! Besides the command line, the only place that knows miette.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
+
+use super::model::SourceFile;
+
+/// Whether a problem stops the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// It stops.
+    Error,
+    /// It is told.
+    Warning,
+}
+
+/// Something the user can mend.
+#[derive(Clone, Debug)]
+pub struct Problem {
+    message: String,
+    help: Option<String>,
+    severity: Severity,
+    source: Option<NamedSource<Arc<str>>>,
+    places: Vec<(Range<usize>, Option<String>)>,
+}
+
+impl Problem {
+    /// What stops the work, in a sentence that names what was found and what was expected.
+    pub fn error(message: impl Into<String>) -> Problem {
+        Problem { message: message.into(), help: None, severity: Severity::Error, source: None, places: Vec::new() }
+    }
+
+    /// What is only told.
+    pub fn warning(message: impl Into<String>) -> Problem {
+        Problem { severity: Severity::Warning, ..Problem::error(message) }
+    }
+
+    /// Where it is seen: a byte range of a file.
+    #[must_use]
+    pub fn at(self, file: &SourceFile, place: Range<usize>) -> Problem {
+        self.labelled(file, place, None)
+    }
+
+    /// Where it is seen, with a word beside the caret.
+    #[must_use]
+    pub fn label(self, file: &SourceFile, place: Range<usize>, label: impl Into<String>) -> Problem {
+        self.labelled(file, place, Some(label.into()))
+    }
+
+    fn labelled(mut self, file: &SourceFile, place: Range<usize>, label: Option<String>) -> Problem {
+        self.source = Some(NamedSource::new(&file.path, file.text.clone()));
+        let end = place.end.min(file.text.len());
+        self.places.push((place.start.min(end)..end, label));
+        self
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Problem {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// The same, told only.
+    #[must_use]
+    pub fn as_warning(mut self) -> Problem {
+        self.severity = Severity::Warning;
+        self
+    }
+
+    /// What was found.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// What to do, if that can be said.
+    pub fn advice(&self) -> Option<&str> {
+        self.help.as_deref()
+    }
+
+    /// Whether it stops the work.
+    pub fn kind(&self) -> Severity {
+        self.severity
+    }
+
+    /// File, line and column (both from 1) where it is first seen.
+    pub fn position(&self) -> Option<(&str, usize, usize)> {
+        let (source, (place, _)) = (self.source.as_ref()?, self.places.first()?);
+        let before = source.inner().get(..place.start)?;
+        let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
+        Some((source.name(), before.matches('\n').count() + 1, column))
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Problem {}
+
+impl Diagnostic for Problem {
+    fn severity(&self) -> Option<miette::Severity> {
+        Some(match self.severity {
+            Severity::Error => miette::Severity::Error,
+            Severity::Warning => miette::Severity::Warning,
+        })
+    }
+
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.source.as_ref().map(|source| source as &dyn SourceCode)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        let label = |(place, text): &(Range<usize>, Option<String>)| {
+            LabeledSpan::new(text.clone(), place.start, place.end.saturating_sub(place.start))
+        };
+        (!self.places.is_empty()).then(|| Box::new(self.places.iter().map(label)) as Box<dyn Iterator<Item = _>>)
+    }
+}
+
+/// All problems found, in the order of finding.
+#[derive(Clone, Debug, Default)]
+pub struct Problems(pub Vec<Problem>);
+
+impl Problems {
+    /// Adds one.
+    pub fn push(&mut self, problem: Problem) {
+        self.0.push(problem);
+    }
+
+    /// How many of them stop the work.
+    pub fn errors(&self) -> usize {
+        self.0.iter().filter(|problem| problem.kind() == Severity::Error).count()
+    }
+
+    /// Whether nothing was found at all.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.errors(), self.0.first()) {
+            (_, Some(only)) if self.0.len() == 1 => only.fmt(f),
+            (1, _) => f.write_str("1 error"),
+            (errors, _) => write!(f, "{errors} errors"),
+        }
+    }
+}
+
+impl std::error::Error for Problems {}
+
+/// The known name that `wanted` was probably meant to be.
+pub fn nearest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let allowed = (wanted.chars().count() / 3).clamp(1, 4);
+    let wanted = wanted.to_lowercase();
+    let distance = |name: &str| strsim::osa_distance(&wanted, &name.to_lowercase());
+    let near =
+        |name: &str| name.len() > 2 && wanted.len() > 2 && (name.starts_with(&wanted) || wanted.starts_with(name));
+    known.into_iter().filter(|name| distance(name) <= allowed || near(name)).min_by_key(|name| distance(name))
+}
+
+/// A hint for a name that nobody knows: the nearest known one, else all of them.
+pub fn suggest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let known: Vec<&str> = known.into_iter().collect();
+    match nearest(wanted, known.iter().copied()) {
+        Some(name) => format!("did you mean `{name}`?"),
+        None if known.is_empty() => "there are none".to_owned(),
+        None => format!("known: {}", list(known)),
+    }
+}
+
+/// Names in code quotes, comma between them; a long list is cut.
+pub fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
+    match names.get(..24) {
+        Some(first) if names.len() > 24 => format!("{} and {} more", first.join(", "), names.len() - 24),
+        _ => names.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_near() {
+        let known = ["anchored-iterative", "regenerative", "truncate", "full", "none"];
+        assert_eq!(nearest("truncat", known), Some("truncate"));
+        assert_eq!(nearest("anchored", known), Some("anchored-iterative"));
+        assert_eq!(nearest("Fulll", known), Some("full"));
+        assert_eq!(nearest("summarise", known), None);
+        assert_eq!(suggest("zzz", ["a", "b"]), "known: `a`, `b`");
+    }
+
+    #[test]
+    fn a_position_counts_characters() {
+        let text: Arc<str> = "a\nüx".into();
+        let file = SourceFile { path: "f".into(), digest: crate::action::Digest::of(&*text), text };
+        assert_eq!(Problem::error("m").at(&file, 4..5).position(), Some(("f", 2, 2)));
+        assert_eq!(Problem::error("m").at(&file, 40..50).position(), Some(("f", 2, 3)));
+    }
+}

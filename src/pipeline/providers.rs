@@ -1,0 +1,287 @@
+//! Providers: those everyone has, what the file declares laid over them, and the keys they need.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::file::{LimitsTable, Map, Placed, ProviderTable};
+use super::model::SourceFile;
+use super::problem::{Problem, Problems, suggest};
+use super::secrets::is_variable;
+use super::url::{is_loopback, normal};
+use crate::provider::{ApiKeyVariable, Dialect, Endpoint, Limits, ProviderName, ProviderSpec};
+
+/// Where variables are looked up. The command line hands over the process's; nothing here reads them by itself.
+pub trait Environment {
+    /// The value of a variable; `None` if it is not set or not text.
+    fn var(&self, name: &str) -> Option<String>;
+}
+
+impl<F: Fn(&str) -> Option<String>> Environment for F {
+    fn var(&self, name: &str) -> Option<String> {
+        self(name)
+    }
+}
+
+struct BuiltIn {
+    name: &'static str,
+    dialect: Dialect,
+    base_url: &'static str,
+    /// A variable that moves the base URL, as the vendor's own clients read it.
+    url_variable: Option<&'static str>,
+    key: Option<&'static str>,
+}
+
+const OPENAI: &str = "https://api.openai.com/v1";
+const OPENAI_URL: Option<&str> = Some("OPENAI_BASE_URL");
+const OPENAI_KEY: Option<&str> = Some("OPENAI_API_KEY");
+
+/// The providers that exist without being declared.
+const BUILT_IN: [BuiltIn; 6] = [
+    BuiltIn {
+        name: "openai",
+        dialect: Dialect::OpenaiChat,
+        base_url: OPENAI,
+        url_variable: OPENAI_URL,
+        key: OPENAI_KEY,
+    },
+    // It moves with `openai`: otherwise a proxy's key would be sent to OpenAI itself.
+    BuiltIn {
+        name: "openai-responses",
+        dialect: Dialect::OpenaiResponses,
+        base_url: OPENAI,
+        url_variable: OPENAI_URL,
+        key: OPENAI_KEY,
+    },
+    BuiltIn {
+        name: "anthropic",
+        dialect: Dialect::Anthropic,
+        base_url: "https://api.anthropic.com",
+        url_variable: None,
+        key: Some("ANTHROPIC_API_KEY"),
+    },
+    BuiltIn {
+        name: "openrouter",
+        dialect: Dialect::OpenaiChat,
+        base_url: "https://openrouter.ai/api/v1",
+        url_variable: None,
+        key: Some("OPENROUTER_API_KEY"),
+    },
+    BuiltIn {
+        name: "ollama",
+        dialect: Dialect::OpenaiChat,
+        base_url: "http://localhost:11434/v1",
+        url_variable: None,
+        key: None,
+    },
+    BuiltIn { name: "lexical", dialect: Dialect::Lexical, base_url: "", url_variable: None, key: None },
+];
+
+/// What the cache key calls the built-in rules. No other endpoint may be called that.
+const LEXICAL: &str = "lexical";
+
+/// All providers, declared and built in. A faulty one is told, and left out with its name remembered.
+pub(super) struct Providers {
+    pub(super) known: BTreeMap<ProviderName, Arc<ProviderSpec>>,
+    faulty: Vec<String>,
+}
+
+impl Providers {
+    /// Lays what is declared over what everyone has.
+    pub(super) fn resolve(
+        declared: &Map<ProviderTable>,
+        file: &SourceFile,
+        environment: &dyn Environment,
+        problems: &mut Problems,
+    ) -> Providers {
+        let mut providers = Providers { known: BTreeMap::new(), faulty: Vec::new() };
+        let undeclared = BUILT_IN.iter().map(|b| b.name).filter(|name| !declared.contains_key(*name));
+        for name in declared.keys().map(String::as_str).chain(undeclared) {
+            let built_in = BUILT_IN.iter().find(|b| b.name == name);
+            let mut draft = Draft { name, built_in, table: declared.get(name), file, environment, problems };
+            match draft.resolve() {
+                Some(spec) => drop(providers.known.insert(spec.name.clone(), Arc::new(spec))),
+                None => providers.faulty.push(name.to_owned()),
+            }
+        }
+        providers
+    }
+
+    /// A provider by name; an error hint if nobody knows it, `Err(None)` if its own fault is told already.
+    pub(super) fn find(&self, name: &ProviderName) -> Result<Arc<ProviderSpec>, Option<String>> {
+        match self.known.get(name) {
+            Some(spec) => Ok(spec.clone()),
+            None if self.faulty.iter().any(|faulty| *faulty == *name.0) => Err(None),
+            None => Err(Some(suggest(&name.0, self.known.keys().map(|name| &*name.0)))),
+        }
+    }
+}
+
+/// One provider on its way from table to spec.
+struct Draft<'a> {
+    name: &'a str,
+    built_in: Option<&'a BuiltIn>,
+    table: Option<&'a Placed<ProviderTable>>,
+    file: &'a SourceFile,
+    environment: &'a dyn Environment,
+    problems: &'a mut Problems,
+}
+
+impl Draft<'_> {
+    fn resolve(&mut self) -> Option<ProviderSpec> {
+        let dialect = self.dialect()?;
+        // A built-in provider that is declared with another kind keeps nothing but its name.
+        self.built_in = self.built_in.filter(|b| b.dialect == dialect);
+        let limits = self.limits();
+        let name = ProviderName::from(self.name);
+        if dialect == Dialect::Lexical {
+            self.refuse_on_lexical();
+            let endpoint = Endpoint::from(LEXICAL);
+            return Some(ProviderSpec { name, dialect, base_url: String::new(), api_key: None, endpoint, limits });
+        }
+        let base_url = self.base_url(dialect)?;
+        let endpoint = self.endpoint(dialect, &base_url)?;
+        let api_key = self.api_key(&base_url);
+        Some(ProviderSpec { name, dialect, base_url, api_key, endpoint, limits })
+    }
+
+    fn dialect(&mut self) -> Option<Dialect> {
+        let Some(kind) = self.table.and_then(|table| table.value.kind.as_ref()) else {
+            if self.built_in.is_none() {
+                let help = format!("add kind = \"openai-chat\" or another of {}", kinds());
+                self.complain_at_header(format!("provider `{}` has no kind", self.name), help);
+            }
+            return self.built_in.map(|b| b.dialect);
+        };
+        let all = [Dialect::OpenaiChat, Dialect::OpenaiResponses, Dialect::Anthropic, Dialect::Lexical];
+        let found = all.into_iter().find(|dialect| dialect.name() == kind.value);
+        if found.is_none() {
+            let problem = Problem::error(format!("unknown provider kind `{}`", kind.value))
+                .at(self.file, kind.place.clone())
+                .help(suggest(&kind.value, Dialect::NAMES));
+            self.problems.push(problem);
+        }
+        found
+    }
+
+    fn refuse_on_lexical(&mut self) {
+        for (key, place) in self.table.map(|table| table.value.written()).unwrap_or_default() {
+            if !matches!(key, "kind" | "limits") {
+                let problem = Problem::error(format!("`{key}` says nothing for kind \"lexical\""))
+                    .at(self.file, place)
+                    .help("the built-in rules have no endpoint: remove the key, or name another kind");
+                self.problems.push(problem);
+            }
+        }
+    }
+
+    fn base_url(&mut self, dialect: Dialect) -> Option<String> {
+        if let Some(declared) = self.table.and_then(|table| table.value.base_url.as_ref()) {
+            let url = normal(&declared.value, dialect);
+            return url.map_err(|(message, help)| self.complain(&declared.place, message, help)).ok();
+        }
+        let Some(built_in) = self.built_in else {
+            let help = "add base_url, the root of its API, such as \"http://127.0.0.1:8080/v1\"";
+            self.complain_at_header(format!("provider `{}` has no base_url", self.name), help.to_owned());
+            return None;
+        };
+        let moved = built_in.url_variable.and_then(|name| Some((name, self.environment.var(name)?)));
+        let Some((variable, url)) = moved.filter(|(_, url)| !url.trim().is_empty()) else {
+            return Some(built_in.base_url.to_owned());
+        };
+        let url = normal(url.trim(), dialect);
+        let complain = |(message, help)| {
+            self.problems.push(Problem::error(format!("the variable {variable}: {message}")).help(help));
+        };
+        url.map_err(complain).ok()
+    }
+
+    fn endpoint(&mut self, dialect: Dialect, base_url: &str) -> Option<Endpoint> {
+        let Some(identity) = self.table.and_then(|table| table.value.identity.as_ref()) else {
+            return Some(Endpoint(format!("{} {base_url}", dialect.name()).into()));
+        };
+        let name = identity.value.trim();
+        if name.is_empty() || name == LEXICAL {
+            let help = "an identity is what cache keys call this endpoint: any name of your own";
+            self.complain(&identity.place, format!("`{name}` cannot be an identity"), help.to_owned());
+            return None;
+        }
+        Some(Endpoint::from(name))
+    }
+
+    /// A local server needs no key unless one is asked for by name.
+    fn api_key(&mut self, base_url: &str) -> Option<ApiKeyVariable> {
+        let written = self.table.and_then(|table| table.value.api_key_env.as_ref());
+        if let Some(variable) = written {
+            if is_variable(&variable.value) {
+                return Some(ApiKeyVariable(variable.value.as_str().into()));
+            }
+            // What stands here may be the key itself: it is not repeated, and masked where the file is shown.
+            let help = "keys never stand in files: export the key in a variable and write that variable's NAME here";
+            self.complain(&variable.place, "api_key_env is not the name of a variable".to_owned(), help.to_owned());
+            return None;
+        }
+        let usual = self.built_in.and_then(|b| b.key)?;
+        let is_set = self.environment.var(usual).is_some_and(|key| !key.is_empty());
+        (is_set || !is_loopback(base_url)).then(|| ApiKeyVariable(usual.into()))
+    }
+
+    fn limits(&mut self) -> Limits {
+        let mut limits = Limits::default();
+        let Some(table) = self.table.and_then(|table| table.value.limits.as_ref()) else {
+            return limits;
+        };
+        let LimitsTable { requests_per_minute, max_in_flight, max_attempts, timeout_s, .. } = &table.value;
+        limits.requests_per_minute = self.positive(requests_per_minute.as_ref());
+        limits.tokens_per_minute = self.positive(table.value.tokens_per_minute.as_ref());
+        limits.input_tokens_per_minute = self.positive(table.value.input_tokens_per_minute.as_ref());
+        limits.output_tokens_per_minute = self.positive(table.value.output_tokens_per_minute.as_ref());
+        limits.max_in_flight = self.positive(max_in_flight.as_ref());
+        limits.max_attempts = self.positive(max_attempts.as_ref()).unwrap_or(limits.max_attempts);
+        limits.timeout = duration(timeout_s.as_ref(), limits.timeout, self.file, self.problems);
+        limits
+    }
+
+    fn positive<T: Copy + Default + PartialOrd>(&mut self, number: Option<&Placed<T>>) -> Option<T> {
+        let number = number?;
+        if number.value > T::default() {
+            return Some(number.value);
+        }
+        let help = "leave the key out for no limit of your own";
+        self.complain(&number.place, "a limit is at least 1".to_owned(), help.to_owned());
+        None
+    }
+
+    fn complain(&mut self, place: &Range<usize>, message: String, help: String) {
+        self.problems.push(Problem::error(message).at(self.file, place.clone()).help(help));
+    }
+
+    fn complain_at_header(&mut self, message: String, help: String) {
+        if let Some(table) = self.table {
+            self.complain(&table.key.clone(), message, help);
+        }
+    }
+}
+
+fn kinds() -> String {
+    super::problem::list(Dialect::NAMES)
+}
+
+/// A time of some seconds, above 0 and up to a day.
+pub(super) fn duration(
+    seconds: Option<&Placed<f64>>,
+    default: Duration,
+    file: &SourceFile,
+    problems: &mut Problems,
+) -> Duration {
+    let Some(seconds) = seconds else {
+        return default;
+    };
+    if seconds.value > 0.0 && seconds.value <= 86_400.0 {
+        return Duration::from_secs_f64(seconds.value);
+    }
+    let message = "a time-out is a number of seconds above 0, a day (86400) at most";
+    problems.push(Problem::error(message).at(file, seconds.place.clone()));
+    default
+}

@@ -1,0 +1,41 @@
+//! Secrets in the wrong place: someone writes a key into the file, and no complaint about it may show the key.
+
+use super::file::{ProviderTable, texts};
+use super::model::SourceFile;
+
+/// The file with every value masked that looks like a secret: what problems show, and what is kept. Lengths stay,
+/// so places do.
+pub(super) fn without_secrets(file: &SourceFile) -> SourceFile {
+    let mut text = file.text.to_string();
+    for (path, value, place) in texts(file) {
+        if is_secret(&path, &value) {
+            let Some(secret) = text.get(place.clone()) else {
+                continue;
+            };
+            let mask = |c: char| if matches!(c, '"' | '\'' | '\n') { c.to_string() } else { "*".repeat(c.len_utf8()) };
+            let masked: String = secret.chars().map(mask).collect();
+            text.replace_range(place, &masked);
+        }
+    }
+    SourceFile { text: text.into(), ..file.clone() }
+}
+
+/// Values in provider tables that are no business of a file: unknown keys, keys in the place of names, credentials.
+fn is_secret(path: &[String], value: &str) -> bool {
+    let path: Vec<&str> = path.iter().map(String::as_str).collect();
+    match path.as_slice() {
+        ["providers", _, rest @ ..] | ["profile", _, "providers", _, rest @ ..] => match rest {
+            ["api_key_env"] => !is_variable(value),
+            ["base_url"] => value.contains(['@', '?']),
+            [key] => !ProviderTable::KEYS.contains(key),
+            _ => true,
+        },
+        _ => false,
+    }
+}
+
+/// Whether a text is the name of an environment variable.
+pub(super) fn is_variable(name: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    !name.is_empty() && name.len() <= 64 && name.chars().all(is_part) && !name.starts_with(|c: char| c.is_ascii_digit())
+}

@@ -1,0 +1,119 @@
+//! What the command line selects and overrides.
+
+use super::model::LoadedFixture;
+use super::problem::{Problem, Problems, list, suggest};
+
+/// Which part of the matrix is meant. `None` is all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// `--fixtures`
+    pub fixtures: Option<Vec<String>>,
+    /// `--methods`
+    pub methods: Option<Vec<String>>,
+    /// `--probes`
+    pub probes: Option<Vec<String>>,
+}
+
+/// What the command line puts in the place of what is declared.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// `--runs`: compressions of each method.
+    pub runs: Option<u32>,
+    /// `--model`: all stages.
+    pub model: Option<String>,
+    /// `--compressor-model`
+    pub compressor_model: Option<String>,
+    /// `--answer-model`
+    pub answer_model: Option<String>,
+    /// `--judge-model`
+    pub judge_model: Option<String>,
+    /// `--focus-topic`
+    pub focus_topic: Option<String>,
+}
+
+impl Overrides {
+    /// The model of every method that has one.
+    pub(super) fn compressor(&self) -> Option<&str> {
+        self.compressor_model.as_deref().or(self.model.as_deref())
+    }
+
+    /// The model of every answerer.
+    pub(super) fn answer(&self) -> Option<&str> {
+        self.answer_model.as_deref().or(self.model.as_deref())
+    }
+
+    /// The model of every judge.
+    pub(super) fn judge(&self) -> Option<&str> {
+        self.judge_model.as_deref().or(self.model.as_deref())
+    }
+}
+
+/// Nothing is left to run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct EmptySelection {
+    /// What left nothing.
+    pub why: String,
+    /// What to do.
+    pub help: String,
+}
+
+/// Whether `name` is among the wanted; all are if none is named.
+pub(super) fn is_wanted(wanted: Option<&[String]>, name: &str) -> bool {
+    wanted.is_none_or(|wanted| wanted.iter().any(|w| w == name))
+}
+
+/// Tells the wanted names that nobody has.
+pub(super) fn tell_unknown(flag: &str, what: &str, wanted: Option<&[String]>, known: &[&str], problems: &mut Problems) {
+    for name in wanted.unwrap_or_default() {
+        if !known.contains(&name.as_str()) {
+            let problem = Problem::error(format!("{flag}: there is no {what} `{name}`"));
+            problems.push(problem.help(suggest(name, known.iter().copied())));
+        }
+    }
+}
+
+/// Keeps the wanted probes, and the fixtures that have one.
+pub(super) fn keep_probes(fixtures: &mut Vec<LoadedFixture>, selection: &Selection, problems: &mut Problems) {
+    let Some(wanted) = selection.probes.as_deref() else {
+        fixtures.retain(|fixture| fixture.selected.iter().any(|at| !at.is_empty()));
+        return;
+    };
+    let ids = |fixture: &LoadedFixture| fixture.bank.probes.iter().map(|p| p.id.0.clone()).collect::<Vec<_>>();
+    let known: Vec<_> = fixtures.iter().flat_map(ids).collect();
+    let known: Vec<&str> = known.iter().map(|id| &**id).collect();
+    // With `--fixtures`, ids of other fixtures are no slip of the pen: they only leave nothing here.
+    let is_elsewhere = selection.fixtures.is_some() && !wanted.iter().any(|id| known.contains(&id.as_str()));
+    if !is_elsewhere {
+        tell_unknown("--probes", "probe", Some(wanted), &known, problems);
+    }
+    for fixture in fixtures.iter_mut() {
+        let bank = fixture.bank.clone();
+        let is_kept = |index: &super::model::ProbeIx| {
+            bank.probes.get(index.0).is_some_and(|probe| wanted.iter().any(|id| **id == *probe.id.0))
+        };
+        fixture.selected.iter_mut().for_each(|at| at.retain(is_kept));
+    }
+    fixtures.retain(|fixture| fixture.selected.iter().any(|at| !at.is_empty()));
+}
+
+/// Why nothing is left, in the words of what was asked for.
+pub(super) fn empty(selection: &Selection, left_out: &[String]) -> EmptySelection {
+    let flags = [
+        ("--fixtures", selection.fixtures.is_some()),
+        ("--methods", selection.methods.is_some()),
+        ("--probes", selection.probes.is_some()),
+    ];
+    let given: Vec<&str> = flags.iter().filter(|(_, given)| *given).map(|(flag, _)| *flag).collect();
+    if !given.is_empty() {
+        let help = "leave a flag out to select all; `compeval check` lists what there is".to_owned();
+        return EmptySelection { why: format!("nothing is selected by {}", given.join(" and ")), help };
+    }
+    let why = match left_out.is_empty() {
+        true => "there is no fixture to run".to_owned(),
+        false => format!("no fixture has probes: {}", list(left_out.iter().map(String::as_str))),
+    };
+    let help =
+        "write a bank by hand or by `compeval probes generate`, or import a fixture by `compeval fixture import`";
+    EmptySelection { why, help: help.to_owned() }
+}

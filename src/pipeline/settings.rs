@@ -1,0 +1,99 @@
+//! Settings of the whole: repetitions, language, rubric, prices.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::builtin::Rubric;
+use super::desk::Desk;
+use super::file::{Map, PipelineTable, Placed, PriceTable, RunsTable};
+use super::model::{PipelineSettings, Price, RubricScope, Runs, Tail};
+use super::problem::Problem;
+use super::select::Overrides;
+use crate::locale::Locale;
+use crate::provider::ModelRef;
+
+/// The settings, with what the command line puts in their place.
+pub(super) fn settings(desk: &mut Desk<'_>, table: Option<&PipelineTable>, overrides: &Overrides) -> PipelineSettings {
+    let nothing = PipelineTable::default();
+    let table = table.unwrap_or(&nothing);
+    let locale = desk.choice("locale", table.locale.as_ref(), &[("en", Locale::En), ("zh", Locale::Zh)]);
+    let tail = desk.choice("tail", table.tail.as_ref(), &[("none", Tail::None), ("verbatim", Tail::Verbatim)]);
+    let scopes = [("by-type", RubricScope::ByType), ("all", RubricScope::All)];
+    let rubric_scope = desk.choice("rubric_scope", table.rubric_scope.as_ref(), &scopes);
+    let focus_topic = overrides.focus_topic.as_deref().map(str::trim).filter(|topic| !topic.is_empty());
+    PipelineSettings {
+        runs: runs(desk, table.runs.as_ref(), overrides),
+        locale: locale.unwrap_or_default(),
+        tail: tail.unwrap_or_default(),
+        judge_context: table.judge_context.as_ref().is_none_or(|shown| shown.value),
+        rubric_scope: rubric_scope.unwrap_or_default(),
+        focus_topic: focus_topic.map(Into::into),
+    }
+}
+
+fn runs(desk: &mut Desk<'_>, table: Option<&Placed<RunsTable>>, overrides: &Overrides) -> Runs {
+    let mut runs = Runs::default();
+    if let Some(Placed { value: RunsTable(table), .. }) = table {
+        runs.compress = desk.at_least_one("a number of runs", table.compress.as_ref()).unwrap_or(runs.compress);
+        runs.answer = desk.at_least_one("a number of answers", table.answer.as_ref()).unwrap_or(runs.answer);
+        runs.judge = desk.at_least_one("a number of judgements", table.judge.as_ref()).unwrap_or(runs.judge);
+    }
+    match overrides.runs {
+        Some(0) => desk.problems.push(Problem::error("--runs: a number of runs is at least 1")),
+        Some(number) => runs.compress = number,
+        None => {}
+    }
+    runs
+}
+
+/// The rubric: the user's own, or the built-in one of the locale.
+pub(super) fn rubric(desk: &mut Desk<'_>, table: Option<&PipelineTable>) -> Option<(Arc<Rubric>, Option<String>)> {
+    let Some(path) = table.and_then(|table| table.rubric.as_ref()) else {
+        return Some((Arc::new(Rubric::built_in(desk.locale).clone()), None));
+    };
+    let source = desk.text_file("rubric", path)?;
+    match Rubric::read(&source.text) {
+        Ok(rubric) => Some((Arc::new(rubric), Some(source.path))),
+        Err(faults) => {
+            for fault in faults {
+                let problem = Problem::error(fault.message).at(&source, fault.place);
+                desk.problems.push(match fault.help {
+                    Some(help) => problem.help(help),
+                    None => problem,
+                });
+            }
+            None
+        }
+    }
+}
+
+/// The prices declared, by model.
+pub(super) fn prices(desk: &mut Desk<'_>, tables: Option<&Placed<Map<PriceTable>>>) -> BTreeMap<ModelRef, Price> {
+    let mut prices = BTreeMap::new();
+    for (name, table) in tables.into_iter().flat_map(|tables| &tables.value) {
+        let Some(model) = ModelRef::parse(name) else {
+            let message = format!("a price is for a model, and `{name}` names none");
+            desk.error(&table.key, message, "write [prices.\"PROVIDER/MODEL\"]");
+            continue;
+        };
+        if let Err(Some(help)) = desk.providers.find(&model.provider) {
+            desk.error(&table.key, format!("unknown provider `{}` in a price", model.provider), help);
+        }
+        let mut amount = |price: &Option<Placed<f64>>| {
+            let price = price.as_ref()?;
+            if price.value < 0.0 {
+                desk.error(&price.place, "a price is 0 or more", "US dollars per million tokens");
+            }
+            Some(price.value)
+        };
+        let PriceTable { input, cached_input, cache_write, output } = &table.value;
+        let price = Price {
+            input: amount(input),
+            cached_input: amount(cached_input),
+            cache_write: amount(cache_write),
+            output: amount(output),
+        };
+        prices.insert(model, price);
+    }
+    prices
+}

@@ -1,0 +1,213 @@
+//! Files on disk: the pipeline found by walking up, text files read once, and the declared inputs of programs.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use globset::{GlobBuilder, GlobMatcher};
+use walkdir::WalkDir;
+
+use super::model::SourceFile;
+use super::problem::Problem;
+use crate::action::Digest;
+
+/// The name of the pipeline's file.
+pub const PIPELINE_FILE: &str = "pipeline.toml";
+
+/// Text files of a project, each read once.
+pub(super) struct Library {
+    folder: PathBuf,
+    read: BTreeMap<String, Result<SourceFile, String>>,
+}
+
+impl Library {
+    /// A library of the files under `folder`.
+    pub(super) fn new(folder: PathBuf) -> Library {
+        Library { folder, read: BTreeMap::new() }
+    }
+
+    /// The folder that paths are relative to.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The text of a file, or why it cannot be had. A byte order mark at its head is dropped.
+    pub(super) fn read(&mut self, path: &str) -> Result<SourceFile, String> {
+        let name = path.replace('\\', "/");
+        if let Some(known) = self.read.get(&name) {
+            return known.clone();
+        }
+        let read = self.read_apart(path);
+        self.read.insert(name, read.clone());
+        read
+    }
+
+    /// The same for data that is read once and not kept among the sources.
+    pub(super) fn read_apart(&self, path: &str) -> Result<SourceFile, String> {
+        let text = read_text(&self.folder.join(path))?;
+        let digest = Digest::of(&text);
+        Ok(SourceFile { path: path.replace('\\', "/"), text: text.into(), digest })
+    }
+
+    /// Puts `file` in the place of what was read under its path.
+    pub(super) fn replace(&mut self, file: SourceFile) {
+        self.read.insert(file.path.clone(), Ok(file));
+    }
+
+    /// All files read, by path.
+    pub(super) fn into_sources(self) -> Vec<SourceFile> {
+        self.read.into_values().filter_map(Result::ok).collect()
+    }
+}
+
+fn read_text(path: &Path) -> Result<String, String> {
+    let bytes = fs::read(path).map_err(|e| word(&e))?;
+    let text = String::from_utf8(bytes).map_err(|e| {
+        let line = e.as_bytes().iter().take(e.utf8_error().valid_up_to()).filter(|b| **b == b'\n').count() + 1;
+        format!("line {line} is not UTF-8 text")
+    })?;
+    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
+}
+
+/// An error of the file system in plain words.
+pub(super) fn word(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        io::ErrorKind::PermissionDenied => "it may not be read".to_owned(),
+        io::ErrorKind::IsADirectory => "it is a folder".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+/// Finds the pipeline: the file named, else `pipeline.toml` in `start` or the nearest folder above it. Returns the
+/// file's absolute path.
+///
+/// # Errors
+/// None is found, or the one named is not there.
+pub fn find_pipeline(start: &Path, named: Option<&Path>) -> Result<PathBuf, Problem> {
+    let start = std::path::absolute(start)
+        .map_err(|e| Problem::error(format!("cannot use the folder {}: {}", start.display(), word(&e))))?;
+    if !start.is_dir() {
+        return Err(Problem::error(format!("there is no folder {}", start.display())));
+    }
+    if let Some(named) = named {
+        let path = start.join(named);
+        let missing = || Problem::error(format!("there is no file {}", named.display()));
+        return if path.is_file() { Ok(path) } else { Err(missing().help("-c names the pipeline's file")) };
+    }
+    let found = start.ancestors().map(|folder| folder.join(PIPELINE_FILE)).find(|path| path.is_file());
+    found.ok_or_else(|| {
+        Problem::error(format!("there is no {PIPELINE_FILE} in {} or any folder above it", start.display()))
+            .help("`compeval init` writes one; -C names another folder, -c another file")
+    })
+}
+
+/// A pattern of paths below a folder: the plain folders it begins with, and what must match below them.
+pub(super) struct Pattern {
+    /// Plain leading part, relative; empty if the pattern begins with a wildcard.
+    plain: PathBuf,
+    matcher: Option<GlobMatcher>,
+}
+
+impl Pattern {
+    /// Reads a relative pattern.
+    pub(super) fn new(pattern: &str) -> Result<Pattern, String> {
+        let path = Path::new(pattern);
+        if pattern.trim().is_empty() {
+            return Err("the pattern is empty".to_owned());
+        }
+        if path.is_absolute() {
+            return Err(format!("`{pattern}` is an absolute path, which no other machine has"));
+        }
+        let is_plain = |part: &Component<'_>| !part.as_os_str().to_string_lossy().contains(['*', '?', '[', '{']);
+        let plain: PathBuf = path.components().take_while(is_plain).collect();
+        let rest: PathBuf = path.components().skip_while(is_plain).collect();
+        if rest.as_os_str().is_empty() {
+            return Ok(Pattern { plain, matcher: None });
+        }
+        let glob = GlobBuilder::new(&rest.to_string_lossy().replace('\\', "/")).literal_separator(true).build();
+        let glob = glob.map_err(|e| format!("`{pattern}` is no pattern: {}", e.kind()))?;
+        Ok(Pattern { plain, matcher: Some(glob.compile_matcher()) })
+    }
+
+    /// The folder that the pattern's files lie in, as far as that is plain.
+    pub(super) fn base(&self) -> PathBuf {
+        match self.matcher {
+            Some(_) => self.plain.clone(),
+            None => self.plain.parent().map(Path::to_path_buf).unwrap_or_default(),
+        }
+    }
+
+    /// The files below `folder` that match, as relative paths with `/`, sorted. `skip` leaves folders out.
+    pub(super) fn files(&self, folder: &Path, skip: impl Fn(&Path) -> bool) -> Vec<String> {
+        let base = folder.join(&self.plain);
+        let Some(matcher) = &self.matcher else {
+            return base.is_file().then(|| shown(&self.plain)).into_iter().collect();
+        };
+        let mut files: Vec<String> = WalkDir::new(&base)
+            .follow_links(true)
+            .into_iter()
+            .filter_entry(|entry| entry.depth() == 0 || !(is_derived(entry.file_name()) || skip(entry.path())))
+            .filter_map(Result::ok)
+            .filter(|entry| entry.file_type().is_file())
+            .filter_map(|entry| entry.path().strip_prefix(&base).map(Path::to_path_buf).ok())
+            .filter(|path| matcher.is_match(path))
+            .map(|path| shown(&self.plain.join(path)))
+            .collect();
+        files.sort();
+        files
+    }
+}
+
+/// Folders that tools write by themselves: their content says nothing about a program.
+fn is_derived(name: &std::ffi::OsStr) -> bool {
+    name == ".git" || name == "__pycache__"
+}
+
+/// A relative path with `/`, without `.` parts.
+pub(super) fn shown(path: &Path) -> String {
+    let parts = path.components().filter(|part| !matches!(part, Component::CurDir));
+    parts.map(|part| part.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(files: &[&str]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a folder");
+        for file in files {
+            let path = folder.path().join(file);
+            fs::create_dir_all(path.parent().expect("a parent")).expect("folders");
+            fs::File::create(path).expect("a file");
+        }
+        folder
+    }
+
+    fn matches(pattern: &str, folder: &Path) -> Vec<String> {
+        Pattern::new(pattern).expect("a pattern").files(folder, |path| path.ends_with("cache"))
+    }
+
+    #[test]
+    fn patterns_find_sorted_relative_paths() {
+        let files = ["b.py", "agent/z.py", "agent/a/x.py", "agent/a/x.txt", "agent/__pycache__/x.py", "cache/c.py"];
+        let folder = folder(&files);
+        assert_eq!(matches("agent/**/*.py", folder.path()), ["agent/a/x.py", "agent/z.py"]);
+        assert_eq!(matches("**/*.py", folder.path()), ["agent/a/x.py", "agent/z.py", "b.py"]);
+        assert_eq!(matches("./b.py", folder.path()), ["b.py"]);
+        assert_eq!(matches("*.py", folder.path()), ["b.py"]);
+        assert_eq!(matches("../*/b.py", &folder.path().join("agent")).len(), 0);
+        assert_eq!(matches("../b.py", &folder.path().join("agent")), ["../b.py"]);
+        assert!(Pattern::new("/etc/*").is_err() && Pattern::new("a[").is_err());
+    }
+
+    #[test]
+    fn the_pipeline_is_found_in_a_folder_above() {
+        let folder = folder(&["pipeline.toml", "a/b/c.txt"]);
+        let found = find_pipeline(&folder.path().join("a/b"), None).expect("found");
+        assert_eq!(found, folder.path().join("pipeline.toml"));
+        let missing = find_pipeline(folder.path(), Some(Path::new("other.toml"))).expect_err("missing");
+        assert_eq!(missing.message(), "there is no file other.toml");
+    }
+}

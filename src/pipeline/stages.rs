@@ -1,0 +1,125 @@
+//! The other stages: who answers, who grades, who writes probes; and who may read what.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::builtin;
+use super::desk::{Asked, Desk};
+use super::file::{AnswerTable, GenerateTable, JudgeTable, Placed};
+use super::model::Generator;
+use super::problem::Problem;
+use crate::answer::{Answerer, AnswererName};
+use crate::compress::{Method, Strategy};
+use crate::judge::{JudgeName, JudgeSpec};
+use crate::provider::{Dialect, ModelUse};
+
+/// Replies that break the contract before a cell fails, where the table says nothing.
+const ATTEMPTS: u32 = 3;
+
+macro_rules! asked {
+    ($table:expr, $stage:literal, $instead:expr) => {
+        Asked {
+            header: $table.place.clone(),
+            stage: $stage,
+            model: $table.value.model.as_ref(),
+            instead: $instead,
+            max_output_tokens: $table.value.max_output_tokens.as_ref(),
+            temperature: $table.value.temperature.as_ref(),
+            effort: $table.value.effort.as_ref(),
+        }
+    };
+}
+
+/// The answerers, in the order of the file.
+pub(super) fn answerers(desk: &mut Desk<'_>, tables: &[Placed<AnswerTable>], instead: Option<&str>) -> Vec<Answerer> {
+    let mut taken = BTreeMap::new();
+    let mut answerers = Vec::new();
+    for table in tables {
+        let name = desk.name(table.value.name.as_ref(), &table.place, "answer", &mut taken);
+        let model = desk.model(&asked!(table, "answer", instead));
+        let built_in = builtin::answer(desk.locale);
+        let prompt = desk.prompt(table.value.prompt.as_ref(), builtin::ANSWER, built_in);
+        if let (Some(name), Some(model), Some((template, prompt_path))) = (name, model, prompt) {
+            answerers.push(Answerer { name: AnswererName(name), model, template, prompt_path });
+        }
+    }
+    answerers
+}
+
+/// The judges, in the order of the file.
+pub(super) fn judges(desk: &mut Desk<'_>, tables: &[Placed<JudgeTable>], instead: Option<&str>) -> Vec<JudgeSpec> {
+    let mut taken = BTreeMap::new();
+    let mut judges = Vec::new();
+    for table in tables {
+        let name = desk.name(table.value.name.as_ref(), &table.place, "judge", &mut taken);
+        let model = desk.model(&asked!(table, "judge", instead));
+        let built_in = builtin::judge(desk.locale);
+        let prompt = desk.prompt(table.value.prompt.as_ref(), builtin::JUDGE, built_in);
+        let attempts = desk.at_least_one("attempts", table.value.attempts.as_ref()).unwrap_or(ATTEMPTS);
+        if let (Some(name), Some(model), Some((template, prompt_path))) = (name, model, prompt) {
+            judges.push(JudgeSpec { name: JudgeName(name), model, template, prompt_path, attempts });
+        }
+    }
+    judges
+}
+
+/// The generators of probes, in the order of the file. Their keys are no matter of a run.
+pub(super) fn generators(
+    desk: &mut Desk<'_>,
+    tables: &[Placed<GenerateTable>],
+    instead: Option<&str>,
+) -> Vec<Generator> {
+    let mut taken = BTreeMap::new();
+    let missing = desk.missing_keys.clone();
+    let mut generators = Vec::new();
+    for table in tables {
+        let name = desk.name(table.value.name.as_ref(), &table.place, "probes", &mut taken);
+        let model = desk.model(&asked!(table, "probes", instead));
+        let prompt = table.value.prompt.as_ref().map(|path| desk.text_file("prompt", path));
+        let attempts = desk.at_least_one("attempts", table.value.attempts.as_ref()).unwrap_or(ATTEMPTS);
+        if let (Some(name), Some(model)) = (name, model) {
+            generators.push(Generator { name: name.to_string(), model, prompt: prompt.flatten(), attempts });
+        }
+    }
+    desk.missing_keys = missing;
+    generators
+}
+
+/// Proves that an answerer can read what a method yields.
+pub(super) fn check_reader(desk: &mut Desk<'_>, method: &Method, place: &Range<usize>, answerer: &Answerer) {
+    let reads = &answerer.model;
+    let (who, name) = (&answerer.name.0, &method.name);
+    match &method.strategy {
+        Strategy::Opaque { model }
+            if !is_same_home(model, reads) || reads.provider.dialect != Dialect::OpenaiResponses =>
+        {
+            let message = format!("`{who}` ({}) cannot read the opaque context of `{name}`", reads.reference);
+            let help = format!(
+                "only {} can: name an answerer of that provider by answerers = [\"…\"] in this table",
+                model.provider.name
+            );
+            desk.error(place, message, help);
+        }
+        Strategy::ProviderCompaction { model, .. } if !is_same_home(model, reads) => {
+            let message = format!("`{who}` ({}) cannot read the compaction block of `{name}`", reads.reference);
+            let help = format!(
+                "the block is bound to {}: name an answerer of that provider by answerers = [\"…\"] in this table",
+                model.provider.name
+            );
+            desk.error(place, message, help);
+        }
+        Strategy::ProviderCompaction { model, .. } if model.reference.model != reads.reference.model => {
+            let problem = Problem::warning(format!(
+                "`{who}` ({}) reads a compaction block that {} made for `{name}`",
+                reads.reference, model.reference
+            ));
+            let help = "the provider binds a block to its model: expect answers to suffer";
+            desk.problems.push(problem.at(desk.file, place.clone()).help(help));
+        }
+        _ => {}
+    }
+}
+
+fn is_same_home(one: &ModelUse, other: &ModelUse) -> bool {
+    one.provider.endpoint == other.provider.endpoint
+}
