@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::builtin::Rubric;
 use super::desk::Desk;
 use super::file::{self, AnswerTable, CompressTable, Declared, Placed};
 use super::fixtures::{Found, Shelves};
@@ -98,7 +97,7 @@ struct Checked {
     answerers: Vec<crate::answer::Answerer>,
     judges: Vec<crate::judge::JudgeSpec>,
     generators: Vec<super::model::Generator>,
-    rubric: Arc<Rubric>,
+    rubric: Arc<crate::judge::Rubric>,
     rubric_path: Option<String>,
     prices: BTreeMap<ModelRef, Price>,
 }

@@ -12,7 +12,8 @@ use super::problem::{Problem, Problems, suggest};
 use super::select::{Selection, is_wanted, tell_unknown};
 use super::sources::{Library, Pattern, shown};
 use crate::action::{Digest, DigestBuilder};
-use crate::fixture::{Fixture, FixtureFault, ParsedFixture};
+use crate::fault::Fault;
+use crate::fixture::{Fixture, ParsedFixture};
 use crate::probe::Bank;
 
 const BANK: &str = ".probes.json";
@@ -206,14 +207,8 @@ impl Shelves<'_> {
         self.library.read_apart(path).map_err(complain).ok()
     }
 
-    fn tell(&mut self, source: &SourceFile, faults: Vec<FixtureFault>) {
-        for fault in faults {
-            let problem = Problem::error(fault.message).at(source, fault.place);
-            self.problems.push(match fault.help {
-                Some(help) => problem.help(help),
-                None => problem,
-            });
-        }
+    fn tell(&mut self, source: &SourceFile, faults: Vec<Fault>) {
+        self.problems.0.extend(faults.into_iter().map(|fault| Problem::from_fault(fault, source)));
     }
 
     fn tell_name(&mut self, source: &SourceFile, name: &str, message: String, help: &str) {

@@ -4,14 +4,13 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
-use super::builtin;
 use super::desk::{Asked, Desk};
 use super::file::{CompressTable, Items, Placed};
 use super::problem::{Problem, list, suggest};
 use super::providers::duration;
 use super::sources::{Pattern, word};
 use crate::action::{Digest, Rule};
-use crate::compress::{CommandSpec, Method, MethodName, PromptStyle, Strategy};
+use crate::compress::{self, CommandSpec, Method, MethodName, PromptStyle, Strategy};
 use crate::provider::{Dialect, ModelUse};
 use crate::units::Tokens;
 
@@ -111,8 +110,8 @@ fn prompted(
     instead: Option<&str>,
 ) -> Option<Strategy> {
     let model = desk.model(&asked(table, instead));
-    let built_in = builtin::compress(style, desk.locale);
-    let (template, prompt_path) = desk.prompt(table.value.prompt.as_ref(), builtin::COMPRESS, built_in)?;
+    let built_in = Some(compress::built_in(style, desk.locale));
+    let (template, prompt_path) = desk.prompt(table.value.prompt.as_ref(), compress::VARIABLES, built_in)?;
     Some(Strategy::Prompted { style, model: model?, template, prompt_path })
 }
 
@@ -120,7 +119,7 @@ fn compaction(desk: &mut Desk<'_>, table: &Placed<CompressTable>, instead: Optio
     let model = vendor(desk, Dialect::Anthropic, table, instead);
     let prompt = table.value.prompt.as_ref();
     let (template, prompt_path) = match prompt {
-        Some(_) => desk.prompt(prompt, builtin::COMPRESS, None).map(|(template, path)| (Some(template), path))?,
+        Some(_) => desk.prompt(prompt, compress::VARIABLES, None).map(|(template, path)| (Some(template), path))?,
         None => (None, None),
     };
     Some(Strategy::ProviderCompaction { model: model?, template, prompt_path })

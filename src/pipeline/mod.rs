@@ -27,9 +27,9 @@ pub use check::{OpenError, Opened, Request, open};
 pub use matrix::{AnswerCell, Chain, CompressCell, Coordinate, Counts, JudgeCell, Matrix};
 pub use model::{
     AnswererIx, FixtureDigests, FixtureIx, Generator, JudgeIx, LoadedFixture, MethodIx, Pipeline, PipelineSettings,
-    PointIx, Price, ProbeIx, RubricScope, Runs, SourceFile, Tail,
+    PointIx, Price, ProbeIx, Runs, SourceFile, Tail,
 };
-pub use problem::{Problem, Problems, Severity, list, nearest, suggest};
+pub use problem::{Problem, Problems, Severity, list, suggest};
 pub use providers::Environment;
 pub use select::{EmptySelection, Overrides, Selection};
 pub use sources::{PIPELINE_FILE, find_pipeline};

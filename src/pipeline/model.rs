@@ -6,12 +6,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::builtin::Rubric;
 use crate::action::Digest;
 use crate::answer::Answerer;
 use crate::compress::Method;
 use crate::fixture::{Fixture, Point};
-use crate::judge::JudgeSpec;
+use crate::judge::{JudgeSpec, Rubric, Scope};
 use crate::locale::Locale;
 use crate::probe::{Bank, Probe};
 use crate::provider::{ModelRef, ModelUse, ProviderName, ProviderSpec};
@@ -67,7 +66,7 @@ pub struct PipelineSettings {
     /// Whether the judge sees the compacted context.
     pub judge_context: bool,
     /// Which criteria grade a probe.
-    pub rubric_scope: RubricScope,
+    pub rubric_scope: Scope,
     /// What the compressions shall attend to (`--focus-topic`).
     pub focus_topic: Option<Arc<str>>,
 }
@@ -98,17 +97,6 @@ pub enum Tail {
     None,
     /// All of it, word for word.
     Verbatim,
-}
-
-/// Which criteria grade a probe.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RubricScope {
-    /// Those that the rubric gives to the probe's type.
-    #[default]
-    ByType,
-    /// All.
-    All,
 }
 
 /// A fixture with its bank.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 
 use super::model::SourceFile;
+use crate::fault::{Fault, nearest};
 
 /// Whether a problem stops the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,6 +39,11 @@ impl Problem {
     /// What is only told.
     pub fn warning(message: impl Into<String>) -> Problem {
         Problem { severity: Severity::Warning, ..Problem::error(message) }
+    }
+
+    /// A fault found in the text of `file`.
+    pub fn from_fault(fault: Fault, file: &SourceFile) -> Problem {
+        Problem { help: fault.help, ..Problem::error(fault.message).at(file, fault.place) }
     }
 
     /// Where it is seen: a byte range of a file.
@@ -162,20 +168,10 @@ impl fmt::Display for Problems {
 
 impl std::error::Error for Problems {}
 
-/// The known name that `wanted` was probably meant to be.
-pub fn nearest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let allowed = (wanted.chars().count() / 3).clamp(1, 4);
-    let wanted = wanted.to_lowercase();
-    let distance = |name: &str| strsim::osa_distance(&wanted, &name.to_lowercase());
-    let near =
-        |name: &str| name.len() > 2 && wanted.len() > 2 && (name.starts_with(&wanted) || wanted.starts_with(name));
-    known.into_iter().filter(|name| distance(name) <= allowed || near(name)).min_by_key(|name| distance(name))
-}
-
 /// A hint for a name that nobody knows: the nearest known one, else all of them.
 pub fn suggest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.into_iter().collect();
-    match nearest(wanted, known.iter().copied()) {
+    match nearest(wanted, &known) {
         Some(name) => format!("did you mean `{name}`?"),
         None if known.is_empty() => "there are none".to_owned(),
         None => format!("known: {}", list(known)),
@@ -196,12 +192,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_name_is_near() {
+    fn a_hint_names_the_nearest_or_all() {
         let known = ["anchored-iterative", "regenerative", "truncate", "full", "none"];
-        assert_eq!(nearest("truncat", known), Some("truncate"));
-        assert_eq!(nearest("anchored", known), Some("anchored-iterative"));
-        assert_eq!(nearest("Fulll", known), Some("full"));
-        assert_eq!(nearest("summarise", known), None);
+        assert_eq!(suggest("truncat", known), "did you mean `truncate`?");
+        assert_eq!(suggest("anchored", known), "did you mean `anchored-iterative`?");
         assert_eq!(suggest("zzz", ["a", "b"]), "known: `a`, `b`");
     }
 

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::builtin::Rubric;
 use super::desk::Desk;
 use super::file::{Map, PipelineTable, Placed, PriceTable, RunsTable};
-use super::model::{PipelineSettings, Price, RubricScope, Runs, Tail};
+use super::model::{PipelineSettings, Price, Runs, Tail};
 use super::problem::Problem;
 use super::select::Overrides;
+use crate::judge::{Rubric, Scope};
 use crate::locale::Locale;
 use crate::provider::ModelRef;
 
@@ -18,7 +18,7 @@ pub(super) fn settings(desk: &mut Desk<'_>, table: Option<&PipelineTable>, overr
     let table = table.unwrap_or(&nothing);
     let locale = desk.choice("locale", table.locale.as_ref(), &[("en", Locale::En), ("zh", Locale::Zh)]);
     let tail = desk.choice("tail", table.tail.as_ref(), &[("none", Tail::None), ("verbatim", Tail::Verbatim)]);
-    let scopes = [("by-type", RubricScope::ByType), ("all", RubricScope::All)];
+    let scopes = [("by-type", Scope::ByType), ("all", Scope::All)];
     let rubric_scope = desk.choice("rubric_scope", table.rubric_scope.as_ref(), &scopes);
     let focus_topic = overrides.focus_topic.as_deref().map(str::trim).filter(|topic| !topic.is_empty());
     PipelineSettings {
@@ -55,13 +55,7 @@ pub(super) fn rubric(desk: &mut Desk<'_>, table: Option<&PipelineTable>) -> Opti
     match Rubric::read(&source.text) {
         Ok(rubric) => Some((Arc::new(rubric), Some(source.path))),
         Err(faults) => {
-            for fault in faults {
-                let problem = Problem::error(fault.message).at(&source, fault.place);
-                desk.problems.push(match fault.help {
-                    Some(help) => problem.help(help),
-                    None => problem,
-                });
-            }
+            desk.problems.0.extend(faults.into_iter().map(|fault| Problem::from_fault(fault, &source)));
             None
         }
     }

@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::builtin;
 use super::desk::{Asked, Desk};
 use super::file::{AnswerTable, GenerateTable, JudgeTable, Placed};
 use super::model::Generator;
 use super::problem::Problem;
-use crate::answer::{Answerer, AnswererName};
+use crate::answer::{self, Answerer, AnswererName};
 use crate::compress::{Method, Strategy};
-use crate::judge::{JudgeName, JudgeSpec};
+use crate::judge::{self, JudgeName, JudgeSpec};
 use crate::provider::{Dialect, ModelUse};
 
 /// Replies that break the contract before a cell fails, where the table says nothing.
@@ -37,8 +36,8 @@ pub(super) fn answerers(desk: &mut Desk<'_>, tables: &[Placed<AnswerTable>], ins
     for table in tables {
         let name = desk.name(table.value.name.as_ref(), &table.place, "answer", &mut taken);
         let model = desk.model(&asked!(table, "answer", instead));
-        let built_in = builtin::answer(desk.locale);
-        let prompt = desk.prompt(table.value.prompt.as_ref(), builtin::ANSWER, built_in);
+        let built_in = Some(answer::built_in(desk.locale));
+        let prompt = desk.prompt(table.value.prompt.as_ref(), answer::VARIABLES, built_in);
         if let (Some(name), Some(model), Some((template, prompt_path))) = (name, model, prompt) {
             answerers.push(Answerer { name: AnswererName(name), model, template, prompt_path });
         }
@@ -53,8 +52,8 @@ pub(super) fn judges(desk: &mut Desk<'_>, tables: &[Placed<JudgeTable>], instead
     for table in tables {
         let name = desk.name(table.value.name.as_ref(), &table.place, "judge", &mut taken);
         let model = desk.model(&asked!(table, "judge", instead));
-        let built_in = builtin::judge(desk.locale);
-        let prompt = desk.prompt(table.value.prompt.as_ref(), builtin::JUDGE, built_in);
+        let built_in = Some(judge::built_in_template(desk.locale));
+        let prompt = desk.prompt(table.value.prompt.as_ref(), judge::VARIABLES, built_in);
         let attempts = desk.at_least_one("attempts", table.value.attempts.as_ref()).unwrap_or(ATTEMPTS);
         if let (Some(name), Some(model), Some((template, prompt_path))) = (name, model, prompt) {
             judges.push(JudgeSpec { name: JudgeName(name), model, template, prompt_path, attempts });
