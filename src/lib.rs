@@ -18,3 +18,4 @@ pub mod judge;
 pub mod lexical;
 pub mod measure;
 pub mod pipeline;
+pub mod plan;

@@ -163,6 +163,7 @@ impl Header {
             usage: brief.usage,
             cost: brief.cost,
             latency_ms: brief.latency_ms,
+            dialect: brief.dialect,
         })
     }
 }

@@ -142,9 +142,10 @@ pub(super) struct Brief {
     pub(super) cost: Option<Usd>,
     pub(super) latency_ms: u64,
     pub(super) coordinate: Digest,
+    pub(super) dialect: Option<Dialect>,
 }
 
-type Details = (Option<Dialect>, Option<String>, Option<String>, u32, Option<String>, Coordinate, Inputs, Sources);
+type Details = (Option<String>, Option<String>, u32, Option<String>, Coordinate, Inputs, Sources);
 
 impl Meta {
     pub(super) fn brief(&self) -> Brief {
@@ -155,13 +156,13 @@ impl Meta {
             cost: self.cost,
             latency_ms: self.latency_ms,
             coordinate: self.coordinate.digest(self.stage),
+            dialect: self.dialect,
         }
     }
 
     /// The rest, as bytes.
     pub(super) fn details(&self) -> Result<Vec<u8>, postcard::Error> {
         postcard::to_stdvec(&(
-            self.dialect,
             &self.model,
             &self.requested_model,
             self.attempts,
@@ -173,9 +174,9 @@ impl Meta {
     }
 
     pub(super) fn from_parts(brief: Brief, details: &[u8]) -> Result<Meta, postcard::Error> {
-        let (dialect, model, requested_model, attempts, request_id, coordinate, inputs, sources): Details =
+        let (model, requested_model, attempts, request_id, coordinate, inputs, sources): Details =
             postcard::from_bytes(details)?;
-        let Brief { created, stage, usage, cost, latency_ms, coordinate: _ } = brief;
+        let Brief { created, stage, usage, cost, latency_ms, coordinate: _, dialect } = brief;
         Ok(Meta {
             stage,
             created,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::meta::{Day, Reading};
 use crate::action::{ActionKey, Digest, Stage};
+use crate::provider::Dialect;
 use crate::units::{Usage, Usd};
 
 /// Where a frame lies.
@@ -108,9 +109,11 @@ pub struct Record {
     pub cost: Option<Usd>,
     /// From start to last byte, in milliseconds.
     pub latency_ms: u64,
+    /// The dialect its body is to be read in; `None` for programs and computations.
+    pub dialect: Option<Dialect>,
 }
 
-type Stored = (Location, Digest, u32, Status, u64, Stage, Usage, Option<Usd>, u64);
+type Stored = (Location, Digest, u32, Status, u64, Stage, Usage, Option<Usd>, u64, Option<Dialect>);
 
 impl Record {
     const VERSION: u8 = 1;
@@ -132,8 +135,8 @@ impl Record {
 
     /// The value kept in the index: version, fields, checksum.
     pub(super) fn encode(&self) -> Result<Vec<u8>, postcard::Error> {
-        let Record { key: _, location, raw, raw_len, status, created, stage, usage, cost, latency_ms } = self;
-        let fields = (location, raw, raw_len, status, created, stage, usage, cost, latency_ms);
+        let Record { key: _, location, raw, raw_len, status, created, stage, usage, cost, latency_ms, dialect } = self;
+        let fields = (location, raw, raw_len, status, created, stage, usage, cost, latency_ms, dialect);
         let mut bytes = postcard::to_extend(&fields, vec![Record::VERSION])?;
         let crc = crc32fast::hash(&bytes);
         bytes.extend_from_slice(&crc.to_le_bytes());
@@ -148,7 +151,7 @@ impl Record {
             return None;
         }
         let stored: Stored = postcard::from_bytes(fields).ok()?;
-        let (location, raw, raw_len, status, created, stage, usage, cost, latency_ms) = stored;
-        Some(Record { key, location, raw, raw_len, status, created, stage, usage, cost, latency_ms })
+        let (location, raw, raw_len, status, created, stage, usage, cost, latency_ms, dialect) = stored;
+        Some(Record { key, location, raw, raw_len, status, created, stage, usage, cost, latency_ms, dialect })
     }
 }
