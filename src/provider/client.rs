@@ -18,6 +18,7 @@ use super::gate::Gate;
 use super::headers::{Announced, Headers};
 use super::http::{ApiKey, Http, HttpReply};
 use super::line::{Lane, Line, account};
+use super::meter::Meter;
 use super::rates::Need;
 use super::retry::{Patience, Tally};
 use super::spec::{ApiKeyVariable, Dialect, Limits, ProviderName, ProviderSpec};
@@ -43,6 +44,9 @@ pub enum AskFailure<E> {
     /// The reply arrived, but the caller could not keep it.
     #[error("a reply could not be kept")]
     Keep(E),
+    /// The meter let no further attempt through.
+    #[error("no further request is allowed")]
+    NotAdmitted,
 }
 
 impl<E> From<CallFailure> for AskFailure<E> {
@@ -91,28 +95,36 @@ impl Client {
         line.spec.api_key.as_ref().filter(|_| line.key.is_none())
     }
 
-    /// Sends `call` until it is answered or cannot be. `keep` is awaited with every successful reply, also one that
+    /// Sends `call` until it is answered or cannot be. `meter` is asked before every attempt. `keep` is awaited with every successful reply, also one that
     /// turns out to be no answer, before it is read.
     ///
     /// # Errors
-    /// The last failure, or that of `keep`.
-    pub async fn ask<K, F, E>(
+    /// The last failure, that of `keep`, or the word of the meter.
+    pub async fn ask<M, K, F, E>(
         &self,
         provider: &ProviderName,
         call: &Call,
+        meter: &M,
         mut keep: K,
     ) -> Result<(RawReply, Completion), AskFailure<E>>
     where
+        M: Meter,
         K: FnMut(&RawReply) -> F,
         F: Future<Output = Result<(), E>>,
     {
         let errand = self.errand(provider, call)?;
         let mut tally = Tally::default();
         loop {
+            let set_aside = meter.admit().ok_or(AskFailure::NotAdmitted)?;
             let attempt = self.attempt(&errand, &mut tally).await;
             let (fault, held) = match attempt {
-                Err(refused) => refused,
+                Err((fault, held)) => {
+                    // Who turned the request away billed nothing; of one that was never answered nobody knows.
+                    meter.settle(set_aside, fault.is_unbilled.then(Usage::default).as_ref());
+                    (fault, held)
+                }
                 Ok(reply) => {
+                    meter.settle(set_aside, Some(&dialect::read_usage(reply.dialect, &reply.body)));
                     keep(&reply).await.map_err(AskFailure::Keep)?;
                     match errand.read(&reply) {
                         Ok(completion) => return Ok((reply, completion)),
@@ -242,7 +254,7 @@ fn successful(reply: HttpReply) -> Result<HttpReply, (Fault, Announced)> {
     if (200..300).contains(&reply.status) {
         return Ok(reply);
     }
-    let mut fault = classify(reply.status, &reply.body);
+    let mut fault = Fault { is_unbilled: true, ..classify(reply.status, &reply.body) };
     fault.wait = reply.headers.wait(reply.at).or(fault.wait);
     fault.should_retry = reply.headers.should_retry();
     fault.message = with_request_id(fault.message, &reply.headers);
