@@ -23,6 +23,7 @@ mod rates;
 mod gate;
 mod line;
 mod event;
+mod prices;
 mod http;
 mod client;
 
@@ -35,6 +36,7 @@ pub use estimate::estimate;
 pub use event::{ClientEvent, Listener};
 pub use http::ApiKey;
 pub use model_use::ModelUse;
+pub use prices::{Price, Prices};
 pub use retry::Patience;
 pub use spec::{ApiKeyVariable, Dialect, Endpoint, Limits, ModelName, ModelRef, ProviderName, ProviderSpec};
 pub use wire::{Auth, BuildFault, HttpRequest};
