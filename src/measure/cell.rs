@@ -58,7 +58,13 @@ pub struct Measured {
 impl ProbeMeasure {
     /// Prepares `probe`, asked after the messages `prefix` of `history` were compressed. `tokens` are those of all
     /// messages; messages before `until` are known to whoever answers (the end of the prefix, or of a verbatim tail).
-    pub fn new(probe: &Probe, history: &History, prefix: Range<usize>, until: usize, tokens: &[Tokens]) -> ProbeMeasure {
+    pub fn new(
+        probe: &Probe,
+        history: &History,
+        prefix: Range<usize>,
+        until: usize,
+        tokens: &[Tokens],
+    ) -> ProbeMeasure {
         let expected = FactFinder::all(&probe.expected_facts);
         let shown = |facts: &[crate::probe::Fact]| facts.iter().map(|fact| fact.name().to_owned()).collect();
         let holders = smallest_holders(history, prefix, tokens, &expected);

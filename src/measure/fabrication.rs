@@ -217,13 +217,17 @@ mod tests {
 
     #[test]
     fn invented_names_are_listed_once_each() {
-        let answer = "It is in src/other/store.rs and helpers.py; retry_limit and maxRetries (maxRetries!), in src/late.rs";
+        let answer =
+            "It is in src/other/store.rs and helpers.py; retry_limit and maxRetries (maxRetries!), in src/late.rs";
         assert_eq!(unknown(answer), ["src/other/store.rs", "helpers.py", "src/late.rs", "retry_limit", "maxRetries"]);
     }
 
     #[test]
     fn ordinary_words_are_no_names() {
-        assert!(unknown("OpenAI and/or GitHub on macOS 1.2.3, e.g. Node.js-like; TCP/IP at https://a.org/b.html").is_empty());
+        assert!(
+            unknown("OpenAI and/or GitHub on macOS 1.2.3, e.g. Node.js-like; TCP/IP at https://a.org/b.html")
+                .is_empty()
+        );
     }
 
     proptest! {

@@ -41,7 +41,8 @@ impl ProbePlaces {
     }
 }
 
-const SHAPE: &str = "a bank is JSON: {\"fixture\": NAME, \"probes\": [{\"id\", \"type\", \"question\", \"expected_facts\"}, …]}";
+const SHAPE: &str =
+    "a bank is JSON: {\"fixture\": NAME, \"probes\": [{\"id\", \"type\", \"question\", \"expected_facts\"}, …]}";
 const KEYS: [&str; 10] = [
     "id",
     "type",
@@ -183,7 +184,8 @@ mod tests {
         format!("{{\"fixture\":\"f\",\n\"probes\":[\n{probe}\n]}}")
     }
 
-    const SOUND: &str = r#"{"id":"a","type":"recall","question":"Which port?","expected_facts":["8081",["10 s","10s"]]}"#;
+    const SOUND: &str =
+        r#"{"id":"a","type":"recall","question":"Which port?","expected_facts":["8081",["10 s","10s"]]}"#;
 
     fn faults(text: &str) -> Vec<(String, String, String)> {
         let shown = |fault: Fault| (text[fault.place].to_owned(), fault.message, fault.help.unwrap_or_default());
@@ -228,7 +230,8 @@ mod tests {
 
     #[test]
     fn ids_are_unique_and_all_faults_come_at_once() {
-        let text = bank(&format!("{SOUND},\n{SOUND},\n{}", SOUND.replace("recall", "rumour").replace("\"a\"", "\"b\"")));
+        let text =
+            bank(&format!("{SOUND},\n{SOUND},\n{}", SOUND.replace("recall", "rumour").replace("\"a\"", "\"b\"")));
         let messages: Vec<String> = faults(&text).into_iter().map(|fault| fault.1).collect();
         assert_eq!(messages, ["probe id `a` is used twice", "unknown probe type `rumour`"]);
     }

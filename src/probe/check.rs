@@ -129,7 +129,12 @@ impl Proof<'_> {
             let finder = FactFinder::new(fact);
             let found = self.expected(fact, &finder, &question);
             findings.extend(found.into_iter().map(|(kind, message, help)| {
-                self.finding(kind, self.places.fact(index), format!("expected fact \"{}\" {message}", fact.name()), help)
+                self.finding(
+                    kind,
+                    self.places.fact(index),
+                    format!("expected fact \"{}\" {message}", fact.name()),
+                    help,
+                )
             }));
         }
         for fact in &self.probe.superseded_facts {
@@ -277,9 +282,12 @@ mod tests {
         let bank = ParsedBank::read(&text).unwrap();
         let findings = check_bank(&bank, &fixture, &History::new(&fixture.messages), false);
         let messages: Vec<&str> = findings.iter().map(|finding| finding.message.as_str()).collect();
-        assert_eq!(messages, [
-            "probes at point 2: 1; 8 to 12 are recommended",
-            "point 2 has no artifact, no continuation, no decision probe"
-        ]);
+        assert_eq!(
+            messages,
+            [
+                "probes at point 2: 1; 8 to 12 are recommended",
+                "point 2 has no artifact, no continuation, no decision probe"
+            ]
+        );
     }
 }

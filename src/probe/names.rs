@@ -38,11 +38,10 @@ mod tests {
 
     #[test]
     fn words_end_at_punctuation_and_at_chinese() {
-        assert_eq!(words("call load_config() 改用retryCount次").collect::<Vec<_>>(), [
-            "call",
-            "load_config",
-            "retryCount"
-        ]);
+        assert_eq!(
+            words("call load_config() 改用retryCount次").collect::<Vec<_>>(),
+            ["call", "load_config", "retryCount"]
+        );
     }
 
     #[test]
