@@ -15,12 +15,31 @@ fn prompted(prompt: &str) -> Project {
 #[test]
 fn an_unknown_variable_of_a_prompt_is_shown_in_the_prompt() {
     let prompt = "Sum it up.\n\n{{ previous_summary }}\n{{ transcrpt }}\n";
-    assert_snapshot!(prompted(prompt).refusal(), @"");
+    assert_snapshot!(prompted(prompt).refusal(), @r"
+     × unknown variable `transcrpt`; this prompt may use `transcript`, `previous_summary`,
+     │ `focus_topic`, `target_tokens`
+      ╭─[prompts/own.md:4:4]
+    3 │ {{ previous_summary }}
+    4 │ {{ transcrpt }}
+      ·    ─────────
+      ╰────
+     help: a prompt inserts variables, {{ name }}, and tests them for emptiness, {% if name %};
+           nothing else
+    ");
 }
 
 #[test]
 fn a_missing_prompt_is_shown_where_it_is_named() {
-    assert_snapshot!(prompted("").without("prompts/own.md").refusal(), @"");
+    assert_snapshot!(prompted("").without("prompts/own.md").refusal(), @r#"
+     × cannot read the prompt prompts/own.md: there is no such file
+      ╭─[pipeline.toml:6:10]
+    5 │ model = "lexical"
+    6 │ prompt = "prompts/own.md"
+      ·          ────────────────
+    7 │
+      ╰────
+     help: paths are relative to the folder of the pipeline
+    "#);
 }
 
 #[test]
@@ -37,7 +56,16 @@ fn a_rubric_without_weight_is_shown_in_the_rubric() {
 #[test]
 fn broken_json_in_a_fixture_is_shown_on_its_line() {
     let broken = FIXTURE.replace("\"content\": \"Make it 9090.\"", "\"content\" \"Make it 9090.\"");
-    assert_snapshot!(Project::new(STAGES).file("fixtures/tiny.json", &broken).refusal(), @"");
+    assert_snapshot!(Project::new(STAGES).file("fixtures/tiny.json", &broken).refusal(), @r#"
+     × expected `:`
+      ╭─[fixtures/tiny.json:7:32]
+    6 │     {"role": "assistant", "content": "Noted: 8080."},
+    7 │     {"role": "user", "content" "Make it 9090."},
+      ·                                ─
+    8 │     {"role": "assistant", "content": "It is 9090 now."}
+      ╰────
+     help: a fixture is JSON with `name` and `messages` in OpenAI's chat shape
+    "#);
 }
 
 #[test]
@@ -46,30 +74,77 @@ fn an_orphan_result_is_shown() {
         "{\"role\": \"user\", \"content\": \"Make it 9090.\"}",
         "{\"role\": \"tool\", \"tool_call_id\": \"c7\", \"content\": \"ok\"}",
     );
-    assert_snapshot!(Project::new(STAGES).file("fixtures/tiny.json", &orphan).refusal(), @"");
+    assert_snapshot!(Project::new(STAGES).file("fixtures/tiny.json", &orphan).refusal(), @r#"
+     × point 2 parts a tool call from its result
+      ╭─[fixtures/tiny.json:3:13]
+    2 │   "name": "tiny",
+    3 │   "points": [2, 4],
+      ·             ──────
+    4 │   "messages": [
+      ╰────
+     help: move the point to just before an assistant or user message
+     × message 2 is a tool result for `c7`, but no open call before it has that id
+      ╭─[fixtures/tiny.json:7:5]
+    6 │     {"role": "assistant", "content": "Noted: 8080."},
+    7 │     {"role": "tool", "tool_call_id": "c7", "content": "ok"},
+      ·     ───────────────────────────────────────────────────────
+    8 │     {"role": "assistant", "content": "It is 9090 now."}
+      ╰────
+     help: a result directly follows the assistant message that makes the call; remove the orphan or
+           restore its call
+    "#);
 }
 
 #[test]
 fn a_fixture_is_named_like_its_file() {
     let other = FIXTURE.replace("\"tiny\"", "\"small\"");
-    assert_snapshot!(Project::new(STAGES).file("fixtures/tiny.json", &other).refusal(), @"");
+    assert_snapshot!(Project::new(STAGES).file("fixtures/tiny.json", &other).refusal(), @r#"
+     × the fixture in fixtures/tiny.json is named `small`, its file `tiny`
+      ╭─[fixtures/tiny.json:2:11]
+    1 │ {
+    2 │   "name": "small",
+      ·           ───────
+    3 │   "points": [2, 4],
+      ╰────
+     help: name and file stem are the same: change one of them
+    "#);
 }
 
 #[test]
 fn a_bank_for_a_missing_fixture_is_told_with_the_nearest() {
-    assert_snapshot!(Project::new(STAGES).file("probes/tinny.probes.json", BANK).refusal(), @"");
+    assert_snapshot!(Project::new(STAGES).file("probes/tinny.probes.json", BANK).refusal(), @r"
+    × probes/tinny.probes.json is a bank for the fixture `tinny`, which does not exist
+    help: did you mean `tiny`?
+    ");
 }
 
 #[test]
 fn a_probe_at_a_point_out_of_range_is_shown() {
     let off = BANK.replace("\"point\": 1", "\"point\": 3");
-    assert_snapshot!(Project::new(STAGES).file("probes/tiny.probes.json", &off).refusal(), @"");
+    assert_snapshot!(Project::new(STAGES).file("probes/tiny.probes.json", &off).refusal(), @r#"
+     × probe `first` is asked at a point that is out of range: expected 1 to 2
+      ╭─[probes/tiny.probes.json:1:1]
+    1 │ {
+      · ─
+    2 │   "fixture": "tiny",
+      ╰────
+     help: `point` is the number of a compression point of the fixture, from 1
+    "#);
 }
 
 #[test]
 fn an_unknown_probe_type_is_shown() {
     let wrong = BANK.replace("\"decision\"", "\"decission\"");
-    assert_snapshot!(Project::new(STAGES).file("probes/tiny.probes.json", &wrong).refusal(), @"");
+    assert_snapshot!(Project::new(STAGES).file("probes/tiny.probes.json", &wrong).refusal(), @r#"
+     × unknown variant `decission`, expected one of `recall`, `artifact`, `continuation`, `decision`
+      ╭─[probes/tiny.probes.json:6:37]
+    5 │     {"id": "now", "type": "recall", "question": "Which port now?", "expected_facts": ["9090"]},
+    6 │     {"id": "why", "type": "decission", "question": "Why the change?", "expected_facts": ["9090"]}
+      ·                                     ─
+    7 │   ]
+      ╰────
+     help: a bank is JSON with `fixture` and `probes`
+    "#);
 }
 
 #[test]
@@ -77,7 +152,10 @@ fn a_fixture_without_a_bank_is_left_out_and_told() {
     let lonely = FIXTURE.replace("\"tiny\"", "\"lonely\"");
     let opened = Project::new(STAGES).file("fixtures/lonely.json", &lonely).opened();
     assert_eq!(opened.pipeline.fixtures.len(), 1);
-    assert_snapshot!(render(&opened.warnings), @"");
+    assert_snapshot!(render(&opened.warnings), @r"
+    ⚠ the fixture `lonely` has no bank and is left out
+    help: write probes/lonely.probes.json, or let a model: `compeval probes generate lonely`
+    ");
 }
 
 #[test]
@@ -89,7 +167,17 @@ fn globs_choose_fixtures_and_a_pattern_without_a_match_is_an_error() {
     let opened =
         project("[\"fixtures/o*.json\"]").file("probes/other.probes.json", &BANK.replace("tiny", "other")).opened();
     assert_eq!(opened.pipeline.fixtures.iter().map(|f| f.path.as_str()).collect::<Vec<_>>(), ["fixtures/other.json"]);
-    assert_snapshot!(project("[\"fixtures/o*.json\", \"fixture/*.json\"]").refusal(), @"");
+    assert_snapshot!(project("[\"fixtures/o*.json\", \"fixture/*.json\"]").refusal(), @r#"
+     × no file matches `fixture/*.json`
+      ╭─[pipeline.toml:2:33]
+    1 │ [pipeline]
+    2 │ fixtures = ["fixtures/o*.json", "fixture/*.json"]
+      ·                                 ────────────────
+    3 │
+      ╰────
+     ⚠ the fixture `other` has no bank and is left out
+     help: write probes/other.probes.json, or let a model: `compeval probes generate other`
+    "#);
 }
 
 fn program(keys: &str) -> Project {
@@ -120,7 +208,16 @@ fn inputs_are_listed_sorted_and_digested_once() {
 
 #[test]
 fn an_input_that_matches_nothing_is_shown() {
-    assert_snapshot!(program("inputs = [\"tools/c.py\", \"agent\"]").refusal(), @"");
+    assert_snapshot!(program("inputs = [\"tools/c.py\", \"agent\"]").refusal(), @r#"
+     × no file matches `agent`
+      ╭─[pipeline.toml:6:25]
+    5 │ command = ["python3", "tools/c.py"]
+    6 │ inputs = ["tools/c.py", "agent"]
+      ·                         ───────
+    7 │
+      ╰────
+     help: it is a folder: write `agent/**` for all that lies in it
+    "#);
 }
 
 #[test]

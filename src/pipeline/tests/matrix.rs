@@ -30,9 +30,8 @@ fn shapes() -> impl Strategy<Value = Shape> {
 
 /// Probes numbered through the bank, so many at each point.
 fn numbered(counts: Vec<usize>) -> Vec<Vec<ProbeIx>> {
-    let mut next = 0;
-    let mut take = |count| (0..count).map(|_| ProbeIx(std::mem::replace(&mut next, next + 1))).collect();
-    counts.into_iter().map(&mut take).collect()
+    let mut ids = (0..).map(ProbeIx);
+    counts.into_iter().map(|count| ids.by_ref().take(count).collect()).collect()
 }
 
 proptest! {

@@ -10,30 +10,76 @@ fn answering_by(model: &str) -> String {
 
 #[test]
 fn an_unknown_provider_is_shown_with_the_nearest() {
-    assert_snapshot!(Project::new(&answering_by("opnai/gpt-5.2")).refusal(), @"");
+    assert_snapshot!(Project::new(&answering_by("opnai/gpt-5.2")).refusal(), @r#"
+     × unknown provider `opnai` in `opnai/gpt-5.2`
+      ╭─[pipeline.toml:8:9]
+    7 │ name = "agent"
+    8 │ model = "opnai/gpt-5.2"
+      ·         ───────────────
+    9 │
+      ╰────
+     help: did you mean `openai`? A provider of your own is declared by [providers.opnai]
+    "#);
 }
 
 #[test]
 fn a_model_without_a_provider_is_shown() {
-    assert_snapshot!(Project::new(&answering_by("gpt-5.2")).refusal(), @"");
+    assert_snapshot!(Project::new(&answering_by("gpt-5.2")).refusal(), @r#"
+     × the model `gpt-5.2` has no provider
+      ╭─[pipeline.toml:8:9]
+    7 │ name = "agent"
+    8 │ model = "gpt-5.2"
+      ·         ─────────
+    9 │
+      ╰────
+     help: write PROVIDER/MODEL; providers: `anthropic`, `lexical`, `ollama`, `openai`, `openai-
+           responses`, `openrouter`
+    "#);
 }
 
 #[test]
 fn an_unknown_kind_is_shown_with_the_nearest() {
     let text = format!("[providers.local]\nkind = \"openai_chat\"\n{STAGES}");
-    assert_snapshot!(Project::new(&text).refusal(), @"");
+    assert_snapshot!(Project::new(&text).refusal(), @r#"
+     × unknown provider kind `openai_chat`
+      ╭─[pipeline.toml:2:8]
+    1 │ [providers.local]
+    2 │ kind = "openai_chat"
+      ·        ─────────────
+    3 │
+      ╰────
+     help: did you mean `openai-chat`?
+    "#);
 }
 
 #[test]
 fn a_base_url_without_a_scheme_is_shown() {
     let text = format!("[providers.local]\nkind = \"openai-chat\"\nbase_url = \"localhost:8080/v1\"\n{STAGES}");
-    assert_snapshot!(Project::new(&text).refusal(), @"");
+    assert_snapshot!(Project::new(&text).refusal(), @r#"
+     × base_url `localhost:8080/v1` has no scheme
+      ╭─[pipeline.toml:3:12]
+    2 │ kind = "openai-chat"
+    3 │ base_url = "localhost:8080/v1"
+      ·            ───────────────────
+    4 │
+      ╰────
+     help: write https://localhost:8080/v1, or http://localhost:8080/v1 for a local server
+    "#);
 }
 
 #[test]
 fn a_missing_key_names_the_variable_where_it_is_used() {
     let project = Project::new(&answering_by("openai/gpt-5.2")).asking(|request| request.needs_keys = true);
-    assert_snapshot!(project.refusal(), @"");
+    assert_snapshot!(project.refusal(), @r#"
+     × OPENAI_API_KEY is not set, and provider `openai` needs the key in it
+      ╭─[pipeline.toml:8:9]
+    7 │ name = "agent"
+    8 │ model = "openai/gpt-5.2"
+      ·         ────────────────
+    9 │
+      ╰────
+     help: export OPENAI_API_KEY=…, or name another variable: api_key_env in [providers.openai]
+    "#);
     let opened = project.asking(|request| request.needs_keys = false).opened();
     assert_eq!((opened.missing_keys.0.len(), opened.missing_keys.errors()), (1, 0));
 }
@@ -109,13 +155,35 @@ model = "openai-responses/m"
 #[test]
 fn an_opaque_method_is_refused_with_a_judge_that_sees_contexts() {
     let text = format!("[pipeline]\njudge_context = true\n{OPAQUE}{}", answering_by("openai-responses/m"));
-    assert_snapshot!(Project::new(&text).refusal(), @"");
+    assert_snapshot!(Project::new(&text).refusal(), @r"
+     × judge_context = true does not go with the opaque method `sealed`
+      ╭─[pipeline.toml:2:1]
+    1 │ [pipeline]
+    2 │ judge_context = true
+      · ─────────────
+    3 │
+      ╰────
+     help: nobody can show the judge an opaque context, and its absence would betray the method. With
+           judge_context = false under [pipeline] the judge sees no context of any method: every
+           grade is asked for anew, the judge can no longer check an answer against the context, and
+           new grades do not compare with old ones. Or leave the method out by --methods
+    ");
 }
 
 #[test]
 fn an_opaque_context_is_read_by_its_own_provider_only() {
     let text = format!("[pipeline]\njudge_context = false\n{OPAQUE}{}", answering_by("openai/m"));
-    assert_snapshot!(Project::new(&text).refusal(), @"");
+    assert_snapshot!(Project::new(&text).refusal(), @r#"
+     × `agent` (openai/m) cannot read the opaque context of `sealed`
+      ╭─[pipeline.toml:6:12]
+    5 │ name = "sealed"
+    6 │ strategy = "opaque"
+      ·            ────────
+    7 │ model = "openai-responses/m"
+      ╰────
+     help: only openai-responses can: name an answerer of that provider by answerers = ["…"] in this
+           table
+    "#);
     let own = "\n[[answer]]\nname = \"own\"\nmodel = \"openai-responses/m\"\n";
     let paired = text.replace("strategy = \"opaque\"", "strategy = \"opaque\"\nanswerers = [\"own\"]") + own;
     let readers = Project::new(&paired).opened().pipeline.readers;
@@ -132,7 +200,16 @@ fn a_compaction_block_is_bound_to_its_provider_and_suffers_under_another_model()
     };
     assert!(Project::new(&text("lexical")).messages()[0].contains("cannot read the compaction block"));
     let warned = Project::new(&text("anthropic/small")).opened();
-    assert_snapshot!(render(&warned.warnings), @"");
+    assert_snapshot!(render(&warned.warnings), @r#"
+     ⚠ `agent` (anthropic/small) reads a compaction block that anthropic/big made for `block`
+      ╭─[pipeline.toml:3:12]
+    2 │ name = "block"
+    3 │ strategy = "provider-compaction"
+      ·            ─────────────────────
+    4 │ model = "anthropic/big"
+      ╰────
+     help: the provider binds a block to its model: expect answers to suffer
+    "#);
     assert!(Project::new(&text("anthropic/big")).opened().warnings.is_empty());
     let wrong = text("lexical").replace("anthropic/big", "openai/big");
     assert!(Project::new(&wrong).messages()[0].contains("cannot use `openai/big`"));
@@ -148,5 +225,8 @@ fn the_command_line_puts_a_model_in_the_place_of_all() {
     assert_eq!(pipeline.answerers[0].model.reference.to_string(), "ollama/small");
     assert_eq!(pipeline.judges[0].model.reference.to_string(), "ollama/big");
     let wrong = Project::new(STAGES).asking(|request| request.overrides.model = Some("olama/x".into()));
-    assert_snapshot!(wrong.refusal(), @"");
+    assert_snapshot!(wrong.refusal(), @r"
+    × unknown provider `olama` in `olama/x`
+    help: did you mean `ollama`? A provider of your own is declared by [providers.olama]
+    ");
 }
