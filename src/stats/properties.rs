@@ -34,8 +34,7 @@ fn near_ends(a: Option<Interval>, b: Option<Interval>) -> bool {
     }
 }
 
-/// Every number in what would be written out is finite. JSON has no NaN: one would be written as null, so the test also
-/// looks for nulls where a number is due by counting on `Debug`, which spells them out.
+/// Whether every number in it is finite. JSON would show a NaN as null, like what is properly unknown; `Debug` spells it.
 fn is_finite<T: Serialize + std::fmt::Debug>(value: &T) -> bool {
     let spelled = format!("{value:?}");
     let broken = |word: &str| spelled.split(|c: char| !c.is_alphanumeric()).any(|part| part == word);

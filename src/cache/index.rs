@@ -1,0 +1,281 @@
+//! The index: small records in sled, saying where each key's current frame lies. The only file that names sled.
+//!
+//! sled may panic on damaged files, so every call runs guarded; a fault here costs a rebuild from the packs, nothing
+//! else. Nothing is flushed but by `flush`, so that the order of writes is ours.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::panic::{self, AssertUnwindSafe};
+use std::path::Path;
+use std::sync::Once;
+use std::time::{Duration, Instant};
+
+use super::catalogue::{Catalogue, PackState};
+use super::fold::{Tables, apply};
+use super::frame::{Header, KeyHead};
+use super::meta::{Day, Removal};
+use super::record::{Location, Record};
+use crate::action::{ActionKey, Digest};
+
+/// Why the index could not be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum IndexFault {
+    /// Another process has it open.
+    Locked(String),
+    /// It is not what was written.
+    Broken(String),
+}
+
+impl IndexFault {
+    fn of(error: &sled::Error) -> IndexFault {
+        let text = error.to_string();
+        if text.contains("could not acquire lock") { IndexFault::Locked(text) } else { IndexFault::Broken(text) }
+    }
+
+    fn odd(what: &str) -> IndexFault {
+        IndexFault::Broken(what.to_owned())
+    }
+
+    pub(super) fn text(&self) -> &str {
+        match self {
+            IndexFault::Locked(text) | IndexFault::Broken(text) => text,
+        }
+    }
+}
+
+type Checked<T> = Result<T, IndexFault>;
+
+thread_local! {
+    static QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs a call into sled so that its panics become faults and are not printed.
+fn guard<T>(call: impl FnOnce() -> sled::Result<T>) -> Checked<T> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !QUIET.get() {
+                before(info);
+            }
+        }));
+    });
+    let was = QUIET.replace(true);
+    let result = panic::catch_unwind(AssertUnwindSafe(call));
+    QUIET.set(was);
+    match result {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(IndexFault::of(&error)),
+        Err(_) => Err(IndexFault::odd("the index store stopped on damaged data")),
+    }
+}
+
+/// The index, open.
+#[derive(Debug)]
+pub(super) struct Index {
+    db: sled::Db,
+    actions: sled::Tree,
+    latest: sled::Tree,
+    gone: sled::Tree,
+    texts: sled::Tree,
+    counts: sled::Tree,
+    days: sled::Tree,
+    packs: sled::Tree,
+    log: File,
+}
+
+impl Index {
+    /// Opens the index in `folder`, or makes an empty one.
+    pub(super) fn open(folder: &Path) -> Checked<Index> {
+        const PATIENCE: Duration = Duration::from_secs(2);
+        let began = Instant::now();
+        loop {
+            match Index::try_open(folder) {
+                Err(IndexFault::Locked(_)) if began.elapsed() < PATIENCE => {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                result => return result,
+            }
+        }
+    }
+
+    fn try_open(folder: &Path) -> Checked<Index> {
+        let config = sled::Config::new().path(folder).cache_capacity(64 << 20).flush_every_ms(None);
+        let db = guard(|| config.open())?;
+        let tree = |name: &str| guard(|| db.open_tree(name));
+        let log = File::open(folder.join("db")).map_err(|e| IndexFault::Broken(e.to_string()))?;
+        Ok(Index {
+            actions: tree("actions")?,
+            latest: tree("latest")?,
+            gone: tree("gone")?,
+            texts: tree("texts")?,
+            counts: tree("counts")?,
+            days: tree("days")?,
+            packs: tree("packs")?,
+            log,
+            db,
+        })
+    }
+
+    /// Writes whole tables into an empty index.
+    pub(super) fn fill(&self, catalogue: &Catalogue) -> Checked<()> {
+        let mut tables = self;
+        for record in catalogue.records.values() {
+            self.put_record(record)?;
+        }
+        catalogue.latest.iter().try_for_each(|(coordinate, key)| tables.set_latest(*coordinate, *key))?;
+        for (key, why) in &catalogue.gone {
+            let value = encoded(why)?;
+            guard(|| self.gone.insert(key.0.0, value))?;
+        }
+        catalogue.texts.iter().try_for_each(|(digest, at)| tables.set_text(*digest, *at))?;
+        catalogue.counts.iter().try_for_each(|(digest, count)| tables.set_count(*digest, *count))?;
+        catalogue.days.iter().try_for_each(|(key, day)| tables.set_day(*key, *day))?;
+        catalogue.packs.iter().try_for_each(|pack| self.set_pack(*pack))?;
+        self.flush()
+    }
+
+    /// Applies frames that were appended to a pack, up to `len`.
+    pub(super) fn append(&self, frames: &[(Location, Header)], pack: PackState) -> Checked<()> {
+        let mut tables = self;
+        frames.iter().try_for_each(|(at, header)| apply(&mut tables, *at, header))?;
+        self.set_pack(pack)
+    }
+
+    /// Puts everything on disk. sled's own flush does not outlast a power cut; the sync of its file does.
+    pub(super) fn flush(&self) -> Checked<()> {
+        guard(|| self.db.flush())?;
+        self.log.sync_data().map_err(|e| IndexFault::Broken(e.to_string()))
+    }
+
+    /// Bytes it takes on disk.
+    pub(super) fn disk_bytes(&self) -> u64 {
+        guard(|| self.db.size_on_disk()).unwrap_or(0)
+    }
+
+    pub(super) fn find(&self, key: &ActionKey) -> Checked<Option<Record>> {
+        let Some(bytes) = guard(|| self.actions.get(key.0.0))? else { return Ok(None) };
+        Record::decode(*key, &bytes).map(Some).ok_or_else(|| IndexFault::odd("a record does not match its checksum"))
+    }
+
+    /// All records, in the order of their keys.
+    pub(super) fn records(&self) -> Checked<Vec<Record>> {
+        let mut records = Vec::new();
+        let mut entries = self.actions.iter();
+        while let Some((key, bytes)) = guard(|| entries.next().transpose())? {
+            let key = digest(&key).map(ActionKey);
+            let record = key.and_then(|key| Record::decode(key, &bytes));
+            records.push(record.ok_or_else(|| IndexFault::odd("a record does not match its checksum"))?);
+        }
+        Ok(records)
+    }
+
+    pub(super) fn removed(&self, key: &ActionKey) -> Checked<Option<Removal>> {
+        guard(|| self.gone.get(key.0.0))?.map(|bytes| decoded(&bytes)).transpose()
+    }
+
+    pub(super) fn text(&self, digest: &Digest) -> Checked<Option<Location>> {
+        guard(|| self.texts.get(digest.0))?.map(|bytes| decoded(&bytes)).transpose()
+    }
+
+    pub(super) fn count(&self, digest: &Digest) -> Checked<Option<u64>> {
+        guard(|| self.counts.get(digest.0))?.map(|bytes| decoded(&bytes)).transpose()
+    }
+
+    pub(super) fn day(&self, key: &KeyHead) -> Checked<Option<Day>> {
+        guard(|| self.days.get(key))?.map(|bytes| decoded(&bytes)).transpose()
+    }
+
+    pub(super) fn latest_at(&self, coordinate: &Digest) -> Checked<Option<ActionKey>> {
+        let found = guard(|| self.latest.get(coordinate.0))?;
+        found.map(|bytes| digest(&bytes).map(ActionKey).ok_or_else(|| IndexFault::odd("a key is cut off"))).transpose()
+    }
+
+    /// The packs as far as they are indexed.
+    pub(super) fn packs(&self) -> Checked<Vec<PackState>> {
+        let mut packs = Vec::new();
+        let mut entries = self.packs.iter();
+        while let Some((id, bytes)) = guard(|| entries.next().transpose())? {
+            let id: [u8; 4] = id.as_ref().try_into().map_err(|_| IndexFault::odd("a pack's number is cut off"))?;
+            let (generation, len) = decoded(&bytes)?;
+            packs.push(PackState { id: u32::from_be_bytes(id), generation, good: len, len });
+        }
+        Ok(packs)
+    }
+
+    pub(super) fn set_pack(&self, pack: PackState) -> Checked<()> {
+        let value = encoded(&(pack.generation, pack.good))?;
+        guard(|| self.packs.insert(pack.id.to_be_bytes(), value)).map(drop)
+    }
+
+    pub(super) fn remove_pack(&self, id: u32) -> Checked<()> {
+        guard(|| self.packs.remove(id.to_be_bytes())).map(drop)
+    }
+
+    /// Takes a tombstone away: the entry's frames are gone from all packs.
+    pub(super) fn forget_removal(&self, key: &ActionKey) -> Checked<()> {
+        guard(|| self.gone.remove(key.0.0)).map(drop)
+    }
+
+    fn put_record(&self, record: &Record) -> Checked<()> {
+        let value = record.encode().map_err(|e| IndexFault::Broken(e.to_string()))?;
+        guard(|| self.actions.insert(record.key.0.0, value)).map(drop)
+    }
+}
+
+fn digest(bytes: &[u8]) -> Option<Digest> {
+    bytes.try_into().ok().map(Digest)
+}
+
+fn encoded<T: serde::Serialize>(value: &T) -> Checked<Vec<u8>> {
+    postcard::to_stdvec(value).map_err(|e| IndexFault::Broken(e.to_string()))
+}
+
+fn decoded<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Checked<T> {
+    postcard::from_bytes(bytes).map_err(|e| IndexFault::Broken(e.to_string()))
+}
+
+impl Tables for &Index {
+    type Error = IndexFault;
+
+    fn record(&mut self, key: &ActionKey) -> Checked<Option<Record>> {
+        self.find(key)
+    }
+
+    fn set_record(&mut self, record: Record) -> Checked<()> {
+        guard(|| self.gone.remove(record.key.0.0))?;
+        self.put_record(&record)
+    }
+
+    fn remove(&mut self, key: &ActionKey, why: Removal) -> Checked<()> {
+        guard(|| self.actions.remove(key.0.0))?;
+        let value = encoded(&why)?;
+        guard(|| self.gone.insert(key.0.0, value)).map(drop)
+    }
+
+    fn latest(&mut self, coordinate: &Digest) -> Checked<Option<ActionKey>> {
+        self.latest_at(coordinate)
+    }
+
+    fn set_latest(&mut self, coordinate: Digest, key: ActionKey) -> Checked<()> {
+        guard(|| self.latest.insert(coordinate.0, &key.0.0)).map(drop)
+    }
+
+    fn set_text(&mut self, digest: Digest, at: Location) -> Checked<()> {
+        let value = encoded(&at)?;
+        guard(|| self.texts.insert(digest.0, value)).map(drop)
+    }
+
+    fn set_count(&mut self, digest: Digest, count: u64) -> Checked<()> {
+        let value = encoded(&count)?;
+        guard(|| self.counts.insert(digest.0, value)).map(drop)
+    }
+
+    fn set_day(&mut self, key: KeyHead, day: Day) -> Checked<()> {
+        if self.day(&key)?.is_some_and(|noted| noted >= day) {
+            return Ok(());
+        }
+        let value = encoded(&day)?;
+        guard(|| self.days.insert(key, value)).map(drop)
+    }
+}

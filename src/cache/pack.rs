@@ -1,0 +1,209 @@
+//! Packs: the files that hold frames, how bodies are stored in them, and how one frame is read back.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::sync::{Arc, RwLock};
+
+use bytes::Bytes;
+
+use super::error::{CacheError, Damage};
+use super::frame::{Codec, Header, MAX_BODY, Note, Packed};
+use super::layout::Layout;
+use super::meta::Meta;
+use super::record::{Location, Record};
+use crate::action::{ActionKey, Digest};
+
+/// The beginning of a pack: which it is, and how often it was written anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PackHeader {
+    pub(super) id: u32,
+    pub(super) generation: u32,
+}
+
+impl PackHeader {
+    pub(super) const LEN: usize = 24;
+    const MAGIC: [u8; 7] = *b"CEvPACK";
+    const VERSION: u8 = 1;
+
+    pub(super) fn encode(self) -> [u8; PackHeader::LEN] {
+        let mut bytes = [0; PackHeader::LEN];
+        bytes[..7].copy_from_slice(&PackHeader::MAGIC);
+        bytes[7] = PackHeader::VERSION;
+        bytes[8..12].copy_from_slice(&self.id.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.generation.to_le_bytes());
+        let crc = crc32fast::hash(&bytes[..20]);
+        bytes[20..].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    pub(super) fn decode(bytes: &[u8; PackHeader::LEN]) -> Result<PackHeader, &'static str> {
+        let number = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        if bytes[..7] != PackHeader::MAGIC || crc32fast::hash(&bytes[..20]) != number(20) {
+            return Err("the beginning of the pack does not match its checksum");
+        }
+        if bytes[7] != PackHeader::VERSION {
+            return Err("the pack has a version this program does not know");
+        }
+        Ok(PackHeader { id: number(8), generation: number(12) })
+    }
+}
+
+/// Prepares a body for a frame: digest, and compression where it saves anything.
+pub(super) fn pack_body(raw: &[u8]) -> Result<Packed, CacheError> {
+    const LEVEL: i32 = 3;
+    if raw.len() > MAX_BODY {
+        return Err(CacheError::TooLarge { bytes: raw.len() as u64, limit: MAX_BODY as u64 });
+    }
+    let (digest, raw_len) = (Digest::of(raw), raw.len() as u32);
+    Ok(match zstd::bulk::compress(raw, LEVEL) {
+        Ok(bytes) if bytes.len() < raw.len() => Packed { codec: Codec::Zstd, digest, raw_len, bytes },
+        _ => Packed { codec: Codec::Plain, digest, raw_len, bytes: raw.to_vec() },
+    })
+}
+
+/// The body as it was given; an error says what is wrong with it.
+pub(super) fn unpack_body(header: &Header, stored: Bytes) -> Result<Bytes, &'static str> {
+    if crc32fast::hash(&stored) != header.body_crc {
+        return Err("its body does not match its checksum");
+    }
+    let raw = match header.codec {
+        Codec::Plain => stored,
+        Codec::Zstd => {
+            let raw = zstd::bulk::decompress(&stored, header.raw_len as usize);
+            Bytes::from(raw.map_err(|_| "its body cannot be decompressed")?)
+        }
+    };
+    if raw.len() != header.raw_len as usize || Digest::of(&raw) != header.digest {
+        return Err("its body does not match its digest");
+    }
+    Ok(raw)
+}
+
+/// A zstd stream to write to, for files that are compressed as a whole.
+pub(super) fn compressor<W: io::Write>(target: W) -> io::Result<zstd::Encoder<'static, W>> {
+    const LEVEL: i32 = 6;
+    zstd::Encoder::new(target, LEVEL)
+}
+
+/// A zstd stream to read from.
+pub(super) fn decompressor<R: io::Read>(source: R) -> io::Result<impl io::Read> {
+    zstd::Decoder::new(source)
+}
+
+/// Reads at a place of a file without moving anything.
+pub(super) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+    #[cfg(unix)]
+    return std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset);
+    #[cfg(windows)]
+    {
+        let mut done = 0;
+        while done < buffer.len() {
+            match std::os::windows::fs::FileExt::seek_read(file, &mut buffer[done..], offset + done as u64)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                n => done += n,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Open packs, to read frames from.
+#[derive(Debug)]
+pub(super) struct Packs {
+    layout: Layout,
+    files: RwLock<HashMap<u32, Arc<File>>>,
+}
+
+impl Packs {
+    pub(super) fn new(layout: Layout) -> Packs {
+        Packs { layout, files: RwLock::default() }
+    }
+
+    /// Opens a pack anew at its next use: it was rewritten.
+    pub(super) fn forget(&self, id: u32) {
+        self.files.write().unwrap_or_else(|e| e.into_inner()).remove(&id);
+    }
+
+    pub(super) fn file(&self, id: u32) -> io::Result<Arc<File>> {
+        if let Some(file) = self.files.read().unwrap_or_else(|e| e.into_inner()).get(&id) {
+            return Ok(file.clone());
+        }
+        let file = Arc::new(File::open(self.layout.pack(id))?);
+        self.files.write().unwrap_or_else(|e| e.into_inner()).insert(id, file.clone());
+        Ok(file)
+    }
+
+    /// Damage at a place.
+    pub(super) fn damage(&self, key: Option<ActionKey>, at: Location, what: impl Into<String>) -> Damage {
+        Damage { key, path: self.layout.pack(at.pack), offset: at.offset, what: what.into() }
+    }
+
+    /// Some bytes of the frame at `at`, from its beginning.
+    fn read(&self, key: Option<ActionKey>, at: Location, length: u64) -> Result<Vec<u8>, Damage> {
+        let mut bytes = vec![0; usize::try_from(length).map_err(|_| self.damage(key, at, "it is too long"))?];
+        let file = self.file(at.pack).map_err(|e| self.damage(key, at, e.to_string()))?;
+        read_at(&file, &mut bytes, at.offset).map_err(|e| self.damage(key, at, e.to_string()))?;
+        Ok(bytes)
+    }
+
+    /// The frame at `at`: its header and its bytes.
+    fn frame(&self, key: Option<ActionKey>, at: Location, length: u64) -> Result<(Header, Vec<u8>), Damage> {
+        let bytes = self.read(key, at, length)?;
+        let header = Header::decode(&bytes).map_err(|fault| {
+            self.damage(
+                key,
+                at,
+                match fault {
+                    super::frame::Fault::Short(_) => "its header has other lengths than the index says",
+                    super::frame::Fault::Damaged(what) => what,
+                },
+            )
+        })?;
+        let same = header.head_len == at.head && header.body_len == at.body;
+        if !same || key.is_some_and(|key| key.0 != header.key) {
+            return Err(self.damage(key, at, "another entry lies there"));
+        }
+        Ok((header, bytes))
+    }
+
+    /// The whole frame of a record, as it is stored.
+    pub(super) fn whole_frame(&self, record: &Record) -> Result<(Header, Vec<u8>), Damage> {
+        self.frame(Some(record.key), record.location, record.location.len())
+    }
+
+    /// The body of a record, checked.
+    pub(super) fn body(&self, record: &Record) -> Result<Bytes, Damage> {
+        let (header, bytes) = self.whole_frame(record)?;
+        let failed = |what: &str| self.damage(Some(record.key), record.location, what);
+        if header.digest != record.raw {
+            return Err(failed("another body lies there"));
+        }
+        let body = Bytes::from(bytes).slice(record.location.head as usize..);
+        unpack_body(&header, body).map_err(failed)
+    }
+
+    /// The meta of a record, checked.
+    pub(super) fn meta(&self, record: &Record) -> Result<Meta, Damage> {
+        let (_, head) = self.frame(Some(record.key), record.location, u64::from(record.location.head))?;
+        Header::meta(&head).ok_or_else(|| self.damage(Some(record.key), record.location, "its header cannot be read"))
+    }
+
+    /// The coordinate of a record, as the index names it.
+    pub(super) fn coordinate(&self, record: &Record) -> Result<Digest, Damage> {
+        let (header, _) = self.frame(Some(record.key), record.location, u64::from(record.location.head))?;
+        match header.note {
+            Note::Reply(brief) | Note::Failure { brief, .. } => Ok(brief.coordinate),
+            _ => Err(self.damage(Some(record.key), record.location, "another entry lies there")),
+        }
+    }
+
+    /// The text that lies at a place.
+    pub(super) fn text(&self, digest: &Digest, at: Location) -> Result<String, Damage> {
+        let (header, bytes) = self.frame(Some(ActionKey(*digest)), at, at.len())?;
+        let failed = |what: &str| self.damage(None, at, what);
+        let body = Bytes::from(bytes).slice(at.head as usize..);
+        let raw = unpack_body(&header, body).map_err(failed)?;
+        String::from_utf8(raw.into()).map_err(|_| failed("its text is not UTF-8"))
+    }
+}

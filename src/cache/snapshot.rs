@@ -1,0 +1,95 @@
+//! A view of a cache for those who only read: it scans the packs' frame headers and never opens the index, so it can
+//! be had while another process writes.
+
+use std::path::Path;
+
+use bytes::Bytes;
+
+use super::catalogue::Catalogue;
+use super::error::{CacheError, Damage};
+use super::fold::{head_of, last_used};
+use super::layout::{Found, Layout};
+use super::lookup::Lookup;
+use super::meta::{Day, Meta, Removal};
+use super::pack::Packs;
+use super::record::Record;
+use crate::action::{ActionKey, Digest};
+
+/// The cache as it was when the snapshot was taken. Nothing is locked and nothing is written.
+#[derive(Debug)]
+pub struct Snapshot {
+    catalogue: Catalogue,
+    packs: Packs,
+}
+
+impl Snapshot {
+    /// Scans the cache in `dir`. A folder that is absent or empty is an empty cache.
+    ///
+    /// # Errors
+    /// If the folder is something else, of a newer format, or cannot be read.
+    pub fn open(dir: &Path) -> Result<Snapshot, CacheError> {
+        let layout = Layout::new(dir);
+        let packs = Packs::new(layout.clone());
+        let catalogue = match layout.inspect()? {
+            Found::Nothing => Catalogue::default(),
+            Found::Cache | Found::Unlabelled => Catalogue::scan(&layout, &packs)?,
+        };
+        Ok(Snapshot { catalogue, packs })
+    }
+
+    /// Damage met while scanning, in sentences.
+    pub fn notices(&self) -> Vec<String> {
+        self.catalogue.damage.iter().map(|damage| format!("{damage}. `compeval cache verify` sets it aside")).collect()
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.catalogue.records.len()
+    }
+
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Lookup for Snapshot {
+    fn find(&self, key: &ActionKey) -> Option<Record> {
+        self.catalogue.records.get(key).map(|record| Record::clone(record))
+    }
+
+    fn body(&self, record: &Record) -> Result<Bytes, Damage> {
+        self.packs.body(record)
+    }
+
+    fn meta(&self, record: &Record) -> Result<Meta, Damage> {
+        self.packs.meta(record)
+    }
+
+    fn latest(&self, coordinate: &Digest) -> Option<ActionKey> {
+        self.catalogue.latest.get(coordinate).copied()
+    }
+
+    fn removed(&self, key: &ActionKey) -> Option<Removal> {
+        self.catalogue.gone.get(key).copied()
+    }
+
+    fn read_text(&self, digest: &Digest) -> Option<String> {
+        let at = self.catalogue.texts.get(digest)?;
+        self.packs.text(digest, *at).ok()
+    }
+
+    fn count(&self, digest: &Digest) -> Option<u64> {
+        self.catalogue.counts.get(digest).copied()
+    }
+
+    fn last_used(&self, record: &Record) -> Day {
+        last_used(record, self.catalogue.days.get(&head_of(record)).copied())
+    }
+
+    fn records(&self) -> Vec<Record> {
+        let mut records: Vec<Record> = self.catalogue.records.values().map(|record| Record::clone(record)).collect();
+        records.sort_unstable_by_key(|record| record.location);
+        records
+    }
+}

@@ -1,0 +1,267 @@
+//! The store: the cache open for writing, by one process at a time.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+
+use bytes::Bytes;
+use tokio::sync::oneshot;
+
+use super::committer::{Committer, Job};
+use super::error::{CacheError, Damage};
+use super::fold::{head_of, last_used};
+use super::frame::{self, Header, KeyHead, Packed, key_head};
+use super::index::{Index, IndexFault};
+use super::layout::{Found, Layout};
+use super::lock::{Holder, Lock};
+use super::lookup::Lookup;
+use super::meta::{Day, Meta, Reading, Removal};
+use super::pack::pack_body;
+use super::record::{Record, Status};
+use super::recover;
+use super::writer::Core;
+use crate::action::{ActionKey, Digest};
+
+/// Bodies from this size on are compressed off the caller's thread.
+const LARGE: usize = 256 << 10;
+
+/// The cache, open for writing. Dropping it waits until everything queued is on disk.
+#[derive(Debug)]
+pub struct Store {
+    used: Mutex<HashSet<KeyHead>>,
+    texts: Mutex<HashSet<Digest>>,
+    // declared in the order in which they must end: the committer writes, the core closes, the lock is freed
+    committer: Committer,
+    pub(super) core: Arc<Core>,
+    _lock: Lock,
+}
+
+impl Store {
+    /// Opens the cache in `dir` for writing, making it if it is not there.
+    ///
+    /// # Errors
+    /// If another process holds it (waits up to 2 s), if the folder is something else or of a newer format (then
+    /// nothing is touched), or if the system refuses.
+    pub fn open(dir: &Path, holder: &Holder) -> Result<Store, CacheError> {
+        let layout = Layout::new(dir);
+        let found = layout.inspect()?;
+        if found == Found::Nothing {
+            std::fs::create_dir_all(dir).map_err(CacheError::io("create", dir))?;
+        }
+        let lock = Lock::take(&layout.lock(), dir, holder)?;
+        // looked at again: whoever held the lock may have changed it
+        let found = layout.inspect()?;
+        let core = Arc::new(recover::open(layout, found)?);
+        let committer = Committer::start(core.clone()).map_err(CacheError::io("start a thread for", dir))?;
+        Ok(Store { used: Mutex::default(), texts: Mutex::default(), committer, core, _lock: lock })
+    }
+
+    /// What the user should be told since the last time: recoveries, and damage met. Each is said once.
+    pub fn notices(&self) -> Vec<String> {
+        self.core.take_notices()
+    }
+
+    /// Keeps what came of an action, in place of what was there. When this returns it is on disk.
+    ///
+    /// # Errors
+    /// If it could not be written; then nothing more is written by this store, and what was kept before is good.
+    pub async fn put_reply(&self, key: ActionKey, meta: &Meta, body: Bytes) -> Result<Record, CacheError> {
+        self.core.check()?;
+        let packed = if body.len() < LARGE {
+            pack_body(&body)?
+        } else {
+            let packing = tokio::task::spawn_blocking(move || pack_body(&body)).await;
+            packing.map_err(|e| self.unwritable(&e.to_string()))??
+        };
+        self.put(frame::reply(key, meta, &packed)).await
+    }
+
+    /// Notes that an action failed for good. It takes no output away, and is never served as one.
+    ///
+    /// # Errors
+    /// As `put_reply`.
+    pub async fn fail(&self, key: ActionKey, meta: &Meta, class: &str, message: &str) -> Result<Record, CacheError> {
+        self.core.check()?;
+        self.put(frame::failure(key, meta, class, message)).await
+    }
+
+    async fn put(&self, frame: Result<Vec<u8>, postcard::Error>) -> Result<Record, CacheError> {
+        let frame = frame.map_err(|e| self.unwritable(&e.to_string()))?;
+        let header = Header::decode(&frame).map_err(|_| self.unwritable("an entry cannot be written"))?;
+        let (ack, acked) = oneshot::channel();
+        self.committer.send(Job::Put { frame, ack });
+        let location = acked.await.map_err(|_| self.unwritable("its writer has stopped"))??;
+        header.record(location).ok_or_else(|| self.unwritable("an entry cannot be written"))
+    }
+
+    fn unwritable(&self, cause: &str) -> CacheError {
+        CacheError::Poisoned { path: self.core.layout.root().to_owned(), cause: cause.to_owned() }
+    }
+
+    /// Notes what reading an entry's body gave. Does not wait: when it is lost the body is read again.
+    pub fn note(&self, record: &Record, reading: &Reading) {
+        if record.status != Status::from(reading) {
+            self.quiet(frame::verdict(record.key, record.raw, reading));
+        }
+    }
+
+    /// Keeps a source text by its digest, once. Does not wait.
+    pub fn text(&self, digest: Digest, text: &str) {
+        let known = !self.texts.lock().unwrap_or_else(PoisonError::into_inner).insert(digest);
+        if known || self.ask(|index| index.text(&digest)).is_some() {
+            return;
+        }
+        if let Ok(packed) = pack_body(text.as_bytes()) {
+            self.quiet(Ok(frame::text(digest, &Packed { digest: Digest::of(text), ..packed })));
+        }
+    }
+
+    /// Keeps token counts by the digests of their texts. Does not wait.
+    pub fn put_counts(&self, counts: &[(Digest, u64)]) {
+        if !counts.is_empty() {
+            self.quiet(frame::counts(counts));
+        }
+    }
+
+    /// Notes that entries were used today. Written at the latest when the store is synced or closed.
+    pub fn touch(&self, keys: impl IntoIterator<Item = ActionKey>) {
+        const BATCH: usize = 4096;
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        used.extend(keys.into_iter().map(|key| key_head(&key)));
+        let full = used.len() >= BATCH;
+        drop(used);
+        if full {
+            self.write_touches();
+        }
+    }
+
+    fn write_touches(&self) {
+        let today = Day::today();
+        let used = std::mem::take(&mut *self.used.lock().unwrap_or_else(PoisonError::into_inner));
+        let noted = |key: &KeyHead| self.ask(|index| index.day(key)).is_some_and(|day| day >= today);
+        let keys: Vec<KeyHead> = used.into_iter().filter(|key| !noted(key)).collect();
+        if !keys.is_empty() {
+            self.quiet(frame::touch(today, &keys));
+        }
+    }
+
+    fn quiet(&self, frame: Result<Vec<u8>, postcard::Error>) {
+        match frame {
+            Ok(frame) => self.committer.send(Job::Quiet(frame)),
+            Err(e) => self.core.notice(format!("something derived could not be kept: {e}")),
+        }
+    }
+
+    /// Waits until everything so far is on disk.
+    ///
+    /// # Errors
+    /// If anything could not be written.
+    pub fn sync(&self) -> Result<(), CacheError> {
+        self.write_touches();
+        let (ack, acked) = mpsc::channel();
+        self.committer.send(Job::Sync(ack));
+        acked.recv().map_err(|_| self.unwritable("its writer has stopped"))?
+    }
+
+    /// Puts everything on disk and closes.
+    ///
+    /// # Errors
+    /// As `sync`.
+    pub fn close(self) -> Result<(), CacheError> {
+        self.sync()
+    }
+
+    /// Asks the index; a broken one is made anew from the packs and asked again.
+    fn ask<T>(&self, question: impl Fn(&Index) -> Result<Option<T>, IndexFault>) -> Option<T> {
+        self.try_ask(&question).unwrap_or_else(|error| {
+            let error = self.core.fail(&error);
+            self.core.notice(error.to_string());
+            None
+        })
+    }
+
+    pub(super) fn try_ask<T>(&self, question: &impl Fn(&Index) -> Result<T, IndexFault>) -> Result<T, CacheError> {
+        let rebuilds = self.core.rebuilds.load(Ordering::Acquire);
+        let fault = match self.ask_once(question) {
+            Ok(answer) => return Ok(answer),
+            Err(fault) => fault,
+        };
+        let mut tail = self.core.tail();
+        if self.core.rebuilds.load(Ordering::Acquire) == rebuilds {
+            self.core.rebuild(&mut tail, fault.text())?;
+        }
+        drop(tail);
+        self.ask_once(question)
+            .map_err(|fault| CacheError::Index { path: self.core.layout.index(), what: fault.text().to_owned() })
+    }
+
+    fn ask_once<T>(&self, question: &impl Fn(&Index) -> Result<T, IndexFault>) -> Result<T, IndexFault> {
+        match &*self.core.index.read().unwrap_or_else(PoisonError::into_inner) {
+            Some(index) => question(index),
+            None => Err(IndexFault::Broken("it is not open".into())),
+        }
+    }
+
+    fn named<T>(&self, result: Result<T, Damage>) -> Result<T, Damage> {
+        result.inspect_err(|damage| self.core.notice(format!("{damage}. It is made again when it is needed")))
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.write_touches();
+    }
+}
+
+impl Lookup for Store {
+    fn find(&self, key: &ActionKey) -> Option<Record> {
+        let found = self.ask(|index| index.find(key));
+        if found.is_some() || self.core.audited.load(Ordering::Acquire) {
+            return found;
+        }
+        match self.core.audit() {
+            Ok(false) => None,
+            Ok(true) => self.ask(|index| index.find(key)),
+            Err(error) => {
+                self.core.notice(error.to_string());
+                None
+            }
+        }
+    }
+
+    fn body(&self, record: &Record) -> Result<Bytes, Damage> {
+        self.named(self.core.packs.body(record))
+    }
+
+    fn meta(&self, record: &Record) -> Result<Meta, Damage> {
+        self.named(self.core.packs.meta(record))
+    }
+
+    fn latest(&self, coordinate: &Digest) -> Option<ActionKey> {
+        self.ask(|index| index.latest_at(coordinate))
+    }
+
+    fn removed(&self, key: &ActionKey) -> Option<Removal> {
+        self.ask(|index| index.removed(key))
+    }
+
+    fn read_text(&self, digest: &Digest) -> Option<String> {
+        let at = self.ask(|index| index.text(digest))?;
+        self.named(self.core.packs.text(digest, at)).ok()
+    }
+
+    fn count(&self, digest: &Digest) -> Option<u64> {
+        self.ask(|index| index.count(digest))
+    }
+
+    fn last_used(&self, record: &Record) -> Day {
+        last_used(record, self.ask(|index| index.day(&head_of(record))))
+    }
+
+    fn records(&self) -> Vec<Record> {
+        let mut records = self.ask(|index| index.records().map(Some)).unwrap_or_default();
+        records.sort_unstable_by_key(|record| record.location);
+        records
+    }
+}

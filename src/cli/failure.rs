@@ -1,0 +1,157 @@
+//! How a command ends: exit codes, and failures with their chain and hint.
+
+use std::error::Error;
+
+use super::console::{Console, Meaning};
+use crate::cache::CacheError;
+use crate::files::FileError;
+use crate::pipeline::Problems;
+
+/// What a command exits with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Done.
+    Done,
+    /// An unexpected error; a locked or damaged cache; a judge that failed its self-test.
+    Error,
+    /// The user's input is wrong, and nothing was called.
+    BadInput,
+    /// Nothing is selected.
+    EmptySelection,
+    /// Some cells failed or are missing.
+    Incomplete,
+    /// A budget stopped the run.
+    Budget,
+    /// Work is pending.
+    Pending,
+    /// A gate failed.
+    Regression,
+    /// Interrupted.
+    Interrupted,
+}
+
+impl Exit {
+    /// The process's exit code.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Exit::Done => 0,
+            Exit::Error => 1,
+            Exit::BadInput => 2,
+            Exit::EmptySelection => 4,
+            Exit::Incomplete => 5,
+            Exit::Budget => 6,
+            Exit::Pending => 7,
+            Exit::Regression => 100,
+            Exit::Interrupted => 130,
+        }
+    }
+
+    /// Of several reasons to end, the one that is told: 130 > 6 > 5 > 7 > 100.
+    pub(crate) fn and(self, other: Exit) -> Exit {
+        let rank = |exit: Exit| match exit {
+            Exit::Error | Exit::BadInput | Exit::EmptySelection => 6,
+            Exit::Interrupted => 5,
+            Exit::Budget => 4,
+            Exit::Incomplete => 3,
+            Exit::Pending => 2,
+            Exit::Regression => 1,
+            Exit::Done => 0,
+        };
+        if rank(other) > rank(self) { other } else { self }
+    }
+}
+
+/// Why a command could not do its work.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Faults in the user's files, each with its place.
+    Problems(Problems),
+    /// Anything else, in words.
+    Told {
+        /// How to exit.
+        exit: Exit,
+        /// What happened.
+        message: String,
+        /// What to do.
+        hint: Option<String>,
+    },
+}
+
+impl Failure {
+    /// The user's input is wrong.
+    pub(crate) fn input(message: impl Into<String>) -> Failure {
+        Failure::Told { exit: Exit::BadInput, message: message.into(), hint: None }
+    }
+
+    /// Something unexpected.
+    pub(crate) fn error(message: impl Into<String>) -> Failure {
+        Failure::Told { exit: Exit::Error, message: message.into(), hint: None }
+    }
+
+    /// The same with what to do.
+    pub(crate) fn hinted(self, text: impl Into<String>) -> Failure {
+        match self {
+            Failure::Told { exit, message, .. } => Failure::Told { exit, message, hint: Some(text.into()) },
+            problems => problems,
+        }
+    }
+
+    /// The same with another exit.
+    pub(crate) fn exiting(self, exit: Exit) -> Failure {
+        match self {
+            Failure::Told { message, hint, .. } => Failure::Told { exit, message, hint },
+            problems => problems,
+        }
+    }
+
+    /// Prints it and says how to exit.
+    pub(crate) fn report(&self, console: &Console) -> Exit {
+        match self {
+            Failure::Problems(problems) => {
+                console.tell(&problems.render(console.colors(), console.width()));
+                Exit::BadInput
+            }
+            Failure::Told { exit, message, hint } => {
+                console.tell(&format!("{} {message}", console.paint(Meaning::Bad, "error:")));
+                if let Some(hint) = hint {
+                    console.tell(&format!("{} {hint}", console.paint(Meaning::Hint, "hint:")));
+                }
+                *exit
+            }
+        }
+    }
+}
+
+impl From<Problems> for Failure {
+    fn from(problems: Problems) -> Failure {
+        Failure::Problems(problems)
+    }
+}
+
+impl From<FileError> for Failure {
+    fn from(error: FileError) -> Failure {
+        let hint = error.is_out_of_space().then(|| "free some space and run again; what was kept is safe".to_owned());
+        Failure::Told { exit: Exit::Error, message: chain(&error), hint }
+    }
+}
+
+impl From<CacheError> for Failure {
+    fn from(error: CacheError) -> Failure {
+        Failure::error(chain(&error))
+    }
+}
+
+/// An error with its causes, on one line.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let words = inner.to_string();
+        if !text.contains(&words) {
+            text.push_str(": ");
+            text.push_str(&words);
+        }
+        cause = inner.source();
+    }
+    text
+}

@@ -1,0 +1,292 @@
+//! The frontier: which actions are ready, as those above them settle.
+//!
+//! Everything that walks the matrix drives this one value: a run executes what is stale, a plan counts it, an
+//! offline run refuses it, prune marks what is reached. So a forecast cannot disagree with a run. It holds
+//! indices and digests of the open chains, no outputs; chains are opened one by one, depth first.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use crate::action::{ActionKey, Digest};
+use crate::compress::{self, ContextRef, StateRef};
+use crate::pipeline::{AnswerCell, Chain, CompressCell, Coordinate, Counts, JudgeCell, Matrix, Pipeline};
+
+use super::prepare::{FixtureTexts, Preparer};
+
+/// One coordinate of the matrix whose inputs are known.
+#[derive(Clone, Debug)]
+pub enum Task {
+    /// Compress up to a point.
+    Compress(CompressTask),
+    /// Answer a probe from a context.
+    Answer(AnswerTask),
+    /// Grade an answer.
+    Judge(JudgeTask),
+}
+
+/// A compression that is due.
+#[derive(Clone, Debug)]
+pub struct CompressTask {
+    /// Where.
+    pub cell: CompressCell,
+    /// The context of the point before, for a method that keeps state.
+    pub before: Option<Rc<SettledContext>>,
+    /// The fixture's spans.
+    pub texts: Rc<FixtureTexts>,
+}
+
+/// An answer that is due.
+#[derive(Clone, Debug)]
+pub struct AnswerTask {
+    /// Where.
+    pub cell: AnswerCell,
+    /// What it is answered from.
+    pub context: Rc<SettledContext>,
+}
+
+/// A judgement that is due.
+#[derive(Clone, Debug)]
+pub struct JudgeTask {
+    /// Where.
+    pub cell: JudgeCell,
+    /// The context behind the answer.
+    pub context: Rc<SettledContext>,
+    /// What is graded.
+    pub answer: Rc<SettledAnswer>,
+}
+
+/// A context that stands, by name.
+#[derive(Debug)]
+pub struct SettledContext {
+    /// The coordinate it was settled for.
+    pub cell: CompressCell,
+    /// The compression that made it.
+    pub key: ActionKey,
+    /// What it leaves to the next point.
+    pub state: Option<StateRef>,
+    /// What is known of it without its bytes.
+    pub reference: ContextRef,
+    /// The fixture's spans.
+    pub texts: Rc<FixtureTexts>,
+    /// See [`Kept::spared`].
+    pub spared: bool,
+    /// Answers that wait until the first one has warmed the provider's prompt cache.
+    waiting: RefCell<Vec<Task>>,
+}
+
+impl SettledContext {
+    /// The task that made it, as far as reading its output needs one.
+    pub fn task(&self) -> Task {
+        Task::Compress(CompressTask { cell: self.cell, before: None, texts: self.texts.clone() })
+    }
+}
+
+impl Task {
+    /// Whether what stands above the task was spared: its inputs changed and its output did not.
+    pub fn is_below_spared(&self) -> bool {
+        match self {
+            Task::Compress(task) => task.before.as_ref().is_some_and(|before| before.spared),
+            Task::Answer(task) => task.context.spared,
+            Task::Judge(task) => task.answer.spared,
+        }
+    }
+
+    /// Where it is, in names.
+    pub fn place(&self, pipeline: &Pipeline) -> Coordinate {
+        match self {
+            Task::Compress(task) => pipeline.name_compress(&task.cell),
+            Task::Answer(task) => pipeline.name_answer(&task.cell),
+            Task::Judge(task) => pipeline.name_judge(&task.cell),
+        }
+    }
+}
+
+impl JudgeTask {
+    /// The task whose answer is graded.
+    pub fn answer_task(&self) -> Task {
+        Task::Answer(AnswerTask { cell: self.cell.answer, context: self.context.clone() })
+    }
+}
+
+/// An answer that stands, by name.
+#[derive(Debug)]
+pub struct SettledAnswer {
+    /// The action that gave it.
+    pub key: ActionKey,
+    /// Digest of its text.
+    pub out: Digest,
+    /// See [`Kept::spared`].
+    pub spared: bool,
+}
+
+/// How a task ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// Its output stands.
+    Kept(Kept),
+    /// It has no output: it failed, or is not to be computed now.
+    Without,
+}
+
+/// An output that stands, by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// The action.
+    pub key: ActionKey,
+    /// Digest of the output as read.
+    pub out: Digest,
+    /// Whether the inputs above it changed and the output did not: what follows from it is spared.
+    pub spared: bool,
+}
+
+/// The walk over the matrix.
+#[derive(Debug)]
+pub struct Frontier<'p> {
+    pipeline: &'p Pipeline,
+    matrix: &'p Matrix,
+    chains: Vec<Chain>,
+    opened: usize,
+    texts: Option<Rc<FixtureTexts>>,
+    ready: Vec<Task>,
+    warms_prompt_caches: bool,
+}
+
+impl<'p> Frontier<'p> {
+    /// A walk that has not begun.
+    pub fn new(preparer: &Preparer<'p>) -> Frontier<'p> {
+        let (pipeline, matrix) = (preparer.pipeline(), preparer.matrix());
+        let chains = matrix.chains().collect();
+        Frontier { pipeline, matrix, chains, opened: 0, texts: None, ready: Vec::new(), warms_prompt_caches: false }
+    }
+
+    /// Lets the first answer from a long context go ahead of the others, so that these find the provider's prompt
+    /// cache warm.
+    pub fn warming_prompt_caches(self) -> Frontier<'p> {
+        Frontier { warms_prompt_caches: true, ..self }
+    }
+
+    /// Gives a task back that could not be begun yet; it is ready again at once.
+    pub fn put_back(&mut self, task: Task) {
+        self.ready.push(task);
+    }
+
+    /// The next task whose inputs are known, if there is one just now.
+    pub fn next_ready(&mut self) -> Option<Task> {
+        while self.ready.is_empty() {
+            let chain = *self.chains.get(self.opened)?;
+            self.opened += 1;
+            self.open(chain);
+        }
+        self.ready.pop()
+    }
+
+    fn open(&mut self, chain: Chain) {
+        let texts = match &self.texts {
+            Some(texts) if texts.fixture() == chain.fixture => texts.clone(),
+            _ => {
+                let Some(fixture) = self.pipeline.fixtures.get(chain.fixture.0) else { return };
+                self.texts.insert(Rc::new(FixtureTexts::new(chain.fixture, fixture))).clone()
+            }
+        };
+        if let Some(cell) = self.matrix.compressions(chain).next() {
+            self.ready.push(Task::Compress(CompressTask { cell, before: None, texts }));
+        }
+    }
+
+    /// Takes note of how a task ended and makes ready what depends on it. Returns the cells, replicas told apart,
+    /// that can have no output because this one has none.
+    pub fn settle(&mut self, task: &Task, settled: Settled) -> Counts {
+        match task {
+            Task::Compress(task) => self.settle_compress(task, settled),
+            Task::Answer(task) => {
+                self.ready.append(&mut task.context.waiting.borrow_mut());
+                self.settle_answer(task, settled)
+            }
+            Task::Judge(_) => Counts::default(),
+        }
+    }
+
+    fn settle_compress(&mut self, task: &CompressTask, settled: Settled) -> Counts {
+        let keeps_state = self.matrix.keeps_state(task.cell.chain.method);
+        let Settled::Kept(kept) = settled else {
+            if !keeps_state {
+                self.push_next(task, None);
+            }
+            return self.below(task.cell);
+        };
+        let Some(method) = self.pipeline.methods.get(task.cell.chain.method.0) else { return Counts::default() };
+        let texts = task.texts.clone();
+        let index = if method.artifact_index { texts.index(task.cell.point).digest() } else { Digest::of("") };
+        let reference = compress::context_ref(method, kept.out, index);
+        let state = compress::state_ref(method, kept.out);
+        let (cell, key, spared, waiting) = (task.cell, kept.key, kept.spared, RefCell::default());
+        let context = Rc::new(SettledContext { cell, key, state, reference, texts, spared, waiting });
+        self.push_answers(task.cell, &context);
+        self.push_next(task, keeps_state.then_some(context));
+        Counts::default()
+    }
+
+    /// Makes the next compression of the chain ready, before any answer: chains are the longest way to the end.
+    fn push_next(&mut self, task: &CompressTask, before: Option<Rc<SettledContext>>) {
+        if let Some(cell) = self.after(task.cell) {
+            self.ready.push(Task::Compress(CompressTask { cell, before, texts: task.texts.clone() }));
+        }
+    }
+
+    /// Pushes the answers of a context so that they are popped in order, one right after the other: they share
+    /// their prefix.
+    fn push_answers(&mut self, cell: CompressCell, context: &Rc<SettledContext>) {
+        let task = |cell| Task::Answer(AnswerTask { cell, context: context.clone() });
+        let mut answers: Vec<Task> = self.matrix.answers(cell).map(task).collect();
+        answers.reverse();
+        if self.warms_prompt_caches && context.texts.is_worth_warming(cell.point) {
+            let first = answers.pop();
+            *context.waiting.borrow_mut() = answers;
+            self.ready.extend(first);
+        } else {
+            self.ready.append(&mut answers);
+        }
+    }
+
+    fn settle_answer(&mut self, task: &AnswerTask, settled: Settled) -> Counts {
+        let judgements = self.matrix.judgements(task.cell);
+        let Settled::Kept(kept) = settled else {
+            return Counts { judge: judgements.count() as u64, ..Counts::default() };
+        };
+        let answer = Rc::new(SettledAnswer { key: kept.key, out: kept.out, spared: kept.spared });
+        let context = &task.context;
+        let first = self.ready.len();
+        self.ready.extend(
+            judgements.map(|cell| Task::Judge(JudgeTask { cell, context: context.clone(), answer: answer.clone() })),
+        );
+        if let Some(pushed) = self.ready.get_mut(first..) {
+            pushed.reverse();
+        }
+        Counts::default()
+    }
+
+    /// The compression after this one in its chain.
+    fn after(&self, cell: CompressCell) -> Option<CompressCell> {
+        self.matrix.compressions(cell.chain).find(|next| next.point > cell.point)
+    }
+
+    /// What hangs on a compression: its answers, and for a method with state the points after it.
+    fn below(&self, cell: CompressCell) -> Counts {
+        let mut counts = self.answers_below(cell);
+        if self.matrix.keeps_state(cell.chain.method) {
+            for later in self.matrix.compressions(cell.chain).filter(|next| next.point > cell.point) {
+                let below = self.answers_below(later);
+                counts.compress += 1;
+                counts.answer += below.answer;
+                counts.judge += below.judge;
+            }
+        }
+        counts
+    }
+
+    fn answers_below(&self, cell: CompressCell) -> Counts {
+        let answers: Vec<AnswerCell> = self.matrix.answers(cell).collect();
+        let judge = answers.iter().map(|answer| self.matrix.judgements(*answer).count() as u64).sum();
+        Counts { compress: 0, answer: answers.len() as u64, judge }
+    }
+}

@@ -1,0 +1,11 @@
+//! Plan: what is due, and why. The walk that run, plan, offline run, prune and why share.
+//!
+//! Deliberately absent: doing anything.
+
+mod prepare;
+mod frontier;
+mod reading;
+
+pub use frontier::{AnswerTask, CompressTask, Frontier, JudgeTask, Kept, Settled, SettledAnswer, SettledContext, Task};
+pub use prepare::{Action, FixtureTexts, PrepareError, Preparer, judge_request, probe_of};
+pub use reading::{Body, Output, READER, Unreadable, completion, read_grades};

@@ -1,0 +1,263 @@
+//! From a task to its action: the work and its key. The one place where the stages' pure functions meet the matrix.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::action::{ActionKey, Inputs, Material, Replica, Request, RequestTurn, Stage, Work};
+use crate::answer::{self, AnswerFault, AnswerInput};
+use crate::compress::{self, CompressInput, PrepareFault, SpanText};
+use crate::fixture::estimate_tokens;
+use crate::judge::{JudgeQuestion, JudgeSpec, Truth};
+use crate::pipeline::{AnswerCell, FixtureIx, JudgeIx, LoadedFixture, Matrix, Pipeline, PointIx, ProbeIx, Tail};
+use crate::probe::Probe;
+use crate::provider::Operation;
+use crate::transcript::Message;
+
+use super::frontier::{AnswerTask, CompressTask, JudgeTask, Task};
+
+/// A piece of work with its name.
+#[derive(Clone, Debug)]
+pub struct Action {
+    /// The stage.
+    pub stage: Stage,
+    /// The repetition; none for deterministic work.
+    pub replica: Replica,
+    /// The name.
+    pub key: ActionKey,
+    /// What is to be done.
+    pub work: Work,
+}
+
+impl Action {
+    fn new(stage: Stage, replica: Replica, work: Work) -> Action {
+        Action { stage, replica, key: Inputs::key_of(stage, replica, &work), work }
+    }
+
+    /// The named inputs behind the key.
+    pub fn inputs(&self) -> Inputs {
+        Inputs::of(self.stage, self.replica, &self.work)
+    }
+}
+
+/// Why a task could not be made into work.
+#[derive(Debug, thiserror::Error)]
+pub enum PrepareError {
+    /// Of a compression.
+    #[error(transparent)]
+    Compress(#[from] PrepareFault),
+    /// Of an answer.
+    #[error(transparent)]
+    Answer(#[from] AnswerFault),
+    /// Of a judgement.
+    #[error(transparent)]
+    Judge(#[from] crate::action::TemplateFault),
+    /// The matrix names something the pipeline does not have.
+    #[error("the matrix names a coordinate that the pipeline does not have")]
+    Coordinate,
+}
+
+/// The texts of one fixture that prompts are made of, each made when first needed.
+#[derive(Debug)]
+pub struct FixtureTexts {
+    ix: FixtureIx,
+    loaded: LoadedFixture,
+    points: Vec<PointTexts>,
+    questions: RefCell<HashMap<(ProbeIx, JudgeIx), Rc<JudgeQuestion>>>,
+}
+
+#[derive(Debug, Default)]
+struct PointTexts {
+    span: OnceCell<SpanText>,
+    prefix: OnceCell<SpanText>,
+    tail: OnceCell<SpanText>,
+    index: OnceCell<Material>,
+}
+
+impl FixtureTexts {
+    /// The texts of `loaded`, none of them made yet.
+    pub fn new(ix: FixtureIx, loaded: &LoadedFixture) -> FixtureTexts {
+        let points = loaded.points.iter().map(|_| PointTexts::default()).collect();
+        FixtureTexts { ix, loaded: loaded.clone(), points, questions: RefCell::default() }
+    }
+
+    /// Which fixture.
+    pub fn fixture(&self) -> FixtureIx {
+        self.ix
+    }
+
+    /// The fixture and its bank.
+    pub fn loaded(&self) -> &LoadedFixture {
+        &self.loaded
+    }
+
+    fn slice(&self, from: usize, to: usize) -> &[Message] {
+        self.loaded.fixture.messages.get(from..to).unwrap_or_default()
+    }
+
+    fn end(&self, point: PointIx) -> usize {
+        self.loaded.points.get(point.0).copied().unwrap_or(self.loaded.fixture.messages.len())
+    }
+
+    /// All messages before the point, a leading system message left out.
+    pub fn prefix_messages(&self, point: PointIx) -> &[Message] {
+        self.slice(self.loaded.fixture.start(), self.end(point))
+    }
+
+    fn span_messages(&self, point: PointIx) -> &[Message] {
+        let before = point.0.checked_sub(1).map(PointIx);
+        self.slice(before.map_or(self.loaded.fixture.start(), |p| self.end(p)), self.end(point))
+    }
+
+    /// The messages that `point` takes away, in the forms that work is made of.
+    pub fn span(&self, point: PointIx) -> SpanText {
+        let make = || SpanText::of(self.span_messages(point));
+        self.points.get(point.0).map_or_else(make, |texts| texts.span.get_or_init(make).clone())
+    }
+
+    /// All messages before the point, likewise.
+    pub fn prefix(&self, point: PointIx) -> SpanText {
+        let make = || SpanText::of(self.prefix_messages(point));
+        self.points.get(point.0).map_or_else(make, |texts| texts.prefix.get_or_init(make).clone())
+    }
+
+    /// The messages after the point, likewise.
+    pub fn tail(&self, point: PointIx) -> SpanText {
+        let make = || SpanText::of(self.slice(self.end(point), self.loaded.fixture.messages.len()));
+        self.points.get(point.0).map_or_else(make, |texts| texts.tail.get_or_init(make).clone())
+    }
+
+    /// The deterministic artifact index of all messages before the point.
+    pub fn index(&self, point: PointIx) -> Material {
+        let make = || compress::artifact_index(self.prefix_messages(point)).into();
+        self.points.get(point.0).map_or_else(make, |texts| texts.index.get_or_init(make).clone())
+    }
+
+    /// The index as text.
+    pub fn index_text(&self, point: PointIx) -> Arc<str> {
+        match self.index(point) {
+            Material::Text(_, text) => text,
+            Material::Output(_) | Material::Composed(_) => "".into(),
+        }
+    }
+
+    /// Whether contexts of this point are long enough for a provider's prompt cache to matter.
+    pub fn is_worth_warming(&self, point: PointIx) -> bool {
+        /// The smallest prefix that vendors cache.
+        const SHORTEST_CACHED: u64 = 1024;
+        let Material::Text(_, text) = self.prefix(point).text else { return false };
+        estimate_tokens(&text).0 >= SHORTEST_CACHED
+    }
+}
+
+/// Makes actions of tasks.
+#[derive(Clone, Copy, Debug)]
+pub struct Preparer<'p> {
+    pipeline: &'p Pipeline,
+    matrix: &'p Matrix,
+}
+
+impl<'p> Preparer<'p> {
+    /// A preparer for one pipeline and its matrix.
+    pub fn new(pipeline: &'p Pipeline, matrix: &'p Matrix) -> Preparer<'p> {
+        Preparer { pipeline, matrix }
+    }
+
+    /// The pipeline.
+    pub fn pipeline(&self) -> &'p Pipeline {
+        self.pipeline
+    }
+
+    /// The matrix.
+    pub fn matrix(&self) -> &'p Matrix {
+        self.matrix
+    }
+
+    /// The action of a task.
+    ///
+    /// # Errors
+    /// A prompt that does not render here, a context that this answerer cannot read.
+    pub fn prepare(&self, task: &Task) -> Result<Action, PrepareError> {
+        match task {
+            Task::Compress(task) => self.compress(task),
+            Task::Answer(task) => self.answer(task),
+            Task::Judge(task) => self.judge(task),
+        }
+    }
+
+    fn compress(&self, task: &CompressTask) -> Result<Action, PrepareError> {
+        let method = self.pipeline.methods.get(task.cell.chain.method.0).ok_or(PrepareError::Coordinate)?;
+        let fixture = &task.texts.loaded.fixture;
+        let input = CompressInput {
+            span: &task.texts.span(task.cell.point),
+            prefix: &task.texts.prefix(task.cell.point),
+            previous: task.before.as_ref().and_then(|before| before.state.as_ref()),
+            focus_topic: self.pipeline.settings.focus_topic.as_deref(),
+            fixture_model: &fixture.model,
+            context_length: fixture.context_length,
+            locale: self.pipeline.settings.locale,
+        };
+        let work = compress::prepare(method, &input)?;
+        Ok(Action::new(Stage::Compress, self.matrix.compress_replica(&task.cell), work))
+    }
+
+    fn answer(&self, task: &AnswerTask) -> Result<Action, PrepareError> {
+        let answerer = self.pipeline.answerers.get(task.cell.answerer.0).ok_or(PrepareError::Coordinate)?;
+        let texts = &task.context.texts;
+        let tail = (self.pipeline.settings.tail == Tail::Verbatim).then(|| texts.tail(task.cell.compress.point));
+        let probe = probe_of(texts, &task.cell)?;
+        let input = AnswerInput { context: &task.context.reference, tail: tail.as_ref(), question: &probe.question };
+        let work = answer::prepare(answerer, &input)?;
+        Ok(Action::new(Stage::Answer, self.matrix.answer_replica(&task.cell), work))
+    }
+
+    fn judge(&self, task: &JudgeTask) -> Result<Action, PrepareError> {
+        let question = self.judge_question(&task.context.texts, &task.cell.answer, task.cell.judge)?;
+        let shown = if self.pipeline.settings.judge_context { task.context.reference.text() } else { None };
+        let turns = question.with(Material::Output(task.answer.out), shown)?;
+        let spec = self.pipeline.judges.get(task.cell.judge.0).ok_or(PrepareError::Coordinate)?;
+        let work = Work::Ask(judge_request(spec, turns, &question));
+        Ok(Action::new(Stage::Judge, self.matrix.judge_replica(&task.cell), work))
+    }
+
+    /// The part of a judge's request that does not depend on the answer, made once per probe and judge.
+    pub fn judge_question(
+        &self,
+        texts: &FixtureTexts,
+        cell: &AnswerCell,
+        judge: JudgeIx,
+    ) -> Result<Rc<JudgeQuestion>, PrepareError> {
+        if let Some(known) = texts.questions.borrow().get(&(cell.probe, judge)) {
+            return Ok(known.clone());
+        }
+        let probe = probe_of(texts, cell)?;
+        let spec = self.pipeline.judges.get(judge.0).ok_or(PrepareError::Coordinate)?;
+        let settings = &self.pipeline.settings;
+        let criteria = self.pipeline.rubric.criteria_for(probe.kind, settings.rubric_scope);
+        let truth = Truth::of(probe);
+        let question = JudgeQuestion::new(&probe.question, truth, &criteria, settings.locale, &spec.template);
+        let question = Rc::new(question);
+        texts.questions.borrow_mut().insert((cell.probe, judge), question.clone());
+        Ok(question)
+    }
+}
+
+/// A judge's request, the same for grading and for its self-test.
+pub fn judge_request(spec: &JudgeSpec, turns: Vec<RequestTurn>, question: &JudgeQuestion) -> Request {
+    Request {
+        provider: spec.model.provider.name.clone(),
+        endpoint: spec.model.provider.endpoint.clone(),
+        model: spec.model.reference.model.clone(),
+        operation: Operation::Generate,
+        turns,
+        instructions: None,
+        settings: spec.model.settings.clone(),
+        schema: Some(question.schema()),
+    }
+}
+
+/// The probe of a cell.
+pub fn probe_of<'t>(texts: &'t FixtureTexts, cell: &AnswerCell) -> Result<&'t Probe, PrepareError> {
+    texts.loaded.probe(cell.probe).ok_or(PrepareError::Coordinate)
+}

@@ -1,0 +1,133 @@
+//! From a body to an output. Pure, done again at every use; a new reading rule never pays twice.
+
+use crate::action::Digest;
+use crate::answer::{self, Answer};
+use crate::compress::{self, CompressFault, Compressed, Strategy};
+use crate::judge::{self, CriterionId, CriterionScore, ReplyFault};
+use crate::provider::{self, Completion, Dialect, Operation, ReadFault};
+use crate::units::Usage;
+
+use super::frontier::{CompressTask, Task};
+use super::prepare::{PrepareError, Preparer};
+
+/// The version of the reading rules. Raised when a body would be read to another output.
+pub const READER: u16 = 1;
+
+/// An output, read.
+#[derive(Clone, Debug)]
+pub enum Output {
+    /// Of a compression.
+    Context(Box<Compressed>),
+    /// Of an answer.
+    Answer(Answer),
+    /// Of a judgement.
+    Grades(Vec<CriterionScore>),
+}
+
+impl Output {
+    /// Names what goes downstream.
+    pub fn digest(&self) -> Digest {
+        match self {
+            Output::Context(compressed) => compressed.out,
+            Output::Answer(answer) => answer.out,
+            Output::Grades(grades) => {
+                // Scores serialise to plain JSON; there is nothing in them that could fail.
+                Digest::of(serde_json::to_vec(grades).unwrap_or_default())
+            }
+        }
+    }
+
+    /// What a program says it used; models say it in their replies.
+    pub fn usage(&self) -> Option<Usage> {
+        match self {
+            Output::Context(compressed) => compressed.usage,
+            Output::Answer(_) | Output::Grades(_) => None,
+        }
+    }
+}
+
+/// Why a body is no output.
+#[derive(Debug, thiserror::Error)]
+pub enum Unreadable {
+    /// The reply is no answer of a model.
+    #[error(transparent)]
+    Reply(#[from] ReadFault),
+    /// It is no context.
+    #[error(transparent)]
+    Context(#[from] CompressFault),
+    /// It is no grading.
+    #[error("the judge broke its contract: {0}")]
+    Grades(#[from] ReplyFault),
+    /// The matrix does not fit the pipeline.
+    #[error(transparent)]
+    Place(#[from] PrepareError),
+}
+
+/// A body as it lies in the store.
+#[derive(Clone, Copy, Debug)]
+pub struct Body<'b> {
+    /// The dialect of a reply; `None` of a program's output or a computed result.
+    pub dialect: Option<Dialect>,
+    /// What was stored.
+    pub bytes: &'b [u8],
+}
+
+/// A model's reply, read without regard to what it was asked for.
+///
+/// # Errors
+/// Why it is no answer.
+pub fn completion(dialect: Dialect, operation: Operation, bytes: &[u8]) -> Result<Completion, ReadFault> {
+    match dialect {
+        // The built-in rules write their words as they are.
+        Dialect::Lexical => {
+            let text = std::str::from_utf8(bytes).map_err(|e| ReadFault::Malformed(e.to_string()))?;
+            Ok(Completion { text: text.to_owned(), items: None, model: None, usage: Usage::default() })
+        }
+        dialect => provider::read(dialect, operation, bytes, None),
+    }
+}
+
+impl Preparer<'_> {
+    /// Reads the body that a task's action put out.
+    ///
+    /// # Errors
+    /// Why it is no output of that task.
+    pub fn read(&self, task: &Task, body: Body<'_>) -> Result<Output, Unreadable> {
+        match task {
+            Task::Compress(task) => Ok(Output::Context(Box::new(self.read_context(task, body)?))),
+            Task::Answer(_) => Ok(Output::Answer(answer::read(&reply(body)?.text)?)),
+            Task::Judge(task) => {
+                let question = self.judge_question(&task.context.texts, &task.cell.answer, task.cell.judge)?;
+                Ok(Output::Grades(read_grades(&reply(body)?, question.criteria())?))
+            }
+        }
+    }
+
+    fn read_context(&self, task: &CompressTask, body: Body<'_>) -> Result<Compressed, Unreadable> {
+        let method = self.pipeline().methods.get(task.cell.chain.method.0).ok_or(PrepareError::Coordinate)?;
+        let index = if method.artifact_index { task.texts.index_text(task.cell.point) } else { "".into() };
+        let operation = match method.strategy {
+            Strategy::Opaque { .. } => Operation::Compact,
+            Strategy::ProviderCompaction { .. } => Operation::Summarize,
+            _ => Operation::Generate,
+        };
+        let read = |output: compress::Output<'_>| Ok(compress::read(method, output, &index)?);
+        match (body.dialect, &method.strategy) {
+            (Some(dialect), _) => read(compress::Output::Reply(&completion(dialect, operation, body.bytes)?)),
+            (None, Strategy::Command(_)) => read(compress::Output::Stdout(body.bytes)),
+            (None, _) => read(compress::Output::Computed(body.bytes)),
+        }
+    }
+}
+
+fn reply(body: Body<'_>) -> Result<Completion, ReadFault> {
+    completion(body.dialect.unwrap_or(Dialect::Lexical), Operation::Generate, body.bytes)
+}
+
+/// The grading in a judge's reply.
+///
+/// # Errors
+/// How it breaks the contract.
+pub fn read_grades(reply: &Completion, criteria: &[CriterionId]) -> Result<Vec<CriterionScore>, ReplyFault> {
+    judge::read_reply(&reply.text, criteria)
+}

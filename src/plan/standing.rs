@@ -1,0 +1,128 @@
+//! Where an action stands: its output is in the cache, or it is stale, and why.
+
+use std::collections::HashSet;
+
+use crate::action::{ActionKey, Change, Digest, Inputs, Stage};
+use crate::cache::{Coordinate, Lookup, Record, Removal, Status};
+
+use super::frontier::{Kept, Task};
+use super::reading::{Body, Output, READER};
+use super::prepare::{Action, Preparer};
+
+/// Why an action must be executed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reason {
+    /// Nothing was ever computed in this place.
+    NeverRun,
+    /// Something differs from the last action in this place.
+    Changed(Vec<Change>),
+    /// It failed the last time.
+    Failed {
+        /// The class of the failure.
+        class: String,
+    },
+    /// Its reply could not be used.
+    Unreadable,
+    /// It was pruned.
+    Pruned,
+    /// It was damaged.
+    Damaged,
+    /// The user asked to ignore what is cached of its stage.
+    Refreshed,
+}
+
+/// What the cache knows of an action.
+#[derive(Clone, Debug)]
+pub enum Finding {
+    /// Its output stands.
+    Cached {
+        /// The output, by name.
+        kept: Kept,
+        /// The entry.
+        record: Record,
+        /// The output itself, where it had to be read to be named.
+        reread: Option<Output>,
+    },
+    /// It must be executed. Why is found out only where somebody asks ([`reason`]).
+    Stale,
+}
+
+/// Looks an action up.
+pub fn find<L: Lookup>(
+    lookup: &L,
+    preparer: &Preparer<'_>,
+    task: &Task,
+    action: &Action,
+    refresh: &HashSet<Stage>,
+) -> Finding {
+    if refresh.contains(&action.stage) {
+        return Finding::Stale;
+    }
+    let Some(record) = lookup.find(&action.key) else { return Finding::Stale };
+    match &record.status {
+        Status::Output { out, reader: READER, .. } => {
+            let kept = Kept { key: action.key, out: *out, spared: false };
+            Finding::Cached { kept, record, reread: None }
+        }
+        Status::Unread | Status::Output { .. } | Status::Unreadable { .. } => reread(lookup, preparer, task, record),
+        Status::Failed { .. } => Finding::Stale,
+    }
+}
+
+/// Reads a body whose reading is not known, or was done by other rules.
+fn reread<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, task: &Task, record: Record) -> Finding {
+    if matches!(&record.status, Status::Unreadable { reader: READER, .. }) {
+        return Finding::Stale;
+    }
+    let Ok(bytes) = lookup.body(&record) else { return Finding::Stale };
+    match preparer.read(task, Body { dialect: record.dialect, bytes: &bytes }) {
+        Ok(output) => {
+            let kept = Kept { key: record.key, out: output.digest(), spared: false };
+            Finding::Cached { kept, record, reread: Some(output) }
+        }
+        Err(_) => Finding::Stale,
+    }
+}
+
+/// Why a stale action is stale: what differs from the last action in the same place.
+pub fn reason<L: Lookup>(
+    lookup: &L,
+    action: &Action,
+    coordinate: &Coordinate,
+    refresh: &HashSet<Stage>,
+) -> Reason {
+    if refresh.contains(&action.stage) {
+        return Reason::Refreshed;
+    }
+    match lookup.find(&action.key).map(|record| record.status) {
+        Some(Status::Failed { class, .. }) => return Reason::Failed { class: class.to_string() },
+        Some(Status::Unreadable { .. }) => return Reason::Unreadable,
+        Some(Status::Unread | Status::Output { .. }) => return Reason::Damaged,
+        None => {}
+    }
+    match lookup.removed(&action.key) {
+        Some(Removal::Pruned) => return Reason::Pruned,
+        Some(Removal::Damaged) => return Reason::Damaged,
+        None => {}
+    }
+    match earlier(lookup, coordinate, action.stage) {
+        Some(old) => Reason::Changed(action.inputs().changes_since(&old)),
+        None => Reason::NeverRun,
+    }
+}
+
+/// The inputs of the last action made for a place.
+fn earlier<L: Lookup>(lookup: &L, coordinate: &Coordinate, stage: Stage) -> Option<Inputs> {
+    let key = lookup.latest(&coordinate.digest(stage))?;
+    let record = lookup.find(&key)?;
+    Some(lookup.meta(&record).ok()?.inputs)
+}
+
+/// What the last action made for a place put out, by name.
+pub fn earlier_output<L: Lookup>(lookup: &L, coordinate: &Coordinate, action: &Action) -> Option<(ActionKey, Digest)> {
+    let key = lookup.latest(&coordinate.digest(action.stage))?;
+    match lookup.find(&key)?.status {
+        Status::Output { out, .. } => Some((key, out)),
+        Status::Unread | Status::Unreadable { .. } | Status::Failed { .. } => None,
+    }
+}

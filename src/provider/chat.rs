@@ -1,0 +1,266 @@
+//! OpenAI Chat Completions, and the many servers that speak it.
+//!
+//! Towards servers that are not OpenAI's the smallest request is sent; what this endpoint cannot do (items of a
+//! compaction) is a fault, never left out.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::api::{Call, Completion, Operation, OutputSchema, ReadFault};
+use super::conversation::{Conversation, Part, Speaker, Style, conversation};
+use super::reading::{count, error_text, lenient, parse};
+use super::spec::{Dialect, ProviderSpec};
+use super::wire::{self, Auth, BuildFault, HttpRequest};
+use crate::units::{Tokens, Usage};
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    messages: Vec<ChatMessage<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<Tokens>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<Tokens>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plugins: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provider: Option<Value>,
+}
+
+#[derive(Serialize)]
+struct ChatMessage<'a> {
+    role: &'static str,
+    content: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    tool_calls: &'a [&'a crate::transcript::ToolCall],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<&'a str>,
+}
+
+/// Puts `call` into the dialect.
+pub(super) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, BuildFault> {
+    if call.operation != Operation::Generate {
+        return Err(BuildFault::Unsupported { dialect: Dialect::OpenaiChat, operation: call.operation });
+    }
+    let host = wire::host(&spec.base_url);
+    let azure = wire::is_below(host, "azure.com");
+    let vendor = azure || wire::is_below(host, "openai.com");
+    let router = wire::is_below(host, "openrouter.ai");
+    let conversation = conversation(call, Style::NativeCalls)?;
+    let limit = call.settings.max_output_tokens;
+    let body = Body {
+        model: &call.model.0,
+        messages: messages(&conversation)?,
+        max_tokens: limit.filter(|_| !vendor),
+        max_completion_tokens: limit.filter(|_| vendor),
+        temperature: call.settings.temperature,
+        reasoning_effort: call.settings.effort.as_deref(),
+        response_format: call.schema.as_deref().map(response_format),
+        plugins: router.then(|| json!([{"id": "context-compression", "enabled": false}])),
+        provider: router.then(|| json!({"require_parameters": true})),
+    };
+    Ok(HttpRequest {
+        path: "/chat/completions",
+        auth: if azure { Auth::ApiKey } else { Auth::Bearer },
+        headers: Vec::new(),
+        body: wire::body(&body)?,
+    })
+}
+
+fn response_format(schema: &OutputSchema) -> Value {
+    json!({"type": "json_schema", "json_schema": {"name": schema.name, "strict": true, "schema": schema.schema}})
+}
+
+fn messages<'a>(conversation: &'a Conversation<'a>) -> Result<Vec<ChatMessage<'a>>, BuildFault> {
+    let said = |role, text: &'a str| ChatMessage { role, content: Some(text), tool_calls: &[], tool_call_id: None };
+    let mut messages: Vec<ChatMessage<'a>> = conversation.system.iter().map(|text| said("system", text)).collect();
+    for part in &conversation.parts {
+        messages.push(match part {
+            Part::Text(speaker, text) => said(speaker.name(), text),
+            Part::Calls(text, calls) => ChatMessage {
+                content: Some(text.as_ref()).filter(|text| !text.is_empty()),
+                tool_calls: calls,
+                ..said(Speaker::Assistant.name(), "")
+            },
+            Part::Result { call, text } => ChatMessage { tool_call_id: Some(call), ..said("tool", text) },
+            Part::Items(_) => return Err(BuildFault::ForeignItems(Dialect::OpenaiChat)),
+        });
+    }
+    Ok(messages)
+}
+
+/// A reply of this dialect, not yet judged to be an answer.
+#[derive(Deserialize)]
+pub(super) struct Reply {
+    #[serde(default, deserialize_with = "lenient")]
+    model: Option<String>,
+    #[serde(default)]
+    choices: Option<Vec<Choice>>,
+    #[serde(default, deserialize_with = "lenient")]
+    usage: Option<ChatUsage>,
+    #[serde(default)]
+    error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    #[serde(default)]
+    message: Option<Said>,
+    #[serde(default, deserialize_with = "lenient")]
+    finish_reason: Option<String>,
+    #[serde(default)]
+    error: Option<Value>,
+}
+
+#[derive(Default, Deserialize)]
+struct Said {
+    #[serde(default)]
+    content: Option<Content>,
+    #[serde(default, deserialize_with = "lenient")]
+    refusal: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Content {
+    Text(String),
+    Parts(Vec<Value>),
+}
+
+#[derive(Deserialize)]
+struct ChatUsage {
+    #[serde(default, deserialize_with = "count")]
+    prompt_tokens: Option<Tokens>,
+    #[serde(default, deserialize_with = "count")]
+    completion_tokens: Option<Tokens>,
+    #[serde(default, deserialize_with = "lenient")]
+    prompt_tokens_details: Option<Details>,
+    #[serde(default, deserialize_with = "lenient")]
+    completion_tokens_details: Option<Details>,
+}
+
+#[derive(Default, Deserialize)]
+struct Details {
+    #[serde(default, deserialize_with = "count")]
+    cached_tokens: Option<Tokens>,
+    #[serde(default, deserialize_with = "count")]
+    cache_write_tokens: Option<Tokens>,
+    #[serde(default, deserialize_with = "count")]
+    reasoning_tokens: Option<Tokens>,
+}
+
+/// Opens a body.
+pub(super) fn open(body: &[u8]) -> Result<Reply, ReadFault> {
+    parse(body)
+}
+
+impl Reply {
+    pub(super) fn usage(&self) -> Usage {
+        let Some(usage) = &self.usage else {
+            return Usage::default();
+        };
+        let prompt = usage.prompt_tokens_details.as_ref();
+        Usage {
+            // Servers that count nothing report 0: no request has an empty prompt.
+            input: usage.prompt_tokens.filter(|n| n.0 > 0),
+            cached_input: prompt.and_then(|d| d.cached_tokens),
+            cache_write: prompt.and_then(|d| d.cache_write_tokens),
+            output: usage.completion_tokens.filter(|n| n.0 > 0),
+            reasoning: usage.completion_tokens_details.as_ref().and_then(|d| d.reasoning_tokens),
+        }
+    }
+
+    pub(super) fn completion(self) -> Result<Completion, ReadFault> {
+        let usage = self.usage();
+        if let Some(error) = self.error.as_ref().filter(|e| !e.is_null()) {
+            return Err(ReadFault::Upstream(error_text(error)));
+        }
+        let choice = self.choices.into_iter().flatten().next();
+        let choice = choice.ok_or_else(|| ReadFault::Malformed("it has no `choices`".into()))?;
+        let text = choice.answer()?;
+        Ok(Completion { text, items: None, model: self.model, usage })
+    }
+}
+
+impl Choice {
+    fn answer(self) -> Result<String, ReadFault> {
+        if let Some(error) = self.error.as_ref().filter(|e| !e.is_null()) {
+            return Err(ReadFault::Upstream(error_text(error)));
+        }
+        let said = self.message.ok_or_else(|| ReadFault::Malformed("its choice has no `message`".into()))?;
+        if let Some(refusal) = said.refusal.filter(|text| !text.is_empty()) {
+            return Err(ReadFault::Refused(Some(refusal)));
+        }
+        let text = without_thoughts(&said.content.map(Content::text).unwrap_or_default());
+        match self.finish_reason.as_deref() {
+            Some("error") => Err(ReadFault::Upstream("finish_reason `error`".into())),
+            Some("content_filter") => Err(ReadFault::Refused(Some("content filter".into()))),
+            Some("length") => Err(ReadFault::Truncated),
+            _ if text.is_empty() => Err(ReadFault::Empty),
+            _ => Ok(text),
+        }
+    }
+}
+
+impl Content {
+    fn text(self) -> String {
+        match self {
+            Content::Text(text) => text,
+            Content::Parts(parts) => {
+                parts.iter().filter(|p| p["type"] == "text").filter_map(|p| p["text"].as_str()).collect()
+            }
+        }
+    }
+}
+
+/// The text without reasoning that a server left in it: a leading `<think>` block, closed or not, and one whose
+/// opening tag stood in the server's prompt template.
+fn without_thoughts(text: &str) -> String {
+    let mut rest = text.trim();
+    while let Some(thought) = rest.strip_prefix("<think>") {
+        rest = thought.split_once("</think>").map_or("", |(_, after)| after.trim_start());
+    }
+    if let Some((before, after)) = rest.split_once("</think>\n")
+        && !before.contains("<think>")
+    {
+        rest = after.trim_start();
+    }
+    rest.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasoning_in_the_text_is_no_answer() {
+        assert_eq!(without_thoughts("<think>hm</think>\n\n4711"), "4711");
+        assert_eq!(without_thoughts("hm\n</think>\n4711"), "4711");
+        assert_eq!(without_thoughts("<think>never closed"), "");
+        assert_eq!(without_thoughts("use <think> and </think>\n tags"), "use <think> and </think>\n tags");
+        assert_eq!(without_thoughts(" plain \n"), "plain");
+    }
+
+    fn read(body: &str) -> Result<Completion, ReadFault> {
+        open(body.as_bytes())?.completion()
+    }
+
+    #[test]
+    fn odd_fields_do_not_spoil_a_good_answer() {
+        let body = r#"{"model":null,"usage":"n/a","choices":[{"finish_reason":null,
+            "message":{"content":[{"type":"text","text":"a"},{"type":"x"}],"reasoning_content":"secret"}}]}"#;
+        assert_eq!(read(body), Ok(Completion { text: "a".into(), items: None, model: None, usage: Usage::default() }));
+    }
+
+    #[test]
+    fn a_filtered_answer_is_a_refusal() {
+        let body = r#"{"choices":[{"finish_reason":"content_filter","message":{"content":"par"}}]}"#;
+        assert_eq!(read(body), Err(ReadFault::Refused(Some("content filter".into()))));
+    }
+}

@@ -1,0 +1,206 @@
+//! What a failed call means: its class, the provider's words, and what the user can do.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::api::{ErrorClass, ReadFault};
+use super::reading::{beginning, error_text};
+
+/// A failure of one attempt.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Fault {
+    pub class: ErrorClass,
+    pub message: String,
+    pub hint: Option<String>,
+    /// What it says about our pace.
+    pub pressure: Option<Pressure>,
+    /// How long the provider asks to wait.
+    pub wait: Option<Duration>,
+    /// The provider's own word on retrying.
+    pub should_retry: Option<bool>,
+    /// The provider turned the request away, so it costs nothing.
+    pub is_unbilled: bool,
+}
+
+/// Why a provider turned a request away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pressure {
+    /// Too many requests or tokens a minute.
+    TooFast,
+    /// Too many at once.
+    TooMany,
+    /// It has too much to do, whoever asks.
+    Overloaded,
+}
+
+impl Fault {
+    pub(super) fn new(class: ErrorClass, message: impl Into<String>) -> Fault {
+        Fault {
+            class,
+            message: message.into(),
+            hint: None,
+            pressure: None,
+            wait: None,
+            should_retry: None,
+            is_unbilled: false,
+        }
+    }
+
+    pub(super) fn hinted(mut self, hint: impl Into<String>) -> Fault {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Whether sending the same bytes again may help.
+    pub(super) fn may_pass(&self) -> bool {
+        use ErrorClass::{Malformed, Overloaded, RateLimited, Transient};
+        let by_class = matches!(self.class, RateLimited | Overloaded | Transient | Malformed);
+        self.should_retry.filter(|_| !self.class.is_terminal()).unwrap_or(by_class)
+    }
+}
+
+impl From<ReadFault> for Fault {
+    fn from(fault: ReadFault) -> Fault {
+        let class = match &fault {
+            ReadFault::Malformed(_) | ReadFault::Empty => ErrorClass::Malformed,
+            ReadFault::Upstream(_) => ErrorClass::Transient,
+            ReadFault::Truncated => ErrorClass::Truncated,
+            ReadFault::Refused(_) => ErrorClass::Refused,
+            ReadFault::PromptCut { .. } => ErrorClass::TooLong,
+        };
+        let hint = match class {
+            ErrorClass::Truncated => Some("raise max_output_tokens of this stage; reasoning counts towards it".into()),
+            ErrorClass::TooLong => Some("raise the server's context size (Ollama: OLLAMA_CONTEXT_LENGTH)".into()),
+            _ => None,
+        };
+        Fault { hint, ..Fault::new(class, fault.to_string()) }
+    }
+}
+
+/// Reads a reply whose status is not 2xx, in any of the shapes that servers use.
+pub(super) fn classify(status: u16, body: &[u8]) -> Fault {
+    let value: Option<Value> = serde_json::from_slice(body).ok();
+    let error = value.as_ref().map_or(&Value::Null, inner);
+    let said = match &value {
+        Some(value) => error_text(value),
+        None if body.iter().all(u8::is_ascii_whitespace) => "(empty body)".to_owned(),
+        None => beginning(body, 300),
+    };
+    let codes = codes(error, value.as_ref());
+    let lower = said.to_lowercase();
+    let class = class(status, &codes, &lower);
+    let mut message: String = said.chars().take(2048).collect();
+    if let Some(code) = codes.first() {
+        message = format!("{code}: {message}");
+    }
+    let mut fault = Fault::new(class, format!("HTTP {status}: {message}"));
+    fault.hint = hint(status, class, error, &lower);
+    fault.pressure = pressure(class, &codes, &lower);
+    fault.wait = body_wait(error, &codes);
+    fault
+}
+
+/// The object that describes the error, inside arrays and wrappers.
+fn inner(value: &Value) -> &Value {
+    match value {
+        Value::Array(list) => list.first().map_or(value, inner),
+        Value::Object(fields) => fields.get("error").unwrap_or(value),
+        _ => value,
+    }
+}
+
+/// Every code word found, the most telling first; numbers repeat the status and are left out.
+fn codes(error: &Value, whole: Option<&Value>) -> Vec<String> {
+    let words = [&error["details"]["error_code"], &error["code"], &error["type"], &error["status"]];
+    let from_error = words.into_iter().filter_map(Value::as_str);
+    let outer = whole.and_then(|w| w["type"].as_str()).filter(|t| *t != "error");
+    let words = from_error.chain(outer).filter(|word| word.parse::<u16>().is_err() && !word.is_empty());
+    words.map(str::to_owned).collect()
+}
+
+fn class(status: u16, codes: &[String], text: &str) -> ErrorClass {
+    let any = |list: &[&str]| codes.iter().any(|code| list.contains(&code.as_str()));
+    let says = |list: &[&str]| list.iter().any(|words| text.contains(words));
+    let spent = codes.iter().any(|code| code.ends_with("spend_limit_reached"));
+    let quota = ["insufficient_quota", "billing_error", "billing_hard_limit_reached", "billing_not_active"];
+    if status == 402 || spent || any(&quota) || says(&["credit balance is too low"]) {
+        return ErrorClass::Quota;
+    }
+    if matches!(status, 400 | 403 | 413 | 422 | 500) && is_too_long(status, codes, text) {
+        return ErrorClass::TooLong;
+    }
+    if (400..500).contains(&status) && any(&["content_filter", "content_policy_violation", "invalid_prompt"]) {
+        return ErrorClass::Refused;
+    }
+    match status {
+        401 | 403 => ErrorClass::Auth,
+        400 if says(&["api key not valid", "api_key_invalid"]) => ErrorClass::Auth,
+        429 => ErrorClass::RateLimited,
+        503 | 529 => ErrorClass::Overloaded,
+        408 | 409 | 425 | 500.. => ErrorClass::Transient,
+        _ => ErrorClass::Invalid,
+    }
+}
+
+fn is_too_long(status: u16, codes: &[String], text: &str) -> bool {
+    let words = ["context_length_exceeded", "exceed_context_size_error", "request_too_large"];
+    let phrases =
+        ["maximum context length", "prompt is too long", "context size", "context window", "too many input tokens"];
+    status == 413
+        || codes.iter().any(|code| words.contains(&code.as_str()))
+        || phrases.iter().any(|phrase| text.contains(phrase))
+}
+
+fn pressure(class: ErrorClass, codes: &[String], text: &str) -> Option<Pressure> {
+    match class {
+        ErrorClass::RateLimited if text.contains("concurren") || text.contains("in parallel") => {
+            Some(Pressure::TooMany)
+        }
+        ErrorClass::RateLimited if codes.iter().any(|code| code.contains("overloaded")) => Some(Pressure::Overloaded),
+        ErrorClass::RateLimited => Some(Pressure::TooFast),
+        ErrorClass::Overloaded => Some(Pressure::Overloaded),
+        _ => None,
+    }
+}
+
+fn hint(status: u16, class: ErrorClass, error: &Value, text: &str) -> Option<String> {
+    match class {
+        ErrorClass::Auth => Some("check the key in the variable that api_key_env names, and what it may do".into()),
+        ErrorClass::Quota => Some("the account's money or plan limit is reached; nothing more will pass".into()),
+        ErrorClass::TooLong => Some(match (error["n_prompt_tokens"].as_u64(), error["n_ctx"].as_u64()) {
+            (Some(got), Some(limit)) => {
+                format!("the prompt has {got} tokens, the window {limit}: enlarge it, or take an earlier point")
+            }
+            _ => "take a model with a larger window, or an earlier compression point".into(),
+        }),
+        ErrorClass::Invalid if status == 404 && text.contains("model") => {
+            Some("check the model's name as this provider spells it".into())
+        }
+        ErrorClass::Invalid if status == 404 => Some("check base_url: it ends before the endpoint's own path".into()),
+        ErrorClass::Invalid if (300..400).contains(&status) => Some("check base_url: the server redirects".into()),
+        _ => None,
+    }
+}
+
+/// A wait that stands in the body: Google's `RetryInfo`, and a local server that is loading its model.
+fn body_wait(error: &Value, codes: &[String]) -> Option<Duration> {
+    if codes.iter().any(|code| code == "unavailable_error") {
+        return Some(Duration::from_secs(2));
+    }
+    let details = error["details"].as_array()?;
+    let delay = details.iter().find_map(|detail| detail["retryDelay"].as_str())?;
+    Duration::try_from_secs_f64(delay.strip_suffix('s')?.parse().ok()?).ok()
+}
+
+/// `message` without the key, wherever a provider may have echoed it.
+pub(super) fn redact(message: &str, key: Option<&str>) -> String {
+    match key.filter(|key| key.len() >= 6) {
+        Some(key) => message.replace(key, "[key]"),
+        None => message.to_owned(),
+    }
+}
+
+#[cfg(test)]
+#[path = "classify_tests.rs"]
+mod tests;

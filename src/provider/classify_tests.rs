@@ -1,0 +1,148 @@
+use super::*;
+use ErrorClass::{Auth, Invalid, Overloaded, Quota, RateLimited, Refused, TooLong, Transient};
+
+/// Status, body, class, and a part of the message.
+const SHAPES: &[(u16, &str, ErrorClass, &str)] = &[
+    (
+        400,
+        r#"{"error":{"message":"max is 8192","type":"invalid_request_error","code":"context_length_exceeded"}}"#,
+        TooLong,
+        "max is 8192",
+    ),
+    (
+        400,
+        r#"{"error":{"message":"bad value","param":"seed","code":"unsupported_value"}}"#,
+        Invalid,
+        "unsupported_value: bad value",
+    ),
+    (
+        400,
+        r#"{"error":{"message":"filtered","type":null,"code":"content_filter","innererror":{}}}"#,
+        Refused,
+        "filtered",
+    ),
+    (401, r#"{"error":{"message":"wrong key","code":"invalid_api_key"}}"#, Auth, "wrong key"),
+    (403, r#"{"type":"error","error":{"type":"permission_error","message":"not yours"}}"#, Auth, "not yours"),
+    (404, r#"{"error":{"message":"no such model","code":"model_not_found"}}"#, Invalid, "no such model"),
+    (
+        429,
+        r#"{"error":{"message":"slow down","type":"tokens","code":"rate_limit_exceeded"}}"#,
+        RateLimited,
+        "slow down",
+    ),
+    (429, r#"{"error":{"message":"quota","type":"insufficient_quota","code":"insufficient_quota"}}"#, Quota, "quota"),
+    (500, r#"{"error":{"message":"oops","type":"server_error"}}"#, Transient, "oops"),
+    (402, r#"{"type":"error","error":{"type":"billing_error","message":"pay"}}"#, Quota, "pay"),
+    (409, r#"{"type":"error","error":{"type":"conflict_error","message":"busy"}}"#, Transient, "busy"),
+    (
+        400,
+        r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 9 tokens > 8 maximum"}}"#,
+        TooLong,
+        "9 tokens > 8",
+    ),
+    (413, r#"{"type":"error","error":{"type":"request_too_large","message":"32 MB"}}"#, TooLong, "32 MB"),
+    (429, r#"{"type":"error","error":{"type":"rate_limit_error","message":"wait"}}"#, RateLimited, "wait"),
+    (
+        429,
+        r#"{"type":"error","error":{"type":"rate_limit_error","message":"cap","details":{"error_code":"enforced_spend_limit_reached"}}}"#,
+        Quota,
+        "cap",
+    ),
+    (
+        400,
+        r#"{"type":"error","error":{"type":"invalid_request_error","message":"x","details":{"error_code":"compaction_block_misplaced"}}}"#,
+        Invalid,
+        "compaction_block_misplaced",
+    ),
+    (529, r#"{"type":"error","error":{"type":"overloaded_error","message":"later"}}"#, Overloaded, "later"),
+    (
+        529,
+        r#"{"type":"error","error":{"type":"overloaded_error","message":"later","details":{"error_code":"compaction_unavailable"}}}"#,
+        Overloaded,
+        "later",
+    ),
+    (504, r#"{"type":"error","error":{"type":"timeout_error","message":"slow"}}"#, Transient, "slow"),
+    (
+        400,
+        r#"{"error":{"code":400,"message":"too big","type":"exceed_context_size_error","n_prompt_tokens":9000,"n_ctx":4096}}"#,
+        TooLong,
+        "too big",
+    ),
+    (
+        503,
+        r#"{"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}"#,
+        Overloaded,
+        "Loading model",
+    ),
+    (
+        400,
+        r#"{"error":{"message":"This model's maximum context length is 8 tokens","type":"BadRequestError","code":400}}"#,
+        TooLong,
+        "maximum",
+    ),
+    (404, r#"{"error":"model 'x' not found"}"#, Invalid, "model 'x' not found"),
+    (402, r#"{"error":{"code":402,"message":"no credits"},"user_id":null}"#, Quota, "no credits"),
+    (
+        429,
+        r#"{"error":{"message":"limit","type":"throttling_error","code":"429"}}"#,
+        RateLimited,
+        "throttling_error: limit",
+    ),
+    (400, r#"[{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT"}}]"#, Auth, "API key"),
+    (422, r#"{"detail":[{"loc":["body"],"msg":"field required"}]}"#, Invalid, "field required"),
+    (502, "<html><body>Bad Gateway</body></html>", Transient, "<html>"),
+    (524, "", Transient, "(empty body)"),
+    (308, "", Invalid, "HTTP 308"),
+    (408, "null", Transient, "HTTP 408"),
+];
+
+#[test]
+fn every_documented_error_has_its_class_and_keeps_its_words() {
+    for (status, body, class, words) in SHAPES {
+        let fault = classify(*status, body.as_bytes());
+        assert_eq!(fault.class, *class, "{status} {body}");
+        assert!(fault.message.contains(words), "{}", fault.message);
+    }
+}
+
+#[test]
+fn reasons_to_slow_down_are_told_apart() {
+    let pressure = |status, message: &str| {
+        classify(status, format!(r#"{{"error":{{"message":"{message}"}}}}"#).as_bytes()).pressure
+    };
+    assert_eq!(pressure(429, "requests per minute"), Some(Pressure::TooFast));
+    assert_eq!(pressure(429, "Too many concurrent requests"), Some(Pressure::TooMany));
+    assert_eq!(pressure(529, "later"), Some(Pressure::Overloaded));
+    assert_eq!(pressure(500, "oops"), None);
+}
+
+#[test]
+fn a_wait_may_stand_in_the_body() {
+    let google = r#"{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","details":[{"retryDelay":"17s"}]}}"#;
+    assert_eq!(classify(429, google.as_bytes()).wait, Some(Duration::from_secs(17)));
+    let loading = r#"{"error":{"message":"Loading model","type":"unavailable_error"}}"#;
+    assert!(classify(503, loading.as_bytes()).wait.is_some());
+}
+
+#[test]
+fn the_window_is_named_where_the_server_names_it() {
+    let body = r#"{"error":{"type":"exceed_context_size_error","message":"x","n_prompt_tokens":9000,"n_ctx":4096}}"#;
+    assert!(classify(400, body.as_bytes()).hint.unwrap().contains("9000 tokens, the window 4096"));
+}
+
+#[test]
+fn keys_are_cut_out_of_messages() {
+    assert_eq!(redact("bad key sk-secret-1!", Some("sk-secret-1")), "bad key [key]!");
+    assert_eq!(redact("no key", None), "no key");
+}
+
+#[test]
+fn the_providers_word_on_retrying_stands_above_the_status() {
+    let mut fault = classify(500, b"");
+    assert!(fault.may_pass());
+    fault.should_retry = Some(false);
+    assert!(!fault.may_pass());
+    let mut auth = classify(401, b"");
+    auth.should_retry = Some(true);
+    assert!(!auth.may_pass());
+}

@@ -1,0 +1,292 @@
+//! The client: the only retry loop. Permit, fair queue, pause, rates, then the wire; a reply is handed to the caller
+//! to keep before it is read.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::api::{Call, CallFailure, Completion, ErrorClass, RawReply};
+use super::classify::{Fault, Pressure, classify};
+use super::dialect;
+use super::estimate::estimate;
+use super::event::{ClientEvent, Listener};
+use super::gate::Gate;
+use super::headers::{Announced, Headers};
+use super::http::{ApiKey, Http, HttpReply};
+use super::line::{Lane, Line, account};
+use super::meter::Meter;
+use super::rates::Need;
+use super::retry::{Patience, Tally};
+use super::spec::{ApiKeyVariable, Dialect, Limits, ProviderName, ProviderSpec};
+use super::wire::HttpRequest;
+use crate::units::{Tokens, Usage};
+
+/// Asks models. One for a process; shared by reference.
+pub struct Client {
+    http: Http,
+    lines: BTreeMap<ProviderName, Line>,
+    patience: Patience,
+    listener: Listener,
+    /// Source of jitter.
+    dice: AtomicU64,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AskFailure<E> {
+    /// The provider yielded none within the attempts allowed.
+    #[error(transparent)]
+    Call(CallFailure),
+    /// The reply arrived, but the caller could not keep it.
+    #[error("a reply could not be kept")]
+    Keep(E),
+    /// The meter let no further attempt through.
+    #[error("no further request is allowed")]
+    NotAdmitted,
+}
+
+impl<E> From<CallFailure> for AskFailure<E> {
+    fn from(failure: CallFailure) -> AskFailure<E> {
+        AskFailure::Call(failure)
+    }
+}
+
+impl Client {
+    /// A client for `specs`, with keys from the environment.
+    pub fn new(specs: impl IntoIterator<Item = Arc<ProviderSpec>>) -> Client {
+        Client::with_keys(specs, ApiKey::from_environment)
+    }
+
+    /// A client that looks its keys up with `key`, once each.
+    pub fn with_keys(
+        specs: impl IntoIterator<Item = Arc<ProviderSpec>>,
+        key: impl Fn(&ApiKeyVariable) -> Option<ApiKey>,
+    ) -> Client {
+        let specs: Vec<Arc<ProviderSpec>> = specs.into_iter().filter(|s| s.dialect != Dialect::Lexical).collect();
+        let mut accounts: BTreeMap<(String, Option<Arc<str>>), Arc<Gate>> = BTreeMap::new();
+        let mut lines = BTreeMap::new();
+        for spec in &specs {
+            let identity = (spec.base_url.clone(), spec.api_key.as_ref().map(|v| v.0.clone()));
+            let gate = accounts.entry(identity).or_insert_with(|| Arc::new(account(&shared_limits(spec, &specs))));
+            let line = Line::new(spec.clone(), spec.api_key.as_ref().and_then(&key), gate.clone());
+            lines.insert(spec.name.clone(), line);
+        }
+        let dice = AtomicU64::new(u64::from(std::process::id()));
+        Client { http: Http::new(), lines, patience: Patience::default(), listener: Arc::new(|_| ()), dice }
+    }
+
+    /// Tells `listener` what happens.
+    pub fn listened_by(self, listener: impl Fn(&ClientEvent) + Send + Sync + 'static) -> Client {
+        Client { listener: Arc::new(listener), ..self }
+    }
+
+    /// Waits as `patience` says.
+    pub fn with_patience(self, patience: Patience) -> Client {
+        Client { patience, ..self }
+    }
+
+    /// The variable that should hold the key of `provider` and does not; `None` if all is well.
+    pub fn missing_key(&self, provider: &ProviderName) -> Option<&ApiKeyVariable> {
+        let line = self.lines.get(provider)?;
+        line.spec.api_key.as_ref().filter(|_| line.key.is_none())
+    }
+
+    /// Sends `call` until it is answered or cannot be. `meter` is asked before every attempt. `keep` is awaited with every successful reply, also one that
+    /// turns out to be no answer, before it is read.
+    ///
+    /// # Errors
+    /// The last failure, that of `keep`, or the word of the meter.
+    pub async fn ask<M, K, F, E>(
+        &self,
+        provider: &ProviderName,
+        call: &Call,
+        meter: &M,
+        mut keep: K,
+    ) -> Result<(RawReply, Completion), AskFailure<E>>
+    where
+        M: Meter,
+        K: FnMut(&RawReply) -> F,
+        F: Future<Output = Result<(), E>>,
+    {
+        let errand = self.errand(provider, call)?;
+        let mut tally = Tally::default();
+        loop {
+            let set_aside = meter.admit().ok_or(AskFailure::NotAdmitted)?;
+            let attempt = self.attempt(&errand, &mut tally).await;
+            let (fault, held) = match attempt {
+                Err((fault, held)) => {
+                    // Who turned the request away billed nothing; of one that was never answered nobody knows.
+                    meter.settle(set_aside, fault.is_unbilled.then(Usage::default).as_ref());
+                    (fault, held)
+                }
+                Ok(reply) => {
+                    meter.settle(set_aside, Some(&dialect::read_usage(reply.dialect, &reply.body)));
+                    keep(&reply).await.map_err(AskFailure::Keep)?;
+                    match errand.read(&reply) {
+                        Ok(completion) => return Ok((reply, completion)),
+                        Err(fault) => (fault, None),
+                    }
+                }
+            };
+            let limits = &errand.line.spec.limits;
+            let Some(wait) = tally.next(&fault, held, limits.max_attempts, &self.patience, self.jitter()) else {
+                return Err(failure(fault, tally.sent).into());
+            };
+            self.tell(ClientEvent::Retrying { provider: provider.clone(), class: fault.class, wait });
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    fn errand<'a>(&'a self, provider: &ProviderName, call: &'a Call) -> Result<Errand<'a>, CallFailure> {
+        let line = self.lines.get(provider).ok_or_else(|| {
+            failure(Fault::new(ErrorClass::Invalid, format!("no provider is called `{provider}`")), 0)
+        })?;
+        if let Some(variable) = self.missing_key(provider) {
+            let fault =
+                Fault::new(ErrorClass::Auth, format!("provider `{provider}` has no key: {} is not set", variable.0));
+            return Err(failure(fault.hinted(format!("set {} to the provider's API key", variable.0)), 0));
+        }
+        let request = dialect::request(&line.spec, call)
+            .map_err(|e| failure(Fault::new(ErrorClass::Invalid, e.to_string()), 0))?;
+        let estimate = estimate(call);
+        let lane = line.lane(&call.model);
+        let need = lane.need(estimate);
+        Ok(Errand { line, lane, call, request, expected: estimate.0, need })
+    }
+
+    /// One request. A place in the queue is given back before the reply is handed on.
+    async fn attempt(&self, errand: &Errand<'_>, tally: &mut Tally) -> Result<RawReply, (Fault, Option<Duration>)> {
+        let line = errand.line;
+        let spec = &line.spec;
+        let passes = errand.lane.gate.enter(&line.account, errand.need).await;
+        tally.sent += 1;
+        self.tell(ClientEvent::Sent { provider: spec.name.clone() });
+        let sent = Instant::now();
+        let answer = self.http.send(&spec.base_url, &errand.request, line.key.as_ref(), spec.limits.timeout).await;
+        drop(passes);
+        let outcome = answer.map_err(|fault| (fault, Announced::default())).and_then(successful);
+        match outcome {
+            Ok(reply) => {
+                errand.lane.gate.served(&reply.headers.announced(reply.at));
+                let latency = sent.elapsed();
+                self.tell(ClientEvent::Answered { provider: spec.name.clone(), latency });
+                let request_id = reply.headers.request_id().map(str::to_owned);
+                let dialect = spec.dialect;
+                Ok(RawReply { dialect, body: reply.body, request_id, latency, attempts: tally.sent })
+            }
+            Err((fault, announced)) => {
+                let held = self.refused(errand, &fault, sent, &announced);
+                Err((fault, held))
+            }
+        }
+    }
+
+    /// Slows down as the failure demands.
+    fn refused(&self, errand: &Errand<'_>, fault: &Fault, sent: Instant, announced: &Announced) -> Option<Duration> {
+        let provider = errand.line.spec.name.clone();
+        if fault.pressure.is_some() {
+            // A request that was turned away at the door took no tokens.
+            errand.settle(Need::default());
+        }
+        if fault.pressure.is_some_and(|p| p != Pressure::Overloaded) {
+            self.tell(ClientEvent::RateLimited { provider: provider.clone() });
+        }
+        let held = errand.lane.gate.failed(fault, sent, announced, &self.patience);
+        if let Some(wait) = held {
+            self.tell(ClientEvent::Paused { provider, model: errand.call.model.clone(), wait });
+        }
+        held
+    }
+
+    fn tell(&self, event: ClientEvent) {
+        (self.listener)(&event);
+    }
+
+    /// An even spread over 0..1; it decides about milliseconds only.
+    fn jitter(&self) -> f64 {
+        let step = self.dice.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
+        (step >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// A call on its way, with the bytes that every attempt sends.
+struct Errand<'a> {
+    line: &'a Line,
+    lane: Arc<Lane>,
+    call: &'a Call,
+    request: HttpRequest,
+    expected: Tokens,
+    need: Need,
+}
+
+impl Errand<'_> {
+    fn read(&self, reply: &RawReply) -> Result<Completion, Fault> {
+        let usage = dialect::read_usage(reply.dialect, &reply.body);
+        self.lane.observe(self.expected, &usage);
+        self.settle(self.used(&usage));
+        Ok(dialect::read(reply.dialect, self.call.operation, &reply.body, Some(self.expected))?)
+    }
+
+    /// What the limits count; what the provider did not report stays as reserved.
+    fn used(&self, usage: &Usage) -> Need {
+        let free = match self.line.spec.dialect {
+            // Reads from the prompt cache do not count here.
+            Dialect::Anthropic => usage.cached_input.unwrap_or_default().0,
+            _ => 0,
+        };
+        Need {
+            input: usage.input.map_or(self.need.input, |n| n.0.saturating_sub(free)),
+            output: usage.output.map_or(self.need.output, |n| n.0),
+        }
+    }
+
+    fn settle(&self, used: Need) {
+        self.lane.gate.settle(self.need, used);
+        self.line.account.settle(self.need, used);
+    }
+}
+
+fn successful(reply: HttpReply) -> Result<HttpReply, (Fault, Announced)> {
+    if (200..300).contains(&reply.status) {
+        return Ok(reply);
+    }
+    let mut fault = Fault { is_unbilled: true, ..classify(reply.status, &reply.body) };
+    fault.wait = reply.headers.wait(reply.at).or(fault.wait);
+    fault.should_retry = reply.headers.should_retry();
+    fault.message = with_request_id(fault.message, &reply.headers);
+    Err((fault, reply.headers.announced(reply.at)))
+}
+
+fn with_request_id(message: String, headers: &Headers) -> String {
+    match headers.request_id() {
+        Some(id) => format!("{message} (request {id})"),
+        None => message,
+    }
+}
+
+/// The strictest limits among the providers that share an address and a key.
+fn shared_limits(spec: &ProviderSpec, all: &[Arc<ProviderSpec>]) -> Limits {
+    fn strict<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
+        match (a, b) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+    let same = all.iter().filter(|other| other.base_url == spec.base_url && other.api_key == spec.api_key);
+    same.fold(spec.limits.clone(), |limits, other| Limits {
+        requests_per_minute: strict(limits.requests_per_minute, other.limits.requests_per_minute),
+        tokens_per_minute: strict(limits.tokens_per_minute, other.limits.tokens_per_minute),
+        input_tokens_per_minute: strict(limits.input_tokens_per_minute, other.limits.input_tokens_per_minute),
+        output_tokens_per_minute: strict(limits.output_tokens_per_minute, other.limits.output_tokens_per_minute),
+        max_in_flight: strict(limits.max_in_flight, other.limits.max_in_flight),
+        ..limits
+    })
+}
+
+fn failure(fault: Fault, attempts: u32) -> CallFailure {
+    CallFailure { class: fault.class, message: fault.message, hint: fault.hint, attempts }
+}

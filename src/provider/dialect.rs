@@ -1,0 +1,76 @@
+//! The one choice among dialects: a call to a request, and a body to a completion. Both pure.
+
+use super::api::{Call, Completion, Operation, ReadFault};
+use super::spec::{Dialect, ProviderSpec};
+use super::wire::{BuildFault, HttpRequest};
+use super::{anthropic, anthropic_reply, chat, responses};
+use crate::units::{Tokens, Usage};
+
+/// Puts `call` into the dialect of `spec`.
+///
+/// # Errors
+/// What the dialect cannot express, or a conversation without a word.
+pub fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, BuildFault> {
+    match spec.dialect {
+        Dialect::OpenaiChat => chat::request(spec, call),
+        Dialect::OpenaiResponses => responses::request(spec, call),
+        Dialect::Anthropic => anthropic::request(spec, call),
+        dialect @ Dialect::Lexical => Err(BuildFault::Unsupported { dialect, operation: call.operation }),
+    }
+}
+
+/// Reads the body of a successful reply; done again at every use of a kept one. `expected` is the first value of
+/// [`estimate`](super::estimate()) for the call that was sent; with it a prompt that the server cut is noticed.
+///
+/// # Errors
+/// Why the reply is no answer.
+pub fn read(
+    dialect: Dialect,
+    operation: Operation,
+    body: &[u8],
+    expected: Option<Tokens>,
+) -> Result<Completion, ReadFault> {
+    match dialect {
+        Dialect::OpenaiChat => {
+            let reply = chat::open(body)?;
+            check_prompt(&reply.usage(), expected)?;
+            reply.completion()
+        }
+        Dialect::OpenaiResponses => {
+            let reply = responses::open(body)?;
+            check_prompt(&reply.usage(), expected)?;
+            reply.completion(operation)
+        }
+        Dialect::Anthropic => {
+            let reply = anthropic_reply::open(body)?;
+            check_prompt(&reply.usage(), expected)?;
+            reply.completion(operation)
+        }
+        Dialect::Lexical => Err(ReadFault::Malformed("the built-in rules send no request".into())),
+    }
+}
+
+/// What the provider says the call used, also where the reply is no answer: refusals and cut replies are billed.
+pub fn read_usage(dialect: Dialect, body: &[u8]) -> Usage {
+    match dialect {
+        Dialect::OpenaiChat => chat::open(body).map(|reply| reply.usage()),
+        Dialect::OpenaiResponses => responses::open(body).map(|reply| reply.usage()),
+        Dialect::Anthropic => anthropic_reply::open(body).map(|reply| reply.usage()),
+        Dialect::Lexical => Ok(Usage::default()),
+    }
+    .unwrap_or_default()
+}
+
+/// Prompts under this size vary too much to tell a cut from a tokenizer's habits.
+const MIN_JUDGED_PROMPT: u64 = 500;
+
+fn check_prompt(usage: &Usage, expected: Option<Tokens>) -> Result<(), ReadFault> {
+    match (usage.input, expected) {
+        (Some(Tokens(reported)), Some(Tokens(expected)))
+            if expected > MIN_JUDGED_PROMPT && reported.saturating_mul(10) < expected.saturating_mul(7) =>
+        {
+            Err(ReadFault::PromptCut { reported, expected })
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,223 @@
+//! The gate that requests pass at the provider's pace: first come, first served.
+//!
+//! Only the head of the queue looks at the limits, so thousands may wait for next to nothing and a large request is
+//! not overtaken for ever. Two gates stand in a row: one for a model, which learns its limits from replies and holds
+//! everyone back when the provider asks for it, and one for the account, which keeps what the user allowed.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::classify::{Fault, Pressure};
+use super::headers::{Announced, Window};
+use super::pace::Pace;
+use super::rates::{Need, PerMinute, Rates};
+use super::retry::Patience;
+
+/// A gate. All waiting is in `enter`; everything else returns at once.
+#[derive(Debug)]
+pub(super) struct Gate {
+    /// The queue: tokio's mutex is fair.
+    turn: tokio::sync::Mutex<()>,
+    /// Rung when something changed that the head may wait for.
+    changed: Notify,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    pace: Pace,
+    rates: Rates,
+    in_flight: u32,
+    /// Someone waited for a place since the last answer.
+    saturated: bool,
+    paused_until: Option<Instant>,
+    /// Failures in a row, whoever's.
+    failures: u32,
+    ever_served: bool,
+    /// Pauses of the present outage; while it lasts, one request at a time tries whether it is over.
+    outage: u32,
+}
+
+/// What the head of the queue has to wait for.
+enum Obstacle {
+    Time(Duration),
+    Place,
+}
+
+/// Leave to send one request; giving it back frees the place.
+#[derive(Debug)]
+pub(super) struct Pass<'a> {
+    gate: &'a Gate,
+}
+
+impl Drop for Pass<'_> {
+    fn drop(&mut self) {
+        let mut state = self.gate.state();
+        state.in_flight = state.in_flight.saturating_sub(1);
+        drop(state);
+        self.gate.changed.notify_one();
+    }
+}
+
+impl Gate {
+    pub(super) fn new(pace: Pace, rates: PerMinute) -> Gate {
+        let state = State {
+            pace,
+            rates: Rates::new(rates, Instant::now()),
+            in_flight: 0,
+            saturated: false,
+            paused_until: None,
+            failures: 0,
+            ever_served: false,
+            outage: 0,
+        };
+        Gate { turn: tokio::sync::Mutex::new(()), changed: Notify::new(), state: Mutex::new(state) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // No code that can panic runs under this lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Queues here, then at `inner`, and gives leave to send. At most one request stands between the two.
+    pub(super) async fn enter<'a>(&'a self, inner: &'a Gate, need: Need) -> (Pass<'a>, Pass<'a>) {
+        let _turn = self.turn.lock().await;
+        let pass = self.admit(need).await;
+        let _inner_turn = inner.turn.lock().await;
+        (pass, inner.admit(need).await)
+    }
+
+    async fn admit(&self, need: Need) -> Pass<'_> {
+        loop {
+            let obstacle = self.state().admit(need, Instant::now());
+            match obstacle {
+                Ok(()) => return Pass { gate: self },
+                Err(Obstacle::Place) => self.changed.notified().await,
+                Err(Obstacle::Time(wait)) => {
+                    tokio::select! {
+                        () = tokio::time::sleep(wait) => {}
+                        () = self.changed.notified() => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// A request was answered; `announced` are the limits its headers told.
+    pub(super) fn served(&self, announced: &Announced) {
+        let mut state = self.state();
+        let saturated = std::mem::take(&mut state.saturated);
+        state.pace.served(saturated);
+        (state.failures, state.outage, state.ever_served) = (0, 0, true);
+        state.learn(announced, Instant::now());
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// A request that was sent at `sent` failed. Answers how long everyone is held back because of it, if at all.
+    pub(super) fn failed(
+        &self,
+        fault: &Fault,
+        sent: Instant,
+        announced: &Announced,
+        patience: &Patience,
+    ) -> Option<Duration> {
+        let mut state = self.state();
+        let now = Instant::now();
+        state.learn(announced, now);
+        if matches!(fault.pressure, Some(Pressure::TooMany | Pressure::Overloaded)) {
+            state.pace.overloaded(sent, now);
+        }
+        let held = state.hold_back(fault, now, patience);
+        drop(state);
+        self.changed.notify_one();
+        held
+    }
+
+    /// Corrects the tokens reserved for a request to those it used.
+    pub(super) fn settle(&self, reserved: Need, used: Need) {
+        self.state().rates.settle(reserved, used);
+        self.changed.notify_one();
+    }
+}
+
+/// Failures in a row after which a provider that once worked counts as away.
+const AWAY_AFTER: u32 = 5;
+
+impl State {
+    fn admit(&mut self, need: Need, now: Instant) -> Result<(), Obstacle> {
+        if let Some(left) =
+            self.paused_until.and_then(|until| until.checked_duration_since(now)).filter(|d| !d.is_zero())
+        {
+            return Err(Obstacle::Time(left));
+        }
+        let places = if self.outage > 0 { 1 } else { self.pace.limit() };
+        if self.in_flight >= places {
+            self.saturated = true;
+            return Err(Obstacle::Place);
+        }
+        self.rates.take(need, now).map_err(Obstacle::Time)?;
+        self.in_flight += 1;
+        Ok(())
+    }
+
+    fn hold_back(&mut self, fault: &Fault, now: Instant, patience: &Patience) -> Option<Duration> {
+        self.failures = self.failures.saturating_add(1);
+        let asked = fault.wait.filter(|wait| fault.pressure.is_some() && *wait <= patience.wait_budget);
+        // Somewhat later than asked, so that a clock that runs a little behind does not cost another refusal.
+        let asked = asked.map(|wait| wait.mul_f64(1.02) + Duration::from_millis(1));
+        let own = match fault.pressure {
+            Some(Pressure::TooFast) => Some(patience.first_wait),
+            _ if self.is_away(fault) => Some(self.outage_pause(now, patience)),
+            _ => None,
+        };
+        let hold = asked.or(own)?;
+        let until = self.paused_until.map_or(now + hold, |until| until.max(now + hold));
+        self.paused_until = Some(until);
+        // A refusal without a wait counts as an attempt, and the call backs off by itself as well.
+        let counts = asked.is_none() && fault.pressure == Some(Pressure::TooFast);
+        (!counts).then(|| until - now)
+    }
+
+    /// Whether nothing gets through to a provider that answered before.
+    fn is_away(&self, fault: &Fault) -> bool {
+        use super::api::ErrorClass::{Overloaded, Transient};
+        let silent = matches!(fault.class, Overloaded | Transient);
+        silent && self.ever_served && (self.failures >= AWAY_AFTER || self.outage > 0)
+    }
+
+    /// Doubles with each try; what fails while the gate is closed anyway opens no new pause.
+    fn outage_pause(&mut self, now: Instant, patience: &Patience) -> Duration {
+        if let Some(left) =
+            self.paused_until.and_then(|until| until.checked_duration_since(now)).filter(|d| !d.is_zero())
+        {
+            return left;
+        }
+        self.outage = self.outage.saturating_add(1);
+        patience.back_off(self.outage + 1, 0.0)
+    }
+
+    fn learn(&mut self, announced: &Announced, now: Instant) {
+        let mut allowed = self.rates.allowed();
+        let known = |old: Option<u64>, window: Window| window.limit.filter(|limit| *limit > 0).or(old);
+        allowed.requests = known(allowed.requests, announced.requests);
+        allowed.tokens = known(allowed.tokens, announced.tokens);
+        allowed.input = known(allowed.input, announced.input);
+        allowed.output = known(allowed.output, announced.output);
+        if allowed != self.rates.allowed() {
+            self.rates.set(allowed, now);
+        }
+        let Announced { requests, tokens, input, output } = announced;
+        self.rates.at_most(tokens.remaining, input.remaining, output.remaining, now);
+        if let (Some(0), Some(reset)) = (requests.remaining, requests.reset) {
+            self.paused_until = self.paused_until.max(Some(now + reset));
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "gate_tests.rs"]
+mod tests;

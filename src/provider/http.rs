@@ -1,0 +1,171 @@
+//! The one transport: sends bytes, reads every body to its end, and is alone in opening a key.
+
+use std::error::Error;
+use std::sync::OnceLock;
+use std::time::{Duration, SystemTime};
+
+use bytes::{Bytes, BytesMut};
+use reqwest::header::{CONTENT_TYPE, HeaderValue};
+
+use super::api::ErrorClass;
+use super::classify::{Fault, redact};
+use super::headers::Headers;
+use super::spec::ApiKeyVariable;
+use super::wire::{Auth, HttpRequest, address, host};
+
+/// A key. It has no `Debug`, `Display` or `Serialize`: it can be sent and nothing else.
+pub struct ApiKey(String);
+
+impl ApiKey {
+    /// Takes a key; blanks around it are dropped, and nothing at all is no key.
+    pub fn new(text: &str) -> Option<ApiKey> {
+        let text = text.trim();
+        (!text.is_empty()).then(|| ApiKey(text.to_owned()))
+    }
+
+    /// Reads the key from the environment.
+    pub fn from_environment(variable: &ApiKeyVariable) -> Option<ApiKey> {
+        #[allow(clippy::disallowed_methods, reason = "keys come from the environment and are read here alone")]
+        let value = std::env::var(&*variable.0).ok()?;
+        ApiKey::new(&value)
+    }
+}
+
+/// A reply of any status.
+pub(super) struct HttpReply {
+    pub status: u16,
+    pub headers: Headers,
+    pub body: Bytes,
+    /// When it was read, by the machine's clock.
+    pub at: SystemTime,
+}
+
+/// Bodies beyond this are no reply of a model.
+const MAX_BODY: usize = 64 << 20;
+
+/// Connections to all endpoints.
+pub(super) struct Http {
+    /// Towards this machine: never through a proxy.
+    loopback: OnceLock<Result<reqwest::Client, String>>,
+    outside: OnceLock<Result<reqwest::Client, String>>,
+}
+
+impl Http {
+    pub(super) fn new() -> Http {
+        Http { loopback: OnceLock::new(), outside: OnceLock::new() }
+    }
+
+    /// Sends `request` and reads the whole reply.
+    ///
+    /// # Errors
+    /// Whatever kept a whole reply from arriving, without key or address in its text.
+    pub(super) async fn send(
+        &self,
+        base_url: &str,
+        request: &HttpRequest,
+        key: Option<&ApiKey>,
+        timeout: Duration,
+    ) -> Result<HttpReply, Fault> {
+        let client = self.client(host(base_url))?;
+        let mut builder = client
+            .post(address(base_url, request.path))
+            .timeout(timeout)
+            .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
+            .body(request.body.clone());
+        for (name, value) in &request.headers {
+            builder = builder.header(*name, *value);
+        }
+        if let Some(key) = key {
+            let (name, value) = presented(request.auth, key)?;
+            builder = builder.header(name, value);
+        }
+        let response = builder.send().await.map_err(|e| fault(e, timeout))?;
+        read(response, key, timeout).await
+    }
+
+    fn client(&self, host: &str) -> Result<&reqwest::Client, Fault> {
+        let near = matches!(host, "localhost" | "::1" | "0.0.0.0") || host.starts_with("127.");
+        let slot = if near { &self.loopback } else { &self.outside };
+        let built = slot.get_or_init(|| build(near).map_err(|e| root_cause(&e)));
+        built.as_ref().map_err(|e| Fault::new(ErrorClass::Invalid, format!("the HTTP client cannot start: {e}")))
+    }
+}
+
+fn build(near: bool) -> reqwest::Result<reqwest::Client> {
+    // Fails only where a provider is installed already, which serves as well.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let builder = reqwest::Client::builder()
+        .user_agent(concat!("compeval/", env!("CARGO_PKG_VERSION")))
+        // HTTP/2 would put all calls on one connection, under the server's limit of streams.
+        .http1_only()
+        .tcp_nodelay(true)
+        .connect_timeout(Duration::from_secs(10))
+        .pool_idle_timeout(Duration::from_secs(90))
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never());
+    if near { builder.no_proxy().build() } else { builder.build() }
+}
+
+fn presented(auth: Auth, key: &ApiKey) -> Result<(&'static str, HeaderValue), Fault> {
+    let (name, text) = match auth {
+        Auth::Bearer => ("authorization", format!("Bearer {}", key.0)),
+        Auth::ApiKey => ("api-key", key.0.clone()),
+        Auth::XApiKey => ("x-api-key", key.0.clone()),
+    };
+    let mut value = HeaderValue::from_str(&text)
+        .map_err(|_| Fault::new(ErrorClass::Auth, "the API key holds characters that no header can carry"))?;
+    value.set_sensitive(true);
+    Ok((name, value))
+}
+
+async fn read(mut response: reqwest::Response, key: Option<&ApiKey>, timeout: Duration) -> Result<HttpReply, Fault> {
+    let status = response.status().as_u16();
+    let known = response.headers().iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
+    let headers = Headers::new(known);
+    let mut body = BytesMut::new();
+    while let Some(chunk) = response.chunk().await.map_err(|e| fault(e, timeout))? {
+        body.extend_from_slice(&chunk);
+        if body.len() > MAX_BODY {
+            return Err(Fault::new(ErrorClass::Malformed, format!("the reply is longer than {} MB", MAX_BODY >> 20)));
+        }
+    }
+    let body = without_key(body.freeze(), key);
+    #[allow(clippy::disallowed_methods, reason = "a wait until a date is counted from the machine's clock")]
+    let at = SystemTime::now();
+    Ok(HttpReply { status, headers, body, at })
+}
+
+/// Some gateways echo what they were sent; a key must not reach the cache.
+fn without_key(body: Bytes, key: Option<&ApiKey>) -> Bytes {
+    match (std::str::from_utf8(&body), key) {
+        (Ok(text), Some(key)) if key.0.len() >= 6 && text.contains(&key.0) => redact(text, Some(&key.0)).into(),
+        _ => body,
+    }
+}
+
+fn fault(error: reqwest::Error, timeout: Duration) -> Fault {
+    let error = error.without_url();
+    if error.is_builder() {
+        let hint = "base_url must be a full address such as https://api.example.com/v1";
+        return Fault::new(ErrorClass::Invalid, format!("the address is unusable: {}", root_cause(&error)))
+            .hinted(hint);
+    }
+    let message = if error.is_connect() {
+        format!("cannot connect: {}", root_cause(&error))
+    } else if error.is_timeout() {
+        format!("no complete reply within {} s", timeout.as_secs_f64())
+    } else if error.is_body() || error.is_decode() {
+        format!("the reply broke off: {}", root_cause(&error))
+    } else {
+        format!("the connection failed: {}", root_cause(&error))
+    };
+    Fault::new(ErrorClass::Transient, message)
+}
+
+fn root_cause(error: &dyn Error) -> String {
+    let mut cause = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
+}

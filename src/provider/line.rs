@@ -1,0 +1,95 @@
+//! The way to one provider: its key, its account's gate, and a gate for each model.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::gate::Gate;
+use super::http::ApiKey;
+use super::pace::Pace;
+use super::rates::{Need, PerMinute};
+use super::spec::{Limits, ModelName, ProviderSpec};
+use crate::units::{Tokens, Usage};
+
+/// A provider that can be asked.
+pub(super) struct Line {
+    pub spec: Arc<ProviderSpec>,
+    pub key: Option<ApiKey>,
+    /// What the user allowed, over all models; shared by providers with the same address and key.
+    pub account: Arc<Gate>,
+    lanes: Mutex<BTreeMap<ModelName, Arc<Lane>>>,
+}
+
+/// One model of one provider.
+pub(super) struct Lane {
+    /// What the provider allows, as far as it told.
+    pub gate: Gate,
+    habits: Mutex<Habits>,
+}
+
+/// Moving averages that turn an estimate into a reservation.
+#[derive(Clone, Copy, Debug)]
+struct Habits {
+    /// Reported input tokens per estimated one.
+    input_ratio: f64,
+    /// Tokens of a reply.
+    output: Option<f64>,
+}
+
+impl Line {
+    pub(super) fn new(spec: Arc<ProviderSpec>, key: Option<ApiKey>, account: Arc<Gate>) -> Line {
+        Line { spec, key, account, lanes: Mutex::default() }
+    }
+
+    pub(super) fn lane(&self, model: &ModelName) -> Arc<Lane> {
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(lane) = lanes.get(model) {
+            return lane.clone();
+        }
+        let lane = Arc::new(Lane::new(&self.spec.limits));
+        lanes.insert(model.clone(), lane.clone());
+        lane
+    }
+}
+
+/// The gate of an account: the user's numbers, as they stand.
+pub(super) fn account(limits: &Limits) -> Gate {
+    let rates = PerMinute {
+        requests: limits.requests_per_minute.map(u64::from),
+        tokens: limits.tokens_per_minute,
+        input: limits.input_tokens_per_minute,
+        output: limits.output_tokens_per_minute,
+    };
+    Gate::new(Pace::declared(limits.max_in_flight.unwrap_or(Limits::DEFAULT_IN_FLIGHT)), rates)
+}
+
+impl Lane {
+    fn new(limits: &Limits) -> Lane {
+        let pace = match limits.max_in_flight {
+            Some(declared) => Pace::declared(declared),
+            None => Pace::undeclared(Limits::DEFAULT_IN_FLIGHT),
+        };
+        let habits = Habits { input_ratio: 1.2, output: None };
+        Lane { gate: Gate::new(pace, PerMinute::default()), habits: Mutex::new(habits) }
+    }
+
+    /// What to reserve for a call: its estimate in the light of earlier replies.
+    pub(super) fn need(&self, (input, max_output): (Tokens, Tokens)) -> Need {
+        let habits = *self.habits.lock().unwrap_or_else(PoisonError::into_inner);
+        let usual = habits.output.map_or(max_output.0, |usual| (usual * 1.1) as u64);
+        Need { input: (input.0 as f64 * habits.input_ratio) as u64, output: usual.min(max_output.0) }
+    }
+
+    /// Learns from what a call used.
+    pub(super) fn observe(&self, estimated: Tokens, usage: &Usage) {
+        const WEIGHT: f64 = 0.1;
+        let mut habits = self.habits.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(input) = usage.input.filter(|_| estimated.0 >= 50) {
+            let ratio = (input.0 as f64 / estimated.0 as f64).clamp(0.5, 4.0);
+            habits.input_ratio += WEIGHT * (ratio - habits.input_ratio);
+        }
+        if let Some(Tokens(output)) = usage.output {
+            let usual = habits.output.unwrap_or(output as f64);
+            habits.output = Some(usual + WEIGHT * (output as f64 - usual));
+        }
+    }
+}

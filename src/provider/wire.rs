@@ -1,0 +1,122 @@
+//! A request on its way to an endpoint, and why one cannot be built.
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::api::Operation;
+use super::spec::Dialect;
+
+/// A request ready to send, made once: every retry sends these bytes. All operations are a POST.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpRequest {
+    /// The path below the provider's base URL, with a leading slash.
+    pub path: &'static str,
+    /// The header in which the key travels; the key itself is not here.
+    pub auth: Auth,
+    /// Headers besides the key and the content type.
+    pub headers: Vec<(&'static str, &'static str)>,
+    /// The JSON body.
+    pub body: Bytes,
+}
+
+/// How a key is presented.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Auth {
+    /// `Authorization: Bearer KEY`.
+    Bearer,
+    /// `api-key: KEY` (Azure).
+    ApiKey,
+    /// `x-api-key: KEY` (Anthropic).
+    XApiKey,
+}
+
+/// Why a call cannot be put into a dialect.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BuildFault {
+    /// The dialect knows no such operation.
+    #[error("an endpoint of kind `{}` cannot do this ({operation:?})", .dialect.name())]
+    Unsupported {
+        /// The dialect of the endpoint.
+        dialect: Dialect,
+        /// What was asked of it.
+        operation: Operation,
+    },
+    /// Items that belong to another dialect.
+    #[error("items compacted by another provider cannot be sent to an endpoint of kind `{}`", .0.name())]
+    ForeignItems(Dialect),
+    /// Items that are not what a provider returns.
+    #[error("the stored items to send back are no JSON array: {0}")]
+    Items(String),
+    /// Nothing but blank text.
+    #[error("the conversation to send is empty")]
+    Empty,
+    /// A value that JSON cannot hold.
+    #[error("the request could not be written as JSON: {0}")]
+    Json(String),
+}
+
+/// Serialises a body.
+pub(super) fn body(value: &impl Serialize) -> Result<Bytes, BuildFault> {
+    serde_json::to_vec(value).map(Bytes::from).map_err(|e| BuildFault::Json(e.to_string()))
+}
+
+/// The elements of a JSON array, each byte for byte.
+pub(super) fn elements(array: &str) -> Result<Vec<&RawValue>, BuildFault> {
+    serde_json::from_str(array).map_err(|e| BuildFault::Items(e.to_string()))
+}
+
+/// The host of a base URL, without port; empty if there is none.
+pub(super) fn host(base_url: &str) -> &str {
+    let rest = base_url.split_once("://").map_or(base_url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or("");
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    if host.starts_with('[') {
+        return host.split_once(']').map_or(host, |(address, _)| address.trim_start_matches('['));
+    }
+    host.split(':').next().unwrap_or("")
+}
+
+/// Whether `host` is `domain` or lies below it.
+pub(super) fn is_below(host: &str, domain: &str) -> bool {
+    host == domain || host.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'))
+}
+
+/// The full address: `path` goes before a query that the base URL carries (Azure's `api-version`).
+pub(super) fn address(base_url: &str, path: &str) -> String {
+    match base_url.split_once('?') {
+        Some((root, query)) => format!("{}{path}?{query}", root.trim_end_matches('/')),
+        None => format!("{}{path}", base_url.trim_end_matches('/')),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_goes_before_the_query() {
+        let azure = "https://a.openai.azure.com/openai/deployments/d?api-version=2025-01-01";
+        assert_eq!(
+            address(azure, "/chat/completions"),
+            "https://a.openai.azure.com/openai/deployments/d/chat/completions?api-version=2025-01-01"
+        );
+        assert_eq!(address("http://127.0.0.1:1/v1/", "/x"), "http://127.0.0.1:1/v1/x");
+    }
+
+    #[test]
+    fn hosts_are_read_from_any_base_url() {
+        assert_eq!(host("https://api.openai.com/v1"), "api.openai.com");
+        assert_eq!(host("http://[::1]:8080/v1"), "::1");
+        assert_eq!(host("http://me@localhost:8080?x=1"), "localhost");
+        assert!(is_below("a.openai.azure.com", "azure.com"));
+        assert!(!is_below("notazure.com", "azure.com"));
+    }
+
+    #[test]
+    fn elements_keep_their_bytes() {
+        let array = r#"[ {"b" : 1.50,"a":"\u00e9"} , 2]"#;
+        let texts: Vec<&str> = elements(array).unwrap().iter().map(|e| e.get()).collect();
+        assert_eq!(texts, [r#"{"b" : 1.50,"a":"\u00e9"}"#, "2"]);
+    }
+}

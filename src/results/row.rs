@@ -1,0 +1,84 @@
+//! One judged cell as it stands in `cells.jsonl`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::action::ActionKey;
+use crate::judge::{CriterionScore, Dimension};
+use crate::measure::FactClass;
+use crate::probe::ProbeType;
+
+/// One judged cell. Flat, numbers unrounded; what is unknown is null.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// The fixture's name.
+    pub fixture: String,
+    /// The compression point, from 1.
+    pub point: u32,
+    /// The method's name.
+    pub method: String,
+    /// The run, from 1: the number of the compression.
+    pub run: u32,
+    /// The probe's id.
+    pub probe: String,
+    /// What the probe tests.
+    #[serde(rename = "type")]
+    pub kind: ProbeType,
+    /// Who answered.
+    pub answerer: String,
+    /// Who graded.
+    pub judge: String,
+    /// The number of the answer within the run.
+    pub answer_n: u32,
+    /// The number of the judgement of that answer.
+    pub judge_n: u32,
+    /// The actions the cell stands on.
+    pub keys: RowKeys,
+    /// Each criterion that applied, with its score and the judge's reason.
+    pub criteria: Vec<CriterionScore>,
+    /// Scores of the dimensions measured, 0 to 5.
+    pub dimensions: BTreeMap<Dimension, f64>,
+    /// Mean of the dimensions; for display only.
+    pub overall: Option<f64>,
+    /// Each expected fact and what became of it.
+    pub facts: Vec<FactRow>,
+    /// Superseded facts that the answer states as current.
+    pub stale_facts: Vec<String>,
+    /// Share of the expected facts that stand in the context; null where the context cannot be read.
+    pub fact_survival: Option<f64>,
+    /// On an unanswerable probe: whether the answer asserts something. Null elsewhere.
+    pub fabricated: Option<bool>,
+    /// Paths and identifiers in the answer that occur nowhere in the transcript.
+    pub invented: Vec<String>,
+    /// Tokens of the context.
+    pub context_tokens: Option<u64>,
+    /// Tokens of the messages it replaces.
+    pub replaced_tokens: Option<u64>,
+    /// 1 − context tokens / replaced tokens.
+    pub compression_ratio: Option<f64>,
+    /// Tokens of fetching again what was lost, overhead included; null where unknown.
+    pub refetch_tokens: Option<u64>,
+    /// The answer.
+    pub answer: String,
+}
+
+/// The keys of the actions behind a cell.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RowKeys {
+    /// The compression.
+    pub compress: ActionKey,
+    /// The answer.
+    pub answer: ActionKey,
+    /// The judgement.
+    pub judge: ActionKey,
+}
+
+/// One expected fact and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FactRow {
+    /// The fact as the bank writes it first.
+    pub fact: String,
+    /// Answered, missed, lost, or answered though not literally there; null where the context cannot be read.
+    pub class: Option<FactClass>,
+}

@@ -1,0 +1,174 @@
+//! Runs the user's own program: no shell, no undeclared variable, bounded in time and output.
+
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, Command};
+
+use crate::compress::CommandSpec;
+
+/// The most a program may write to standard output.
+const MAX_OUTPUT: u64 = 32 << 20;
+/// What is kept of standard error, from its end.
+const ERROR_TAIL: usize = 8 << 10;
+
+/// Why a program yielded no output.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ProgramError {
+    #[error("could not start `{program}`: {source}")]
+    Start { program: String, source: std::io::Error },
+    #[error("`{program}` did not finish within {} s{}", timeout.as_secs(), tail(stderr))]
+    TimedOut { program: String, timeout: Duration, stderr: String },
+    #[error("`{program}` ended with {status}{}", tail(stderr))]
+    Failed { program: String, status: ExitStatus, stderr: String },
+    #[error("`{program}` wrote more than {} MiB to standard output", MAX_OUTPUT >> 20)]
+    TooMuchOutput { program: String },
+    #[error("lost the connection to `{program}`: {source}")]
+    Broken { program: String, source: std::io::Error },
+}
+
+fn tail(stderr: &str) -> String {
+    let lines: Vec<&str> = stderr.trim_end().lines().collect();
+    let last = lines.get(lines.len().saturating_sub(5)..).unwrap_or_default();
+    if last.is_empty() { String::new() } else { format!("; its last words:\n  {}", last.join("\n  ")) }
+}
+
+/// Starts the program, hands it `stdin` and returns its standard output.
+///
+/// # Errors
+/// A program that cannot be started, fails, takes too long or writes too much.
+pub(crate) async fn run(spec: &CommandSpec, stdin: Bytes) -> Result<Bytes, ProgramError> {
+    let program = spec.argv.join(" ");
+    let mut child = start(spec).map_err(|source| ProgramError::Start { program: program.clone(), source })?;
+    let mut stderr = String::new();
+    let talked = tokio::time::timeout(spec.timeout, talk(&mut child, stdin, &mut stderr)).await;
+    if !stderr.is_empty() {
+        tracing::debug!(program, stderr, "the program wrote to standard error");
+    }
+    match talked {
+        Err(_) => {
+            end_group(&mut child).await;
+            Err(ProgramError::TimedOut { program, timeout: spec.timeout, stderr })
+        }
+        Ok(Err(source)) => {
+            end_group(&mut child).await;
+            Err(ProgramError::Broken { program, source })
+        }
+        Ok(Ok((status, _))) if !status.success() => Err(ProgramError::Failed { program, status, stderr }),
+        Ok(Ok((_, output))) if output.len() as u64 > MAX_OUTPUT => {
+            end_group(&mut child).await;
+            Err(ProgramError::TooMuchOutput { program })
+        }
+        Ok(Ok((_, output))) => Ok(output.into()),
+    }
+}
+
+fn start(spec: &CommandSpec) -> std::io::Result<Child> {
+    let (program, arguments) = spec.argv.split_first().ok_or(std::io::ErrorKind::InvalidInput)?;
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(&spec.folder).env_clear();
+    let declared = spec.environment.iter().map(|(name, _)| name.as_str());
+    for name in ["PATH", "HOME"].into_iter().chain(declared) {
+        if let Some(value) = std::env::var_os(name) {
+            command.env(name, value);
+        }
+    }
+    #[cfg(unix)]
+    command.process_group(0);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true).spawn()
+}
+
+/// Feeds and reads the child at once, so that neither side can block the other.
+async fn talk(child: &mut Child, stdin: Bytes, stderr: &mut String) -> std::io::Result<(ExitStatus, Vec<u8>)> {
+    let (mut input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let feed = async {
+        if let Some(mut pipe) = input.take() {
+            // A program may answer without reading all of its input: that closes the pipe, and is its right.
+            let _ = pipe.write_all(&stdin).await;
+            let _ = pipe.shutdown().await;
+        }
+    };
+    let read = async {
+        let mut bytes = Vec::new();
+        if let Some(pipe) = output {
+            pipe.take(MAX_OUTPUT + 1).read_to_end(&mut bytes).await?;
+        }
+        Ok::<_, std::io::Error>(bytes)
+    };
+    let (_, bytes, ()) = tokio::join!(feed, read, keep_tail(errors, stderr));
+    let bytes = bytes?;
+    if bytes.len() as u64 > MAX_OUTPUT {
+        child.start_kill()?;
+    }
+    let status = child.wait().await?;
+    Ok((if bytes.len() as u64 > MAX_OUTPUT { ExitStatus::default() } else { status }, bytes))
+}
+
+async fn keep_tail(pipe: Option<impl AsyncRead + Unpin>, kept: &mut String) {
+    let Some(mut pipe) = pipe else { return };
+    let (mut tail, mut chunk) = (Vec::new(), [0_u8; 4096]);
+    while let Ok(read @ 1..) = pipe.read(&mut chunk).await {
+        tail.extend_from_slice(chunk.get(..read).unwrap_or_default());
+        if tail.len() > 2 * ERROR_TAIL {
+            tail.drain(..tail.len() - ERROR_TAIL);
+        }
+        *kept = String::from_utf8_lossy(&tail).into_owned();
+    }
+}
+
+/// Ends the child and whatever it started.
+async fn end_group(child: &mut Child) {
+    #[cfg(unix)]
+    if let Some(pid) = child.id().and_then(|id| rustix::process::Pid::from_raw(id.cast_signed())) {
+        let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
+    }
+    let _ = child.kill().await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(script: &str) -> CommandSpec {
+        CommandSpec {
+            argv: vec!["sh".into(), "-c".into(), script.into()],
+            folder: ".".into(),
+            files: Vec::new(),
+            environment: vec![("CARGO_MANIFEST_DIR".into(), None)],
+            deterministic: true,
+            timeout: Duration::from_secs(20),
+        }
+    }
+
+    #[tokio::test]
+    async fn hands_over_input_and_returns_output() {
+        assert_eq!(run(&spec("cat"), Bytes::from("{\"a\":1}")).await.unwrap(), "{\"a\":1}");
+    }
+
+    #[tokio::test]
+    async fn only_declared_variables_are_seen() {
+        let names = run(&spec("env | cut -d= -f1 | grep -v -e PWD -e SHLVL -e '^_$' | sort"), Bytes::new()).await.unwrap();
+        assert_eq!(names, "CARGO_MANIFEST_DIR\nHOME\nPATH\n");
+    }
+
+    #[tokio::test]
+    async fn a_failure_carries_the_last_words() {
+        let error = run(&spec("echo trouble >&2; exit 3"), Bytes::new()).await.unwrap_err().to_string();
+        assert!(error.contains("exit status: 3") && error.contains("trouble"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_program_that_hangs_is_ended_with_its_children() {
+        let mut slow = spec("echo waiting >&2; sleep 600 & wait");
+        slow.timeout = Duration::from_millis(300);
+        let error = run(&slow, Bytes::new()).await.unwrap_err().to_string();
+        assert!(error.contains("did not finish") && error.contains("waiting"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn input_larger_than_a_pipe_and_unread_does_not_block() {
+        assert_eq!(run(&spec("echo done"), Bytes::from(vec![b'x'; 1 << 20])).await.unwrap(), "done\n");
+    }
+}

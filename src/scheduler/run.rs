@@ -1,0 +1,339 @@
+//! The loop: one task owns frontier, flights and counts; actions under way are futures that borrow the plan.
+
+use std::collections::{HashMap, HashSet};
+use std::future::Future;
+use std::pin::Pin;
+
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
+use tokio::sync::watch;
+
+use super::budget::BudgetReached;
+use super::event::{Event, Failure, Listener, Place, StageName};
+use super::perform::{Errand, Fresh, NoOutput, Performer};
+use super::rows::RowMaker;
+use super::selftest::{Selftests, Trust};
+use crate::action::{ActionKey, Stage, Work};
+use crate::cache::{CacheError, Reading};
+use crate::files::FileError;
+use crate::plan::{self, Action, Finding, Frontier, Kept, Output, READER, Settled, Task};
+
+/// How far a run may go.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Actions under way at once.
+    pub jobs: usize,
+    /// Sends no request and starts no program.
+    pub offline: bool,
+    /// Stages whose cached outputs are ignored, then replaced.
+    pub refresh: HashSet<Stage>,
+    /// Goes on with a judge that fails its self-test.
+    pub allow_weak_judge: bool,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, Default)]
+pub struct Ended {
+    /// The budget stopped it.
+    pub budget: Option<BudgetReached>,
+    /// The user interrupted it.
+    pub interrupted: bool,
+    /// Every further call would fail the same way.
+    pub hopeless: Option<String>,
+    /// Judges that failed their self-test.
+    pub weak_judges: Vec<String>,
+    /// Stale actions left alone.
+    pub held_back: u64,
+}
+
+/// Why a run could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The cache.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+    /// A file.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+/// What the user asked for while the run goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stop {
+    /// Nothing: go on.
+    #[default]
+    No,
+    /// No new calls; what is under way is finished and kept.
+    Drain,
+    /// At once.
+    Now,
+}
+
+/// Cached cells settled in one go, before actions under way get their turn.
+const BREATH: usize = 256;
+
+/// What an action under way is for.
+enum Errands {
+    Cell(Task),
+    Selftest { judge: usize, case: usize },
+}
+
+struct Landed {
+    errand: Errands,
+    action: Action,
+    result: Result<Fresh, NoOutput>,
+}
+
+type Flight<'f> = Pin<Box<dyn Future<Output = Landed> + 'f>>;
+
+/// Runs the matrix: executes what is stale, tells `listener` everything.
+///
+/// # Errors
+/// A store that can keep nothing more, a listener that cannot go on. What was kept is safe.
+pub async fn run<L: Listener>(
+    performer: &Performer<'_>,
+    options: &Options,
+    stop: watch::Receiver<Stop>,
+    listener: &mut L,
+) -> Result<Ended, RunError> {
+    let frontier = Frontier::new(&performer.preparer).warming_prompt_caches();
+    let selftests = Selftests::new(&performer.preparer);
+    let rows = RowMaker::new(performer);
+    let (flights, parked, seen) = (FuturesUnordered::new(), HashMap::new(), HashSet::new());
+    let ended = Ended::default();
+    Loop { performer, options, frontier, selftests, rows, flights, parked, seen, ended, listener }.go(stop).await
+}
+
+struct Loop<'r, 'e, L> {
+    performer: &'r Performer<'e>,
+    options: &'r Options,
+    frontier: Frontier<'e>,
+    selftests: Selftests,
+    rows: RowMaker<'r, 'e>,
+    flights: FuturesUnordered<Flight<'r>>,
+    /// Cells that wait for the same action, by its key.
+    parked: HashMap<ActionKey, Vec<Task>>,
+    /// Actions settled so far: a second cell of one shares it.
+    seen: HashSet<ActionKey>,
+    ended: Ended,
+    listener: &'r mut L,
+}
+
+impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
+    async fn go(mut self, mut stop: watch::Receiver<Stop>) -> Result<Ended, RunError> {
+        self.begin_selftests()?;
+        loop {
+            let out_of_breath = self.admit(*stop.borrow())?;
+            if out_of_breath {
+                while let Some(Some(landed)) = self.flights.next().now_or_never() {
+                    self.land(landed)?;
+                }
+                tokio::task::yield_now().await;
+                continue;
+            }
+            if self.flights.is_empty() {
+                return Ok(self.ended);
+            }
+            tokio::select! {
+                Some(landed) = self.flights.next() => self.land(landed)?,
+                Ok(()) = stop.changed() => {
+                    self.ended.interrupted |= *stop.borrow() >= Stop::Drain;
+                    if *stop.borrow() == Stop::Now {
+                        return Ok(self.ended);
+                    }
+                }
+            }
+        }
+    }
+
+    fn stops(&self, stop: Stop) -> bool {
+        stop >= Stop::Drain
+            || self.ended.hopeless.is_some()
+            || self.ended.budget.is_some()
+            || (!self.ended.weak_judges.is_empty() && !self.options.allow_weak_judge)
+    }
+
+    /// Begins what is ready, until enough is under way. Returns whether there is more that needs no waiting.
+    fn admit(&mut self, stop: Stop) -> Result<bool, RunError> {
+        for _ in 0..BREATH {
+            if self.flights.len() >= self.options.jobs {
+                return Ok(false);
+            }
+            let Some(task) = self.frontier.next_ready() else { return Ok(false) };
+            self.begin(task, stop)?;
+        }
+        Ok(true)
+    }
+
+    fn begin(&mut self, task: Task, stop: Stop) -> Result<(), RunError> {
+        let stage = stage_of(&task);
+        let action = match self.performer.preparer.prepare(&task) {
+            Ok(action) => action,
+            Err(error) => {
+                let failure = Failure::of_method(task.place(self.performer.preparer.pipeline()), stage, &error);
+                return self.fail(&task, &failure);
+            }
+        };
+        if let Some(waiting) = self.parked.get_mut(&action.key) {
+            waiting.push(task);
+            return Ok(());
+        }
+        // What this run has just made stands, also of a stage that is to be refreshed.
+        let refresh = if self.seen.contains(&action.key) { &HashSet::new() } else { &self.options.refresh };
+        match plan::find(self.performer.store, &self.performer.preparer, &task, &action, refresh) {
+            Finding::Cached { mut kept, reread, .. } => {
+                if let Some(output) = reread {
+                    let out = output.digest();
+                    self.performer.store.note(action.key, Reading::Output { out, state: None, reader: READER }, None)?;
+                }
+                kept.spared = task.is_below_spared();
+                self.cached(&task, kept)
+            }
+            Finding::Stale => self.begin_stale(task, action, stop),
+        }
+    }
+
+    fn cached(&mut self, task: &Task, kept: Kept) -> Result<(), RunError> {
+        let stage = stage_of(task);
+        let event = if self.seen.insert(kept.key) {
+            self.performer.store.touch(kept.key);
+            Event::Cached { stage, spared: kept.spared }
+        } else {
+            Event::Shared { stage }
+        };
+        self.listener.hear(&event)?;
+        self.settle(task, kept, None)
+    }
+
+    fn begin_stale(&mut self, task: Task, action: Action, stop: Stop) -> Result<(), RunError> {
+        if let Task::Judge(judge) = &task {
+            match self.selftests.trust(judge.cell.judge.0) {
+                Trust::Waiting => {
+                    self.selftests.wait(judge.cell.judge.0, task);
+                    return Ok(());
+                }
+                Trust::Weak if !self.options.allow_weak_judge => return self.hold_back(&task),
+                Trust::Weak | Trust::Proven => {}
+            }
+        }
+        if self.stops(stop) || (self.options.offline && !is_local(&action.work)) {
+            return self.hold_back(&task);
+        }
+        self.parked.insert(action.key, Vec::new());
+        self.listener.hear(&Event::Started { stage: stage_of(&task) })?;
+        let performer = self.performer;
+        let errand = Errand::of_task(&performer.preparer, &task);
+        self.flights.push(Box::pin(async move {
+            let result = performer.perform(&errand, &action).await;
+            Landed { errand: Errands::Cell(task), action, result }
+        }));
+        Ok(())
+    }
+
+    fn hold_back(&mut self, task: &Task) -> Result<(), RunError> {
+        self.ended.held_back += 1;
+        self.listener.hear(&Event::HeldBack { stage: stage_of(task) })?;
+        self.without(task)
+    }
+
+    fn fail(&mut self, task: &Task, failure: &Failure) -> Result<(), RunError> {
+        self.listener.hear(&Event::Failed(failure))?;
+        self.without(task)
+    }
+
+    fn without(&mut self, task: &Task) -> Result<(), RunError> {
+        let blocked = self.frontier.settle(task, Settled::Without);
+        Ok(self.listener.hear(&Event::Blocked(blocked))?)
+    }
+
+    fn settle(&mut self, task: &Task, kept: Kept, output: Option<Output>) -> Result<(), RunError> {
+        self.frontier.settle(task, Settled::Kept(kept));
+        let Task::Judge(judge) = task else { return Ok(()) };
+        match self.rows.row(judge, &kept, output) {
+            Ok((ordinal, row)) => Ok(self.listener.hear(&Event::Row { ordinal, row: &row })?),
+            Err(error) => {
+                let place = task.place(self.performer.preparer.pipeline());
+                let failure = Failure::of_cell(place, StageName::Judge, kept.key, &error);
+                Ok(self.listener.hear(&Event::Failed(&failure))?)
+            }
+        }
+    }
+
+    fn land(&mut self, landed: Landed) -> Result<(), RunError> {
+        let Landed { errand, action, result } = landed;
+        let task = match errand {
+            Errands::Selftest { judge, case } => return self.land_selftest(judge, case, result),
+            Errands::Cell(task) => task,
+        };
+        let sharers = self.parked.remove(&action.key).unwrap_or_default();
+        match result {
+            Ok(fresh) => self.land_fresh(&task, &action, fresh, sharers),
+            Err(NoOutput::Store(error)) => Err(error.into()),
+            Err(NoOutput::OverBudget(reached)) => {
+                self.ended.budget.get_or_insert(reached);
+                [task].into_iter().chain(sharers).try_for_each(|task| self.hold_back(&task))
+            }
+            Err(NoOutput::Failed(failure)) => {
+                self.note_hopeless(&failure);
+                self.fail(&task, &failure)?;
+                sharers.iter().try_for_each(|task| self.without(task))
+            }
+        }
+    }
+
+    fn land_fresh(
+        &mut self,
+        task: &Task,
+        action: &Action,
+        fresh: Fresh,
+        sharers: Vec<Task>,
+    ) -> Result<(), RunError> {
+        let stage = stage_of(task);
+        self.seen.insert(action.key);
+        let Fresh { out, output, usage, cost, unchanged, warnings } = fresh;
+        for warning in warnings {
+            self.listener.hear(&Event::Warning(warning))?;
+        }
+        self.listener.hear(&Event::Kept { stage, usage, cost, unchanged })?;
+        let kept = Kept { key: action.key, out, spared: unchanged };
+        self.settle(task, kept, Some(output))?;
+        for sharer in sharers {
+            self.listener.hear(&Event::Shared { stage })?;
+            self.settle(&sharer, kept, None)?;
+        }
+        Ok(())
+    }
+
+    /// A wrong key or an empty account fails every further call alike: better to stop and say so.
+    fn note_hopeless(&mut self, failure: &Failure) {
+        if failure.class.is_some_and(|class| class.is_terminal()) {
+            self.ended.hopeless.get_or_insert_with(|| failure.message.clone());
+        }
+    }
+
+    fn begin_selftests(&mut self) -> Result<(), RunError> {
+        Ok(())
+    }
+
+    fn land_selftest(&mut self, _judge: usize, _case: usize, _result: Result<Fresh, NoOutput>) -> Result<(), RunError> {
+        Ok(())
+    }
+}
+
+/// The stage of a task, as people are shown it.
+pub(super) fn stage_of(task: &Task) -> StageName {
+    match task {
+        Task::Compress(_) => StageName::Compress,
+        Task::Answer(_) => StageName::Answer,
+        Task::Judge(_) => StageName::Judge,
+    }
+}
+
+/// Whether the work needs neither a request nor a program.
+fn is_local(work: &Work) -> bool {
+    match work {
+        Work::Ask(request) => request.is_lexical(),
+        Work::Execute(_) => false,
+        Work::Compute(_) => true,
+    }
+}

@@ -1,0 +1,11 @@
+//! The cache as its users meet it: through its public face, over real files.
+
+#![allow(missing_docs)]
+
+mod cache {
+    mod damage;
+    mod kill;
+    mod maintenance;
+    mod stored;
+    mod support;
+}

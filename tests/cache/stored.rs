@@ -1,0 +1,210 @@
+//! Putting and finding, by the store and by a snapshot.
+
+use compeval::action::{Digest, Stage};
+use compeval::cache::{CacheError, Day, Lookup, Reading, Snapshot, Status, Store};
+use tempfile::tempdir;
+
+use super::support::*;
+
+fn expect_entry(cache: &impl Lookup, n: u64, length: usize) {
+    let record = cache.find(&key(n)).expect("the entry is there");
+    assert_eq!(cache.body(&record).expect("whole"), body(n, length));
+    assert_eq!(cache.meta(&record).expect("whole"), meta(n));
+    assert_eq!(record.created, meta(n).created);
+    assert_eq!(record.usage, meta(n).usage);
+    assert_eq!(record.cost, meta(n).cost);
+    assert_eq!(cache.latest(&coordinate(n).digest(Stage::Compress)), Some(key(n)));
+}
+
+#[test]
+fn what_was_put_is_found_now_later_and_by_others() {
+    let dir = tempdir().unwrap();
+    let store = open(dir.path());
+    for n in 0..20 {
+        put(&store, n, body(n, 3000));
+    }
+    (0..20).for_each(|n| expect_entry(&store, n, 3000));
+    let beside = Snapshot::open(dir.path()).unwrap();
+    (0..20).for_each(|n| expect_entry(&beside, n, 3000));
+    assert_eq!((store.find(&key(99)), beside.find(&key(99))), (None, None));
+    assert_eq!(store.notices(), Vec::<String>::new());
+    store.close().unwrap();
+    let store = open(dir.path());
+    (0..20).for_each(|n| expect_entry(&store, n, 3000));
+    assert_eq!(store.records().len(), 20);
+    assert_eq!(store.notices(), Vec::<String>::new());
+}
+
+#[test]
+fn many_puts_at_once_are_all_kept() {
+    let dir = tempdir().unwrap();
+    let store = open(dir.path());
+    let metas: Vec<_> = (0..300).map(meta).collect();
+    block(async {
+        let puts = (0..300).map(|n| store.put_reply(key(n), &metas[n as usize], body(n, 700)));
+        for result in futures::future::join_all(puts).await {
+            result.unwrap();
+        }
+    });
+    (0..300).for_each(|n| expect_entry(&store, n, 700));
+}
+
+#[test]
+fn a_later_value_replaces_an_earlier_one() {
+    let dir = tempdir().unwrap();
+    let store = open(dir.path());
+    for round in 0..5 {
+        put(&store, 1, body(100 + round, 2000));
+    }
+    let check = |cache: &dyn Fn() -> bytes::Bytes| assert_eq!(cache(), body(104, 2000));
+    check(&|| store.body(&store.find(&key(1)).unwrap()).unwrap());
+    drop(store);
+    let snapshot = Snapshot::open(dir.path()).unwrap();
+    check(&|| snapshot.body(&snapshot.find(&key(1)).unwrap()).unwrap());
+}
+
+#[test]
+fn empty_and_large_bodies_come_back_whole() {
+    let dir = tempdir().unwrap();
+    let store = open(dir.path());
+    for (n, length) in [(1, 0), (2, 1_500_000)] {
+        let body = if length == 0 { bytes::Bytes::new() } else { body(n, length) };
+        let record = put(&store, n, body.clone());
+        assert_eq!(store.body(&record).unwrap(), body);
+    }
+}
+
+#[test]
+fn a_verdict_sticks_to_the_body_it_speaks_of() {
+    let dir = tempdir().unwrap();
+    let store = open(dir.path());
+    let first = put(&store, 1, body(1, 500));
+    assert_eq!(first.status, Status::Unread);
+    let out = Digest::of("output");
+    let reading = Reading::Output { out, state: Some(Digest::of("state")), reader: 3 };
+    store.note(&first, &reading);
+    store.sync().unwrap();
+    assert_eq!(store.find(&key(1)).unwrap().status, Status::from(&reading));
+    let second = put(&store, 1, body(2, 500));
+    store.note(&first, &reading);
+    store.sync().unwrap();
+    assert_eq!(store.find(&key(1)).unwrap().status, Status::Unread, "the verdict was about the earlier body");
+    store.note(&second, &Reading::Unreadable { reader: 3, fault: "cut off".into() });
+    drop(store);
+    let snapshot = Snapshot::open(dir.path()).unwrap();
+    let record = snapshot.find(&key(1)).unwrap();
+    assert_eq!(record.status, Status::Unreadable { reader: 3, fault: "cut off".into() });
+    assert!(!record.is_usable());
+}
+
+#[test]
+fn a_failure_is_remembered_and_takes_no_output_away() {
+    let dir = tempdir().unwrap();
+    let store = open(dir.path());
+    block(store.fail(key(1), &meta(1), "overloaded", "529 from the provider")).unwrap();
+    let failed = Status::Failed { class: "overloaded".into(), message: "529 from the provider".into() };
+    assert_eq!(store.find(&key(1)).unwrap().status, failed);
+    put(&store, 1, body(1, 100));
+    block(store.fail(key(1), &meta(1), "overloaded", "again")).unwrap();
+    assert_eq!(store.find(&key(1)).unwrap().status, Status::Unread);
+    block(store.fail(key(2), &meta(2), "auth", &"é".repeat(5000))).unwrap();
+    drop(store);
+    let snapshot = Snapshot::open(dir.path()).unwrap();
+    assert_eq!(snapshot.find(&key(1)).unwrap().status, Status::Unread);
+    let record = snapshot.find(&key(2)).unwrap();
+    assert!(matches!(&record.status, Status::Failed { message, .. } if message.len() <= 400));
+    assert_eq!(snapshot.meta(&record).unwrap(), meta(2));
+}
+
+#[test]
+fn texts_counts_and_last_use_are_kept() {
+    let dir = tempdir().unwrap();
+    let store = open(dir.path());
+    put(&store, 1, body(1, 100));
+    let text = source_text(1);
+    store.text(Digest::of(&text), &text);
+    store.text(Digest::of(&text), &text);
+    store.put_counts(&[(Digest::of("a"), 7), (Digest::of("b"), 0)]);
+    store.touch([key(1)]);
+    store.sync().unwrap();
+    let packed = disk(&dir.path().join("packs"));
+    store.text(Digest::of(&text), &text);
+    store.touch([key(1)]);
+    store.sync().unwrap();
+    assert_eq!(disk(&dir.path().join("packs")), packed, "what is known is not written again");
+    let expect = |cache: &dyn Fn(&Digest) -> (Option<String>, Option<u64>)| {
+        assert_eq!(cache(&Digest::of(&text)).0.as_deref(), Some(&*text));
+        assert_eq!(cache(&Digest::of("a")).1, Some(7));
+        assert_eq!(cache(&Digest::of("b")).1, Some(0));
+        assert_eq!(cache(&Digest::of("c")), (None, None));
+    };
+    expect(&|digest| (store.read_text(digest), store.count(digest)));
+    assert_eq!(store.last_used(&store.find(&key(1)).unwrap()), Day::today());
+    let snapshot = Snapshot::open(dir.path()).unwrap();
+    expect(&|digest| (snapshot.read_text(digest), snapshot.count(digest)));
+    assert_eq!(snapshot.last_used(&snapshot.find(&key(1)).unwrap()), Day::today());
+}
+
+#[test]
+fn a_prefix_names_one_entry_or_the_candidates() {
+    let dir = tempdir().unwrap();
+    filled(dir.path(), 40, 50);
+    let snapshot = Snapshot::open(dir.path()).unwrap();
+    let hex = key(7).0.hex();
+    assert_eq!(snapshot.resolve(&hex[..12].to_uppercase()).unwrap(), key(7));
+    let Err(CacheError::AmbiguousPrefix { candidates, .. }) = (0..16)
+        .map(|digit| snapshot.resolve(&format!("{digit:x}")))
+        .find(|result| matches!(result, Err(CacheError::AmbiguousPrefix { .. })))
+        .expect("forty keys share a first digit somewhere")
+    else {
+        unreachable!()
+    };
+    assert!(candidates.len() > 1 && candidates.is_sorted());
+    assert!(matches!(snapshot.resolve(&"0".repeat(64)), Err(CacheError::UnknownPrefix { .. })));
+    for bad in ["", "xyz", "-", &"a".repeat(65)] {
+        assert!(matches!(snapshot.resolve(bad), Err(CacheError::BadPrefix { .. })), "{bad}");
+    }
+}
+
+#[test]
+fn a_second_writer_is_told_who_holds_the_cache() {
+    let dir = tempdir().unwrap();
+    let _held = open(dir.path());
+    let error = Store::open(dir.path(), &holder()).unwrap_err().to_string();
+    assert!(error.contains("`compeval run`"), "{error}");
+    assert!(error.contains(&format!("process {}", std::process::id())), "{error}");
+    assert!(error.contains("since 20"), "{error}");
+}
+
+#[test]
+fn a_folder_of_something_else_is_left_alone() {
+    let dir = tempdir().unwrap();
+    std::fs::write(dir.path().join("thesis.txt"), "precious").unwrap();
+    for error in [Store::open(dir.path(), &holder()).unwrap_err(), Snapshot::open(dir.path()).unwrap_err()] {
+        assert!(error.to_string().contains("thesis.txt"), "{error}");
+    }
+    assert_eq!(files(dir.path()), [dir.path().join("thesis.txt")]);
+}
+
+#[test]
+fn a_newer_format_is_refused_and_left_alone() {
+    let dir = tempdir().unwrap();
+    filled(dir.path(), 1, 10);
+    std::fs::write(dir.path().join("FORMAT"), "compeval cache format 7\n").unwrap();
+    let error = Store::open(dir.path(), &holder()).unwrap_err();
+    assert!(matches!(error, CacheError::NewerFormat { found: 7, .. }), "{error}");
+    assert!(Snapshot::open(dir.path()).is_err());
+}
+
+#[test]
+fn an_absent_cache_is_an_empty_snapshot_and_stays_absent() {
+    let dir = tempdir().unwrap();
+    let absent = dir.path().join("cache");
+    assert!(Snapshot::open(&absent).unwrap().is_empty());
+    assert!(!absent.exists());
+    std::fs::create_dir(&absent).unwrap();
+    std::fs::write(absent.join(".gitkeep"), "").unwrap();
+    assert!(Snapshot::open(&absent).unwrap().is_empty());
+    put(&open(&absent), 1, body(1, 10));
+    assert_eq!(Snapshot::open(&absent).unwrap().len(), 1);
+}

@@ -1,0 +1,108 @@
+//! Small entries to put, and folders to put them in.
+
+use std::path::Path;
+
+use bytes::Bytes;
+use compeval::action::{ActionKey, Computation, Digest, Inputs, Replica, Rule, Source, Sources, Stage, Work};
+use compeval::cache::{Coordinate, Holder, Meta, Record, Store};
+use compeval::provider::Dialect;
+use compeval::units::{Tokens, Usage, Usd};
+
+/// Inputs that differ with `n`.
+pub(crate) fn inputs(n: u64) -> Inputs {
+    let messages = format!("[\"message {n}\"]").into();
+    let work = Work::Compute(Computation { rule: Rule::Truncate, messages, target_tokens: Some(Tokens(n)) });
+    Inputs::of(Stage::Compress, Replica { compress: Some(1), ..Replica::NONE }, &work)
+}
+
+pub(crate) fn key(n: u64) -> ActionKey {
+    inputs(n).key()
+}
+
+pub(crate) fn coordinate(n: u64) -> Coordinate {
+    Coordinate {
+        fixture: Some(format!("fixture-{n}")),
+        point: Some(1),
+        method: Some("anchored".into()),
+        ..Coordinate::default()
+    }
+}
+
+pub(crate) fn meta(n: u64) -> Meta {
+    let source = Source { digest: Digest::of(source_text(n)), path: Some("prompts/anchored.md".into()) };
+    Meta {
+        stage: Stage::Compress,
+        created: 1_790_000_000_000 + n,
+        dialect: Some(Dialect::OpenaiChat),
+        model: Some("small-1".into()),
+        requested_model: Some("small".into()),
+        usage: Usage { input: Some(Tokens(1000 + n)), output: Some(Tokens(50)), ..Usage::default() },
+        cost: Some(Usd(0.25)),
+        latency_ms: 1200,
+        attempts: 2,
+        request_id: Some(format!("req-{n}")),
+        coordinate: coordinate(n),
+        inputs: inputs(n),
+        sources: Sources([("prompt".into(), source)].into()),
+    }
+}
+
+pub(crate) fn source_text(n: u64) -> String {
+    format!("Summarize what happened.\nNumber {n}.\n")
+}
+
+/// A body of about `length` bytes that does not compress to nothing, and differs with `n`.
+pub(crate) fn body(n: u64, length: usize) -> Bytes {
+    let mut text = format!("reply {n}: ");
+    let mut digest = Digest::of(n.to_le_bytes());
+    while text.len() < length {
+        text.push_str(&digest.hex());
+        digest = Digest::of(digest.0);
+    }
+    text.into()
+}
+
+pub(crate) fn holder() -> Holder {
+    Holder { command: "run".into() }
+}
+
+pub(crate) fn open(dir: &Path) -> Store {
+    Store::open(dir, &holder()).expect("the cache opens")
+}
+
+pub(crate) fn block<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(future)
+}
+
+pub(crate) fn put(store: &Store, n: u64, body: Bytes) -> Record {
+    block(store.put_reply(key(n), &meta(n), body)).expect("it is kept")
+}
+
+/// A cache with the entries `0..count`, closed.
+pub(crate) fn filled(dir: &Path, count: u64, length: usize) {
+    let store = open(dir);
+    for n in 0..count {
+        put(&store, n, body(n, length));
+    }
+    store.close().expect("it closes");
+}
+
+/// All files below a folder.
+pub(crate) fn files(dir: &Path) -> Vec<std::path::PathBuf> {
+    let found = walkdir::WalkDir::new(dir).sort_by_file_name().into_iter().map(|e| e.expect("a file"));
+    found.filter(|e| e.file_type().is_file()).map(|e| e.into_path()).collect()
+}
+
+/// Bytes on disk below a folder.
+pub(crate) fn disk(dir: &Path) -> u64 {
+    files(dir).iter().map(|path| path.metadata().expect("a file").len()).sum()
+}
+
+/// Copies a whole folder.
+pub(crate) fn copy(from: &Path, to: &Path) {
+    for path in files(from) {
+        let target = to.join(path.strip_prefix(from).expect("below"));
+        std::fs::create_dir_all(target.parent().expect("a parent")).expect("a folder");
+        std::fs::copy(path, target).expect("a copy");
+    }
+}
