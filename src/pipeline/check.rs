@@ -73,7 +73,9 @@ pub fn open(request: &Request, environment: &dyn Environment) -> Result<Opened, 
     let file = without_secrets(&file);
     library.replace(file.clone());
     let mut problems = Problems::default();
-    let declared = file::read(&file, request.profile.as_deref(), &mut problems);
+    let Some(declared) = file::read(&file, request.profile.as_deref(), &mut problems) else {
+        return Err(OpenError::Problems(problems));
+    };
     let empty = BTreeMap::new();
     let tables = declared.providers.as_ref().map_or(&empty, |providers| &providers.value);
     let providers = Providers::resolve(tables, &file, environment, &mut problems);
@@ -124,6 +126,7 @@ impl Project<'_> {
             problems.0.append(&mut missing_keys.0);
         }
         missing_keys = Problems(missing_keys.0.into_iter().map(Problem::as_warning).collect());
+        problems.tidy();
         let Some(checked) = checked.filter(|_| problems.errors() == 0) else {
             return Err(OpenError::Problems(problems));
         };

@@ -7,6 +7,7 @@
 mod problem;
 mod model;
 mod matrix;
+mod coordinate;
 
 mod sources;
 mod file;
@@ -24,7 +25,8 @@ mod fixtures;
 mod check;
 
 pub use check::{OpenError, Opened, Request, open};
-pub use matrix::{AnswerCell, Chain, CompressCell, Coordinate, Counts, JudgeCell, Matrix};
+pub use coordinate::Coordinate;
+pub use matrix::{AnswerCell, Chain, CompressCell, Counts, JudgeCell, Matrix};
 pub use model::{
     AnswererIx, FixtureDigests, FixtureIx, Generator, JudgeIx, LoadedFixture, MethodIx, Pipeline, PipelineSettings,
     PointIx, Price, ProbeIx, Runs, SourceFile, Tail,
@@ -33,3 +35,6 @@ pub use problem::{Problem, Problems, Severity, list, suggest};
 pub use providers::Environment;
 pub use select::{EmptySelection, Overrides, Selection};
 pub use sources::{PIPELINE_FILE, find_pipeline};
+
+#[cfg(test)]
+mod tests;
