@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::passages::{Origin, Passage, passages};
-use super::terms::{Term, each_term, terms};
+use super::terms::{Term, each_term, is_ideograph, terms};
 use crate::compress::rules;
 
 /// What is said when the context holds nothing on the question.
@@ -17,6 +17,8 @@ const QUOTED: usize = 420;
 /// The share of the question's weight that the best block must hold for there to be an answer.
 const ENOUGH: f64 = 0.18;
 
+/// The same where the question is put in pairs of characters: each says less than a word, and many are mere grammar.
+const ENOUGH_ZH: f64 = 0.04;
 /// What is fainter than this share of the best passage is left out.
 const FAINT: f64 = 0.04;
 /// What a term still weighs once a passage with it was taken.
@@ -62,8 +64,8 @@ impl Retriever {
     /// The answer to `question`: passages of the context, or that it does not say.
     pub fn answer(&self, question: &str) -> String {
         let asked = self.asked(question);
-        let nothing = if question.is_ascii() { NOTHING } else { NOTHING_ZH };
-        if asked.is_empty() || self.coverage(&asked) < ENOUGH {
+        let (nothing, enough) = if is_chinese(question) { (NOTHING_ZH, ENOUGH_ZH) } else { (NOTHING, ENOUGH) };
+        if asked.is_empty() || self.coverage(&asked) < enough {
             return nothing.to_owned();
         }
         let chosen = self.choose(question, asked);
@@ -196,6 +198,12 @@ impl Retriever {
             .collect();
         lines.join("\n")
     }
+}
+
+/// Whether a good part of a text is ideographs.
+fn is_chinese(text: &str) -> bool {
+    let ideographs = text.chars().filter(|c| is_ideograph(*c)).count();
+    ideographs * 4 > text.chars().count()
 }
 
 /// What kind of thing is asked for, by the question's wording.

@@ -2,6 +2,7 @@
 
 use super::gather::{Entry, Kind, gather};
 use super::passages::messages;
+use crate::compress::rooms;
 use crate::fixture::estimate_tokens;
 use crate::transcript::{Message, Role};
 
@@ -103,7 +104,7 @@ fn kinds_of(heading: &str) -> Vec<Kind> {
 fn written(headings: &[&str], entries: &[Entry], limit: f64) -> String {
     let plan: Vec<(&str, Vec<Kind>)> = headings.iter().map(|heading| (*heading, kinds_of(heading))).collect();
     let wanted: Vec<Kind> = Kind::ALL.into_iter().filter(|k| plan.iter().any(|(_, kinds)| kinds.contains(k))).collect();
-    let rooms = rooms(entries, &wanted, limit - 6.0 * plan.len() as f64);
+    let rooms = rooms_of(entries, &wanted, limit - 6.0 * plan.len() as f64);
     let mut text = String::new();
     for (heading, kinds) in &plan {
         text.push_str(if text.is_empty() { "" } else { "\n" });
@@ -126,24 +127,11 @@ fn size(entry: &Entry) -> f64 {
     estimate_tokens(&entry.text).0 as f64 + 2.0
 }
 
-/// The tokens each kind may take: its share, and what others leave of theirs.
-fn rooms(entries: &[Entry], wanted: &[Kind], limit: f64) -> Vec<(Kind, f64)> {
+/// The tokens each kind may take.
+fn rooms_of(entries: &[Entry], wanted: &[Kind], limit: f64) -> Vec<(Kind, f64)> {
     let need = |kind: Kind| entries.iter().filter(|entry| entry.kind == kind).map(size).sum::<f64>();
-    let mut open: Vec<(Kind, f64)> = wanted.iter().map(|kind| (*kind, need(*kind))).collect();
-    let mut settled = Vec::new();
-    let mut left = limit;
-    loop {
-        let total: f64 = open.iter().map(|(kind, _)| kind.share()).sum();
-        let fair = |kind: Kind| left * kind.share() / total.max(f64::EPSILON);
-        let (content, hungry): (Vec<_>, Vec<_>) = open.iter().copied().partition(|(kind, need)| *need <= fair(*kind));
-        if content.is_empty() {
-            settled.extend(hungry.iter().map(|(kind, _)| (*kind, fair(*kind))));
-            return settled;
-        }
-        left -= content.iter().map(|(_, need)| need).sum::<f64>();
-        settled.extend(content);
-        open = hungry;
-    }
+    let wants: Vec<(f64, f64)> = wanted.iter().map(|kind| (kind.share(), need(*kind))).collect();
+    wanted.iter().copied().zip(rooms(&wants, limit)).collect()
 }
 
 /// The entries of a kind that are worth most, as many as fit into `room` tokens, in their order.
@@ -153,7 +141,7 @@ fn best_within(entries: &[Entry], kind: Kind, room: f64) -> Vec<&Entry> {
     let mut left = room;
     let mut chosen = Vec::new();
     for entry in ranked {
-        if size(entry) <= left {
+        if size(entry) <= left + 1e-6 {
             left -= size(entry);
             chosen.push(entry);
         }

@@ -133,7 +133,7 @@ impl Gathered<'_> {
     }
 
     fn files(&mut self, notes: &Notes) {
-        for file in notes.files.iter().filter(|file| !file.deleted) {
+        for file in notes.lasting_files().into_iter().filter(|file| !file.deleted) {
             let created = file.created
                 || self.entries.iter().any(|known| known.kind == Kind::Created && known.path() == file.path);
             let kind = match (created, file.modified) {
@@ -227,12 +227,14 @@ impl Gathered<'_> {
     }
 }
 
-/// The sentences of a text; a very short one says something only together with the one before it.
+/// The sentences of a text; a very short one that demands nothing is joined to the one before it.
 fn statements(text: &str) -> Vec<String> {
     const SHORT: usize = 24;
+    const LONG: usize = 200;
     let mut all: Vec<String> = Vec::new();
     for sentence in rules::sentences(text) {
-        match all.last_mut().filter(|before| sentence.chars().count() < SHORT && before.chars().count() < 200) {
+        let joins = sentence.chars().count() < SHORT && !rules::states_demand(sentence);
+        match all.last_mut().filter(|before| joins && before.chars().count() < LONG) {
             Some(before) => {
                 before.push(' ');
                 before.push_str(sentence);
