@@ -9,7 +9,7 @@ mod inputs;
 mod template;
 mod work;
 
-pub use digest::{ActionKey, Digest, DigestBuilder};
+pub use digest::{ActionKey, Digest, DigestBuilder, RunningDigest};
 pub use inputs::{Change, Inputs, Part, Replica, Source, Sources, Stage};
 pub use template::{Prompt, Template, TemplateFault, Variable};
 pub use work::{Computation, Material, Pieces, PiecesBuilder, Program, Request, RequestTurn, Rule, Work};

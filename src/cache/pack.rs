@@ -52,14 +52,22 @@ impl PackHeader {
 /// Prepares a body for a frame: digest, and compression where it saves anything.
 pub(super) fn pack_body(raw: &[u8]) -> Result<Packed, CacheError> {
     const LEVEL: i32 = 3;
+    match zstd::bulk::compress(raw, LEVEL) {
+        Ok(bytes) if bytes.len() < raw.len() => Ok(Packed { codec: Codec::Zstd, bytes, ..describe(raw)? }),
+        _ => plain_body(raw),
+    }
+}
+
+/// Prepares a body for a frame as it is.
+pub(super) fn plain_body(raw: &[u8]) -> Result<Packed, CacheError> {
+    Ok(Packed { bytes: raw.to_vec(), ..describe(raw)? })
+}
+
+fn describe(raw: &[u8]) -> Result<Packed, CacheError> {
     if raw.len() > MAX_BODY {
         return Err(CacheError::TooLarge { bytes: raw.len() as u64, limit: MAX_BODY as u64 });
     }
-    let (digest, raw_len) = (Digest::of(raw), raw.len() as u32);
-    Ok(match zstd::bulk::compress(raw, LEVEL) {
-        Ok(bytes) if bytes.len() < raw.len() => Packed { codec: Codec::Zstd, digest, raw_len, bytes },
-        _ => Packed { codec: Codec::Plain, digest, raw_len, bytes: raw.to_vec() },
-    })
+    Ok(Packed { codec: Codec::Plain, digest: Digest::of(raw), raw_len: raw.len() as u32, bytes: Vec::new() })
 }
 
 /// The body as it was given; an error says what is wrong with it.

@@ -147,6 +147,18 @@ impl Core {
         changed.or_else(|fault| self.rebuild(tail, fault.text()))
     }
 
+    /// Asks the index, without trying to repair it.
+    pub(super) fn with_index<T>(&self, ask: impl FnOnce(&Index) -> Result<T, IndexFault>) -> Result<T, CacheError> {
+        match &*self.index.read().unwrap_or_else(PoisonError::into_inner) {
+            Some(index) => ask(index).map_err(|fault| self.index_error(fault.text())),
+            None => Err(self.index_error("it is not open")),
+        }
+    }
+
+    pub(super) fn index_error(&self, what: &str) -> CacheError {
+        CacheError::Index { path: self.layout.index(), what: what.to_owned() }
+    }
+
     /// Closes the pack and begins the next.
     pub(super) fn roll(&self, tail: &mut Tail) -> Result<(), CacheError> {
         tail.file.sync_data().map_err(CacheError::io("write to", &self.layout.pack(tail.id)))?;

@@ -24,6 +24,7 @@ mod gate;
 mod meter;
 mod line;
 mod event;
+mod prices;
 mod http;
 mod client;
 
@@ -37,6 +38,7 @@ pub use event::{ClientEvent, Listener};
 pub use http::ApiKey;
 pub use meter::{Meter, Unmetered};
 pub use model_use::ModelUse;
+pub use prices::{Price, Prices};
 pub use retry::Patience;
 pub use spec::{ApiKeyVariable, Dialect, Endpoint, Limits, ModelName, ModelRef, ProviderName, ProviderSpec};
 pub use wire::{Auth, BuildFault, HttpRequest};
