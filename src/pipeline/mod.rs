@@ -15,7 +15,6 @@ mod secrets;
 mod url;
 mod providers;
 
-mod builtin;
 mod desk;
 mod settings;
 mod methods;
@@ -23,6 +22,7 @@ mod stages;
 mod select;
 mod fixtures;
 mod check;
+mod starter;
 
 pub use check::{OpenError, Opened, Request, open};
 pub use coordinate::Coordinate;
@@ -35,6 +35,7 @@ pub use problem::{Problem, Problems, Severity, list, suggest};
 pub use providers::Environment;
 pub use select::{EmptySelection, Overrides, Selection};
 pub use sources::{PIPELINE_FILE, find_pipeline};
+pub use starter::{StarterFile, starter_files};
 
 #[cfg(test)]
 mod tests;

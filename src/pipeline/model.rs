@@ -12,7 +12,7 @@ use crate::compress::Method;
 use crate::fixture::{Fixture, Point};
 use crate::judge::{JudgeSpec, Rubric, Scope};
 use crate::locale::Locale;
-use crate::probe::{Bank, Probe};
+use crate::probe::{Bank, History, Probe};
 use crate::provider::{ModelRef, ModelUse, ProviderName, ProviderSpec};
 
 /// What was declared, read, resolved, selected and found sound.
@@ -106,6 +106,8 @@ pub struct LoadedFixture {
     pub fixture: Arc<Fixture>,
     /// Its probes, all of them.
     pub bank: Arc<Bank>,
+    /// What the transcript says, folded and indexed once.
+    pub history: Arc<History>,
     /// The compression points: exclusive message indices in rising order; at least one.
     pub points: Vec<usize>,
     /// The probes selected at each point, parallel to `points`; at least one in all.
