@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::action::{ActionKey, Stage};
+use crate::judge::SelfTestVerdict;
 use crate::pipeline::{Coordinate, Counts};
 use crate::plan::SelftestCell;
 use crate::provider::ErrorClass;
@@ -50,6 +51,13 @@ pub enum Event<'a> {
     Shared {
         /// The stage.
         stage: StageName,
+    },
+    /// A judge's self-test is done.
+    Selftested {
+        /// The judge.
+        judge: &'a str,
+        /// How it did.
+        verdict: &'a SelfTestVerdict,
     },
     /// Something odd about an output that is used all the same.
     Warning(String),
@@ -119,8 +127,8 @@ pub struct Failure {
     pub place: Place,
     /// The stage.
     pub stage: StageName,
-    /// The action.
-    pub key: ActionKey,
+    /// The action; `None` if it could not even be made.
+    pub key: Option<ActionKey>,
     /// Whose fault it is.
     pub blame: Blame,
     /// The class of a failed call.
@@ -131,6 +139,24 @@ pub struct Failure {
     /// What to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+}
+
+impl Failure {
+    /// An action that could not even be made.
+    pub(super) fn unprepared(place: Coordinate, stage: StageName, error: &dyn std::error::Error) -> Failure {
+        Failure { key: None, ..Failure::of_cell(place, stage, None, error) }
+    }
+
+    /// A cell whose row could not be made.
+    pub(super) fn of_cell(
+        place: Coordinate,
+        stage: StageName,
+        key: Option<ActionKey>,
+        error: &dyn std::error::Error,
+    ) -> Failure {
+        let (place, blame, message) = (Place::Cell(place), Blame::Infrastructure, error.to_string());
+        Failure { place, stage, key, blame, class: None, message, hint: None }
+    }
 }
 
 /// A place in the matrix or in a judge's self-test, in names.

@@ -1,0 +1,3 @@
+//! x
+mod row;
+pub use row::{FactRow, Row, RowKeys};
