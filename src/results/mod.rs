@@ -1,3 +1,0 @@
-//! x
-mod row;
-pub use row::{FactRow, Row, RowKeys};
