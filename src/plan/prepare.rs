@@ -10,9 +10,7 @@ use crate::answer::{self, AnswerFault, AnswerInput};
 use crate::compress::{self, CompressInput, PrepareFault, SpanText};
 use crate::fixture::estimate_tokens;
 use crate::judge::{JudgeQuestion, JudgeSpec, Truth};
-use crate::pipeline::{
-    AnswerCell, FixtureIx, JudgeIx, LoadedFixture, Matrix, Pipeline, PointIx, ProbeIx, Tail,
-};
+use crate::pipeline::{AnswerCell, FixtureIx, JudgeIx, LoadedFixture, Matrix, Pipeline, PointIx, ProbeIx, Tail};
 use crate::probe::Probe;
 use crate::provider::Operation;
 use crate::transcript::Message;
