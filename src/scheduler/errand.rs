@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::event::{Blame, Place, StageName};
 use super::shelf::{OutOfReach, Shelf};
+use crate::action::StageName;
 use crate::action::{ActionKey, Digest, Source, Sources, Stage, Work};
 use crate::cache::{Coordinate, Lookup, Store};
 use crate::compress::{CommandSpec, Strategy};
@@ -12,6 +12,7 @@ use crate::lexical;
 use crate::pipeline::Pipeline;
 use crate::plan::{self, Action, Body, Output, Preparer, SelftestTask, Task, Unreadable, completion};
 use crate::provider::{Completion, Dialect, Operation};
+use crate::results::{Blame, Place};
 
 /// What an action is performed for.
 pub(super) struct Errand {
@@ -57,7 +58,7 @@ impl Errand {
             coordinate: Coordinate { judge, probe, replica: task.action.replica, ..Coordinate::default() },
             sources: spec.map(|s| prompt_source(s.template.text(), s.prompt_path.as_deref())).unwrap_or_default(),
             attempts: spec.map_or(1, |spec| spec.attempts),
-            place: Place::Selftest(cell),
+            place: Place::Selftest { judge: cell.judge, case: cell.case },
             stage: StageName::Selftest,
             purpose: Purpose::Selftest(task.clone()),
         }

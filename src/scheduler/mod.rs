@@ -15,7 +15,7 @@ mod rows;
 mod run;
 
 pub use budget::{Allowance, Budget, BudgetReached};
-pub use event::{Blame, Event, Failure, Listener, Place, StageName};
+pub use event::{Event, Listener};
 pub use perform::Performer;
 pub use run::{Ended, Options, RunError, Stop, run};
 pub use shelf::{Loaded, OutOfReach, Shelf};

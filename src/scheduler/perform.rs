@@ -8,7 +8,6 @@ use bytes::Bytes;
 
 use super::budget::{Budget, BudgetReached, Purse};
 use super::errand::Errand;
-use super::event::{Blame, Failure};
 use super::program;
 use super::shelf::{OutOfReach, Shelf};
 use crate::action::{Computation, Digest, Request, RequestTurn, Work};
@@ -22,6 +21,7 @@ use crate::provider::{
     AskFailure, Call, CallFailure, Client, Dialect, ErrorClass, ModelRef, Operation, Prices, RawReply, Turn, estimate,
     read_model, read_usage,
 };
+use crate::results::{Blame, Failure};
 use crate::transcript::Message;
 use crate::units::{Usage, Usd};
 

@@ -14,7 +14,7 @@ use crate::measure::{ProbeMeasure, compression_ratio};
 use crate::pipeline::{FixtureIx, PointIx, ProbeIx, Tail};
 use crate::plan::{FixtureTexts, JudgeTask, Kept, Output, Preparer, Task, probe_of};
 use crate::probe::{History, Probe};
-use crate::results::{FactRow, Row, RowKeys};
+use crate::results::{Row, RowKeys};
 use crate::units::Tokens;
 
 /// Makes rows. Holds what is the same for all cells of the fixture at hand.
@@ -89,7 +89,7 @@ impl<'e> RowMaker<'e> {
             criteria: grades,
             dimensions: scores.iter().map(|(dimension, score)| (dimension, score.value())).collect(),
             overall: scores.overall().map(|score| score.value()),
-            facts: measured.facts.iter().map(|f| FactRow { fact: f.fact.clone(), class: f.class }).collect(),
+            facts: measured.facts,
             stale_facts: measured.stale,
             fact_survival: measured.fact_survival,
             fabricated: measured.fabrication.asserted,
@@ -98,6 +98,7 @@ impl<'e> RowMaker<'e> {
             replaced_tokens: Some(replaced_tokens.0),
             compression_ratio: context_tokens.and_then(|tokens| compression_ratio(tokens, replaced_tokens)),
             refetch_tokens: measured.refetch.map(|r| r.tokens.0),
+            refetch_unlocated: measured.refetch.map_or(0, |r| r.unlocated),
             answer: answer.to_owned(),
         })
     }

@@ -10,16 +10,18 @@ use tokio::sync::watch;
 
 use super::budget::BudgetReached;
 use super::errand::Errand;
-use super::event::{Event, Failure, Listener, StageName};
+use super::event::{Event, Listener};
 use super::perform::{Fresh, NoOutput, Performer};
 use super::rows::RowMaker;
 use super::selftest::{Selftests, Trust};
+use crate::action::StageName;
 use crate::action::{ActionKey, Stage, Work};
 use crate::cache::{CacheError, Reading};
 use crate::files::FileError;
 use crate::judge::{self, CriterionScore};
 use crate::pipeline::JudgeIx;
 use crate::plan::{self, Action, Finding, Frontier, Kept, Output, READER, SelftestTask, Settled, Task};
+use crate::results::Failure;
 
 /// How far a run may go.
 #[derive(Clone, Debug)]
@@ -185,7 +187,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         let action = match self.performer.preparer.prepare(&task) {
             Ok(action) => action,
             Err(error) => {
-                let failure = Failure::unprepared(task.place(self.performer.preparer.pipeline()), stage, &error);
+                let failure = Failure::of_cell(task.place(self.performer.preparer.pipeline()), stage, None, &error);
                 return self.fail(&task, &failure);
             }
         };
