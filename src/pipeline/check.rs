@@ -8,7 +8,7 @@ use super::desk::Desk;
 use super::file::{self, AnswerTable, CompressTable, Declared, Placed};
 use super::fixtures::{Demands, Found, Shelves};
 use super::methods;
-use super::model::{AnswererIx, Pipeline, PipelineSettings, Price, SourceFile};
+use super::model::{AnswererIx, Pipeline, PipelineSettings, SourceFile};
 use super::problem::{Problem, Problems, Severity};
 use super::providers::{Environment, Providers};
 use super::secrets::without_secrets;
@@ -19,7 +19,7 @@ use super::stages;
 use crate::answer::Answerer;
 use crate::compress::{Method, MethodName, Strategy};
 use crate::locale::Locale;
-use crate::provider::ModelRef;
+use crate::provider::{ModelRef, Price};
 
 /// What to open, and how.
 #[derive(Clone, Debug, Default)]
