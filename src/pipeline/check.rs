@@ -8,7 +8,7 @@ use super::desk::Desk;
 use super::file::{self, AnswerTable, CompressTable, Declared, Placed};
 use super::fixtures::{Demands, Found, Shelves};
 use super::methods;
-use super::model::{AnswererIx, Pipeline, PipelineSettings, Price, SourceFile};
+use super::model::{AnswererIx, LoadedFixture, Pipeline, PipelineSettings, SourceFile};
 use super::problem::{Problem, Problems, Severity};
 use super::providers::{Environment, Providers};
 use super::secrets::without_secrets;
@@ -19,7 +19,7 @@ use super::stages;
 use crate::answer::Answerer;
 use crate::compress::{Method, MethodName, Strategy};
 use crate::locale::Locale;
-use crate::provider::ModelRef;
+use crate::provider::{ModelRef, Price};
 
 /// What to open, and how.
 #[derive(Clone, Debug, Default)]
@@ -130,7 +130,7 @@ impl Project<'_> {
         if self.request.needs_keys {
             problems.0.append(&mut missing_keys.0);
         }
-        missing_keys = Problems(missing_keys.0.into_iter().map(|problem| problem.of(Severity::Warning)).collect());
+        missing_keys.0 = missing_keys.0.into_iter().map(|problem| problem.of(Severity::Warning)).collect();
         problems.tidy();
         let Some(checked) = checked.filter(|_| problems.errors() == 0) else {
             return Err(OpenError::Problems(problems));
@@ -138,30 +138,36 @@ impl Project<'_> {
         if fixtures.is_empty() || checked.methods.is_empty() {
             return Err(OpenError::Empty(select::empty(&self.request.selection, &without_bank)));
         }
-        let Checked { settings, methods, readers, answerers, judges, generators, rubric, rubric_path, prices } =
-            checked;
-        let (folder, file) = (library.folder().to_path_buf(), self.request.file.clone());
-        let (providers, sources) = (self.providers.known.clone(), library.into_sources());
-        let pipeline = Pipeline {
-            folder,
-            file,
+        let pipeline = self.assemble(checked, fixtures, [results, cache, probes], library);
+        Ok(Opened { pipeline, warnings: problems, missing_keys })
+    }
+
+    fn assemble(
+        &self,
+        checked: Checked,
+        fixtures: Vec<LoadedFixture>,
+        [results, cache, probes]: [PathBuf; 3],
+        library: Library,
+    ) -> Pipeline {
+        Pipeline {
+            folder: library.folder().to_path_buf(),
+            file: self.request.file.clone(),
             results,
             cache,
             probes,
-            settings,
-            methods,
-            answerers,
-            readers,
-            judges,
-            generators,
-            rubric,
-            rubric_path,
+            settings: checked.settings,
+            methods: checked.methods,
+            answerers: checked.answerers,
+            readers: checked.readers,
+            judges: checked.judges,
+            generators: checked.generators,
+            rubric: checked.rubric,
+            rubric_path: checked.rubric_path,
             fixtures,
-            prices,
-            providers,
-            sources,
-        };
-        Ok(Opened { pipeline, warnings: problems, missing_keys })
+            prices: checked.prices,
+            providers: self.providers.known.clone(),
+            sources: library.into_sources(),
+        }
     }
 
     /// Results, cache and probes; `COMPEVAL_CACHE` moves the cache.

@@ -208,8 +208,13 @@ impl Shelves<'_> {
         let history = Arc::new(History::new(&fixture.messages));
         for finding in check_bank(&parsed, &fixture, &history, self.demands.verbatim_tail) {
             let weight = self.demands.weight(finding.kind);
-            self.problems
-                .push(Problem::error(finding.message).at(&source, finding.place).help(finding.help).of(weight));
+            let help = match (finding.kind, weight) {
+                (FindingKind::UnprovenFact, Severity::Error) => {
+                    format!("{}; `run` goes on with --allow-unproven", finding.help)
+                }
+                _ => finding.help,
+            };
+            self.problems.push(Problem::error(finding.message).at(&source, finding.place).help(help).of(weight));
         }
         let points = fixture.effective_points();
         let bank = Arc::new(parsed.bank);

@@ -29,7 +29,7 @@ pub use coordinate::Coordinate;
 pub use matrix::{AnswerCell, Chain, CompressCell, Counts, JudgeCell, Matrix};
 pub use model::{
     AnswererIx, FixtureDigests, FixtureIx, Generator, JudgeIx, LoadedFixture, MethodIx, Pipeline, PipelineSettings,
-    PointIx, Price, ProbeIx, Runs, SourceFile, Tail,
+    PointIx, ProbeIx, Runs, SourceFile, Tail,
 };
 pub use problem::{Problem, Problems, Severity, list, suggest};
 pub use providers::Environment;

@@ -13,7 +13,7 @@ use crate::fixture::{Fixture, Point};
 use crate::judge::{JudgeSpec, Rubric, Scope};
 use crate::locale::Locale;
 use crate::probe::{Bank, History, Probe};
-use crate::provider::{ModelRef, ModelUse, ProviderName, ProviderSpec};
+use crate::provider::{ModelRef, ModelUse, Price, ProviderName, ProviderSpec};
 
 /// What was declared, read, resolved, selected and found sound.
 #[derive(Clone, Debug)]
@@ -154,19 +154,6 @@ pub struct Generator {
     pub prompt: Option<SourceFile>,
     /// How many replies that break the contract are taken.
     pub attempts: u32,
-}
-
-/// A declared price in US dollars per million tokens. What is not declared is unknown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Price {
-    /// Input tokens.
-    pub input: Option<f64>,
-    /// Input tokens read from the provider's prompt cache.
-    pub cached_input: Option<f64>,
-    /// Input tokens written to it.
-    pub cache_write: Option<f64>,
-    /// Output tokens, reasoning included.
-    pub output: Option<f64>,
 }
 
 /// A text file of the project, as read.

@@ -225,6 +225,12 @@ fn a_command_without_inputs_is_warned_of() {
 }
 
 #[test]
+fn a_program_that_is_not_here_is_warned_of() {
+    let project = program("inputs = []").variable("PATH", "/nowhere");
+    assert_eq!(told(&project.opened()).0[0].message(), "there is no program `python3` here");
+}
+
+#[test]
 fn what_a_run_writes_is_no_input() {
     let project = program("inputs = [\"**/*\"]").file("cache/x", "x").file("results/a/cells.jsonl", "");
     assert!(spec(&project).files.iter().all(|(path, _)| !path.starts_with("cache/") && !path.starts_with("results/")));
@@ -242,7 +248,8 @@ fn a_fact_that_occurs_nowhere_is_an_error_unless_allowed() {
       ·                                                                                                          ──────
     5 │     {"id": "now", "type": "recall", "question": "Which port now?", "expected_facts": ["9090"]},
       ╰────
-     help: quote the transcript, add the spelling it uses, or write "literal": false for a paraphrase
+     help: quote the transcript, add the spelling it uses, or write "literal": false for a
+           paraphrase; `run` goes on with --allow-unproven
     "#);
     assert!(project.asking(|request| request.allow_unproven = true).open().is_ok());
 }
