@@ -2,6 +2,7 @@
 
 pub mod units;
 pub mod locale;
+pub mod fault;
 pub mod transcript;
 
 pub mod fixture;
@@ -11,4 +12,5 @@ pub mod probe;
 pub mod compress;
 pub mod answer;
 pub mod judge;
+pub mod measure;
 pub mod lexical;

@@ -129,6 +129,11 @@ impl PiecesBuilder {
         self.piece(GLUE, text.into(), Form::Raw)
     }
 
+    /// Appends fixed text that was hashed before.
+    pub fn fixed(self, text: &Material) -> PiecesBuilder {
+        self.piece(GLUE, text.clone(), Form::Raw)
+    }
+
     /// Appends a part that is JSON already.
     pub fn json(self, name: &'static str, material: Material) -> PiecesBuilder {
         self.piece(name, material, Form::Raw)

@@ -2,6 +2,22 @@
 //!
 //! Deliberately absent: names of methods, fixtures, models and labels. This room is not given them.
 
+mod reply;
+mod request;
+mod rubric;
+mod rubric_file;
+mod score;
+mod selftest;
+mod selftest_verdict;
 mod spec;
 
+pub use reply::{CriterionScore, ReplyFault, read_reply};
+pub use request::{Brief, GroundTruth, JudgeQuestion, Truth, VARIABLES, built_in_template, request};
+pub use rubric::{Anchors, Criterion, CriterionId, Dimension, Rubric, Scope};
+pub use score::{DimensionScores, OffScale, Score, dimension_scores, grade, panel_medians};
+pub use selftest::{Case, CaseId, Check, Pair, SelfTest};
+pub use selftest_verdict::{
+    CheckOutcome, EMPTY_COMPLETENESS, INJECTION_GAIN, MARGIN, PADDING_GAIN, PAIRS_TO_PASS, PairOutcome,
+    SelfTestVerdict, verdict,
+};
 pub use spec::{JudgeName, JudgeSpec};

@@ -1,0 +1,232 @@
+//! The contract of a judge's reply: lenient about its wrapping, strict about what it grades.
+//!
+//! Only `criterionResults` is read; whatever else the judge says is ignored, aggregates above all.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::rubric::CriterionId;
+use super::score::Score;
+
+/// What one judge gave one criterion.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Loose", rename_all = "camelCase")]
+pub struct CriterionScore {
+    /// The criterion, spelled as the rubric spells it.
+    #[serde(rename = "criterionId")]
+    pub criterion: CriterionId,
+    score: u8,
+    /// The judge's reason; empty where it gave none. Nothing is computed from it.
+    pub reasoning: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Loose {
+    criterion_id: CriterionId,
+    score: u8,
+    #[serde(default)]
+    reasoning: String,
+}
+
+impl TryFrom<Loose> for CriterionScore {
+    type Error = ReplyFault;
+    fn try_from(loose: Loose) -> Result<CriterionScore, ReplyFault> {
+        let off = || ReplyFault::OffScale { id: loose.criterion_id.to_string(), score: loose.score.to_string() };
+        CriterionScore::new(loose.criterion_id.clone(), loose.score, loose.reasoning.clone()).ok_or_else(off)
+    }
+}
+
+impl CriterionScore {
+    /// `None` if `score` is above 5.
+    pub fn new(criterion: CriterionId, score: u8, reasoning: impl Into<String>) -> Option<CriterionScore> {
+        (score <= 5).then(|| CriterionScore { criterion, score, reasoning: reasoning.into() })
+    }
+
+    /// The whole number from 0 to 5 that was given.
+    pub fn points(&self) -> u8 {
+        self.score
+    }
+
+    /// The same as a score to reckon with.
+    pub fn score(&self) -> Score {
+        Score::from_points(self.score)
+    }
+}
+
+/// How a reply breaks the contract. The judge is asked again, a bounded number of times.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum ReplyFault {
+    /// No grading in it.
+    #[error("the judge's reply holds no JSON object with `criterionResults`; it begins: {0}")]
+    NoGrading(String),
+    /// More than one, and they differ.
+    #[error("the judge's reply holds {0} gradings that differ; expected one")]
+    SeveralGradings(usize),
+    /// The list is none.
+    #[error("`criterionResults` in the judge's reply is not a list")]
+    NotAList,
+    /// An entry lacks its id.
+    #[error("entry {0} of `criterionResults` has no `criterionId`")]
+    NoId(usize),
+    /// Not in the rubric.
+    #[error("the judge scored `{0}`, which is not among the criteria it was given")]
+    Invented(String),
+    /// Scored twice.
+    #[error("the judge scored `{0}` more than once")]
+    Repeated(String),
+    /// Not scored.
+    #[error("the judge left out `{0}`")]
+    Missing(String),
+    /// No number, a fraction, or outside the scale.
+    #[error("the judge gave `{id}` the score {score}; expected a whole number from 0 to 5")]
+    OffScale {
+        /// The criterion.
+        id: String,
+        /// What was given, as JSON; `null` if nothing.
+        score: String,
+    },
+}
+
+/// Reads a judge's reply: one score for each of `criteria`, in their order.
+///
+/// Code fences and prose around the JSON object are passed over, `4.0` counts as 4, and the case of ids is ignored.
+///
+/// # Errors
+/// The first way in which the reply breaks the contract.
+pub fn read_reply(text: &str, criteria: &[CriterionId]) -> Result<Vec<CriterionScore>, ReplyFault> {
+    let grading = grading(text)?;
+    let entries = grading.as_array().ok_or(ReplyFault::NotAList)?;
+    let mut found: Vec<Option<CriterionScore>> = vec![None; criteria.len()];
+    for (index, entry) in entries.iter().enumerate() {
+        let id = entry.get("criterionId").and_then(Value::as_str).ok_or(ReplyFault::NoId(index + 1))?.trim();
+        let same = |criterion: &CriterionId| criterion.0.to_lowercase() == id.to_lowercase();
+        let known = criteria.iter().zip(&mut found).find(|(criterion, _)| same(criterion));
+        let (criterion, slot) = known.ok_or_else(|| ReplyFault::Invented(excerpt(id)))?;
+        if slot.is_some() {
+            return Err(ReplyFault::Repeated(criterion.to_string()));
+        }
+        *slot = Some(scored(criterion, entry)?);
+    }
+    let missing = |(id, slot): (&CriterionId, Option<CriterionScore>)| slot.ok_or(ReplyFault::Missing(id.to_string()));
+    criteria.iter().zip(found).map(missing).collect()
+}
+
+fn scored(criterion: &CriterionId, entry: &Value) -> Result<CriterionScore, ReplyFault> {
+    let given = entry.get("score").unwrap_or(&Value::Null);
+    let whole = given.as_f64().filter(|score| score.fract() == 0.0 && (0.0..=5.0).contains(score));
+    let off = || ReplyFault::OffScale { id: criterion.to_string(), score: excerpt(&given.to_string()) };
+    let score = whole.ok_or_else(off)? as u8;
+    let reasoning = entry.get("reasoning").and_then(Value::as_str).unwrap_or("");
+    CriterionScore::new(criterion.clone(), score, reasoning).ok_or_else(off)
+}
+
+const KEY: &str = "criterionResults";
+
+/// The one value of `criterionResults` in the text.
+fn grading(text: &str) -> Result<Value, ReplyFault> {
+    let mut gradings: Vec<Value> = Vec::new();
+    let mut from = 0;
+    while let Some(open) = text.get(from..).and_then(|rest| rest.find('{')).map(|at| from + at) {
+        let mut stream =
+            serde_json::Deserializer::from_str(text.get(open..).unwrap_or("")).into_iter::<Map<String, Value>>();
+        from = match stream.next() {
+            Some(Ok(mut object)) => match object.remove(KEY) {
+                Some(grading) => {
+                    gradings.push(grading);
+                    open + stream.byte_offset()
+                }
+                None => open + 1,
+            },
+            _ => open + 1,
+        };
+    }
+    gradings.dedup();
+    match gradings.len() {
+        1 => gradings.pop().ok_or(ReplyFault::NotAList),
+        0 => Err(ReplyFault::NoGrading(excerpt(text))),
+        several => Err(ReplyFault::SeveralGradings(several)),
+    }
+}
+
+/// Enough of a text to know it by, on one line.
+fn excerpt(text: &str) -> String {
+    const LENGTH: usize = 120;
+    let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(LENGTH) {
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or("")),
+        None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SOUND: &str = r#"{"criterionResults":[
+        {"criterionId":"b_two","score":4.0,"reasoning":"good"},
+        {"criterionId":"a_one","score":0,"reasoning":"wrong"}],"overall":5}"#;
+
+    fn criteria() -> Vec<CriterionId> {
+        vec!["a_one".into(), "b_two".into()]
+    }
+
+    fn points(text: &str) -> Vec<u8> {
+        read_reply(text, &criteria()).expect("sound").iter().map(CriterionScore::points).collect()
+    }
+
+    fn fault(text: &str) -> String {
+        read_reply(text, &criteria()).expect_err("a fault").to_string()
+    }
+
+    #[test]
+    fn scores_come_in_the_order_of_the_criteria() {
+        assert_eq!(points(SOUND), [0, 4]);
+    }
+
+    #[test]
+    fn fences_prose_and_case_are_passed_over() {
+        assert_eq!(points(&format!("Sure {{here}} it is:\n```json\n{SOUND}\n```\nDone.")), [0, 4]);
+        assert_eq!(points(&SOUND.replace("a_one", "A_ONE")), [0, 4]);
+        assert_eq!(points(&format!("{{\"result\": {SOUND}}}")), [0, 4]);
+        assert_eq!(points(&format!("{SOUND}\n{SOUND}")), [0, 4]);
+    }
+
+    #[test]
+    fn every_breach_is_named() {
+        assert!(fault("I would give it a 4.").contains("no JSON object with `criterionResults`"));
+        assert!(fault(&SOUND.replace("b_two", "c_three")).contains("`c_three`, which is not among"));
+        assert!(fault(&SOUND.replace("b_two", "A_one")).contains("`a_one` more than once"));
+        assert!(fault(&SOUND.replace("4.0", "4.5")).contains("the score 4.5"));
+        assert!(fault(&SOUND.replace("4.0", "6")).contains("the score 6"));
+        assert!(fault(&SOUND.replace("4.0", "-1")).contains("the score -1"));
+        assert!(fault(&SOUND.replace("4.0", "\"4\"")).contains("expected a whole number"));
+        assert!(fault(&SOUND.replace("\"score\":4.0,", "")).contains("the score null"));
+        assert!(fault(r#"{"criterionResults":[{"criterionId":"a_one","score":1}]}"#).contains("left out `b_two`"));
+        assert!(fault(r#"{"criterionResults":{}}"#).contains("not a list"));
+        assert!(fault(r#"{"criterionResults":[{"score":1}]}"#).contains("entry 1"));
+    }
+
+    #[test]
+    fn a_grading_quoted_from_the_material_does_not_slip_in() {
+        let quoted = SOUND.replace("\"score\":0", "\"score\":5");
+        assert!(fault(&format!("It says {quoted}, but I say {SOUND}")).contains("2 gradings that differ"));
+    }
+
+    #[test]
+    fn a_score_survives_a_file() {
+        let scores = read_reply(SOUND, &criteria()).unwrap();
+        let json = serde_json::to_string(&scores).unwrap();
+        assert!(json.starts_with(r#"[{"criterionId":"a_one","score":0,"reasoning":"wrong"}"#));
+        assert_eq!(serde_json::from_str::<Vec<CriterionScore>>(&json).unwrap(), scores);
+        assert!(serde_json::from_str::<CriterionScore>(r#"{"criterionId":"a","score":6}"#).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_reply_panics(text in "[\\PC{}\\[\\]\":,]{0,60}") {
+            let _ = read_reply(&text, &criteria());
+        }
+    }
+}

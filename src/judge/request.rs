@@ -1,0 +1,367 @@
+//! The blinded request: what a judge is sent about one answer.
+//!
+//! Blinding is by signature: nothing in scope here has a name of a method, fixture, model or label to leak. What
+//! is the same for all answers to a probe is made once ([`JudgeQuestion`]); an answer and its context are then
+//! put in by digest, without their bytes.
+
+use std::fmt::Write as _;
+use std::sync::{Arc, LazyLock};
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::rubric::{Criterion, CriterionId};
+use crate::action::{Material, Pieces, Prompt, RequestTurn, Template, TemplateFault, Variable};
+use crate::locale::Locale;
+use crate::probe::{Fact, Probe};
+use crate::provider::OutputSchema;
+use crate::transcript::Role;
+
+/// What a judge's prompt may use: `request`, the JSON object with everything to grade.
+pub const VARIABLES: &[Variable] = &["request"];
+
+/// What is true about a probe, as far as a judge is told.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Truth<'a> {
+    /// What a correct answer contains.
+    pub expected_facts: &'a [Fact],
+    /// A model answer.
+    pub reference_answer: Option<&'a str>,
+    /// False where the transcript does not say: then admitting it is right.
+    pub answerable: bool,
+}
+
+impl<'a> Truth<'a> {
+    /// The truth of `probe`.
+    pub fn of(probe: &'a Probe) -> Truth<'a> {
+        Truth {
+            expected_facts: &probe.expected_facts,
+            reference_answer: probe.reference_answer.as_deref(),
+            answerable: probe.answerable,
+        }
+    }
+}
+
+/// The JSON object that stands for `request` in the prompt, as one who grades by rules reads it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Brief {
+    /// The question.
+    pub probe_question: String,
+    /// The answer to grade.
+    pub model_response: String,
+    /// The context it was given from, if judges may see it.
+    #[serde(default)]
+    pub compacted_context: Option<String>,
+    /// What is true.
+    pub ground_truth: GroundTruth,
+    /// The criteria to grade.
+    pub rubric_criteria: Vec<CriterionId>,
+}
+
+/// What is true, as it stands in the request; absent values are left out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GroundTruth {
+    /// What a correct answer contains; empty exactly where the transcript does not say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expected_facts: Vec<Fact>,
+    /// A model answer; of an unanswerable probe, that the transcript does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference_answer: Option<String>,
+}
+
+/// One probe as one judge is asked about it: everything but the answer and its context.
+#[derive(Clone, Debug)]
+pub struct JudgeQuestion {
+    rubric: RequestTurn,
+    template: Template,
+    question: Material,
+    truth: Material,
+    ids: Material,
+    schema: Arc<OutputSchema>,
+    criteria: Vec<CriterionId>,
+}
+
+impl JudgeQuestion {
+    /// Puts together what stays the same for all answers to `question`.
+    pub fn new(
+        question: &str,
+        truth: Truth<'_>,
+        criteria: &[&Criterion],
+        locale: Locale,
+        template: &Template,
+    ) -> JudgeQuestion {
+        let criteria_ids: Vec<CriterionId> = criteria.iter().map(|criterion| criterion.id.clone()).collect();
+        let rubric = Prompt::fixed("rubric", &rubric_text(criteria, locale));
+        JudgeQuestion {
+            rubric: RequestTurn::Text(Role::System, rubric),
+            template: template.clone(),
+            question: question.into(),
+            truth: Material::from(json!(ground_truth(truth, locale)).to_string()),
+            ids: Material::from(json!(criteria_ids).to_string()),
+            schema: Arc::new(schema(&criteria_ids)),
+            criteria: criteria_ids,
+        }
+    }
+
+    /// The turns to send for one answer. `context` is left out where judges may not see it.
+    ///
+    /// # Errors
+    /// A fault of the prompt's template that shows only here.
+    pub fn with(&self, answer: Material, context: Option<Material>) -> Result<Vec<RequestTurn>, TemplateFault> {
+        let glue = &*GLUE;
+        let mut request = Pieces::builder()
+            .fixed(&glue.question)
+            .string("question", self.question.clone())
+            .fixed(&glue.answer)
+            .string("answer", answer);
+        if let Some(context) = context {
+            request = request.fixed(&glue.context).string("context", context);
+        }
+        let request = request
+            .fixed(&glue.truth)
+            .json("ground truth", self.truth.clone())
+            .fixed(&glue.criteria)
+            .json("criteria", self.ids.clone())
+            .fixed(&glue.end)
+            .build();
+        let prompt = self.template.fill("prompt", vec![("request", request)])?;
+        Ok(vec![self.rubric.clone(), RequestTurn::Text(Role::User, prompt)])
+    }
+
+    /// The shape of the reply.
+    pub fn schema(&self) -> Arc<OutputSchema> {
+        self.schema.clone()
+    }
+
+    /// The criteria that a reply must score.
+    pub fn criteria(&self) -> &[CriterionId] {
+        &self.criteria
+    }
+}
+
+/// The turns and the reply's shape for one answer; for many answers make a [`JudgeQuestion`] once.
+///
+/// # Errors
+/// A fault of the prompt's template that shows only here.
+pub fn request(
+    question: &str,
+    answer: Material,
+    context: Option<Material>,
+    truth: Truth<'_>,
+    criteria: &[&Criterion],
+    locale: Locale,
+    template: &Template,
+) -> Result<(Vec<RequestTurn>, Arc<OutputSchema>), TemplateFault> {
+    let asked = JudgeQuestion::new(question, truth, criteria, locale, template);
+    Ok((asked.with(answer, context)?, asked.schema()))
+}
+
+/// The prompt that ships with the program, in one of its languages.
+pub fn built_in_template(locale: Locale) -> Template {
+    match locale {
+        Locale::En => ENGLISH.clone(),
+        Locale::Zh => CHINESE.clone(),
+    }
+}
+
+static ENGLISH: LazyLock<Template> = LazyLock::new(|| compiled(include_str!("../../assets/prompts/en/judge.md")));
+static CHINESE: LazyLock<Template> = LazyLock::new(|| compiled(include_str!("../../assets/prompts/zh/judge.md")));
+
+fn compiled(text: &str) -> Template {
+    Template::new(text, VARIABLES).expect("the built-in prompts are part of the program and compiled by its tests")
+}
+
+/// The fixed stretches of the request, hashed once.
+struct Glue {
+    question: Material,
+    answer: Material,
+    context: Material,
+    truth: Material,
+    criteria: Material,
+    end: Material,
+}
+
+static GLUE: LazyLock<Glue> = LazyLock::new(|| Glue {
+    question: r#"{"probe_question":"#.into(),
+    answer: r#","model_response":"#.into(),
+    context: r#","compacted_context":"#.into(),
+    truth: r#","ground_truth":"#.into(),
+    criteria: r#","rubric_criteria":"#.into(),
+    end: "}".into(),
+});
+
+fn rubric_text(criteria: &[&Criterion], locale: Locale) -> String {
+    let mut text = match locale {
+        Locale::En => include_str!("../../assets/prompts/en/judge-instructions.md"),
+        Locale::Zh => include_str!("../../assets/prompts/zh/judge-instructions.md"),
+    }
+    .to_owned();
+    for Criterion { id, name, question, anchors, .. } in criteria {
+        // Writing to a string cannot fail.
+        let _ = write!(
+            text,
+            "\n{id} ({name})\n{question}\n0: {}\n3: {}\n5: {}\n",
+            anchors.zero, anchors.three, anchors.five
+        );
+    }
+    text
+}
+
+fn ground_truth(truth: Truth<'_>, locale: Locale) -> GroundTruth {
+    if truth.answerable {
+        let reference_answer = truth.reference_answer.map(str::to_owned);
+        return GroundTruth { expected_facts: truth.expected_facts.to_vec(), reference_answer };
+    }
+    let unsaid = match locale {
+        Locale::En => {
+            "The transcript does not say. The right answer is to admit that; anything asserted instead is invented."
+        }
+        Locale::Zh => "对话记录没有提及。正确的回答是承认这一点；断言任何内容都属于捏造。",
+    };
+    let reference = [Some(unsaid), truth.reference_answer].into_iter().flatten().collect::<Vec<_>>().join(" ");
+    GroundTruth { expected_facts: Vec::new(), reference_answer: Some(reference) }
+}
+
+/// Within the vendors' strict modes: every property required, no further ones, no bounds on numbers.
+fn schema(criteria: &[CriterionId]) -> OutputSchema {
+    let result = json!({
+        "type": "object",
+        "properties": {
+            "criterionId": { "type": "string", "enum": criteria },
+            "score": { "type": "integer", "description": "a whole number from 0 to 5" },
+            "reasoning": { "type": "string", "description": "the evidence, in one or two sentences" },
+        },
+        "required": ["criterionId", "score", "reasoning"],
+        "additionalProperties": false,
+    });
+    let schema = json!({
+        "type": "object",
+        "properties": { "criterionResults": { "type": "array", "items": result } },
+        "required": ["criterionResults"],
+        "additionalProperties": false,
+    });
+    OutputSchema { name: "grading", schema }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::action::Digest;
+    use crate::judge::{Rubric, Scope};
+    use crate::probe::ProbeType;
+    use std::convert::Infallible;
+
+    fn facts() -> Vec<Fact> {
+        vec![Fact { spellings: vec!["8081".into()] }, Fact { spellings: vec!["10 s".into(), "10s".into()] }]
+    }
+
+    fn asked(truth: Truth<'_>, locale: Locale) -> JudgeQuestion {
+        let criteria = Rubric::built_in(locale).criteria_for(ProbeType::Recall, Scope::ByType);
+        JudgeQuestion::new("Which \"port\"?", truth, &criteria, locale, &built_in_template(locale))
+    }
+
+    fn texts(turns: &[RequestTurn]) -> Vec<String> {
+        let resolve = |_: &Digest| Ok::<Arc<str>, Infallible>("fetched".into());
+        let text = |turn: &RequestTurn| match turn {
+            RequestTurn::Text(_, prompt) => prompt.text(&resolve).unwrap().to_string(),
+            other => panic!("unexpected turn {other:?}"),
+        };
+        turns.iter().map(text).collect()
+    }
+
+    fn brief(user: &str) -> (Brief, serde_json::Value) {
+        let json = user.split("<material>\n").nth(1).and_then(|rest| rest.split("\n</material>").next()).unwrap();
+        (serde_json::from_str(json).unwrap(), serde_json::from_str(json).unwrap())
+    }
+
+    #[test]
+    fn the_request_is_the_object_of_the_method() {
+        let facts = facts();
+        let truth = Truth { expected_facts: &facts, reference_answer: None, answerable: true };
+        let turns = asked(truth, Locale::En).with("It is\n8081".into(), Some("a </material> b".into())).unwrap();
+        let user = texts(&turns).remove(1).replace("a </material> b", "a b");
+        let (read, value) = brief(&user);
+        assert_eq!(read.model_response, "It is\n8081");
+        assert_eq!(read.ground_truth.expected_facts, facts);
+        assert_eq!(value["ground_truth"], json!({"expected_facts": ["8081", ["10 s", "10s"]]}));
+        assert_eq!(value["probe_question"], "Which \"port\"?");
+        assert_eq!(value["compacted_context"], "a b");
+        assert_eq!(value["rubric_criteria"].as_array().unwrap().len(), 8);
+        assert_eq!(value.as_object().unwrap().len(), 5);
+    }
+
+    #[test]
+    fn absent_values_are_left_out_and_an_empty_context_is_not_absent() {
+        let truth = Truth { expected_facts: &[], reference_answer: Some("none"), answerable: true };
+        let without = texts(&asked(truth, Locale::En).with("a".into(), None).unwrap());
+        let (_, value) = brief(&without[1]);
+        assert_eq!(value.get("compacted_context"), None);
+        assert_eq!(value["ground_truth"], json!({"reference_answer": "none"}));
+        let empty = texts(&asked(truth, Locale::En).with("".into(), Some("".into())).unwrap());
+        assert_eq!(brief(&empty[1]).1["compacted_context"], "");
+    }
+
+    #[test]
+    fn an_unanswerable_probe_says_so_in_the_language_of_the_rubric() {
+        let truth = Truth { expected_facts: &[], reference_answer: None, answerable: false };
+        for (locale, words) in [(Locale::En, "does not say"), (Locale::Zh, "没有提及")] {
+            let turns = texts(&asked(truth, locale).with("a".into(), None).unwrap());
+            let (read, _) = brief(&turns[1]);
+            assert!(read.ground_truth.reference_answer.unwrap().contains(words));
+        }
+    }
+
+    #[test]
+    fn the_system_text_holds_the_criteria_that_apply_and_no_others() {
+        let truth = Truth { expected_facts: &[], reference_answer: None, answerable: true };
+        let turns = texts(&asked(truth, Locale::Zh).with("a".into(), None).unwrap());
+        assert!(turns[0].contains("accuracy_factual (事实)"));
+        assert!(!turns[0].contains("artifact_files_created"));
+    }
+
+    #[test]
+    fn the_schema_accepts_the_contract_and_nothing_else() {
+        let truth = Truth { expected_facts: &[], reference_answer: None, answerable: true };
+        let schema = asked(truth, Locale::En).schema();
+        let valid = jsonschema::validator_for(&schema.schema).unwrap();
+        let entry = |id: &str| json!({"criterionResults":[{"criterionId":id,"score":4,"reasoning":"r"}]});
+        assert!(valid.is_valid(&entry("accuracy_factual")));
+        assert!(!valid.is_valid(&entry("overall")));
+        assert!(!valid.is_valid(&json!({"criterionResults":[], "overall": 5})));
+    }
+
+    /// What stands beside a question in its bank, and the words of methods and providers, leave no trace in the
+    /// bytes; no other name is in scope.
+    #[test]
+    fn judge_request_names_no_method() {
+        let probe: Probe = serde_json::from_value(json!({
+            "id": "LEAK-probe-id", "type": "recall", "question": "Which port?", "expected_facts": ["8081"],
+            "superseded_facts": ["LEAK-superseded"], "tags": ["LEAK-tag"]
+        }))
+        .unwrap();
+        for locale in [Locale::En, Locale::Zh] {
+            let question = asked(Truth::of(&probe), locale);
+            let turns = question.with("8081".into(), Some("port 8081".into())).unwrap();
+            let bytes = format!("{}{}", texts(&turns).concat(), question.schema().schema).to_lowercase();
+            assert!(!bytes.contains("leak"));
+            for word in ["anchored", "regenerative", "truncate", "opaque", "fixture", "lexical", "openai", "anthropic"]
+            {
+                assert!(!bytes.contains(word), "{word}");
+            }
+        }
+    }
+
+    #[test]
+    fn digests_stand_for_the_bytes() {
+        let truth = Truth { expected_facts: &[], reference_answer: None, answerable: true };
+        let question = asked(truth, Locale::En);
+        let named = question.with(Material::Output(Digest::of("fetched")), None).unwrap();
+        let held = question.with("fetched".into(), None).unwrap();
+        let digest = |turns: &[RequestTurn]| match &turns[1] {
+            RequestTurn::Text(_, prompt) => prompt.digest(),
+            other => panic!("unexpected turn {other:?}"),
+        };
+        assert_eq!(digest(&named), digest(&held));
+        assert_eq!(texts(&named), texts(&held));
+    }
+}

@@ -1,0 +1,210 @@
+//! Scores: from criteria to dimensions to one number, and from a panel to its medians.
+//!
+//! What nobody measured is absent, never zero.
+
+use std::collections::BTreeMap;
+
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::reply::CriterionScore;
+use super::rubric::{CriterionId, Dimension, Rubric};
+
+/// A score on the scale from 0 to 5; finite.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(try_from = "f64", into = "f64")]
+pub struct Score(f64);
+
+impl Score {
+    /// The best there is.
+    pub const MAX: f64 = 5.0;
+
+    /// `None` off the scale.
+    pub fn new(value: f64) -> Option<Score> {
+        (0.0..=Score::MAX).contains(&value).then_some(Score(value))
+    }
+
+    /// A judge's whole number, 5 at most.
+    pub(super) fn from_points(points: u8) -> Score {
+        Score(f64::from(points).min(Score::MAX))
+    }
+
+    /// The number.
+    pub fn value(self) -> f64 {
+        self.0
+    }
+}
+
+impl From<Score> for f64 {
+    fn from(score: Score) -> f64 {
+        score.0
+    }
+}
+
+/// A number that is no score.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[error("{0} is not a score: expected a number from 0 to 5")]
+pub struct OffScale(f64);
+
+impl TryFrom<f64> for Score {
+    type Error = OffScale;
+    fn try_from(value: f64) -> Result<Score, OffScale> {
+        Score::new(value).ok_or(OffScale(value))
+    }
+}
+
+/// One score for each dimension that was measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DimensionScores([Option<Score>; Dimension::ALL.len()]);
+
+impl DimensionScores {
+    /// The score of `dimension`; `None` if no criterion measured it.
+    pub fn get(&self, dimension: Dimension) -> Option<Score> {
+        self.iter().find(|(measured, _)| *measured == dimension).map(|(_, score)| score)
+    }
+
+    /// The dimensions measured, in the order of tables.
+    pub fn iter(&self) -> impl Iterator<Item = (Dimension, Score)> + '_ {
+        Dimension::ALL.into_iter().zip(&self.0).filter_map(|(dimension, score)| Some((dimension, (*score)?)))
+    }
+
+    /// The unweighted mean of the dimensions measured; `None` if there are none.
+    pub fn overall(&self) -> Option<Score> {
+        let values: Vec<f64> = self.iter().map(|(_, score)| score.0).collect();
+        clamped(values.iter().sum::<f64>() / values.len() as f64)
+    }
+}
+
+impl Serialize for DimensionScores {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (dimension, score) in self.iter() {
+            map.serialize_entry(dimension.name(), &score)?;
+        }
+        map.end()
+    }
+}
+
+/// Rounding must not push a mean of scores off the scale; what is not finite is no score.
+fn clamped(mean: f64) -> Option<Score> {
+    mean.is_finite().then(|| Score(mean.clamp(0.0, Score::MAX)))
+}
+
+/// Each dimension's weighted mean over the criteria scored, weights renormalised over them. Criteria that are not
+/// in the rubric are passed over.
+pub fn dimension_scores<'a>(
+    rubric: &Rubric,
+    scores: impl IntoIterator<Item = (&'a CriterionId, Score)>,
+) -> DimensionScores {
+    let mut sums = [(0.0, 0.0); Dimension::ALL.len()];
+    for (id, score) in scores {
+        let Some(criterion) = rubric.criterion(id) else { continue };
+        for ((weights, total), _) in sums.iter_mut().zip(Dimension::ALL).filter(|(_, d)| *d == criterion.dimension) {
+            *weights += criterion.weight;
+            *total += criterion.weight * score.0;
+        }
+    }
+    DimensionScores(sums.map(|(weights, total)| clamped(total / weights)))
+}
+
+/// The dimensions of one judge's reply.
+pub fn grade(rubric: &Rubric, reply: &[CriterionScore]) -> DimensionScores {
+    dimension_scores(rubric, reply.iter().map(|scored| (&scored.criterion, scored.score())))
+}
+
+/// The median over a panel of judges, criterion by criterion: of an even count the mean of the middle two. A judge
+/// that did not score a criterion does not count for it.
+pub fn panel_medians<'a>(replies: impl IntoIterator<Item = &'a [CriterionScore]>) -> BTreeMap<CriterionId, Score> {
+    let mut by_criterion: BTreeMap<CriterionId, Vec<f64>> = BTreeMap::new();
+    for scored in replies.into_iter().flatten() {
+        by_criterion.entry(scored.criterion.clone()).or_default().push(scored.score().0);
+    }
+    by_criterion.into_iter().filter_map(|(id, values)| Some((id, median(values)?))).collect()
+}
+
+fn median(mut values: Vec<f64>) -> Option<Score> {
+    values.sort_by(f64::total_cmp);
+    let upper = values.get(values.len() / 2)?;
+    let lower = values.get(values.len().saturating_sub(1) / 2)?;
+    clamped((lower + upper) / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::locale::Locale;
+    use proptest::prelude::*;
+
+    fn reply(scores: &[(&str, u8)]) -> Vec<CriterionScore> {
+        scores.iter().map(|(id, score)| CriterionScore::new((*id).into(), *score, "").unwrap()).collect()
+    }
+
+    fn graded(scores: &[(&str, u8)]) -> DimensionScores {
+        grade(Rubric::built_in(Locale::En), &reply(scores))
+    }
+
+    fn close(score: Option<Score>, expected: f64) {
+        let value = score.expect("a score").value();
+        assert!((value - expected).abs() < 1e-12, "{value} is not {expected}");
+    }
+
+    #[test]
+    fn dimensions_and_overall_by_hand() {
+        let scores = graded(&[
+            ("accuracy_factual", 4),
+            ("accuracy_technical", 3),
+            ("artifact_files_created", 5),
+            ("artifact_files_modified", 2),
+            ("artifact_key_details", 1),
+        ]);
+        close(scores.get(Dimension::Accuracy), 0.6 * 4.0 + 0.4 * 3.0);
+        close(scores.get(Dimension::ArtifactTrail), 0.3 * 5.0 + 0.4 * 2.0 + 0.3 * 1.0);
+        close(scores.overall(), (3.6 + 2.6) / 2.0);
+        assert_eq!(scores.iter().count(), 2);
+    }
+
+    #[test]
+    fn weights_are_renormalised_over_what_was_scored() {
+        let scores = graded(&[("continuity_work_state", 5), ("continuity_reasoning", 1)]);
+        close(scores.get(Dimension::Continuity), (0.4 * 5.0 + 0.3 * 1.0) / 0.7);
+    }
+
+    #[test]
+    fn what_no_criterion_measured_is_absent() {
+        let scores = graded(&[("accuracy_factual", 0)]);
+        close(scores.get(Dimension::Accuracy), 0.0);
+        assert_eq!(scores.get(Dimension::Continuity), None);
+        assert_eq!(serde_json::to_string(&scores).unwrap(), r#"{"accuracy":0.0}"#);
+        assert_eq!(graded(&[]).overall(), None);
+    }
+
+    #[test]
+    fn a_panel_takes_medians_by_criterion() {
+        let [a, b, c] = [
+            reply(&[("accuracy_factual", 5), ("completeness_depth", 2)]),
+            reply(&[("accuracy_factual", 0), ("completeness_depth", 5)]),
+            reply(&[("accuracy_factual", 4)]),
+        ];
+        let medians = panel_medians([&a[..], &b[..], &c[..]]);
+        close(medians.get(&"accuracy_factual".into()).copied(), 4.0);
+        close(medians.get(&"completeness_depth".into()).copied(), 3.5);
+    }
+
+    #[test]
+    fn off_the_scale_is_no_score() {
+        assert_eq!(Score::new(5.1), None);
+        assert_eq!(Score::new(f64::NAN), None);
+        assert!(serde_json::from_str::<Score>("-1").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn every_mean_stays_within_its_scores(values in proptest::collection::vec(0u8..=5, 14)) {
+            let rubric = Rubric::built_in(Locale::En);
+            let ids: Vec<_> = rubric.criteria().iter().map(|c| &*c.id.0).zip(values.iter().copied()).collect();
+            let overall = graded(&ids).overall().expect("scored").value();
+            let (low, high) = (values.iter().min().unwrap(), values.iter().max().unwrap());
+            prop_assert!(overall >= f64::from(*low) - 1e-9 && overall <= f64::from(*high) + 1e-9);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! All measures of one cell, with what is the same for every cell of a probe made once.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::attribution::{FactClass, stated_as_current};
+use super::fabrication::{Fabrication, asserts, unknown_names};
+use super::refetch::{Refetch, refetch, smallest_holders};
+use super::survival::{share, standing};
+use crate::fixture::fold;
+use crate::probe::{FactFinder, History, Probe};
+use crate::units::Tokens;
+
+/// One probe at its point, ready to measure many contexts and answers.
+#[derive(Clone, Debug)]
+pub struct ProbeMeasure {
+    names: Vec<String>,
+    expected: Vec<FactFinder>,
+    superseded_names: Vec<String>,
+    superseded: Vec<FactFinder>,
+    question: String,
+    answerable: bool,
+    /// Facts that are paraphrases stand nowhere literally: where they were kept or lost is then unknown.
+    literal: bool,
+    /// The smallest message that holds each expected fact, and the tokens of all messages.
+    holders: Vec<Option<usize>>,
+    tokens: Arc<[Tokens]>,
+    /// Messages before this one are known to whoever answers.
+    until: usize,
+}
+
+/// What became of one expected fact.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FactFate {
+    /// The fact, in the spelling that is shown.
+    pub fact: String,
+    /// Whether it stands in the answer.
+    pub answered: bool,
+    /// Where it was kept or lost; `None` of a context that cannot be read, and of a paraphrase.
+    pub class: Option<FactClass>,
+}
+
+/// All that is measured of one answer without a judge.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// Each expected fact.
+    pub facts: Vec<FactFate>,
+    /// The share of expected facts that stand in the context; `None` of a context that cannot be read, of
+    /// paraphrases, and of a probe without facts.
+    pub fact_survival: Option<f64>,
+    /// Superseded facts that the answer states as if they held.
+    pub stale: Vec<String>,
+    /// What the answer made up.
+    pub fabrication: Fabrication,
+    /// What fetching the facts lost in compression takes; `None` as for `fact_survival`, but 0
+    /// of a probe without facts.
+    pub refetch: Option<Refetch>,
+}
+
+impl ProbeMeasure {
+    /// Prepares `probe`, asked after the messages `prefix` of `history` were compressed. `tokens` are those of all
+    /// messages; messages before `until` are known to whoever answers (the end of the prefix, or of a verbatim tail).
+    pub fn new(
+        probe: &Probe,
+        history: &History,
+        prefix: Range<usize>,
+        until: usize,
+        tokens: Arc<[Tokens]>,
+    ) -> ProbeMeasure {
+        let expected = FactFinder::all(&probe.expected_facts);
+        let shown = |facts: &[crate::probe::Fact]| facts.iter().map(|fact| fact.name().to_owned()).collect();
+        let holders = smallest_holders(history, prefix, &tokens, &expected);
+        ProbeMeasure {
+            names: shown(&probe.expected_facts),
+            superseded_names: shown(&probe.superseded_facts),
+            superseded: FactFinder::all(&probe.superseded_facts),
+            question: probe.question.clone(),
+            answerable: probe.answerable,
+            literal: probe.literal,
+            expected,
+            holders,
+            tokens,
+            until,
+        }
+    }
+
+    /// For each expected fact whether it stands in `context`, a text made by [`fold`]. The same for all answers
+    /// given from it: worth keeping, for a context may be long.
+    pub fn standing(&self, context: &str) -> Vec<bool> {
+        standing(context, &self.expected)
+    }
+
+    /// Measures one answer. `stood` is what [`ProbeMeasure::standing`] says of its context; `None` if that cannot
+    /// be read.
+    pub fn measure(&self, history: &History, stood: Option<&[bool]>, answer: &str) -> Measured {
+        let stood = stood.filter(|_| self.literal);
+        let folded = fold(answer);
+        let answered = standing(&folded, &self.expected);
+        let class = |index: usize, answered: bool| Some(FactClass::of(*stood?.get(index)?, answered));
+        let facts = (self.names.iter().zip(answered).enumerate())
+            .map(|(index, (name, answered))| FactFate { fact: name.clone(), answered, class: class(index, answered) })
+            .collect();
+        let lost = |stood: &[bool]| {
+            let gone = self.holders.iter().zip(stood).filter(|(_, stands)| !**stands);
+            refetch(gone.map(|(holder, _)| *holder), &self.tokens)
+        };
+        let stale = stated_as_current(answer, &self.superseded, &self.expected);
+        Measured {
+            facts,
+            fact_survival: stood.and_then(|stood| share(stood.iter().copied())),
+            stale: self.superseded_names.iter().zip(stale).filter(|(_, said)| *said).map(|(n, _)| n.clone()).collect(),
+            fabrication: Fabrication {
+                asserted: (!self.answerable).then(|| asserts(answer)),
+                unknown_names: unknown_names(answer, &self.question, history, self.until),
+            },
+            refetch: stood.map(lost),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transcript::{Message, Role};
+    use serde_json::json;
+
+    fn measured(context: Option<&str>, answer: &str, literal: bool) -> Measured {
+        let messages = ["port 8080 first", "端口改为8081，报错连接超时"].map(|text| Message::text(Role::User, text));
+        let probe: Probe = serde_json::from_value(json!({"id": "a", "type": "recall", "question": "Which port?",
+            "expected_facts": ["8081", "连接超时"], "superseded_facts": ["8080"], "literal": literal}))
+        .unwrap();
+        let history = History::new(&messages);
+        let measure = ProbeMeasure::new(&probe, &history, 0..2, 2, [Tokens(4), Tokens(12)].into());
+        let stood = context.map(|context| measure.standing(&fold(context)));
+        measure.measure(&history, stood.as_deref(), answer)
+    }
+
+    #[test]
+    fn a_cell_is_measured_from_every_side() {
+        let cell = measured(Some("Port 8081."), "It is 8080, in notes.md.", true);
+        let classes: Vec<_> = cell.facts.iter().map(|fact| fact.class).collect();
+        assert_eq!(classes, [Some(FactClass::Missed), Some(FactClass::Lost)]);
+        assert_eq!(cell.fact_survival, Some(0.5));
+        assert_eq!(cell.stale, ["8080"]);
+        assert_eq!(cell.fabrication.unknown_names, ["notes.md"]);
+        assert_eq!(cell.refetch, Some(Refetch { tokens: Tokens(312), fetches: 1, unlocated: 0 }));
+    }
+
+    #[test]
+    fn an_unreadable_context_is_unknown_and_not_lost() {
+        let cell = measured(None, "8081，连接超时", true);
+        assert_eq!(cell.fact_survival, None);
+        assert_eq!(cell.refetch, None);
+        assert!(cell.facts.iter().all(|fact| fact.answered && fact.class.is_none()));
+    }
+
+    #[test]
+    fn a_paraphrase_is_not_lost_because_it_stands_nowhere() {
+        let cell = measured(Some("about something else"), "8081", false);
+        assert_eq!((cell.fact_survival, cell.refetch), (None, None));
+        assert!(cell.facts[0].answered && cell.facts[0].class.is_none());
+    }
+}

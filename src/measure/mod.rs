@@ -1,0 +1,18 @@
+//! What is measured without a judge: free, deterministic, and for every cell.
+//!
+//! These numbers say *where* a fact was lost, which a judge cannot. Pure functions on texts and token counts that
+//! are handed in; a context that only its provider can read gives `None`, never 0. Deliberately absent: models.
+
+mod attribution;
+mod cell;
+mod fabrication;
+mod ratio;
+mod refetch;
+mod survival;
+
+pub use attribution::{FactClass, stated_as_current};
+pub use cell::{FactFate, Measured, ProbeMeasure};
+pub use fabrication::{Fabrication, admits_not_knowing, asserts, unknown_names};
+pub use ratio::compression_ratio;
+pub use refetch::{DEFAULT_NEEDS, FETCH_OVERHEAD, Refetch, break_even, refetch, smallest_holders, tokens_per_task};
+pub use survival::{share, standing};

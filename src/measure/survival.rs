@@ -1,0 +1,35 @@
+//! Fact survival: which expected facts stand in the compressed context.
+
+use crate::probe::FactFinder;
+
+/// For each fact whether it stands in `context`, a text made by [`crate::fixture::fold`].
+pub fn standing(context: &str, facts: &[FactFinder]) -> Vec<bool> {
+    facts.iter().map(|fact| fact.stands_in(context)).collect()
+}
+
+/// The share of `true`, from 0 to 1; `None` of nothing.
+pub fn share(standing: impl IntoIterator<Item = bool>) -> Option<f64> {
+    let (mut all, mut held) = (0u32, 0u32);
+    for stands in standing {
+        all += 1;
+        held += u32::from(stands);
+    }
+    (all > 0).then(|| f64::from(held) / f64::from(all))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::fold;
+    use crate::probe::Fact;
+
+    #[test]
+    fn survival_is_the_share_of_facts_that_stand() {
+        let facts: Vec<Fact> =
+            ["8081", "src/store.rs", "连接超时"].map(|text| Fact { spellings: vec![text.into()] }).into();
+        let stood = standing(&fold("Port 8081. 数据库连接超时。"), &FactFinder::all(&facts));
+        assert_eq!(stood, [true, false, true]);
+        assert_eq!(share(stood), Some(2.0 / 3.0));
+        assert_eq!(share([]), None);
+    }
+}

@@ -1,0 +1,247 @@
+//! The bank file: reading it with a place for every fault, all of them at once.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::bank::{Bank, Fact, Probe, ProbeType};
+use crate::fault::{Fault, place_of, suggestion};
+
+/// A bank with the places of its probes in the text it was read from.
+#[derive(Clone, Debug)]
+pub struct ParsedBank {
+    /// The bank.
+    pub bank: Bank,
+    /// The places of each probe, in the bank's order.
+    pub places: Vec<ProbePlaces>,
+}
+
+/// Where a probe and its parts stand: byte ranges in the file's text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProbePlaces {
+    /// The whole probe.
+    pub probe: Range<usize>,
+    /// Its values, by key.
+    values: BTreeMap<String, Range<usize>>,
+    /// Its expected facts, in order.
+    facts: Vec<Range<usize>>,
+}
+
+impl ProbePlaces {
+    /// The value of `key`; the whole probe where it has no such key.
+    pub fn value(&self, key: &str) -> Range<usize> {
+        self.values.get(key).unwrap_or(&self.probe).clone()
+    }
+
+    /// The expected fact of this number, from 0.
+    pub fn fact(&self, index: usize) -> Range<usize> {
+        self.facts.get(index).cloned().unwrap_or_else(|| self.value("expected_facts"))
+    }
+}
+
+const SHAPE: &str =
+    "a bank is JSON: {\"fixture\": NAME, \"probes\": [{\"id\", \"type\", \"question\", \"expected_facts\"}, …]}";
+const KEYS: [&str; 10] = [
+    "id",
+    "type",
+    "question",
+    "expected_facts",
+    "reference_answer",
+    "point",
+    "tags",
+    "superseded_facts",
+    "answerable",
+    "literal",
+];
+
+#[derive(Deserialize)]
+struct Outline<'a> {
+    #[serde(borrow)]
+    probes: Vec<&'a RawValue>,
+}
+
+impl ParsedBank {
+    /// Reads a bank from the text of its file.
+    ///
+    /// # Errors
+    /// All faults: broken JSON, unknown keys and types of probes, repeated ids, empty questions and facts, a
+    /// point 0, facts that are missing or that an unanswerable probe cannot have.
+    pub fn read(text: &str) -> Result<ParsedBank, Vec<Fault>> {
+        let outline: Outline<'_> = serde_json::from_str(text).map_err(|e| vec![Fault::json(text, 0, &e, SHAPE)])?;
+        let mut faults = Vec::new();
+        let mut places = Vec::new();
+        let mut seen = HashSet::new();
+        for raw in &outline.probes {
+            places.extend(read_probe(text, raw.get(), &mut seen).map_err(|found| faults.extend(found)));
+        }
+        if outline.probes.is_empty() {
+            faults.push(Fault::at(0..text.len().min(1), "the bank has no probes", "write 8 to 12 of all four types"));
+        }
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        let bank = serde_json::from_str(text).map_err(|e| vec![Fault::json(text, 0, &e, SHAPE)])?;
+        Ok(ParsedBank { bank, places })
+    }
+}
+
+type Fields<'a> = BTreeMap<String, &'a RawValue>;
+
+/// Checks one probe, `raw` in `text`, and tells where its parts stand.
+fn read_probe(text: &str, raw: &str, seen: &mut HashSet<String>) -> Result<ProbePlaces, Vec<Fault>> {
+    let place = place_of(text, raw);
+    let json = |error: &serde_json::Error| vec![Fault::json(text, place.start, error, SHAPE)];
+    let fields: Fields<'_> = serde_json::from_str(raw).map_err(|e| json(&e))?;
+    let places = places_of(text, place.clone(), &fields);
+    let mut faults = name_faults(text, &fields, &places);
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    let probe: Probe = serde_json::from_str(raw).map_err(|e| json(&e))?;
+    if !seen.insert(probe.id.to_string()) {
+        let message = format!("probe id `{}` is used twice", probe.id);
+        faults.push(Fault::at(places.value("id"), message, "ids are unique within a bank"));
+    }
+    faults.extend(content_faults(&probe, &places));
+    if faults.is_empty() { Ok(places) } else { Err(faults) }
+}
+
+fn places_of(text: &str, probe: Range<usize>, fields: &Fields<'_>) -> ProbePlaces {
+    let values = fields.iter().map(|(key, raw)| (key.clone(), place_of(text, raw.get()))).collect();
+    let listed = fields.get("expected_facts").and_then(|raw| serde_json::from_str::<Vec<&RawValue>>(raw.get()).ok());
+    let facts = listed.unwrap_or_default().into_iter().map(|raw| place_of(text, raw.get())).collect();
+    ProbePlaces { probe, values, facts }
+}
+
+/// Keys and types that no probe has, each with the nearest that one has.
+fn name_faults(text: &str, fields: &Fields<'_>, places: &ProbePlaces) -> Vec<Fault> {
+    let unknown = |key: &&String| !KEYS.contains(&key.as_str());
+    let mut faults: Vec<Fault> = fields
+        .keys()
+        .filter(unknown)
+        .map(|key| Fault::unknown_key(key_place(text, key, places), key, "a probe", &KEYS))
+        .collect();
+    let named = fields.get("type").and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
+    if let Some(name) = named.filter(|name| !ProbeType::ALL.iter().any(|kind| kind.name() == name)) {
+        let help = suggestion(&name, &ProbeType::ALL.map(ProbeType::name));
+        faults.push(Fault::at(places.value("type"), format!("unknown probe type `{name}`"), help));
+    }
+    faults
+}
+
+/// The key itself stands before its value.
+fn key_place(text: &str, key: &str, places: &ProbePlaces) -> Range<usize> {
+    let value = places.value(key);
+    let quoted = format!("\"{key}\"");
+    let before = text.get(places.probe.start..value.start).unwrap_or("");
+    before.rfind(&quoted).map_or(value, |at| {
+        let start = places.probe.start + at;
+        start..start + quoted.len()
+    })
+}
+
+fn content_faults(probe: &Probe, places: &ProbePlaces) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let mut fault = |place: Range<usize>, message: String, help: &str| faults.push(Fault::at(place, message, help));
+    let id = &probe.id;
+    if id.0.trim().is_empty() {
+        fault(places.value("id"), "a probe has an empty id".into(), "results name probes by their ids");
+    }
+    if probe.question.trim().is_empty() {
+        fault(places.value("question"), format!("probe `{id}` has an empty question"), "write what is asked");
+    }
+    if probe.point.is_some_and(|point| point.0 == 0) {
+        let help = "points count from 1: 1 is the first compression, the last is the default";
+        fault(places.value("point"), format!("probe `{id}` is asked at point 0"), help);
+    }
+    if probe.answerable && probe.expected_facts.is_empty() {
+        let help = "list what a right answer contains, or write \"answerable\": false if the transcript does not say";
+        fault(places.value("expected_facts"), format!("probe `{id}` has no expected facts"), help);
+    }
+    if !probe.answerable && !probe.expected_facts.is_empty() {
+        let help = "its right answer is that the transcript does not say; remove the facts or \"answerable\": false";
+        fault(places.value("expected_facts"), format!("probe `{id}` is unanswerable, yet has expected facts"), help);
+    }
+    let expected = probe.expected_facts.iter().enumerate().map(|(index, fact)| (places.fact(index), fact));
+    let superseded = probe.superseded_facts.iter().map(|fact| (places.value("superseded_facts"), fact));
+    for (place, _) in expected.chain(superseded).filter(|(_, fact)| is_blank(fact)) {
+        fault(place, format!("probe `{id}` has an empty fact"), "a fact is a short text, or a list of its spellings");
+    }
+    faults
+}
+
+fn is_blank(fact: &Fact) -> bool {
+    fact.spellings.is_empty() || fact.spellings.iter().any(|spelling| spelling.trim().is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bank(probe: &str) -> String {
+        format!("{{\"fixture\":\"f\",\n\"probes\":[\n{probe}\n]}}")
+    }
+
+    const SOUND: &str =
+        r#"{"id":"a","type":"recall","question":"Which port?","expected_facts":["8081",["10 s","10s"]]}"#;
+
+    fn faults(text: &str) -> Vec<(String, String, String)> {
+        let shown = |fault: Fault| (text[fault.place].to_owned(), fault.message, fault.help.unwrap_or_default());
+        ParsedBank::read(text).expect_err("a fault").into_iter().map(shown).collect()
+    }
+
+    fn only_fault(from: &str, to: &str) -> (String, String, String) {
+        let text = bank(&SOUND.replace(from, to));
+        let mut found = faults(&text);
+        assert_eq!(found.len(), 1, "{found:?}");
+        found.remove(0)
+    }
+
+    #[test]
+    fn a_sound_bank_knows_where_its_facts_stand() {
+        let text = bank(SOUND);
+        let parsed = ParsedBank::read(&text).expect("sound");
+        assert_eq!(&text[parsed.places[0].fact(1)], r#"["10 s","10s"]"#);
+        assert_eq!(&text[parsed.places[0].probe.clone()], SOUND);
+        assert_eq!(&text[parsed.places[0].value("point")], SOUND);
+    }
+
+    #[test]
+    fn unknown_keys_and_types_are_named_with_the_nearest() {
+        let (at, message, help) = only_fault("expected_facts", "expected_fact");
+        assert_eq!((at.as_str(), help.as_str()), ("\"expected_fact\"", "did you mean `expected_facts`?"));
+        assert!(message.contains("unknown key `expected_fact`"));
+        let (at, message, help) = only_fault("recall", "reccall");
+        assert_eq!((at.as_str(), help.as_str()), ("\"reccall\"", "did you mean `recall`?"));
+        assert_eq!(message, "unknown probe type `reccall`");
+    }
+
+    #[test]
+    fn what_cannot_be_graded_is_a_fault() {
+        assert!(only_fault(r#"["8081",["10 s","10s"]]"#, "[]").1.contains("no expected facts"));
+        assert!(only_fault("Which port?", " ").1.contains("empty question"));
+        assert!(only_fault(r#""8081""#, r#"" ""#).1.contains("empty fact"));
+        assert_eq!(only_fault("\"type\"", "\"point\":0,\"type\"").0, "0");
+        assert!(only_fault("\"type\"", "\"answerable\":false,\"type\"").1.contains("unanswerable"));
+        assert!(faults("{\"fixture\":\"f\",\"probes\":[]}")[0].1.contains("no probes"));
+    }
+
+    #[test]
+    fn ids_are_unique_and_all_faults_come_at_once() {
+        let text =
+            bank(&format!("{SOUND},\n{SOUND},\n{}", SOUND.replace("recall", "rumour").replace("\"a\"", "\"b\"")));
+        let messages: Vec<String> = faults(&text).into_iter().map(|fault| fault.1).collect();
+        assert_eq!(messages, ["probe id `a` is used twice", "unknown probe type `rumour`"]);
+    }
+
+    #[test]
+    fn broken_json_is_placed_on_its_line() {
+        let text = bank("{\"id\": }");
+        let found = ParsedBank::read(&text).expect_err("a fault");
+        assert_eq!(text[..found[0].place.start].matches('\n').count(), 2);
+        let missing = bank(&SOUND.replace("\"id\":\"a\",", ""));
+        assert!(faults(&missing)[0].1.contains("missing field `id`"));
+    }
+}

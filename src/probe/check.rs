@@ -1,0 +1,293 @@
+//! The proof of a bank: that its facts can be known at their point, and only from what is compressed.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::bank::{Fact, Probe, ProbeId, ProbeType};
+use super::bank_file::{ParsedBank, ProbePlaces};
+use super::facts::FactFinder;
+use super::history::History;
+use crate::fixture::{Fixture, Point, fold};
+
+/// What a bank was found to be, one thing at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FindingKind {
+    /// The fixture has no such point.
+    PointOutOfRange,
+    /// The fact occurs nowhere before its point, and the probe does not say that this is on purpose.
+    UnprovenFact,
+    /// What is said to be superseded occurs nowhere before the point.
+    UnprovenSuperseded,
+    /// The fact stands in the question.
+    GivenAway,
+    /// The fact stands in the messages that are shown verbatim after the point.
+    InTail,
+    /// The fact is so short that it stands in many texts by chance.
+    Weak,
+    /// One text is both expected and superseded.
+    Contradiction,
+    /// Too few or too many probes at a point.
+    Count,
+    /// A point's probes lack a type.
+    Balance,
+}
+
+/// How much a finding matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// The bank measures something else than it says.
+    Error,
+    /// The bank measures less than it could.
+    Warning,
+}
+
+impl FindingKind {
+    /// How much such a finding matters.
+    pub fn severity(self) -> Severity {
+        match self {
+            FindingKind::PointOutOfRange | FindingKind::UnprovenFact => Severity::Error,
+            FindingKind::UnprovenSuperseded
+            | FindingKind::GivenAway
+            | FindingKind::InTail
+            | FindingKind::Weak
+            | FindingKind::Contradiction
+            | FindingKind::Count
+            | FindingKind::Balance => Severity::Warning,
+        }
+    }
+}
+
+/// One finding about a bank.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What it is about.
+    pub kind: FindingKind,
+    /// The probe; `None` for a finding about the bank as a whole.
+    pub probe: Option<ProbeId>,
+    /// Bytes of the bank's file.
+    pub place: Range<usize>,
+    /// What was found.
+    pub message: String,
+    /// What to do about it.
+    pub help: String,
+}
+
+impl Finding {
+    /// How much it matters.
+    pub fn severity(&self) -> Severity {
+        self.kind.severity()
+    }
+}
+
+/// How many probes a point should carry.
+const PROBES: std::ops::RangeInclusive<usize> = 8..=12;
+/// Characters below which a fact is weak.
+const STRONG: usize = 3;
+
+/// Checks `bank` against its fixture, whose messages are `history`. `verbatim_tail` says whether the answerer is
+/// shown what follows the point.
+pub fn check_bank(bank: &ParsedBank, fixture: &Fixture, history: &History, verbatim_tail: bool) -> Vec<Finding> {
+    let points = fixture.effective_points();
+    let mut findings = Vec::new();
+    for (probe, places) in bank.bank.probes.iter().zip(&bank.places) {
+        let number = probe.point.map_or(points.len(), |point| point.0 as usize);
+        let Some(&end) = number.checked_sub(1).and_then(|index| points.get(index)) else {
+            findings.push(point_out_of_range(probe, places, points.len()));
+            continue;
+        };
+        let tail = if verbatim_tail { end..history.len() } else { 0..0 };
+        let proof = Proof { probe, places, history, prefix: fixture.start()..end, tail };
+        proof.run(&mut findings);
+    }
+    findings.extend(balance(bank, points.len()));
+    findings
+}
+
+fn point_out_of_range(probe: &Probe, places: &ProbePlaces, points: usize) -> Finding {
+    let number = probe.point.map_or(0, |point| point.0);
+    Finding {
+        kind: FindingKind::PointOutOfRange,
+        probe: Some(probe.id.clone()),
+        place: places.value("point"),
+        message: format!("probe `{}` is asked at point {number}, but the fixture has {points}", probe.id),
+        help: format!("give a point from 1 to {points}, or leave it out for the last"),
+    }
+}
+
+struct Proof<'a> {
+    probe: &'a Probe,
+    places: &'a ProbePlaces,
+    history: &'a History,
+    prefix: Range<usize>,
+    tail: Range<usize>,
+}
+
+impl Proof<'_> {
+    fn run(&self, findings: &mut Vec<Finding>) {
+        let question = fold(&self.probe.question);
+        for (index, fact) in self.probe.expected_facts.iter().enumerate() {
+            let finder = FactFinder::new(fact);
+            let found = self.expected(fact, &finder, &question);
+            findings.extend(found.into_iter().map(|(kind, message, help)| {
+                self.finding(
+                    kind,
+                    self.places.fact(index),
+                    format!("expected fact \"{}\" {message}", fact.name()),
+                    help,
+                )
+            }));
+        }
+        for fact in &self.probe.superseded_facts {
+            let found = self.superseded(fact);
+            findings.extend(found.into_iter().map(|(kind, message, help)| {
+                let place = self.places.value("superseded_facts");
+                self.finding(kind, place, format!("superseded fact \"{}\" {message}", fact.name()), help)
+            }));
+        }
+    }
+
+    fn finding(&self, kind: FindingKind, place: Range<usize>, message: String, help: &str) -> Finding {
+        let message = format!("probe `{}`: {message}", self.probe.id);
+        Finding { kind, probe: Some(self.probe.id.clone()), place, message, help: help.to_owned() }
+    }
+
+    fn expected(&self, fact: &Fact, finder: &FactFinder, question: &str) -> Vec<(FindingKind, String, &'static str)> {
+        let mut found = Vec::new();
+        if self.probe.literal && !self.history.holds(finder, self.prefix.clone()) {
+            let later = self.history.holds(finder, self.prefix.end..self.history.len());
+            let message = if later { "occurs only after its point" } else { "occurs nowhere before its point" };
+            let help = "quote the transcript, add the spelling it uses, or write \"literal\": false for a paraphrase";
+            found.push((FindingKind::UnprovenFact, message.to_owned(), help));
+        }
+        if finder.stands_in(question) {
+            let help = "ask without naming the answer; whoever repeats the question has it right";
+            found.push((FindingKind::GivenAway, "stands in the question".to_owned(), help));
+        }
+        if self.history.holds(finder, self.tail.clone()) {
+            let help = "it is shown verbatim, so it says nothing about the compression; ask for another fact";
+            found.push((FindingKind::InTail, "also stands in the verbatim tail".to_owned(), help));
+        }
+        if finder.shortest() < STRONG {
+            let help = "write what stands beside it too, as in \"retries: 5\" for \"5\"";
+            let message = format!("is under {STRONG} characters and may stand in any text by chance");
+            found.push((FindingKind::Weak, message, help));
+        }
+        if self.probe.superseded_facts.contains(fact) {
+            let help = "it is either true now or it was true once; keep one of the two";
+            found.push((FindingKind::Contradiction, "is also listed as superseded".to_owned(), help));
+        }
+        found
+    }
+
+    fn superseded(&self, fact: &Fact) -> Option<(FindingKind, String, &'static str)> {
+        let known = self.history.holds(&FactFinder::new(fact), self.prefix.clone());
+        let help = "what never stood there cannot be carried over by mistake; quote the transcript";
+        let missing = self.probe.literal && !known;
+        missing.then(|| (FindingKind::UnprovenSuperseded, "occurs nowhere before its point".to_owned(), help))
+    }
+}
+
+/// Whether each point that carries probes carries enough, of all types.
+fn balance(bank: &ParsedBank, points: usize) -> Vec<Finding> {
+    let last = Point(u32::try_from(points).unwrap_or(u32::MAX));
+    let mut by_point: BTreeMap<Point, (Vec<ProbeType>, Range<usize>)> = BTreeMap::new();
+    for (probe, places) in bank.bank.probes.iter().zip(&bank.places) {
+        let entry = by_point.entry(probe.point.unwrap_or(last)).or_insert_with(|| (Vec::new(), places.probe.clone()));
+        entry.0.push(probe.kind);
+    }
+    let mut findings = Vec::new();
+    for (Point(number), (kinds, place)) in by_point.into_iter().filter(|(point, _)| *point <= last) {
+        let mut add = |kind, message, help: &str| {
+            findings.push(Finding { kind, probe: None, place: place.clone(), message, help: help.to_owned() });
+        };
+        if !PROBES.contains(&kinds.len()) {
+            let message = format!("probes at point {number}: {}; 8 to 12 are recommended", kinds.len());
+            add(FindingKind::Count, message, "few probes measure little, many cost much");
+        }
+        let absent: Vec<&str> =
+            ProbeType::ALL.into_iter().filter(|kind| !kinds.contains(kind)).map(ProbeType::name).collect();
+        if !absent.is_empty() {
+            let message = format!("point {number} has no {} probe", absent.join(", no "));
+            add(FindingKind::Balance, message, "dimensions that only such probes measure will be absent");
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transcript::{Message, Role};
+    use serde_json::json;
+
+    fn fixture() -> Fixture {
+        let texts = ["You are an agent.", "port 8080 please", "端口改为8081，Connection refused", "later: tail-only"];
+        let mut messages: Vec<Message> = texts.iter().map(|text| Message::text(Role::User, *text)).collect();
+        messages[0].role = Role::System;
+        serde_json::from_value(json!({"name": "f", "points": [2, 3], "messages": messages})).unwrap()
+    }
+
+    fn kinds(probe: serde_json::Value, tail: bool) -> Vec<FindingKind> {
+        let mut full = json!({"id": "a", "type": "recall", "question": "Which one?"});
+        full.as_object_mut().unwrap().extend(probe.as_object().unwrap().clone());
+        let text = json!({"fixture": "f", "probes": [full]}).to_string();
+        let fixture = fixture();
+        let bank = ParsedBank::read(&text).expect("a sound bank");
+        let findings = check_bank(&bank, &fixture, &History::new(&fixture.messages), tail);
+        assert!(findings.iter().all(|finding| text.get(finding.place.clone()).is_some()));
+        findings.into_iter().filter(|finding| finding.probe.is_some()).map(|finding| finding.kind).collect()
+    }
+
+    #[test]
+    fn facts_before_their_point_are_proven() {
+        let none: [FindingKind; 0] = [];
+        assert_eq!(kinds(json!({"expected_facts": ["connection REFUSED", "端口改为8081"]}), false), none);
+        assert_eq!(kinds(json!({"point": 1, "expected_facts": ["port 8080"]}), false), none);
+    }
+
+    #[test]
+    fn facts_after_their_point_in_the_system_message_or_nowhere_are_not() {
+        use FindingKind::UnprovenFact;
+        assert_eq!(kinds(json!({"point": 1, "expected_facts": ["Connection refused"]}), false), [UnprovenFact]);
+        assert_eq!(kinds(json!({"expected_facts": ["You are an agent"]}), false), [UnprovenFact]);
+        assert_eq!(kinds(json!({"expected_facts": ["paraphrased"]}), false), [UnprovenFact]);
+        assert!(kinds(json!({"expected_facts": ["paraphrased"], "literal": false}), false).is_empty());
+    }
+
+    #[test]
+    fn given_away_weak_and_repeated_facts_are_reported() {
+        use FindingKind::{Contradiction, GivenAway, InTail, UnprovenFact, UnprovenSuperseded, Weak};
+        let question = "Was it Connection refused?";
+        assert_eq!(kinds(json!({"question": question, "expected_facts": ["Connection refused"]}), false), [GivenAway]);
+        assert_eq!(kinds(json!({"expected_facts": ["为"]}), false), [UnprovenFact, Weak]);
+        assert!(kinds(json!({"expected_facts": ["端口"]}), false).is_empty());
+        assert_eq!(kinds(json!({"expected_facts": ["tail-only"]}), true), [UnprovenFact, InTail]);
+        let both = json!({"expected_facts": ["port 8080"], "superseded_facts": ["port 8080", "port 7"]});
+        assert_eq!(kinds(both, false), [Contradiction, UnprovenSuperseded]);
+    }
+
+    #[test]
+    fn a_point_the_fixture_does_not_have_is_an_error() {
+        assert_eq!(kinds(json!({"point": 3, "expected_facts": ["x"]}), false), [FindingKind::PointOutOfRange]);
+        assert_eq!(FindingKind::PointOutOfRange.severity(), Severity::Error);
+    }
+
+    #[test]
+    fn few_probes_and_absent_types_are_warnings_about_their_point() {
+        let text = json!({"fixture": "f", "probes": [
+            {"id": "a", "type": "recall", "question": "?", "expected_facts": ["port 8080"]}
+        ]})
+        .to_string();
+        let fixture = fixture();
+        let bank = ParsedBank::read(&text).unwrap();
+        let findings = check_bank(&bank, &fixture, &History::new(&fixture.messages), false);
+        let messages: Vec<&str> = findings.iter().map(|finding| finding.message.as_str()).collect();
+        assert_eq!(
+            messages,
+            [
+                "probes at point 2: 1; 8 to 12 are recommended",
+                "point 2 has no artifact, no continuation, no decision probe"
+            ]
+        );
+    }
+}

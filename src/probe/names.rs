@@ -1,0 +1,54 @@
+//! Names in texts: words as programs spell them, and paths.
+
+use super::facts::is_unspaced;
+
+/// The words of a text: runs of letters, digits and underscores, cut where an unspaced script begins.
+pub fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !(c.is_alphanumeric() || c == '_') || is_unspaced(c)).filter(|word| !word.is_empty())
+}
+
+/// The runs of a text that could be paths or file names: with a slash or an inner dot, without the punctuation of
+/// the sentence around them. A run that begins with `//` is the rest of an address and left out.
+pub fn paths(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !is_path_char(c) || is_unspaced(c))
+        .map(|run| run.trim_end_matches(['.', '-', '+', '/', '\\']).trim_start_matches(['-', '+']))
+        .filter(|run| !run.starts_with("//") && run.trim_start_matches('.').contains(['/', '\\', '.']))
+}
+
+fn is_path_char(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '\\' | '~' | '@' | '+')
+}
+
+/// A path with `/` between its parts and neither `./`, `~/` nor a drive at its start.
+pub fn normal_path(path: &str) -> String {
+    let slashed = path.replace('\\', "/");
+    let parts: Vec<&str> = slashed.split('/').filter(|part| !matches!(*part, "" | "." | "~")).collect();
+    parts.join("/")
+}
+
+/// A path in normal form and everything that is left of it when parts are taken from its front.
+pub fn suffixes(path: &str) -> impl Iterator<Item = &str> {
+    let starts = path.match_indices('/').map(|(at, _)| at + 1);
+    [0].into_iter().chain(starts).filter_map(|start| path.get(start..)).filter(|rest| !rest.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_end_at_punctuation_and_at_chinese() {
+        assert_eq!(
+            words("call load_config() 改用retryCount次").collect::<Vec<_>>(),
+            ["call", "load_config", "retryCount"]
+        );
+    }
+
+    #[test]
+    fn paths_are_taken_without_the_sentence_around_them() {
+        let text = "In ./src/a.rs, `b/c.py:12` and (notes.md). See https://example.org/x.html... or C:\\tmp\\x.log";
+        assert_eq!(paths(text).collect::<Vec<_>>(), ["./src/a.rs", "b/c.py", "notes.md", "\\tmp\\x.log"]);
+        assert_eq!(normal_path("./src\\a.rs"), "src/a.rs");
+        assert_eq!(suffixes("a/b/c.rs").collect::<Vec<_>>(), ["a/b/c.rs", "b/c.rs", "c.rs"]);
+    }
+}
