@@ -216,56 +216,26 @@ struct Wants {
     user: bool,
 }
 
+/// Words of a question that tell what is asked for; alternatives.
+const REASON: &str = "why|reason|reject|decid|cho|alternative|为什么|原因|理由|决定|否决";
+const FILES: &str = "file|path|module|script|文件|路径|脚本";
+const ERRORS: &str = "error|fail|exception|message|log|错误|报错|失败|异常";
+const NUMBERS: &str =
+    "how many|how long|how much|how high|value|version|port|number|count|size|time|多少|几|版本|端口|数值|大小";
+const TASKS: &str = "left|next|still|remain|open|todo|unfinished|剩|下一步|待办|尚未|接下来";
+const USER: &str = "user|forbid|rule|demand|word for word|complain|用户|要求|禁止|规定";
+
 impl Wants {
     fn of(question: &str) -> Wants {
         let lower = question.to_lowercase();
-        let any = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+        let any = |words: &str| words.split('|').any(|word| lower.contains(word));
         Wants {
-            reason: any(&[
-                "why",
-                "reason",
-                "reject",
-                "decid",
-                "cho",
-                "alternative",
-                "为什么",
-                "原因",
-                "理由",
-                "决定",
-                "否决",
-            ]),
-            files: any(&["file", "path", "module", "script", "文件", "路径", "脚本"]),
-            errors: any(&["error", "fail", "exception", "message", "log", "错误", "报错", "失败", "异常"]),
-            numbers: any(&[
-                "how many", "how long", "how much", "how high", "value", "version", "port", "number", "count", "size",
-                "time", "多少", "几", "版本", "端口", "数值", "大小",
-            ]),
-            tasks: any(&[
-                "left",
-                "next",
-                "still",
-                "remain",
-                "open",
-                "todo",
-                "unfinished",
-                "剩",
-                "下一步",
-                "待办",
-                "尚未",
-                "接下来",
-            ]),
-            user: any(&[
-                "user",
-                "forbid",
-                "rule",
-                "demand",
-                "word for word",
-                "complain",
-                "用户",
-                "要求",
-                "禁止",
-                "规定",
-            ]),
+            reason: any(REASON),
+            files: any(FILES),
+            errors: any(ERRORS),
+            numbers: any(NUMBERS),
+            tasks: any(TASKS),
+            user: any(USER),
         }
     }
 

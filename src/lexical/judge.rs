@@ -67,67 +67,21 @@ fn by_admission(folded: &str) -> (u8, String) {
     }
 }
 
+/// What says, at the beginning of a folded answer, that the material does not hold it; alternatives.
+const ADMISSIONS: &str = "does not say|doesn't say|does not hold|doesn't hold|does not mention|doesn't mention|\
+    does not contain|doesn't contain|does not state|doesn't state|does not specify|does not include|\
+    does not tell|does not record|does not name|does not give|nothing in the context|not mentioned|\
+    not stated|not specified|not recorded|not documented|not in the context|no information|\
+    no mention|no record|cannot tell|can't tell|cannot be determined|cannot determine|do not know|\
+    don't know|没有说|没说|未说|没有提|没提|未提|没有记|未记|没有给出|未给出|没有相关|没有包含|\
+    不包含|不知道|不清楚|无法确定|无法得知|无法判断|无从|不得而知|没有写|没有找到";
+/// The characters that count as the beginning.
+const BEGINNING: usize = 240;
+
 /// Whether a folded answer says at its beginning that it does not know; further on, the words may be quoted ones.
 fn admits(folded: &str) -> bool {
-    const WORDS: &[&str] = &[
-        "does not say",
-        "doesn't say",
-        "does not hold",
-        "doesn't hold",
-        "does not mention",
-        "doesn't mention",
-        "does not contain",
-        "doesn't contain",
-        "does not state",
-        "doesn't state",
-        "does not specify",
-        "does not include",
-        "does not tell",
-        "does not record",
-        "does not name",
-        "does not give",
-        "nothing in the context",
-        "not mentioned",
-        "not stated",
-        "not specified",
-        "not recorded",
-        "not documented",
-        "not in the context",
-        "no information",
-        "no mention",
-        "no record",
-        "cannot tell",
-        "can't tell",
-        "cannot be determined",
-        "cannot determine",
-        "do not know",
-        "don't know",
-        "没有说",
-        "没说",
-        "未说",
-        "没有提",
-        "没提",
-        "未提",
-        "没有记",
-        "未记",
-        "没有给出",
-        "未给出",
-        "没有相关",
-        "没有包含",
-        "不包含",
-        "不知道",
-        "不清楚",
-        "无法确定",
-        "无法得知",
-        "无法判断",
-        "无从",
-        "不得而知",
-        "没有写",
-        "没有找到",
-    ];
-    const BEGINNING: usize = 240;
     let beginning: String = folded.replace('’', "'").chars().take(BEGINNING).collect();
-    WORDS.iter().any(|word| beginning.contains(word))
+    ADMISSIONS.split('|').any(|words| beginning.contains(words))
 }
 
 /// The score of one criterion: what the facts are worth, but for the form, which is about the answer's shape.
