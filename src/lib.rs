@@ -21,3 +21,4 @@ pub mod pipeline;
 pub mod plan;
 pub mod results;
 pub mod scheduler;
+pub mod cli;

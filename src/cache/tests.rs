@@ -86,6 +86,7 @@ fn record() -> Record {
         usage: meta().usage,
         cost: None,
         latency_ms: 5,
+        dialect: None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! What happens in a run, as values. Bars, lines, manifest and rows are listeners to one stream.
 
-use crate::action::StageName;
+use crate::action::{ActionKey, StageName};
 use crate::files::FileError;
 use crate::judge::SelfTestVerdict;
 use crate::pipeline::Counts;
@@ -14,6 +14,8 @@ pub enum Event<'a> {
     Cached {
         /// The stage.
         stage: StageName,
+        /// The action.
+        key: ActionKey,
         /// Whether only an unchanged output above it made that so.
         spared: bool,
     },
@@ -26,6 +28,10 @@ pub enum Event<'a> {
     Kept {
         /// The stage.
         stage: StageName,
+        /// The action.
+        key: ActionKey,
+        /// Whether a model was asked; rules and programs are free.
+        asked: bool,
         /// What it used.
         usage: Usage,
         /// What it cost; `None` where no price is known, 0 where nobody was asked.

@@ -214,7 +214,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         let stage = stage_of(task);
         let event = if self.seen.insert(kept.key) {
             self.performer.store.touch([kept.key]);
-            Event::Cached { stage, spared: kept.spared }
+            Event::Cached { stage, key: kept.key, spared: kept.spared }
         } else {
             Event::Shared { stage }
         };
@@ -310,7 +310,8 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         for warning in warnings {
             self.listener.hear(&Event::Warning(warning))?;
         }
-        self.listener.hear(&Event::Kept { stage, usage, cost, unchanged })?;
+        let (key, asked) = (action.key, is_asked(&action.work));
+        self.listener.hear(&Event::Kept { stage, key, asked, usage, cost, unchanged })?;
         let kept = Kept { key: action.key, out, spared: unchanged };
         self.settle(task, kept, Some(output))?;
         for sharer in sharers {
@@ -356,8 +357,11 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         let (stage, key) = (StageName::Selftest, test.action.key);
         let refreshed = self.options.refresh.contains(&Stage::Judge);
         if let Some(grades) = self.performer.cached_grades(&test).filter(|_| !refreshed) {
-            let event =
-                if self.seen.insert(key) { Event::Cached { stage, spared: false } } else { Event::Shared { stage } };
+            let event = if self.seen.insert(key) {
+                Event::Cached { stage, key, spared: false }
+            } else {
+                Event::Shared { stage }
+            };
             self.performer.store.touch([key]);
             self.listener.hear(&event)?;
             return self.settle_selftest(&test, Some(grades));
@@ -382,7 +386,8 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
             Ok(fresh) => {
                 self.seen.insert(test.action.key);
                 let Fresh { usage, cost, unchanged, output, .. } = fresh;
-                self.listener.hear(&Event::Kept { stage: StageName::Selftest, usage, cost, unchanged })?;
+                let (stage, key, asked) = (StageName::Selftest, test.action.key, is_asked(&test.action.work));
+                self.listener.hear(&Event::Kept { stage, key, asked, usage, cost, unchanged })?;
                 let grades = if let Output::Grades(grades) = output { Some(grades) } else { None };
                 self.settle_selftest(test, grades)
             }
@@ -429,6 +434,11 @@ pub(super) fn stage_of(task: &Task) -> StageName {
         Task::Answer(_) => StageName::Answer,
         Task::Judge(_) => StageName::Judge,
     }
+}
+
+/// Whether the work is a request to a model behind an endpoint.
+fn is_asked(work: &Work) -> bool {
+    matches!(work, Work::Ask(request) if !request.is_lexical())
 }
 
 /// Whether the work needs neither a request nor a program.
