@@ -19,3 +19,5 @@ pub mod lexical;
 pub mod measure;
 pub mod pipeline;
 pub mod plan;
+pub mod results;
+pub mod scheduler;

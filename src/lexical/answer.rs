@@ -3,24 +3,26 @@
 use std::collections::HashMap;
 
 use super::passages::{Origin, Passage, passages};
-use super::terms::{Term, each_term, terms};
+use super::terms::{Term, each_term, is_ideograph, terms};
 use crate::compress::rules;
 
 /// What is said when the context holds nothing on the question.
 pub(super) const NOTHING: &str = "The context does not say.";
 const NOTHING_ZH: &str = "上下文中没有说明。";
 
-/// The characters that an answer may have, about 220 tokens.
-const ROOM: usize = 900;
+/// The characters that an answer may have, about 300 tokens.
+const ROOM: usize = 1200;
 /// The characters of one passage that are quoted.
 const QUOTED: usize = 420;
 /// The share of the question's weight that the best block must hold for there to be an answer.
-const ENOUGH: f64 = 0.34;
+const ENOUGH: f64 = 0.18;
 
+/// The same where the question is put in pairs of characters: each says less than a word, and many are mere grammar.
+const ENOUGH_ZH: f64 = 0.04;
 /// What is fainter than this share of the best passage is left out.
-const FAINT: f64 = 0.18;
+const FAINT: f64 = 0.04;
 /// What a term still weighs once a passage with it was taken.
-const SERVED: f64 = 0.6;
+const SERVED: f64 = 0.9;
 
 /// A context made ready for many questions.
 #[derive(Debug)]
@@ -62,8 +64,8 @@ impl Retriever {
     /// The answer to `question`: passages of the context, or that it does not say.
     pub fn answer(&self, question: &str) -> String {
         let asked = self.asked(question);
-        let nothing = if question.is_ascii() { NOTHING } else { NOTHING_ZH };
-        if asked.is_empty() || self.coverage(&asked) < ENOUGH {
+        let (nothing, enough) = if is_chinese(question) { (NOTHING_ZH, ENOUGH_ZH) } else { (NOTHING, ENOUGH) };
+        if asked.is_empty() || self.coverage(&asked) < enough {
             return nothing.to_owned();
         }
         let chosen = self.choose(question, asked);
@@ -78,7 +80,7 @@ impl Retriever {
         let weight = |term: &Term| {
             let holding = self.postings.get(term).map_or(0.0, |list| list.len() as f64);
             // What stands nowhere weighs as much as what stands once: it is missing from every answer.
-            ((all + 1.0) / (holding.max(1.0) + 0.5)).ln().max(0.1)
+            ((all + 1.0) / (holding.max(1.0) + 0.5)).ln().max(0.1).powf(0.8)
         };
         terms(question).into_iter().map(|term| Asked { weight: weight(&term), term }).collect()
     }
@@ -161,7 +163,7 @@ impl Retriever {
         };
         let near = beside(at.checked_sub(1)).max(beside(Some(at + 1)));
         let far = beside(at.checked_sub(2)).max(beside(Some(at + 2)));
-        own.get(at).copied().unwrap_or(0.0) + 0.45 * near + 0.2 * far
+        own.get(at).copied().unwrap_or(0.0) + 0.45 * near + 0.1 * far
     }
 
     fn is_said(&self, chosen: &[usize], at: usize) -> bool {
@@ -178,8 +180,8 @@ impl Retriever {
             Origin::Said if wants.user => 1.7,
             Origin::Said => 1.15,
             Origin::Replied => 1.15,
-            Origin::Returned => 0.8,
-            Origin::Called => 0.65,
+            Origin::Returned => 0.55,
+            Origin::Called => 0.5,
         };
         // The later of two that say alike is the one that holds.
         let late = 1.0 + 0.12 * at as f64 / self.passages.len().max(1) as f64;
@@ -196,6 +198,12 @@ impl Retriever {
             .collect();
         lines.join("\n")
     }
+}
+
+/// Whether a good part of a text is ideographs.
+fn is_chinese(text: &str) -> bool {
+    let ideographs = text.chars().filter(|c| is_ideograph(*c)).count();
+    ideographs * 4 > text.chars().count()
 }
 
 /// What kind of thing is asked for, by the question's wording.

@@ -124,7 +124,9 @@ impl Client {
                     (fault, held)
                 }
                 Ok(reply) => {
-                    meter.settle(set_aside, Some(&dialect::read_usage(reply.dialect, &reply.body)));
+                    let used = dialect::read_usage(reply.dialect, &reply.body);
+                    // A server that counts nothing leaves the cost unknown, not zero.
+                    meter.settle(set_aside, (used != Usage::default()).then_some(&used));
                     keep(&reply).await.map_err(AskFailure::Keep)?;
                     match errand.read(&reply) {
                         Ok(completion) => return Ok((reply, completion)),

@@ -57,6 +57,7 @@ pub struct Failure {
 
 const LINE: usize = 240;
 const DETAILS: usize = 6;
+const COMMAND: usize = 110;
 
 impl Notes {
     /// Reads `messages` from the first to the last.
@@ -79,6 +80,13 @@ impl Notes {
             }
         }
         notes
+    }
+
+    /// The files without scratch: what lies under `/tmp` counts only where all of the work does.
+    pub fn lasting_files(&self) -> Vec<&FileNote> {
+        let is_scratch = |file: &FileNote| file.path.starts_with("/tmp/");
+        let all = self.files.iter().all(is_scratch);
+        self.files.iter().filter(|file| all || !is_scratch(file)).collect()
     }
 
     fn user(&mut self, text: &str) {
@@ -163,7 +171,10 @@ impl Notes {
             return;
         }
         let command = command_of(&arguments).or(call.map(|c| c.function.name.as_str())).unwrap_or("a tool");
-        let command = clipped(command.lines().next().unwrap_or_default());
+        let line = command.lines().next().unwrap_or_default();
+        // The folder says little: what was run comes after it.
+        let run = line.strip_prefix("cd ").and_then(|rest| rest.split_once("&& ")).map_or(line, |(_, run)| run);
+        let command = short(run.trim(), COMMAND);
         let failure = Failure { command, lines };
         self.failures.retain(|known| known.lines != failure.lines);
         self.failures.push(failure);

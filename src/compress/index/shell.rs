@@ -40,8 +40,9 @@ fn is_path(word: &str) -> bool {
         && !word.starts_with(['-', '&', '/']) | (word.starts_with('/') && word.len() > 1)
         && word.contains(['.', '/'])
         && !word.starts_with("/dev/")
+        && !word.ends_with('/')
         && !word.contains("://")
-        && !word.contains(['*', '?', '$', '{', '(', '|', '=', ',', '<', '>', '"', '\'', '`', ' ', '\n'])
+        && !word.contains(['*', '?', '$', '{', '(', ')', '|', '=', ',', '<', '>', '"', '\'', '`', ' ', '\n'])
         && word.chars().any(char::is_alphabetic)
 }
 
@@ -76,7 +77,9 @@ fn of_program(program: &str, all: &[&str], files: &[&str]) -> Vec<(FileAction, S
         }
         ("sed", [_, rest @ ..]) => each(FileAction::Read, rest),
         ("mv", [from, to]) => vec![(FileAction::Delete, (*from).to_owned()), (FileAction::Write, (*to).to_owned())],
-        ("cp", [_, to]) => each(FileAction::Write, &[to]),
+        ("cp", [_, to]) if !all.iter().any(|word| matches!(*word, "-a" | "-r" | "-R" | "-rp")) => {
+            each(FileAction::Write, &[to])
+        }
         ("git", ["mv", from, to]) => of_program("mv", &[], &[from, to]),
         ("git", ["rm", rest @ ..]) => each(FileAction::Delete, rest),
         _ => Vec::new(),
