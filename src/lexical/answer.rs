@@ -216,56 +216,26 @@ struct Wants {
     user: bool,
 }
 
+/// Words of a question that tell what is asked for; alternatives.
+const REASON: &str = "why|reason|reject|decid|cho|alternative|为什么|原因|理由|决定|否决";
+const FILES: &str = "file|path|module|script|文件|路径|脚本";
+const ERRORS: &str = "error|fail|exception|message|log|错误|报错|失败|异常";
+const NUMBERS: &str =
+    "how many|how long|how much|how high|value|version|port|number|count|size|time|多少|几|版本|端口|数值|大小";
+const TASKS: &str = "left|next|still|remain|open|todo|unfinished|剩|下一步|待办|尚未|接下来";
+const USER: &str = "user|forbid|rule|demand|word for word|complain|用户|要求|禁止|规定";
+
 impl Wants {
     fn of(question: &str) -> Wants {
         let lower = question.to_lowercase();
-        let any = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+        let any = |words: &str| words.split('|').any(|word| lower.contains(word));
         Wants {
-            reason: any(&[
-                "why",
-                "reason",
-                "reject",
-                "decid",
-                "cho",
-                "alternative",
-                "为什么",
-                "原因",
-                "理由",
-                "决定",
-                "否决",
-            ]),
-            files: any(&["file", "path", "module", "script", "文件", "路径", "脚本"]),
-            errors: any(&["error", "fail", "exception", "message", "log", "错误", "报错", "失败", "异常"]),
-            numbers: any(&[
-                "how many", "how long", "how much", "how high", "value", "version", "port", "number", "count", "size",
-                "time", "多少", "几", "版本", "端口", "数值", "大小",
-            ]),
-            tasks: any(&[
-                "left",
-                "next",
-                "still",
-                "remain",
-                "open",
-                "todo",
-                "unfinished",
-                "剩",
-                "下一步",
-                "待办",
-                "尚未",
-                "接下来",
-            ]),
-            user: any(&[
-                "user",
-                "forbid",
-                "rule",
-                "demand",
-                "word for word",
-                "complain",
-                "用户",
-                "要求",
-                "禁止",
-                "规定",
-            ]),
+            reason: any(REASON),
+            files: any(FILES),
+            errors: any(ERRORS),
+            numbers: any(NUMBERS),
+            tasks: any(TASKS),
+            user: any(USER),
         }
     }
 
@@ -317,4 +287,63 @@ fn excerpt(text: &str, asked: &[Term]) -> String {
     }
     // A long passage without blanks is cut by characters.
     words.get(best).unwrap_or_default().concat().trim().chars().take(QUOTED).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lexical::judge;
+    use proptest::prelude::*;
+
+    const CONTEXT: &str = "[user]\nMove the service. Never bind to anything but 127.0.0.1.\n\n[assistant]\nPort 8080 is \
+taken by nginx. Going with port 8081 instead, because the firewall lets it through.\n[call terminal] \
+{\"command\":\"sed -i s/8080/8081/ conf/app.toml\"}\n\n[result terminal]\n\n[assistant]\nThe retry test fails: \
+ValueError: delay must not be negative. The log rotates daily.";
+
+    fn answer(context: &str, question: &str) -> String {
+        Retriever::new(context).answer(question)
+    }
+
+    #[test]
+    fn the_passages_on_the_question_are_quoted_word_for_word() {
+        let port = answer(CONTEXT, "Which port was chosen and why?");
+        assert!(port.contains("Going with port 8081 instead, because the firewall lets it through."), "{port}");
+        assert!(answer(CONTEXT, "Which error does the retry test fail with?").contains("ValueError: delay must not"));
+        assert!(
+            answer(CONTEXT, "What did the user forbid on binding?").contains("Never bind to anything but 127.0.0.1.")
+        );
+        assert!(
+            answer("# 决定\n- 端口改为 8081，因为防火墙只放行它。\n- 日志每天轮转。", "端口最后改成了多少？")
+                .contains("8081")
+        );
+    }
+
+    #[test]
+    fn what_the_context_does_not_hold_is_admitted() {
+        assert_eq!(answer("", "Which port?"), NOTHING);
+        assert_eq!(answer(CONTEXT, "Which colours does the dashboard's legend use?"), NOTHING);
+        assert_eq!(answer("", "磁盘总容量是多少？"), NOTHING_ZH);
+        for nothing in [NOTHING, NOTHING_ZH] {
+            let request = serde_json::json!({
+                "probe_question": "q", "model_response": nothing, "ground_truth": {}, "rubric_criteria": ["c"]
+            });
+            assert!(judge::judge(&request.to_string()).contains("\"score\":5"));
+        }
+    }
+
+    #[test]
+    fn a_long_line_is_quoted_where_it_speaks_of_the_question() {
+        let line = format!("{} the lease is 120 seconds {}", "word ".repeat(200), "other ".repeat(200));
+        let answer = answer(&line, "How long is the lease in seconds?");
+        assert!(answer.contains("the lease is 120 seconds") && answer.len() <= QUOTED, "{answer}");
+    }
+
+    proptest! {
+        #[test]
+        fn answers_are_bounded_and_the_same_each_time(context in "(\\PC{0,60}\n){0,12}", question in "\\PC{0,40}") {
+            let first = answer(&context, &question);
+            prop_assert!(!first.is_empty() && first.chars().count() <= ROOM + 2 * QUOTED);
+            prop_assert_eq!(first, answer(&context, &question));
+        }
+    }
 }
