@@ -151,6 +151,21 @@ fn a_new_project_runs_as_it_is_and_passes_every_check() {
 }
 
 #[test]
+fn what_the_shipped_pipeline_shows_in_comments_is_true() {
+    let mut project = Project::new("").file("tools/compress.py", "");
+    project.files.extend(starter_files().map(|file| (file.path.to_owned(), file.text.to_owned())));
+    let is_example = |line: &str| line.starts_with("# [") || line.contains(" = ");
+    let uncomment = |line: &str| match line.strip_prefix("# ") {
+        Some(example) if is_example(line) => example.to_owned(),
+        _ => line.to_owned(),
+    };
+    let text: Vec<String> = project.files["pipeline.toml"].lines().map(uncomment).collect();
+    let pipeline = project.file("pipeline.toml", &text.join("\n")).opened().pipeline;
+    assert_eq!(pipeline.methods.last().map(|method| &*method.name.0), Some("mine"));
+    assert!(pipeline.providers.contains_key(&"local".into()));
+}
+
+#[test]
 fn the_shipped_project_is_sound() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let file = find_pipeline(&root.join("src"), None).expect("the shipped pipeline");
