@@ -33,8 +33,8 @@ def main():
     old, newest = messages[:cut], messages[cut:]
 
     said = [m["content"].strip() for m in old if m["role"] == "user" and m.get("content")]
-    notes = ["## What the user said", *(f"- {text}" for text in said)]
-    notes += ["", "## What failed", *(f"- {line}" for line in failures(old)[-12:])]
+    notes = ["## What the user said", *(f"- {text}" for text in said or ["(nothing)"])]
+    notes += ["", "## What failed", *(f"- {line}" for line in failures(old)[-12:] or ["(nothing)"])]
     if request["focus_topic"]:
         notes += ["", f"The work goes on with: {request['focus_topic']}"]
 

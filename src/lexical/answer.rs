@@ -24,7 +24,8 @@ const FAINT: f64 = 0.04;
 /// What a term still weighs once a passage with it was taken.
 const SERVED: f64 = 0.9;
 
-/// A context made ready for many questions.
+/// A context made ready for many questions: indexing costs many times what an answer does, so whoever asks more than
+/// one question keeps it, by the context's digest.
 #[derive(Debug)]
 pub struct Retriever {
     passages: Vec<Passage>,
