@@ -7,9 +7,20 @@ mod project;
 mod engine;
 mod record;
 mod run;
+mod init;
+mod check;
+mod plan;
+mod compare;
+mod report;
+mod show;
+mod why;
+mod cache;
+mod fixture;
+mod probes;
+mod judge;
 
-use clap::Parser;
 use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
 
 use args::{Cli, Command};
 use console::Console;
@@ -34,8 +45,25 @@ pub fn main() -> u8 {
 }
 
 fn dispatch(cli: &Cli, console: &Console) -> Result<Exit, Failure> {
+    let common = &cli.common;
     match &cli.command {
-        Command::Run(args) => run::run(&cli.common, args, console),
-        _ => Err(Failure::error("not yet")),
+        Command::Init(args) => init::run(common, args, console),
+        Command::Check => check::run(common, console),
+        Command::Plan(args) => plan::run(common, args, console),
+        Command::Run(args) => run::run(common, args, console),
+        Command::Compare(args) => compare::run(common, args, console),
+        Command::Report(args) => report::run(common, args, console),
+        Command::Show(args) => show::run(common, args, console),
+        Command::Why(args) => why::run(common, args, console),
+        Command::Cache(command) => cache::run(common, command, console),
+        Command::Fixture(command) => fixture::run(common, command, console),
+        Command::Probes(command) => probes::run(common, command, console),
+        Command::Judge(command) => judge::run(common, command, console),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "compeval", &mut script);
+            console.raw(&script);
+            Ok(Exit::Done)
+        }
     }
 }
