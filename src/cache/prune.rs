@@ -51,6 +51,7 @@ impl Store {
         for key in keys.iter().collect::<BTreeSet<_>>() {
             found.extend(self.try_ask(&|index| index.find(key))?);
         }
+        self.forget_known_texts();
         let core = &self.core;
         let mut tail = core.tail();
         let before = core.disk_bytes()?;
@@ -85,12 +86,30 @@ impl Core {
         if reclaim == Reclaim::Fully {
             ids.extend(removed.iter().map(|record| record.location.pack));
         }
+        self.forget_unused_texts(&live, &ids)?;
         self.sweep_packs(tail, &ids)?;
         let index_bytes = self.with_index(|index| Ok(index.disk_bytes()))?;
         if index_bytes > SMALL_INDEX + live.len() as u64 * INDEX_ENTRY {
             self.shrink_index(tail)?;
         }
         Ok(())
+    }
+
+    /// Forgets the texts in the packs `ids` that no entry was made from.
+    fn forget_unused_texts(&self, live: &[Record], ids: &BTreeSet<u32>) -> Result<(), CacheError> {
+        let mut texts = self.with_index(Index::texts)?;
+        texts.retain(|(_, at)| ids.contains(&at.pack));
+        if texts.is_empty() {
+            return Ok(());
+        }
+        let mut used = BTreeSet::new();
+        for record in live {
+            // what a damaged entry was made from is not known: then every text is kept
+            let Ok(meta) = self.packs.meta(record) else { return Ok(()) };
+            used.extend(meta.texts());
+        }
+        let unused = texts.iter().filter(|(digest, _)| !used.contains(digest));
+        self.with_index(|index| unused.map(|(digest, _)| digest).try_for_each(|digest| index.forget_text(digest)))
     }
 
     /// The packs of which less than half is alive, whatever made the rest dead.

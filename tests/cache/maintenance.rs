@@ -72,6 +72,7 @@ fn verdicts_texts_and_last_use_survive_a_prune() {
     let record = store.find(&key(9)).unwrap();
     assert_eq!(record.status, Status::from(&reading));
     assert_eq!(store.read_text(&Digest::of(source_text(9))), Some(source_text(9)));
+    assert_eq!(store.read_text(&Digest::of(source_text(0))), None, "a text that nothing was made from goes too");
     assert_eq!(store.count(&Digest::of("out")), Some(12));
     assert_eq!(store.last_used(&record), compeval::cache::Day::today());
     assert!(store.verify().unwrap().is_empty());
