@@ -20,6 +20,7 @@ mod retry;
 mod pace;
 mod bucket;
 mod rates;
+mod tempo;
 mod gate;
 mod line;
 mod event;
