@@ -156,25 +156,29 @@ impl Client {
         let sent = Instant::now();
         let answer = self.http.send(&spec.base_url, &errand.request, line.key.as_ref(), spec.limits.timeout).await;
         drop(passes);
-        let outcome = answer.map_err(|fault| (fault, Announced::default())).and_then(successful);
-        match outcome {
-            Ok(reply) => {
-                errand.lane.gate.served(&reply.headers.announced(reply.at));
-                let latency = sent.elapsed();
-                self.tell(ClientEvent::Answered { provider: spec.name.clone(), latency });
-                let request_id = reply.headers.request_id().map(str::to_owned);
-                let dialect = spec.dialect;
-                Ok(RawReply { dialect, body: reply.body, request_id, latency, attempts: tally.sent })
-            }
-            Err((fault, announced)) => {
-                let held = self.refused(errand, &fault, sent, &announced);
-                Err((fault, held))
-            }
+        let reply = match answer {
+            Ok(reply) => reply,
+            Err(fault) => return Err(self.refused(errand, fault, sent, &Announced::default())),
+        };
+        let announced = reply.headers.announced(reply.at);
+        if let Some(fault) = refusal(&reply) {
+            return Err(self.refused(errand, fault, sent, &announced));
         }
+        errand.lane.gate.served(&announced);
+        let latency = sent.elapsed();
+        self.tell(ClientEvent::Answered { provider: spec.name.clone(), latency });
+        let request_id = reply.headers.request_id().map(str::to_owned);
+        Ok(RawReply { dialect: spec.dialect, body: reply.body, request_id, latency, attempts: tally.sent })
     }
 
-    /// Slows down as the failure demands.
-    fn refused(&self, errand: &Errand<'_>, fault: &Fault, sent: Instant, announced: &Announced) -> Option<Duration> {
+    /// Slows down as the failure demands; answers it with how long everyone is held back because of it.
+    fn refused(
+        &self,
+        errand: &Errand<'_>,
+        fault: Fault,
+        sent: Instant,
+        announced: &Announced,
+    ) -> (Fault, Option<Duration>) {
         let provider = errand.line.spec.name.clone();
         if fault.pressure.is_some() {
             // A request that was turned away at the door took no tokens.
@@ -183,11 +187,11 @@ impl Client {
         if fault.pressure.is_some_and(|p| p != Pressure::Overloaded) {
             self.tell(ClientEvent::RateLimited { provider: provider.clone() });
         }
-        let held = errand.lane.gate.failed(fault, sent, announced, &self.patience);
+        let held = errand.lane.gate.failed(&fault, sent, announced, &self.patience);
         if let Some(wait) = held {
             self.tell(ClientEvent::Paused { provider, model: errand.call.model.clone(), wait });
         }
-        held
+        (fault, held)
     }
 
     fn tell(&self, event: ClientEvent) {
@@ -238,15 +242,16 @@ impl Errand<'_> {
     }
 }
 
-fn successful(reply: HttpReply) -> Result<HttpReply, (Fault, Announced)> {
+/// What a reply of another status than 2xx means.
+fn refusal(reply: &HttpReply) -> Option<Fault> {
     if (200..300).contains(&reply.status) {
-        return Ok(reply);
+        return None;
     }
     let mut fault = classify(reply.status, &reply.body);
     fault.wait = reply.headers.wait(reply.at).or(fault.wait);
     fault.should_retry = reply.headers.should_retry();
     fault.message = with_request_id(fault.message, &reply.headers);
-    Err((fault, reply.headers.announced(reply.at)))
+    Some(fault)
 }
 
 fn with_request_id(message: String, headers: &Headers) -> String {

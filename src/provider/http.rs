@@ -150,10 +150,12 @@ fn fault(error: reqwest::Error, timeout: Duration) -> Fault {
         return Fault::new(ErrorClass::Invalid, format!("the address is unusable: {}", root_cause(&error)))
             .hinted(hint);
     }
+    if error.is_timeout() && !error.is_connect() {
+        let message = format!("no complete reply within {} s", timeout.as_secs_f64());
+        return Fault::new(ErrorClass::Transient, message).hinted("raise timeout_s in the provider's limits");
+    }
     let message = if error.is_connect() {
         format!("cannot connect: {}", root_cause(&error))
-    } else if error.is_timeout() {
-        format!("no complete reply within {} s", timeout.as_secs_f64())
     } else if error.is_body() || error.is_decode() {
         format!("the reply broke off: {}", root_cause(&error))
     } else {

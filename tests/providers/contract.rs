@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::calls::{ANTHROPIC_ITEMS, OPENAI_ITEMS, compaction, from_items, generations, spec};
 
-const OPENAI: &str = include_str!("../../assets/schemas/openai.schema.json");
-const ANTHROPIC: &str = include_str!("../../assets/schemas/anthropic.schema.json");
+pub const OPENAI: &str = include_str!("../../assets/schemas/openai.schema.json");
+pub const ANTHROPIC: &str = include_str!("../../assets/schemas/anthropic.schema.json");
 
 fn faults(document: &str, definition: &str, value: &Value) -> Vec<String> {
     let mut schema: Value = serde_json::from_str(document).unwrap();
@@ -32,7 +32,7 @@ fn built(spec: &ProviderSpec, call: &Call) -> (HttpRequest, Value) {
 }
 
 #[track_caller]
-fn allowed(document: &str, definition: &str, body: &Value) {
+pub fn allowed(document: &str, definition: &str, body: &Value) {
     assert_eq!(faults(document, definition, body), Vec::<String>::new(), "{body:#}");
 }
 
