@@ -124,6 +124,7 @@ impl Client {
             let Some(wait) = tally.next(&fault, held, limits.max_attempts, &self.patience, self.jitter()) else {
                 return Err(failure(fault, tally.sent).into());
             };
+            tracing::debug!(%provider, attempts = tally.sent, ?wait, "asking again after: {}", fault.message);
             self.tell(ClientEvent::Retrying { provider: provider.clone(), class: fault.class, wait });
             tokio::time::sleep(wait).await;
         }
@@ -282,4 +283,35 @@ fn shared_limits(spec: &ProviderSpec, all: &[Arc<ProviderSpec>]) -> Limits {
 
 fn failure(fault: Fault, attempts: u32) -> CallFailure {
     CallFailure { class: fault.class, message: fault.message, hint: fault.hint, attempts }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_may_be_shared_between_threads() {
+        fn shared<T: Send + Sync>(_: &T) {}
+        shared(&Client::new([]));
+    }
+
+    #[test]
+    fn providers_at_one_address_keep_the_strictest_of_their_limits() {
+        let spec = |name: &str, requests: Option<u32>, in_flight: Option<u32>| {
+            Arc::new(ProviderSpec {
+                name: name.into(),
+                dialect: Dialect::OpenaiChat,
+                base_url: "http://127.0.0.1:1".into(),
+                api_key: None,
+                endpoint: name.into(),
+                limits: Limits { requests_per_minute: requests, max_in_flight: in_flight, ..Limits::default() },
+            })
+        };
+        let all = [spec("a", Some(100), None), spec("b", Some(50), Some(8))];
+        let limits = shared_limits(&all[0], &all);
+        assert_eq!((limits.requests_per_minute, limits.max_in_flight), (Some(50), Some(8)));
+        let client = Client::new(all);
+        let account = |name: &str| client.lines.get(&name.into()).map(|line| line.account.clone()).unwrap();
+        assert!(Arc::ptr_eq(&account("a"), &account("b")));
+    }
 }

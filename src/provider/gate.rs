@@ -188,7 +188,7 @@ impl State {
         // Somewhat later than asked, so that a clock that runs a little behind does not cost another refusal.
         let asked = asked.map(|wait| wait.mul_f64(1.02) + Duration::from_millis(1));
         self.away |= self.nothing_passes(fault);
-        let own = fault.pressure == Some(Pressure::TooFast) || self.away;
+        let own = matches!(fault.pressure, Some(Pressure::TooFast | Pressure::TooMany)) || self.away;
         let hold = asked.or_else(|| own.then(|| self.own_pause(now, patience)))?;
         let until = self.paused_until.map_or(now + hold, |until| until.max(now + hold));
         self.paused_until = Some(until);
