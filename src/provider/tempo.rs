@@ -10,6 +10,7 @@ const MEMORY_S: f64 = 2.0;
 
 const FIRST_CUT: f64 = 0.9;
 const LATER_CUT: f64 = 0.85;
+const DEEPEST_CUT: f64 = 0.4;
 const RAISE: f64 = 1.01;
 const RAISE_EVERY: Duration = Duration::from_secs(1);
 
@@ -54,13 +55,14 @@ impl Tempo {
     /// A request sent at `sent` came too fast. What was sent before the last cut belongs to the same episode.
     /// Answers whether the guess changed.
     pub(super) fn refused(&mut self, sent: Instant, now: Instant) -> bool {
+        let Some(answered) = self.pace(now).map(|per_minute| per_minute * FIRST_CUT) else {
+            return false;
+        };
         let per_minute = match self.guess {
             Some(guess) if sent <= guess.cut => return false,
-            Some(guess) => guess.per_minute * LATER_CUT,
-            None => match self.pace(now) {
-                Some(per_minute) => per_minute * FIRST_CUT,
-                None => return false,
-            },
+            // The pace of answers counts the pauses too, so it is trusted only so far.
+            Some(Guess { per_minute, .. }) => answered.clamp(per_minute * DEEPEST_CUT, per_minute * LATER_CUT),
+            None => answered,
         };
         self.guess = Some(Guess { per_minute: per_minute.max(1.0), cut: now, raised: now });
         true
