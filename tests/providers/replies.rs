@@ -162,3 +162,16 @@ fn usage_is_read_where_the_reply_is_no_answer() {
     assert_eq!(read_usage(Dialect::OpenaiChat, cut.as_bytes()).output, Some(Tokens(30)));
     assert_eq!(read_usage(Dialect::Anthropic, b"<html>").output, None);
 }
+
+proptest::proptest! {
+    #[test]
+    fn no_bytes_panic(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..64), cut in 0usize..300) {
+        for dialect in [Dialect::OpenaiChat, Dialect::OpenaiResponses, Dialect::Anthropic] {
+            proptest::prop_assert!(read(dialect, Operation::Generate, &bytes, None).is_err());
+            for sample in [CHAT, RESPONSES, MESSAGES] {
+                let broken = sample.as_bytes().get(..cut).unwrap_or_default();
+                proptest::prop_assert!(read(dialect, Operation::Generate, broken, None).is_err());
+            }
+        }
+    }
+}
