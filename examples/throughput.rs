@@ -71,6 +71,7 @@ fn trials() -> Vec<Trial> {
             ..trial("200 ms latency, 64 in flight", Scenario { latency: Duration::from_millis(200), ..plain() }, wide())
         },
         Trial { calls: 5000, prompt_bytes: 8192, ..trial("no latency, 8 KB contexts", Scenario::default(), wide()) },
+        Trial { calls: 100_000, ..trial("100,000 calls", Scenario::default(), wide()) },
         Trial {
             calls: 3000,
             ..trial("10% 5xx, 5% malformed, 1% hangs", faults, Limits { timeout: Duration::from_secs(2), ..wide() })
