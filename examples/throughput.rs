@@ -10,7 +10,9 @@ use std::future::ready;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use compeval::provider::{ApiKey, Call, Client, Dialect, Limits, Operation, ProviderSpec, RawReply, Settings, Turn};
+use compeval::provider::{
+    ApiKey, Call, Client, Dialect, Limits, Operation, ProviderSpec, RawReply, Settings, Turn, Unmetered,
+};
 use compeval::transcript::Role;
 use compeval::units::Tokens;
 use futures::StreamExt;
@@ -125,7 +127,7 @@ async fn crowd(client: Client, trial: &Trial) -> usize {
             settings: Settings { max_output_tokens: Some(Tokens(256)), ..Settings::default() },
             schema: None,
         };
-        client.ask(&"sim".into(), &call, |_: &RawReply| ready(Ok::<(), Infallible>(()))).await.is_err()
+        client.ask(&"sim".into(), &call, &Unmetered, |_: &RawReply| ready(Ok::<(), Infallible>(()))).await.is_err()
     };
     let outcomes = futures::stream::iter((0..trial.calls).map(one)).buffer_unordered(2000);
     outcomes.filter(|failed| ready(*failed)).count().await

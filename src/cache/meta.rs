@@ -163,7 +163,7 @@ impl Meta {
     /// The digests by which texts may have been kept for this entry: of its sources and of its inputs.
     pub(super) fn texts(&self) -> impl Iterator<Item = Digest> {
         let sources = self.sources.0.values().map(|source| source.digest);
-        sources.chain(self.inputs.parts.values().map(|part| part.digest))
+        sources.chain(self.inputs.parts.iter().map(|(_, part)| part.digest))
     }
 
     /// The rest, as bytes.
