@@ -20,3 +20,4 @@ pub mod measure;
 pub mod pipeline;
 pub mod plan;
 pub mod results;
+pub mod report;
