@@ -1,6 +1,6 @@
 //! Text with meaning: who prints it decides what meaning looks like.
 
-use unicode_width::UnicodeWidthStr;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// What a stretch of text means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,17 +38,18 @@ impl Styled {
         self.lines.push(Vec::new());
     }
 
-    /// Adds a text of one meaning, broken between words so that no line is wider than `width`.
+    /// Adds a text of one meaning, broken between words (of Chinese text: between characters) so that no line is wider
+    /// than `width`.
     pub fn paragraph(&mut self, ink: Ink, text: &str, width: usize) {
         let mut line = String::new();
-        for word in text.split_whitespace() {
-            if !line.is_empty() && line.width() + 1 + word.width() > width {
+        for (piece, spaced) in pieces(text) {
+            let blank = usize::from(spaced && !line.is_empty());
+            if !line.is_empty() && line.width() + blank + piece.width() > width {
                 self.line([(ink, std::mem::take(&mut line))]);
-            }
-            if !line.is_empty() {
+            } else if blank == 1 {
                 line.push(' ');
             }
-            line.push_str(word);
+            line.push_str(piece);
         }
         self.line([(ink, line)]);
     }
@@ -71,4 +72,28 @@ impl Styled {
         let lines = self.paint(|_, text| text.to_owned());
         lines.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
     }
+}
+
+/// The parts of a text between which a line may end, each with whether a blank stands before it. Words are parts; so
+/// are the wide characters of Chinese, with the punctuation that follows them.
+fn pieces(text: &str) -> Vec<(&str, bool)> {
+    let mut pieces = Vec::new();
+    for word in text.split_whitespace() {
+        let mut start = 0;
+        let mut before: Option<char> = None;
+        for (at, c) in word.char_indices() {
+            let may_end = before.is_some_and(|before| is_wide(before) || is_wide(c)) && !"，。；：、）！？".contains(c);
+            if may_end {
+                pieces.push((word.get(start..at).unwrap_or_default(), start == 0));
+                start = at;
+            }
+            before = Some(c);
+        }
+        pieces.push((word.get(start..).unwrap_or_default(), start == 0));
+    }
+    pieces
+}
+
+fn is_wide(c: char) -> bool {
+    c.width() == Some(2)
 }

@@ -22,7 +22,8 @@ pub struct ReportInput<'r> {
     pub reference: bool,
 }
 
-/// The methods that a comparison spells out dimension by dimension; the tables above hold all of them.
+/// The methods that a comparison spells out dimension by dimension, besides ceiling and floor; the table above holds
+/// the differences of all.
 const SPELLED_OUT: usize = 4;
 
 /// `report.md`, byte for byte the same from the same results.
@@ -32,7 +33,7 @@ pub fn markdown(input: &ReportInput<'_>) -> String {
     section(&mut out, words.six_dimensions);
     out.push_str(&scores(input.summary, words));
     if let Some(comparison) = &input.summary.comparison {
-        out.push_str(&differences(comparison, words));
+        out.push_str(&differences(input.summary, comparison, words));
     }
     section(&mut out, words.compression);
     out.push_str(&economy(input.summary, words));
@@ -131,9 +132,11 @@ fn change(judged: Option<&crate::results::Judged>) -> String {
     text.map(|text| format!("{})", text.trim_end())).unwrap_or_default()
 }
 
-fn differences(comparison: &Comparison, words: &Words) -> String {
+fn differences(summary: &Summary, comparison: &Comparison, words: &Words) -> String {
     let mut out = String::new();
-    for (method, compared) in comparison.methods.iter().take(SPELLED_OUT) {
+    let is_scale = |name: &str| summary.methods.get(name).is_some_and(MethodSummary::is_scale);
+    let methods = comparison.methods.iter().filter(|(name, _)| !is_scale(name));
+    for (method, compared) in methods.take(SPELLED_OUT) {
         let head = [words.dimension, words.difference, words.interval, words.detectable, words.verdict];
         let _ = write!(out, "\n**{}**\n\n{}", escape(method), table_head(&head.map(str::to_owned)));
         let overall = compared.overall.iter().map(|judged| (words.overall.to_owned(), judged));
@@ -196,7 +199,8 @@ const EXCERPT: usize = 240;
 fn worst(worst: &[Worst], words: &Words) -> String {
     let mut out = String::new();
     for probe in worst {
-        let place = format!("{} · {} · {}", probe.method, probe.fixture, probe.probe);
+        let point = if probe.point > 1 { format!(" · {}", probe.point) } else { String::new() };
+        let place = format!("{} · {}{point} · {}", probe.method, probe.fixture, probe.probe);
         let _ = writeln!(out, "- **{:.2}** {}: {}", probe.score, escape(&place), excerpt(&probe.question));
         if let Some((criterion, points)) = &probe.criterion {
             let _ = writeln!(out, "  - {} {points}/5: {}", code(&criterion.to_string()), excerpt(&probe.reasoning));

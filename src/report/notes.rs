@@ -1,7 +1,9 @@
 //! What must be said beside the figures: stand-ins, weak judges, confounds (STATISTICS 9).
 
+use super::figures::{brackets, signed};
+use super::tables::label;
 use super::words::{Words, fill};
-use crate::results::{Comparison, Design, Manifest, Summary, blind_spots};
+use crate::results::{Comparison, Design, Judged, Manifest, MethodComparison, Summary, blind_spots};
 
 /// What no table may be printed without.
 pub(super) fn caveats(summary: &Summary, manifest: &Manifest, words: &Words) -> Vec<String> {
@@ -87,15 +89,11 @@ fn families(design: &Design, words: &Words) -> Vec<String> {
 /// What must be said beside a comparison.
 pub(super) fn about_comparison(comparison: &Comparison, words: &Words) -> Vec<String> {
     let mut notes = Vec::new();
+    if comparison.lexical {
+        notes.push(words.lexical_compared.to_owned());
+    }
     for (method, compared) in comparison.methods.iter() {
-        let own = compared.overall.iter().map(|judged| (words.overall, judged));
-        for (what, judged) in own.chain(compared.dimensions.iter()).filter(|(_, judged)| judged.is_beyond_rerun_noise())
-        {
-            let center = super::figures::signed(judged.rerun_difference.unwrap_or(judged.difference));
-            let name = format!("{method} · {what}");
-            let interval = super::figures::brackets(judged.ci95_rerun);
-            notes.push(fill(words.beyond_rerun, &[&name, &judged.clusters.to_string(), &center, &interval]));
-        }
+        notes.extend(beyond_rerun(method, compared, words));
         let r = &compared.reliability;
         if r.regressed {
             let numbers = [r.failed, r.cells, r.baseline_failed, r.baseline_cells].map(|n| n.to_string());
@@ -115,4 +113,18 @@ pub(super) fn about_comparison(comparison: &Comparison, words: &Words) -> Vec<St
     }
     notes.extend(comparison.warnings.iter().cloned());
     notes
+}
+
+/// What is more than re-run noise on these fixtures, though not shown for others: a sentence a method.
+fn beyond_rerun(method: &str, compared: &MethodComparison, words: &Words) -> Option<String> {
+    let own = compared.overall.iter().map(|judged| (words.overall.to_owned(), judged));
+    let all = own.chain(compared.dimensions.iter().map(|(id, judged)| (label(id, words), judged)));
+    let found: Vec<(String, &Judged)> = all.filter(|(_, judged)| judged.is_beyond_rerun_noise()).collect();
+    let fixtures = found.iter().map(|(_, judged)| judged.clusters).max()?.to_string();
+    let of = |(what, judged): &(String, &Judged)| {
+        let center = signed(judged.rerun_difference.unwrap_or(judged.difference));
+        format!("{what} {center} {}", brackets(judged.ci95_rerun))
+    };
+    let list: Vec<String> = found.iter().map(of).collect();
+    Some(fill(words.beyond_rerun, &[method, &fixtures, &list.join(", ")]))
 }
