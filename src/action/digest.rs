@@ -107,6 +107,22 @@ impl DigestBuilder {
     }
 }
 
+/// BLAKE3 of bytes as they come: the same as `Digest::of` all of them.
+#[derive(Clone, Debug, Default)]
+pub struct RunningDigest(blake3::Hasher);
+
+impl RunningDigest {
+    /// Adds bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The digest of all bytes so far.
+    pub fn finish(&self) -> Digest {
+        Digest(*self.0.finalize().as_bytes())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

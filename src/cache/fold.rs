@@ -48,11 +48,8 @@ pub(super) fn apply<T: Tables>(tables: &mut T, at: Location, header: &Header) ->
         Note::Touch { day, keys } => keys.iter().try_for_each(|key| tables.set_day(*key, *day)),
         Note::Remove { why, keys } => keys.iter().try_for_each(|(key, coordinate)| {
             tables.remove(key, *why)?;
-            // a tombstone whose entry was already swept away still tells what was last there
-            match tables.latest(coordinate)? {
-                None => tables.set_latest(*coordinate, *key),
-                Some(_) => Ok(()),
-            }
+            // where an entry was swept away, its tombstone still tells what was last at its place
+            coordinate.map_or(Ok(()), |coordinate| tables.set_latest(coordinate, *key))
         }),
         Note::Unknown => Ok(()),
     }

@@ -53,8 +53,8 @@ pub(super) enum Note {
     Counts(Vec<(Digest, u64)>),
     /// Entries used on a day, by the heads of their keys.
     Touch { day: Day, keys: Vec<KeyHead> },
-    /// Entries that are gone, with their coordinates.
-    Remove { why: Removal, keys: Vec<(ActionKey, Digest)> },
+    /// Entries that are gone, each with its coordinate if it was the latest there.
+    Remove { why: Removal, keys: Vec<(ActionKey, Option<Digest>)> },
     /// A kind this version does not know: passed over.
     Unknown,
 }
@@ -256,7 +256,7 @@ pub(super) fn touch(day: Day, keys: &[KeyHead]) -> Result<Vec<u8>, postcard::Err
 }
 
 /// A frame of entries that are gone.
-pub(super) fn remove(why: Removal, keys: &[(ActionKey, Digest)]) -> Result<Vec<u8>, postcard::Error> {
+pub(super) fn remove(why: Removal, keys: &[(ActionKey, Option<Digest>)]) -> Result<Vec<u8>, postcard::Error> {
     Ok(assemble(kind::REMOVE, Digest([0; 32]), &Packed::empty(), &postcard::to_stdvec(&(why, keys))?))
 }
 

@@ -212,9 +212,20 @@ impl Index {
         guard(|| self.packs.remove(id.to_be_bytes())).map(drop)
     }
 
-    /// Takes a tombstone away: the entry's frames are gone from all packs.
-    pub(super) fn forget_removal(&self, key: &ActionKey) -> Checked<()> {
-        guard(|| self.gone.remove(key.0.0)).map(drop)
+    /// Forgets where a text lies: it is damaged.
+    pub(super) fn forget_text(&self, digest: &Digest) -> Checked<()> {
+        guard(|| self.texts.remove(digest.0)).map(drop)
+    }
+
+    /// All texts and where they lie.
+    pub(super) fn texts(&self) -> Checked<Vec<(Digest, Location)>> {
+        let mut texts = Vec::new();
+        let mut entries = self.texts.iter();
+        while let Some((key, bytes)) = guard(|| entries.next().transpose())? {
+            let key = digest(&key).ok_or_else(|| IndexFault::odd("a digest is cut off"))?;
+            texts.push((key, decoded(&bytes)?));
+        }
+        Ok(texts)
     }
 
     fn put_record(&self, record: &Record) -> Checked<()> {

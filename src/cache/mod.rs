@@ -24,14 +24,24 @@ mod index;
 mod writer;
 mod committer;
 mod recover;
+mod sweep;
 mod lookup;
 mod snapshot;
 mod store;
+mod prune;
+mod verify;
+mod transfer;
+
+#[cfg(test)]
+mod tests;
 
 pub use error::{CacheError, Damage};
 pub use lock::Holder;
 pub use lookup::{Entry, Lookup};
 pub use meta::{Coordinate, Day, Meta, Reading, Removal};
+pub use prune::{Pruned, Reclaim};
 pub use record::{Location, Record, Status};
 pub use snapshot::Snapshot;
 pub use store::Store;
+pub use transfer::{Exported, Imported, export};
+pub use verify::DamageReport;

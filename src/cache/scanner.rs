@@ -8,6 +8,7 @@ use super::pack::{PackHeader, read_at};
 use super::record::Location;
 
 /// A stretch of a pack.
+#[expect(clippy::large_enum_variant, reason = "one at a time, never kept")]
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Found {
     /// A frame.

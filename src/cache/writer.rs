@@ -36,6 +36,8 @@ pub(super) struct Core {
     tail: Mutex<Tail>,
     fault: OnceLock<String>,
     notices: Mutex<Vec<String>>,
+    /// Whether anything was written without waiting since the last sync.
+    pending: AtomicBool,
     /// How often the index was made anew.
     pub(super) rebuilds: AtomicU64,
     /// Whether the index was compared with the packs.
@@ -51,6 +53,7 @@ impl Core {
             tail: Mutex::new(tail),
             fault: OnceLock::new(),
             notices: Mutex::new(notices),
+            pending: AtomicBool::new(false),
             rebuilds: AtomicU64::new(0),
             audited: AtomicBool::new(false),
         }
@@ -122,6 +125,7 @@ impl Core {
             index.append(&located, state)?;
             if durable { index.flush() } else { Ok(()) }
         })?;
+        self.pending.store(!durable, Ordering::Release);
         Ok(located.into_iter().map(|(at, _)| at).collect())
     }
 
@@ -129,6 +133,9 @@ impl Core {
     pub(super) fn sync(&self) -> Result<(), CacheError> {
         self.check()?;
         let mut tail = self.tail();
+        if !self.pending.swap(false, Ordering::AcqRel) {
+            return Ok(());
+        }
         let path = self.layout.pack(tail.id);
         let synced = tail.file.sync_data().map_err(CacheError::io("write to", &path));
         synced.and_then(|()| self.update(&mut tail, Index::flush)).map_err(|error| self.fail(&error))
@@ -145,6 +152,18 @@ impl Core {
             None => Err(IndexFault::Broken("it is not open".into())),
         };
         changed.or_else(|fault| self.rebuild(tail, fault.text()))
+    }
+
+    /// Asks the index, without trying to repair it.
+    pub(super) fn with_index<T>(&self, ask: impl FnOnce(&Index) -> Result<T, IndexFault>) -> Result<T, CacheError> {
+        match &*self.index.read().unwrap_or_else(PoisonError::into_inner) {
+            Some(index) => ask(index).map_err(|fault| self.index_error(fault.text())),
+            None => Err(self.index_error("it is not open")),
+        }
+    }
+
+    pub(super) fn index_error(&self, what: &str) -> CacheError {
+        CacheError::Index { path: self.layout.index(), what: what.to_owned() }
     }
 
     /// Closes the pack and begins the next.

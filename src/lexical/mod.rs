@@ -1,1 +1,46 @@
-//! The built-in stand-in for a model.
+//! The built-in stand-in for a model: rules that compress by extraction, answer by retrieval and judge by matching.
+//!
+//! It is given the very values that a model's prompt would hold, by the names of the template's variables, and nothing
+//! else: no fixture, no bank, no method. Deterministic, without key or network, and labelled as what it is wherever
+//! its results are shown.
+//!
+//! Deliberately absent: any knowledge of particular fixtures, and any way to what a model in its place would not see.
+
+mod terms;
+mod passages;
+mod answer;
+mod gather;
+mod compress;
+mod judge;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub use answer::Retriever;
+
+/// What is asked of the built-in model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Task {
+    /// A summary (values: the variables of a compress prompt, and `sections`, the headings that the prompt asks for).
+    Compress,
+    /// An answer (values: `context`, `question`).
+    Answer,
+    /// Grades (value: `request`).
+    Judge,
+}
+
+/// The reply to a task. Values that are not given count as empty.
+pub fn reply(task: Task, values: &BTreeMap<&str, Arc<str>>) -> String {
+    let value = |name: &str| values.get(name).map_or("", |text| &**text);
+    match task {
+        Task::Compress => compress::compress(&compress::Given {
+            transcript: value("transcript"),
+            previous_summary: value("previous_summary"),
+            focus_topic: value("focus_topic"),
+            target_tokens: value("target_tokens").trim().parse().ok(),
+            sections: value("sections"),
+        }),
+        Task::Answer => Retriever::new(value("context")).answer(value("question")),
+        Task::Judge => judge::judge(value("request")),
+    }
+}

@@ -45,7 +45,7 @@ type Key<'i> = Spanned<DeString<'i>>;
 impl Reader<'_> {
     fn mistyped<T>(&mut self, value: &Spanned<DeValue<'_>>, expected: &str) -> Option<T> {
         let found = match value.get_ref() {
-            DeValue::Integer(_) => "an integer",
+            DeValue::Integer(number) => &format!("the number {}", number.as_str()),
             DeValue::Array(_) => "a list",
             DeValue::Boolean(_) => "true or false",
             other => &format!("a {}", other.type_str()),
@@ -58,7 +58,7 @@ impl Reader<'_> {
     fn unknown_key(&mut self, key: &Key<'_>, known: &[&str]) {
         let name: &str = key.get_ref();
         let help = match PipelineTable::KEYS.contains(&name) && known.contains(&"pipeline") {
-            true => format!("`{name}` belongs into the table `pipeline`"),
+            true => format!("`{name}` belongs under [pipeline]"),
             false => suggest(name, known.iter().copied()),
         };
         let problem = Problem::error(format!("unknown key `{name}`")).help(help);
@@ -91,7 +91,7 @@ macro_rules! table {
             }
 
             /// The keys that are written, with their places.
-            #[allow(dead_code, reason = "not every table is checked key by key")]
+            #[allow(dead_code, reason = "few tables are checked key by key")]
             pub(super) fn written(&self) -> Vec<(&'static str, Range<usize>)> {
                 let mut keys = Vec::new();
                 $(keys.extend(self.$field.as_ref().map(|placed| (stringify!($field), placed.key.clone())));)*
@@ -350,15 +350,15 @@ impl<T: Named> Value for Variants<T> {
 }
 
 /// Reads `pipeline.toml` and lays the profile over it, if one is asked for. Every profile is read, so that a fault
-/// in one shows before the day it is needed.
-pub(super) fn read(file: &SourceFile, profile: Option<&str>, problems: &mut Problems) -> Declared {
+/// in one shows before the day it is needed. `None`: this is not TOML.
+pub(super) fn read(file: &SourceFile, profile: Option<&str>, problems: &mut Problems) -> Option<Declared> {
     let (root, faults) = DeTable::parse_recoverable(&file.text);
     for fault in &faults {
         let place = fault.span().unwrap_or(0..0);
         problems.push(Problem::error(format!("this is not TOML: {}", fault.message())).at(file, place));
     }
     if !faults.is_empty() {
-        return Declared::default();
+        return None;
     }
     let mut root = root.into_inner();
     let profiles = root.remove("profile");
@@ -376,7 +376,7 @@ pub(super) fn read(file: &SourceFile, profile: Option<&str>, problems: &mut Prob
             problems.push(Problem::error(format!("there is no profile `{name}` in {}", file.path)).help(help));
         }
     }
-    declared
+    Some(declared)
 }
 
 /// A string somewhere in the file: the keys that lead to it, itself, and its place.

@@ -3,14 +3,11 @@
 //! Order: fixture, method, run, point, probe, answerer, answer_n, judge, judge_n. Counts are arithmetic and
 //! memory grows with fixtures × points (and the probes at them), never with the number of cells.
 
-use std::fmt;
-use std::sync::Arc;
-
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::model::{AnswererIx, FixtureIx, JudgeIx, MethodIx, Pipeline, PointIx, ProbeIx, Runs};
 use crate::action::Replica;
-use crate::fixture::Point;
+use crate::compress::Method;
 
 /// One method on one fixture in one run: its compressions follow one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -78,6 +75,18 @@ pub struct Matrix {
     runs: Runs,
 }
 
+/// What the shape of a matrix depends on.
+#[derive(Clone, Debug)]
+pub(super) struct Shape {
+    /// By fixture: the selected probes at each point.
+    pub(super) fixtures: Vec<Vec<Vec<ProbeIx>>>,
+    /// By method: who reads it, whether it keeps state, whether it yields the same each time.
+    pub(super) methods: Vec<(Vec<AnswererIx>, bool, bool)>,
+    pub(super) answerer_is_fixed: Vec<bool>,
+    pub(super) judge_is_fixed: Vec<bool>,
+    pub(super) runs: Runs,
+}
+
 #[derive(Clone, Debug)]
 struct FixtureAxis {
     /// The selected probes at each point.
@@ -116,17 +125,27 @@ impl FixtureAxis {
 impl Matrix {
     /// The matrix of what `pipeline` selects.
     pub fn new(pipeline: &Pipeline) -> Matrix {
-        let method = |(method, readers): (&crate::compress::Method, &Vec<AnswererIx>)| MethodAxis {
-            readers: readers.clone(),
-            keeps_state: method.strategy.keeps_state(),
-            is_fixed: method.strategy.is_deterministic(),
+        let method = |(method, readers): (&Method, &Vec<AnswererIx>)| {
+            (readers.clone(), method.strategy.keeps_state(), method.strategy.is_deterministic())
         };
-        Matrix {
-            fixtures: pipeline.fixtures.iter().map(|f| FixtureAxis::new(f.selected.clone())).collect(),
+        Matrix::of(Shape {
+            fixtures: pipeline.fixtures.iter().map(|fixture| fixture.selected.clone()).collect(),
             methods: pipeline.methods.iter().zip(&pipeline.readers).map(method).collect(),
             answerer_is_fixed: pipeline.answerers.iter().map(|a| a.model.is_lexical()).collect(),
             judge_is_fixed: pipeline.judges.iter().map(|j| j.model.is_lexical()).collect(),
             runs: pipeline.settings.runs,
+        })
+    }
+
+    pub(super) fn of(shape: Shape) -> Matrix {
+        let Shape { fixtures, methods, answerer_is_fixed, judge_is_fixed, runs } = shape;
+        let method = |(readers, keeps_state, is_fixed)| MethodAxis { readers, keeps_state, is_fixed };
+        Matrix {
+            fixtures: fixtures.into_iter().map(FixtureAxis::new).collect(),
+            methods: methods.into_iter().map(method).collect(),
+            answerer_is_fixed,
+            judge_is_fixed,
+            runs,
         }
     }
 
@@ -266,87 +285,4 @@ fn place<T: PartialEq>(items: &[T], item: &T) -> u64 {
 
 fn from_zero(number: u32) -> u64 {
     u64::from(number.saturating_sub(1))
-}
-
-/// A coordinate in names, for people and rows. What a stage does not have yet is absent.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Coordinate {
-    /// The fixture's name.
-    pub fixture: Arc<str>,
-    /// The point's number, from 1.
-    pub point: Point,
-    /// The method's name.
-    pub method: Arc<str>,
-    /// The run, from 1.
-    pub run: u32,
-    /// The probe's id.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub probe: Option<Arc<str>>,
-    /// The answerer's name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub answerer: Option<Arc<str>>,
-    /// Number of the answer, from 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub answer_n: Option<u32>,
-    /// The judge's name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub judge: Option<Arc<str>>,
-    /// Number of the judgement, from 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub judge_n: Option<u32>,
-}
-
-impl Pipeline {
-    /// The names of a compression.
-    pub fn name_compress(&self, cell: &CompressCell) -> Coordinate {
-        let fixture = self.fixtures.get(cell.chain.fixture.0).map_or("", |f| f.name());
-        let method = self.methods.get(cell.chain.method.0).map_or_else(|| "".into(), |m| m.name.0.clone());
-        Coordinate {
-            fixture: fixture.into(),
-            point: cell.point.number(),
-            method,
-            run: cell.chain.run,
-            probe: None,
-            answerer: None,
-            answer_n: None,
-            judge: None,
-            judge_n: None,
-        }
-    }
-
-    /// The names of an answer.
-    pub fn name_answer(&self, cell: &AnswerCell) -> Coordinate {
-        let fixture = self.fixtures.get(cell.compress.chain.fixture.0);
-        Coordinate {
-            probe: fixture.and_then(|f| f.probe(cell.probe)).map(|p| p.id.0.clone()),
-            answerer: self.answerers.get(cell.answerer.0).map(|a| a.name.0.clone()),
-            answer_n: Some(cell.answer_n),
-            ..self.name_compress(&cell.compress)
-        }
-    }
-
-    /// The names of a judgement.
-    pub fn name_judge(&self, cell: &JudgeCell) -> Coordinate {
-        Coordinate {
-            judge: self.judges.get(cell.judge.0).map(|j| j.name.0.clone()),
-            judge_n: Some(cell.judge_n),
-            ..self.name_answer(&cell.answer)
-        }
-    }
-}
-
-impl fmt::Display for Coordinate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} · {} · run {} · point {}", self.fixture, self.method, self.run, self.point.0)?;
-        if let Some(probe) = &self.probe {
-            write!(f, " · probe {probe}")?;
-        }
-        if let (Some(answerer), Some(n)) = (&self.answerer, self.answer_n) {
-            write!(f, " · {answerer} {n}")?;
-        }
-        if let (Some(judge), Some(n)) = (&self.judge, self.judge_n) {
-            write!(f, " · {judge} {n}")?;
-        }
-        Ok(())
-    }
 }

@@ -72,11 +72,10 @@ impl Problem {
         self
     }
 
-    /// The same, told only.
+    /// The same, of another weight.
     #[must_use]
-    pub fn as_warning(mut self) -> Problem {
-        self.severity = Severity::Warning;
-        self
+    pub fn of(self, severity: Severity) -> Problem {
+        Problem { severity, ..self }
     }
 
     /// What was found.
@@ -143,6 +142,23 @@ impl Problems {
     /// Adds one.
     pub fn push(&mut self, problem: Problem) {
         self.0.push(problem);
+    }
+
+    /// Puts them in the order of their places, file by file, those without a place last; each is told once.
+    pub(super) fn tidy(&mut self) {
+        let mut files: Vec<String> = Vec::new();
+        for problem in &self.0 {
+            let name = problem.source.as_ref().map(|source| source.name().to_owned());
+            files.extend(name.filter(|name| !files.contains(name)));
+        }
+        let order = |problem: &Problem| {
+            let name = problem.source.as_ref().map(|source| source.name());
+            let file = name.and_then(|name| files.iter().position(|known| known == name));
+            (file.unwrap_or(files.len()), problem.places.first().map_or(0, |(place, _)| place.start))
+        };
+        self.0.sort_by_key(order);
+        let file = |problem: &Problem| problem.source.as_ref().map(|source| source.name().to_owned());
+        self.0.dedup_by(|a, b| a.message == b.message && a.places == b.places && file(a) == file(b));
     }
 
     /// How many of them stop the work.

@@ -19,6 +19,8 @@ pub(super) struct Fault {
     pub wait: Option<Duration>,
     /// The provider's own word on retrying.
     pub should_retry: Option<bool>,
+    /// The provider turned the request away, so it costs nothing.
+    pub is_unbilled: bool,
 }
 
 /// Why a provider turned a request away.
@@ -34,7 +36,15 @@ pub(super) enum Pressure {
 
 impl Fault {
     pub(super) fn new(class: ErrorClass, message: impl Into<String>) -> Fault {
-        Fault { class, message: message.into(), hint: None, pressure: None, wait: None, should_retry: None }
+        Fault {
+            class,
+            message: message.into(),
+            hint: None,
+            pressure: None,
+            wait: None,
+            should_retry: None,
+            is_unbilled: false,
+        }
     }
 
     pub(super) fn hinted(mut self, hint: impl Into<String>) -> Fault {
@@ -164,6 +174,9 @@ fn hint(status: u16, class: ErrorClass, error: &Value, text: &str) -> Option<Str
             }
             _ => "take a model with a larger window, or an earlier compression point".into(),
         }),
+        ErrorClass::RateLimited => {
+            Some("declare requests_per_minute or tokens_per_minute below the provider's limit".into())
+        }
         ErrorClass::Invalid if status == 404 && text.contains("model") => {
             Some("check the model's name as this provider spells it".into())
         }

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::failure::StageName;
 use super::scores::Subset;
 use super::set::{AnswerAt, Measured, ResultSet};
+use crate::action::StageName;
 use crate::measure::{DEFAULT_NEEDS, FactClass, break_even, tokens_per_task};
 use crate::stats;
 use crate::units::add_known;

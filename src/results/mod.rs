@@ -34,7 +34,7 @@ pub use comparable::{Barrier, Incomparable};
 pub use compare::{Comparison, Judged, MethodComparison, Reliability, Side, compare};
 pub use design::{Asked, CriterionWeight, Design, FixtureInfo, MethodInfo, ProbeInfo, RubricInfo};
 pub use economy::{Economy, FactCounts, NEEDS};
-pub use failure::{Blame, Failure, Place, StageName};
+pub use failure::{Blame, Failure, Place};
 pub use folder::{FolderError, ResultsFolder, labels, names, newest};
 pub use gate::{Regression, blind_spots, regressions};
 pub use label::{Label, LabelError};

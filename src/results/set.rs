@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::design::Design;
-use super::failure::StageName;
 use super::folder::{FolderError, ResultsFolder};
 use super::manifest::Manifest;
 use super::row::Row;
 use super::rows_file::RowError;
-use crate::action::{ActionKey, Digest};
+use crate::action::{ActionKey, Digest, StageName};
 use crate::judge::{Dimension, Score};
 use crate::measure::FactClass;
 use crate::probe::ProbeType;

@@ -2,6 +2,7 @@
 
 use super::fakes::{asked, design, row};
 use super::*;
+use crate::action::StageName;
 use crate::judge::{CriterionScore, Dimension};
 use crate::measure::{FactClass, FactFate};
 use crate::stats::NoRetention;

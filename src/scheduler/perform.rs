@@ -6,18 +6,22 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-use super::budget::{Budget, BudgetReached};
-use super::event::{Blame, Failure, Place};
-use super::provenance::Provenance;
+use super::budget::{Budget, BudgetReached, Purse};
+use super::errand::Errand;
+use super::program;
 use super::shelf::{OutOfReach, Shelf};
-use super::{program, window};
-use crate::action::{ActionKey, Computation, Digest, Inputs, Request, RequestTurn, Work};
-use crate::cache::{CacheError, Lookup, Meta, Reading, Reported, Store};
-use crate::compress::{self, Strategy};
+use crate::action::{Computation, Digest, Request, RequestTurn, Work};
+use crate::cache::{CacheError, Lookup, Meta, Reading, Record, Store};
+use crate::compress;
 use crate::fixture::count_tokens;
+use crate::judge::{self, CriterionScore};
 use crate::lexical;
-use crate::plan::{Action, Body, Output, Preparer, READER, Task, Unreadable, completion};
-use crate::provider::{Call, CallFailure, Client, Dialect, ErrorClass, PriceTable, RawReply, Turn};
+use crate::plan::{Action, Output, Preparer, READER, SelftestTask, completion};
+use crate::provider::{
+    AskFailure, Call, CallFailure, Client, Dialect, ErrorClass, ModelRef, Operation, Prices, RawReply, Turn, estimate,
+    read_model, read_usage,
+};
+use crate::results::{Blame, Failure};
 use crate::transcript::Message;
 use crate::units::{Usage, Usd};
 
@@ -27,7 +31,11 @@ pub(super) struct Fresh {
     pub(super) out: Digest,
     pub(super) output: Output,
     pub(super) usage: Usage,
+    /// `None` where no price is known; 0 where nobody was asked.
     pub(super) cost: Option<Usd>,
+    /// Whether the last action in this place had the same output, from other inputs.
+    pub(super) unchanged: bool,
+    pub(super) warnings: Vec<String>,
 }
 
 /// Why an action has no output.
@@ -48,22 +56,305 @@ impl From<CacheError> for NoOutput {
 }
 
 /// What performing needs; shared by all actions under way.
-pub(super) struct Performer<'e> {
-    pub(super) preparer: Preparer<'e>,
-    pub(super) store: &'e Store,
-    pub(super) shelf: &'e Shelf<'e, Store>,
-    pub(super) client: &'e Client,
-    pub(super) budget: &'e Budget,
-    pub(super) prices: &'e PriceTable,
-    pub(super) provenance: &'e Provenance,
+pub struct Performer<'e> {
+    /// Makes work of tasks.
+    pub preparer: Preparer<'e>,
+    /// Keeps what comes of it.
+    pub store: &'e Store,
+    /// Outputs within reach.
+    pub shelf: &'e Shelf<'e, Store>,
+    /// Asks models.
+    pub client: &'e Client,
+    /// What may be spent.
+    pub budget: &'e Budget,
+    /// What tokens cost.
+    pub prices: &'e Prices,
 }
 
-/// What an action is performed for.
-pub(super) struct Errand<'t> {
-    /// Reads the output of a body.
-    pub(super) place: Place,
-    pub(super) action: &'t Action,
-    pub(super) coordinate: crate::cache::Coordinate,
-    /// Replies that break the contract, before it is given up.
-    pub(super) attempts: u32,
+/// A raw output with what is known of how it came.
+struct Raw {
+    body: Bytes,
+    dialect: Option<Dialect>,
+    model: Option<String>,
+    usage: Usage,
+    cost: Option<Usd>,
+    latency_ms: u64,
+    attempts: u32,
+    request_id: Option<String>,
+}
+
+/// Now, in milliseconds since 1970 (UTC).
+fn now_ms() -> u64 {
+    u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0)
+}
+
+impl Raw {
+    /// Something made here, by rules or by the user's program.
+    fn local(body: Bytes, dialect: Option<Dialect>, began: Instant) -> Raw {
+        let latency_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let (usage, cost) = (Usage::default(), Some(Usd(0.0)));
+        Raw { body, dialect, model: None, usage, cost, latency_ms, attempts: 1, request_id: None }
+    }
+}
+
+impl Performer<'_> {
+    /// The grades of a self-test's case, if it was graded before.
+    pub(super) fn cached_grades(&self, test: &SelftestTask) -> Option<Vec<CriterionScore>> {
+        let record = self.store.find(&test.action.key).filter(Record::is_usable)?;
+        let bytes = self.store.body(&record).ok()?;
+        let reply = completion(record.dialect.unwrap_or(Dialect::Lexical), Operation::Generate, &bytes).ok()?;
+        judge::read_reply(&reply.text, test.question.criteria()).ok()
+    }
+
+    /// Does the work of an action and keeps what comes of it.
+    pub(super) async fn perform(&self, errand: &Errand, action: &Action) -> Result<Fresh, NoOutput> {
+        let before = errand.earlier_output(self.store, action);
+        let mut fresh = match &action.work {
+            Work::Ask(request) if request.is_lexical() => self.apply_rules(errand, action, request).await,
+            Work::Ask(request) => self.ask(errand, action, request).await,
+            Work::Execute(program) => {
+                let stdin = self.text(errand, action, &program.stdin)?;
+                self.execute(errand, action, stdin).await
+            }
+            Work::Compute(computation) => self.compute(errand, action, computation).await,
+        }?;
+        fresh.unchanged = before.is_some_and(|(key, out)| key != action.key && out == fresh.out);
+        Ok(fresh)
+    }
+
+    /// The built-in stand-in for a model. It is given the values of the prompts, nothing else.
+    async fn apply_rules(&self, errand: &Errand, action: &Action, request: &Request) -> Result<Fresh, NoOutput> {
+        let mut values: BTreeMap<&'static str, Arc<str>> = BTreeMap::new();
+        for turn in &request.turns {
+            let RequestTurn::Text(_, prompt) = turn else { continue };
+            for (name, material) in prompt.values() {
+                values.insert(name, self.text(errand, action, material)?);
+            }
+        }
+        let (task, began) = (errand.lexical_task(), Instant::now());
+        let reply = self.aside(errand, action, move || lexical::reply(task, &values)).await?;
+        self.finish(errand, action, Raw::local(reply.into(), Some(Dialect::Lexical), began)).await
+    }
+
+    async fn execute(&self, errand: &Errand, action: &Action, stdin: Arc<str>) -> Result<Fresh, NoOutput> {
+        let began = Instant::now();
+        let spec = errand.command(&self.preparer).ok_or_else(|| {
+            self.failed(errand, action, Blame::Infrastructure, None, "no program is declared here".to_owned(), None)
+        })?;
+        match program::run(spec, Bytes::copy_from_slice(stdin.as_bytes())).await {
+            Ok(stdout) => self.finish(errand, action, Raw::local(stdout, None, began)).await,
+            Err(error) => {
+                let message = error.to_string();
+                let meta = self.meta(errand, action, &Raw::local(Bytes::new(), None, began));
+                self.store.fail(action.key, &meta, "program", &message).await?;
+                Err(self.failed(errand, action, Blame::Method, None, message, None))
+            }
+        }
+    }
+
+    async fn compute(&self, errand: &Errand, action: &Action, work: &Computation) -> Result<Fresh, NoOutput> {
+        let (began, json) = (Instant::now(), self.text(errand, action, &work.messages)?);
+        let work = work.clone();
+        let computed = self.aside(errand, action, move || {
+            let messages: Vec<Message> = serde_json::from_str(&json)?;
+            Ok::<_, serde_json::Error>(compress::compute(&work, &messages, &count_tokens))
+        });
+        let bytes = computed.await?.map_err(|e| {
+            self.failed(errand, action, Blame::Infrastructure, None, format!("the messages cannot be read: {e}"), None)
+        })?;
+        self.finish(errand, action, Raw::local(bytes.into(), None, began)).await
+    }
+
+    /// Runs something that takes processor time beside the loop.
+    async fn aside<T: Send + 'static>(
+        &self,
+        errand: &Errand,
+        action: &Action,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, NoOutput> {
+        tokio::task::spawn_blocking(work).await.map_err(|e| {
+            self.failed(errand, action, Blame::Infrastructure, None, format!("an internal rule failed: {e}"), None)
+        })
+    }
+
+    /// Asks a model, again if its reply breaks the contract of the stage.
+    async fn ask(&self, errand: &Errand, action: &Action, request: &Request) -> Result<Fresh, NoOutput> {
+        let call = self.call(errand, action, request)?;
+        let model = ModelRef { provider: request.provider.clone(), model: request.model.clone() };
+        self.fits_window(errand, action, &model, &call)?;
+        let purse = Purse::new(self.budget, self.prices, &model, estimate(&call));
+        let mut attempt = 1;
+        loop {
+            let keep = |reply: &RawReply| self.keep(errand, action, self.raw_of(&model, reply));
+            let asked = self.client.ask(&request.provider, &call, &purse, keep).await;
+            let (reply, completion) = match asked {
+                Ok(answered) => answered,
+                Err(AskFailure::Keep(error)) => return Err(error.into()),
+                Err(AskFailure::NotAdmitted) => return Err(NoOutput::OverBudget(purse.word())),
+                Err(AskFailure::Call(failure)) => return Err(self.call_failed(errand, action, failure).await),
+            };
+            let record = self.store.find(&action.key);
+            match errand.read_reply(&self.preparer, &completion) {
+                Ok(output) => return Ok(self.fresh(record, &self.raw_of(&model, &reply), output)),
+                Err(fault) => {
+                    self.note_unreadable(record, &fault.to_string());
+                    if attempt >= errand.attempts {
+                        let message = format!("{fault} ({attempt} replies)");
+                        return Err(self.failed(errand, action, errand.blame_for(&fault), None, message, None));
+                    }
+                    attempt += 1;
+                }
+            }
+        }
+    }
+
+    /// Refuses early what the model's window cannot hold.
+    fn fits_window(&self, errand: &Errand, action: &Action, model: &ModelRef, call: &Call) -> Result<(), NoOutput> {
+        let (input, _) = estimate(call);
+        match self.prices.context_window(model) {
+            Some(window) if input > window => {
+                let message =
+                    format!("about {} tokens are to be sent, and {model} takes {} at most", input.0, window.0);
+                let hint = "compress harder, move the point, or use a model with a larger window".to_owned();
+                Err(self.failed(errand, action, Blame::Method, Some(ErrorClass::TooLong), message, Some(hint)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn call(&self, errand: &Errand, action: &Action, request: &Request) -> Result<Call, NoOutput> {
+        let resolve = |digest: &Digest| errand.resolve(self.shelf, digest);
+        let out_of_reach = |error: OutOfReach| self.out_of_reach(errand, action, &error);
+        let mut turns = Vec::new();
+        for turn in &request.turns {
+            turns.push(match turn {
+                RequestTurn::Text(role, prompt) => {
+                    Turn::Text { role: *role, text: prompt.text(&resolve).map_err(out_of_reach)? }
+                }
+                RequestTurn::Items(material) => Turn::Items(material.text(&resolve).map_err(out_of_reach)?),
+                RequestTurn::Messages(material) => {
+                    let json = material.text(&resolve).map_err(out_of_reach)?;
+                    let messages: Vec<Message> = serde_json::from_str(&json).map_err(|e| {
+                        let message = format!("the messages cannot be read: {e}");
+                        self.failed(errand, action, Blame::Infrastructure, None, message, None)
+                    })?;
+                    Turn::Messages(messages.into())
+                }
+            });
+        }
+        let instructions = match &request.instructions {
+            Some(prompt) => Some(prompt.text(&resolve).map_err(out_of_reach)?),
+            None => None,
+        };
+        Ok(Call {
+            model: request.model.clone(),
+            operation: request.operation,
+            turns,
+            instructions,
+            settings: request.settings.clone(),
+            schema: request.schema.clone(),
+        })
+    }
+
+    fn text(&self, errand: &Errand, action: &Action, material: &crate::action::Material) -> Result<Arc<str>, NoOutput> {
+        let resolve = |digest: &Digest| errand.resolve(self.shelf, digest);
+        material.text(&resolve).map_err(|error| self.out_of_reach(errand, action, &error))
+    }
+
+    fn raw_of(&self, model: &ModelRef, reply: &RawReply) -> Raw {
+        let usage = read_usage(reply.dialect, &reply.body);
+        Raw {
+            body: reply.body.clone(),
+            dialect: Some(reply.dialect),
+            model: read_model(reply.dialect, &reply.body),
+            usage,
+            cost: self.prices.cost(model, &usage),
+            latency_ms: u64::try_from(reply.latency.as_millis()).unwrap_or(u64::MAX),
+            attempts: reply.attempts,
+            request_id: reply.request_id.clone(),
+        }
+    }
+
+    /// Puts a raw output on disk. What is taken from it for the entry's description is a glance that cannot fail:
+    /// the reply itself is read only afterwards.
+    async fn keep(&self, errand: &Errand, action: &Action, raw: Raw) -> Result<(), CacheError> {
+        let meta = self.meta(errand, action, &raw);
+        self.store.put_reply(action.key, &meta, raw.body).await.map(drop)
+    }
+
+    async fn finish(&self, errand: &Errand, action: &Action, raw: Raw) -> Result<Fresh, NoOutput> {
+        let meta = self.meta(errand, action, &raw);
+        let record = self.store.put_reply(action.key, &meta, raw.body.clone()).await?;
+        match errand.read_body(&self.preparer, raw.dialect, &raw.body) {
+            Ok(output) => Ok(self.fresh(Some(record), &raw, output)),
+            Err(fault) => {
+                self.note_unreadable(Some(record), &fault.to_string());
+                Err(self.failed(errand, action, errand.blame_for(&fault), None, fault.to_string(), None))
+            }
+        }
+    }
+
+    fn fresh(&self, record: Option<Record>, raw: &Raw, output: Output) -> Fresh {
+        let out = output.digest();
+        if let Some(record) = record {
+            self.store.note(&record, &Reading::Output { out, state: None, reader: READER });
+        }
+        let usage = output.usage().unwrap_or(raw.usage);
+        let warnings = output.warnings();
+        Fresh { out, output, usage, cost: raw.cost, unchanged: false, warnings }
+    }
+
+    fn note_unreadable(&self, record: Option<Record>, fault: &str) {
+        if let Some(record) = record {
+            self.store.note(&record, &Reading::Unreadable { reader: READER, fault: fault.to_owned() });
+        }
+    }
+
+    fn meta(&self, errand: &Errand, action: &Action, raw: &Raw) -> Meta {
+        Meta {
+            stage: action.stage,
+            created: now_ms(),
+            dialect: raw.dialect,
+            model: raw.model.clone(),
+            requested_model: errand.requested_model(action),
+            usage: raw.usage,
+            cost: raw.cost,
+            latency_ms: raw.latency_ms,
+            attempts: raw.attempts,
+            request_id: raw.request_id.clone(),
+            coordinate: errand.coordinate.clone(),
+            inputs: action.inputs(),
+            sources: errand.sources.clone(),
+        }
+    }
+
+    async fn call_failed(&self, errand: &Errand, action: &Action, failure: CallFailure) -> NoOutput {
+        let mut raw = Raw::local(Bytes::new(), None, Instant::now());
+        (raw.attempts, raw.cost) = (failure.attempts, None);
+        let class = failure.class.name();
+        if let Err(error) = self.store.fail(action.key, &self.meta(errand, action, &raw), class, &failure.message).await
+        {
+            return error.into();
+        }
+        let blame = if failure.class == ErrorClass::TooLong { Blame::Method } else { Blame::Infrastructure };
+        self.failed(errand, action, blame, Some(failure.class), failure.message, failure.hint)
+    }
+
+    fn out_of_reach(&self, errand: &Errand, action: &Action, error: &OutOfReach) -> NoOutput {
+        let hint = Some("run `compeval cache verify`, then run again".to_owned());
+        self.failed(errand, action, Blame::Infrastructure, None, error.to_string(), hint)
+    }
+
+    fn failed(
+        &self,
+        errand: &Errand,
+        action: &Action,
+        blame: Blame,
+        class: Option<ErrorClass>,
+        message: String,
+        hint: Option<String>,
+    ) -> NoOutput {
+        let (place, stage, key) = (errand.place.clone(), errand.stage, Some(action.key));
+        NoOutput::Failed(Box::new(Failure { place, stage, key, blame, class, message, hint }))
+    }
 }

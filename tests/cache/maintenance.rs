@@ -1,1 +1,226 @@
-//! maintenance
+//! Prune, verify, export, import.
+
+use compeval::action::{Digest, Stage};
+use compeval::cache::{CacheError, Lookup, Reading, Reclaim, Removal, Snapshot, Status, export};
+use tempfile::tempdir;
+
+use super::support::*;
+
+#[test]
+fn prune_gives_the_space_back_and_keeps_the_rest() {
+    let dir = tempdir().unwrap();
+    filled(dir.path(), 200, 20_000);
+    let before = disk(&dir.path().join("packs"));
+    let store = open(dir.path());
+    let gone: Vec<_> = (0..150).map(key).collect();
+    let pruned = store.prune(&gone, Reclaim::Fully).unwrap();
+    let after = disk(&dir.path().join("packs"));
+    assert_eq!(pruned.entries, 150);
+    assert!(pruned.bytes > before / 2 && pruned.freed > before / 2, "{pruned:?} of {before}");
+    assert!(after < before * 3 / 10, "{after} of {before}");
+    let check = |cache: &dyn Fn(u64) -> bool| {
+        assert!((0..150).all(|n| !cache(n)), "what was pruned is gone");
+        assert!((150..200).all(cache), "what was not is whole");
+    };
+    let whole = |cache: &dyn Fn(u64) -> Option<bytes::Bytes>, n| cache(n).is_some_and(|found| found == body(n, 20_000));
+    check(&|n| whole(&|n| store.find(&key(n)).map(|r| store.body(&r).unwrap()), n));
+    assert_eq!(store.removed(&key(3)), Some(Removal::Pruned));
+    put(&store, 3, body(3, 100));
+    assert_eq!(store.removed(&key(3)), None);
+    store.prune(&[key(3)], Reclaim::Fully).unwrap();
+    store.close().unwrap();
+    let store = open(dir.path());
+    check(&|n| whole(&|n| store.find(&key(n)).map(|r| store.body(&r).unwrap()), n));
+    assert_eq!(store.notices(), Vec::<String>::new());
+    let snapshot = Snapshot::open(dir.path()).unwrap();
+    check(&|n| whole(&|n| snapshot.find(&key(n)).map(|r| snapshot.body(&r).unwrap()), n));
+    let place = coordinate(3).digest(Stage::Compress);
+    assert_eq!((snapshot.latest(&place), store.latest(&place)), (Some(key(3)), Some(key(3))), "it can still be told");
+    assert_eq!(snapshot.removed(&key(3)), Some(Removal::Pruned));
+}
+
+#[test]
+fn a_pruned_entry_does_not_come_back_with_a_new_index() {
+    let dir = tempdir().unwrap();
+    filled(dir.path(), 10, 2000);
+    let store = open(dir.path());
+    let pruned = store.prune(&[key(1)], Reclaim::Cheaply).unwrap();
+    assert_eq!(pruned.entries, 1);
+    store.close().unwrap();
+    std::fs::remove_dir_all(dir.path().join("index")).unwrap();
+    let store = open(dir.path());
+    assert_eq!(store.find(&key(1)), None);
+    assert_eq!(store.records().len(), 9);
+}
+
+#[test]
+fn verdicts_texts_and_last_use_survive_a_prune() {
+    let dir = tempdir().unwrap();
+    let store = open(dir.path());
+    let reading = Reading::Output { out: Digest::of("out"), state: None, reader: 1 };
+    for n in 0..10 {
+        let record = put(&store, n, body(n, 3000));
+        store.note(&record, &reading);
+        store.text(Digest::of(source_text(n)), &source_text(n));
+    }
+    store.put_counts(&[(Digest::of("out"), 12)]);
+    store.touch((0..10).map(key));
+    store.prune(&(0..8).map(key).collect::<Vec<_>>(), Reclaim::Fully).unwrap();
+    drop(store);
+    std::fs::remove_dir_all(dir.path().join("index")).unwrap();
+    let store = open(dir.path());
+    let record = store.find(&key(9)).unwrap();
+    assert_eq!(record.status, Status::from(&reading));
+    assert_eq!(store.read_text(&Digest::of(source_text(9))), Some(source_text(9)));
+    assert_eq!(store.read_text(&Digest::of(source_text(0))), None, "a text that nothing was made from goes too");
+    assert_eq!(store.count(&Digest::of("out")), Some(12));
+    assert_eq!(store.last_used(&record), compeval::cache::Day::today());
+    assert!(store.verify().unwrap().is_empty());
+}
+
+#[test]
+fn what_was_replaced_gives_its_space_back_too() {
+    let dir = tempdir().unwrap();
+    let store = open(dir.path());
+    for round in 0..10 {
+        put(&store, 1, body(round, 50_000));
+    }
+    let before = disk(&dir.path().join("packs"));
+    let pruned = store.prune(&[], Reclaim::Cheaply).unwrap();
+    assert_eq!(pruned.entries, 0);
+    assert!(disk(&dir.path().join("packs")) < before / 5);
+    assert_eq!(store.body(&store.find(&key(1)).unwrap()).unwrap(), body(9, 50_000));
+}
+
+#[test]
+fn a_reader_keeps_what_it_saw_while_a_prune_goes_on() {
+    let dir = tempdir().unwrap();
+    filled(dir.path(), 20, 5000);
+    let reader = Snapshot::open(dir.path()).unwrap();
+    let store = open(dir.path());
+    store.prune(&(0..15).map(key).collect::<Vec<_>>(), Reclaim::Fully).unwrap();
+    (0..40).for_each(|n| drop(put(&store, 100 + n, body(n, 5000))));
+    for n in 0..20 {
+        assert_eq!(reader.body(&reader.find(&key(n)).unwrap()).unwrap(), body(n, 5000));
+    }
+    assert_eq!(Snapshot::open(dir.path()).unwrap().len(), 45);
+}
+
+#[test]
+fn a_crash_between_the_steps_of_a_prune_loses_nothing() {
+    let dir = tempdir().unwrap();
+    filled(dir.path(), 20, 3000);
+    let old = tempdir().unwrap();
+    copy(dir.path(), old.path());
+    let store = open(dir.path());
+    store.prune(&(0..15).map(key).collect::<Vec<_>>(), Reclaim::Fully).unwrap();
+    drop(store);
+    // the pack was replaced, and the index has not learned it
+    std::fs::remove_dir_all(dir.path().join("index")).unwrap();
+    copy(&old.path().join("index"), &dir.path().join("index"));
+    // the next one was being written
+    std::fs::write(dir.path().join("packs/00000001.rewrite"), "half").unwrap();
+    let store = open(dir.path());
+    assert_eq!(store.records().len(), 5);
+    (15..20).for_each(|n| assert_eq!(store.body(&store.find(&key(n)).unwrap()).unwrap(), body(n, 3000)));
+    assert_eq!((store.verify().unwrap(), store.notices().len()), (vec![], 1));
+    assert!(!dir.path().join("packs/00000001.rewrite").exists());
+}
+
+#[test]
+fn writing_goes_on_after_everything_was_pruned() {
+    let dir = tempdir().unwrap();
+    filled(dir.path(), 5, 1000);
+    let store = open(dir.path());
+    store.prune(&(0..5).map(key).collect::<Vec<_>>(), Reclaim::Fully).unwrap();
+    assert!(store.records().is_empty());
+    put(&store, 7, body(7, 1000));
+    drop(store);
+    let store = open(dir.path());
+    assert_eq!(store.body(&store.find(&key(7)).unwrap()).unwrap(), body(7, 1000));
+    assert_eq!(store.notices(), Vec::<String>::new());
+}
+
+#[test]
+fn a_sound_cache_verifies_clean() {
+    let dir = tempdir().unwrap();
+    filled(dir.path(), 30, 2000);
+    assert_eq!(open(dir.path()).verify().unwrap(), []);
+}
+
+fn exported(dir: &std::path::Path, count: u64) -> std::path::PathBuf {
+    let cache = dir.join("from");
+    let store = open(&cache);
+    for n in 0..count {
+        let record = put(&store, n, body(n, 4000));
+        let out = Digest::of(n.to_le_bytes());
+        store.note(&record, &Reading::Output { out, state: None, reader: 1 });
+        store.put_counts(&[(out, n)]);
+        store.text(Digest::of(source_text(n)), &source_text(n));
+    }
+    store.close().unwrap();
+    let path = dir.join("entries.export");
+    let keys: Vec<_> = (0..count).map(key).collect();
+    let done = export(&Snapshot::open(&cache).unwrap(), &keys, &path).unwrap();
+    assert_eq!((done.entries, done.bytes), (count, path.metadata().unwrap().len()));
+    path
+}
+
+#[test]
+fn an_export_imported_elsewhere_is_the_same() {
+    let dir = tempdir().unwrap();
+    let path = exported(dir.path(), 12);
+    let store = open(&dir.path().join("to"));
+    put(&store, 5, body(500, 300));
+    let done = store.import(&path).unwrap();
+    assert_eq!((done.added, done.present), (11, 1));
+    let from = Snapshot::open(&dir.path().join("from")).unwrap();
+    for n in (0..12).filter(|n| *n != 5) {
+        let (there, here) = (from.find(&key(n)).unwrap(), store.find(&key(n)).unwrap());
+        assert_eq!(store.body(&here).unwrap(), from.body(&there).unwrap());
+        assert_eq!(store.meta(&here).unwrap(), from.meta(&there).unwrap());
+        assert_eq!(here.status, there.status);
+        assert_eq!(store.count(&Digest::of(n.to_le_bytes())), Some(n));
+        assert_eq!(store.read_text(&Digest::of(source_text(n))), Some(source_text(n)));
+    }
+    assert_eq!(store.body(&store.find(&key(5)).unwrap()).unwrap(), body(500, 300), "what is there stays");
+    assert_eq!(store.import(&path).unwrap().added, 0);
+}
+
+#[test]
+fn a_bad_import_adds_nothing_and_says_why() {
+    let dir = tempdir().unwrap();
+    let path = exported(dir.path(), 6);
+    let whole = std::fs::read(&path).unwrap();
+    let store = open(&dir.path().join("to"));
+    let bad = dir.path().join("bad.export");
+    let refuse = |bytes: &[u8], word: &str| {
+        std::fs::write(&bad, bytes).unwrap();
+        let error = store.import(&bad).unwrap_err();
+        assert!(matches!(error, CacheError::BadImport { .. }), "{error}");
+        assert!(error.to_string().contains(word), "{error}");
+        assert!(store.records().is_empty());
+    };
+    for length in [0, 7, 11, 19, 20, 51, 52, whole.len() / 2, whole.len() - 1] {
+        refuse(&whole[..length], "cut off");
+    }
+    refuse(b"PK\x03\x04 some zip file or other, long enough to be looked at twice", "no file that");
+    let mut newer = whole.clone();
+    newer[8] = 9;
+    refuse(&newer, "newer compeval");
+    for at in (0..whole.len()).step_by(97).filter(|at| !(8..12).contains(at)) {
+        let mut flipped = whole.clone();
+        flipped[at] ^= 0x10;
+        refuse(&flipped, if at < 8 { "no file that" } else { "damaged" });
+    }
+}
+
+#[test]
+fn exporting_what_is_not_there_is_an_error() {
+    let dir = tempdir().unwrap();
+    filled(dir.path(), 1, 10);
+    let path = dir.path().join("out.export");
+    let error = export(&Snapshot::open(dir.path()).unwrap(), &[key(9)], &path).unwrap_err();
+    assert!(matches!(error, CacheError::Missing { .. }));
+    assert!(!path.exists());
+}

@@ -1,0 +1,305 @@
+//! Moving entries between machines: one file, compressed, with a digest of itself at its end.
+//!
+//! ```text
+//! magic 8 | version 4 | entries 8 | zstd( frames, bodies plain ) | digest 32 of everything before it
+//! ```
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use bytes::Bytes;
+
+use super::error::CacheError;
+use super::frame::{self, Codec, Fault, Header, Note};
+use super::lookup::Lookup;
+use super::meta::{Meta, Reading};
+use super::pack::{compressor, decompressor, pack_body, plain_body, unpack_body};
+use super::record::{Record, Status};
+use super::store::Store;
+use crate::action::{ActionKey, Digest, RunningDigest};
+
+const MAGIC: [u8; 8] = *b"CEvXPORT";
+const VERSION: u32 = 1;
+const START: u64 = 20;
+const DIGEST: u64 = 32;
+
+/// What an export wrote.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Exported {
+    /// Entries in the file.
+    pub entries: u64,
+    /// Bytes of the file.
+    pub bytes: u64,
+}
+
+/// What an import did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Imported {
+    /// Entries that were added.
+    pub added: u64,
+    /// Entries that were there already, and stay as they are.
+    pub present: u64,
+}
+
+/// Writes the entries of `keys`, with the texts they were made from, into one file. Failures are left out: there is
+/// nothing to replay in them. The file appears whole or not at all.
+///
+/// # Errors
+/// If an entry is missing or damaged, or the file cannot be written.
+pub fn export(cache: &impl Lookup, keys: &[ActionKey], path: &Path) -> Result<Exported, CacheError> {
+    let mut records = Vec::new();
+    for key in keys.iter().collect::<BTreeSet<_>>() {
+        let record = cache.find(key).ok_or(CacheError::Missing { key: *key })?;
+        records.extend(Some(record).filter(|record| !matches!(record.status, Status::Failed { .. })));
+    }
+    let failed = || CacheError::io("write", path);
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let file = tempfile::NamedTempFile::new_in(folder).map_err(failed())?;
+    let mut hashed = Hashed { target: BufWriter::new(file), digest: RunningDigest::default() };
+    let start = [&MAGIC[..], &VERSION.to_le_bytes(), &(records.len() as u64).to_le_bytes()].concat();
+    hashed.write_all(&start).map_err(failed())?;
+    let mut stream = compressor(hashed).map_err(failed())?;
+    write_entries(cache, &records, |bytes| stream.write_all(bytes).map_err(failed()))?;
+    let Hashed { mut target, digest } = stream.finish().map_err(failed())?;
+    target.write_all(&digest.finish().0).map_err(failed())?;
+    let file = target.into_inner().map_err(|e| failed()(e.into_error()))?;
+    file.as_file().sync_data().map_err(failed())?;
+    let bytes = file.as_file().metadata().map_err(failed())?.len();
+    file.persist(path).map_err(|e| failed()(e.error))?;
+    Ok(Exported { entries: records.len() as u64, bytes })
+}
+
+fn write_entries(
+    cache: &impl Lookup,
+    records: &[Record],
+    mut write: impl FnMut(&[u8]) -> Result<(), CacheError>,
+) -> Result<(), CacheError> {
+    let mut texts = BTreeSet::new();
+    let mut counts = Vec::new();
+    for record in records {
+        let meta = cache.meta(record)?;
+        let body = plain_body(&cache.body(record)?)?;
+        write(&encoded(frame::reply(record.key, &meta, &body))?)?;
+        if let Some(reading) = Reading::of(&record.status) {
+            write(&encoded(frame::verdict(record.key, record.raw, &reading))?)?;
+        }
+        if let Status::Output { out, .. } = record.status {
+            counts.extend(cache.count(&out).map(|count| (out, count)));
+        }
+        texts.extend(meta.texts());
+    }
+    for digest in texts {
+        if let Some(text) = cache.read_text(&digest) {
+            write(&frame::text(digest, &plain_body(text.as_bytes())?))?;
+        }
+    }
+    if counts.is_empty() { Ok(()) } else { write(&encoded(frame::counts(&counts))?) }
+}
+
+fn encoded(frame: Result<Vec<u8>, postcard::Error>) -> Result<Vec<u8>, CacheError> {
+    frame.map_err(|e| CacheError::io("write", Path::new("an entry"))(io::Error::other(e)))
+}
+
+struct Hashed<W> {
+    target: W,
+    digest: RunningDigest,
+}
+
+impl<W: Write> Write for Hashed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.target.write(bytes)?;
+        self.digest.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.target.flush()
+    }
+}
+
+impl Reading {
+    fn of(status: &Status) -> Option<Reading> {
+        match status {
+            Status::Unread | Status::Failed { .. } => None,
+            Status::Output { out, state, reader } => {
+                Some(Reading::Output { out: *out, state: *state, reader: *reader })
+            }
+            Status::Unreadable { reader, fault } => {
+                Some(Reading::Unreadable { reader: *reader, fault: fault.to_string() })
+            }
+        }
+    }
+}
+
+/// A frame read from a file, checked.
+struct Item {
+    header: Header,
+    meta: Option<Meta>,
+    body: Bytes,
+    frame: Vec<u8>,
+}
+
+impl Store {
+    /// Adds the entries of an exported file. Nothing is added before the whole file is checked; an output that is
+    /// there already stays as it is.
+    ///
+    /// # Errors
+    /// If the file is no export, cut off, damaged or of a newer version, or the cache cannot be written to.
+    pub fn import(&self, path: &Path) -> Result<Imported, CacheError> {
+        self.sync()?;
+        let expected = check_whole(path)?;
+        let mut entries = 0;
+        read_items(path, |item| {
+            entries += u64::from(item.meta.is_some());
+            Ok(())
+        })?;
+        if entries != expected {
+            return Err(bad(path, format!("it says it holds {expected} entries, and holds {entries}")));
+        }
+        let mut added = Adding { store: self, frames: Vec::new(), bytes: 0, taken: BTreeSet::new(), present: 0 };
+        read_items(path, |item| added.add(item))?;
+        added.commit()?;
+        Ok(Imported { added: added.taken.len() as u64, present: added.present })
+    }
+}
+
+/// Entries on their way in.
+struct Adding<'a> {
+    store: &'a Store,
+    frames: Vec<Vec<u8>>,
+    bytes: usize,
+    taken: BTreeSet<ActionKey>,
+    present: u64,
+}
+
+impl Adding<'_> {
+    fn add(&mut self, item: Item) -> Result<(), CacheError> {
+        const GROUP: usize = 4 << 20;
+        let key = ActionKey(item.header.key);
+        let frame = match (&item.header.note, &item.meta) {
+            (Note::Reply(_), Some(meta)) => {
+                if self.store.find(&key).is_some_and(|record| record.is_usable()) {
+                    self.present += 1;
+                    return Ok(());
+                }
+                self.taken.insert(key);
+                encoded(frame::reply(key, meta, &pack_body(&item.body)?))?
+            }
+            (Note::Verdict(_), _) if self.taken.contains(&key) => item.frame,
+            (Note::Text, _) if self.store.read_text(&key.0).is_none() => frame::text(key.0, &pack_body(&item.body)?),
+            (Note::Counts(_), _) => item.frame,
+            _ => return Ok(()),
+        };
+        self.bytes += frame.len();
+        self.frames.push(frame);
+        if self.bytes >= GROUP { self.commit() } else { Ok(()) }
+    }
+
+    fn commit(&mut self) -> Result<(), CacheError> {
+        self.bytes = 0;
+        let frames = std::mem::take(&mut self.frames);
+        if frames.is_empty() { Ok(()) } else { self.store.core.commit(&frames, true).map(drop) }
+    }
+}
+
+fn bad(path: &Path, what: impl Into<String>) -> CacheError {
+    CacheError::BadImport { path: path.to_owned(), what: what.into() }
+}
+
+/// Checks magic, version and the digest of the whole file. Answers how many entries it says it holds.
+fn check_whole(path: &Path) -> Result<u64, CacheError> {
+    let failed = || CacheError::io("read", path);
+    let mut file = File::open(path).map_err(failed())?;
+    let len = file.metadata().map_err(failed())?.len();
+    let cut = || bad(path, "it is cut off; copy or export it again");
+    let mut start = Vec::new();
+    (&file).take(START).read_to_end(&mut start).map_err(failed())?;
+    let Some((magic, rest)) = start.split_first_chunk::<8>() else { return Err(cut()) };
+    if *magic != MAGIC {
+        return Err(bad(path, "it is no file that `compeval cache export` wrote"));
+    }
+    let Some((version, rest)) = rest.split_first_chunk::<4>() else { return Err(cut()) };
+    let Ok(entries) = <[u8; 8]>::try_from(rest) else { return Err(cut()) };
+    let version = u32::from_le_bytes(*version);
+    if version > VERSION {
+        let what = format!("it has version {version}, and this program knows up to {VERSION}; use the newer compeval");
+        return Err(bad(path, what));
+    }
+    let Some(covered) = len.checked_sub(DIGEST).filter(|covered| *covered > START) else { return Err(cut()) };
+    file.seek(SeekFrom::Start(0)).map_err(failed())?;
+    let mut hashed = Hashed { target: io::sink(), digest: RunningDigest::default() };
+    io::copy(&mut (&file).take(covered), &mut hashed).map_err(failed())?;
+    let mut digest = [0; DIGEST as usize];
+    file.read_exact(&mut digest).map_err(failed())?;
+    if hashed.digest.finish() != Digest(digest) {
+        return Err(bad(path, "it is cut off or damaged: its digest does not match; copy or export it again"));
+    }
+    Ok(u64::from_le_bytes(entries))
+}
+
+/// Reads every frame of the file and checks it.
+fn read_items(path: &Path, mut each: impl FnMut(Item) -> Result<(), CacheError>) -> Result<(), CacheError> {
+    let failed = || CacheError::io("read", path);
+    let mut file = File::open(path).map_err(failed())?;
+    let len = file.metadata().map_err(failed())?.len();
+    file.seek(SeekFrom::Start(START)).map_err(failed())?;
+    let frames = file.take(len.saturating_sub(START + DIGEST));
+    let mut stream = BufReader::new(decompressor(frames).map_err(failed())?);
+    while let Some(item) = read_item(&mut stream).map_err(|what| bad(path, what))? {
+        each(item)?;
+    }
+    Ok(())
+}
+
+/// The next frame; `None` at the end.
+fn read_item(stream: &mut impl Read) -> Result<Option<Item>, String> {
+    let mut bytes = Vec::new();
+    let header = loop {
+        let wanted = match Header::decode(&bytes) {
+            Ok(header) => break header,
+            Err(Fault::Short(wanted)) => wanted,
+            Err(Fault::Damaged(what)) => return Err(format!("an entry in it is damaged: {what}")),
+        };
+        read_up_to(stream, &mut bytes, wanted)?;
+        match bytes.len() {
+            0 => return Ok(None),
+            n if n < wanted => return Err("its last entry is cut off".into()),
+            _ => {}
+        }
+    };
+    let head = bytes.len();
+    let meta = Header::meta(&bytes);
+    let whole = head + header.body_len as usize;
+    read_up_to(stream, &mut bytes, whole)?;
+    if bytes.len() < whole {
+        return Err("its last entry is cut off".into());
+    }
+    let body = Bytes::copy_from_slice(&bytes[head..]);
+    check_item(&header, meta.as_ref(), &body)?;
+    Ok(Some(Item { header, meta, body, frame: bytes }))
+}
+
+fn read_up_to(stream: &mut impl Read, bytes: &mut Vec<u8>, wanted: usize) -> Result<(), String> {
+    let missing = wanted.saturating_sub(bytes.len()) as u64;
+    stream.by_ref().take(missing).read_to_end(bytes).map(drop).map_err(|e| format!("it cannot be decompressed: {e}"))
+}
+
+/// What an entry from elsewhere must satisfy besides its checksums: its key is that of its inputs.
+fn check_item(header: &Header, meta: Option<&Meta>, body: &Bytes) -> Result<(), String> {
+    let fault = |what: &str| Err(format!("the entry {} in it is wrong: {what}", header.key.short()));
+    let sound = match (&header.note, meta) {
+        (Note::Reply(_), None) => return fault("its header cannot be read"),
+        (Note::Reply(_), Some(meta)) if meta.inputs.key() != ActionKey(header.key) => {
+            return fault("its key is not that of its inputs");
+        }
+        (Note::Text, _) if Digest::of(body) != header.key => return fault("its text is not the one it is named by"),
+        (Note::Reply(_) | Note::Text, _) => header.codec == Codec::Plain,
+        _ => return Ok(()),
+    };
+    if !sound {
+        return fault("its body is compressed");
+    }
+    unpack_body(header, body.clone()).map(drop).or_else(fault)
+}

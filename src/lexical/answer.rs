@@ -1,0 +1,350 @@
+//! Answering by retrieval: the passages that share the rarest terms with the question, word for word.
+
+use std::collections::HashMap;
+
+use super::passages::{Origin, Passage, passages};
+use super::terms::{Term, each_term, is_ideograph, terms};
+use crate::compress::rules;
+
+/// What is said when the context holds nothing on the question.
+pub(super) const NOTHING: &str = "The context does not say.";
+const NOTHING_ZH: &str = "上下文中没有说明。";
+
+/// The characters that an answer may have, about 300 tokens.
+const ROOM: usize = 1200;
+/// The characters of one passage that are quoted.
+const QUOTED: usize = 420;
+/// The share of the question's weight that the best block must hold for there to be an answer.
+const ENOUGH: f64 = 0.18;
+
+/// The same where the question is put in pairs of characters: each says less than a word, and many are mere grammar.
+const ENOUGH_ZH: f64 = 0.04;
+/// What is fainter than this share of the best passage is left out.
+const FAINT: f64 = 0.04;
+/// What a term still weighs once a passage with it was taken.
+const SERVED: f64 = 0.9;
+
+/// A context made ready for many questions: indexing costs many times what an answer does, so whoever asks more than
+/// one question keeps it, by the context's digest.
+#[derive(Debug)]
+pub struct Retriever {
+    passages: Vec<Passage>,
+    lengths: Vec<f64>,
+    mean_length: f64,
+    postings: HashMap<Term, Vec<(u32, f64)>>,
+}
+
+/// A term of the question with its weight: the rarer in the context, the heavier.
+struct Asked {
+    term: Term,
+    weight: f64,
+}
+
+impl Retriever {
+    /// Cuts `context` into passages and indexes their terms.
+    pub fn new(context: &str) -> Retriever {
+        let passages = passages(context);
+        let mut postings: HashMap<Term, Vec<(u32, f64)>> = HashMap::new();
+        let mut lengths = Vec::with_capacity(passages.len());
+        for (index, passage) in (0u32..).zip(&passages) {
+            let mut length = 0.0;
+            each_term(&passage.text, |term| {
+                length += 1.0;
+                let list = postings.entry(term).or_default();
+                match list.last_mut().filter(|(last, _)| *last == index) {
+                    Some((_, count)) => *count += 1.0,
+                    None => list.push((index, 1.0)),
+                }
+            });
+            lengths.push(length);
+        }
+        let mean_length = lengths.iter().sum::<f64>() / (lengths.len().max(1) as f64);
+        Retriever { passages, lengths, mean_length, postings }
+    }
+
+    /// The answer to `question`: passages of the context, or that it does not say.
+    pub fn answer(&self, question: &str) -> String {
+        let asked = self.asked(question);
+        let (nothing, enough) = if is_chinese(question) { (NOTHING_ZH, ENOUGH_ZH) } else { (NOTHING, ENOUGH) };
+        if asked.is_empty() || self.coverage(&asked) < enough {
+            return nothing.to_owned();
+        }
+        let chosen = self.choose(question, asked);
+        if chosen.is_empty() {
+            return nothing.to_owned();
+        }
+        self.quoted(&chosen, question)
+    }
+
+    fn asked(&self, question: &str) -> Vec<Asked> {
+        let all = self.passages.len() as f64;
+        let weight = |term: &Term| {
+            let holding = self.postings.get(term).map_or(0.0, |list| list.len() as f64);
+            // What stands nowhere weighs as much as what stands once: it is missing from every answer.
+            ((all + 1.0) / (holding.max(1.0) + 0.5)).ln().max(0.1).powf(0.8)
+        };
+        terms(question).into_iter().map(|term| Asked { weight: weight(&term), term }).collect()
+    }
+
+    /// The greatest share of the question's weight that stands together in one block.
+    fn coverage(&self, asked: &[Asked]) -> f64 {
+        let total: f64 = asked.iter().map(|a| a.weight).sum();
+        let mut blocks: HashMap<usize, f64> = HashMap::new();
+        for Asked { term, weight } in asked {
+            let mut seen = usize::MAX;
+            for (index, _) in self.postings.get(term).into_iter().flatten() {
+                let block = self.passages.get(*index as usize).map_or(0, |p| p.block);
+                if block != seen {
+                    *blocks.entry(block).or_default() += weight;
+                    seen = block;
+                }
+            }
+        }
+        blocks.values().copied().fold(0.0, f64::max) / total.max(f64::EPSILON)
+    }
+
+    /// The BM25 score of every passage.
+    fn scores(&self, asked: &[Asked]) -> Vec<f64> {
+        const K: f64 = 1.2;
+        const B: f64 = 0.4;
+        let mut own = vec![0.0; self.passages.len()];
+        for Asked { term, weight } in asked {
+            for (index, count) in self.postings.get(term).into_iter().flatten() {
+                let at = *index as usize;
+                let length = self.lengths.get(at).copied().unwrap_or(1.0);
+                let scale = K * (1.0 - B + B * length / self.mean_length.max(1.0));
+                if let Some(score) = own.get_mut(at) {
+                    *score += weight * count * (K + 1.0) / (count + scale);
+                }
+            }
+        }
+        own
+    }
+
+    /// Takes the best passage again and again; what it holds of the question counts less for the next, so that every
+    /// part of the question is served.
+    fn choose(&self, question: &str, mut asked: Vec<Asked>) -> Vec<usize> {
+        let candidates = self.candidates(&Wants::of(question), &self.scores(&asked));
+        let mut chosen: Vec<usize> = Vec::new();
+        let mut room = ROOM;
+        let mut least = 0.0;
+        while room > 40 {
+            let own = self.scores(&asked);
+            let open = candidates.iter().filter(|(at, _)| !self.is_said(&chosen, *at));
+            let scored = open.map(|(at, factor)| (*at, self.around(*at, &own) * factor));
+            let Some((best, score)) = scored.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, score)| *score > least)
+            else {
+                break;
+            };
+            least = f64::max(least, score * FAINT);
+            let held = self.passages.get(best).map(|p| terms(&p.text)).unwrap_or_default();
+            asked.iter_mut().filter(|a| held.contains(&a.term)).for_each(|a| a.weight *= SERVED);
+            room = room.saturating_sub(self.passages.get(best).map_or(0, |p| p.text.len().min(QUOTED)));
+            chosen.push(best);
+        }
+        chosen.sort_unstable();
+        chosen
+    }
+
+    /// The passages worth looking at closer, with what their kind is worth to the question.
+    fn candidates(&self, wants: &Wants, own: &[f64]) -> Vec<(usize, f64)> {
+        const LOOKED_AT: usize = 160;
+        let mut all: Vec<(usize, f64)> =
+            (0..self.passages.len()).map(|at| (at, self.around(at, own))).filter(|(_, score)| *score > 0.0).collect();
+        all.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        all.truncate(LOOKED_AT);
+        all.into_iter().map(|(at, _)| (at, self.factor(at, wants))).collect()
+    }
+
+    /// The score of a passage with what its neighbours in the block hold.
+    fn around(&self, at: usize, own: &[f64]) -> f64 {
+        let block = |at: usize| self.passages.get(at).map(|p| p.block);
+        let beside = |other: Option<usize>| {
+            other.filter(|other| block(*other) == block(at)).and_then(|other| own.get(other)).copied().unwrap_or(0.0)
+        };
+        let near = beside(at.checked_sub(1)).max(beside(Some(at + 1)));
+        let far = beside(at.checked_sub(2)).max(beside(Some(at + 2)));
+        own.get(at).copied().unwrap_or(0.0) + 0.45 * near + 0.1 * far
+    }
+
+    fn is_said(&self, chosen: &[usize], at: usize) -> bool {
+        let text = self.passages.get(at).map(|p| p.text.as_str());
+        chosen.iter().any(|known| *known == at || self.passages.get(*known).map(|p| p.text.as_str()) == text)
+    }
+
+    /// How well the kind of a passage goes with the kind of the question.
+    fn factor(&self, at: usize, wants: &Wants) -> f64 {
+        let Some(passage) = self.passages.get(at) else {
+            return 0.0;
+        };
+        let origin = match passage.origin {
+            Origin::Said if wants.user => 1.7,
+            Origin::Said => 1.15,
+            Origin::Replied => 1.15,
+            Origin::Returned => 0.55,
+            Origin::Called => 0.5,
+        };
+        // The later of two that say alike is the one that holds.
+        let late = 1.0 + 0.12 * at as f64 / self.passages.len().max(1) as f64;
+        let tiny = if passage.text.len() < 16 { 0.6 } else { 1.0 };
+        origin * late * tiny * wants.factor(&passage.text)
+    }
+
+    fn quoted(&self, chosen: &[usize], question: &str) -> String {
+        let asked = terms(question);
+        let lines: Vec<String> = chosen
+            .iter()
+            .filter_map(|at| self.passages.get(*at))
+            .map(|passage| excerpt(passage.text.trim_start_matches(['-', '*', ' ']), &asked))
+            .collect();
+        lines.join("\n")
+    }
+}
+
+/// Whether a good part of a text is ideographs.
+fn is_chinese(text: &str) -> bool {
+    let ideographs = text.chars().filter(|c| is_ideograph(*c)).count();
+    ideographs * 4 > text.chars().count()
+}
+
+/// What kind of thing is asked for, by the question's wording.
+struct Wants {
+    reason: bool,
+    files: bool,
+    errors: bool,
+    numbers: bool,
+    tasks: bool,
+    user: bool,
+}
+
+/// Words of a question that tell what is asked for; alternatives.
+const REASON: &str = "why|reason|reject|decid|cho|alternative|为什么|原因|理由|决定|否决";
+const FILES: &str = "file|path|module|script|文件|路径|脚本";
+const ERRORS: &str = "error|fail|exception|message|log|错误|报错|失败|异常";
+const NUMBERS: &str =
+    "how many|how long|how much|how high|value|version|port|number|count|size|time|多少|几|版本|端口|数值|大小";
+const TASKS: &str = "left|next|still|remain|open|todo|unfinished|剩|下一步|待办|尚未|接下来";
+const USER: &str = "user|forbid|rule|demand|word for word|complain|用户|要求|禁止|规定";
+
+impl Wants {
+    fn of(question: &str) -> Wants {
+        let lower = question.to_lowercase();
+        let any = |words: &str| words.split('|').any(|word| lower.contains(word));
+        Wants {
+            reason: any(REASON),
+            files: any(FILES),
+            errors: any(ERRORS),
+            numbers: any(NUMBERS),
+            tasks: any(TASKS),
+            user: any(USER),
+        }
+    }
+
+    fn factor(&self, text: &str) -> f64 {
+        let mut factor = 1.0;
+        let mut raise = |wanted: bool, by: f64, has: &dyn Fn() -> bool| {
+            if wanted && has() {
+                factor *= by;
+            }
+        };
+        raise(self.reason, 1.25, &|| rules::states_decision(text) || rules::states_reason(text));
+        raise(self.files, 1.25, &|| has_path(text));
+        raise(self.errors, 1.2, &|| rules::is_error_line(text) || rules::mentions_trouble(text));
+        raise(self.numbers, 1.15, &|| text.contains(|c: char| c.is_ascii_digit()));
+        raise(self.tasks, 1.3, &|| rules::states_task(text));
+        raise(self.user, 1.2, &|| rules::states_demand(text));
+        factor
+    }
+}
+
+fn has_path(text: &str) -> bool {
+    text.split_whitespace().any(|word| {
+        let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+        word.contains('/')
+            || word.rsplit_once('.').is_some_and(|(stem, end)| !stem.is_empty() && (1..6).contains(&end.len()))
+    })
+}
+
+/// The passage, or of a long one the stretch with the most of what was asked.
+fn excerpt(text: &str, asked: &[Term]) -> String {
+    if text.len() <= QUOTED {
+        return text.to_owned();
+    }
+    let words: Vec<&str> = text.split_inclusive(char::is_whitespace).collect();
+    let weight: Vec<usize> = words.iter().map(|w| terms(w).iter().filter(|t| asked.contains(t)).count()).collect();
+    let (mut best, mut best_weight) = (0..words.len(), 0);
+    let (mut start, mut length, mut held) = (0, 0, 0);
+    for end in 0..words.len() {
+        length += words.get(end).map_or(0, |w| w.len());
+        held += weight.get(end).copied().unwrap_or(0);
+        while length > QUOTED && start < end {
+            length -= words.get(start).map_or(0, |w| w.len());
+            held -= weight.get(start).copied().unwrap_or(0);
+            start += 1;
+        }
+        if held > best_weight || end == 0 {
+            (best, best_weight) = (start..end + 1, held);
+        }
+    }
+    // A long passage without blanks is cut by characters.
+    words.get(best).unwrap_or_default().concat().trim().chars().take(QUOTED).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lexical::judge;
+    use proptest::prelude::*;
+
+    const CONTEXT: &str = "[user]\nMove the service. Never bind to anything but 127.0.0.1.\n\n[assistant]\nPort 8080 is \
+taken by nginx. Going with port 8081 instead, because the firewall lets it through.\n[call terminal] \
+{\"command\":\"sed -i s/8080/8081/ conf/app.toml\"}\n\n[result terminal]\n\n[assistant]\nThe retry test fails: \
+ValueError: delay must not be negative. The log rotates daily.";
+
+    fn answer(context: &str, question: &str) -> String {
+        Retriever::new(context).answer(question)
+    }
+
+    #[test]
+    fn the_passages_on_the_question_are_quoted_word_for_word() {
+        let port = answer(CONTEXT, "Which port was chosen and why?");
+        assert!(port.contains("Going with port 8081 instead, because the firewall lets it through."), "{port}");
+        assert!(answer(CONTEXT, "Which error does the retry test fail with?").contains("ValueError: delay must not"));
+        assert!(
+            answer(CONTEXT, "What did the user forbid on binding?").contains("Never bind to anything but 127.0.0.1.")
+        );
+        assert!(
+            answer("# 决定\n- 端口改为 8081，因为防火墙只放行它。\n- 日志每天轮转。", "端口最后改成了多少？")
+                .contains("8081")
+        );
+    }
+
+    #[test]
+    fn what_the_context_does_not_hold_is_admitted() {
+        assert_eq!(answer("", "Which port?"), NOTHING);
+        assert_eq!(answer(CONTEXT, "Which colours does the dashboard's legend use?"), NOTHING);
+        assert_eq!(answer("", "磁盘总容量是多少？"), NOTHING_ZH);
+        for nothing in [NOTHING, NOTHING_ZH] {
+            let request = serde_json::json!({
+                "probe_question": "q", "model_response": nothing, "ground_truth": {}, "rubric_criteria": ["c"]
+            });
+            assert!(judge::judge(&request.to_string()).contains("\"score\":5"));
+        }
+    }
+
+    #[test]
+    fn a_long_line_is_quoted_where_it_speaks_of_the_question() {
+        let line = format!("{} the lease is 120 seconds {}", "word ".repeat(200), "other ".repeat(200));
+        let answer = answer(&line, "How long is the lease in seconds?");
+        assert!(answer.contains("the lease is 120 seconds") && answer.len() <= QUOTED, "{answer}");
+    }
+
+    proptest! {
+        #[test]
+        fn answers_are_bounded_and_the_same_each_time(context in "(\\PC{0,60}\n){0,12}", question in "\\PC{0,40}") {
+            let first = answer(&context, &question);
+            prop_assert!(!first.is_empty() && first.chars().count() <= ROOM + 2 * QUOTED);
+            prop_assert_eq!(first, answer(&context, &question));
+        }
+    }
+}

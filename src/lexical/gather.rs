@@ -1,0 +1,266 @@
+//! What a span holds that is worth keeping, each entry with its worth.
+
+use super::terms::{Term, terms};
+use crate::compress::{Notes, file_entry, rules};
+use crate::transcript::{Message, Role};
+
+/// What an entry is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Requests and demands of the user.
+    Intent,
+    /// A file that was created.
+    Created,
+    /// A file that was changed.
+    Modified,
+    /// A file that was looked at.
+    Read,
+    /// A choice with its reason.
+    Decision,
+    /// A failure.
+    Error,
+    /// How things stand.
+    State,
+    /// What is left.
+    Next,
+}
+
+impl Kind {
+    /// All kinds, in the order of the sections.
+    pub(super) const ALL: [Kind; 8] =
+        [Kind::Intent, Kind::Created, Kind::Modified, Kind::Read, Kind::Decision, Kind::Error, Kind::State, Kind::Next];
+
+    /// Its share of the room.
+    pub(super) fn share(self) -> f64 {
+        match self {
+            Kind::Intent => 0.2,
+            Kind::Created => 0.08,
+            Kind::Modified => 0.1,
+            Kind::Read => 0.03,
+            Kind::Decision => 0.25,
+            Kind::Error => 0.08,
+            Kind::State => 0.19,
+            Kind::Next => 0.1,
+        }
+    }
+
+    fn label(self) -> &'static str {
+        match self {
+            Kind::Intent => "request",
+            Kind::Created => "created",
+            Kind::Modified => "modified",
+            Kind::Read => "read",
+            Kind::Decision => "decision",
+            Kind::Error => "error",
+            Kind::State => "state",
+            Kind::Next => "next",
+        }
+    }
+
+    /// The kind of a line under a heading of several kinds, by its label; the first one if it has none.
+    pub(super) fn labelled(text: &str, kinds: &[Kind]) -> Option<Kind> {
+        let label = text.split_once(": ").map_or("", |(label, _)| label);
+        kinds.iter().copied().find(|kind| kind.label() == label).or(kinds.first().copied())
+    }
+}
+
+/// One line of a summary.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) kind: Kind,
+    pub(super) text: String,
+    /// The more exact things it says for its length, the higher.
+    pub(super) score: f64,
+    /// Its place among all entries.
+    pub(super) order: usize,
+}
+
+impl Entry {
+    /// An entry of a former summary.
+    pub(super) fn carried(kind: Kind, text: &str, weight: f64, order: usize) -> Entry {
+        let text = text.strip_prefix(kind.label()).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(text).to_owned();
+        // Demands do not age; what was next is mostly done by now.
+        let lasting = match kind {
+            Kind::Intent if text.starts_with('"') => DEMANDED,
+            Kind::Decision => DECIDED,
+            Kind::Next => 0.4,
+            _ => 1.0,
+        };
+        Entry { kind, score: worth(&text) * weight * lasting, text, order }
+    }
+
+    /// The line as it is written; with its label where several kinds share a section.
+    pub(super) fn line(&self, labelled: bool) -> String {
+        if labelled { format!("- {}: {}\n", self.kind.label(), self.text) } else { format!("- {}\n", self.text) }
+    }
+
+    fn path(&self) -> &str {
+        self.text.split([':', ' ']).next().unwrap_or_default()
+    }
+}
+
+/// Adds what `span` holds to the entries of a former summary, which give way where it says something newer.
+pub(super) fn gather(span: &[Message], focus: &str, entries: &mut Vec<Entry>) {
+    let notes = Notes::of(span);
+    let mut gathered = Gathered { entries, focus: terms(focus) };
+    gathered.files(&notes);
+    gathered.failures(&notes);
+    gathered.values(&notes);
+    gathered.words(span);
+    gathered.ending(span);
+}
+
+/// What the user demands, and what was decided, counts against other words.
+const DEMANDED: f64 = 3.0;
+const DECIDED: f64 = 1.2;
+/// The characters that one file may take.
+const FILE: usize = 130;
+
+struct Gathered<'a> {
+    entries: &'a mut Vec<Entry>,
+    focus: Vec<Term>,
+}
+
+impl Gathered<'_> {
+    fn add(&mut self, kind: Kind, text: String, factor: f64) {
+        if text.is_empty() || self.entries.iter().any(|known| known.text == text) {
+            return;
+        }
+        let in_focus = !self.focus.is_empty() && terms(&text).iter().any(|term| self.focus.contains(term));
+        let score = worth(&text) * factor * if in_focus { 1.6 } else { 1.0 };
+        let order = self.entries.iter().map(|known| known.order + 1).max().unwrap_or(0);
+        self.entries.push(Entry { kind, text, score, order });
+    }
+
+    fn files(&mut self, notes: &Notes) {
+        for file in notes.lasting_files().into_iter().filter(|file| !file.deleted) {
+            let created = file.created
+                || self.entries.iter().any(|known| known.kind == Kind::Created && known.path() == file.path);
+            let kind = match (created, file.modified) {
+                (true, _) => Kind::Created,
+                (_, true) => Kind::Modified,
+                _ => Kind::Read,
+            };
+            let old: Vec<Entry> = self.entries.extract_if(.., |known| known.path() == file.path).collect();
+            let before = old.first().and_then(|known| known.text.split_once(": ")).map(|(_, details)| details);
+            let entry = file_entry(file, kind != Kind::Read);
+            let text = match before.filter(|_| kind != Kind::Read) {
+                Some(details) if entry.contains(": ") => short(&format!("{entry}; before: {details}"), FILE),
+                Some(details) => format!("{entry}: {details}"),
+                None => short(&entry, FILE),
+            };
+            self.add(kind, text, 1.0);
+        }
+    }
+
+    fn failures(&mut self, notes: &Notes) {
+        for failure in &notes.failures {
+            let command = short(&failure.command, 90);
+            let lines: Vec<String> = failure.lines.iter().rev().take(2).rev().map(|line| short(line, 160)).collect();
+            self.add(Kind::Error, format!("`{command}`: {}", lines.join(" | ")), 1.0);
+        }
+    }
+
+    /// Settings: the value seen last stands, older ones go.
+    fn values(&mut self, notes: &Notes) {
+        for (key, value) in &notes.values {
+            self.entries.retain(|known| {
+                known.kind != Kind::State || rules::assignment(&known.text).is_none_or(|(old, _)| old != key)
+            });
+            if value.starts_with(|c: char| c.is_ascii_digit()) {
+                self.add(Kind::State, format!("{key} = {value}"), 0.7);
+            }
+        }
+    }
+
+    fn words(&mut self, span: &[Message]) {
+        let last = span.len().max(1) as f64;
+        for (index, message) in span.iter().enumerate() {
+            let late = index as f64 / last;
+            if message.role == Role::Tool {
+                continue;
+            }
+            for sentence in statements(&message.content) {
+                match message.role {
+                    Role::User => self.asked(&sentence),
+                    Role::Assistant => self.told(&sentence, late),
+                    Role::System | Role::Tool => {}
+                }
+            }
+        }
+    }
+
+    fn asked(&mut self, sentence: &str) {
+        let text = short(sentence, 320);
+        if rules::states_demand(sentence) {
+            self.add(Kind::Intent, format!("\"{text}\""), DEMANDED);
+        } else {
+            self.add(Kind::Intent, text, 1.0);
+        }
+    }
+
+    fn told(&mut self, sentence: &str, late: f64) {
+        let text = short(sentence.trim_start_matches(['-', '*', ' ']), 320);
+        let reason = if rules::states_reason(sentence) { 1.25 } else { 1.0 };
+        if rules::states_decision(sentence) {
+            self.add(Kind::Decision, text, DECIDED * reason);
+        } else if rules::states_task(sentence) {
+            self.add(Kind::Next, text, 0.5 + late);
+        } else {
+            self.add(Kind::State, text, 0.9 * reason * (0.8 + 0.4 * late));
+        }
+    }
+
+    /// What the session ends with is what goes on: the last words of both speakers.
+    fn ending(&mut self, span: &[Message]) {
+        let near_end = span.len() - span.len() / 4;
+        let last = |role: Role| span.iter().enumerate().rev().find(|(_, m)| m.role == role && !m.content.is_empty());
+        let user = last(Role::User).filter(|(at, _)| *at >= near_end);
+        for (_, message) in [user, last(Role::Assistant)].into_iter().flatten() {
+            let ending: Vec<&str> = rules::sentences(&message.content).collect();
+            for sentence in ending.iter().rev().take(3).rev() {
+                let text = short(sentence, 320);
+                self.entries.retain(|known| known.text != text);
+                self.add(Kind::Next, text, 1.5);
+            }
+        }
+    }
+}
+
+/// The sentences of a text; a very short one that demands nothing is joined to the one before it.
+fn statements(text: &str) -> Vec<String> {
+    const SHORT: usize = 24;
+    const LONG: usize = 200;
+    let mut all: Vec<String> = Vec::new();
+    for sentence in rules::sentences(text) {
+        let joins = sentence.chars().count() < SHORT && !rules::states_demand(sentence);
+        match all.last_mut().filter(|before| joins && before.chars().count() < LONG) {
+            Some(before) => {
+                before.push(' ');
+                before.push_str(sentence);
+            }
+            None => all.push(sentence.to_owned()),
+        }
+    }
+    all
+}
+
+/// How much a text says that could not be guessed, for its length.
+fn worth(text: &str) -> f64 {
+    let exact = text.split_whitespace().filter(|word| is_exact(word)).count() as f64;
+    let quoted = (text.matches(['`', '"', '“', '「']).count() as f64 / 2.0).floor();
+    (1.0 + exact + 0.5 * quoted) / (40.0 + text.chars().count() as f64).sqrt()
+}
+
+/// A number, a path, an identifier, a code: nothing of ordinary prose.
+fn is_exact(word: &str) -> bool {
+    let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+    let inner = word.get(1..).unwrap_or_default();
+    word.contains(|c: char| c.is_ascii_digit() || matches!(c, '_' | '/' | '=' | '('))
+        || inner.contains('.')
+        || inner.contains(char::is_uppercase)
+}
+
+fn short(text: &str, limit: usize) -> String {
+    if text.chars().count() <= limit { text.to_owned() } else { text.chars().take(limit).chain(['…']).collect() }
+}

@@ -1,0 +1,191 @@
+//! Texts cut into passages: sentences of people, lines of programs, entries of summaries.
+
+use serde_json::Value;
+
+use crate::compress::{readable, rules};
+use crate::transcript::{Message, Role, ToolCall};
+
+/// Where a passage comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// The user's words, or a text without speakers: a summary.
+    Said,
+    /// The assistant's words.
+    Replied,
+    /// What a tool was called with.
+    Called,
+    /// What a tool returned.
+    Returned,
+}
+
+/// A stretch of text that can be quoted by itself.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Passage {
+    /// The text, on one line.
+    pub(super) text: String,
+    /// Where it comes from.
+    pub(super) origin: Origin,
+    /// The number of the message or paragraph it stands in: neighbours share it.
+    pub(super) block: usize,
+}
+
+/// Cuts a context or transcript into passages.
+pub(super) fn passages(text: &str) -> Vec<Passage> {
+    let mut cut = Cut::default();
+    match messages(text) {
+        Some(messages) => messages.iter().for_each(|message| cut.message(message)),
+        None => cut.plain(text),
+    }
+    cut.passages
+}
+
+#[derive(Default)]
+struct Cut {
+    passages: Vec<Passage>,
+    block: usize,
+}
+
+impl Cut {
+    fn push(&mut self, origin: Origin, text: &str) {
+        let text = text.trim();
+        if text.chars().any(char::is_alphanumeric) {
+            self.passages.push(Passage { text: text.to_owned(), origin, block: self.block });
+        }
+    }
+
+    fn plain(&mut self, text: &str) {
+        for line in text.lines() {
+            if line.trim().is_empty() || line.starts_with('#') {
+                self.block += 1;
+            }
+            self.push(Origin::Said, line.trim_start_matches('#'));
+        }
+    }
+
+    fn message(&mut self, message: &Message) {
+        self.block += 1;
+        match message.role {
+            Role::Tool => readable(&message.content).lines().for_each(|line| self.push(Origin::Returned, line)),
+            Role::Assistant => rules::sentences(&message.content).for_each(|s| self.push(Origin::Replied, s)),
+            Role::User | Role::System => rules::sentences(&message.content).for_each(|s| self.push(Origin::Said, s)),
+        }
+        for call in &message.tool_calls {
+            self.call(call);
+        }
+    }
+
+    fn call(&mut self, call: &ToolCall) {
+        let Ok(Value::Object(arguments)) = serde_json::from_str::<Value>(&call.function.arguments) else {
+            return self.push(Origin::Called, &call.function.arguments);
+        };
+        self.block += 1;
+        let short = |value: &Value| value.as_str().is_none_or(|text| !text.contains('\n') && text.len() < 400);
+        let (short, long): (Vec<_>, Vec<_>) = arguments.iter().partition(|(_, value)| short(value));
+        let words = short.iter().map(|(_, value)| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+        let head: Vec<String> = [call.function.name.clone()].into_iter().chain(words).collect();
+        self.push(Origin::Called, &head.join(" "));
+        for (_, value) in long {
+            value.as_str().unwrap_or_default().lines().for_each(|line| self.push(Origin::Called, line));
+        }
+    }
+}
+
+/// Reads a rendered transcript back into messages; `None` for any other text.
+pub(super) fn messages(text: &str) -> Option<Vec<Message>> {
+    speaker(text.lines().next()?)?;
+    let mut reader = Reader::default();
+    let mut after_blank = true;
+    for line in text.lines() {
+        match speaker(line).filter(|_| after_blank) {
+            Some(role) => reader.open(role),
+            None => reader.line(line),
+        }
+        after_blank = line.is_empty();
+    }
+    Some(reader.messages)
+}
+
+fn speaker(line: &str) -> Option<Role> {
+    match line {
+        "[user]" => Some(Role::User),
+        "[assistant]" => Some(Role::Assistant),
+        "[system]" => Some(Role::System),
+        "[result]" => Some(Role::Tool),
+        _ => line.strip_prefix("[result ")?.strip_suffix(']').map(|_| Role::Tool),
+    }
+}
+
+#[derive(Default)]
+struct Reader {
+    messages: Vec<Message>,
+    /// Ids of calls whose results are still to come, in order.
+    open: Vec<String>,
+    calls: usize,
+}
+
+impl Reader {
+    fn open(&mut self, role: Role) {
+        let mut message = Message::text(role, "");
+        if role == Role::Tool && !self.open.is_empty() {
+            message.tool_call_id = Some(self.open.remove(0));
+        }
+        self.messages.push(message);
+    }
+
+    fn line(&mut self, line: &str) {
+        let Some(message) = self.messages.last_mut() else {
+            return;
+        };
+        let call = line.strip_prefix("[call ").and_then(|rest| rest.split_once("] "));
+        if let Some((name, arguments)) = call.filter(|_| message.role == Role::Assistant) {
+            self.calls += 1;
+            let id = format!("call-{}", self.calls);
+            self.open.push(id.clone());
+            message.tool_calls.push(ToolCall::new(id, name, arguments));
+        } else if let Some(call) = message.tool_calls.last_mut() {
+            call.function.arguments.push('\n');
+            call.function.arguments.push_str(line);
+        } else {
+            if !message.content.is_empty() {
+                message.content.push('\n');
+            }
+            message.content.push_str(line);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::render;
+
+    fn session() -> Vec<Message> {
+        let mut call = Message::text(Role::Assistant, "Look. Then fix.");
+        call.tool_calls.push(ToolCall::new("call-1", "terminal", r#"{"command":"ls"}"#));
+        call.tool_calls.push(ToolCall::new("call-2", "read_file", r#"{"path":"a.py"}"#));
+        let results = [Message::result("call-1", "a.py\n\nb.py"), Message::result("call-2", "x = 1")];
+        [Message::text(Role::User, "go"), call].into_iter().chain(results).collect()
+    }
+
+    #[test]
+    fn a_rendered_transcript_reads_back() {
+        let read = messages(&render(&session())).expect("a transcript");
+        let trimmed = |messages: &[Message]| -> Vec<Message> {
+            let trim = |m: &Message| Message { content: m.content.trim().to_owned(), ..m.clone() };
+            let mut all: Vec<Message> = messages.iter().map(trim).collect();
+            all.iter_mut().flat_map(|m| &mut m.tool_calls).for_each(|c| {
+                c.function.arguments = c.function.arguments.trim().to_owned();
+            });
+            all
+        };
+        assert_eq!(trimmed(&read), session());
+    }
+
+    #[test]
+    fn passages_are_sentences_lines_and_entries() {
+        let texts = |text: &str| passages(text).into_iter().map(|p| p.text).collect::<Vec<_>>();
+        let expected = ["go", "Look. Then fix.", "terminal ls", "read_file a.py", "a.py", "b.py", "x = 1"];
+        assert_eq!(texts(&render(&session())), expected);
+        assert_eq!(texts("## Files\n- a.py: new\n\n(none)"), ["Files", "- a.py: new", "(none)"]);
+    }
+}

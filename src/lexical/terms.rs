@@ -1,0 +1,143 @@
+//! Terms: what two texts are compared by. Words in a light stem, identifiers whole and in parts, Chinese in pairs of
+//! characters.
+
+/// A term by its hash: texts are compared, never shown.
+pub(super) type Term = u64;
+
+/// Words that say nothing about what is asked.
+const STOP: &[&str] = &[
+    "a", "about", "above", "after", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be", "been", "before",
+    "being", "besides", "both", "but", "by", "can", "could", "did", "do", "does", "done", "each", "else", "ever",
+    "exact", "exactly", "for", "from", "give", "had", "has", "have", "he", "her", "him", "his", "how", "i", "if", "in",
+    "into", "is", "it", "its", "just", "kind", "list", "many", "me", "much", "my", "name", "no", "nor", "not", "now",
+    "of", "off", "on", "one", "ones", "only", "or", "other", "our", "out", "over", "own", "quote", "said", "say",
+    "session", "she", "should", "so", "some", "such", "tell", "than", "that", "the", "their", "them", "then", "there",
+    "these", "they", "this", "those", "three", "to", "too", "two", "under", "up", "us", "used", "using", "was", "we",
+    "were", "what", "when", "where", "whether", "which", "while", "who", "whom", "whose", "why", "will", "with",
+    "word", "would", "yet", "you", "your",
+];
+const STOP_PAIRS: &[&str] = &[
+    "什么", "哪些", "哪个", "怎么", "怎样", "如何", "为何", "是否", "多少", "这个", "那个", "一个", "以及", "分别",
+    "请问", "的是", "是什", "了什", "了哪", "是哪", "什麼", "么的", "为什", "会话", "用户",
+];
+
+/// Calls `each` with every term of `text`, repeats included.
+pub(super) fn each_term(text: &str, mut each: impl FnMut(Term)) {
+    let mut word = String::new();
+    let mut compound = String::new();
+    let mut parts = 0usize;
+    let mut before: Option<char> = None;
+    for c in text.chars().chain([' ']) {
+        if is_ideograph(c) {
+            if let Some(first) = before {
+                pair(first, c, &mut each);
+            }
+            before = Some(c);
+        } else {
+            before = None;
+        }
+        if c.is_alphanumeric() && !is_ideograph(c) {
+            word.extend(c.to_lowercase());
+            compound.extend(c.to_lowercase());
+            continue;
+        }
+        if !word.is_empty() {
+            parts += 1;
+            emit(&word, &mut each);
+            word.clear();
+        }
+        if matches!(c, '_' | '.' | '/' | '-') && !compound.is_empty() {
+            compound.push(c);
+        } else {
+            if parts > 1 {
+                each(hash(compound.trim_end_matches(['.', '/', '-', '_'])));
+            }
+            compound.clear();
+            parts = 0;
+        }
+    }
+}
+
+/// Whether `c` belongs to a script without blanks between words.
+pub(super) fn is_ideograph(c: char) -> bool {
+    matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}')
+}
+
+fn pair(first: char, second: char, each: &mut impl FnMut(Term)) {
+    let mut buffer = [0; 8];
+    let length = first.encode_utf8(&mut buffer).len();
+    let whole = length + second.encode_utf8(buffer.get_mut(length..).unwrap_or_default()).len();
+    let text = buffer.get(..whole).and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or_default();
+    if !STOP_PAIRS.contains(&text) {
+        each(hash(text));
+    }
+}
+
+fn emit(word: &str, each: &mut impl FnMut(Term)) {
+    if STOP.binary_search(&word).is_err() && (word.len() > 1 || word.starts_with(|c: char| c.is_ascii_digit())) {
+        each(hash(stem(word)));
+    }
+}
+
+/// Drops the commonest English endings, so that "changed", "changes" and "change" meet.
+fn stem(word: &str) -> &str {
+    if !word.is_ascii() || word.len() < 4 || word.starts_with(|c: char| c.is_ascii_digit()) {
+        return word;
+    }
+    let cut = |ending: &str, least: usize| word.strip_suffix(ending).filter(|rest| rest.len() >= least);
+    let base = cut("ing", 3).or_else(|| cut("ions", 4)).or_else(|| cut("ion", 4)).or_else(|| cut("ed", 3));
+    let base = base.or_else(|| cut("es", 3)).or_else(|| cut("s", 3).filter(|rest| !rest.ends_with('s')));
+    let base = base.unwrap_or(word);
+    let base = if base.len() > 3 { base.strip_suffix(['e', 'y']).unwrap_or(base) } else { base };
+    // "stopped" and "stop", "running" and "run".
+    let mut last = base.bytes().rev();
+    let doubled = matches!((last.next(), last.next()), (Some(a), Some(b)) if a == b && !b"ls".contains(&a));
+    if doubled && base.len() > 3 && base.len() < word.len() { base.get(..base.len() - 1).unwrap_or(base) } else { base }
+}
+
+/// FNV-1a: small, and the same on every machine.
+fn hash(text: &str) -> Term {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// The distinct terms of `text`, in order of appearance.
+pub(super) fn terms(text: &str) -> Vec<Term> {
+    let mut all = Vec::new();
+    each_term(text, |term| {
+        if !all.contains(&term) {
+            all.push(term);
+        }
+    });
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn share(a: &str, b: &str) -> bool {
+        let of_b = terms(b);
+        terms(a).iter().any(|term| of_b.contains(term))
+    }
+
+    #[test]
+    fn forms_of_a_word_meet() {
+        for (a, b) in [("changed", "changes"), ("stopped", "stop"), ("files", "file"), ("running", "run")] {
+            assert!(share(a, b), "{a} {b}");
+        }
+        assert!(!share("port", "report"));
+    }
+
+    #[test]
+    fn identifiers_meet_whole_and_in_parts_and_chinese_in_pairs() {
+        assert!(share("jobq/store.py", "the store module"));
+        assert!(share("lease_until", "lease"));
+        assert!(share("端口号是多少", "改端口为 8081"));
+        assert!(terms("which of the are what").is_empty());
+    }
+
+    #[test]
+    fn stop_words_are_sorted() {
+        assert!(STOP.is_sorted());
+    }
+}

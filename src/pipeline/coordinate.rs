@@ -1,0 +1,93 @@
+//! Coordinates in names, for people and rows.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::matrix::{AnswerCell, CompressCell, JudgeCell};
+use super::model::Pipeline;
+use crate::fixture::Point;
+
+/// A coordinate in names, for people and rows. What a stage does not have yet is absent.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Coordinate {
+    /// The fixture's name.
+    pub fixture: Arc<str>,
+    /// The point's number, from 1.
+    pub point: Point,
+    /// The method's name.
+    pub method: Arc<str>,
+    /// The run, from 1.
+    pub run: u32,
+    /// The probe's id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probe: Option<Arc<str>>,
+    /// The answerer's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answerer: Option<Arc<str>>,
+    /// Number of the answer, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer_n: Option<u32>,
+    /// The judge's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub judge: Option<Arc<str>>,
+    /// Number of the judgement, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub judge_n: Option<u32>,
+}
+
+impl Pipeline {
+    /// The names of a compression.
+    pub fn name_compress(&self, cell: &CompressCell) -> Coordinate {
+        let fixture = self.fixtures.get(cell.chain.fixture.0).map_or("", |f| f.name());
+        let method = self.methods.get(cell.chain.method.0).map_or_else(|| "".into(), |m| m.name.0.clone());
+        Coordinate {
+            fixture: fixture.into(),
+            point: cell.point.number(),
+            method,
+            run: cell.chain.run,
+            probe: None,
+            answerer: None,
+            answer_n: None,
+            judge: None,
+            judge_n: None,
+        }
+    }
+
+    /// The names of an answer.
+    pub fn name_answer(&self, cell: &AnswerCell) -> Coordinate {
+        let fixture = self.fixtures.get(cell.compress.chain.fixture.0);
+        Coordinate {
+            probe: fixture.and_then(|f| f.probe(cell.probe)).map(|p| p.id.0.clone()),
+            answerer: self.answerers.get(cell.answerer.0).map(|a| a.name.0.clone()),
+            answer_n: Some(cell.answer_n),
+            ..self.name_compress(&cell.compress)
+        }
+    }
+
+    /// The names of a judgement.
+    pub fn name_judge(&self, cell: &JudgeCell) -> Coordinate {
+        Coordinate {
+            judge: self.judges.get(cell.judge.0).map(|j| j.name.0.clone()),
+            judge_n: Some(cell.judge_n),
+            ..self.name_answer(&cell.answer)
+        }
+    }
+}
+
+impl fmt::Display for Coordinate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} · {} · run {} · point {}", self.fixture, self.method, self.run, self.point.0)?;
+        if let Some(probe) = &self.probe {
+            write!(f, " · probe {probe}")?;
+        }
+        if let (Some(answerer), Some(n)) = (&self.answerer, self.answer_n) {
+            write!(f, " · {answerer} {n}")?;
+        }
+        if let (Some(judge), Some(n)) = (&self.judge, self.judge_n) {
+            write!(f, " · {judge} {n}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,276 @@
+//! Faults in the files a pipeline names: prompts, rubric, fixtures, banks, inputs of programs.
+
+use insta::assert_snapshot;
+
+use super::{BANK, FIXTURE, Project, STAGES, render, told};
+
+fn prompted(prompt: &str) -> Project {
+    let text = STAGES.replace(
+        "strategy = \"full\"",
+        "strategy = \"anchored-iterative\"\nmodel = \"lexical\"\nprompt = \"prompts/own.md\"",
+    );
+    Project::new(&text).file("prompts/own.md", prompt)
+}
+
+#[test]
+fn an_unknown_variable_of_a_prompt_is_shown_in_the_prompt() {
+    let prompt = "Sum it up.\n\n{{ previous_summary }}\n{{ transcrpt }}\n";
+    assert_snapshot!(prompted(prompt).refusal(), @r"
+     × unknown variable `transcrpt`; this prompt may use `transcript`, `previous_summary`,
+     │ `focus_topic`, `target_tokens`
+      ╭─[prompts/own.md:4:4]
+    3 │ {{ previous_summary }}
+    4 │ {{ transcrpt }}
+      ·    ─────────
+      ╰────
+     help: a prompt inserts variables, {{ name }}, and tests them for emptiness, {% if name %};
+           nothing else
+    ");
+}
+
+#[test]
+fn a_missing_prompt_is_shown_where_it_is_named() {
+    assert_snapshot!(prompted("").without("prompts/own.md").refusal(), @r#"
+     × cannot read the prompt prompts/own.md: there is no such file
+      ╭─[pipeline.toml:6:10]
+    5 │ model = "lexical"
+    6 │ prompt = "prompts/own.md"
+      ·          ────────────────
+    7 │
+      ╰────
+     help: paths are relative to the folder of the pipeline
+    "#);
+}
+
+#[test]
+fn a_rubric_without_weight_is_shown_in_the_rubric() {
+    let rubric = include_str!("../../../assets/rubric/en.toml");
+    let zero = rubric.lines().map(|line| if line.starts_with("weight") { "weight = 0.0" } else { line });
+    let zero = zero.collect::<Vec<_>>().join("\n");
+    let project = Project::with_settings("rubric = \"rubric.toml\"").file("rubric.toml", &zero);
+    let problems = project.refusal();
+    assert!(problems.contains("rubric.toml:") && problems.contains("weight"), "{problems}");
+    assert!(Project::with_settings("rubric = \"rubric.toml\"").file("rubric.toml", rubric).open().is_ok());
+}
+
+#[test]
+fn broken_json_in_a_fixture_is_shown_on_its_line() {
+    let broken = FIXTURE.replace("\"content\": \"Make it 9090.\"", "\"content\" \"Make it 9090.\"");
+    assert_snapshot!(Project::new(STAGES).file("fixtures/tiny.json", &broken).refusal(), @r#"
+     × expected `:`
+      ╭─[fixtures/tiny.json:7:32]
+    6 │     {"role": "assistant", "content": "Noted: 8080."},
+    7 │     {"role": "user", "content" "Make it 9090."},
+      ·                                ─
+    8 │     {"role": "assistant", "content": "It is 9090 now."}
+      ╰────
+     help: a fixture is JSON with `name` and `messages` in OpenAI's chat shape
+    "#);
+}
+
+#[test]
+fn an_orphan_result_is_shown() {
+    let orphan = FIXTURE.replace(
+        "{\"role\": \"user\", \"content\": \"Make it 9090.\"}",
+        "{\"role\": \"tool\", \"tool_call_id\": \"c7\", \"content\": \"ok\"}",
+    );
+    assert_snapshot!(Project::new(STAGES).file("fixtures/tiny.json", &orphan).refusal(), @r#"
+     × point 2 parts a tool call from its result
+      ╭─[fixtures/tiny.json:3:13]
+    2 │   "name": "tiny",
+    3 │   "points": [2, 4],
+      ·             ──────
+    4 │   "messages": [
+      ╰────
+     help: move the point to just before an assistant or user message
+     × message 2 is a tool result for `c7`, but no open call before it has that id
+      ╭─[fixtures/tiny.json:7:5]
+    6 │     {"role": "assistant", "content": "Noted: 8080."},
+    7 │     {"role": "tool", "tool_call_id": "c7", "content": "ok"},
+      ·     ───────────────────────────────────────────────────────
+    8 │     {"role": "assistant", "content": "It is 9090 now."}
+      ╰────
+     help: a result directly follows the assistant message that makes the call; remove the orphan or
+           restore its call
+    "#);
+}
+
+#[test]
+fn a_fixture_is_named_like_its_file() {
+    let other = FIXTURE.replace("\"tiny\"", "\"small\"");
+    assert_snapshot!(Project::new(STAGES).file("fixtures/tiny.json", &other).refusal(), @r#"
+     × the fixture in fixtures/tiny.json is named `small`, its file `tiny`
+      ╭─[fixtures/tiny.json:2:11]
+    1 │ {
+    2 │   "name": "small",
+      ·           ───────
+    3 │   "points": [2, 4],
+      ╰────
+     help: name and file stem are the same: change one of them
+    "#);
+}
+
+#[test]
+fn a_bank_for_a_missing_fixture_is_told_with_the_nearest() {
+    assert_snapshot!(Project::new(STAGES).file("probes/tinny.probes.json", BANK).refusal(), @r"
+    × probes/tinny.probes.json is a bank for the fixture `tinny`, which does not exist
+    help: did you mean `tiny`?
+    ");
+}
+
+#[test]
+fn a_probe_at_a_point_out_of_range_is_shown() {
+    let off = BANK.replace("\"point\": 1", "\"point\": 3");
+    assert_snapshot!(Project::new(STAGES).file("probes/tiny.probes.json", &off).refusal(), @r#"
+     × probe `first` is asked at point 3, but the fixture has 2
+      ╭─[probes/tiny.probes.json:4:48]
+    3 │   "probes": [
+    4 │     {"id": "first", "type": "recall", "point": 3, "question": "Which port at first?", "expected_facts": ["8080"]},
+      ·                                                ─
+    5 │     {"id": "now", "type": "recall", "question": "Which port now?", "expected_facts": ["9090"]},
+      ╰────
+     help: give a point from 1 to 2, or leave it out for the last
+    "#);
+}
+
+#[test]
+fn an_unknown_probe_type_is_shown() {
+    let wrong = BANK.replace("\"decision\"", "\"decission\"");
+    assert_snapshot!(Project::new(STAGES).file("probes/tiny.probes.json", &wrong).refusal(), @r#"
+     × unknown probe type `decission`
+      ╭─[probes/tiny.probes.json:6:27]
+    5 │     {"id": "now", "type": "recall", "question": "Which port now?", "expected_facts": ["9090"]},
+    6 │     {"id": "why", "type": "decission", "question": "Why the change?", "expected_facts": ["9090"]}
+      ·                           ───────────
+    7 │   ]
+      ╰────
+     help: did you mean `decision`?
+    "#);
+}
+
+#[test]
+fn a_fixture_without_a_bank_is_left_out_and_told() {
+    let lonely = FIXTURE.replace("\"tiny\"", "\"lonely\"");
+    let opened = Project::new(STAGES).file("fixtures/lonely.json", &lonely).opened();
+    assert_eq!(opened.pipeline.fixtures.len(), 1);
+    assert_snapshot!(render(&told(&opened)), @r"
+    ⚠ the fixture `lonely` has no bank and is left out
+    help: write probes/lonely.probes.json, or let a model: `compeval probes generate lonely`
+    ");
+}
+
+#[test]
+fn globs_choose_fixtures_and_a_pattern_without_a_match_is_an_error() {
+    let other = FIXTURE.replace("\"tiny\"", "\"other\"");
+    let project =
+        |globs: &str| Project::with_settings(&format!("fixtures = {globs}")).file("fixtures/other.json", &other);
+    // The bank of `tiny` is no stray, though only `other` is chosen: its fixture exists.
+    let opened =
+        project("[\"fixtures/o*.json\"]").file("probes/other.probes.json", &BANK.replace("tiny", "other")).opened();
+    assert_eq!(opened.pipeline.fixtures.iter().map(|f| f.path.as_str()).collect::<Vec<_>>(), ["fixtures/other.json"]);
+    assert_snapshot!(project("[\"fixtures/o*.json\", \"fixture/*.json\"]").refusal(), @r#"
+     × no file matches `fixture/*.json`
+      ╭─[pipeline.toml:2:33]
+    1 │ [pipeline]
+    2 │ fixtures = ["fixtures/o*.json", "fixture/*.json"]
+      ·                                 ────────────────
+    3 │
+      ╰────
+    "#);
+}
+
+fn program(keys: &str) -> Project {
+    let strategy = format!("strategy = \"command\"\ncommand = [\"python3\", \"tools/c.py\"]\n{keys}");
+    let text = STAGES.replace("strategy = \"full\"", &strategy);
+    Project::new(&text).file("tools/c.py", "print()").file("agent/a/b.py", "b").file("agent/c.py", "c")
+}
+
+fn spec(project: &Project) -> crate::compress::CommandSpec {
+    match project.opened().pipeline.methods.remove(0).strategy {
+        crate::compress::Strategy::Command(spec) => spec,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn inputs_are_listed_sorted_and_digested_once() {
+    let spec = spec(
+        &program("inputs = [\"tools/c.py\", \"agent/**/*.py\", \"tools/*\"]\nenv = [\"B\", \"A\"]").variable("A", "1"),
+    );
+    let paths: Vec<&str> = spec.files.iter().map(|(path, _)| path.as_str()).collect();
+    assert_eq!(paths, ["agent/a/b.py", "agent/c.py", "tools/c.py"]);
+    assert_eq!(spec.files[2].1, crate::action::Digest::of("print()"));
+    let set: Vec<(&str, bool)> =
+        spec.environment.iter().map(|(name, value)| (name.as_str(), value.is_some())).collect();
+    assert_eq!(set, [("A", true), ("B", false)]);
+}
+
+#[test]
+fn an_input_that_matches_nothing_is_shown() {
+    assert_snapshot!(program("inputs = [\"tools/c.py\", \"agent\"]").refusal(), @r#"
+     × no file matches `agent`
+      ╭─[pipeline.toml:6:25]
+    5 │ command = ["python3", "tools/c.py"]
+    6 │ inputs = ["tools/c.py", "agent"]
+      ·                         ───────
+    7 │
+      ╰────
+     help: it is a folder: write `agent/**` for all that lies in it
+    "#);
+}
+
+#[test]
+fn a_command_without_inputs_is_warned_of() {
+    assert_eq!(told(&program("").opened()).0.len(), 1);
+}
+
+#[test]
+fn a_program_that_is_not_here_is_warned_of() {
+    let project = program("inputs = []").variable("PATH", "/nowhere");
+    assert_eq!(told(&project.opened()).0[0].message(), "there is no program `python3` here");
+}
+
+#[test]
+fn what_a_run_writes_is_no_input() {
+    let project = program("inputs = [\"**/*\"]").file("cache/x", "x").file("results/a/cells.jsonl", "");
+    assert!(spec(&project).files.iter().all(|(path, _)| !path.starts_with("cache/") && !path.starts_with("results/")));
+}
+
+#[test]
+fn a_fact_that_occurs_nowhere_is_an_error_unless_allowed() {
+    let unproven = BANK.replace("[\"8080\"]", "[\"8088\"]");
+    let project = Project::new(STAGES).file("probes/tiny.probes.json", &unproven);
+    assert_snapshot!(project.refusal(), @r#"
+     × probe `first`: expected fact "8088" occurs nowhere before its point
+      ╭─[probes/tiny.probes.json:4:106]
+    3 │   "probes": [
+    4 │     {"id": "first", "type": "recall", "point": 1, "question": "Which port at first?", "expected_facts": ["8088"]},
+      ·                                                                                                          ──────
+    5 │     {"id": "now", "type": "recall", "question": "Which port now?", "expected_facts": ["9090"]},
+      ╰────
+     help: quote the transcript, add the spelling it uses, or write "literal": false for a
+           paraphrase; `run` goes on with --allow-unproven
+    "#);
+    assert!(project.asking(|request| request.allow_unproven = true).open().is_ok());
+}
+
+#[test]
+fn a_fact_given_away_is_a_warning_of_run_and_an_error_of_check() {
+    let given = BANK.replace("Which port now?", "Is the port 9090 now?");
+    let project = Project::new(STAGES).file("probes/tiny.probes.json", &given);
+    let is_told = |problem: &crate::pipeline::Problem| problem.message().contains("9090");
+    assert!(project.opened().warnings.0.iter().any(is_told));
+    let strict = project.asking(|request| request.strict = true).messages();
+    assert!(strict.iter().any(|message| message.contains("9090")), "{strict:?}");
+}
+
+#[test]
+fn a_fixture_too_large_to_review_is_told() {
+    let large = FIXTURE.replace("Noted: 8080.", &"Noted: 8080. ".repeat(13_000));
+    let project = Project::new(STAGES).file("fixtures/tiny.json", &large);
+    assert_eq!(
+        told(&project.opened()).0[0].message(),
+        "fixtures/tiny.json has 169 KB, more than people review: 150 KB"
+    );
+    assert!(project.asking(|request| request.strict = true).open().is_err());
+}

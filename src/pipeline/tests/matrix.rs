@@ -1,0 +1,95 @@
+//! The matrix: what is counted is what is walked, in the order that is promised.
+
+use proptest::prelude::*;
+
+use super::{Project, STAGES};
+use crate::action::Replica;
+use crate::pipeline::matrix::Shape;
+use crate::pipeline::{AnswererIx, Matrix, ProbeIx, Runs};
+
+fn shapes() -> impl Strategy<Value = Shape> {
+    let fixture = proptest::collection::vec(0_usize..4, 1..4);
+    let method = (proptest::collection::btree_set(0_usize..3, 1..3), any::<bool>(), any::<bool>());
+    let fixtures = proptest::collection::vec(fixture, 1..4);
+    let methods = proptest::collection::vec(method, 1..4);
+    (fixtures, methods, 1_usize..3, (1_u32..4, 1_u32..3, 1_u32..3)).prop_map(|(fixtures, methods, judges, runs)| {
+        Shape {
+            fixtures: fixtures.into_iter().map(numbered).collect(),
+            methods: methods
+                .into_iter()
+                .map(|(readers, keeps_state, is_fixed)| {
+                    (readers.into_iter().map(AnswererIx).collect(), keeps_state, is_fixed)
+                })
+                .collect(),
+            answerer_is_fixed: vec![false, true, false],
+            judge_is_fixed: vec![false; judges],
+            runs: Runs { compress: runs.0, answer: runs.1, judge: runs.2 },
+        }
+    })
+}
+
+/// Probes numbered through the bank, so many at each point.
+fn numbered(counts: Vec<usize>) -> Vec<Vec<ProbeIx>> {
+    let mut ids = (0..).map(ProbeIx);
+    counts.into_iter().map(|count| ids.by_ref().take(count).collect()).collect()
+}
+
+proptest! {
+    #[test]
+    fn counts_equal_the_walk(shape in shapes()) {
+        let matrix = Matrix::of(shape);
+        let compressions: Vec<_> = matrix.chains().flat_map(|chain| matrix.compressions(chain)).collect();
+        let answers: Vec<_> = compressions.iter().flat_map(|cell| matrix.answers(*cell)).collect();
+        let rows: Vec<_> = matrix.cells().collect();
+        let counts = matrix.counts();
+        prop_assert_eq!(counts.compress, compressions.len() as u64);
+        prop_assert_eq!(counts.answer, answers.len() as u64);
+        prop_assert_eq!(counts.judge, rows.len() as u64);
+        prop_assert!(compressions.is_sorted() && answers.is_sorted() && rows.is_sorted());
+    }
+
+    #[test]
+    fn the_ordinal_of_a_row_is_its_place_in_the_walk(shape in shapes()) {
+        let matrix = Matrix::of(shape);
+        for (place, cell) in matrix.cells().enumerate() {
+            prop_assert_eq!(matrix.ordinal(&cell), place as u64);
+        }
+    }
+
+    #[test]
+    fn every_answer_has_its_context_and_state_its_past(shape in shapes()) {
+        let matrix = Matrix::of(shape);
+        for chain in matrix.chains() {
+            let points: Vec<usize> = matrix.compressions(chain).map(|cell| cell.point.0).collect();
+            if matrix.keeps_state(chain.method) {
+                prop_assert_eq!(&points, &(0..points.len()).collect::<Vec<_>>());
+            }
+            let last = points.last().map(|last| crate::pipeline::PointIx(*last));
+            prop_assert!(last.is_none_or(|last| !matrix.probes(chain.fixture, last).is_empty()));
+        }
+    }
+}
+
+#[test]
+fn deterministic_work_is_shared_and_the_rest_has_its_path() {
+    let text = STAGES.replacen("model = \"lexical\"", "model = \"ollama/m\"", 1);
+    let pipeline = Project::new(&text).opened().pipeline;
+    let matrix = Matrix::new(&pipeline);
+    let row = matrix.cells().last().expect("a row");
+    assert_eq!(matrix.compress_replica(&row.answer.compress), Replica::NONE);
+    let own = Replica { compress: Some(3), answer: Some(1), judge: None };
+    assert_eq!(matrix.answer_replica(&row.answer), own);
+    assert_eq!(matrix.judge_replica(&row), Replica::NONE);
+}
+
+#[test]
+fn coordinates_are_names_for_people() {
+    let pipeline = Project::new(STAGES).opened().pipeline;
+    let matrix = Matrix::new(&pipeline);
+    let row = matrix.cells().next().expect("a row");
+    let name = pipeline.name_judge(&row);
+    assert_eq!(name.to_string(), "tiny · full · run 1 · point 1 · probe first · agent 1 · judge 1");
+    let json = serde_json::to_value(pipeline.name_compress(&row.answer.compress)).expect("plain data");
+    assert_eq!(json, serde_json::json!({"fixture": "tiny", "point": 1, "method": "full", "run": 1}));
+    assert_eq!(matrix.counts().judge, 9);
+}

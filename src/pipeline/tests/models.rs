@@ -1,0 +1,232 @@
+//! Faults in providers, models and keys; who may read what.
+
+use insta::assert_snapshot;
+
+use super::{Project, STAGES, render, told};
+
+fn answering_by(model: &str) -> String {
+    STAGES.replacen("model = \"lexical\"", &format!("model = \"{model}\""), 1)
+}
+
+#[test]
+fn an_unknown_provider_is_shown_with_the_nearest() {
+    assert_snapshot!(Project::new(&answering_by("opnai/gpt-5.2")).refusal(), @r#"
+     × unknown provider `opnai` in `opnai/gpt-5.2`
+      ╭─[pipeline.toml:8:9]
+    7 │ name = "agent"
+    8 │ model = "opnai/gpt-5.2"
+      ·         ───────────────
+    9 │
+      ╰────
+     help: did you mean `openai`? A provider of your own is declared by [providers.opnai]
+    "#);
+}
+
+#[test]
+fn a_model_without_a_provider_is_shown() {
+    assert_snapshot!(Project::new(&answering_by("gpt-5.2")).refusal(), @r#"
+     × the model `gpt-5.2` has no provider
+      ╭─[pipeline.toml:8:9]
+    7 │ name = "agent"
+    8 │ model = "gpt-5.2"
+      ·         ─────────
+    9 │
+      ╰────
+     help: write PROVIDER/MODEL; providers: `anthropic`, `lexical`, `ollama`, `openai`, `openai-
+           responses`, `openrouter`
+    "#);
+}
+
+#[test]
+fn an_unknown_kind_is_shown_with_the_nearest() {
+    let text = format!("[providers.local]\nkind = \"openai_chat\"\n{STAGES}");
+    assert_snapshot!(Project::new(&text).refusal(), @r#"
+     × unknown provider kind `openai_chat`
+      ╭─[pipeline.toml:2:8]
+    1 │ [providers.local]
+    2 │ kind = "openai_chat"
+      ·        ─────────────
+    3 │
+      ╰────
+     help: did you mean `openai-chat`?
+    "#);
+}
+
+#[test]
+fn a_base_url_without_a_scheme_is_shown() {
+    let text = format!("[providers.local]\nkind = \"openai-chat\"\nbase_url = \"localhost:8080/v1\"\n{STAGES}");
+    assert_snapshot!(Project::new(&text).refusal(), @r#"
+     × base_url `localhost:8080/v1` has no scheme
+      ╭─[pipeline.toml:3:12]
+    2 │ kind = "openai-chat"
+    3 │ base_url = "localhost:8080/v1"
+      ·            ───────────────────
+    4 │
+      ╰────
+     help: write https://localhost:8080/v1, or http://localhost:8080/v1 for a local server
+    "#);
+}
+
+#[test]
+fn a_missing_key_names_the_variable_where_it_is_used() {
+    let project = Project::new(&answering_by("openai/gpt-5.2")).asking(|request| request.needs_keys = true);
+    assert_snapshot!(project.refusal(), @r#"
+     × OPENAI_API_KEY is not set, and provider `openai` needs the key in it
+      ╭─[pipeline.toml:8:9]
+    7 │ name = "agent"
+    8 │ model = "openai/gpt-5.2"
+      ·         ────────────────
+    9 │
+      ╰────
+     help: export OPENAI_API_KEY=…, or name another variable: api_key_env in [providers.openai]
+    "#);
+    let opened = project.asking(|request| request.needs_keys = false).opened();
+    assert_eq!((opened.missing_keys.0.len(), opened.missing_keys.errors()), (1, 0));
+}
+
+#[test]
+fn a_key_is_asked_for_only_of_providers_that_are_used() {
+    let text = format!(
+        "[providers.other]\nkind = \"openai-chat\"\nbase_url = \"https://h/v1\"\napi_key_env = \"OTHER\"\n{STAGES}"
+    );
+    let strict = |text: &str| Project::new(text).asking(|request| request.needs_keys = true);
+    assert!(strict(&text).open().is_ok());
+    let methods = r#"
+[[compress]]
+name = "paid"
+strategy = "anchored-iterative"
+model = "openai/m"
+answerers = ["paid"]
+[[answer]]
+name = "paid"
+model = "anthropic/m"
+"#;
+    let both = strict(&format!(
+        "{}{methods}",
+        STAGES.replace("strategy = \"full\"", "strategy = \"full\"\nanswerers = [\"agent\"]")
+    ));
+    assert_eq!(both.messages().len(), 2);
+    assert!(both.asking(|request| request.selection.methods = Some(vec!["full".into()])).open().is_ok());
+}
+
+#[test]
+fn a_key_written_into_the_file_is_never_shown() {
+    let text = format!(
+        "[providers.local]\nkind = \"openai-chatt\"\nbase_url = \"https://user:hunter2@h/v1\"\napi_key = \"sk-secret-1\"\napi_key_env = \"sk-secret-2\"\n{STAGES}"
+    );
+    let shown = Project::new(&text).refusal();
+    assert!(!shown.contains("secret") && !shown.contains("hunter2"), "{shown}");
+    assert!(shown.contains("did you mean `api_key_env`?") && shown.contains("openai-chatt"), "{shown}");
+}
+
+#[test]
+fn a_key_in_the_environment_is_never_shown() {
+    let project = Project::new(&answering_by("openai/gpt-5.2")).variable("OPENAI_API_KEY", "sk-secret");
+    let opened = project.opened();
+    assert!(!format!("{opened:?}").contains("sk-secret"));
+}
+
+#[test]
+fn a_local_server_needs_no_key() {
+    let project = Project::new(&answering_by("openai/m")).variable("OPENAI_BASE_URL", "http://127.0.0.1:9/v1/");
+    let opened = project.asking(|request| request.needs_keys = true).opened();
+    let provider = &opened.pipeline.answerers[0].model.provider;
+    assert_eq!((provider.base_url.as_str(), &provider.api_key), ("http://127.0.0.1:9/v1", &None));
+    assert_eq!(&*provider.endpoint.0, "openai-chat http://127.0.0.1:9/v1");
+    let named = format!("[providers.openai]\napi_key_env = \"MY_KEY\"\n{}", answering_by("openai/m"));
+    let named = Project::new(&named).variable("OPENAI_BASE_URL", "http://127.0.0.1:9/v1/");
+    assert_eq!(named.opened().missing_keys.0.len(), 1);
+}
+
+#[test]
+fn nobody_else_may_be_called_lexical() {
+    let text =
+        format!("[providers.x]\nkind = \"openai-chat\"\nbase_url = \"http://h\"\nidentity = \"lexical\"\n{STAGES}");
+    assert_eq!(Project::new(&text).messages(), ["`lexical` cannot be an identity"]);
+}
+
+const OPAQUE: &str = r#"
+[[compress]]
+name = "sealed"
+strategy = "opaque"
+model = "openai-responses/m"
+"#;
+
+#[test]
+fn an_opaque_method_is_refused_with_a_judge_that_sees_contexts() {
+    let text = format!("[pipeline]\njudge_context = true\n{OPAQUE}{}", answering_by("openai-responses/m"));
+    assert_snapshot!(Project::new(&text).refusal(), @r"
+     × judge_context = true does not go with the opaque method `sealed`
+      ╭─[pipeline.toml:2:1]
+    1 │ [pipeline]
+    2 │ judge_context = true
+      · ─────────────
+    3 │
+      ╰────
+     help: nobody can show the judge an opaque context, and its absence would betray the method. With
+           judge_context = false under [pipeline] the judge sees no context of any method: every
+           grade is asked for anew, the judge can no longer check an answer against the context, and
+           new grades do not compare with old ones. Or leave the method out by --methods
+    ");
+}
+
+#[test]
+fn an_opaque_context_is_read_by_its_own_provider_only() {
+    let text = format!("[pipeline]\njudge_context = false\n{OPAQUE}{}", answering_by("openai/m"));
+    assert_snapshot!(Project::new(&text).refusal(), @r#"
+     × `agent` (openai/m) cannot read the opaque context of `sealed`
+      ╭─[pipeline.toml:6:12]
+    5 │ name = "sealed"
+    6 │ strategy = "opaque"
+      ·            ────────
+    7 │ model = "openai-responses/m"
+      ╰────
+     help: only openai-responses can: name an answerer of that provider by answerers = ["…"] in this
+           table
+    "#);
+    let own = "\n[[answer]]\nname = \"own\"\nmodel = \"openai-responses/m\"\n";
+    let paired = text.replace("strategy = \"opaque\"", "strategy = \"opaque\"\nanswerers = [\"own\"]") + own;
+    let readers = Project::new(&paired).opened().pipeline.readers;
+    assert_eq!(readers.iter().map(Vec::len).collect::<Vec<_>>(), [1, 2]);
+}
+
+#[test]
+fn a_compaction_block_is_bound_to_its_provider_and_suffers_under_another_model() {
+    let text = |answerer: &str| {
+        format!(
+            "[[compress]]\nname = \"block\"\nstrategy = \"provider-compaction\"\nmodel = \"anthropic/big\"\n{}",
+            answering_by(answerer)
+        )
+    };
+    assert!(Project::new(&text("lexical")).messages()[0].contains("cannot read the compaction block"));
+    let warned = Project::new(&text("anthropic/small")).opened();
+    assert_snapshot!(render(&told(&warned)), @r#"
+     ⚠ `agent` (anthropic/small) reads a compaction block that anthropic/big made for `block`
+      ╭─[pipeline.toml:3:12]
+    2 │ name = "block"
+    3 │ strategy = "provider-compaction"
+      ·            ─────────────────────
+    4 │ model = "anthropic/big"
+      ╰────
+     help: the provider binds a block to its model: expect answers to suffer
+    "#);
+    assert!(Project::new(&text("anthropic/big")).opened().warnings.0.iter().all(|w| !w.message().contains("block")));
+    let wrong = text("lexical").replace("anthropic/big", "openai/big");
+    assert!(Project::new(&wrong).messages()[0].contains("cannot use `openai/big`"));
+}
+
+#[test]
+fn the_command_line_puts_a_model_in_the_place_of_all() {
+    let project = Project::new(STAGES).asking(|request| {
+        request.overrides.model = Some("ollama/small".into());
+        request.overrides.judge_model = Some("ollama/big".into());
+    });
+    let pipeline = project.opened().pipeline;
+    assert_eq!(pipeline.answerers[0].model.reference.to_string(), "ollama/small");
+    assert_eq!(pipeline.judges[0].model.reference.to_string(), "ollama/big");
+    let wrong = Project::new(STAGES).asking(|request| request.overrides.model = Some("olama/x".into()));
+    assert_snapshot!(wrong.refusal(), @r"
+    × unknown provider `olama` in `olama/x`
+    help: did you mean `ollama`? A provider of your own is declared by [providers.olama]
+    ");
+}

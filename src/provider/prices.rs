@@ -1,0 +1,260 @@
+//! What tokens cost: a table that ships with the program, and the user's own prices above it.
+//!
+//! Unknown stays unknown: a model without a price, or a call without usage, has no cost.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::{Deserialize, Serialize};
+
+use super::spec::ModelRef;
+use crate::units::{Tokens, Usage, Usd};
+
+/// Prices of one model in US dollars per million tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    /// Input tokens.
+    pub input: f64,
+    /// Input tokens read from the provider's prompt cache; without it they cost what input costs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_input: Option<f64>,
+    /// Input tokens written to the prompt cache; without it they cost what input costs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write: Option<f64>,
+    /// Output tokens.
+    pub output: f64,
+}
+
+/// All prices.
+#[derive(Clone, Debug, Default)]
+pub struct Prices {
+    overrides: BTreeMap<ModelRef, Price>,
+}
+
+#[derive(Deserialize)]
+struct Table {
+    models: BTreeMap<String, Entry>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    input: f64,
+    cached_input: Option<f64>,
+    cache_write: Option<f64>,
+    output: f64,
+    max_input_tokens: Option<Tokens>,
+    above: Option<Tier>,
+}
+
+/// The rates of a request whose input exceeds `tokens`.
+#[derive(Deserialize)]
+struct Tier {
+    tokens: Tokens,
+    input: f64,
+    cached_input: Option<f64>,
+    cache_write: Option<f64>,
+    output: f64,
+}
+
+/// Read when the first price is asked for. The file is part of the program and a test reads it, so a fault in it
+/// leaves an empty table rather than a panic.
+static TABLE: LazyLock<BTreeMap<String, Entry>> = LazyLock::new(|| {
+    let table: Result<Table, _> = serde_json::from_str(include_str!("../../assets/prices.json"));
+    table.map(|table| table.models).unwrap_or_default()
+});
+
+impl Prices {
+    /// The built-in table below the user's own prices.
+    pub fn new(overrides: BTreeMap<ModelRef, Price>) -> Prices {
+        Prices { overrides }
+    }
+
+    /// The price of a request with `input` tokens; `None` if nobody knows it. The built-in rules cost nothing.
+    pub fn price(&self, model: &ModelRef, input: Tokens) -> Option<Price> {
+        if let Some(price) = self.overrides.get(model) {
+            return Some(*price);
+        }
+        if is_lexical(model) {
+            return Some(Price { input: 0.0, cached_input: None, cache_write: None, output: 0.0 });
+        }
+        entry(&model.model.0).map(|entry| entry.price(input))
+    }
+
+    /// What a call cost; `None` without a price or without the provider's count of input and output. Cached tokens
+    /// that were not reported are charged as ordinary ones.
+    pub fn cost(&self, model: &ModelRef, usage: &Usage) -> Option<Usd> {
+        if is_lexical(model) && !self.overrides.contains_key(model) {
+            return Some(Usd(0.0));
+        }
+        let (input, output) = (usage.input?, usage.output?);
+        let price = self.price(model, input)?;
+        let cached = usage.cached_input.unwrap_or_default().0;
+        let written = usage.cache_write.unwrap_or_default().0;
+        let plain = input.0.saturating_sub(cached).saturating_sub(written);
+        let millionths = plain as f64 * price.input
+            + cached as f64 * price.cached_input.unwrap_or(price.input)
+            + written as f64 * price.cache_write.unwrap_or(price.input)
+            + output.0 as f64 * price.output;
+        Some(Usd(millionths / 1e6))
+    }
+
+    /// What the prompt cache saved on a call; `None` where the cost is unknown. Negative where writing to the cache
+    /// cost more than reading from it saved.
+    pub fn saved_by_cache(&self, model: &ModelRef, usage: &Usage) -> Option<f64> {
+        let uncached = Usage { cached_input: None, cache_write: None, ..*usage };
+        Some(self.cost(model, &uncached)?.0 - self.cost(model, usage)?.0)
+    }
+
+    /// The most that a request can cost which takes at most these tokens.
+    pub fn worst_case(&self, model: &ModelRef, input: Tokens, output: Tokens) -> Option<Usd> {
+        let price = self.price(model, input)?;
+        let per_input = price.input.max(price.cache_write.unwrap_or(0.0));
+        Some(Usd((input.0 as f64 * per_input + output.0 as f64 * price.output) / 1e6))
+    }
+
+    /// The most input tokens the model takes; `None` if nobody knows.
+    pub fn context_window(&self, model: &ModelRef) -> Option<Tokens> {
+        entry(&model.model.0)?.max_input_tokens
+    }
+}
+
+fn is_lexical(model: &ModelRef) -> bool {
+    &*model.provider.0 == "lexical"
+}
+
+impl Entry {
+    fn price(&self, input: Tokens) -> Price {
+        match &self.above {
+            Some(tier) if input > tier.tokens => Price {
+                input: tier.input,
+                cached_input: tier.cached_input,
+                cache_write: tier.cache_write,
+                output: tier.output,
+            },
+            _ => Price {
+                input: self.input,
+                cached_input: self.cached_input,
+                cache_write: self.cache_write,
+                output: self.output,
+            },
+        }
+    }
+}
+
+/// The table's entry for a model as any provider may spell it: behind a vendor's prefix (`openai/gpt-5.2`), or with
+/// the date of a snapshot that the table does not list.
+fn entry(model: &str) -> Option<&'static Entry> {
+    let bare = model.rsplit('/').next().unwrap_or(model);
+    TABLE.get(bare).or_else(|| TABLE.get(without_date(bare)?))
+}
+
+fn without_date(model: &str) -> Option<&str> {
+    let date = |form: &str| {
+        let (name, tail) = model.split_at_checked(model.len().checked_sub(form.len())?)?;
+        let alike = tail.chars().zip(form.chars()).all(|(c, f)| if f == '0' { c.is_ascii_digit() } else { c == f });
+        alike.then_some(name)
+    };
+    date("-0000-00-00").or_else(|| date("-00000000"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn model(text: &str) -> ModelRef {
+        ModelRef::parse(text).unwrap()
+    }
+
+    fn usage(input: u64, cached: u64, written: u64, output: u64) -> Usage {
+        Usage {
+            input: Some(Tokens(input)),
+            cached_input: Some(Tokens(cached)),
+            cache_write: Some(Tokens(written)),
+            output: Some(Tokens(output)),
+            reasoning: None,
+        }
+    }
+
+    fn cents(usd: Option<Usd>) -> i64 {
+        (usd.unwrap().0 * 100.0).round() as i64
+    }
+
+    #[test]
+    fn the_table_reads_and_every_price_is_a_price() {
+        assert!(TABLE.len() > 100);
+        for (name, entry) in TABLE.iter() {
+            let price = entry.price(Tokens(0));
+            assert!(price.input >= 0.0 && price.output >= price.input, "{name}");
+            assert!(price.cached_input.is_none_or(|cached| cached <= price.input), "{name}");
+        }
+    }
+
+    #[test]
+    fn cached_written_and_plain_tokens_have_their_own_rates() {
+        let prices = Prices::default();
+        let cost = |usage| cents(prices.cost(&model("anthropic/claude-opus-4-6"), &usage));
+        assert_eq!(cost(usage(1_000_000, 0, 0, 0)), 500);
+        assert_eq!(cost(usage(1_000_000, 0, 1_000_000, 0)), 625, "writing costs 1.25 times");
+        assert_eq!(cost(usage(1_000_000, 1_000_000, 0, 0)), 50);
+        assert_eq!(cost(usage(1_000_000, 500_000, 100_000, 100_000)), 200 + 25 + 63 + 250);
+        let saved = prices.saved_by_cache(&model("anthropic/claude-opus-4-6"), &usage(1_000_000, 1_000_000, 0, 0));
+        assert!((saved.unwrap() - 4.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_long_request_is_billed_at_the_higher_rate_as_a_whole() {
+        let prices = Prices::default();
+        let per_million = |input| prices.price(&model("openai/gpt-5.6-sol"), Tokens(input)).unwrap().input;
+        assert_eq!((per_million(272_000), per_million(272_001)), (4.0, 8.0));
+    }
+
+    #[test]
+    fn unknown_stays_unknown_and_the_built_in_rules_are_free() {
+        let prices = Prices::default();
+        assert_eq!(prices.cost(&model("ollama/qwen3:8b"), &usage(1, 0, 0, 1)), None);
+        assert_eq!(prices.context_window(&model("ollama/qwen3:8b")), None);
+        let unreported = Usage { output: None, ..usage(10, 0, 0, 0) };
+        assert_eq!(prices.cost(&model("openai/gpt-5.2"), &unreported), None);
+        assert_eq!(prices.cost(&model("lexical"), &Usage::default()), Some(Usd(0.0)));
+    }
+
+    #[test]
+    fn models_are_found_as_routers_and_snapshots_spell_them() {
+        let prices = Prices::default();
+        let plain = prices.price(&model("openai/gpt-5.2"), Tokens(0));
+        for name in ["openrouter/openai/gpt-5.2", "openai/gpt-5.2-2027-01-31", "x/gpt-5.2-20270131"] {
+            assert_eq!(prices.price(&model(name), Tokens(0)), plain, "{name}");
+        }
+        assert_eq!(prices.context_window(&model("openai/gpt-5.2")), Some(Tokens(272_000)));
+        assert_eq!(prices.price(&model("openai/gpt-5.2-unheard-of"), Tokens(0)), None);
+    }
+
+    #[test]
+    fn the_users_own_price_stands_above_the_table() {
+        let own = Price { input: 1.0, cached_input: None, cache_write: None, output: 2.0 };
+        let prices = Prices::new(BTreeMap::from([(model("openai/gpt-5.2"), own)]));
+        assert_eq!(cents(prices.cost(&model("openai/gpt-5.2"), &usage(1_000_000, 500_000, 0, 1_000_000))), 300);
+    }
+
+    proptest! {
+        #[test]
+        fn no_call_costs_more_than_its_worst_case(
+            input in 0u64..2_000_000, cached in 0u64..1_000_000, written in 0u64..1_000_000, output in 0u64..100_000,
+        ) {
+            let prices = Prices::default();
+            let cached = cached.min(input);
+            let usage = usage(input, cached, written.min(input - cached), output);
+            for name in ["openai/gpt-5.6-sol", "anthropic/claude-opus-4-6", "google/gemini-2.5-pro"] {
+                let worst = prices.worst_case(&model(name), Tokens(input), Tokens(output)).unwrap();
+                prop_assert!(prices.cost(&model(name), &usage).unwrap().0 <= worst.0 + 1e-9);
+            }
+        }
+
+        #[test]
+        fn no_name_is_too_odd(name in "\\PC{0,20}") {
+            let _ = entry(&name);
+        }
+    }
+}
