@@ -19,3 +19,4 @@ pub mod lexical;
 pub mod measure;
 pub mod pipeline;
 pub mod plan;
+pub mod results;

@@ -1,13 +1,35 @@
 //! Digests: BLAKE3 of bytes, and of framed fields in a fixed order.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// BLAKE3 of some bytes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// BLAKE3 of some bytes. Written as 64 hexadecimal digits where people read, and as bare bytes elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(pub [u8; 32]);
+
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if serializer.is_human_readable() {
+            serializer.serialize_str(&self.hex())
+        } else {
+            self.0.serialize(serializer)
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Digest, D::Error> {
+        if deserializer.is_human_readable() {
+            let text = Cow::<'de, str>::deserialize(deserializer)?;
+            text.parse().map_err(serde::de::Error::custom)
+        } else {
+            <[u8; 32]>::deserialize(deserializer).map(Digest)
+        }
+    }
+}
 
 impl Digest {
     /// The digest of `bytes`.
@@ -110,6 +132,17 @@ mod tests {
     fn the_encoding_is_pinned() {
         let digest = DigestBuilder::new("test").field("a", "b").finish();
         assert_eq!(digest.hex(), "528895021722fdc843f9c15c053d288d3b7eee2128b18ae0de4adc488be1a14a");
+    }
+
+    #[test]
+    fn people_read_digits_and_the_index_holds_bytes() {
+        let digest = Digest::of("x");
+        let json = serde_json::to_string(&digest).unwrap();
+        assert_eq!(json, format!("\"{}\"", digest.hex()));
+        assert_eq!(serde_json::from_str::<Digest>(&json).unwrap(), digest);
+        assert!(serde_json::from_str::<Digest>("\"abc\"").is_err());
+        let bytes = postcard::to_stdvec(&digest).unwrap();
+        assert_eq!((bytes.len(), postcard::from_bytes::<Digest>(&bytes).unwrap()), (32, digest));
     }
 
     proptest! {

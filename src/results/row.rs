@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::action::ActionKey;
 use crate::judge::{CriterionScore, Dimension};
-use crate::measure::FactClass;
+use crate::measure::FactFate;
 use crate::probe::ProbeType;
 
 /// One judged cell. Flat, numbers unrounded; what is unknown is null.
@@ -22,7 +22,7 @@ pub struct Row {
     pub run: u32,
     /// The probe's id.
     pub probe: String,
-    /// What the probe tests.
+    /// What the probe tests (`type` in the file).
     #[serde(rename = "type")]
     pub kind: ProbeType,
     /// Who answered.
@@ -42,7 +42,7 @@ pub struct Row {
     /// Mean of the dimensions; for display only.
     pub overall: Option<f64>,
     /// Each expected fact and what became of it.
-    pub facts: Vec<FactRow>,
+    pub facts: Vec<FactFate>,
     /// Superseded facts that the answer states as current.
     pub stale_facts: Vec<String>,
     /// Share of the expected facts that stand in the context; null where the context cannot be read.
@@ -51,7 +51,7 @@ pub struct Row {
     pub fabricated: Option<bool>,
     /// Paths and identifiers in the answer that occur nowhere in the transcript.
     pub invented: Vec<String>,
-    /// Tokens of the context.
+    /// Tokens of the context; null where its provider did not say.
     pub context_tokens: Option<u64>,
     /// Tokens of the messages it replaces.
     pub replaced_tokens: Option<u64>,
@@ -59,6 +59,9 @@ pub struct Row {
     pub compression_ratio: Option<f64>,
     /// Tokens of fetching again what was lost, overhead included; null where unknown.
     pub refetch_tokens: Option<u64>,
+    /// Lost facts that stand in no message whole: they are not in `refetch_tokens`.
+    #[serde(default)]
+    pub refetch_unlocated: u32,
     /// The answer.
     pub answer: String,
 }
@@ -72,13 +75,4 @@ pub struct RowKeys {
     pub answer: ActionKey,
     /// The judgement.
     pub judge: ActionKey,
-}
-
-/// One expected fact and what became of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FactRow {
-    /// The fact as the bank writes it first.
-    pub fact: String,
-    /// Answered, missed, lost, or answered though not literally there; null where the context cannot be read.
-    pub class: Option<FactClass>,
 }

@@ -1,14 +1,7 @@
 //! What happens in a run, as values. Bars, lines, manifest and rows are listeners to one stream.
 
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
-
-use crate::action::{ActionKey, Stage};
-use crate::pipeline::{Coordinate, Counts};
-use crate::plan::SelftestCell;
-use crate::provider::ErrorClass;
-use crate::results::Row;
+use crate::pipeline::Counts;
+use crate::results::{Failure, Row, StageName};
 use crate::units::{Usage, Usd};
 
 /// What happened. Nothing is told before it is kept.
@@ -60,96 +53,6 @@ pub enum Event<'a> {
         /// The row.
         row: &'a Row,
     },
-}
-
-/// A stage as people are shown it: the judge's self-test stands apart from grading.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum StageName {
-    /// Compression.
-    Compress,
-    /// Answers.
-    Answer,
-    /// The judge's self-test.
-    Selftest,
-    /// Grades.
-    Judge,
-}
-
-impl StageName {
-    /// All stages of a run, in order.
-    pub const ALL: [StageName; 4] = [StageName::Compress, StageName::Answer, StageName::Selftest, StageName::Judge];
-
-    /// The name in tables and JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            StageName::Compress => "compress",
-            StageName::Answer => "answer",
-            StageName::Selftest => "selftest",
-            StageName::Judge => "judge",
-        }
-    }
-}
-
-impl From<Stage> for StageName {
-    fn from(stage: Stage) -> StageName {
-        match stage {
-            Stage::Probes | Stage::Compress => StageName::Compress,
-            Stage::Answer => StageName::Answer,
-            Stage::Judge => StageName::Judge,
-        }
-    }
-}
-
-/// Whose fault a failure is (STATISTICS section 2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Blame {
-    /// Transport, rate, a judge that breaks its contract: the cell is left out.
-    Infrastructure,
-    /// The method: its command failed, its output is empty or too long. A property of the method.
-    Method,
-}
-
-/// An action without an output, as the failures list shows it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Failure {
-    /// Where it was met first.
-    #[serde(flatten)]
-    pub place: Place,
-    /// The stage.
-    pub stage: StageName,
-    /// The action.
-    pub key: ActionKey,
-    /// Whose fault it is.
-    pub blame: Blame,
-    /// The class of a failed call.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub class: Option<ErrorClass>,
-    /// What happened.
-    pub message: String,
-    /// What to do.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
-}
-
-/// A place in the matrix or in a judge's self-test, in names.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Place {
-    /// A cell.
-    Cell(Coordinate),
-    /// A case of a self-test.
-    Selftest(SelftestCell),
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Place::Cell(coordinate) => coordinate.fmt(f),
-            Place::Selftest(cell) => cell.fmt(f),
-        }
-    }
 }
 
 /// Takes note of what happens.

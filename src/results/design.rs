@@ -1,0 +1,272 @@
+//! The design of a result set: the pipeline as resolved, with the digests that make two result sets comparable.
+
+use serde::{Deserialize, Serialize};
+
+use crate::action::{Digest, Rule};
+use crate::compress::{Method, Strategy};
+use crate::judge::{CriterionId, Dimension, Rubric, Scope};
+use crate::locale::Locale;
+use crate::pipeline::{FixtureDigests, LoadedFixture, Pipeline, PointIx, ProbeIx, Runs, Tail};
+use crate::probe::ProbeType;
+use crate::provider::{Endpoint, ModelUse, Settings};
+
+/// What was measured, with what, by whom. The order of its lists is the order of tables.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Design {
+    /// Repetitions.
+    pub runs: Runs,
+    /// Language of rubric, built-in prompts and reports.
+    pub locale: Locale,
+    /// What the answerer saw after the point.
+    pub tail: Tail,
+    /// Whether judges saw the compacted context.
+    pub judge_context: bool,
+    /// What compressions were told to attend to.
+    pub focus_topic: Option<String>,
+    /// The methods.
+    pub methods: Vec<MethodInfo>,
+    /// Who answered.
+    pub answerers: Vec<Asked>,
+    /// Who graded.
+    pub judges: Vec<Asked>,
+    /// What was graded.
+    pub rubric: RubricInfo,
+    /// The transcripts and their probes.
+    pub fixtures: Vec<FixtureInfo>,
+}
+
+/// A method.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MethodInfo {
+    /// Its name.
+    pub name: String,
+    /// Its strategy, as a pipeline writes it.
+    pub strategy: String,
+    /// Who compresses, where a model does.
+    pub model: Option<Asked>,
+    /// The size asked for.
+    pub target_tokens: Option<u64>,
+    /// Whether the artifact index stands behind its contexts.
+    pub artifact_index: bool,
+    /// Whether one compression serves all runs.
+    pub deterministic: bool,
+    /// The names of those who answer from its contexts.
+    pub readers: Vec<String>,
+}
+
+/// A model in use: who is asked, with which settings and prompt.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Asked {
+    /// The variant's name; part of no comparison.
+    pub name: String,
+    /// `provider/model`.
+    pub model: String,
+    /// Who the cache takes the endpoint for. Another one is a warning, not a bar.
+    pub endpoint: Endpoint,
+    /// Sampling settings.
+    pub settings: Settings,
+    /// Of the prompt's text; `None` where there is no prompt.
+    pub prompt: Option<Digest>,
+    /// The prompt's file; `None` for a built-in one.
+    pub prompt_path: Option<String>,
+    /// The built-in rules answer in place of a model: every report says so.
+    pub lexical: bool,
+}
+
+/// The rubric.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RubricInfo {
+    /// Of everything in it that can change a score.
+    pub digest: Digest,
+    /// Which criteria grade a probe.
+    pub scope: Scope,
+    /// Weights, so that panels can be averaged without the rubric's file.
+    pub criteria: Vec<CriterionWeight>,
+}
+
+/// A criterion's part in its dimension.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CriterionWeight {
+    /// The criterion.
+    pub id: CriterionId,
+    /// Its dimension.
+    pub dimension: Dimension,
+    /// Its weight there, above 0.
+    pub weight: f64,
+}
+
+/// A fixture.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FixtureInfo {
+    /// Its name.
+    pub name: String,
+    /// Kinds of task.
+    pub tags: Vec<String>,
+    /// Of messages, points and bank.
+    pub digests: FixtureDigests,
+    /// The probes asked, in the order of the matrix.
+    pub probes: Vec<ProbeInfo>,
+}
+
+/// A probe as it was asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProbeInfo {
+    /// The number of its point, from 1.
+    pub point: u32,
+    /// Its id.
+    pub id: String,
+    /// What it tests.
+    #[serde(rename = "type")]
+    pub kind: ProbeType,
+    /// The question.
+    pub question: String,
+    /// Of the probe, and of the message index at which it is asked.
+    pub digest: Digest,
+}
+
+impl Design {
+    /// The design of everything that `pipeline` selects.
+    pub fn of(pipeline: &Pipeline) -> Design {
+        let settings = &pipeline.settings;
+        let names = |readers: &Vec<crate::pipeline::AnswererIx>| -> Vec<String> {
+            readers.iter().filter_map(|ix| Some(pipeline.answerers.get(ix.0)?.name.0.to_string())).collect()
+        };
+        let methods = pipeline.methods.iter().zip(&pipeline.readers);
+        Design {
+            runs: settings.runs,
+            locale: settings.locale,
+            tail: settings.tail,
+            judge_context: settings.judge_context,
+            focus_topic: settings.focus_topic.as_deref().map(str::to_owned),
+            methods: methods.map(|(method, readers)| MethodInfo::of(method, names(readers))).collect(),
+            answerers: (pipeline.answerers.iter())
+                .map(|a| Asked::of(&a.name.0, &a.model, Some(a.template.text()), a.prompt_path.clone()))
+                .collect(),
+            judges: (pipeline.judges.iter())
+                .map(|j| Asked::of(&j.name.0, &j.model, Some(j.template.text()), j.prompt_path.clone()))
+                .collect(),
+            rubric: RubricInfo::of(&pipeline.rubric, settings.rubric_scope),
+            fixtures: pipeline.fixtures.iter().map(FixtureInfo::of).collect(),
+        }
+    }
+
+    /// The first method whose strategy has this name.
+    pub fn method_of_strategy(&self, strategy: &str) -> Option<&MethodInfo> {
+        self.methods.iter().find(|method| method.strategy == strategy)
+    }
+
+    /// Whether the built-in rules stood in for a model anywhere.
+    pub fn is_lexical(&self) -> bool {
+        let models = self.methods.iter().filter_map(|method| method.model.as_ref());
+        models.chain(&self.answerers).chain(&self.judges).any(|asked| asked.lexical)
+    }
+
+    /// Cells of the judge stage that each method should have.
+    pub fn cells_of(&self, method: &MethodInfo) -> u64 {
+        let probes: u64 = self.fixtures.iter().map(|fixture| fixture.probes.len() as u64).sum();
+        let runs = u64::from(self.runs.compress) * u64::from(self.runs.answer) * u64::from(self.runs.judge);
+        probes * runs * method.readers.len() as u64 * self.judges.len() as u64
+    }
+}
+
+impl MethodInfo {
+    fn of(method: &Method, readers: Vec<String>) -> MethodInfo {
+        let (template, path) = match &method.strategy {
+            Strategy::Prompted { template, prompt_path, .. } => (Some(template.text()), prompt_path.clone()),
+            Strategy::ProviderCompaction { template, prompt_path, .. } => {
+                (template.as_ref().map(|template| template.text()), prompt_path.clone())
+            }
+            Strategy::Opaque { .. } | Strategy::Command(_) | Strategy::Rule(_) => (None, None),
+        };
+        MethodInfo {
+            name: method.name.to_string(),
+            strategy: method.strategy.name().to_owned(),
+            model: method.strategy.model().map(|model| Asked::of(&method.name.0, model, template, path)),
+            target_tokens: method.target_tokens.map(|tokens| tokens.0),
+            artifact_index: method.wants_index(),
+            deterministic: method.strategy.is_deterministic(),
+            readers,
+        }
+    }
+
+    /// Whether it keeps everything: the ceiling.
+    pub fn is_ceiling(&self) -> bool {
+        self.strategy == Rule::Full.name()
+    }
+
+    /// Whether it keeps nothing: the floor.
+    pub fn is_floor(&self) -> bool {
+        self.strategy == Rule::None.name()
+    }
+}
+
+impl Asked {
+    fn of(name: &str, model: &ModelUse, prompt: Option<&str>, prompt_path: Option<String>) -> Asked {
+        Asked {
+            name: name.to_owned(),
+            model: model.reference.to_string(),
+            endpoint: model.provider.endpoint.clone(),
+            settings: model.settings.clone(),
+            prompt: prompt.map(Digest::of),
+            prompt_path,
+            lexical: model.is_lexical(),
+        }
+    }
+
+    /// Whether both are the same for the purpose of a comparison: model, settings and prompt; not name or endpoint.
+    pub fn is_same(&self, other: &Asked) -> bool {
+        let of = |asked: &Asked| (self.model_id(&asked.model).to_owned(), asked.settings.clone(), asked.prompt);
+        of(self) == of(other)
+    }
+
+    /// The model without the provider's name, which is a matter of the pipeline alone.
+    fn model_id<'m>(&self, reference: &'m str) -> &'m str {
+        reference.split_once('/').map_or(reference, |(_, model)| model)
+    }
+
+    /// The vendor's family of the model, by the beginning of its name: `gpt`, `claude`, `qwen`.
+    pub fn family(&self) -> String {
+        let name = self.model.rsplit('/').next().unwrap_or(&self.model);
+        name.chars().take_while(char::is_ascii_alphabetic).collect::<String>().to_lowercase()
+    }
+}
+
+impl RubricInfo {
+    fn of(rubric: &Rubric, scope: Scope) -> RubricInfo {
+        let weight = |criterion: &crate::judge::Criterion| CriterionWeight {
+            id: criterion.id.clone(),
+            dimension: criterion.dimension,
+            weight: criterion.weight,
+        };
+        RubricInfo { digest: rubric.digest(), scope, criteria: rubric.criteria().iter().map(weight).collect() }
+    }
+}
+
+impl FixtureInfo {
+    fn of(loaded: &LoadedFixture) -> FixtureInfo {
+        let at = |(point, selected): (usize, &Vec<ProbeIx>)| -> Vec<ProbeInfo> {
+            selected.iter().filter_map(|ix| ProbeInfo::of(loaded, PointIx(point), *ix)).collect()
+        };
+        FixtureInfo {
+            name: loaded.name().to_owned(),
+            tags: loaded.fixture.tags.clone(),
+            digests: loaded.digests,
+            probes: loaded.selected.iter().enumerate().flat_map(at).collect(),
+        }
+    }
+}
+
+impl ProbeInfo {
+    fn of(loaded: &LoadedFixture, point: PointIx, ix: ProbeIx) -> Option<ProbeInfo> {
+        let probe = loaded.probe(ix)?;
+        let asked_at = loaded.points.get(point.0)?;
+        let json = serde_json::to_string(&(asked_at, probe)).ok()?;
+        Some(ProbeInfo {
+            point: point.number().0,
+            id: probe.id.to_string(),
+            kind: probe.kind,
+            question: probe.question.clone(),
+            digest: Digest::of(json),
+        })
+    }
+}

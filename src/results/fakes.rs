@@ -1,0 +1,112 @@
+//! Small result sets for the tests of this room and of the reports.
+
+use std::collections::BTreeMap;
+
+use super::design::{Asked, CriterionWeight, Design, FixtureInfo, MethodInfo, ProbeInfo, RubricInfo};
+use super::row::{Row, RowKeys};
+use crate::action::{ActionKey, Digest};
+use crate::judge::{CriterionScore, Dimension, Rubric, Scope};
+use crate::locale::Locale;
+use crate::measure::{FactClass, FactFate};
+use crate::pipeline::{FixtureDigests, Runs, Tail};
+use crate::probe::ProbeType;
+use crate::provider::Settings;
+
+pub(crate) fn asked(name: &str, model: &str) -> Asked {
+    Asked {
+        name: name.into(),
+        model: model.into(),
+        endpoint: "test".into(),
+        settings: Settings::default(),
+        prompt: Some(Digest::of("prompt")),
+        prompt_path: None,
+        lexical: model == "lexical",
+    }
+}
+
+pub(crate) fn method(name: &str, strategy: &str) -> MethodInfo {
+    MethodInfo {
+        name: name.into(),
+        strategy: strategy.into(),
+        model: None,
+        target_tokens: None,
+        artifact_index: false,
+        deterministic: true,
+        readers: vec!["agent".into()],
+    }
+}
+
+/// A design of these methods, given as (name, strategy), on fixtures of these numbers of recall probes.
+pub(crate) fn design(methods: &[(&str, &str)], fixtures: &[(&str, u32)], runs: u32) -> Design {
+    let rubric = Rubric::built_in(Locale::En);
+    let weight =
+        |c: &crate::judge::Criterion| CriterionWeight { id: c.id.clone(), dimension: c.dimension, weight: c.weight };
+    let probe = |n: u32| ProbeInfo {
+        point: 1,
+        id: format!("p{n}"),
+        kind: ProbeType::Recall,
+        question: format!("What is {n}?"),
+        digest: Digest::of(n.to_string()),
+    };
+    let fixture = |(name, probes): &(&str, u32)| {
+        let digest = Digest::of(name);
+        let digests = FixtureDigests { transcript: digest, points: digest, bank: digest };
+        FixtureInfo {
+            name: (*name).into(),
+            tags: vec!["debugging".into()],
+            digests,
+            probes: (1..=*probes).map(probe).collect(),
+        }
+    };
+    Design {
+        runs: Runs { compress: runs, answer: 1, judge: 1 },
+        locale: Locale::En,
+        tail: Tail::None,
+        judge_context: true,
+        focus_topic: None,
+        methods: methods.iter().map(|(name, strategy)| method(name, strategy)).collect(),
+        answerers: vec![asked("agent", "test/agent-1")],
+        judges: vec![asked("judge", "test/judge-1")],
+        rubric: RubricInfo {
+            digest: rubric.digest(),
+            scope: Scope::ByType,
+            criteria: rubric.criteria().iter().map(weight).collect(),
+        },
+        fixtures: fixtures.iter().map(fixture).collect(),
+    }
+}
+
+/// A row of probe `p1` with this score in every one of `dimensions`.
+pub(crate) fn row(fixture: &str, method: &str, run: u32, scores: &[(Dimension, f64)]) -> Row {
+    let key = |part: &str| ActionKey(Digest::of(format!("{fixture} {method} {run} {part}")));
+    let dimensions: BTreeMap<Dimension, f64> = scores.iter().copied().collect();
+    let overall = dimensions.values().sum::<f64>() / dimensions.len() as f64;
+    let points = (overall.round() as u8).min(5);
+    Row {
+        fixture: fixture.into(),
+        point: 1,
+        method: method.into(),
+        run,
+        probe: "p1".into(),
+        kind: ProbeType::Recall,
+        answerer: "agent".into(),
+        judge: "judge".into(),
+        answer_n: 1,
+        judge_n: 1,
+        keys: RowKeys { compress: key("compress"), answer: key("answer"), judge: key("judge") },
+        criteria: CriterionScore::new("accuracy_factual".into(), points, "as far as it goes").into_iter().collect(),
+        dimensions,
+        overall: Some(overall),
+        facts: vec![FactFate { fact: "8081".into(), answered: true, class: Some(FactClass::Answered) }],
+        stale_facts: Vec::new(),
+        fact_survival: Some(1.0),
+        fabricated: None,
+        invented: Vec::new(),
+        context_tokens: Some(250),
+        replaced_tokens: Some(1000),
+        compression_ratio: Some(0.75),
+        refetch_tokens: Some(0),
+        refetch_unlocated: 0,
+        answer: "It is 8081.".into(),
+    }
+}

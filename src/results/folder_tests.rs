@@ -1,0 +1,140 @@
+//! Folders, manifests and rows on a real file system.
+
+use std::fs;
+
+use super::fakes::{design, row};
+use super::*;
+use crate::judge::Dimension;
+
+fn a_row(run: u32) -> Row {
+    row("f1", "mine", run, &[(Dimension::Accuracy, 3.4)])
+}
+
+fn manifest(label: &str, started: &str) -> Manifest {
+    Manifest::begin(label, started, design(&[("mine", "extract")], &[("f1", 1)], 3))
+}
+
+fn with(results: &std::path::Path, label: &str, started: &str) -> ResultsFolder {
+    let folder = ResultsFolder::of(results, &Label::new(label).unwrap());
+    folder.write_manifest(&manifest(label, started)).unwrap();
+    folder
+}
+
+fn runs(folder: &ResultsFolder) -> Vec<u32> {
+    folder.rows().unwrap().map(|row| row.unwrap().run).collect()
+}
+
+#[test]
+fn rows_end_in_the_order_of_the_matrix_whatever_order_they_came_in() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = with(temp.path(), "a", "t");
+    let mut file = folder.begin_rows().unwrap();
+    for run in [3, 1, 2] {
+        file.append(u64::from(run), &a_row(run)).unwrap();
+    }
+    assert_eq!((file.len(), runs(&folder)), (3, vec![3, 1, 2]));
+    file.finish().unwrap();
+    assert_eq!(runs(&folder), [1, 2, 3]);
+    let first = folder.rows().unwrap().next().unwrap().unwrap();
+    assert_eq!(first, a_row(1));
+    assert!(folder.begin_rows().unwrap().is_empty());
+    assert!(runs(&folder).is_empty(), "a run begins the file anew");
+}
+
+#[test]
+fn the_same_rows_give_the_same_bytes() {
+    let temp = tempfile::tempdir().unwrap();
+    let bytes = |label: &str, order: [u32; 4]| {
+        let folder = with(temp.path(), label, "t");
+        let mut file = folder.begin_rows().unwrap();
+        for run in order {
+            file.append(u64::from(run), &a_row(run)).unwrap();
+        }
+        file.finish().unwrap();
+        fs::read(folder.file(names::CELLS)).unwrap()
+    };
+    assert_eq!(bytes("a", [1, 2, 3, 4]), bytes("b", [4, 2, 1, 3]));
+}
+
+#[test]
+fn a_torn_last_line_is_passed_over_and_a_broken_one_is_named() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = with(temp.path(), "a", "t");
+    let whole = serde_json::to_string(&a_row(1)).unwrap();
+    folder.write(names::CELLS, format!("{whole}\n{}", &whole[..40])).unwrap();
+    assert_eq!(runs(&folder), [1]);
+    folder.write(names::CELLS, format!("{whole}\n{{}}\n")).unwrap();
+    let error = folder.rows().unwrap().nth(1).unwrap().unwrap_err().to_string();
+    assert!(error.starts_with("line 2 of `") && error.contains("missing field"), "{error}");
+}
+
+#[test]
+fn a_row_is_flat_json_as_promised() {
+    let json = serde_json::to_value(a_row(2)).unwrap();
+    assert_eq!(json["type"], "recall");
+    assert_eq!(json["keys"]["judge"].as_str().unwrap().len(), 64);
+    assert_eq!(json["dimensions"], serde_json::json!({"accuracy": 3.4}));
+    assert_eq!(json["criteria"][0]["criterionId"], "accuracy_factual");
+    assert_eq!(json["facts"][0]["class"], "answered");
+    assert!(json["fabricated"].is_null());
+}
+
+#[test]
+fn a_missing_label_names_the_nearest() {
+    let temp = tempfile::tempdir().unwrap();
+    let empty = ResultsFolder::open(temp.path(), "x").unwrap_err().to_string();
+    assert!(empty.contains("make some with `compeval run`"), "{empty}");
+    with(temp.path(), "baseline", "t");
+    let error = ResultsFolder::open(temp.path(), "basline").unwrap_err().to_string();
+    assert!(error.contains("there are no results `basline`") && error.ends_with("did you mean `baseline`?"), "{error}");
+    assert!(ResultsFolder::open(temp.path(), "../x").is_err());
+}
+
+#[test]
+fn a_label_a_path_and_a_side_are_all_found() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = with(temp.path(), "base", "t");
+    assert_eq!(ResultsFolder::open(temp.path(), "base").unwrap(), folder);
+    let path = folder.path().to_string_lossy().into_owned();
+    assert_eq!(ResultsFolder::open(temp.path(), &path).unwrap(), folder);
+    let (side, method) = ResultsFolder::open_side(temp.path(), "base:mine").unwrap();
+    assert_eq!((side.label(), method.as_deref()), ("base".to_owned(), Some("mine")));
+    let (_, none) = ResultsFolder::open_side(temp.path(), "base").unwrap();
+    assert_eq!(none, None);
+}
+
+#[test]
+fn the_newest_label_is_the_one_that_began_last() {
+    let temp = tempfile::tempdir().unwrap();
+    assert!(matches!(newest(temp.path()), Err(FolderError::Empty(_))));
+    with(temp.path(), "z", "2026-01-01T00:00:00Z");
+    with(temp.path(), "a", "2026-01-02T00:00:00Z");
+    assert_eq!(newest(temp.path()).unwrap().label(), "a");
+    let all: Vec<String> = labels(temp.path()).unwrap().iter().map(Label::to_string).collect();
+    assert_eq!(all, ["a", "z"]);
+}
+
+#[test]
+fn a_manifest_survives_its_file_and_another_format_is_refused() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = with(temp.path(), "a", "t");
+    assert_eq!(folder.manifest().unwrap(), manifest("a", "t"));
+    folder.write(names::MANIFEST, r#"{"format": 7, "version": "9.1.0"}"#).unwrap();
+    let error = folder.manifest().unwrap_err().to_string();
+    assert!(error.contains("compeval 9.1.0 in format 7") && error.contains("reads format 1"), "{error}");
+    folder.write(names::MANIFEST, r#"{"format": 1}"#).unwrap();
+    assert!(folder.manifest().unwrap_err().to_string().contains("is not a manifest"));
+}
+
+#[test]
+fn files_of_fixtures_that_are_gone_are_removed() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = with(temp.path(), "a", "t");
+    let (old, new) = (folder.run_file("gone", 1), folder.run_file("f1", 1));
+    for path in [&old, &new] {
+        crate::files::write_whole(path, "{}").unwrap();
+    }
+    folder.write("notes-run-x.json", "{}").unwrap();
+    folder.remove_run_files(&[new.clone()]).unwrap();
+    assert!(!old.exists() && new.exists() && folder.file("notes-run-x.json").exists());
+}

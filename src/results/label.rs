@@ -1,0 +1,83 @@
+//! Labels: names of result sets, safe as names of folders.
+
+use std::fmt;
+
+/// The name of a result set, and of its folder.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Label(String);
+
+/// A name that cannot be a label.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{label}` cannot be a label: {why}; expected up to {} letters, digits, `-`, `_`, `.`, `+`, `=` or `@`",
+    Label::LONGEST
+)]
+pub struct LabelError {
+    label: String,
+    why: &'static str,
+}
+
+impl Label {
+    /// The most bytes a label may have.
+    pub const LONGEST: usize = 120;
+
+    /// A checked label.
+    ///
+    /// # Errors
+    /// A name that would not be one plain folder on every system, or would read as something else on the command line.
+    pub fn new(text: &str) -> Result<Label, LabelError> {
+        let fit = |c: char| c.is_alphanumeric() || "-_.+=@".contains(c);
+        let why = if text.is_empty() {
+            "it is empty"
+        } else if text.len() > Label::LONGEST {
+            "it is too long"
+        } else if text.starts_with(['.', '-']) || text.ends_with('.') {
+            "it begins with `.` or `-`, or ends with `.`"
+        } else if !text.chars().all(fit) {
+            "it holds a character that is not allowed"
+        } else {
+            return Ok(Label(text.to_owned()));
+        };
+        Err(LabelError { label: text.to_owned(), why })
+    }
+
+    /// The label of a run that was given none: the time of its beginning, in UTC.
+    pub fn of_time(time: jiff::Timestamp) -> Label {
+        Label(time.strftime("%Y%m%dT%H%M%SZ").to_string())
+    }
+
+    /// Its text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_names_and_times_are_labels() {
+        for good in ["baseline", "v1.2", "2026-01-02", "新提示词", "a+b=c@d"] {
+            assert_eq!(Label::new(good).unwrap().as_str(), good);
+        }
+        let time: jiff::Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
+        let label = Label::of_time(time);
+        assert_eq!(label.as_str(), "20260102T030405Z");
+        assert_eq!(Label::new(label.as_str()), Ok(label));
+    }
+
+    #[test]
+    fn names_that_lead_elsewhere_are_not() {
+        for bad in ["", ".", "..", "a/b", "a\\b", "a:b", "-x", "a b", "a.", "a\n", &"x".repeat(121)] {
+            assert!(Label::new(bad).is_err(), "{bad:?}");
+        }
+        assert!(Label::new("a/b").unwrap_err().to_string().starts_with("`a/b` cannot be a label: it holds"));
+    }
+}

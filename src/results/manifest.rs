@@ -1,0 +1,163 @@
+//! `manifest.json`: what ran, and what it took. Times and facts of the machine stand here alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::design::Design;
+use super::failure::{Failure, StageName};
+use crate::action::{ActionKey, Digest};
+use crate::units::{Usage, Usd};
+
+/// The version of the format of a results folder. A folder of another one is refused.
+pub const FORMAT: u32 = 1;
+
+/// What ran.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The format of the folder.
+    pub format: u32,
+    /// The version of the program that wrote it.
+    pub version: String,
+    /// The label.
+    pub label: String,
+    /// When the run began, RFC 3339 in UTC.
+    pub started: String,
+    /// When it ended; `None` while it runs, and after a crash.
+    pub ended: Option<String>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The pipeline as resolved, with the digests of fixtures, points, banks, prompts and rubric.
+    pub design: Design,
+    /// Text files of the project that went into it: path relative to the pipeline, and digest.
+    pub files: BTreeMap<String, Digest>,
+    /// Models as the providers named them in their replies, by `provider/model` as asked.
+    pub models: BTreeMap<String, BTreeSet<String>>,
+    /// What each stage did.
+    pub stages: BTreeMap<StageName, StageCounts>,
+    /// Requests sent, attempts that failed included.
+    pub requests_sent: u64,
+    /// Attempts after the first.
+    pub retries: u64,
+    /// Times that a provider said to slow down.
+    pub rate_limited: u64,
+    /// What providers reported, for the requests of this run. What nobody reported is null.
+    pub usage: Usage,
+    /// What this run cost; null where a price is unknown.
+    pub usd: Option<Usd>,
+    /// How long it took, in seconds.
+    pub wall_s: f64,
+    /// What failed.
+    pub failures: Vec<Failure>,
+    /// What was expected before the run, beside what came.
+    pub forecast: Option<Forecast>,
+    /// What must be printed on every report.
+    pub caveats: Caveats,
+    /// Against what it was compared (`--compare-to`), to be compared again when the report is made anew.
+    pub compared_to: Option<String>,
+    /// Every action that the result stands on, those of judges' self-tests included.
+    pub keys: BTreeSet<ActionKey>,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// It has not ended, or crashed.
+    #[default]
+    Running,
+    /// All cells are judged.
+    Complete,
+    /// Some cells failed or are missing.
+    Incomplete,
+    /// A budget stopped it.
+    Budget,
+    /// Offline, with work pending.
+    Pending,
+    /// The user stopped it.
+    Interrupted,
+}
+
+/// What a stage did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StageCounts {
+    /// Coordinates.
+    pub cells: u64,
+    /// Distinct actions met.
+    pub actions: u64,
+    /// Actions executed.
+    pub executed: u64,
+    /// Actions found in the cache.
+    pub cached: u64,
+    /// Actions that failed.
+    pub failed: u64,
+    /// Actions left alone: offline, over budget, interrupted.
+    pub cut_off: u64,
+}
+
+/// What was expected before the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Forecast {
+    /// Requests.
+    pub requests: u64,
+    /// Input tokens.
+    pub input_tokens: u64,
+    /// Output tokens.
+    pub output_tokens: u64,
+    /// Dollars; null where a price is unknown.
+    pub usd: Option<Usd>,
+    /// Seconds.
+    pub seconds: f64,
+}
+
+/// What must be printed on every report.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Caveats {
+    /// No request was sent and no program started.
+    pub offline: bool,
+    /// Judges that failed their self-test, and were used all the same.
+    pub weak_judges: Vec<String>,
+    /// Facts that occur nowhere were let pass.
+    pub allow_unproven: bool,
+    /// Other remarks, as sentences.
+    pub notes: Vec<String>,
+}
+
+impl Manifest {
+    /// The manifest of a run that begins.
+    pub fn begin(label: &str, started: &str, design: Design) -> Manifest {
+        let stages = StageName::ALL.into_iter().map(|stage| (stage, StageCounts::default())).collect();
+        Manifest {
+            format: FORMAT,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            label: label.to_owned(),
+            started: started.to_owned(),
+            ended: None,
+            outcome: Outcome::Running,
+            design,
+            files: BTreeMap::new(),
+            models: BTreeMap::new(),
+            stages,
+            requests_sent: 0,
+            retries: 0,
+            rate_limited: 0,
+            usage: Usage::default(),
+            usd: None,
+            wall_s: 0.0,
+            failures: Vec::new(),
+            forecast: None,
+            caveats: Caveats::default(),
+            compared_to: None,
+            keys: BTreeSet::new(),
+        }
+    }
+
+    /// The share of actions that came from the cache, from 0 to 1; `None` where there was none.
+    pub fn cached_share(&self) -> Option<f64> {
+        let (cached, done) = self
+            .stages
+            .values()
+            .fold((0, 0), |(cached, done), stage| (cached + stage.cached, done + stage.cached + stage.executed));
+        (done > 0).then(|| cached as f64 / done as f64)
+    }
+}

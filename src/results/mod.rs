@@ -1,0 +1,28 @@
+//! Results: rows, the manifest, the folder of a label, summaries and comparisons.
+//!
+//! A result set stands by itself: its manifest holds the design (methods, weights, probes, digests), its rows the
+//! scores, and summaries and comparisons are computed from these two alone. Invariants: the order of rows changes
+//! nothing; the same rows give the same bytes; what is unknown is null, never 0.
+//!
+//! Deliberately absent: cache and network, times outside the manifest, and wording, which is the business of `report`.
+
+mod row;
+mod failure;
+mod design;
+mod manifest;
+mod label;
+mod rows_file;
+mod folder;
+
+pub use design::{Asked, CriterionWeight, Design, FixtureInfo, MethodInfo, ProbeInfo, RubricInfo};
+pub use failure::{Blame, Failure, Place, StageName};
+pub use folder::{FolderError, ResultsFolder, labels, names, newest};
+pub use label::{Label, LabelError};
+pub use manifest::{Caveats, FORMAT, Forecast, Manifest, Outcome, StageCounts};
+pub use row::{Row, RowKeys};
+pub use rows_file::{RowError, Rows, RowsFile};
+
+#[cfg(test)]
+pub(crate) mod fakes;
+#[cfg(test)]
+mod folder_tests;

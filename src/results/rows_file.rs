@@ -1,0 +1,157 @@
+//! `cells.jsonl`: written as rows come, put in the order of the matrix at the end, read row by row.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use super::row::Row;
+use crate::files::{self, FileError};
+
+/// The file under construction. In memory it keeps three numbers a row.
+#[derive(Debug)]
+pub struct RowsFile {
+    path: PathBuf,
+    file: File,
+    length: u64,
+    lines: Vec<Line>,
+}
+
+/// Where a row stands in the file.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    ordinal: u64,
+    offset: u64,
+    length: u32,
+}
+
+impl RowsFile {
+    /// Begins the file anew; makes its folder if need be.
+    ///
+    /// # Errors
+    /// Whatever the file system says, with the path.
+    pub fn create(path: &Path) -> Result<RowsFile, FileError> {
+        let fault = |e| FileError::new("write", path, e);
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(fault)?;
+        }
+        let file = File::options().read(true).write(true).create(true).truncate(true).open(path).map_err(fault)?;
+        Ok(RowsFile { path: path.to_owned(), file, length: 0, lines: Vec::new() })
+    }
+
+    /// Appends a row; whole lines reach the file at once, so whoever reads along sees rows. `ordinal` is the row's
+    /// place in the matrix.
+    ///
+    /// # Errors
+    /// Whatever the file system says, with the path.
+    pub fn append(&mut self, ordinal: u64, row: &Row) -> Result<(), FileError> {
+        let fault = |e: std::io::Error| FileError::new("write", &self.path, e);
+        let mut line = serde_json::to_vec(row).map_err(|e| fault(e.into()))?;
+        line.push(b'\n');
+        self.file.write_all(&line).map_err(fault)?;
+        let length = u32::try_from(line.len()).map_err(|e| fault(std::io::Error::other(e)))?;
+        self.lines.push(Line { ordinal, offset: self.length, length });
+        self.length += u64::from(length);
+        Ok(())
+    }
+
+    /// How many rows were appended.
+    pub fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Whether no row was appended.
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// Puts the rows in the order of the matrix. Of two rows in one place the later one stands.
+    ///
+    /// # Errors
+    /// Whatever the file system says, with the path.
+    pub fn finish(mut self) -> Result<(), FileError> {
+        let in_order = self.lines.is_sorted_by(|a, b| a.ordinal < b.ordinal);
+        if in_order {
+            return Ok(());
+        }
+        self.lines.sort_by_key(|line| (line.ordinal, std::cmp::Reverse(line.offset)));
+        self.lines.dedup_by_key(|line| line.ordinal);
+        self.rewrite()
+            .map_err(|e| FileError::new("write", &self.path, e))
+            .and_then(|sorted| files::keep(sorted, &self.path))
+    }
+
+    fn rewrite(&mut self) -> std::io::Result<tempfile::NamedTempFile> {
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        let sorted = tempfile::Builder::new().prefix(".").suffix(".tmp").tempfile_in(folder)?;
+        let mut out = BufWriter::new(sorted);
+        let mut buffer = Vec::new();
+        for line in &self.lines {
+            buffer.resize(line.length as usize, 0);
+            self.file.seek(SeekFrom::Start(line.offset))?;
+            self.file.read_exact(&mut buffer)?;
+            out.write_all(&buffer)?;
+        }
+        out.into_inner().map_err(|e| e.into_error())
+    }
+}
+
+/// A row that cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum RowError {
+    /// The file.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A line that is no row.
+    #[error("line {line} of `{}` is not a row of results: {source}; run the label again", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What was found.
+        source: serde_json::Error,
+    },
+}
+
+/// The rows of a file, one at a time. A last line that a crash cut short is passed over.
+#[derive(Debug)]
+pub struct Rows {
+    path: PathBuf,
+    reader: BufReader<File>,
+    line: usize,
+    buffer: String,
+}
+
+impl Rows {
+    /// Opens the file.
+    ///
+    /// # Errors
+    /// Whatever the file system says, with the path.
+    pub fn open(path: &Path) -> Result<Rows, FileError> {
+        let file = File::open(path).map_err(|e| FileError::new("read", path, e))?;
+        Ok(Rows { path: path.to_owned(), reader: BufReader::new(file), line: 0, buffer: String::new() })
+    }
+
+    fn read_line(&mut self) -> Result<bool, FileError> {
+        self.buffer.clear();
+        let read = self.reader.read_line(&mut self.buffer).map_err(|e| FileError::new("read", &self.path, e))?;
+        self.line += 1;
+        Ok(read > 0 && self.buffer.ends_with('\n'))
+    }
+}
+
+impl Iterator for Rows {
+    type Item = Result<Row, RowError>;
+
+    fn next(&mut self) -> Option<Result<Row, RowError>> {
+        match self.read_line() {
+            Ok(false) => None,
+            Ok(true) => Some(serde_json::from_str(&self.buffer).map_err(|source| RowError::Line {
+                path: self.path.clone(),
+                line: self.line,
+                source,
+            })),
+            Err(error) => Some(Err(error.into())),
+        }
+    }
+}
