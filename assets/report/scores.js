@@ -114,9 +114,12 @@ function barPanels() {
 
 // --- against the baseline ---
 
+/** Why there is no evidence, in the words of the page; as the summary has it where the page has none. */
+const reasonText = (reason) => words[`reason_${reason.replace(/[^a-z0-9]+/g, '_')}`] ?? reason;
+
 function verdictText(comparison) {
   const verdict = t(verdictOf(comparison).word);
-  const reason = comparison.reason ? ` (${t('reason_' + comparison.reason.replace(/[^a-z0-9]+/g, '_'))})` : '';
+  const reason = comparison.reason ? ` (${reasonText(comparison.reason)})` : '';
   return `${signed(comparison.difference)} ${range(comparison.ci95, signed)} ${verdict}${reason}`;
 }
 
@@ -143,7 +146,7 @@ function forestGroup(d, rows, reach) {
 
 function forestRow(m, d, c, reach) {
   const verdict = verdictOf(c);
-  const reason = c.reason ? t('reason_' + c.reason.replace(/[^a-z0-9]+/g, '_')) : '';
+  const reason = c.reason ? reasonText(c.reason) : '';
   const mdd = c.verdict === 'no evidence' && isNumber(c.mdd) ? t('mdd', { d: c.mdd.toFixed(2) }) : '';
   const margin = { margin: (0.3 / reach) * 50 };
   return mark(`${methods[m].name}, ${heading(d)}: ${verdictText(c)}`, () => openLevel(m, d), { class: `forest-row ${tone(m)}`, 'data-row': '' },
