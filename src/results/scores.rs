@@ -1,160 +1,199 @@
-//! From rows to fixture values: panels, replicates, probes, runs (STATISTICS section 2).
+//! From grades to the numbers of runs and fixtures (STATISTICS section 2).
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::row::Row;
-use crate::judge::{self, Dimension, Rubric};
-use crate::probe::ProbeType;
+use super::design::CriterionWeight;
+use super::set::{AnswerAt, ByDimension, Grade, ResultSet};
+use crate::action::Digest;
+use crate::judge::Dimension;
 use crate::stats::{self, RunValues};
 
-/// A probe where it was asked.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ProbeAt {
-    /// The compression point, from 1.
-    pub point: u32,
-    /// The probe's id.
-    pub id: String,
-    /// What it tests.
-    pub kind: ProbeType,
+/// Probes by their place in the result set.
+pub(super) type Subset = BTreeSet<usize>;
+
+/// One answer's score in every dimension, at one number of the judgement: the median of its panel.
+#[derive(Clone, Debug)]
+pub(super) struct Graded {
+    pub at: AnswerAt,
+    pub dimensions: ByDimension,
 }
 
-/// Scores of one method on one fixture and dimension: probe by run; `None` where a cell is missing.
-type Table = BTreeMap<ProbeAt, Vec<Option<f64>>>;
+/// Scores of one arm on one probe: by dimension, by run.
+type Grid = [Vec<Option<f64>>; Dimension::ALL.len()];
 
 /// All scores of a result set, ready to be averaged.
-#[derive(Clone, Debug, Default)]
-pub struct Scores {
-    /// Methods in the order they first came (`METHOD/ANSWERER` with several answerers).
-    pub methods: Vec<String>,
-    /// Fixtures in the order they first came.
-    pub fixtures: Vec<String>,
-    /// Runs.
-    pub runs: usize,
-    tables: BTreeMap<(String, String, Dimension), Table>,
-}
-
-/// Scores of one answer: which repetition, graded by whom.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Coordinate {
-    method: String,
-    fixture: String,
-    probe: ProbeAt,
-    run: u32,
-    repetition: (u32, u32),
+#[derive(Clone, Debug)]
+pub(super) struct Scores {
+    /// Each answer and judgement, panels merged; sorted by place.
+    pub graded: Vec<Graded>,
+    runs: usize,
+    grids: BTreeMap<(usize, usize), Grid>,
+    /// By arm and probe: how many runs did work of their own.
+    distinct_runs: BTreeMap<(usize, usize), usize>,
+    fixture_of: Vec<usize>,
+    /// The dimensions that a probe measures, whoever answers.
+    measures: BTreeMap<usize, BTreeSet<Dimension>>,
 }
 
 impl Scores {
-    /// Gathers rows; `rubric` weighs the criteria of a panel's medians.
-    pub fn gather<'r>(rows: impl Iterator<Item = &'r Row>, rubric: &Rubric) -> Scores {
-        let mut scores = Scores::default();
-        let mut panels: BTreeMap<Coordinate, Vec<&Row>> = BTreeMap::new();
-        let rows: Vec<&Row> = rows.collect();
-        let answerers: BTreeSet<&str> = rows.iter().map(|row| row.answerer.as_str()).collect();
-        for row in rows {
-            let method = method_key(row, answerers.len() > 1);
-            note(&mut scores.methods, &method);
-            note(&mut scores.fixtures, &row.fixture);
-            scores.runs = scores.runs.max(row.run as usize);
-            let probe = ProbeAt { point: row.point, id: row.probe.clone(), kind: row.kind };
-            let repetition = (row.answer_n, row.judge_n);
-            let at = Coordinate { method, fixture: row.fixture.clone(), probe, run: row.run, repetition };
-            panels.entry(at).or_default().push(row);
+    pub(super) fn of(set: &ResultSet) -> Scores {
+        let graded = merge_panels(&set.grades, &set.design().rubric.criteria);
+        let runs = set.design().runs.compress as usize;
+        let mut scores = Scores {
+            grids: grids(&graded, runs),
+            graded,
+            runs,
+            distinct_runs: distinct_runs(&set.grades),
+            fixture_of: set.probes.iter().map(|probe| probe.fixture).collect(),
+            measures: BTreeMap::new(),
+        };
+        for ((_, probe), grid) in &scores.grids {
+            let measured =
+                Dimension::ALL.into_iter().zip(grid).filter(|(_, by_run)| by_run.iter().any(Option::is_some));
+            scores.measures.entry(*probe).or_default().extend(measured.map(|(dimension, _)| dimension));
         }
-        scores.average_repetitions(&panels, rubric);
         scores
     }
 
-    /// Means over the replicates inside a run.
-    fn average_repetitions(&mut self, panels: &BTreeMap<Coordinate, Vec<&Row>>, rubric: &Rubric) {
-        let mut sums: BTreeMap<(&Coordinate, Dimension), (f64, u32)> = BTreeMap::new();
-        let mut first: Option<&Coordinate> = None;
-        for (at, rows) in panels {
-            // Repetitions of one run are neighbours in the order of coordinates: they share the first one's entry.
-            let home = match first {
-                Some(f) if (&f.method, &f.fixture, &f.probe, f.run) == (&at.method, &at.fixture, &at.probe, at.run) => f,
-                _ => at,
-            };
-            first = Some(home);
-            for (dimension, score) in panel_scores(rows, rubric) {
-                let sum = sums.entry((home, dimension)).or_insert((0.0, 0));
-                *sum = (sum.0 + score, sum.1 + 1);
-            }
-        }
-        let runs = self.runs;
-        for ((at, dimension), (sum, count)) in sums {
-            let table = self.tables.entry((at.method.clone(), at.fixture.clone(), dimension)).or_default();
-            let by_run = table.entry(at.probe.clone()).or_insert_with(|| vec![None; runs]);
-            if let Some(slot) = by_run.get_mut(at.run.saturating_sub(1) as usize) {
-                *slot = Some(sum / f64::from(count));
-            }
-        }
+    /// The probes of an arm that were judged at least once.
+    pub(super) fn judged(&self, arm: usize) -> Subset {
+        self.grids.range((arm, 0)..=(arm, usize::MAX)).map(|((_, probe), _)| *probe).collect()
     }
 
-    fn table(&self, method: &str, fixture: &str, dimension: Dimension) -> Option<&Table> {
-        self.tables.get(&(method.to_owned(), fixture.to_owned(), dimension))
+    pub(super) fn fixture_of(&self, probe: usize) -> Option<usize> {
+        self.fixture_of.get(probe).copied()
     }
 
-    /// The probes of a method on a fixture that were judged at least once.
-    pub fn judged(&self, method: &str, fixture: &str) -> BTreeSet<ProbeAt> {
-        Dimension::ALL
-            .into_iter()
-            .filter_map(|dimension| self.table(method, fixture, dimension))
-            .flat_map(|table| table.iter())
-            .filter(|(_, runs)| runs.iter().any(Option::is_some))
-            .map(|(probe, _)| probe.clone())
-            .collect()
+    /// The fixtures of these probes.
+    pub(super) fn fixtures(&self, probes: &Subset) -> BTreeSet<usize> {
+        probes.iter().filter_map(|probe| self.fixture_of(*probe)).collect()
     }
 
-    /// The dimensions that a method has on a fixture.
-    pub fn dimensions(&self, method: &str, fixture: &str) -> BTreeSet<Dimension> {
-        Dimension::ALL.into_iter().filter(|d| self.table(method, fixture, *d).is_some()).collect()
+    /// The dimensions that these probes measure on a fixture.
+    pub(super) fn dimensions(&self, fixture: usize, probes: &Subset) -> BTreeSet<Dimension> {
+        let on_fixture = probes.iter().filter(|probe| self.fixture_of(**probe) == Some(fixture));
+        on_fixture.filter_map(|probe| self.measures.get(probe)).flatten().copied().collect()
     }
 
-    /// The values of the runs of one dimension, over the probes that `keep` admits. `None` where nothing was measured.
-    pub fn dimension(
+    /// The dimensions that these probes measure on every one of their fixtures: those of `overall`.
+    pub(super) fn common_dimensions(&self, probes: &Subset) -> BTreeSet<Dimension> {
+        let by_fixture = self.fixtures(probes).into_iter().map(|fixture| self.dimensions(fixture, probes));
+        by_fixture.reduce(|common, own| &common & &own).unwrap_or_default()
+    }
+
+    /// The run values of one dimension on one fixture, over the probes `kept`. A probe that was due (`due`) and that
+    /// the arm has no score for counts among the missing cells. `None` where nothing was measured.
+    pub(super) fn dimension(
         &self,
-        method: &str,
-        fixture: &str,
+        arm: usize,
+        fixture: usize,
         dimension: Dimension,
-        keep: &impl Fn(&ProbeAt) -> bool,
+        kept: &Subset,
+        due: &Subset,
     ) -> Option<RunValues> {
-        let table = self.table(method, fixture, dimension)?;
-        let kept: Vec<Vec<Option<f64>>> =
-            table.iter().filter(|(probe, _)| keep(probe)).map(|(_, runs)| runs.clone()).collect();
-        (!kept.is_empty()).then(|| stats::run_values(&kept))
+        let mut table: Vec<Vec<Option<f64>>> = Vec::new();
+        for probe in due.union(kept).filter(|probe| self.fixture_of(**probe) == Some(fixture)) {
+            let by_run = self.grids.get(&(arm, *probe)).and_then(|grid| grid.get(place(dimension)));
+            let scored = by_run.filter(|by_run| by_run.iter().any(Option::is_some));
+            match scored {
+                Some(by_run) if kept.contains(probe) => table.push(by_run.clone()),
+                Some(_) => {}
+                None if self.measures.get(probe).is_some_and(|measured| measured.contains(&dimension)) => {
+                    table.push(vec![None; self.runs]);
+                }
+                None => {}
+            }
+        }
+        let any = table.iter().flatten().any(Option::is_some);
+        any.then(|| stats::run_values(&table))
     }
 
-    /// The values of the runs over all of `dimensions` together: the mean of a run's dimensions.
-    pub fn overall(
+    /// The run values over several dimensions together: the mean of a run's dimensions.
+    pub(super) fn overall(
         &self,
-        method: &str,
-        fixture: &str,
+        arm: usize,
+        fixture: usize,
         dimensions: &BTreeSet<Dimension>,
-        keep: &impl Fn(&ProbeAt) -> bool,
+        kept: &Subset,
+        due: &Subset,
     ) -> Option<RunValues> {
-        let measures: Vec<RunValues> =
-            dimensions.iter().filter_map(|d| self.dimension(method, fixture, *d, keep)).collect();
-        (!measures.is_empty()).then(|| stats::combined_runs(&measures))
+        let measures: Option<Vec<RunValues>> =
+            dimensions.iter().map(|dimension| self.dimension(arm, fixture, *dimension, kept, due)).collect();
+        measures.filter(|measures| !measures.is_empty()).map(|measures| stats::combined_runs(&measures))
+    }
+
+    /// How many runs of an arm on a fixture did work of their own: the median over these probes.
+    pub(super) fn real_runs(&self, arm: usize, fixture: usize, probes: &Subset) -> Option<f64> {
+        let on_fixture = probes.iter().filter(|probe| self.fixture_of(**probe) == Some(fixture));
+        let counts: Vec<f64> =
+            on_fixture.filter_map(|probe| self.distinct_runs.get(&(arm, *probe))).map(|count| *count as f64).collect();
+        stats::median(&counts)
+    }
+
+    /// Whether every fixture's runs repeat the same work, so that there is nothing to vary.
+    pub(super) fn is_deterministic(&self, arm: usize, probes: &Subset) -> bool {
+        let fixtures = self.fixtures(probes);
+        fixtures.iter().any(|fixture| self.real_runs(arm, *fixture, probes).is_some_and(|runs| runs < 2.0))
+            && self.runs > 1
     }
 }
 
-/// What a method is called in summaries.
-pub fn method_key(row: &Row, several_answerers: bool) -> String {
-    if several_answerers { format!("{}/{}", row.method, row.answerer) } else { row.method.clone() }
+/// Place of a dimension in lists by dimension.
+pub(super) fn place(dimension: Dimension) -> usize {
+    Dimension::ALL.iter().position(|known| *known == dimension).unwrap_or(0)
 }
 
-fn note(known: &mut Vec<String>, name: &str) {
-    if !known.iter().any(|k| k == name) {
-        known.push(name.to_owned());
-    }
+/// One score an answer and judgement: of a panel the medians, criterion by criterion, weighted anew.
+fn merge_panels(grades: &[Grade], criteria: &[CriterionWeight]) -> Vec<Graded> {
+    let same = |a: &Grade, b: &Grade| (a.at, a.judge_n) == (b.at, b.judge_n);
+    let merge = |panel: &[Grade]| -> Option<Graded> {
+        let first = panel.first()?;
+        let dimensions = if panel.len() == 1 { first.dimensions } else { weigh(panel, criteria) };
+        Some(Graded { at: first.at, dimensions })
+    };
+    grades.chunk_by(same).filter_map(merge).collect()
 }
 
-/// Dimension scores of one answer: medians over judges, criterion by criterion.
-fn panel_scores(rows: &[&Row], rubric: &Rubric) -> BTreeMap<Dimension, f64> {
-    if let [row] = rows {
-        return row.dimensions.clone();
+fn weigh(panel: &[Grade], criteria: &[CriterionWeight]) -> ByDimension {
+    let mut by_criterion: BTreeMap<u16, Vec<f64>> = BTreeMap::new();
+    for (criterion, points) in panel.iter().flat_map(|grade| &grade.points) {
+        by_criterion.entry(*criterion).or_default().push(f64::from(*points));
     }
-    let medians = judge::panel_medians(rows.iter().map(|row| row.criteria.as_slice()));
-    let scores = judge::dimension_scores(rubric, medians.iter().map(|(id, score)| (id, *score)));
-    scores.iter().map(|(dimension, score)| (dimension, score.value())).collect()
+    let medians: Vec<(&CriterionWeight, f64)> = (by_criterion.iter())
+        .filter_map(|(criterion, points)| Some((criteria.get(usize::from(*criterion))?, stats::median(points)?)))
+        .collect();
+    Dimension::ALL.map(|dimension| {
+        let own = || medians.iter().filter(|(criterion, _)| criterion.dimension == dimension);
+        let weights: f64 = own().map(|(criterion, _)| criterion.weight).sum();
+        let total: f64 = own().map(|(criterion, median)| criterion.weight * median).sum();
+        (weights > 0.0).then(|| total / weights)
+    })
+}
+
+/// Means over the answers and judgements inside each run.
+fn grids(graded: &[Graded], runs: usize) -> BTreeMap<(usize, usize), Grid> {
+    let mut grids = BTreeMap::new();
+    for inside in graded.chunk_by(|a, b| (a.at.arm, a.at.probe, a.at.run) == (b.at.arm, b.at.probe, b.at.run)) {
+        let Some(at) = inside.first().map(|first| first.at) else { continue };
+        let grid: &mut Grid =
+            grids.entry((at.arm, at.probe)).or_insert_with(|| Dimension::ALL.map(|_| vec![None; runs]));
+        for (by_run, dimension) in grid.iter_mut().zip(Dimension::ALL) {
+            let scores: Vec<f64> = inside.iter().filter_map(|g| *g.dimensions.get(place(dimension))?).collect();
+            if let Some(slot) = by_run.get_mut((at.run as usize).wrapping_sub(1)) {
+                *slot = stats::mean(&scores);
+            }
+        }
+    }
+    grids
+}
+
+/// How many runs differ in the actions they stand on, by arm and probe.
+fn distinct_runs(grades: &[Grade]) -> BTreeMap<(usize, usize), usize> {
+    let mut by_cell: BTreeMap<(usize, usize), BTreeSet<Vec<Digest>>> = BTreeMap::new();
+    for run in grades.chunk_by(|a, b| (a.at.arm, a.at.probe, a.at.run) == (b.at.arm, b.at.probe, b.at.run)) {
+        let Some(at) = run.first().map(|first| first.at) else { continue };
+        let keys = run.iter().map(|grade| grade.keys).collect();
+        by_cell.entry((at.arm, at.probe)).or_default().insert(keys);
+    }
+    by_cell.into_iter().map(|(cell, runs)| (cell, runs.len())).collect()
 }
