@@ -75,12 +75,9 @@ function fixtureLevel(m, fixture, d) {
   return asLevel(values?.[d < 0 ? 'overall' : dimensions[d].id]);
 }
 
-/** A probe type has no overall of its own in the summary: there it is the mean of the dimensions. */
 function typeLevel(m, type, d) {
   const values = summaries[m]?.by_probe_type?.[type];
-  if (d >= 0 || values?.overall) return asLevel(values?.[d < 0 ? 'overall' : dimensions[d].id]);
-  const known = dimensions.map((dimension) => asLevel(values?.[dimension.id]).v).filter(isNumber);
-  return { v: known.length ? known.reduce((a, b) => a + b) / known.length : null, ci: null };
+  return asLevel(values?.[d < 0 ? 'overall' : dimensions[d].id]);
 }
 
 function plainMean(m, d) {

@@ -10,7 +10,7 @@ function fitted(draw) {
     const now = Math.round(entry.contentRect.width);
     if (now === width || now === 0) return;
     width = now;
-    redraw();
+    requestAnimationFrame(redraw);
   }).observe(host);
   return host;
 }

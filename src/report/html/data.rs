@@ -12,7 +12,7 @@ use super::texts::{CELLS_IN_PACK, Seeker, pack_cells, pack_contexts};
 use crate::action::ActionKey;
 use crate::judge::{CriterionId, Dimension};
 use crate::probe::{Probe, ProbeType};
-use crate::results::{Row, Summary, method_key};
+use crate::results::{Row, Summary};
 
 /// A probe where it was asked: fixture, point, id.
 type ProbePlace<'a> = (&'a str, u32, &'a str);
@@ -89,15 +89,14 @@ impl<'a> Gathered<'a> {
         for method in &input.methods {
             gathered.methods.place(method.name.clone());
         }
-        let answerers: BTreeSet<&str> = input.rows.iter().map(|row| row.answerer.as_str()).collect();
         for row in input.rows {
-            let places = gathered.places(row, answerers.len() > 1);
+            let places = gathered.places(row, summary_name(input.summary, row));
             gathered.columns.push(row, places);
         }
         gathered
     }
 
-    fn places(&mut self, row: &'a Row, several_answerers: bool) -> Places {
+    fn places(&mut self, row: &'a Row, method: String) -> Places {
         self.fixtures.place(&row.fixture);
         let probe = self.probes.place((&row.fixture, row.point, &row.probe));
         if probe == self.kinds.len() {
@@ -112,7 +111,7 @@ impl<'a> Gathered<'a> {
         }
         self.of_row.push(probe);
         Places {
-            method: self.methods.place(method_key(row, several_answerers)),
+            method: self.methods.place(method),
             probe,
             answerer: self.answerers.place(&row.answerer),
             judge: self.judges.place(&row.judge),
@@ -133,6 +132,12 @@ impl<'a> Gathered<'a> {
             })
             .collect()
     }
+}
+
+/// What the summary calls the method of a row: with several answerers it names them too.
+fn summary_name(summary: &Summary, row: &Row) -> String {
+    let read_by = format!("{}/{}", row.method, row.answerer);
+    if summary.methods.get(&read_by).is_some() { read_by } else { row.method.clone() }
 }
 
 fn body(probe: &Probe) -> ProbeBody<'_> {

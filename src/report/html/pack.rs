@@ -38,6 +38,7 @@ pub(super) fn escape(text: &str) -> String {
             '>' => safe.push_str("&gt;"),
             '"' => safe.push_str("&quot;"),
             '\'' => safe.push_str("&#39;"),
+            '\u{2028}' | '\u{2029}' => safe.push(' '),
             c => safe.push(c),
         }
     }
