@@ -148,7 +148,7 @@ fn cells_that_a_failure_explains_are_told_from_those_never_reached() {
     broken.design.methods[0].deterministic = false;
     let failed = |at: serde_json::Value, blame| Failure {
         place: serde_json::from_value(at).unwrap(),
-        stage: StageName::Answer,
+        stage: crate::action::StageName::Answer,
         key: None,
         blame,
         class: None,
@@ -179,7 +179,7 @@ fn a_failure_survives_the_manifest() {
     let place = Place::Selftest { judge: "judge".into(), case: "stale-1".into() };
     broken.failures.push(Failure {
         place,
-        stage: StageName::Selftest,
+        stage: crate::action::StageName::Selftest,
         key: None,
         blame: Blame::Infrastructure,
         class: None,
