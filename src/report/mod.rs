@@ -13,6 +13,7 @@ mod figures;
 mod notes;
 mod tables;
 mod markdown;
+pub mod html;
 
 pub use ink::{Ink, Styled};
 pub use markdown::{ReportInput, markdown};

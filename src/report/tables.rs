@@ -120,6 +120,12 @@ pub fn comparison_table(comparison: &Comparison, locale: crate::locale::Locale, 
         if compared.against != method {
             heading.push((Ink::Plain, format!(" · {}", compared.against)));
         }
+        if compared.is_identical() {
+            heading.push((Ink::Dim, format!("  {}", words.identical)));
+            out.line(heading);
+            out.gap();
+            continue;
+        }
         out.line(heading);
         let overall = compared.overall.iter().map(|judged| (words.overall.to_owned(), judged));
         let rows = overall.chain(compared.dimensions.iter().map(|(id, judged)| (label(id, words), judged)));
