@@ -306,12 +306,12 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     fn land_fresh(&mut self, task: &Task, action: &Action, fresh: Fresh, sharers: Vec<Task>) -> Result<(), RunError> {
         let stage = task.stage();
         self.seen.insert(action.key);
-        let Fresh { out, output, usage, cost, unchanged, warnings } = fresh;
+        let Fresh { out, output, usage, cost, saved, unchanged, warnings } = fresh;
         for warning in warnings {
             self.listener.hear(&Event::Warning(warning))?;
         }
         let (key, asked) = (action.key, is_asked(&action.work));
-        self.listener.hear(&Event::Kept { stage, key, asked, usage, cost, unchanged })?;
+        self.listener.hear(&Event::Kept { stage, key, asked, usage, cost, saved, unchanged })?;
         let kept = Kept { key: action.key, out, spared: unchanged };
         self.settle(task, kept, Some(output))?;
         for sharer in sharers {
@@ -385,9 +385,9 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         match result {
             Ok(fresh) => {
                 self.seen.insert(test.action.key);
-                let Fresh { usage, cost, unchanged, output, .. } = fresh;
+                let Fresh { usage, cost, saved, unchanged, output, .. } = fresh;
                 let (stage, key, asked) = (StageName::Selftest, test.action.key, is_asked(&test.action.work));
-                self.listener.hear(&Event::Kept { stage, key, asked, usage, cost, unchanged })?;
+                self.listener.hear(&Event::Kept { stage, key, asked, usage, cost, saved, unchanged })?;
                 let grades = if let Output::Grades(grades) = output { Some(grades) } else { None };
                 self.settle_selftest(test, grades)
             }
