@@ -1,0 +1,4 @@
+//! Imports of whole logs: every format, damage, scrubbing, points.
+
+#[path = "import/collection.rs"]
+mod collection;
