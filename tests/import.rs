@@ -2,3 +2,5 @@
 
 #[path = "import/collection.rs"]
 mod collection;
+#[path = "import/scrubbing.rs"]
+mod scrubbing;

@@ -11,6 +11,11 @@ mod source;
 mod draft;
 mod content;
 mod formats;
+mod secret_rules;
+mod secrets;
+mod personal;
+mod cut;
+mod scrub;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Read};
@@ -20,6 +25,7 @@ pub use conversation::{
     Conversation, Flag, FlagKind, ImportError, Imported, Loss, NO_RESULT, ORPHAN_HEAD, Reasoning, Why,
 };
 pub use detect::Format;
+pub use scrub::{Replacement, SYSTEM_PLACEHOLDER, ScrubReport, ScrubSettings, scrub};
 
 use source::{DOCUMENT_LIMIT, Records, Shape};
 
