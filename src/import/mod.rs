@@ -11,6 +11,7 @@ mod source;
 mod draft;
 mod content;
 mod formats;
+mod edit;
 mod secret_rules;
 mod secrets;
 mod personal;

@@ -2,9 +2,12 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex, RegexBuilder};
+
+use super::edit::{replaced, unescaped};
 
 /// What every name becomes.
 pub(super) const USER: &str = "user";
@@ -26,7 +29,7 @@ static EMAIL: LazyLock<Regex> =
     LazyLock::new(|| compiled(r"[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}@[A-Za-z0-9](?:[A-Za-z0-9-]*\.)+[A-Za-z]{2,24}"));
 static AUTHOR: LazyLock<Regex> = LazyLock::new(|| {
     compiled(
-        r"(?i)\b(Author|Commit|Committer|Tagger|(?:Co-authored|Signed-off|Reviewed|Acked|Tested|Reported)-by)(:[ \t]*)([^<>\n\\:]{1,80}?)([ \t]*<)[^<>\s]*@[^<>\s]*>",
+        r"(?i)\b(?:Author|Commit|Committer|Tagger|(?:Co-authored|Signed-off|Reviewed|Acked|Tested|Reported)-by):[ \t]*([^<>\s\\:][^<>\n\\:]{0,80}?)[ \t]*<([^<>\s]*@[^<>\s]*)>",
     )
 });
 static MENTION: LazyLock<Regex> = LazyLock::new(|| compiled(r"<@(?:[!&]?[0-9]+|[UW][A-Z0-9]{6,}|\*+)(?:\|[^>\s]*)?>"));
@@ -72,30 +75,14 @@ pub(super) fn addresses<'a>(text: &'a str, count: &mut usize) -> Cow<'a, str> {
     if !text.contains('@') {
         return text.into();
     }
-    let authors = AUTHOR.replace_all(text, |captures: &Captures<'_>| {
-        let whole = captures.get(0).map_or("", |whole| whole.as_str());
-        let part = |index: usize| captures.get(index).map_or("", |part| part.as_str());
-        let replaced = format!("{}{}{USER}{}{ADDRESS}>", part(1), part(2), part(4));
-        *count += usize::from(replaced != whole);
-        replaced
+    let plain = unescaped(text);
+    let names = AUTHOR.captures_iter(&plain).flat_map(|captures| {
+        let part = |index: usize, new: &'static str| captures.get(index).map(|part| (part.range(), new));
+        [part(1, USER), part(2, ADDRESS)].into_iter().flatten().collect::<Vec<_>>()
     });
-    let mut last = 0;
-    let mut out = String::with_capacity(authors.len());
-    for found in EMAIL.find_iter(&authors) {
-        let before = authors.get(..found.start()).unwrap_or("");
-        let after = authors.get(found.end()..).unwrap_or("");
-        if is_person_address(before, found.as_str(), after) {
-            out.push_str(authors.get(last..found.start()).unwrap_or(""));
-            out.push_str(ADDRESS);
-            last = found.end();
-            *count += 1;
-        }
-    }
-    if last == 0 {
-        return authors;
-    }
-    out.push_str(authors.get(last..).unwrap_or(""));
-    out.into()
+    let addresses = find_addresses(&plain).into_iter().map(|range| (range, ADDRESS));
+    let edits = names.chain(addresses).collect();
+    replaced(text, edits, count)
 }
 
 /// Whether this is somebody's address: no login of a remote, no example, no file name, no credentials of a URL.
@@ -111,12 +98,13 @@ pub(super) fn is_person_address(before: &str, address: &str, after: &str) -> boo
     !(example || reserved || remote || url || FILE_ENDINGS.contains(&ending) || local == "git")
 }
 
-/// The addresses in `text` that are somebody's.
-pub(super) fn find_addresses(text: &str) -> impl Iterator<Item = regex::Match<'_>> {
-    EMAIL.find_iter(text).filter(|found| {
+/// Where in `text`, seen without its escapes, an address stands that is somebody's.
+pub(super) fn find_addresses(text: &str) -> Vec<Range<usize>> {
+    let personal = |found: &regex::Match<'_>| {
         let (before, after) = (text.get(..found.start()).unwrap_or(""), text.get(found.end()..).unwrap_or(""));
         is_person_address(before, found.as_str(), after)
-    })
+    };
+    EMAIL.find_iter(text).filter(personal).map(|found| found.range()).collect()
 }
 
 /// The account names in home folders of `text` that are somebody's.
@@ -169,26 +157,15 @@ impl Handles {
     /// Replaces every variant that is no part of a longer word.
     pub(super) fn replace<'a>(&self, text: &'a str, count: &mut usize) -> Cow<'a, str> {
         let Some(regex) = &self.0 else { return text.into() };
-        let mut out = String::new();
-        let mut last = 0;
-        for found in regex.find_iter(text) {
-            let before = text.get(..found.start()).and_then(|t| t.chars().next_back());
-            let after = text.get(found.end()..).and_then(|t| t.chars().next());
-            let escape = before.is_some_and(|c| matches!(c, 'n' | 'r' | 't')) && text.get(..found.start().saturating_sub(1)).is_some_and(|t| t.ends_with('\\'));
-            let inside = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphabetic());
-            if (inside(before) && !escape) || inside(after) || found.as_str() == USER {
-                continue;
-            }
-            out.push_str(text.get(last..found.start()).unwrap_or(""));
-            out.push_str(USER);
-            last = found.end();
-            *count += 1;
-        }
-        if last == 0 {
-            return text.into();
-        }
-        out.push_str(text.get(last..).unwrap_or(""));
-        out.into()
+        let plain = unescaped(text);
+        let letter = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphabetic());
+        let whole = |found: &regex::Match<'_>| {
+            let before = plain.get(..found.start()).and_then(|text| text.chars().next_back());
+            let after = plain.get(found.end()..).and_then(|text| text.chars().next());
+            !letter(before) && !letter(after)
+        };
+        let edits = regex.find_iter(&plain).filter(whole).map(|found| (found.range(), USER)).collect();
+        replaced(text, edits, count)
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 
+use super::edit::unescaped;
 use super::secret_rules::{Basis, KEYED, PLACEHOLDERS, PRIVATE_KEY, RULES};
 
 /// A secret in a text.
@@ -45,6 +46,7 @@ fn compiled(text: &str) -> Regex {
 
 /// All secrets of `text`, in order, none inside another.
 pub(super) fn secrets(text: &str) -> Vec<Found> {
+    let text = &*unescaped(text);
     let mut found = by_rules(text);
     found.extend(private_keys(text));
     found.extend(keyed_values(text));

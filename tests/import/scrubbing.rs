@@ -137,6 +137,7 @@ fn every_kind_of_secret_goes_wherever_it_stands() {
             "https://api.host.io/v1?key={}&x=1",
             "-old\n+export KEY={}\n context",
             "用的是{}，别外传",
+            "{\\\"env\\\": \\\"A=1\\n{}\\nB=2\\\"}",
         ] {
             let text = frame.replace("{}", &secret);
             let after = scrubbed(&text);
@@ -217,7 +218,16 @@ fn the_ten_steps_leave_a_fixture_that_reads() {
     assert_eq!(read.points, [4, 5]);
     assert_eq!(read.truncated_to, Some(2000));
     assert_eq!(report.paraphrase, Some(1));
-    insta::assert_snapshot!(report.replaced.iter().map(|(k, n)| format!("{n} {k}")).collect::<Vec<_>>().join("\n"), @"");
+    insta::assert_snapshot!(report.replaced.iter().map(|(k, n)| format!("{n} {k}")).collect::<Vec<_>>().join("\n"), @r"
+    3 personal handle
+    1 e-mail address or author
+    2 reasoning block
+    1 mention
+    2 system prompt
+    1 empty assistant message
+    1 result without call
+    1 long tool output
+    ");
 }
 
 fn anything() -> impl Strategy<Value = String> {
