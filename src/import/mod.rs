@@ -17,16 +17,26 @@ mod secrets;
 mod personal;
 mod cut;
 mod scrub;
+mod audit;
+mod points;
+mod assemble;
+mod stats;
+mod folder;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::Path;
 
+pub use assemble::{Assembled, FixtureOptions, assemble};
+pub use audit::{Field, Suspicion, SuspicionKind, audit};
 pub use conversation::{
     Conversation, Flag, FlagKind, ImportError, Imported, Loss, NO_RESULT, ORPHAN_HEAD, Reasoning, Why,
 };
 pub use detect::Format;
+pub use folder::log_files;
+pub use points::{PointRules, propose};
 pub use scrub::{Replacement, SYSTEM_PLACEHOLDER, ScrubReport, ScrubSettings, scrub};
+pub use stats::{FixtureStats, stats};
 
 use source::{DOCUMENT_LIMIT, Records, Shape};
 

@@ -20,7 +20,9 @@ fn compiled(pattern: &str) -> Regex {
 
 /// `/home/NAME`, `/Users/NAME`, `C:\Users\NAME`, also with doubled slashes; not the end of a longer path.
 static HOME: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(r"(^|[^A-Za-z0-9_.~-]|file://|[A-Za-z]:|\\[nrt])((?:/home|/Users|/var/home|[/\\]{1,4}Users|[/\\]{1,4}Documents and Settings)[/\\]{1,4})([A-Za-z0-9][A-Za-z0-9._-]*)")
+    compiled(
+        r"(^|[^A-Za-z0-9_.~-]|file://|[A-Za-z]:|\\[nrt])((?:/home|/Users|/var/home|[/\\]{1,4}Users|[/\\]{1,4}Documents and Settings)[/\\]{1,4})([A-Za-z0-9][A-Za-z0-9._-]*)",
+    )
 });
 /// The same in names of folders that stand for paths.
 static ENCODED_HOME: LazyLock<Regex> =
@@ -45,8 +47,8 @@ const NO_PERSON: [&str; 9] =
 
 /// Endings of file names that look like the end of an address.
 const FILE_ENDINGS: [&str; 22] = [
-    "png", "jpg", "jpeg", "gif", "svg", "webp", "ico", "css", "scss", "js", "mjs", "ts", "tsx", "jsx", "json", "py", "rs",
-    "md", "html", "yaml", "yml", "service",
+    "png", "jpg", "jpeg", "gif", "svg", "webp", "ico", "css", "scss", "js", "mjs", "ts", "tsx", "jsx", "json", "py",
+    "rs", "md", "html", "yaml", "yml", "service",
 ];
 
 /// Replaces account names in home folders; tells them to `seen`.
@@ -90,7 +92,8 @@ pub(super) fn is_person_address(before: &str, address: &str, after: &str) -> boo
     let Some((local, domain)) = address.rsplit_once('@') else { return false };
     let lower = domain.to_ascii_lowercase();
     let ending = lower.rsplit('.').next().unwrap_or("");
-    let example = ["example.com", "example.org", "example.net"].iter().any(|d| lower == *d || lower.ends_with(&format!(".{d}")));
+    let example =
+        ["example.com", "example.org", "example.net"].iter().any(|d| lower == *d || lower.ends_with(&format!(".{d}")));
     let reserved = matches!(ending, "example" | "test" | "invalid" | "localhost");
     let remote = after.starts_with(':') && matches!(local, "git" | "hg");
     let run = before.rsplit(|c: char| c.is_whitespace() || "\"'`<>()".contains(c)).next();
@@ -147,11 +150,16 @@ pub(super) struct Handles(Option<Regex>);
 
 impl Handles {
     pub(super) fn new(handles: &[String]) -> Handles {
-        let mut sorted: Vec<&str> = handles.iter().map(|h| h.trim().trim_start_matches('@')).filter(|h| !h.is_empty()).collect();
+        let mut sorted: Vec<&str> =
+            handles.iter().map(|h| h.trim().trim_start_matches('@')).filter(|h| !h.is_empty()).collect();
         sorted.sort_by_key(|handle| std::cmp::Reverse(handle.len()));
         let variants: Vec<String> = sorted.into_iter().map(variants).collect();
         let pattern = format!("({})", variants.join("|"));
-        Handles(if variants.is_empty() { None } else { RegexBuilder::new(&pattern).case_insensitive(true).build().ok() })
+        Handles(if variants.is_empty() {
+            None
+        } else {
+            RegexBuilder::new(&pattern).case_insensitive(true).build().ok()
+        })
     }
 
     /// Replaces every variant that is no part of a longer word.

@@ -244,9 +244,12 @@ fn used_numbers(fixture: &Fixture) -> BTreeMap<String, usize> {
     for text in texts(fixture) {
         for (at, _) in text.match_indices("REDACTED_") {
             let rest = text.get(at..).unwrap_or("");
-            let end = rest.find(|c: char| !(c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')).unwrap_or(rest.len());
+            let end =
+                rest.find(|c: char| !(c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')).unwrap_or(rest.len());
             let word = rest.get(..end).unwrap_or("");
-            if let Some((base, Ok(number))) = word.rsplit_once('_').map(|(base, number)| (base, number.parse::<usize>())) {
+            if let Some((base, Ok(number))) =
+                word.rsplit_once('_').map(|(base, number)| (base, number.parse::<usize>()))
+            {
                 let known = numbers.entry(base.to_owned()).or_default();
                 *known = number.max(*known);
             }

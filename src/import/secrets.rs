@@ -92,7 +92,8 @@ fn private_keys(text: &str) -> Vec<Found> {
         let marks = |c: char| c.is_ascii_alphanumeric() || c.is_whitespace() || "+/=\\:,|>.-→\"'".contains(c);
         let length = body.unwrap_or_else(|| rest.find(|c| !marks(c)).unwrap_or(rest.len()).min(LONGEST));
         let key = rest.get(..length)?;
-        let end = body.and_then(|at| rest.get(at + 5..)?.find("-----").filter(|end| *end < 60).map(|end| at + end + 10));
+        let end =
+            body.and_then(|at| rest.get(at + 5..)?.find("-----").filter(|end| *end < 60).map(|end| at + end + 10));
         let letters = key.bytes().filter(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/')).count();
         let range = begin.start()..begin.end() + end.unwrap_or(key.trim_end().len());
         (letters >= SHORTEST && !is_placeholder(key)).then_some(Found { kind: "private-key", range, by_form: true })
@@ -102,7 +103,8 @@ fn private_keys(text: &str) -> Vec<Found> {
 
 /// Some shapes end with the character that must not follow; it is no part of the secret.
 fn trimmed(range: Range<usize>, text: &str) -> Range<usize> {
-    let end = text.trim_end_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '\\' | '`' | ')' | ',' | ';'));
+    let end =
+        text.trim_end_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '\\' | '`' | ')' | ',' | ';'));
     range.start..range.start + end.len()
 }
 
@@ -128,7 +130,8 @@ fn in_base64(text: &str) -> Vec<Found> {
     });
     let found = hidden.filter_map(|run| {
         let decoded = String::from_utf8(decode(run.as_str())?).ok()?;
-        let secret = [by_rules(&decoded), private_keys(&decoded), keyed_values(&decoded)].into_iter().flatten().next()?;
+        let secret =
+            [by_rules(&decoded), private_keys(&decoded), keyed_values(&decoded)].into_iter().flatten().next()?;
         Some(Found { kind: secret.kind, range: run.range(), by_form: true })
     });
     found.collect()
@@ -199,28 +202,35 @@ fn is_random(word: &str, value: &str) -> bool {
     if password {
         return mixed && entropy(value) >= 2.5;
     }
-    let dates_and_versions = value.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b':' | b'T' | b'Z'));
+    let dates_and_versions =
+        value.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b':' | b'T' | b'Z'));
     mixed && value.len() >= 16 && !dates_and_versions && !is_path(value) && entropy(value) >= 3.2
 }
 
 /// Names of programs: words joined by underscores, hyphens, dots or colons, each with letters first and few digits.
 fn is_identifier(value: &str) -> bool {
-    let plain = value.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':' | b'$'));
+    let plain =
+        value.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':' | b'$'));
     let mut parts = value.split(['_', '-', '.', ':', '$']).filter(|part| !part.is_empty());
-    plain && parts.all(|part| {
-        let digits = part.bytes().filter(u8::is_ascii_digit).count();
-        let (humps, capital) = (camel_humps(part), part.starts_with(|c: char| c.is_ascii_alphabetic()));
-        digits == part.len() && digits < 5 || capital && digits <= 2 && part.len() <= 24 && humps * 3 <= part.len()
-    })
+    plain
+        && parts.all(|part| {
+            let digits = part.bytes().filter(u8::is_ascii_digit).count();
+            let (humps, capital) = (camel_humps(part), part.starts_with(|c: char| c.is_ascii_alphabetic()));
+            digits == part.len() && digits < 5 || capital && digits <= 2 && part.len() <= 24 && humps * 3 <= part.len()
+        })
 }
 
 /// How often a lower-case letter meets a capital.
 fn camel_humps(word: &str) -> usize {
-    word.as_bytes().windows(2).filter(|pair| matches!(pair, [a, b] if a.is_ascii_lowercase() && b.is_ascii_uppercase())).count()
+    word.as_bytes()
+        .windows(2)
+        .filter(|pair| matches!(pair, [a, b] if a.is_ascii_lowercase() && b.is_ascii_uppercase()))
+        .count()
 }
 
 fn is_path(value: &str) -> bool {
-    value.contains('/') && value.split('/').filter(|part| !part.is_empty()).all(|part| part.len() < 24 && is_identifier(part))
+    value.contains('/')
+        && value.split('/').filter(|part| !part.is_empty()).all(|part| part.len() < 24 && is_identifier(part))
 }
 
 /// Bits of Shannon entropy a byte.
