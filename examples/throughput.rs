@@ -10,7 +10,9 @@ use std::future::ready;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use compeval::provider::{ApiKey, Call, Client, Dialect, Limits, Operation, ProviderSpec, RawReply, Settings, Turn};
+use compeval::provider::{
+    ApiKey, Call, Client, Dialect, Limits, Operation, ProviderSpec, RawReply, Settings, Turn, Unmetered,
+};
 use compeval::transcript::Role;
 use compeval::units::Tokens;
 use futures::StreamExt;
@@ -71,6 +73,7 @@ fn trials() -> Vec<Trial> {
             ..trial("200 ms latency, 64 in flight", Scenario { latency: Duration::from_millis(200), ..plain() }, wide())
         },
         Trial { calls: 5000, prompt_bytes: 8192, ..trial("no latency, 8 KB contexts", Scenario::default(), wide()) },
+        Trial { calls: 100_000, ..trial("100,000 calls", Scenario::default(), wide()) },
         Trial {
             calls: 3000,
             ..trial("10% 5xx, 5% malformed, 1% hangs", faults, Limits { timeout: Duration::from_secs(2), ..wide() })
@@ -124,7 +127,7 @@ async fn crowd(client: Client, trial: &Trial) -> usize {
             settings: Settings { max_output_tokens: Some(Tokens(256)), ..Settings::default() },
             schema: None,
         };
-        client.ask(&"sim".into(), &call, |_: &RawReply| ready(Ok::<(), Infallible>(()))).await.is_err()
+        client.ask(&"sim".into(), &call, &Unmetered, |_: &RawReply| ready(Ok::<(), Infallible>(()))).await.is_err()
     };
     let outcomes = futures::stream::iter((0..trial.calls).map(one)).buffer_unordered(2000);
     outcomes.filter(|failed| ready(*failed)).count().await

@@ -1,5 +1,6 @@
 //! The providers' room against a provider on loopback, and every request against the vendors' schemas.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 #![allow(unreachable_pub, reason = "the simulator serves several binaries")]
 
 #[path = "support/simulator.rs"]
@@ -10,4 +11,5 @@ mod providers {
     mod client;
     mod contract;
     mod limits;
+    mod replies;
 }

@@ -206,3 +206,31 @@ async fn twenty_thousand_may_wait() {
     let last = times.into_iter().max().unwrap().as_secs_f64();
     assert!((1.9..2.3).contains(&last), "20,000 at 10,000/s took {last} s");
 }
+
+#[tokio::test(start_paused = true)]
+async fn too_many_at_once_are_thinned_out_until_they_fit() {
+    let (gate, inner, patience) = (Gate::new(Pace::declared(64), OPEN), wide(), Patience::default());
+    gate.served(&Announced::default());
+    let (start, busy) = (Instant::now(), Mutex::new(0));
+    let too_many = || classify(429, br#"{"error":{"message":"too many concurrent requests"}}"#);
+    let one = async |_| {
+        let mut charged = 0;
+        loop {
+            let passes = gate.enter(&inner, SMALL).await;
+            *busy.lock().unwrap() += 1;
+            let (sent, fits) = (Instant::now(), *busy.lock().unwrap() <= 5);
+            tokio::time::sleep(Duration::from_millis(if fits { 200 } else { 1 })).await;
+            *busy.lock().unwrap() -= 1;
+            drop(passes);
+            if fits {
+                gate.served(&Announced::default());
+                return charged;
+            }
+            charged += u32::from(gate.failed(&too_many(), sent, &Announced::default(), &patience).is_none());
+        }
+    };
+    let charged = join_all((0..400).map(one)).await;
+    assert_eq!(charged.iter().max(), Some(&0));
+    let ideal = 400.0 / 5.0 * 0.2;
+    assert!(start.elapsed().as_secs_f64() < ideal * 3.0, "{:?} where {ideal} s would do", start.elapsed());
+}

@@ -12,13 +12,15 @@ use super::support::*;
 
 const FOLDER: &str = "COMPEVAL_TEST_CACHE";
 const FIRST: &str = "COMPEVAL_TEST_FIRST";
+const COUNT: &str = "COMPEVAL_TEST_COUNT";
 
-/// Not a test of its own: what the other test starts and kills. It puts entries without end, many at once, and
-/// prints each number once it is acknowledged.
+/// Not a test of its own: what the others start and kill. It puts entries, many at once, prints each number once it
+/// is acknowledged, and then waits.
 #[test]
 fn helper_puts_until_it_is_killed() {
     let Ok(folder) = std::env::var(FOLDER) else { return };
     let first: u64 = std::env::var(FIRST).unwrap().parse().unwrap();
+    let count: u64 = std::env::var(COUNT).unwrap().parse().unwrap();
     let store = open(Path::new(&folder));
     println!("\nready");
     block(async {
@@ -28,20 +30,24 @@ fn helper_puts_until_it_is_killed() {
             println!("ack {n}");
             store.note(&record, &Reading::Output { out: Digest::of(n.to_le_bytes()), state: None, reader: 1 });
         };
-        for n in first.. {
+        for n in first..first.saturating_add(count) {
             flights.push(one(n));
             if flights.len() >= 24 {
                 futures::StreamExt::next(&mut flights).await;
             }
         }
+        while futures::StreamExt::next(&mut flights).await.is_some() {}
     });
+    std::io::stdin().read_line(&mut String::new()).unwrap();
 }
 
-fn start(folder: &Path, first: u64) -> (Child, BufReader<std::process::ChildStdout>) {
+fn start(folder: &Path, first: u64, count: u64) -> (Child, BufReader<std::process::ChildStdout>) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "cache::kill::helper_puts_until_it_is_killed", "--nocapture"])
         .env(FOLDER, folder)
         .env(FIRST, first.to_string())
+        .env(COUNT, count.to_string())
+        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
@@ -52,7 +58,7 @@ fn start(folder: &Path, first: u64) -> (Child, BufReader<std::process::ChildStdo
 
 /// Reads acknowledgements and kills the child after `enough` of them. Answers all that came.
 fn killed_after(enough: usize, folder: &Path, first: u64) -> Vec<u64> {
-    let (mut child, mut lines) = start(folder, first);
+    let (mut child, mut lines) = start(folder, first, u64::MAX);
     let mut acked = Vec::new();
     let mut line = String::new();
     while lines.read_line(&mut line).unwrap() > 0 {
@@ -94,7 +100,7 @@ fn expect(cache: &impl Lookup, n: u64) {
 #[test]
 fn a_second_process_is_told_who_writes_and_may_read() {
     let dir = tempdir().unwrap();
-    let (mut child, mut lines) = start(dir.path(), 0);
+    let (mut child, mut lines) = start(dir.path(), 0, 5);
     let mut line = String::new();
     while !line.starts_with("ack") {
         line.clear();

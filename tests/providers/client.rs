@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use compeval::provider::{
     ApiKey, AskFailure, Call, CallFailure, Client, ClientEvent, Completion, Dialect, ErrorClass, Limits, Patience,
-    ProviderSpec, RawReply,
+    ProviderSpec, RawReply, Unmetered,
 };
 
 use super::calls::{ask, spec};
@@ -34,9 +34,10 @@ fn client(simulator: &Simulator) -> Client {
 
 async fn asked(client: &Client, call: &Call) -> Result<(RawReply, Completion), CallFailure> {
     let keep = |_: &RawReply| ready(Ok::<(), Infallible>(()));
-    client.ask(&"sim".into(), call, keep).await.map_err(|failure| match failure {
+    client.ask(&"sim".into(), call, &Unmetered, keep).await.map_err(|failure| match failure {
         AskFailure::Call(failure) => failure,
         AskFailure::Keep(never) => match never {},
+        AskFailure::NotAdmitted => unreachable!("nothing is metered here"),
     })
 }
 
@@ -120,7 +121,7 @@ async fn every_successful_body_is_kept_before_it_is_read() {
         kept.lock().unwrap().push(String::from_utf8(reply.body.to_vec()).unwrap());
         ready(Ok::<(), Infallible>(()))
     };
-    assert!(client(&simulator).ask(&"sim".into(), &ask("q"), keep).await.is_ok());
+    assert!(client(&simulator).ask(&"sim".into(), &ask("q"), &Unmetered, keep).await.is_ok());
     let kept = kept.into_inner().unwrap();
     assert_eq!(kept.len(), 2);
     assert_eq!(kept[0], "not json");
@@ -129,7 +130,7 @@ async fn every_successful_body_is_kept_before_it_is_read() {
 #[tokio::test]
 async fn a_reply_that_cannot_be_kept_ends_the_call() {
     let simulator = Simulator::scripted([good(), good()]);
-    let outcome = client(&simulator).ask(&"sim".into(), &ask("q"), |_| ready(Err("disk full"))).await;
+    let outcome = client(&simulator).ask(&"sim".into(), &ask("q"), &Unmetered, |_| ready(Err("disk full"))).await;
     assert_eq!(outcome.err(), Some(AskFailure::Keep("disk full")));
     assert_eq!(simulator.seen().len(), 1);
 }

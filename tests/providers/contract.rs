@@ -1,16 +1,24 @@
 //! Every request that an adapter can build is one that the vendor's schema allows.
 
-use compeval::provider::{BuildFault, Call, Dialect, HttpRequest, Operation, ProviderSpec, request};
+use compeval::provider::{BuildFault, Call, Dialect, HttpRequest, Operation, ProviderSpec, Turn, request};
+use compeval::transcript::{Message, Role, ToolCall};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde_json::{Value, json};
 
-use super::calls::{ANTHROPIC_ITEMS, OPENAI_ITEMS, compaction, from_items, generations, spec};
+use super::calls::{ANTHROPIC_ITEMS, OPENAI_ITEMS, ask, compaction, from_items, generations, say, spec};
 
-const OPENAI: &str = include_str!("../../assets/schemas/openai.schema.json");
-const ANTHROPIC: &str = include_str!("../../assets/schemas/anthropic.schema.json");
+pub const OPENAI: &str = include_str!("../../assets/schemas/openai.schema.json");
+pub const ANTHROPIC: &str = include_str!("../../assets/schemas/anthropic.schema.json");
 
-fn faults(document: &str, definition: &str, value: &Value) -> Vec<String> {
+fn schema(document: &str, definition: &str) -> Value {
     let mut schema: Value = serde_json::from_str(document).unwrap();
     schema["$ref"] = json!(format!("#/$defs/{definition}"));
+    schema
+}
+
+fn faults(document: &str, definition: &str, value: &Value) -> Vec<String> {
+    let schema = schema(document, definition);
     let validator = jsonschema::draft202012::new(&schema).unwrap();
     let mut faults: Vec<String> = validator.iter_errors(value).map(|e| e.to_string()).collect();
     // The vendor's schema lets unknown keys pass; a misspelt one would validate.
@@ -32,7 +40,7 @@ fn built(spec: &ProviderSpec, call: &Call) -> (HttpRequest, Value) {
 }
 
 #[track_caller]
-fn allowed(document: &str, definition: &str, body: &Value) {
+pub fn allowed(document: &str, definition: &str, body: &Value) {
     assert_eq!(faults(document, definition, body), Vec::<String>::new(), "{body:#}");
 }
 
@@ -172,4 +180,41 @@ fn the_schemas_do_refuse_what_is_wrong() {
     let warm = json!({"model": "m", "max_tokens": 1, "temperature": 0, "messages": [{"role": "user", "content": "x"}]});
     assert!(!faults(ANTHROPIC, "MessagesRequest", &warm).is_empty());
     assert!(faults(ANTHROPIC, "MessagesRequest_2023_06_01", &warm).is_empty());
+}
+
+fn any_message() -> impl Strategy<Value = Message> {
+    let role = prop_oneof![Just(Role::System), Just(Role::User), Just(Role::Assistant), Just(Role::Tool)];
+    let call = ("[abc]", "[a-z_]{1,8}", "\\PC{0,8}").prop_map(|(id, name, args)| ToolCall::new(id, name, args));
+    let id = proptest::option::of("[abc]");
+    (role, "\\PC{0,12}", proptest::collection::vec(call, 0..3), id).prop_map(|(role, text, calls, id)| Message {
+        tool_calls: if role == Role::Assistant { calls } else { Vec::new() },
+        tool_call_id: id.filter(|_| role == Role::Tool),
+        ..Message::text(role, text)
+    })
+}
+
+#[test]
+fn any_history_however_torn_becomes_an_allowed_request() {
+    let dialects = [
+        (Dialect::OpenaiChat, OPENAI, "CreateChatCompletionRequest"),
+        (Dialect::OpenaiResponses, OPENAI, "CreateResponse"),
+        (Dialect::Anthropic, ANTHROPIC, "MessagesRequest"),
+    ];
+    let validators = dialects.map(|(dialect, document, definition)| {
+        let validator = jsonschema::draft202012::new(&schema(document, definition)).unwrap();
+        (spec(dialect, "https://api.openai.com/v1"), validator)
+    });
+    let mut runner = TestRunner::new_with_rng(Config::with_cases(64), TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+    let histories = proptest::collection::vec(any_message(), 0..10);
+    let outcome = runner.run(&histories, |history| {
+        let turns = vec![Turn::Messages(history.into()), say(Role::User, "and now?")];
+        let call = Call { turns, ..ask("") };
+        for (spec, validator) in &validators {
+            let body = body(&request(spec, &call).unwrap());
+            let faults: Vec<String> = validator.iter_errors(&body).map(|e| e.to_string()).collect();
+            prop_assert!(faults.is_empty(), "{faults:?} in {body:#}");
+        }
+        Ok(())
+    });
+    outcome.unwrap();
 }

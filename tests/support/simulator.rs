@@ -8,12 +8,17 @@ use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, Response, Uri};
-use serde_json::{Value, json};
+use serde_json::json;
+
+use vendor::Level;
+pub use vendor::reply;
+
+mod vendor;
 
 /// How limits are announced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -125,14 +130,6 @@ struct Book {
     away: bool,
 }
 
-/// A bucket on real time.
-struct Level {
-    per_minute: f64,
-    size: f64,
-    level: f64,
-    at: Instant,
-}
-
 struct Shared {
     scenario: Scenario,
     book: Mutex<Book>,
@@ -220,23 +217,6 @@ impl Shared {
     }
 }
 
-impl Level {
-    fn new(per_minute: f64, burst_s: f64) -> Level {
-        let size = (per_minute / 60.0 * burst_s).max(1.0);
-        Level { per_minute, size, level: size, at: Instant::now() }
-    }
-
-    fn refill(&mut self) {
-        let passed = self.at.elapsed().as_secs_f64();
-        self.at = Instant::now();
-        self.level = (self.level + passed * self.per_minute / 60.0).min(self.size);
-    }
-
-    fn until(&self, level: f64) -> Duration {
-        Duration::from_secs_f64(((level - self.level) * 60.0 / self.per_minute).max(0.0))
-    }
-}
-
 enum Fate {
     Answer,
     Away,
@@ -278,11 +258,11 @@ async fn respond(shared: &Shared, uri: &Uri, body: &Bytes, fate: Fate, request: 
         Fate::Hang => std::future::pending::<()>().await,
         _ => wait(scenario.latency).await,
     }
-    let announced = announced(scenario.style, &mut shared.book());
+    let announced = shared.book().announced(scenario.style);
     let (status, body) = match fate {
         Fate::Refuse(wait) => {
             let error = json!({"error": {"message": "slow down", "type": "requests", "code": "rate_limit_exceeded"}});
-            return finish(429, Body::from(error.to_string()), retry_after(scenario.style, wait, announced));
+            return finish(429, Body::from(error.to_string()), vendor::retry_after(scenario.style, wait, announced));
         }
         Fate::ServerError => (500, Body::from("<html>Internal Server Error</html>")),
         Fate::Away => (503, Body::empty()),
@@ -363,87 +343,14 @@ impl Book {
         None
     }
 
+    fn announced(&mut self, style: Style) -> Vec<(&'static str, String)> {
+        vendor::announced(style, [self.requests.as_mut(), self.tokens.as_mut()])
+    }
+
     fn pay(&mut self, request: u64) {
         self.counts.answered += 1;
         let entry = self.history.entry(request).or_default();
         entry.1 += 1;
         self.counts.answered_again += u64::from(entry.1 > 1);
     }
-}
-
-fn announced(style: Style, book: &mut Book) -> Vec<(&'static str, String)> {
-    let mut list = Vec::new();
-    let names = match style {
-        Style::Silent => return list,
-        Style::OpenAi => [
-            ["x-ratelimit-limit-requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"],
-            ["x-ratelimit-limit-tokens", "x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"],
-        ],
-        Style::Anthropic => [
-            [
-                "anthropic-ratelimit-requests-limit",
-                "anthropic-ratelimit-requests-remaining",
-                "anthropic-ratelimit-requests-reset",
-            ],
-            [
-                "anthropic-ratelimit-tokens-limit",
-                "anthropic-ratelimit-tokens-remaining",
-                "anthropic-ratelimit-tokens-reset",
-            ],
-        ],
-    };
-    for (level, [limit, remaining, reset]) in [&mut book.requests, &mut book.tokens].into_iter().zip(names) {
-        let Some(level) = level else { continue };
-        level.refill();
-        let whole = level.until(level.size);
-        list.push((limit, format!("{}", level.per_minute)));
-        list.push((remaining, format!("{}", level.level.max(0.0) as u64)));
-        list.push((reset, if style == Style::OpenAi { format!("{}ms", whole.as_millis()) } else { timestamp(whole) }));
-    }
-    list
-}
-
-fn timestamp(after: Duration) -> String {
-    let at = std::time::SystemTime::now() + after;
-    let at: jiff::Timestamp = at.try_into().expect("a time of our days");
-    format!("{at:.0}")
-}
-
-fn retry_after(style: Style, wait: Duration, mut headers: Vec<(&'static str, String)>) -> Vec<(&'static str, String)> {
-    match style {
-        Style::Silent => {}
-        Style::OpenAi => headers.push(("retry-after-ms", format!("{:.3}", wait.as_secs_f64() * 1000.0))),
-        Style::Anthropic => headers.push(("retry-after", format!("{:.3}", wait.as_secs_f64()))),
-    }
-    headers
-}
-
-/// A good answer in the dialect of `path`, with usage counted as a quarter of the bytes.
-pub fn reply(path: &str, request: &[u8], text: &str) -> String {
-    let (input, output) = (request.len() / 4, text.len() / 4 + 1);
-    let value: Value = if path.ends_with("/chat/completions") {
-        json!({"id": "c", "object": "chat.completion", "created": 0, "model": "sim-1",
-            "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}],
-            "usage": {"prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output}})
-    } else if path.ends_with("/responses/compact") {
-        json!({"id": "r", "object": "response.compaction", "created_at": 0,
-            "output": [{"type": "compaction", "id": "cmp_1", "encrypted_content": format!("gAAA{input}")}],
-            "usage": {"input_tokens": input, "output_tokens": output, "total_tokens": input + output}})
-    } else if path.ends_with("/responses") {
-        json!({"id": "r", "object": "response", "model": "sim-1", "status": "completed",
-            "output": [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}],
-            "usage": {"input_tokens": input, "output_tokens": output, "total_tokens": input + output}})
-    } else if request.windows(12).any(|part| part == b"\"compaction\"" as &[u8])
-        && request.windows(11).any(|part| part == b"\"summarize\"" as &[u8])
-    {
-        json!({"id": "m", "type": "message", "role": "assistant", "model": "sim-1", "stop_reason": "compaction",
-            "content": [{"type": "compaction", "content": text, "signature": "EuYB"}],
-            "usage": {"input_tokens": 0, "output_tokens": 0,
-                "iterations": [{"type": "compaction", "input_tokens": input, "output_tokens": output}]}})
-    } else {
-        json!({"id": "m", "type": "message", "role": "assistant", "model": "sim-1", "stop_reason": "end_turn",
-            "content": [{"type": "text", "text": text}],
-            "usage": {"input_tokens": input, "output_tokens": output}})
-    };
-    value.to_string()
 }

@@ -1,0 +1,107 @@
+//! Cells judged, failed and missing, and whose fault it was (STATISTICS section 2).
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::failure::{Blame, Failure};
+use super::set::ResultSet;
+use crate::pipeline::Coordinate;
+
+/// Cells of the judge stage of one arm.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CellCounts {
+    /// Judged.
+    pub judged: u64,
+    /// Without a grade because something failed.
+    pub failed: u64,
+    /// Of those, the method's own fault.
+    pub failed_by_method: u64,
+    /// Not there for another reason: never reached, held back.
+    pub missing: u64,
+}
+
+impl CellCounts {
+    /// All cells that there should be.
+    pub fn due(&self) -> u64 {
+        self.judged + self.failed + self.missing
+    }
+
+    /// Share of the cells due that the method itself failed; `None` where none was due.
+    pub fn method_failure_rate(&self) -> Option<f64> {
+        (self.due() > 0).then(|| self.failed_by_method as f64 / self.due() as f64)
+    }
+}
+
+/// One cell that should be there, in names.
+struct Due<'s> {
+    fixture: &'s str,
+    point: u32,
+    method: &'s str,
+    run: u32,
+    probe: &'s str,
+    reader: &'s str,
+    deterministic: bool,
+}
+
+impl Due<'_> {
+    /// Whether this failure leaves this cell without a grade. A failed compression takes with it what follows; one
+    /// that serves all runs fails in all of them, though it is listed once.
+    fn is_hit_by(&self, at: &Coordinate) -> bool {
+        let compress = at.probe.is_none();
+        let run = at.run == self.run || (compress && self.deterministic);
+        let point = if compress { at.point.0 <= self.point } else { at.point.0 == self.point };
+        let probe = at.probe.as_deref().is_none_or(|probe| probe == self.probe);
+        let reader = at.answerer.as_deref().is_none_or(|reader| reader == self.reader);
+        &*at.fixture == self.fixture && &*at.method == self.method && run && point && probe && reader
+    }
+}
+
+/// Counts the cells of an arm.
+pub(super) fn cell_counts(set: &ResultSet, arm: usize) -> CellCounts {
+    let design = set.design();
+    let (judged, per_run) = (set.judged_cells(arm), u64::from(design.runs.answer) * u64::from(design.runs.judge));
+    let per_cell = per_run * design.judges.len() as u64;
+    let here: BTreeSet<(usize, u32)> =
+        set.grades.iter().filter(|grade| grade.at.arm == arm).map(|grade| (grade.at.probe, grade.at.run)).collect();
+    let mut counts = CellCounts { judged, ..CellCounts::default() };
+    for (probe, run) in (0..set.probes.len()).flat_map(|probe| (1..=design.runs.compress).map(move |run| (probe, run)))
+    {
+        let graded = if here.contains(&(probe, run)) { grades_at(set, arm, probe, run) } else { 0 };
+        let lacking = per_cell.saturating_sub(graded);
+        match (lacking > 0).then(|| cause(set, arm, probe, run)).flatten() {
+            Some(Blame::Method) => {
+                counts.failed += lacking;
+                counts.failed_by_method += lacking;
+            }
+            Some(Blame::Infrastructure) => counts.failed += lacking,
+            None => counts.missing += lacking,
+        }
+    }
+    counts
+}
+
+fn grades_at(set: &ResultSet, arm: usize, probe: usize, run: u32) -> u64 {
+    let key = |grade: &super::set::Grade| (grade.at.arm, grade.at.probe, grade.at.run);
+    let from = set.grades.partition_point(|grade| key(grade) < (arm, probe, run));
+    let until = set.grades.partition_point(|grade| key(grade) <= (arm, probe, run));
+    until.saturating_sub(from) as u64
+}
+
+/// Why a cell has no grade; `None` if no failure explains it. A method's own failure goes first.
+fn cause(set: &ResultSet, arm: usize, probe: usize, run: u32) -> Option<Blame> {
+    let (arm, probe) = (set.arms.get(arm)?, set.probes.get(probe)?);
+    let method = set.design().methods.get(arm.method)?;
+    let due = Due {
+        fixture: &set.design().fixtures.get(probe.fixture)?.name,
+        point: probe.point,
+        method: &method.name,
+        run,
+        probe: &probe.id,
+        reader: &arm.reader,
+        deterministic: method.deterministic,
+    };
+    let hits = |failure: &&Failure| failure.place.cell().is_some_and(|at| due.is_hit_by(at));
+    let blames: Vec<Blame> = set.manifest.failures.iter().filter(hits).map(|failure| failure.blame).collect();
+    blames.iter().find(|blame| **blame == Blame::Method).or(blames.first()).copied()
+}

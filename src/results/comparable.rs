@@ -1,0 +1,200 @@
+//! Whether two result sets may be compared: by digests, not by names (METHOD 8).
+
+use std::fmt;
+
+use super::compare::ArmPair;
+use super::design::{Asked, FixtureInfo};
+use super::set::{Arm, ResultSet};
+use crate::fault::suggestion;
+
+/// What differs between two result sets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Barrier {
+    /// The rubric, or which criteria grade which probes.
+    Rubric,
+    /// The judges: number, model, settings or prompt.
+    Judges(String),
+    /// What judges saw of the context.
+    JudgeContext,
+    /// What the answerer saw after the point.
+    Tail,
+    /// The answerer of a method.
+    Answerer(String),
+    /// The messages of a fixture.
+    Transcript(String),
+    /// The points of a fixture.
+    Points(String),
+    /// The bank of a fixture, or the probes selected from it.
+    Bank(String),
+    /// A fixture that only one side has.
+    Fixture(String),
+    /// No method has the same name on both sides.
+    NoMethodInCommon(Vec<String>),
+    /// No such method on this side.
+    NoSuchMethod(String),
+    /// No cell was judged on both sides.
+    NothingInCommon,
+}
+
+impl Barrier {
+    /// Whether leaving cells out cannot help.
+    pub fn is_fatal(&self) -> bool {
+        !matches!(self, Barrier::Points(_) | Barrier::Bank(_) | Barrier::Fixture(_) | Barrier::Transcript(_))
+    }
+
+    /// The fixture of which no cell can be compared.
+    pub(super) fn barred_fixture(&self) -> Option<&str> {
+        match self {
+            Barrier::Transcript(fixture) => Some(fixture),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Barrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Barrier::Rubric => f.write_str("the rubric"),
+            Barrier::Judges(how) => write!(f, "the judges ({how})"),
+            Barrier::JudgeContext => f.write_str("whether judges see the context (`judge_context`)"),
+            Barrier::Tail => f.write_str("what answerers see after the point (`tail`)"),
+            Barrier::Answerer(how) => write!(f, "the answerer ({how})"),
+            Barrier::Transcript(fixture) => write!(f, "the messages of fixture `{fixture}`"),
+            Barrier::Points(fixture) => write!(f, "the compression points of fixture `{fixture}`"),
+            Barrier::Bank(fixture) => write!(f, "the probes of fixture `{fixture}`"),
+            Barrier::Fixture(fixture) => write!(f, "fixture `{fixture}`, which only one side has"),
+            Barrier::NoMethodInCommon(all) => write!(f, "the methods: none has the same name ({})", all.join(", ")),
+            Barrier::NoSuchMethod(what) => f.write_str(what),
+            Barrier::NothingInCommon => f.write_str("no cell was judged on both sides"),
+        }
+    }
+}
+
+/// Two sides that cannot be compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Incomparable {
+    /// All that differs; at least one entry.
+    pub differences: Vec<Barrier>,
+    /// Whether only what is common was asked for.
+    pub only_common: bool,
+}
+
+impl fmt::Display for Incomparable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the two results cannot be compared; what differs:")?;
+        for difference in &self.differences {
+            write!(f, "\n  - {difference}")?;
+        }
+        if !self.only_common && !self.differences.iter().any(Barrier::is_fatal) {
+            f.write_str("\n`--only-common` compares the cells that do match")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Incomparable {}
+
+impl Incomparable {
+    pub(super) fn no_such_method(label: &str, method: &str, arms: &[Arm]) -> Incomparable {
+        let known: Vec<&str> = arms.iter().map(|arm| arm.key.as_str()).collect();
+        let what = format!("`{label}` has no method `{method}`; {}", suggestion(method, &known));
+        Incomparable { differences: vec![Barrier::NoSuchMethod(what)], only_common: false }
+    }
+}
+
+/// Who answers for an arm.
+pub(super) fn reader(set: &ResultSet, arm: usize) -> Option<&Asked> {
+    let name = &set.arms.get(arm)?.reader;
+    set.design().answerers.iter().find(|asked| asked.name == *name)
+}
+
+/// All that stands between two result sets.
+pub(super) fn barriers(a: &ResultSet, b: &ResultSet, pairs: &[ArmPair]) -> Vec<Barrier> {
+    let (left, right) = (a.design(), b.design());
+    let mut found = Vec::new();
+    if (left.rubric.digest, left.rubric.scope) != (right.rubric.digest, right.rubric.scope) {
+        found.push(Barrier::Rubric);
+    }
+    if left.judges.len() != right.judges.len() || left.judges.iter().zip(&right.judges).any(|(a, b)| !a.is_same(b)) {
+        found.push(Barrier::Judges(versus(&all(&left.judges), &all(&right.judges))));
+    }
+    if left.judge_context != right.judge_context {
+        found.push(Barrier::JudgeContext);
+    }
+    if left.tail != right.tail {
+        found.push(Barrier::Tail);
+    }
+    found.extend(answerers(a, b, pairs));
+    let both = left.fixtures.iter().filter_map(|own| Some((own, right.fixtures.iter().find(|f| f.name == own.name)?)));
+    found.extend(both.filter_map(|(own, other)| fixture_barrier(own, other)));
+    let lone = |own: &[FixtureInfo], other: &[FixtureInfo]| -> Vec<Barrier> {
+        let missing = own.iter().filter(|info| !other.iter().any(|known| known.name == info.name));
+        missing.map(|info| Barrier::Fixture(info.name.clone())).collect()
+    };
+    found.extend(lone(&left.fixtures, &right.fixtures));
+    found.extend(lone(&right.fixtures, &left.fixtures));
+    found
+}
+
+fn fixture_barrier(a: &FixtureInfo, b: &FixtureInfo) -> Option<Barrier> {
+    let probes = |info: &FixtureInfo| info.probes.iter().map(|p| (p.point, p.id.clone(), p.digest)).collect::<Vec<_>>();
+    let name = a.name.clone();
+    if a.digests.transcript != b.digests.transcript {
+        Some(Barrier::Transcript(name))
+    } else if a.digests.points != b.digests.points {
+        Some(Barrier::Points(name))
+    } else if a.digests.bank != b.digests.bank || probes(a) != probes(b) {
+        Some(Barrier::Bank(name))
+    } else {
+        None
+    }
+}
+
+/// Answerers that differ where the user did not ask for these very methods.
+fn answerers(a: &ResultSet, b: &ResultSet, pairs: &[ArmPair]) -> Vec<Barrier> {
+    let differs =
+        |pair: &&ArmPair| reader(a, pair.a).zip(reader(b, pair.b)).is_none_or(|(own, other)| !own.is_same(other));
+    let mut found: Vec<Barrier> = Vec::new();
+    for pair in pairs.iter().filter(|pair| !pair.explicit).filter(differs) {
+        let name = |asked: Option<&Asked>| asked.map_or_else(String::new, |asked| asked.model.clone());
+        let barrier = Barrier::Answerer(versus(&name(reader(a, pair.a)), &name(reader(b, pair.b))));
+        if !found.contains(&barrier) {
+            found.push(barrier);
+        }
+    }
+    found
+}
+
+fn all(asked: &[Asked]) -> String {
+    asked.iter().map(|asked| asked.model.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+fn versus(a: &str, b: &str) -> String {
+    if a == b { format!("{a}, with other settings or another prompt") } else { format!("{a} against {b}") }
+}
+
+/// What differs and bars nothing.
+pub(super) fn warnings(a: &ResultSet, b: &ResultSet, pairs: &[ArmPair]) -> Vec<String> {
+    let (left, right) = (a.design(), b.design());
+    let mut found = Vec::new();
+    if left.runs != right.runs {
+        let of = |runs: &crate::pipeline::Runs| format!("{}/{}/{}", runs.compress, runs.answer, runs.judge);
+        found.push(format!("repetitions differ: {} against {}", of(&left.runs), of(&right.runs)));
+    }
+    let mut endpoint = |own: &Asked, other: &Asked| {
+        if own.endpoint != other.endpoint {
+            let text = format!("`{}` was asked at {} and at {}", own.model, own.endpoint, other.endpoint);
+            if !found.contains(&text) {
+                found.push(text);
+            }
+        }
+    };
+    left.judges.iter().zip(&right.judges).for_each(|(own, other)| endpoint(own, other));
+    for (own, other) in pairs.iter().filter_map(|pair| reader(a, pair.a).zip(reader(b, pair.b))) {
+        endpoint(own, other);
+    }
+    if left.focus_topic != right.focus_topic {
+        found.push("compressions were told to attend to another topic".to_owned());
+    }
+    found
+}

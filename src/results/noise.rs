@@ -1,0 +1,111 @@
+//! Where the noise comes from, and how far judges agree (STATISTICS 5 and 6).
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::ordered::Ordered;
+use super::scores::{Scores, Subset, place};
+use super::set::ResultSet;
+use crate::judge::Dimension;
+use crate::stats::{self, Coefficient, Components, Metric, Observation, RepeatSpread};
+
+/// The variance components of an arm, by dimension. Runs that repeat one another's work are one run.
+pub(super) fn components(scores: &Scores, arm: usize, kept: &Subset) -> Ordered<Components> {
+    let of = |dimension: Dimension| {
+        let found = stats::components(&observations(scores, arm, kept, dimension));
+        (!found.components.is_empty()).then(|| (dimension.name().to_owned(), found))
+    };
+    Dimension::ALL.into_iter().filter_map(of).collect()
+}
+
+/// The average over arms, dimension by dimension.
+pub(super) fn average_components(arms: &[&Ordered<Components>]) -> Ordered<Components> {
+    let of = |dimension: Dimension| {
+        let chains: Vec<Components> = arms.iter().filter_map(|arm| arm.get(dimension.name()).cloned()).collect();
+        Some((dimension.name().to_owned(), Components::average(&chains)?))
+    };
+    Dimension::ALL.into_iter().filter_map(of).collect()
+}
+
+fn observations(scores: &Scores, arm: usize, kept: &Subset, dimension: Dimension) -> Vec<Observation> {
+    let one_run = scores.is_deterministic(arm, kept);
+    let own = scores.graded.iter().filter(|graded| graded.at.arm == arm && kept.contains(&graded.at.probe));
+    own.filter(|graded| !one_run || graded.at.run == 1)
+        .filter_map(|graded| {
+            Some(Observation {
+                cluster: scores.fixture_of(graded.at.probe)?,
+                item: graded.at.probe,
+                run: graded.at.run as usize,
+                answer: graded.at.answer_n as usize,
+                value: (*graded.dimensions.get(place(dimension))?)?,
+            })
+        })
+        .collect()
+}
+
+/// How judges agree with one another, and each with itself. Ceiling and floor are left out: they would flatter.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct JudgeQuality {
+    /// Krippendorff's ordinal alpha of the panel over all criteria; `None` with one judge.
+    pub alpha: Option<Coefficient>,
+    /// The same by dimension.
+    pub alpha_by_dimension: Ordered<Coefficient>,
+    /// Each judge's spread over repeated grading of one answer; empty without repeats.
+    pub repeats: Ordered<RepeatSpread>,
+}
+
+/// Integer scores of one unit (an answer, a number of the judgement, a criterion), one a judge.
+type Units = BTreeMap<(usize, u32, u16), Vec<u8>>;
+
+pub(super) fn judge_quality(set: &ResultSet) -> JudgeQuality {
+    let design = set.design();
+    let is_real = |arm: usize| {
+        let info = set.arms.get(arm).and_then(|arm| design.methods.get(arm.method));
+        info.is_some_and(|info| !info.is_ceiling() && !info.is_floor())
+    };
+    let repeats = Ordered(
+        (design.judges.iter().enumerate())
+            .filter(|_| design.runs.judge > 1)
+            .filter_map(|(judge, asked)| Some((asked.name.clone(), repeat_spread(set, judge, &is_real)?)))
+            .collect(),
+    );
+    if design.judges.len() < 2 {
+        return JudgeQuality { repeats, ..JudgeQuality::default() };
+    }
+    let units = units(set, &is_real);
+    let alpha_of = |dimension: Option<Dimension>| {
+        let dimension_of = |criterion: u16| design.rubric.criteria.get(usize::from(criterion)).map(|c| c.dimension);
+        let own = units.iter().filter(|((_, _, c), _)| dimension.is_none() || dimension_of(*c) == dimension);
+        let scores: Vec<Vec<u8>> = own.map(|(_, scores)| scores.clone()).collect();
+        stats::krippendorff_alpha(&scores, Metric::Ordinal)
+    };
+    let by_dimension = Dimension::ALL.into_iter().map(|d| (d.name().to_owned(), alpha_of(Some(d))));
+    JudgeQuality { alpha: Some(alpha_of(None)), alpha_by_dimension: by_dimension.collect(), repeats }
+}
+
+fn units(set: &ResultSet, is_real: &impl Fn(usize) -> bool) -> Units {
+    let mut units = Units::new();
+    let (mut answer, mut before) = (0, None);
+    for grade in set.grades.iter().filter(|grade| is_real(grade.at.arm)) {
+        if before != Some(grade.at) {
+            answer += 1;
+            before = Some(grade.at);
+        }
+        for (criterion, points) in &grade.points {
+            units.entry((answer, grade.judge_n, *criterion)).or_default().push(*points);
+        }
+    }
+    units
+}
+
+fn repeat_spread(set: &ResultSet, judge: usize, is_real: &impl Fn(usize) -> bool) -> Option<RepeatSpread> {
+    let mut repeats: BTreeMap<_, Vec<f64>> = BTreeMap::new();
+    for grade in set.grades.iter().filter(|grade| grade.judge == judge && is_real(grade.at.arm)) {
+        for (criterion, points) in &grade.points {
+            repeats.entry((grade.at, *criterion)).or_default().push(f64::from(*points));
+        }
+    }
+    let repeats: Vec<Vec<f64>> = repeats.into_values().collect();
+    stats::repeat_spread(&repeats)
+}
