@@ -13,7 +13,7 @@ const COLUMNS: [&str; 11] =
     ["fixture", "point", "method", "run", "probe", "criterion", "dimension", "score", "answerer", "answer_n", "rater"];
 const NEEDED: [&str; 6] = ["fixture", "point", "method", "run", "probe", "score"];
 const SHAPE: &str = "the columns are fixture, point, method, run, probe, criterion (or dimension), score; and if need \
-                     be answerer, answer_n, rater";
+                     be answerer, answer_n, rater, comment";
 /// Faults that are told at once; a file of another kind has one on every line.
 const TOLD: usize = 20;
 
@@ -154,8 +154,11 @@ fn columns(file: &str, headings: &csv::StringRecord) -> Result<Columns, Problems
     let mut fault = |message: String, help: String| {
         problems.push(Problem::error(message).help(help).spotted(file, 1, 1));
     };
-    if headings.iter().all(str::is_empty) {
-        fault("the file has no heading".to_owned(), SHAPE.to_owned());
+    let is_known = |heading: &str| COLUMNS.iter().any(|name| heading.eq_ignore_ascii_case(name));
+    if !headings.iter().any(is_known) {
+        let what =
+            if headings.iter().all(str::is_empty) { "has no heading" } else { "has none of the columns expected" };
+        fault(format!("the file {what}"), SHAPE.to_owned());
         return Err(problems);
     }
     for (index, heading) in headings.iter().enumerate() {
@@ -257,6 +260,7 @@ mod tests {
     #[test]
     fn a_file_without_grades_is_a_fault() {
         assert_eq!(faults(""), ["l.csv:1:1: the file has no heading"]);
+        assert_eq!(faults("a,b,c\n1,2,3\n"), ["l.csv:1:1: the file has none of the columns expected"]);
         assert_eq!(faults(HEADING), ["l.csv:1:1: there are no grades in the file"]);
     }
 

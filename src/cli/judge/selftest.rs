@@ -116,8 +116,8 @@ fn tell(pipeline: &Pipeline, hearing: &Hearing, console: &Console) {
     console.json(&Told { judges: &tested, executed, cached, usd });
     if !console.is_json() {
         tested.iter().for_each(|tested| console.say(&page(tested, console)));
-        let cost = usd.map_or_else(|| "at an unknown price".to_owned(), |usd| format!("for ${:.4}", usd.0));
-        console.remark(&format!("{executed} gradings made {cost}, {cached} from the cache"));
+        let cost = usd.map_or_else(|| "price unknown".to_owned(), |usd| format!("${:.4}", usd.0));
+        console.remark(&format!("{executed} cases graded now ({cost}), {cached} from the cache"));
     }
     for failure in &hearing.failures {
         console.tell(&format!("{} {}: {}", console.paint(Meaning::Bad, "failed:"), failure.place, failure.message));
