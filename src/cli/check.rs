@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 use super::args::{Common, SelectArgs};
 use super::console::{Console, Meaning};
 use super::failure::{Exit, Failure, render};
+use super::fixture::audit::audit_all;
 use super::grid::{Column, count, grid};
 use super::project::{Opening, places_of, read_project};
-use crate::pipeline::{Opened, Pipeline, Places, Problem, Problems, Severity};
+use crate::pipeline::{Opened, Pipeline, Problem, Problems, Severity};
 
 /// What a project was found to be.
 #[derive(Default)]
@@ -60,13 +61,8 @@ fn examine(common: &Common) -> Result<Found, Failure> {
         }
         Err(other) => return Err(other),
     }
-    found.problems.0.extend(audit(&places).0);
+    found.problems.0.extend(audit_all(&places).0);
     Ok(found)
-}
-
-/// Secrets and personal data left in the fixtures.
-fn audit(_places: &Places) -> Problems {
-    Problems::default()
 }
 
 impl Found {
