@@ -37,6 +37,11 @@ pub(crate) fn folder(common: &Common) -> PathBuf {
     common.directory.clone().unwrap_or_else(|| PathBuf::from("."))
 }
 
+/// A path as the user gave it: relative to the folder the command works in.
+pub(crate) fn given(common: &Common, path: &Path) -> PathBuf {
+    common.directory.as_ref().map_or_else(|| path.to_owned(), |folder| folder.join(path))
+}
+
 /// Opens the project, telling warnings.
 pub(crate) fn open_project(
     common: &Common,

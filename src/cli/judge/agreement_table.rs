@@ -10,7 +10,7 @@ use crate::cli::args::Common;
 use crate::cli::console::{Console, Meaning};
 use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::grid::{Column, count, grid, number};
-use crate::cli::project::{folder as folder_of, places_of};
+use crate::cli::project::{given, places_of};
 use crate::pipeline::Places;
 use crate::results::{FolderError, ResultsFolder, newest};
 use crate::stats::thresholds::MIN_PAIRS;
@@ -26,7 +26,7 @@ struct Told<'a> {
 }
 
 pub(super) fn run(common: &Common, path: &Path, label: Option<&str>, console: &Console) -> Result<Exit, Failure> {
-    let labels = Labels::read(&folder_of(common).join(path))?;
+    let labels = Labels::read(&given(common, path))?;
     let folder = results(&places_of(common)?, label)?;
     let manifest = folder.manifest().map_err(|error| refused(&error))?;
     let compared = compare(&labels, &manifest.design, folder.rows()?)
