@@ -4,3 +4,7 @@
 mod collection;
 #[path = "import/scrubbing.rs"]
 mod scrubbing;
+#[path = "import/formats.rs"]
+mod formats;
+#[path = "import/damage.rs"]
+mod damage;

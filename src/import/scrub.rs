@@ -88,7 +88,7 @@ impl ScrubReport {
 
 /// Replaces what is secret or personal, the same string by the same replacement everywhere. Made for one fixture.
 #[derive(Clone, Debug, Default)]
-pub struct Scrubber {
+struct Scrubber {
     /// Secrets known by their form, longest first, and what each becomes.
     known: Vec<(String, String)>,
     /// What each secret became.

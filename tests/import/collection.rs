@@ -54,3 +54,51 @@ fn every_log_of_the_collection_is_imported() {
         }
     }
 }
+
+/// Hashes, ids and paths, which scrubbing must leave alone.
+fn keepsakes(text: &str) -> BTreeMap<String, usize> {
+    let pattern = r"\b[0-9a-f]{40}\b|\b[0-9a-f]{64}\b|\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|(?:^|[^/\w.~-])((?:[a-z_]+/)+[a-z_0-9]+\.(?:rs|go|py|ts|tsx|c|md))\b";
+    let mut counts = BTreeMap::new();
+    for found in regex::Regex::new(pattern).expect("a pattern").find_iter(text) {
+        *counts.entry(found.as_str().to_owned()).or_default() += 1;
+    }
+    counts
+}
+
+#[test]
+#[ignore = "needs a collection of logs"]
+fn scrubbing_the_collection_keeps_hashes_ids_and_paths_and_leaves_nothing_certain() {
+    for file in logs() {
+        let Ok(imported) = import::read_log(&file, None) else { continue };
+        let mut replaced = BTreeMap::new();
+        let mut left = BTreeMap::new();
+        let mut uncertain = BTreeMap::new();
+        for mut conversation in imported.conversations {
+            for message in &mut conversation.messages {
+                // Cutting is another matter.
+                message.content = message.content.chars().take(1900).collect();
+            }
+            conversation.messages.retain(|message| message.role != compeval::transcript::Role::System);
+            let text = |messages: &[compeval::transcript::Message]| {
+                messages.iter().map(|m| m.countable_text()).collect::<Vec<_>>().join("\n")
+            };
+            let before = keepsakes(&text(&conversation.messages));
+            let options = import::FixtureOptions::default();
+            let count = |m: &compeval::transcript::Message| compeval::fixture::estimate_tokens(&m.content);
+            let made = import::assemble(conversation, imported.format, &options, &|_| false, &count);
+            let after = keepsakes(&text(&made.fixture.messages));
+            for (kept, count) in before {
+                assert_eq!(after.get(&kept), Some(&count), "{kept} in {}", file.display());
+            }
+            for (kind, count) in made.report.replaced {
+                *replaced.entry(kind.to_string()).or_insert(0) += count;
+            }
+            left.extend(made.report.left);
+            for suspicion in made.suspicions {
+                assert!(!suspicion.kind.is_certain(), "{suspicion:?}");
+                *uncertain.entry((suspicion.kind, suspicion.excerpt)).or_insert(0) += 1;
+            }
+        }
+        eprintln!("{}: {replaced:?} left {left:?}\n    {uncertain:?}", file.display());
+    }
+}
