@@ -77,6 +77,7 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
         allow_weak_judge: args.allow_weak_judge,
         refresh: args.select.refresh.iter().map(|stage| stage.stage()).collect(),
         jobs: args.jobs,
+        selftests_only: false,
     };
     let folder = ResultsFolder::of(&pipeline.results, &label);
     if let Some(baseline) = &args.compare_to {

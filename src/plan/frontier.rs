@@ -184,6 +184,11 @@ impl<'p> Frontier<'p> {
         Frontier { warms_prompt_caches: true, ..self }
     }
 
+    /// A walk over no cell at all.
+    pub fn without_cells(self) -> Frontier<'p> {
+        Frontier { chains: Vec::new(), ..self }
+    }
+
     /// Gives a task back that could not be begun yet; it is ready again at once.
     pub fn put_back(&mut self, task: Task) {
         self.ready.push(task);

@@ -34,6 +34,8 @@ pub struct Options {
     pub refresh: HashSet<Stage>,
     /// Goes on with a judge that fails its self-test.
     pub allow_weak_judge: bool,
+    /// Tests the judges and leaves the matrix alone.
+    pub selftests_only: bool,
 }
 
 /// How a run ended.
@@ -103,6 +105,7 @@ pub async fn run<L: Listener>(
 ) -> Result<Ended, RunError> {
     let (preparer, pipeline) = (performer.preparer, performer.preparer.pipeline());
     let frontier = Frontier::new(&preparer).warming_prompt_caches();
+    let frontier = if options.selftests_only { frontier.without_cells() } else { frontier };
     let selftests = Selftests::new(pipeline.judges.len(), pipeline.settings.locale);
     let rows = RowMaker::new(preparer, performer.shelf, performer.store);
     let (flights, parked, seen) = (FuturesUnordered::new(), HashMap::new(), HashSet::new());
