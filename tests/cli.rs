@@ -10,5 +10,12 @@ mod cli {
     mod project;
     mod server;
 
+    mod blinding;
+    mod budgets;
+    mod commands;
+    mod edits;
+    mod failures;
+    mod kills;
     mod matrix;
+    mod secrets;
 }

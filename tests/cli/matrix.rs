@@ -73,7 +73,8 @@ fn grades_follow_what_the_methods_kept() {
     project.expect(0, "run --label a --runs 1");
     let overall = |method: &str| {
         let rows = project.rows("a");
-        let grades: Vec<f64> = rows.iter().filter(|r| r["method"] == method).map(|r| r["overall"].as_f64().unwrap()).collect();
+        let grades: Vec<f64> =
+            rows.iter().filter(|r| r["method"] == method).map(|r| r["overall"].as_f64().unwrap()).collect();
         grades.iter().sum::<f64>() / grades.len() as f64
     };
     assert!(overall("full") > overall("nothing") + 2.0);
