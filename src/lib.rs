@@ -20,5 +20,6 @@ pub mod lexical;
 pub mod pipeline;
 pub mod plan;
 pub mod results;
+pub mod report;
 pub mod scheduler;
 pub mod cli;

@@ -6,6 +6,7 @@ mod failure;
 mod project;
 mod engine;
 mod record;
+mod words;
 mod run;
 mod init;
 mod check;

@@ -7,7 +7,12 @@ mod frontier;
 mod reading;
 mod standing;
 mod selftest;
+mod estimate;
+mod explain;
+mod forecast;
 
+pub use estimate::Estimate;
+pub use forecast::{Assumptions, Forecast, ReasonGroup, StageForecast, forecast};
 pub use frontier::{AnswerTask, CompressTask, Frontier, JudgeTask, Kept, Settled, SettledAnswer, SettledContext, Task};
 pub use prepare::{Action, FixtureTexts, PrepareError, Preparer, judge_request, probe_of};
 pub use reading::{Body, Output, READER, Unreadable, completion};

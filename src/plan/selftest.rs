@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::prepare::{Action, PrepareError, Preparer, judge_request};
 use crate::action::{Replica, Stage, Work};
+use crate::cache::Coordinate;
 use crate::judge::{Case, CaseId, JudgeQuestion, SelfTest};
 use crate::pipeline::JudgeIx;
 
@@ -65,5 +66,12 @@ impl Preparer<'_> {
     pub fn selftest_cell(&self, task: &SelftestTask) -> SelftestCell {
         let judge = self.pipeline().judges.get(task.judge.0).map_or_else(String::new, |j| j.name.0.to_string());
         SelftestCell { judge, case: task.case.0.clone() }
+    }
+
+    /// The place by which the cache finds the latest action of a case.
+    pub fn selftest_coordinate(&self, task: &SelftestTask) -> Coordinate {
+        let cell = self.selftest_cell(task);
+        let (judge, probe) = (Some(cell.judge), Some(format!("selftest/{}", cell.case)));
+        Coordinate { judge, probe, replica: task.action.replica, ..Coordinate::default() }
     }
 }

@@ -40,6 +40,8 @@ pub struct Comparison {
     pub probes: usize,
     /// Probes of either side left out (`--only-common`), for one side asked something else or not at all.
     pub left_out: usize,
+    /// The built-in rules stood in for a model on either side: every table says so.
+    pub lexical: bool,
     /// What differs and bars nothing, as sentences.
     pub warnings: Vec<String>,
 }
@@ -97,6 +99,7 @@ pub fn compare(judged: Side<'_>, baseline: Side<'_>, only_common: bool) -> Resul
         fixtures: desk.fixtures(),
         probes: desk.matched.len(),
         left_out: judged.set.probes.len() + baseline.set.probes.len() - 2 * desk.matched.len(),
+        lexical: judged.set.design().is_lexical() || baseline.set.design().is_lexical(),
         warnings: warnings(judged.set, baseline.set, &pairs),
     })
 }

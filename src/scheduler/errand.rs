@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::shelf::{OutOfReach, Shelf};
 use crate::action::StageName;
-use crate::action::{ActionKey, Digest, Source, Sources, Stage, Work};
-use crate::cache::{Coordinate, Lookup, Store};
+use crate::action::{ActionKey, Digest, Source, Sources, Work};
+use crate::cache::{Coordinate, Store};
 use crate::compress::{CommandSpec, Strategy};
 use crate::judge;
 use crate::lexical;
@@ -45,17 +45,16 @@ impl Errand {
             sources: sources(pipeline, task),
             attempts: judge.map_or(1, |judge| judge.attempts),
             place: Place::Cell(place),
-            stage: super::run::stage_of(task),
+            stage: task.stage(),
             purpose: Purpose::Cell(task.clone()),
         }
     }
 
     pub(super) fn of_selftest(preparer: &Preparer<'_>, task: &SelftestTask) -> Errand {
         let cell = preparer.selftest_cell(task);
-        let (judge, probe) = (Some(cell.judge.clone()), Some(format!("selftest/{}", cell.case)));
         let spec = preparer.pipeline().judges.get(task.judge.0);
         Errand {
-            coordinate: Coordinate { judge, probe, replica: task.action.replica, ..Coordinate::default() },
+            coordinate: preparer.selftest_coordinate(task),
             sources: spec.map(|s| prompt_source(s.template.text(), s.prompt_path.as_deref())).unwrap_or_default(),
             attempts: spec.map_or(1, |spec| spec.attempts),
             place: Place::Selftest { judge: cell.judge, case: cell.case },
@@ -161,20 +160,4 @@ fn sources(pipeline: &Pipeline, task: &Task) -> Sources {
 fn prompt_source(text: &str, path: Option<&str>) -> Sources {
     let source = Source { digest: Digest::of(text), path: path.map(str::to_owned) };
     Sources([("prompt".into(), source)].into())
-}
-
-/// The stages whose actions leave the source text of a prompt behind.
-pub(super) fn prompt_text<'p>(pipeline: &'p Pipeline, stage: Stage) -> Vec<&'p str> {
-    match stage {
-        Stage::Compress => (pipeline.methods.iter())
-            .filter_map(|method| match &method.strategy {
-                Strategy::Prompted { template, .. } => Some(template.text()),
-                Strategy::ProviderCompaction { template: Some(template), .. } => Some(template.text()),
-                _ => None,
-            })
-            .collect(),
-        Stage::Answer => pipeline.answerers.iter().map(|a| a.template.text()).collect(),
-        Stage::Judge => pipeline.judges.iter().map(|j| j.template.text()).collect(),
-        Stage::Probes => Vec::new(),
-    }
 }

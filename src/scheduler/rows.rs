@@ -7,20 +7,21 @@ use std::sync::Arc;
 
 use super::shelf::{Loaded, OutOfReach, Shelf};
 use super::tally::TokenCounts;
-use crate::action::Material;
-use crate::cache::Store;
+use crate::action::{ActionKey, Material};
+use crate::cache::{Lookup, Store};
 use crate::judge::{self, CriterionScore};
 use crate::measure::{ProbeMeasure, compression_ratio};
 use crate::pipeline::{FixtureIx, PointIx, ProbeIx, Tail};
 use crate::plan::{FixtureTexts, JudgeTask, Kept, Output, Preparer, Task, probe_of};
 use crate::probe::{History, Probe};
-use crate::results::{Row, RowKeys};
+use crate::results::{Row, RowCost, RowKeys};
 use crate::units::Tokens;
 
 /// Makes rows. Holds what is the same for all cells of the fixture at hand.
 pub(super) struct RowMaker<'e> {
     preparer: Preparer<'e>,
     shelf: &'e Shelf<'e, Store>,
+    store: &'e Store,
     counts: TokenCounts<'e>,
     fixtures: RefCell<HashMap<FixtureIx, Rc<Measures>>>,
 }
@@ -37,7 +38,7 @@ const FIXTURES_AT_HAND: usize = 4;
 
 impl<'e> RowMaker<'e> {
     pub(super) fn new(preparer: Preparer<'e>, shelf: &'e Shelf<'e, Store>, store: &'e Store) -> RowMaker<'e> {
-        RowMaker { preparer, shelf, counts: TokenCounts::new(store), fixtures: RefCell::default() }
+        RowMaker { preparer, shelf, store, counts: TokenCounts::new(store), fixtures: RefCell::default() }
     }
 
     /// The row of a judged cell, and its place among all rows. What was just read is handed over in `output`.
@@ -99,8 +100,18 @@ impl<'e> RowMaker<'e> {
             compression_ratio: context_tokens.and_then(|tokens| compression_ratio(tokens, replaced_tokens)),
             refetch_tokens: measured.refetch.map(|r| r.tokens.0),
             refetch_unlocated: measured.refetch.map_or(0, |r| r.unlocated),
+            usd: RowCost {
+                compress: self.usd(&task.context.key),
+                answer: self.usd(&task.answer.key),
+                judge: self.usd(&kept.key),
+            },
             answer: answer.to_owned(),
         })
+    }
+
+    /// What an action cost when it was executed; `None` where no price is known.
+    fn usd(&self, key: &ActionKey) -> Option<f64> {
+        self.store.find(key)?.cost.map(|usd| usd.0)
     }
 
     /// The size of a context by the pinned tokenizer; of one that only its provider can read, unknown here.

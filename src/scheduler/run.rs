@@ -183,7 +183,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     }
 
     fn begin(&mut self, task: Task, stop: Stop) -> Result<(), RunError> {
-        let stage = stage_of(&task);
+        let stage = task.stage();
         let action = match self.performer.preparer.prepare(&task) {
             Ok(action) => action,
             Err(error) => {
@@ -211,7 +211,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     }
 
     fn cached(&mut self, task: &Task, kept: Kept) -> Result<(), RunError> {
-        let stage = stage_of(task);
+        let stage = task.stage();
         let event = if self.seen.insert(kept.key) {
             self.performer.store.touch([kept.key]);
             Event::Cached { stage, key: kept.key, spared: kept.spared }
@@ -237,7 +237,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
             return self.hold_back(&task);
         }
         self.parked.insert(action.key, Vec::new());
-        self.listener.hear(&Event::Started { stage: stage_of(&task) })?;
+        self.listener.hear(&Event::Started { stage: task.stage() })?;
         let performer = self.performer;
         let errand = Errand::of_task(&performer.preparer, &task, &action);
         self.flights.push(Box::pin(async move {
@@ -249,7 +249,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
 
     fn hold_back(&mut self, task: &Task) -> Result<(), RunError> {
         self.ended.held_back += 1;
-        self.listener.hear(&Event::HeldBack { stage: stage_of(task) })?;
+        self.listener.hear(&Event::HeldBack { stage: task.stage() })?;
         self.without(task)
     }
 
@@ -304,7 +304,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     }
 
     fn land_fresh(&mut self, task: &Task, action: &Action, fresh: Fresh, sharers: Vec<Task>) -> Result<(), RunError> {
-        let stage = stage_of(task);
+        let stage = task.stage();
         self.seen.insert(action.key);
         let Fresh { out, output, usage, cost, unchanged, warnings } = fresh;
         for warning in warnings {
@@ -424,15 +424,6 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         }
         waiting.into_iter().rev().for_each(|task| self.frontier.put_back(task));
         Ok(())
-    }
-}
-
-/// The stage of a task, as people are shown it.
-pub(super) fn stage_of(task: &Task) -> StageName {
-    match task {
-        Task::Compress(_) => StageName::Compress,
-        Task::Answer(_) => StageName::Answer,
-        Task::Judge(_) => StageName::Judge,
     }
 }
 

@@ -37,6 +37,7 @@ async fn asked(client: &Client, call: &Call) -> Result<(RawReply, Completion), C
     client.ask(&"sim".into(), call, &Unmetered, keep).await.map_err(|failure| match failure {
         AskFailure::Call(failure) => failure,
         AskFailure::Keep(never) => match never {},
+        AskFailure::NotAdmitted => unreachable!("nothing is metered here"),
     })
 }
 
