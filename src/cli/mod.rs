@@ -6,6 +6,8 @@ mod failure;
 mod project;
 mod engine;
 mod record;
+mod progress;
+mod publish;
 mod words;
 mod run;
 mod init;

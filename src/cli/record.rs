@@ -56,11 +56,6 @@ impl Recorder {
         self.executed += 1;
     }
 
-    /// Money spent by this run; `None` where a price is unknown.
-    pub(crate) fn usd(&self) -> Option<Usd> {
-        self.usd
-    }
-
     /// Failed actions so far.
     pub(crate) fn failures(&self) -> &[crate::results::Failure] {
         &self.failures

@@ -123,7 +123,8 @@ mod tests {
     #[test]
     fn scripts_cannot_end_their_element_and_show_text_as_text() {
         let script = SCRIPTS.concat();
-        for forbidden in ["</script", "<!--", "innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("] {
+        for forbidden in ["</script", "<!--", "innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("]
+        {
             assert!(!script.contains(forbidden), "{forbidden}");
         }
     }

@@ -4,6 +4,8 @@
 //! rules stood in for a model it says so; text from transcripts and models is escaped for where it goes.
 //! Deliberately absent: printing, files, and anything that changes a number.
 
+pub mod html;
+
 mod ink;
 mod words;
 mod grid;
@@ -11,10 +13,11 @@ mod figures;
 mod notes;
 mod tables;
 mod markdown;
+pub mod html;
 
 pub use ink::{Ink, Styled};
 pub use markdown::{ReportInput, markdown};
-pub use tables::{comparison_table, reference_table, summary_table};
+pub use tables::{comparison_table, published, reference_table, summary_table};
 pub use words::{Words, words};
 
 #[cfg(test)]

@@ -308,6 +308,7 @@ fn row(at: Place<'_>, probe: &Probe, key: ActionKey, keep: f64, dice: &mut Dice,
         compression_ratio: Some(1.0 - if strategy == "full" { 1.0 } else { tokens as f64 / replaced as f64 }),
         refetch_tokens: Some((facts.len() - survived) as u64 * 640),
         refetch_unlocated: 0,
+        usd: compeval::results::RowCost::default(),
         answer: if stale { format!("{answer} It runs on {}.", probe.superseded_facts[0].name()) } else { answer },
         facts,
     }

@@ -159,8 +159,12 @@ pub(super) fn elements(input: &ReportInput<'_>) -> String {
         .flat_map(|(fixture, probes)| probes.iter().map(move |probe| ((*fixture, &*probe.id.0), probe)))
         .collect();
     let mut gathered = Gathered::from_rows(input);
-    let seekers: Vec<Option<Seeker>> =
-        gathered.probes.all().iter().map(|(fixture, _, id)| bank.get(&(*fixture, *id)).map(|p| Seeker::new(p))).collect();
+    let seekers: Vec<Option<Seeker>> = gathered
+        .probes
+        .all()
+        .iter()
+        .map(|(fixture, _, id)| bank.get(&(*fixture, *id)).map(|p| Seeker::new(p)))
+        .collect();
     let (context_packs, homes) = pack_contexts(&contexts(input, &gathered, &seekers));
     let of_rows: Vec<Option<&Seeker>> =
         gathered.of_row.iter().map(|probe| seekers.get(*probe).and_then(Option::as_ref)).collect();
@@ -227,7 +231,9 @@ fn head<'a>(
 fn methods(input: &ReportInput<'_>, gathered: &Gathered<'_>) -> Vec<MethodLine> {
     let known = |name: &String| input.methods.iter().find(|method| method.name == *name).cloned();
     let names = gathered.methods.all().iter();
-    names.map(|name| known(name).unwrap_or_else(|| MethodLine { name: name.clone(), ..MethodLine::default() })).collect()
+    names
+        .map(|name| known(name).unwrap_or_else(|| MethodLine { name: name.clone(), ..MethodLine::default() }))
+        .collect()
 }
 
 /// A criterion's name, and the place of its dimension.
