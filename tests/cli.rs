@@ -10,6 +10,7 @@ mod cli {
     mod project;
     mod server;
 
+    mod bad_input;
     mod blinding;
     mod budgets;
     mod commands;

@@ -206,3 +206,18 @@ fn a_judge_that_gives_every_answer_the_same_score_is_named_and_nothing_is_graded
     project.expect(0, "run --label a --runs 1 --allow-weak-judge");
     assert_eq!(project.rows("a").len(), 5 * 7);
 }
+
+#[test]
+fn a_model_that_does_not_exist_is_told_with_a_hint() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    server.script(|asked| match asked.json["model"] == "judge-1" {
+        true => refusal(404, "model_not_found", "The model `judge-1` does not exist or you do not have access to it."),
+        false => Reply::Sensible,
+    });
+    let ended = project.expect(5, "run --label a --runs 1");
+    ended.says(&["grader", "The model `judge-1` does not exist", "check the model's name"]);
+    let failed = failures(&project);
+    assert!(failed[0]["hint"].as_str().unwrap().contains("name"), "{:?}", failed[0]);
+    assert!(server.counts()[&Wanted::Grades] <= super::matrix::SELFTEST, "the judge is asked for its self-test alone");
+}
