@@ -4,8 +4,6 @@
 //! rules stood in for a model it says so; text from transcripts and models is escaped for where it goes.
 //! Deliberately absent: printing, files, and anything that changes a number.
 
-pub mod html;
-
 mod ink;
 mod words;
 mod grid;
