@@ -85,7 +85,7 @@ function fillDrawer(title, tools, ...children) {
   const close = h('button', { type: 'button', class: 'icon', 'aria-label': t('close'), title: t('close'), on: { click: () => drawer.close() } }, '✕');
   const head = h('div', { class: 'drawer-head' }, tools, h('h2', { id: 'drawer-title' }, title), close);
   drawer.setAttribute('aria-labelledby', 'drawer-title');
-  drawer.replaceChildren(head, h('div', { class: 'drawer-body' }, children));
+  drawer.replaceChildren(head, h('div', { class: 'drawer-body', tabindex: '-1' }, children));
   if (!drawer.open) drawer.showModal();
   drawer.querySelector('.drawer-body').scrollTop = 0;
 }

@@ -157,8 +157,8 @@ function mapsSection() {
   const types = () => report.types.map((name) => ({ id: name, name: t(`type_${name}`) })).filter(({ id }) => filters.type === '' || filters.type === id);
   return section('maps', t('maps'), t('maps_lead'),
     h('label', { class: 'choice' }, t('dimension'), h('select', { id: 'map-dimension', on: { change: choose } }, choices)),
-    map(t('by_fixture'), fixtures, (m, f) => fixtureLevel(m, f, mapped), (m, f) => (cell) => at(cells.method, cell) === m && probeOf(cell).fixture === f),
-    map(t('by_type'), types, (m, type) => typeLevel(m, type, mapped), (m, type) => (cell) => at(cells.method, cell) === m && probeOf(cell).type === type));
+    h('div', { class: 'map-pair' }, map(t('by_fixture'), fixtures, (m, f) => fixtureLevel(m, f, mapped), (m, f) => (cell) => at(cells.method, cell) === m && probeOf(cell).fixture === f),
+    map(t('by_type'), types, (m, type) => typeLevel(m, type, mapped), (m, type) => (cell) => at(cells.method, cell) === m && probeOf(cell).type === type)));
 }
 
 function heatMap(title, columns, value, open) {
@@ -172,5 +172,5 @@ function heatCell(m, name, found, predicate) {
   if (!isNumber(found.v)) return h('span', { class: 'absent' }, MISSING);
   const title = `${methods[m].name} · ${name}`;
   const label = levelText(`${title}, ${heading(mapped)}`, found);
-  return mark(label, () => openList(title, predicate, mapped), { class: `heat ${found.v > 3.1 ? 'deep' : ''}`, vars: { p: `${(found.v / 5) * 100}%` } }, score(found.v));
+  return mark(label, () => openList(title, predicate, mapped), { class: `heat ${found.v > 3.7 ? 'deep' : ''}`, vars: { p: `${(found.v / 5) * 100}%` } }, score(found.v));
 }

@@ -211,7 +211,7 @@ fn bank(fixture: usize, shape: &Shape) -> Vec<Probe> {
 }
 
 fn rows_of_baseline(shape: &Shape, banks: &BTreeMap<String, Vec<Probe>>) -> Vec<Row> {
-    rows(shape, banks, -0.13, &mut Dice(77), None)
+    rows(shape, banks, -0.3, &mut Dice(77), None)
 }
 
 fn rows(
@@ -227,7 +227,7 @@ fn rows(
             for point in 1..=shape.points {
                 let (name, _, keep, _) = METHODS[m];
                 let key = ActionKey(Digest::of(format!("{fixture} {name} {run} {point} {shift}")));
-                let gain = if name == "anchored" { 0.0 } else { shift * f64::from(u8::from(name.contains("index"))) };
+                let gain = shift * (f64::from(u8::from(name.contains("index"))) - f64::from(u8::from(name == "truncate-2k")));
                 let keep = (keep + gain - 0.06 * f64::from(point - 1) + 0.02 * n as f64).clamp(0.0, 1.0);
                 let asked = banks[&fixture].iter().filter(|probe| probe.point.is_some_and(|p| p.0 == point));
                 let mut text = format!("# Session summary of {fixture}\n\n## Intent\nKeep the service running.{}\n", shape.plant);
