@@ -1,3 +1,7 @@
 //! The program `compeval`.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ExitCode::from(compeval::cli::main())
+}

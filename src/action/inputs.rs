@@ -7,51 +7,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::digest::{ActionKey, Digest, DigestBuilder};
+use super::stage::Stage;
 use super::template::Prompt;
 use super::work::{Computation, Material, Program, Request, RequestTurn, Work};
-
-/// A stage of the pipeline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Stage {
-    /// Generation of probes.
-    Probes,
-    /// Transcript to context.
-    Compress,
-    /// Context and question to answer.
-    Answer,
-    /// Answer to criterion scores.
-    Judge,
-}
-
-impl Stage {
-    /// All stages, in the order of the pipeline.
-    pub const ALL: [Stage; 4] = [Stage::Probes, Stage::Compress, Stage::Answer, Stage::Judge];
-
-    /// The stage's name in pipelines, tables and JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Stage::Probes => "probes",
-            Stage::Compress => "compress",
-            Stage::Answer => "answer",
-            Stage::Judge => "judge",
-        }
-    }
-
-    /// The version of how this stage's work is made from its inputs. Raised when that changes, so that what was
-    /// made the old way is unseen.
-    pub fn schema(self) -> u16 {
-        match self {
-            Stage::Probes | Stage::Compress | Stage::Answer | Stage::Judge => 1,
-        }
-    }
-}
-
-impl fmt::Display for Stage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// Which repetition an action is: the path compression, answer, judgement. Deterministic actions carry none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -5,11 +5,13 @@
 //! `Work`. Deliberately absent: I/O and clocks.
 
 mod digest;
+mod stage;
 mod inputs;
 mod template;
 mod work;
 
 pub use digest::{ActionKey, Digest, DigestBuilder, RunningDigest};
-pub use inputs::{Change, Inputs, Part, Replica, Source, Sources, Stage};
+pub use inputs::{Change, Inputs, Part, Replica, Source, Sources};
+pub use stage::{Stage, StageName};
 pub use template::{Prompt, Template, TemplateFault, Variable};
 pub use work::{Computation, Material, Pieces, PiecesBuilder, Program, Request, RequestTurn, Rule, Work};

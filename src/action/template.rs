@@ -210,6 +210,13 @@ impl Prompt {
             .map(|(name, value)| (*name, value))
     }
 
+    /// Bytes of the text that are not values.
+    pub fn literal_len(&self) -> usize {
+        let literals =
+            self.skeleton.pieces.iter().map(|piece| if let Piece::Literal(text) = piece { text.len() } else { 0 });
+        literals.sum()
+    }
+
     /// All values handed over, used by the text or not.
     pub fn values(&self) -> &[(Variable, Material)] {
         &self.values

@@ -160,6 +160,12 @@ impl Meta {
         }
     }
 
+    /// The digests by which texts may have been kept for this entry: of its sources and of its inputs.
+    pub(super) fn texts(&self) -> impl Iterator<Item = Digest> {
+        let sources = self.sources.0.values().map(|source| source.digest);
+        sources.chain(self.inputs.parts.iter().map(|(_, part)| part.digest))
+    }
+
     /// The rest, as bytes.
     pub(super) fn details(&self) -> Result<Vec<u8>, postcard::Error> {
         postcard::to_stdvec(&(

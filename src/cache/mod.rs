@@ -32,6 +32,9 @@ mod prune;
 mod verify;
 mod transfer;
 
+#[cfg(test)]
+mod tests;
+
 pub use error::{CacheError, Damage};
 pub use lock::Holder;
 pub use lookup::{Entry, Lookup};

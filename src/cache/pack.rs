@@ -1,11 +1,13 @@
 //! Packs: the files that hold frames, how bodies are stored in them, and how one frame is read back.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::sync::{Arc, RwLock};
 
 use bytes::Bytes;
+use zstd::bulk::{Compressor, Decompressor};
 
 use super::error::{CacheError, Damage};
 use super::frame::{Codec, Header, MAX_BODY, Note, Packed};
@@ -49,11 +51,18 @@ impl PackHeader {
     }
 }
 
+const LEVEL: i32 = 3;
+
+thread_local! {
+    // making them costs more than a small body does
+    static COMPRESSOR: RefCell<Option<Compressor<'static>>> = RefCell::new(Compressor::new(LEVEL).ok());
+    static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = RefCell::new(Decompressor::new().ok());
+}
+
 /// Prepares a body for a frame: digest, and compression where it saves anything.
 pub(super) fn pack_body(raw: &[u8]) -> Result<Packed, CacheError> {
-    const LEVEL: i32 = 3;
-    match zstd::bulk::compress(raw, LEVEL) {
-        Ok(bytes) if bytes.len() < raw.len() => Ok(Packed { codec: Codec::Zstd, bytes, ..describe(raw)? }),
+    match COMPRESSOR.with_borrow_mut(|context| context.as_mut().map(|context| context.compress(raw))) {
+        Some(Ok(bytes)) if bytes.len() < raw.len() => Ok(Packed { codec: Codec::Zstd, bytes, ..describe(raw)? }),
         _ => plain_body(raw),
     }
 }
@@ -78,8 +87,10 @@ pub(super) fn unpack_body(header: &Header, stored: Bytes) -> Result<Bytes, &'sta
     let raw = match header.codec {
         Codec::Plain => stored,
         Codec::Zstd => {
-            let raw = zstd::bulk::decompress(&stored, header.raw_len as usize);
-            Bytes::from(raw.map_err(|_| "its body cannot be decompressed")?)
+            let raw = DECOMPRESSOR.with_borrow_mut(|context| {
+                context.as_mut().map(|context| context.decompress(&stored, header.raw_len as usize))
+            });
+            Bytes::from(raw.and_then(Result::ok).ok_or("its body cannot be decompressed")?)
         }
     };
     if raw.len() != header.raw_len as usize || Digest::of(&raw) != header.digest {

@@ -6,6 +6,7 @@ use super::error::CacheError;
 use super::frame;
 use super::index::Index;
 use super::meta::Removal;
+use super::pack::PackHeader;
 use super::record::Record;
 use super::store::Store;
 use super::writer::{Core, Tail};
@@ -14,9 +15,9 @@ use crate::action::{ActionKey, Digest};
 /// How much work the space is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reclaim {
-    /// Packs of which less than half is alive are written anew.
+    /// Packs of which less than half is alive are written anew, whatever was replaced or taken out.
     Cheaply,
-    /// Every pack that entries were taken out of is written anew.
+    /// Besides those, every pack that entries were taken out of now.
     Fully,
 }
 
@@ -50,6 +51,7 @@ impl Store {
         for key in keys.iter().collect::<BTreeSet<_>>() {
             found.extend(self.try_ask(&|index| index.find(key))?);
         }
+        self.forget_known_texts();
         let core = &self.core;
         let mut tail = core.tail();
         let before = core.disk_bytes()?;
@@ -79,26 +81,52 @@ impl Core {
     }
 
     fn reclaim(&self, tail: &mut Tail, removed: &[Record], reclaim: Reclaim) -> Result<(), CacheError> {
-        let touched: BTreeSet<u32> = removed.iter().map(|record| record.location.pack).collect();
         let live = self.with_index(Index::records)?;
-        let ids: Vec<u32> = match reclaim {
-            Reclaim::Fully => touched.into_iter().collect(),
-            Reclaim::Cheaply => {
-                let mut alive: BTreeMap<u32, u64> = BTreeMap::new();
-                for record in &live {
-                    *alive.entry(record.location.pack).or_default() += record.stored_bytes();
-                }
-                let bytes = |id| self.packs.file(id).and_then(|file| file.metadata()).map_or(0, |m| m.len());
-                let mostly_dead = |id: &u32| alive.get(id).copied().unwrap_or(0) * 2 < bytes(*id);
-                touched.into_iter().filter(mostly_dead).collect()
-            }
-        };
+        let mut ids = self.mostly_dead(&live)?;
+        if reclaim == Reclaim::Fully {
+            ids.extend(removed.iter().map(|record| record.location.pack));
+        }
+        self.forget_unused_texts(&live, &ids)?;
         self.sweep_packs(tail, &ids)?;
         let index_bytes = self.with_index(|index| Ok(index.disk_bytes()))?;
         if index_bytes > SMALL_INDEX + live.len() as u64 * INDEX_ENTRY {
             self.shrink_index(tail)?;
         }
         Ok(())
+    }
+
+    /// Forgets the texts in the packs `ids` that no entry was made from.
+    fn forget_unused_texts(&self, live: &[Record], ids: &BTreeSet<u32>) -> Result<(), CacheError> {
+        let mut texts = self.with_index(Index::texts)?;
+        texts.retain(|(_, at)| ids.contains(&at.pack));
+        if texts.is_empty() {
+            return Ok(());
+        }
+        let mut used = BTreeSet::new();
+        for record in live {
+            // what a damaged entry was made from is not known: then every text is kept
+            let Ok(meta) = self.packs.meta(record) else { return Ok(()) };
+            used.extend(meta.texts());
+        }
+        let unused = texts.iter().filter(|(digest, _)| !used.contains(digest));
+        self.with_index(|index| unused.map(|(digest, _)| digest).try_for_each(|digest| index.forget_text(digest)))
+    }
+
+    /// The packs of which less than half is alive, whatever made the rest dead.
+    fn mostly_dead(&self, live: &[Record]) -> Result<BTreeSet<u32>, CacheError> {
+        let mut alive: BTreeMap<u32, u64> = BTreeMap::new();
+        for record in live {
+            *alive.entry(record.location.pack).or_default() += record.stored_bytes();
+        }
+        let mut dead = BTreeSet::new();
+        for id in self.layout.pack_ids()? {
+            let path = self.layout.pack(id);
+            let bytes = std::fs::metadata(&path).map_err(CacheError::io("read", &path))?.len();
+            if alive.get(&id).copied().unwrap_or(0) * 2 < bytes && bytes > PackHeader::LEN as u64 {
+                dead.insert(id);
+            }
+        }
+        Ok(dead)
     }
 
     /// Bytes of packs and index on disk.

@@ -106,7 +106,8 @@ impl Store {
         }
     }
 
-    /// Keeps a source text by its digest, once. Does not wait.
+    /// Keeps a text by its digest, once, to show later what changed. It stays as long as an entry names the digest
+    /// among its sources or inputs. Does not wait.
     pub fn text(&self, digest: Digest, text: &str) {
         let known = !self.texts.lock().unwrap_or_else(PoisonError::into_inner).insert(digest);
         if known || self.ask(|index| index.text(&digest)).is_some() {
@@ -115,6 +116,11 @@ impl Store {
         if let Ok(packed) = pack_body(text.as_bytes()) {
             self.quiet(Ok(frame::text(digest, &Packed { digest: Digest::of(text), ..packed })));
         }
+    }
+
+    /// After a prune, texts that were kept may be needed anew.
+    pub(super) fn forget_known_texts(&self) {
+        self.texts.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Keeps token counts by the digests of their texts. Does not wait.

@@ -4,6 +4,7 @@
 //! its place by a rename; then the index learns the new places. If that last step is missed, the pack's generation
 //! differs from the index's and the index is made anew. Packs keep their numbers, so the order of frames stays.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::sync::PoisonError;
@@ -44,7 +45,7 @@ struct Moved {
 
 impl Core {
     /// Writes the packs in `ids` anew, oldest first, without what is dead in them.
-    pub(super) fn sweep_packs(&self, tail: &mut Tail, ids: &[u32]) -> Result<(), CacheError> {
+    pub(super) fn sweep_packs(&self, tail: &mut Tail, ids: &BTreeSet<u32>) -> Result<(), CacheError> {
         tail.file.sync_data().map_err(CacheError::io("write to", &self.layout.pack(tail.id)))?;
         let mut swept = true;
         for id in self.layout.pack_ids()? {

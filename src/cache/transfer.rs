@@ -88,7 +88,7 @@ fn write_entries(
         if let Status::Output { out, .. } = record.status {
             counts.extend(cache.count(&out).map(|count| (out, count)));
         }
-        texts.extend(meta.sources.0.values().map(|source| source.digest));
+        texts.extend(meta.texts());
     }
     for digest in texts {
         if let Some(text) = cache.read_text(&digest) {

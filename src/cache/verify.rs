@@ -82,8 +82,7 @@ impl Core {
                 damaged.insert(id);
             }
         }
-        let ids: Vec<u32> = damaged.into_iter().collect();
-        if ids.is_empty() { Ok(()) } else { self.sweep_packs(tail, &ids) }
+        if damaged.is_empty() { Ok(()) } else { self.sweep_packs(tail, &damaged) }
     }
 
     /// Copies a stretch aside and takes out of the index what lay there.

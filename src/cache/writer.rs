@@ -36,6 +36,8 @@ pub(super) struct Core {
     tail: Mutex<Tail>,
     fault: OnceLock<String>,
     notices: Mutex<Vec<String>>,
+    /// Whether anything was written without waiting since the last sync.
+    pending: AtomicBool,
     /// How often the index was made anew.
     pub(super) rebuilds: AtomicU64,
     /// Whether the index was compared with the packs.
@@ -51,6 +53,7 @@ impl Core {
             tail: Mutex::new(tail),
             fault: OnceLock::new(),
             notices: Mutex::new(notices),
+            pending: AtomicBool::new(false),
             rebuilds: AtomicU64::new(0),
             audited: AtomicBool::new(false),
         }
@@ -122,6 +125,7 @@ impl Core {
             index.append(&located, state)?;
             if durable { index.flush() } else { Ok(()) }
         })?;
+        self.pending.store(!durable, Ordering::Release);
         Ok(located.into_iter().map(|(at, _)| at).collect())
     }
 
@@ -129,6 +133,9 @@ impl Core {
     pub(super) fn sync(&self) -> Result<(), CacheError> {
         self.check()?;
         let mut tail = self.tail();
+        if !self.pending.swap(false, Ordering::AcqRel) {
+            return Ok(());
+        }
         let path = self.layout.pack(tail.id);
         let synced = tail.file.sync_data().map_err(CacheError::io("write to", &path));
         synced.and_then(|()| self.update(&mut tail, Index::flush)).map_err(|error| self.fail(&error))

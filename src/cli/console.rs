@@ -39,7 +39,9 @@ impl Console {
         let colors = match common.color {
             ColorChoice::Always => true,
             ColorChoice::Never => false,
-            ColorChoice::Auto => io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()),
+            ColorChoice::Auto => {
+                io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
+            }
         };
         let width = comfy_table::Table::new().width().map_or(100, usize::from).max(60);
         let progress = !common.no_progress && !common.quiet && io::stderr().is_terminal();

@@ -2,6 +2,8 @@
 
 use std::error::Error;
 
+use miette::{GraphicalReportHandler, GraphicalTheme};
+
 use super::console::{Console, Meaning};
 use crate::cache::CacheError;
 use crate::files::FileError;
@@ -108,7 +110,7 @@ impl Failure {
     pub(crate) fn report(&self, console: &Console) -> Exit {
         match self {
             Failure::Problems(problems) => {
-                console.tell(&problems.render(console.colors(), console.width()));
+                console.tell(&render(problems, console));
                 Exit::BadInput
             }
             Failure::Told { exit, message, hint } => {
@@ -139,6 +141,20 @@ impl From<CacheError> for Failure {
     fn from(error: CacheError) -> Failure {
         Failure::error(chain(&error))
     }
+}
+
+/// Faults in files, each with its place, as miette draws them.
+pub(crate) fn render(problems: &Problems, console: &Console) -> String {
+    let theme = if console.colors() { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+    let handler = GraphicalReportHandler::new_themed(theme).with_width(console.width()).with_links(false);
+    let mut text = String::new();
+    for problem in &problems.0 {
+        if handler.render_report(&mut text, problem).is_err() {
+            text.push_str(problem.message());
+            text.push('\n');
+        }
+    }
+    text.trim_end().to_owned()
 }
 
 /// An error with its causes, on one line.

@@ -22,7 +22,7 @@ mod compute;
 pub use compute::compute;
 pub use context::{Context, ContextRef, State, StateRef, with_index};
 pub use index::{Failure, FileNote, Notes, artifact_index, rules};
-pub(crate) use index::{file_entry, readable};
+pub(crate) use index::{file_entry, readable, rooms};
 pub use prepare::{CompressInput, PrepareFault, SpanText, prepare};
 pub use prompts::{VARIABLES, built_in, built_in_compaction, sections};
 pub use read::{CompressFault, Compressed, Output, Warning, context_ref, read, state_ref};

@@ -5,14 +5,15 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use super::*;
-use crate::action::{Digest, Inputs, Replica, RequestTurn, Rule, Stage, Template, Work};
+use crate::action::{Computation, Digest, Inputs, Replica, RequestTurn, Rule, Stage, Template, Work};
 use crate::fixture::estimate_tokens;
 use crate::locale::Locale;
 use crate::provider::{Completion, Dialect, Limits, ModelRef, ModelUse, Operation, ProviderSpec, Settings};
-use crate::transcript::{Message, Role};
+use crate::transcript::{Message, Role, ToolCall};
 use crate::units::{Tokens, Usage};
+use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
 
-pub(crate) fn model_of(dialect: Dialect, endpoint: &str, model: &str) -> ModelUse {
+fn model_of(dialect: Dialect, endpoint: &str, model: &str) -> ModelUse {
     let provider = ProviderSpec {
         name: "p".into(),
         dialect,
@@ -213,6 +214,29 @@ fn rules_compute_contexts_that_read_back() {
             Rule::Full => assert_eq!(context, Context::Readable { messages: messages.clone() }),
             Rule::Truncate => assert_eq!(context.text().as_deref(), Some("Done.")),
             Rule::None | Rule::Extract => assert_eq!(context.text().as_deref(), Some("")),
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn rules_are_deterministic_and_read_back_whatever_was_said(
+        turns in prop::collection::vec(("(\\PC|\n){0,80}", "\\PC{0,60}", "(\\PC|\n){0,80}"), 0..5),
+        target in 0u64..200,
+    ) {
+        let mut messages = Vec::new();
+        for (index, (text, command, output)) in turns.iter().enumerate() {
+            let id = format!("c{index}");
+            let mut call = Message::text(Role::Assistant, text);
+            let arguments = serde_json::json!({ "command": command }).to_string();
+            call.tool_calls.push(ToolCall::new(&id, "terminal", arguments));
+            messages.extend([Message::text(Role::User, text), call, Message::result(&id, output)]);
+        }
+        for rule in [Rule::Full, Rule::None, Rule::Truncate, Rule::Extract] {
+            let computation = Computation { rule, messages: "".into(), target_tokens: Some(Tokens(target)) };
+            let bytes = compute(&computation, &messages, &estimate_tokens);
+            prop_assert_eq!(&bytes, &compute(&computation, &messages, &estimate_tokens));
+            prop_assert!(read(&method(Strategy::Rule(rule)), Output::Computed(&bytes), "").is_ok());
         }
     }
 }

@@ -330,21 +330,24 @@ mod tests {
         assert!(!valid.is_valid(&json!({"criterionResults":[], "overall": 5})));
     }
 
-    /// Everything a name could hide in goes in by digest or stands in this file: names set to marks beside the
-    /// request must leave no trace in its bytes, and equal material gives equal bytes.
+    /// What stands beside a question in its bank, and the words of methods and providers, leave no trace in the
+    /// bytes; no other name is in scope.
     #[test]
     fn judge_request_names_no_method() {
         let probe: Probe = serde_json::from_value(json!({
-            "id": "MARK-probe-id", "type": "recall", "question": "Which port?", "expected_facts": ["8081"],
-            "superseded_facts": ["MARK-superseded"], "tags": ["MARK-tag"]
+            "id": "LEAK-probe-id", "type": "recall", "question": "Which port?", "expected_facts": ["8081"],
+            "superseded_facts": ["LEAK-superseded"], "tags": ["LEAK-tag"]
         }))
         .unwrap();
-        let question = asked(Truth::of(&probe), Locale::En);
-        let turns = question.with("8081".into(), Some("port 8081".into())).unwrap();
-        let bytes = format!("{}{}", texts(&turns).concat(), question.schema().schema);
-        assert!(!bytes.contains("MARK"));
-        for word in ["anchored", "regenerative", "truncate", "opaque", "fixture", "lexical", "openai", "anthropic"] {
-            assert!(!bytes.to_lowercase().contains(word), "{word}");
+        for locale in [Locale::En, Locale::Zh] {
+            let question = asked(Truth::of(&probe), locale);
+            let turns = question.with("8081".into(), Some("port 8081".into())).unwrap();
+            let bytes = format!("{}{}", texts(&turns).concat(), question.schema().schema).to_lowercase();
+            assert!(!bytes.contains("leak"));
+            for word in ["anchored", "regenerative", "truncate", "opaque", "fixture", "lexical", "openai", "anthropic"]
+            {
+                assert!(!bytes.contains(word), "{word}");
+            }
         }
     }
 

@@ -3,26 +3,29 @@
 use std::collections::HashMap;
 
 use super::passages::{Origin, Passage, passages};
-use super::terms::{Term, each_term, terms};
+use super::terms::{Term, each_term, is_ideograph, terms};
 use crate::compress::rules;
 
 /// What is said when the context holds nothing on the question.
 pub(super) const NOTHING: &str = "The context does not say.";
 const NOTHING_ZH: &str = "上下文中没有说明。";
 
-/// The characters that an answer may have, about 220 tokens.
-const ROOM: usize = 900;
+/// The characters that an answer may have, about 300 tokens.
+const ROOM: usize = 1200;
 /// The characters of one passage that are quoted.
 const QUOTED: usize = 420;
 /// The share of the question's weight that the best block must hold for there to be an answer.
-const ENOUGH: f64 = 0.34;
+const ENOUGH: f64 = 0.18;
 
+/// The same where the question is put in pairs of characters: each says less than a word, and many are mere grammar.
+const ENOUGH_ZH: f64 = 0.04;
 /// What is fainter than this share of the best passage is left out.
-const FAINT: f64 = 0.18;
+const FAINT: f64 = 0.04;
 /// What a term still weighs once a passage with it was taken.
-const SERVED: f64 = 0.6;
+const SERVED: f64 = 0.9;
 
-/// A context made ready for many questions.
+/// A context made ready for many questions: indexing costs many times what an answer does, so whoever asks more than
+/// one question keeps it, by the context's digest.
 #[derive(Debug)]
 pub struct Retriever {
     passages: Vec<Passage>,
@@ -62,8 +65,8 @@ impl Retriever {
     /// The answer to `question`: passages of the context, or that it does not say.
     pub fn answer(&self, question: &str) -> String {
         let asked = self.asked(question);
-        let nothing = if question.is_ascii() { NOTHING } else { NOTHING_ZH };
-        if asked.is_empty() || self.coverage(&asked) < ENOUGH {
+        let (nothing, enough) = if is_chinese(question) { (NOTHING_ZH, ENOUGH_ZH) } else { (NOTHING, ENOUGH) };
+        if asked.is_empty() || self.coverage(&asked) < enough {
             return nothing.to_owned();
         }
         let chosen = self.choose(question, asked);
@@ -78,7 +81,7 @@ impl Retriever {
         let weight = |term: &Term| {
             let holding = self.postings.get(term).map_or(0.0, |list| list.len() as f64);
             // What stands nowhere weighs as much as what stands once: it is missing from every answer.
-            ((all + 1.0) / (holding.max(1.0) + 0.5)).ln().max(0.1)
+            ((all + 1.0) / (holding.max(1.0) + 0.5)).ln().max(0.1).powf(0.8)
         };
         terms(question).into_iter().map(|term| Asked { weight: weight(&term), term }).collect()
     }
@@ -161,7 +164,7 @@ impl Retriever {
         };
         let near = beside(at.checked_sub(1)).max(beside(Some(at + 1)));
         let far = beside(at.checked_sub(2)).max(beside(Some(at + 2)));
-        own.get(at).copied().unwrap_or(0.0) + 0.45 * near + 0.2 * far
+        own.get(at).copied().unwrap_or(0.0) + 0.45 * near + 0.1 * far
     }
 
     fn is_said(&self, chosen: &[usize], at: usize) -> bool {
@@ -178,8 +181,8 @@ impl Retriever {
             Origin::Said if wants.user => 1.7,
             Origin::Said => 1.15,
             Origin::Replied => 1.15,
-            Origin::Returned => 0.8,
-            Origin::Called => 0.65,
+            Origin::Returned => 0.55,
+            Origin::Called => 0.5,
         };
         // The later of two that say alike is the one that holds.
         let late = 1.0 + 0.12 * at as f64 / self.passages.len().max(1) as f64;
@@ -198,6 +201,12 @@ impl Retriever {
     }
 }
 
+/// Whether a good part of a text is ideographs.
+fn is_chinese(text: &str) -> bool {
+    let ideographs = text.chars().filter(|c| is_ideograph(*c)).count();
+    ideographs * 4 > text.chars().count()
+}
+
 /// What kind of thing is asked for, by the question's wording.
 struct Wants {
     reason: bool,
@@ -208,56 +217,26 @@ struct Wants {
     user: bool,
 }
 
+/// Words of a question that tell what is asked for; alternatives.
+const REASON: &str = "why|reason|reject|decid|cho|alternative|为什么|原因|理由|决定|否决";
+const FILES: &str = "file|path|module|script|文件|路径|脚本";
+const ERRORS: &str = "error|fail|exception|message|log|错误|报错|失败|异常";
+const NUMBERS: &str =
+    "how many|how long|how much|how high|value|version|port|number|count|size|time|多少|几|版本|端口|数值|大小";
+const TASKS: &str = "left|next|still|remain|open|todo|unfinished|剩|下一步|待办|尚未|接下来";
+const USER: &str = "user|forbid|rule|demand|word for word|complain|用户|要求|禁止|规定";
+
 impl Wants {
     fn of(question: &str) -> Wants {
         let lower = question.to_lowercase();
-        let any = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+        let any = |words: &str| words.split('|').any(|word| lower.contains(word));
         Wants {
-            reason: any(&[
-                "why",
-                "reason",
-                "reject",
-                "decid",
-                "cho",
-                "alternative",
-                "为什么",
-                "原因",
-                "理由",
-                "决定",
-                "否决",
-            ]),
-            files: any(&["file", "path", "module", "script", "文件", "路径", "脚本"]),
-            errors: any(&["error", "fail", "exception", "message", "log", "错误", "报错", "失败", "异常"]),
-            numbers: any(&[
-                "how many", "how long", "how much", "how high", "value", "version", "port", "number", "count", "size",
-                "time", "多少", "几", "版本", "端口", "数值", "大小",
-            ]),
-            tasks: any(&[
-                "left",
-                "next",
-                "still",
-                "remain",
-                "open",
-                "todo",
-                "unfinished",
-                "剩",
-                "下一步",
-                "待办",
-                "尚未",
-                "接下来",
-            ]),
-            user: any(&[
-                "user",
-                "forbid",
-                "rule",
-                "demand",
-                "word for word",
-                "complain",
-                "用户",
-                "要求",
-                "禁止",
-                "规定",
-            ]),
+            reason: any(REASON),
+            files: any(FILES),
+            errors: any(ERRORS),
+            numbers: any(NUMBERS),
+            tasks: any(TASKS),
+            user: any(USER),
         }
     }
 
@@ -309,4 +288,63 @@ fn excerpt(text: &str, asked: &[Term]) -> String {
     }
     // A long passage without blanks is cut by characters.
     words.get(best).unwrap_or_default().concat().trim().chars().take(QUOTED).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lexical::judge;
+    use proptest::prelude::*;
+
+    const CONTEXT: &str = "[user]\nMove the service. Never bind to anything but 127.0.0.1.\n\n[assistant]\nPort 8080 is \
+taken by nginx. Going with port 8081 instead, because the firewall lets it through.\n[call terminal] \
+{\"command\":\"sed -i s/8080/8081/ conf/app.toml\"}\n\n[result terminal]\n\n[assistant]\nThe retry test fails: \
+ValueError: delay must not be negative. The log rotates daily.";
+
+    fn answer(context: &str, question: &str) -> String {
+        Retriever::new(context).answer(question)
+    }
+
+    #[test]
+    fn the_passages_on_the_question_are_quoted_word_for_word() {
+        let port = answer(CONTEXT, "Which port was chosen and why?");
+        assert!(port.contains("Going with port 8081 instead, because the firewall lets it through."), "{port}");
+        assert!(answer(CONTEXT, "Which error does the retry test fail with?").contains("ValueError: delay must not"));
+        assert!(
+            answer(CONTEXT, "What did the user forbid on binding?").contains("Never bind to anything but 127.0.0.1.")
+        );
+        assert!(
+            answer("# 决定\n- 端口改为 8081，因为防火墙只放行它。\n- 日志每天轮转。", "端口最后改成了多少？")
+                .contains("8081")
+        );
+    }
+
+    #[test]
+    fn what_the_context_does_not_hold_is_admitted() {
+        assert_eq!(answer("", "Which port?"), NOTHING);
+        assert_eq!(answer(CONTEXT, "Which colours does the dashboard's legend use?"), NOTHING);
+        assert_eq!(answer("", "磁盘总容量是多少？"), NOTHING_ZH);
+        for nothing in [NOTHING, NOTHING_ZH] {
+            let request = serde_json::json!({
+                "probe_question": "q", "model_response": nothing, "ground_truth": {}, "rubric_criteria": ["c"]
+            });
+            assert!(judge::judge(&request.to_string()).contains("\"score\":5"));
+        }
+    }
+
+    #[test]
+    fn a_long_line_is_quoted_where_it_speaks_of_the_question() {
+        let line = format!("{} the lease is 120 seconds {}", "word ".repeat(200), "other ".repeat(200));
+        let answer = answer(&line, "How long is the lease in seconds?");
+        assert!(answer.contains("the lease is 120 seconds") && answer.len() <= QUOTED, "{answer}");
+    }
+
+    proptest! {
+        #[test]
+        fn answers_are_bounded_and_the_same_each_time(context in "(\\PC{0,60}\n){0,12}", question in "\\PC{0,40}") {
+            let first = answer(&context, &question);
+            prop_assert!(!first.is_empty() && first.chars().count() <= ROOM + 2 * QUOTED);
+            prop_assert_eq!(first, answer(&context, &question));
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::gather::{Entry, Kind, gather};
 use super::passages::messages;
+use crate::compress::rooms;
 use crate::fixture::estimate_tokens;
 use crate::transcript::{Message, Role};
 
@@ -25,7 +26,7 @@ const SECTIONS: &str = "Session intent\nFiles created\nFiles modified\nFiles rea
 const FIRST: u64 = 900;
 const CARRIED: u64 = 1300;
 /// What an entry of a standing summary counts against new ones, and one of a summary that is written anew.
-const STANDING: f64 = 1.0;
+const STANDING: f64 = 0.85;
 const REWRITTEN: f64 = 0.75;
 
 /// Writes the summary.
@@ -102,22 +103,18 @@ fn kinds_of(heading: &str) -> Vec<Kind> {
 
 fn written(headings: &[&str], entries: &[Entry], limit: f64) -> String {
     let plan: Vec<(&str, Vec<Kind>)> = headings.iter().map(|heading| (*heading, kinds_of(heading))).collect();
-    let has = |kind: Kind| entries.iter().any(|entry| entry.kind == kind);
-    let total: f64 = Kind::ALL.into_iter().filter(|kind| has(*kind)).map(Kind::share).sum();
+    let wanted: Vec<Kind> = Kind::ALL.into_iter().filter(|k| plan.iter().any(|(_, kinds)| kinds.contains(k))).collect();
+    let rooms = rooms_of(entries, &wanted, limit - 6.0 * plan.len() as f64);
     let mut text = String::new();
-    let mut spare = 0.0;
     for (heading, kinds) in &plan {
         text.push_str(if text.is_empty() { "" } else { "\n" });
         text.push_str(&format!("## {heading}\n"));
         let mut lines = 0;
         for kind in kinds {
-            let room = (limit - 6.0 * plan.len() as f64) * kind.share() / total.max(f64::EPSILON) + spare;
-            let (chosen, used) = best_within(entries, *kind, room);
-            spare = (room - used).max(0.0);
-            for entry in &chosen {
-                text.push_str(&entry.line(kinds.len() > 1));
-            }
+            let room = rooms.iter().find(|(of, _)| of == kind).map_or(0.0, |(_, room)| *room);
+            let chosen = best_within(entries, *kind, room);
             lines += chosen.len();
+            chosen.iter().for_each(|entry| text.push_str(&entry.line(kinds.len() > 1)));
         }
         if lines == 0 {
             text.push_str(if heading.is_ascii() { "(none)\n" } else { "（无）\n" });
@@ -126,21 +123,31 @@ fn written(headings: &[&str], entries: &[Entry], limit: f64) -> String {
     text.trim_end().to_owned()
 }
 
+fn size(entry: &Entry) -> f64 {
+    estimate_tokens(&entry.text).0 as f64 + 2.0
+}
+
+/// The tokens each kind may take.
+fn rooms_of(entries: &[Entry], wanted: &[Kind], limit: f64) -> Vec<(Kind, f64)> {
+    let need = |kind: Kind| entries.iter().filter(|entry| entry.kind == kind).map(size).sum::<f64>();
+    let wants: Vec<(f64, f64)> = wanted.iter().map(|kind| (kind.share(), need(*kind))).collect();
+    wanted.iter().copied().zip(rooms(&wants, limit)).collect()
+}
+
 /// The entries of a kind that are worth most, as many as fit into `room` tokens, in their order.
-fn best_within(entries: &[Entry], kind: Kind, room: f64) -> (Vec<&Entry>, f64) {
+fn best_within(entries: &[Entry], kind: Kind, room: f64) -> Vec<&Entry> {
     let mut ranked: Vec<&Entry> = entries.iter().filter(|entry| entry.kind == kind).collect();
     ranked.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.order.cmp(&a.order)));
-    let mut used = 0.0;
+    let mut left = room;
     let mut chosen = Vec::new();
     for entry in ranked {
-        let size = estimate_tokens(&entry.text).0 as f64 + 2.0;
-        if used + size <= room {
-            used += size;
+        if size(entry) <= left + 1e-6 {
+            left -= size(entry);
             chosen.push(entry);
         }
     }
     chosen.sort_by_key(|entry| entry.order);
-    (chosen, used)
+    chosen
 }
 
 #[cfg(test)]

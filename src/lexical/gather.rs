@@ -33,13 +33,13 @@ impl Kind {
     /// Its share of the room.
     pub(super) fn share(self) -> f64 {
         match self {
-            Kind::Intent => 0.17,
+            Kind::Intent => 0.2,
             Kind::Created => 0.08,
-            Kind::Modified => 0.12,
+            Kind::Modified => 0.1,
             Kind::Read => 0.03,
             Kind::Decision => 0.25,
-            Kind::Error => 0.1,
-            Kind::State => 0.15,
+            Kind::Error => 0.08,
+            Kind::State => 0.19,
             Kind::Next => 0.1,
         }
     }
@@ -79,7 +79,14 @@ impl Entry {
     /// An entry of a former summary.
     pub(super) fn carried(kind: Kind, text: &str, weight: f64, order: usize) -> Entry {
         let text = text.strip_prefix(kind.label()).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(text).to_owned();
-        Entry { kind, score: worth(&text) * weight, text, order }
+        // Demands do not age; what was next is mostly done by now.
+        let lasting = match kind {
+            Kind::Intent if text.starts_with('"') => DEMANDED,
+            Kind::Decision => DECIDED,
+            Kind::Next => 0.4,
+            _ => 1.0,
+        };
+        Entry { kind, score: worth(&text) * weight * lasting, text, order }
     }
 
     /// The line as it is written; with its label where several kinds share a section.
@@ -103,6 +110,12 @@ pub(super) fn gather(span: &[Message], focus: &str, entries: &mut Vec<Entry>) {
     gathered.ending(span);
 }
 
+/// What the user demands, and what was decided, counts against other words.
+const DEMANDED: f64 = 3.0;
+const DECIDED: f64 = 1.2;
+/// The characters that one file may take.
+const FILE: usize = 130;
+
 struct Gathered<'a> {
     entries: &'a mut Vec<Entry>,
     focus: Vec<Term>,
@@ -120,7 +133,7 @@ impl Gathered<'_> {
     }
 
     fn files(&mut self, notes: &Notes) {
-        for file in notes.files.iter().filter(|file| !file.deleted) {
+        for file in notes.lasting_files().into_iter().filter(|file| !file.deleted) {
             let created = file.created
                 || self.entries.iter().any(|known| known.kind == Kind::Created && known.path() == file.path);
             let kind = match (created, file.modified) {
@@ -132,9 +145,9 @@ impl Gathered<'_> {
             let before = old.first().and_then(|known| known.text.split_once(": ")).map(|(_, details)| details);
             let entry = file_entry(file, kind != Kind::Read);
             let text = match before.filter(|_| kind != Kind::Read) {
-                Some(details) if entry.contains(": ") => short(&format!("{entry}; before: {details}"), 300),
+                Some(details) if entry.contains(": ") => short(&format!("{entry}; before: {details}"), FILE),
                 Some(details) => format!("{entry}: {details}"),
-                None => short(&entry, 300),
+                None => short(&entry, FILE),
             };
             self.add(kind, text, 1.0);
         }
@@ -164,10 +177,13 @@ impl Gathered<'_> {
         let last = span.len().max(1) as f64;
         for (index, message) in span.iter().enumerate() {
             let late = index as f64 / last;
-            for sentence in rules::sentences(&message.content).filter(|s| s.chars().count() > 8) {
+            if message.role == Role::Tool {
+                continue;
+            }
+            for sentence in statements(&message.content) {
                 match message.role {
-                    Role::User => self.asked(sentence),
-                    Role::Assistant => self.told(sentence, late),
+                    Role::User => self.asked(&sentence),
+                    Role::Assistant => self.told(&sentence, late),
                     Role::System | Role::Tool => {}
                 }
             }
@@ -175,16 +191,19 @@ impl Gathered<'_> {
     }
 
     fn asked(&mut self, sentence: &str) {
-        let demand = rules::states_demand(sentence);
         let text = short(sentence, 320);
-        self.add(Kind::Intent, if demand { format!("\"{text}\"") } else { text }, if demand { 2.0 } else { 1.0 });
+        if rules::states_demand(sentence) {
+            self.add(Kind::Intent, format!("\"{text}\""), DEMANDED);
+        } else {
+            self.add(Kind::Intent, text, 1.0);
+        }
     }
 
     fn told(&mut self, sentence: &str, late: f64) {
         let text = short(sentence.trim_start_matches(['-', '*', ' ']), 320);
         let reason = if rules::states_reason(sentence) { 1.25 } else { 1.0 };
         if rules::states_decision(sentence) {
-            self.add(Kind::Decision, text, 1.2 * reason);
+            self.add(Kind::Decision, text, DECIDED * reason);
         } else if rules::states_task(sentence) {
             self.add(Kind::Next, text, 0.5 + late);
         } else {
@@ -208,11 +227,29 @@ impl Gathered<'_> {
     }
 }
 
+/// The sentences of a text; a very short one that demands nothing is joined to the one before it.
+fn statements(text: &str) -> Vec<String> {
+    const SHORT: usize = 24;
+    const LONG: usize = 200;
+    let mut all: Vec<String> = Vec::new();
+    for sentence in rules::sentences(text) {
+        let joins = sentence.chars().count() < SHORT && !rules::states_demand(sentence);
+        match all.last_mut().filter(|before| joins && before.chars().count() < LONG) {
+            Some(before) => {
+                before.push(' ');
+                before.push_str(sentence);
+            }
+            None => all.push(sentence.to_owned()),
+        }
+    }
+    all
+}
+
 /// How much a text says that could not be guessed, for its length.
 fn worth(text: &str) -> f64 {
     let exact = text.split_whitespace().filter(|word| is_exact(word)).count() as f64;
     let quoted = (text.matches(['`', '"', '“', '「']).count() as f64 / 2.0).floor();
-    (0.5 + exact + 0.5 * quoted) / (24.0 + text.chars().count() as f64).sqrt()
+    (1.0 + exact + 0.5 * quoted) / (40.0 + text.chars().count() as f64).sqrt()
 }
 
 /// A number, a path, an identifier, a code: nothing of ordinary prose.

@@ -1,32 +1,10 @@
 //! Judging by matching: which of the expected facts stand in the answer. It sees what any judge sees: the request.
 
-use serde::Deserialize;
 use serde_json::json;
 
-use super::matching::stands_in;
-use super::terms::terms;
 use crate::fixture::fold;
-use crate::probe::Fact;
-
-#[derive(Deserialize)]
-struct Request {
-    #[serde(default)]
-    probe_question: String,
-    #[serde(default)]
-    model_response: String,
-    #[serde(default)]
-    ground_truth: Truth,
-    #[serde(default)]
-    rubric_criteria: Vec<String>,
-}
-
-#[derive(Default, Deserialize)]
-struct Truth {
-    #[serde(default)]
-    expected_facts: Vec<Fact>,
-    #[serde(default)]
-    reference_answer: Option<String>,
-}
+use crate::judge::{Brief, CriterionId};
+use crate::probe::{Fact, FactFinder};
 
 /// What was found in the answer, once for all criteria.
 struct Finding {
@@ -43,39 +21,34 @@ struct Finding {
 /// Grades the request's answer on each of its criteria; the JSON of the judge's contract. A request that cannot be
 /// read is graded on nothing, which the contract refuses.
 pub(super) fn judge(request: &str) -> String {
-    let results: Vec<serde_json::Value> = match serde_json::from_str::<Request>(request) {
-        Ok(request) => {
-            let finding = find(&request);
-            let grade = |id: &String| {
+    let results: Vec<serde_json::Value> = match serde_json::from_str::<Brief>(request) {
+        Ok(brief) => {
+            let finding = find(&brief);
+            let grade = |id: &CriterionId| {
                 let score = score(id, &finding);
                 json!({"criterionId": id, "score": score, "reasoning": finding.words})
             };
-            request.rubric_criteria.iter().map(grade).collect()
+            brief.rubric_criteria.iter().map(grade).collect()
         }
         Err(_) => Vec::new(),
     };
     json!({"criterionResults": results}).to_string()
 }
 
-fn find(request: &Request) -> Finding {
-    let response = request.model_response.trim();
+fn find(brief: &Brief) -> Finding {
+    let response = brief.model_response.trim();
     let folded = fold(response);
-    let facts = &request.ground_truth.expected_facts;
-    let (base, words) = if !facts.is_empty() {
-        by_facts(&folded, facts)
-    } else {
-        match request.ground_truth.reference_answer.as_deref().filter(|reference| !refuses(&fold(reference))) {
-            Some(reference) => by_reference(response, reference, &request.probe_question),
-            None => by_refusal(&folded),
-        }
-    };
+    // Without facts the material does not say: then admitting it is all there is to do right.
+    let facts = &brief.ground_truth.expected_facts;
+    let (base, words) = if facts.is_empty() { by_admission(&folded) } else { by_facts(&folded, facts) };
     Finding { base, words, empty: response.is_empty(), long: response.chars().count() > 4000 }
 }
 
 /// 5 for all facts; a missing one is never worth less than two points of accuracy, as a wrong one may stand in its
 /// place.
 fn by_facts(folded: &str, facts: &[Fact]) -> (u8, String) {
-    let (found, missing): (Vec<&Fact>, Vec<&Fact>) = facts.iter().partition(|fact| stands_in(folded, fact));
+    let (found, missing): (Vec<&Fact>, Vec<&Fact>) =
+        facts.iter().partition(|fact| FactFinder::new(fact).stands_in(folded));
     let base = match (found.len(), missing.len()) {
         (_, 0) => 5,
         (found, _) => u8::try_from(found * 4 / facts.len()).unwrap_or(0).min(3),
@@ -86,78 +59,37 @@ fn by_facts(folded: &str, facts: &[Fact]) -> (u8, String) {
     (base, format!("By literal matching. Facts found: {found}. Facts missing: {missing}."))
 }
 
-/// Without facts but with a reference: how much of what the reference adds to the question the answer has.
-fn by_reference(response: &str, reference: &str, question: &str) -> (u8, String) {
-    let asked = terms(question);
-    let said = terms(response);
-    let wanted: Vec<_> = terms(reference).into_iter().filter(|term| !asked.contains(term)).collect();
-    let held = wanted.iter().filter(|term| said.contains(term)).count();
-    let base = u8::try_from(held * 5 / wanted.len().max(1)).unwrap_or(0);
-    (base, format!("By matching words: {held} of {} words of the reference answer stand in the answer.", wanted.len()))
-}
-
-fn by_refusal(folded: &str) -> (u8, String) {
-    if refuses(folded) {
+fn by_admission(folded: &str) -> (u8, String) {
+    if admits(folded) {
         (5, "The material does not hold the answer, and the answer says so.".to_owned())
     } else {
         (0, "The material does not hold the answer, yet the answer asserts something.".to_owned())
     }
 }
 
-/// Whether a folded text says that it does not know.
-fn refuses(folded: &str) -> bool {
-    const WORDS: &[&str] = &[
-        "does not say",
-        "doesn't say",
-        "does not hold",
-        "does not mention",
-        "doesn't mention",
-        "not mentioned",
-        "does not contain",
-        "doesn't contain",
-        "does not state",
-        "not stated",
-        "not specified",
-        "no information",
-        "not available",
-        "does not include",
-        "not recorded",
-        "cannot tell",
-        "can't tell",
-        "cannot be determined",
-        "do not know",
-        "don't know",
-        "unknown",
-        "not in the context",
-        "no mention",
-        "not say",
-        "not given",
-        "not provided",
-        "没有说明",
-        "没有提到",
-        "未提及",
-        "未说明",
-        "没有提及",
-        "不知道",
-        "无法确定",
-        "没有记录",
-        "未提供",
-        "没有相关",
-        "没有给出",
-        "没有说",
-        "不包含",
-        "没有包含",
-        "无从得知",
-    ];
-    WORDS.iter().any(|word| folded.contains(word))
+/// What says, at the beginning of a folded answer, that the material does not hold it; alternatives.
+const ADMISSIONS: &str = "does not say|doesn't say|does not hold|doesn't hold|does not mention|doesn't mention|\
+    does not contain|doesn't contain|does not state|doesn't state|does not specify|does not include|\
+    does not tell|does not record|does not name|does not give|nothing in the context|not mentioned|\
+    not stated|not specified|not recorded|not documented|not in the context|no information|\
+    no mention|no record|cannot tell|can't tell|cannot be determined|cannot determine|do not know|\
+    don't know|没有说|没说|未说|没有提|没提|未提|没有记|未记|没有给出|未给出|没有相关|没有包含|\
+    不包含|不知道|不清楚|无法确定|无法得知|无法判断|无从|不得而知|没有写|没有找到";
+/// The characters that count as the beginning.
+const BEGINNING: usize = 240;
+
+/// Whether a folded answer says at its beginning that it does not know; further on, the words may be quoted ones.
+fn admits(folded: &str) -> bool {
+    let beginning: String = folded.replace('’', "'").chars().take(BEGINNING).collect();
+    ADMISSIONS.split('|').any(|words| beginning.contains(words))
 }
 
 /// The score of one criterion: what the facts are worth, but for the form, which is about the answer's shape.
-fn score(criterion: &str, finding: &Finding) -> u8 {
+fn score(criterion: &CriterionId, finding: &Finding) -> u8 {
     if finding.empty {
         return 0;
     }
-    match criterion {
+    match criterion.0.as_ref() {
         "instruction_format" if finding.long => 2,
         "instruction_format" => 5,
         _ => finding.base,
@@ -167,6 +99,8 @@ fn score(criterion: &str, finding: &Finding) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::{Rubric, Scope, SelfTest, grade, read_reply, verdict};
+    use crate::locale::Locale;
     use serde_json::Value;
 
     fn graded(response: &str, facts: &[&str], reference: Option<&str>) -> Vec<u64> {
@@ -207,6 +141,33 @@ mod tests {
         assert_eq!(graded("The context does not say.", &[], None), [5, 5, 5]);
         assert_eq!(graded("上下文中没有说明。", &[], Some("会话中没有提到。")), [5, 5, 5]);
         assert_eq!(graded("Excel 2016.", &[], Some("The transcript does not say.")), [0, 0, 5]);
+    }
+
+    #[test]
+    fn words_of_ignorance_inside_a_quotation_admit_nothing() {
+        let quoted =
+            format!("{} The key is unknown; the log does not say.", "The certificate is edge.pem. ".repeat(12));
+        assert_eq!(graded(&quoted, &[], None), [0, 0, 5]);
+    }
+
+    #[test]
+    fn the_self_test_is_passed_in_both_languages() {
+        for locale in [Locale::En, Locale::Zh] {
+            let (test, rubric) = (SelfTest::built_in(locale), Rubric::built_in(locale));
+            let grades = test.cases.iter().map(|case| {
+                let criteria = rubric.criteria_for(case.kind, Scope::ByType);
+                let ids: Vec<CriterionId> = criteria.iter().map(|criterion| criterion.id.clone()).collect();
+                let request = json!({
+                    "probe_question": case.question, "model_response": case.answer, "compacted_context": case.context,
+                    "ground_truth": {"expected_facts": case.expected_facts}, "rubric_criteria": ids
+                });
+                let scores = read_reply(&judge(&request.to_string()), &ids).expect("keeps the contract");
+                (case.id.clone(), grade(rubric, &scores))
+            });
+            let verdict = verdict(test, &grades.collect());
+            assert!(verdict.passed, "{verdict:?}");
+            assert!(verdict.checks.iter().all(|check| check.passed == Some(true)), "{:?}", verdict.checks);
+        }
     }
 
     #[test]

@@ -8,7 +8,6 @@
 
 mod terms;
 mod passages;
-mod matching;
 mod answer;
 mod gather;
 mod compress;

@@ -1,6 +1,7 @@
 //! All measures of one cell, with what is the same for every cell of a probe made once.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -21,9 +22,11 @@ pub struct ProbeMeasure {
     superseded: Vec<FactFinder>,
     question: String,
     answerable: bool,
+    /// Facts that are paraphrases stand nowhere literally: where they were kept or lost is then unknown.
+    literal: bool,
     /// The smallest message that holds each expected fact, and the tokens of all messages.
     holders: Vec<Option<usize>>,
-    tokens: Vec<Tokens>,
+    tokens: Arc<[Tokens]>,
     /// Messages before this one are known to whoever answers.
     until: usize,
 }
@@ -35,7 +38,7 @@ pub struct FactFate {
     pub fact: String,
     /// Whether it stands in the answer.
     pub answered: bool,
-    /// Where it was kept or lost; `None` of a context that cannot be read.
+    /// Where it was kept or lost; `None` of a context that cannot be read, and of a paraphrase.
     pub class: Option<FactClass>,
 }
 
@@ -44,14 +47,15 @@ pub struct FactFate {
 pub struct Measured {
     /// Each expected fact.
     pub facts: Vec<FactFate>,
-    /// The share of expected facts that stand in the context; `None` of a context that cannot be read, and of a
-    /// probe without facts.
+    /// The share of expected facts that stand in the context; `None` of a context that cannot be read, of
+    /// paraphrases, and of a probe without facts.
     pub fact_survival: Option<f64>,
     /// Superseded facts that the answer states as if they held.
     pub stale: Vec<String>,
     /// What the answer made up.
     pub fabrication: Fabrication,
-    /// What fetching the facts lost in compression takes; `None` of a context that cannot be read.
+    /// What fetching the facts lost in compression takes; `None` as for `fact_survival`, but 0
+    /// of a probe without facts.
     pub refetch: Option<Refetch>,
 }
 
@@ -63,48 +67,55 @@ impl ProbeMeasure {
         history: &History,
         prefix: Range<usize>,
         until: usize,
-        tokens: &[Tokens],
+        tokens: Arc<[Tokens]>,
     ) -> ProbeMeasure {
         let expected = FactFinder::all(&probe.expected_facts);
         let shown = |facts: &[crate::probe::Fact]| facts.iter().map(|fact| fact.name().to_owned()).collect();
-        let holders = smallest_holders(history, prefix, tokens, &expected);
-        let known: Vec<Tokens> = tokens.to_vec();
+        let holders = smallest_holders(history, prefix, &tokens, &expected);
         ProbeMeasure {
             names: shown(&probe.expected_facts),
             superseded_names: shown(&probe.superseded_facts),
             superseded: FactFinder::all(&probe.superseded_facts),
             question: probe.question.clone(),
             answerable: probe.answerable,
+            literal: probe.literal,
             expected,
             holders,
-            tokens: known,
+            tokens,
             until,
         }
     }
 
-    /// Measures one answer. `context` is the compressed context as [`fold`] makes it; `None` if it cannot be read.
-    pub fn measure(&self, history: &History, context: Option<&str>, answer: &str) -> Measured {
+    /// For each expected fact whether it stands in `context`, a text made by [`fold`]. The same for all answers
+    /// given from it: worth keeping, for a context may be long.
+    pub fn standing(&self, context: &str) -> Vec<bool> {
+        standing(context, &self.expected)
+    }
+
+    /// Measures one answer. `stood` is what [`ProbeMeasure::standing`] says of its context; `None` if that cannot
+    /// be read.
+    pub fn measure(&self, history: &History, stood: Option<&[bool]>, answer: &str) -> Measured {
+        let stood = stood.filter(|_| self.literal);
         let folded = fold(answer);
         let answered = standing(&folded, &self.expected);
-        let stood = context.map(|context| standing(context, &self.expected));
-        let class = |index: usize, answered: bool| Some(FactClass::of(*stood.as_ref()?.get(index)?, answered));
-        let facts: Vec<FactFate> = (self.names.iter().zip(answered).enumerate())
+        let class = |index: usize, answered: bool| Some(FactClass::of(*stood?.get(index)?, answered));
+        let facts = (self.names.iter().zip(answered).enumerate())
             .map(|(index, (name, answered))| FactFate { fact: name.clone(), answered, class: class(index, answered) })
             .collect();
-        let lost = |stood: &Vec<bool>| {
+        let lost = |stood: &[bool]| {
             let gone = self.holders.iter().zip(stood).filter(|(_, stands)| !**stands);
             refetch(gone.map(|(holder, _)| *holder), &self.tokens)
         };
         let stale = stated_as_current(answer, &self.superseded, &self.expected);
         Measured {
             facts,
-            fact_survival: stood.as_ref().and_then(|stood| share(stood.iter().copied())),
+            fact_survival: stood.and_then(|stood| share(stood.iter().copied())),
             stale: self.superseded_names.iter().zip(stale).filter(|(_, said)| *said).map(|(n, _)| n.clone()).collect(),
             fabrication: Fabrication {
                 asserted: (!self.answerable).then(|| asserts(answer)),
                 unknown_names: unknown_names(answer, &self.question, history, self.until),
             },
-            refetch: stood.as_ref().map(lost),
+            refetch: stood.map(lost),
         }
     }
 }
@@ -115,19 +126,20 @@ mod tests {
     use crate::transcript::{Message, Role};
     use serde_json::json;
 
-    fn measured(context: Option<&str>, answer: &str) -> Measured {
+    fn measured(context: Option<&str>, answer: &str, literal: bool) -> Measured {
         let messages = ["port 8080 first", "端口改为8081，报错连接超时"].map(|text| Message::text(Role::User, text));
         let probe: Probe = serde_json::from_value(json!({"id": "a", "type": "recall", "question": "Which port?",
-            "expected_facts": ["8081", "连接超时"], "superseded_facts": ["8080"]}))
+            "expected_facts": ["8081", "连接超时"], "superseded_facts": ["8080"], "literal": literal}))
         .unwrap();
         let history = History::new(&messages);
-        let measure = ProbeMeasure::new(&probe, &history, 0..2, 2, &[Tokens(4), Tokens(12)]);
-        measure.measure(&history, context.map(fold).as_deref(), answer)
+        let measure = ProbeMeasure::new(&probe, &history, 0..2, 2, [Tokens(4), Tokens(12)].into());
+        let stood = context.map(|context| measure.standing(&fold(context)));
+        measure.measure(&history, stood.as_deref(), answer)
     }
 
     #[test]
     fn a_cell_is_measured_from_every_side() {
-        let cell = measured(Some("Port 8081."), "It is 8080, in notes.md.");
+        let cell = measured(Some("Port 8081."), "It is 8080, in notes.md.", true);
         let classes: Vec<_> = cell.facts.iter().map(|fact| fact.class).collect();
         assert_eq!(classes, [Some(FactClass::Missed), Some(FactClass::Lost)]);
         assert_eq!(cell.fact_survival, Some(0.5));
@@ -138,9 +150,16 @@ mod tests {
 
     #[test]
     fn an_unreadable_context_is_unknown_and_not_lost() {
-        let cell = measured(None, "8081，连接超时");
+        let cell = measured(None, "8081，连接超时", true);
         assert_eq!(cell.fact_survival, None);
         assert_eq!(cell.refetch, None);
         assert!(cell.facts.iter().all(|fact| fact.answered && fact.class.is_none()));
+    }
+
+    #[test]
+    fn a_paraphrase_is_not_lost_because_it_stands_nowhere() {
+        let cell = measured(Some("about something else"), "8081", false);
+        assert_eq!((cell.fact_survival, cell.refetch), (None, None));
+        assert!(cell.facts[0].answered && cell.facts[0].class.is_none());
     }
 }

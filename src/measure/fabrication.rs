@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
+use regex::Regex;
 use serde::{Deserialize, Serialize};
 
 use crate::fixture::fold;
-use crate::probe::{Fact, FactFinder, History, normal_path, paths, suffixes, words};
+use crate::probe::{History, normal_path, paths, suffixes, words};
 
 /// What an answer made up.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,109 +18,36 @@ pub struct Fabrication {
     pub unknown_names: Vec<String>,
 }
 
-/// Ways to say that the record does not hold the answer.
-const ADMISSIONS: [&str; 67] = [
-    "does not say",
-    "doesn't say",
-    "not mentioned",
-    "no mention",
-    "does not mention",
-    "doesn't mention",
-    "never mentioned",
-    "isn't mentioned",
-    "not specified",
-    "does not specify",
-    "doesn't specify",
-    "not stated",
-    "does not state",
-    "doesn't state",
-    "not recorded",
-    "no record",
-    "not documented",
-    "not indicated",
-    "does not indicate",
-    "doesn't indicate",
-    "not provided",
-    "not given",
-    "not available",
-    "not discussed",
-    "not covered",
-    "not included",
-    "does not include",
-    "doesn't include",
-    "not contain",
-    "doesn't contain",
-    "no information",
-    "no details",
-    "not enough information",
-    "insufficient information",
-    "cannot determine",
-    "can't determine",
-    "cannot be determined",
-    "unable to determine",
-    "cannot tell",
-    "can't tell",
-    "cannot find",
-    "can't find",
-    "could not find",
-    "don't know",
-    "do not know",
-    "not known",
-    "unknown",
-    "没有提到",
-    "未提到",
-    "没有提及",
-    "未提及",
-    "没有说明",
-    "未说明",
-    "没有记录",
-    "未记录",
-    "没有给出",
-    "未给出",
-    "没有指明",
-    "无法确定",
-    "无法判断",
-    "无从得知",
-    "不得而知",
-    "不知道",
-    "不清楚",
-    "找不到",
-    "没有相关",
-    "信息不足",
-];
+/// Ways to say that the record does not hold the answer, of folded text.
+static ADMISSION: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(&[
+        r"(?:\bnot|n't|\bcannot|\bnever|\bnowhere)(?: \w+){0,2} (?:say|said|names?|named|stated?|mention(?:ed)?",
+        r"|specif(?:y|ied)|tell|told|indicated?|record(?:ed)?|reveal(?:ed)?|given?|provided?|included?|contain(?:ed)?",
+        r"|identif(?:y|ied)|discuss(?:ed)?|cover(?:ed)?|document(?:ed)?|know|known|available|determined?|find|found)\b",
+        r"|\bno (?:\w+ )?(?:mention|record|information|details?|indication)\b|\bunknown\b|\bunable to (?:say|tell|find)\b",
+        r"|\b(?:not enough|insufficient) (?:information|context)\b",
+        r"|(?:没有|没|未)(?:明确|具体|直接)?(?:说|讲|提到|提及|提过|提供|记载|记录|写明|给出|指明|指出|涉及|透露|交代|包含)",
+        r"|(?:没有|没|未)(?:找到|相关)|无法(?:确定|判断|得知|回答)|无从|不得而知|不知道|不清楚|找不到|信息不足|不包含",
+    ])
+});
 
 /// Ways to guess all the same.
-const GUESSES: [&str; 15] = [
-    "probably",
-    "presumably",
-    "most likely",
-    "it is likely",
-    "it was likely",
-    "my guess",
-    "i would guess",
-    "i assume",
-    "best guess",
-    "可能是",
-    "大概是",
-    "应该是",
-    "估计是",
-    "推测",
-    "猜测",
-];
+static GUESS: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(&[
+        r"\b(?:probably|presumably|most likely|it (?:is|was) likely|my guess|(?:i|i would|i'd) guess|best guess|i assume)\b",
+        r"|可能是|大概是|应该是|估计是|推测|猜测",
+    ])
+});
 
-static ADMISSION_FINDERS: LazyLock<Vec<FactFinder>> = LazyLock::new(|| finders(&ADMISSIONS));
-static GUESS_FINDERS: LazyLock<Vec<FactFinder>> = LazyLock::new(|| finders(&GUESSES));
-
-fn finders(phrases: &[&str]) -> Vec<FactFinder> {
-    phrases.iter().map(|phrase| FactFinder::new(&Fact { spellings: vec![(*phrase).to_owned()] })).collect()
+fn pattern(parts: &[&str]) -> Regex {
+    Regex::new(&parts.concat()).expect("the patterns are part of the program and compiled by its tests")
 }
 
 /// Whether the answer says, in English or Chinese, that the record does not hold what was asked, and leaves it at
 /// that. A rule of thumb, by words.
 pub fn admits_not_knowing(answer: &str) -> bool {
     let folded = fold(answer).replace('’', "'");
-    ADMISSION_FINDERS.iter().any(|phrase| phrase.stands_in(&folded))
-        && !GUESS_FINDERS.iter().any(|phrase| phrase.stands_in(&folded))
+    ADMISSION.is_match(&folded) && !GUESS.is_match(&folded)
 }
 
 /// Whether the answer asserts anything: it is neither empty nor an admission.
@@ -199,13 +127,26 @@ mod tests {
 
     #[test]
     fn admissions_in_two_languages_are_told_from_assertions() {
-        assert!(admits_not_knowing("The context doesn’t say."));
-        assert!(admits_not_knowing("I don't know; it is not mentioned anywhere."));
-        assert!(admits_not_knowing("记录中没有提到这一点。"));
-        assert!(asserts("It is 42."));
-        assert!(asserts("The transcript does not say, but it is probably 42."));
-        assert!(asserts("没有提到，不过应该是42。"));
-        assert!(!asserts("  "));
+        let admissions = [
+            "The context doesn’t say.",
+            "The session does not name it.",
+            "I don't know; it is not explicitly mentioned anywhere.",
+            "There is no record of that.",
+            "This cannot be determined from what I have.",
+            "记录中没有提到这一点。",
+            "会话里没有说，那只是本地用的替身。",
+            "无法确定。",
+        ];
+        let assertions = [
+            "It is 42.",
+            "Redis was not fast enough, so Postgres was chosen.",
+            "The transcript does not say, but it is probably 42.",
+            "没有提到，不过应该是42。",
+            "代码未提交，端口是8080。",
+        ];
+        assert!(admissions.iter().all(|answer| admits_not_knowing(answer) && !asserts(answer)));
+        assert!(assertions.iter().all(|answer| asserts(answer)));
+        assert!(!asserts("  "), "silence asserts nothing");
     }
 
     #[test]

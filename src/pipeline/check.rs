@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use super::desk::Desk;
 use super::file::{self, AnswerTable, CompressTable, Declared, Placed};
-use super::fixtures::{Found, Shelves};
+use super::fixtures::{Demands, Found, Shelves};
 use super::methods;
-use super::model::{AnswererIx, Pipeline, PipelineSettings, Price, SourceFile};
-use super::problem::{Problem, Problems};
+use super::model::{AnswererIx, LoadedFixture, Pipeline, PipelineSettings, SourceFile};
+use super::problem::{Problem, Problems, Severity};
 use super::providers::{Environment, Providers};
 use super::secrets::without_secrets;
 use super::select::{self, EmptySelection, Overrides, Selection, is_wanted, tell_unknown};
@@ -19,7 +19,7 @@ use super::stages;
 use crate::answer::Answerer;
 use crate::compress::{Method, MethodName, Strategy};
 use crate::locale::Locale;
-use crate::provider::ModelRef;
+use crate::provider::{ModelRef, Price};
 
 /// What to open, and how.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +32,11 @@ pub struct Request {
     pub selection: Selection,
     /// What is put in the place of what is declared.
     pub overrides: Overrides,
+    /// Whether what makes a bank measure less than it could, and a fixture too large to review, is an error
+    /// (`check`) and not a warning (`run`).
+    pub strict: bool,
+    /// `--allow-unproven`: a fact that occurs nowhere is only told.
+    pub allow_unproven: bool,
     /// Whether a key that is not set is an error. Where it is none, [`Opened::missing_keys`] tells.
     pub needs_keys: bool,
 }
@@ -125,7 +130,7 @@ impl Project<'_> {
         if self.request.needs_keys {
             problems.0.append(&mut missing_keys.0);
         }
-        missing_keys = Problems(missing_keys.0.into_iter().map(Problem::as_warning).collect());
+        missing_keys.0 = missing_keys.0.into_iter().map(|problem| problem.of(Severity::Warning)).collect();
         problems.tidy();
         let Some(checked) = checked.filter(|_| problems.errors() == 0) else {
             return Err(OpenError::Problems(problems));
@@ -133,30 +138,36 @@ impl Project<'_> {
         if fixtures.is_empty() || checked.methods.is_empty() {
             return Err(OpenError::Empty(select::empty(&self.request.selection, &without_bank)));
         }
-        let Checked { settings, methods, readers, answerers, judges, generators, rubric, rubric_path, prices } =
-            checked;
-        let (folder, file) = (library.folder().to_path_buf(), self.request.file.clone());
-        let (providers, sources) = (self.providers.known.clone(), library.into_sources());
-        let pipeline = Pipeline {
-            folder,
-            file,
+        let pipeline = self.assemble(checked, fixtures, [results, cache, probes], library);
+        Ok(Opened { pipeline, warnings: problems, missing_keys })
+    }
+
+    fn assemble(
+        &self,
+        checked: Checked,
+        fixtures: Vec<LoadedFixture>,
+        [results, cache, probes]: [PathBuf; 3],
+        library: Library,
+    ) -> Pipeline {
+        Pipeline {
+            folder: library.folder().to_path_buf(),
+            file: self.request.file.clone(),
             results,
             cache,
             probes,
-            settings,
-            methods,
-            answerers,
-            readers,
-            judges,
-            generators,
-            rubric,
-            rubric_path,
+            settings: checked.settings,
+            methods: checked.methods,
+            answerers: checked.answerers,
+            readers: checked.readers,
+            judges: checked.judges,
+            generators: checked.generators,
+            rubric: checked.rubric,
+            rubric_path: checked.rubric_path,
             fixtures,
-            prices,
-            providers,
-            sources,
-        };
-        Ok(Opened { pipeline, warnings: problems, missing_keys })
+            prices: checked.prices,
+            providers: self.providers.known.clone(),
+            sources: library.into_sources(),
+        }
     }
 
     /// Results, cache and probes; `COMPEVAL_CACHE` moves the cache.
@@ -177,7 +188,11 @@ impl Project<'_> {
     fn shelves<'a>(&'a self, library: &'a Library, problems: &'a mut Problems) -> Shelves<'a> {
         let table = self.declared.pipeline.as_ref().map(|table| &table.value);
         let fixtures = table.and_then(|table| table.fixtures.as_ref());
-        Shelves { file: self.file, library, fixtures, probes: table.and_then(|t| t.probes.as_ref()), problems }
+        let probes = table.and_then(|table| table.probes.as_ref());
+        let verbatim_tail = table.and_then(|table| table.tail.as_ref()).is_some_and(|tail| tail.value == "verbatim");
+        let Request { strict, allow_unproven, .. } = *self.request;
+        let demands = Demands { strict, allow_unproven, verbatim_tail };
+        Shelves { file: self.file, library, fixtures, probes, demands, problems }
     }
 
     /// All tables but the fixtures; `None` if something in them cannot be used, which is told by then.

@@ -91,7 +91,7 @@ macro_rules! table {
             }
 
             /// The keys that are written, with their places.
-            #[allow(dead_code, reason = "not every table is checked key by key")]
+            #[allow(dead_code, reason = "few tables are checked key by key")]
             pub(super) fn written(&self) -> Vec<(&'static str, Range<usize>)> {
                 let mut keys = Vec::new();
                 $(keys.extend(self.$field.as_ref().map(|placed| (stringify!($field), placed.key.clone())));)*

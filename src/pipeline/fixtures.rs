@@ -4,19 +4,50 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::builtin::ParsedBank;
 use super::desk::check_name;
 use super::file::{Paths, Placed};
 use super::model::{FixtureDigests, LoadedFixture, ProbeIx, SourceFile};
-use super::problem::{Problem, Problems, suggest};
+use super::problem::{Problem, Problems, Severity, suggest};
 use super::select::{Selection, is_wanted, tell_unknown};
 use super::sources::{Library, Pattern, shown};
 use crate::action::{Digest, DigestBuilder};
 use crate::fault::Fault;
 use crate::fixture::{Fixture, ParsedFixture};
-use crate::probe::Bank;
+use crate::probe::{Bank, FindingKind, History, ParsedBank, check_bank};
 
 const BANK: &str = ".probes.json";
+
+/// The size up to which one fixture is reviewed by people.
+const FIXTURE_BYTES: usize = 150_000;
+/// The same for all fixtures of a project together.
+const FOLDER_BYTES: usize = 500_000;
+
+/// What is demanded of fixtures and banks beyond their structure.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Demands {
+    /// What makes a bank measure less than it could is an error, not a warning.
+    pub(super) strict: bool,
+    /// A fact that occurs nowhere is only told.
+    pub(super) allow_unproven: bool,
+    /// The answerer is shown what follows the point.
+    pub(super) verbatim_tail: bool,
+}
+
+impl Demands {
+    fn weight(self, kind: FindingKind) -> Severity {
+        match kind {
+            FindingKind::PointOutOfRange => Severity::Error,
+            FindingKind::UnprovenFact if !self.allow_unproven => Severity::Error,
+            FindingKind::UnprovenFact | FindingKind::UnprovenSuperseded | FindingKind::Weak => Severity::Warning,
+            FindingKind::Contradiction => Severity::Warning,
+            FindingKind::GivenAway | FindingKind::InTail | FindingKind::Count | FindingKind::Balance => self.size(),
+        }
+    }
+
+    fn size(self) -> Severity {
+        if self.strict { Severity::Error } else { Severity::Warning }
+    }
+}
 
 /// Where fixtures and banks are looked for.
 pub(super) struct Shelves<'a> {
@@ -24,6 +55,7 @@ pub(super) struct Shelves<'a> {
     pub(super) library: &'a Library,
     pub(super) fixtures: Option<&'a Placed<Paths>>,
     pub(super) probes: Option<&'a Placed<String>>,
+    pub(super) demands: Demands,
     pub(super) problems: &'a mut Problems,
 }
 
@@ -44,8 +76,9 @@ impl Shelves<'_> {
         tell_unknown("--fixtures", "fixture", wanted, &names, self.problems);
         self.tell_strays(&banks, &names);
         let mut found = Found::default();
+        let mut sizes = Vec::new();
         for (name, path) in fixtures.iter().filter(|(name, _)| is_wanted(wanted, name)) {
-            let fixture = self.fixture(name, path);
+            let fixture = self.fixture(name, path, &mut sizes);
             match (banks.get(name), fixture) {
                 (None, _) => {
                     let problem = Problem::warning(format!("the fixture `{name}` has no bank and is left out"));
@@ -60,6 +93,7 @@ impl Shelves<'_> {
                 (Some(_), None) => {}
             }
         }
+        self.weigh(&sizes);
         found
     }
 
@@ -147,8 +181,9 @@ impl Shelves<'_> {
         }
     }
 
-    fn fixture(&mut self, name: &str, path: &str) -> Option<Fixture> {
+    fn fixture(&mut self, name: &str, path: &str, sizes: &mut Vec<(String, usize)>) -> Option<Fixture> {
         let source = self.read("fixture", path)?;
+        sizes.push((path.to_owned(), source.text.len()));
         let parsed = ParsedFixture::read(&source.text).map_err(|faults| self.tell(&source, faults)).ok()?;
         let fixture = parsed.fixture;
         if fixture.name != name {
@@ -159,47 +194,59 @@ impl Shelves<'_> {
         Some(fixture)
     }
 
-    fn bank(&mut self, fixture: &Fixture, path: &str) -> Option<Bank> {
-        let source = self.read("bank", path)?;
+    fn pair(&mut self, fixture: Fixture, path: &str, bank_path: &str) -> Option<LoadedFixture> {
+        let source = self.read("bank", bank_path)?;
         let parsed = ParsedBank::read(&source.text).map_err(|faults| self.tell(&source, faults)).ok()?;
-        if parsed.bank.fixture != fixture.name {
+        let bank = &parsed.bank;
+        if bank.fixture != fixture.name {
             let message =
-                format!("the bank in {path} is for `{}`, its file name says `{}`", parsed.bank.fixture, fixture.name);
-            self.tell_name(
-                &source,
-                &parsed.bank.fixture,
-                message,
-                "`fixture` and file name are the same: change one of them",
-            );
+                format!("the bank in {bank_path} is for `{}`, its file name says `{}`", bank.fixture, fixture.name);
+            let help = "`fixture` and file name are the same: change one of them";
+            self.tell_name(&source, &bank.fixture, message, help);
             return None;
         }
-        let faults = parsed.point_faults(fixture.effective_points().len());
-        let is_sound = faults.is_empty();
-        self.tell(&source, faults);
-        is_sound.then_some(parsed.bank)
+        let history = Arc::new(History::new(&fixture.messages));
+        for finding in check_bank(&parsed, &fixture, &history, self.demands.verbatim_tail) {
+            let weight = self.demands.weight(finding.kind);
+            let help = match (finding.kind, weight) {
+                (FindingKind::UnprovenFact, Severity::Error) => {
+                    format!("{}; `run` goes on with --allow-unproven", finding.help)
+                }
+                _ => finding.help,
+            };
+            self.problems.push(Problem::error(finding.message).at(&source, finding.place).help(help).of(weight));
+        }
+        let points = fixture.effective_points();
+        let bank = Arc::new(parsed.bank);
+        Some(LoadedFixture {
+            selected: probes_by_point(&bank, points.len()),
+            digests: digests(&fixture, &bank, &points),
+            fixture: Arc::new(fixture),
+            bank,
+            history,
+            points,
+            path: path.to_owned(),
+            bank_path: bank_path.to_owned(),
+        })
     }
 
-    fn pair(&mut self, fixture: Fixture, path: &str, bank_path: &str) -> Option<LoadedFixture> {
-        let bank = self.bank(&fixture, bank_path)?;
-        let points = fixture.effective_points();
-        let mut selected = vec![Vec::new(); points.len()];
-        for (index, probe) in bank.probes.iter().enumerate() {
-            let at = probe.point.map_or(points.len(), |point| point.0 as usize);
-            if let Some(probes) = at.checked_sub(1).and_then(|at| selected.get_mut(at)) {
-                probes.push(ProbeIx(index));
-            }
+    /// A fixture is to be read by people before it is shared.
+    fn weigh(&mut self, sizes: &[(String, usize)]) {
+        let mut tell = |message: String| {
+            let help = "`compeval fixture scrub` cuts long tool outputs; a shorter stretch of the session may do";
+            self.problems.push(Problem::error(message).help(help).of(self.demands.size()));
+        };
+        for (path, size) in sizes.iter().filter(|(_, size)| *size > FIXTURE_BYTES) {
+            tell(format!("{path} has {} KB, more than people review: {} KB", size / 1000, FIXTURE_BYTES / 1000));
         }
-        let digests = digests(&fixture, &bank, &points);
-        let (path, bank_path) = (path.to_owned(), bank_path.to_owned());
-        Some(LoadedFixture {
-            fixture: Arc::new(fixture),
-            bank: Arc::new(bank),
-            points,
-            selected,
-            digests,
-            path,
-            bank_path,
-        })
+        let total: usize = sizes.iter().map(|(_, size)| size).sum();
+        if total > FOLDER_BYTES {
+            tell(format!(
+                "the fixtures have {} KB together, more than people review: {} KB",
+                total / 1000,
+                FOLDER_BYTES / 1000
+            ));
+        }
     }
 
     fn read(&mut self, what: &str, path: &str) -> Option<SourceFile> {
@@ -216,6 +263,18 @@ impl Shelves<'_> {
         let at = source.text.find(&quoted).unwrap_or(0);
         self.problems.push(Problem::error(message).at(source, at..at + quoted.len()).help(help));
     }
+}
+
+/// The probes asked at each of so many points; the last where a probe names none.
+fn probes_by_point(bank: &Bank, points: usize) -> Vec<Vec<ProbeIx>> {
+    let mut selected = vec![Vec::new(); points];
+    for (index, probe) in bank.probes.iter().enumerate() {
+        let number = probe.point.map_or(points, |point| point.0 as usize);
+        if let Some(probes) = number.checked_sub(1).and_then(|at| selected.get_mut(at)) {
+            probes.push(ProbeIx(index));
+        }
+    }
+    selected
 }
 
 /// The file's name without `.json` or `.probes.json`.

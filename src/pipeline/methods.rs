@@ -167,6 +167,7 @@ fn command(desk: &mut Desk<'_>, table: &Placed<CompressTable>) -> Option<Command
             return None;
         }
     };
+    warn_of_missing_program(desk, table.value.command.as_ref());
     if table.value.inputs.is_none() {
         let help = "list the program's files, inputs = [\"tools/**/*.py\"]: a change in them makes old outputs stale";
         desk.warn(&table_place, "this command declares no `inputs`: a change of the program will not be seen", help);
@@ -179,6 +180,22 @@ fn command(desk: &mut Desk<'_>, table: &Placed<CompressTable>) -> Option<Command
         deterministic: table.value.deterministic.as_ref().is_some_and(|yes| yes.value),
         timeout: duration(table.value.timeout_s.as_ref(), COMMAND_TIMEOUT, desk.file, &mut desk.problems),
     })
+}
+
+/// A program that is not here is only told: cached outputs serve without it.
+fn warn_of_missing_program(desk: &mut Desk<'_>, argv: Option<&Placed<Items>>) {
+    let Some(program) = argv.and_then(|argv| argv.value.first()) else {
+        return;
+    };
+    let is_here = match (program.value.contains('/'), desk.environment.var("PATH")) {
+        (true, _) => desk.library.folder().join(&program.value).is_file(),
+        (false, Some(path)) => std::env::split_paths(&path).any(|folder| folder.join(&program.value).is_file()),
+        (false, None) => true,
+    };
+    if !is_here {
+        let help = "a program is found on PATH, or by a path relative to the folder of the pipeline";
+        desk.warn(&program.place, format!("there is no program `{}` here", program.value), help);
+    }
 }
 
 /// The declared files with the digests of their contents, sorted by path, each once.

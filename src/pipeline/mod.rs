@@ -15,7 +15,6 @@ mod secrets;
 mod url;
 mod providers;
 
-mod builtin;
 mod desk;
 mod settings;
 mod methods;
@@ -23,18 +22,20 @@ mod stages;
 mod select;
 mod fixtures;
 mod check;
+mod starter;
 
 pub use check::{OpenError, Opened, Request, open};
 pub use coordinate::Coordinate;
 pub use matrix::{AnswerCell, Chain, CompressCell, Counts, JudgeCell, Matrix};
 pub use model::{
     AnswererIx, FixtureDigests, FixtureIx, Generator, JudgeIx, LoadedFixture, MethodIx, Pipeline, PipelineSettings,
-    PointIx, Price, ProbeIx, Runs, SourceFile, Tail,
+    PointIx, ProbeIx, Runs, SourceFile, Tail,
 };
 pub use problem::{Problem, Problems, Severity, list, suggest};
 pub use providers::Environment;
 pub use select::{EmptySelection, Overrides, Selection};
 pub use sources::{PIPELINE_FILE, find_pipeline};
+pub use starter::{StarterFile, starter_files};
 
 #[cfg(test)]
 mod tests;

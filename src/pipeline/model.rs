@@ -12,8 +12,8 @@ use crate::compress::Method;
 use crate::fixture::{Fixture, Point};
 use crate::judge::{JudgeSpec, Rubric, Scope};
 use crate::locale::Locale;
-use crate::probe::{Bank, Probe};
-use crate::provider::{ModelRef, ModelUse, ProviderName, ProviderSpec};
+use crate::probe::{Bank, History, Probe};
+use crate::provider::{ModelRef, ModelUse, Price, ProviderName, ProviderSpec};
 
 /// What was declared, read, resolved, selected and found sound.
 #[derive(Clone, Debug)]
@@ -106,6 +106,8 @@ pub struct LoadedFixture {
     pub fixture: Arc<Fixture>,
     /// Its probes, all of them.
     pub bank: Arc<Bank>,
+    /// What the transcript says, folded and indexed once.
+    pub history: Arc<History>,
     /// The compression points: exclusive message indices in rising order; at least one.
     pub points: Vec<usize>,
     /// The probes selected at each point, parallel to `points`; at least one in all.
@@ -152,19 +154,6 @@ pub struct Generator {
     pub prompt: Option<SourceFile>,
     /// How many replies that break the contract are taken.
     pub attempts: u32,
-}
-
-/// A declared price in US dollars per million tokens. What is not declared is unknown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Price {
-    /// Input tokens.
-    pub input: Option<f64>,
-    /// Input tokens read from the provider's prompt cache.
-    pub cached_input: Option<f64>,
-    /// Input tokens written to it.
-    pub cache_write: Option<f64>,
-    /// Output tokens, reasoning included.
-    pub output: Option<f64>,
 }
 
 /// A text file of the project, as read.

@@ -72,11 +72,10 @@ impl Problem {
         self
     }
 
-    /// The same, told only.
+    /// The same, of another weight.
     #[must_use]
-    pub fn as_warning(mut self) -> Problem {
-        self.severity = Severity::Warning;
-        self
+    pub fn of(self, severity: Severity) -> Problem {
+        Problem { severity, ..self }
     }
 
     /// What was found.

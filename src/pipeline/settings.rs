@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use super::desk::Desk;
 use super::file::{Map, PipelineTable, Placed, PriceTable, RunsTable};
-use super::model::{PipelineSettings, Price, Runs, Tail};
+use super::model::{PipelineSettings, Runs, Tail};
 use super::problem::Problem;
 use super::select::Overrides;
 use crate::judge::{Rubric, Scope};
 use crate::locale::Locale;
-use crate::provider::ModelRef;
+use crate::provider::{ModelRef, Price};
 
 /// The settings, with what the command line puts in their place.
 pub(super) fn settings(desk: &mut Desk<'_>, table: Option<&PipelineTable>, overrides: &Overrides) -> PipelineSettings {
@@ -73,21 +73,24 @@ pub(super) fn prices(desk: &mut Desk<'_>, tables: Option<&Placed<Map<PriceTable>
         if let Err(Some(help)) = desk.providers.find(&model.provider) {
             desk.error(&table.key, format!("unknown provider `{}` in a price", model.provider), help);
         }
-        let mut amount = |price: &Option<Placed<f64>>| {
-            let price = price.as_ref()?;
-            if price.value < 0.0 {
-                desk.error(&price.place, "a price is 0 or more", "US dollars per million tokens");
-            }
-            Some(price.value)
-        };
-        let PriceTable { input, cached_input, cache_write, output } = &table.value;
-        let price = Price {
-            input: amount(input),
-            cached_input: amount(cached_input),
-            cache_write: amount(cache_write),
-            output: amount(output),
-        };
-        prices.insert(model, price);
+        let price = price(desk, name, table);
+        prices.extend(price.map(|price| (model, price)));
     }
     prices
+}
+
+fn price(desk: &mut Desk<'_>, name: &str, table: &Placed<PriceTable>) -> Option<Price> {
+    let PriceTable { input, cached_input, cache_write, output } = &table.value;
+    let [input, cached_input, cache_write, output] = [input, cached_input, cache_write, output].map(|price| {
+        let price = price.as_ref()?;
+        if price.value < 0.0 {
+            desk.error(&price.place, "a price is 0 or more", "US dollars per million tokens");
+        }
+        Some(price.value)
+    });
+    if input.is_none() || output.is_none() {
+        let help = "both in US dollars per million tokens; write 0 where a model is free";
+        desk.error(&table.key, format!("the price of `{name}` needs `input` and `output`"), help);
+    }
+    Some(Price { input: input?, cached_input, cache_write, output: output? })
 }

@@ -9,7 +9,7 @@ use globset::{GlobBuilder, GlobMatcher};
 use walkdir::WalkDir;
 
 use super::model::SourceFile;
-use super::problem::Problem;
+use super::problem::{Problem, Problems};
 use crate::action::Digest;
 
 /// The name of the pipeline's file.
@@ -85,22 +85,26 @@ pub(super) fn word(error: &io::Error) -> String {
 ///
 /// # Errors
 /// None is found, or the one named is not there.
-pub fn find_pipeline(start: &Path, named: Option<&Path>) -> Result<PathBuf, Problem> {
-    let start = std::path::absolute(start)
-        .map_err(|e| Problem::error(format!("cannot use the folder {}: {}", start.display(), word(&e))))?;
-    if !start.is_dir() {
-        return Err(Problem::error(format!("there is no folder {}", start.display())));
-    }
+pub fn find_pipeline(start: &Path, named: Option<&Path>) -> Result<PathBuf, Problems> {
+    let fault = |message: String, help: &str| Err(Problems(vec![Problem::error(message).help(help)]));
+    let start = match std::path::absolute(start) {
+        Ok(start) if start.is_dir() => start,
+        _ => return fault(format!("there is no folder {}", start.display()), "-C names the folder to start from"),
+    };
     if let Some(named) = named {
         let path = start.join(named);
-        let missing = || Problem::error(format!("there is no file {}", named.display()));
-        return if path.is_file() { Ok(path) } else { Err(missing().help("-c names the pipeline's file")) };
+        return match path.is_file() {
+            true => Ok(path),
+            false => fault(format!("there is no file {}", named.display()), "-c names the pipeline's file"),
+        };
     }
-    let found = start.ancestors().map(|folder| folder.join(PIPELINE_FILE)).find(|path| path.is_file());
-    found.ok_or_else(|| {
-        Problem::error(format!("there is no {PIPELINE_FILE} in {} or any folder above it", start.display()))
-            .help("`compeval init` writes one; -C names another folder, -c another file")
-    })
+    match start.ancestors().map(|folder| folder.join(PIPELINE_FILE)).find(|path| path.is_file()) {
+        Some(path) => Ok(path),
+        None => fault(
+            format!("there is no {PIPELINE_FILE} in {} or any folder above it", start.display()),
+            "`compeval init` writes one; -C names another folder, -c another file",
+        ),
+    }
 }
 
 /// A pattern of paths below a folder: the plain folders it begins with, and what must match below them.
@@ -208,6 +212,6 @@ mod tests {
         let found = find_pipeline(&folder.path().join("a/b"), None).expect("found");
         assert_eq!(found, folder.path().join("pipeline.toml"));
         let missing = find_pipeline(folder.path(), Some(Path::new("other.toml"))).expect_err("missing");
-        assert_eq!(missing.message(), "there is no file other.toml");
+        assert_eq!(missing.to_string(), "there is no file other.toml");
     }
 }

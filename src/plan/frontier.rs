@@ -7,8 +7,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::action::{ActionKey, Digest};
-use crate::compress::{self, ContextRef, StateRef};
+use crate::action::{ActionKey, Digest, StageName};
+use crate::compress::{self, ContextRef, Method, StateRef};
 use crate::pipeline::{AnswerCell, Chain, CompressCell, Coordinate, Counts, JudgeCell, Matrix, Pipeline};
 
 use super::prepare::{FixtureTexts, Preparer};
@@ -89,6 +89,25 @@ impl Task {
             Task::Answer(task) => task.context.spared,
             Task::Judge(task) => task.answer.spared,
         }
+    }
+
+    /// The stage.
+    pub fn stage(&self) -> StageName {
+        match self {
+            Task::Compress(_) => StageName::Compress,
+            Task::Answer(_) => StageName::Answer,
+            Task::Judge(_) => StageName::Judge,
+        }
+    }
+
+    /// The method behind it.
+    pub fn method<'p>(&self, pipeline: &'p Pipeline) -> Option<&'p Method> {
+        let cell = match self {
+            Task::Compress(task) => task.cell,
+            Task::Answer(task) => task.cell.compress,
+            Task::Judge(task) => task.cell.answer.compress,
+        };
+        pipeline.methods.get(cell.chain.method.0)
     }
 
     /// Where it is, in names.

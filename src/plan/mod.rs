@@ -5,7 +5,16 @@
 mod prepare;
 mod frontier;
 mod reading;
+mod standing;
+mod selftest;
+mod estimate;
+mod explain;
+mod forecast;
 
+pub use estimate::Estimate;
+pub use forecast::{Assumptions, Forecast, ReasonGroup, StageForecast, forecast};
 pub use frontier::{AnswerTask, CompressTask, Frontier, JudgeTask, Kept, Settled, SettledAnswer, SettledContext, Task};
 pub use prepare::{Action, FixtureTexts, PrepareError, Preparer, judge_request, probe_of};
-pub use reading::{Body, Output, READER, Unreadable, completion, read_grades};
+pub use reading::{Body, Output, READER, Unreadable, completion};
+pub use selftest::{SelftestCell, SelftestTask};
+pub use standing::{Finding, Reason, cache_coordinate, earlier_output, find, reason};

@@ -31,7 +31,7 @@ pub struct Action {
 }
 
 impl Action {
-    fn new(stage: Stage, replica: Replica, work: Work) -> Action {
+    pub(super) fn new(stage: Stage, replica: Replica, work: Work) -> Action {
         Action { stage, replica, key: Inputs::key_of(stage, replica, &work), work }
     }
 
@@ -96,7 +96,8 @@ impl FixtureTexts {
         self.loaded.fixture.messages.get(from..to).unwrap_or_default()
     }
 
-    fn end(&self, point: PointIx) -> usize {
+    /// Index of the first message after the point.
+    pub fn end(&self, point: PointIx) -> usize {
         self.loaded.points.get(point.0).copied().unwrap_or(self.loaded.fixture.messages.len())
     }
 

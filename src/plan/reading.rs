@@ -2,8 +2,8 @@
 
 use crate::action::Digest;
 use crate::answer::{self, Answer};
-use crate::compress::{self, CompressFault, Compressed, Strategy};
-use crate::judge::{self, CriterionId, CriterionScore, ReplyFault};
+use crate::compress::{self, CompressFault, Compressed, Method, Strategy};
+use crate::judge::{self, CriterionScore, ReplyFault};
 use crate::provider::{self, Completion, Dialect, Operation, ReadFault};
 use crate::units::Usage;
 
@@ -34,6 +34,14 @@ impl Output {
                 // Scores serialise to plain JSON; there is nothing in them that could fail.
                 Digest::of(serde_json::to_vec(grades).unwrap_or_default())
             }
+        }
+    }
+
+    /// What is odd about it, though it is used.
+    pub fn warnings(&self) -> Vec<String> {
+        match self {
+            Output::Context(compressed) => compressed.warnings.iter().map(ToString::to_string).collect(),
+            Output::Answer(_) | Output::Grades(_) => Vec::new(),
         }
     }
 
@@ -93,41 +101,50 @@ impl Preparer<'_> {
     /// # Errors
     /// Why it is no output of that task.
     pub fn read(&self, task: &Task, body: Body<'_>) -> Result<Output, Unreadable> {
+        match (body.dialect, task) {
+            (Some(dialect), _) => {
+                let reply = completion(dialect, self.operation(task), body.bytes)?;
+                self.read_reply(task, &reply)
+            }
+            (None, Task::Compress(task)) => match self.method(task)?.strategy {
+                Strategy::Command(_) => self.read_context(task, compress::Output::Stdout(body.bytes)),
+                _ => self.read_context(task, compress::Output::Computed(body.bytes)),
+            },
+            (None, _) => Err(ReadFault::Malformed("no model's reply".to_owned()).into()),
+        }
+    }
+
+    /// Reads a model's reply to a task.
+    ///
+    /// # Errors
+    /// Why it is no output of that task.
+    pub fn read_reply(&self, task: &Task, reply: &Completion) -> Result<Output, Unreadable> {
         match task {
-            Task::Compress(task) => Ok(Output::Context(Box::new(self.read_context(task, body)?))),
-            Task::Answer(_) => Ok(Output::Answer(answer::read(&reply(body)?.text)?)),
+            Task::Compress(task) => self.read_context(task, compress::Output::Reply(reply)),
+            Task::Answer(_) => Ok(Output::Answer(answer::read(&reply.text)?)),
             Task::Judge(task) => {
                 let question = self.judge_question(&task.context.texts, &task.cell.answer, task.cell.judge)?;
-                Ok(Output::Grades(read_grades(&reply(body)?, question.criteria())?))
+                Ok(Output::Grades(judge::read_reply(&reply.text, question.criteria())?))
             }
         }
     }
 
-    fn read_context(&self, task: &CompressTask, body: Body<'_>) -> Result<Compressed, Unreadable> {
-        let method = self.pipeline().methods.get(task.cell.chain.method.0).ok_or(PrepareError::Coordinate)?;
-        let index = if method.artifact_index { task.texts.index_text(task.cell.point) } else { "".into() };
-        let operation = match method.strategy {
-            Strategy::Opaque { .. } => Operation::Compact,
-            Strategy::ProviderCompaction { .. } => Operation::Summarize,
+    fn method(&self, task: &CompressTask) -> Result<&Method, PrepareError> {
+        self.pipeline().methods.get(task.cell.chain.method.0).ok_or(PrepareError::Coordinate)
+    }
+
+    fn operation(&self, task: &Task) -> Operation {
+        let Task::Compress(task) = task else { return Operation::Generate };
+        match self.method(task).map(|method| &method.strategy) {
+            Ok(Strategy::Opaque { .. }) => Operation::Compact,
+            Ok(Strategy::ProviderCompaction { .. }) => Operation::Summarize,
             _ => Operation::Generate,
-        };
-        let read = |output: compress::Output<'_>| Ok(compress::read(method, output, &index)?);
-        match (body.dialect, &method.strategy) {
-            (Some(dialect), _) => read(compress::Output::Reply(&completion(dialect, operation, body.bytes)?)),
-            (None, Strategy::Command(_)) => read(compress::Output::Stdout(body.bytes)),
-            (None, _) => read(compress::Output::Computed(body.bytes)),
         }
     }
-}
 
-fn reply(body: Body<'_>) -> Result<Completion, ReadFault> {
-    completion(body.dialect.unwrap_or(Dialect::Lexical), Operation::Generate, body.bytes)
-}
-
-/// The grading in a judge's reply.
-///
-/// # Errors
-/// How it breaks the contract.
-pub fn read_grades(reply: &Completion, criteria: &[CriterionId]) -> Result<Vec<CriterionScore>, ReplyFault> {
-    judge::read_reply(&reply.text, criteria)
+    fn read_context(&self, task: &CompressTask, output: compress::Output<'_>) -> Result<Output, Unreadable> {
+        let method = self.method(task)?;
+        let index = if method.artifact_index { task.texts.index_text(task.cell.point) } else { "".into() };
+        Ok(Output::Context(Box::new(compress::read(method, output, &index)?)))
+    }
 }

@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
-use crate::action::{ActionKey, Change, Digest, Inputs, Stage};
+use crate::action::{ActionKey, Change, Digest, Inputs, Replica, Stage};
 use crate::cache::{Coordinate, Lookup, Record, Removal, Status};
 
 use super::frontier::{Kept, Task};
-use super::reading::{Body, Output, READER};
 use super::prepare::{Action, Preparer};
+use super::reading::{Body, Output, READER};
 
 /// Why an action must be executed.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,12 +85,7 @@ fn reread<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, task: &Task, record: R
 }
 
 /// Why a stale action is stale: what differs from the last action in the same place.
-pub fn reason<L: Lookup>(
-    lookup: &L,
-    action: &Action,
-    coordinate: &Coordinate,
-    refresh: &HashSet<Stage>,
-) -> Reason {
+pub fn reason<L: Lookup>(lookup: &L, action: &Action, coordinate: &Coordinate, refresh: &HashSet<Stage>) -> Reason {
     if refresh.contains(&action.stage) {
         return Reason::Refreshed;
     }
@@ -124,5 +119,18 @@ pub fn earlier_output<L: Lookup>(lookup: &L, coordinate: &Coordinate, action: &A
     match lookup.find(&key)?.status {
         Status::Output { out, .. } => Some((key, out)),
         Status::Unread | Status::Unreadable { .. } | Status::Failed { .. } => None,
+    }
+}
+
+/// A coordinate as the cache keeps it. Runs of a deterministic action are one place.
+pub fn cache_coordinate(place: &crate::pipeline::Coordinate, replica: Replica) -> Coordinate {
+    Coordinate {
+        fixture: Some(place.fixture.to_string()),
+        point: Some(place.point.0),
+        method: Some(place.method.to_string()),
+        probe: place.probe.as_ref().map(ToString::to_string),
+        answerer: place.answerer.as_ref().map(ToString::to_string),
+        judge: place.judge.as_ref().map(ToString::to_string),
+        replica,
     }
 }

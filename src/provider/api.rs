@@ -163,6 +163,22 @@ pub enum ErrorClass {
 }
 
 impl ErrorClass {
+    /// The class's name in lists and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            ErrorClass::RateLimited => "rate-limited",
+            ErrorClass::Overloaded => "overloaded",
+            ErrorClass::Transient => "transient",
+            ErrorClass::Malformed => "malformed",
+            ErrorClass::Refused => "refused",
+            ErrorClass::Truncated => "truncated",
+            ErrorClass::TooLong => "too-long",
+            ErrorClass::Quota => "quota",
+            ErrorClass::Auth => "auth",
+            ErrorClass::Invalid => "invalid",
+        }
+    }
+
     /// Whether every further call to the same provider would fail the same way.
     pub fn is_terminal(self) -> bool {
         matches!(self, ErrorClass::Quota | ErrorClass::Auth)

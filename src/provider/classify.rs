@@ -174,6 +174,9 @@ fn hint(status: u16, class: ErrorClass, error: &Value, text: &str) -> Option<Str
             }
             _ => "take a model with a larger window, or an earlier compression point".into(),
         }),
+        ErrorClass::RateLimited => {
+            Some("declare requests_per_minute or tokens_per_minute below the provider's limit".into())
+        }
         ErrorClass::Invalid if status == 404 && text.contains("model") => {
             Some("check the model's name as this provider spells it".into())
         }

@@ -124,7 +124,9 @@ impl Client {
                     (fault, held)
                 }
                 Ok(reply) => {
-                    meter.settle(set_aside, Some(&dialect::read_usage(reply.dialect, &reply.body)));
+                    let used = dialect::read_usage(reply.dialect, &reply.body);
+                    // A server that counts nothing leaves the cost unknown, not zero.
+                    meter.settle(set_aside, (used != Usage::default()).then_some(&used));
                     keep(&reply).await.map_err(AskFailure::Keep)?;
                     match errand.read(&reply) {
                         Ok(completion) => return Ok((reply, completion)),
@@ -136,6 +138,7 @@ impl Client {
             let Some(wait) = tally.next(&fault, held, limits.max_attempts, &self.patience, self.jitter()) else {
                 return Err(failure(fault, tally.sent).into());
             };
+            tracing::debug!(%provider, attempts = tally.sent, ?wait, "asking again after: {}", fault.message);
             self.tell(ClientEvent::Retrying { provider: provider.clone(), class: fault.class, wait });
             tokio::time::sleep(wait).await;
         }
@@ -168,25 +171,29 @@ impl Client {
         let sent = Instant::now();
         let answer = self.http.send(&spec.base_url, &errand.request, line.key.as_ref(), spec.limits.timeout).await;
         drop(passes);
-        let outcome = answer.map_err(|fault| (fault, Announced::default())).and_then(successful);
-        match outcome {
-            Ok(reply) => {
-                errand.lane.gate.served(&reply.headers.announced(reply.at));
-                let latency = sent.elapsed();
-                self.tell(ClientEvent::Answered { provider: spec.name.clone(), latency });
-                let request_id = reply.headers.request_id().map(str::to_owned);
-                let dialect = spec.dialect;
-                Ok(RawReply { dialect, body: reply.body, request_id, latency, attempts: tally.sent })
-            }
-            Err((fault, announced)) => {
-                let held = self.refused(errand, &fault, sent, &announced);
-                Err((fault, held))
-            }
+        let reply = match answer {
+            Ok(reply) => reply,
+            Err(fault) => return Err(self.refused(errand, fault, sent, &Announced::default())),
+        };
+        let announced = reply.headers.announced(reply.at);
+        if let Some(fault) = refusal(&reply) {
+            return Err(self.refused(errand, fault, sent, &announced));
         }
+        errand.lane.gate.served(&announced);
+        let latency = sent.elapsed();
+        self.tell(ClientEvent::Answered { provider: spec.name.clone(), latency });
+        let request_id = reply.headers.request_id().map(str::to_owned);
+        Ok(RawReply { dialect: spec.dialect, body: reply.body, request_id, latency, attempts: tally.sent })
     }
 
-    /// Slows down as the failure demands.
-    fn refused(&self, errand: &Errand<'_>, fault: &Fault, sent: Instant, announced: &Announced) -> Option<Duration> {
+    /// Slows down as the failure demands; answers it with how long everyone is held back because of it.
+    fn refused(
+        &self,
+        errand: &Errand<'_>,
+        fault: Fault,
+        sent: Instant,
+        announced: &Announced,
+    ) -> (Fault, Option<Duration>) {
         let provider = errand.line.spec.name.clone();
         if fault.pressure.is_some() {
             // A request that was turned away at the door took no tokens.
@@ -195,11 +202,11 @@ impl Client {
         if fault.pressure.is_some_and(|p| p != Pressure::Overloaded) {
             self.tell(ClientEvent::RateLimited { provider: provider.clone() });
         }
-        let held = errand.lane.gate.failed(fault, sent, announced, &self.patience);
+        let held = errand.lane.gate.failed(&fault, sent, announced, &self.patience);
         if let Some(wait) = held {
             self.tell(ClientEvent::Paused { provider, model: errand.call.model.clone(), wait });
         }
-        held
+        (fault, held)
     }
 
     fn tell(&self, event: ClientEvent) {
@@ -250,15 +257,16 @@ impl Errand<'_> {
     }
 }
 
-fn successful(reply: HttpReply) -> Result<HttpReply, (Fault, Announced)> {
+/// What a reply of another status than 2xx means.
+fn refusal(reply: &HttpReply) -> Option<Fault> {
     if (200..300).contains(&reply.status) {
-        return Ok(reply);
+        return None;
     }
     let mut fault = Fault { is_unbilled: true, ..classify(reply.status, &reply.body) };
     fault.wait = reply.headers.wait(reply.at).or(fault.wait);
     fault.should_retry = reply.headers.should_retry();
     fault.message = with_request_id(fault.message, &reply.headers);
-    Err((fault, reply.headers.announced(reply.at)))
+    Some(fault)
 }
 
 fn with_request_id(message: String, headers: &Headers) -> String {
@@ -289,4 +297,35 @@ fn shared_limits(spec: &ProviderSpec, all: &[Arc<ProviderSpec>]) -> Limits {
 
 fn failure(fault: Fault, attempts: u32) -> CallFailure {
     CallFailure { class: fault.class, message: fault.message, hint: fault.hint, attempts }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_may_be_shared_between_threads() {
+        fn shared<T: Send + Sync>(_: &T) {}
+        shared(&Client::new([]));
+    }
+
+    #[test]
+    fn providers_at_one_address_keep_the_strictest_of_their_limits() {
+        let spec = |name: &str, requests: Option<u32>, in_flight: Option<u32>| {
+            Arc::new(ProviderSpec {
+                name: name.into(),
+                dialect: Dialect::OpenaiChat,
+                base_url: "http://127.0.0.1:1".into(),
+                api_key: None,
+                endpoint: name.into(),
+                limits: Limits { requests_per_minute: requests, max_in_flight: in_flight, ..Limits::default() },
+            })
+        };
+        let all = [spec("a", Some(100), None), spec("b", Some(50), Some(8))];
+        let limits = shared_limits(&all[0], &all);
+        assert_eq!((limits.requests_per_minute, limits.max_in_flight), (Some(50), Some(8)));
+        let client = Client::new(all);
+        let account = |name: &str| client.lines.get(&name.into()).map(|line| line.account.clone()).unwrap();
+        assert!(Arc::ptr_eq(&account("a"), &account("b")));
+    }
 }

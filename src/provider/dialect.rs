@@ -61,6 +61,21 @@ pub fn read_usage(dialect: Dialect, body: &[u8]) -> Usage {
     .unwrap_or_default()
 }
 
+/// The model that a reply says it came from, also where the reply is no answer.
+pub fn read_model(dialect: Dialect, body: &[u8]) -> Option<String> {
+    /// Every dialect names the model in the same place.
+    #[derive(serde::Deserialize)]
+    struct Named {
+        model: Option<String>,
+    }
+    match dialect {
+        Dialect::OpenaiChat | Dialect::OpenaiResponses | Dialect::Anthropic => {
+            serde_json::from_slice::<Named>(body).ok()?.model
+        }
+        Dialect::Lexical => None,
+    }
+}
+
 /// Prompts under this size vary too much to tell a cut from a tokenizer's habits.
 const MIN_JUDGED_PROMPT: u64 = 500;
 

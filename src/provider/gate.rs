@@ -15,6 +15,7 @@ use super::headers::{Announced, Window};
 use super::pace::Pace;
 use super::rates::{Need, PerMinute, Rates};
 use super::retry::Patience;
+use super::tempo::Tempo;
 
 /// A gate. All waiting is in `enter`; everything else returns at once.
 #[derive(Debug)]
@@ -30,6 +31,10 @@ pub(super) struct Gate {
 struct State {
     pace: Pace,
     rates: Rates,
+    /// What the provider told, or the user allowed.
+    told: PerMinute,
+    /// A guess where nothing was told.
+    tempo: Tempo,
     in_flight: u32,
     /// Someone waited for a place since the last answer.
     saturated: bool,
@@ -37,8 +42,10 @@ struct State {
     /// Failures in a row, whoever's.
     failures: u32,
     ever_served: bool,
-    /// Pauses of the present outage; while it lasts, one request at a time tries whether it is over.
-    outage: u32,
+    /// Pauses in a row of our own choosing, without an answer between them.
+    pauses: u32,
+    /// Nothing gets through: one request at a time tries whether that is over.
+    away: bool,
 }
 
 /// What the head of the queue has to wait for.
@@ -67,12 +74,15 @@ impl Gate {
         let state = State {
             pace,
             rates: Rates::new(rates, Instant::now()),
+            told: rates,
+            tempo: Tempo::default(),
             in_flight: 0,
             saturated: false,
             paused_until: None,
             failures: 0,
             ever_served: false,
-            outage: 0,
+            pauses: 0,
+            away: false,
         };
         Gate { turn: tokio::sync::Mutex::new(()), changed: Notify::new(), state: Mutex::new(state) }
     }
@@ -111,8 +121,10 @@ impl Gate {
         let mut state = self.state();
         let saturated = std::mem::take(&mut state.saturated);
         state.pace.served(saturated);
-        (state.failures, state.outage, state.ever_served) = (0, 0, true);
-        state.learn(announced, Instant::now());
+        (state.failures, state.pauses, state.away, state.ever_served) = (0, 0, false, true);
+        let now = Instant::now();
+        let raised = state.tempo.served(now);
+        state.learn(announced, raised, now);
         drop(state);
         self.changed.notify_one();
     }
@@ -127,7 +139,13 @@ impl Gate {
     ) -> Option<Duration> {
         let mut state = self.state();
         let now = Instant::now();
-        state.learn(announced, now);
+        let too_fast = fault.pressure == Some(Pressure::TooFast);
+        let cut = too_fast && state.is_untold() && state.tempo.refused(sent, now);
+        state.learn(announced, cut, now);
+        if too_fast {
+            // The provider has nothing left for us, whatever our own count says.
+            state.rates.at_most(Some(0), Some(0), Some(0), now);
+        }
         if matches!(fault.pressure, Some(Pressure::TooMany | Pressure::Overloaded)) {
             state.pace.overloaded(sent, now);
         }
@@ -149,12 +167,10 @@ const AWAY_AFTER: u32 = 5;
 
 impl State {
     fn admit(&mut self, need: Need, now: Instant) -> Result<(), Obstacle> {
-        if let Some(left) =
-            self.paused_until.and_then(|until| until.checked_duration_since(now)).filter(|d| !d.is_zero())
-        {
+        if let Some(left) = self.closed_for(now) {
             return Err(Obstacle::Time(left));
         }
-        let places = if self.outage > 0 { 1 } else { self.pace.limit() };
+        let places = if self.away { 1 } else { self.pace.limit() };
         if self.in_flight >= places {
             self.saturated = true;
             return Err(Obstacle::Place);
@@ -164,53 +180,58 @@ impl State {
         Ok(())
     }
 
+    /// Closes the gate if `fault` gives reason to. The pause is nobody's failed attempt: the provider asked for it, or
+    /// it worked before and will again. One that never answered gets no such credit.
     fn hold_back(&mut self, fault: &Fault, now: Instant, patience: &Patience) -> Option<Duration> {
         self.failures = self.failures.saturating_add(1);
         let asked = fault.wait.filter(|wait| fault.pressure.is_some() && *wait <= patience.wait_budget);
         // Somewhat later than asked, so that a clock that runs a little behind does not cost another refusal.
         let asked = asked.map(|wait| wait.mul_f64(1.02) + Duration::from_millis(1));
-        let own = match fault.pressure {
-            Some(Pressure::TooFast) => Some(patience.first_wait),
-            _ if self.is_away(fault) => Some(self.outage_pause(now, patience)),
-            _ => None,
-        };
-        let hold = asked.or(own)?;
+        self.away |= self.nothing_passes(fault);
+        let own = matches!(fault.pressure, Some(Pressure::TooFast | Pressure::TooMany)) || self.away;
+        let hold = asked.or_else(|| own.then(|| self.own_pause(now, patience)))?;
         let until = self.paused_until.map_or(now + hold, |until| until.max(now + hold));
         self.paused_until = Some(until);
-        // A refusal without a wait counts as an attempt, and the call backs off by itself as well.
-        let counts = asked.is_none() && fault.pressure == Some(Pressure::TooFast);
-        (!counts).then(|| until - now)
+        (asked.is_some() || self.ever_served).then(|| until - now)
     }
 
-    /// Whether nothing gets through to a provider that answered before.
-    fn is_away(&self, fault: &Fault) -> bool {
+    fn nothing_passes(&self, fault: &Fault) -> bool {
         use super::api::ErrorClass::{Overloaded, Transient};
-        let silent = matches!(fault.class, Overloaded | Transient);
-        silent && self.ever_served && (self.failures >= AWAY_AFTER || self.outage > 0)
+        self.ever_served && self.failures >= AWAY_AFTER && matches!(fault.class, Overloaded | Transient)
     }
 
-    /// Doubles with each try; what fails while the gate is closed anyway opens no new pause.
-    fn outage_pause(&mut self, now: Instant, patience: &Patience) -> Duration {
-        if let Some(left) =
-            self.paused_until.and_then(|until| until.checked_duration_since(now)).filter(|d| !d.is_zero())
-        {
+    /// Doubles with each pause in a row; what fails while the gate is closed anyway opens no new one.
+    fn own_pause(&mut self, now: Instant, patience: &Patience) -> Duration {
+        if let Some(left) = self.closed_for(now) {
             return left;
         }
-        self.outage = self.outage.saturating_add(1);
-        patience.back_off(self.outage + 1, 0.0)
+        self.pauses = self.pauses.saturating_add(1);
+        patience.back_off(self.pauses, 0.0)
     }
 
-    fn learn(&mut self, announced: &Announced, now: Instant) {
-        let mut allowed = self.rates.allowed();
-        let known = |old: Option<u64>, window: Window| window.limit.filter(|limit| *limit > 0).or(old);
-        allowed.requests = known(allowed.requests, announced.requests);
-        allowed.tokens = known(allowed.tokens, announced.tokens);
-        allowed.input = known(allowed.input, announced.input);
-        allowed.output = known(allowed.output, announced.output);
-        if allowed != self.rates.allowed() {
-            self.rates.set(allowed, now);
-        }
+    fn closed_for(&self, now: Instant) -> Option<Duration> {
+        self.paused_until?.checked_duration_since(now).filter(|left| !left.is_zero())
+    }
+
+    /// Whether neither provider nor user named a rate.
+    fn is_untold(&self) -> bool {
+        self.told == PerMinute::default()
+    }
+
+    fn learn(&mut self, announced: &Announced, guess_changed: bool, now: Instant) {
         let Announced { requests, tokens, input, output } = announced;
+        let known = |old: Option<u64>, window: &Window| window.limit.filter(|limit| *limit > 0).or(old);
+        let told = PerMinute {
+            requests: known(self.told.requests, requests),
+            tokens: known(self.told.tokens, tokens),
+            input: known(self.told.input, input),
+            output: known(self.told.output, output),
+        };
+        if told != self.told || guess_changed {
+            self.told = told;
+            let guess = self.tempo.per_minute().filter(|_| self.is_untold());
+            self.rates.set(PerMinute { requests: told.requests.or(guess), ..told }, now);
+        }
         self.rates.at_most(tokens.remaining, input.remaining, output.remaining, now);
         if let (Some(0), Some(reset)) = (requests.remaining, requests.reset) {
             self.paused_until = self.paused_until.max(Some(now + reset));

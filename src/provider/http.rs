@@ -150,10 +150,12 @@ fn fault(error: reqwest::Error, timeout: Duration) -> Fault {
         return Fault::new(ErrorClass::Invalid, format!("the address is unusable: {}", root_cause(&error)))
             .hinted(hint);
     }
+    if error.is_timeout() && !error.is_connect() {
+        let message = format!("no complete reply within {} s", timeout.as_secs_f64());
+        return Fault::new(ErrorClass::Transient, message).hinted("raise timeout_s in the provider's limits");
+    }
     let message = if error.is_connect() {
         format!("cannot connect: {}", root_cause(&error))
-    } else if error.is_timeout() {
-        format!("no complete reply within {} s", timeout.as_secs_f64())
     } else if error.is_body() || error.is_decode() {
         format!("the reply broke off: {}", root_cause(&error))
     } else {
@@ -168,4 +170,40 @@ fn root_cause(error: &dyn Error) -> String {
         cause = deeper;
     }
     cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_clients_can_be_built() {
+        let http = Http::new();
+        assert!(http.client("127.0.0.1").is_ok());
+        assert!(http.client("api.example.com").is_ok());
+    }
+
+    #[test]
+    fn an_empty_variable_is_no_key() {
+        assert!(ApiKey::new(" \n").is_none());
+        assert!(ApiKey::new(" k ").is_some_and(|key| key.0 == "k"));
+        assert!(ApiKey::from_environment(&ApiKeyVariable("COMPEVAL_TEST_UNSET".into())).is_none());
+    }
+
+    #[test]
+    fn a_key_that_no_header_can_carry_is_refused_without_being_shown() {
+        let key = ApiKey("line\nbreak-secret".to_owned());
+        let fault = presented(Auth::Bearer, &key).unwrap_err();
+        assert_eq!(fault.class, ErrorClass::Auth);
+        assert!(!format!("{fault:?}").contains("secret"));
+    }
+
+    #[test]
+    fn keys_are_marked_so_that_no_log_shows_them() {
+        let key = ApiKey("sk-secret".to_owned());
+        for auth in [Auth::Bearer, Auth::ApiKey, Auth::XApiKey] {
+            let (_, value) = presented(auth, &key).unwrap();
+            assert!(!format!("{value:?}").contains("secret"));
+        }
+    }
 }

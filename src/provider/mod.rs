@@ -1,38 +1,54 @@
 //! Providers: what is asked of a model, in which dialect, at which pace, and what came back.
 //!
+//! The path of a call: [`request`] makes its bytes, once; [`Client::ask`] queues at the model's gate and the
+//! account's, sends, hands every successful reply to the caller to keep, and only then [`read`]s it. Reading is pure
+//! and is done again at every use of a kept reply.
+//!
+//! Invariants: a retry sends the same bytes; all waiting is in the gate or in the one retry loop; the user's limits
+//! hold whatever a provider announces; a key can be sent and nothing else; what was not reported is `None`.
+//!
 //! Deliberately absent: cache, stages, printing. This room knows requests and replies, not what they are for.
 
 mod spec;
 mod api;
 mod model_use;
+
+// A call to bytes, and bytes to a completion: pure.
 mod wire;
-mod reading;
-mod estimate;
 mod conversation;
+mod reading;
 mod chat;
 mod responses;
-mod anthropic_reply;
 mod anthropic;
+mod anthropic_reply;
 mod dialect;
-mod headers;
+mod estimate;
+
+// What failures and headers mean: pure.
 mod classify;
+mod headers;
 mod retry;
-mod pace;
+mod prices;
+
+// Pace.
 mod bucket;
 mod rates;
+mod tempo;
+mod pace;
 mod gate;
 mod meter;
 mod line;
-mod event;
-mod prices;
+
+// The wire and the loop.
 mod http;
+mod event;
 mod client;
 
 pub use api::{
     Call, CallFailure, Completion, ErrorClass, Operation, OutputSchema, RawReply, ReadFault, Settings, Turn,
 };
 pub use client::{AskFailure, Client};
-pub use dialect::{read, read_usage, request};
+pub use dialect::{read, read_model, read_usage, request};
 pub use estimate::estimate;
 pub use event::{ClientEvent, Listener};
 pub use http::ApiKey;

@@ -35,6 +35,10 @@ impl Need {
     }
 }
 
+/// Of what is allowed this much is used, so that no minute holds more than was allowed, bursts and the jitter of the
+/// wire included.
+const USED_SHARE: f64 = 0.985;
+
 /// Governor's clock on tokio's time, so that a paused test clock paces too.
 #[derive(Clone, Debug)]
 struct TokioClock(Instant);
@@ -55,10 +59,9 @@ struct Requests {
 }
 
 impl Requests {
-    /// Spread evenly with bursts of a tenth of a second. One part in a hundred is left, so that no minute holds more
-    /// than was allowed, bursts and the wire's jitter included.
+    /// Spread evenly, with bursts of a tenth of a second.
     fn new(per_minute: u64) -> Requests {
-        let per_second = per_minute.max(1) as f64 * 0.99 / 60.0;
+        let per_second = per_minute.max(1) as f64 * USED_SHARE / 60.0;
         let burst = NonZeroU32::new((per_second / 10.0) as u32).unwrap_or(NonZeroU32::MIN);
         let quota = Quota::with_period(Duration::from_secs_f64(1.0 / per_second));
         let quota = quota.unwrap_or(Quota::per_second(NonZeroU32::MIN)).allow_burst(burst);
@@ -88,19 +91,17 @@ impl Rates {
         rates
     }
 
-    /// The rates in force.
-    pub(super) fn allowed(&self) -> PerMinute {
-        self.allowed
-    }
-
     /// Puts new rates into force; tokens owed stay owed.
     pub(super) fn set(&mut self, allowed: PerMinute, now: Instant) {
         if allowed.requests != self.allowed.requests {
             self.requests = allowed.requests.map(Requests::new);
         }
-        let set = |bucket: &mut Option<Bucket>, rate: Option<u64>| match (bucket.as_mut(), rate) {
-            (Some(bucket), Some(rate)) => bucket.set_rate(rate, now),
-            (_, rate) => *bucket = rate.map(|rate| Bucket::new(rate, now)),
+        let set = |bucket: &mut Option<Bucket>, rate: Option<u64>| {
+            let rate = rate.map(|rate| rate as f64 * USED_SHARE);
+            match (bucket.as_mut(), rate) {
+                (Some(bucket), Some(rate)) => bucket.set_rate(rate, now),
+                (_, rate) => *bucket = rate.map(|rate| Bucket::new(rate, now)),
+            }
         };
         set(&mut self.tokens, allowed.tokens);
         set(&mut self.input, allowed.input);

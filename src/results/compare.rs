@@ -40,6 +40,8 @@ pub struct Comparison {
     pub probes: usize,
     /// Probes of either side left out (`--only-common`), for one side asked something else or not at all.
     pub left_out: usize,
+    /// The built-in rules stood in for a model on either side: every table says so.
+    pub lexical: bool,
     /// What differs and bars nothing, as sentences.
     pub warnings: Vec<String>,
 }
@@ -55,6 +57,15 @@ pub struct MethodComparison {
     pub dimensions: Ordered<Judged>,
     /// The method's own failures.
     pub reliability: Reliability,
+}
+
+impl MethodComparison {
+    /// Whether no score of any fixture differs.
+    pub fn is_identical(&self) -> bool {
+        let mut all = self.overall.iter().chain(self.dimensions.iter().map(|(_, judged)| judged));
+        self.overall.is_some()
+            && all.all(|judged| judged.difference == 0.0 && (judged.degenerate || judged.clusters == 1))
+    }
 }
 
 /// How often a method failed by itself, on both sides.
@@ -97,6 +108,7 @@ pub fn compare(judged: Side<'_>, baseline: Side<'_>, only_common: bool) -> Resul
         fixtures: desk.fixtures(),
         probes: desk.matched.len(),
         left_out: judged.set.probes.len() + baseline.set.probes.len() - 2 * desk.matched.len(),
+        lexical: judged.set.design().is_lexical() || baseline.set.design().is_lexical(),
         warnings: warnings(judged.set, baseline.set, &pairs),
     })
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::fakes::{design, row};
 use super::*;
-use crate::action::Digest;
+use crate::action::{Digest, StageName};
 use crate::judge::Dimension;
 use crate::stats::{Reason, Verdict};
 
@@ -190,7 +190,7 @@ fn a_method_that_fails_more_often_is_less_reliable_whatever_it_scores() {
     let place = serde_json::from_value(serde_json::json!({"fixture": "f1", "point": 1, "method": "mine", "run": 3}));
     broken.failures.push(Failure {
         place: place.unwrap(),
-        stage: StageName::Compress,
+        stage: crate::action::StageName::Compress,
         key: None,
         blame: Blame::Method,
         class: None,

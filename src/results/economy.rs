@@ -6,8 +6,10 @@ use serde::Serialize;
 
 use super::scores::Subset;
 use super::set::{AnswerAt, Measured, ResultSet};
+use crate::action::StageName;
 use crate::measure::{DEFAULT_NEEDS, FactClass, break_even, tokens_per_task};
 use crate::stats;
+use crate::units::add_known;
 
 /// Expected facts of all answers, by what became of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -55,6 +57,8 @@ pub struct Economy {
     pub invented_per_100: Option<f64>,
     /// Superseded facts stated as current, in all answers.
     pub stale_facts: u64,
+    /// What its distinct actions cost when they were executed, in dollars, by stage; null where a price is unknown.
+    pub usd: BTreeMap<StageName, Option<f64>>,
 }
 
 /// Needs of each fact that `tokens_per_task` is given for.
@@ -92,6 +96,7 @@ pub(super) fn economy(set: &ResultSet, arm: usize, kept: &Subset, guessable: Opt
         fabrication_rate: mean(&|_, m| m.fabricated.map(|fabricated| f64::from(u8::from(fabricated)))),
         invented_per_100: mean(&|_, m| Some(100.0 * m.invented as f64)),
         stale_facts: answers(set, arm, Some(kept)).map(|(_, m)| m.stale).sum(),
+        usd: costs(set, arm),
     }
 }
 
@@ -144,6 +149,16 @@ fn lift(at: &AnswerAt, measured: &Measured, guessable: &BTreeSet<FactAt>) -> Opt
 
 fn share(held: impl IntoIterator<Item = bool>) -> Option<f64> {
     crate::measure::share(held)
+}
+
+/// The sums over distinct actions; one unknown price makes a sum unknown.
+fn costs(set: &ResultSet, arm: usize) -> BTreeMap<StageName, Option<f64>> {
+    let mut sums = BTreeMap::new();
+    for ((_, stage, _), usd) in set.costs.iter().filter(|((own, _, _), _)| *own == arm) {
+        let sum = sums.entry(*stage).or_insert(Some(0.0));
+        *sum = add_known(*sum, *usd);
+    }
+    sums
 }
 
 fn fact_counts(set: &ResultSet, arm: usize, kept: &Subset) -> FactCounts {

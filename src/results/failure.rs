@@ -4,48 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::action::{ActionKey, Stage};
+use crate::action::{ActionKey, StageName};
 use crate::pipeline::Coordinate;
 use crate::provider::ErrorClass;
-
-/// A stage as people are shown it: the judge's self-test stands apart from grading.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum StageName {
-    /// Compression.
-    Compress,
-    /// Answers.
-    Answer,
-    /// The judge's self-test.
-    Selftest,
-    /// Grades.
-    Judge,
-}
-
-impl StageName {
-    /// All stages of a run, in order.
-    pub const ALL: [StageName; 4] = [StageName::Compress, StageName::Answer, StageName::Selftest, StageName::Judge];
-
-    /// The name in tables and JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            StageName::Compress => "compress",
-            StageName::Answer => "answer",
-            StageName::Selftest => "selftest",
-            StageName::Judge => "judge",
-        }
-    }
-}
-
-impl From<Stage> for StageName {
-    fn from(stage: Stage) -> StageName {
-        match stage {
-            Stage::Probes | Stage::Compress => StageName::Compress,
-            Stage::Answer => StageName::Answer,
-            Stage::Judge => StageName::Judge,
-        }
-    }
-}
 
 /// Whose fault a failure is (STATISTICS section 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,6 +53,19 @@ pub enum Place {
         /// The case's name.
         case: String,
     },
+}
+
+impl Failure {
+    /// A cell that has no action, or no row, though nothing was asked of anyone.
+    pub fn of_cell(
+        place: Coordinate,
+        stage: StageName,
+        key: Option<ActionKey>,
+        error: &dyn std::error::Error,
+    ) -> Failure {
+        let (place, blame, message) = (Place::Cell(place), Blame::Infrastructure, error.to_string());
+        Failure { place, stage, key, blame, class: None, message, hint: None }
+    }
 }
 
 impl Place {

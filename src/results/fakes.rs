@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::design::{Asked, CriterionWeight, Design, FixtureInfo, MethodInfo, ProbeInfo, RubricInfo};
-use super::row::{Row, RowKeys};
+use super::row::{Row, RowCost, RowKeys};
 use crate::action::{ActionKey, Digest};
 use crate::judge::{CriterionScore, Dimension, Rubric, Scope};
 use crate::locale::Locale;
@@ -107,6 +107,7 @@ pub(crate) fn row(fixture: &str, method: &str, run: u32, scores: &[(Dimension, f
         compression_ratio: Some(0.75),
         refetch_tokens: Some(0),
         refetch_unlocated: 0,
+        usd: RowCost { compress: Some(0.01), answer: Some(0.002), judge: None },
         answer: "It is 8081.".into(),
     }
 }

@@ -52,13 +52,10 @@ fn words(judged: &Judged) -> String {
     format!("{:+.2}{interval}{p}, {} fixtures{mdd}", judged.difference, judged.clusters)
 }
 
-/// How blind the comparison is: methods whose `overall` could lose over a point unseen, each with the smallest
-/// detectable difference where it is known.
+/// Methods whose `overall` could lose over a point unseen, each with the smallest detectable difference where it is
+/// known. A method that differs by the same on all fixtures says nothing about noise, and is not among them.
 pub fn blind_spots(comparison: &Comparison) -> Vec<(&str, Option<f64>)> {
-    let overall = |(method, compared): (&'_ str, &'_ MethodComparison)| -> Option<Option<f64>> {
-        let _ = method;
-        let judged = compared.overall.as_ref()?;
-        judged.is_nearly_blind().then_some(judged.mdd)
-    };
-    comparison.methods.iter().filter_map(|(method, compared)| Some((method, overall((method, compared))?))).collect()
+    let overall = comparison.methods.iter().filter_map(|(method, compared)| Some((method, compared.overall.as_ref()?)));
+    let blind = overall.filter(|(_, judged)| judged.is_nearly_blind() && !judged.degenerate);
+    blind.map(|(method, judged)| (method, judged.mdd)).collect()
 }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::design::Design;
-use super::failure::{Failure, StageName};
-use crate::action::{ActionKey, Digest};
+use super::failure::Failure;
+use crate::action::{ActionKey, Digest, StageName};
 use crate::units::{Usage, Usd};
 
 /// The version of the format of a results folder. A folder of another one is refused.

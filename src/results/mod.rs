@@ -22,6 +22,8 @@ mod economy;
 mod cells;
 mod noise;
 mod summary;
+mod run_files;
+mod worst;
 
 mod comparable;
 mod compare;
@@ -32,7 +34,7 @@ pub use comparable::{Barrier, Incomparable};
 pub use compare::{Comparison, Judged, MethodComparison, Reliability, Side, compare};
 pub use design::{Asked, CriterionWeight, Design, FixtureInfo, MethodInfo, ProbeInfo, RubricInfo};
 pub use economy::{Economy, FactCounts, NEEDS};
-pub use failure::{Blame, Failure, Place, StageName};
+pub use failure::{Blame, Failure, Place};
 pub use folder::{FolderError, ResultsFolder, labels, names, newest};
 pub use gate::{Regression, blind_spots, regressions};
 pub use label::{Label, LabelError};
@@ -40,10 +42,12 @@ pub use level::{Level, Levels, OVERALL};
 pub use manifest::{Caveats, FORMAT, Forecast, Manifest, Outcome, StageCounts};
 pub use noise::JudgeQuality;
 pub use ordered::Ordered;
-pub use row::{Row, RowKeys};
+pub use row::{Row, RowCost, RowKeys};
 pub use rows_file::{RowError, Rows, RowsFile};
+pub use run_files::{RunFile, run_files};
 pub use set::{Arm, ProbeAt, ResultSet, SetError};
 pub use summary::{Cycle, MethodSummary, Summary, summarize};
+pub use worst::{Worst, worst};
 
 #[cfg(test)]
 pub(crate) mod fakes;

@@ -62,8 +62,23 @@ pub struct Row {
     /// Lost facts that stand in no message whole: they are not in `refetch_tokens`.
     #[serde(default)]
     pub refetch_unlocated: u32,
+    /// What its actions cost when they were executed, in dollars.
+    #[serde(default)]
+    pub usd: RowCost,
     /// The answer.
     pub answer: String,
+}
+
+/// What the actions behind a cell cost when they were executed, cached or not; null where no price is known, 0 where
+/// nobody was asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RowCost {
+    /// The compression.
+    pub compress: Option<f64>,
+    /// The answer.
+    pub answer: Option<f64>,
+    /// The judgement.
+    pub judge: Option<f64>,
 }
 
 /// The keys of the actions behind a cell.

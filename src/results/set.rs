@@ -7,7 +7,7 @@ use super::folder::{FolderError, ResultsFolder};
 use super::manifest::Manifest;
 use super::row::Row;
 use super::rows_file::RowError;
-use crate::action::Digest;
+use crate::action::{ActionKey, Digest, StageName};
 use crate::judge::{Dimension, Score};
 use crate::measure::FactClass;
 use crate::probe::ProbeType;
@@ -88,6 +88,8 @@ pub struct ResultSet {
     /// Sorted by place.
     pub(super) grades: Vec<Grade>,
     pub(super) answers: BTreeMap<AnswerAt, Measured>,
+    /// What each distinct action of an arm cost, by arm, stage and key.
+    pub(super) costs: BTreeMap<(usize, StageName, ActionKey), Option<f64>>,
 }
 
 /// Why rows make no result set.
@@ -138,8 +140,14 @@ impl ResultSet {
         let design = &manifest.design;
         let (arms, probes) = (arms(design), probes(design));
         let index = Index::of(&manifest, &arms, &probes);
-        let mut set =
-            ResultSet { arms, probes, grades: Vec::new(), answers: BTreeMap::new(), manifest: manifest.clone() };
+        let mut set = ResultSet {
+            arms,
+            probes,
+            grades: Vec::new(),
+            answers: BTreeMap::new(),
+            costs: BTreeMap::new(),
+            manifest: manifest.clone(),
+        };
         for row in rows {
             set.take(&index, &row?)?;
         }
@@ -154,6 +162,13 @@ impl ResultSet {
         let keys = Digest::of(format!("{} {} {}", row.keys.compress, row.keys.answer, row.keys.judge));
         let (dimensions, points) = (Dimension::ALL.map(of), points.collect());
         self.grades.push(Grade { at, judge_n: row.judge_n, judge, dimensions, points, keys });
+        for (stage, key, usd) in [
+            (StageName::Compress, row.keys.compress, row.usd.compress),
+            (StageName::Answer, row.keys.answer, row.usd.answer),
+            (StageName::Judge, row.keys.judge, row.usd.judge),
+        ] {
+            self.costs.insert((at.arm, stage, key), usd);
+        }
         self.answers.entry(at).or_insert_with(|| Measured::of(row));
         if let Some(probe) = self.probes.get_mut(at.probe).filter(|probe| probe.facts.is_empty()) {
             probe.facts = row.facts.iter().map(|fate| fate.fact.clone()).collect();

@@ -13,6 +13,7 @@ use super::noise::{JudgeQuality, average_components, components, judge_quality};
 use super::ordered::Ordered;
 use super::scores::{Scores, Subset};
 use super::set::ResultSet;
+use crate::action::Rule;
 use crate::judge::Dimension;
 use crate::probe::ProbeType;
 use crate::stats::{self, Components, Retention};
@@ -78,6 +79,13 @@ pub struct MethodSummary {
     pub cells: CellCounts,
 }
 
+impl MethodSummary {
+    /// Whether it is a ceiling or a floor: no candidate, but what candidates are measured by.
+    pub fn is_scale(&self) -> bool {
+        [Rule::Full, Rule::None].iter().any(|rule| rule.name() == self.strategy)
+    }
+}
+
 /// One compression cycle of one method. Later cycles ask other probes: descriptive only.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cycle {
@@ -110,7 +118,7 @@ pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
     let desk = Desk { set, scores: &scores, leveller: &leveller };
     let methods: Ordered<MethodSummary> =
         (0..set.arms.len()).filter_map(|arm| Some((set.arms.get(arm)?.key.clone(), desk.method(arm)?))).collect();
-    let is_real = |method: &&MethodSummary| !["full", "none"].contains(&method.strategy.as_str());
+    let is_real = |method: &&MethodSummary| !method.is_scale();
     let noise: Vec<&Ordered<Components>> = methods.iter().map(|(_, m)| m).filter(is_real).map(|m| &m.noise).collect();
     Summary {
         format: super::manifest::FORMAT,

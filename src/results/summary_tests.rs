@@ -2,6 +2,7 @@
 
 use super::fakes::{asked, design, row};
 use super::*;
+use crate::action::StageName;
 use crate::judge::{CriterionScore, Dimension};
 use crate::measure::{FactClass, FactFate};
 use crate::stats::NoRetention;
@@ -147,7 +148,7 @@ fn cells_that_a_failure_explains_are_told_from_those_never_reached() {
     broken.design.methods[0].deterministic = false;
     let failed = |at: serde_json::Value, blame| Failure {
         place: serde_json::from_value(at).unwrap(),
-        stage: StageName::Answer,
+        stage: crate::action::StageName::Answer,
         key: None,
         blame,
         class: None,
@@ -178,7 +179,7 @@ fn a_failure_survives_the_manifest() {
     let place = Place::Selftest { judge: "judge".into(), case: "stale-1".into() };
     broken.failures.push(Failure {
         place,
-        stage: StageName::Selftest,
+        stage: crate::action::StageName::Selftest,
         key: None,
         blame: Blame::Infrastructure,
         class: None,
@@ -187,6 +188,45 @@ fn a_failure_survives_the_manifest() {
     });
     let json = serde_json::to_string(&broken).unwrap();
     assert_eq!(serde_json::from_str::<Manifest>(&json).unwrap(), broken);
+}
+
+#[test]
+fn a_run_file_holds_every_method_with_its_probes() {
+    let rows = vec![
+        row("f1", "mine", 1, &[(ACCURACY, 4.0), (Dimension::Continuity, 2.0)]),
+        at("p2", row("f1", "mine", 1, &[(ACCURACY, 1.0)])),
+        row("f1", "mine", 2, &[(ACCURACY, 3.0)]),
+    ];
+    let set = ResultSet::gather(manifest(&[("mine", "extract")], &[("f1", 2)], 2), rows.into_iter().map(Ok)).unwrap();
+    let files = run_files(&set);
+    assert_eq!(files.iter().map(|file| file.run).collect::<Vec<_>>(), [1, 2]);
+    insta::assert_json_snapshot!(files[0]);
+}
+
+#[test]
+fn the_worst_probes_come_with_the_judges_words_in_any_order_of_rows() {
+    let rows = vec![
+        row("f1", "mine", 1, &[(ACCURACY, 1.0)]),
+        row("f1", "mine", 2, &[(ACCURACY, 2.0)]),
+        row("f2", "mine", 1, &[(ACCURACY, 4.0)]),
+        row("f1", "nothing", 1, &[(ACCURACY, 0.0)]),
+    ];
+    let design = manifest(&[("mine", "extract"), ("nothing", "none")], &[("f1", 1), ("f2", 1)], 2).design;
+    let found = |rows: Vec<Row>| worst(&design, rows.into_iter().map(Ok::<_, SetError>), 1).unwrap();
+    let first = found(rows.clone());
+    assert_eq!((first[0].score, first[0].question.as_str()), (1.5, "What is 1?"));
+    assert_eq!(first[0].criterion.as_ref().unwrap().1, 1);
+    assert_eq!(first[0].reasoning, "as far as it goes");
+    assert_eq!(found(rows.into_iter().rev().collect()), first);
+}
+
+#[test]
+fn distinct_actions_are_paid_once_and_an_unknown_price_stays_unknown() {
+    let twice = vec![row("f1", "mine", 1, &[(ACCURACY, 4.0)]), at("p2", row("f1", "mine", 1, &[(ACCURACY, 4.0)]))];
+    let found = summary(manifest(&[("mine", "extract")], &[("f1", 2)], 1), twice);
+    let usd = &found.methods.get("mine").unwrap().economy.usd;
+    assert_eq!(usd.get(&StageName::Compress), Some(&Some(0.01)));
+    assert_eq!(usd.get(&StageName::Judge), Some(&None));
 }
 
 #[test]

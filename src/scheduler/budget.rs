@@ -3,7 +3,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::units::Usd;
+use crate::provider::{Meter, ModelRef, Prices};
+use crate::units::{Tokens, Usage, Usd};
 
 /// The limits of a run. `None` is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -100,6 +101,57 @@ impl Budget {
     /// Whether the limit was met with nothing left in reserve.
     pub fn reached(&self) -> Option<BudgetReached> {
         self.state().reached
+    }
+}
+
+/// The budget as one action's attempts meet it.
+pub(super) struct Purse<'b> {
+    budget: &'b Budget,
+    prices: &'b Prices,
+    model: &'b ModelRef,
+    worst: Option<Usd>,
+    word: Mutex<Option<BudgetReached>>,
+}
+
+impl<'b> Purse<'b> {
+    /// A purse for requests to `model` of the size that was estimated.
+    pub(super) fn new(
+        budget: &'b Budget,
+        prices: &'b Prices,
+        model: &'b ModelRef,
+        (input, output): (Tokens, Tokens),
+    ) -> Purse<'b> {
+        let worst = prices.worst_case(model, input, output);
+        Purse { budget, prices, model, worst, word: Mutex::default() }
+    }
+
+    /// Why the last attempt was not let through.
+    pub(super) fn word(&self) -> BudgetReached {
+        let word = *self.word.lock().unwrap_or_else(PoisonError::into_inner);
+        word.unwrap_or(BudgetReached::Requests { limit: 0 })
+    }
+}
+
+impl Meter for Purse<'_> {
+    type Held = Reservation;
+
+    fn admit(&self) -> Option<Reservation> {
+        match self.budget.reserve(self.worst) {
+            Ok(reservation) => Some(reservation),
+            Err(reached) => {
+                *self.word.lock().unwrap_or_else(PoisonError::into_inner) = Some(reached);
+                None
+            }
+        }
+    }
+
+    fn settle(&self, held: Reservation, used: Option<&Usage>) {
+        let paid = match used {
+            Some(usage) if *usage == Usage::default() => Some(Usd(0.0)),
+            Some(usage) => self.prices.cost(self.model, usage),
+            None => None,
+        };
+        self.budget.settle(held, paid);
     }
 }
 

@@ -1,7 +1,10 @@
 //! What happens in a run, as values. Bars, lines, manifest and rows are listeners to one stream.
 
+use crate::action::{ActionKey, StageName};
+use crate::files::FileError;
+use crate::judge::SelfTestVerdict;
 use crate::pipeline::Counts;
-use crate::results::{Failure, Row, StageName};
+use crate::results::{Failure, Row};
 use crate::units::{Usage, Usd};
 
 /// What happened. Nothing is told before it is kept.
@@ -11,6 +14,8 @@ pub enum Event<'a> {
     Cached {
         /// The stage.
         stage: StageName,
+        /// The action.
+        key: ActionKey,
         /// Whether only an unchanged output above it made that so.
         spared: bool,
     },
@@ -23,6 +28,10 @@ pub enum Event<'a> {
     Kept {
         /// The stage.
         stage: StageName,
+        /// The action.
+        key: ActionKey,
+        /// Whether a model was asked; rules and programs are free.
+        asked: bool,
         /// What it used.
         usage: Usage,
         /// What it cost; `None` where no price is known, 0 where nobody was asked.
@@ -44,6 +53,13 @@ pub enum Event<'a> {
         /// The stage.
         stage: StageName,
     },
+    /// A judge's self-test is done.
+    Selftested {
+        /// The judge.
+        judge: &'a str,
+        /// How it did.
+        verdict: &'a SelfTestVerdict,
+    },
     /// Something odd about an output that is used all the same.
     Warning(String),
     /// A judged cell.
@@ -61,5 +77,5 @@ pub trait Listener {
     ///
     /// # Errors
     /// A listener that cannot go on, such as one that writes rows to a full disk. It ends the run.
-    fn hear(&mut self, event: &Event<'_>) -> Result<(), crate::files::FileError>;
+    fn hear(&mut self, event: &Event<'_>) -> Result<(), FileError>;
 }

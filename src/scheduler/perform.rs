@@ -14,11 +14,12 @@ use crate::action::{Computation, Digest, Request, RequestTurn, Work};
 use crate::cache::{CacheError, Lookup, Meta, Reading, Record, Store};
 use crate::compress;
 use crate::fixture::count_tokens;
+use crate::judge::{self, CriterionScore};
 use crate::lexical;
-use crate::plan::{Action, Output, Preparer, READER};
+use crate::plan::{Action, Output, Preparer, READER, SelftestTask, completion};
 use crate::provider::{
-    AskFailure, Call, CallFailure, Client, Dialect, ErrorClass, ModelRef, Prices, RawReply, Turn, estimate, read_model,
-    read_usage,
+    AskFailure, Call, CallFailure, Client, Dialect, ErrorClass, ModelRef, Operation, Prices, RawReply, Turn, estimate,
+    read_model, read_usage,
 };
 use crate::results::{Blame, Failure};
 use crate::transcript::Message;
@@ -82,6 +83,11 @@ struct Raw {
     request_id: Option<String>,
 }
 
+/// Now, in milliseconds since 1970 (UTC).
+fn now_ms() -> u64 {
+    u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0)
+}
+
 impl Raw {
     /// Something made here, by rules or by the user's program.
     fn local(body: Bytes, dialect: Option<Dialect>, began: Instant) -> Raw {
@@ -92,6 +98,14 @@ impl Raw {
 }
 
 impl Performer<'_> {
+    /// The grades of a self-test's case, if it was graded before.
+    pub(super) fn cached_grades(&self, test: &SelftestTask) -> Option<Vec<CriterionScore>> {
+        let record = self.store.find(&test.action.key).filter(Record::is_usable)?;
+        let bytes = self.store.body(&record).ok()?;
+        let reply = completion(record.dialect.unwrap_or(Dialect::Lexical), Operation::Generate, &bytes).ok()?;
+        judge::read_reply(&reply.text, test.question.criteria()).ok()
+    }
+
     /// Does the work of an action and keeps what comes of it.
     pub(super) async fn perform(&self, errand: &Errand, action: &Action) -> Result<Fresh, NoOutput> {
         let before = errand.earlier_output(self.store, action);
@@ -242,12 +256,7 @@ impl Performer<'_> {
         })
     }
 
-    fn text(
-        &self,
-        errand: &Errand,
-        action: &Action,
-        material: &crate::action::Material,
-    ) -> Result<Arc<str>, NoOutput> {
+    fn text(&self, errand: &Errand, action: &Action, material: &crate::action::Material) -> Result<Arc<str>, NoOutput> {
         let resolve = |digest: &Digest| errand.resolve(self.shelf, digest);
         material.text(&resolve).map_err(|error| self.out_of_reach(errand, action, &error))
     }
@@ -304,7 +313,7 @@ impl Performer<'_> {
     fn meta(&self, errand: &Errand, action: &Action, raw: &Raw) -> Meta {
         Meta {
             stage: action.stage,
-            created: super::now_ms(),
+            created: now_ms(),
             dialect: raw.dialect,
             model: raw.model.clone(),
             requested_model: errand.requested_model(action),
@@ -345,7 +354,7 @@ impl Performer<'_> {
         message: String,
         hint: Option<String>,
     ) -> NoOutput {
-        let (place, stage, key) = (errand.place.clone(), errand.stage, action.key);
+        let (place, stage, key) = (errand.place.clone(), errand.stage, Some(action.key));
         NoOutput::Failed(Box::new(Failure { place, stage, key, blame, class, message, hint }))
     }
 }

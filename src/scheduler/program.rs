@@ -149,7 +149,8 @@ mod tests {
 
     #[tokio::test]
     async fn only_declared_variables_are_seen() {
-        let names = run(&spec("env | cut -d= -f1 | grep -v -e PWD -e SHLVL -e '^_$' | sort"), Bytes::new()).await.unwrap();
+        let names =
+            run(&spec("env | cut -d= -f1 | grep -v -e PWD -e SHLVL -e '^_$' | sort"), Bytes::new()).await.unwrap();
         assert_eq!(names, "CARGO_MANIFEST_DIR\nHOME\nPATH\n");
     }
 

@@ -9,14 +9,19 @@ use futures::{FutureExt, StreamExt};
 use tokio::sync::watch;
 
 use super::budget::BudgetReached;
-use super::event::{Event, Failure, Listener, Place, StageName};
-use super::perform::{Errand, Fresh, NoOutput, Performer};
+use super::errand::Errand;
+use super::event::{Event, Listener};
+use super::perform::{Fresh, NoOutput, Performer};
 use super::rows::RowMaker;
 use super::selftest::{Selftests, Trust};
+use crate::action::StageName;
 use crate::action::{ActionKey, Stage, Work};
 use crate::cache::{CacheError, Reading};
 use crate::files::FileError;
-use crate::plan::{self, Action, Finding, Frontier, Kept, Output, READER, Settled, Task};
+use crate::judge::{self, CriterionScore};
+use crate::pipeline::JudgeIx;
+use crate::plan::{self, Action, Finding, Frontier, Kept, Output, READER, SelftestTask, Settled, Task};
+use crate::results::Failure;
 
 /// How far a run may go.
 #[derive(Clone, Debug)]
@@ -75,7 +80,7 @@ const BREATH: usize = 256;
 /// What an action under way is for.
 enum Errands {
     Cell(Task),
-    Selftest { judge: usize, case: usize },
+    Selftest(SelftestTask),
 }
 
 struct Landed {
@@ -96,12 +101,15 @@ pub async fn run<L: Listener>(
     stop: watch::Receiver<Stop>,
     listener: &mut L,
 ) -> Result<Ended, RunError> {
-    let frontier = Frontier::new(&performer.preparer).warming_prompt_caches();
-    let selftests = Selftests::new(&performer.preparer);
-    let rows = RowMaker::new(performer);
+    let (preparer, pipeline) = (performer.preparer, performer.preparer.pipeline());
+    let frontier = Frontier::new(&preparer).warming_prompt_caches();
+    let selftests = Selftests::new(pipeline.judges.len(), pipeline.settings.locale);
+    let rows = RowMaker::new(preparer, performer.shelf, performer.store);
     let (flights, parked, seen) = (FuturesUnordered::new(), HashMap::new(), HashSet::new());
-    let ended = Ended::default();
-    Loop { performer, options, frontier, selftests, rows, flights, parked, seen, ended, listener }.go(stop).await
+    let (tests, squeezed, ended) = (Vec::new(), false, Ended::default());
+    Loop { performer, options, frontier, selftests, tests, rows, flights, parked, seen, squeezed, ended, listener }
+        .go(stop)
+        .await
 }
 
 struct Loop<'r, 'e, L> {
@@ -109,19 +117,23 @@ struct Loop<'r, 'e, L> {
     options: &'r Options,
     frontier: Frontier<'e>,
     selftests: Selftests,
-    rows: RowMaker<'r, 'e>,
+    /// Cases of self-tests that were not begun yet.
+    tests: Vec<SelftestTask>,
+    rows: RowMaker<'e>,
     flights: FuturesUnordered<Flight<'r>>,
     /// Cells that wait for the same action, by its key.
     parked: HashMap<ActionKey, Vec<Task>>,
     /// Actions settled so far: a second cell of one shares it.
     seen: HashSet<ActionKey>,
+    /// What is left of the budget is set aside for what is under way.
+    squeezed: bool,
     ended: Ended,
     listener: &'r mut L,
 }
 
 impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     async fn go(mut self, mut stop: watch::Receiver<Stop>) -> Result<Ended, RunError> {
-        self.begin_selftests()?;
+        self.find_selftests()?;
         loop {
             let out_of_breath = self.admit(*stop.borrow())?;
             if out_of_breath {
@@ -156,8 +168,13 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     /// Begins what is ready, until enough is under way. Returns whether there is more that needs no waiting.
     fn admit(&mut self, stop: Stop) -> Result<bool, RunError> {
         for _ in 0..BREATH {
-            if self.flights.len() >= self.options.jobs {
+            if self.flights.len() >= self.options.jobs || self.squeezed {
                 return Ok(false);
+            }
+            // Tests run beside the compressions, so that no judge is waited for.
+            if let Some(test) = self.tests.pop() {
+                self.begin_selftest(test, stop)?;
+                continue;
             }
             let Some(task) = self.frontier.next_ready() else { return Ok(false) };
             self.begin(task, stop)?;
@@ -166,11 +183,11 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     }
 
     fn begin(&mut self, task: Task, stop: Stop) -> Result<(), RunError> {
-        let stage = stage_of(&task);
+        let stage = task.stage();
         let action = match self.performer.preparer.prepare(&task) {
             Ok(action) => action,
             Err(error) => {
-                let failure = Failure::of_method(task.place(self.performer.preparer.pipeline()), stage, &error);
+                let failure = Failure::of_cell(task.place(self.performer.preparer.pipeline()), stage, None, &error);
                 return self.fail(&task, &failure);
             }
         };
@@ -181,10 +198,10 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         // What this run has just made stands, also of a stage that is to be refreshed.
         let refresh = if self.seen.contains(&action.key) { &HashSet::new() } else { &self.options.refresh };
         match plan::find(self.performer.store, &self.performer.preparer, &task, &action, refresh) {
-            Finding::Cached { mut kept, reread, .. } => {
+            Finding::Cached { mut kept, reread, record } => {
                 if let Some(output) = reread {
-                    let out = output.digest();
-                    self.performer.store.note(action.key, Reading::Output { out, state: None, reader: READER }, None)?;
+                    let reading = Reading::Output { out: output.digest(), state: None, reader: READER };
+                    self.performer.store.note(&record, &reading);
                 }
                 kept.spared = task.is_below_spared();
                 self.cached(&task, kept)
@@ -194,10 +211,10 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     }
 
     fn cached(&mut self, task: &Task, kept: Kept) -> Result<(), RunError> {
-        let stage = stage_of(task);
+        let stage = task.stage();
         let event = if self.seen.insert(kept.key) {
-            self.performer.store.touch(kept.key);
-            Event::Cached { stage, spared: kept.spared }
+            self.performer.store.touch([kept.key]);
+            Event::Cached { stage, key: kept.key, spared: kept.spared }
         } else {
             Event::Shared { stage }
         };
@@ -220,9 +237,9 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
             return self.hold_back(&task);
         }
         self.parked.insert(action.key, Vec::new());
-        self.listener.hear(&Event::Started { stage: stage_of(&task) })?;
+        self.listener.hear(&Event::Started { stage: task.stage() })?;
         let performer = self.performer;
-        let errand = Errand::of_task(&performer.preparer, &task);
+        let errand = Errand::of_task(&performer.preparer, &task, &action);
         self.flights.push(Box::pin(async move {
             let result = performer.perform(&errand, &action).await;
             Landed { errand: Errands::Cell(task), action, result }
@@ -232,7 +249,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
 
     fn hold_back(&mut self, task: &Task) -> Result<(), RunError> {
         self.ended.held_back += 1;
-        self.listener.hear(&Event::HeldBack { stage: stage_of(task) })?;
+        self.listener.hear(&Event::HeldBack { stage: task.stage() })?;
         self.without(task)
     }
 
@@ -253,16 +270,17 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
             Ok((ordinal, row)) => Ok(self.listener.hear(&Event::Row { ordinal, row: &row })?),
             Err(error) => {
                 let place = task.place(self.performer.preparer.pipeline());
-                let failure = Failure::of_cell(place, StageName::Judge, kept.key, &error);
+                let failure = Failure::of_cell(place, StageName::Judge, Some(kept.key), &error);
                 Ok(self.listener.hear(&Event::Failed(&failure))?)
             }
         }
     }
 
     fn land(&mut self, landed: Landed) -> Result<(), RunError> {
+        self.squeezed = false;
         let Landed { errand, action, result } = landed;
         let task = match errand {
-            Errands::Selftest { judge, case } => return self.land_selftest(judge, case, result),
+            Errands::Selftest(test) => return self.land_selftest(&test, result),
             Errands::Cell(task) => task,
         };
         let sharers = self.parked.remove(&action.key).unwrap_or_default();
@@ -270,8 +288,12 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
             Ok(fresh) => self.land_fresh(&task, &action, fresh, sharers),
             Err(NoOutput::Store(error)) => Err(error.into()),
             Err(NoOutput::OverBudget(reached)) => {
-                self.ended.budget.get_or_insert(reached);
-                [task].into_iter().chain(sharers).try_for_each(|task| self.hold_back(&task))
+                let tasks = sharers.into_iter().chain([task]);
+                if self.is_squeezed(reached) {
+                    tasks.for_each(|task| self.frontier.put_back(task));
+                    return Ok(());
+                }
+                tasks.into_iter().try_for_each(|task| self.hold_back(&task))
             }
             Err(NoOutput::Failed(failure)) => {
                 self.note_hopeless(&failure);
@@ -281,20 +303,15 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         }
     }
 
-    fn land_fresh(
-        &mut self,
-        task: &Task,
-        action: &Action,
-        fresh: Fresh,
-        sharers: Vec<Task>,
-    ) -> Result<(), RunError> {
-        let stage = stage_of(task);
+    fn land_fresh(&mut self, task: &Task, action: &Action, fresh: Fresh, sharers: Vec<Task>) -> Result<(), RunError> {
+        let stage = task.stage();
         self.seen.insert(action.key);
         let Fresh { out, output, usage, cost, unchanged, warnings } = fresh;
         for warning in warnings {
             self.listener.hear(&Event::Warning(warning))?;
         }
-        self.listener.hear(&Event::Kept { stage, usage, cost, unchanged })?;
+        let (key, asked) = (action.key, is_asked(&action.work));
+        self.listener.hear(&Event::Kept { stage, key, asked, usage, cost, unchanged })?;
         let kept = Kept { key: action.key, out, spared: unchanged };
         self.settle(task, kept, Some(output))?;
         for sharer in sharers {
@@ -304,6 +321,16 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         Ok(())
     }
 
+    /// Whether the money is only set aside for others: then the action waits for what they leave over.
+    fn is_squeezed(&mut self, reached: BudgetReached) -> bool {
+        let squeezed = self.performer.budget.reached().is_none() && !self.flights.is_empty();
+        self.squeezed |= squeezed;
+        if !squeezed {
+            self.ended.budget.get_or_insert(reached);
+        }
+        squeezed
+    }
+
     /// A wrong key or an empty account fails every further call alike: better to stop and say so.
     fn note_hopeless(&mut self, failure: &Failure) {
         if failure.class.is_some_and(|class| class.is_terminal()) {
@@ -311,22 +338,98 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         }
     }
 
-    fn begin_selftests(&mut self) -> Result<(), RunError> {
+    /// Finds out which cases were graded before; the others are begun in turn.
+    fn find_selftests(&mut self) -> Result<(), RunError> {
+        let preparer = self.performer.preparer;
+        for judge in 0..preparer.pipeline().judges.len() {
+            match preparer.selftest(JudgeIx(judge)) {
+                Ok(tests) => self.tests.extend(tests),
+                Err(error) => {
+                    self.ended.weak_judges.push(format!("its prompt does not render: {error}"));
+                }
+            }
+        }
+        self.tests.reverse();
         Ok(())
     }
 
-    fn land_selftest(&mut self, _judge: usize, _case: usize, _result: Result<Fresh, NoOutput>) -> Result<(), RunError> {
+    fn begin_selftest(&mut self, test: SelftestTask, stop: Stop) -> Result<(), RunError> {
+        let (stage, key) = (StageName::Selftest, test.action.key);
+        let refreshed = self.options.refresh.contains(&Stage::Judge);
+        if let Some(grades) = self.performer.cached_grades(&test).filter(|_| !refreshed) {
+            let event = if self.seen.insert(key) {
+                Event::Cached { stage, key, spared: false }
+            } else {
+                Event::Shared { stage }
+            };
+            self.performer.store.touch([key]);
+            self.listener.hear(&event)?;
+            return self.settle_selftest(&test, Some(grades));
+        }
+        if self.stops(stop) || (self.options.offline && !is_local(&test.action.work)) {
+            self.ended.held_back += 1;
+            self.listener.hear(&Event::HeldBack { stage })?;
+            return self.settle_selftest(&test, None);
+        }
+        self.listener.hear(&Event::Started { stage })?;
+        let performer = self.performer;
+        let errand = Errand::of_selftest(&performer.preparer, &test);
+        self.flights.push(Box::pin(async move {
+            let result = performer.perform(&errand, &test.action).await;
+            Landed { action: test.action.clone(), errand: Errands::Selftest(test), result }
+        }));
+        Ok(())
+    }
+
+    fn land_selftest(&mut self, test: &SelftestTask, result: Result<Fresh, NoOutput>) -> Result<(), RunError> {
+        match result {
+            Ok(fresh) => {
+                self.seen.insert(test.action.key);
+                let Fresh { usage, cost, unchanged, output, .. } = fresh;
+                let (stage, key, asked) = (StageName::Selftest, test.action.key, is_asked(&test.action.work));
+                self.listener.hear(&Event::Kept { stage, key, asked, usage, cost, unchanged })?;
+                let grades = if let Output::Grades(grades) = output { Some(grades) } else { None };
+                self.settle_selftest(test, grades)
+            }
+            Err(NoOutput::Store(error)) => Err(error.into()),
+            Err(NoOutput::OverBudget(reached)) => {
+                if self.is_squeezed(reached) {
+                    self.tests.push(test.clone());
+                    return Ok(());
+                }
+                self.ended.held_back += 1;
+                self.listener.hear(&Event::HeldBack { stage: StageName::Selftest })?;
+                self.settle_selftest(test, None)
+            }
+            Err(NoOutput::Failed(failure)) => {
+                self.note_hopeless(&failure);
+                self.listener.hear(&Event::Failed(&failure))?;
+                self.settle_selftest(test, None)
+            }
+        }
+    }
+
+    fn settle_selftest(&mut self, test: &SelftestTask, grades: Option<Vec<CriterionScore>>) -> Result<(), RunError> {
+        let pipeline = self.performer.preparer.pipeline();
+        let graded = grades.map(|grades| judge::grade(&pipeline.rubric, &grades));
+        let Some((verdict, waiting)) = self.selftests.settle(test.judge.0, test.case.clone(), graded) else {
+            return Ok(());
+        };
+        let name = pipeline.judges.get(test.judge.0).map_or_else(String::new, |judge| judge.name.0.to_string());
+        self.listener.hear(&Event::Selftested { judge: &name, verdict: &verdict })?;
+        // A judge that could not be asked at all has shown nothing; what it graded before stands.
+        let was_asked = self.ended.held_back == 0 && self.ended.hopeless.is_none();
+        if !verdict.passed && was_asked {
+            self.ended.weak_judges.push(name);
+        }
+        waiting.into_iter().rev().for_each(|task| self.frontier.put_back(task));
         Ok(())
     }
 }
 
-/// The stage of a task, as people are shown it.
-pub(super) fn stage_of(task: &Task) -> StageName {
-    match task {
-        Task::Compress(_) => StageName::Compress,
-        Task::Answer(_) => StageName::Answer,
-        Task::Judge(_) => StageName::Judge,
-    }
+/// Whether the work is a request to a model behind an endpoint.
+fn is_asked(work: &Work) -> bool {
+    matches!(work, Work::Ask(request) if !request.is_lexical())
 }
 
 /// Whether the work needs neither a request nor a program.

@@ -18,8 +18,9 @@ const CAPACITY: usize = 96;
 
 /// A context with its texts.
 #[derive(Debug)]
-pub(crate) struct Loaded {
-    pub(crate) compressed: Compressed,
+pub struct Loaded {
+    /// As it was read.
+    pub compressed: Compressed,
     texts: Vec<(Digest, Arc<str>)>,
     folded: std::cell::OnceCell<Option<String>>,
 }
@@ -31,7 +32,7 @@ impl Loaded {
     }
 
     /// The readable text, folded for the search of facts; `None` where only the provider can read it.
-    pub(crate) fn folded(&self) -> Option<&str> {
+    pub fn folded(&self) -> Option<&str> {
         self.folded.get_or_init(|| self.compressed.context.text().map(|text| fold(&text))).as_deref()
     }
 
@@ -42,13 +43,17 @@ impl Loaded {
 
 /// Why an output that stood is out of reach.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum OutOfReach {
+pub enum OutOfReach {
+    /// Its entry is gone.
     #[error("the cache entry {} is gone; run again to make it anew", .0.0.short())]
     Gone(ActionKey),
+    /// Its entry is damaged.
     #[error(transparent)]
     Damaged(#[from] Damage),
+    /// Its body no longer reads.
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
+    /// Nothing at hand has that name.
     #[error("the output {0:?} belongs to no action at hand")]
     Unnamed(Digest),
 }
@@ -57,14 +62,15 @@ pub(crate) enum OutOfReach {
 type Place = (ActionKey, MethodIx, PointIx);
 
 /// Outputs within reach.
-pub(crate) struct Shelf<'e, S> {
+pub struct Shelf<'e, S> {
     preparer: Preparer<'e>,
     store: &'e S,
     contexts: RefCell<(HashMap<Place, Rc<Loaded>>, VecDeque<Place>)>,
 }
 
 impl<'e, S: Lookup> Shelf<'e, S> {
-    pub(crate) fn new(preparer: Preparer<'e>, store: &'e S) -> Shelf<'e, S> {
+    /// An empty shelf.
+    pub fn new(preparer: Preparer<'e>, store: &'e S) -> Shelf<'e, S> {
         Shelf { preparer, store, contexts: RefCell::default() }
     }
 
@@ -73,7 +79,10 @@ impl<'e, S: Lookup> Shelf<'e, S> {
     }
 
     /// The context, read from the store unless it is at hand.
-    pub(crate) fn context(&self, context: &Rc<SettledContext>) -> Result<Rc<Loaded>, OutOfReach> {
+    ///
+    /// # Errors
+    /// An entry that is gone, damaged, or no longer reads.
+    pub fn context(&self, context: &Rc<SettledContext>) -> Result<Rc<Loaded>, OutOfReach> {
         let place = Shelf::<S>::place(context);
         if let Some(loaded) = self.contexts.borrow().0.get(&place) {
             return Ok(loaded.clone());
@@ -100,7 +109,10 @@ impl<'e, S: Lookup> Shelf<'e, S> {
     }
 
     /// The text of an answer.
-    pub(crate) fn answer(&self, task: &Task, answer: &SettledAnswer) -> Result<Arc<str>, OutOfReach> {
+    ///
+    /// # Errors
+    /// As [`Shelf::context`].
+    pub fn answer(&self, task: &Task, answer: &SettledAnswer) -> Result<Arc<str>, OutOfReach> {
         match self.read(task, &answer.key)? {
             Output::Answer(answer) => Ok(answer.text),
             Output::Context(_) | Output::Grades(_) => Err(OutOfReach::Gone(answer.key)),
@@ -108,25 +120,36 @@ impl<'e, S: Lookup> Shelf<'e, S> {
     }
 
     /// Reads the output of a task's action from the store.
-    pub(crate) fn read(&self, task: &Task, key: &ActionKey) -> Result<Output, OutOfReach> {
+    ///
+    /// # Errors
+    /// As [`Shelf::context`].
+    pub fn read(&self, task: &Task, key: &ActionKey) -> Result<Output, OutOfReach> {
         let record = self.store.find(key).ok_or(OutOfReach::Gone(*key))?;
         self.read_record(task, &record)
     }
 
     /// Reads the output that a record leads to.
-    pub(crate) fn read_record(&self, task: &Task, record: &Record) -> Result<Output, OutOfReach> {
+    ///
+    /// # Errors
+    /// As [`Shelf::context`].
+    pub fn read_record(&self, task: &Task, record: &Record) -> Result<Output, OutOfReach> {
         let bytes = self.store.body(record)?;
         let body = Body { dialect: record.dialect, bytes: &bytes };
         Ok(self.preparer.read(task, body)?)
     }
 
     /// The text that a digest among a task's inputs stands for.
-    pub(crate) fn resolve(&self, task: &Task, digest: &Digest) -> Result<Arc<str>, OutOfReach> {
+    ///
+    /// # Errors
+    /// As [`Shelf::context`]; a digest that is none of the task's inputs.
+    pub fn resolve(&self, task: &Task, digest: &Digest) -> Result<Arc<str>, OutOfReach> {
         let of_context = |context: &Rc<SettledContext>| Ok::<_, OutOfReach>(self.context(context)?.text(digest));
         let found = match task {
             Task::Compress(task) => task.before.as_ref().map(of_context).transpose()?.flatten(),
             Task::Answer(task) => of_context(&task.context)?,
-            Task::Judge(judge) if judge.answer.out == *digest => Some(self.answer(&judge.answer_task(), &judge.answer)?),
+            Task::Judge(judge) if judge.answer.out == *digest => {
+                Some(self.answer(&judge.answer_task(), &judge.answer)?)
+            }
             Task::Judge(judge) => of_context(&judge.context)?,
         };
         found.ok_or(OutOfReach::Unnamed(*digest))

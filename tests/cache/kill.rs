@@ -1,1 +1,116 @@
-//! kill
+//! kill -9 at any moment: what was acknowledged stays.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use compeval::action::Digest;
+use compeval::cache::{Lookup, Reading, Snapshot};
+use tempfile::tempdir;
+
+use super::support::*;
+
+const FOLDER: &str = "COMPEVAL_TEST_CACHE";
+const FIRST: &str = "COMPEVAL_TEST_FIRST";
+const COUNT: &str = "COMPEVAL_TEST_COUNT";
+
+/// Not a test of its own: what the others start and kill. It puts entries, many at once, prints each number once it
+/// is acknowledged, and then waits.
+#[test]
+fn helper_puts_until_it_is_killed() {
+    let Ok(folder) = std::env::var(FOLDER) else { return };
+    let first: u64 = std::env::var(FIRST).unwrap().parse().unwrap();
+    let count: u64 = std::env::var(COUNT).unwrap().parse().unwrap();
+    let store = open(Path::new(&folder));
+    println!("\nready");
+    block(async {
+        let mut flights = futures::stream::FuturesUnordered::new();
+        let one = async |n: u64| {
+            let record = store.put_reply(key(n), &meta(n), body(n, 200 + n as usize % 5000)).await.unwrap();
+            println!("ack {n}");
+            store.note(&record, &Reading::Output { out: Digest::of(n.to_le_bytes()), state: None, reader: 1 });
+        };
+        for n in first..first.saturating_add(count) {
+            flights.push(one(n));
+            if flights.len() >= 24 {
+                futures::StreamExt::next(&mut flights).await;
+            }
+        }
+        while futures::StreamExt::next(&mut flights).await.is_some() {}
+    });
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+}
+
+fn start(folder: &Path, first: u64, count: u64) -> (Child, BufReader<std::process::ChildStdout>) {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "cache::kill::helper_puts_until_it_is_killed", "--nocapture"])
+        .env(FOLDER, folder)
+        .env(FIRST, first.to_string())
+        .env(COUNT, count.to_string())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap());
+    (child, lines)
+}
+
+/// Reads acknowledgements and kills the child after `enough` of them. Answers all that came.
+fn killed_after(enough: usize, folder: &Path, first: u64) -> Vec<u64> {
+    let (mut child, mut lines) = start(folder, first, u64::MAX);
+    let mut acked = Vec::new();
+    let mut line = String::new();
+    while lines.read_line(&mut line).unwrap() > 0 {
+        acked.extend(line.trim().strip_prefix("ack ").map(|n| n.parse::<u64>().unwrap()));
+        line.clear();
+        if acked.len() == enough {
+            child.kill().unwrap();
+        }
+    }
+    child.wait().unwrap();
+    acked
+}
+
+#[test]
+fn kill_9_loses_nothing_that_was_acknowledged() {
+    let dir = tempdir().unwrap();
+    let mut acked = Vec::new();
+    for (round, enough) in [1, 3, 40, 7, 90, 25, 160, 2].into_iter().enumerate() {
+        let came = killed_after(enough, dir.path(), round as u64 * 1_000_000);
+        assert!(came.len() >= enough, "the helper works");
+        acked.extend(came);
+        let snapshot = Snapshot::open(dir.path()).unwrap();
+        acked.iter().for_each(|n| expect(&snapshot, *n));
+        let store = open(dir.path());
+        acked.iter().for_each(|n| expect(&store, *n));
+        assert_eq!(store.notices(), Vec::<String>::new());
+        if round % 3 == 0 {
+            assert_eq!(store.verify().unwrap(), []);
+        }
+        assert!(store.records().len() <= acked.len() + 24 * (round + 1), "no more than what was in flight besides");
+    }
+}
+
+fn expect(cache: &impl Lookup, n: u64) {
+    let record = cache.find(&key(n)).unwrap_or_else(|| panic!("{n} was acknowledged"));
+    assert_eq!(cache.body(&record).unwrap(), body(n, 200 + n as usize % 5000));
+}
+
+#[test]
+fn a_second_process_is_told_who_writes_and_may_read() {
+    let dir = tempdir().unwrap();
+    let (mut child, mut lines) = start(dir.path(), 0, 5);
+    let mut line = String::new();
+    while !line.starts_with("ack") {
+        line.clear();
+        assert!(lines.read_line(&mut line).unwrap() > 0, "the helper works");
+    }
+    let error = compeval::cache::Store::open(dir.path(), &holder()).unwrap_err().to_string();
+    assert!(error.contains(&format!("process {}", child.id())) && error.contains("`compeval run`"), "{error}");
+    let first: u64 = line.trim().strip_prefix("ack ").unwrap().parse().unwrap();
+    expect(&Snapshot::open(dir.path()).unwrap(), first);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    expect(&open(dir.path()), first);
+}

@@ -72,9 +72,59 @@ fn verdicts_texts_and_last_use_survive_a_prune() {
     let record = store.find(&key(9)).unwrap();
     assert_eq!(record.status, Status::from(&reading));
     assert_eq!(store.read_text(&Digest::of(source_text(9))), Some(source_text(9)));
+    assert_eq!(store.read_text(&Digest::of(source_text(0))), None, "a text that nothing was made from goes too");
     assert_eq!(store.count(&Digest::of("out")), Some(12));
     assert_eq!(store.last_used(&record), compeval::cache::Day::today());
     assert!(store.verify().unwrap().is_empty());
+}
+
+#[test]
+fn what_was_replaced_gives_its_space_back_too() {
+    let dir = tempdir().unwrap();
+    let store = open(dir.path());
+    for round in 0..10 {
+        put(&store, 1, body(round, 50_000));
+    }
+    let before = disk(&dir.path().join("packs"));
+    let pruned = store.prune(&[], Reclaim::Cheaply).unwrap();
+    assert_eq!(pruned.entries, 0);
+    assert!(disk(&dir.path().join("packs")) < before / 5);
+    assert_eq!(store.body(&store.find(&key(1)).unwrap()).unwrap(), body(9, 50_000));
+}
+
+#[test]
+fn a_reader_keeps_what_it_saw_while_a_prune_goes_on() {
+    let dir = tempdir().unwrap();
+    filled(dir.path(), 20, 5000);
+    let reader = Snapshot::open(dir.path()).unwrap();
+    let store = open(dir.path());
+    store.prune(&(0..15).map(key).collect::<Vec<_>>(), Reclaim::Fully).unwrap();
+    (0..40).for_each(|n| drop(put(&store, 100 + n, body(n, 5000))));
+    for n in 0..20 {
+        assert_eq!(reader.body(&reader.find(&key(n)).unwrap()).unwrap(), body(n, 5000));
+    }
+    assert_eq!(Snapshot::open(dir.path()).unwrap().len(), 45);
+}
+
+#[test]
+fn a_crash_between_the_steps_of_a_prune_loses_nothing() {
+    let dir = tempdir().unwrap();
+    filled(dir.path(), 20, 3000);
+    let old = tempdir().unwrap();
+    copy(dir.path(), old.path());
+    let store = open(dir.path());
+    store.prune(&(0..15).map(key).collect::<Vec<_>>(), Reclaim::Fully).unwrap();
+    drop(store);
+    // the pack was replaced, and the index has not learned it
+    std::fs::remove_dir_all(dir.path().join("index")).unwrap();
+    copy(&old.path().join("index"), &dir.path().join("index"));
+    // the next one was being written
+    std::fs::write(dir.path().join("packs/00000001.rewrite"), "half").unwrap();
+    let store = open(dir.path());
+    assert_eq!(store.records().len(), 5);
+    (15..20).for_each(|n| assert_eq!(store.body(&store.find(&key(n)).unwrap()).unwrap(), body(n, 3000)));
+    assert_eq!((store.verify().unwrap(), store.notices().len()), (vec![], 1));
+    assert!(!dir.path().join("packs/00000001.rewrite").exists());
 }
 
 #[test]

@@ -132,17 +132,19 @@ fn texts_counts_and_last_use_are_kept() {
     store.touch([key(1)]);
     store.sync().unwrap();
     assert_eq!(disk(&dir.path().join("packs")), packed, "what is known is not written again");
-    let expect = |cache: &dyn Fn(&Digest) -> (Option<String>, Option<u64>)| {
-        assert_eq!(cache(&Digest::of(&text)).0.as_deref(), Some(&*text));
-        assert_eq!(cache(&Digest::of("a")).1, Some(7));
-        assert_eq!(cache(&Digest::of("b")).1, Some(0));
-        assert_eq!(cache(&Digest::of("c")), (None, None));
-    };
-    expect(&|digest| (store.read_text(digest), store.count(digest)));
+    expect_texts_and_counts(&store);
     assert_eq!(store.last_used(&store.find(&key(1)).unwrap()), Day::today());
     let snapshot = Snapshot::open(dir.path()).unwrap();
-    expect(&|digest| (snapshot.read_text(digest), snapshot.count(digest)));
+    expect_texts_and_counts(&snapshot);
     assert_eq!(snapshot.last_used(&snapshot.find(&key(1)).unwrap()), Day::today());
+}
+
+fn expect_texts_and_counts(cache: &impl Lookup) {
+    let text = source_text(1);
+    assert_eq!(cache.read_text(&Digest::of(&text)), Some(text));
+    assert_eq!(cache.count(&Digest::of("a")), Some(7));
+    assert_eq!(cache.count(&Digest::of("b")), Some(0));
+    assert_eq!((cache.read_text(&Digest::of("c")), cache.count(&Digest::of("c"))), (None, None));
 }
 
 #[test]

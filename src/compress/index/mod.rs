@@ -4,10 +4,12 @@
 pub mod rules;
 mod notes;
 mod shell;
+mod rooms;
 mod write;
 
 pub(crate) use notes::readable;
 pub use notes::{Failure, FileNote, Notes};
+pub(crate) use rooms::rooms;
 pub(crate) use write::{file_entry, index_within};
 
 use crate::fixture::estimate_tokens;

@@ -57,6 +57,7 @@ pub struct Failure {
 
 const LINE: usize = 240;
 const DETAILS: usize = 6;
+const COMMAND: usize = 110;
 
 impl Notes {
     /// Reads `messages` from the first to the last.
@@ -79,6 +80,13 @@ impl Notes {
             }
         }
         notes
+    }
+
+    /// The files without scratch: what lies under `/tmp` counts only where all of the work does.
+    pub fn lasting_files(&self) -> Vec<&FileNote> {
+        let is_scratch = |file: &FileNote| file.path.starts_with("/tmp/");
+        let all = self.files.iter().all(is_scratch);
+        self.files.iter().filter(|file| all || !is_scratch(file)).collect()
     }
 
     fn user(&mut self, text: &str) {
@@ -123,7 +131,11 @@ impl Notes {
             }
             self.file(operation.action, &operation.path, details);
         } else if let Some(command) = command_of(&arguments) {
-            for operation in shell::operations(command) {
+            let operations = shell::operations(command);
+            if operations.iter().any(|operation| operation.action != FileAction::Read) {
+                command.lines().for_each(|line| self.settings(replacement(line).unwrap_or(line)));
+            }
+            for operation in operations {
                 let details = if operation.action == FileAction::Read { Vec::new() } else { definitions(command) };
                 self.file(operation.action, &operation.path, details);
             }
@@ -163,7 +175,10 @@ impl Notes {
             return;
         }
         let command = command_of(&arguments).or(call.map(|c| c.function.name.as_str())).unwrap_or("a tool");
-        let command = clipped(command.lines().next().unwrap_or_default());
+        let line = command.lines().next().unwrap_or_default();
+        // The folder says little: what was run comes after it.
+        let run = line.strip_prefix("cd ").and_then(|rest| rest.split_once("&& ")).map_or(line, |(_, run)| run);
+        let command = short(run.trim(), COMMAND);
         let failure = Failure { command, lines };
         self.failures.retain(|known| known.lines != failure.lines);
         self.failures.push(failure);
@@ -212,6 +227,12 @@ fn is_measured(sentence: &str) -> bool {
 /// The command line among a call's arguments.
 fn command_of(arguments: &Value) -> Option<&str> {
     ["command", "cmd", "script"].into_iter().find_map(|key| arguments.get(key)?.as_str())
+}
+
+/// What a `sed` substitution in a line of shell puts in.
+fn replacement(line: &str) -> Option<&str> {
+    let (_, script) = line.split_once("s/").filter(|(before, _)| before.contains("sed "))?;
+    script.split('/').nth(1)
 }
 
 /// Lines taken away and put in their place, side by side where there is one of each.
@@ -280,7 +301,7 @@ fn error_lines(text: &str, failed: bool) -> Vec<String> {
     const KEPT: usize = 3;
     let pick = |rule: fn(&str) -> bool| -> Vec<String> {
         let mut lines: Vec<String> = Vec::new();
-        for line in text.lines().filter(|line| rule(line) && line.len() < 1000) {
+        for line in text.lines().filter(|line| rule(line) && says_something(line) && line.len() < 1000) {
             push_new(&mut lines, clipped(line.trim()));
         }
         let surplus = lines.len().saturating_sub(KEPT);
@@ -292,10 +313,16 @@ fn error_lines(text: &str, failed: bool) -> Vec<String> {
         lines = pick(rules::mentions_trouble);
     }
     if lines.is_empty() && failed {
-        let last = text.lines().rev().find(|line| !line.trim().is_empty() && !line.starts_with("[exit code"));
+        let last = text.lines().rev().find(|line| says_something(line) && !line.starts_with("[exit code"));
         lines.extend(last.map(|line| clipped(line.trim())));
     }
     lines
+}
+
+/// Whether a line is more than a mark or a bare number.
+fn says_something(line: &str) -> bool {
+    const LETTERS: usize = 8;
+    line.chars().filter(|c| c.is_alphanumeric()).take(LETTERS).count() == LETTERS
 }
 
 fn clipped(text: &str) -> String {

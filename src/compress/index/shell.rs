@@ -40,8 +40,9 @@ fn is_path(word: &str) -> bool {
         && !word.starts_with(['-', '&', '/']) | (word.starts_with('/') && word.len() > 1)
         && word.contains(['.', '/'])
         && !word.starts_with("/dev/")
+        && !word.ends_with('/')
         && !word.contains("://")
-        && !word.contains(['*', '?', '$', '{', '(', '|', '=', ',', '<', '>', '"', '\'', '`', ' ', '\n'])
+        && !word.contains(['*', '?', '$', '{', '(', ')', '|', '=', ',', '<', '>', '"', '\'', '`', ' ', '\n'])
         && word.chars().any(char::is_alphabetic)
 }
 
@@ -71,16 +72,27 @@ fn of_program(program: &str, all: &[&str], files: &[&str]) -> Vec<(FileAction, S
         ("touch", _) => each(FileAction::Write, files),
         ("tee", _) if all.contains(&"-a") => each(FileAction::Change, files),
         ("tee", _) => each(FileAction::Write, files),
-        ("sed", [_, rest @ ..]) if all.iter().any(|word| word.starts_with("-i") || *word == "--in-place") => {
-            each(FileAction::Change, rest)
+        ("sed", _) if all.iter().any(|word| word.starts_with("-i") || *word == "--in-place") => {
+            each(FileAction::Change, &edited_by_sed(all))
         }
-        ("sed", [_, rest @ ..]) => each(FileAction::Read, rest),
+        ("sed", _) => each(FileAction::Read, &edited_by_sed(all)),
         ("mv", [from, to]) => vec![(FileAction::Delete, (*from).to_owned()), (FileAction::Write, (*to).to_owned())],
-        ("cp", [_, to]) => each(FileAction::Write, &[to]),
+        ("cp", [_, to]) if !all.iter().any(|word| matches!(*word, "-a" | "-r" | "-R" | "-rp")) => {
+            each(FileAction::Write, &[to])
+        }
         ("git", ["mv", from, to]) => of_program("mv", &[], &[from, to]),
         ("git", ["rm", rest @ ..]) => each(FileAction::Delete, rest),
         _ => Vec::new(),
     }
+}
+
+/// The files among the arguments of `sed`: what is no option, and no script.
+fn edited_by_sed<'a>(all: &[&'a str]) -> Vec<&'a str> {
+    let is_mark = |word: &str| matches!(word, "-e" | "-f" | "--expression" | "--file");
+    let marked = all.iter().any(|word| is_mark(word));
+    let before = [""].iter().chain(all);
+    let plain = all.iter().zip(before).filter(|(word, before)| !word.starts_with('-') && !is_mark(before));
+    plain.map(|(word, _)| *word).skip(usize::from(!marked)).collect()
 }
 
 fn redirections(words: &[String]) -> Vec<(FileAction, String)> {
@@ -210,6 +222,7 @@ mod tests {
             [(Write, "a.toml".to_owned()), (Change, "log.txt".to_owned())]
         );
         assert_eq!(of("cd /home/user/p && sed -i 's/a/b/' src/x.rs"), one(Change, "/home/user/p/src/x.rs"));
+        assert_eq!(of("sed -i -e '/x/d' -e 's/1.0/2.0/' conf/a.ini"), one(Change, "conf/a.ini"));
         assert_eq!(of("git mv a.py b.py"), [(Delete, "a.py".to_owned()), (Write, "b.py".to_owned())]);
         assert_eq!(of("cat conf/nginx.conf | head -5"), one(Read, "conf/nginx.conf"));
         assert_eq!(

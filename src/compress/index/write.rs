@@ -1,6 +1,7 @@
 //! The index as text, within a size.
 
 use super::notes::{FileNote, Notes};
+use super::rooms::rooms;
 use crate::units::Tokens;
 
 /// A heading with its entries, the newest last, and its share of the room.
@@ -13,27 +14,29 @@ struct Section {
 /// Writes the index in at most `limit` tokens as `count` counts them. What does not fit is left out oldest first, and
 /// each section says how many entries that are.
 pub(crate) fn index_within(notes: &Notes, limit: Tokens, count: &impl Fn(&str) -> Tokens) -> String {
-    let sections = sections(notes);
-    let total: f64 = sections.iter().filter(|s| !s.entries.is_empty()).map(|s| s.share).sum();
+    let mut sections = sections(notes);
+    sections.retain(|section| !section.entries.is_empty());
+    let need = |s: &Section| HEADING + s.entries.iter().map(|entry| count(entry).0 as f64 + 2.0).sum::<f64>();
+    let wants: Vec<(f64, f64)> = sections.iter().map(|section| (section.share, need(section))).collect();
     let mut scale = 1.0;
-    // Shares are met by estimate; should the whole come out too large, everything shrinks alike.
+    // Room is shared out by the parts; should the whole come out too large, everything shrinks alike.
     for _ in 0..12 {
-        let text = written(&sections, total, limit.0 as f64 * scale, count);
+        let text = written(&sections, &rooms(&wants, limit.0 as f64 * scale), count);
         if count(&text) <= limit {
             return text;
         }
-        scale *= 0.8;
+        scale *= 0.85;
     }
     String::new()
 }
 
-fn written(sections: &[Section], total: f64, limit: f64, count: &impl Fn(&str) -> Tokens) -> String {
+/// The tokens that a heading takes, and the line that says what was left out.
+const HEADING: f64 = 12.0;
+
+fn written(sections: &[Section], rooms: &[f64], count: &impl Fn(&str) -> Tokens) -> String {
     let mut text = String::new();
-    let mut spare = 0.0;
-    for section in sections.iter().filter(|section| !section.entries.is_empty()) {
-        let room = limit * section.share / total + spare;
-        let (entries, used) = newest_within(&section.entries, room, count);
-        spare = (room - used).max(0.0);
+    for (section, room) in sections.iter().zip(rooms) {
+        let entries = newest_within(&section.entries, *room, count);
         if entries.is_empty() {
             continue;
         }
@@ -48,25 +51,25 @@ fn written(sections: &[Section], total: f64, limit: f64, count: &impl Fn(&str) -
     text.trim_end().to_owned()
 }
 
-/// The newest entries that fit into `room`, in their order, and the tokens they take.
-fn newest_within<'a>(entries: &'a [String], room: f64, count: &impl Fn(&str) -> Tokens) -> (&'a [String], f64) {
-    const HEADING: f64 = 8.0;
+/// The newest entries that fit into `room`, in their order.
+fn newest_within<'a>(entries: &'a [String], room: f64, count: &impl Fn(&str) -> Tokens) -> &'a [String] {
     let mut used = HEADING;
     let mut kept = entries.len();
     for entry in entries.iter().rev() {
-        let size = count(entry).0 as f64 + 2.0;
-        if used + size > room {
+        used += count(entry).0 as f64 + 2.0;
+        // A hair of rounding must not cost an entry that has its room.
+        if used > room + 1e-6 {
             break;
         }
-        used += size;
         kept -= 1;
     }
-    (entries.get(kept..).unwrap_or_default(), used)
+    entries.get(kept..).unwrap_or_default()
 }
 
 fn sections(notes: &Notes) -> Vec<Section> {
+    let files = notes.lasting_files();
     let of = |heading, share, wanted: fn(&FileNote) -> bool, detailed: bool| {
-        let entries = notes.files.iter().filter(|f| wanted(f)).map(|f| file_entry(f, detailed)).collect();
+        let entries = files.iter().filter(|f| wanted(f)).map(|f| file_entry(f, detailed)).collect();
         Section { heading, entries, share }
     };
     let failures = notes.failures.iter().map(|f| format!("`{}`: {}", f.command, f.lines.join(" | "))).collect();

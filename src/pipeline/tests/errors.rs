@@ -204,6 +204,7 @@ fn prices_are_checked() {
     assert_snapshot!(Project::new(&text).messages().join("\n"), @r"
     a price is for a model, and `gpt` names none
     unknown provider `opnai` in a price
+    the price of `opnai/gpt` needs `input` and `output`
     a price is 0 or more
     ");
 }

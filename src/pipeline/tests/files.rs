@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use super::{BANK, FIXTURE, Project, STAGES, render};
+use super::{BANK, FIXTURE, Project, STAGES, render, told};
 
 fn prompted(prompt: &str) -> Project {
     let text = STAGES.replace(
@@ -122,13 +122,14 @@ fn a_bank_for_a_missing_fixture_is_told_with_the_nearest() {
 fn a_probe_at_a_point_out_of_range_is_shown() {
     let off = BANK.replace("\"point\": 1", "\"point\": 3");
     assert_snapshot!(Project::new(STAGES).file("probes/tiny.probes.json", &off).refusal(), @r#"
-     × probe `first` is asked at a point that is out of range: expected 1 to 2
-      ╭─[probes/tiny.probes.json:1:1]
-    1 │ {
-      · ─
-    2 │   "fixture": "tiny",
+     × probe `first` is asked at point 3, but the fixture has 2
+      ╭─[probes/tiny.probes.json:4:48]
+    3 │   "probes": [
+    4 │     {"id": "first", "type": "recall", "point": 3, "question": "Which port at first?", "expected_facts": ["8080"]},
+      ·                                                ─
+    5 │     {"id": "now", "type": "recall", "question": "Which port now?", "expected_facts": ["9090"]},
       ╰────
-     help: `point` is the number of a compression point of the fixture, from 1
+     help: give a point from 1 to 2, or leave it out for the last
     "#);
 }
 
@@ -136,14 +137,14 @@ fn a_probe_at_a_point_out_of_range_is_shown() {
 fn an_unknown_probe_type_is_shown() {
     let wrong = BANK.replace("\"decision\"", "\"decission\"");
     assert_snapshot!(Project::new(STAGES).file("probes/tiny.probes.json", &wrong).refusal(), @r#"
-     × unknown variant `decission`, expected one of `recall`, `artifact`, `continuation`, `decision`
-      ╭─[probes/tiny.probes.json:6:37]
+     × unknown probe type `decission`
+      ╭─[probes/tiny.probes.json:6:27]
     5 │     {"id": "now", "type": "recall", "question": "Which port now?", "expected_facts": ["9090"]},
     6 │     {"id": "why", "type": "decission", "question": "Why the change?", "expected_facts": ["9090"]}
-      ·                                     ─
+      ·                           ───────────
     7 │   ]
       ╰────
-     help: a bank is JSON with `fixture` and `probes`
+     help: did you mean `decision`?
     "#);
 }
 
@@ -152,7 +153,7 @@ fn a_fixture_without_a_bank_is_left_out_and_told() {
     let lonely = FIXTURE.replace("\"tiny\"", "\"lonely\"");
     let opened = Project::new(STAGES).file("fixtures/lonely.json", &lonely).opened();
     assert_eq!(opened.pipeline.fixtures.len(), 1);
-    assert_snapshot!(render(&opened.warnings), @r"
+    assert_snapshot!(render(&told(&opened)), @r"
     ⚠ the fixture `lonely` has no bank and is left out
     help: write probes/lonely.probes.json, or let a model: `compeval probes generate lonely`
     ");
@@ -175,8 +176,6 @@ fn globs_choose_fixtures_and_a_pattern_without_a_match_is_an_error() {
       ·                                 ────────────────
     3 │
       ╰────
-     ⚠ the fixture `other` has no bank and is left out
-     help: write probes/other.probes.json, or let a model: `compeval probes generate other`
     "#);
 }
 
@@ -222,11 +221,56 @@ fn an_input_that_matches_nothing_is_shown() {
 
 #[test]
 fn a_command_without_inputs_is_warned_of() {
-    assert_eq!(program("").opened().warnings.0.len(), 1);
+    assert_eq!(told(&program("").opened()).0.len(), 1);
+}
+
+#[test]
+fn a_program_that_is_not_here_is_warned_of() {
+    let project = program("inputs = []").variable("PATH", "/nowhere");
+    assert_eq!(told(&project.opened()).0[0].message(), "there is no program `python3` here");
 }
 
 #[test]
 fn what_a_run_writes_is_no_input() {
     let project = program("inputs = [\"**/*\"]").file("cache/x", "x").file("results/a/cells.jsonl", "");
     assert!(spec(&project).files.iter().all(|(path, _)| !path.starts_with("cache/") && !path.starts_with("results/")));
+}
+
+#[test]
+fn a_fact_that_occurs_nowhere_is_an_error_unless_allowed() {
+    let unproven = BANK.replace("[\"8080\"]", "[\"8088\"]");
+    let project = Project::new(STAGES).file("probes/tiny.probes.json", &unproven);
+    assert_snapshot!(project.refusal(), @r#"
+     × probe `first`: expected fact "8088" occurs nowhere before its point
+      ╭─[probes/tiny.probes.json:4:106]
+    3 │   "probes": [
+    4 │     {"id": "first", "type": "recall", "point": 1, "question": "Which port at first?", "expected_facts": ["8088"]},
+      ·                                                                                                          ──────
+    5 │     {"id": "now", "type": "recall", "question": "Which port now?", "expected_facts": ["9090"]},
+      ╰────
+     help: quote the transcript, add the spelling it uses, or write "literal": false for a
+           paraphrase; `run` goes on with --allow-unproven
+    "#);
+    assert!(project.asking(|request| request.allow_unproven = true).open().is_ok());
+}
+
+#[test]
+fn a_fact_given_away_is_a_warning_of_run_and_an_error_of_check() {
+    let given = BANK.replace("Which port now?", "Is the port 9090 now?");
+    let project = Project::new(STAGES).file("probes/tiny.probes.json", &given);
+    let is_told = |problem: &crate::pipeline::Problem| problem.message().contains("9090");
+    assert!(project.opened().warnings.0.iter().any(is_told));
+    let strict = project.asking(|request| request.strict = true).messages();
+    assert!(strict.iter().any(|message| message.contains("9090")), "{strict:?}");
+}
+
+#[test]
+fn a_fixture_too_large_to_review_is_told() {
+    let large = FIXTURE.replace("Noted: 8080.", &"Noted: 8080. ".repeat(13_000));
+    let project = Project::new(STAGES).file("fixtures/tiny.json", &large);
+    assert_eq!(
+        told(&project.opened()).0[0].message(),
+        "fixtures/tiny.json has 169 KB, more than people review: 150 KB"
+    );
+    assert!(project.asking(|request| request.strict = true).open().is_err());
 }

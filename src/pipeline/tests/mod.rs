@@ -13,7 +13,7 @@ use std::path::Path;
 
 use miette::{GraphicalReportHandler, GraphicalTheme};
 
-use super::{OpenError, Opened, Problems, Request, find_pipeline, open};
+use super::{OpenError, Opened, Problem, Problems, Request, Severity, find_pipeline, open};
 
 const STAGES: &str = r#"
 [[compress]]
@@ -117,7 +117,7 @@ impl Project {
     /// What people read of the problems.
     fn refusal(&self) -> String {
         match self.open() {
-            Err(OpenError::Problems(problems)) => render(&problems),
+            Err(OpenError::Problems(problems)) => render(&errors(problems)),
             Err(OpenError::Empty(empty)) => panic!("{empty}"),
             Ok(_) => panic!("nothing is wrong"),
         }
@@ -126,11 +126,21 @@ impl Project {
     /// The sentences alone.
     fn messages(&self) -> Vec<String> {
         match self.open() {
-            Err(OpenError::Problems(problems)) => problems.0.iter().map(|p| p.message().to_owned()).collect(),
+            Err(OpenError::Problems(problems)) => errors(problems).0.iter().map(|p| p.message().to_owned()).collect(),
             Err(OpenError::Empty(empty)) => vec![empty.why],
             Ok(_) => Vec::new(),
         }
     }
+}
+
+fn errors(problems: Problems) -> Problems {
+    Problems(problems.0.into_iter().filter(|problem| problem.kind() == Severity::Error).collect())
+}
+
+/// The warnings, without those of a bank so small.
+fn told(opened: &Opened) -> Problems {
+    let is_kept = |problem: &&Problem| problem.position().is_none_or(|(file, ..)| !file.ends_with(".probes.json"));
+    Problems(opened.warnings.0.iter().filter(is_kept).cloned().collect())
 }
 
 fn render(problems: &Problems) -> String {

@@ -1,9 +1,9 @@
 //! What opens, and as what.
 
-use super::{BANK, FIXTURE, Project, STAGES};
+use super::{BANK, FIXTURE, Project, STAGES, render};
 use crate::judge::Scope;
 use crate::locale::Locale;
-use crate::pipeline::{OpenError, Runs, Selection, Tail};
+use crate::pipeline::{OpenError, Request, Runs, Selection, Tail, find_pipeline, open, starter_files};
 
 fn runs(text: &str) -> Runs {
     Project::with_settings(text).opened().pipeline.settings.runs
@@ -125,7 +125,7 @@ fn digests_see_through_remarks_and_layout() {
         |fixture: &str| Project::new(STAGES).file("fixtures/tiny.json", fixture).opened().pipeline.fixtures[0].digests;
     let plain = digests(FIXTURE);
     assert_eq!(plain, digests(&FIXTURE.replace("\"points\"", "\"notes\": \"mine\",\n\n \"points\"")));
-    assert_ne!(plain.transcript, digests(&FIXTURE.replace("8080.\"", "8081.\"")).transcript);
+    assert_ne!(plain.transcript, digests(&FIXTURE.replace("It is 9090 now.", "Now it is 9090.")).transcript);
     assert_ne!(plain.points, digests(&FIXTURE.replace("[2, 4]", "[1, 4]")).points);
 }
 
@@ -136,4 +136,49 @@ fn sources_hold_what_inputs_are_made_from() {
     let paths: Vec<&str> = opened.pipeline.sources.iter().map(|source| source.path.as_str()).collect();
     assert_eq!(paths, ["pipeline.toml", "prompts/judge.md"]);
     assert_eq!(opened.pipeline.judges[0].prompt_path.as_deref(), Some("prompts/judge.md"));
+}
+
+#[test]
+fn a_new_project_runs_as_it_is_and_passes_every_check() {
+    let mut project = Project::new("");
+    project.files = starter_files().map(|file| (file.path.to_owned(), file.text.to_owned())).into();
+    project.request.strict = true;
+    let opened = project.opened();
+    assert!(opened.warnings.is_empty() && opened.missing_keys.is_empty(), "{}", render(&opened.warnings));
+    assert_eq!(opened.pipeline.methods.len(), 6);
+    project.request.profile = Some("quick".into());
+    assert_eq!(project.opened().pipeline.settings.runs.compress, 1);
+}
+
+#[test]
+fn what_the_shipped_pipeline_shows_in_comments_is_true() {
+    let mut project = Project::new("").file("tools/compress.py", "");
+    project.files.extend(starter_files().map(|file| (file.path.to_owned(), file.text.to_owned())));
+    let is_example = |line: &str| line.starts_with("# [") || line.contains(" = ");
+    let uncomment = |line: &str| match line.strip_prefix("# ") {
+        Some(example) if is_example(line) => example.to_owned(),
+        _ => line.to_owned(),
+    };
+    let text: Vec<String> = project.files["pipeline.toml"].lines().map(uncomment).collect();
+    let pipeline = project.file("pipeline.toml", &text.join("\n")).opened().pipeline;
+    assert_eq!(pipeline.methods.last().map(|method| &*method.name.0), Some("mine"));
+    assert!(pipeline.providers.contains_key(&"local".into()));
+}
+
+#[test]
+fn the_shipped_project_is_sound() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let file = find_pipeline(&root.join("src"), None).expect("the shipped pipeline");
+    let request = Request { file, strict: true, ..Request::default() };
+    match open(&request, &|_: &str| None) {
+        Ok(opened) => assert!(opened.pipeline.fixtures.len() >= 3 && opened.pipeline.methods.len() >= 5),
+        Err(OpenError::Problems(problems)) => panic!("{}", render(&problems)),
+        Err(OpenError::Empty(empty)) => panic!("{empty}"),
+    }
+}
+
+#[test]
+fn the_shipped_prompt_is_the_built_in_one() {
+    let built_in = crate::compress::built_in(crate::compress::PromptStyle::Anchored, Locale::En);
+    assert_eq!(include_str!("../../../prompts/anchored.md"), built_in.text());
 }

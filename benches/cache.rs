@@ -1,0 +1,131 @@
+//! What the cache costs: making a key, finding an entry, keeping one for good, and looking at a cache from outside.
+
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use std::hint::black_box;
+use std::path::Path;
+
+use bytes::Bytes;
+use compeval::action::{ActionKey, Computation, Digest, Inputs, Replica, Rule, Sources, Stage, Work};
+use compeval::cache::{Coordinate, Holder, Lookup, Meta, Reading, Snapshot, Store};
+use compeval::units::{Tokens, Usage};
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+
+fn inputs(n: u64, messages: &str) -> Inputs {
+    let messages = messages.into();
+    let work = Work::Compute(Computation { rule: Rule::Truncate, messages, target_tokens: Some(Tokens(n)) });
+    Inputs::of(Stage::Answer, Replica { compress: Some(1), answer: Some(1), judge: None }, &work)
+}
+
+fn meta(n: u64) -> Meta {
+    Meta {
+        stage: Stage::Answer,
+        created: n,
+        dialect: None,
+        model: Some("model".into()),
+        requested_model: Some("model".into()),
+        usage: Usage { input: Some(Tokens(9000)), output: Some(Tokens(300)), ..Usage::default() },
+        cost: None,
+        latency_ms: 900,
+        attempts: 1,
+        request_id: None,
+        coordinate: Coordinate { fixture: Some(format!("fixture-{n}")), ..Coordinate::default() },
+        inputs: inputs(n, "[]"),
+        sources: Sources::default(),
+    }
+}
+
+fn body(n: u64, length: usize) -> Bytes {
+    let mut text = String::new();
+    let mut digest = Digest::of(n.to_le_bytes());
+    while text.len() < length {
+        text.push_str(&digest.hex());
+        text.push_str(" the same words as ever, so that something can be saved ");
+        digest = Digest::of(digest.0);
+    }
+    text.into()
+}
+
+fn open(dir: &Path) -> Store {
+    Store::open(dir, &Holder { command: "bench".into() }).unwrap()
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().build().unwrap()
+}
+
+async fn put_all(store: &Store, numbers: std::ops::Range<u64>, length: usize) -> Vec<ActionKey> {
+    let put = async |n: u64| {
+        let meta = meta(n);
+        let record = store.put_reply(meta.inputs.key(), &meta, body(n, length)).await.unwrap();
+        store.note(&record, &Reading::Output { out: record.raw, state: None, reader: 1 });
+        record.key
+    };
+    futures::future::join_all(numbers.map(put)).await
+}
+
+fn filled(dir: &Path, count: u64, length: usize) -> Vec<ActionKey> {
+    let store = open(dir);
+    let runtime = runtime();
+    let starts = (0..count).step_by(500);
+    let keys = starts.flat_map(|n| runtime.block_on(put_all(&store, n..(n + 500).min(count), length))).collect();
+    store.close().unwrap();
+    keys
+}
+
+fn key_of_a_request(c: &mut Criterion) {
+    let text = String::from_utf8(body(1, 100_000).to_vec()).unwrap();
+    let mut group = c.benchmark_group("cache");
+    group.throughput(Throughput::Bytes(text.len() as u64));
+    group.bench_function("key of a 100 KB request", |b| b.iter(|| inputs(1, black_box(&text)).key()));
+    group.finish();
+}
+
+fn get(c: &mut Criterion) {
+    let dir = tempfile::tempdir().unwrap();
+    let keys = filled(dir.path(), 2000, 8000);
+    let store = open(dir.path());
+    let mut next = keys.iter().cycle();
+    c.bench_function("cache/find", |b| b.iter(|| store.find(black_box(next.next().unwrap())).unwrap()));
+    c.bench_function("cache/find and read 8 KB", |b| {
+        b.iter(|| store.body(&store.find(next.next().unwrap()).unwrap()).unwrap());
+    });
+    let absent = ActionKey(Digest::of("absent"));
+    c.bench_function("cache/miss", |b| b.iter(|| store.find(black_box(&absent))));
+}
+
+fn put(c: &mut Criterion) {
+    let runtime = runtime();
+    let mut group = c.benchmark_group("cache");
+    group.sample_size(20);
+    for together in [1, 256] {
+        let dir = tempfile::tempdir().unwrap();
+        let store = open(dir.path());
+        let mut from = 0;
+        group.throughput(Throughput::Elements(together));
+        group.bench_function(format!("durable put of 8 KB, {together} at once"), |b| {
+            b.iter_batched(
+                || {
+                    from += together;
+                    from
+                },
+                |from| runtime.block_on(put_all(&store, from..from + together, 8000)),
+                BatchSize::PerIteration,
+            );
+        });
+    }
+    group.finish();
+}
+
+fn snapshot(c: &mut Criterion) {
+    let dir = tempfile::tempdir().unwrap();
+    filled(dir.path(), 20_000, 2000);
+    let mut group = c.benchmark_group("cache");
+    group.sample_size(20);
+    group.bench_function("snapshot of 20,000 entries", |b| b.iter(|| Snapshot::open(dir.path()).unwrap().len()));
+    group.bench_function("open and close with 20,000 entries", |b| b.iter(|| open(dir.path()).close().unwrap()));
+    group.finish();
+}
+
+criterion_group!(benches, key_of_a_request, get, put, snapshot);
+criterion_main!(benches);

@@ -1,0 +1,218 @@
+//! What only the inside can show: the bytes on disk, frames of any kind, and a disk that refuses.
+
+use std::fs::File;
+
+use proptest::prelude::*;
+use tempfile::tempdir;
+
+use super::fold::apply;
+use super::frame::{self, Fault, Header, Note};
+use super::meta::{Coordinate, Day, Meta, Reading, Removal};
+use super::pack::{PackHeader, pack_body, unpack_body};
+use super::record::{Location, Record, Status};
+use super::{Holder, Lookup, Snapshot, Store};
+use crate::action::{ActionKey, Digest, Inputs, Part, Replica, Source, Sources, Stage};
+use crate::units::{Tokens, Usage, Usd};
+
+fn meta() -> Meta {
+    let part = |text: &str| Part { digest: Digest::of(text), text: Some(text.into()) };
+    let source = Source { digest: Digest::of("text"), path: Some("p.md".into()) };
+    Meta {
+        stage: Stage::Answer,
+        created: 1_790_000_000_123,
+        dialect: Some(crate::provider::Dialect::Anthropic),
+        model: Some("m-1".into()),
+        requested_model: None,
+        usage: Usage { input: Some(Tokens(300)), output: Some(Tokens(0)), ..Usage::default() },
+        cost: Some(Usd(0.5)),
+        latency_ms: 900,
+        attempts: 1,
+        request_id: None,
+        coordinate: Coordinate { fixture: Some("f".into()), ..Coordinate::default() },
+        inputs: Inputs {
+            stage: Stage::Answer,
+            schema: 1,
+            replica: Replica::NONE,
+            parts: [("model".into(), part("m"))].into(),
+        },
+        sources: Sources([("prompt".into(), source)].into()),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let lines: Vec<&str> = digits.as_bytes().chunks(64).map(|line| std::str::from_utf8(line).unwrap()).collect();
+    lines.join("\n")
+}
+
+#[test]
+fn the_bytes_of_a_frame_are_pinned() {
+    let frame = frame::reply(ActionKey(Digest::of("key")), &meta(), &pack_body(b"a body").unwrap()).unwrap();
+    insta::assert_snapshot!(hex(&frame), @"
+    c566720101000000ac0000000600000006000000f6864749ff8e2bab3b26e0c1
+    27002127905539b47eb421de85d554e15f55a446459b52b4517815aafdab0911
+    72373f9cb58039a24faf0d79c863a96c9febea64f5a11aa4fbd8c1a28c340201
+    ac02000001000001000000000000e03f8407df5ad1558c5c04a12d2ea697ea23
+    d725a8e7f1bba06e6f58584680d2b865472b010201036d2d3100010001016600
+    00000000000000020100000001056d6f64656c83d9dab06011479163c7c4d5fa
+    735f911bac86729f56aaa115b7eed2eb66e02201016d010670726f6d7074831c
+    6831fdc9a309a4c66cc3cb2fa3740a100da8b86d6fe86e9ba40deb50aa190104
+    702e6d640c59f7696120626f6479
+    ");
+}
+
+#[test]
+fn the_bytes_of_a_pack_header_and_a_record_are_pinned() {
+    insta::assert_snapshot!(hex(&PackHeader { id: 3, generation: 1 }.encode()), @"
+    4345765041434b010300000001000000000000001f72b658
+    ");
+    insta::assert_snapshot!(hex(&record().encode().unwrap()), @"
+    010118ac0246517815aafdab091172373f9cb58039a24faf0d79c863a96c9feb
+    ea64f5a11aa406015443af0c0e97f60b57f1450f3051247bce8f92565feb6cd6
+    50c9369b79f0b43b01456cf7f1bcf2d3dc53ec88b93f05b0053490b07906a459
+    b9a7447744bf3bae8202fbd8c1a28c340301ac02000001000000056e330702
+    ");
+}
+
+fn record() -> Record {
+    Record {
+        key: ActionKey(Digest::of("key")),
+        location: Location { pack: 1, offset: 24, head: 300, body: 70 },
+        raw: Digest::of("a body"),
+        raw_len: 6,
+        status: Status::Output { out: Digest::of("out"), state: Some(Digest::of("state")), reader: 2 },
+        created: 1_790_000_000_123,
+        stage: Stage::Judge,
+        usage: meta().usage,
+        cost: None,
+        latency_ms: 5,
+        dialect: None,
+    }
+}
+
+#[test]
+fn the_largest_record_is_under_a_kilobyte_and_any_flipped_byte_of_it_shows() {
+    let long: std::sync::Arc<str> = "x".repeat(400).into();
+    let all = Some(Tokens(u64::MAX));
+    let usage = Usage { input: all, cached_input: all, cache_write: all, output: all, reasoning: all };
+    let status = Status::Failed { class: long.clone(), message: long };
+    let record = Record { status, usage, cost: Some(Usd(1e300)), created: u64::MAX, ..record() };
+    let bytes = record.encode().unwrap();
+    assert!(bytes.len() < 1024, "{}", bytes.len());
+    assert_eq!(Record::decode(record.key, &bytes), Some(record.clone()));
+    for at in 0..bytes.len() {
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 1;
+        assert_eq!(Record::decode(record.key, &flipped), None);
+    }
+}
+
+fn digest() -> impl Strategy<Value = Digest> {
+    any::<[u8; 32]>().prop_map(Digest)
+}
+
+/// A frame of any kind, and what reading it must give.
+fn any_frame() -> impl Strategy<Value = (Vec<u8>, Note)> {
+    let key = || digest().prop_map(ActionKey);
+    let body = prop::collection::vec(any::<u8>(), 0..300);
+    let reply = (key(), body, any::<u64>()).prop_map(|(key, body, created)| {
+        let meta = Meta { created, ..meta() };
+        (frame::reply(key, &meta, &pack_body(&body).unwrap()).unwrap(), Note::Reply(meta.brief()))
+    });
+    let verdict = (key(), digest(), prop::option::of(digest()), ".{0,40}").prop_map(|(key, raw, state, fault)| {
+        let reading = match state {
+            Some(_) => Reading::Output { out: raw, state, reader: 4 },
+            None => Reading::Unreadable { reader: 4, fault },
+        };
+        (frame::verdict(key, raw, &reading).unwrap(), Note::Verdict(reading))
+    });
+    let failure = (key(), ".{0,20}", ".{0,90}").prop_map(|(key, class, message)| {
+        let frame = frame::failure(key, &meta(), &class, &message).unwrap();
+        (frame, Note::Failure { brief: meta().brief(), class, message })
+    });
+    let counts = prop::collection::vec((digest(), any::<u64>()), 0..20)
+        .prop_map(|counts| (frame::counts(&counts).unwrap(), Note::Counts(counts)));
+    let touch = (any::<u32>(), prop::collection::vec(any::<[u8; 8]>(), 0..20))
+        .prop_map(|(day, keys)| (frame::touch(Day(day), &keys).unwrap(), Note::Touch { day: Day(day), keys }));
+    let remove = prop::collection::vec((key(), prop::option::of(digest())), 0..20)
+        .prop_map(|keys| (frame::remove(Removal::Pruned, &keys).unwrap(), Note::Remove { why: Removal::Pruned, keys }));
+    prop_oneof![reply, verdict, failure, counts, touch, remove]
+}
+
+proptest! {
+    #[test]
+    fn a_frame_reads_back_as_it_was_written((frame, note) in any_frame()) {
+        let header = Header::decode(&frame).unwrap();
+        prop_assert_eq!(&header.note, &note);
+        prop_assert_eq!(header.location(0, 0).len(), frame.len() as u64);
+        let is_entry = matches!(note, Note::Reply(_) | Note::Failure { .. });
+        prop_assert_eq!(Header::meta(&frame[..header.head_len as usize]).is_some(), is_entry);
+    }
+
+    #[test]
+    fn a_body_reads_back_as_it_was_given(body in prop::collection::vec(any::<u8>(), 0..5000), repeat in 1..20usize) {
+        let body = body.repeat(repeat);
+        let frame = frame::reply(ActionKey(Digest::of("k")), &meta(), &pack_body(&body).unwrap()).unwrap();
+        let header = Header::decode(&frame).unwrap();
+        let stored = bytes::Bytes::from(frame).slice(header.head_len as usize..);
+        prop_assert_eq!(unpack_body(&header, stored).unwrap(), body);
+    }
+
+    #[test]
+    fn a_flipped_header_is_never_believed((frame, _) in any_frame(), at in any::<prop::sample::Index>(), bit in 0..8u8) {
+        let head = Header::decode(&frame).unwrap().head_len as usize;
+        let mut flipped = frame.clone();
+        flipped[at.index(head)] ^= 1 << bit;
+        prop_assert!(Header::decode(&flipped).is_err());
+    }
+
+    #[test]
+    fn any_bytes_are_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        let _ = Record::decode(ActionKey(Digest::of("k")), &bytes);
+        let _ = Header::meta(&bytes);
+        let read = Header::decode(&bytes);
+        prop_assert!(matches!(read, Err(Fault::Short(_) | Fault::Damaged(_))));
+    }
+
+    #[test]
+    fn tables_made_of_cut_notes_are_never_wrong((frame, _) in any_frame(), keep in 0..88usize) {
+        let cut = &frame[..keep.min(frame.len())];
+        prop_assert_eq!(Header::decode(cut), Err(Fault::Short(frame::FIXED)));
+    }
+}
+
+#[test]
+fn a_verdict_without_its_entry_changes_nothing() {
+    let mut catalogue = super::catalogue::Catalogue::default();
+    let reading = Reading::Unreadable { reader: 1, fault: "x".into() };
+    let frame = frame::verdict(ActionKey(Digest::of("k")), Digest::of("raw"), &reading).unwrap();
+    let header = Header::decode(&frame).unwrap();
+    let Ok(()) = apply(&mut catalogue, header.location(1, 24), &header);
+    assert!(catalogue.records.is_empty());
+}
+
+/// A store whose pack is replaced by a device that is always full.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_stops_the_store_and_keeps_what_was_acknowledged() {
+    let dir = tempdir().unwrap();
+    let holder = Holder { command: "run".into() };
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let store = Store::open(dir.path(), &holder).unwrap();
+    let put = |name: &str| {
+        let key = ActionKey(Digest::of(name));
+        runtime.block_on(store.put_reply(key, &meta(), bytes::Bytes::copy_from_slice(name.as_bytes())))
+    };
+    let kept = put("kept").unwrap();
+    store.core.tail().file = File::options().append(true).open("/dev/full").unwrap();
+    let error = put("lost").unwrap_err().to_string();
+    assert!(error.contains("No space left") && error.contains("What was kept before is good"), "{error}");
+    assert_eq!(put("after").unwrap_err().to_string(), error, "the first cause is repeated");
+    assert_eq!(store.body(&kept).unwrap(), "kept");
+    assert!(store.sync().is_err());
+    drop(store);
+    let store = Store::open(dir.path(), &holder).unwrap();
+    assert_eq!(store.body(&store.find(&kept.key).unwrap()).unwrap(), "kept");
+    assert_eq!(store.records().len(), 1);
+    assert_eq!(Snapshot::open(dir.path()).unwrap().len(), 1);
+}

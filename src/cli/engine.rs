@@ -1,0 +1,98 @@
+//! Puts the parts of a run together: matrix, store, client, budget, and drives it to its end.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::failure::{Failure, chain};
+use crate::action::Stage;
+use crate::cache::Store;
+use crate::pipeline::{Matrix, Pipeline};
+use crate::plan::Preparer;
+use crate::provider::{Client, ClientEvent, Limits, Prices, ProviderSpec};
+use crate::scheduler::{Allowance, Budget, Ended, Listener, Options, Performer, RunError, Shelf, Stop, run};
+
+/// What a run is told besides the pipeline.
+pub(crate) struct Orders {
+    pub(crate) allowance: Allowance,
+    pub(crate) offline: bool,
+    pub(crate) allow_weak_judge: bool,
+    pub(crate) refresh: HashSet<Stage>,
+    pub(crate) jobs: Option<usize>,
+}
+
+/// The providers that the stages really use.
+pub(crate) fn used_providers(pipeline: &Pipeline) -> Vec<Arc<ProviderSpec>> {
+    let compressors = pipeline.methods.iter().filter_map(|method| method.strategy.model());
+    let models = compressors
+        .chain(pipeline.answerers.iter().map(|answerer| &answerer.model))
+        .chain(pipeline.judges.iter().map(|judge| &judge.model));
+    let mut used: Vec<Arc<ProviderSpec>> = Vec::new();
+    for model in models {
+        if !used.iter().any(|known| known.name == model.provider.name) {
+            used.push(model.provider.clone());
+        }
+    }
+    used
+}
+
+/// Actions under way at once: what the providers may carry, and something for local work.
+fn jobs(pipeline: &Pipeline) -> usize {
+    let local = std::thread::available_parallelism().map_or(2, std::num::NonZero::get) * 2;
+    let used = used_providers(pipeline);
+    let remote = used.iter().filter(|provider| !provider.base_url.is_empty());
+    local + remote.map(|p| p.limits.max_in_flight.unwrap_or(Limits::DEFAULT_IN_FLIGHT) as usize).sum::<usize>()
+}
+
+/// Runs the matrix to its end, or until the user stops it.
+pub(crate) fn drive<L: Listener>(
+    pipeline: &Pipeline,
+    store: &Store,
+    orders: &Orders,
+    tell: impl Fn(&ClientEvent) + Send + Sync + 'static,
+    listener: &mut L,
+) -> Result<Ended, Failure> {
+    let matrix = Matrix::new(pipeline);
+    let preparer = Preparer::new(pipeline, &matrix);
+    let prices = Prices::new(pipeline.prices.clone());
+    let budget = Budget::new(orders.allowance);
+    let shelf = Shelf::new(preparer, store);
+    let client = Client::new(used_providers(pipeline)).listened_by(tell);
+    let performer = Performer { preparer, store, shelf: &shelf, client: &client, budget: &budget, prices: &prices };
+    let options = Options {
+        jobs: orders.jobs.unwrap_or_else(|| jobs(pipeline)).max(1),
+        offline: orders.offline,
+        refresh: orders.refresh.clone(),
+        allow_weak_judge: orders.allow_weak_judge,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(std::thread::available_parallelism().map_or(2, std::num::NonZero::get))
+        .build()
+        .map_err(|e| Failure::error(format!("failed to start the runtime: {e}")))?;
+    let ended = runtime.block_on(async {
+        let (sender, stop) = watch::channel(Stop::No);
+        let signals = tokio::spawn(heed_interrupts(sender));
+        let ended = run(&performer, &options, stop, listener).await;
+        signals.abort();
+        ended
+    });
+    ended.map_err(|error| match error {
+        RunError::Cache(error) => error.into(),
+        RunError::File(error) => error.into(),
+    })
+}
+
+/// The first Ctrl-C drains, the second stops at once.
+async fn heed_interrupts(sender: watch::Sender<Stop>) {
+    for stop in [Stop::Drain, Stop::Now] {
+        if let Err(error) = tokio::signal::ctrl_c().await {
+            tracing::warn!("Ctrl-C is not heeded: {}", chain(&error));
+            return;
+        }
+        sender.send_replace(stop);
+    }
+    // A third one ends the process the hard way, as users expect.
+    std::future::pending::<()>().await;
+}

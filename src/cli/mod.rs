@@ -1,0 +1,70 @@
+//! The command line: arguments, one file per command, console, failure. The only room that prints.
+
+mod args;
+mod console;
+mod failure;
+mod project;
+mod engine;
+mod record;
+mod words;
+mod run;
+mod init;
+mod check;
+mod plan;
+mod compare;
+mod report;
+mod show;
+mod why;
+mod cache;
+mod fixture;
+mod probes;
+mod judge;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
+
+use args::{Cli, Command};
+use console::Console;
+use failure::{Exit, Failure};
+
+/// Runs the program with the arguments of this process; returns its exit code.
+pub fn main() -> u8 {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are no errors; clap knows which stream is theirs.
+            let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+            let _ = error.print();
+            return if asked { Exit::Done.code() } else { Exit::BadInput.code() };
+        }
+    };
+    let console = Console::new(&cli.common);
+    match dispatch(&cli, &console) {
+        Ok(exit) => exit.code(),
+        Err(failure) => failure.report(&console).code(),
+    }
+}
+
+fn dispatch(cli: &Cli, console: &Console) -> Result<Exit, Failure> {
+    let common = &cli.common;
+    match &cli.command {
+        Command::Init(args) => init::run(common, args, console),
+        Command::Check => check::run(common, console),
+        Command::Plan(args) => plan::run(common, args, console),
+        Command::Run(args) => run::run(common, args, console),
+        Command::Compare(args) => compare::run(common, args, console),
+        Command::Report(args) => report::run(common, args, console),
+        Command::Show(args) => show::run(common, args, console),
+        Command::Why(args) => why::run(common, args, console),
+        Command::Cache(command) => cache::run(common, command, console),
+        Command::Fixture(command) => fixture::run(common, command, console),
+        Command::Probes(command) => probes::run(common, command, console),
+        Command::Judge(command) => judge::run(common, command, console),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "compeval", &mut script);
+            console.raw(&script);
+            Ok(Exit::Done)
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! `compeval plan`: what would run, what is cached, why, and what it will take.
+
+use std::collections::HashSet;
+
+use super::args::{Common, PlanArgs, SelectArgs};
+use super::console::{Console, Meaning};
+use super::failure::{Exit, Failure};
+use super::project::{Opening, open_project, open_snapshot};
+use super::words::{count, duration, money};
+use crate::action::{Stage, StageName};
+use crate::cache::Lookup;
+use crate::pipeline::{Matrix, Pipeline};
+use crate::plan::{Assumptions, Forecast, Preparer, forecast};
+use crate::provider::Prices;
+
+pub(crate) fn run(common: &Common, args: &PlanArgs, console: &Console) -> Result<Exit, Failure> {
+    let forecast = of_project(common, &args.select, console)?;
+    console.json(&forecast);
+    console.say(&told(&forecast, console));
+    Ok(if args.exit_code && forecast.is_pending() { Exit::Pending } else { Exit::Done })
+}
+
+/// The plan as a command prints it, also for `run --dry-run`.
+pub(crate) fn of_project(common: &Common, select: &SelectArgs, console: &Console) -> Result<Forecast, Failure> {
+    let pipeline = open_project(common, select, Opening::default(), console)?;
+    let snapshot = open_snapshot(&pipeline.cache)?;
+    let refresh = select.refresh.iter().map(|stage| stage.stage()).collect();
+    of_pipeline(&pipeline, &snapshot, &refresh, true)
+}
+
+/// The plan of an opened pipeline over what `lookup` has.
+pub(crate) fn of_pipeline<L: Lookup>(
+    pipeline: &Pipeline,
+    lookup: &L,
+    refresh: &HashSet<Stage>,
+    reasons: bool,
+) -> Result<Forecast, Failure> {
+    let matrix = Matrix::new(pipeline);
+    let prices = Prices::new(pipeline.prices.clone());
+    let assumptions = Assumptions { refresh, prices: &prices, reasons };
+    forecast(Preparer::new(pipeline, &matrix), lookup, assumptions).map_err(|e| Failure::input(e.to_string()))
+}
+
+fn told(forecast: &Forecast, console: &Console) -> String {
+    let mut text = stage_table(forecast, console);
+    if !forecast.reasons.is_empty() {
+        text.push_str(&format!("\n\n{}\n", console.paint(Meaning::Strong, "Why")));
+        for group in &forecast.reasons {
+            let method = group.method.as_deref().map(|method| format!(" · {method}")).unwrap_or_default();
+            let actions = count(group.actions, "action");
+            text.push_str(&format!("  {}{method}: {} ({actions})\n", group.stage.name(), group.why));
+            for changed in &group.changed {
+                text.push_str(&format!("      {}\n", console.paint(Meaning::Dim, changed)));
+            }
+        }
+    } else {
+        text.push('\n');
+    }
+    text.push('\n');
+    text.push_str(&estimate_line(forecast));
+    let next = if forecast.is_pending() { "compeval run" } else { "compeval run   (everything is cached)" };
+    text.push_str(&format!("\n{} {next}", console.paint(Meaning::Hint, "next:")));
+    text
+}
+
+fn stage_table(forecast: &Forecast, console: &Console) -> String {
+    let head = format!("{:<10}{:>9}{:>9}{:>9}{:>9}{:>9}", "stage", "cells", "actions", "cached", "stale", "blocked");
+    let mut lines = vec![console.paint(Meaning::Strong, &head)];
+    for stage in StageName::ALL {
+        let Some(counts) = forecast.stages.get(&stage) else { continue };
+        let line = format!(
+            "{:<10}{:>9}{:>9}{:>9}{:>9}{:>9}",
+            stage.name(),
+            counts.cells,
+            counts.actions,
+            counts.cached,
+            counts.stale,
+            counts.blocked
+        );
+        let meaning = if counts.stale + counts.blocked > 0 { Meaning::Warning } else { Meaning::Good };
+        lines.push(console.paint(meaning, &line));
+    }
+    lines.join("\n")
+}
+
+fn estimate_line(forecast: &Forecast) -> String {
+    let estimate = &forecast.estimate;
+    if estimate.requests == 0 {
+        return "No request is to be sent.".to_owned();
+    }
+    format!(
+        "About {} (at worst {}), {:.0}k tokens in, {:.0}k out, {} (at worst {}), {}.",
+        count(estimate.requests, "request"),
+        estimate.requests_worst,
+        estimate.input_tokens / 1000.0,
+        estimate.output_tokens / 1000.0,
+        money(estimate.usd),
+        money(estimate.usd_worst),
+        duration(estimate.seconds),
+    )
+}

@@ -1,0 +1,109 @@
+//! The project at hand: the pipeline found, read and checked, once for every command.
+
+use std::path::{Path, PathBuf};
+
+use super::args::{Common, SelectArgs};
+use super::console::{Console, Meaning};
+use super::failure::{Exit, Failure};
+use crate::cache::{Holder, Snapshot, Store};
+use crate::pipeline::{
+    Environment, OpenError, Opened, Overrides, Pipeline, Problems, Request, Selection, find_pipeline, open,
+};
+
+/// The variables of this process: the one place where they are read, besides keys.
+pub(crate) struct ProcessEnvironment;
+
+impl Environment for ProcessEnvironment {
+    fn var(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok().filter(|value| !value.is_empty())
+    }
+}
+
+/// How strictly a project is opened.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Opening {
+    /// As `check` wants it.
+    pub(crate) strict: bool,
+    /// Whether calls will be made.
+    pub(crate) needs_keys: bool,
+}
+
+/// The folder a command works in.
+pub(crate) fn folder(common: &Common) -> PathBuf {
+    common.directory.clone().unwrap_or_else(|| PathBuf::from("."))
+}
+
+/// Opens the project, telling warnings.
+pub(crate) fn open_project(
+    common: &Common,
+    select: &SelectArgs,
+    opening: Opening,
+    console: &Console,
+) -> Result<Pipeline, Failure> {
+    let Opened { pipeline, warnings, missing_keys } = read_project(common, select, opening)?;
+    tell(console, &warnings);
+    if opening.strict {
+        tell(console, &missing_keys);
+    }
+    Ok(pipeline)
+}
+
+/// Opens the project.
+pub(crate) fn read_project(common: &Common, select: &SelectArgs, opening: Opening) -> Result<Opened, Failure> {
+    let file = find_pipeline(&folder(common), common.config.as_deref())?;
+    let request = Request {
+        file,
+        profile: common.profile.clone(),
+        selection: Selection {
+            fixtures: some(&select.fixtures),
+            methods: some(&select.methods),
+            probes: some(&select.probes),
+        },
+        overrides: Overrides {
+            runs: select.runs,
+            model: select.model.clone(),
+            compressor_model: select.compressor_model.clone(),
+            answer_model: select.answer_model.clone(),
+            judge_model: select.judge_model.clone(),
+            focus_topic: select.focus_topic.clone(),
+        },
+        strict: opening.strict,
+        allow_unproven: select.allow_unproven,
+        needs_keys: opening.needs_keys,
+    };
+    open(&request, &ProcessEnvironment).map_err(|error| match error {
+        OpenError::Problems(problems) => problems.into(),
+        OpenError::Empty(empty) => Failure::input(empty.why).hinted(empty.help).exiting(Exit::EmptySelection),
+    })
+}
+
+fn some(names: &[String]) -> Option<Vec<String>> {
+    (!names.is_empty()).then(|| names.to_vec())
+}
+
+/// Tells warnings, one after the other.
+pub(crate) fn tell(console: &Console, warnings: &Problems) {
+    if !warnings.is_empty() {
+        console.remark(&super::failure::render(warnings, console));
+    }
+}
+
+/// Opens the cache for writing; `COMPEVAL_CACHE` moves it, which the pipeline has seen to.
+pub(crate) fn open_store(cache: &Path, console: &Console) -> Result<Store, Failure> {
+    let command: Vec<String> = std::env::args().collect();
+    let store = Store::open(cache, &Holder { command: command.join(" ") })?;
+    tell_notices(&store, console);
+    Ok(store)
+}
+
+/// Tells what the cache has to say of itself.
+pub(crate) fn tell_notices(store: &Store, console: &Console) {
+    for notice in store.notices() {
+        console.tell(&format!("{} {notice}", console.paint(Meaning::Warning, "cache:")));
+    }
+}
+
+/// Opens the cache for reading beside whoever writes to it.
+pub(crate) fn open_snapshot(cache: &Path) -> Result<Snapshot, Failure> {
+    Ok(Snapshot::open(cache)?)
+}

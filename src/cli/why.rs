@@ -1,0 +1,9 @@
+//! `compeval why`.
+
+use super::args::{Common, ShowArgs};
+use super::console::Console;
+use super::failure::{Exit, Failure};
+
+pub(crate) fn run(_common: &Common, _args: &ShowArgs, _console: &Console) -> Result<Exit, Failure> {
+    Err(Failure::error("`why` is being built"))
+}

@@ -1,0 +1,27 @@
+//! The files of a new project: one that runs as it is.
+
+/// A file to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StarterFile {
+    /// Where, relative to the new project.
+    pub path: &'static str,
+    /// What.
+    pub text: &'static str,
+}
+
+/// A pipeline, a prompt, a fixture with its bank, and what git shall leave alone. The pipeline is the shipped one.
+pub fn starter_files() -> [StarterFile; 5] {
+    [
+        StarterFile { path: "pipeline.toml", text: include_str!("../../pipeline.toml") },
+        StarterFile { path: "prompts/anchored.md", text: include_str!("../../prompts/anchored.md") },
+        StarterFile {
+            path: "fixtures/tally-bank-export.json",
+            text: include_str!("../../assets/starter/tally-bank-export.json"),
+        },
+        StarterFile {
+            path: "probes/tally-bank-export.probes.json",
+            text: include_str!("../../assets/starter/tally-bank-export.probes.json"),
+        },
+        StarterFile { path: ".gitignore", text: "/cache/\n/results/\n" },
+    ]
+}

@@ -1,0 +1,241 @@
+//! Estimates: requests, tokens, money and time to come. Exact where sizes are known, else from what the cache saw.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::Serialize;
+
+use super::frontier::Task;
+use super::prepare::Action;
+use crate::action::{Material, Request, RequestTurn, StageName, Work};
+use crate::cache::{Lookup, Status};
+use crate::fixture::estimate_tokens;
+use crate::pipeline::Pipeline;
+use crate::provider::{Limits, ModelRef, ModelUse, Prices, ProviderSpec};
+use crate::units::{Tokens, Usage, Usd, add_known};
+
+/// What is to come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Estimate {
+    /// Requests.
+    pub requests: u64,
+    /// Requests if every one takes all attempts allowed.
+    pub requests_worst: u64,
+    /// Input tokens.
+    pub input_tokens: f64,
+    /// Output tokens.
+    pub output_tokens: f64,
+    /// Dollars expected; null where a price is unknown.
+    pub usd: Option<Usd>,
+    /// Dollars if every request takes all attempts and every reply is as long as it may be.
+    pub usd_worst: Option<Usd>,
+    /// Seconds under the limits.
+    pub seconds: f64,
+}
+
+/// Output tokens assumed of a reply where neither the cache nor a limit says more.
+const USUAL_OUTPUT: [(StageName, f64); 4] =
+    [(StageName::Compress, 900.0), (StageName::Answer, 200.0), (StageName::Selftest, 350.0), (StageName::Judge, 350.0)];
+/// Seconds assumed of a call that was never made.
+const USUAL_LATENCY: f64 = 4.0;
+/// The longest reply where no limit is set.
+const LONGEST_REPLY: f64 = 8192.0;
+/// Entries looked at to learn what a stage's replies are like.
+const SAMPLE: usize = 400;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    calls: f64,
+    input: f64,
+    output: f64,
+    seconds: f64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Load {
+    requests: f64,
+    input: f64,
+    output: f64,
+    seconds: f64,
+}
+
+/// Adds up what is to come.
+pub(super) struct Estimator<'w, L> {
+    pipeline: &'w Pipeline,
+    lookup: &'w L,
+    prices: &'w Prices,
+    /// What the cache saw, by stage and model as asked; made when first needed.
+    seen: Option<HashMap<(StageName, String), Seen>>,
+    loads: BTreeMap<String, (ProviderSpec, Load)>,
+    total: Estimate,
+}
+
+impl<'w, L: Lookup> Estimator<'w, L> {
+    pub(super) fn new(pipeline: &'w Pipeline, lookup: &'w L, prices: &'w Prices) -> Estimator<'w, L> {
+        let free = Some(Usd(0.0));
+        let total = Estimate { usd: free, usd_worst: free, ..Estimate::default() };
+        Estimator { pipeline, lookup, prices, seen: None, loads: BTreeMap::new(), total }
+    }
+
+    /// An action whose input is known.
+    pub(super) fn add_stale(&mut self, stage: StageName, action: &Action) {
+        let Work::Ask(request) = &action.work else { return };
+        let Some(model) = self.model_of(request).filter(|model| !model.is_lexical()).cloned() else { return };
+        let input = self.input_tokens(request);
+        self.add(stage, &model, input, 1);
+    }
+
+    /// Cells whose input waits for a stale action above them.
+    pub(super) fn add_blocked(&mut self, stage: StageName, cells: u64, task: &Task, _: &Action) {
+        for (model, share) in self.models_of(stage, task) {
+            if model.is_lexical() {
+                continue;
+            }
+            let usual = self.seen(stage, &model.reference).map(|seen| seen.input / seen.calls);
+            let input = usual.unwrap_or_else(|| self.unseen_input(stage, task));
+            self.add(stage, &model, Some(input), (cells as f64 * share).round() as u64);
+        }
+    }
+
+    fn add(&mut self, stage: StageName, model: &ModelUse, input: Option<f64>, requests: u64) {
+        let count = requests as f64;
+        let seen = self.seen(stage, &model.reference);
+        let limit = model.settings.max_output_tokens.map(|tokens| tokens.0 as f64);
+        let usual = USUAL_OUTPUT.iter().find(|(s, _)| *s == stage).map_or(LONGEST_REPLY, |(_, tokens)| *tokens);
+        let output = seen.map_or(usual, |seen| seen.output / seen.calls).min(limit.unwrap_or(LONGEST_REPLY));
+        let input = input.or(seen.map(|seen| seen.input / seen.calls)).unwrap_or(1000.0);
+        let latency = seen.map_or(USUAL_LATENCY, |seen| seen.seconds / seen.calls);
+        let spec = &model.provider;
+        let attempts = f64::from(spec.limits.max_attempts);
+        let usage = |output: f64| Usage {
+            input: Some(Tokens(input.round() as u64)),
+            output: Some(Tokens(output.round() as u64)),
+            ..Usage::default()
+        };
+        let price =
+            |output: f64, times: f64| self.prices.cost(&model.reference, &usage(output)).map(|usd| Usd(usd.0 * times));
+        let (expected, worst) = (price(output, count), price(limit.unwrap_or(LONGEST_REPLY), count * attempts));
+        self.total.usd = add_known(self.total.usd, expected);
+        self.total.usd_worst = add_known(self.total.usd_worst, worst);
+        self.total.requests += requests;
+        self.total.requests_worst += requests * u64::from(spec.limits.max_attempts);
+        self.total.input_tokens += input * count;
+        self.total.output_tokens += output * count;
+        let (_, load) = self.loads.entry(spec.name.to_string()).or_insert_with(|| ((**spec).clone(), Load::default()));
+        load.requests += count;
+        load.input += input * count;
+        load.output += output * count;
+        load.seconds += latency * count;
+    }
+
+    /// Providers work side by side: the slowest one decides.
+    pub(super) fn finish(self) -> Estimate {
+        let seconds = self.loads.values().map(|(spec, load)| seconds_under(&spec.limits, load)).fold(0.0, f64::max);
+        Estimate { seconds, ..self.total }
+    }
+
+    fn model_of(&self, request: &Request) -> Option<&'w ModelUse> {
+        let models = self.pipeline.methods.iter().filter_map(|m| m.strategy.model());
+        let models = models.chain(self.pipeline.answerers.iter().map(|a| &a.model));
+        let mut models = models.chain(self.pipeline.judges.iter().map(|j| &j.model));
+        models.find(|m| m.provider.name == request.provider && m.reference.model == request.model)
+    }
+
+    /// The models that cells of a stage below `task` are asked of, each with its share of the cells.
+    fn models_of(&self, stage: StageName, task: &Task) -> Vec<(ModelUse, f64)> {
+        let models: Vec<ModelUse> = match stage {
+            StageName::Compress => {
+                task.method(self.pipeline).and_then(|m| m.strategy.model()).cloned().into_iter().collect()
+            }
+            StageName::Answer => self.pipeline.answerers.iter().map(|a| a.model.clone()).collect(),
+            StageName::Judge | StageName::Selftest => self.pipeline.judges.iter().map(|j| j.model.clone()).collect(),
+        };
+        let share = 1.0 / models.len().max(1) as f64;
+        models.into_iter().map(|model| (model, share)).collect()
+    }
+
+    /// The size of a request, from the counts of its parts: exact where the cache counted them.
+    fn input_tokens(&self, request: &Request) -> Option<f64> {
+        let mut total = 0.0;
+        for turn in &request.turns {
+            match turn {
+                RequestTurn::Text(_, prompt) => {
+                    total += prompt.literal_len() as f64 / 4.0;
+                    for (_, material) in prompt.used() {
+                        total += self.material_tokens(material)?;
+                    }
+                }
+                RequestTurn::Messages(material) | RequestTurn::Items(material) => {
+                    total += self.material_tokens(material)?
+                }
+            }
+        }
+        Some(total)
+    }
+
+    fn material_tokens(&self, material: &Material) -> Option<f64> {
+        match material {
+            Material::Text(digest, text) => {
+                Some(self.lookup.count(digest).map_or_else(|| estimate_tokens(text).0 as f64, |count| count as f64))
+            }
+            Material::Output(digest) => self.lookup.count(digest).map(|count| count as f64),
+            Material::Composed(pieces) => pieces.parts().map(|(_, part)| self.material_tokens(part)).sum(),
+        }
+    }
+
+    /// The input of a call like none before: a context of the size asked for, and its question.
+    fn unseen_input(&self, stage: StageName, task: &Task) -> f64 {
+        const QUESTION: f64 = 300.0;
+        const GRADING: f64 = 1500.0;
+        let asked = task.method(self.pipeline).and_then(|m| {
+            let limit = m.strategy.model().and_then(|model| model.settings.max_output_tokens);
+            m.target_tokens.or(limit).map(|tokens| tokens.0 as f64)
+        });
+        let context = asked.unwrap_or(1500.0);
+        match stage {
+            StageName::Compress => 8000.0,
+            StageName::Answer => context + QUESTION,
+            StageName::Judge | StageName::Selftest => context + GRADING,
+        }
+    }
+
+    fn seen(&mut self, stage: StageName, model: &ModelRef) -> Option<Seen> {
+        let lookup = self.lookup;
+        let seen = self.seen.get_or_insert_with(|| look_back(lookup));
+        seen.get(&(stage, model.to_string())).copied().filter(|seen| seen.calls > 0.0)
+    }
+}
+
+/// What the latest calls of each stage and model were like.
+fn look_back<L: Lookup>(lookup: &L) -> HashMap<(StageName, String), Seen> {
+    let mut seen: HashMap<(StageName, String), Seen> = HashMap::new();
+    let mut taken: BTreeMap<crate::action::Stage, usize> = BTreeMap::new();
+    for record in lookup.records().into_iter().rev() {
+        let (Some(input), Some(output)) = (record.usage.input, record.usage.output) else { continue };
+        let count = taken.entry(record.stage).or_default();
+        if *count >= SAMPLE || matches!(record.status, Status::Failed { .. }) {
+            continue;
+        }
+        *count += 1;
+        let Some(model) = lookup.meta(&record).ok().and_then(|meta| meta.requested_model) else { continue };
+        let entry = seen.entry((record.stage.into(), model)).or_default();
+        entry.calls += 1.0;
+        entry.input += input.0 as f64;
+        entry.output += output.0 as f64;
+        entry.seconds += record.latency_ms as f64 / 1000.0;
+    }
+    seen
+}
+
+fn seconds_under(limits: &Limits, load: &Load) -> f64 {
+    let minutes = |amount: f64, rate: Option<f64>| rate.map_or(0.0, |rate| amount / rate.max(1.0) * 60.0);
+    let in_flight = f64::from(limits.max_in_flight.unwrap_or(Limits::DEFAULT_IN_FLIGHT)).min(load.requests.max(1.0));
+    [
+        minutes(load.requests, limits.requests_per_minute.map(f64::from)),
+        minutes(load.input + load.output, limits.tokens_per_minute.map(|n| n as f64)),
+        minutes(load.input, limits.input_tokens_per_minute.map(|n| n as f64)),
+        minutes(load.output, limits.output_tokens_per_minute.map(|n| n as f64)),
+        load.seconds / in_flight,
+    ]
+    .into_iter()
+    .fold(0.0, f64::max)
+}

@@ -1,0 +1,207 @@
+//! The forecast: what would run, what is cached, why each stale group is stale, and what it will take.
+
+use std::collections::{BTreeMap, HashSet};
+
+use serde::Serialize;
+
+use super::estimate::{Estimate, Estimator};
+use super::explain::explain;
+use super::frontier::{Frontier, Settled, Task};
+use super::prepare::{Action, PrepareError, Preparer};
+use super::standing::{Finding, cache_coordinate, find, reason};
+use crate::action::{ActionKey, Stage, StageName};
+use crate::cache::{Coordinate, Lookup, Record};
+use crate::pipeline::Counts;
+use crate::provider::Prices;
+
+/// What one stage would do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct StageForecast {
+    /// Coordinates.
+    pub cells: u64,
+    /// Distinct actions whose key is known.
+    pub actions: u64,
+    /// Of those, in the cache.
+    pub cached: u64,
+    /// Of those, to be executed.
+    pub stale: u64,
+    /// Cells that wait for a stale action above them: an upper bound, its output may turn out unchanged.
+    pub blocked: u64,
+}
+
+/// Stale actions that are stale for the same reason.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ReasonGroup {
+    /// The stage.
+    pub stage: StageName,
+    /// The method; `None` for the judges' self-tests.
+    pub method: Option<String>,
+    /// The reason, in words.
+    pub why: String,
+    /// What exactly changed: `file:line`, `setting old -> new`.
+    pub changed: Vec<String>,
+    /// How many actions.
+    pub actions: u64,
+}
+
+/// What would run.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Forecast {
+    /// By stage.
+    pub stages: BTreeMap<StageName, StageForecast>,
+    /// Why stale actions are stale, largest group first.
+    pub reasons: Vec<ReasonGroup>,
+    /// What it will take.
+    pub estimate: Estimate,
+}
+
+impl Forecast {
+    /// Whether anything is to be executed.
+    pub fn is_pending(&self) -> bool {
+        self.stages.values().any(|stage| stage.stale + stage.blocked > 0)
+    }
+}
+
+/// What is to be assumed.
+#[derive(Clone, Copy, Debug)]
+pub struct Assumptions<'a> {
+    /// Stages whose cached outputs are ignored.
+    pub refresh: &'a HashSet<Stage>,
+    /// What tokens cost.
+    pub prices: &'a Prices,
+    /// Whether reasons are wanted; a run asks for numbers alone.
+    pub reasons: bool,
+}
+
+/// Walks the matrix over what `lookup` has, without doing anything.
+///
+/// # Errors
+/// A prompt that does not render, a context that its answerer cannot read.
+pub fn forecast<L: Lookup>(
+    preparer: Preparer<'_>,
+    lookup: &L,
+    assumptions: Assumptions<'_>,
+) -> Result<Forecast, PrepareError> {
+    let estimator = Estimator::new(preparer.pipeline(), lookup, assumptions.prices);
+    let (seen, groups) = (HashSet::new(), BTreeMap::new());
+    let mut walk = Walk { preparer, lookup, assumptions, forecast: Forecast::default(), seen, groups, estimator };
+    walk.count_cells();
+    walk.selftests()?;
+    walk.matrix()?;
+    Ok(walk.finish())
+}
+
+struct Walk<'w, L> {
+    preparer: Preparer<'w>,
+    lookup: &'w L,
+    assumptions: Assumptions<'w>,
+    forecast: Forecast,
+    seen: HashSet<ActionKey>,
+    groups: BTreeMap<(StageName, Option<String>, String, Vec<String>), u64>,
+    estimator: Estimator<'w, L>,
+}
+
+impl<L: Lookup> Walk<'_, L> {
+    fn stage(&mut self, stage: StageName) -> &mut StageForecast {
+        self.forecast.stages.entry(stage).or_default()
+    }
+
+    fn count_cells(&mut self) {
+        let counts = self.preparer.matrix().counts();
+        self.stage(StageName::Compress).cells = counts.compress;
+        self.stage(StageName::Answer).cells = counts.answer;
+        self.stage(StageName::Judge).cells = counts.judge;
+    }
+
+    fn selftests(&mut self) -> Result<(), PrepareError> {
+        for judge in 0..self.preparer.pipeline().judges.len() {
+            for test in self.preparer.selftest(crate::pipeline::JudgeIx(judge))? {
+                self.stage(StageName::Selftest).cells += 1;
+                if !self.seen.insert(test.action.key) {
+                    continue;
+                }
+                let refreshed = self.assumptions.refresh.contains(&Stage::Judge);
+                let usable = self.lookup.find(&test.action.key).filter(Record::is_usable);
+                if !refreshed && usable.is_some() {
+                    self.cached(StageName::Selftest);
+                } else {
+                    let coordinate = self.preparer.selftest_coordinate(&test);
+                    self.stale(StageName::Selftest, None, &test.action, &coordinate);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn matrix(&mut self) -> Result<(), PrepareError> {
+        let mut frontier = Frontier::new(&self.preparer);
+        while let Some(task) = frontier.next_ready() {
+            let action = self.preparer.prepare(&task)?;
+            let settled = self.look_up(&task, &action);
+            let blocked = frontier.settle(&task, settled);
+            self.block(&task, &action, blocked);
+        }
+        Ok(())
+    }
+
+    fn look_up(&mut self, task: &Task, action: &Action) -> Settled {
+        let stage = task.stage();
+        let new = self.seen.insert(action.key);
+        match find(self.lookup, &self.preparer, task, action, self.assumptions.refresh) {
+            Finding::Cached { kept, .. } => {
+                if new {
+                    self.cached(stage);
+                }
+                Settled::Kept(kept)
+            }
+            Finding::Stale => {
+                if new {
+                    let place = task.place(self.preparer.pipeline());
+                    let coordinate = cache_coordinate(&place, action.replica);
+                    self.stale(stage, Some(place.method.to_string()), action, &coordinate);
+                }
+                Settled::Without
+            }
+        }
+    }
+
+    fn cached(&mut self, stage: StageName) {
+        let counts = self.stage(stage);
+        counts.actions += 1;
+        counts.cached += 1;
+    }
+
+    fn stale(&mut self, stage: StageName, method: Option<String>, action: &Action, coordinate: &Coordinate) {
+        let counts = self.stage(stage);
+        counts.actions += 1;
+        counts.stale += 1;
+        self.estimator.add_stale(stage, action);
+        if self.assumptions.reasons {
+            let found = reason(self.lookup, action, coordinate, self.assumptions.refresh);
+            let told = explain(self.lookup, self.preparer.pipeline(), coordinate, action, &found);
+            *self.groups.entry((stage, method, told.why, told.changed)).or_default() += 1;
+        }
+    }
+
+    fn block(&mut self, task: &Task, action: &Action, blocked: Counts) {
+        let cells = [
+            (StageName::Compress, blocked.compress),
+            (StageName::Answer, blocked.answer),
+            (StageName::Judge, blocked.judge),
+        ];
+        for (stage, count) in cells {
+            self.stage(stage).blocked += count;
+            if count > 0 {
+                self.estimator.add_blocked(stage, count, task, action);
+            }
+        }
+    }
+
+    fn finish(mut self) -> Forecast {
+        let group = |((stage, method, why, changed), actions)| ReasonGroup { stage, method, why, changed, actions };
+        self.forecast.reasons = self.groups.into_iter().map(group).collect();
+        self.forecast.reasons.sort_by_key(|group| std::cmp::Reverse(group.actions));
+        self.forecast.estimate = self.estimator.finish();
+        self.forecast
+    }
+}

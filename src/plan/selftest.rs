@@ -1,0 +1,77 @@
+//! The judges' self-tests as actions: ordinary judgements of cases whose order is known, shared by run and plan.
+
+use std::fmt;
+use std::rc::Rc;
+
+use serde::{Deserialize, Serialize};
+
+use super::prepare::{Action, PrepareError, Preparer, judge_request};
+use crate::action::{Replica, Stage, Work};
+use crate::cache::Coordinate;
+use crate::judge::{Case, CaseId, JudgeQuestion, SelfTest};
+use crate::pipeline::JudgeIx;
+
+/// One case as one judge is asked about it.
+#[derive(Clone, Debug)]
+pub struct SelftestTask {
+    /// Who is tested.
+    pub judge: JudgeIx,
+    /// Which case.
+    pub case: CaseId,
+    /// What the reply must score.
+    pub question: Rc<JudgeQuestion>,
+    /// The work.
+    pub action: Action,
+}
+
+/// A case of a self-test, in names.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SelftestCell {
+    /// The judge.
+    pub judge: String,
+    /// The case.
+    pub case: String,
+}
+
+impl fmt::Display for SelftestCell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "self-test of {} · {}", self.judge, self.case)
+    }
+}
+
+impl Preparer<'_> {
+    /// All cases of one judge, under the rubric and locale in force. They carry replica 0 unless the judge answers
+    /// the same each time.
+    ///
+    /// # Errors
+    /// A prompt of the judge that does not render here.
+    pub fn selftest(&self, judge: JudgeIx) -> Result<Vec<SelftestTask>, PrepareError> {
+        let cases = &SelfTest::built_in(self.pipeline().settings.locale).cases;
+        cases.iter().map(|case| self.selftest_case(judge, case)).collect()
+    }
+
+    fn selftest_case(&self, judge: JudgeIx, case: &Case) -> Result<SelftestTask, PrepareError> {
+        let (pipeline, settings) = (self.pipeline(), &self.pipeline().settings);
+        let spec = pipeline.judges.get(judge.0).ok_or(PrepareError::Coordinate)?;
+        let criteria = pipeline.rubric.criteria_for(case.kind, settings.rubric_scope);
+        let question = JudgeQuestion::new(&case.question, case.truth(), &criteria, settings.locale, &spec.template);
+        let context = settings.judge_context.then(|| case.context.clone().into());
+        let turns = question.with(case.answer.clone().into(), context)?;
+        let replica = if spec.model.is_lexical() { Replica::NONE } else { Replica { judge: Some(0), ..Replica::NONE } };
+        let action = Action::new(Stage::Judge, replica, Work::Ask(judge_request(spec, turns, &question)));
+        Ok(SelftestTask { judge, case: case.id.clone(), question: Rc::new(question), action })
+    }
+
+    /// The names of a case.
+    pub fn selftest_cell(&self, task: &SelftestTask) -> SelftestCell {
+        let judge = self.pipeline().judges.get(task.judge.0).map_or_else(String::new, |j| j.name.0.to_string());
+        SelftestCell { judge, case: task.case.0.clone() }
+    }
+
+    /// The place by which the cache finds the latest action of a case.
+    pub fn selftest_coordinate(&self, task: &SelftestTask) -> Coordinate {
+        let cell = self.selftest_cell(task);
+        let (judge, probe) = (Some(cell.judge), Some(format!("selftest/{}", cell.case)));
+        Coordinate { judge, probe, replica: task.action.replica, ..Coordinate::default() }
+    }
+}

@@ -1,0 +1,70 @@
+//! How figures are written.
+
+use crate::results::Judged;
+use crate::stats::{Interval, Verdict};
+
+/// What is not known.
+pub(super) const UNKNOWN: &str = "–";
+
+pub(super) fn score(value: Option<f64>) -> String {
+    value.map_or_else(|| UNKNOWN.to_owned(), |value| format!("{value:.2}"))
+}
+
+pub(super) fn share(value: Option<f64>) -> String {
+    value.map_or_else(|| UNKNOWN.to_owned(), |value| format!("{:.1}%", 100.0 * value))
+}
+
+pub(super) fn ratio(value: Option<f64>) -> String {
+    value.map_or_else(|| UNKNOWN.to_owned(), |value| format!("{value:.2}"))
+}
+
+/// Tokens, with a thin mark every three digits.
+pub(super) fn count(value: Option<f64>) -> String {
+    value.map_or_else(|| UNKNOWN.to_owned(), |value| grouped(value.round().max(0.0) as u64))
+}
+
+pub(super) fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let first = digits.len() % 3;
+    let mut out = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && place % 3 == first {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+pub(super) fn usd(value: Option<f64>) -> String {
+    match value {
+        None => UNKNOWN.to_owned(),
+        Some(value) if value > 0.0 && value < 0.005 => "<$0.01".to_owned(),
+        Some(value) => format!("${value:.2}"),
+    }
+}
+
+/// `3.15–4.65`, of a level.
+pub(super) fn range(interval: Option<Interval>) -> String {
+    interval.map(|ci| format!("{:.1}–{:.1}", ci.low(), ci.high())).unwrap_or_default()
+}
+
+/// `+0.47`; rounding never writes a minus before nothing.
+pub(super) fn signed(value: f64) -> String {
+    let text = format!("{value:+.2}");
+    if text == "-0.00" { "+0.00".to_owned() } else { text.replace('-', "−") }
+}
+
+/// `[+0.32, +0.63]`.
+pub(super) fn brackets(interval: Option<Interval>) -> String {
+    interval.map_or_else(|| UNKNOWN.to_owned(), |ci| format!("[{}, {}]", signed(ci.low()), signed(ci.high())))
+}
+
+/// `▲` better, `▼` worse, nothing where nothing was shown.
+pub(super) fn mark(judged: Option<&Judged>) -> &'static str {
+    match judged.map(|judged| judged.verdict) {
+        Some(Verdict::Improved) => "▲",
+        Some(Verdict::Regressed) => "▼",
+        Some(Verdict::NoEvidence) | None => "",
+    }
+}

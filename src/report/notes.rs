@@ -1,0 +1,130 @@
+//! What must be said beside the figures: stand-ins, weak judges, confounds (STATISTICS 9).
+
+use super::figures::{brackets, signed};
+use super::tables::label;
+use super::words::{Words, fill};
+use crate::results::{Comparison, Design, Judged, Manifest, MethodComparison, Summary, blind_spots};
+
+/// What no table may be printed without.
+pub(super) fn caveats(summary: &Summary, manifest: &Manifest, words: &Words) -> Vec<String> {
+    let caveats = &manifest.caveats;
+    let mut notes = Vec::new();
+    if summary.lexical {
+        notes.push(fill(words.lexical_note, &[&lexical_parts(&manifest.design, words)]));
+    }
+    notes.extend(caveats.weak_judges.iter().map(|judge| fill(words.weak_judge, &[judge])));
+    if caveats.allow_unproven {
+        notes.push(words.unproven.to_owned());
+    }
+    if caveats.offline {
+        notes.push(words.offline.to_owned());
+    }
+    if summary.uncommon_probes > 0 {
+        notes.push(fill(words.uncommon, &[&summary.uncommon_probes.to_string()]));
+    }
+    let fixtures = summary.methods.iter().map(|(_, method)| method.overall.fixtures).max();
+    match fixtures {
+        Some(1) => notes.push(words.one_fixture.to_owned()),
+        Some(2) => notes.push(words.few_fixtures.to_owned()),
+        _ => {}
+    }
+    notes.extend(caveats.notes.iter().cloned());
+    notes
+}
+
+fn lexical_parts(design: &Design, words: &Words) -> String {
+    let compressors = design.methods.iter().filter_map(|method| method.model.as_ref());
+    let all = compressors.chain(&design.answerers).chain(&design.judges);
+    let mut names: Vec<&str> = all.filter(|asked| asked.lexical).map(|asked| asked.name.as_str()).collect();
+    names.dedup();
+    names.join(match words.locale {
+        crate::locale::Locale::En => ", ",
+        crate::locale::Locale::Zh => "、",
+    })
+}
+
+/// What a reader of the report should know besides.
+pub(super) fn confounds(summary: &Summary, design: &Design, words: &Words) -> Vec<String> {
+    let mut notes = vec![if design.judge_context { words.judge_sees } else { words.judge_blind }.to_owned()];
+    notes.extend(families(design, words));
+    if design.answerers.len() > 1 {
+        notes.push(words.several_readers.to_owned());
+    }
+    let still: Vec<&str> = summary
+        .methods
+        .iter()
+        .filter(|(_, m)| m.real_runs == Some(1.0) && summary.runs > 1)
+        .map(|(name, _)| name)
+        .collect();
+    if !still.is_empty() {
+        notes.push(fill(words.deterministic, &[&still.join(", ")]));
+    }
+    if summary.methods.iter().any(|(_, method)| method.retention.has_narrow_span()) {
+        notes.push(words.narrow_span.to_owned());
+    }
+    if let Some(alpha) = summary.judges.alpha.filter(crate::stats::Coefficient::is_low_alpha) {
+        notes.push(fill(words.low_alpha, &[&super::figures::ratio(alpha.value)]));
+    }
+    notes
+}
+
+/// Judges of one family with an answerer or compressor.
+fn families(design: &Design, words: &Words) -> Vec<String> {
+    let compressors = design.methods.iter().filter_map(|method| method.model.as_ref());
+    let others: Vec<_> = compressors.chain(&design.answerers).filter(|asked| !asked.lexical).collect();
+    let of = |judge: &crate::results::Asked| {
+        let family = judge.family();
+        let mut kin: Vec<&str> = others
+            .iter()
+            .filter(|other| !family.is_empty() && other.family() == family)
+            .map(|other| &*other.model)
+            .collect();
+        kin.sort_unstable();
+        kin.dedup();
+        (!kin.is_empty()).then(|| fill(words.same_family, &[&judge.model, &kin.join(", ")]))
+    };
+    design.judges.iter().filter(|judge| !judge.lexical).filter_map(of).collect()
+}
+
+/// What must be said beside a comparison.
+pub(super) fn about_comparison(comparison: &Comparison, words: &Words) -> Vec<String> {
+    let mut notes = Vec::new();
+    if comparison.lexical {
+        notes.push(words.lexical_compared.to_owned());
+    }
+    for (method, compared) in comparison.methods.iter() {
+        notes.extend(beyond_rerun(method, compared, words));
+        let r = &compared.reliability;
+        if r.regressed {
+            let numbers = [r.failed, r.cells, r.baseline_failed, r.baseline_cells].map(|n| n.to_string());
+            let [failed, cells, base, base_cells] = &numbers;
+            notes.push(fill(words.reliability, &[method, failed, cells, base, base_cells]));
+        }
+    }
+    let blind: Vec<&str> = blind_spots(comparison).into_iter().map(|(method, _)| method).collect();
+    if !blind.is_empty() {
+        notes.push(fill(words.nearly_blind, &[words.overall, &blind.join(", ")]));
+    }
+    if !comparison.unmatched.is_empty() {
+        notes.push(fill(words.unmatched, &[&comparison.unmatched.join(", ")]));
+    }
+    if comparison.left_out > 0 {
+        notes.push(fill(words.left_out, &[&comparison.left_out.to_string()]));
+    }
+    notes.extend(comparison.warnings.iter().cloned());
+    notes
+}
+
+/// What is more than re-run noise on these fixtures, though not shown for others: a sentence a method.
+fn beyond_rerun(method: &str, compared: &MethodComparison, words: &Words) -> Option<String> {
+    let own = compared.overall.iter().map(|judged| (words.overall.to_owned(), judged));
+    let all = own.chain(compared.dimensions.iter().map(|(id, judged)| (label(id, words), judged)));
+    let found: Vec<(String, &Judged)> = all.filter(|(_, judged)| judged.is_beyond_rerun_noise()).collect();
+    let fixtures = found.iter().map(|(_, judged)| judged.clusters).max()?.to_string();
+    let of = |(what, judged): &(String, &Judged)| {
+        let center = signed(judged.rerun_difference.unwrap_or(judged.difference));
+        format!("{what} {center} {}", brackets(judged.ci95_rerun))
+    };
+    let list: Vec<String> = found.iter().map(of).collect();
+    Some(fill(words.beyond_rerun, &[method, &fixtures, &list.join(", ")]))
+}

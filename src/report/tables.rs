@@ -1,0 +1,192 @@
+//! Tables for a terminal.
+
+use super::figures::{brackets, count, grouped, mark, range, ratio, score, share, signed, usd};
+use super::grid::{Cell, Grid};
+use super::ink::{Ink, Styled};
+use super::notes::{about_comparison, caveats};
+use super::words::{Words, words};
+use crate::judge::Dimension;
+use crate::results::{Comparison, Judged, Level, Manifest, MethodSummary, Summary};
+use crate::stats::Verdict;
+
+/// Needs of each fact that the column of tokens per task stands for.
+const NEEDS: u32 = 10;
+
+/// The summary of a result set: methods by `overall` and six dimensions, then what contexts keep and cost, then what
+/// must be said beside it. `width` is that of the terminal; 60 at least makes sense.
+pub fn summary_table(summary: &Summary, manifest: &Manifest, width: usize) -> Styled {
+    let words = words(manifest.design.locale);
+    let mut out = Styled::default();
+    let mut heading = vec![(Ink::Strong, summary.label.clone())];
+    if let Some(comparison) = &summary.comparison {
+        heading.push((Ink::Plain, format!("  {} {}", words.against, comparison.baseline)));
+    }
+    if summary.lexical {
+        heading.push((Ink::Warning, format!("  {}", words.lexical)));
+    }
+    out.line(heading);
+    out.gap();
+    out.append(scores(summary, words).lay_out(width));
+    out.gap();
+    out.append(economy(summary, words).lay_out(width));
+    out.gap();
+    out.paragraph(Ink::Dim, words.intervals, width);
+    if summary.comparison.is_some() {
+        out.paragraph(Ink::Dim, words.margin, width);
+    }
+    for note in caveats(summary, manifest, words) {
+        out.paragraph(Ink::Warning, &note, width);
+    }
+    for note in summary.comparison.iter().flat_map(|comparison| about_comparison(comparison, words)) {
+        out.paragraph(Ink::Warning, &note, width);
+    }
+    out
+}
+
+fn scores(summary: &Summary, words: &Words) -> Grid {
+    let mut head = vec![words.method.to_owned(), words.overall.to_owned()];
+    head.extend(Dimension::ALL.map(|dimension| dimension.label(words.locale).to_owned()));
+    let row = |(name, method): (&str, &MethodSummary)| -> Vec<Cell> {
+        let compared = summary.comparison.as_ref().and_then(|comparison| comparison.methods.get(name));
+        let mut row = vec![vec![(Ink::Strong, name.to_owned())]];
+        row.push(level_cell(Some(&method.overall), compared.and_then(|c| c.overall.as_ref())));
+        row.extend(Dimension::ALL.map(|dimension| {
+            let judged = compared.and_then(|compared| compared.dimensions.get(dimension.name()));
+            level_cell(method.dimensions.get(dimension.name()), judged)
+        }));
+        row
+    };
+    Grid { head, rows: summary.methods.iter().map(row).collect() }
+}
+
+/// A level above its interval, with the mark of its verdict.
+fn level_cell(level: Option<&Level>, judged: Option<&Judged>) -> Cell {
+    let value = score(level.and_then(|level| level.median));
+    let interval = range(level.and_then(|level| level.ci95));
+    vec![(ink(judged), format!("{}{value}", mark(judged))), (Ink::Dim, interval)]
+}
+
+fn ink(judged: Option<&Judged>) -> Ink {
+    match judged.map(|judged| judged.verdict) {
+        Some(Verdict::Improved) => Ink::Good,
+        Some(Verdict::Regressed) => Ink::Bad,
+        Some(Verdict::NoEvidence) | None => Ink::Plain,
+    }
+}
+
+fn economy(summary: &Summary, words: &Words) -> Grid {
+    let head = [
+        words.method,
+        words.context_tokens,
+        words.removed,
+        words.survival,
+        words.retention,
+        words.tokens_per_task,
+        words.cost,
+        words.failed,
+    ];
+    let row = |(name, method): (&str, &MethodSummary)| -> Vec<Cell> {
+        let economy = &method.economy;
+        let plain = |text: String| vec![(Ink::Plain, text)];
+        let failed = method.cells.failed + method.cells.missing;
+        let failed = if failed > 0 { vec![(Ink::Bad, grouped(failed))] } else { vec![(Ink::Dim, "0".to_owned())] };
+        vec![
+            vec![(Ink::Strong, name.to_owned())],
+            plain(count(economy.context_tokens)),
+            plain(share(economy.compression_ratio)),
+            plain(share(economy.fact_survival)),
+            plain(ratio(method.retention.value)),
+            plain(count(economy.tokens_per_task.get(&NEEDS).copied())),
+            plain(usd(cost(method))),
+            failed,
+        ]
+    };
+    Grid { head: head.map(str::to_owned).into(), rows: summary.methods.iter().map(row).collect() }
+}
+
+/// What all distinct actions of a method cost; `None` if one price is unknown.
+pub(super) fn cost(method: &MethodSummary) -> Option<f64> {
+    let stages: Option<Vec<f64>> = method.economy.usd.values().copied().collect();
+    stages.filter(|stages| !stages.is_empty()).map(|stages| stages.iter().sum())
+}
+
+/// A comparison: each method's differences with intervals and verdicts.
+pub fn comparison_table(comparison: &Comparison, locale: crate::locale::Locale, width: usize) -> Styled {
+    let words = words(locale);
+    let mut out = Styled::default();
+    for (method, compared) in comparison.methods.iter() {
+        let mut heading = vec![(Ink::Strong, method.to_owned())];
+        heading.push((Ink::Plain, format!("  {} {}", words.against, comparison.baseline)));
+        if compared.against != method {
+            heading.push((Ink::Plain, format!(" · {}", compared.against)));
+        }
+        if compared.is_identical() {
+            heading.push((Ink::Dim, format!("  {}", words.identical)));
+            out.line(heading);
+            out.gap();
+            continue;
+        }
+        out.line(heading);
+        let overall = compared.overall.iter().map(|judged| (words.overall.to_owned(), judged));
+        let rows = overall.chain(compared.dimensions.iter().map(|(id, judged)| (label(id, words), judged)));
+        let head = [words.dimension, words.difference, words.interval, "p", words.detectable, words.verdict];
+        let rows = rows.map(|(name, judged)| difference_row(name, judged, words)).collect();
+        out.append(Grid { head: head.map(str::to_owned).into(), rows }.lay_out(width));
+        out.gap();
+    }
+    out.paragraph(Ink::Dim, words.margin, width);
+    for note in about_comparison(comparison, words) {
+        out.paragraph(Ink::Warning, &note, width);
+    }
+    out
+}
+
+/// The label of a dimension given by its id.
+pub(super) fn label(id: &str, words: &Words) -> String {
+    let known = Dimension::ALL.into_iter().find(|dimension| dimension.name() == id);
+    known.map_or_else(|| id.to_owned(), |dimension| dimension.label(words.locale).to_owned())
+}
+
+fn difference_row(name: String, judged: &Judged, words: &Words) -> Vec<Cell> {
+    let p = judged.p_adjusted.map_or_else(|| "–".to_owned(), |p| format!("{p:.3}"));
+    let verdict = format!("{} {}", mark(Some(judged)), words.verdict(judged.verdict, judged.reason));
+    vec![
+        vec![(Ink::Plain, name)],
+        vec![(ink(Some(judged)), signed(judged.difference))],
+        vec![(Ink::Dim, brackets(judged.ci95))],
+        vec![(Ink::Dim, p)],
+        vec![(Ink::Dim, score(judged.mdd))],
+        vec![(ink(Some(judged)), verdict.trim().to_owned())],
+    ]
+}
+
+/// Figures that others published: name, overall, six dimensions, share of tokens removed.
+const PUBLISHED: [(&str, [f64; 7], f64); 3] = [
+    ("anchored iterative (Factory)", [3.70, 4.04, 4.01, 2.45, 4.44, 3.80, 4.99], 0.986),
+    ("regenerative (Anthropic)", [3.44, 3.74, 3.56, 2.33, 4.37, 3.67, 4.95], 0.987),
+    ("opaque (OpenAI)", [3.35, 3.43, 3.64, 2.19, 4.37, 3.77, 4.92], 0.993),
+];
+
+/// The published reference: for orientation, clearly apart from what was measured.
+pub fn reference_table(locale: crate::locale::Locale, width: usize) -> Styled {
+    let words = words(locale);
+    let mut head = vec![words.method.to_owned(), words.overall.to_owned()];
+    head.extend(Dimension::ALL.map(|dimension| dimension.label(locale).to_owned()));
+    head.push(words.removed.to_owned());
+    let row = |(name, scores, removed): &(&str, [f64; 7], f64)| -> Vec<Cell> {
+        let mut row = vec![vec![(Ink::Plain, (*name).to_owned())]];
+        row.extend(scores.map(|value| vec![(Ink::Plain, score(Some(value)))]));
+        row.push(vec![(Ink::Plain, share(Some(*removed)))]);
+        row
+    };
+    let mut out = Styled::default();
+    out.line([(Ink::Warning, format!("── {} ──", words.reference_title))]);
+    out.append(Grid { head, rows: PUBLISHED.iter().map(row).collect() }.lay_out(width));
+    out.paragraph(Ink::Dim, words.reference_note, width);
+    out
+}
+
+/// The published figures, for other kinds of reports.
+pub(super) fn published() -> impl Iterator<Item = (&'static str, [f64; 7], f64)> {
+    PUBLISHED.into_iter()
+}

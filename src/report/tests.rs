@@ -1,0 +1,132 @@
+//! Reports as people read them.
+
+use crate::judge::{CriterionScore, Dimension};
+use crate::locale::Locale;
+use crate::report::*;
+use crate::results::fakes::{design, row};
+use crate::results::*;
+
+const FIXTURES: [&str; 4] = ["cache-bug", "login", "metrics", "proxy"];
+
+fn rows(method: &str, base: f64, kept: u64) -> Vec<Row> {
+    let of = |(place, fixture): (usize, &&str)| -> Vec<Row> {
+        let wobble = 0.04 * ((place * 5 + (10.0 * base) as usize) % 3) as f64;
+        let of_run = |run: u32| {
+            let value = base + wobble + 0.1 * place as f64 + 0.05 * f64::from(run);
+            let scores = Dimension::ALL.map(|dimension| (dimension, (value + 0.1 * dimension as u8 as f64).min(5.0)));
+            Row {
+                context_tokens: Some(kept),
+                compression_ratio: Some(1.0 - kept as f64 / 40_000.0),
+                ..row(fixture, method, run, &scores)
+            }
+        };
+        (1..=3).map(of_run).collect()
+    };
+    FIXTURES.iter().enumerate().flat_map(of).collect()
+}
+
+const METHODS: [(&str, &str); 3] = [("anchored", "anchored-iterative"), ("full", "full"), ("none", "none")];
+
+fn manifest(label: &str) -> Manifest {
+    Manifest::begin(label, "t", design(&METHODS, &FIXTURES.map(|name| (name, 1)), 3))
+}
+
+fn all_rows(anchored: f64) -> Vec<Row> {
+    [rows("anchored", anchored, 1_800), rows("full", 4.2, 40_000), rows("none", 0.6, 0)].concat()
+}
+
+fn set(manifest: Manifest, rows: Vec<Row>) -> ResultSet {
+    ResultSet::gather(manifest, rows.into_iter().map(Ok)).unwrap()
+}
+
+fn compared(manifest_a: Manifest) -> Summary {
+    let (a, b) = (set(manifest_a, all_rows(3.1)), set(manifest("baseline"), all_rows(2.6)));
+    let side = |set| Side { set, method: None };
+    let comparison = compare(side(&a), side(&b), false).unwrap();
+    summarize(&a, Some(comparison))
+}
+
+fn report(manifest: &Manifest, rows: Vec<Row>, reference: bool) -> String {
+    let worst = worst(&manifest.design, rows.into_iter().map(Ok::<_, SetError>), 2).unwrap();
+    markdown(&ReportInput { summary: &compared(manifest.clone()), manifest, worst: &worst, reference })
+}
+
+fn widest(text: &str) -> usize {
+    text.lines().map(unicode_width::UnicodeWidthStr::width).max().unwrap_or(0)
+}
+
+#[test]
+fn the_summary_table_at_full_width() {
+    let manifest = manifest("tighter-prompt");
+    insta::assert_snapshot!(summary_table(&compared(manifest.clone()), &manifest, 100).plain());
+}
+
+#[test]
+fn a_narrow_terminal_gets_the_same_table_in_blocks() {
+    let manifest = manifest("tighter-prompt");
+    let summary = compared(manifest.clone());
+    for width in [60, 72, 80, 100, 140] {
+        let text = summary_table(&summary, &manifest, width).plain();
+        assert!(widest(&text) <= width, "{width}: {}\n{text}", widest(&text));
+    }
+    insta::assert_snapshot!(summary_table(&summary, &manifest, 60).plain());
+}
+
+#[test]
+fn the_rule_based_stand_in_is_named_on_every_table_and_report() {
+    let mut manifest = manifest("offline");
+    manifest.design.judges[0].lexical = true;
+    manifest.caveats.weak_judges.push("judge".into());
+    let summary = summarize(&set(manifest.clone(), all_rows(3.1)), None);
+    let table = summary_table(&summary, &manifest, 100).plain();
+    let input = ReportInput { summary: &summary, manifest: &manifest, worst: &[], reference: false };
+    for text in [table, markdown(&input)] {
+        assert!(text.contains("lexical (rule-based stand-in)"), "{text}");
+        assert!(text.contains("weak judge: judge failed its self-test"), "{text}");
+    }
+}
+
+#[test]
+fn the_comparison_table_says_what_was_shown() {
+    let comparison = compared(manifest("tighter-prompt")).comparison.unwrap();
+    insta::assert_snapshot!(comparison_table(&comparison, Locale::En, 100).plain());
+}
+
+#[test]
+fn the_report_pastes_into_a_pull_request() {
+    let text = report(&manifest("tighter-prompt"), all_rows(3.1), false);
+    assert!(text.lines().count() < 120);
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_chinese_report_has_chinese_labels() {
+    let mut manifest = manifest("新提示词");
+    manifest.design.locale = Locale::Zh;
+    insta::assert_snapshot!(report(&manifest, all_rows(3.1), true));
+    for width in [60, 80, 120] {
+        let table = summary_table(&compared(manifest.clone()), &manifest, width).plain();
+        assert!(widest(&table) <= width && table.contains("准确性"), "{table}");
+    }
+}
+
+#[test]
+fn the_published_reference_stands_clearly_apart() {
+    insta::assert_snapshot!(reference_table(Locale::En, 110).plain());
+}
+
+#[test]
+fn text_of_models_cannot_break_out_of_the_report() {
+    let manifest = manifest("a");
+    let mut rows = all_rows(3.1);
+    for row in &mut rows {
+        let evil = "<script>alert(1)</script> | ![x](http://evil) @team #1 `code`\n# heading";
+        row.criteria = CriterionScore::new("accuracy_factual".into(), 0, evil).into_iter().collect();
+        row.facts[0].answered = false;
+        row.facts[0].fact = "`|<img src=x>`".into();
+    }
+    let text = report(&manifest, rows, false);
+    assert!(!text.contains("<script>") && !text.contains("![x]") && !text.contains("@team"), "{text}");
+    assert!(!text.lines().any(|line| line.starts_with("# ")), "{text}");
+    assert!(text.contains("&lt;script&gt;"));
+}

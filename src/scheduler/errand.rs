@@ -1,0 +1,163 @@
+//! What an action is performed for: a cell of the matrix, or a case of a judge's self-test.
+
+use std::sync::Arc;
+
+use super::shelf::{OutOfReach, Shelf};
+use crate::action::StageName;
+use crate::action::{ActionKey, Digest, Source, Sources, Work};
+use crate::cache::{Coordinate, Store};
+use crate::compress::{CommandSpec, Strategy};
+use crate::judge;
+use crate::lexical;
+use crate::pipeline::Pipeline;
+use crate::plan::{self, Action, Body, Output, Preparer, SelftestTask, Task, Unreadable, completion};
+use crate::provider::{Completion, Dialect, Operation};
+use crate::results::{Blame, Place};
+
+/// What an action is performed for.
+pub(super) struct Errand {
+    purpose: Purpose,
+    pub(super) place: Place,
+    pub(super) stage: StageName,
+    /// The place by which the cache finds the latest action.
+    pub(super) coordinate: Coordinate,
+    /// What the inputs were made from.
+    pub(super) sources: Sources,
+    /// Replies that break the contract, before it is given up.
+    pub(super) attempts: u32,
+}
+
+enum Purpose {
+    Cell(Task),
+    Selftest(SelftestTask),
+}
+
+impl Errand {
+    pub(super) fn of_task(preparer: &Preparer<'_>, task: &Task, action: &Action) -> Errand {
+        let pipeline = preparer.pipeline();
+        let place = task.place(pipeline);
+        let judge = match task {
+            Task::Judge(task) => pipeline.judges.get(task.cell.judge.0),
+            Task::Compress(_) | Task::Answer(_) => None,
+        };
+        Errand {
+            coordinate: plan::cache_coordinate(&place, action.replica),
+            sources: sources(pipeline, task),
+            attempts: judge.map_or(1, |judge| judge.attempts),
+            place: Place::Cell(place),
+            stage: task.stage(),
+            purpose: Purpose::Cell(task.clone()),
+        }
+    }
+
+    pub(super) fn of_selftest(preparer: &Preparer<'_>, task: &SelftestTask) -> Errand {
+        let cell = preparer.selftest_cell(task);
+        let spec = preparer.pipeline().judges.get(task.judge.0);
+        Errand {
+            coordinate: preparer.selftest_coordinate(task),
+            sources: spec.map(|s| prompt_source(s.template.text(), s.prompt_path.as_deref())).unwrap_or_default(),
+            attempts: spec.map_or(1, |spec| spec.attempts),
+            place: Place::Selftest { judge: cell.judge, case: cell.case },
+            stage: StageName::Selftest,
+            purpose: Purpose::Selftest(task.clone()),
+        }
+    }
+
+    /// What the last action in this place put out.
+    pub(super) fn earlier_output(&self, store: &Store, action: &Action) -> Option<(ActionKey, Digest)> {
+        plan::earlier_output(store, &self.coordinate, action)
+    }
+
+    pub(super) fn lexical_task(&self) -> lexical::Task {
+        match &self.purpose {
+            Purpose::Cell(Task::Compress(_)) => lexical::Task::Compress,
+            Purpose::Cell(Task::Answer(_)) => lexical::Task::Answer,
+            Purpose::Cell(Task::Judge(_)) | Purpose::Selftest(_) => lexical::Task::Judge,
+        }
+    }
+
+    /// The program that this errand starts.
+    pub(super) fn command<'p>(&self, preparer: &Preparer<'p>) -> Option<&'p CommandSpec> {
+        let Purpose::Cell(Task::Compress(task)) = &self.purpose else { return None };
+        match &preparer.pipeline().methods.get(task.cell.chain.method.0)?.strategy {
+            Strategy::Command(spec) => Some(spec),
+            _ => None,
+        }
+    }
+
+    pub(super) fn read_reply(&self, preparer: &Preparer<'_>, reply: &Completion) -> Result<Output, Unreadable> {
+        match &self.purpose {
+            Purpose::Cell(task) => preparer.read_reply(task, reply),
+            Purpose::Selftest(task) => Ok(Output::Grades(judge::read_reply(&reply.text, task.question.criteria())?)),
+        }
+    }
+
+    pub(super) fn read_body(
+        &self,
+        preparer: &Preparer<'_>,
+        dialect: Option<Dialect>,
+        bytes: &[u8],
+    ) -> Result<Output, Unreadable> {
+        match &self.purpose {
+            Purpose::Cell(task) => preparer.read(task, Body { dialect, bytes }),
+            Purpose::Selftest(_) => {
+                let reply = completion(dialect.unwrap_or(Dialect::Lexical), Operation::Generate, bytes)?;
+                self.read_reply(preparer, &reply)
+            }
+        }
+    }
+
+    /// The text that a digest among the inputs stands for.
+    pub(super) fn resolve(&self, shelf: &Shelf<'_, Store>, digest: &Digest) -> Result<Arc<str>, OutOfReach> {
+        match &self.purpose {
+            Purpose::Cell(task) => shelf.resolve(task, digest),
+            Purpose::Selftest(_) => Err(OutOfReach::Unnamed(*digest)),
+        }
+    }
+
+    /// The model that was asked for.
+    pub(super) fn requested_model(&self, action: &Action) -> Option<String> {
+        match &action.work {
+            Work::Ask(request) => Some(format!("{}/{}", request.provider, request.model)),
+            Work::Execute(_) | Work::Compute(_) => None,
+        }
+    }
+
+    /// An output that does not read is the method's fault where the method made it.
+    pub(super) fn blame_for(&self, fault: &Unreadable) -> Blame {
+        match fault {
+            Unreadable::Context(_) => Blame::Method,
+            Unreadable::Reply(_) | Unreadable::Grades(_) | Unreadable::Place(_) => Blame::Infrastructure,
+        }
+    }
+}
+
+/// The prompt that a task's inputs were made from.
+fn sources(pipeline: &Pipeline, task: &Task) -> Sources {
+    let found = match task {
+        Task::Compress(task) => {
+            pipeline.methods.get(task.cell.chain.method.0).and_then(|method| match &method.strategy {
+                Strategy::Prompted { template, prompt_path, .. } => {
+                    Some(prompt_source(template.text(), prompt_path.as_deref()))
+                }
+                Strategy::ProviderCompaction { template: Some(template), prompt_path, .. } => {
+                    Some(prompt_source(template.text(), prompt_path.as_deref()))
+                }
+                _ => None,
+            })
+        }
+        Task::Answer(task) => pipeline
+            .answerers
+            .get(task.cell.answerer.0)
+            .map(|a| prompt_source(a.template.text(), a.prompt_path.as_deref())),
+        Task::Judge(task) => {
+            pipeline.judges.get(task.cell.judge.0).map(|j| prompt_source(j.template.text(), j.prompt_path.as_deref()))
+        }
+    };
+    found.unwrap_or_default()
+}
+
+fn prompt_source(text: &str, path: Option<&str>) -> Sources {
+    let source = Source { digest: Digest::of(text), path: path.map(str::to_owned) };
+    Sources([("prompt".into(), source)].into())
+}

@@ -1,0 +1,21 @@
+//! The scheduler: executes what is stale, as fast as providers allow, within the budget, and tells what happens.
+//!
+//! Invariant: told means kept; an event follows the store's word, never precedes it. Deliberately absent: printing,
+//! paths, statistics.
+
+mod event;
+mod budget;
+mod program;
+mod shelf;
+mod errand;
+mod perform;
+mod selftest;
+mod tally;
+mod rows;
+mod run;
+
+pub use budget::{Allowance, Budget, BudgetReached};
+pub use event::{Event, Listener};
+pub use perform::Performer;
+pub use run::{Ended, Options, RunError, Stop, run};
+pub use shelf::{Loaded, OutOfReach, Shelf};

@@ -1,0 +1,166 @@
+//! From a judged cell to its row: grades, measures, sizes.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::shelf::{Loaded, OutOfReach, Shelf};
+use super::tally::TokenCounts;
+use crate::action::{ActionKey, Material};
+use crate::cache::{Lookup, Store};
+use crate::judge::{self, CriterionScore};
+use crate::measure::{ProbeMeasure, compression_ratio};
+use crate::pipeline::{FixtureIx, PointIx, ProbeIx, Tail};
+use crate::plan::{FixtureTexts, JudgeTask, Kept, Output, Preparer, Task, probe_of};
+use crate::probe::{History, Probe};
+use crate::results::{Row, RowCost, RowKeys};
+use crate::units::Tokens;
+
+/// Makes rows. Holds what is the same for all cells of the fixture at hand.
+pub(super) struct RowMaker<'e> {
+    preparer: Preparer<'e>,
+    shelf: &'e Shelf<'e, Store>,
+    store: &'e Store,
+    counts: TokenCounts<'e>,
+    fixtures: RefCell<HashMap<FixtureIx, Rc<Measures>>>,
+}
+
+/// What is measured with, per fixture.
+struct Measures {
+    history: History,
+    tokens: Arc<[Tokens]>,
+    probes: RefCell<HashMap<(PointIx, ProbeIx), Rc<ProbeMeasure>>>,
+}
+
+/// Fixtures kept at hand: the matrix goes through them one after the other, a few overlap.
+const FIXTURES_AT_HAND: usize = 4;
+
+impl<'e> RowMaker<'e> {
+    pub(super) fn new(preparer: Preparer<'e>, shelf: &'e Shelf<'e, Store>, store: &'e Store) -> RowMaker<'e> {
+        RowMaker { preparer, shelf, store, counts: TokenCounts::new(store), fixtures: RefCell::default() }
+    }
+
+    /// The row of a judged cell, and its place among all rows. What was just read is handed over in `output`.
+    pub(super) fn row(&self, task: &JudgeTask, kept: &Kept, output: Option<Output>) -> Result<(u64, Row), OutOfReach> {
+        let grades = match output {
+            Some(Output::Grades(grades)) => grades,
+            _ => match self.shelf.read(&Task::Judge(task.clone()), &kept.key)? {
+                Output::Grades(grades) => grades,
+                Output::Context(_) | Output::Answer(_) => return Err(OutOfReach::Gone(kept.key)),
+            },
+        };
+        let context = self.shelf.context(&task.context)?;
+        let answer = self.shelf.answer(&task.answer_task(), &task.answer)?;
+        let row = self.assemble(task, kept, grades, &context, &answer)?;
+        Ok((self.preparer.matrix().ordinal(&task.cell), row))
+    }
+
+    fn assemble(
+        &self,
+        task: &JudgeTask,
+        kept: &Kept,
+        grades: Vec<CriterionScore>,
+        context: &Loaded,
+        answer: &str,
+    ) -> Result<Row, OutOfReach> {
+        let pipeline = self.preparer.pipeline();
+        let (texts, point) = (&task.context.texts, task.cell.answer.compress.point);
+        let place = pipeline.name_judge(&task.cell);
+        let probe = probe_of(texts, &task.cell.answer).map_err(crate::plan::Unreadable::from)?;
+        let measures = self.measures(texts);
+        let measure = measures.probe(texts, point, (task.cell.answer.probe, probe), pipeline.settings.tail);
+        let stood = context.folded().map(|folded| measure.standing(folded));
+        let measured = measure.measure(&measures.history, stood.as_deref(), answer);
+        let scores = judge::grade(&pipeline.rubric, &grades);
+        let context_tokens = self.context_tokens(task, context);
+        let replaced_tokens = measures.replaced(texts, point);
+        Ok(Row {
+            fixture: place.fixture.to_string(),
+            point: place.point.0,
+            method: place.method.to_string(),
+            run: place.run,
+            probe: probe.id.to_string(),
+            kind: probe.kind,
+            answerer: place.answerer.map(|name| name.to_string()).unwrap_or_default(),
+            judge: place.judge.map(|name| name.to_string()).unwrap_or_default(),
+            answer_n: task.cell.answer.answer_n,
+            judge_n: task.cell.judge_n,
+            keys: RowKeys { compress: task.context.key, answer: task.answer.key, judge: kept.key },
+            criteria: grades,
+            dimensions: scores.iter().map(|(dimension, score)| (dimension, score.value())).collect(),
+            overall: scores.overall().map(|score| score.value()),
+            facts: measured.facts,
+            stale_facts: measured.stale,
+            fact_survival: measured.fact_survival,
+            fabricated: measured.fabrication.asserted,
+            invented: measured.fabrication.unknown_names,
+            context_tokens: context_tokens.map(|t| t.0),
+            replaced_tokens: Some(replaced_tokens.0),
+            compression_ratio: context_tokens.and_then(|tokens| compression_ratio(tokens, replaced_tokens)),
+            refetch_tokens: measured.refetch.map(|r| r.tokens.0),
+            refetch_unlocated: measured.refetch.map_or(0, |r| r.unlocated),
+            usd: RowCost {
+                compress: self.usd(&task.context.key),
+                answer: self.usd(&task.answer.key),
+                judge: self.usd(&kept.key),
+            },
+            answer: answer.to_owned(),
+        })
+    }
+
+    /// What an action cost when it was executed; `None` where no price is known.
+    fn usd(&self, key: &ActionKey) -> Option<f64> {
+        self.store.find(key)?.cost.map(|usd| usd.0)
+    }
+
+    /// The size of a context by the pinned tokenizer; of one that only its provider can read, unknown here.
+    fn context_tokens(&self, task: &JudgeTask, context: &Loaded) -> Option<Tokens> {
+        let digest = match task.context.reference.text()? {
+            Material::Text(digest, _) | Material::Output(digest) => digest,
+            Material::Composed(_) => return None,
+        };
+        let text = context.compressed.context.text()?;
+        Some(self.counts.named(digest, &text))
+    }
+
+    fn measures(&self, texts: &FixtureTexts) -> Rc<Measures> {
+        if let Some(known) = self.fixtures.borrow().get(&texts.fixture()) {
+            return known.clone();
+        }
+        let messages = &texts.loaded().fixture.messages;
+        let tokens = messages.iter().map(|message| self.counts.text(&message.countable_text())).collect();
+        let measures = Rc::new(Measures { history: History::new(messages), tokens, probes: RefCell::default() });
+        let mut fixtures = self.fixtures.borrow_mut();
+        if fixtures.len() >= FIXTURES_AT_HAND {
+            let oldest = fixtures.keys().min().copied();
+            oldest.and_then(|oldest| fixtures.remove(&oldest));
+        }
+        fixtures.insert(texts.fixture(), measures.clone());
+        measures
+    }
+}
+
+impl Measures {
+    fn probe(
+        &self,
+        texts: &FixtureTexts,
+        point: PointIx,
+        (ix, asked): (ProbeIx, &Probe),
+        tail: Tail,
+    ) -> Rc<ProbeMeasure> {
+        let make = || {
+            let loaded = texts.loaded();
+            let end = texts.end(point);
+            let until = if tail == Tail::Verbatim { loaded.fixture.messages.len() } else { end };
+            let range = loaded.fixture.start()..end;
+            Rc::new(ProbeMeasure::new(asked, &self.history, range, until, self.tokens.clone()))
+        };
+        self.probes.borrow_mut().entry((point, ix)).or_insert_with(make).clone()
+    }
+
+    fn replaced(&self, texts: &FixtureTexts, point: PointIx) -> Tokens {
+        let range = texts.loaded().fixture.start()..texts.end(point);
+        self.tokens.get(range).unwrap_or_default().iter().copied().sum()
+    }
+}

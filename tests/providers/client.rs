@@ -1,0 +1,231 @@
+//! The client over real HTTP: what is retried, what is kept, what is told.
+
+use std::convert::Infallible;
+use std::future::ready;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use compeval::provider::{
+    ApiKey, AskFailure, Call, CallFailure, Client, ClientEvent, Completion, Dialect, ErrorClass, Limits, Patience,
+    ProviderSpec, RawReply, Unmetered,
+};
+
+use super::calls::{ask, spec};
+use crate::simulator::{Scripted, Simulator, reply};
+
+const KEY: &str = "sk-very-secret-0815";
+
+fn good() -> Scripted {
+    Scripted::new(200, reply("/chat/completions", b"", "4711")).header("x-request-id", "req_7")
+}
+
+fn quick() -> Patience {
+    let first_wait = Duration::from_micros(200);
+    Patience { first_wait, longest_wait: Duration::from_millis(1), wait_budget: Duration::from_secs(60) }
+}
+
+fn client_of(spec: ProviderSpec) -> Client {
+    Client::with_keys([Arc::new(spec)], |_| ApiKey::new(KEY)).with_patience(quick())
+}
+
+fn client(simulator: &Simulator) -> Client {
+    client_of(spec(Dialect::OpenaiChat, &format!("{}/v1", simulator.url())))
+}
+
+async fn asked(client: &Client, call: &Call) -> Result<(RawReply, Completion), CallFailure> {
+    let keep = |_: &RawReply| ready(Ok::<(), Infallible>(()));
+    client.ask(&"sim".into(), call, &Unmetered, keep).await.map_err(|failure| match failure {
+        AskFailure::Call(failure) => failure,
+        AskFailure::Keep(never) => match never {},
+        AskFailure::NotAdmitted => unreachable!("nothing is metered here"),
+    })
+}
+
+/// Asks a provider that answers `script`, and counts what it was sent.
+async fn met(script: Vec<Scripted>) -> (Result<(RawReply, Completion), CallFailure>, usize) {
+    let simulator = Simulator::scripted(script);
+    let outcome = asked(&client(&simulator), &ask("q")).await;
+    (outcome, simulator.seen().len())
+}
+
+#[tokio::test]
+async fn an_answer_tells_who_gave_it_and_how() {
+    let (outcome, sent) = met(vec![good()]).await;
+    let (raw, completion) = outcome.unwrap();
+    assert_eq!((completion.text.as_str(), completion.model.as_deref(), sent), ("4711", Some("sim-1"), 1));
+    assert_eq!((raw.request_id.as_deref(), raw.attempts), (Some("req_7"), 1));
+}
+
+#[tokio::test]
+async fn what_may_pass_is_sent_again_with_the_same_bytes() {
+    let broken = Scripted { broken_off: true, ..Scripted::new(200, "{\"choices\":[") };
+    let upstream = r#"{"choices":[{"finish_reason":"error","message":{"content":""},"error":{"message":"gone"}}]}"#;
+    let empty = r#"{"choices":[{"finish_reason":"stop","message":{"content":""}}]}"#;
+    for spoiled in [
+        Scripted::new(500, "<html>"),
+        Scripted::new(502, ""),
+        Scripted::new(529, "{}"),
+        Scripted::new(408, ""),
+        Scripted::new(429, "{}"),
+        Scripted::new(429, "{}").header("retry-after-ms", "1"),
+        Scripted::new(400, "{}").header("x-should-retry", "true"),
+        Scripted::new(200, "<html>hello</html>"),
+        Scripted::new(200, upstream),
+        Scripted::new(200, empty),
+        broken,
+    ] {
+        let simulator = Simulator::scripted([spoiled.clone(), good()]);
+        let (raw, _) = asked(&client(&simulator), &ask("q")).await.unwrap_or_else(|e| panic!("{e} after {spoiled:?}"));
+        let seen = simulator.seen();
+        assert_eq!((raw.attempts, seen.len()), (2, 2), "{spoiled:?}");
+        assert_eq!(seen[0].body, seen[1].body);
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_pass_is_sent_once() {
+    let refused = r#"{"choices":[{"finish_reason":"stop","message":{"content":null,"refusal":"I will not"}}]}"#;
+    let cut = r#"{"choices":[{"finish_reason":"length","message":{"content":"and the"}}]}"#;
+    let quota = r#"{"error":{"message":"quota","code":"insufficient_quota"}}"#;
+    for (reply, class) in [
+        (Scripted::new(400, "{}"), ErrorClass::Invalid),
+        (Scripted::new(401, "{}"), ErrorClass::Auth),
+        (Scripted::new(404, "{}"), ErrorClass::Invalid),
+        (Scripted::new(413, "{}"), ErrorClass::TooLong),
+        (Scripted::new(429, quota), ErrorClass::Quota),
+        (Scripted::new(500, "{}").header("x-should-retry", "false"), ErrorClass::Transient),
+        (Scripted::new(307, "").header("location", "http://127.0.0.1:1/"), ErrorClass::Invalid),
+        (Scripted::new(200, refused), ErrorClass::Refused),
+        (Scripted::new(200, cut), ErrorClass::Truncated),
+    ] {
+        let (outcome, sent) = met(vec![reply, good()]).await;
+        let failure = outcome.unwrap_err();
+        assert_eq!((failure.class, failure.attempts, sent), (class, 1, 1), "{failure}");
+    }
+}
+
+#[tokio::test]
+async fn attempts_are_bounded_and_the_last_failure_is_told() {
+    let error = || Scripted::new(500, r#"{"error":{"message":"oops"}}"#).header("x-request-id", "req_9");
+    let (outcome, sent) = met((0..9).map(|_| error()).collect()).await;
+    let failure = outcome.unwrap_err();
+    assert_eq!((failure.attempts, sent), (6, 6));
+    assert_eq!(failure.message, "HTTP 500: oops (request req_9)");
+}
+
+#[tokio::test]
+async fn every_successful_body_is_kept_before_it_is_read() {
+    let simulator = Simulator::scripted([Scripted::new(500, "x"), Scripted::new(200, "not json"), good()]);
+    let kept = Mutex::new(Vec::new());
+    let keep = |reply: &RawReply| {
+        kept.lock().unwrap().push(String::from_utf8(reply.body.to_vec()).unwrap());
+        ready(Ok::<(), Infallible>(()))
+    };
+    assert!(client(&simulator).ask(&"sim".into(), &ask("q"), &Unmetered, keep).await.is_ok());
+    let kept = kept.into_inner().unwrap();
+    assert_eq!(kept.len(), 2);
+    assert_eq!(kept[0], "not json");
+}
+
+#[tokio::test]
+async fn a_reply_that_cannot_be_kept_ends_the_call() {
+    let simulator = Simulator::scripted([good(), good()]);
+    let outcome = client(&simulator).ask(&"sim".into(), &ask("q"), &Unmetered, |_| ready(Err("disk full"))).await;
+    assert_eq!(outcome.err(), Some(AskFailure::Keep("disk full")));
+    assert_eq!(simulator.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn a_prompt_that_the_server_cut_fails_loudly() {
+    let body = r#"{"choices":[{"finish_reason":"stop","message":{"content":"?"}}],"usage":{"prompt_tokens":2048}}"#;
+    let simulator = Simulator::scripted([Scripted::new(200, body)]);
+    let failure = asked(&client(&simulator), &ask(&"many words here ".repeat(3000))).await.unwrap_err();
+    assert_eq!(failure.class, ErrorClass::TooLong);
+    assert!(failure.message.contains("2048"), "{failure}");
+}
+
+#[tokio::test]
+async fn a_hanging_request_times_out() {
+    let slow = Scripted { latency: Duration::from_secs(60), ..good() };
+    let simulator = Simulator::scripted([slow]);
+    let mut spec = spec(Dialect::OpenaiChat, &simulator.url());
+    spec.limits = Limits { timeout: Duration::from_millis(5), max_attempts: 1, ..Limits::default() };
+    let failure = asked(&client_of(spec), &ask("q")).await.unwrap_err();
+    assert_eq!(failure.class, ErrorClass::Transient);
+    assert_eq!(failure.message, "no complete reply within 0.005 s");
+}
+
+#[tokio::test]
+async fn nobody_listening_is_a_clear_failure() {
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let failure = asked(&client_of(spec(Dialect::OpenaiChat, &format!("http://{closed}/v1"))), &ask("q")).await;
+    let failure = failure.unwrap_err();
+    assert_eq!((failure.class, failure.attempts), (ErrorClass::Transient, 6));
+    assert!(failure.message.starts_with("cannot connect: "), "{failure}");
+    let scheme = asked(&client_of(spec(Dialect::OpenaiChat, "localhost:1234/v1")), &ask("q")).await.unwrap_err();
+    assert_eq!((scheme.class, scheme.attempts), (ErrorClass::Invalid, 1), "{scheme}");
+}
+
+#[tokio::test]
+async fn a_key_travels_in_its_header_and_nowhere_else() {
+    let echo = format!(r#"{{"error":{{"message":"Incorrect API key provided: {KEY}"}}}}"#);
+    for (dialect, header, value) in [
+        (Dialect::OpenaiChat, "authorization", format!("Bearer {KEY}")),
+        (Dialect::OpenaiResponses, "authorization", format!("Bearer {KEY}")),
+        (Dialect::Anthropic, "x-api-key", KEY.to_owned()),
+    ] {
+        let simulator = Simulator::scripted([Scripted::new(401, echo.clone())]);
+        let failure = asked(&client_of(spec(dialect, &simulator.url())), &ask("q")).await.unwrap_err();
+        assert!(!format!("{failure:?}").contains("secret"), "{failure:?}");
+        let seen = &simulator.seen()[0];
+        assert_eq!(seen.headers[header], value);
+        assert!(!String::from_utf8_lossy(&seen.body).contains("secret") && !seen.uri.contains("secret"));
+    }
+}
+
+#[tokio::test]
+async fn a_successful_body_that_echoes_the_key_loses_it() {
+    let simulator =
+        Simulator::scripted([Scripted::new(200, reply("/chat/completions", b"", &format!("it is {KEY}!")))]);
+    let (raw, completion) = asked(&client(&simulator), &ask("q")).await.unwrap();
+    assert_eq!(completion.text, "it is [key]!");
+    assert!(!String::from_utf8_lossy(&raw.body).contains("secret"));
+}
+
+#[tokio::test]
+async fn a_missing_key_is_named_and_nothing_is_sent() {
+    let simulator = Simulator::scripted([good()]);
+    let client = Client::with_keys([Arc::new(spec(Dialect::OpenaiChat, &simulator.url()))], |_| ApiKey::new(" "));
+    assert_eq!(client.missing_key(&"sim".into()).map(|v| &*v.0), Some("SIM_KEY"));
+    let failure = asked(&client, &ask("q")).await.unwrap_err();
+    assert_eq!((failure.class, simulator.seen().len()), (ErrorClass::Auth, 0));
+    assert!(failure.message.contains("SIM_KEY"));
+}
+
+#[tokio::test]
+async fn events_tell_what_happens() {
+    let slow_down = Scripted::new(429, "{}").header("retry-after-ms", "1");
+    let simulator = Simulator::scripted([slow_down, good()]);
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let listener = told.clone();
+    let client = client(&simulator).listened_by(move |event: &ClientEvent| {
+        let name = match event {
+            ClientEvent::Sent { .. } => "sent",
+            ClientEvent::Answered { .. } => "answered",
+            ClientEvent::RateLimited { .. } => "rate limited",
+            ClientEvent::Retrying { .. } => "retrying",
+            ClientEvent::Paused { .. } => "paused",
+        };
+        listener.lock().unwrap().push(name);
+    });
+    assert!(asked(&client, &ask("q")).await.is_ok());
+    assert_eq!(*told.lock().unwrap(), ["sent", "rate limited", "paused", "retrying", "sent", "answered"]);
+}
+
+#[tokio::test]
+async fn azures_version_stays_in_the_address() {
+    let simulator = Simulator::scripted([good()]);
+    let url = format!("{}/openai/deployments/d?api-version=2025-01-01", simulator.url());
+    assert!(asked(&client_of(spec(Dialect::OpenaiChat, &url)), &ask("q")).await.is_ok());
+    assert_eq!(simulator.seen()[0].uri, "/openai/deployments/d/chat/completions?api-version=2025-01-01");
+}
