@@ -8,11 +8,12 @@
 
 mod columns;
 mod data;
+mod gather;
 mod input;
 mod pack;
 mod texts;
 
-pub use input::{Anchor, ContextText, CostLine, FailureLine, MethodLine, ModelLine, ReferenceLine, ReportInput};
+pub use input::{Anchor, ContextText, CostLine, FailureLine, MethodLine, ModelLine, PageInput};
 
 use crate::action::DigestBuilder;
 use crate::locale::Locale;
@@ -46,7 +47,7 @@ fn words(locale: Locale) -> &'static str {
 }
 
 /// Writes the page.
-pub fn render(input: &ReportInput<'_>) -> String {
+pub fn render(input: &PageInput<'_>) -> String {
     let (style, script) = (STYLES.concat(), format!("'use strict';\n(() => {{\n{}\n}})();", SCRIPTS.concat()));
     let data = data::elements(input);
     let words = format!("<script type=\"application/json\" id=\"words\">{}</script>", words(input.locale));
@@ -123,7 +124,8 @@ mod tests {
     #[test]
     fn scripts_cannot_end_their_element_and_show_text_as_text() {
         let script = SCRIPTS.concat();
-        for forbidden in ["</script", "<!--", "innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("] {
+        for forbidden in ["</script", "<!--", "innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("]
+        {
             assert!(!script.contains(forbidden), "{forbidden}");
         }
     }

@@ -11,6 +11,7 @@ mod figures;
 mod notes;
 mod tables;
 mod markdown;
+pub mod html;
 
 pub use ink::{Ink, Styled};
 pub use markdown::{ReportInput, markdown};

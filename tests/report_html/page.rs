@@ -1,6 +1,6 @@
 //! What the bytes of the page say, without a browser.
 
-use compeval::report::html::render;
+use compeval::report::html::{Anchor, render};
 
 use super::browser::PLANT;
 use super::sample::{Sample, Shape};
@@ -59,6 +59,18 @@ fn a_result_set_without_cells_has_a_page() {
     let mut input = sample.input();
     input.rows = &[];
     assert!(render(&input).contains("\"n\":0"));
+}
+
+#[test]
+fn a_page_is_made_from_a_results_folder() {
+    let sample = Sample::new(&small());
+    let made = sample.input_of_folder();
+    assert_eq!(made.methods.first().map(|method| method.anchor), Some(Anchor::Ceiling));
+    assert_eq!(made.methods.last().map(|method| method.anchor), Some(Anchor::Floor));
+    assert_eq!(made.costs.last().map(|cost| cost.part.as_str()), Some("all"));
+    assert!(!made.notes.is_empty() && !made.facts.is_empty());
+    let page = render(&made);
+    assert!(!page.contains("2026-01-01"), "no time is shown");
 }
 
 #[test]

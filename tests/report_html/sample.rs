@@ -9,9 +9,7 @@ use compeval::measure::{FactClass, FactFate};
 use compeval::pipeline::{FixtureDigests, Runs, Tail};
 use compeval::probe::{Probe, ProbeType};
 use compeval::provider::Settings;
-use compeval::report::html::{
-    Anchor, ContextText, CostLine, FailureLine, MethodLine, ModelLine, ReferenceLine, ReportInput,
-};
+use compeval::report::html::{Anchor, ContextText, CostLine, FailureLine, MethodLine, ModelLine, PageInput};
 use compeval::results::{
     Asked, CriterionWeight, Design, FixtureInfo, Manifest, MethodInfo, ProbeInfo, ResultSet, Row, RowKeys, RubricInfo,
     Side, Summary, compare, summarize,
@@ -53,6 +51,7 @@ pub(crate) struct Sample {
     banks: BTreeMap<String, Vec<Probe>>,
     pub(crate) rows: Vec<Row>,
     summary: Summary,
+    manifest: Manifest,
     pub(crate) contexts: BTreeMap<ActionKey, ContextText>,
 }
 
@@ -86,14 +85,28 @@ impl Sample {
         let comparison = compare(side(&now), side(&then), false).expect("comparable");
         let summary = summarize(&now, Some(comparison));
         let label = format!("tuned-prompt{}", shape.plant);
-        Sample { locale: shape.locale, plant: shape.plant, label, banks, rows, summary, contexts }
+        Sample {
+            locale: shape.locale,
+            plant: shape.plant,
+            label,
+            banks,
+            rows,
+            summary,
+            manifest: now.manifest.clone(),
+            contexts,
+        }
     }
 
-    pub(crate) fn input(&self) -> ReportInput<'_> {
+    /// What a results folder alone gives.
+    pub(crate) fn input_of_folder(&self) -> PageInput<'_> {
+        PageInput::new(&self.manifest, &self.summary, Rubric::built_in(self.locale), &self.rows)
+    }
+
+    pub(crate) fn input(&self) -> PageInput<'_> {
         let planted = |text: &str| format!("{text}{}", self.plant);
         let pair = |name: &str, value: &str| (planted(name), planted(value));
         let cells = self.rows.len().to_string();
-        ReportInput {
+        PageInput {
             label: &self.label,
             locale: self.locale,
             facts: vec![pair("fixtures", "4"), pair("runs", "3"), pair("cells", &cells), pair("version", "0.1.0")],
@@ -114,7 +127,7 @@ impl Sample {
             contexts: self.contexts.clone(),
             costs: self.costs(),
             failures: self.failures(),
-            reference: self.reference(),
+            reference: true,
         }
     }
 
@@ -129,7 +142,8 @@ impl Sample {
             "none" => Anchor::Floor,
             _ => Anchor::Neither,
         };
-        let model = (!["full", "none", "truncate"].contains(&strategy)).then(|| format!("openai/gpt-5.2{}", self.plant));
+        let model =
+            (!["full", "none", "truncate"].contains(&strategy)).then(|| format!("openai/gpt-5.2{}", self.plant));
         MethodLine { name: format!("{name}{}", self.plant), strategy: strategy.into(), model, anchor }
     }
 
@@ -171,12 +185,6 @@ impl Sample {
             ),
         ]
     }
-
-    fn reference(&self) -> Vec<ReferenceLine> {
-        let dimensions = [4.04, 4.01, 2.45, 4.44, 3.80, 4.99].map(Some).into();
-        let name = format!("anchored iterative{}", self.plant);
-        vec![ReferenceLine { name, overall: Some(3.70), dimensions, removed: Some(0.986) }]
-    }
 }
 
 fn fixtures(shape: &Shape) -> Vec<(String, usize)> {
@@ -192,9 +200,13 @@ fn bank(fixture: usize, shape: &Shape) -> Vec<Probe> {
     let probe = |point: u32, n: u32| {
         let (port, file) = (8000 + 10 * n + point, format!("src/part{n}/store{fixture}.rs"));
         let question = match kind(n) {
-            ProbeType::Recall => format!("Which port did the service of step {n} listen on in the end, and where is it set?"),
+            ProbeType::Recall => {
+                format!("Which port did the service of step {n} listen on in the end, and where is it set?")
+            }
             ProbeType::Artifact => format!("Which file was changed for step {n}, and what was changed in it?"),
-            ProbeType::Continuation => format!("What still fails after step {n}, and what is to be done about it next?"),
+            ProbeType::Continuation => {
+                format!("What still fails after step {n}, and what is to be done about it next?")
+            }
             ProbeType::Decision => format!("Why was the retry limit of step {n} lowered, and to what?"),
         };
         let json = serde_json::json!({
@@ -227,15 +239,20 @@ fn rows(
             for point in 1..=shape.points {
                 let (name, _, keep, _) = METHODS[m];
                 let key = ActionKey(Digest::of(format!("{fixture} {name} {run} {point} {shift}")));
-                let gain = shift * (f64::from(u8::from(name.contains("index"))) - f64::from(u8::from(name == "truncate-2k")));
+                let gain =
+                    shift * (f64::from(u8::from(name.contains("index"))) - f64::from(u8::from(name == "truncate-2k")));
                 let keep = (keep + gain - 0.06 * f64::from(point - 1) + 0.02 * n as f64).clamp(0.0, 1.0);
                 let asked = banks[&fixture].iter().filter(|probe| probe.point.is_some_and(|p| p.0 == point));
-                let mut text = format!("# Session summary of {fixture}\n\n## Intent\nKeep the service running.{}\n", shape.plant);
+                let mut text =
+                    format!("# Session summary of {fixture}\n\n## Intent\nKeep the service running.{}\n", shape.plant);
                 for probe in asked {
                     rows.push(row((shape, &fixture, m, run, point), probe, key, keep, dice, &mut text));
                 }
                 if let Some(contexts) = contexts.as_deref_mut().filter(|_| point != 2 || name != "regenerative") {
-                    contexts.insert(key, if name == "none" { ContextText::Readable(String::new()) } else { ContextText::Readable(text) });
+                    contexts.insert(
+                        key,
+                        if name == "none" { ContextText::Readable(String::new()) } else { ContextText::Readable(text) },
+                    );
                 }
             }
         }
@@ -261,7 +278,11 @@ fn row(at: Place<'_>, probe: &Probe, key: ActionKey, keep: f64, dice: &mut Dice,
         if in_answer {
             answer.push_str(&format!("{}; ", fact.name()));
         }
-        facts.push(FactFate { fact: fact.name().into(), answered: in_answer, class: Some(FactClass::of(kept, in_answer)) });
+        facts.push(FactFate {
+            fact: fact.name().into(),
+            answered: in_answer,
+            class: Some(FactClass::of(kept, in_answer)),
+        });
     }
     answer.push_str(plant);
     let answered = facts.iter().filter(|fact| fact.answered).count() as f64 / facts.len() as f64;
@@ -295,6 +316,7 @@ fn row(at: Place<'_>, probe: &Probe, key: ActionKey, keep: f64, dice: &mut Dice,
         compression_ratio: Some(1.0 - if strategy == "full" { 1.0 } else { tokens as f64 / replaced as f64 }),
         refetch_tokens: Some((facts.len() - survived) as u64 * 640),
         refetch_unlocated: 0,
+        usd: Some(0.004),
         answer: if stale { format!("{answer} It runs on {}.", probe.superseded_facts[0].name()) } else { answer },
         facts,
     }
@@ -330,7 +352,8 @@ fn asked(name: &str, plant: &str) -> Asked {
 
 fn design(shape: &Shape, banks: &BTreeMap<String, Vec<Probe>>) -> Design {
     let rubric = Rubric::built_in(shape.locale);
-    let weight = |c: &compeval::judge::Criterion| CriterionWeight { id: c.id.clone(), dimension: c.dimension, weight: c.weight };
+    let weight =
+        |c: &compeval::judge::Criterion| CriterionWeight { id: c.id.clone(), dimension: c.dimension, weight: c.weight };
     let method = |(name, strategy, ..): &(&str, &str, f64, u64)| MethodInfo {
         name: format!("{name}{}", shape.plant),
         strategy: (*strategy).into(),
