@@ -3,9 +3,9 @@
 /** Draws for the width that there is, and again when it changes; what no filter changes is drawn for all methods shown. */
 function fitted(draw) {
   const host = h('div', { class: 'plot' });
-  let width = 0;
+  let width = Math.min(document.documentElement.clientWidth - 32, 760);
   const redraw = () => host.replaceChildren(rove(draw(Math.max(280, Math.min(width, 760)))));
-  listeners.push(() => width && redraw());
+  follow(redraw);
   new ResizeObserver(([entry]) => {
     const now = Math.round(entry.contentRect.width);
     if (now === width || now === 0) return;

@@ -11,8 +11,8 @@ use compeval::probe::{Probe, ProbeType};
 use compeval::provider::Settings;
 use compeval::report::html::{Anchor, ContextText, CostLine, FailureLine, MethodLine, ModelLine, PageInput};
 use compeval::results::{
-    Asked, CriterionWeight, Design, FixtureInfo, Manifest, MethodInfo, ProbeInfo, ResultSet, Row, RowKeys, RubricInfo,
-    Side, Summary, compare, summarize,
+    Asked, CriterionWeight, Design, FixtureInfo, Manifest, MethodInfo, ProbeInfo, ResultSet, Row, RowCost, RowKeys,
+    RubricInfo, Side, Summary, compare, summarize,
 };
 
 /// Name, strategy, share of facts kept, tokens kept.
@@ -316,7 +316,7 @@ fn row(at: Place<'_>, probe: &Probe, key: ActionKey, keep: f64, dice: &mut Dice,
         compression_ratio: Some(1.0 - if strategy == "full" { 1.0 } else { tokens as f64 / replaced as f64 }),
         refetch_tokens: Some((facts.len() - survived) as u64 * 640),
         refetch_unlocated: 0,
-        usd: Some(0.004),
+        usd: RowCost { compress: Some(0.031), answer: Some(0.004), judge: (m != 3).then_some(0.011) },
         answer: if stale { format!("{answer} It runs on {}.", probe.superseded_facts[0].name()) } else { answer },
         facts,
     }
