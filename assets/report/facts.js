@@ -53,7 +53,7 @@ function costRow({ m, context, refetch }, most) {
   const total = isNumber(context) && isNumber(again) ? context + again : null;
   const even = summaries[m]?.break_even_k;
   const label = `${methods[m].name}: ${t('cost_context')} ${whole(context)}, ${t('cost_refetch', { k: NEEDS })} ${whole(again)}`;
-  return mark(label, () => openLevel(m, -1), { class: 'stack-row', 'data-row': '' }, named(m),
+  return mark(label, () => openLevel(m, -1), { class: 'stack-row cost-row', 'data-row': '' }, named(m),
     h('span', { class: 'stack plain' },
       h('span', { class: 'part kept', vars: { width: ((context ?? 0) / most) * 100 } }),
       h('span', { class: 'part again', vars: { width: ((again ?? 0) / most) * 100 } })),

@@ -99,6 +99,7 @@ function openList(title, belongs, dimension) {
 }
 
 function showList(from, position) {
+  drawer.onkeydown = null;
   const list = cellList(from.found, (cell, i) => openCell(cell, { ...from, position: i }), from.dimension);
   const lead = [t('cells_n', { n: whole(from.found.length) }), t('worst_first'), isFiltered() ? t('filtered') : null];
   fillDrawer(from.title, null, h('p', { class: 'note' }, lead.filter(Boolean).join(' · ')), list);

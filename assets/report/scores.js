@@ -19,7 +19,7 @@ function scoresSection() {
 }
 
 function scoreTable() {
-  const heads = [t('method'), ...measured.map(heading), t('kept'), t('retention'), t('cells')];
+  const heads = [t('method'), ...measured.map(heading), t('kept'), t('retention'), t('judged')];
   const cls = (i) => (i === 0 ? 'left' : i > measured.length ? 'num' : '');
   return h('table', { class: 'scores' },
     h('thead', {}, h('tr', {}, heads.map((text, i) => h('th', { scope: 'col', class: cls(i) }, text)))),
@@ -50,7 +50,7 @@ function scoreCell(m, d) {
   const against = scope() === 'all' ? versus(m, d) : null;
   const verdict = verdictOf(against);
   const delta = against
-    ? h('span', { class: `delta ${verdict.tone}` }, `${verdict.glyph === '·' ? '' : `${verdict.glyph} `}${signed(against.difference)}`)
+    ? h('span', { class: `delta ${verdict.tone}` }, `${verdict.glyph === '·' ? '' : verdict.glyph}${signed(against.difference)}`)
     : null;
   const label = levelText(`${methods[m].name}, ${heading(d)}`, found) + (against ? `; ${verdictText(against)}` : '');
   return mark(label, () => openLevel(m, d), { class: `score ${d < 0 ? 'overall' : ''}` },
