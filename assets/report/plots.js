@@ -172,5 +172,6 @@ function heatCell(m, name, found, predicate) {
   if (!isNumber(found.v)) return h('span', { class: 'absent' }, MISSING);
   const title = `${methods[m].name} · ${name}`;
   const label = levelText(`${title}, ${heading(mapped)}`, found);
-  return mark(label, () => openList(title, predicate, mapped), { class: `heat ${found.v > 3.7 ? 'deep' : ''}`, vars: { p: `${(found.v / 5) * 100}%` } }, score(found.v));
+  const depth = (Math.max(0, found.v) / 5) ** 1.6;
+  return mark(label, () => openList(title, predicate, mapped), { class: `heat ${depth > 0.74 ? 'deep' : ''}`, vars: { p: `${depth * 100}%` } }, score(found.v));
 }
