@@ -12,6 +12,7 @@ use super::project::{Opening, open_project, open_store, tell_notices};
 use super::record::Recorder;
 use crate::action::Stage;
 use crate::pipeline::Pipeline;
+use crate::plan;
 use crate::provider::{ClientEvent, ModelUse, Prices};
 use crate::results::{Design, Label, Manifest, Outcome, ResultsFolder};
 use crate::scheduler::{Allowance, Ended};
@@ -70,6 +71,9 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
     folder.write_manifest(&manifest)?;
     for source in &pipeline.sources {
         store.text(source.digest, &source.text);
+    }
+    for prompt in plan::prompts(&pipeline) {
+        store.text(prompt.digest, prompt.text.unwrap_or_default());
     }
     let traffic = Arc::new(Traffic::default());
     let heard = traffic.clone();
