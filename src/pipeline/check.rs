@@ -71,9 +71,7 @@ pub fn open(request: &Request, environment: &dyn Environment) -> Result<Opened, 
     let folder = request.file.parent().unwrap_or(Path::new(".")).to_path_buf();
     let name = request.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut library = Library::new(folder);
-    let file = library.read(&name).map_err(|why| {
-        OpenError::Problems(Problems(vec![Problem::error(format!("cannot read {}: {why}", request.file.display()))]))
-    })?;
+    let file = library.read(&name).map_err(|why| OpenError::Problems(unreadable(&request.file, &why)))?;
     // Whatever is shown or kept of the file from here on shows no secret that someone wrote into it.
     let file = without_secrets(&file);
     library.replace(file.clone());
@@ -86,6 +84,49 @@ pub fn open(request: &Request, environment: &dyn Environment) -> Result<Opened, 
     let providers = Providers::resolve(tables, &file, environment, &mut problems);
     let project = Project { request, declared: &declared, file: &file, environment, providers: &providers };
     project.open(library, problems)
+}
+
+/// Where a project keeps what it makes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Places {
+    /// Where result sets go, absolute.
+    pub results: PathBuf,
+    /// Where the store lies, absolute.
+    pub cache: PathBuf,
+}
+
+/// Reads from the pipeline's file where results and cache are, and nothing else: who looks at what was made need not
+/// have a project that could be run.
+///
+/// # Errors
+/// A file that cannot be read, or is no pipeline.
+pub fn places(file: &Path, profile: Option<&str>, environment: &dyn Environment) -> Result<Places, Problems> {
+    let folder = file.parent().unwrap_or(Path::new(".")).to_path_buf();
+    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let text = Library::new(folder.clone()).read(&name).map_err(|why| unreadable(file, &why))?;
+    let mut problems = Problems::default();
+    let Some(declared) = file::read(&without_secrets(&text), profile, &mut problems) else { return Err(problems) };
+    let [results, cache, _] = folders(&declared, &folder, environment);
+    Ok(Places { results, cache })
+}
+
+fn unreadable(file: &Path, why: &str) -> Problems {
+    Problems(vec![Problem::error(format!("cannot read {}: {why}", file.display()))])
+}
+
+/// Results, cache and probes; `COMPEVAL_CACHE` moves the cache.
+fn folders(declared: &Declared, root: &Path, environment: &dyn Environment) -> [PathBuf; 3] {
+    let table = declared.pipeline.as_ref().map(|table| &table.value);
+    let folder = |written: Option<&Option<Placed<String>>>, default: &str| {
+        root.join(written.and_then(Option::as_ref).map_or(default, |placed| &placed.value))
+    };
+    let moved = environment.var("COMPEVAL_CACHE").filter(|path| !path.is_empty());
+    let moved = moved.map(|path| std::path::absolute(&path).unwrap_or_else(|_| PathBuf::from(path)));
+    [
+        folder(table.map(|t| &t.results), "results"),
+        moved.unwrap_or_else(|| folder(table.map(|t| &t.cache), "cache")),
+        folder(table.map(|t| &t.probes), "probes"),
+    ]
 }
 
 struct Project<'a> {
@@ -111,7 +152,7 @@ struct Checked {
 
 impl Project<'_> {
     fn open(&self, mut library: Library, problems: Problems) -> Result<Opened, OpenError> {
-        let [results, cache, probes] = self.folders(library.folder());
+        let [results, cache, probes] = folders(self.declared, library.folder(), self.environment);
         let mut desk = Desk {
             file: self.file,
             library: &mut library,
@@ -168,21 +209,6 @@ impl Project<'_> {
             providers: self.providers.known.clone(),
             sources: library.into_sources(),
         }
-    }
-
-    /// Results, cache and probes; `COMPEVAL_CACHE` moves the cache.
-    fn folders(&self, root: &Path) -> [PathBuf; 3] {
-        let table = self.declared.pipeline.as_ref().map(|table| &table.value);
-        let folder = |written: Option<&Option<Placed<String>>>, default: &str| {
-            root.join(written.and_then(Option::as_ref).map_or(default, |placed| &placed.value))
-        };
-        let moved = self.environment.var("COMPEVAL_CACHE").filter(|path| !path.is_empty());
-        let moved = moved.map(|path| std::path::absolute(&path).unwrap_or_else(|_| PathBuf::from(path)));
-        [
-            folder(table.map(|t| &t.results), "results"),
-            moved.unwrap_or_else(|| folder(table.map(|t| &t.cache), "cache")),
-            folder(table.map(|t| &t.probes), "probes"),
-        ]
     }
 
     fn shelves<'a>(&'a self, library: &'a Library, problems: &'a mut Problems) -> Shelves<'a> {

@@ -24,7 +24,7 @@ mod fixtures;
 mod check;
 mod starter;
 
-pub use check::{OpenError, Opened, Request, open};
+pub use check::{OpenError, Opened, Places, Request, open, places};
 pub use coordinate::Coordinate;
 pub use matrix::{AnswerCell, Chain, CompressCell, Counts, JudgeCell, Matrix};
 pub use model::{

@@ -108,7 +108,7 @@ impl<'l, L: Lookup> Explainer<'l, L> {
         };
         let moved = |origin: &Option<Origin<'_>>| is_moved(origin.as_ref(), old);
         let (prompt_moved, rubric_moved) = (moved(&today.prompt), moved(&today.rubric));
-        for change in changes {
+        for change in changes.iter().filter(|change| !is_nothing(change)) {
             match role(&change.part) {
                 Role::Of(_) if prompt_moved == Some(true) && is_value_of_prompt(change) => {}
                 Role::Of(_) if is_composed(&change.part, changes) => {}
@@ -186,6 +186,13 @@ fn is_value_of_prompt(change: &Change) -> bool {
         "transcript" | "previous_summary" | "focus_topic" | "target_tokens" | "context" | "question" | "request"
     );
     is_value && (change.old.is_none() || change.new.is_none())
+}
+
+/// Whether a value that was left out is empty now, or the other way round.
+fn is_nothing(change: &Change) -> bool {
+    let empty = Digest::of("");
+    let is_empty = |part: &Option<Part>| part.as_ref().is_none_or(|part| part.digest == empty);
+    is_empty(&change.old) && is_empty(&change.new)
 }
 
 /// Whether a part is put together from others that have changed themselves.
