@@ -1,0 +1,73 @@
+// The page: masthead, bar with places and filters, and the sections in the order people ask.
+
+function masthead() {
+  document.getElementById('masthead').replaceChildren(
+    h('p', { class: 'kicker' }, t('report')),
+    h('h1', {}, report.label),
+    report.facts.length ? h('dl', { class: 'facts' }, report.facts.map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value)))) : '',
+    report.warnings.length
+      ? h('ul', { class: 'warnings', 'aria-label': t('warnings') }, report.warnings.map((text) => h('li', {}, h('span', { class: 'bang', 'aria-hidden': 'true' }, '!'), h('span', {}, text))))
+      : '');
+}
+
+function filterSelect(name, label, options) {
+  const select = h('select', { id: `filter-${name}`, on: { change: (event) => setFilters({ [name]: event.target.value }) } },
+    h('option', { value: '' }, t('all')), options.map(([value, text]) => h('option', { value }, text)));
+  listeners.push(() => {
+    select.value = filters[name];
+    select.classList.toggle('on', filters[name] !== '');
+  });
+  return options.length > 1 ? h('label', {}, h('span', {}, label), select) : null;
+}
+
+function filterFields() {
+  const runs = [...new Set(Array.isArray(cells.run) ? cells.run : [cells.run])].filter(isNumber).sort((a, b) => a - b);
+  const types = report.types.filter((type) => report.probes.some((probe) => probe.type === type));
+  const clear = h('button', { type: 'button', class: 'quiet-button', hidden: true, on: { click: () => setFilters({ fixture: '', method: '', run: '', type: '' }) } }, t('clear'));
+  listeners.push(() => { clear.hidden = !isFiltered(); });
+  return h('div', { class: 'filters', role: 'group', 'aria-label': t('filters') },
+    filterSelect('method', t('method'), methods.map((method, m) => [m, method.name])),
+    filterSelect('fixture', t('fixture'), report.fixtures.map((name, f) => [f, name])),
+    filterSelect('type', t('type'), types.map((type) => [type, t(`type_${type}`)])),
+    filterSelect('run', t('run'), runs.map((run) => [run, run])),
+    clear);
+}
+
+const SCHEMES = ['auto', 'light', 'dark'];
+
+/** Follows the system until the reader chooses; the choice is kept where the browser lets a file keep one. */
+function themeSwitch() {
+  const kept = () => {
+    try { return localStorage.getItem('compeval-scheme'); } catch { return null; }
+  };
+  const button = h('button', { type: 'button', class: 'icon scheme' });
+  const apply = (scheme) => {
+    document.documentElement.dataset.scheme = scheme;
+    button.textContent = { auto: '◐', light: '☀', dark: '☾' }[scheme];
+    button.title = words[`scheme_${scheme}`];
+    button.setAttribute('aria-label', button.title);
+    try { localStorage.setItem('compeval-scheme', scheme); } catch { /* a page without storage follows the system */ }
+  };
+  button.addEventListener('click', () => apply(SCHEMES[(SCHEMES.indexOf(document.documentElement.dataset.scheme) + 1) % SCHEMES.length]));
+  apply(SCHEMES.includes(kept()) ? kept() : 'auto');
+  return button;
+}
+
+function bar(sections) {
+  const places = h('ul', { class: 'places' }, sections.map((made) =>
+    h('li', {}, h('a', { href: `#${made.id}` }, made.querySelector('h2').textContent))));
+  const fold = h('details', { class: 'fold' }, h('summary', {}, t('filters')), filterFields());
+  fold.open = !matchMedia('(max-width: 900px)').matches;
+  document.getElementById('bar').replaceChildren(h('div', { class: 'bar-row-1' }, places, themeSwitch()), fold);
+  document.getElementById('bar').setAttribute('aria-label', t('sections'));
+}
+
+function start() {
+  masthead();
+  const sections = [scoresSection(), comparisonSection(), shapesSection(), paretoSection(), mapsSection(), cyclesSection(), lossSection(),
+    costSection(), failuresSection(), cells.n ? cellsSection() : null, referenceSection(), notesSection()].filter(Boolean);
+  document.getElementById('main').replaceChildren(...sections);
+  bar(sections);
+}
+
+start();

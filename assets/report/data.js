@@ -1,0 +1,118 @@
+// The data: columns of all cells, what the reader filters, and packs of texts that open when needed.
+
+const report = JSON.parse(document.getElementById('report').textContent);
+const cells = report.cells;
+const methods = report.methods;
+const dimensions = report.dimensions.map(([id, label]) => ({ id, label }));
+const summaries = methods.map((method) => (report.summary.methods ?? {})[method.name] ?? null);
+
+/** The value of a column for one cell; a column of one value is written as that value. */
+const at = (column, cell) => (Array.isArray(column) ? column[cell] : column);
+const probeOf = (cell) => report.probes[at(cells.probe, cell)];
+const scoreOf = (cell, dimension = -1) => {
+  const value = at(dimension < 0 ? cells.overall : cells.dimensions[dimension], cell);
+  return isNumber(value) ? value / 100 : null;
+};
+
+const filters = { fixture: '', method: '', run: '', type: '' };
+const listeners = [];
+
+/** Calls `draw` now and whenever the filters change. */
+function follow(draw) {
+  listeners.push(draw);
+  draw();
+}
+
+function setFilters(change) {
+  Object.assign(filters, change);
+  hits = matching();
+  listeners.forEach((draw) => draw());
+}
+
+const isFiltered = () => Object.values(filters).some((value) => value !== '');
+
+function matching() {
+  const found = [];
+  for (let cell = 0; cell < cells.n; cell += 1) {
+    const probe = probeOf(cell);
+    const out =
+      (filters.method !== '' && at(cells.method, cell) !== Number(filters.method)) ||
+      (filters.run !== '' && at(cells.run, cell) !== Number(filters.run)) ||
+      (filters.fixture !== '' && probe.fixture !== Number(filters.fixture)) ||
+      (filters.type !== '' && probe.type !== filters.type);
+    if (!out) found.push(cell);
+  }
+  return found;
+}
+
+/** The cells that match the filters. */
+let hits = matching();
+
+/** The methods that the filters show, as places in `methods`. */
+const shownMethods = () => methods.map((_, m) => m).filter((m) => filters.method === '' || Number(filters.method) === m);
+
+const asLevel = (value) => (isNumber(value) ? { v: value, ci: null } : { v: value?.median ?? null, ci: value?.ci95 ?? null });
+
+/** How the levels shown were made: by the summary, by a breakdown of it, or as plain means of the cells that match. */
+function scope() {
+  if (filters.run !== '' || (filters.fixture !== '' && filters.type !== '')) return 'cells';
+  if (filters.fixture !== '') return 'fixture';
+  return filters.type !== '' ? 'type' : 'all';
+}
+
+/** The level of a method on a dimension (-1: overall) as the filters have it. */
+function level(m, d) {
+  const summary = summaries[m];
+  const how = scope();
+  if (how === 'cells' || !summary) return { v: plainMean(m, d), ci: null };
+  if (how === 'fixture') return fixtureLevel(m, Number(filters.fixture), d);
+  if (how === 'type') return typeLevel(m, filters.type, d);
+  return asLevel(d < 0 ? summary.overall : summary.dimensions?.[dimensions[d].id]);
+}
+
+function fixtureLevel(m, fixture, d) {
+  const values = summaries[m]?.by_fixture?.[report.fixtures[fixture]];
+  return asLevel(values?.[d < 0 ? 'overall' : dimensions[d].id]);
+}
+
+function typeLevel(m, type, d) {
+  const values = summaries[m]?.by_probe_type?.[type];
+  return asLevel(values?.[d < 0 ? 'overall' : dimensions[d].id]);
+}
+
+function plainMean(m, d) {
+  const values = hits.filter((cell) => at(cells.method, cell) === m).map((cell) => scoreOf(cell, d)).filter(isNumber);
+  return values.length ? values.reduce((a, b) => a + b, 0) / values.length : null;
+}
+
+const hasDimension = dimensions.map((_, d) =>
+  Array.isArray(cells.dimensions[d]) ? cells.dimensions[d].some(isNumber) : isNumber(cells.dimensions[d]));
+
+const opened = new Map();
+
+/** The content of a pack of texts; each is opened once. */
+function pack(id) {
+  if (!opened.has(id)) opened.set(id, unpack(document.getElementById(id).textContent));
+  return opened.get(id);
+}
+
+async function unpack(base64) {
+  const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate-raw'));
+  return new Response(stream).json();
+}
+
+/** What a cell says at length. */
+async function cellText(cell) {
+  const texts = await pack(`cells-${Math.floor(cell / report.cells_in_pack)}`);
+  return texts[cell % report.cells_in_pack];
+}
+
+/** A context: `{text, marks}`, or the word for why there is none. */
+async function contextText(cell) {
+  const context = at(cells.context, cell);
+  const home = report.contexts[context];
+  if (home === null) return { absent: 'pruned' };
+  if (home < 0) return { absent: 'opaque' };
+  return (await pack(`contexts-${home}`))[context];
+}

@@ -1,0 +1,141 @@
+// Lists of cells: only the rows in view exist, so twenty thousand are as quick as twenty.
+
+const ROWS_AROUND = 6;
+
+/** A list of cells. `open(cell, position)` is called for the one chosen; `dimension` says whose score stands in the row. */
+function cellList(found, open, dimension = -1) {
+  const tall = matchMedia('(max-width: 700px)').matches ? 66 : 46;
+  const spacer = h('div', { class: 'spacer', vars: { height: `${found.length * tall}px` } });
+  const list = h('div', { class: 'cells', role: 'listbox', tabindex: '0', 'aria-label': t('cells') }, spacer);
+  let active = 0;
+  let drawn = '';
+  const draw = (force) => {
+    const from = Math.max(0, Math.floor(list.scrollTop / tall) - ROWS_AROUND);
+    const to = Math.min(found.length, from + Math.ceil((list.clientHeight || 600) / tall) + 2 * ROWS_AROUND);
+    if (!force && drawn === `${from}-${to}`) return;
+    drawn = `${from}-${to}`;
+    const rows = [];
+    for (let i = from; i < to; i += 1) rows.push(listRow({ found, i, isActive: i === active, top: i * tall, dimension, id: `${spacer.id}-${i}` }));
+    spacer.replaceChildren(...rows);
+    if (found.length) list.setAttribute('aria-activedescendant', `${spacer.id}-${active}`);
+  };
+  spacer.id = `list-${(cellList.made = (cellList.made ?? 0) + 1)}`;
+  const show = (i) => {
+    active = Math.max(0, Math.min(found.length - 1, i));
+    if (active * tall < list.scrollTop) list.scrollTop = active * tall;
+    if ((active + 1) * tall > list.scrollTop + list.clientHeight) list.scrollTop = (active + 1) * tall - list.clientHeight;
+    draw(true);
+  };
+  list.addEventListener('scroll', () => draw(false), { passive: true });
+  list.addEventListener('keydown', (event) => listKey(event, active, Math.max(1, Math.floor(list.clientHeight / tall)), found, show, open));
+  list.addEventListener('click', (event) => {
+    const row = event.target.closest('[role=option]');
+    if (!row) return;
+    show(Number(row.dataset.at));
+    open(found[active], active);
+  });
+  list.start = (i = 0) => show(i);
+  draw(true);
+  return list;
+}
+
+function listKey(event, active, page, found, show, open) {
+  const moves = { ArrowDown: active + 1, ArrowUp: active - 1, PageDown: active + page, PageUp: active - page, Home: 0, End: found.length - 1 };
+  if (event.key in moves) show(moves[event.key]);
+  else if ((event.key === 'Enter' || event.key === ' ') && found.length) open(found[active], active);
+  else return;
+  event.preventDefault();
+}
+
+function listRow({ found, i, isActive, top, dimension, id }) {
+  const cell = found[i];
+  const probe = probeOf(cell);
+  const m = at(cells.method, cell);
+  const value = scoreOf(cell, dimension);
+  const flags = at(cells.flags, cell) ?? 0;
+  return h('div', { class: `cell-row ${isActive ? 'active' : ''}`, role: 'option', id, 'data-at': i, vars: { top: `${top}px` },
+    'aria-selected': isActive ? 'true' : 'false', 'aria-setsize': found.length, 'aria-posinset': i + 1 },
+    h('span', { class: 'who' }, named(m), h('span', { class: 'sub' }, placeText(cell))),
+    h('span', { class: 'what' }, h('span', { class: 'probe' }, probe.id), h('span', { class: 'sub' }, probe.question ?? '')),
+    h('span', { class: 'fates' }, flags ? h('span', { class: 'flag', title: flagText(flags) }, '!') : null,
+      [...cells.facts[cell]].slice(0, 8).map(fate)),
+    h('span', { class: 'points' }, h('span', { class: 'value' }, score(value)), intervalBar(value, null, 0, 5)));
+}
+
+/** Where a cell stands, apart from its method and probe. */
+function placeText(cell) {
+  const probe = probeOf(cell);
+  const parts = [report.fixtures[probe.fixture], t('cycle_n', { n: probe.point }), t('run_n', { n: at(cells.run, cell) })];
+  if (report.answerers.length > 1) parts.push(report.answerers[at(cells.answerer, cell)]);
+  if (report.judges.length > 1) parts.push(report.judges[at(cells.judge, cell)]);
+  if (at(cells.answer_n, cell) > 1) parts.push(t('answer_n', { n: at(cells.answer_n, cell) }));
+  if (at(cells.judge_n, cell) > 1) parts.push(t('judgement_n', { n: at(cells.judge_n, cell) }));
+  return parts.join(' · ');
+}
+
+const flagText = (flags) => [[1, 'flag_fabricated'], [2, 'flag_stale'], [4, 'flag_invented']]
+  .filter(([bit]) => flags & bit).map(([, key]) => words[key]).join('; ');
+
+// --- the drawer ---
+
+const drawer = document.getElementById('drawer');
+drawer.addEventListener('click', (event) => event.target === drawer && drawer.close());
+
+function fillDrawer(title, tools, ...children) {
+  const close = h('button', { type: 'button', class: 'icon', 'aria-label': t('close'), title: t('close'), on: { click: () => drawer.close() } }, '✕');
+  const head = h('div', { class: 'drawer-head' }, tools, h('h2', { id: 'drawer-title' }, title), close);
+  drawer.setAttribute('aria-labelledby', 'drawer-title');
+  drawer.replaceChildren(head, h('div', { class: 'drawer-body' }, children));
+  if (!drawer.open) drawer.showModal();
+  drawer.querySelector('.drawer-body').scrollTop = 0;
+}
+
+/** Opens the list of the cells that match the filters and `belongs`, the worst first. */
+function openList(title, belongs, dimension) {
+  const rank = (cell) => scoreOf(cell, dimension) ?? 9;
+  const found = hits.filter((cell) => belongs(cell) && (dimension < 0 || scoreOf(cell, dimension) !== null))
+    .sort((a, b) => rank(a) - rank(b) || a - b);
+  showList({ title, found, dimension }, 0);
+}
+
+function showList(from, position) {
+  const list = cellList(from.found, (cell, i) => openCell(cell, { ...from, position: i }), from.dimension);
+  const lead = [t('cells_n', { n: whole(from.found.length) }), t('worst_first'), isFiltered() ? t('filtered') : null];
+  fillDrawer(from.title, null, h('p', { class: 'note' }, lead.filter(Boolean).join(' · ')), list);
+  list.start(position);
+  list.focus();
+}
+
+// --- all cells ---
+
+const ORDERS = {
+  matrix: () => 0,
+  worst: (a, b) => (scoreOf(a) ?? 9) - (scoreOf(b) ?? 9),
+  best: (a, b) => (scoreOf(b) ?? -1) - (scoreOf(a) ?? -1),
+};
+let order = 'worst';
+let sought = '';
+
+function cellsSection() {
+  const host = h('div', { class: 'explorer' });
+  const count = h('p', { class: 'note', 'aria-live': 'polite' });
+  const draw = () => {
+    const folded = sought.toLowerCase();
+    const found = hits.filter((cell) => !folded || seekText(cell).includes(folded)).sort((a, b) => ORDERS[order](a, b) || a - b);
+    count.textContent = t('cells_of', { n: whole(found.length), all: whole(cells.n) });
+    const list = cellList(found, (cell, i) => openCell(cell, { title: t('cells'), found, dimension: -1, position: i, page: true }));
+    host.replaceChildren(list);
+    list.start(0);
+  };
+  const seek = h('input', { type: 'search', id: 'seek', placeholder: t('seek'), 'aria-label': t('seek'), on: { input: (e) => { sought = e.target.value; draw(); } } });
+  const sort = h('select', { 'aria-label': t('order'), on: { change: (e) => { order = e.target.value; draw(); } } },
+    Object.keys(ORDERS).map((key) => h('option', { value: key, selected: key === order }, words[`order_${key}`])));
+  const made = section('cells', t('cells'), t('cells_lead'), h('div', { class: 'tools' }, seek, sort), count, host);
+  follow(draw);
+  return made;
+}
+
+function seekText(cell) {
+  const probe = probeOf(cell);
+  return `${probe.id} ${probe.question ?? ''} ${methods[at(cells.method, cell)].name} ${report.fixtures[probe.fixture]}`.toLowerCase();
+}

@@ -1,0 +1,88 @@
+// Small signs that mean the same everywhere: methods, intervals, what became of facts.
+
+const SHAPES = [
+  (r) => s('circle', { r }),
+  (r) => s('rect', { x: -r * 0.88, y: -r * 0.88, width: r * 1.76, height: r * 1.76 }),
+  (r) => s('path', { d: `M0 ${-r * 1.15}L${r * 1.1} ${r * 0.85}H${-r * 1.1}Z` }),
+  (r) => s('path', { d: `M0 ${-r * 1.25}L${r * 1.25} 0L0 ${r * 1.25}L${-r * 1.25} 0Z` }),
+  (r) => s('path', { d: `M0 ${r * 1.15}L${r * 1.1} ${-r * 0.85}H${-r * 1.1}Z` }),
+  (r) => s('path', { d: `M${-r} ${-r}L${r} ${r}M${-r} ${r}L${r} ${-r}`, class: 'open' }),
+  (r) => s('path', { d: `M${-r * 1.2} 0H${r * 1.2}M0 ${-r * 1.2}V${r * 1.2}`, class: 'open' }),
+];
+const COLOURS = 7;
+const ordinary = methods.map((_, m) => m).filter((m) => methods[m].anchor === 'neither');
+
+/** The class that gives a method its colour; the ends of the scale are grey. */
+function tone(m) {
+  return methods[m].anchor === 'neither' ? `m${ordinary.indexOf(m) % COLOURS}` : 'anchor';
+}
+
+/** A method's sign as part of a picture; shapes and colours differ in step, so that no two of 49 are alike. */
+function shape(m, r) {
+  const number = ordinary.indexOf(m);
+  if (methods[m].anchor === 'ceiling') return s('path', { d: `M${-r} ${r * 0.6}L0 ${-r * 0.6}L${r} ${r * 0.6}`, class: 'open' });
+  if (methods[m].anchor === 'floor') return s('path', { d: `M${-r} ${-r * 0.6}L0 ${r * 0.6}L${r} ${-r * 0.6}`, class: 'open' });
+  return SHAPES[(number + Math.floor(number / COLOURS)) % SHAPES.length](r);
+}
+
+/** A method's sign in a line of text. */
+function sign(m) {
+  return s('svg', { class: `sign ${tone(m)}`, viewBox: '-8 -8 16 16', 'aria-hidden': 'true' }, shape(m, 4.6));
+}
+
+/** A method's sign and name. */
+const named = (m) => h('span', { class: 'named' }, sign(m), h('span', { class: 'name' }, methods[m].name));
+
+/** A point with its interval on a track from `low` to `high`. */
+function intervalBar(value, ci, low, high, extra = {}) {
+  const place = (x) => Math.max(0, Math.min(100, ((x - low) / (high - low)) * 100));
+  const parts = [];
+  if (Array.isArray(extra.inner)) {
+    parts.push(h('span', { class: 'iv-rerun', vars: { lo: place(extra.inner[0]), hi: place(extra.inner[1]) } }));
+  }
+  if (Array.isArray(ci)) parts.push(h('span', { class: 'iv-ci', vars: { lo: place(ci[0]), hi: place(ci[1]) } }));
+  if (isNumber(value)) parts.push(h('span', { class: 'iv-point', vars: { at: place(value) } }));
+  return h('span', { class: `iv ${extra.class ?? ''}`, 'aria-hidden': 'true', vars: extra.vars ?? {} }, parts);
+}
+
+/** A level in words, for those who hear the page and for those who rest on a mark. */
+function levelText(what, { v, ci }) {
+  return `${what}: ${score(v)}${ci ? ` ${t('interval')} ${range(ci)}` : ''}`;
+}
+
+const FATES = {
+  a: { word: 'fate_answered', glyph: '✓', tone: 'fate-a' },
+  e: { word: 'fate_elsewhere', glyph: '~', tone: 'fate-e' },
+  m: { word: 'fate_missed', glyph: '○', tone: 'fate-m' },
+  l: { word: 'fate_lost', glyph: '×', tone: 'fate-l' },
+  y: { word: 'fate_yes', glyph: '✓', tone: 'fate-y' },
+  n: { word: 'fate_no', glyph: '×', tone: 'fate-n' },
+};
+
+/** What became of one fact, as a sign. */
+function fate(letter) {
+  const known = FATES[letter];
+  return h('span', { class: `fate ${known.tone}`, title: t(known.word) }, known.glyph);
+}
+
+const VERDICTS = {
+  improved: { glyph: '▲', tone: 'improved', word: 'verdict_improved' },
+  regressed: { glyph: '▼', tone: 'regressed', word: 'verdict_regressed' },
+};
+const verdictOf = (comparison) => VERDICTS[comparison?.verdict] ?? { glyph: '·', tone: 'no-evidence', word: 'verdict_none' };
+
+/** A section of the page, with its place in the bar. */
+function section(id, title, lead, ...children) {
+  const heading = h('h2', { id: `${id}-title` }, title);
+  return h('section', { id, 'aria-labelledby': `${id}-title` }, heading, lead ? h('p', { class: 'lead' }, lead) : null, children);
+}
+
+/** A part of a section that is drawn anew when the filters change. */
+function live(className, draw) {
+  const host = h('div', { class: className });
+  follow(() => host.replaceChildren(...[draw()].flat(Infinity).filter(Boolean)));
+  return host;
+}
+
+/** The signs and names of the methods shown. */
+const legend = (shown) => h('ul', { class: 'legend' }, shown.map((m) => h('li', {}, named(m))));

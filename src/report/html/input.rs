@@ -1,0 +1,135 @@
+//! What the page is made from.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::action::ActionKey;
+use crate::judge::Rubric;
+use crate::locale::Locale;
+use crate::probe::Probe;
+use crate::results::{Row, Summary};
+
+/// Everything that the page shows. Texts are untrusted: the page shows them as they are and runs none of them.
+#[derive(Clone, Debug)]
+pub struct ReportInput<'a> {
+    /// The label of the result set.
+    pub label: &'a str,
+    /// The language of the page's own words.
+    pub locale: Locale,
+    /// What ran, as names and values for people; shown in this order.
+    pub facts: Vec<(String, String)>,
+    /// What must be known before a figure is believed (stand-in model, weak judge, pending cells), in sentences.
+    pub warnings: Vec<String>,
+    /// Notes on the method, in sentences.
+    pub notes: Vec<String>,
+    /// Who compressed, answered and judged.
+    pub models: Vec<ModelLine>,
+    /// The methods, in the order of tables, named as `summary` names them.
+    pub methods: Vec<MethodLine>,
+    /// What the answers were graded by.
+    pub rubric: &'a Rubric,
+    /// The probes of each fixture, by its name. A row without its probe is shown without question and facts.
+    pub banks: BTreeMap<&'a str, &'a [Probe]>,
+    /// The judged cells, in the order of lists.
+    pub rows: &'a [Row],
+    /// Levels, breakdowns and the comparison.
+    pub summary: &'a Summary,
+    /// The contexts that are still at hand, by the compression that made them. The page says which are not.
+    pub contexts: BTreeMap<ActionKey, ContextText>,
+    /// What the run cost.
+    pub costs: Vec<CostLine>,
+    /// What failed.
+    pub failures: Vec<FailureLine>,
+    /// Figures published elsewhere, shown apart from what was measured; usually none.
+    pub reference: Vec<ReferenceLine>,
+}
+
+/// A compressed context as people read it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ContextText {
+    /// Its messages as one text.
+    Readable(String),
+    /// Only its provider can read it.
+    Opaque,
+}
+
+/// A stage and who serves it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ModelLine {
+    /// The stage, in words.
+    pub role: String,
+    /// The name declared for it.
+    pub name: String,
+    /// The model, as declared or as the provider names it.
+    pub model: String,
+}
+
+/// What a method is to the scale of scores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Anchor {
+    /// An ordinary method.
+    #[default]
+    Neither,
+    /// It keeps everything.
+    Ceiling,
+    /// It keeps nothing.
+    Floor,
+}
+
+/// A method.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct MethodLine {
+    /// Its name in the summary.
+    pub name: String,
+    /// How it compresses, in a word or two.
+    pub strategy: String,
+    /// The model it asks, if any.
+    pub model: Option<String>,
+    /// Whether it is the ceiling or the floor.
+    pub anchor: Anchor,
+}
+
+/// What a part of the run cost. What nobody reported is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct CostLine {
+    /// The part: a stage, or a stage of a method, in words.
+    pub part: String,
+    /// Distinct actions.
+    pub actions: Option<u64>,
+    /// Of those, served from the cache.
+    pub cached: Option<u64>,
+    /// Input tokens.
+    pub input_tokens: Option<u64>,
+    /// Output tokens.
+    pub output_tokens: Option<u64>,
+    /// US dollars.
+    pub usd: Option<f64>,
+}
+
+/// A cell, or a stage of one, that failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FailureLine {
+    /// Where, as people name it.
+    pub place: String,
+    /// The stage that failed.
+    pub stage: String,
+    /// What happened.
+    pub message: String,
+    /// The method's own fault, not that of the infrastructure.
+    pub by_method: bool,
+}
+
+/// A row of figures published elsewhere.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ReferenceLine {
+    /// The method, as published.
+    pub name: String,
+    /// Its overall score.
+    pub overall: Option<f64>,
+    /// Its dimensions, in the order of [`crate::judge::Dimension::ALL`].
+    pub dimensions: Vec<Option<f64>>,
+    /// The share of tokens removed, 0 to 1.
+    pub removed: Option<f64>,
+}

@@ -1,0 +1,73 @@
+//! Bytes of the page: JSON that cannot end its element, and texts packed small.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
+
+/// How hard to squeeze: past this the page gets hardly smaller and much slower to write.
+const LEVEL: u8 = 6;
+
+/// JSON with every character escaped that means something to HTML, or ends a line in a script.
+pub(super) fn safe_json(value: &impl Serialize) -> String {
+    let json = serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned());
+    let mut safe = String::with_capacity(json.len() + json.len() / 16);
+    for c in json.chars() {
+        match c {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                safe.push_str(&format!("\\u{:04x}", u32::from(c)));
+            }
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+/// JSON, deflated and in base64: nothing in it means anything to HTML.
+pub(super) fn packed_json(value: &impl Serialize) -> String {
+    let json = serde_json::to_vec(value).unwrap_or_else(|_| b"null".to_vec());
+    STANDARD.encode(miniz_oxide::deflate::compress_to_vec(&json, LEVEL))
+}
+
+/// Text as HTML shows it, in elements and in quoted attributes.
+pub(super) fn escape(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            '\u{2028}' | '\u{2029}' => safe.push(' '),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_keeps_its_meaning_and_cannot_end_its_element() {
+        let text = "</script><!-- &amp; \u{2028}";
+        let safe = safe_json(&text);
+        assert!(!safe.contains(['<', '>', '&', '\u{2028}']), "{safe}");
+        assert_eq!(serde_json::from_str::<String>(&safe).unwrap(), text);
+    }
+
+    #[test]
+    fn packed_json_comes_back_whole() {
+        let text = "上下文 ".repeat(1000);
+        let packed = packed_json(&text);
+        assert!(packed.len() < 200, "{}", packed.len());
+        let bytes = miniz_oxide::inflate::decompress_to_vec(&STANDARD.decode(packed).unwrap()).unwrap();
+        assert_eq!(serde_json::from_slice::<String>(&bytes).unwrap(), text);
+    }
+
+    #[test]
+    fn escaped_text_holds_no_markup() {
+        assert_eq!(escape("<b a='\"'>&"), "&lt;b a=&#39;&quot;&#39;&gt;&amp;");
+    }
+}

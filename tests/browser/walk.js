@@ -1,0 +1,150 @@
+// Clicks through the page as a reader would, and writes down what went wrong.
+(() => {
+  const problems = [];
+  let opened = 0;
+  const check = (right, what) => { if (!right) problems.push(what); };
+  const one = (selector, root = document) => root.querySelector(selector);
+  const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+  const soon = (ready, what) => new Promise((resolve) => {
+    let tries = 0;
+    const look = () => {
+      const found = ready();
+      if (found || (tries += 1) > 200) { check(found, what); resolve(found); } else setTimeout(look, 10);
+    };
+    look();
+  });
+  const key = (element, name) => element.dispatchEvent(new KeyboardEvent('keydown', { key: name, bubbles: true, cancelable: true }));
+  const drawer = one('#drawer');
+  const close = () => { drawer.close(); check(!drawer.open, 'the drawer stays open'); };
+  const done = (more) => {
+    const pre = document.createElement('pre');
+    pre.id = 'walk';
+    pre.textContent = JSON.stringify({ problems, opened, planted: window.planted ?? null, ...more });
+    document.body.append(pre);
+  };
+  window.addEventListener('error', (event) => problems.push(`error: ${event.message}`));
+  window.addEventListener('unhandledrejection', (event) => problems.push(`rejected: ${event.reason}`));
+  document.addEventListener('securitypolicyviolation', (event) => problems.push(`policy: ${event.violatedDirective}`));
+
+  async function walkCell(where) {
+    await soon(() => one('.criteria li', drawer) && one('.keys code', drawer), `${where}: no cell`);
+    opened += 1;
+    check(one('.question, .block .note', drawer)?.textContent.trim(), `${where}: no question`);
+    check(one('.prose', drawer)?.textContent.trim(), `${where}: no answer`);
+    check(all('.keys code', drawer).every((code) => /^[0-9a-f]{16}$/.test(code.textContent)), `${where}: no keys`);
+  }
+
+  async function walkMarks(section) {
+    const marks = all('.mark', section);
+    for (const mark of marks.filter((_, i) => i % Math.ceil(marks.length / 6) === 0)) {
+      check(mark.getAttribute('aria-label')?.trim(), `${section.id}: a mark without a name`);
+      mark.dispatchEvent(new MouseEvent('click', { bubbles: true }));
+      const list = one('.cells', drawer);
+      check(drawer.open && list, `${section.id}: no list opened`);
+      if (!list) continue;
+      check(all('[role=option]', list).length > 0, `${section.id}: an empty list behind "${mark.getAttribute('aria-label')}"`);
+      key(list, 'ArrowDown');
+      key(list, 'Enter');
+      await walkCell(section.id);
+      one('.back', drawer).click();
+      check(one('.cells', drawer), `${section.id}: no way back`);
+      close();
+    }
+    return marks.length;
+  }
+
+  async function walkComparison() {
+    one('#cells .cells [role=option]').click();
+    await walkCell('cells');
+    let compared = false;
+    for (const option of all('.compare-with option', drawer).slice(1, 4)) {
+      const select = one('.compare-with', drawer);
+      select.value = option.value;
+      select.dispatchEvent(new Event('change'));
+      compared = (await soon(() => one('.compare .diff, .compare .note', drawer), 'no comparison')) && compared || Boolean(one('.compare .diff', drawer));
+    }
+    check(compared, 'no diff of contexts');
+    const before = one('#drawer-title').textContent + one('.where', drawer).textContent;
+    key(drawer, 'j');
+    await soon(() => one('.criteria li', drawer) && one('#drawer-title').textContent + one('.where', drawer).textContent !== before, 'j does not go on');
+    close();
+  }
+
+  async function walkAllKinds() {
+    let facts = 0;
+    for (const option of all('#filter-method option').slice(1, 4)) {
+      filter('method', option.value);
+      one('#cells .cells [role=option]').click();
+      await walkCell('kinds');
+      facts += all('.context mark, .prose mark', drawer).length;
+      close();
+    }
+    filter('method', '');
+    check(facts > 0, 'no fact is marked anywhere');
+  }
+
+  function filter(name, value) {
+    const select = one(`#filter-${name}`);
+    select.value = value;
+    select.dispatchEvent(new Event('change'));
+  }
+
+  function walkFilters() {
+    const count = () => one('#cells .note[aria-live]').textContent;
+    const whole = count();
+    for (const name of ['method', 'fixture', 'type', 'run']) {
+      filter(name, one(`#filter-${name} option:nth-child(2)`).value);
+      check(count() !== whole, `${name} filters nothing`);
+      check(all('#scores .score').length > 0, `no scores for one ${name}`);
+    }
+    one('.filters .quiet-button').click();
+    check(count() === whole, 'filters do not clear');
+    const seek = one('#seek');
+    seek.value = 'no such probe at all';
+    seek.dispatchEvent(new Event('input'));
+    check(all('#cells [role=option]').length === 0, 'finds what is not there');
+    seek.value = '';
+    seek.dispatchEvent(new Event('input'));
+  }
+
+  function walkKeys() {
+    const table = one('#scores table');
+    const first = one('.mark', table);
+    first.focus();
+    key(first, 'ArrowRight');
+    check(document.activeElement !== first && table.contains(document.activeElement), 'arrows do not move in the table');
+    const second = document.activeElement;
+    key(second, 'ArrowDown');
+    check(document.activeElement !== second && document.activeElement.closest('tr') !== second.closest('tr'), 'arrows do not change the row');
+    check(all('.mark[tabindex="0"]', table).length === 1, 'the table has several tab stops');
+    for (let i = 0; i < 3; i += 1) one('.scheme').click();
+    for (const select of all('#map-dimension')) {
+      select.value = '1';
+      select.dispatchEvent(new Event('change'));
+    }
+  }
+
+  function walkLayout() {
+    check(document.documentElement.scrollWidth <= window.innerWidth + 1, `the page scrolls sideways: ${document.documentElement.scrollWidth}`);
+    check(all('#main section').length >= 8, 'sections are missing');
+    for (const link of all('#bar a')) check(one(link.getAttribute('href')), `no place for ${link.textContent}`);
+    check(all('img, iframe, object, [onerror]').length === 0, 'planted elements');
+    check(window.planted === undefined, 'a planted script ran');
+  }
+
+  async function walk() {
+    await soon(() => one('#size svg'), 'no picture of sizes');
+    walkLayout();
+    let marks = 0;
+    for (const section of all('#main section[id]')) marks += await walkMarks(section);
+    await walkComparison();
+    await walkAllKinds();
+    walkFilters();
+    walkKeys();
+    walkLayout();
+    done({ marks });
+  }
+
+  if (location.hash === '#time') done({ ready_ms: performance.now() });
+  else walk().catch((error) => { problems.push(`broke off: ${error.stack}`); done({}); });
+})();

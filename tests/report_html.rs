@@ -1,0 +1,9 @@
+//! The page that people look at: what is in it, what never is, and what a browser makes of it.
+
+#![allow(missing_docs)]
+
+mod report_html {
+    mod browser;
+    mod page;
+    mod sample;
+}

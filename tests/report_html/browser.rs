@@ -1,0 +1,93 @@
+//! What a browser makes of the page: everything opens, nothing complains, nothing planted runs.
+//!
+//! Without a Chromium these tests say so and pass; on a CI server (`CI=true`) they fail.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use compeval::files::write_whole;
+use compeval::locale::Locale;
+use compeval::report::html::render;
+
+use super::sample::{Sample, Shape};
+
+const WALK: &str = include_str!("../browser/walk.js");
+/// Runs in three ways if it can: as an element, as a handler, as a link.
+pub(crate) const PLANT: &str =
+    "</script><script>window.planted=1</script><img src=x onerror=\"window.planted=2\"><a href=javascript:1>&amp;\u{2028}'\"";
+
+fn chromium() -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect::<Vec<_>>());
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let all = folders.unwrap_or_default().into_iter().flat_map(|folder| names.map(|name| folder.join(name)));
+    let found = all.into_iter().find(|path| path.is_file());
+    let on_server = std::env::var("CI").is_ok_and(|ci| ci == "true");
+    assert!(found.is_some() || !on_server, "CI needs a chromium");
+    if found.is_none() {
+        eprintln!("no chromium here: the page is not tested in a browser");
+    }
+    found
+}
+
+/// The page with the walk put behind it, as the page's own nonce allows.
+fn with_walk(page: &str) -> String {
+    let nonce = page.split("'nonce-").nth(1).and_then(|rest| rest.split('\'').next()).expect("a nonce");
+    page.replacen("</body>", &format!("<script nonce=\"{nonce}\">{WALK}</script></body>"), 1)
+}
+
+/// Opens a page and returns what it then says of itself, and what the console said.
+fn visit(name: &str, page: &str, hash: &str, patience: &[&str]) -> Option<(serde_json::Value, Vec<String>)> {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let file = folder.join(format!("{name}.html"));
+    write_whole(&file, with_walk(page).as_bytes()).expect("the page is written");
+    let profile = tempfile::tempdir().expect("a folder");
+    let output = Command::new(chromium()?)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
+        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+        .args(["--enable-logging=stderr", "--window-size=1280,900", "--dump-dom"])
+        .args(patience)
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .arg(format!("file://{}#{hash}", file.display()))
+        .output()
+        .expect("chromium starts");
+    let (dom, log) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let said = dom.split("<pre id=\"walk\">").nth(1).and_then(|rest| rest.split("</pre>").next()).unwrap_or_default();
+    let said = said.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+    let console = log.lines().filter(|line| line.contains("CONSOLE")).map(str::to_owned).collect();
+    let json = serde_json::from_str(&said).unwrap_or_else(|_| panic!("the walk did not end: {said:?}\n{log}"));
+    Some((json, console))
+}
+
+fn walk(name: &str, shape: &Shape) {
+    let page = render(&Sample::new(shape).input());
+    let Some((found, console)) = visit(name, &page, "walk", &["--virtual-time-budget=60000"]) else { return };
+    assert_eq!(found["problems"], serde_json::json!([]), "{found:#}");
+    assert_eq!(console, Vec::<String>::new());
+    assert!(found["opened"].as_u64().is_some_and(|opened| opened > 20), "{found}");
+}
+
+#[test]
+fn every_mark_opens_its_cells_and_every_cell_opens() {
+    walk("walk-en", &Shape::default());
+}
+
+#[test]
+fn the_page_works_in_chinese() {
+    walk("walk-zh", &Shape { locale: Locale::Zh, fixtures: 2, points: 2, ..Shape::default() });
+}
+
+#[test]
+fn nothing_planted_in_any_text_runs() {
+    walk("walk-planted", &Shape { plant: PLANT, fixtures: 2, points: 2, ..Shape::default() });
+}
+
+#[test]
+fn twenty_thousand_cells_open_within_two_seconds() {
+    let shape = Shape { fixtures: 6, points: 5, probes: 22, runs: 5, ..Shape::default() };
+    let sample = Sample::new(&shape);
+    assert!(sample.rows.len() >= 19_800, "{}", sample.rows.len());
+    let Some((found, console)) = visit("large", &render(&sample.input()), "time", &[]) else { return };
+    assert_eq!(console, Vec::<String>::new());
+    let ready = found["ready_ms"].as_f64().expect("a time");
+    assert!(ready < 2000.0, "ready after {ready} ms");
+}

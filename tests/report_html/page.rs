@@ -1,0 +1,69 @@
+//! What the bytes of the page say, without a browser.
+
+use compeval::report::html::render;
+
+use super::browser::PLANT;
+use super::sample::{Sample, Shape};
+
+fn small() -> Shape {
+    Shape { fixtures: 2, points: 2, ..Shape::default() }
+}
+
+#[test]
+fn the_same_input_gives_the_same_bytes() {
+    assert_eq!(render(&Sample::new(&small()).input()), render(&Sample::new(&small()).input()));
+}
+
+#[test]
+fn no_text_of_the_input_stands_unescaped() {
+    let page = render(&Sample::new(&Shape { plant: PLANT, ..small() }).input());
+    for planted in ["<script>window.planted", "<img src=x", "<a href=javascript", "\u{2028}"] {
+        assert!(!page.contains(planted), "{planted}");
+    }
+    let plain = render(&Sample::new(&small()).input());
+    let elements = |page: &str| page.matches("</script").count();
+    assert_eq!(elements(&page), elements(&plain), "as many elements end as were begun");
+}
+
+#[test]
+fn the_page_asks_nothing_of_the_network() {
+    let page = render(&Sample::new(&small()).input());
+    let without_names = page.replace("http://www.w3.org/2000/svg", "");
+    for address in ["http://", "https://", "url(", "@import", "src="] {
+        assert!(!without_names.contains(address), "{address}");
+    }
+}
+
+#[test]
+fn the_head_is_as_it_was() {
+    let page = render(&Sample::new(&small()).input());
+    let (head, rest) = page.split_once("<style").expect("a style");
+    let nonce = rest.split('"').nth(1).expect("a nonce");
+    insta::assert_snapshot!(head.replace(nonce, "NONCE"));
+}
+
+#[test]
+fn pruned_contexts_and_banks_leave_the_rest_standing() {
+    let mut sample = Sample::new(&small());
+    sample.contexts.clear();
+    let mut input = sample.input();
+    input.banks.clear();
+    let page = render(&input);
+    assert!(!page.contains("id=\"contexts-0\""));
+    assert!(page.contains("id=\"cells-0\""));
+}
+
+#[test]
+fn a_result_set_without_cells_has_a_page() {
+    let sample = Sample::new(&small());
+    let mut input = sample.input();
+    input.rows = &[];
+    assert!(render(&input).contains("\"n\":0"));
+}
+
+#[test]
+fn twenty_thousand_cells_fit_in_eight_megabytes() {
+    let sample = Sample::new(&Shape { fixtures: 6, points: 5, probes: 22, runs: 5, ..Shape::default() });
+    let page = render(&sample.input());
+    assert!(page.len() < 8_000_000, "{} bytes", page.len());
+}

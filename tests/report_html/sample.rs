@@ -1,0 +1,376 @@
+//! Result sets of any size, the same for the same seed.
+
+use std::collections::BTreeMap;
+
+use compeval::action::{ActionKey, Digest};
+use compeval::judge::{CriterionScore, Rubric, Scope, grade};
+use compeval::locale::Locale;
+use compeval::measure::{FactClass, FactFate};
+use compeval::pipeline::{FixtureDigests, Runs, Tail};
+use compeval::probe::{Probe, ProbeType};
+use compeval::provider::Settings;
+use compeval::report::html::{
+    Anchor, ContextText, CostLine, FailureLine, MethodLine, ModelLine, ReferenceLine, ReportInput,
+};
+use compeval::results::{
+    Asked, CriterionWeight, Design, FixtureInfo, Manifest, MethodInfo, ProbeInfo, ResultSet, Row, RowKeys, RubricInfo,
+    Side, Summary, compare, summarize,
+};
+
+/// Name, strategy, share of facts kept, tokens kept.
+const METHODS: [(&str, &str, f64, u64); 6] = [
+    ("full", "full", 0.98, 21_400),
+    ("anchored", "anchored-iterative", 0.72, 1_900),
+    ("anchored+index", "anchored-iterative", 0.81, 2_300),
+    ("regenerative", "regenerative", 0.60, 2_050),
+    ("truncate-2k", "truncate", 0.41, 2_000),
+    ("none", "none", 0.03, 0),
+];
+const FIXTURES: [&str; 6] =
+    ["checkout-flaky-test", "migrate-to-sqlite", "auth-token-rotation", "csv-import-memory", "图表导出", "docs-search"];
+
+/// How large a sample is, and what is planted in all of its texts.
+pub(crate) struct Shape {
+    pub(crate) fixtures: usize,
+    pub(crate) points: u32,
+    pub(crate) probes: u32,
+    pub(crate) runs: u32,
+    pub(crate) locale: Locale,
+    pub(crate) plant: &'static str,
+}
+
+impl Default for Shape {
+    fn default() -> Shape {
+        Shape { fixtures: 4, points: 3, probes: 8, runs: 3, locale: Locale::En, plant: "" }
+    }
+}
+
+/// All that a page is made from, owned.
+pub(crate) struct Sample {
+    locale: Locale,
+    plant: &'static str,
+    label: String,
+    banks: BTreeMap<String, Vec<Probe>>,
+    pub(crate) rows: Vec<Row>,
+    summary: Summary,
+    pub(crate) contexts: BTreeMap<ActionKey, ContextText>,
+}
+
+/// Numbers that look random and are the same every time (xorshift).
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self) -> f64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+impl Sample {
+    pub(crate) fn new(shape: &Shape) -> Sample {
+        let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+        let banks: BTreeMap<String, Vec<Probe>> =
+            fixtures(shape).into_iter().map(|(name, n)| (name, bank(n, shape))).collect();
+        let mut contexts = BTreeMap::new();
+        let rows = rows(shape, &banks, 0.0, &mut dice, Some(&mut contexts));
+        let before = rows_of_baseline(shape, &banks);
+        let design = design(shape, &banks);
+        let set = |label: &str, rows: &[Row]| {
+            let manifest = Manifest::begin(label, "2026-01-01T00:00:00Z", design.clone());
+            ResultSet::gather(manifest, rows.iter().cloned().map(Ok)).expect("rows fit their design")
+        };
+        let (now, then) = (set("tuned-prompt", &rows), set("main", &before));
+        let side = |set| Side { set, method: None };
+        let comparison = compare(side(&now), side(&then), false).expect("comparable");
+        let summary = summarize(&now, Some(comparison));
+        let label = format!("tuned-prompt{}", shape.plant);
+        Sample { locale: shape.locale, plant: shape.plant, label, banks, rows, summary, contexts }
+    }
+
+    pub(crate) fn input(&self) -> ReportInput<'_> {
+        let planted = |text: &str| format!("{text}{}", self.plant);
+        let pair = |name: &str, value: &str| (planted(name), planted(value));
+        let cells = self.rows.len().to_string();
+        ReportInput {
+            label: &self.label,
+            locale: self.locale,
+            facts: vec![pair("fixtures", "4"), pair("runs", "3"), pair("cells", &cells), pair("version", "0.1.0")],
+            warnings: vec![
+                planted("lexical: the built-in rules stood in for a model; scores say little about real models."),
+                planted("The judge “judge” passed 9 of 12 pairs of its self-test; 11 are needed."),
+            ],
+            notes: vec![
+                planted("The judge sees the compacted context."),
+                planted("Tokens are counted by one offline tokenizer for all methods."),
+            ],
+            models: ["compress", "answer", "judge"].map(|role| self.model(role)).into(),
+            methods: METHODS.iter().map(|(name, strategy, ..)| self.method(name, strategy)).collect(),
+            rubric: Rubric::built_in(self.locale),
+            banks: self.banks.iter().map(|(name, probes)| (name.as_str(), probes.as_slice())).collect(),
+            rows: &self.rows,
+            summary: &self.summary,
+            contexts: self.contexts.clone(),
+            costs: self.costs(),
+            failures: self.failures(),
+            reference: self.reference(),
+        }
+    }
+
+    fn model(&self, role: &str) -> ModelLine {
+        let name = format!("agent{}", self.plant);
+        ModelLine { role: role.into(), name, model: format!("openai/gpt-5.2{}", self.plant) }
+    }
+
+    fn method(&self, name: &str, strategy: &str) -> MethodLine {
+        let anchor = match strategy {
+            "full" => Anchor::Ceiling,
+            "none" => Anchor::Floor,
+            _ => Anchor::Neither,
+        };
+        let model = (!["full", "none", "truncate"].contains(&strategy)).then(|| format!("openai/gpt-5.2{}", self.plant));
+        MethodLine { name: format!("{name}{}", self.plant), strategy: strategy.into(), model, anchor }
+    }
+
+    fn costs(&self) -> Vec<CostLine> {
+        let line = |part: &str, actions, cached, input, output, usd| CostLine {
+            part: format!("{part}{}", self.plant),
+            actions: Some(actions),
+            cached: Some(cached),
+            input_tokens: Some(input),
+            output_tokens: Some(output),
+            usd,
+        };
+        vec![
+            line("compress", 96, 60, 812_400, 61_200, Some(2.278)),
+            line("answer", 1_728, 900, 3_121_000, 402_000, Some(11.09)),
+            line("judge", 1_728, 880, 5_904_000, 611_000, None),
+        ]
+    }
+
+    fn failures(&self) -> Vec<FailureLine> {
+        let line = |place: &str, stage: &str, message: &str, by_method| FailureLine {
+            place: format!("{place}{}", self.plant),
+            stage: stage.into(),
+            message: format!("{message}{}", self.plant),
+            by_method,
+        };
+        vec![
+            line(
+                "docs-search · anchored · run 2 · point 3",
+                "compress",
+                "the reply was cut off by the limit of 4,096 output tokens",
+                true,
+            ),
+            line(
+                "auth-token-rotation · regenerative · run 1 · point 1 · probe p7",
+                "judge",
+                "503 Service Unavailable, after 6 attempts",
+                false,
+            ),
+        ]
+    }
+
+    fn reference(&self) -> Vec<ReferenceLine> {
+        let dimensions = [4.04, 4.01, 2.45, 4.44, 3.80, 4.99].map(Some).into();
+        let name = format!("anchored iterative{}", self.plant);
+        vec![ReferenceLine { name, overall: Some(3.70), dimensions, removed: Some(0.986) }]
+    }
+}
+
+fn fixtures(shape: &Shape) -> Vec<(String, usize)> {
+    FIXTURES.iter().take(shape.fixtures).enumerate().map(|(n, name)| (format!("{name}{}", shape.plant), n)).collect()
+}
+
+fn kind(n: u32) -> ProbeType {
+    ProbeType::ALL[n as usize % ProbeType::ALL.len()]
+}
+
+fn bank(fixture: usize, shape: &Shape) -> Vec<Probe> {
+    let plant = shape.plant;
+    let probe = |point: u32, n: u32| {
+        let (port, file) = (8000 + 10 * n + point, format!("src/part{n}/store{fixture}.rs"));
+        let question = match kind(n) {
+            ProbeType::Recall => format!("Which port did the service of step {n} listen on in the end, and where is it set?"),
+            ProbeType::Artifact => format!("Which file was changed for step {n}, and what was changed in it?"),
+            ProbeType::Continuation => format!("What still fails after step {n}, and what is to be done about it next?"),
+            ProbeType::Decision => format!("Why was the retry limit of step {n} lowered, and to what?"),
+        };
+        let json = serde_json::json!({
+            "id": format!("{}-{point}-{n}{plant}", kind(n).name()), "type": kind(n).name(), "point": point,
+            "question": format!("{question}{plant}"),
+            "expected_facts": [format!("port {port}"), [file.clone(), format!("{file}:12")], format!("retry_limit = {n}{plant}")],
+            "superseded_facts": [format!("port {}", port + 500)],
+            "reference_answer": format!("It listens on port {port}; see {file}.{plant}"),
+            "tags": if n % 5 == 0 { vec![format!("constraint{plant}")] } else { vec![] },
+        });
+        serde_json::from_value(json).expect("a probe")
+    };
+    (1..=shape.points).flat_map(|point| (1..=shape.probes).map(move |n| (point, n))).map(|(p, n)| probe(p, n)).collect()
+}
+
+fn rows_of_baseline(shape: &Shape, banks: &BTreeMap<String, Vec<Probe>>) -> Vec<Row> {
+    rows(shape, banks, -0.13, &mut Dice(77), None)
+}
+
+fn rows(
+    shape: &Shape,
+    banks: &BTreeMap<String, Vec<Probe>>,
+    shift: f64,
+    dice: &mut Dice,
+    mut contexts: Option<&mut BTreeMap<ActionKey, ContextText>>,
+) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (n, (fixture, _)) in fixtures(shape).into_iter().enumerate() {
+        for (m, run) in (0..METHODS.len()).flat_map(|m| (1..=shape.runs).map(move |run| (m, run))) {
+            for point in 1..=shape.points {
+                let (name, _, keep, _) = METHODS[m];
+                let key = ActionKey(Digest::of(format!("{fixture} {name} {run} {point} {shift}")));
+                let gain = if name == "anchored" { 0.0 } else { shift * f64::from(u8::from(name.contains("index"))) };
+                let keep = (keep + gain - 0.06 * f64::from(point - 1) + 0.02 * n as f64).clamp(0.0, 1.0);
+                let asked = banks[&fixture].iter().filter(|probe| probe.point.is_some_and(|p| p.0 == point));
+                let mut text = format!("# Session summary of {fixture}\n\n## Intent\nKeep the service running.{}\n", shape.plant);
+                for probe in asked {
+                    rows.push(row((shape, &fixture, m, run, point), probe, key, keep, dice, &mut text));
+                }
+                if let Some(contexts) = contexts.as_deref_mut().filter(|_| point != 2 || name != "regenerative") {
+                    contexts.insert(key, if name == "none" { ContextText::Readable(String::new()) } else { ContextText::Readable(text) });
+                }
+            }
+        }
+    }
+    rows
+}
+
+/// A cell's shape, fixture, method, run and point.
+type Place<'a> = (&'a Shape, &'a str, usize, u32, u32);
+
+fn row(at: Place<'_>, probe: &Probe, key: ActionKey, keep: f64, dice: &mut Dice, text: &mut String) -> Row {
+    let (shape, fixture, m, run, point) = at;
+    let (method, strategy, _, tokens) = METHODS[m];
+    let plant = shape.plant;
+    let mut answer = String::from("As far as the context says: ");
+    let mut facts = Vec::new();
+    for fact in &probe.expected_facts {
+        let (kept, said) = (dice.roll() < keep, dice.roll() < 0.86);
+        if kept {
+            text.push_str(&format!("- {}: decided in step {}, was {}.\n", fact.name(), facts.len() + 1, "port 9999"));
+        }
+        let in_answer = if kept { said } else { dice.roll() < 0.05 };
+        if in_answer {
+            answer.push_str(&format!("{}; ", fact.name()));
+        }
+        facts.push(FactFate { fact: fact.name().into(), answered: in_answer, class: Some(FactClass::of(kept, in_answer)) });
+    }
+    answer.push_str(plant);
+    let answered = facts.iter().filter(|fact| fact.answered).count() as f64 / facts.len() as f64;
+    let criteria = criteria(shape, probe.kind, answered, dice);
+    let scores = grade(Rubric::built_in(shape.locale), &criteria);
+    let digest = |part: &str| ActionKey(Digest::of(format!("{key} {} {part}", probe.id)));
+    let survived = facts.iter().filter(|f| matches!(f.class, Some(FactClass::Answered | FactClass::Missed))).count();
+    let replaced = 19_000 + 1_000 * u64::from(point);
+    let stale = dice.roll() < 0.04;
+    Row {
+        fixture: fixture.into(),
+        point,
+        method: format!("{method}{plant}"),
+        run,
+        probe: probe.id.to_string(),
+        kind: probe.kind,
+        answerer: format!("agent{plant}"),
+        judge: format!("judge{plant}"),
+        answer_n: 1,
+        judge_n: 1,
+        keys: RowKeys { compress: key, answer: digest("answer"), judge: digest("judge") },
+        criteria,
+        dimensions: scores.iter().map(|(dimension, score)| (dimension, score.value())).collect(),
+        overall: scores.overall().map(|score| score.value()),
+        fact_survival: Some(survived as f64 / facts.len() as f64),
+        stale_facts: if stale { vec![probe.superseded_facts[0].name().into()] } else { vec![] },
+        fabricated: None,
+        invented: if dice.roll() < 0.03 { vec![format!("src/ghost.rs{plant}")] } else { vec![] },
+        context_tokens: Some(if strategy == "full" { replaced } else { tokens }),
+        replaced_tokens: Some(replaced),
+        compression_ratio: Some(1.0 - if strategy == "full" { 1.0 } else { tokens as f64 / replaced as f64 }),
+        refetch_tokens: Some((facts.len() - survived) as u64 * 640),
+        refetch_unlocated: 0,
+        answer: if stale { format!("{answer} It runs on {}.", probe.superseded_facts[0].name()) } else { answer },
+        facts,
+    }
+}
+
+fn criteria(shape: &Shape, kind: ProbeType, answered: f64, dice: &mut Dice) -> Vec<CriterionScore> {
+    let rubric = Rubric::built_in(shape.locale).criteria_for(kind, Scope::ByType);
+    let points = |base: f64, roll: f64| ((base + roll * 1.6 - 0.4).round().clamp(0.0, 5.0)) as u8;
+    let reason = |points: u8| match points {
+        0..=1 => "The answer names none of what was asked for.",
+        2..=3 => "One of the facts is there; the file is not named, and the value is missing.",
+        _ => "All that was asked for is named, with the right values.",
+    };
+    let one = |c: &compeval::judge::Criterion, dice: &mut Dice| {
+        let base = if c.id.0.starts_with("instruction") { 4.2 } else { 0.8 + answered * 3.6 };
+        let points = points(base, dice.roll());
+        CriterionScore::new(c.id.clone(), points, format!("{}{}", reason(points), shape.plant)).expect("on the scale")
+    };
+    rubric.into_iter().map(|c| one(c, dice)).collect()
+}
+
+fn asked(name: &str, plant: &str) -> Asked {
+    Asked {
+        name: format!("{name}{plant}"),
+        model: "openai/gpt-5.2".into(),
+        endpoint: "openai".into(),
+        settings: Settings::default(),
+        prompt: None,
+        prompt_path: None,
+        lexical: false,
+    }
+}
+
+fn design(shape: &Shape, banks: &BTreeMap<String, Vec<Probe>>) -> Design {
+    let rubric = Rubric::built_in(shape.locale);
+    let weight = |c: &compeval::judge::Criterion| CriterionWeight { id: c.id.clone(), dimension: c.dimension, weight: c.weight };
+    let method = |(name, strategy, ..): &(&str, &str, f64, u64)| MethodInfo {
+        name: format!("{name}{}", shape.plant),
+        strategy: (*strategy).into(),
+        model: None,
+        target_tokens: None,
+        artifact_index: false,
+        deterministic: false,
+        readers: vec![format!("agent{}", shape.plant)],
+    };
+    Design {
+        runs: Runs { compress: shape.runs, answer: 1, judge: 1 },
+        locale: shape.locale,
+        tail: Tail::None,
+        judge_context: true,
+        focus_topic: None,
+        methods: METHODS.iter().map(method).collect(),
+        answerers: vec![asked("agent", shape.plant)],
+        judges: vec![asked("judge", shape.plant)],
+        rubric: RubricInfo {
+            digest: rubric.digest(),
+            scope: Scope::ByType,
+            criteria: rubric.criteria().iter().map(weight).collect(),
+        },
+        fixtures: fixtures(shape).iter().map(|(name, _)| fixture(name, &banks[name])).collect(),
+    }
+}
+
+fn fixture(name: &str, bank: &[Probe]) -> FixtureInfo {
+    let digest = Digest::of(name);
+    let probe = |probe: &Probe| ProbeInfo {
+        point: probe.point.map_or(1, |point| point.0),
+        id: probe.id.to_string(),
+        kind: probe.kind,
+        question: probe.question.clone(),
+        digest: Digest::of(probe.id.to_string()),
+    };
+    FixtureInfo {
+        name: name.into(),
+        tags: vec!["debugging".into()],
+        digests: FixtureDigests { transcript: digest, points: digest, bank: digest },
+        probes: bank.iter().map(probe).collect(),
+    }
+}
