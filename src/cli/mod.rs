@@ -7,6 +7,7 @@ mod project;
 mod engine;
 mod record;
 mod words;
+mod pager;
 mod run;
 mod init;
 mod check;

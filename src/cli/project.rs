@@ -7,7 +7,8 @@ use super::console::{Console, Meaning};
 use super::failure::{Exit, Failure};
 use crate::cache::{Holder, Snapshot, Store};
 use crate::pipeline::{
-    Environment, OpenError, Opened, Overrides, Pipeline, Problems, Request, Selection, find_pipeline, open,
+    Environment, OpenError, Opened, Overrides, Pipeline, Places, Problems, Request, Selection, find_pipeline, open,
+    places,
 };
 
 /// The variables of this process: the one place where they are read, besides keys.
@@ -31,6 +32,12 @@ pub(crate) struct Opening {
 /// The folder a command works in.
 pub(crate) fn folder(common: &Common) -> PathBuf {
     common.directory.clone().unwrap_or_else(|| PathBuf::from("."))
+}
+
+/// Where the project keeps results and cache. It need not be a project that could be run.
+pub(crate) fn find_places(common: &Common) -> Result<Places, Failure> {
+    let file = find_pipeline(&folder(common), common.config.as_deref())?;
+    Ok(places(&file, common.profile.as_deref(), &ProcessEnvironment)?)
 }
 
 /// Opens the project, telling warnings.

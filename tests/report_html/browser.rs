@@ -13,8 +13,7 @@ use super::sample::{Sample, Shape};
 
 const WALK: &str = include_str!("../browser/walk.js");
 /// Runs in three ways if it can: as an element, as a handler, as a link.
-pub(crate) const PLANT: &str =
-    "</script><script>window.planted=1</script><img src=x onerror=\"window.planted=2\"><a href=javascript:1>&amp;\u{2028}'\"";
+pub(crate) const PLANT: &str = "</script><script>window.planted=1</script><img src=x onerror=\"window.planted=2\"><a href=javascript:1>&amp;\u{2028}'\"";
 
 fn chromium() -> Option<PathBuf> {
     let folders = std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect::<Vec<_>>());

@@ -129,7 +129,8 @@ impl Sample {
             "none" => Anchor::Floor,
             _ => Anchor::Neither,
         };
-        let model = (!["full", "none", "truncate"].contains(&strategy)).then(|| format!("openai/gpt-5.2{}", self.plant));
+        let model =
+            (!["full", "none", "truncate"].contains(&strategy)).then(|| format!("openai/gpt-5.2{}", self.plant));
         MethodLine { name: format!("{name}{}", self.plant), strategy: strategy.into(), model, anchor }
     }
 
@@ -192,9 +193,13 @@ fn bank(fixture: usize, shape: &Shape) -> Vec<Probe> {
     let probe = |point: u32, n: u32| {
         let (port, file) = (8000 + 10 * n + point, format!("src/part{n}/store{fixture}.rs"));
         let question = match kind(n) {
-            ProbeType::Recall => format!("Which port did the service of step {n} listen on in the end, and where is it set?"),
+            ProbeType::Recall => {
+                format!("Which port did the service of step {n} listen on in the end, and where is it set?")
+            }
             ProbeType::Artifact => format!("Which file was changed for step {n}, and what was changed in it?"),
-            ProbeType::Continuation => format!("What still fails after step {n}, and what is to be done about it next?"),
+            ProbeType::Continuation => {
+                format!("What still fails after step {n}, and what is to be done about it next?")
+            }
             ProbeType::Decision => format!("Why was the retry limit of step {n} lowered, and to what?"),
         };
         let json = serde_json::json!({
@@ -230,12 +235,16 @@ fn rows(
                 let gain = if name == "anchored" { 0.0 } else { shift * f64::from(u8::from(name.contains("index"))) };
                 let keep = (keep + gain - 0.06 * f64::from(point - 1) + 0.02 * n as f64).clamp(0.0, 1.0);
                 let asked = banks[&fixture].iter().filter(|probe| probe.point.is_some_and(|p| p.0 == point));
-                let mut text = format!("# Session summary of {fixture}\n\n## Intent\nKeep the service running.{}\n", shape.plant);
+                let mut text =
+                    format!("# Session summary of {fixture}\n\n## Intent\nKeep the service running.{}\n", shape.plant);
                 for probe in asked {
                     rows.push(row((shape, &fixture, m, run, point), probe, key, keep, dice, &mut text));
                 }
                 if let Some(contexts) = contexts.as_deref_mut().filter(|_| point != 2 || name != "regenerative") {
-                    contexts.insert(key, if name == "none" { ContextText::Readable(String::new()) } else { ContextText::Readable(text) });
+                    contexts.insert(
+                        key,
+                        if name == "none" { ContextText::Readable(String::new()) } else { ContextText::Readable(text) },
+                    );
                 }
             }
         }
@@ -261,7 +270,11 @@ fn row(at: Place<'_>, probe: &Probe, key: ActionKey, keep: f64, dice: &mut Dice,
         if in_answer {
             answer.push_str(&format!("{}; ", fact.name()));
         }
-        facts.push(FactFate { fact: fact.name().into(), answered: in_answer, class: Some(FactClass::of(kept, in_answer)) });
+        facts.push(FactFate {
+            fact: fact.name().into(),
+            answered: in_answer,
+            class: Some(FactClass::of(kept, in_answer)),
+        });
     }
     answer.push_str(plant);
     let answered = facts.iter().filter(|fact| fact.answered).count() as f64 / facts.len() as f64;
@@ -330,7 +343,8 @@ fn asked(name: &str, plant: &str) -> Asked {
 
 fn design(shape: &Shape, banks: &BTreeMap<String, Vec<Probe>>) -> Design {
     let rubric = Rubric::built_in(shape.locale);
-    let weight = |c: &compeval::judge::Criterion| CriterionWeight { id: c.id.clone(), dimension: c.dimension, weight: c.weight };
+    let weight =
+        |c: &compeval::judge::Criterion| CriterionWeight { id: c.id.clone(), dimension: c.dimension, weight: c.weight };
     let method = |(name, strategy, ..): &(&str, &str, f64, u64)| MethodInfo {
         name: format!("{name}{}", shape.plant),
         strategy: (*strategy).into(),
