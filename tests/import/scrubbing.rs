@@ -137,6 +137,7 @@ fn every_kind_of_secret_goes_wherever_it_stands() {
             "https://api.host.io/v1?key={}&x=1",
             "-old\n+export KEY={}\n context",
             "用的是{}，别外传",
+            "\u{1b}[32m{}\u{1b}[0m",
             "{\\\"env\\\": \\\"A=1\\n{}\\nB=2\\\"}",
         ] {
             let text = frame.replace("{}", &secret);
