@@ -431,7 +431,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
 }
 
 /// Whether the work is a request to a model behind an endpoint.
-fn is_asked(work: &Work) -> bool {
+pub(super) fn is_asked(work: &Work) -> bool {
     matches!(work, Work::Ask(request) if !request.is_lexical())
 }
 
