@@ -120,7 +120,7 @@ pub(crate) fn tell(console: &Console, warnings: &Problems) {
 
 /// Opens the cache for writing; `COMPEVAL_CACHE` moves it, which the pipeline has seen to.
 pub(crate) fn open_store(cache: &Path, console: &Console) -> Result<Store, Failure> {
-    let command: Vec<String> = std::env::args().collect();
+    let command: Vec<String> = std::env::args().skip(1).collect();
     let store = Store::open(cache, &Holder { command: command.join(" ") })?;
     tell_notices(&store, console);
     Ok(store)

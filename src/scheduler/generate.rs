@@ -27,7 +27,9 @@ pub async fn generate<L: Listener>(
     listener: &mut L,
 ) -> Result<Vec<Option<Output>>, RunError> {
     let mut distinct: BTreeMap<ActionKey, &GenerationTask> = BTreeMap::new();
-    tasks.iter().for_each(|task| drop(distinct.entry(task.action.key).or_insert(task)));
+    for task in tasks {
+        distinct.entry(task.action.key).or_insert(task);
+    }
     let mut outputs: BTreeMap<ActionKey, Output> = BTreeMap::new();
     let mut flights = FuturesUnordered::new();
     let mut waiting = distinct.into_values();
@@ -75,9 +77,9 @@ fn land<L: Listener>(
 ) -> Result<Option<Output>, RunError> {
     let (stage, key) = (Errand::of_generation(task).stage, task.action.key);
     match result {
-        Ok(Fresh { output, usage, cost, unchanged, .. }) => {
+        Ok(Fresh { output, usage, cost, saved, unchanged, .. }) => {
             let asked = is_asked(&task.action.work);
-            listener.hear(&Event::Kept { stage, key, asked, usage, cost, unchanged })?;
+            listener.hear(&Event::Kept { stage, key, asked, usage, cost, saved, unchanged })?;
             Ok(Some(output))
         }
         Err(NoOutput::Store(error)) => Err(error.into()),

@@ -14,6 +14,7 @@ mod tally;
 mod rows;
 mod run;
 mod generate;
+mod examine;
 
 pub use budget::{Allowance, Budget, BudgetReached};
 pub use event::{Event, Listener};
