@@ -8,6 +8,8 @@ mod engine;
 mod record;
 mod words;
 mod pager;
+mod cell;
+mod chain;
 mod run;
 mod init;
 mod check;
