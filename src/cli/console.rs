@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal, Write};
 use anstyle::{AnsiColor, Style};
 
 use super::args::{ColorChoice, Common};
+use crate::report::{Ink, Styled};
 
 /// Where the program speaks. The only place that prints, with `progress`.
 #[derive(Clone, Copy, Debug)]
@@ -91,6 +92,18 @@ impl Console {
             Meaning::Hint => Style::new().fg_color(Some(AnsiColor::Cyan.into())),
         };
         format!("{style}{text}{style:#}")
+    }
+
+    /// Lines with meaning, painted.
+    pub(crate) fn styled(&self, text: &Styled) -> String {
+        text.paint(|ink, stretch| match ink {
+            Ink::Plain => stretch.to_owned(),
+            Ink::Strong => self.paint(Meaning::Strong, stretch),
+            Ink::Dim => self.paint(Meaning::Dim, stretch),
+            Ink::Good => self.paint(Meaning::Good, stretch),
+            Ink::Bad => self.paint(Meaning::Bad, stretch),
+            Ink::Warning => self.paint(Meaning::Warning, stretch),
+        })
     }
 
     /// Text for people: the result of a command. With `--json` it goes to standard error.

@@ -48,6 +48,11 @@ impl Exit {
         }
     }
 
+    /// Whether there is nothing to show for it.
+    pub(crate) fn is_fatal(self) -> bool {
+        matches!(self, Exit::Error | Exit::BadInput | Exit::EmptySelection)
+    }
+
     /// Of several reasons to end, the one that is told: 130 > 6 > 5 > 7 > 100.
     pub(crate) fn and(self, other: Exit) -> Exit {
         let rank = |exit: Exit| match exit {

@@ -2,10 +2,13 @@
 
 mod args;
 mod console;
+mod grid;
 mod failure;
 mod project;
 mod engine;
 mod record;
+mod progress;
+mod publish;
 mod words;
 mod pager;
 mod cell;

@@ -15,9 +15,17 @@ use crate::provider::Prices;
 
 pub(crate) fn run(common: &Common, args: &PlanArgs, console: &Console) -> Result<Exit, Failure> {
     let forecast = of_project(common, &args.select, console)?;
-    console.json(&forecast);
-    console.say(&told(&forecast, console));
-    Ok(if args.exit_code && forecast.is_pending() { Exit::Pending } else { Exit::Done })
+    let exit = tell(&forecast, console);
+    Ok(if args.exit_code && forecast.is_pending() { Exit::Pending } else { exit })
+}
+
+/// Prints the plan.
+pub(crate) fn tell(forecast: &Forecast, console: &Console) -> Exit {
+    console.json(forecast);
+    if !console.is_json() {
+        console.say(&told(forecast, console));
+    }
+    Exit::Done
 }
 
 /// The plan as a command prints it, also for `run --dry-run`.

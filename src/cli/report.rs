@@ -1,9 +1,32 @@
-//! `compeval report`.
+//! `compeval report`: writes report.md and report.html of a label again.
 
-use super::args::{Common, ReportArgs};
-use super::console::Console;
+use super::args::{Common, ReportArgs, SelectArgs};
+use super::console::{Console, Meaning};
 use super::failure::{Exit, Failure};
+use super::project::{Opening, open_snapshot, read_project};
+use super::publish::publish;
+use crate::locale::Locale;
+use crate::report::{reference_table, summary_table};
+use crate::results::{ResultsFolder, names};
 
-pub(crate) fn run(_common: &Common, _args: &ReportArgs, _console: &Console) -> Result<Exit, Failure> {
-    Err(Failure::error("`report` is being built"))
+pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Result<Exit, Failure> {
+    let Some(label) = &args.label else {
+        console.say(&console.styled(&reference_table(Locale::En, console.width())));
+        return Ok(Exit::Done);
+    };
+    let select = SelectArgs { allow_unproven: true, ..SelectArgs::default() };
+    let pipeline = read_project(common, &select, Opening::default())?.pipeline;
+    let folder = ResultsFolder::open(&pipeline.results, label)?;
+    let published = publish(&pipeline, &folder, &open_snapshot(&pipeline.cache)?, args.reference)?;
+    console.json(&published.summary);
+    let mut table = summary_table(&published.summary, &published.manifest, console.width());
+    if args.reference {
+        table.gap();
+        table.append(reference_table(published.manifest.design.locale, console.width()));
+    }
+    console.say(&console.styled(&table));
+    for name in [names::MARKDOWN, names::HTML] {
+        console.say(&format!("{} {}", console.paint(Meaning::Dim, "wrote"), folder.file(name).display()));
+    }
+    Ok(Exit::Done)
 }

@@ -1,22 +1,33 @@
 //! `compeval run`: runs the matrix, writes results, prints the summary.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use super::args::{Common, RunArgs, StageArg};
 use super::console::{Console, Meaning};
-use super::engine::{Orders, drive, used_providers};
+use super::engine::{Orders, drive};
 use super::failure::{Exit, Failure};
+use super::plan;
+use super::progress::Progress;
 use super::project::{Opening, open_project, open_store, tell_notices};
+use super::publish::{Published, publish};
 use super::record::Recorder;
+use super::words::{count, duration, money, percent};
 use crate::action::Stage;
+use crate::cache::{Lookup, Store};
+use crate::files::FileError;
 use crate::pipeline::Pipeline;
-use crate::plan;
+use crate::plan::Forecast;
 use crate::provider::{ClientEvent, ModelUse, Prices};
-use crate::results::{Design, Label, Manifest, Outcome, ResultsFolder};
-use crate::scheduler::{Allowance, Ended};
+use crate::report::{comparison_table, summary_table};
+use crate::results::{Design, Label, Manifest, Outcome, ResultsFolder, blind_spots, names, regressions};
+use crate::scheduler::{Allowance, Ended, Event, Listener};
 use crate::units::Usd;
+
+/// Failures told on the terminal; the manifest holds them all.
+const SHOWN_FAILURES: usize = 8;
 
 /// Requests, retries and slow-downs, as the client tells them.
 #[derive(Debug, Default)]
@@ -51,6 +62,10 @@ impl StageArg {
 }
 
 pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<Exit, Failure> {
+    if args.dry_run {
+        let forecast = plan::of_project(common, &args.select, console)?;
+        return Ok(plan::tell(&forecast, console));
+    }
     let opening = Opening { needs_keys: !args.offline, ..Opening::default() };
     let pipeline = open_project(common, &args.select, opening, console)?;
     let prices = Prices::new(pipeline.prices.clone());
@@ -62,35 +77,205 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
         allow_weak_judge: args.allow_weak_judge,
         refresh: args.select.refresh.iter().map(|stage| stage.stage()).collect(),
         jobs: args.jobs,
+        selftests_only: false,
     };
     let folder = ResultsFolder::of(&pipeline.results, &label);
+    if let Some(baseline) = &args.compare_to {
+        // A baseline that is not there is found out before anything is spent.
+        ResultsFolder::open_side(&pipeline.results, baseline)?;
+    }
     let store = open_store(&pipeline.cache, console)?;
-    let (began, started) = (Instant::now(), jiff::Timestamp::now());
-    let mut manifest = Manifest::begin(label.as_str(), &started.to_string(), Design::of(&pipeline));
-    manifest.files = pipeline.sources.iter().map(|source| (source.path.clone(), source.digest)).collect();
+    let mut manifest = begin(&pipeline, &store, &label, args, &orders)?;
     folder.write_manifest(&manifest)?;
+    let (exit, spared) = execute(&pipeline, &store, &orders, &folder, &mut manifest, console)?;
+    store.sync()?;
+    tell_notices(&store, console);
+    if exit.is_fatal() {
+        return Ok(exit);
+    }
+    let published = publish(&pipeline, &folder, &store, false)?;
+    tell_summary(&published, spared, &folder, console);
+    let gate = gate(args, &published, console);
+    Ok(exit.and(gate))
+}
+
+/// The manifest of a run that begins, and the texts that later explain a change.
+fn begin(
+    pipeline: &Pipeline,
+    store: &Store,
+    label: &Label,
+    args: &RunArgs,
+    orders: &Orders,
+) -> Result<Manifest, Failure> {
+    let started = jiff::Timestamp::now().to_string();
+    let mut manifest = Manifest::begin(label.as_str(), &started, Design::of(pipeline));
+    manifest.files = pipeline.sources.iter().map(|source| (source.path.clone(), source.digest)).collect();
     for source in &pipeline.sources {
         store.text(source.digest, &source.text);
     }
-    for prompt in plan::prompts(&pipeline) {
+    for prompt in crate::plan::prompts(pipeline) {
         store.text(prompt.digest, prompt.text.unwrap_or_default());
     }
+    let Forecast { estimate, .. } = plan::of_pipeline(pipeline, store, &orders.refresh, false)?;
+    manifest.forecast = Some(crate::results::Forecast {
+        requests: estimate.requests,
+        input_tokens: estimate.input_tokens.round() as u64,
+        output_tokens: estimate.output_tokens.round() as u64,
+        usd: estimate.usd,
+        seconds: estimate.seconds,
+    });
+    manifest.compared_to.clone_from(&args.compare_to);
+    manifest.caveats.offline = args.offline;
+    manifest.caveats.allow_unproven = args.select.allow_unproven;
+    Ok(manifest)
+}
+
+/// Runs the matrix and fills the manifest in. Returns how it ended, and how many actions an early cutoff spared.
+fn execute(
+    pipeline: &Pipeline,
+    store: &Store,
+    orders: &Orders,
+    folder: &ResultsFolder,
+    manifest: &mut Manifest,
+    console: &Console,
+) -> Result<(Exit, u64), Failure> {
+    let began = Instant::now();
     let traffic = Arc::new(Traffic::default());
     let heard = traffic.clone();
-    let mut recorder = Recorder::new(folder.begin_rows()?);
-    let ended = drive(&pipeline, &store, &orders, move |event| heard.hear(event), &mut recorder)?;
-    let exit = exit_of(&ended, &recorder, console);
+    let progress = Progress::new(pipeline, console);
+    let mut listener = Listeners { recorder: Recorder::new(folder.begin_rows()?), progress };
+    let ended = drive(pipeline, store, orders, move |event| heard.hear(event), &mut listener)?;
+    let Listeners { recorder, progress } = listener;
+    progress.finish();
+    let exit = exit_of(&ended, &recorder, orders, console);
+    let spared = recorder.spared;
     manifest.requests_sent = traffic.sent.load(Ordering::Relaxed);
     manifest.retries = traffic.retries.load(Ordering::Relaxed);
     manifest.rate_limited = traffic.rate_limited.load(Ordering::Relaxed);
-    recorder.finish(&mut manifest)?;
+    recorder.finish(manifest)?;
+    manifest.caveats.weak_judges.clone_from(&ended.weak_judges);
+    manifest.models = answering_models(store, manifest);
     manifest.outcome = outcome_of(exit);
     manifest.ended = Some(jiff::Timestamp::now().to_string());
     manifest.wall_s = began.elapsed().as_secs_f64();
-    folder.write_manifest(&manifest)?;
-    store.sync()?;
-    tell_notices(&store, console);
-    Ok(exit)
+    folder.write_manifest(manifest)?;
+    Ok((exit, spared))
+}
+
+/// The models that answered, as providers name them: by model as asked.
+fn answering_models(store: &Store, manifest: &Manifest) -> BTreeMap<String, BTreeSet<String>> {
+    let mut models: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    if manifest.design.is_lexical() && manifest.requests_sent == 0 && manifest.usage.input.is_none() {
+        return models;
+    }
+    for key in &manifest.keys {
+        let Some(meta) = store.find(key).and_then(|record| store.meta(&record).ok()) else { continue };
+        if let (Some(asked), Some(answered)) = (meta.requested_model, meta.model) {
+            models.entry(asked).or_default().insert(answered);
+        }
+    }
+    models
+}
+
+/// Recorder and progress hear the same events.
+struct Listeners {
+    recorder: Recorder,
+    progress: Progress,
+}
+
+impl Listener for Listeners {
+    fn hear(&mut self, event: &Event<'_>) -> Result<(), FileError> {
+        self.progress.hear(event);
+        self.recorder.hear(event)
+    }
+}
+
+/// The table, and the last lines: label, cost, share from the cache, what to type next.
+fn tell_summary(published: &Published, spared: u64, folder: &ResultsFolder, console: &Console) {
+    let Published { summary, manifest } = published;
+    console.json(summary);
+    let table = summary_table(summary, manifest, console.width());
+    console.say(&console.styled(&table));
+    for failure in manifest.failures.iter().take(SHOWN_FAILURES) {
+        let hint = failure.hint.as_deref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        console.tell(&format!(
+            "{} {}: {}{hint}",
+            console.paint(Meaning::Bad, "failed:"),
+            failure.place,
+            failure.message
+        ));
+    }
+    if let Some(more) = manifest.failures.len().checked_sub(SHOWN_FAILURES).filter(|more| *more > 0) {
+        console.tell(&format!("… and {more} more in {}", folder.file(names::MANIFEST).display()));
+    }
+    if spared > 0 {
+        console.say(&format!("{} cut off: an edit left what they build on unchanged.", count(spared, "action")));
+    }
+    for line in prompt_cache_line(manifest).into_iter().chain(forecast_line(manifest)) {
+        console.say(&line);
+    }
+    console.say(&format!(
+        "{} · {} · {} from the cache · {} · {}",
+        console.paint(Meaning::Strong, &manifest.label),
+        money(manifest.usd),
+        percent(manifest.cached_share()),
+        count(manifest.requests_sent, "request"),
+        duration(manifest.wall_s),
+    ));
+    let next = format!(
+        "compeval show {} --label {}",
+        summary.fixtures.first().map_or("FIXTURE", String::as_str),
+        manifest.label
+    );
+    console.say(&format!("{} {}", console.paint(Meaning::Dim, "report:"), folder.file(names::HTML).display()));
+    console.say(&format!("{} {next}", console.paint(Meaning::Hint, "next:")));
+}
+
+/// What the providers' prompt caches were worth; nothing if none was used.
+fn prompt_cache_line(manifest: &Manifest) -> Option<String> {
+    let (cached, input) = (manifest.usage.cached_input?.0, manifest.usage.input?.0);
+    let share = (cached > 0 && input > 0).then(|| cached as f64 / input as f64);
+    let saved = money(Some(manifest.saved_by_prompt_cache));
+    Some(format!(
+        "{} of the input tokens came from providers' prompt caches, which saved {saved}.",
+        percent(Some(share?))
+    ))
+}
+
+/// How good the forecast was.
+fn forecast_line(manifest: &Manifest) -> Option<String> {
+    let forecast = manifest.forecast.filter(|forecast| forecast.requests > 0)?;
+    let tokens = |tokens: Option<crate::units::Tokens>| tokens.map_or("–".to_owned(), |t| format!("{}k", t.0 / 1000));
+    Some(format!(
+        "Forecast and outcome: {} and {} requests, {}k and {} tokens in, {}k and {} out, {} and {}.",
+        forecast.requests,
+        manifest.requests_sent,
+        forecast.input_tokens / 1000,
+        tokens(manifest.usage.input),
+        forecast.output_tokens / 1000,
+        tokens(manifest.usage.output),
+        money(forecast.usd),
+        money(manifest.usd),
+    ))
+}
+
+/// What the gate says of the comparison.
+fn gate(args: &RunArgs, published: &Published, console: &Console) -> Exit {
+    let Some(comparison) = &published.summary.comparison else { return Exit::Done };
+    let table = comparison_table(comparison, published.manifest.design.locale, console.width());
+    console.say(&console.styled(&table));
+    if !args.fail_on_regression {
+        return Exit::Done;
+    }
+    for (method, mdd) in blind_spots(comparison) {
+        let from = mdd.map_or("none would be".to_owned(), |mdd| format!("only losses over {mdd:.2} points would be"));
+        console.remark(&format!("{} {method}: {from} seen by this gate", console.paint(Meaning::Warning, "gate:")));
+    }
+    let worse = regressions(comparison);
+    for regression in &worse {
+        console.tell(&format!("{} {}", console.paint(Meaning::Bad, "regressed:"), regression.why));
+    }
+    if worse.is_empty() { Exit::Done } else { Exit::Regression }
 }
 
 fn label(args: &RunArgs) -> Result<Label, Failure> {
@@ -130,15 +315,26 @@ pub(crate) fn models(pipeline: &Pipeline) -> impl Iterator<Item = &ModelUse> {
 }
 
 /// How the run ended, in words and as an exit.
-fn exit_of(ended: &Ended, recorder: &Recorder, console: &Console) -> Exit {
+fn exit_of(ended: &Ended, recorder: &Recorder, orders: &Orders, console: &Console) -> Exit {
     let mut exit = Exit::Done;
-    let mut say = |what: &str| console.tell(&format!("{} {what}", console.paint(Meaning::Warning, "stopped:")));
+    let say = |what: &str| console.tell(&format!("{} {what}", console.paint(Meaning::Warning, "stopped:")));
     if let Some(why) = &ended.hopeless {
         say(&format!("every further call would fail the same way: {why}"));
     }
     if let Some(reached) = ended.budget {
         say(&format!("{reached}; run again with a larger budget to go on where this ended"));
         exit = exit.and(Exit::Budget);
+    }
+    if !ended.weak_judges.is_empty() {
+        let names = ended.weak_judges.join(", ");
+        let told = format!("judge failed its self-test: {names} (`compeval judge selftest` shows how)");
+        if orders.allow_weak_judge {
+            console
+                .tell(&format!("{} {told}; its grades may mean little", console.paint(Meaning::Warning, "warning:")));
+        } else {
+            say(&format!("{told}; --allow-weak-judge goes on all the same"));
+            exit = exit.and(Exit::Error);
+        }
     }
     if ended.interrupted {
         say("interrupted; what was finished is kept, and running again goes on from there");

@@ -21,16 +21,18 @@ mod methods;
 mod stages;
 mod select;
 mod fixtures;
+mod places;
 mod check;
 mod starter;
 
-pub use check::{OpenError, Opened, Places, Request, open, places};
+pub use check::{OpenError, Opened, Request, open};
 pub use coordinate::Coordinate;
 pub use matrix::{AnswerCell, Chain, CompressCell, Counts, JudgeCell, Matrix};
 pub use model::{
     AnswererIx, FixtureDigests, FixtureIx, Generator, JudgeIx, LoadedFixture, MethodIx, Pipeline, PipelineSettings,
     PointIx, ProbeIx, Runs, SourceFile, Tail,
 };
+pub use places::{Places, places};
 pub use problem::{Problem, Problems, Severity, list, suggest};
 pub use providers::Environment;
 pub use select::{EmptySelection, Overrides, Selection};

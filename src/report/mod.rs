@@ -11,10 +11,11 @@ mod figures;
 mod notes;
 mod tables;
 mod markdown;
+pub mod html;
 
 pub use ink::{Ink, Styled};
 pub use markdown::{ReportInput, markdown};
-pub use tables::{comparison_table, reference_table, summary_table};
+pub use tables::{comparison_table, published, reference_table, summary_table};
 pub use words::{Words, words};
 
 #[cfg(test)]

@@ -120,6 +120,12 @@ pub fn comparison_table(comparison: &Comparison, locale: crate::locale::Locale, 
         if compared.against != method {
             heading.push((Ink::Plain, format!(" · {}", compared.against)));
         }
+        if compared.is_identical() {
+            heading.push((Ink::Dim, format!("  {}", words.identical)));
+            out.line(heading);
+            out.gap();
+            continue;
+        }
         out.line(heading);
         let overall = compared.overall.iter().map(|judged| (words.overall.to_owned(), judged));
         let rows = overall.chain(compared.dimensions.iter().map(|(id, judged)| (label(id, words), judged)));
@@ -180,7 +186,7 @@ pub fn reference_table(locale: crate::locale::Locale, width: usize) -> Styled {
     out
 }
 
-/// The published figures, for other kinds of reports.
-pub(super) fn published() -> impl Iterator<Item = (&'static str, [f64; 7], f64)> {
+/// The published figures, for other kinds of reports: name, overall and the six dimensions, share of tokens removed.
+pub fn published() -> impl Iterator<Item = (&'static str, [f64; 7], f64)> {
     PUBLISHED.into_iter()
 }

@@ -59,6 +59,15 @@ pub struct MethodComparison {
     pub reliability: Reliability,
 }
 
+impl MethodComparison {
+    /// Whether no score of any fixture differs.
+    pub fn is_identical(&self) -> bool {
+        let mut all = self.overall.iter().chain(self.dimensions.iter().map(|(_, judged)| judged));
+        self.overall.is_some()
+            && all.all(|judged| judged.difference == 0.0 && (judged.degenerate || judged.clusters == 1))
+    }
+}
+
 /// How often a method failed by itself, on both sides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Reliability {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::fakes::{design, row};
 use super::*;
-use crate::action::{Digest, StageName};
+use crate::action::Digest;
 use crate::judge::Dimension;
 use crate::stats::{Reason, Verdict};
 

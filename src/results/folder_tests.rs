@@ -135,6 +135,6 @@ fn files_of_fixtures_that_are_gone_are_removed() {
         crate::files::write_whole(path, "{}").unwrap();
     }
     folder.write("notes-run-x.json", "{}").unwrap();
-    folder.remove_run_files(&[new.clone()]).unwrap();
+    folder.remove_run_files(std::slice::from_ref(&new)).unwrap();
     assert!(!old.exists() && new.exists() && folder.file("notes-run-x.json").exists());
 }

@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use super::shelf::{Loaded, OutOfReach, Shelf};
 use super::tally::TokenCounts;
-use crate::action::{ActionKey, Material};
+use crate::action::ActionKey;
 use crate::cache::{Lookup, Store};
+use crate::compress::Context;
+use crate::fixture::count_tokens;
 use crate::judge::{self, CriterionScore};
 use crate::measure::{ProbeMeasure, compression_ratio};
 use crate::pipeline::{FixtureIx, PointIx, ProbeIx, Tail};
@@ -114,14 +116,18 @@ impl<'e> RowMaker<'e> {
         self.store.find(key)?.cost.map(|usd| usd.0)
     }
 
-    /// The size of a context by the pinned tokenizer; of one that only its provider can read, unknown here.
+    /// The size of a context by the pinned tokenizer, counted as the messages it replaces are; of one that only its
+    /// provider can read, unknown here.
     fn context_tokens(&self, task: &JudgeTask, context: &Loaded) -> Option<Tokens> {
-        let digest = match task.context.reference.text()? {
-            Material::Text(digest, _) | Material::Output(digest) => digest,
-            Material::Composed(_) => return None,
-        };
-        let text = context.compressed.context.text()?;
-        Some(self.counts.named(digest, &text))
+        let digest = task.context.reference.text()?.digest();
+        let kept = &context.compressed.context;
+        let text = kept.text()?;
+        Some(self.counts.named(digest, || match kept {
+            Context::Readable { messages } if messages.len() > 1 => {
+                messages.iter().map(|message| self.counts.text(&message.countable_text())).sum()
+            }
+            Context::Readable { .. } | Context::Bound { .. } => count_tokens(&text),
+        }))
     }
 
     fn measures(&self, texts: &FixtureTexts) -> Rc<Measures> {

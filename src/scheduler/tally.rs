@@ -17,15 +17,15 @@ impl<'e> TokenCounts<'e> {
 
     /// The tokens of `text`.
     pub(super) fn text(&self, text: &str) -> Tokens {
-        self.named(Digest::of(text), text)
+        self.named(Digest::of(text), || count_tokens(text))
     }
 
-    /// The tokens of a text that has a name already.
-    pub(super) fn named(&self, digest: Digest, text: &str) -> Tokens {
+    /// The tokens of something that has a name already.
+    pub(super) fn named(&self, digest: Digest, count: impl FnOnce() -> Tokens) -> Tokens {
         if let Some(known) = self.store.count(&digest) {
             return Tokens(known);
         }
-        let counted = count_tokens(text);
+        let counted = count();
         self.store.put_counts(&[(digest, counted.0)]);
         counted
     }

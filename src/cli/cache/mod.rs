@@ -17,7 +17,7 @@ mod verify;
 use super::args::{CacheCommand, Common};
 use super::console::{Console, Meaning};
 use super::failure::{Exit, Failure};
-use super::project::{find_places, open_snapshot};
+use super::project::{open_snapshot, places_of};
 use crate::cache::{CacheError, Snapshot};
 
 pub(crate) use diff::hunk_lines;
@@ -25,7 +25,7 @@ pub(crate) use entry::{EntryJson, output_of, provenance};
 pub(crate) use inspect::{InputJson, input_lines, inputs_json};
 
 pub(crate) fn run(common: &Common, command: &CacheCommand, console: &Console) -> Result<Exit, Failure> {
-    let places = find_places(common)?;
+    let places = places_of(common)?;
     match command {
         CacheCommand::Ls(filter) => ls::run(&snapshot(&places.cache, console)?, filter, console),
         CacheCommand::Show { key, raw, inputs } => {

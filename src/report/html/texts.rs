@@ -37,12 +37,12 @@ impl Seeker {
 
     /// Where they stand in the text behind `folded`, in rising order.
     fn marks(&self, text: &Searchable<'_>) -> Vec<Mark> {
-        let found = self.0.iter().flat_map(|(number, finder)| {
-            text.folded.find(finder).into_iter().map(move |range| (*number, range))
-        });
-        let mut marks: Vec<Mark> = found
-            .map(|(number, range)| (number, text.units_before(range.start), text.units_in(range)))
-            .collect();
+        let found = self
+            .0
+            .iter()
+            .flat_map(|(number, finder)| text.folded.find(finder).into_iter().map(move |range| (*number, range)));
+        let mut marks: Vec<Mark> =
+            found.map(|(number, range)| (number, text.units_before(range.start), text.units_in(range))).collect();
         marks.sort_by_key(|(number, start, length)| (*start, std::cmp::Reverse(*length), *number));
         marks
     }
@@ -83,11 +83,7 @@ struct CellText<'r> {
 }
 
 /// The cells' texts, packed in the order of `rows`; `seekers` are parallel to them.
-pub(super) fn pack_cells(
-    rows: &[Row],
-    seekers: &[Option<&Seeker>],
-    criteria: &mut Names<CriterionId>,
-) -> Vec<String> {
+pub(super) fn pack_cells(rows: &[Row], seekers: &[Option<&Seeker>], criteria: &mut Names<CriterionId>) -> Vec<String> {
     let mut packs = Vec::new();
     for (rows, seekers) in rows.chunks(CELLS_IN_PACK).zip(seekers.chunks(CELLS_IN_PACK)) {
         let texts: Vec<CellText<'_>> =
