@@ -2,6 +2,7 @@
 
 mod args;
 mod console;
+mod grid;
 mod failure;
 mod project;
 mod engine;

@@ -61,9 +61,9 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         match result {
             Ok(fresh) => {
                 self.seen.insert(test.action.key);
-                let Fresh { usage, cost, unchanged, output, .. } = fresh;
+                let Fresh { usage, cost, saved, unchanged, output, .. } = fresh;
                 let (stage, key, asked) = (StageName::Selftest, test.action.key, is_asked(&test.action.work));
-                self.listener.hear(&Event::Kept { stage, key, asked, usage, cost, unchanged })?;
+                self.listener.hear(&Event::Kept { stage, key, asked, usage, cost, saved, unchanged })?;
                 let grades = if let Output::Grades(grades) = output { Some(grades) } else { None };
                 self.settle_selftest(test, grades)
             }

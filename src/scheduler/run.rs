@@ -32,6 +32,8 @@ pub struct Options {
     pub refresh: HashSet<Stage>,
     /// Goes on with a judge that fails its self-test.
     pub allow_weak_judge: bool,
+    /// Tests the judges and leaves the matrix alone.
+    pub selftests_only: bool,
 }
 
 /// How a run ended.
@@ -102,6 +104,7 @@ pub async fn run<L: Listener>(
 ) -> Result<Ended, RunError> {
     let (preparer, pipeline) = (performer.preparer, performer.preparer.pipeline());
     let frontier = Frontier::new(&preparer).warming_prompt_caches();
+    let frontier = if options.selftests_only { frontier.without_cells() } else { frontier };
     let selftests = Selftests::new(pipeline.judges.len(), pipeline.settings.locale);
     let rows = RowMaker::new(preparer, performer.shelf, performer.store);
     let (flights, parked, seen, lost) = (FuturesUnordered::new(), HashMap::new(), HashSet::new(), HashSet::new());
@@ -331,12 +334,12 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     fn land_fresh(&mut self, task: &Task, action: &Action, fresh: Fresh, sharers: Vec<Task>) -> Result<(), RunError> {
         let stage = task.stage();
         self.seen.insert(action.key);
-        let Fresh { out, output, usage, cost, unchanged, warnings } = fresh;
+        let Fresh { out, output, usage, cost, saved, unchanged, warnings } = fresh;
         for warning in warnings {
             self.listener.hear(&Event::Warning(warning))?;
         }
         let (key, asked) = (action.key, is_asked(&action.work));
-        self.listener.hear(&Event::Kept { stage, key, asked, usage, cost, unchanged })?;
+        self.listener.hear(&Event::Kept { stage, key, asked, usage, cost, saved, unchanged })?;
         let kept = Kept { key: action.key, out, spared: unchanged };
         self.settle(task, kept, Some(output))?;
         for sharer in sharers {
