@@ -78,11 +78,11 @@ fn a_plan_says_why_with_the_line_of_the_prompt() {
     assert_eq!(reason["method"], "anchored");
     assert!(reason["why"].as_str().unwrap().contains("prompt changed"), "{reason}");
     let changed = reason["changed"].to_string();
-    assert!(changed.contains("prompts/anchored.md:16"), "{changed}");
+    assert!(changed.contains("prompts/anchored.md:17"), "{changed}");
     assert_eq!(reason["actions"], 2, "the second point waits for the first");
     let told = project.expect(0, "plan");
     assert!(
-        told.stdout.contains("prompt changed") && told.stdout.contains("prompts/anchored.md:16"),
+        told.stdout.contains("prompt changed") && told.stdout.contains("prompts/anchored.md:17"),
         "{}",
         told.stdout
     );
