@@ -60,6 +60,12 @@ impl<'e> RowMaker<'e> {
         Ok((self.preparer.matrix().ordinal(&task.cell), row))
     }
 
+    /// What is odd about the context of a judged cell.
+    pub(super) fn warnings(&self, task: &JudgeTask) -> Vec<String> {
+        let context = self.shelf.context(&task.context);
+        context.map(|context| context.compressed.warnings.iter().map(ToString::to_string).collect()).unwrap_or_default()
+    }
+
     fn assemble(
         &self,
         task: &JudgeTask,
