@@ -10,6 +10,7 @@ mod record;
 mod progress;
 mod publish;
 mod words;
+mod pager;
 mod run;
 mod init;
 mod check;

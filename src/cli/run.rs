@@ -113,6 +113,9 @@ fn begin(
     for source in &pipeline.sources {
         store.text(source.digest, &source.text);
     }
+    for prompt in crate::plan::prompts(pipeline) {
+        store.text(prompt.digest, prompt.text.unwrap_or_default());
+    }
     let Forecast { estimate, .. } = plan::of_pipeline(pipeline, store, &orders.refresh, false)?;
     manifest.forecast = Some(crate::results::Forecast {
         requests: estimate.requests,

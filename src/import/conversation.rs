@@ -156,9 +156,10 @@ pub enum ImportError {
     Empty(PathBuf),
     /// No format fits.
     #[error(
-        "`{}` is in no format that is known; it begins with `{start}`{}; name one with --format: {}",
+        "`{}` is in no format that is known; it begins with `{start}`{}{}; name one with --format: {}",
         file.display(),
         found_keys(keys),
+        first_loss(losses),
         Format::names().join(", ")
     )]
     UnknownFormat {
@@ -168,6 +169,8 @@ pub enum ImportError {
         start: String,
         /// The keys of its first record.
         keys: Vec<String>,
+        /// What could not be read.
+        losses: Vec<Loss>,
     },
     /// A file that another tool has to turn into text first.
     #[error("`{}` is {what}; {advice}", file.display())]

@@ -34,7 +34,7 @@ impl Draft {
         self.entries.len()
     }
 
-    /// The entries appended since `from` are taken out and counted.
+    /// Takes out the entries that `abandoned` names, and counts them.
     pub(super) fn drop_entries(&mut self, abandoned: impl Fn(usize) -> bool, why: &Why) {
         for (index, entry) in self.entries.iter_mut().enumerate() {
             if abandoned(index) && !is_void(entry) {

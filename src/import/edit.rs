@@ -3,28 +3,54 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// The text with what follows a backslash in `\n`, `\t`, `\u4f60` and the like blanked out, byte for byte as long: in
-/// JSON inside a text the letter of an escape must not pass for the first letter of a word.
+/// The text with what follows a backslash in `\n`, `\t`, `\u4f60` and the like blanked out, byte for byte as long, and
+/// colour codes of terminals with it: in JSON inside a text, or in coloured output, the letter of an escape must not
+/// pass for the first letter of a word.
 pub(super) fn unescaped(text: &str) -> Cow<'_, str> {
-    if !text.contains('\\') {
+    if !text.contains(['\\', '\u{1b}']) {
         return text.into();
     }
     let mut bytes = text.as_bytes().to_vec();
     let mut at = 0;
-    while at < bytes.len() {
-        if bytes.get(at) != Some(&b'\\') {
-            at += 1;
-            continue;
-        }
-        let blanks = match bytes.get(at + 1) {
-            Some(b'n' | b'r' | b't' | b'b' | b'f') => 1,
-            Some(b'u') if bytes.get(at + 2..at + 6).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)) => 5,
-            _ => 0,
-        };
-        bytes.iter_mut().skip(at + 1).take(blanks).for_each(|byte| *byte = b'\n');
-        at += 2.max(blanks + 1);
+    while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+        let length = escape_length(rest);
+        // The backslash stays: it ends a word as well as a blank does.
+        bytes.iter_mut().skip(at + 1).take(length.saturating_sub(1)).for_each(|byte| *byte = b'\n');
+        at += if rest_is_escaped_backslash(text, at) { 2 } else { length.max(1) };
     }
     String::from_utf8(bytes).map_or(text.into(), Cow::Owned)
+}
+
+fn rest_is_escaped_backslash(text: &str, at: usize) -> bool {
+    text.as_bytes().get(at..at + 2) == Some(b"\\\\")
+}
+
+/// The bytes of the escape that `rest` begins with; 0 if there is none.
+fn escape_length(rest: &[u8]) -> usize {
+    let hex = |range: std::ops::Range<usize>| rest.get(range).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit));
+    let (length, colour) = match (rest.first(), rest.get(1)) {
+        (Some(0x1b), _) => (1, true),
+        (Some(b'\\'), Some(b'n' | b'r' | b't' | b'b' | b'f')) => (2, false),
+        (Some(b'\\'), Some(b'u')) if hex(2..6) => {
+            (6, rest.get(2..6).is_some_and(|code| code.eq_ignore_ascii_case(b"001b")))
+        }
+        (Some(b'\\'), Some(b'x')) if hex(2..4) => {
+            (4, rest.get(2..4).is_some_and(|code| code.eq_ignore_ascii_case(b"1b")))
+        }
+        (Some(b'\\'), Some(b'0')) if rest.starts_with(b"\\033") => (4, true),
+        (Some(b'\\'), Some(b'e')) if rest.get(2) == Some(&b'[') => (2, true),
+        _ => (0, false),
+    };
+    if colour { length + colour_length(rest.get(length..).unwrap_or(&[])) } else { length }
+}
+
+/// The bytes of `[1;32m` and the like.
+fn colour_length(rest: &[u8]) -> usize {
+    if rest.first() != Some(&b'[') {
+        return 0;
+    }
+    let numbers = rest.iter().skip(1).take_while(|byte| byte.is_ascii_digit() || **byte == b';').count();
+    if rest.get(numbers + 1).is_some_and(u8::is_ascii_alphabetic) { numbers + 2 } else { 0 }
 }
 
 /// The text with each range replaced. Of overlapping ranges the first holds; ranges that change nothing are passed.
@@ -59,6 +85,8 @@ mod tests {
     fn escapes_are_blanked_and_backslashes_of_paths_are_not() {
         assert_eq!(unescaped(r"a\nb \\new \u4f60x"), "a\\\nb \\\\new \\\n\n\n\n\nx");
         assert_eq!(unescaped("plain"), "plain");
+        assert_eq!(unescaped("a\u{1b}[32mb"), "a\u{1b}\n\n\n\nb");
+        assert_eq!(unescaped(r"\u001b[1;32mb"), format!("\\{}b", "\n".repeat(11)));
     }
 
     #[test]

@@ -131,7 +131,12 @@ fn unknown(file: &Path, head: &str, mut records: Records) -> ImportError {
         Some(object.keys().take(20).cloned().collect())
     });
     let start = head.trim().chars().take(200).collect::<String>().replace(['\n', '\r'], " ");
-    ImportError::UnknownFormat { file: file.to_owned(), start, keys: keys.unwrap_or_default() }
+    ImportError::UnknownFormat {
+        file: file.to_owned(),
+        start,
+        keys: keys.unwrap_or_default(),
+        losses: records.into_losses(),
+    }
 }
 
 fn refuse_container(file: &Path, head: &[u8]) -> Result<(), ImportError> {

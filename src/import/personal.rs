@@ -25,8 +25,9 @@ static HOME: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 /// The same in names of folders that stand for paths.
-static ENCODED_HOME: LazyLock<Regex> =
-    LazyLock::new(|| compiled(r"(^|[^A-Za-z0-9-])(-{1,2}(?:home|Users|C--Users)-|[A-Za-z]--Users-)([A-Za-z0-9_.]+)"));
+static ENCODED_HOME: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(r"(^|[^A-Za-z0-9-]|\\[nrt])(-{1,2}(?:home|Users|C--Users)-|[A-Za-z]--Users-)([A-Za-z0-9_.]+)")
+});
 static EMAIL: LazyLock<Regex> =
     LazyLock::new(|| compiled(r"[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}@[A-Za-z0-9](?:[A-Za-z0-9-]*\.)+[A-Za-z]{2,24}"));
 static AUTHOR: LazyLock<Regex> = LazyLock::new(|| {
@@ -198,6 +199,7 @@ mod tests {
         assert_eq!(home(r"C:\Users\Jane\x and C:\\Users\\Jane\\x"), r"C:\Users\user\x and C:\\Users\\user\\x");
         assert_eq!(home("file:///home/jdoe/a \\n/home/jdoe"), "file:///home/user/a \\n/home/user");
         assert_eq!(home("projects/-Users-jdoe-work-repo"), "projects/-Users-user-work-repo");
+        assert_eq!(home(r"a\n-Users-jdoe-x"), r"a\n-Users-user-x");
         assert_eq!(home("--home-jdoe-repo--"), "--home-user-repo--");
         assert_eq!(home("src/home/index.ts https://x.org/home/start"), "src/home/index.ts https://x.org/home/start");
     }

@@ -74,9 +74,7 @@ pub fn open(request: &Request, environment: &dyn Environment) -> Result<Opened, 
     let folder = request.file.parent().unwrap_or(Path::new(".")).to_path_buf();
     let name = request.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut library = Library::new(folder);
-    let file = library.read(&name).map_err(|why| {
-        OpenError::Problems(Problems(vec![Problem::error(format!("cannot read {}: {why}", request.file.display()))]))
-    })?;
+    let file = library.read(&name).map_err(|why| OpenError::Problems(unreadable(&request.file, &why)))?;
     // Whatever is shown or kept of the file from here on shows no secret that someone wrote into it.
     let file = without_secrets(&file);
     library.replace(file.clone());
@@ -89,6 +87,10 @@ pub fn open(request: &Request, environment: &dyn Environment) -> Result<Opened, 
     let providers = Providers::resolve(tables, &file, environment, &mut problems);
     let project = Project { request, declared: &declared, file: &file, environment, providers: &providers };
     project.open(library, problems)
+}
+
+fn unreadable(file: &Path, why: &str) -> Problems {
+    Problems(vec![Problem::error(format!("cannot read {}: {why}", file.display()))])
 }
 
 struct Project<'a> {

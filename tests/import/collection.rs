@@ -1,5 +1,7 @@
 //! A collection of real logs, where one is at hand: `COMPEVAL_LOGS=DIR cargo test --test import -- --ignored --nocapture`.
 
+#![allow(clippy::print_stderr)]
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 

@@ -30,6 +30,8 @@ fn what_is_no_log_is_named_with_what_to_do() {
     let silent =
         message("a.jsonl", "{\"type\":\"session_meta\",\"payload\":{}}\n{\"type\":\"turn_context\",\"payload\":{}}\n");
     assert_eq!(silent, "`a.jsonl` was read as codex and holds no messages");
+    let long = format!("{{\"role\":\"user\",\"content\":\"{}\"}}", "x".repeat(33 << 20));
+    assert!(message("a.jsonl", &long).contains("a.jsonl:1: the line is longer than 32 MB"));
     assert!(matches!(read_log(Path::new("/nowhere/a.jsonl"), None), Err(ImportError::Io { .. })));
 }
 

@@ -1,7 +1,7 @@
 //! The scrubber on whole fixtures.
 
 use compeval::fixture::{Fixture, ParsedFixture};
-use compeval::import::{SYSTEM_PLACEHOLDER, ScrubSettings, scrub};
+use compeval::import::{SYSTEM_PLACEHOLDER, ScrubSettings, audit, scrub};
 use compeval::transcript::{Message, Role, ToolCall};
 use proptest::prelude::*;
 
@@ -28,6 +28,8 @@ fn the_shipped_fixtures_need_no_scrubbing() {
         let report = scrub(&mut after, &ScrubSettings::default());
         assert_eq!(report.replaced, Default::default(), "{}", path.display());
         assert_eq!(after, before, "{}", path.display());
+        let certain: Vec<_> = audit(&after).into_iter().filter(|found| found.kind.is_certain()).collect();
+        assert_eq!(certain, [], "{}", path.display());
         seen += 1;
     }
     assert!(seen >= 3);
@@ -137,6 +139,7 @@ fn every_kind_of_secret_goes_wherever_it_stands() {
             "https://api.host.io/v1?key={}&x=1",
             "-old\n+export KEY={}\n context",
             "用的是{}，别外传",
+            "\u{1b}[32m{}\u{1b}[0m",
             "{\\\"env\\\": \\\"A=1\\n{}\\nB=2\\\"}",
         ] {
             let text = frame.replace("{}", &secret);

@@ -148,7 +148,7 @@ fn user(record: &Value, draft: &mut Draft) -> bool {
         }
         Markup::Command(command) => {
             draft.say(Role::User, command);
-            false
+            prompt
         }
         Markup::Prose => {
             draft.say(Role::User, blocks.text);

@@ -75,7 +75,6 @@ impl Gateway {
 
     fn said(&mut self, message: &Value, content: &str) {
         if let Some((summary, rest)) = summary_in(message, content) {
-            // Only the first summary that follows a change of generation marks no second point: points are unique.
             self.draft.compaction(Some(&summary));
             if !rest.is_empty() {
                 openai::message(&with_content(message, rest.into()), &mut self.draft);
