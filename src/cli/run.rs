@@ -39,6 +39,12 @@ pub(crate) struct Traffic {
 
 impl Traffic {
     fn hear(&self, event: &ClientEvent) {
+        match event {
+            ClientEvent::Sent { .. } | ClientEvent::Answered { .. } => tracing::debug!(?event),
+            ClientEvent::RateLimited { .. } | ClientEvent::Retrying { .. } | ClientEvent::Paused { .. } => {
+                tracing::info!(?event);
+            }
+        }
         let counter = match event {
             ClientEvent::Sent { .. } => &self.sent,
             ClientEvent::Retrying { .. } => &self.retries,

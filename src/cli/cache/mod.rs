@@ -21,7 +21,7 @@ use super::project::{open_snapshot, places_of};
 use crate::cache::{CacheError, Snapshot};
 
 pub(crate) use diff::hunk_lines;
-pub(crate) use entry::{EntryJson, model_of, output_of, provenance};
+pub(crate) use entry::{EntryJson, output_of, provenance};
 pub(crate) use inspect::{InputJson, input_lines, inputs_json};
 
 pub(crate) fn run(common: &Common, command: &CacheCommand, console: &Console) -> Result<Exit, Failure> {

@@ -1,6 +1,6 @@
 //! `compeval judge selftest`: asks every declared judge to grade pairs whose order is known.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ use crate::files::FileError;
 use crate::judge::{Check, CheckOutcome, MARGIN, PAIRS_TO_PASS, PairOutcome, Score, SelfTestVerdict};
 use crate::pipeline::Pipeline;
 use crate::results::{Failure as Failed, Place};
-use crate::scheduler::{Allowance, Ended, Event, Listener};
+use crate::scheduler::{Ended, Event, Listener};
 use crate::units::{Usd, add_known};
 
 /// What is heard while the judges are tested.
@@ -56,14 +56,7 @@ pub(super) fn run(common: &Common, model: Option<&str>, console: &Console) -> Re
     for source in &pipeline.sources {
         store.text(source.digest, &source.text);
     }
-    let orders = Orders {
-        allowance: Allowance::default(),
-        offline: false,
-        allow_weak_judge: true,
-        refresh: HashSet::new(),
-        jobs: None,
-        selftests_only: true,
-    };
+    let orders = Orders { selftests_only: true, ..Orders::free() };
     let mut hearing = Hearing { usd: Some(Usd(0.0)), ..Hearing::default() };
     let ended = drive(&pipeline, &store, &orders, |_| (), &mut hearing)?;
     store.sync()?;
@@ -97,7 +90,7 @@ impl Hearing {
         calls
             .filter_map(|failure| match &failure.place {
                 Place::Selftest { judge: named, case } if named == judge => Some(case.as_str()),
-                Place::Selftest { .. } | Place::Cell(_) => None,
+                Place::Selftest { .. } | Place::Cell(_) | Place::Generation { .. } => None,
             })
             .collect()
     }
