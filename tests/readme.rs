@@ -89,7 +89,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The shipped project, with `more` at the end of its pipeline, or in place of its settings.
+/// The shipped project, with `more` at the end of its pipeline, in place of its settings, or in place of all of it.
 fn project(more: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     for name in ["fixtures", "probes", "prompts", "examples/compressors"] {
@@ -97,6 +97,7 @@ fn project(more: &str) -> tempfile::TempDir {
     }
     let shipped = text("pipeline.toml");
     let pipeline = match shipped.split_once("[[compress]]") {
+        _ if more.contains("[[judge]]") => more.to_owned(),
         Some((_, stages)) if more.starts_with("[pipeline]") => format!("{more}\n[[compress]]{stages}"),
         _ => format!("{shipped}\n{more}\n"),
     };
