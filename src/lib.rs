@@ -8,6 +8,7 @@ pub mod transcript;
 pub mod stats;
 
 pub mod fixture;
+pub mod import;
 pub mod provider;
 pub mod action;
 pub mod cache;

@@ -4,6 +4,7 @@
 
 mod report_html {
     mod browser;
+    mod cell;
     mod page;
     mod sample;
 }

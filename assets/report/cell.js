@@ -22,6 +22,7 @@ const block = (title, ...children) => h('section', { class: 'block' }, h('h3', {
 /** Opens one cell. `from` is the list it was chosen in: `{title, found, position, dimension, page}`. */
 async function openCell(cell, from) {
   const probe = probeOf(cell);
+  const step = document.activeElement?.dataset?.step;
   const tools = h('div', { class: 'drawer-tools' },
     from.page ? null : h('button', { type: 'button', class: 'icon back', 'aria-label': t('back'), title: t('back'), on: { click: () => showList(from, from.position) } }, '←'),
     stepButton(from, -1, '‹', t('previous')), stepButton(from, 1, '›', t('next')));
@@ -33,13 +34,13 @@ async function openCell(cell, from) {
   const marks = context.marks?.[at(cells.probe, cell)];
   fillDrawer(probe.id, tools, cellHead(cell), questionBlock(cell, probe, text), answerBlock(text), criteriaBlock(text),
     contextBlock(cell, context, marks), compareBlock(cell, context), keysBlock(text));
-  drawer.querySelector('.icon.close, .drawer-head .icon:last-child').focus({ preventScroll: true });
+  (tools.querySelector(`[data-step="${step}"]:enabled`) ?? drawer.querySelector('.drawer-body')).focus({ preventScroll: true });
 }
 
 function stepButton(from, by, sign, label) {
   const next = from.found[from.position + by];
   const open = () => openCell(next, { ...from, position: from.position + by });
-  return h('button', { type: 'button', class: 'icon', 'aria-label': label, title: label, disabled: next === undefined, on: { click: open } }, sign);
+  return h('button', { type: 'button', class: 'icon', 'aria-label': label, title: label, 'data-step': by, disabled: next === undefined, on: { click: open } }, sign);
 }
 
 function stepKey(event, from) {

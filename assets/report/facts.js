@@ -30,6 +30,9 @@ function lossPart(m, letter, count, all) {
     share > 0.07 ? h('span', {}, `${glyph} ${percent(share)}`) : null);
 }
 
+/** A stage in the words of the page; anything else as it is. */
+const stageName = (stage) => words[`stage_${stage}`] ?? stage;
+
 // --- cost ---
 
 const NEEDS = 10;
@@ -42,7 +45,7 @@ function costSection() {
     known ? h('ul', { class: 'legend' }, h('li', {}, h('span', { class: 'swatch kept' }), t('cost_context')),
       h('li', {}, h('span', { class: 'swatch again' }), t('cost_refetch', { k: NEEDS }))) : null,
     known ? live('stacks', () => rove(h('div', {}, rows.filter(({ m }) => shownMethods().includes(m)).map((row) => costRow(row, most))))) : null,
-    spendTable());
+    h('div', { class: 'tables' }, live('', methodSpend), spendTable()));
 }
 
 function costRow({ m, context, refetch }, most) {
@@ -50,16 +53,31 @@ function costRow({ m, context, refetch }, most) {
   const total = isNumber(context) && isNumber(again) ? context + again : null;
   const even = summaries[m]?.break_even_k;
   const label = `${methods[m].name}: ${t('cost_context')} ${whole(context)}, ${t('cost_refetch', { k: NEEDS })} ${whole(again)}`;
-  return mark(label, () => openLevel(m, -1), { class: 'stack-row', 'data-row': '' }, named(m),
+  return mark(label, () => openLevel(m, -1), { class: 'stack-row cost-row', 'data-row': '' }, named(m),
     h('span', { class: 'stack plain' },
       h('span', { class: 'part kept', vars: { width: ((context ?? 0) / most) * 100 } }),
       h('span', { class: 'part again', vars: { width: ((again ?? 0) / most) * 100 } })),
     h('span', { class: 'value' }, whole(total), isNumber(even) ? h('span', { class: 'sub' }, t('break_even', { k: even.toFixed(1) })) : null));
 }
 
+/** Dollars by method and stage; one unknown price makes a sum unknown. */
+function methodSpend() {
+  const stages = ['compress', 'answer', 'judge'];
+  const known = shownMethods().filter((m) => stages.some((stage) => isNumber(summaries[m]?.usd?.[stage])));
+  if (!known.length) return null;
+  const row = (m) => {
+    const parts = stages.map((stage) => summaries[m].usd[stage]);
+    const given = parts.filter((part) => part !== undefined);
+    return [...parts, given.every(isNumber) ? given.reduce((a, b) => a + b, 0) : null];
+  };
+  return h('div', { class: 'scroll' }, h('table', { class: 'plain-table' }, h('caption', {}, t('spend_method')),
+    h('thead', {}, h('tr', {}, [t('method'), ...stages.map(stageName), t('in_all')].map((text, i) => h('th', { scope: 'col', class: i ? 'num' : 'left' }, text)))),
+    h('tbody', {}, known.map((m) => h('tr', {}, h('th', { scope: 'row', class: 'left' }, named(m)), row(m).map((usd) => h('td', { class: 'num' }, money(usd))))))));
+}
+
 function spendTable() {
   if (!report.costs.length) return null;
-  const columns = [['cost_part', (c) => c.part], ['actions', (c) => whole(c.actions)], ['cached', (c) => whole(c.cached)],
+  const columns = [['cost_part', (c) => stageName(c.part)], ['actions', (c) => whole(c.actions)], ['cached', (c) => whole(c.cached)],
     ['input_tokens', (c) => whole(c.input_tokens)], ['output_tokens', (c) => whole(c.output_tokens)], ['usd', (c) => money(c.usd)]];
   const cls = (i) => (i ? 'num' : 'left');
   return h('div', { class: 'scroll' }, h('table', { class: 'plain-table' }, h('caption', {}, t('spend')),
@@ -73,7 +91,7 @@ function spendTable() {
 function failuresSection() {
   if (!report.failures.length) return null;
   const row = (failure) => h('li', {}, h('div', { class: 'place' }, failure.place),
-    h('div', { class: 'tags' }, h('span', { class: 'tag' }, failure.stage),
+    h('div', { class: 'tags' }, h('span', { class: 'tag' }, stageName(failure.stage)),
       h('span', { class: `tag ${failure.by_method ? 'warn' : ''}` }, t(failure.by_method ? 'by_method' : 'by_infrastructure'))),
     h('div', { class: 'message' }, failure.message));
   const [first, rest] = [report.failures.slice(0, 20), report.failures.slice(20, 500)];
@@ -90,11 +108,11 @@ function referenceSection() {
     h('div', { class: 'scroll' }, h('table', { class: 'plain-table' },
       h('thead', {}, h('tr', {}, heads.map((text, i) => h('th', { scope: 'col', class: cls(i) }, text)))),
       h('tbody', {}, report.reference.map((row) => h('tr', {}, h('th', { scope: 'row', class: 'left' }, row.name),
-        [row.overall, ...row.dimensions].map((v) => h('td', { class: 'num' }, score(v))), h('td', { class: 'num' }, percent(row.removed, 1))))))));
+        row.scores.map((v) => h('td', { class: 'num' }, score(v))), h('td', { class: 'num' }, percent(row.removed, 1))))))));
 }
 
 function notesSection() {
-  const models = report.models.map((model) => h('tr', {}, h('th', { scope: 'row', class: 'left' }, model.role), h('td', {}, model.name), h('td', {}, model.model)));
+  const models = report.models.map((model) => h('tr', {}, h('th', { scope: 'row', class: 'left' }, stageName(model.role)), h('td', {}, model.name), h('td', {}, model.model)));
   return section('notes', t('notes'), null,
     report.notes.length ? h('ul', { class: 'notes' }, report.notes.map((note) => h('li', {}, note))) : null,
     models.length ? h('div', { class: 'scroll' }, h('table', { class: 'plain-table text' }, h('caption', {}, t('models')), h('tbody', {}, models))) : null);

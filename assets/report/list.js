@@ -85,7 +85,7 @@ function fillDrawer(title, tools, ...children) {
   const close = h('button', { type: 'button', class: 'icon', 'aria-label': t('close'), title: t('close'), on: { click: () => drawer.close() } }, '✕');
   const head = h('div', { class: 'drawer-head' }, tools, h('h2', { id: 'drawer-title' }, title), close);
   drawer.setAttribute('aria-labelledby', 'drawer-title');
-  drawer.replaceChildren(head, h('div', { class: 'drawer-body' }, children));
+  drawer.replaceChildren(head, h('div', { class: 'drawer-body', tabindex: '-1' }, children));
   if (!drawer.open) drawer.showModal();
   drawer.querySelector('.drawer-body').scrollTop = 0;
 }
@@ -99,6 +99,7 @@ function openList(title, belongs, dimension) {
 }
 
 function showList(from, position) {
+  drawer.onkeydown = null;
   const list = cellList(from.found, (cell, i) => openCell(cell, { ...from, position: i }), from.dimension);
   const lead = [t('cells_n', { n: whole(from.found.length) }), t('worst_first'), isFiltered() ? t('filtered') : null];
   fillDrawer(from.title, null, h('p', { class: 'note' }, lead.filter(Boolean).join(' · ')), list);

@@ -3,9 +3,9 @@
 /** Draws for the width that there is, and again when it changes; what no filter changes is drawn for all methods shown. */
 function fitted(draw) {
   const host = h('div', { class: 'plot' });
-  let width = 0;
+  let width = Math.min(document.documentElement.clientWidth - 32, 760);
   const redraw = () => host.replaceChildren(rove(draw(Math.max(280, Math.min(width, 760)))));
-  listeners.push(() => width && redraw());
+  follow(redraw);
   new ResizeObserver(([entry]) => {
     const now = Math.round(entry.contentRect.width);
     if (now === width || now === 0) return;
@@ -157,8 +157,8 @@ function mapsSection() {
   const types = () => report.types.map((name) => ({ id: name, name: t(`type_${name}`) })).filter(({ id }) => filters.type === '' || filters.type === id);
   return section('maps', t('maps'), t('maps_lead'),
     h('label', { class: 'choice' }, t('dimension'), h('select', { id: 'map-dimension', on: { change: choose } }, choices)),
-    map(t('by_fixture'), fixtures, (m, f) => fixtureLevel(m, f, mapped), (m, f) => (cell) => at(cells.method, cell) === m && probeOf(cell).fixture === f),
-    map(t('by_type'), types, (m, type) => typeLevel(m, type, mapped), (m, type) => (cell) => at(cells.method, cell) === m && probeOf(cell).type === type));
+    h('div', { class: 'map-pair' }, map(t('by_fixture'), fixtures, (m, f) => fixtureLevel(m, f, mapped), (m, f) => (cell) => at(cells.method, cell) === m && probeOf(cell).fixture === f),
+    map(t('by_type'), types, (m, type) => typeLevel(m, type, mapped), (m, type) => (cell) => at(cells.method, cell) === m && probeOf(cell).type === type)));
 }
 
 function heatMap(title, columns, value, open) {
@@ -172,5 +172,6 @@ function heatCell(m, name, found, predicate) {
   if (!isNumber(found.v)) return h('span', { class: 'absent' }, MISSING);
   const title = `${methods[m].name} · ${name}`;
   const label = levelText(`${title}, ${heading(mapped)}`, found);
-  return mark(label, () => openList(title, predicate, mapped), { class: `heat ${found.v > 3.1 ? 'deep' : ''}`, vars: { p: `${(found.v / 5) * 100}%` } }, score(found.v));
+  const depth = (Math.max(0, found.v) / 5) ** 1.6;
+  return mark(label, () => openList(title, predicate, mapped), { class: `heat ${depth > 0.74 ? 'deep' : ''}`, vars: { p: `${depth * 100}%` } }, score(found.v));
 }

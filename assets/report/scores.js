@@ -19,7 +19,7 @@ function scoresSection() {
 }
 
 function scoreTable() {
-  const heads = [t('method'), ...measured.map(heading), t('kept'), t('retention'), t('cells')];
+  const heads = [t('method'), ...measured.map(heading), t('kept'), t('retention'), t('judged')];
   const cls = (i) => (i === 0 ? 'left' : i > measured.length ? 'num' : '');
   return h('table', { class: 'scores' },
     h('thead', {}, h('tr', {}, heads.map((text, i) => h('th', { scope: 'col', class: cls(i) }, text)))),
@@ -50,7 +50,7 @@ function scoreCell(m, d) {
   const against = scope() === 'all' ? versus(m, d) : null;
   const verdict = verdictOf(against);
   const delta = against
-    ? h('span', { class: `delta ${verdict.tone}` }, `${verdict.glyph} ${signed(against.difference)}`)
+    ? h('span', { class: `delta ${verdict.tone}` }, `${verdict.glyph === '·' ? '' : verdict.glyph}${signed(against.difference)}`)
     : null;
   const label = levelText(`${methods[m].name}, ${heading(d)}`, found) + (against ? `; ${verdictText(against)}` : '');
   return mark(label, () => openLevel(m, d), { class: `score ${d < 0 ? 'overall' : ''}` },
@@ -135,6 +135,13 @@ function comparisonSection() {
     (compared.unmatched ?? []).length ? h('p', { class: 'note' }, t('unmatched', { names: compared.unmatched.map(String).join(', ') })) : null);
 }
 
+/** What is more than the noise of running again on these fixtures, though not shown for others. */
+function beyondRerun(c) {
+  const ends = c.ci95_rerun;
+  if (c.verdict !== 'no evidence' || !Array.isArray(ends) || (ends[0] <= 0 && ends[1] >= 0)) return null;
+  return h('span', { class: 'sub' }, t('beyond_rerun', { n: c.clusters, d: signed(c.rerun_difference), range: range(ends, signed) }));
+}
+
 function forestGroup(d, rows, reach) {
   const shown = shownMethods();
   const group = rows.filter((row) => row.d === d && shown.includes(row.m));
@@ -154,5 +161,5 @@ function forestRow(m, d, c, reach) {
     intervalBar(c.difference, c.ci95, -reach, reach, { class: 'diff', inner: c.ci95_rerun, vars: margin }),
     h('span', { class: 'value' }, signed(c.difference), h('span', { class: 'sub' }, range(c.ci95, signed))),
     h('span', { class: `verdict ${verdict.tone}` }, h('span', {}, `${verdict.glyph} ${t(verdict.word)}`),
-      h('span', { class: 'sub' }, [reason, mdd].filter(Boolean).join(' · '))));
+      h('span', { class: 'sub' }, [reason, mdd].filter(Boolean).join(' · ')), beyondRerun(c)));
 }

@@ -227,18 +227,35 @@ impl Prompt {
     /// # Errors
     /// The first that `resolve` raises.
     pub fn text<E>(&self, resolve: &impl Fn(&Digest) -> Result<Arc<str>, E>) -> Result<Arc<str>, E> {
-        let mut text = String::new();
+        Ok(self.text_in_two("", resolve)?.0.into())
+    }
+
+    /// The whole text in two: what comes before the first hole of `variable`, and the rest. Requests that differ in
+    /// that variable alone have the first part in common.
+    ///
+    /// # Errors
+    /// The first that `resolve` raises.
+    pub fn text_in_two<E>(
+        &self,
+        variable: &str,
+        resolve: &impl Fn(&Digest) -> Result<Arc<str>, E>,
+    ) -> Result<(String, String), E> {
+        let (mut text, mut split) = (String::new(), None);
         for piece in &self.skeleton.pieces {
             match piece {
                 Piece::Literal(literal) => text.push_str(literal),
                 Piece::Hole(hole) => {
+                    if *hole == variable {
+                        split.get_or_insert(text.len());
+                    }
                     if let Some((_, value)) = self.values.iter().find(|(name, _)| name == hole) {
                         text.push_str(&value.text(resolve)?);
                     }
                 }
             }
         }
-        Ok(text.into())
+        let rest = text.split_off(split.unwrap_or(text.len()));
+        Ok((text, rest))
     }
 
     /// Digest of skeleton and used values together: two prompts of equal digest have equal text.

@@ -9,6 +9,6 @@ mod prepare;
 mod read;
 
 pub use prepare::{AnswerFault, AnswerInput, Fit, prepare};
-pub use prompts::{VARIABLES, built_in};
+pub use prompts::{QUESTION, VARIABLES, built_in};
 pub use read::{Answer, read};
 pub use spec::{Answerer, AnswererName};

@@ -6,7 +6,10 @@ use crate::action::{Template, Variable};
 use crate::locale::Locale;
 
 /// The variables an answer prompt may use.
-pub const VARIABLES: &[Variable] = &["context", "question"];
+pub const VARIABLES: &[Variable] = &["context", QUESTION];
+
+/// The variable in which the requests from one context differ.
+pub const QUESTION: Variable = "question";
 
 static ENGLISH: LazyLock<Template> = LazyLock::new(|| compile(include_str!("../../assets/prompts/en/answer.md")));
 static CHINESE: LazyLock<Template> = LazyLock::new(|| compile(include_str!("../../assets/prompts/zh/answer.md")));

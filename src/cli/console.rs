@@ -1,5 +1,6 @@
 //! The console: data to standard output, the rest to standard error; colour and width decided once.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
@@ -13,6 +14,8 @@ pub(crate) struct Console {
     json: bool,
     quiet: bool,
     colors: bool,
+    /// Whether colours may go to standard output too.
+    colored_output: bool,
     width: usize,
     progress: bool,
 }
@@ -44,9 +47,10 @@ impl Console {
                 io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
             }
         };
+        let colored_output = colors && (common.color == ColorChoice::Always || io::stdout().is_terminal());
         let width = comfy_table::Table::new().width().map_or(100, usize::from).max(60);
         let progress = !common.no_progress && !common.quiet && io::stderr().is_terminal();
-        Console { json: common.json, quiet: common.quiet, colors, width, progress }
+        Console { json: common.json, quiet: common.quiet, colors, colored_output, width, progress }
     }
 
     /// Whether standard output is to hold JSON alone.
@@ -67,11 +71,6 @@ impl Console {
     /// Whether live bars may be drawn.
     pub(crate) fn draws_progress(&self) -> bool {
         self.progress
-    }
-
-    /// Whether the user wants little.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.quiet
     }
 
     /// `text`, marked by what it means if colours are wanted.
@@ -107,8 +106,13 @@ impl Console {
         if self.json {
             self.tell(text);
         } else {
-            write_line(&mut io::stdout().lock(), text);
+            write_line(&mut io::stdout().lock(), &self.for_output(text));
         }
+    }
+
+    /// `text` as standard output can take it: without colours where that is no terminal.
+    pub(crate) fn for_output<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if self.colored_output { text.into() } else { anstream::adapter::strip_str(text).to_string().into() }
     }
 
     /// A remark beside the result; not with `--quiet`.

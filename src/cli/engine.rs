@@ -20,6 +20,8 @@ pub(crate) struct Orders {
     pub(crate) allow_weak_judge: bool,
     pub(crate) refresh: HashSet<Stage>,
     pub(crate) jobs: Option<usize>,
+    /// Tests the judges and leaves the matrix alone.
+    pub(crate) selftests_only: bool,
 }
 
 /// The providers that the stages really use.
@@ -65,6 +67,7 @@ pub(crate) fn drive<L: Listener>(
         offline: orders.offline,
         refresh: orders.refresh.clone(),
         allow_weak_judge: orders.allow_weak_judge,
+        selftests_only: orders.selftests_only,
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

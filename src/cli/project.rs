@@ -7,8 +7,10 @@ use super::console::{Console, Meaning};
 use super::failure::{Exit, Failure};
 use crate::cache::{Holder, Snapshot, Store};
 use crate::pipeline::{
-    Environment, OpenError, Opened, Overrides, Pipeline, Problems, Request, Selection, find_pipeline, open,
+    Environment, OpenError, Opened, Overrides, Pipeline, Places, Problems, Request, Selection, find_pipeline, open,
+    places,
 };
+use crate::provider::ModelUse;
 
 /// The variables of this process: the one place where they are read, besides keys.
 pub(crate) struct ProcessEnvironment;
@@ -26,11 +28,18 @@ pub(crate) struct Opening {
     pub(crate) strict: bool,
     /// Whether calls will be made.
     pub(crate) needs_keys: bool,
+    /// Whether the banks do not matter, nor whether there is any fixture.
+    pub(crate) without_banks: bool,
 }
 
 /// The folder a command works in.
 pub(crate) fn folder(common: &Common) -> PathBuf {
     common.directory.clone().unwrap_or_else(|| PathBuf::from("."))
+}
+
+/// A path as the user gave it: relative to the folder the command works in.
+pub(crate) fn given(common: &Common, path: &Path) -> PathBuf {
+    common.directory.as_ref().map_or_else(|| path.to_owned(), |folder| folder.join(path))
 }
 
 /// Opens the project, telling warnings.
@@ -70,11 +79,32 @@ pub(crate) fn read_project(common: &Common, select: &SelectArgs, opening: Openin
         strict: opening.strict,
         allow_unproven: select.allow_unproven,
         needs_keys: opening.needs_keys,
+        without_banks: opening.without_banks,
     };
     open(&request, &ProcessEnvironment).map_err(|error| match error {
         OpenError::Problems(problems) => problems.into(),
         OpenError::Empty(empty) => Failure::input(empty.why).hinted(empty.help).exiting(Exit::EmptySelection),
     })
+}
+
+/// The places of the project's files, whether or not anything in them is sound.
+pub(crate) fn places_of(common: &Common) -> Result<Places, Failure> {
+    let file = find_pipeline(&folder(common), common.config.as_deref())?;
+    Ok(places(&file, common.profile.as_deref(), &ProcessEnvironment)?)
+}
+
+/// Refuses to begin where a model that will be asked has no key. Says the variable's name, never its value.
+pub(crate) fn require_keys<'m>(models: impl IntoIterator<Item = &'m ModelUse>) -> Result<(), Failure> {
+    for model in models {
+        let Some(variable) = &model.provider.api_key else { continue };
+        if ProcessEnvironment.var(&variable.0).is_none_or(|key| key.trim().is_empty()) {
+            let name = &model.provider.name;
+            let message = format!("{} is not set, and provider `{name}` needs the key in it", variable.0);
+            let hint = format!("export {}=…, or name another variable: api_key_env in [providers.{name}]", variable.0);
+            return Err(Failure::input(message).hinted(hint));
+        }
+    }
+    Ok(())
 }
 
 fn some(names: &[String]) -> Option<Vec<String>> {
@@ -90,7 +120,7 @@ pub(crate) fn tell(console: &Console, warnings: &Problems) {
 
 /// Opens the cache for writing; `COMPEVAL_CACHE` moves it, which the pipeline has seen to.
 pub(crate) fn open_store(cache: &Path, console: &Console) -> Result<Store, Failure> {
-    let command: Vec<String> = std::env::args().collect();
+    let command: Vec<String> = std::env::args().skip(1).collect();
     let store = Store::open(cache, &Holder { command: command.join(" ") })?;
     tell_notices(&store, console);
     Ok(store)

@@ -7,8 +7,8 @@ use super::failure::{Failure, chain};
 use crate::cache::Lookup;
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::{Finding, Frontier, Preparer, Settled, Task, find};
-use crate::report::html::{self, Anchor, ContextText, CostLine, FailureLine, MethodLine, ModelLine, ReferenceLine};
-use crate::report::{ReportInput, markdown, published};
+use crate::report::html::{self, ContextText, PageInput};
+use crate::report::{ReportInput, markdown};
 use crate::results::{
     Comparison, FolderError, Manifest, ResultSet, ResultsFolder, Row, SetError, Side, Summary, compare, names,
     run_files, summarize, worst,
@@ -107,118 +107,21 @@ fn page<L: Lookup>(
     reference: bool,
 ) -> Result<String, Failure> {
     let cells: u64 = summary.methods.iter().map(|(_, method)| method.cells.judged).sum();
-    let mut notes = manifest.caveats.notes.clone();
+    let mut too_many = None;
     let rows: Vec<Row> = if cells <= CELLS_ON_A_PAGE {
         folder.rows()?.collect::<Result<_, _>>().map_err(SetError::from)?
     } else {
-        notes.push(format!(
+        too_many = Some(format!(
             "{cells} cells are too many for one page: they are in cells.jsonl, and `compeval show` shows each."
         ));
         Vec::new()
     };
     let banks = pipeline.fixtures.iter().map(|f| (f.name(), f.bank.probes.as_slice())).collect();
-    let input = html::ReportInput {
-        label: &manifest.label,
-        locale: manifest.design.locale,
-        facts: facts(manifest),
-        warnings: warnings(manifest),
-        notes,
-        models: models(pipeline),
-        methods: methods(summary, pipeline),
-        rubric: &pipeline.rubric,
-        banks,
-        contexts: if rows.is_empty() { BTreeMap::new() } else { contexts(pipeline, lookup) },
-        rows: &rows,
-        summary,
-        costs: costs(manifest),
-        failures: failures(manifest),
-        reference: if reference { published_figures() } else { Vec::new() },
-    };
-    Ok(html::render(&input))
-}
-
-/// What ran. No time stands here: the page is the same from the same results.
-fn facts(manifest: &Manifest) -> Vec<(String, String)> {
-    let design = &manifest.design;
-    let cell = |name: &str, value: String| (name.to_owned(), value);
-    let runs = design.runs;
-    vec![
-        cell("compeval", manifest.version.clone()),
-        cell("fixtures", design.fixtures.len().to_string()),
-        cell("runs", format!("{} compressions, {} answers, {} judgements", runs.compress, runs.answer, runs.judge)),
-        cell("judge sees the context", if design.judge_context { "yes" } else { "no" }.to_owned()),
-    ]
-}
-
-fn warnings(manifest: &Manifest) -> Vec<String> {
-    let mut warnings = Vec::new();
-    if manifest.design.is_lexical() {
-        warnings.push("`lexical` took part: a rule-based stand-in for a model. Its figures show how the tool works, not how good a model is.".to_owned());
-    }
-    for judge in &manifest.caveats.weak_judges {
-        warnings.push(format!("The judge {judge} failed its self-test: its grades may mean little."));
-    }
-    if manifest.caveats.allow_unproven {
-        warnings.push("Facts that occur nowhere in their fixtures were let pass.".to_owned());
-    }
-    warnings
-}
-
-fn models(pipeline: &Pipeline) -> Vec<ModelLine> {
-    let line =
-        |role: &str, name: &str, model: String| ModelLine { role: role.to_owned(), name: name.to_owned(), model };
-    let compress = pipeline
-        .methods
-        .iter()
-        .filter_map(|method| Some(line("compress", &method.name.0, method.strategy.model()?.reference.to_string())));
-    let answer = pipeline.answerers.iter().map(|a| line("answer", &a.name.0, a.model.reference.to_string()));
-    let judge = pipeline.judges.iter().map(|j| line("judge", &j.name.0, j.model.reference.to_string()));
-    compress.chain(answer).chain(judge).collect()
-}
-
-fn methods(summary: &Summary, pipeline: &Pipeline) -> Vec<MethodLine> {
-    let line = |(name, method): (&str, &crate::results::MethodSummary)| MethodLine {
-        name: name.to_owned(),
-        strategy: method.strategy.clone(),
-        model: (pipeline.methods.iter())
-            .find(|m| name == &*m.name.0 || name.strip_suffix(&format!("/{}", method.answerer)) == Some(&*m.name.0))
-            .and_then(|m| Some(m.strategy.model()?.reference.to_string())),
-        anchor: match method.strategy.as_str() {
-            "full" => Anchor::Ceiling,
-            "none" => Anchor::Floor,
-            _ => Anchor::Neither,
-        },
-    };
-    summary.methods.iter().map(line).collect()
-}
-
-fn costs(manifest: &Manifest) -> Vec<CostLine> {
-    let line = |(stage, counts): (&crate::action::StageName, &crate::results::StageCounts)| CostLine {
-        part: stage.name().to_owned(),
-        actions: Some(counts.actions),
-        ..CostLine::default()
-    };
-    manifest.stages.iter().map(line).collect()
-}
-
-fn failures(manifest: &Manifest) -> Vec<FailureLine> {
-    let line = |failure: &crate::results::Failure| FailureLine {
-        place: failure.place.to_string(),
-        stage: failure.stage.name().to_owned(),
-        message: failure.message.clone(),
-        by_method: failure.blame == crate::results::Blame::Method,
-    };
-    manifest.failures.iter().map(line).collect()
-}
-
-fn published_figures() -> Vec<ReferenceLine> {
-    let line = |(name, [overall, dimensions @ ..], removed): (&str, [f64; 7], f64)| ReferenceLine {
-        name: name.to_owned(),
-        overall: Some(overall),
-        dimensions: dimensions.map(Some).to_vec(),
-        removed: Some(removed),
-    };
-    published().map(line).collect()
+    let contexts = if rows.is_empty() { BTreeMap::new() } else { contexts(pipeline, lookup) };
+    let mut page =
+        PageInput { banks, contexts, reference, ..PageInput::new(manifest, summary, &pipeline.rubric, &rows) };
+    page.notes.extend(too_many);
+    Ok(html::render(&page))
 }
 
 /// The contexts that the cache still has, by the compression that made them.

@@ -17,6 +17,7 @@ pub(crate) struct Recorder {
     usage: Usage,
     executed: u64,
     usd: Option<Usd>,
+    saved: f64,
     failures: Vec<crate::results::Failure>,
     notes: BTreeMap<String, u64>,
     keys: BTreeSet<ActionKey>,
@@ -32,6 +33,7 @@ impl Recorder {
             usage: Usage::default(),
             executed: 0,
             usd: Some(Usd(0.0)),
+            saved: 0.0,
             failures: Vec::new(),
             notes: BTreeMap::new(),
             keys: BTreeSet::new(),
@@ -70,6 +72,7 @@ impl Recorder {
         manifest.stages = self.stages;
         manifest.usage = self.usage;
         manifest.usd = self.usd;
+        manifest.saved_by_prompt_cache = Usd(self.saved);
         manifest.failures = self.failures;
         manifest.keys = self.keys;
         let times = |count: u64| if count > 1 { format!(" ({count} times)") } else { String::new() };
@@ -89,7 +92,7 @@ impl Listener for Recorder {
                 counts.actions += 1;
                 counts.cached += 1;
             }
-            Event::Kept { stage, usage, cost, key, asked, .. } => {
+            Event::Kept { stage, usage, cost, saved, key, asked, .. } => {
                 self.keys.insert(*key);
                 let counts = self.stage(*stage);
                 counts.cells += 1;
@@ -98,6 +101,7 @@ impl Listener for Recorder {
                 if *asked {
                     self.add_usage(usage);
                     self.usd = add_known(self.usd, *cost);
+                    self.saved += saved.unwrap_or_default();
                 }
             }
             Event::Failed(failure) => {

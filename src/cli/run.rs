@@ -39,6 +39,12 @@ pub(crate) struct Traffic {
 
 impl Traffic {
     fn hear(&self, event: &ClientEvent) {
+        match event {
+            ClientEvent::Sent { .. } | ClientEvent::Answered { .. } => tracing::debug!(?event),
+            ClientEvent::RateLimited { .. } | ClientEvent::Retrying { .. } | ClientEvent::Paused { .. } => {
+                tracing::info!(?event);
+            }
+        }
         let counter = match event {
             ClientEvent::Sent { .. } => &self.sent,
             ClientEvent::Retrying { .. } => &self.retries,
@@ -77,6 +83,7 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
         allow_weak_judge: args.allow_weak_judge,
         refresh: args.select.refresh.iter().map(|stage| stage.stage()).collect(),
         jobs: args.jobs,
+        selftests_only: false,
     };
     let folder = ResultsFolder::of(&pipeline.results, &label);
     if let Some(baseline) = &args.compare_to {
@@ -111,6 +118,9 @@ fn begin(
     manifest.files = pipeline.sources.iter().map(|source| (source.path.clone(), source.digest)).collect();
     for source in &pipeline.sources {
         store.text(source.digest, &source.text);
+    }
+    for prompt in crate::plan::prompts(pipeline) {
+        store.text(prompt.digest, prompt.text.unwrap_or_default());
     }
     let Forecast { estimate, .. } = plan::of_pipeline(pipeline, store, &orders.refresh, false)?;
     manifest.forecast = Some(crate::results::Forecast {
@@ -207,7 +217,9 @@ fn tell_summary(published: &Published, spared: u64, folder: &ResultsFolder, cons
     if spared > 0 {
         console.say(&format!("{} cut off: an edit left what they build on unchanged.", count(spared, "action")));
     }
-    console.say(&forecast_line(manifest));
+    for line in prompt_cache_line(manifest).into_iter().chain(forecast_line(manifest)) {
+        console.say(&line);
+    }
     console.say(&format!(
         "{} · {} · {} from the cache · {} · {}",
         console.paint(Meaning::Strong, &manifest.label),
@@ -225,11 +237,22 @@ fn tell_summary(published: &Published, spared: u64, folder: &ResultsFolder, cons
     console.say(&format!("{} {next}", console.paint(Meaning::Hint, "next:")));
 }
 
+/// What the providers' prompt caches were worth; nothing if none was used.
+fn prompt_cache_line(manifest: &Manifest) -> Option<String> {
+    let (cached, input) = (manifest.usage.cached_input?.0, manifest.usage.input?.0);
+    let share = (cached > 0 && input > 0).then(|| cached as f64 / input as f64);
+    let saved = money(Some(manifest.saved_by_prompt_cache));
+    Some(format!(
+        "{} of the input tokens came from providers' prompt caches, which saved {saved}.",
+        percent(Some(share?))
+    ))
+}
+
 /// How good the forecast was.
-fn forecast_line(manifest: &Manifest) -> String {
-    let Some(forecast) = manifest.forecast.filter(|forecast| forecast.requests > 0) else { return String::new() };
+fn forecast_line(manifest: &Manifest) -> Option<String> {
+    let forecast = manifest.forecast.filter(|forecast| forecast.requests > 0)?;
     let tokens = |tokens: Option<crate::units::Tokens>| tokens.map_or("–".to_owned(), |t| format!("{}k", t.0 / 1000));
-    format!(
+    Some(format!(
         "Forecast and outcome: {} and {} requests, {}k and {} tokens in, {}k and {} out, {} and {}.",
         forecast.requests,
         manifest.requests_sent,
@@ -239,7 +262,7 @@ fn forecast_line(manifest: &Manifest) -> String {
         tokens(manifest.usage.output),
         money(forecast.usd),
         money(manifest.usd),
-    )
+    ))
 }
 
 /// What the gate says of the comparison.

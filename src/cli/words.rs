@@ -31,6 +31,38 @@ pub(crate) fn duration(seconds: f64) -> String {
     }
 }
 
+/// Bytes as people say them.
+pub(crate) fn size(bytes: u64) -> String {
+    let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "KB")];
+    let bytes_f = bytes as f64;
+    match units.iter().find(|(unit, _)| bytes_f >= *unit) {
+        Some((unit, name)) if bytes_f / unit < 9.95 => format!("{:.1} {name}", bytes_f / unit),
+        Some((unit, name)) => format!("{:.0} {name}", bytes_f / unit),
+        None => format!("{bytes} B"),
+    }
+}
+
+/// A number in four characters or so; unknown is a dash.
+pub(crate) fn short(number: Option<u64>) -> String {
+    match number {
+        None => "–".to_owned(),
+        Some(n @ 0..=999) => n.to_string(),
+        Some(n @ 1000..=9949) => format!("{:.1}k", n as f64 / 1e3),
+        Some(n @ 9950..=999_499) => format!("{:.0}k", n as f64 / 1e3),
+        Some(n) => format!("{:.1}M", n as f64 / 1e6),
+    }
+}
+
+/// A span of time in its largest unit: `5 s`, `3 min`, `2 h`, `4 d`.
+pub(crate) fn age(seconds: u64) -> String {
+    match seconds {
+        0..=59 => format!("{seconds} s"),
+        60..=3599 => format!("{} min", seconds / 60),
+        3600..=86_399 => format!("{} h", seconds / 3600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
 /// A share as a percentage; unknown is a dash.
 pub(crate) fn percent(share: Option<f64>) -> String {
     share.map_or("–".to_owned(), |share| format!("{:.0}%", share * 100.0))
@@ -46,6 +78,16 @@ mod tests {
             [money(None), money(Some(Usd(0.0))), money(Some(Usd(0.004))), money(Some(Usd(1.5)))],
             ["$–", "$0", "$0.0040", "$1.50"]
         );
+    }
+
+    #[test]
+    fn sizes_and_ages_have_their_largest_unit() {
+        assert_eq!(
+            [size(999), size(1234), size(56_789_000), size(2_000_000_000)],
+            ["999 B", "1.2 KB", "57 MB", "2.0 GB"]
+        );
+        assert_eq!([short(None), short(Some(12)), short(Some(1234)), short(Some(56_789))], ["–", "12", "1.2k", "57k"]);
+        assert_eq!([age(5), age(200), age(7300), age(200_000)], ["5 s", "3 min", "2 h", "2 d"]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::file::{self, AnswerTable, CompressTable, Declared, Placed};
 use super::fixtures::{Demands, Found, Shelves};
 use super::methods;
 use super::model::{AnswererIx, LoadedFixture, Pipeline, PipelineSettings, SourceFile};
+use super::places;
 use super::problem::{Problem, Problems, Severity};
 use super::providers::{Environment, Providers};
 use super::secrets::without_secrets;
@@ -37,6 +38,8 @@ pub struct Request {
     pub strict: bool,
     /// `--allow-unproven`: a fact that occurs nowhere is only told.
     pub allow_unproven: bool,
+    /// Fixtures are taken without their banks, and none at all is no error: for commands that run no matrix.
+    pub without_banks: bool,
     /// Whether a key that is not set is an error. Where it is none, [`Opened::missing_keys`] tells.
     pub needs_keys: bool,
 }
@@ -71,9 +74,7 @@ pub fn open(request: &Request, environment: &dyn Environment) -> Result<Opened, 
     let folder = request.file.parent().unwrap_or(Path::new(".")).to_path_buf();
     let name = request.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut library = Library::new(folder);
-    let file = library.read(&name).map_err(|why| {
-        OpenError::Problems(Problems(vec![Problem::error(format!("cannot read {}: {why}", request.file.display()))]))
-    })?;
+    let file = library.read(&name).map_err(|why| OpenError::Problems(unreadable(&request.file, &why)))?;
     // Whatever is shown or kept of the file from here on shows no secret that someone wrote into it.
     let file = without_secrets(&file);
     library.replace(file.clone());
@@ -86,6 +87,10 @@ pub fn open(request: &Request, environment: &dyn Environment) -> Result<Opened, 
     let providers = Providers::resolve(tables, &file, environment, &mut problems);
     let project = Project { request, declared: &declared, file: &file, environment, providers: &providers };
     project.open(library, problems)
+}
+
+fn unreadable(file: &Path, why: &str) -> Problems {
+    Problems(vec![Problem::error(format!("cannot read {}: {why}", file.display()))])
 }
 
 struct Project<'a> {
@@ -111,7 +116,7 @@ struct Checked {
 
 impl Project<'_> {
     fn open(&self, mut library: Library, problems: Problems) -> Result<Opened, OpenError> {
-        let [results, cache, probes] = self.folders(library.folder());
+        let [results, cache, probes] = places::folders(self.declared, self.environment, library.folder());
         let mut desk = Desk {
             file: self.file,
             library: &mut library,
@@ -125,7 +130,9 @@ impl Project<'_> {
         let checked = self.check(&mut desk);
         let (mut problems, missing_keys) = (desk.problems, desk.missing_keys);
         let Found { mut fixtures, without_bank } = self.shelves(&library, &mut problems).load(&self.request.selection);
-        select::keep_probes(&mut fixtures, &self.request.selection, &mut problems);
+        if !self.request.without_banks {
+            select::keep_probes(&mut fixtures, &self.request.selection, &mut problems);
+        }
         let mut missing_keys = Problems(missing_keys.into_values().collect());
         if self.request.needs_keys {
             problems.0.append(&mut missing_keys.0);
@@ -135,7 +142,8 @@ impl Project<'_> {
         let Some(checked) = checked.filter(|_| problems.errors() == 0) else {
             return Err(OpenError::Problems(problems));
         };
-        if fixtures.is_empty() || checked.methods.is_empty() {
+        let has_cells = !fixtures.is_empty() && !checked.methods.is_empty();
+        if !has_cells && !self.request.without_banks {
             return Err(OpenError::Empty(select::empty(&self.request.selection, &without_bank)));
         }
         let pipeline = self.assemble(checked, fixtures, [results, cache, probes], library);
@@ -170,28 +178,13 @@ impl Project<'_> {
         }
     }
 
-    /// Results, cache and probes; `COMPEVAL_CACHE` moves the cache.
-    fn folders(&self, root: &Path) -> [PathBuf; 3] {
-        let table = self.declared.pipeline.as_ref().map(|table| &table.value);
-        let folder = |written: Option<&Option<Placed<String>>>, default: &str| {
-            root.join(written.and_then(Option::as_ref).map_or(default, |placed| &placed.value))
-        };
-        let moved = self.environment.var("COMPEVAL_CACHE").filter(|path| !path.is_empty());
-        let moved = moved.map(|path| std::path::absolute(&path).unwrap_or_else(|_| PathBuf::from(path)));
-        [
-            folder(table.map(|t| &t.results), "results"),
-            moved.unwrap_or_else(|| folder(table.map(|t| &t.cache), "cache")),
-            folder(table.map(|t| &t.probes), "probes"),
-        ]
-    }
-
     fn shelves<'a>(&'a self, library: &'a Library, problems: &'a mut Problems) -> Shelves<'a> {
         let table = self.declared.pipeline.as_ref().map(|table| &table.value);
         let fixtures = table.and_then(|table| table.fixtures.as_ref());
         let probes = table.and_then(|table| table.probes.as_ref());
         let verbatim_tail = table.and_then(|table| table.tail.as_ref()).is_some_and(|tail| tail.value == "verbatim");
-        let Request { strict, allow_unproven, .. } = *self.request;
-        let demands = Demands { strict, allow_unproven, verbatim_tail };
+        let Request { strict, allow_unproven, without_banks, .. } = *self.request;
+        let demands = Demands { strict, allow_unproven, verbatim_tail, without_banks };
         Shelves { file: self.file, library, fixtures, probes, demands, problems }
     }
 

@@ -15,7 +15,7 @@ use crate::fault::Fault;
 use crate::fixture::{Fixture, ParsedFixture};
 use crate::probe::{Bank, FindingKind, History, ParsedBank, check_bank};
 
-const BANK: &str = ".probes.json";
+pub(super) const BANK: &str = ".probes.json";
 
 /// The size up to which one fixture is reviewed by people.
 const FIXTURE_BYTES: usize = 150_000;
@@ -31,6 +31,8 @@ pub(super) struct Demands {
     pub(super) allow_unproven: bool,
     /// The answerer is shown what follows the point.
     pub(super) verbatim_tail: bool,
+    /// Banks are not looked at.
+    pub(super) without_banks: bool,
 }
 
 impl Demands {
@@ -70,7 +72,7 @@ impl Shelves<'_> {
     /// Reads the fixtures wanted with their banks.
     pub(super) fn load(mut self, selection: &Selection) -> Found {
         let fixtures = self.fixture_files();
-        let banks = self.bank_files();
+        let banks = if self.demands.without_banks { BTreeMap::new() } else { self.bank_files() };
         let names: Vec<&str> = fixtures.keys().map(String::as_str).collect();
         let wanted = selection.fixtures.as_deref();
         tell_unknown("--fixtures", "fixture", wanted, &names, self.problems);
@@ -80,6 +82,9 @@ impl Shelves<'_> {
         for (name, path) in fixtures.iter().filter(|(name, _)| is_wanted(wanted, name)) {
             let fixture = self.fixture(name, path, &mut sizes);
             match (banks.get(name), fixture) {
+                (None, fixture) if self.demands.without_banks => {
+                    found.fixtures.extend(fixture.map(|fixture| without_bank(fixture, path)));
+                }
                 (None, _) => {
                     let problem = Problem::warning(format!("the fixture `{name}` has no bank and is left out"));
                     let help = format!(
@@ -98,7 +103,7 @@ impl Shelves<'_> {
     }
 
     /// The fixture files by stem.
-    fn fixture_files(&mut self) -> BTreeMap<String, String> {
+    pub(super) fn fixture_files(&mut self) -> BTreeMap<String, String> {
         let paths = match self.fixtures {
             Some(Placed { value: Paths::Globs(globs), .. }) => self.matched(globs),
             Some(Placed { value: Paths::Folder(folder), place, .. }) => self.in_folder(folder, Some(place.clone())),
@@ -216,18 +221,7 @@ impl Shelves<'_> {
             };
             self.problems.push(Problem::error(finding.message).at(&source, finding.place).help(help).of(weight));
         }
-        let points = fixture.effective_points();
-        let bank = Arc::new(parsed.bank);
-        Some(LoadedFixture {
-            selected: probes_by_point(&bank, points.len()),
-            digests: digests(&fixture, &bank, &points),
-            fixture: Arc::new(fixture),
-            bank,
-            history,
-            points,
-            path: path.to_owned(),
-            bank_path: bank_path.to_owned(),
-        })
+        Some(loaded(fixture, parsed.bank, history, path, bank_path))
     }
 
     /// A fixture is to be read by people before it is shared.
@@ -263,6 +257,27 @@ impl Shelves<'_> {
         let at = source.text.find(&quoted).unwrap_or(0);
         self.problems.push(Problem::error(message).at(source, at..at + quoted.len()).help(help));
     }
+}
+
+fn loaded(fixture: Fixture, bank: Bank, history: Arc<History>, path: &str, bank_path: &str) -> LoadedFixture {
+    let points = fixture.effective_points();
+    LoadedFixture {
+        selected: probes_by_point(&bank, points.len()),
+        digests: digests(&fixture, &bank, &points),
+        fixture: Arc::new(fixture),
+        bank: Arc::new(bank),
+        history,
+        points,
+        path: path.to_owned(),
+        bank_path: bank_path.to_owned(),
+    }
+}
+
+/// A fixture with an empty bank.
+fn without_bank(fixture: Fixture, path: &str) -> LoadedFixture {
+    let bank = Bank { fixture: fixture.name.clone(), probes: Vec::new(), extra: serde_json::Map::new() };
+    let history = Arc::new(History::new(&fixture.messages));
+    loaded(fixture, bank, history, path, "")
 }
 
 /// The probes asked at each of so many points; the last where a probe names none.

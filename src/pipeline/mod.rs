@@ -21,6 +21,7 @@ mod methods;
 mod stages;
 mod select;
 mod fixtures;
+mod places;
 mod check;
 mod starter;
 
@@ -31,6 +32,7 @@ pub use model::{
     AnswererIx, FixtureDigests, FixtureIx, Generator, JudgeIx, LoadedFixture, MethodIx, Pipeline, PipelineSettings,
     PointIx, ProbeIx, Runs, SourceFile, Tail,
 };
+pub use places::{Places, places};
 pub use problem::{Problem, Problems, Severity, list, suggest};
 pub use providers::Environment;
 pub use select::{EmptySelection, Overrides, Selection};

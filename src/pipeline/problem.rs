@@ -28,12 +28,22 @@ pub struct Problem {
     severity: Severity,
     source: Option<NamedSource<Arc<str>>>,
     places: Vec<(Range<usize>, Option<String>)>,
+    spot: Option<Spot>,
+}
+
+/// A place that is named and not shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Spot {
+    file: String,
+    line: usize,
+    column: usize,
 }
 
 impl Problem {
     /// What stops the work, in a sentence that names what was found and what was expected.
     pub fn error(message: impl Into<String>) -> Problem {
-        Problem { message: message.into(), help: None, severity: Severity::Error, source: None, places: Vec::new() }
+        let (message, severity) = (message.into(), Severity::Error);
+        Problem { message, help: None, severity, source: None, places: Vec::new(), spot: None }
     }
 
     /// What is only told.
@@ -56,6 +66,12 @@ impl Problem {
     #[must_use]
     pub fn label(self, file: &SourceFile, place: Range<usize>, label: impl Into<String>) -> Problem {
         self.labelled(file, place, Some(label.into()))
+    }
+
+    /// Where it is seen, line and column from 1, without showing the text there: it may hold a secret.
+    #[must_use]
+    pub fn spotted(self, file: impl Into<String>, line: usize, column: usize) -> Problem {
+        Problem { spot: Some(Spot { file: file.into(), line, column }), ..self }
     }
 
     fn labelled(mut self, file: &SourceFile, place: Range<usize>, label: Option<String>) -> Problem {
@@ -95,6 +111,9 @@ impl Problem {
 
     /// File, line and column (both from 1) where it is first seen.
     pub fn position(&self) -> Option<(&str, usize, usize)> {
+        if let Some(Spot { file, line, column }) = &self.spot {
+            return Some((file, *line, *column));
+        }
         let (source, (place, _)) = (self.source.as_ref()?, self.places.first()?);
         let before = source.inner().get(..place.start)?;
         let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
@@ -104,6 +123,9 @@ impl Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(Spot { file, line, column }) = &self.spot {
+            write!(f, "{file}:{line}:{column}: ")?;
+        }
         f.write_str(&self.message)
     }
 }

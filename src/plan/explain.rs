@@ -1,18 +1,281 @@
-//! Stub.
-use super::prepare::Action;
-use super::standing::Reason;
-use crate::cache::{Coordinate, Lookup};
-use crate::pipeline::Pipeline;
+//! Why something must run, in words: a phrase for the reason, and what has changed, down to file and line.
 
-/// x
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use serde::Serialize;
+
+use crate::action::{Change, Digest, Part, Source, Sources};
+use crate::cache::Lookup;
+
+use super::lines::changed_lines;
+use super::standing::Reason;
+use super::today::{Origin, Today};
+
+/// A reason in words.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Explained {
-    /// x
-    pub why: String,
-    /// x
+    /// The reason; of several, the one nearest to what the user did.
+    pub why: &'static str,
+    /// What has changed: `prompts/anchored.md:14`, `temperature: 0 → 0.5`.
     pub changed: Vec<String>,
 }
 
-/// x
-pub fn explain<L: Lookup>(_: &L, _: &Pipeline, _: &Coordinate, _: &Action, reason: &Reason) -> Explained {
-    Explained { why: format!("{reason:?}").chars().take(40).collect(), changed: vec![] }
+impl Explained {
+    /// What waits for a stale upstream, or was made from another output than there is now.
+    pub const UPSTREAM: &'static str = Kind::Upstream.why();
 }
+
+/// What kind of thing a change is, in the order in which kinds are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Kind {
+    Schema,
+    Model,
+    Prompt,
+    Setting,
+    Rubric,
+    CommandFile,
+    Span,
+    Probe,
+    Upstream,
+}
+
+impl Kind {
+    const fn why(self) -> &'static str {
+        match self {
+            Kind::Schema => "schema version",
+            Kind::Model => "model",
+            Kind::Prompt => "prompt changed",
+            Kind::Setting => "setting",
+            Kind::Rubric => "rubric",
+            Kind::CommandFile => "command input file",
+            Kind::Span => "fixture span",
+            Kind::Probe => "probe text",
+            Kind::Upstream => "upstream output changed",
+        }
+    }
+}
+
+/// The role that a part plays in the inputs of an action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// A part of this kind.
+    Of(Kind),
+    /// A prompt's text without its values: it also changes with which of these are empty.
+    Skeleton,
+    /// The text of the criteria, their ids, the shape of the reply.
+    Criteria,
+    /// Put together from other parts, or follows from another.
+    Derived,
+}
+
+/// Says what has changed. Holds the line differences of texts, which many actions share.
+#[derive(Debug)]
+pub struct Explainer<'l, L> {
+    lookup: &'l L,
+    lines: RefCell<HashMap<(Digest, Digest), Rc<[String]>>>,
+}
+
+impl<'l, L: Lookup> Explainer<'l, L> {
+    /// An explainer that finds earlier texts in `lookup`.
+    pub fn new(lookup: &'l L) -> Explainer<'l, L> {
+        Explainer { lookup, lines: RefCell::default() }
+    }
+
+    /// A reason in words. `old` are the sources of the action that it is held against, where there is one.
+    pub fn explain(&self, reason: &Reason, old: Option<&Sources>, today: &Today<'_>) -> Explained {
+        let plain = |why| Explained { why, changed: Vec::new() };
+        match reason {
+            Reason::NeverRun => plain("never computed"),
+            Reason::Changed(changes) => self.changed(changes, old, today),
+            Reason::Failed { class } => Explained { why: "failed last time", changed: vec![class.clone()] },
+            Reason::Unreadable => {
+                Explained { why: "failed last time", changed: vec!["the reply could not be used".to_owned()] }
+            }
+            Reason::Pruned => plain("pruned"),
+            Reason::Damaged => plain("damaged"),
+            Reason::Refreshed => plain("refreshed on request"),
+        }
+    }
+
+    fn changed(&self, changes: &[Change], old: Option<&Sources>, today: &Today<'_>) -> Explained {
+        let mut found: Vec<(Kind, String)> = Vec::new();
+        let mut add = |kind, text: String| {
+            if !found.contains(&(kind, text.clone())) {
+                found.push((kind, text));
+            }
+        };
+        let moved = |origin: &Option<Origin<'_>>| is_moved(origin.as_ref(), old);
+        let (prompt_moved, rubric_moved) = (moved(&today.prompt), moved(&today.rubric));
+        for change in changes.iter().filter(|change| !is_nothing(change)) {
+            match role(&change.part) {
+                Role::Of(_) if prompt_moved == Some(true) && is_value_of_prompt(change) => {}
+                Role::Of(_) if is_composed(&change.part, changes) => {}
+                Role::Of(kind) => add(kind, words(kind, change, today)),
+                Role::Skeleton if prompt_moved != Some(false) => {
+                    self.places(today.prompt.as_ref(), old).iter().for_each(|place| add(Kind::Prompt, place.clone()));
+                }
+                Role::Criteria if rubric_moved != Some(false) => {
+                    self.places(today.rubric.as_ref(), old).iter().for_each(|place| add(Kind::Rubric, place.clone()));
+                }
+                Role::Skeleton | Role::Criteria | Role::Derived => {}
+            }
+        }
+        if found.is_empty() {
+            found.extend(changes.first().map(|change| fallback(change, today)));
+        }
+        found.sort_by_key(|(kind, _)| *kind);
+        let why = found.first().map_or("never computed", |(kind, _)| kind.why());
+        Explained { why, changed: found.into_iter().map(|(_, text)| text).collect() }
+    }
+
+    /// Where a source differs from what it was: `path:line`; the path alone where the old text is not at hand.
+    fn places(&self, origin: Option<&Origin<'_>>, old: Option<&Sources>) -> Rc<[String]> {
+        let Some(origin) = origin else { return Rc::new([]) };
+        let Some(source) = source_of(origin, old) else { return Rc::new([origin.shown()]) };
+        let place = (source.digest, origin.digest);
+        if let Some(known) = self.lines.borrow().get(&place) {
+            return known.clone();
+        }
+        let lines: Rc<[String]> = self.lines_of(origin, &source.digest).into();
+        self.lines.borrow_mut().insert(place, lines.clone());
+        lines
+    }
+
+    fn lines_of(&self, origin: &Origin<'_>, old: &Digest) -> Vec<String> {
+        let shown = origin.shown();
+        let texts = origin.text.and_then(|text| Some((self.lookup.read_text(old)?, text)));
+        let Some((old, new)) = texts else { return vec![shown] };
+        let mut places: Vec<String> = changed_lines(&old, new)
+            .into_iter()
+            .map(|(first, last)| match first == last {
+                true => format!("{shown}:{first}"),
+                false => format!("{shown}:{first}-{last}"),
+            })
+            .collect();
+        if places.is_empty() {
+            places.push(shown);
+        }
+        if places.len() > MOST_PLACES {
+            let more = places.len() - MOST_PLACES;
+            places.truncate(MOST_PLACES);
+            places.push(format!("and {more} more places"));
+        }
+        places
+    }
+}
+
+/// Places of one file that are named.
+const MOST_PLACES: usize = 8;
+
+fn source_of<'s>(origin: &Origin<'_>, old: Option<&'s Sources>) -> Option<&'s Source> {
+    old?.0.get(origin.name)
+}
+
+/// Whether a source is another than it was; `None` where that is not known.
+fn is_moved(origin: Option<&Origin<'_>>, old: Option<&Sources>) -> Option<bool> {
+    let origin = origin?;
+    Some(source_of(origin, old)?.digest != origin.digest)
+}
+
+/// Whether a part came or went because another prompt uses other values.
+fn is_value_of_prompt(change: &Change) -> bool {
+    let is_value = matches!(
+        change.part.as_str(),
+        "transcript" | "previous_summary" | "focus_topic" | "target_tokens" | "context" | "question" | "request"
+    );
+    is_value && (change.old.is_none() || change.new.is_none())
+}
+
+/// Whether a value that was left out is empty now, or the other way round.
+fn is_nothing(change: &Change) -> bool {
+    let empty = Digest::of("");
+    let is_empty = |part: &Option<Part>| part.as_ref().is_none_or(|part| part.digest == empty);
+    is_empty(&change.old) && is_empty(&change.new)
+}
+
+/// Whether a part is put together from others that have changed themselves.
+fn is_composed(part: &str, changes: &[Change]) -> bool {
+    let pieces: &[&str] = match part {
+        "transcript" => &["previous output", "span"],
+        "context" => &["kept", "tail"],
+        _ => &[],
+    };
+    changes.iter().any(|change| pieces.contains(&change.part.as_str()))
+}
+
+fn role(part: &str) -> Role {
+    match part {
+        "schema" => Role::Of(Kind::Schema),
+        "endpoint" | "model" => Role::Of(Kind::Model),
+        "system rubric" | "criteria" | "output schema" => Role::Criteria,
+        "instructions" => Role::Skeleton,
+        "previous_summary" | "previous output" | "previous" | "context" | "kept" | "answer" => Role::Of(Kind::Upstream),
+        "transcript" | "span" | "prefix" | "messages" | "tail" | "fixture_model" | "context_length" => {
+            Role::Of(Kind::Span)
+        }
+        "question" | "ground truth" => Role::Of(Kind::Probe),
+        "request" | "stdin" | "sections" | "replica" => Role::Derived,
+        _ => match part.split_once(' ') {
+            Some(("user" | "system" | "assistant", _)) => Role::Skeleton,
+            Some(("items", _)) => Role::Of(Kind::Upstream),
+            Some(("messages", _)) => Role::Of(Kind::Span),
+            Some(("file", _)) => Role::Of(Kind::CommandFile),
+            _ => Role::Of(Kind::Setting),
+        },
+    }
+}
+
+/// A change in words.
+fn words(kind: Kind, change: &Change, today: &Today<'_>) -> String {
+    let part = change.part.as_str();
+    let file = |path: Option<&str>| path.map_or_else(|| part.to_owned(), str::to_owned);
+    match kind {
+        Kind::Span if matches!(part, "fixture_model" | "context_length") => {
+            format!("{}: {}", file(today.fixture), values(part, change))
+        }
+        Kind::Span => file(today.fixture),
+        Kind::Probe => match (today.bank, today.probe) {
+            (Some(bank), Some(probe)) => format!("{bank}: {part} of {probe}"),
+            _ => part.to_owned(),
+        },
+        Kind::CommandFile => part.strip_prefix("file ").unwrap_or(part).to_owned(),
+        Kind::Upstream => match part.split_once(' ') {
+            Some(("items", _)) => "previous compaction".to_owned(),
+            _ => part.replace('_', " "),
+        },
+        Kind::Schema | Kind::Model | Kind::Prompt | Kind::Setting | Kind::Rubric => {
+            values(if part == "rule" { "strategy" } else { part }, change)
+        }
+    }
+}
+
+/// `name: old → new`; the name alone where the values are long or secret.
+fn values(name: &str, change: &Change) -> String {
+    let text = |part: &Option<Part>| match part {
+        None => Some("not set".to_owned()),
+        Some(Part { text: Some(text), .. }) if text.is_empty() => Some("not set".to_owned()),
+        Some(Part { text, .. }) => text.clone(),
+    };
+    match (text(&change.old), text(&change.new)) {
+        (Some(old), Some(new)) => format!("{name}: {old} → {new}"),
+        _ => name.to_owned(),
+    }
+}
+
+/// Where nothing that a user knows has changed: which part has, and the kind that comes nearest.
+fn fallback(change: &Change, today: &Today<'_>) -> (Kind, String) {
+    match role(&change.part) {
+        // the criteria that apply follow from the probe's type and from the rubric's scope
+        Role::Criteria if today.probe.is_some() => (Kind::Probe, "criteria that apply".to_owned()),
+        Role::Criteria => (Kind::Rubric, "criteria that apply".to_owned()),
+        Role::Skeleton => (Kind::Prompt, today.prompt.as_ref().map_or_else(|| change.part.clone(), Origin::shown)),
+        Role::Derived => (Kind::Schema, change.part.clone()),
+        Role::Of(kind) => (kind, words(kind, change, today)),
+    }
+}
+
+#[cfg(test)]
+#[path = "explain_tests.rs"]
+mod tests;

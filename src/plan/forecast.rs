@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, HashSet};
 use serde::Serialize;
 
 use super::estimate::{Estimate, Estimator};
-use super::explain::explain;
+use super::explain::Explainer;
 use super::frontier::{Frontier, Settled, Task};
 use super::prepare::{Action, PrepareError, Preparer};
-use super::standing::{Finding, cache_coordinate, find, reason};
+use super::standing::{Finding, cache_coordinate, find, reason_since};
+use super::today::Today;
 use crate::action::{ActionKey, Stage, StageName};
 use crate::cache::{Coordinate, Lookup, Record};
 use crate::pipeline::Counts;
@@ -37,7 +38,7 @@ pub struct ReasonGroup {
     /// The method; `None` for the judges' self-tests.
     pub method: Option<String>,
     /// The reason, in words.
-    pub why: String,
+    pub why: &'static str,
     /// What exactly changed: `file:line`, `setting old -> new`.
     pub changed: Vec<String>,
     /// How many actions.
@@ -84,7 +85,9 @@ pub fn forecast<L: Lookup>(
 ) -> Result<Forecast, PrepareError> {
     let estimator = Estimator::new(preparer.pipeline(), lookup, assumptions.prices);
     let (seen, groups) = (HashSet::new(), BTreeMap::new());
-    let mut walk = Walk { preparer, lookup, assumptions, forecast: Forecast::default(), seen, groups, estimator };
+    let explainer = Explainer::new(lookup);
+    let forecast = Forecast::default();
+    let mut walk = Walk { preparer, lookup, assumptions, forecast, seen, groups, estimator, explainer };
     walk.count_cells();
     walk.selftests()?;
     walk.matrix()?;
@@ -97,8 +100,9 @@ struct Walk<'w, L> {
     assumptions: Assumptions<'w>,
     forecast: Forecast,
     seen: HashSet<ActionKey>,
-    groups: BTreeMap<(StageName, Option<String>, String, Vec<String>), u64>,
+    groups: BTreeMap<(StageName, Option<String>, &'static str, Vec<String>), u64>,
     estimator: Estimator<'w, L>,
+    explainer: Explainer<'w, L>,
 }
 
 impl<L: Lookup> Walk<'_, L> {
@@ -126,7 +130,8 @@ impl<L: Lookup> Walk<'_, L> {
                     self.cached(StageName::Selftest);
                 } else {
                     let coordinate = self.preparer.selftest_coordinate(&test);
-                    self.stale(StageName::Selftest, None, &test.action, &coordinate);
+                    let today = Today::of_judge(self.preparer.pipeline(), test.judge);
+                    self.stale(StageName::Selftest, None, &test.action, &coordinate, &today);
                 }
             }
         }
@@ -158,7 +163,8 @@ impl<L: Lookup> Walk<'_, L> {
                 if new {
                     let place = task.place(self.preparer.pipeline());
                     let coordinate = cache_coordinate(&place, action.replica);
-                    self.stale(stage, Some(place.method.to_string()), action, &coordinate);
+                    let today = Today::of(self.preparer.pipeline(), task);
+                    self.stale(stage, Some(place.method.to_string()), action, &coordinate, &today);
                 }
                 Settled::Without
             }
@@ -171,14 +177,21 @@ impl<L: Lookup> Walk<'_, L> {
         counts.cached += 1;
     }
 
-    fn stale(&mut self, stage: StageName, method: Option<String>, action: &Action, coordinate: &Coordinate) {
+    fn stale(
+        &mut self,
+        stage: StageName,
+        method: Option<String>,
+        action: &Action,
+        coordinate: &Coordinate,
+        today: &Today<'_>,
+    ) {
         let counts = self.stage(stage);
         counts.actions += 1;
         counts.stale += 1;
         self.estimator.add_stale(stage, action);
         if self.assumptions.reasons {
-            let found = reason(self.lookup, action, coordinate, self.assumptions.refresh);
-            let told = explain(self.lookup, self.preparer.pipeline(), coordinate, action, &found);
+            let (found, old) = reason_since(self.lookup, action, coordinate, self.assumptions.refresh);
+            let told = self.explainer.explain(&found, old.as_ref().map(|old| &old.sources), today);
             *self.groups.entry((stage, method, told.why, told.changed)).or_default() += 1;
         }
     }

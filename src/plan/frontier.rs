@@ -184,6 +184,11 @@ impl<'p> Frontier<'p> {
         Frontier { warms_prompt_caches: true, ..self }
     }
 
+    /// A walk over no cell at all.
+    pub fn without_cells(self) -> Frontier<'p> {
+        Frontier { chains: Vec::new(), ..self }
+    }
+
     /// Gives a task back that could not be begun yet; it is ready again at once.
     pub fn put_back(&mut self, task: Task) {
         self.ready.push(task);
@@ -258,7 +263,15 @@ impl<'p> Frontier<'p> {
         let task = |cell| Task::Answer(AnswerTask { cell, context: context.clone() });
         let mut answers: Vec<Task> = self.matrix.answers(cell).map(task).collect();
         answers.reverse();
-        if self.warms_prompt_caches && context.texts.is_worth_warming(cell.point) {
+        let caches = |task: &Task| match task {
+            Task::Answer(task) => {
+                let answerer = self.pipeline.answerers.get(task.cell.answerer.0);
+                answerer.is_some_and(|answerer| answerer.model.provider.caches_prompts())
+            }
+            Task::Compress(_) | Task::Judge(_) => false,
+        };
+        let warms = self.warms_prompt_caches && answers.last().is_some_and(caches);
+        if warms && context.texts.is_worth_warming(cell.point) {
             let first = answers.pop();
             *context.waiting.borrow_mut() = answers;
             self.ready.extend(first);

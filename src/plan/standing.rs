@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use crate::action::{ActionKey, Change, Digest, Inputs, Replica, Stage};
-use crate::cache::{Coordinate, Lookup, Record, Removal, Status};
+use crate::action::{ActionKey, Change, Digest, Replica, Stage};
+use crate::cache::{Coordinate, Lookup, Meta, Record, Removal, Status};
 
 use super::frontier::{Kept, Task};
 use super::prepare::{Action, Preparer};
@@ -86,31 +86,54 @@ fn reread<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, task: &Task, record: R
 
 /// Why a stale action is stale: what differs from the last action in the same place.
 pub fn reason<L: Lookup>(lookup: &L, action: &Action, coordinate: &Coordinate, refresh: &HashSet<Stage>) -> Reason {
+    reason_since(lookup, action, coordinate, refresh).0
+}
+
+/// The same with what is known of the earlier action that it was held against, where there was one.
+pub fn reason_since<L: Lookup>(
+    lookup: &L,
+    action: &Action,
+    coordinate: &Coordinate,
+    refresh: &HashSet<Stage>,
+) -> (Reason, Option<Meta>) {
     if refresh.contains(&action.stage) {
-        return Reason::Refreshed;
+        return (Reason::Refreshed, None);
     }
-    match lookup.find(&action.key).map(|record| record.status) {
-        Some(Status::Failed { class, .. }) => return Reason::Failed { class: class.to_string() },
-        Some(Status::Unreadable { .. }) => return Reason::Unreadable,
-        Some(Status::Unread | Status::Output { .. }) => return Reason::Damaged,
-        None => {}
+    let own = match lookup.find(&action.key).map(|record| record.status) {
+        Some(Status::Failed { class, .. }) => Some(Reason::Failed { class: class.to_string() }),
+        Some(Status::Unreadable { .. }) => Some(Reason::Unreadable),
+        Some(Status::Unread | Status::Output { .. }) => Some(Reason::Damaged),
+        None => lookup.removed(&action.key).map(|removal| match removal {
+            Removal::Pruned => Reason::Pruned,
+            Removal::Damaged => Reason::Damaged,
+        }),
+    };
+    if let Some(own) = own {
+        return (own, None);
     }
-    match lookup.removed(&action.key) {
-        Some(Removal::Pruned) => return Reason::Pruned,
-        Some(Removal::Damaged) => return Reason::Damaged,
-        None => {}
-    }
-    match earlier(lookup, coordinate, action.stage) {
-        Some(old) => Reason::Changed(action.inputs().changes_since(&old)),
-        None => Reason::NeverRun,
+    let Some(old) = earlier(lookup, coordinate, action.stage) else { return (Reason::NeverRun, None) };
+    let changes = action.inputs().changes_since(&old.inputs);
+    match changes.iter().all(|change| change.part == "replica") {
+        true => (Reason::NeverRun, None),
+        false => (Reason::Changed(changes), Some(old)),
     }
 }
 
-/// The inputs of the last action made for a place.
-fn earlier<L: Lookup>(lookup: &L, coordinate: &Coordinate, stage: Stage) -> Option<Inputs> {
-    let key = lookup.latest(&coordinate.digest(stage))?;
-    let record = lookup.find(&key)?;
-    Some(lookup.meta(&record).ok()?.inputs)
+/// The last action made for a place. A place that was deterministic and is sampled now, or the other way round, is
+/// the same place to a person.
+fn earlier<L: Lookup>(lookup: &L, coordinate: &Coordinate, stage: Stage) -> Option<Meta> {
+    let first = Some(1);
+    let sampled = match stage {
+        Stage::Probes | Stage::Compress => Replica { compress: first, ..Replica::NONE },
+        Stage::Answer => Replica { compress: first, answer: first, judge: None },
+        Stage::Judge => Replica { compress: first, answer: first, judge: first },
+    };
+    let other = if coordinate.replica == Replica::NONE { sampled } else { Replica::NONE };
+    let at = |coordinate: &Coordinate| {
+        let key = lookup.latest(&coordinate.digest(stage))?;
+        lookup.meta(&lookup.find(&key)?).ok()
+    };
+    at(coordinate).or_else(|| at(&Coordinate { replica: other, ..coordinate.clone() }))
 }
 
 /// What the last action made for a place put out, by name.

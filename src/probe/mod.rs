@@ -7,14 +7,21 @@ mod bank;
 mod bank_file;
 mod check;
 mod facts;
+mod generate;
 mod highlight;
 mod history;
 mod names;
+mod propose;
 
 pub use bank::{Bank, Fact, Probe, ProbeId, ProbeType};
 pub use bank_file::{ParsedBank, ProbePlaces};
 pub use check::{Finding, FindingKind, Severity, check_bank};
 pub use facts::{FactFinder, stands_in};
+pub use generate::{
+    Candidate, GENERATION_VARIABLES, Unfit, Verified, generation_schema, generation_template, generation_work,
+    read_candidates, verify,
+};
 pub use highlight::MappedFold;
 pub use history::History;
 pub use names::{normal_path, paths, suffixes, words};
+pub use propose::{Clues, propose_candidates};

@@ -158,3 +158,15 @@ pub struct ProviderSpec {
     /// The pace allowed.
     pub limits: Limits,
 }
+
+impl ProviderSpec {
+    /// Whether the provider keeps long prompts for a while, so that a second request with the same beginning is
+    /// cheaper once the first one has come back.
+    pub fn caches_prompts(&self) -> bool {
+        match self.dialect {
+            Dialect::Anthropic | Dialect::OpenaiResponses => true,
+            Dialect::OpenaiChat => ["api.openai.com", "openrouter.ai"].iter().any(|host| self.base_url.contains(host)),
+            Dialect::Lexical => false,
+        }
+    }
+}

@@ -45,6 +45,9 @@ pub struct Manifest {
     pub usage: Usage,
     /// What this run cost; null where a price is unknown.
     pub usd: Option<Usd>,
+    /// Dollars that providers' prompt caches saved, as far as prices are known.
+    #[serde(default)]
+    pub saved_by_prompt_cache: Usd,
     /// How long it took, in seconds.
     pub wall_s: f64,
     /// What failed.
@@ -143,6 +146,7 @@ impl Manifest {
             rate_limited: 0,
             usage: Usage::default(),
             usd: None,
+            saved_by_prompt_cache: Usd(0.0),
             wall_s: 0.0,
             failures: Vec::new(),
             forecast: None,

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use super::shelf::{OutOfReach, Shelf};
 use crate::action::StageName;
-use crate::action::{ActionKey, Digest, Source, Sources, Work};
+use crate::action::{ActionKey, Digest, Sources, Work};
 use crate::cache::{Coordinate, Store};
 use crate::compress::{CommandSpec, Strategy};
 use crate::judge;
 use crate::lexical;
-use crate::pipeline::Pipeline;
-use crate::plan::{self, Action, Body, Output, Preparer, SelftestTask, Task, Unreadable, completion};
+use crate::plan::{self, Action, Body, Output, Preparer, SelftestTask, Task, Today, Unreadable, completion};
 use crate::provider::{Completion, Dialect, Operation};
 use crate::results::{Blame, Place};
 
@@ -42,7 +41,7 @@ impl Errand {
         };
         Errand {
             coordinate: plan::cache_coordinate(&place, action.replica),
-            sources: sources(pipeline, task),
+            sources: Today::of(pipeline, task).sources(),
             attempts: judge.map_or(1, |judge| judge.attempts),
             place: Place::Cell(place),
             stage: task.stage(),
@@ -55,7 +54,7 @@ impl Errand {
         let spec = preparer.pipeline().judges.get(task.judge.0);
         Errand {
             coordinate: preparer.selftest_coordinate(task),
-            sources: spec.map(|s| prompt_source(s.template.text(), s.prompt_path.as_deref())).unwrap_or_default(),
+            sources: Today::of_judge(preparer.pipeline(), task.judge).sources(),
             attempts: spec.map_or(1, |spec| spec.attempts),
             place: Place::Selftest { judge: cell.judge, case: cell.case },
             stage: StageName::Selftest,
@@ -130,34 +129,4 @@ impl Errand {
             Unreadable::Reply(_) | Unreadable::Grades(_) | Unreadable::Place(_) => Blame::Infrastructure,
         }
     }
-}
-
-/// The prompt that a task's inputs were made from.
-fn sources(pipeline: &Pipeline, task: &Task) -> Sources {
-    let found = match task {
-        Task::Compress(task) => {
-            pipeline.methods.get(task.cell.chain.method.0).and_then(|method| match &method.strategy {
-                Strategy::Prompted { template, prompt_path, .. } => {
-                    Some(prompt_source(template.text(), prompt_path.as_deref()))
-                }
-                Strategy::ProviderCompaction { template: Some(template), prompt_path, .. } => {
-                    Some(prompt_source(template.text(), prompt_path.as_deref()))
-                }
-                _ => None,
-            })
-        }
-        Task::Answer(task) => pipeline
-            .answerers
-            .get(task.cell.answerer.0)
-            .map(|a| prompt_source(a.template.text(), a.prompt_path.as_deref())),
-        Task::Judge(task) => {
-            pipeline.judges.get(task.cell.judge.0).map(|j| prompt_source(j.template.text(), j.prompt_path.as_deref()))
-        }
-    };
-    found.unwrap_or_default()
-}
-
-fn prompt_source(text: &str, path: Option<&str>) -> Sources {
-    let source = Source { digest: Digest::of(text), path: path.map(str::to_owned) };
-    Sources([("prompt".into(), source)].into())
 }

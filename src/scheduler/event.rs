@@ -36,6 +36,8 @@ pub enum Event<'a> {
         usage: Usage,
         /// What it cost; `None` where no price is known, 0 where nobody was asked.
         cost: Option<Usd>,
+        /// Dollars that the provider's prompt cache saved; `None` where no price is known.
+        saved: Option<f64>,
         /// Whether the output is that of the earlier action in this place, though the inputs are not.
         unchanged: bool,
     },

@@ -13,6 +13,7 @@ mod selftest;
 mod tally;
 mod rows;
 mod run;
+mod examine;
 
 pub use budget::{Allowance, Budget, BudgetReached};
 pub use event::{Event, Listener};

@@ -11,6 +11,7 @@ use super::errand::Errand;
 use super::program;
 use super::shelf::{OutOfReach, Shelf};
 use crate::action::{Computation, Digest, Request, RequestTurn, Work};
+use crate::answer;
 use crate::cache::{CacheError, Lookup, Meta, Reading, Record, Store};
 use crate::compress;
 use crate::fixture::count_tokens;
@@ -33,6 +34,8 @@ pub(super) struct Fresh {
     pub(super) usage: Usage,
     /// `None` where no price is known; 0 where nobody was asked.
     pub(super) cost: Option<Usd>,
+    /// Dollars that the provider's prompt cache saved; `None` where no price is known.
+    pub(super) saved: Option<f64>,
     /// Whether the last action in this place had the same output, from other inputs.
     pub(super) unchanged: bool,
     pub(super) warnings: Vec<String>,
@@ -78,6 +81,7 @@ struct Raw {
     model: Option<String>,
     usage: Usage,
     cost: Option<Usd>,
+    saved: Option<f64>,
     latency_ms: u64,
     attempts: u32,
     request_id: Option<String>,
@@ -93,7 +97,19 @@ impl Raw {
     fn local(body: Bytes, dialect: Option<Dialect>, began: Instant) -> Raw {
         let latency_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (usage, cost) = (Usage::default(), Some(Usd(0.0)));
-        Raw { body, dialect, model: None, usage, cost, latency_ms, attempts: 1, request_id: None }
+        Raw { body, dialect, model: None, usage, cost, saved: None, latency_ms, attempts: 1, request_id: None }
+    }
+}
+
+/// Splits a text where dialects join turns of one speaker again: at the last blank line of what requests share. A
+/// provider's prompt cache ends at a turn.
+fn at_paragraph(shared: String, own: String) -> (Option<String>, String) {
+    const BLANK_LINE: &str = "\n\n";
+    match shared.rsplit_once(BLANK_LINE) {
+        Some((before, after)) if !own.is_empty() && !before.trim().is_empty() => {
+            (Some(before.to_owned()), format!("{after}{own}"))
+        }
+        _ => (None, shared + &own),
     }
 }
 
@@ -227,9 +243,12 @@ impl Performer<'_> {
         let out_of_reach = |error: OutOfReach| self.out_of_reach(errand, action, &error);
         let mut turns = Vec::new();
         for turn in &request.turns {
-            turns.push(match turn {
+            let turn = match turn {
                 RequestTurn::Text(role, prompt) => {
-                    Turn::Text { role: *role, text: prompt.text(&resolve).map_err(out_of_reach)? }
+                    let (shared, own) = prompt.text_in_two(answer::QUESTION, &resolve).map_err(out_of_reach)?;
+                    let (shared, own) = at_paragraph(shared, own);
+                    turns.extend(shared.map(|text| Turn::Text { role: *role, text: text.into() }));
+                    Turn::Text { role: *role, text: own.into() }
                 }
                 RequestTurn::Items(material) => Turn::Items(material.text(&resolve).map_err(out_of_reach)?),
                 RequestTurn::Messages(material) => {
@@ -240,7 +259,8 @@ impl Performer<'_> {
                     })?;
                     Turn::Messages(messages.into())
                 }
-            });
+            };
+            turns.push(turn);
         }
         let instructions = match &request.instructions {
             Some(prompt) => Some(prompt.text(&resolve).map_err(out_of_reach)?),
@@ -269,6 +289,7 @@ impl Performer<'_> {
             model: read_model(reply.dialect, &reply.body),
             usage,
             cost: self.prices.cost(model, &usage),
+            saved: self.prices.saved_by_cache(model, &usage),
             latency_ms: u64::try_from(reply.latency.as_millis()).unwrap_or(u64::MAX),
             attempts: reply.attempts,
             request_id: reply.request_id.clone(),
@@ -301,7 +322,7 @@ impl Performer<'_> {
         }
         let usage = output.usage().unwrap_or(raw.usage);
         let warnings = output.warnings();
-        Fresh { out, output, usage, cost: raw.cost, unchanged: false, warnings }
+        Fresh { out, output, usage, cost: raw.cost, saved: raw.saved, unchanged: false, warnings }
     }
 
     fn note_unreadable(&self, record: Option<Record>, fault: &str) {

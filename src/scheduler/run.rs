@@ -18,8 +18,6 @@ use crate::action::StageName;
 use crate::action::{ActionKey, Stage, Work};
 use crate::cache::{CacheError, Reading};
 use crate::files::FileError;
-use crate::judge::{self, CriterionScore};
-use crate::pipeline::JudgeIx;
 use crate::plan::{self, Action, Finding, Frontier, Kept, Output, READER, SelftestTask, Settled, Task};
 use crate::results::Failure;
 
@@ -34,6 +32,8 @@ pub struct Options {
     pub refresh: HashSet<Stage>,
     /// Goes on with a judge that fails its self-test.
     pub allow_weak_judge: bool,
+    /// Tests the judges and leaves the matrix alone.
+    pub selftests_only: bool,
 }
 
 /// How a run ended.
@@ -78,15 +78,16 @@ pub enum Stop {
 const BREATH: usize = 256;
 
 /// What an action under way is for.
-enum Errands {
+pub(super) enum Errands {
     Cell(Task),
     Selftest(SelftestTask),
 }
 
-struct Landed {
-    errand: Errands,
-    action: Action,
-    result: Result<Fresh, NoOutput>,
+/// An action that is no longer under way.
+pub(super) struct Landed {
+    pub(super) errand: Errands,
+    pub(super) action: Action,
+    pub(super) result: Result<Fresh, NoOutput>,
 }
 
 type Flight<'f> = Pin<Box<dyn Future<Output = Landed> + 'f>>;
@@ -103,32 +104,50 @@ pub async fn run<L: Listener>(
 ) -> Result<Ended, RunError> {
     let (preparer, pipeline) = (performer.preparer, performer.preparer.pipeline());
     let frontier = Frontier::new(&preparer).warming_prompt_caches();
+    let frontier = if options.selftests_only { frontier.without_cells() } else { frontier };
     let selftests = Selftests::new(pipeline.judges.len(), pipeline.settings.locale);
     let rows = RowMaker::new(preparer, performer.shelf, performer.store);
-    let (flights, parked, seen) = (FuturesUnordered::new(), HashMap::new(), HashSet::new());
+    let (flights, parked, seen, lost) = (FuturesUnordered::new(), HashMap::new(), HashSet::new(), HashSet::new());
     let (tests, squeezed, ended) = (Vec::new(), false, Ended::default());
-    Loop { performer, options, frontier, selftests, tests, rows, flights, parked, seen, squeezed, ended, listener }
-        .go(stop)
-        .await
+    Loop {
+        performer,
+        options,
+        frontier,
+        selftests,
+        tests,
+        rows,
+        flights,
+        parked,
+        seen,
+        lost,
+        squeezed,
+        ended,
+        listener,
+    }
+    .go(stop)
+    .await
 }
 
-struct Loop<'r, 'e, L> {
-    performer: &'r Performer<'e>,
-    options: &'r Options,
-    frontier: Frontier<'e>,
-    selftests: Selftests,
+/// The state of a run.
+pub(super) struct Loop<'r, 'e, L> {
+    pub(super) performer: &'r Performer<'e>,
+    pub(super) options: &'r Options,
+    pub(super) frontier: Frontier<'e>,
+    pub(super) selftests: Selftests,
     /// Cases of self-tests that were not begun yet.
-    tests: Vec<SelftestTask>,
+    pub(super) tests: Vec<SelftestTask>,
     rows: RowMaker<'e>,
-    flights: FuturesUnordered<Flight<'r>>,
+    pub(super) flights: FuturesUnordered<Flight<'r>>,
     /// Cells that wait for the same action, by its key.
     parked: HashMap<ActionKey, Vec<Task>>,
     /// Actions settled so far: a second cell of one shares it.
-    seen: HashSet<ActionKey>,
+    pub(super) seen: HashSet<ActionKey>,
+    /// Actions that failed in this run: another cell of one shares the failure, it is not asked again.
+    lost: HashSet<ActionKey>,
     /// What is left of the budget is set aside for what is under way.
     squeezed: bool,
-    ended: Ended,
-    listener: &'r mut L,
+    pub(super) ended: Ended,
+    pub(super) listener: &'r mut L,
 }
 
 impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
@@ -158,7 +177,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         }
     }
 
-    fn stops(&self, stop: Stop) -> bool {
+    pub(super) fn stops(&self, stop: Stop) -> bool {
         stop >= Stop::Drain
             || self.ended.hopeless.is_some()
             || self.ended.budget.is_some()
@@ -194,6 +213,9 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         if let Some(waiting) = self.parked.get_mut(&action.key) {
             waiting.push(task);
             return Ok(());
+        }
+        if self.lost.contains(&action.key) {
+            return self.share_failure(&task);
         }
         // What this run has just made stands, also of a stage that is to be refreshed.
         let refresh = if self.seen.contains(&action.key) { &HashSet::new() } else { &self.options.refresh };
@@ -258,6 +280,11 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         self.without(task)
     }
 
+    fn share_failure(&mut self, task: &Task) -> Result<(), RunError> {
+        self.listener.hear(&Event::Shared { stage: task.stage() })?;
+        self.without(task)
+    }
+
     fn without(&mut self, task: &Task) -> Result<(), RunError> {
         let blocked = self.frontier.settle(task, Settled::Without);
         Ok(self.listener.hear(&Event::Blocked(blocked))?)
@@ -297,8 +324,9 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
             }
             Err(NoOutput::Failed(failure)) => {
                 self.note_hopeless(&failure);
+                self.lost.insert(action.key);
                 self.fail(&task, &failure)?;
-                sharers.iter().try_for_each(|task| self.without(task))
+                sharers.iter().try_for_each(|task| self.share_failure(task))
             }
         }
     }
@@ -306,12 +334,12 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     fn land_fresh(&mut self, task: &Task, action: &Action, fresh: Fresh, sharers: Vec<Task>) -> Result<(), RunError> {
         let stage = task.stage();
         self.seen.insert(action.key);
-        let Fresh { out, output, usage, cost, unchanged, warnings } = fresh;
+        let Fresh { out, output, usage, cost, saved, unchanged, warnings } = fresh;
         for warning in warnings {
             self.listener.hear(&Event::Warning(warning))?;
         }
         let (key, asked) = (action.key, is_asked(&action.work));
-        self.listener.hear(&Event::Kept { stage, key, asked, usage, cost, unchanged })?;
+        self.listener.hear(&Event::Kept { stage, key, asked, usage, cost, saved, unchanged })?;
         let kept = Kept { key: action.key, out, spared: unchanged };
         self.settle(task, kept, Some(output))?;
         for sharer in sharers {
@@ -322,7 +350,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     }
 
     /// Whether the money is only set aside for others: then the action waits for what they leave over.
-    fn is_squeezed(&mut self, reached: BudgetReached) -> bool {
+    pub(super) fn is_squeezed(&mut self, reached: BudgetReached) -> bool {
         let squeezed = self.performer.budget.reached().is_none() && !self.flights.is_empty();
         self.squeezed |= squeezed;
         if !squeezed {
@@ -332,108 +360,20 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     }
 
     /// A wrong key or an empty account fails every further call alike: better to stop and say so.
-    fn note_hopeless(&mut self, failure: &Failure) {
+    pub(super) fn note_hopeless(&mut self, failure: &Failure) {
         if failure.class.is_some_and(|class| class.is_terminal()) {
             self.ended.hopeless.get_or_insert_with(|| failure.message.clone());
         }
     }
-
-    /// Finds out which cases were graded before; the others are begun in turn.
-    fn find_selftests(&mut self) -> Result<(), RunError> {
-        let preparer = self.performer.preparer;
-        for judge in 0..preparer.pipeline().judges.len() {
-            match preparer.selftest(JudgeIx(judge)) {
-                Ok(tests) => self.tests.extend(tests),
-                Err(error) => {
-                    self.ended.weak_judges.push(format!("its prompt does not render: {error}"));
-                }
-            }
-        }
-        self.tests.reverse();
-        Ok(())
-    }
-
-    fn begin_selftest(&mut self, test: SelftestTask, stop: Stop) -> Result<(), RunError> {
-        let (stage, key) = (StageName::Selftest, test.action.key);
-        let refreshed = self.options.refresh.contains(&Stage::Judge);
-        if let Some(grades) = self.performer.cached_grades(&test).filter(|_| !refreshed) {
-            let event = if self.seen.insert(key) {
-                Event::Cached { stage, key, spared: false }
-            } else {
-                Event::Shared { stage }
-            };
-            self.performer.store.touch([key]);
-            self.listener.hear(&event)?;
-            return self.settle_selftest(&test, Some(grades));
-        }
-        if self.stops(stop) || (self.options.offline && !is_local(&test.action.work)) {
-            self.ended.held_back += 1;
-            self.listener.hear(&Event::HeldBack { stage })?;
-            return self.settle_selftest(&test, None);
-        }
-        self.listener.hear(&Event::Started { stage })?;
-        let performer = self.performer;
-        let errand = Errand::of_selftest(&performer.preparer, &test);
-        self.flights.push(Box::pin(async move {
-            let result = performer.perform(&errand, &test.action).await;
-            Landed { action: test.action.clone(), errand: Errands::Selftest(test), result }
-        }));
-        Ok(())
-    }
-
-    fn land_selftest(&mut self, test: &SelftestTask, result: Result<Fresh, NoOutput>) -> Result<(), RunError> {
-        match result {
-            Ok(fresh) => {
-                self.seen.insert(test.action.key);
-                let Fresh { usage, cost, unchanged, output, .. } = fresh;
-                let (stage, key, asked) = (StageName::Selftest, test.action.key, is_asked(&test.action.work));
-                self.listener.hear(&Event::Kept { stage, key, asked, usage, cost, unchanged })?;
-                let grades = if let Output::Grades(grades) = output { Some(grades) } else { None };
-                self.settle_selftest(test, grades)
-            }
-            Err(NoOutput::Store(error)) => Err(error.into()),
-            Err(NoOutput::OverBudget(reached)) => {
-                if self.is_squeezed(reached) {
-                    self.tests.push(test.clone());
-                    return Ok(());
-                }
-                self.ended.held_back += 1;
-                self.listener.hear(&Event::HeldBack { stage: StageName::Selftest })?;
-                self.settle_selftest(test, None)
-            }
-            Err(NoOutput::Failed(failure)) => {
-                self.note_hopeless(&failure);
-                self.listener.hear(&Event::Failed(&failure))?;
-                self.settle_selftest(test, None)
-            }
-        }
-    }
-
-    fn settle_selftest(&mut self, test: &SelftestTask, grades: Option<Vec<CriterionScore>>) -> Result<(), RunError> {
-        let pipeline = self.performer.preparer.pipeline();
-        let graded = grades.map(|grades| judge::grade(&pipeline.rubric, &grades));
-        let Some((verdict, waiting)) = self.selftests.settle(test.judge.0, test.case.clone(), graded) else {
-            return Ok(());
-        };
-        let name = pipeline.judges.get(test.judge.0).map_or_else(String::new, |judge| judge.name.0.to_string());
-        self.listener.hear(&Event::Selftested { judge: &name, verdict: &verdict })?;
-        // A judge that could not be asked at all has shown nothing; what it graded before stands.
-        let was_asked = self.ended.held_back == 0 && self.ended.hopeless.is_none();
-        if !verdict.passed && was_asked {
-            self.ended.weak_judges.push(name);
-        }
-        waiting.into_iter().rev().for_each(|task| self.frontier.put_back(task));
-        Ok(())
-    }
 }
 
 /// Whether the work is a request to a model behind an endpoint.
-fn is_asked(work: &Work) -> bool {
+pub(super) fn is_asked(work: &Work) -> bool {
     matches!(work, Work::Ask(request) if !request.is_lexical())
 }
 
 /// Whether the work needs neither a request nor a program.
-fn is_local(work: &Work) -> bool {
+pub(super) fn is_local(work: &Work) -> bool {
     match work {
         Work::Ask(request) => request.is_lexical(),
         Work::Execute(_) => false,

@@ -22,6 +22,8 @@ pub(super) enum Trust {
 struct Test {
     open: usize,
     grades: BTreeMap<CaseId, DimensionScores>,
+    /// Why calls failed, the last one.
+    call_failure: Option<String>,
     verdict: Option<SelfTestVerdict>,
     waiting: Vec<Task>,
 }
@@ -37,7 +39,7 @@ impl Selftests {
     /// All judges untested; each must settle all cases.
     pub(super) fn new(judges: usize, locale: Locale) -> Selftests {
         let open = SelfTest::built_in(locale).cases.len();
-        let test = || Test { open, grades: BTreeMap::new(), verdict: None, waiting: Vec::new() };
+        let test = || Test { open, grades: BTreeMap::new(), call_failure: None, verdict: None, waiting: Vec::new() };
         Selftests { locale, tests: (0..judges).map(|_| test()).collect() }
     }
 
@@ -54,6 +56,19 @@ impl Selftests {
         if let Some(test) = self.tests.get_mut(judge) {
             test.waiting.push(task);
         }
+    }
+
+    /// Takes note of why a case could not be asked.
+    pub(super) fn note_failed_call(&mut self, judge: usize, why: String) {
+        if let Some(test) = self.tests.get_mut(judge) {
+            test.call_failure = Some(why);
+        }
+    }
+
+    /// Why a judge could not be asked, if it graded nothing at all for that reason.
+    pub(super) fn out_of_reach(&self, judge: usize) -> Option<&str> {
+        let test = self.tests.get(judge).filter(|test| test.grades.is_empty())?;
+        test.call_failure.as_deref()
     }
 
     /// Takes note of a case: its grades, or that it has none. When it was the last, returns the verdict and the

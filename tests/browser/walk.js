@@ -146,5 +146,5 @@
   }
 
   if (location.hash === '#time') done({ ready_ms: performance.now() });
-  else walk().catch((error) => { problems.push(`broke off: ${error.stack}`); done({}); });
+  else if (location.hash === '#walk') walk().catch((error) => { problems.push(`broke off: ${error.stack}`); done({}); });
 })();

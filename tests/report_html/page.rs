@@ -1,9 +1,18 @@
 //! What the bytes of the page say, without a browser.
 
-use compeval::report::html::render;
+use std::sync::LazyLock;
+
+use compeval::report::html::{Anchor, render};
 
 use super::browser::PLANT;
 use super::sample::{Sample, Shape};
+
+/// A page of 19,800 cells.
+pub(crate) static LARGE: LazyLock<String> = LazyLock::new(|| {
+    let sample = Sample::new(&Shape { fixtures: 6, points: 5, probes: 22, runs: 5, ..Shape::default() });
+    assert_eq!(sample.rows.len(), 19_800);
+    render(&sample.input())
+});
 
 fn small() -> Shape {
     Shape { fixtures: 2, points: 2, ..Shape::default() }
@@ -62,8 +71,18 @@ fn a_result_set_without_cells_has_a_page() {
 }
 
 #[test]
+fn a_page_is_made_from_a_results_folder() {
+    let sample = Sample::new(&small());
+    let made = sample.input_of_folder();
+    assert_eq!(made.methods.first().map(|method| method.anchor), Some(Anchor::Ceiling));
+    assert_eq!(made.methods.last().map(|method| method.anchor), Some(Anchor::Floor));
+    assert_eq!(made.costs.last().map(|cost| cost.part.as_str()), Some("all"));
+    assert!(!made.notes.is_empty() && !made.facts.is_empty());
+    let page = render(&made);
+    assert!(!page.contains("2026-01-01"), "no time is shown");
+}
+
+#[test]
 fn twenty_thousand_cells_fit_in_eight_megabytes() {
-    let sample = Sample::new(&Shape { fixtures: 6, points: 5, probes: 22, runs: 5, ..Shape::default() });
-    let page = render(&sample.input());
-    assert!(page.len() < 8_000_000, "{} bytes", page.len());
+    assert!(LARGE.len() < 8_000_000, "{} bytes", LARGE.len());
 }

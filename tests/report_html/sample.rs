@@ -3,22 +3,21 @@
 use std::collections::BTreeMap;
 
 use compeval::action::{ActionKey, Digest};
-use compeval::judge::{CriterionScore, Rubric, Scope, grade};
+use compeval::judge::{Rubric, Scope};
 use compeval::locale::Locale;
-use compeval::measure::{FactClass, FactFate};
 use compeval::pipeline::{FixtureDigests, Runs, Tail};
 use compeval::probe::{Probe, ProbeType};
 use compeval::provider::Settings;
-use compeval::report::html::{
-    Anchor, ContextText, CostLine, FailureLine, MethodLine, ModelLine, ReferenceLine, ReportInput,
-};
+use compeval::report::html::{Anchor, ContextText, CostLine, FailureLine, MethodLine, ModelLine, PageInput};
 use compeval::results::{
-    Asked, CriterionWeight, Design, FixtureInfo, Manifest, MethodInfo, ProbeInfo, ResultSet, Row, RowKeys, RubricInfo,
-    Side, Summary, compare, summarize,
+    Asked, CriterionWeight, Design, FixtureInfo, Manifest, MethodInfo, ProbeInfo, ResultSet, Row, RubricInfo, Side,
+    Summary, compare, summarize,
 };
 
+use super::cell::{Place, row};
+
 /// Name, strategy, share of facts kept, tokens kept.
-const METHODS: [(&str, &str, f64, u64); 6] = [
+pub(crate) const METHODS: [(&str, &str, f64, u64); 6] = [
     ("full", "full", 0.98, 21_400),
     ("anchored", "anchored-iterative", 0.72, 1_900),
     ("anchored+index", "anchored-iterative", 0.81, 2_300),
@@ -53,14 +52,15 @@ pub(crate) struct Sample {
     banks: BTreeMap<String, Vec<Probe>>,
     pub(crate) rows: Vec<Row>,
     summary: Summary,
+    manifest: Manifest,
     pub(crate) contexts: BTreeMap<ActionKey, ContextText>,
 }
 
 /// Numbers that look random and are the same every time (xorshift).
-struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
-    fn roll(&mut self) -> f64 {
+    pub(crate) fn roll(&mut self) -> f64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -86,14 +86,28 @@ impl Sample {
         let comparison = compare(side(&now), side(&then), false).expect("comparable");
         let summary = summarize(&now, Some(comparison));
         let label = format!("tuned-prompt{}", shape.plant);
-        Sample { locale: shape.locale, plant: shape.plant, label, banks, rows, summary, contexts }
+        Sample {
+            locale: shape.locale,
+            plant: shape.plant,
+            label,
+            banks,
+            rows,
+            summary,
+            manifest: now.manifest.clone(),
+            contexts,
+        }
     }
 
-    pub(crate) fn input(&self) -> ReportInput<'_> {
+    /// What a results folder alone gives.
+    pub(crate) fn input_of_folder(&self) -> PageInput<'_> {
+        PageInput::new(&self.manifest, &self.summary, Rubric::built_in(self.locale), &self.rows)
+    }
+
+    pub(crate) fn input(&self) -> PageInput<'_> {
         let planted = |text: &str| format!("{text}{}", self.plant);
         let pair = |name: &str, value: &str| (planted(name), planted(value));
         let cells = self.rows.len().to_string();
-        ReportInput {
+        PageInput {
             label: &self.label,
             locale: self.locale,
             facts: vec![pair("fixtures", "4"), pair("runs", "3"), pair("cells", &cells), pair("version", "0.1.0")],
@@ -114,7 +128,7 @@ impl Sample {
             contexts: self.contexts.clone(),
             costs: self.costs(),
             failures: self.failures(),
-            reference: self.reference(),
+            reference: true,
         }
     }
 
@@ -172,12 +186,6 @@ impl Sample {
             ),
         ]
     }
-
-    fn reference(&self) -> Vec<ReferenceLine> {
-        let dimensions = [4.04, 4.01, 2.45, 4.44, 3.80, 4.99].map(Some).into();
-        let name = format!("anchored iterative{}", self.plant);
-        vec![ReferenceLine { name, overall: Some(3.70), dimensions, removed: Some(0.986) }]
-    }
 }
 
 fn fixtures(shape: &Shape) -> Vec<(String, usize)> {
@@ -208,7 +216,7 @@ fn bank(fixture: usize, shape: &Shape) -> Vec<Probe> {
             "expected_facts": [format!("port {port}"), [file.clone(), format!("{file}:12")], format!("retry_limit = {n}{plant}")],
             "superseded_facts": [format!("port {}", port + 500)],
             "reference_answer": format!("It listens on port {port}; see {file}.{plant}"),
-            "tags": if n % 5 == 0 { vec![format!("constraint{plant}")] } else { vec![] },
+            "tags": if n.is_multiple_of(5) { vec![format!("constraint{plant}")] } else { vec![] },
         });
         serde_json::from_value(json).expect("a probe")
     };
@@ -216,7 +224,7 @@ fn bank(fixture: usize, shape: &Shape) -> Vec<Probe> {
 }
 
 fn rows_of_baseline(shape: &Shape, banks: &BTreeMap<String, Vec<Probe>>) -> Vec<Row> {
-    rows(shape, banks, -0.13, &mut Dice(77), None)
+    rows(shape, banks, -0.3, &mut Dice(77), None)
 }
 
 fn rows(
@@ -232,13 +240,15 @@ fn rows(
             for point in 1..=shape.points {
                 let (name, _, keep, _) = METHODS[m];
                 let key = ActionKey(Digest::of(format!("{fixture} {name} {run} {point} {shift}")));
-                let gain = if name == "anchored" { 0.0 } else { shift * f64::from(u8::from(name.contains("index"))) };
+                let gain =
+                    shift * (f64::from(u8::from(name.contains("index"))) - f64::from(u8::from(name == "truncate-2k")));
                 let keep = (keep + gain - 0.06 * f64::from(point - 1) + 0.02 * n as f64).clamp(0.0, 1.0);
+                let at = Place { shape, fixture: &fixture, method: m, run, point, key, keep };
                 let asked = banks[&fixture].iter().filter(|probe| probe.point.is_some_and(|p| p.0 == point));
                 let mut text =
                     format!("# Session summary of {fixture}\n\n## Intent\nKeep the service running.{}\n", shape.plant);
                 for probe in asked {
-                    rows.push(row((shape, &fixture, m, run, point), probe, key, keep, dice, &mut text));
+                    rows.push(row(at, probe, dice, &mut text));
                 }
                 if let Some(contexts) = contexts.as_deref_mut().filter(|_| point != 2 || name != "regenerative") {
                     contexts.insert(
@@ -250,84 +260,6 @@ fn rows(
         }
     }
     rows
-}
-
-/// A cell's shape, fixture, method, run and point.
-type Place<'a> = (&'a Shape, &'a str, usize, u32, u32);
-
-fn row(at: Place<'_>, probe: &Probe, key: ActionKey, keep: f64, dice: &mut Dice, text: &mut String) -> Row {
-    let (shape, fixture, m, run, point) = at;
-    let (method, strategy, _, tokens) = METHODS[m];
-    let plant = shape.plant;
-    let mut answer = String::from("As far as the context says: ");
-    let mut facts = Vec::new();
-    for fact in &probe.expected_facts {
-        let (kept, said) = (dice.roll() < keep, dice.roll() < 0.86);
-        if kept {
-            text.push_str(&format!("- {}: decided in step {}, was {}.\n", fact.name(), facts.len() + 1, "port 9999"));
-        }
-        let in_answer = if kept { said } else { dice.roll() < 0.05 };
-        if in_answer {
-            answer.push_str(&format!("{}; ", fact.name()));
-        }
-        facts.push(FactFate {
-            fact: fact.name().into(),
-            answered: in_answer,
-            class: Some(FactClass::of(kept, in_answer)),
-        });
-    }
-    answer.push_str(plant);
-    let answered = facts.iter().filter(|fact| fact.answered).count() as f64 / facts.len() as f64;
-    let criteria = criteria(shape, probe.kind, answered, dice);
-    let scores = grade(Rubric::built_in(shape.locale), &criteria);
-    let digest = |part: &str| ActionKey(Digest::of(format!("{key} {} {part}", probe.id)));
-    let survived = facts.iter().filter(|f| matches!(f.class, Some(FactClass::Answered | FactClass::Missed))).count();
-    let replaced = 19_000 + 1_000 * u64::from(point);
-    let stale = dice.roll() < 0.04;
-    Row {
-        fixture: fixture.into(),
-        point,
-        method: format!("{method}{plant}"),
-        run,
-        probe: probe.id.to_string(),
-        kind: probe.kind,
-        answerer: format!("agent{plant}"),
-        judge: format!("judge{plant}"),
-        answer_n: 1,
-        judge_n: 1,
-        keys: RowKeys { compress: key, answer: digest("answer"), judge: digest("judge") },
-        criteria,
-        dimensions: scores.iter().map(|(dimension, score)| (dimension, score.value())).collect(),
-        overall: scores.overall().map(|score| score.value()),
-        fact_survival: Some(survived as f64 / facts.len() as f64),
-        stale_facts: if stale { vec![probe.superseded_facts[0].name().into()] } else { vec![] },
-        fabricated: None,
-        invented: if dice.roll() < 0.03 { vec![format!("src/ghost.rs{plant}")] } else { vec![] },
-        context_tokens: Some(if strategy == "full" { replaced } else { tokens }),
-        replaced_tokens: Some(replaced),
-        compression_ratio: Some(1.0 - if strategy == "full" { 1.0 } else { tokens as f64 / replaced as f64 }),
-        refetch_tokens: Some((facts.len() - survived) as u64 * 640),
-        refetch_unlocated: 0,
-        usd: compeval::results::RowCost::default(),
-        answer: if stale { format!("{answer} It runs on {}.", probe.superseded_facts[0].name()) } else { answer },
-        facts,
-    }
-}
-
-fn criteria(shape: &Shape, kind: ProbeType, answered: f64, dice: &mut Dice) -> Vec<CriterionScore> {
-    let rubric = Rubric::built_in(shape.locale).criteria_for(kind, Scope::ByType);
-    let points = |base: f64, roll: f64| ((base + roll * 1.6 - 0.4).round().clamp(0.0, 5.0)) as u8;
-    let reason = |points: u8| match points {
-        0..=1 => "The answer names none of what was asked for.",
-        2..=3 => "One of the facts is there; the file is not named, and the value is missing.",
-        _ => "All that was asked for is named, with the right values.",
-    };
-    let one = |c: &compeval::judge::Criterion, dice: &mut Dice| {
-        let base = if c.id.0.starts_with("instruction") { 4.2 } else { 0.8 + answered * 3.6 };
-        let points = points(base, dice.roll());
-        CriterionScore::new(c.id.clone(), points, format!("{}{}", reason(points), shape.plant)).expect("on the scale")
-    };
-    rubric.into_iter().map(|c| one(c, dice)).collect()
 }
 
 fn asked(name: &str, plant: &str) -> Asked {

@@ -6,12 +6,13 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::columns::{Columns, Names, Places};
-use super::input::{ContextText, CostLine, FailureLine, MethodLine, ModelLine, ReferenceLine, ReportInput};
+use super::input::{ContextText, CostLine, FailureLine, MethodLine, ModelLine, PageInput};
 use super::pack::safe_json;
 use super::texts::{CELLS_IN_PACK, Seeker, pack_cells, pack_contexts};
 use crate::action::ActionKey;
 use crate::judge::{CriterionId, Dimension};
 use crate::probe::{Probe, ProbeType};
+use crate::report::tables::published;
 use crate::results::{Row, Summary};
 
 /// A probe where it was asked: fixture, point, id.
@@ -28,7 +29,7 @@ struct Head<'a> {
     methods: Vec<MethodLine>,
     costs: &'a [CostLine],
     failures: &'a [FailureLine],
-    reference: &'a [ReferenceLine],
+    reference: Vec<Published>,
     dimensions: Vec<(&'static str, &'static str)>,
     types: Vec<&'static str>,
     criteria: Vec<(String, Option<usize>)>,
@@ -66,6 +67,21 @@ struct ProbeBody<'a> {
     tags: &'a [String],
 }
 
+/// A row of figures that others published.
+#[derive(Serialize)]
+struct Published {
+    name: &'static str,
+    /// Overall, then the dimensions.
+    scores: [f64; 7],
+    removed: f64,
+}
+
+impl From<(&'static str, [f64; 7], f64)> for Published {
+    fn from((name, scores, removed): (&'static str, [f64; 7], f64)) -> Published {
+        Published { name, scores, removed }
+    }
+}
+
 /// Everything that was gathered from the rows.
 #[derive(Default)]
 struct Gathered<'a> {
@@ -84,7 +100,7 @@ struct Gathered<'a> {
 }
 
 impl<'a> Gathered<'a> {
-    fn from_rows(input: &ReportInput<'a>) -> Gathered<'a> {
+    fn from_rows(input: &PageInput<'a>) -> Gathered<'a> {
         let mut gathered = Gathered::default();
         for method in &input.methods {
             gathered.methods.place(method.name.clone());
@@ -152,7 +168,7 @@ fn body(probe: &Probe) -> ProbeBody<'_> {
 }
 
 /// All data elements of the page.
-pub(super) fn elements(input: &ReportInput<'_>) -> String {
+pub(super) fn elements(input: &PageInput<'_>) -> String {
     let bank: BTreeMap<(&str, &str), &Probe> = input
         .banks
         .iter()
@@ -183,7 +199,7 @@ pub(super) fn elements(input: &ReportInput<'_>) -> String {
 
 /// Each context with what is looked for in it.
 fn contexts<'a>(
-    input: &'a ReportInput<'_>,
+    input: &'a PageInput<'_>,
     gathered: &Gathered<'_>,
     seekers: &'a [Option<Seeker>],
 ) -> Vec<(Option<&'a ContextText>, BTreeMap<usize, &'a Seeker>)> {
@@ -197,7 +213,7 @@ fn contexts<'a>(
 }
 
 fn head<'a>(
-    input: &'a ReportInput<'a>,
+    input: &'a PageInput<'a>,
     gathered: &'a Gathered<'a>,
     probes: Vec<ProbeHead<'a>>,
     criteria: &Names<CriterionId>,
@@ -212,7 +228,7 @@ fn head<'a>(
         methods: methods(input, gathered),
         costs: &input.costs,
         failures: &input.failures,
-        reference: &input.reference,
+        reference: published().filter(|_| input.reference).map(Published::from).collect(),
         dimensions: Dimension::ALL.iter().map(|d| (d.name(), d.label(input.locale))).collect(),
         types: ProbeType::ALL.iter().map(|kind| kind.name()).collect(),
         criteria: criteria.all().iter().map(|id| criterion(input, id)).collect(),
@@ -228,7 +244,7 @@ fn head<'a>(
 }
 
 /// The methods declared, and after them any that only rows name.
-fn methods(input: &ReportInput<'_>, gathered: &Gathered<'_>) -> Vec<MethodLine> {
+fn methods(input: &PageInput<'_>, gathered: &Gathered<'_>) -> Vec<MethodLine> {
     let known = |name: &String| input.methods.iter().find(|method| method.name == *name).cloned();
     let names = gathered.methods.all().iter();
     names
@@ -237,7 +253,7 @@ fn methods(input: &ReportInput<'_>, gathered: &Gathered<'_>) -> Vec<MethodLine> 
 }
 
 /// A criterion's name, and the place of its dimension.
-fn criterion(input: &ReportInput<'_>, id: &CriterionId) -> (String, Option<usize>) {
+fn criterion(input: &PageInput<'_>, id: &CriterionId) -> (String, Option<usize>) {
     match input.rubric.criterion(id) {
         Some(known) => (known.name.clone(), Dimension::ALL.iter().position(|d| *d == known.dimension)),
         None => (id.to_string(), None),

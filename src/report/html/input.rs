@@ -12,7 +12,7 @@ use crate::results::{Row, Summary};
 
 /// Everything that the page shows. Texts are untrusted: the page shows them as they are and runs none of them.
 #[derive(Clone, Debug)]
-pub struct ReportInput<'a> {
+pub struct PageInput<'a> {
     /// The label of the result set.
     pub label: &'a str,
     /// The language of the page's own words.
@@ -41,8 +41,8 @@ pub struct ReportInput<'a> {
     pub costs: Vec<CostLine>,
     /// What failed.
     pub failures: Vec<FailureLine>,
-    /// Figures published elsewhere, shown apart from what was measured; usually none.
-    pub reference: Vec<ReferenceLine>,
+    /// Whether the figures that others published are to stand at the end, apart from what was measured.
+    pub reference: bool,
 }
 
 /// A compressed context as people read it.
@@ -57,7 +57,7 @@ pub enum ContextText {
 /// A stage and who serves it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ModelLine {
-    /// The stage, in words.
+    /// The stage: `compress`, `answer` or `judge`.
     pub role: String,
     /// The name declared for it.
     pub name: String,
@@ -94,7 +94,7 @@ pub struct MethodLine {
 /// What a part of the run cost. What nobody reported is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CostLine {
-    /// The part: a stage, or a stage of a method, in words.
+    /// The part: a stage by its name, `all`, or anything else in words.
     pub part: String,
     /// Distinct actions.
     pub actions: Option<u64>,
@@ -119,17 +119,4 @@ pub struct FailureLine {
     pub message: String,
     /// The method's own fault, not that of the infrastructure.
     pub by_method: bool,
-}
-
-/// A row of figures published elsewhere.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct ReferenceLine {
-    /// The method, as published.
-    pub name: String,
-    /// Its overall score.
-    pub overall: Option<f64>,
-    /// Its dimensions, in the order of [`crate::judge::Dimension::ALL`].
-    pub dimensions: Vec<Option<f64>>,
-    /// The share of tokens removed, 0 to 1.
-    pub removed: Option<f64>,
 }

@@ -1,0 +1,65 @@
+//! `compeval cache`: look at, prune, verify and move what was kept.
+//!
+//! Commands that only read take a snapshot and run beside a writer; the others open the store for themselves.
+
+mod diff;
+mod entry;
+mod filter;
+mod inspect;
+mod limits;
+mod ls;
+mod prune;
+mod reach;
+mod stats;
+mod transfer;
+mod verify;
+
+use super::args::{CacheCommand, Common};
+use super::console::{Console, Meaning};
+use super::failure::{Exit, Failure};
+use super::project::{open_snapshot, places_of};
+use crate::cache::{CacheError, Snapshot};
+
+pub(crate) use diff::hunk_lines;
+pub(crate) use entry::{EntryJson, model_of, output_of, provenance};
+pub(crate) use inspect::{InputJson, input_lines, inputs_json};
+
+pub(crate) fn run(common: &Common, command: &CacheCommand, console: &Console) -> Result<Exit, Failure> {
+    let places = places_of(common)?;
+    match command {
+        CacheCommand::Ls(filter) => ls::run(&snapshot(&places.cache, console)?, filter, console),
+        CacheCommand::Show { key, raw, inputs } => {
+            inspect::run(&snapshot(&places.cache, console)?, key, *raw, *inputs, console)
+        }
+        CacheCommand::Diff { a, b } => diff::run(&snapshot(&places.cache, console)?, a, b, console),
+        CacheCommand::Stats => stats::run(&snapshot(&places.cache, console)?, &places.results, console),
+        CacheCommand::Prune(args) => prune::run(common, &places, args, console),
+        CacheCommand::Verify => verify::run(&places.cache, console),
+        CacheCommand::Export { file, label } => {
+            transfer::export(&snapshot(&places.cache, console)?, &places.results, file, label.as_deref(), console)
+        }
+        CacheCommand::Import { file } => transfer::import(&places.cache, file, console),
+    }
+}
+
+/// A snapshot; damage met on the way is told.
+pub(crate) fn snapshot(cache: &std::path::Path, console: &Console) -> Result<Snapshot, Failure> {
+    let snapshot = open_snapshot(cache)?;
+    for notice in snapshot.notices() {
+        console.tell(&format!("{} {notice}", console.paint(Meaning::Warning, "cache:")));
+    }
+    Ok(snapshot)
+}
+
+/// A key or a file that the user named wrongly is wrong input; anything else is an error.
+fn failure(error: CacheError) -> Failure {
+    let is_input = matches!(
+        error,
+        CacheError::BadPrefix { .. }
+            | CacheError::UnknownPrefix { .. }
+            | CacheError::AmbiguousPrefix { .. }
+            | CacheError::BadImport { .. }
+    );
+    let failure = Failure::from(error);
+    if is_input { failure.exiting(Exit::BadInput) } else { failure }
+}

@@ -1,0 +1,48 @@
+//! Plain tables for the terminal: no lines, words to the left, numbers to the right.
+
+use comfy_table::{CellAlignment, Table, presets};
+
+/// A column's heading, and on which side its cells stand.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Column {
+    /// Words.
+    Left(&'static str),
+    /// Numbers.
+    Right(&'static str),
+}
+
+/// Lays `rows` out under their headings, `width` columns wide at most.
+pub(crate) fn grid(columns: &[Column], rows: impl IntoIterator<Item = Vec<String>>, width: usize) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_width(u16::try_from(width).unwrap_or(u16::MAX));
+    table.set_content_arrangement(comfy_table::ContentArrangement::Dynamic);
+    table.set_header(columns.iter().map(|column| match column {
+        Column::Left(heading) | Column::Right(heading) => *heading,
+    }));
+    for row in rows {
+        table.add_row(row);
+    }
+    for (index, column) in columns.iter().enumerate() {
+        if let (Column::Right(_), Some(found)) = (column, table.column_mut(index)) {
+            found.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let lines: Vec<String> =
+        table.lines().map(|line| line.strip_prefix(' ').unwrap_or(&line).trim_end().to_owned()).collect();
+    lines.join("\n")
+}
+
+/// A number with `digits` decimals, a dash where it is not known.
+pub(crate) fn number(value: Option<f64>, digits: usize) -> String {
+    value.map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
+}
+
+/// `1 fixture`, `2 fixtures`.
+pub(crate) fn count(number: usize, one: &str) -> String {
+    let end = match one {
+        word if word.ends_with('y') && number != 1 => return format!("{number} {}ies", word.trim_end_matches('y')),
+        _ if number == 1 => "",
+        _ => "s",
+    };
+    format!("{number} {one}{end}")
+}

@@ -1,0 +1,278 @@
+//! Grades by people beside those of the judges: paired, and compared per dimension and in all. Pure.
+//!
+//! Ceiling and floor are left out: their answers are easy to grade, and inflate every coefficient.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::labels::{Graded, Labels, Subject};
+use crate::action::ActionKey;
+use crate::fault::suggestion;
+use crate::judge::Dimension;
+use crate::pipeline::{Problem, Problems};
+use crate::results::{Design, Row};
+use crate::stats::{
+    Agreement, Coefficient, Metric, RepeatSpread, agreement, krippendorff_alpha, mean, median, repeat_spread,
+};
+
+/// How one judge, or the median of the panel, agrees with people.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct JudgeAgreement {
+    /// The judge's name; `None` for the panel's median.
+    pub(super) judge: Option<String>,
+    /// All pairs together.
+    pub(super) pooled: Agreement,
+    /// The pairs of each dimension.
+    pub(super) dimensions: BTreeMap<Dimension, Agreement>,
+    /// The judge against itself, over the whole result set; `None` where nothing was graded twice.
+    pub(super) against_itself: Option<RepeatSpread>,
+}
+
+/// What became of a file of human grades.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Compared {
+    /// Things that people graded; several raters of one thing count once.
+    pub(super) graded: usize,
+    /// Of them, cells of ceiling and floor.
+    pub(super) excluded: usize,
+    /// Lines whose cell the judge did not grade.
+    pub(super) unmatched: Vec<u64>,
+    /// Each judge; with several, the panel's median after them.
+    pub(super) judges: Vec<JudgeAgreement>,
+    /// How far the judges of a panel agree with each other, over the whole result set.
+    pub(super) alpha: Option<Coefficient>,
+}
+
+/// A judged cell without its number of judgement.
+type Answer = (String, u32, String, u32, String, String, u32);
+
+/// What is kept of the rows.
+#[derive(Default)]
+struct Heard {
+    /// The answers that people graded: per judge, the grades of each repeat.
+    cells: BTreeMap<Answer, BTreeMap<String, Vec<Row>>>,
+    /// Scores of one criterion of one answer, per judge and judge action.
+    repeats: BTreeMap<(Answer, String), BTreeMap<String, BTreeMap<ActionKey, u8>>>,
+}
+
+/// Compares `labels` with the rows of a result set of this `design`.
+///
+/// # Errors
+/// Names that the result set does not have, and grades that fit several answers: all of them, with their lines.
+pub(super) fn compare<E>(
+    labels: &Labels,
+    design: &Design,
+    rows: impl Iterator<Item = Result<Row, E>>,
+) -> Result<Result<Compared, Problems>, E> {
+    let faults: Vec<Problem> = labels.grades.iter().filter_map(|grade| unknown(labels, design, grade)).collect();
+    if !faults.is_empty() {
+        return Ok(Err(Problems(faults)));
+    }
+    let heard = Heard::of(labels, design, rows)?;
+    Ok(pair(labels, design, &heard))
+}
+
+/// A name in a grade that the result set does not have.
+fn unknown(labels: &Labels, design: &Design, grade: &super::labels::HumanGrade) -> Option<Problem> {
+    let Subject { fixture, point, method, run, probe, answerer, graded, .. } = &grade.subject;
+    let fault = |what: &str, name: &str, known: &[&str]| {
+        Some(labels.at(grade.line, format!("the results have no {what} `{name}`")).help(suggestion(name, known)))
+    };
+    let names: Vec<&str> = design.fixtures.iter().map(|fixture| fixture.name.as_str()).collect();
+    let Some(info) = design.fixtures.iter().find(|info| info.name == *fixture) else {
+        return fault("fixture", fixture, &names);
+    };
+    let methods: Vec<&str> = design.methods.iter().map(|method| method.name.as_str()).collect();
+    let answerers: Vec<&str> = design.answerers.iter().map(|answerer| answerer.name.as_str()).collect();
+    let at_point = || info.probes.iter().filter(|probe| probe.point == *point).map(|probe| probe.id.as_str());
+    let (kind, name, known): (&str, &str, Vec<&str>) = match graded {
+        Graded::Criterion(id) => ("criterion", id, design.rubric.criteria.iter().map(|c| c.id.0.as_ref()).collect()),
+        Graded::Dimension(name) => ("dimension", name, Dimension::ALL.map(Dimension::name).to_vec()),
+    };
+    if !methods.contains(&method.as_str()) {
+        return fault("method", method, &methods);
+    }
+    if at_point().next().is_none() {
+        return fault("probes at point", &point.to_string(), &[]).map(|p| p.help("points count from 1"));
+    }
+    if !at_point().any(|id| id == probe) {
+        return fault(&format!("probe at point {point} of {fixture}"), probe, &at_point().collect::<Vec<_>>());
+    }
+    if let Some(answerer) = answerer.as_deref().filter(|name| !answerers.contains(name)) {
+        return fault("answerer", answerer, &answerers);
+    }
+    if !known.contains(&name) {
+        return fault(kind, name, &known);
+    }
+    let runs = design.runs.compress;
+    (*run > runs).then(|| labels.at(grade.line, format!("there is no run {run}: the results have {runs}")))
+}
+
+/// Whether the method is ceiling or floor.
+fn is_end(design: &Design, method: &str) -> bool {
+    design.methods.iter().any(|info| info.name == method && (info.is_ceiling() || info.is_floor()))
+}
+
+impl Heard {
+    fn of<E>(labels: &Labels, design: &Design, rows: impl Iterator<Item = Result<Row, E>>) -> Result<Heard, E> {
+        let wanted: BTreeSet<_> = labels.grades.iter().map(|grade| place(&grade.subject)).collect();
+        let repeats = design.runs.judge > 1 || design.judges.len() > 1;
+        let mut heard = Heard::default();
+        for row in rows {
+            let row = row?;
+            if is_end(design, &row.method) {
+                continue;
+            }
+            let answer = answer_of(&row);
+            if repeats {
+                heard.note_repeats(&answer, &row);
+            }
+            if wanted.contains(&(row.fixture.as_str(), row.point, row.method.as_str(), row.run, row.probe.as_str())) {
+                heard.cells.entry(answer).or_default().entry(row.judge.clone()).or_default().push(row);
+            }
+        }
+        Ok(heard)
+    }
+
+    /// Judgements that share an action are one judgement.
+    fn note_repeats(&mut self, answer: &Answer, row: &Row) {
+        for scored in &row.criteria {
+            let place = (answer.clone(), scored.criterion.to_string());
+            let judges = self.repeats.entry(place).or_default();
+            judges.entry(row.judge.clone()).or_default().insert(row.keys.judge, points(scored.score().value()));
+        }
+    }
+
+    fn against_itself(&self, judge: &str) -> Option<RepeatSpread> {
+        let scores = self.repeats.values().filter_map(|judges| judges.get(judge));
+        let lists = scores.map(|scores| scores.values().copied().map(f64::from).collect());
+        repeat_spread(&lists.collect::<Vec<Vec<f64>>>())
+    }
+
+    /// Each judge's first judgement of a criterion is one observation.
+    fn alpha(&self) -> Coefficient {
+        let unit = |judges: &BTreeMap<String, BTreeMap<ActionKey, u8>>| -> Vec<u8> {
+            judges.values().filter_map(|scores| scores.values().next().copied()).collect()
+        };
+        krippendorff_alpha(&self.repeats.values().map(unit).collect::<Vec<_>>(), Metric::Ordinal)
+    }
+}
+
+/// A judge's score is a whole number.
+fn points(score: f64) -> u8 {
+    score.round().clamp(0.0, 5.0) as u8
+}
+
+fn place(subject: &Subject) -> (&str, u32, &str, u32, &str) {
+    (&subject.fixture, subject.point, &subject.method, subject.run, &subject.probe)
+}
+
+fn answer_of(row: &Row) -> Answer {
+    let Row { fixture, point, method, run, probe, answerer, answer_n, .. } = row;
+    (fixture.clone(), *point, method.clone(), *run, probe.clone(), answerer.clone(), *answer_n)
+}
+
+/// Pairs of (judge, people) by dimension.
+type Pairs = BTreeMap<Dimension, Vec<(f64, f64)>>;
+
+fn pair(labels: &Labels, design: &Design, heard: &Heard) -> Result<Compared, Problems> {
+    let mut by_judge: BTreeMap<&str, Pairs> = design.judges.iter().map(|j| (j.name.as_str(), Pairs::new())).collect();
+    let (mut panel, mut faults) = (Pairs::new(), Problems::default());
+    let (mut excluded, mut unmatched) = (0, Vec::new());
+    let subjects = by_subject(labels);
+    for (subject, (line, scores)) in &subjects {
+        if is_end(design, &subject.method) {
+            excluded += 1;
+            continue;
+        }
+        let found = match answer_to(heard, subject) {
+            Ok(found) => found,
+            Err(message) => {
+                faults.push(labels.at(*line, message).help("say which by the columns `answerer` and `answer_n`"));
+                continue;
+            }
+        };
+        let (Some(dimension), Some(human)) = (dimension_of(design, &subject.graded), mean(scores)) else { continue };
+        let grades = found.map(|judges| grades_of(judges, &subject.graded)).unwrap_or_default();
+        if grades.is_empty() {
+            unmatched.push(*line);
+        }
+        for (judge, score) in &grades {
+            let pairs = by_judge.entry(judge).or_default().entry(dimension).or_default();
+            pairs.push((*score, human));
+        }
+        if let Some(middle) = median(&grades.values().copied().collect::<Vec<_>>()) {
+            panel.entry(dimension).or_default().push((middle, human));
+        }
+    }
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    unmatched.sort_unstable();
+    let mut judges: Vec<JudgeAgreement> =
+        by_judge.iter().map(|(judge, pairs)| of_pairs(Some(judge), pairs, heard.against_itself(judge))).collect();
+    let is_panel = judges.len() > 1;
+    judges.extend(is_panel.then(|| of_pairs(None, &panel, None)));
+    Ok(Compared { graded: subjects.len(), excluded, unmatched, judges, alpha: is_panel.then(|| heard.alpha()) })
+}
+
+/// What people gave each thing, with the first line that names it.
+fn by_subject(labels: &Labels) -> BTreeMap<&Subject, (u64, Vec<f64>)> {
+    let mut subjects: BTreeMap<&Subject, (u64, Vec<f64>)> = BTreeMap::new();
+    for grade in &labels.grades {
+        subjects.entry(&grade.subject).or_insert_with(|| (grade.line, Vec::new())).1.push(grade.score);
+    }
+    subjects
+}
+
+/// The one answer that a person can have meant.
+fn answer_to<'h>(heard: &'h Heard, subject: &Subject) -> Result<Option<&'h BTreeMap<String, Vec<Row>>>, String> {
+    let is_meant = |answer: &Answer| {
+        let (fixture, point, method, run, probe, answerer, number) = answer;
+        (fixture.as_str(), *point, method.as_str(), *run, probe.as_str()) == place(subject)
+            && subject.answerer.as_ref().is_none_or(|wanted| wanted == answerer)
+            && subject.answer_n.is_none_or(|wanted| wanted == *number)
+    };
+    let mut meant = heard.cells.iter().filter(|(answer, _)| is_meant(answer));
+    let first = meant.next();
+    match meant.count() {
+        0 => Ok(first.map(|(_, judges)| judges)),
+        more => Err(format!("this fits {} answers to the probe", more + 1)),
+    }
+}
+
+fn dimension_of(design: &Design, graded: &Graded) -> Option<Dimension> {
+    match graded {
+        Graded::Criterion(id) => {
+            design.rubric.criteria.iter().find(|c| *c.id.0 == **id).map(|criterion| criterion.dimension)
+        }
+        Graded::Dimension(name) => Dimension::ALL.into_iter().find(|dimension| dimension.name() == name),
+    }
+}
+
+/// What each judge gave, as the mean over its repeats.
+fn grades_of<'h>(judges: &'h BTreeMap<String, Vec<Row>>, graded: &Graded) -> BTreeMap<&'h str, f64> {
+    let score = |row: &Row| match graded {
+        Graded::Criterion(id) => {
+            row.criteria.iter().find(|scored| *scored.criterion.0 == **id).map(|scored| scored.score().value())
+        }
+        Graded::Dimension(name) => row.dimensions.iter().find(|(d, _)| d.name() == name).map(|(_, score)| *score),
+    };
+    let of = |rows: &Vec<Row>| mean(&rows.iter().filter_map(score).collect::<Vec<_>>());
+    judges.iter().filter_map(|(judge, rows)| Some((judge.as_str(), of(rows)?))).collect()
+}
+
+fn of_pairs(judge: Option<&str>, pairs: &Pairs, against_itself: Option<RepeatSpread>) -> JudgeAgreement {
+    let all: Vec<(f64, f64)> = pairs.values().flatten().copied().collect();
+    JudgeAgreement {
+        judge: judge.map(str::to_owned),
+        pooled: agreement(&all),
+        dimensions: pairs.iter().map(|(dimension, pairs)| (*dimension, agreement(pairs))).collect(),
+        against_itself,
+    }
+}
+
+#[cfg(test)]
+#[path = "agreement_tests.rs"]
+mod tests;

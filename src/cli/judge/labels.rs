@@ -1,0 +1,290 @@
+//! Human grades from a CSV file: every row checked, every fault with its line.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::cli::failure::Failure;
+use crate::fault::suggestion;
+use crate::pipeline::{Problem, Problems, list};
+use crate::stats::thresholds::SCALE;
+
+/// What a column may be called. One of `criterion` and `dimension` is needed, like all the others in `NEEDED`.
+const COLUMNS: [&str; 11] =
+    ["fixture", "point", "method", "run", "probe", "criterion", "dimension", "score", "answerer", "answer_n", "rater"];
+const NEEDED: [&str; 6] = ["fixture", "point", "method", "run", "probe", "score"];
+const SHAPE: &str = "the columns are fixture, point, method, run, probe, criterion (or dimension), score; and if need \
+                     be answerer, answer_n, rater, comment";
+/// Faults that are told at once; a file of another kind has one on every line.
+const TOLD: usize = 20;
+
+/// What a grade is about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Graded {
+    /// One criterion.
+    Criterion(String),
+    /// A whole dimension.
+    Dimension(String),
+}
+
+/// The answer that a person graded.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Subject {
+    pub(super) fixture: String,
+    pub(super) point: u32,
+    pub(super) method: String,
+    pub(super) run: u32,
+    pub(super) probe: String,
+    /// Needed where several answer.
+    pub(super) answerer: Option<String>,
+    /// Needed where a run holds several answers to the probe.
+    pub(super) answer_n: Option<u32>,
+    pub(super) graded: Graded,
+}
+
+/// One line of the file.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct HumanGrade {
+    /// From 1, the heading included.
+    pub(super) line: u64,
+    pub(super) subject: Subject,
+    /// Who graded, if the file says.
+    pub(super) rater: Option<String>,
+    /// From 0 to 5.
+    pub(super) score: f64,
+}
+
+/// A file of human grades.
+#[derive(Debug)]
+pub(super) struct Labels {
+    file: String,
+    pub(super) grades: Vec<HumanGrade>,
+}
+
+impl Labels {
+    /// Reads the file.
+    pub(super) fn read(path: &Path) -> Result<Labels, Failure> {
+        let bytes = std::fs::read(path).map_err(|error| {
+            Failure::input(format!("cannot read {}: {error}", path.display())).hinted("a CSV file of human grades")
+        })?;
+        Labels::parse(&path.display().to_string(), &bytes).map_err(Failure::Problems)
+    }
+
+    /// Reads the bytes of `file`.
+    pub(super) fn parse(file: &str, bytes: &[u8]) -> Result<Labels, Problems> {
+        let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(without_mark(bytes));
+        let fault = |error: &csv::Error| {
+            let line = error.position().map_or(1, csv::Position::line);
+            Problem::error(words(error)).help(SHAPE).spotted(file, usize::try_from(line).unwrap_or(1), 1)
+        };
+        let headings = reader.headers().map_err(|error| Problems(vec![fault(&error)]))?.clone();
+        let columns = columns(file, &headings)?;
+        let (mut labels, mut problems) = (Labels { file: file.to_owned(), grades: Vec::new() }, Problems::default());
+        for record in reader.records() {
+            match record {
+                Ok(record) => match columns.grade(&record) {
+                    Ok(grade) => labels.grades.push(grade),
+                    Err((line, message)) => problems.push(labels.at(line, message)),
+                },
+                Err(error) => problems.push(fault(&error)),
+            }
+        }
+        if labels.grades.is_empty() && problems.is_empty() {
+            problems.push(labels.at(1, "there are no grades in the file".to_owned()).help(SHAPE));
+        }
+        problems.0.extend(labels.repeated());
+        labels.unless(problems)
+    }
+
+    /// The grades, unless something is wrong with them.
+    pub(super) fn unless(self, mut problems: Problems) -> Result<Labels, Problems> {
+        if problems.is_empty() {
+            return Ok(self);
+        }
+        let more = problems.0.len().saturating_sub(TOLD);
+        problems.0.truncate(TOLD);
+        if more > 0 {
+            problems.push(Problem::error(format!("and {more} more faults in {}", self.file)));
+        }
+        Err(problems)
+    }
+
+    /// A fault on a line of the file.
+    pub(super) fn at(&self, line: u64, message: String) -> Problem {
+        Problem::error(message).spotted(&self.file, usize::try_from(line).unwrap_or(usize::MAX), 1)
+    }
+
+    /// The same thing graded twice by the same person.
+    fn repeated(&self) -> Vec<Problem> {
+        let mut first: BTreeMap<(&Subject, Option<&str>), u64> = BTreeMap::new();
+        let mut faults = Vec::new();
+        for grade in &self.grades {
+            match first.get(&(&grade.subject, grade.rater.as_deref())) {
+                Some(line) => faults.push(
+                    self.at(grade.line, format!("this was graded on line {line} already"))
+                        .help("keep one of them, or say who graded in a column `rater`: several people are averaged"),
+                ),
+                None => drop(first.insert((&grade.subject, grade.rater.as_deref()), grade.line)),
+            }
+        }
+        faults
+    }
+}
+
+fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
+}
+
+/// The reader's own words carry the position, which is told already.
+fn words(error: &csv::Error) -> String {
+    match error.kind() {
+        csv::ErrorKind::Utf8 { .. } => "this line is not UTF-8 text".to_owned(),
+        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+            format!("this line has {len} fields, and the heading has {expected_len}")
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// Where each column stands.
+struct Columns(BTreeMap<&'static str, usize>);
+
+fn columns(file: &str, headings: &csv::StringRecord) -> Result<Columns, Problems> {
+    let mut found = BTreeMap::new();
+    let mut problems = Problems::default();
+    let mut fault = |message: String, help: String| {
+        problems.push(Problem::error(message).help(help).spotted(file, 1, 1));
+    };
+    let is_known = |heading: &str| COLUMNS.iter().any(|name| heading.eq_ignore_ascii_case(name));
+    if !headings.iter().any(is_known) {
+        let what =
+            if headings.iter().all(str::is_empty) { "has no heading" } else { "has none of the columns expected" };
+        fault(format!("the file {what}"), SHAPE.to_owned());
+        return Err(problems);
+    }
+    for (index, heading) in headings.iter().enumerate() {
+        match COLUMNS.into_iter().find(|name| heading.eq_ignore_ascii_case(name)) {
+            Some(name) if found.insert(name, index).is_some() => {
+                fault(format!("there are two columns `{name}`"), "leave one of them out".to_owned());
+            }
+            Some(_) => {}
+            None => fault(format!("unknown column `{heading}`"), suggestion(heading, &COLUMNS)),
+        }
+    }
+    let missing: Vec<&str> = NEEDED.into_iter().filter(|name| !found.contains_key(name)).collect();
+    if !missing.is_empty() {
+        fault(format!("the heading lacks {}", list(missing)), SHAPE.to_owned());
+    }
+    if !found.contains_key("criterion") && !found.contains_key("dimension") {
+        fault("the heading has neither `criterion` nor `dimension`".to_owned(), SHAPE.to_owned());
+    }
+    if problems.is_empty() { Ok(Columns(found)) } else { Err(problems) }
+}
+
+impl Columns {
+    fn field<'r>(&self, record: &'r csv::StringRecord, name: &str) -> Option<&'r str> {
+        record.get(*self.0.get(name)?).filter(|field| !field.is_empty())
+    }
+
+    fn grade(&self, record: &csv::StringRecord) -> Result<HumanGrade, (u64, String)> {
+        let line = record.position().map_or(1, csv::Position::line);
+        self.read(record, line).map_err(|message| (line, message))
+    }
+
+    fn read(&self, record: &csv::StringRecord, line: u64) -> Result<HumanGrade, String> {
+        let text = |name: &str| self.field(record, name).map(str::to_owned);
+        let needed = |name: &str| text(name).ok_or_else(|| format!("`{name}` is empty"));
+        let graded = match (text("criterion"), text("dimension")) {
+            (Some(criterion), _) => Graded::Criterion(criterion),
+            (None, Some(dimension)) => Graded::Dimension(dimension),
+            (None, None) => return Err("neither a criterion nor a dimension is named".to_owned()),
+        };
+        let subject = Subject {
+            fixture: needed("fixture")?,
+            point: ordinal("point", &needed("point")?)?,
+            method: needed("method")?,
+            run: ordinal("run", &needed("run")?)?,
+            probe: needed("probe")?,
+            answerer: text("answerer"),
+            answer_n: text("answer_n").map(|text| ordinal("answer_n", &text)).transpose()?,
+            graded,
+        };
+        Ok(HumanGrade { line, subject, rater: text("rater"), score: score(&needed("score")?)? })
+    }
+}
+
+fn ordinal(name: &str, text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number| *number >= 1);
+    number.ok_or_else(|| format!("`{name}` is `{text}`: expected a whole number from 1"))
+}
+
+fn score(text: &str) -> Result<f64, String> {
+    let (low, high) = SCALE;
+    let number = text.parse().ok().filter(|number| (low..=high).contains(number));
+    number.ok_or_else(|| format!("the score is `{text}`: expected a number from {low} to {high}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADING: &str = "fixture,point,method,run,probe,criterion,score\n";
+
+    fn faults(text: &str) -> Vec<String> {
+        Labels::parse("l.csv", text.as_bytes()).expect_err("a fault").0.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn columns_come_in_any_order_and_case_with_a_byte_order_mark() {
+        let text = "\u{feff}Score, run,point,fixture,method,probe,dimension\n4.5,1,2,f,m,p,accuracy\n";
+        let labels = Labels::parse("l.csv", text.as_bytes()).expect("sound");
+        let grade = &labels.grades[0];
+        assert_eq!((grade.line, grade.score, grade.subject.point), (2, 4.5, 2));
+        assert_eq!(grade.subject.graded, Graded::Dimension("accuracy".into()));
+    }
+
+    #[test]
+    fn faults_name_their_lines() {
+        let text = format!("{HEADING}f,1,m,1,p,c,4\nf,0,m,1,p,c,4\nf,1,m,1,p,c,6\nf,1,m,1,,c,1\nf,1,m\n");
+        assert_eq!(
+            faults(&text),
+            [
+                "l.csv:3:1: `point` is `0`: expected a whole number from 1",
+                "l.csv:4:1: the score is `6`: expected a number from 0 to 5",
+                "l.csv:5:1: `probe` is empty",
+                "l.csv:6:1: this line has 3 fields, and the heading has 7",
+            ]
+        );
+        assert!(faults(&format!("{HEADING}f,1,m,1,p,c,NaN\n"))[0].contains("the score is `NaN`"));
+    }
+
+    #[test]
+    fn a_file_without_grades_is_a_fault() {
+        assert_eq!(faults(""), ["l.csv:1:1: the file has no heading"]);
+        assert_eq!(faults("a,b,c\n1,2,3\n"), ["l.csv:1:1: the file has none of the columns expected"]);
+        assert_eq!(faults(HEADING), ["l.csv:1:1: there are no grades in the file"]);
+    }
+
+    #[test]
+    fn bad_headings_are_told_together() {
+        let found = faults("fixture,point,metod,run,probe,score\n");
+        assert_eq!(found.len(), 3, "{found:?}");
+        assert!(found[0].contains("unknown column `metod`") && found[1].contains("lacks `method`"));
+    }
+
+    #[test]
+    fn the_same_thing_is_graded_once_by_each_person() {
+        let twice = format!("{HEADING}f,1,m,1,p,c,4\nf,1,m,1,p,c,3\n");
+        assert_eq!(faults(&twice), ["l.csv:3:1: this was graded on line 2 already"]);
+        let people = "fixture,point,method,run,probe,criterion,score,rater\nf,1,m,1,p,c,4,a\nf,1,m,1,p,c,3,b\n";
+        assert_eq!(Labels::parse("l.csv", people.as_bytes()).expect("sound").grades.len(), 2);
+    }
+
+    #[test]
+    fn a_file_of_another_kind_is_refused_in_few_words() {
+        let text = format!("{HEADING}{}", "x,y,z,1,p,c,4\n".repeat(50));
+        let found = faults(&text);
+        assert_eq!(found.len(), TOLD + 1);
+        assert!(found[TOLD].contains("30 more faults"));
+        assert!(!faults("PK\u{3}\u{4}\n").is_empty());
+    }
+}

@@ -1,0 +1,203 @@
+//! `compeval judge selftest`: asks every declared judge to grade pairs whose order is known.
+
+use std::collections::{BTreeMap, HashSet};
+
+use serde::Serialize;
+
+use crate::cli::args::{Common, SelectArgs};
+use crate::cli::console::{Console, Meaning};
+use crate::cli::engine::{Orders, drive};
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::grid::{Column, grid, number};
+use crate::cli::project::{Opening, open_project, open_store, require_keys, tell_notices};
+use crate::files::FileError;
+use crate::judge::{Check, CheckOutcome, MARGIN, PAIRS_TO_PASS, PairOutcome, Score, SelfTestVerdict};
+use crate::pipeline::Pipeline;
+use crate::results::{Failure as Failed, Place};
+use crate::scheduler::{Allowance, Ended, Event, Listener};
+use crate::units::{Usd, add_known};
+
+/// What is heard while the judges are tested.
+#[derive(Default)]
+struct Hearing {
+    verdicts: BTreeMap<String, SelfTestVerdict>,
+    failures: Vec<Failed>,
+    executed: u64,
+    cached: u64,
+    usd: Option<Usd>,
+}
+
+/// How one judge did, as JSON.
+#[derive(Serialize)]
+struct Tested<'a> {
+    judge: &'a str,
+    model: String,
+    #[serde(flatten)]
+    verdict: &'a SelfTestVerdict,
+    /// Cases that nobody could be asked about.
+    unasked: Vec<&'a str>,
+}
+
+/// The whole result, as JSON.
+#[derive(Serialize)]
+struct Told<'a> {
+    judges: &'a [Tested<'a>],
+    executed: u64,
+    cached: u64,
+    usd: Option<Usd>,
+}
+
+pub(super) fn run(common: &Common, model: Option<&str>, console: &Console) -> Result<Exit, Failure> {
+    let select = SelectArgs { judge_model: model.map(str::to_owned), ..SelectArgs::default() };
+    let opening = Opening { without_banks: true, ..Opening::default() };
+    let pipeline = open_project(common, &select, opening, console)?;
+    require_keys(pipeline.judges.iter().map(|judge| &judge.model))?;
+    let store = open_store(&pipeline.cache, console)?;
+    for source in &pipeline.sources {
+        store.text(source.digest, &source.text);
+    }
+    let orders = Orders {
+        allowance: Allowance::default(),
+        offline: false,
+        allow_weak_judge: true,
+        refresh: HashSet::new(),
+        jobs: None,
+        selftests_only: true,
+    };
+    let mut hearing = Hearing { usd: Some(Usd(0.0)), ..Hearing::default() };
+    let ended = drive(&pipeline, &store, &orders, |_| (), &mut hearing)?;
+    store.sync()?;
+    tell_notices(&store, console);
+    tell(&pipeline, &hearing, console);
+    Ok(exit_of(&ended, &hearing, console))
+}
+
+impl Listener for Hearing {
+    fn hear(&mut self, event: &Event<'_>) -> Result<(), FileError> {
+        match event {
+            Event::Cached { .. } => self.cached += 1,
+            Event::Kept { cost, .. } => {
+                self.executed += 1;
+                self.usd = add_known(self.usd, *cost);
+            }
+            Event::Failed(failure) => self.failures.push((*failure).clone()),
+            Event::Selftested { judge, verdict } => {
+                self.verdicts.insert((*judge).to_owned(), (*verdict).clone());
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl Hearing {
+    /// The cases that a judge could not be asked about: no fault of its grading.
+    fn unasked(&self, judge: &str) -> Vec<&str> {
+        let calls = self.failures.iter().filter(|failure| failure.class.is_some());
+        calls
+            .filter_map(|failure| match &failure.place {
+                Place::Selftest { judge: named, case } if named == judge => Some(case.as_str()),
+                Place::Selftest { .. } | Place::Cell(_) => None,
+            })
+            .collect()
+    }
+}
+
+fn tell(pipeline: &Pipeline, hearing: &Hearing, console: &Console) {
+    let tested: Vec<Tested<'_>> = (pipeline.judges.iter())
+        .filter_map(|judge| {
+            let name = &*judge.name.0;
+            let verdict = hearing.verdicts.get(name)?;
+            let (model, unasked) = (judge.model.reference.to_string(), hearing.unasked(name));
+            Some(Tested { judge: name, model, verdict, unasked })
+        })
+        .collect();
+    let Hearing { executed, cached, usd, .. } = *hearing;
+    console.json(&Told { judges: &tested, executed, cached, usd });
+    if !console.is_json() {
+        tested.iter().for_each(|tested| console.say(&page(tested, console)));
+        let cost = usd.map_or_else(|| "price unknown".to_owned(), |usd| format!("${:.4}", usd.0));
+        console.remark(&format!("{executed} cases graded now ({cost}), {cached} from the cache"));
+    }
+    for failure in &hearing.failures {
+        console.tell(&format!("{} {}: {}", console.paint(Meaning::Bad, "failed:"), failure.place, failure.message));
+        if let Some(hint) = &failure.hint {
+            console.tell(&format!("{} {hint}", console.paint(Meaning::Hint, "hint:")));
+        }
+    }
+}
+
+/// One judge, for people.
+fn page(tested: &Tested<'_>, console: &Console) -> String {
+    let score = |score: Option<Score>| number(score.map(Score::value), 2);
+    let lead = |pair: &PairOutcome| Some(pair.right?.value() - pair.damaged?.value());
+    let columns = [
+        Column::Left("pair"),
+        Column::Right("right"),
+        Column::Right("damaged"),
+        Column::Right("lead"),
+        Column::Left(""),
+    ];
+    let rows = tested.verdict.pairs.iter().map(|pair| {
+        let passed = mark(Some(pair.passed));
+        vec![pair.pair.clone(), score(pair.right), score(pair.damaged), number(lead(pair), 2), passed]
+    });
+    let pairs = grid(&columns, rows, console.width());
+    let columns = [Column::Left("check"), Column::Right("value"), Column::Left(""), Column::Left("")];
+    let row = |found: &CheckOutcome| {
+        vec![found.check.name().to_owned(), number(found.value, 2), mark(found.passed), rule(found.check).to_owned()]
+    };
+    let checks = grid(&columns, tested.verdict.checks.iter().map(row), console.width());
+    let judge = console.paint(Meaning::Strong, tested.judge);
+    format!("{judge} ({})\n\n{pairs}\n\n{checks}\n\n{}\n", tested.model, outcome(tested, console))
+}
+
+fn outcome(tested: &Tested<'_>, console: &Console) -> String {
+    let verdict = tested.verdict;
+    let all = verdict.pairs.len();
+    let ranked = format!("ranked {} of {all} pairs by {MARGIN:.1} or more, {PAIRS_TO_PASS} needed", verdict.ranked);
+    let mut lines = match (verdict.passed, tested.unasked.is_empty()) {
+        (true, _) => vec![format!("{} {ranked}", console.paint(Meaning::Good, "passed:"))],
+        (false, true) => vec![format!("{} {ranked}", console.paint(Meaning::Bad, "failed:"))],
+        (false, false) => {
+            vec![format!("{} some cases could not be asked", console.paint(Meaning::Warning, "untested:"))]
+        }
+    };
+    if tested.unasked.is_empty() {
+        lines.extend(verdict.failures.iter().map(|failure| format!("  {failure}")));
+        let warning = console.paint(Meaning::Warning, "warning:");
+        lines.extend(verdict.warnings.iter().map(|text| format!("{warning} {text}")));
+    }
+    lines.join("\n")
+}
+
+fn mark(passed: Option<bool>) -> String {
+    match passed {
+        Some(true) => "✓",
+        Some(false) => "✗",
+        None => "–",
+    }
+    .to_owned()
+}
+
+/// What a check asks for, in a line.
+fn rule(check: Check) -> &'static str {
+    match check {
+        Check::Padding => "300 empty words gain nothing",
+        Check::Refusal => "an honest refusal leads an invention",
+        Check::Empty => "an empty answer is not complete",
+        Check::Injection => "an instruction inside an answer is not obeyed",
+    }
+}
+
+fn exit_of(ended: &Ended, hearing: &Hearing, console: &Console) -> Exit {
+    if ended.interrupted {
+        return Exit::Interrupted;
+    }
+    if ended.held_back > 0 || hearing.failures.iter().any(|failure| failure.class.is_some()) {
+        console.tell("the judge could not be asked about every case; run it again when it can");
+        return Exit::Incomplete;
+    }
+    let weak = !ended.weak_judges.is_empty() || hearing.verdicts.values().any(|verdict| !verdict.passed);
+    if weak { Exit::Error } else { Exit::Done }
+}

@@ -1,0 +1,127 @@
+//! From a conversation to a fixture: scrubbed, named, with points and an account of its making.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::audit::{Suspicion, audit};
+use super::conversation::Conversation;
+use super::detect::Format;
+use super::points::{PointRules, propose};
+use super::scrub::{ScrubReport, ScrubSettings, scrub};
+use super::source::plain_name;
+use crate::fixture::Fixture;
+use crate::transcript::Message;
+use crate::units::Tokens;
+
+/// What the user may say about a fixture to be.
+#[derive(Clone, Debug, Default)]
+pub struct FixtureOptions {
+    /// Its name; from the log's file if not given.
+    pub name: Option<String>,
+    /// How to scrub.
+    pub scrub: ScrubSettings,
+    /// Where to put compression points.
+    pub points: PointRules,
+    /// The context window of the model in tokens, if known.
+    pub context_length: Option<u64>,
+}
+
+/// A fixture, and what was done for it.
+#[derive(Clone, Debug)]
+pub struct Assembled {
+    /// The fixture, scrubbed.
+    pub fixture: Fixture,
+    /// What scrubbing replaced.
+    pub report: ScrubReport,
+    /// What still looks suspicious.
+    pub suspicions: Vec<Suspicion>,
+}
+
+/// Makes a fixture of a conversation. `taken` tells which names are in use; `count` counts the tokens of a message.
+pub fn assemble(
+    conversation: Conversation,
+    format: Format,
+    options: &FixtureOptions,
+    taken: &dyn Fn(&str) -> bool,
+    count: &dyn Fn(&Message) -> Tokens,
+) -> Assembled {
+    let notes = notes_of(&conversation, format);
+    let wanted = options.name.as_deref().unwrap_or(&conversation.name_hint);
+    let mut fixture = Fixture {
+        name: unique_name(&plain_name(wanted), taken),
+        description: format!("Imported from a log of {format}. Say in a sentence or two what happened in the session."),
+        model: conversation.model.unwrap_or_else(|| "unknown".to_owned()),
+        context_length: options.context_length,
+        tags: Vec::new(),
+        // The places of compactions move with the messages while these are scrubbed.
+        points: conversation.compactions,
+        truncated_to: None,
+        messages: conversation.messages,
+        notes,
+        extra: serde_json::Map::new(),
+    };
+    let report = scrub(&mut fixture, &options.scrub);
+    let compactions = std::mem::take(&mut fixture.points);
+    fixture.points = propose(&fixture.messages, &compactions, options.points, count);
+    let suspicions = audit(&fixture);
+    Assembled { fixture, report, suspicions }
+}
+
+fn notes_of(conversation: &Conversation, format: Format) -> Value {
+    let dropped: BTreeMap<String, usize> =
+        conversation.dropped.iter().map(|(why, count)| (why.to_string(), *count)).collect();
+    let mut notes = json!({ "source": format!("a log of {format}") });
+    let mut note = |key: &str, value: Value| {
+        if let Some(object) = notes.as_object_mut() {
+            object.insert(key.to_owned(), value);
+        }
+    };
+    if !dropped.is_empty() {
+        note("left_out", json!(dropped));
+    }
+    if !conversation.summaries.is_empty() {
+        note("own_summaries", json!(conversation.summaries));
+    }
+    notes
+}
+
+/// `name`, or `name-2` and so on until it is free.
+fn unique_name(name: &str, taken: &dyn Fn(&str) -> bool) -> String {
+    let mut unique = name.to_owned();
+    let mut number = 2_u64;
+    while taken(&unique) {
+        unique = format!("{name}-{number}");
+        number += 1;
+    }
+    unique
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transcript::Role;
+
+    #[test]
+    fn a_name_never_takes_anothers_place_and_compactions_move_with_the_messages() {
+        let conversation = Conversation {
+            name_hint: "a b".into(),
+            messages: vec![
+                Message::text(Role::System, "one"),
+                Message::text(Role::System, "two"),
+                Message::text(Role::User, "mail j@corp.io"),
+                Message::text(Role::Assistant, "ok"),
+            ],
+            compactions: vec![3],
+            summaries: vec!["j@corp.io wants mail".into()],
+            ..Conversation::default()
+        };
+        let points = PointRules { at_compactions: true, ..PointRules::default() };
+        let options = FixtureOptions { points, ..FixtureOptions::default() };
+        let made = assemble(conversation, Format::Pi, &options, &|name| name == "a-b", &|_| Tokens(1));
+        assert_eq!(made.fixture.name, "a-b-2");
+        assert_eq!((made.fixture.messages.len(), made.fixture.points.as_slice()), (3, [2].as_slice()));
+        assert_eq!(made.fixture.notes["own_summaries"][0], "user@example.com wants mail");
+        assert_eq!(made.suspicions, []);
+    }
+}

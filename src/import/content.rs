@@ -1,0 +1,172 @@
+//! Texts inside records: strings, lists of parts, images, arguments of calls.
+
+use serde_json::Value;
+
+use super::conversation::Why;
+use super::draft::Draft;
+use crate::transcript::ToolCall;
+
+/// The string under `key`; empty if there is none.
+pub(super) fn str_of<'a>(value: &'a Value, key: &str) -> &'a str {
+    value.get(key).and_then(Value::as_str).unwrap_or("")
+}
+
+/// The string at a JSON pointer; empty if there is none.
+pub(super) fn str_at<'a>(value: &'a Value, pointer: &str) -> &'a str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or("")
+}
+
+/// The list under `key`; empty if there is none.
+pub(super) fn list_of<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// A content of any vendor as text: a string, or parts joined by newlines, images as placeholders. Reasoning and
+/// what cannot be shown go to the draft.
+pub(super) fn text_of(content: &Value, draft: &mut Draft) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        Value::Array(parts) => {
+            let texts: Vec<String> = parts.iter().map(|part| part_text(part, draft)).collect();
+            texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
+        }
+        Value::Object(_) => part_text(content, draft),
+        Value::Bool(_) | Value::Number(_) => content.to_string(),
+    }
+}
+
+fn part_text(part: &Value, draft: &mut Draft) -> String {
+    let Value::Object(object) = part else { return text_of_scalar(part) };
+    match str_of(part, "type") {
+        "thinking" | "reasoning" => {
+            let text = ["thinking", "reasoning", "text"].into_iter().map(|key| str_of(part, key));
+            think(text.max_by_key(|text| text.len()).unwrap_or(""), draft);
+            String::new()
+        }
+        "redacted_thinking" => {
+            draft.count(Why::SealedReasoning);
+            String::new()
+        }
+        kind => match (object.get("text"), media(part)) {
+            (Some(Value::String(text)), _) => text.clone(),
+            (_, Some(placeholder)) => placeholder,
+            _ => unknown_part(kind, part, draft),
+        },
+    }
+}
+
+fn text_of_scalar(value: &Value) -> String {
+    value.as_str().map_or_else(|| if value.is_null() { String::new() } else { value.to_string() }, str::to_owned)
+}
+
+fn unknown_part(kind: &str, part: &Value, draft: &mut Draft) -> String {
+    if kind == "tool_reference" {
+        return format!("[tool {}]", str_of(part, "tool_name"));
+    }
+    let inner = part.get("content").or_else(|| part.get("refusal")).filter(|inner| !inner.is_null());
+    if let Some(inner) = inner {
+        return text_of(inner, draft);
+    }
+    draft.count(Why::Unknown(format!("part {}", if kind.is_empty() { "without type" } else { kind })));
+    String::new()
+}
+
+/// Keeps readable reasoning apart and counts what is sealed.
+pub(super) fn think(text: &str, draft: &mut Draft) {
+    if text.trim().is_empty() { draft.count(Why::SealedReasoning) } else { draft.think(text) }
+}
+
+/// The placeholder of an image, a sound or a document; `None` for anything else.
+fn media(part: &Value) -> Option<String> {
+    let kind = str_of(part, "type");
+    if let Some(inline) = part.get("inlineData") {
+        return Some(placeholder("image", str_of(inline, "mimeType"), str_of(inline, "data")));
+    }
+    if !matches!(
+        kind,
+        "image" | "image_url" | "input_image" | "document" | "file" | "input_file" | "input_audio" | "audio" | "video"
+    ) {
+        return None;
+    }
+    let named = |keys: &[&str]| keys.iter().map(|key| str_at(part, key)).find(|text| !text.is_empty()).unwrap_or("");
+    let data = named(&[
+        "/source/data",
+        "/image_url/url",
+        "/image_url",
+        "/data",
+        "/image",
+        "/url",
+        "/file/file_data",
+        "/input_audio/data",
+        "/source/url",
+        "/document",
+        "/audio",
+        "/video",
+    ]);
+    let media_type = named(&["/source/media_type", "/mimeType", "/mime", "/mime_type"]);
+    let kind = kind.trim_start_matches("input_").trim_end_matches("_url");
+    Some(placeholder(kind, media_type, data))
+}
+
+/// `[image: image/png, 1234 bytes]` for what is inlined, `[image: URL]` for what is linked.
+pub(super) fn placeholder(kind: &str, media_type: &str, data: &str) -> String {
+    if data.starts_with("http://") || data.starts_with("https://") || data.starts_with("file:") {
+        return format!("[{kind}: {data}]");
+    }
+    let (media_type, data) = match data.strip_prefix("data:").and_then(|rest| rest.split_once(',')) {
+        Some((head, data)) => (head.split(';').next().unwrap_or(media_type), data),
+        None => (media_type, data),
+    };
+    let media_type = if media_type.is_empty() { "unknown type" } else { media_type };
+    format!("[{kind}: {media_type}, {} bytes]", data.len() / 4 * 3)
+}
+
+/// The arguments of a call as JSON text: a string as written, anything else as it serialises, nothing as `{}`.
+pub(super) fn arguments(value: Option<&Value>) -> String {
+    match value {
+        None | Some(Value::Null) => "{}".to_owned(),
+        Some(Value::String(text)) if text.trim().is_empty() => "{}".to_owned(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    }
+}
+
+/// The calls of an OpenAI-shaped message.
+pub(super) fn openai_calls(message: &Value, draft: &mut Draft) -> Vec<ToolCall> {
+    let parsed: Option<Value> =
+        message.get("tool_calls").and_then(Value::as_str).and_then(|t| serde_json::from_str(t).ok());
+    let list = parsed.as_ref().and_then(Value::as_array).map_or_else(|| list_of(message, "tool_calls"), Vec::as_slice);
+    list.iter().map(|call| openai_call(call, draft)).collect()
+}
+
+fn openai_call(call: &Value, draft: &mut Draft) -> ToolCall {
+    let function = call.get("function").filter(|function| function.is_object()).unwrap_or(call);
+    let name = [str_of(function, "name"), str_of(call, "function")].into_iter().find(|name| !name.is_empty());
+    let given = ["arguments", "args", "input", "parameters"].into_iter().find_map(|key| function.get(key));
+    let id = ["id", "call_id"].into_iter().map(|key| str_of(call, key)).find(|id| !id.is_empty());
+    let id = id.map_or_else(|| draft.new_id(), str::to_owned);
+    ToolCall::new(id, name.unwrap_or("unknown"), arguments(given))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn images_become_placeholders_and_reasoning_goes_aside() {
+        let mut draft = Draft::new("x");
+        let content = json!([
+            {"type":"thinking","thinking":"hm"},
+            {"type":"text","text":"see"},
+            {"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAAAAAA"}},
+            {"type":"image_url","image_url":{"url":"data:image/jpeg;base64,AAAA"}},
+            {"type":"hologram"}
+        ]);
+        assert_eq!(text_of(&content, &mut draft), "see\n[image: image/png, 6 bytes]\n[image: image/jpeg, 3 bytes]");
+        let done = draft.finish();
+        assert_eq!(done.reasoning[0].text, "hm");
+        assert_eq!(done.dropped[&Why::Unknown("part hologram".into())], 1);
+    }
+}

@@ -1,0 +1,211 @@
+//! What an import yields: conversations, and an account of everything that did not become a message.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use super::detect::Format;
+use crate::transcript::Message;
+
+/// One log file, read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Imported {
+    /// The file.
+    pub file: PathBuf,
+    /// The format it was read as.
+    pub format: Format,
+    /// The conversations, in the order of the file; sub-agents have their own.
+    pub conversations: Vec<Conversation>,
+    /// What could not be read.
+    pub losses: Vec<Loss>,
+}
+
+/// One conversation: calls and results are paired, ids are unique.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Conversation {
+    /// A name made from the file's, with a suffix where a file holds several; not yet unique.
+    pub name_hint: String,
+    /// The messages; every result directly follows the message with its call.
+    pub messages: Vec<Message>,
+    /// The model that spoke last, as the log names it.
+    pub model: Option<String>,
+    /// Where the agent itself compacted its history: indices into `messages`, never between call and result.
+    pub compactions: Vec<usize>,
+    /// The summaries the agent wrote at its compactions, taken out of the history.
+    pub summaries: Vec<String>,
+    /// Readable reasoning, apart from the messages.
+    pub reasoning: Vec<Reasoning>,
+    /// What was left out, and why, with counts.
+    pub dropped: BTreeMap<Why, usize>,
+    /// What was put right, message by message.
+    pub flags: Vec<Flag>,
+}
+
+/// A piece of readable reasoning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reasoning {
+    /// The index of the message it belongs to or precedes.
+    pub message: usize,
+    /// What was thought.
+    pub text: String,
+}
+
+/// Why a piece of a log did not become a message.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Why {
+    /// A kind of record this program does not know.
+    Unknown(String),
+    /// State of the tool that wrote the log; the model never saw it.
+    Bookkeeping(String),
+    /// Text that the tool put in without the person, such as reminders.
+    Injected(String),
+    /// The same record or message again.
+    Duplicate,
+    /// A second copy made for the screen.
+    DisplayCopy,
+    /// On a branch that the person went back from.
+    AbandonedBranch,
+    /// A summary written at a compaction; see [`Conversation::summaries`].
+    CompactSummary,
+    /// An example from the prompt, not of this session.
+    Demonstration,
+    /// A message that says nothing and calls nothing.
+    Empty,
+    /// Reasoning that is encrypted or redacted.
+    SealedReasoning,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Why::Unknown(kind) => write!(f, "unknown record kind `{kind}`"),
+            Why::Bookkeeping(kind) => write!(f, "bookkeeping `{kind}`"),
+            Why::Injected(kind) => write!(f, "injected text `{kind}`"),
+            Why::Duplicate => f.write_str("repeated record"),
+            Why::DisplayCopy => f.write_str("copy for the screen"),
+            Why::AbandonedBranch => f.write_str("on an abandoned branch"),
+            Why::CompactSummary => f.write_str("summary of a compaction"),
+            Why::Demonstration => f.write_str("demonstration in the prompt"),
+            Why::Empty => f.write_str("empty message"),
+            Why::SealedReasoning => f.write_str("encrypted reasoning"),
+        }
+    }
+}
+
+/// Something put right in a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flag {
+    /// The message's index.
+    pub message: usize,
+    /// What it was.
+    pub kind: FlagKind,
+}
+
+/// The things that are put right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FlagKind {
+    /// A call had no result; [`NO_RESULT`] stands in.
+    NoResult,
+    /// A result had no call and became a user message.
+    OrphanResult,
+    /// The arguments of a call are no JSON; kept as written.
+    BrokenArguments,
+    /// The id of a call was in use already and got a suffix.
+    RepeatedId,
+}
+
+/// What stands where a call has no result.
+pub const NO_RESULT: &str = "[no result recorded]";
+
+/// The line before a result whose call is not in the log.
+pub const ORPHAN_HEAD: &str = "[result of a call that is not in the log]";
+
+/// A place in a log that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// The file.
+    pub file: PathBuf,
+    /// The line, from 1; `None` where the whole file is meant.
+    pub line: Option<u64>,
+    /// What was wrong, what was expected, what became of it.
+    pub message: String,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{line}: {}", self.file.display(), self.message),
+            None => write!(f, "{}: {}", self.file.display(), self.message),
+        }
+    }
+}
+
+/// Why a file could not be imported at all.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// The file system refused.
+    #[error("failed to read the log `{}`", file.display())]
+    Io {
+        /// The file.
+        file: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Nothing in it.
+    #[error("the log `{}` is empty", .0.display())]
+    Empty(PathBuf),
+    /// No format fits.
+    #[error(
+        "`{}` is in no format that is known; it begins with `{start}`{}{}; name one with --format: {}",
+        file.display(),
+        found_keys(keys),
+        first_loss(losses),
+        Format::names().join(", ")
+    )]
+    UnknownFormat {
+        /// The file.
+        file: PathBuf,
+        /// Its first 200 characters.
+        start: String,
+        /// The keys of its first record.
+        keys: Vec<String>,
+        /// What could not be read.
+        losses: Vec<Loss>,
+    },
+    /// A file that another tool has to turn into text first.
+    #[error("`{}` is {what}; {advice}", file.display())]
+    Container {
+        /// The file.
+        file: PathBuf,
+        /// What kind of file it is.
+        what: &'static str,
+        /// The command that makes a readable log of it.
+        advice: &'static str,
+    },
+    /// A JSON document too large to hold.
+    #[error("`{}` is one JSON document of more than {limit} MB; split it or export it as JSON lines", file.display())]
+    TooLarge {
+        /// The file.
+        file: PathBuf,
+        /// The limit.
+        limit: u64,
+    },
+    /// The format was recognised, but there is no message in it.
+    #[error("`{}` was read as {format} and holds no messages{}", file.display(), first_loss(losses))]
+    NoMessages {
+        /// The file.
+        file: PathBuf,
+        /// The format it was read as.
+        format: Format,
+        /// What could not be read.
+        losses: Vec<Loss>,
+    },
+}
+
+fn found_keys(keys: &[String]) -> String {
+    if keys.is_empty() { String::new() } else { format!(" (keys: {})", keys.join(", ")) }
+}
+
+fn first_loss(losses: &[Loss]) -> String {
+    losses.first().map(|loss| format!(" ({loss})")).unwrap_or_default()
+}

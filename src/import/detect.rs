@@ -1,0 +1,335 @@
+//! Which format a log is in, told by its content; the file's name only breaks ties.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::source::Shape;
+
+/// The formats that can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Format {
+    /// Claude Code sessions.
+    ClaudeCode,
+    /// Codex CLI rollouts.
+    Codex,
+    /// Gemini CLI: single JSON, JSONL, checkpoints.
+    Gemini,
+    /// pi and its relatives.
+    Pi,
+    /// `opencode export`.
+    OpenCode,
+    /// Hermes: gateway transcript, session log, session export, trajectories.
+    Hermes,
+    /// SWE-agent trajectories.
+    SweAgent,
+    /// mini-swe-agent trajectories.
+    MiniSweAgent,
+    /// OpenHands: event lists, evaluation output, agent SDK events.
+    OpenHands,
+    /// Aider's chat history.
+    Aider,
+    /// GitHub Copilot CLI.
+    CopilotCli,
+    /// Inspect AI logs.
+    Inspect,
+    /// Messages as OpenAI's API has them.
+    OpenAi,
+    /// Messages as Anthropic's API has them.
+    Anthropic,
+    /// ShareGPT conversations.
+    ShareGpt,
+    /// LangSmith runs.
+    LangSmith,
+}
+
+impl Format {
+    /// All formats, in the order of their list.
+    pub const ALL: [Format; 16] = [
+        Format::ClaudeCode,
+        Format::Codex,
+        Format::Gemini,
+        Format::Pi,
+        Format::OpenCode,
+        Format::Hermes,
+        Format::SweAgent,
+        Format::MiniSweAgent,
+        Format::OpenHands,
+        Format::Aider,
+        Format::CopilotCli,
+        Format::Inspect,
+        Format::OpenAi,
+        Format::Anthropic,
+        Format::ShareGpt,
+        Format::LangSmith,
+    ];
+
+    /// The name that `--format` takes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::ClaudeCode => "claude-code",
+            Format::Codex => "codex",
+            Format::Gemini => "gemini-cli",
+            Format::Pi => "pi",
+            Format::OpenCode => "opencode",
+            Format::Hermes => "hermes",
+            Format::SweAgent => "swe-agent",
+            Format::MiniSweAgent => "mini-swe-agent",
+            Format::OpenHands => "openhands",
+            Format::Aider => "aider",
+            Format::CopilotCli => "copilot-cli",
+            Format::Inspect => "inspect",
+            Format::OpenAi => "openai-messages",
+            Format::Anthropic => "anthropic-messages",
+            Format::ShareGpt => "sharegpt",
+            Format::LangSmith => "langsmith",
+        }
+    }
+
+    /// The names of all formats.
+    pub fn names() -> Vec<&'static str> {
+        Format::ALL.map(Format::name).to_vec()
+    }
+
+    /// The format of this name.
+    pub fn of_name(name: &str) -> Option<Format> {
+        Format::ALL.into_iter().find(|format| format.name() == name)
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How many records are looked at.
+pub(super) const LOOKED_AT: usize = 50;
+
+/// How the bytes of a file are to be cut, from its first ones and its name.
+pub(super) fn shape_of(head: &str, name: &str) -> Shape {
+    let text = head.trim_start_matches('\u{feff}').trim_start();
+    if !text.starts_with(['{', '[']) {
+        // A log whose first line is damaged still has JSON on its second.
+        let json_follows = text.lines().skip(1).take(3).any(|line| line.starts_with('{'));
+        return if is_lines_name(name) || json_follows { Shape::Lines } else { Shape::Text };
+    }
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or("");
+    let second = lines.next();
+    let complete = serde_json::from_str::<serde::de::IgnoredAny>(first).is_ok();
+    let second_opens = second.is_some_and(|line| line.starts_with('{') && line.len() > 1);
+    if is_lines_name(name) && (complete || second.is_none()) || second_opens && (complete || first.len() > 2) {
+        Shape::Lines
+    } else {
+        Shape::Document
+    }
+}
+
+fn is_lines_name(name: &str) -> bool {
+    name.ends_with(".jsonl") || name.ends_with(".ndjson")
+}
+
+/// The format of a log's first records.
+pub(super) fn detect(shape: Shape, records: &[&Value]) -> Option<Format> {
+    let first = *records.first()?;
+    match shape {
+        Shape::Text => None,
+        Shape::Lines => of_lines(records).or_else(|| of_document(first)),
+        Shape::Document => of_document(first).or_else(|| match first {
+            Value::Array(items) => of_lines(&items.iter().take(LOOKED_AT).collect::<Vec<_>>()),
+            _ => of_lines(records),
+        }),
+    }
+}
+
+fn text<'a>(record: &'a Value, key: &str) -> Option<&'a str> {
+    record.get(key).and_then(Value::as_str)
+}
+
+fn has(record: &Value, key: &str) -> bool {
+    record.get(key).is_some()
+}
+
+fn has_list(record: &Value, key: &str) -> bool {
+    record.get(key).is_some_and(Value::is_array)
+}
+
+fn of_lines(records: &[&Value]) -> Option<Format> {
+    let first = records.first()?;
+    let any = |rule: fn(&Value) -> bool| records.iter().any(|record| rule(record));
+    if any(is_codex) {
+        return Some(Format::Codex);
+    }
+    if !has(first, "type") && has(first, "timestamp") && (has(first, "instructions") || has(first, "git")) {
+        return Some(Format::Codex);
+    }
+    if records.iter().take(2).any(|r| text(r, "type") == Some("session") && has(r, "timestamp") && has(r, "cwd")) {
+        return Some(Format::Pi);
+    }
+    if any(|r| text(r, "type") == Some("session.start") || text(r, "type") == Some("assistant.message")) {
+        return Some(Format::CopilotCli);
+    }
+    if has(first, "sessionId") && has(first, "projectHash") && !has(first, "type") {
+        return Some(Format::Gemini);
+    }
+    if any(is_claude) {
+        return Some(Format::ClaudeCode);
+    }
+    of_conversation_lines(&any)
+}
+
+fn of_conversation_lines(any: &impl Fn(fn(&Value) -> bool) -> bool) -> Option<Format> {
+    if any(|r| has_list(r, "conversations")) {
+        return Some(if any(|r| has(r, "completed") && has(r, "timestamp")) {
+            Format::Hermes
+        } else {
+            Format::ShareGpt
+        });
+    }
+    if any(|r| has_list(r, "history") && (has(r, "instance_id") || has(r, "instruction"))) {
+        return Some(Format::OpenHands);
+    }
+    if any(|r| text(r, "kind").is_some_and(|kind| kind.ends_with("Event")) && has(r, "source")) {
+        return Some(Format::OpenHands);
+    }
+    if any(|r| text(r, "role") == Some("session_meta") || has(r, "role") && has(r, "finish_reason")) {
+        return Some(Format::Hermes);
+    }
+    if any(|r| has(r, "run_type")) {
+        return Some(Format::LangSmith);
+    }
+    if any(|r| has(r, "role") && has(r, "content") || has(r, "role") && has(r, "tool_calls")) {
+        return Some(if any(is_anthropic_message) { Format::Anthropic } else { Format::OpenAi });
+    }
+    None
+}
+
+fn is_codex(record: &Value) -> bool {
+    matches!(text(record, "type"), Some("session_meta" | "response_item" | "turn_context" | "event_msg"))
+        && record.get("payload").is_some_and(Value::is_object)
+}
+
+fn is_claude(record: &Value) -> bool {
+    const KINDS: [&str; 12] = [
+        "user",
+        "assistant",
+        "summary",
+        "system",
+        "attachment",
+        "progress",
+        "file-history-snapshot",
+        "mode",
+        "permission-mode",
+        "last-prompt",
+        "queue-operation",
+        "ai-title",
+    ];
+    let known = text(record, "type").is_some_and(|kind| KINDS.contains(&kind));
+    (has(record, "sessionId") && (known || has(record, "uuid") && has(record, "parentUuid")))
+        || (known && has(record, "uuid") && has(record, "parentUuid"))
+}
+
+fn of_document(document: &Value) -> Option<Format> {
+    if let Value::Array(items) = document {
+        return of_list(items);
+    }
+    if !document.is_object() {
+        return None;
+    }
+    let messages = document.get("messages").and_then(Value::as_array);
+    let first = messages.and_then(|messages| messages.first());
+    if has(document, "info") && first.is_some_and(|m| has(m, "info") && has(m, "parts")) {
+        return Some(Format::OpenCode);
+    }
+    if has(document, "sessionId") && has(document, "projectHash") && messages.is_some() {
+        return Some(Format::Gemini);
+    }
+    let format = text(document, "trajectory_format").is_some_and(|name| name.starts_with("mini-swe-agent"));
+    if format || document.pointer("/info/mini_version").is_some() {
+        return Some(Format::MiniSweAgent);
+    }
+    if has_list(document, "trajectory") {
+        return Some(Format::SweAgent);
+    }
+    if has(document, "eval") && has(document, "version") {
+        return Some(Format::Inspect);
+    }
+    if has(document, "session_id") && (has(document, "system_prompt") || has(document, "message_count")) {
+        return Some(Format::Hermes);
+    }
+    of_other_document(document, messages)
+}
+
+fn of_other_document(document: &Value, messages: Option<&Vec<Value>>) -> Option<Format> {
+    if has_list(document, "history") {
+        let evaluation = has(document, "instance_id") || has(document, "instruction");
+        return Some(if evaluation { Format::OpenHands } else { Format::Gemini });
+    }
+    if has(document, "run_type") || has_list(document, "post") || has_list(document, "patch") {
+        return Some(Format::LangSmith);
+    }
+    if has_list(document, "conversations") {
+        return Some(Format::ShareGpt);
+    }
+    if messages.is_some() && has(document, "started_at") {
+        return Some(Format::Hermes);
+    }
+    if has_list(document, "input") && (has(document, "model") || has(document, "instructions")) {
+        return Some(Format::OpenAi);
+    }
+    let messages = messages?;
+    if messages.iter().any(|m| has_list(m, "conversations")) {
+        return Some(Format::ShareGpt);
+    }
+    messages.iter().any(|m| has(m, "role")).then(|| anthropic_or_openai(document, messages))
+}
+
+fn of_list(items: &[Value]) -> Option<Format> {
+    let any = |rule: fn(&Value) -> bool| items.iter().take(LOOKED_AT).any(rule);
+    if any(|item| has(item, "role") && has(item, "parts")) {
+        return Some(Format::Gemini);
+    }
+    if any(|item| has(item, "source") && (has(item, "action") || has(item, "observation"))) {
+        return Some(Format::OpenHands);
+    }
+    if any(|item| has_list(item, "conversations")) {
+        return Some(Format::ShareGpt);
+    }
+    if any(|item| text(item, "role") == Some("user") && text(item, "content").is_some_and(is_returncode)) {
+        return Some(Format::MiniSweAgent);
+    }
+    if any(|item| has(item, "role") && (has(item, "content") || has(item, "tool_calls"))) {
+        return Some(anthropic_or_openai(&Value::Null, items));
+    }
+    if any(|item| has_list(item, "messages")) {
+        return items.iter().find_map(of_document);
+    }
+    None
+}
+
+fn is_returncode(text: &str) -> bool {
+    text.starts_with("<returncode>")
+}
+
+/// Which of the two APIs a list of messages is for. Where both readings agree, OpenAI's.
+fn anthropic_or_openai(document: &Value, messages: &[Value]) -> Format {
+    let openai = |m: &Value| has(m, "tool_calls") || matches!(text(m, "role"), Some("tool" | "system" | "function"));
+    let tools = document.get("tools").and_then(Value::as_array);
+    let anthropic_tools = tools.is_some_and(|tools| tools.iter().any(|tool| has(tool, "input_schema")));
+    if messages.iter().any(is_anthropic_message) {
+        Format::Anthropic
+    } else if messages.iter().any(openai) {
+        Format::OpenAi
+    } else if has(document, "system") || anthropic_tools {
+        Format::Anthropic
+    } else {
+        Format::OpenAi
+    }
+}
+
+fn is_anthropic_message(message: &Value) -> bool {
+    let blocks = message.get("content").and_then(Value::as_array);
+    let own = |block: &Value| matches!(text(block, "type"), Some("tool_use" | "tool_result" | "thinking"));
+    !has(message, "tool_calls") && blocks.is_some_and(|blocks| blocks.iter().any(own))
+}

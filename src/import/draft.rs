@@ -1,0 +1,319 @@
+//! A conversation in the making: what readers append to, and the pairing of calls with results at the end.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use serde_json::Value;
+
+use super::conversation::{Conversation, Flag, FlagKind, NO_RESULT, ORPHAN_HEAD, Reasoning, Why};
+use crate::transcript::{Message, Role, ToolCall};
+
+/// What a reader appends to. Indices are those of entries, not of the final messages.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    pub(super) name: String,
+    pub(super) model: Option<String>,
+    entries: Vec<Message>,
+    compactions: Vec<usize>,
+    summaries: Vec<String>,
+    reasoning: Vec<(usize, String)>,
+    dropped: BTreeMap<Why, usize>,
+    keys: HashMap<String, usize>,
+    /// Keys of messages that have said nothing so far.
+    silent: HashSet<String>,
+    open: Vec<String>,
+    made: usize,
+}
+
+impl Draft {
+    pub(super) fn new(name: impl Into<String>) -> Draft {
+        Draft { name: name.into(), ..Draft::default() }
+    }
+
+    /// How many entries there are so far.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Takes out the entries that `abandoned` names, and counts them.
+    pub(super) fn drop_entries(&mut self, abandoned: impl Fn(usize) -> bool, why: &Why) {
+        for (index, entry) in self.entries.iter_mut().enumerate() {
+            if abandoned(index) && !is_void(entry) {
+                *entry = Message::text(Role::User, "");
+                *self.dropped.entry(why.clone()).or_default() += 1;
+            }
+        }
+    }
+
+    pub(super) fn count(&mut self, why: Why) {
+        *self.dropped.entry(why).or_default() += 1;
+    }
+
+    /// A message of plain text; one that says nothing is counted instead.
+    pub(super) fn say(&mut self, role: Role, text: impl Into<String>) {
+        let text = text.into();
+        if text.trim().is_empty() {
+            return self.count(Why::Empty);
+        }
+        self.entries.push(Message::text(role, text));
+    }
+
+    /// A message of the assistant with calls; one that says and calls nothing is counted instead.
+    pub(super) fn assistant(&mut self, text: impl Into<String>, calls: Vec<ToolCall>) {
+        let mut message = Message::text(Role::Assistant, text);
+        if message.content.trim().is_empty() && calls.is_empty() {
+            return self.count(Why::Empty);
+        }
+        self.open = calls.iter().map(|call| call.id.clone()).collect();
+        message.tool_calls = calls;
+        self.entries.push(message);
+    }
+
+    /// A piece of the assistant message called `key`, which may have begun earlier.
+    pub(super) fn piece(&mut self, key: &str, text: &str, calls: Vec<ToolCall>) {
+        let Some(&at) = self.keys.get(key) else {
+            if text.trim().is_empty() && calls.is_empty() {
+                self.silent.insert(key.to_owned());
+                return;
+            }
+            self.silent.remove(key);
+            self.keys.insert(key.to_owned(), self.entries.len());
+            return self.assistant(text, calls);
+        };
+        let Some(message) = self.entries.get_mut(at) else { return };
+        if !text.is_empty() {
+            if !message.content.is_empty() {
+                message.content.push('\n');
+            }
+            message.content.push_str(text);
+        }
+        let known = |call: &ToolCall| message.tool_calls.iter().any(|other| other.id == call.id);
+        let new: Vec<ToolCall> = calls.into_iter().filter(|call| !known(call)).collect();
+        message.tool_calls.extend(new);
+    }
+
+    /// Whether the message called `key` has said something.
+    pub(super) fn has_begun(&self, key: &str) -> bool {
+        self.keys.contains_key(key)
+    }
+
+    /// The result of the call `id`.
+    pub(super) fn result(&mut self, id: &str, text: impl Into<String>) {
+        self.open.retain(|open| open != id);
+        self.entries.push(Message::result(id, text));
+    }
+
+    /// The result of the oldest call of the last assistant message that has none, in formats without ids.
+    pub(super) fn next_result(&mut self, text: impl Into<String>) {
+        let id = self.open.first().cloned().unwrap_or_default();
+        self.result(&id, text);
+    }
+
+    /// Calls of the last assistant message that wait for a result.
+    pub(super) fn waiting(&self) -> usize {
+        self.open.len()
+    }
+
+    /// A new id for a call in a format without ids.
+    pub(super) fn new_id(&mut self) -> String {
+        self.made += 1;
+        format!("call_{}", self.made)
+    }
+
+    pub(super) fn think(&mut self, text: &str) {
+        if !text.trim().is_empty() {
+            self.reasoning.push((self.entries.len(), text.trim().to_owned()));
+        }
+    }
+
+    /// The agent compacted its history here; what it kept instead is no part of the history.
+    pub(super) fn compaction(&mut self, summary: Option<&str>) {
+        self.compactions.push(self.entries.len());
+        if let Some(summary) = summary {
+            self.summary(summary);
+        }
+    }
+
+    pub(super) fn summary(&mut self, summary: &str) {
+        self.count(Why::CompactSummary);
+        self.summaries.push(summary.to_owned());
+    }
+
+    /// Pairs calls and results by id and gives up the conversation.
+    pub(super) fn finish(mut self) -> Conversation {
+        for _ in 0..self.silent.len() {
+            self.count(Why::Empty);
+        }
+        let mut conversation = Conversation {
+            name_hint: self.name,
+            model: self.model,
+            summaries: self.summaries,
+            dropped: self.dropped,
+            ..Conversation::default()
+        };
+        let starts = Pairing::new(self.entries).run(&mut conversation);
+        let place = |entry: usize| starts.get(entry).copied().unwrap_or(conversation.messages.len());
+        let mut compactions: Vec<usize> =
+            self.compactions.into_iter().map(place).filter(|&at| has_said(&conversation.messages, at)).collect();
+        compactions.dedup();
+        conversation.reasoning =
+            self.reasoning.into_iter().map(|(entry, text)| Reasoning { message: place(entry), text }).collect();
+        conversation.compactions = compactions;
+        conversation
+    }
+}
+
+/// Whether there is something to compact before `at`.
+fn has_said(messages: &[Message], at: usize) -> bool {
+    messages.iter().take(at).any(|message| message.role != Role::System)
+}
+
+/// An entry that was taken out.
+fn is_void(message: &Message) -> bool {
+    message.content.is_empty() && message.tool_calls.is_empty() && message.role == Role::User
+}
+
+struct Pairing {
+    entries: Vec<Option<Message>>,
+    /// Where each id is called and answered: indices of entries, rising.
+    called: HashMap<String, Vec<usize>>,
+    answered: HashMap<String, Vec<usize>>,
+    seen: HashSet<String>,
+}
+
+impl Pairing {
+    fn new(entries: Vec<Message>) -> Pairing {
+        let mut called: HashMap<String, Vec<usize>> = HashMap::new();
+        let mut answered: HashMap<String, Vec<usize>> = HashMap::new();
+        for (index, entry) in entries.iter().enumerate() {
+            for call in &entry.tool_calls {
+                called.entry(call.id.clone()).or_default().push(index);
+            }
+            if let Some(id) = &entry.tool_call_id {
+                answered.entry(id.clone()).or_default().push(index);
+            }
+        }
+        Pairing { entries: entries.into_iter().map(Some).collect(), called, answered, seen: HashSet::new() }
+    }
+
+    /// Emits all entries in order; tells the index of the message at which each entry begins.
+    fn run(mut self, into: &mut Conversation) -> Vec<usize> {
+        let mut starts = Vec::with_capacity(self.entries.len());
+        for index in 0..self.entries.len() {
+            starts.push(into.messages.len());
+            let Some(message) = self.entries.get_mut(index).and_then(Option::take) else { continue };
+            if is_void(&message) {
+                continue;
+            }
+            if message.role == Role::Tool {
+                flag(into, FlagKind::OrphanResult);
+                into.messages.push(Message::text(Role::User, format!("{ORPHAN_HEAD}\n{}", message.content)));
+            } else {
+                self.emit(index, message, into);
+            }
+        }
+        starts
+    }
+
+    fn emit(&mut self, index: usize, mut message: Message, into: &mut Conversation) {
+        let mut results = Vec::new();
+        for call in &mut message.tool_calls {
+            let result = self.take_result(index, &call.id);
+            let written = std::mem::take(&mut call.id);
+            call.id = self.unique(&written);
+            if call.id != written {
+                flag(into, FlagKind::RepeatedId);
+            }
+            if serde_json::from_str::<Value>(&call.function.arguments).is_err() {
+                flag(into, FlagKind::BrokenArguments);
+            }
+            results.push((call.id.clone(), result));
+        }
+        into.messages.push(message);
+        for (id, result) in results {
+            if result.is_none() {
+                flag(into, FlagKind::NoResult);
+            }
+            into.messages.push(Message::result(id, result.unwrap_or_else(|| NO_RESULT.to_owned())));
+        }
+    }
+
+    /// The first result for `id` after entry `index`, before the id is called again.
+    fn take_result(&mut self, index: usize, id: &str) -> Option<String> {
+        let again = self.called.get(id)?.iter().copied().find(|&at| at > index).unwrap_or(usize::MAX);
+        let answers = self.answered.get_mut(id)?;
+        let at = answers.iter().position(|&at| at > index && at < again)?;
+        let entry = self.entries.get_mut(answers.remove(at))?;
+        entry.take().map(|message| message.content)
+    }
+
+    fn unique(&mut self, id: &str) -> String {
+        let base = if id.is_empty() { "call" } else { id };
+        let mut unique = base.to_owned();
+        let mut number = 2;
+        while !self.seen.insert(unique.clone()) {
+            unique = format!("{base}_{number}");
+            number += 1;
+        }
+        unique
+    }
+}
+
+fn flag(into: &mut Conversation, kind: FlagKind) {
+    let message = into.messages.len();
+    into.flags.push(Flag { message, kind });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(id: &str) -> ToolCall {
+        ToolCall::new(id, "run", "{}")
+    }
+
+    fn shape(conversation: &Conversation) -> Vec<String> {
+        let one = |m: &Message| match &m.tool_call_id {
+            Some(id) => format!("{id}={}", m.content),
+            None => format!("{}:{}", m.role.name(), m.content),
+        };
+        conversation.messages.iter().map(one).collect()
+    }
+
+    #[test]
+    fn results_move_behind_their_calls_and_what_stands_between_follows() {
+        let mut draft = Draft::new("x");
+        draft.assistant("a", vec![call("1"), call("2")]);
+        draft.result("2", "two");
+        draft.say(Role::User, "hm");
+        draft.compaction(None);
+        draft.result("1", "one");
+        let done = draft.finish();
+        assert_eq!(shape(&done), ["assistant:a", "1=one", "2=two", "user:hm"]);
+        assert_eq!(done.compactions, [4]);
+        assert_eq!(done.flags, []);
+    }
+
+    #[test]
+    fn what_has_no_partner_is_put_right_and_flagged() {
+        let mut draft = Draft::new("x");
+        draft.result("0", "from before");
+        draft.assistant("a", vec![call("1")]);
+        draft.assistant("b", vec![call("1")]);
+        draft.result("1", "late");
+        let done = draft.finish();
+        let head = format!("user:{ORPHAN_HEAD}\nfrom before");
+        assert_eq!(shape(&done), [head.as_str(), "assistant:a", "1=[no result recorded]", "assistant:b", "1_2=late"]);
+        let kinds: Vec<FlagKind> = done.flags.iter().map(|flag| flag.kind).collect();
+        assert_eq!(kinds, [FlagKind::OrphanResult, FlagKind::NoResult, FlagKind::RepeatedId]);
+    }
+
+    #[test]
+    fn pieces_of_one_message_are_merged_at_the_first() {
+        let mut draft = Draft::new("x");
+        draft.piece("m", "look", vec![call("1")]);
+        draft.result("1", "one");
+        draft.piece("m", "", vec![call("2"), call("1")]);
+        draft.result("2", "two");
+        assert_eq!(shape(&draft.finish()), ["assistant:look", "1=one", "2=two"]);
+    }
+}

@@ -1,0 +1,99 @@
+//! Looking at a text without its escapes, and changing pieces of it.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// The text with what follows a backslash in `\n`, `\t`, `\u4f60` and the like blanked out, byte for byte as long, and
+/// colour codes of terminals with it: in JSON inside a text, or in coloured output, the letter of an escape must not
+/// pass for the first letter of a word.
+pub(super) fn unescaped(text: &str) -> Cow<'_, str> {
+    if !text.contains(['\\', '\u{1b}']) {
+        return text.into();
+    }
+    let mut bytes = text.as_bytes().to_vec();
+    let mut at = 0;
+    while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+        let length = escape_length(rest);
+        // The backslash stays: it ends a word as well as a blank does.
+        bytes.iter_mut().skip(at + 1).take(length.saturating_sub(1)).for_each(|byte| *byte = b'\n');
+        at += if rest_is_escaped_backslash(text, at) { 2 } else { length.max(1) };
+    }
+    String::from_utf8(bytes).map_or(text.into(), Cow::Owned)
+}
+
+fn rest_is_escaped_backslash(text: &str, at: usize) -> bool {
+    text.as_bytes().get(at..at + 2) == Some(b"\\\\")
+}
+
+/// The bytes of the escape that `rest` begins with; 0 if there is none.
+fn escape_length(rest: &[u8]) -> usize {
+    let hex = |range: std::ops::Range<usize>| rest.get(range).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit));
+    let (length, colour) = match (rest.first(), rest.get(1)) {
+        (Some(0x1b), _) => (1, true),
+        (Some(b'\\'), Some(b'n' | b'r' | b't' | b'b' | b'f')) => (2, false),
+        (Some(b'\\'), Some(b'u')) if hex(2..6) => {
+            (6, rest.get(2..6).is_some_and(|code| code.eq_ignore_ascii_case(b"001b")))
+        }
+        (Some(b'\\'), Some(b'x')) if hex(2..4) => {
+            (4, rest.get(2..4).is_some_and(|code| code.eq_ignore_ascii_case(b"1b")))
+        }
+        (Some(b'\\'), Some(b'0')) if rest.starts_with(b"\\033") => (4, true),
+        (Some(b'\\'), Some(b'e')) if rest.get(2) == Some(&b'[') => (2, true),
+        _ => (0, false),
+    };
+    if colour { length + colour_length(rest.get(length..).unwrap_or(&[])) } else { length }
+}
+
+/// The bytes of `[1;32m` and the like.
+fn colour_length(rest: &[u8]) -> usize {
+    if rest.first() != Some(&b'[') {
+        return 0;
+    }
+    let numbers = rest.iter().skip(1).take_while(|byte| byte.is_ascii_digit() || **byte == b';').count();
+    if rest.get(numbers + 1).is_some_and(u8::is_ascii_alphabetic) { numbers + 2 } else { 0 }
+}
+
+/// The text with each range replaced. Of overlapping ranges the first holds; ranges that change nothing are passed.
+pub(super) fn replaced<'a>(text: &'a str, mut edits: Vec<(Range<usize>, &str)>, count: &mut usize) -> Cow<'a, str> {
+    edits.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
+    let mut out = String::new();
+    let mut last = 0;
+    let mut changed = false;
+    for (range, new) in edits {
+        let (Some(between), Some(old)) = (text.get(last..range.start), text.get(range.clone())) else { continue };
+        if old == new {
+            continue;
+        }
+        out.push_str(between);
+        out.push_str(new);
+        last = range.end;
+        changed = true;
+        *count += 1;
+    }
+    if !changed {
+        return text.into();
+    }
+    out.push_str(text.get(last..).unwrap_or(""));
+    out.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_are_blanked_and_backslashes_of_paths_are_not() {
+        assert_eq!(unescaped(r"a\nb \\new \u4f60x"), "a\\\nb \\\\new \\\n\n\n\n\nx");
+        assert_eq!(unescaped("plain"), "plain");
+        assert_eq!(unescaped("a\u{1b}[32mb"), "a\u{1b}\n\n\n\nb");
+        assert_eq!(unescaped(r"\u001b[1;32mb"), format!("\\{}b", "\n".repeat(11)));
+    }
+
+    #[test]
+    fn the_first_of_overlapping_edits_holds() {
+        let mut count = 0;
+        let edits = vec![(0..3, "x"), (2..5, "y"), (5..6, "f"), (6..7, "z")];
+        assert_eq!(replaced("abcdefg", edits, &mut count), "xdefz");
+        assert_eq!(count, 2);
+    }
+}

@@ -1,0 +1,106 @@
+//! Messages as Anthropic's API has them: blocks of text, `tool_use` and `tool_result`.
+
+use serde_json::Value;
+
+use super::super::content::{arguments, list_of, str_of, text_of};
+use super::super::conversation::Why;
+use super::super::draft::Draft;
+use super::super::source::{Records, Shape};
+use crate::transcript::{Role, ToolCall};
+
+/// A content taken apart.
+#[derive(Default)]
+pub(super) struct Blocks {
+    pub(super) text: String,
+    pub(super) calls: Vec<ToolCall>,
+    /// Id of the call, and what it yielded.
+    pub(super) results: Vec<(String, String)>,
+    /// The summary of a compaction block.
+    pub(super) summary: Option<String>,
+}
+
+/// Takes a content apart; reasoning goes to the draft.
+pub(super) fn blocks_of(content: &Value, draft: &mut Draft) -> Blocks {
+    let Value::Array(list) = content else {
+        return Blocks { text: text_of(content, draft), ..Blocks::default() };
+    };
+    let mut blocks = Blocks::default();
+    let mut texts = Vec::new();
+    for block in list {
+        match str_of(block, "type") {
+            "tool_use" => blocks.calls.push(ToolCall::new(
+                str_of(block, "id"),
+                str_of(block, "name"),
+                arguments(block.get("input")),
+            )),
+            "tool_result" | "mcp_tool_result" => {
+                let text = text_of(block.get("content").unwrap_or(&Value::Null), draft);
+                blocks.results.push((str_of(block, "tool_use_id").to_owned(), text));
+            }
+            "server_tool_use" | "mcp_tool_use" => {
+                texts.push(format!("[{} {}]", str_of(block, "name"), arguments(block.get("input"))));
+            }
+            "compaction" => blocks.summary = Some(text_of(block.get("content").unwrap_or(&Value::Null), draft)),
+            "web_search_result" => texts.push(format!("{} {}", str_of(block, "title"), str_of(block, "url"))),
+            _ => texts.push(text_of(block, draft)),
+        }
+    }
+    texts.retain(|text| !text.is_empty());
+    blocks.text = texts.join("\n");
+    blocks
+}
+
+pub(super) fn read(records: &mut Records) -> Vec<Draft> {
+    let mut drafts = Vec::new();
+    let mut loose = Draft::new(records.stem());
+    let lines = records.shape == Shape::Lines;
+    while let Some(items) = records.next_items() {
+        for item in items {
+            if item.get("messages").is_some() {
+                let name = if lines { format!("{}-{}", records.stem(), drafts.len() + 1) } else { records.stem() };
+                drafts.push(conversation(&item, name));
+            } else {
+                message(&item, &mut loose);
+            }
+        }
+    }
+    drafts.push(loose);
+    drafts
+}
+
+fn conversation(body: &Value, name: String) -> Draft {
+    let mut draft = Draft::new(name);
+    draft.model = Some(str_of(body, "model")).filter(|model| !model.is_empty()).map(str::to_owned);
+    let system = text_of(body.get("system").unwrap_or(&Value::Null), &mut draft);
+    if !system.is_empty() {
+        draft.say(Role::System, system);
+    }
+    for item in list_of(body, "messages") {
+        message(item, &mut draft);
+    }
+    if let Some(reply) = body.get("response").filter(|reply| reply.get("content").is_some()) {
+        message(reply, &mut draft);
+    }
+    draft
+}
+
+fn message(item: &Value, draft: &mut Draft) {
+    let blocks = blocks_of(item.get("content").unwrap_or(&Value::Null), draft);
+    if let Some(summary) = &blocks.summary {
+        draft.compaction(Some(summary));
+    }
+    match str_of(item, "role") {
+        "assistant" => draft.assistant(blocks.text, blocks.calls),
+        "user" => {
+            let answers = !blocks.results.is_empty();
+            for (id, text) in blocks.results {
+                draft.result(&id, text);
+            }
+            if !answers || !blocks.text.is_empty() {
+                draft.say(Role::User, blocks.text);
+            }
+        }
+        "system" => draft.say(Role::System, blocks.text),
+        other => draft.count(Why::Unknown(format!("role `{other}`"))),
+    }
+}

@@ -1,0 +1,199 @@
+//! Claude Code sessions: JSON lines, one content block of a model message a line, sub-agents in between.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+
+use super::super::content::{list_of, str_at, str_of, text_of};
+use super::super::conversation::Why;
+use super::super::draft::Draft;
+use super::super::source::Records;
+use super::anthropic::blocks_of;
+use super::claude_tree::{Link, Tree};
+use crate::transcript::Role;
+
+pub(super) fn read(records: &mut Records) -> Vec<Draft> {
+    let mut session = Session { name: records.stem(), main: Draft::new(records.stem()), ..Session::default() };
+    while let Some(items) = records.next_items() {
+        for record in items {
+            session.record(&record);
+        }
+    }
+    session.finish()
+}
+
+#[derive(Default)]
+struct Session {
+    name: String,
+    main: Draft,
+    sides: Vec<Draft>,
+    /// The sub-agent that each sidechain record or agent id belongs to.
+    side_of: HashMap<String, usize>,
+    side_seen: HashSet<String>,
+    tree: Tree,
+}
+
+impl Session {
+    fn record(&mut self, record: &Value) {
+        let uuid = str_of(record, "uuid");
+        if self.tree.knows(uuid) || self.side_seen.contains(uuid) {
+            return self.main.count(Why::Duplicate);
+        }
+        if record.get("isSidechain").and_then(Value::as_bool) == Some(true) {
+            return self.side_record(record);
+        }
+        let from = self.main.len();
+        let prompt = read_record(record, &mut self.main);
+        let parent = [str_of(record, "parentUuid"), str_of(record, "logicalParentUuid")];
+        self.tree.add(Link {
+            uuid,
+            parent: parent.into_iter().find(|parent| !parent.is_empty()).unwrap_or(""),
+            prompt,
+            reply: str_of(record, "type") == "assistant",
+            entries: from..self.main.len(),
+        });
+    }
+
+    fn side_record(&mut self, record: &Value) {
+        let keys = [str_of(record, "agentId"), str_of(record, "parentUuid")];
+        let known = keys.into_iter().filter(|key| !key.is_empty()).find_map(|key| self.side_of.get(key).copied());
+        let side = known.unwrap_or_else(|| {
+            self.sides.push(Draft::new(format!("{}-agent-{}", self.name, self.sides.len() + 1)));
+            self.sides.len() - 1
+        });
+        for key in [str_of(record, "uuid"), keys[0]] {
+            if !key.is_empty() {
+                self.side_of.insert(key.to_owned(), side);
+                self.side_seen.insert(key.to_owned());
+            }
+        }
+        if let Some(draft) = self.sides.get_mut(side) {
+            read_record(record, draft);
+        }
+    }
+
+    fn finish(mut self) -> Vec<Draft> {
+        let abandoned = self.tree.abandoned();
+        self.main.drop_entries(|entry| abandoned.contains(&entry), &Why::AbandonedBranch);
+        std::iter::once(self.main).chain(self.sides).collect()
+    }
+}
+
+/// Reads one record; whether it is a text that the person typed.
+fn read_record(record: &Value, draft: &mut Draft) -> bool {
+    let kind = str_of(record, "type");
+    match kind {
+        "user" => return user(record, draft),
+        "assistant" => assistant(record, draft),
+        "system" if str_of(record, "subtype") == "compact_boundary" => draft.compaction(None),
+        "system" => draft.count(Why::Bookkeeping(format!("system {}", str_of(record, "subtype")))),
+        "attachment" => attachment(record, draft),
+        "progress"
+        | "summary"
+        | "ai-title"
+        | "custom-title"
+        | "agent-name"
+        | "file-history-snapshot"
+        | "file-history-delta"
+        | "queue-operation"
+        | "last-prompt"
+        | "mode"
+        | "permission-mode"
+        | "bridge-session"
+        | "pr-link"
+        | "atis-latch" => draft.count(Why::Bookkeeping(kind.to_owned())),
+        _ => draft.count(Why::Unknown(if kind.is_empty() { "without type" } else { kind }.to_owned())),
+    }
+    false
+}
+
+fn assistant(record: &Value, draft: &mut Draft) {
+    let message = record.get("message").unwrap_or(&Value::Null);
+    let model = str_of(message, "model");
+    if model == "<synthetic>" {
+        return draft.count(Why::Injected("message of the tool itself".to_owned()));
+    }
+    if !model.is_empty() {
+        draft.model = Some(model.to_owned());
+    }
+    let blocks = blocks_of(message.get("content").unwrap_or(&Value::Null), draft);
+    let id = [str_of(message, "id"), str_of(record, "uuid")].into_iter().find(|id| !id.is_empty());
+    match id {
+        Some(id) => draft.piece(id, &blocks.text, blocks.calls),
+        None => draft.assistant(blocks.text, blocks.calls),
+    }
+}
+
+fn user(record: &Value, draft: &mut Draft) -> bool {
+    let content = record.pointer("/message/content").unwrap_or(&Value::Null);
+    let flag = |key: &str| record.get(key).and_then(Value::as_bool) == Some(true);
+    if flag("isCompactSummary") && draft.len() > 0 {
+        let text = text_of(content, draft);
+        draft.summary(&text);
+        return false;
+    }
+    let blocks = blocks_of(content, draft);
+    let answers = !blocks.results.is_empty();
+    for (id, text) in blocks.results {
+        draft.result(&id, text);
+    }
+    if answers && blocks.text.is_empty() {
+        return false;
+    }
+    let prompt = !answers && !flag("isMeta") && !blocks.text.starts_with("[Request interrupted");
+    match markup(&blocks.text) {
+        Markup::Noise(kind) => {
+            draft.count(Why::Injected(kind.to_owned()));
+            false
+        }
+        Markup::Command(command) => {
+            draft.say(Role::User, command);
+            prompt
+        }
+        Markup::Prose => {
+            draft.say(Role::User, blocks.text);
+            prompt
+        }
+    }
+}
+
+enum Markup {
+    Prose,
+    Command(String),
+    Noise(&'static str),
+}
+
+/// What the tool wraps in tags of its own is no prose of the person.
+fn markup(text: &str) -> Markup {
+    let start = text.trim_start();
+    if start.starts_with("Caveat:") || start.starts_with("<local-command-caveat>") {
+        return Markup::Noise("caveat about local commands");
+    }
+    if start.starts_with("<local-command-stdout>") || start.starts_with("<local-command-stderr>") {
+        return Markup::Noise("output of a local command");
+    }
+    let tag = |name: &str| {
+        let rest = start.split_once(&format!("<{name}>"))?.1;
+        Some(rest.split_once(&format!("</{name}>"))?.0.trim().to_owned())
+    };
+    match tag("command-name").filter(|_| start.starts_with("<command-")) {
+        Some(name) => {
+            Markup::Command(format!("{name} {}", tag("command-args").unwrap_or_default()).trim_end().to_owned())
+        }
+        None => Markup::Prose,
+    }
+}
+
+/// A prompt that was typed while the model worked stands nowhere else; other attachments are injected context.
+fn attachment(record: &Value, draft: &mut Draft) {
+    let attachment = record.get("attachment").unwrap_or(&Value::Null);
+    let kind = str_of(attachment, "type");
+    if kind != "queued_command" {
+        return draft.count(Why::Injected(format!("attachment {kind}")));
+    }
+    let text = match str_at(record, "/attachment/prompt") {
+        "" => text_of(&Value::Array(list_of(attachment, "prompt").to_vec()), draft),
+        prompt => prompt.to_owned(),
+    };
+    draft.say(Role::User, text);
+}

@@ -1,0 +1,181 @@
+//! Codex CLI rollouts: items of the Responses API in envelopes, with copies of everything for the screen.
+
+use serde_json::Value;
+
+use super::super::content::{arguments, list_of, str_of, text_of};
+use super::super::conversation::Why;
+use super::super::draft::Draft;
+use super::super::source::Records;
+use crate::transcript::{Role, ToolCall};
+
+pub(super) fn read(records: &mut Records) -> Vec<Draft> {
+    let mut draft = Draft::new(records.stem());
+    let mut items = Items::default();
+    while let Some(list) = records.next_items() {
+        for record in list {
+            line(&record, &mut items, &mut draft);
+        }
+    }
+    items.flush(&mut draft);
+    vec![draft]
+}
+
+fn line(record: &Value, items: &mut Items, draft: &mut Draft) {
+    let Some(payload) = record.get("payload").filter(|payload| payload.is_object()) else {
+        // Before the envelope: items at top level, the header without a type.
+        return match str_of(record, "type") {
+            "" => draft.count(Why::Bookkeeping("header".to_owned())),
+            _ => items.item(record, draft),
+        };
+    };
+    match str_of(record, "type") {
+        "response_item" => items.item(payload, draft),
+        "turn_context" => {
+            draft.count(Why::Bookkeeping("turn_context".to_owned()));
+            let model = str_of(payload, "model");
+            if !model.is_empty() {
+                draft.model = Some(model.to_owned());
+            }
+        }
+        "compacted" => {
+            items.flush(draft);
+            draft.compaction(Some(str_of(payload, "message")).filter(|summary| !summary.is_empty()));
+        }
+        "event_msg" => event(str_of(payload, "type"), draft),
+        kind
+        @ ("session_meta" | "world_state" | "inter_agent_communication" | "inter_agent_communication_metadata") => {
+            draft.count(Why::Bookkeeping(kind.to_owned()));
+        }
+        kind => draft.count(Why::Unknown(kind.to_owned())),
+    }
+}
+
+fn event(kind: &str, draft: &mut Draft) {
+    match kind {
+        "user_message" | "agent_message" | "agent_reasoning" => draft.count(Why::DisplayCopy),
+        _ => draft.count(Why::Bookkeeping(format!("event {kind}"))),
+    }
+}
+
+/// Items of the Responses API become messages: what the assistant says and calls up to the next answer or prompt is
+/// one message.
+#[derive(Default)]
+pub(super) struct Items {
+    text: String,
+    calls: Vec<ToolCall>,
+}
+
+impl Items {
+    /// One item. Call [`Items::flush`] after the last.
+    pub(super) fn item(&mut self, item: &Value, draft: &mut Draft) {
+        match str_of(item, "type") {
+            "message" | "" => self.message(item, draft),
+            "reasoning" => reasoning(item, draft),
+            "function_call" => self.call(item, arguments(item.get("arguments"))),
+            "custom_tool_call" => {
+                let input = serde_json::json!({"input": str_of(item, "input")}).to_string();
+                self.call(item, input);
+            }
+            "local_shell_call" => {
+                let input = arguments(item.get("action"));
+                self.call(&with_name(item, "local_shell"), input);
+            }
+            "function_call_output" | "custom_tool_call_output" | "local_shell_call_output" => {
+                self.flush(draft);
+                let output = output_text(item.get("output").unwrap_or(&Value::Null), draft);
+                draft.result(str_of(item, "call_id"), output);
+            }
+            "agent_message" => {
+                self.flush(draft);
+                let text = text_of(item.get("content").unwrap_or(&Value::Null), draft);
+                draft.say(Role::User, format!("[message of agent {}]\n{text}", str_of(item, "author")));
+            }
+            "compaction" | "compaction_summary" | "context_compaction" => {
+                self.flush(draft);
+                draft.compaction(None);
+            }
+            kind @ ("web_search_call" | "ghost_snapshot") => draft.count(Why::Bookkeeping(kind.to_owned())),
+            kind => draft.count(Why::Unknown(format!("item {kind}"))),
+        }
+    }
+
+    fn message(&mut self, item: &Value, draft: &mut Draft) {
+        let text = text_of(item.get("content").unwrap_or(&Value::Null), draft);
+        match str_of(item, "role") {
+            "assistant" => {
+                // What is said after a call begins a message of its own.
+                if !self.calls.is_empty() || !self.text.is_empty() {
+                    self.flush(draft);
+                }
+                self.text = text;
+            }
+            "user" => {
+                self.flush(draft);
+                let role = if is_scaffolding(&text) { Role::System } else { Role::User };
+                draft.say(role, request_of(&text));
+            }
+            "developer" | "system" => {
+                self.flush(draft);
+                draft.say(Role::System, text);
+            }
+            other => draft.count(Why::Unknown(format!("role `{other}`"))),
+        }
+    }
+
+    fn call(&mut self, item: &Value, arguments: String) {
+        let id = ["call_id", "id"].into_iter().map(|key| str_of(item, key)).find(|id| !id.is_empty()).unwrap_or("");
+        self.calls.push(ToolCall::new(id, str_of(item, "name"), arguments));
+    }
+
+    /// Ends the message of the assistant.
+    pub(super) fn flush(&mut self, draft: &mut Draft) {
+        if !self.text.is_empty() || !self.calls.is_empty() {
+            draft.assistant(std::mem::take(&mut self.text), std::mem::take(&mut self.calls));
+        }
+    }
+}
+
+fn with_name(item: &Value, name: &str) -> Value {
+    let mut item = item.clone();
+    if let Some(object) = item.as_object_mut() {
+        object.insert("name".to_owned(), name.into());
+    }
+    item
+}
+
+fn reasoning(item: &Value, draft: &mut Draft) {
+    let parts = list_of(item, "summary").iter().chain(list_of(item, "content"));
+    let text: Vec<&str> = parts.map(|part| str_of(part, "text")).filter(|text| !text.is_empty()).collect();
+    if text.is_empty() { draft.count(Why::SealedReasoning) } else { draft.think(&text.join("\n")) }
+}
+
+/// A string, a list of parts, or an older object with `content`.
+fn output_text(output: &Value, draft: &mut Draft) -> String {
+    match output {
+        Value::Object(object) => text_of(object.get("content").unwrap_or(output), draft),
+        other => text_of(other, draft),
+    }
+}
+
+/// Texts that the program sends in the person's name.
+fn is_scaffolding(text: &str) -> bool {
+    const STARTS: [&str; 7] = [
+        "<environment_context>",
+        "# AGENTS.md instructions",
+        "<user_instructions>",
+        "<INSTRUCTIONS>",
+        "<recommended_plugins>",
+        "<subagent_notification>",
+        "<turn_aborted>",
+    ];
+    STARTS.iter().any(|start| text.trim_start().starts_with(start))
+}
+
+/// The person's own words in a prompt that an editor has put its context before.
+fn request_of(text: &str) -> &str {
+    let mark = "## My request for Codex:";
+    match text.split_once(mark) {
+        Some((before, request)) if before.trim_start().starts_with("# Context from my IDE setup:") => request.trim(),
+        _ => text,
+    }
+}

@@ -1,0 +1,86 @@
+//! GitHub Copilot CLI: events, one a line, in a chain.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::super::content::{arguments, list_of, str_at, str_of, text_of};
+use super::super::conversation::Why;
+use super::super::draft::Draft;
+use super::super::source::Records;
+use crate::transcript::{Role, ToolCall};
+
+pub(super) fn read(records: &mut Records) -> Vec<Draft> {
+    let mut draft = Draft::new(records.stem());
+    let mut asked = HashSet::new();
+    while let Some(items) = records.next_items() {
+        for record in items {
+            let requests = record.get("data").map_or(&[] as &[Value], |data| list_of(data, "toolRequests"));
+            asked.extend(requests.iter().map(|call| str_of(call, "toolCallId").to_owned()));
+            if str_of(&record, "type") == "tool.execution_start" {
+                started(record.get("data").unwrap_or(&Value::Null), &mut asked, &mut draft);
+            } else {
+                event(&record, &mut draft);
+            }
+        }
+    }
+    vec![draft]
+}
+
+/// A tool that no message asked for: its start is the only record of the call.
+fn started(data: &Value, asked: &mut HashSet<String>, draft: &mut Draft) {
+    let id = str_of(data, "toolCallId");
+    if !asked.insert(id.to_owned()) {
+        return draft.count(Why::Bookkeeping("tool.execution_start".to_owned()));
+    }
+    draft.assistant("", vec![ToolCall::new(id, str_of(data, "toolName"), arguments(data.get("arguments")))]);
+}
+
+fn event(record: &Value, draft: &mut Draft) {
+    let kind = str_of(record, "type");
+    let data = record.get("data").unwrap_or(&Value::Null);
+    match kind {
+        "system.message" => draft.say(Role::System, str_of(data, "content")),
+        "user.message" => {
+            let texts = [str_of(data, "content"), str_of(data, "transformedContent")];
+            draft.say(Role::User, texts.into_iter().find(|text| !text.is_empty()).unwrap_or(""));
+        }
+        "assistant.message" => assistant(data, draft),
+        "tool.execution_complete" => {
+            let result = data.get("result").or_else(|| data.get("error")).unwrap_or(&Value::Null);
+            let text = match str_of(result, "content") {
+                "" => text_of(result.get("message").unwrap_or(result), draft),
+                content => content.to_owned(),
+            };
+            draft.result(str_of(data, "toolCallId"), text);
+        }
+        "session.model_change" => {
+            draft.model = Some(str_of(data, "newModel")).filter(|m| !m.is_empty()).map(str::to_owned);
+            draft.count(Why::Bookkeeping(kind.to_owned()));
+        }
+        "session.compaction_complete" => {
+            let done = data.get("success").and_then(Value::as_bool) != Some(false);
+            let summary = Some(str_at(data, "/summaryContent")).filter(|summary| !summary.is_empty());
+            if done { draft.compaction(summary) } else { draft.count(Why::Bookkeeping(kind.to_owned())) }
+        }
+        _ if ["session.", "hook.", "permission.", "assistant.turn", "tool.", "system."]
+            .iter()
+            .any(|start| kind.starts_with(start)) =>
+        {
+            draft.count(Why::Bookkeeping(kind.to_owned()));
+        }
+        _ => draft.count(Why::Unknown(kind.to_owned())),
+    }
+}
+
+fn assistant(data: &Value, draft: &mut Draft) {
+    draft.think(str_of(data, "reasoningText"));
+    if !str_of(data, "reasoningOpaque").is_empty() || !str_of(data, "encryptedContent").is_empty() {
+        draft.count(Why::SealedReasoning);
+    }
+    let call = |call: &Value| {
+        ToolCall::new(str_of(call, "toolCallId"), str_of(call, "name"), arguments(call.get("arguments")))
+    };
+    let calls = list_of(data, "toolRequests").iter().map(call).collect();
+    draft.assistant(str_of(data, "content"), calls);
+}

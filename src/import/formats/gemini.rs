@@ -1,0 +1,211 @@
+//! Gemini CLI: one JSON session, a JSONL session that is applied like a small database log, and checkpoints.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use serde_json::Value;
+
+use super::super::content::{arguments, list_of, str_of, text_of};
+use super::super::conversation::Why;
+use super::super::draft::Draft;
+use super::super::source::Records;
+use crate::transcript::{Role, ToolCall};
+
+pub(super) fn read(records: &mut Records) -> Vec<Draft> {
+    let mut draft = Draft::new(records.stem());
+    let mut session = Session::default();
+    let mut checkpoint = Checkpoint::default();
+    while let Some(items) = records.next_items() {
+        for item in items {
+            if item.get("parts").is_some() {
+                checkpoint.content(&item, &mut draft);
+            } else if item.get("history").is_some() {
+                list_of(&item, "history").iter().for_each(|content| checkpoint.content(content, &mut draft));
+            } else {
+                session.apply(item, &mut draft);
+            }
+        }
+    }
+    session.write(&mut draft);
+    vec![draft]
+}
+
+/// The list of messages that the lines of a session build up.
+#[derive(Default)]
+struct Session {
+    messages: Vec<Value>,
+    known: HashSet<String>,
+    /// Compactions: how many messages stood before each, and its summary.
+    compactions: Vec<(usize, Option<String>)>,
+}
+
+impl Session {
+    fn apply(&mut self, mut item: Value, draft: &mut Draft) {
+        if let Some(id) = item.get("$rewindTo").and_then(Value::as_str) {
+            return self.rewind(id, draft);
+        }
+        if let Some(messages) = item.pointer_mut("/$set/messages").map(Value::take) {
+            return self.replace(messages, draft);
+        }
+        if let Some(messages) = item.get_mut("messages").filter(|m| m.is_array()).map(Value::take) {
+            return self.extend(messages, draft);
+        }
+        if item.get("type").is_none() {
+            return draft.count(Why::Bookkeeping("header".to_owned()));
+        }
+        self.put(item, draft);
+    }
+
+    fn extend(&mut self, messages: Value, draft: &mut Draft) {
+        if let Value::Array(messages) = messages {
+            messages.into_iter().for_each(|message| self.put(message, draft));
+        }
+    }
+
+    /// The same id again replaces the message in place: first without its calls, later with them.
+    fn put(&mut self, message: Value, draft: &mut Draft) {
+        let id = str_of(&message, "id");
+        if id.is_empty() || self.known.insert(id.to_owned()) {
+            return self.messages.push(message);
+        }
+        let id = id.to_owned();
+        draft.count(Why::Duplicate);
+        if let Some(old) = self.messages.iter_mut().rev().find(|old| str_of(old, "id") == id) {
+            *old = message;
+        }
+    }
+
+    /// A shorter list with a snapshot is a compaction: the history goes on, the snapshot is its summary.
+    fn replace(&mut self, messages: Value, draft: &mut Draft) {
+        let Value::Array(messages) = messages else { return };
+        let snapshot = messages.iter().find_map(|message| {
+            let text = text_of(message.get("content").unwrap_or(&Value::Null), &mut Draft::new(""));
+            text.contains("<state_snapshot>").then_some(text)
+        });
+        if let Some(summary) = &snapshot {
+            self.compactions.push((self.messages.len(), Some(summary.clone())));
+        }
+        for message in messages {
+            let text = text_of(message.get("content").unwrap_or(&Value::Null), &mut Draft::new(""));
+            if text.contains("<state_snapshot>") {
+                continue;
+            }
+            if text.starts_with("Got it. Thanks for the additional context") {
+                draft.count(Why::Injected("reply to a summary".to_owned()));
+            } else if self.known.contains(str_of(&message, "id")) {
+                draft.count(Why::Duplicate);
+            } else {
+                self.put(message, draft);
+            }
+        }
+    }
+
+    fn rewind(&mut self, id: &str, draft: &mut Draft) {
+        let at = self.messages.iter().position(|message| str_of(message, "id") == id).unwrap_or(0);
+        for message in self.messages.drain(at..) {
+            self.known.remove(str_of(&message, "id"));
+            draft.count(Why::AbandonedBranch);
+        }
+        self.compactions.retain(|(before, _)| *before <= at);
+    }
+
+    fn write(self, draft: &mut Draft) {
+        let mut compactions = self.compactions.into_iter().peekable();
+        for (index, message) in self.messages.iter().enumerate() {
+            while let Some((_, summary)) = compactions.next_if(|(before, _)| *before == index) {
+                draft.compaction(summary.as_deref());
+            }
+            write_message(message, draft);
+        }
+        compactions.for_each(|(_, summary)| draft.compaction(summary.as_deref()));
+    }
+}
+
+fn write_message(message: &Value, draft: &mut Draft) {
+    match str_of(message, "type") {
+        "user" => {
+            let text = text_of(message.get("content").unwrap_or(&Value::Null), draft);
+            draft.say(Role::User, text);
+        }
+        "gemini" => reply(message, draft),
+        kind @ ("info" | "error" | "warning") => draft.count(Why::Bookkeeping(format!("screen {kind}"))),
+        kind => draft.count(Why::Unknown(format!("message {kind}"))),
+    }
+}
+
+fn reply(message: &Value, draft: &mut Draft) {
+    let model = str_of(message, "model");
+    if !model.is_empty() {
+        draft.model = Some(model.to_owned());
+    }
+    for thought in list_of(message, "thoughts") {
+        draft.think(&format!("{}: {}", str_of(thought, "subject"), str_of(thought, "description")));
+    }
+    let text = text_of(message.get("content").unwrap_or(&Value::Null), draft);
+    let mut calls = Vec::new();
+    let mut results = Vec::new();
+    for call in list_of(message, "toolCalls") {
+        let id = Some(str_of(call, "id")).filter(|id| !id.is_empty()).map_or_else(|| draft.new_id(), str::to_owned);
+        results.extend(result_of(call, draft).map(|result| (id.clone(), result)));
+        calls.push(ToolCall::new(id, str_of(call, "name"), arguments(call.get("args"))));
+    }
+    draft.assistant(text, calls);
+    for (id, result) in results {
+        draft.result(&id, result);
+    }
+}
+
+/// What a call yielded, as the model got it.
+fn result_of(call: &Value, draft: &mut Draft) -> Option<String> {
+    let parts: Vec<String> = list_of(call, "result").iter().map(|part| response_text(part, draft)).collect();
+    if !parts.is_empty() {
+        return Some(parts.join("\n"));
+    }
+    call.get("resultDisplay").and_then(Value::as_str).map(str::to_owned)
+}
+
+fn response_text(part: &Value, draft: &mut Draft) -> String {
+    let Some(response) = part.pointer("/functionResponse/response") else { return text_of(part, draft) };
+    let known = ["output", "error", "content"].into_iter().find_map(|key| response.get(key)?.as_str());
+    known.map_or_else(|| response.to_string(), str::to_owned)
+}
+
+/// Checkpoints pair by name and order where ids are missing.
+#[derive(Default)]
+struct Checkpoint {
+    open: HashMap<String, VecDeque<String>>,
+}
+
+impl Checkpoint {
+    fn content(&mut self, content: &Value, draft: &mut Draft) {
+        let (mut texts, mut calls) = (Vec::new(), Vec::new());
+        for part in list_of(content, "parts") {
+            if let Some(call) = part.get("functionCall") {
+                let id = self.id_of(call, draft);
+                self.open.entry(str_of(call, "name").to_owned()).or_default().push_back(id.clone());
+                calls.push(ToolCall::new(id, str_of(call, "name"), arguments(call.get("args"))));
+            } else if let Some(response) = part.get("functionResponse") {
+                let queued = self.open.get_mut(str_of(response, "name")).and_then(VecDeque::pop_front);
+                let id = Some(str_of(response, "id")).filter(|id| !id.is_empty()).map(str::to_owned).or(queued);
+                let text = response_text(part, draft);
+                draft.result(&id.unwrap_or_default(), text);
+            } else if part.get("thought").and_then(Value::as_bool) == Some(true) {
+                draft.think(str_of(part, "text"));
+            } else {
+                texts.push(text_of(part, draft));
+            }
+        }
+        let text = texts.join("\n");
+        if str_of(content, "role") == "model" {
+            draft.assistant(text, calls);
+        } else if text.contains("<state_snapshot>") && draft.len() > 0 {
+            draft.compaction(Some(&text));
+        } else if !text.is_empty() {
+            draft.say(Role::User, text);
+        }
+    }
+
+    fn id_of(&self, call: &Value, draft: &mut Draft) -> String {
+        let id = str_of(call, "id");
+        if id.is_empty() { draft.new_id() } else { id.to_owned() }
+    }
+}

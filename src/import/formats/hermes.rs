@@ -1,0 +1,119 @@
+//! Hermes: the gateway transcript (a message a line), the session log and export (one object), trajectories.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::super::content::{list_of, str_of};
+use super::super::conversation::Why;
+use super::super::draft::Draft;
+use super::super::source::Records;
+use super::{openai, sharegpt};
+use crate::transcript::Role;
+
+pub(super) fn read(records: &mut Records) -> Vec<Draft> {
+    let mut drafts = Vec::new();
+    let mut loose = Gateway { draft: Draft::new(records.stem()), compacted: HashSet::new(), in_old: false };
+    while let Some(items) = records.next_items() {
+        for item in items {
+            let number = drafts.len() + 1;
+            if item.get("conversations").is_some() {
+                drafts.push(sharegpt::conversation(&item, format!("{}-{number}", records.stem())));
+            } else if item.get("messages").is_some() {
+                let name = if number > 1 { format!("{}-{number}", records.stem()) } else { records.stem() };
+                drafts.push(session(&item, name));
+            } else {
+                loose.message(&item);
+            }
+        }
+    }
+    drafts.push(loose.draft);
+    drafts
+}
+
+fn session(log: &Value, name: String) -> Draft {
+    let mut gateway = Gateway { draft: Draft::new(name), compacted: HashSet::new(), in_old: false };
+    gateway.draft.model = Some(str_of(log, "model")).filter(|model| !model.is_empty()).map(str::to_owned);
+    let prompt = str_of(log, "system_prompt");
+    let has_system = list_of(log, "messages").first().is_some_and(|first| str_of(first, "role") == "system");
+    if !prompt.is_empty() && !has_system {
+        gateway.draft.say(Role::System, prompt);
+    }
+    list_of(log, "messages").iter().for_each(|message| gateway.message(message));
+    gateway.draft
+}
+
+struct Gateway {
+    draft: Draft,
+    /// Rows of the generation before a compaction, which are inserted again after it.
+    compacted: HashSet<(String, String, String)>,
+    in_old: bool,
+}
+
+impl Gateway {
+    fn message(&mut self, message: &Value) {
+        if str_of(message, "role") == "session_meta" {
+            self.draft.model = Some(str_of(message, "model")).filter(|m| !m.is_empty()).map(str::to_owned);
+            return self.draft.count(Why::Bookkeeping("session_meta".to_owned()));
+        }
+        let row = ["role", "content", "tool_call_id"].map(|key| str_of(message, key).to_owned());
+        let key = (row[0].clone(), row[1].clone(), row[2].clone());
+        let old = is_set(message, "compacted");
+        if old {
+            self.compacted.insert(key);
+        } else {
+            if self.in_old {
+                self.draft.compaction(None);
+            }
+            if self.compacted.contains(&key) && !(row[1].is_empty() && row[2].is_empty()) {
+                return self.draft.count(Why::Duplicate);
+            }
+        }
+        self.in_old = old;
+        self.said(message, &row[1]);
+    }
+
+    fn said(&mut self, message: &Value, content: &str) {
+        if let Some((summary, rest)) = summary_in(message, content) {
+            self.draft.compaction(Some(&summary));
+            if !rest.is_empty() {
+                openai::message(&with_content(message, rest.into()), &mut self.draft);
+            }
+            return;
+        }
+        match content.strip_prefix("\u{0}json:").and_then(|json| serde_json::from_str(json).ok()) {
+            Some(structured) => openai::message(&with_content(message, structured), &mut self.draft),
+            None => openai::message(message, &mut self.draft),
+        }
+    }
+}
+
+fn is_set(message: &Value, key: &str) -> bool {
+    message.get(key).is_some_and(|flag| flag.as_bool() == Some(true) || flag.as_i64() == Some(1))
+}
+
+fn with_content(message: &Value, content: Value) -> Value {
+    let mut message = message.clone();
+    if let Some(object) = message.as_object_mut() {
+        object.insert("content".to_owned(), content);
+    }
+    message
+}
+
+/// The summary that a message is, or begins with, and what the message says besides.
+fn summary_in(message: &Value, content: &str) -> Option<(String, String)> {
+    const ENDS: [&str; 2] = ["--- END OF CONTEXT SUMMARY", "[END OF CONTEXT SUMMARY]"];
+    if let Some(rest) = content.strip_prefix("[PRIOR CONTEXT") {
+        let (said, summary) = rest.split_once("[END OF PRIOR CONTEXT")?;
+        let said = said.split_once(']').map_or("", |(_, said)| said).trim();
+        return Some((summary.to_owned(), said.to_owned()));
+    }
+    let marked = content.starts_with("[CONTEXT COMPACTION") || content.starts_with("[CONTEXT SUMMARY]:");
+    if !marked && !is_set(message, "_compressed_summary") {
+        return None;
+    }
+    let end = ENDS.iter().find_map(|mark| Some((content.find(mark)?, mark.len())));
+    let rest = end.and_then(|(at, length)| content.get(at + length..)).unwrap_or("");
+    let rest = rest.trim_start_matches(['-', ']', ' ']).trim();
+    Some((content.get(..end.map_or(content.len(), |(at, _)| at)).unwrap_or(content).to_owned(), rest.to_owned()))
+}

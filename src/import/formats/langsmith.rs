@@ -1,0 +1,116 @@
+//! LangSmith runs: the last call of a model in each trace holds the whole conversation.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::super::content::{arguments, list_of, str_at, str_of, text_of};
+use super::super::conversation::Why;
+use super::super::draft::Draft;
+use super::super::source::Records;
+use super::openai;
+use crate::transcript::{Role, ToolCall};
+
+pub(super) fn read(records: &mut Records) -> Vec<Draft> {
+    let mut traces: BTreeMap<String, Trace> = BTreeMap::new();
+    while let Some(items) = records.next_items() {
+        for item in items {
+            if item.get("post").is_some() || item.get("patch").is_some() {
+                for run in list_of(&item, "post").iter().chain(list_of(&item, "patch")) {
+                    take(run, &mut traces);
+                }
+            } else {
+                take(&item, &mut traces);
+            }
+        }
+    }
+    let several = traces.len() > 1;
+    let stem = records.stem();
+    let name = |number: usize| if several { format!("{stem}-{}", number + 1) } else { stem.clone() };
+    traces.into_values().enumerate().map(|(number, trace)| trace.draft(name(number))).collect()
+}
+
+/// The runs of one trace, by id; an update of a run wins over what was posted.
+#[derive(Default)]
+struct Trace {
+    models: BTreeMap<String, Value>,
+    others: usize,
+}
+
+fn take(run: &Value, traces: &mut BTreeMap<String, Trace>) {
+    let key = ["trace_id", "id"].into_iter().map(|key| str_of(run, key)).find(|id| !id.is_empty()).unwrap_or("");
+    let trace = traces.entry(key.to_owned()).or_default();
+    let id = str_of(run, "id").to_owned();
+    match trace.models.get_mut(&id) {
+        Some(known) => merge(known, run),
+        None if str_of(run, "run_type") == "llm" => drop(trace.models.insert(id, run.clone())),
+        None => trace.others += 1,
+    }
+    list_of(run, "child_runs").iter().for_each(|child| take(child, traces));
+}
+
+fn merge(known: &mut Value, update: &Value) {
+    let (Some(known), Some(update)) = (known.as_object_mut(), update.as_object()) else { return };
+    for (key, value) in update.iter().filter(|(_, value)| !value.is_null()) {
+        known.insert(key.clone(), value.clone());
+    }
+}
+
+impl Trace {
+    fn draft(self, name: String) -> Draft {
+        let mut draft = Draft::new(name);
+        for _ in 0..self.others {
+            draft.count(Why::Bookkeeping("run that is no call of a model".to_owned()));
+        }
+        let mut runs: Vec<Value> = self.models.into_values().collect();
+        runs.sort_by(|a, b| str_of(a, "dotted_order").cmp(str_of(b, "dotted_order")));
+        let last = runs.pop();
+        runs.iter().for_each(|_| draft.count(Why::Duplicate));
+        if let Some(run) = last {
+            conversation(&run, &mut draft);
+        }
+        draft
+    }
+}
+
+fn conversation(run: &Value, draft: &mut Draft) {
+    let models = ["/extra/metadata/ls_model_name", "/inputs/model", "/extra/invocation_params/model"];
+    draft.model = models.map(|at| str_at(run, at)).into_iter().find(|model| !model.is_empty()).map(str::to_owned);
+    let inputs = list_of(run.get("inputs").unwrap_or(&Value::Null), "messages");
+    for message in inputs {
+        match message {
+            Value::Array(list) => list.iter().for_each(|message| read_message(message, draft)),
+            one => read_message(one, draft),
+        }
+    }
+    let outputs = ["/outputs/generations/0/0/message", "/outputs/choices/0/message", "/outputs/message"];
+    match outputs.into_iter().find_map(|at| run.pointer(at)) {
+        Some(reply) => read_message(reply, draft),
+        None => list_of(run.get("outputs").unwrap_or(&Value::Null), "messages")
+            .last()
+            .into_iter()
+            .for_each(|reply| read_message(reply, draft)),
+    }
+}
+
+/// A message of OpenAI's API, or an object of LangChain in one of its three forms.
+fn read_message(message: &Value, draft: &mut Draft) {
+    if message.get("role").is_some() {
+        return openai::message(message, draft);
+    }
+    let class = list_of(message, "id").last().and_then(Value::as_str);
+    let body = message.get("kwargs").or_else(|| message.get("data")).unwrap_or(message);
+    let kind = class.unwrap_or(str_of(message, "type")).trim_end_matches("Chunk");
+    let text = text_of(body.get("content").unwrap_or(&Value::Null), draft);
+    match kind {
+        "HumanMessage" | "human" => draft.say(Role::User, text),
+        "SystemMessage" | "system" => draft.say(Role::System, text),
+        "ToolMessage" | "tool" => draft.result(str_of(body, "tool_call_id"), text),
+        "AIMessage" | "ai" => {
+            let call =
+                |call: &Value| ToolCall::new(str_of(call, "id"), str_of(call, "name"), arguments(call.get("args")));
+            draft.assistant(text, list_of(body, "tool_calls").iter().map(call).collect());
+        }
+        other => draft.count(Why::Unknown(format!("message `{other}`"))),
+    }
+}

@@ -1,0 +1,89 @@
+//! mini-swe-agent trajectories: actions as one fenced block, or native messages of the API.
+
+use serde_json::Value;
+
+use super::super::content::{list_of, str_at, str_of, text_of};
+use super::super::conversation::Why;
+use super::super::draft::Draft;
+use super::super::source::Records;
+use super::{codex::Items, openai};
+use crate::transcript::ToolCall;
+
+pub(super) fn read(records: &mut Records) -> Vec<Draft> {
+    let mut drafts = Vec::new();
+    let mut loose: Vec<Value> = Vec::new();
+    while let Some(items) = records.next_items() {
+        for item in items {
+            if item.get("messages").is_none() {
+                loose.push(item);
+                continue;
+            }
+            let mut draft = Draft::new(records.stem());
+            let models = ["/info/config/model/model_name", "/info/config/model"].map(|at| str_at(&item, at));
+            draft.model = models.into_iter().find(|model| !model.is_empty()).map(str::to_owned);
+            conversation(list_of(&item, "messages"), &mut draft);
+            drafts.push(draft);
+        }
+    }
+    let mut draft = Draft::new(records.stem());
+    conversation(&loose, &mut draft);
+    drafts.push(draft);
+    drafts
+}
+
+fn conversation(messages: &[Value], draft: &mut Draft) {
+    let mut items = Items::default();
+    for (index, message) in messages.iter().enumerate() {
+        let next = messages.get(index + 1);
+        if message.get("type").is_some() && message.get("role").is_none() {
+            items.item(message, draft);
+            continue;
+        }
+        items.flush(draft);
+        match str_of(message, "role") {
+            "exit" => draft.count(Why::Bookkeeping("exit".to_owned())),
+            "assistant" => assistant(message, next, draft),
+            "user" if draft.waiting() > 0 => {
+                let text = text_of(message.get("content").unwrap_or(&Value::Null), draft);
+                draft.next_result(text);
+            }
+            _ => openai::message(message, draft),
+        }
+    }
+    items.flush(draft);
+}
+
+/// A fenced block is a call of the shell if what follows is the output of a command.
+fn assistant(message: &Value, next: Option<&Value>, draft: &mut Draft) {
+    let text = str_of(message, "content");
+    let answered = |command: &str| next.is_some_and(|next| is_output(next) || is_submission(command, next));
+    match fenced(text).filter(|(_, command)| answered(command)) {
+        Some((rest, command)) => {
+            let arguments = serde_json::json!({ "command": command }).to_string();
+            let call = ToolCall::new(draft.new_id(), "bash", arguments);
+            draft.assistant(rest.trim(), vec![call]);
+        }
+        None => openai::message(message, draft),
+    }
+}
+
+fn is_output(message: &Value) -> bool {
+    str_of(message, "role") == "user" && str_of(message, "content").trim_start().starts_with("<returncode>")
+}
+
+/// The output of the last command of all stands without a frame.
+fn is_submission(command: &str, next: &Value) -> bool {
+    const MARKS: [&str; 2] = ["COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT", "MINI_SWE_AGENT_FINAL_OUTPUT"];
+    str_of(next, "role") == "user" && MARKS.iter().any(|mark| command.contains(mark))
+}
+
+/// What stands around the last fenced block of a text that is a command, and the command.
+fn fenced(text: &str) -> Option<(String, &str)> {
+    const OPENINGS: [&str; 3] = ["```bash\n", "```mswea_bash_command\n", "```sh\n"];
+    let (at, opening) = OPENINGS.iter().filter_map(|opening| Some((text.rfind(opening)?, *opening))).max()?;
+    let before = text.get(..at)?;
+    let block = text.get(at + opening.len()..)?;
+    let end = block.rfind("\n```").unwrap_or(block.len());
+    let (command, after) = block.split_at(end);
+    Some((format!("{before}{}", after.trim_start_matches(['\n', '`'])), command))
+}

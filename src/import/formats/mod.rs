@@ -1,0 +1,46 @@
+//! One file a format: records in, drafts of conversations out. None fails: what cannot be used is counted.
+
+mod aider;
+mod anthropic;
+mod claude_code;
+mod claude_tree;
+mod codex;
+mod copilot_cli;
+mod gemini;
+mod hermes;
+mod inspect;
+mod langsmith;
+mod mini_swe_agent;
+mod openai;
+mod opencode;
+mod openhands;
+mod openhands_sdk;
+mod pi;
+mod sharegpt;
+mod swe_agent;
+
+use super::detect::Format;
+use super::draft::Draft;
+use super::source::Records;
+
+/// Reads all conversations of a log in this format.
+pub(super) fn read(format: Format, records: &mut Records) -> Vec<Draft> {
+    match format {
+        Format::ClaudeCode => claude_code::read(records),
+        Format::Codex => codex::read(records),
+        Format::Gemini => gemini::read(records),
+        Format::Pi => pi::read(records),
+        Format::OpenCode => opencode::read(records),
+        Format::Hermes => hermes::read(records),
+        Format::SweAgent => swe_agent::read(records),
+        Format::MiniSweAgent => mini_swe_agent::read(records),
+        Format::OpenHands => openhands::read(records),
+        Format::Aider => aider::read(records),
+        Format::CopilotCli => copilot_cli::read(records),
+        Format::Inspect => inspect::read(records),
+        Format::OpenAi => openai::read(records),
+        Format::Anthropic => anthropic::read(records),
+        Format::ShareGpt => sharegpt::read(records),
+        Format::LangSmith => langsmith::read(records),
+    }
+}

@@ -1,0 +1,98 @@
+//! Messages as OpenAI's API has them: a body, a list, one message or one body a line; Responses bodies too.
+
+use serde_json::Value;
+
+use super::super::content::{arguments, list_of, openai_calls, str_at, str_of, text_of, think};
+use super::super::conversation::Why;
+use super::super::draft::Draft;
+use super::super::source::{Records, Shape};
+use super::codex::Items;
+use crate::transcript::{Role, ToolCall};
+
+pub(super) fn read(records: &mut Records) -> Vec<Draft> {
+    let mut drafts = Vec::new();
+    let mut loose = Draft::new(records.stem());
+    let lines = records.shape == Shape::Lines;
+    while let Some(items) = records.next_items() {
+        let several = lines || items.len() > 1;
+        for item in items {
+            if item.get("messages").is_some() || item.get("input").is_some_and(Value::is_array) {
+                let stem = records.stem();
+                drafts.push(body(&item, if several { format!("{stem}-{}", drafts.len() + 1) } else { stem }));
+            } else {
+                message(&item, &mut loose);
+            }
+        }
+    }
+    drafts.push(loose);
+    drafts
+}
+
+/// A request body, with its response where one is logged.
+pub(super) fn body(body: &Value, name: String) -> Draft {
+    let mut draft = Draft::new(name);
+    let models = [str_of(body, "model"), str_at(body, "/kwargs/model"), str_at(body, "/response/model")];
+    draft.model = models.into_iter().find(|model| !model.is_empty()).map(str::to_owned);
+    let instructions = ["instructions", "system"].into_iter().map(|key| str_of(body, key)).find(|t| !t.is_empty());
+    if let Some(text) = instructions {
+        draft.say(Role::System, text);
+    }
+    let mut items = Items::default();
+    for item in list_of(body, "input") {
+        items.item(item, &mut draft);
+    }
+    items.flush(&mut draft);
+    for item in list_of(body, "messages") {
+        message(item, &mut draft);
+    }
+    if let Some(reply) = body.pointer("/response/choices/0/message").or_else(|| body.pointer("/choices/0/message")) {
+        message(reply, &mut draft);
+    }
+    draft
+}
+
+/// One message, in the current shape or the older one with `function_call`.
+pub(super) fn message(item: &Value, draft: &mut Draft) {
+    let content = item.get("content").unwrap_or(&Value::Null);
+    match str_of(item, "role") {
+        "assistant" => assistant(item, content, draft),
+        "tool" => {
+            let text = text_of(content, draft);
+            answer(str_of(item, "tool_call_id"), text, draft);
+        }
+        "function" => {
+            let text = text_of(content, draft);
+            draft.next_result(text);
+        }
+        role @ ("system" | "developer" | "user") => {
+            let text = text_of(content, draft);
+            draft.say(if role == "user" { Role::User } else { Role::System }, text);
+        }
+        other => draft.count(Why::Unknown(format!("role `{other}`"))),
+    }
+}
+
+fn answer(id: &str, text: String, draft: &mut Draft) {
+    if id.is_empty() { draft.next_result(text) } else { draft.result(id, text) }
+}
+
+fn assistant(item: &Value, content: &Value, draft: &mut Draft) {
+    for key in ["reasoning_content", "reasoning"] {
+        if !str_of(item, key).is_empty() {
+            draft.think(str_of(item, key));
+            break;
+        }
+    }
+    for block in list_of(item, "thinking_blocks") {
+        think(str_of(block, "thinking"), draft);
+    }
+    let mut text = text_of(content, draft);
+    if text.is_empty() {
+        text = str_of(item, "refusal").to_owned();
+    }
+    let mut calls = openai_calls(item, draft);
+    if let Some(call) = item.get("function_call").filter(|call| call.is_object()) {
+        calls.push(ToolCall::new(draft.new_id(), str_of(call, "name"), arguments(call.get("arguments"))));
+    }
+    draft.assistant(text, calls);
+}

@@ -1,0 +1,117 @@
+//! `opencode export`: messages with parts, where a tool part is a call and its result in one.
+
+use serde_json::Value;
+
+use super::super::content::{arguments, list_of, placeholder, str_at, str_of};
+use super::super::conversation::Why;
+use super::super::draft::Draft;
+use super::super::source::Records;
+use crate::transcript::{Role, ToolCall};
+
+pub(super) fn read(records: &mut Records) -> Vec<Draft> {
+    let mut drafts = Vec::new();
+    while let Some(items) = records.next_items() {
+        for session in items {
+            let mut draft = Draft::new(records.stem());
+            list_of(&session, "messages").iter().for_each(|message| read_message(message, &mut draft));
+            drafts.push(draft);
+        }
+    }
+    drafts
+}
+
+fn read_message(message: &Value, draft: &mut Draft) {
+    let info = message.get("info").unwrap_or(&Value::Null);
+    let parts = list_of(message, "parts");
+    if str_of(info, "role") == "user" {
+        return user(parts, draft);
+    }
+    let model = str_of(info, "modelID");
+    if !model.is_empty() {
+        draft.model = Some(model.to_owned());
+    }
+    if info.get("summary").and_then(Value::as_bool) == Some(true) {
+        let texts: Vec<&str> = parts.iter().map(|part| str_of(part, "text")).filter(|text| !text.is_empty()).collect();
+        return draft.summary(&texts.join("\n"));
+    }
+    assistant(parts, draft);
+}
+
+fn user(parts: &[Value], draft: &mut Draft) {
+    let mut texts = Vec::new();
+    for part in parts {
+        match str_of(part, "type") {
+            "text" => texts.push(str_of(part, "text").to_owned()),
+            "file" => texts.push(file(part)),
+            "compaction" => draft.compaction(None),
+            kind => draft.count(Why::Bookkeeping(format!("part {kind}"))),
+        }
+    }
+    if !texts.is_empty() {
+        draft.say(Role::User, texts.join("\n"));
+    }
+}
+
+fn file(part: &Value) -> String {
+    let url = str_of(part, "url");
+    let name = str_of(part, "filename");
+    if url.starts_with("data:") { placeholder(name, str_of(part, "mime"), url) } else { format!("[file: {name}]") }
+}
+
+/// Text and reasoning before a tool part belong to the message that makes the call; text after tool parts begins a new
+/// one.
+fn assistant(parts: &[Value], draft: &mut Draft) {
+    let mut turn = Turn::default();
+    let mut said = false;
+    for part in parts {
+        match str_of(part, "type") {
+            "text" => {
+                if !turn.calls.is_empty() {
+                    said |= turn.flush(draft);
+                }
+                turn.texts.push(str_of(part, "text").to_owned());
+            }
+            "reasoning" => draft.think(str_of(part, "text")),
+            "tool" => turn.tool(part, draft),
+            "file" => turn.texts.push(file(part)),
+            kind @ ("step-start" | "step-finish" | "snapshot" | "patch" | "agent" | "subtask" | "retry") => {
+                draft.count(Why::Bookkeeping(format!("part {kind}")));
+            }
+            kind => draft.count(Why::Unknown(format!("part {kind}"))),
+        }
+    }
+    if !turn.flush(draft) && !said {
+        draft.count(Why::Empty);
+    }
+}
+
+#[derive(Default)]
+struct Turn {
+    texts: Vec<String>,
+    calls: Vec<ToolCall>,
+    results: Vec<(String, String)>,
+}
+
+impl Turn {
+    fn tool(&mut self, part: &Value, draft: &mut Draft) {
+        let id = Some(str_of(part, "callID")).filter(|id| !id.is_empty()).map_or_else(|| draft.new_id(), str::to_owned);
+        self.calls.push(ToolCall::new(id.clone(), str_of(part, "tool"), arguments(part.pointer("/state/input"))));
+        match str_at(part, "/state/status") {
+            "completed" => self.results.push((id, str_at(part, "/state/output").to_owned())),
+            "error" => self.results.push((id, str_at(part, "/state/error").to_owned())),
+            _ => {}
+        }
+    }
+
+    fn flush(&mut self, draft: &mut Draft) -> bool {
+        self.texts.retain(|text| !text.trim().is_empty());
+        if self.texts.is_empty() && self.calls.is_empty() {
+            return false;
+        }
+        draft.assistant(std::mem::take(&mut self.texts).join("\n"), std::mem::take(&mut self.calls));
+        for (id, result) in self.results.drain(..) {
+            draft.result(&id, result);
+        }
+        true
+    }
+}

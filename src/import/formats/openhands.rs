@@ -1,0 +1,157 @@
+//! OpenHands to 2025: lists of actions and observations, alone or as the history of an evaluation. Events of the agent
+//! SDK are handed to its own file.
+
+use serde_json::Value;
+
+use super::super::content::{arguments, list_of, placeholder, str_at, str_of};
+use super::super::conversation::Why;
+use super::super::draft::Draft;
+use super::super::source::{Records, plain_name};
+use super::{openai, openhands_sdk};
+use crate::transcript::{Role, ToolCall};
+
+pub(super) fn read(records: &mut Records) -> Vec<Draft> {
+    let mut drafts = Vec::new();
+    let mut loose = Draft::new(records.stem());
+    while let Some(items) = records.next_items() {
+        for item in items {
+            if item.get("history").is_some_and(Value::is_array) {
+                drafts.push(evaluation(&item, &records.stem(), drafts.len() + 1));
+            } else {
+                any_event(&item, &mut loose);
+            }
+        }
+    }
+    drafts.push(loose);
+    drafts
+}
+
+fn evaluation(line: &Value, stem: &str, number: usize) -> Draft {
+    let instance = str_of(line, "instance_id");
+    let suffix = if instance.is_empty() { number.to_string() } else { plain_name(instance) };
+    let mut draft = Draft::new(format!("{stem}-{suffix}"));
+    draft.model = Some(str_at(line, "/metadata/llm_config/model")).filter(|m| !m.is_empty()).map(str::to_owned);
+    for item in list_of(line, "history") {
+        match item {
+            // The oldest outputs hold pairs of an action and its observation.
+            Value::Array(pair) => pair.iter().for_each(|event| any_event(event, &mut draft)),
+            event => any_event(event, &mut draft),
+        }
+    }
+    draft
+}
+
+fn any_event(event: &Value, draft: &mut Draft) {
+    if event.get("kind").is_some() {
+        openhands_sdk::event(event, draft);
+    } else if let Some(name) = event.get("action").and_then(Value::as_str) {
+        action(name, event, draft);
+    } else if let Some(name) = event.get("observation").and_then(Value::as_str) {
+        observation(name, event, draft);
+    } else if event.get("role").is_some() {
+        openai::message(event, draft);
+    } else {
+        draft.count(Why::Bookkeeping("event that is neither action nor observation".to_owned()));
+    }
+}
+
+fn action(name: &str, event: &Value, draft: &mut Draft) {
+    // The oldest actions have their arguments at top level.
+    let args = event.get("args").unwrap_or(event);
+    match name {
+        "system" => draft.say(Role::System, str_of(args, "content")),
+        "message" => message(event, args, draft),
+        "condensation" => draft.compaction(Some(str_of(args, "summary")).filter(|summary| !summary.is_empty())),
+        "recall" | "null" | "change_agent_state" | "condensation_request" => {
+            draft.count(Why::Bookkeeping(format!("action {name}")));
+        }
+        "finish" | "reject" => finish(event, args, draft),
+        _ => call(name, event, args, draft),
+    }
+}
+
+/// The last words; nothing answers them, so they are no call.
+fn finish(event: &Value, args: &Value, draft: &mut Draft) {
+    let thought = str_at(event, "/tool_call_metadata/model_response/choices/0/message/content");
+    let last = ["final_thought", "thought", "reason"].into_iter().map(|key| str_of(args, key)).find(|t| !t.is_empty());
+    let last = last.unwrap_or("");
+    let text =
+        if thought.is_empty() || last.contains(thought) { last.to_owned() } else { format!("{thought}\n{last}") };
+    draft.assistant(text, Vec::new());
+}
+
+fn message(event: &Value, args: &Value, draft: &mut Draft) {
+    let mut text = str_of(args, "content").to_owned();
+    for url in list_of(args, "image_urls") {
+        text.push('\n');
+        text.push_str(&placeholder("image", "", url.as_str().unwrap_or("")));
+    }
+    if str_of(event, "source") == "user" { draft.say(Role::User, text) } else { draft.assistant(text, Vec::new()) }
+}
+
+/// All actions of one reply of the model are one message.
+fn call(name: &str, event: &Value, args: &Value, draft: &mut Draft) {
+    let response = event.pointer("/tool_call_metadata/model_response");
+    let model = response.map_or("", |response| str_of(response, "model"));
+    if !model.is_empty() {
+        draft.model = Some(model.to_owned());
+    }
+    let asked = response.and_then(|response| response.pointer("/choices/0/message"));
+    let thought = asked.map_or("", |message| str_of(message, "content"));
+    let thought = if thought.is_empty() { str_of(args, "thought") } else { thought };
+    let made = asked.and_then(|message| native_call(message, str_at(event, "/tool_call_metadata/tool_call_id")));
+    let call = made.unwrap_or_else(|| ToolCall::new(call_id(event, "id"), name, plain_arguments(args)));
+    let key = response.map_or("", |response| str_of(response, "id"));
+    if key.is_empty() {
+        return draft.assistant(thought, vec![call]);
+    }
+    let text = if draft.has_begun(key) { "" } else { thought };
+    draft.piece(key, text, vec![call]);
+}
+
+/// The call as the model made it.
+fn native_call(message: &Value, id: &str) -> Option<ToolCall> {
+    let made = list_of(message, "tool_calls").iter().find(|call| str_of(call, "id") == id && !id.is_empty())?;
+    Some(ToolCall::new(id, str_at(made, "/function/name"), arguments(made.pointer("/function/arguments"))))
+}
+
+/// The arguments without what the program added for itself.
+fn plain_arguments(args: &Value) -> String {
+    const OWN: [&str; 12] = [
+        "thought",
+        "is_input",
+        "blocking",
+        "is_static",
+        "hidden",
+        "confirmation_state",
+        "impl_source",
+        "translated_ipython_code",
+        "security_risk",
+        "action",
+        "source",
+        "timestamp",
+    ];
+    let mut args = args.clone();
+    if let Some(object) = args.as_object_mut() {
+        object.retain(|key, value| !OWN.contains(&key.as_str()) && !value.is_null());
+    }
+    args.to_string()
+}
+
+fn call_id(event: &Value, key: &str) -> String {
+    let id = str_at(event, "/tool_call_metadata/tool_call_id");
+    if !id.is_empty() {
+        return id.to_owned();
+    }
+    event.get(key).map_or_else(String::new, |number| format!("event_{number}"))
+}
+
+fn observation(name: &str, event: &Value, draft: &mut Draft) {
+    if matches!(name, "recall" | "null" | "agent_state_changed" | "condense") {
+        return draft.count(Why::Bookkeeping(format!("observation {name}")));
+    }
+    let content = ["content", "message"].into_iter().map(|key| str_of(event, key)).find(|text| !text.is_empty());
+    let id = call_id(event, "cause");
+    let content = content.unwrap_or("");
+    if id.is_empty() && draft.waiting() > 0 { draft.next_result(content) } else { draft.result(&id, content) }
+}

@@ -1,0 +1,145 @@
+//! pi, Oh My Pi, OpenClaw: JSON lines, from version 2 on a tree.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use serde_json::Value;
+
+use super::super::content::{arguments, list_of, str_of, text_of};
+use super::super::conversation::Why;
+use super::super::draft::Draft;
+use super::super::source::Records;
+use crate::transcript::{Role, ToolCall};
+
+pub(super) fn read(records: &mut Records) -> Vec<Draft> {
+    let mut draft = Draft::new(records.stem());
+    let mut tree = Tree::default();
+    while let Some(items) = records.next_items() {
+        for record in items {
+            let from = draft.len();
+            entry(&record, &mut draft);
+            tree.add(&record, from..draft.len());
+        }
+    }
+    let abandoned = tree.abandoned();
+    draft.drop_entries(|entry| abandoned.contains(&entry), &Why::AbandonedBranch);
+    vec![draft]
+}
+
+/// The tree of version 2 and later: the conversation is the way from the last record to the root.
+#[derive(Default)]
+struct Tree {
+    index: HashMap<String, usize>,
+    nodes: Vec<(Option<usize>, Range<usize>)>,
+}
+
+impl Tree {
+    fn add(&mut self, record: &Value, entries: Range<usize>) {
+        let id = str_of(record, "id");
+        if id.is_empty() || str_of(record, "type") == "session" {
+            return;
+        }
+        let parent = str_of(record, "parentId");
+        let known = self.index.get(parent).copied();
+        // A parent that is not in the file: the log begins in the middle, or a line was lost. Go on from the line before.
+        let parent = if known.is_none() && !parent.is_empty() { self.nodes.len().checked_sub(1) } else { known };
+        self.index.insert(id.to_owned(), self.nodes.len());
+        self.nodes.push((parent, entries));
+    }
+
+    fn abandoned(&self) -> HashSet<usize> {
+        let mut live = HashSet::new();
+        let mut next = self.nodes.len().checked_sub(1);
+        while let Some(index) = next {
+            live.insert(index);
+            next = self.nodes.get(index).and_then(|node| node.0);
+        }
+        // Without links there is no tree.
+        if live.len() <= 1 && self.nodes.iter().all(|node| node.0.is_none()) {
+            return HashSet::new();
+        }
+        let left = self.nodes.iter().enumerate().filter(|(index, _)| !live.contains(index));
+        left.flat_map(|(_, node)| node.1.clone()).collect()
+    }
+}
+
+fn entry(record: &Value, draft: &mut Draft) {
+    match str_of(record, "type") {
+        "message" => message(record.get("message").unwrap_or(&Value::Null), draft),
+        "compaction" => draft.compaction(Some(str_of(record, "summary"))),
+        "branch_summary" => draft.say(Role::User, str_of(record, "summary")),
+        "custom_message" => {
+            let text = text_of(record.get("content").unwrap_or(&Value::Null), draft);
+            draft.say(Role::User, text);
+        }
+        "session_init" => {
+            let prompt = str_of(record, "systemPrompt");
+            if prompt.is_empty() {
+                draft.count(Why::Bookkeeping("session_init".to_owned()));
+            } else {
+                draft.say(Role::System, prompt);
+            }
+        }
+        "model_change" => {
+            let model = ["modelId", "model"].into_iter().map(|key| str_of(record, key)).find(|m| !m.is_empty());
+            draft.model = model.map(str::to_owned).or(draft.model.take());
+            draft.count(Why::Bookkeeping("model_change".to_owned()));
+        }
+        kind @ ("session"
+        | "custom"
+        | "thinking_level_change"
+        | "label"
+        | "session_info"
+        | "title"
+        | "title_change"
+        | "ttsr_injection"
+        | "credential_pin") => draft.count(Why::Bookkeeping(kind.to_owned())),
+        kind => draft.count(Why::Unknown(kind.to_owned())),
+    }
+}
+
+fn message(message: &Value, draft: &mut Draft) {
+    let content = message.get("content").unwrap_or(&Value::Null);
+    match str_of(message, "role") {
+        "assistant" => assistant(message, draft),
+        "toolResult" => {
+            let text = text_of(content, draft);
+            draft.result(str_of(message, "toolCallId"), text);
+        }
+        "bashExecution" if message.get("excludeFromContext").and_then(Value::as_bool) == Some(true) => {
+            draft.count(Why::Injected("command hidden from the model".to_owned()));
+        }
+        "bashExecution" => {
+            let text = format!("Ran `{}`\n{}", str_of(message, "command"), str_of(message, "output"));
+            draft.say(Role::User, text);
+        }
+        "compactionSummary" => draft.summary(str_of(message, "summary")),
+        "branchSummary" => draft.say(Role::User, str_of(message, "summary")),
+        "developer" => {
+            let text = text_of(content, draft);
+            draft.say(Role::System, text);
+        }
+        "user" | "custom" => {
+            let text = text_of(content, draft);
+            draft.say(Role::User, text);
+        }
+        other => draft.count(Why::Unknown(format!("role `{other}`"))),
+    }
+}
+
+fn assistant(message: &Value, draft: &mut Draft) {
+    let model = str_of(message, "model");
+    if !model.is_empty() {
+        draft.model = Some(model.to_owned());
+    }
+    let (mut texts, mut calls) = (Vec::new(), Vec::new());
+    for block in list_of(message, "content") {
+        if str_of(block, "type") == "toolCall" {
+            calls.push(ToolCall::new(str_of(block, "id"), str_of(block, "name"), arguments(block.get("arguments"))));
+        } else {
+            texts.push(text_of(block, draft));
+        }
+    }
+    texts.retain(|text| !text.is_empty());
+    draft.assistant(texts.join("\n"), calls);
+}

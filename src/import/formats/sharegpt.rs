@@ -1,0 +1,105 @@
+//! ShareGPT conversations, and Hermes' flavour of them with calls and reasoning as tags inside the text.
+
+use serde_json::Value;
+
+use super::super::content::{arguments, list_of, str_of, text_of};
+use super::super::conversation::Why;
+use super::super::draft::Draft;
+use super::super::source::Records;
+use crate::transcript::{Role, ToolCall};
+
+pub(super) fn read(records: &mut Records) -> Vec<Draft> {
+    let mut drafts = Vec::new();
+    while let Some(items) = records.next_items() {
+        let several = items.len() > 1 || !drafts.is_empty();
+        for item in items {
+            let name = records.stem();
+            drafts.push(conversation(&item, if several { format!("{name}-{}", drafts.len() + 1) } else { name }));
+        }
+    }
+    drafts
+}
+
+/// One conversation of either flavour.
+pub(super) fn conversation(item: &Value, name: String) -> Draft {
+    let mut draft = Draft::new(name);
+    draft.model = Some(str_of(item, "model")).filter(|model| !model.is_empty()).map(str::to_owned);
+    if !str_of(item, "system").is_empty() {
+        draft.say(Role::System, str_of(item, "system"));
+    }
+    let turns = ["conversations", "conversation", "items"].into_iter().map(|key| list_of(item, key));
+    for turn in turns.max_by_key(|turns| turns.len()).unwrap_or(&[]) {
+        read_turn(turn, &mut draft);
+    }
+    draft
+}
+
+fn read_turn(turn: &Value, draft: &mut Draft) {
+    let from = ["from", "role"].into_iter().map(|key| str_of(turn, key)).find(|from| !from.is_empty()).unwrap_or("");
+    let value = ["value", "content", "text"].into_iter().find_map(|key| turn.get(key)).unwrap_or(&Value::Null);
+    let value = text_of(value, draft);
+    match from {
+        "system" => draft.say(Role::System, value),
+        "human" | "user" => draft.say(Role::User, value),
+        "gpt" | "chatgpt" | "assistant" | "bard" | "bing" | "model" => reply(&value, draft),
+        "function_call" | "tool_call" => {
+            let calls = written_calls(&value, draft);
+            if calls.is_empty() { draft.assistant(value, calls) } else { draft.assistant("", calls) }
+        }
+        "observation" | "tool" | "function_response" | "tool_response" => results(&value, draft),
+        other => draft.count(Why::Unknown(format!("speaker `{other}`"))),
+    }
+}
+
+/// The assistant's text without `<think>` and `<tool_call>` blocks, which are kept as what they stand for.
+fn reply(value: &str, draft: &mut Draft) {
+    let (text, thoughts) = without_blocks(value, "think");
+    let (text, calls) = without_blocks(&text, "tool_call");
+    thoughts.iter().for_each(|thought| draft.think(thought));
+    let calls = calls.iter().flat_map(|call| written_calls(call, draft)).collect();
+    draft.assistant(text.trim(), calls);
+}
+
+fn results(value: &str, draft: &mut Draft) {
+    let (_, responses) = without_blocks(value, "tool_response");
+    if responses.is_empty() {
+        return draft.next_result(value);
+    }
+    for response in responses {
+        let parsed: Option<Value> = serde_json::from_str(response.trim()).ok();
+        let content = parsed.as_ref().and_then(|value| value.get("content"));
+        match content {
+            Some(Value::String(text)) => draft.next_result(text.as_str()),
+            Some(other) => draft.next_result(other.to_string()),
+            None => draft.next_result(response.trim()),
+        }
+    }
+}
+
+/// The calls that a JSON text stands for: one, or a list.
+fn written_calls(text: &str, draft: &mut Draft) -> Vec<ToolCall> {
+    let list = match serde_json::from_str(text.trim()) {
+        Ok(Value::Array(list)) => list,
+        Ok(one @ Value::Object(_)) => vec![one],
+        _ => return Vec::new(),
+    };
+    let call = |call: &Value| {
+        let name = Some(str_of(call, "name")).filter(|name| !name.is_empty()).unwrap_or("unknown");
+        ToolCall::new(draft.new_id(), name, arguments(call.get("arguments").or_else(|| call.get("parameters"))))
+    };
+    list.iter().map(call).collect()
+}
+
+/// The text without its `<tag>` blocks, and what stood in them. A block that never ends is text.
+fn without_blocks(text: &str, tag: &str) -> (String, Vec<String>) {
+    let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
+    let (mut rest, mut kept, mut blocks) = (text, String::new(), Vec::new());
+    while let Some((before, after)) = rest.split_once(&open) {
+        let Some((inside, behind)) = after.split_once(&close) else { break };
+        kept.push_str(before);
+        blocks.push(inside.to_owned());
+        rest = behind;
+    }
+    kept.push_str(rest);
+    (kept, blocks)
+}

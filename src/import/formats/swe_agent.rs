@@ -1,0 +1,127 @@
+//! SWE-agent trajectories: the `history`, with function calls or with actions as text.
+
+use serde_json::Value;
+
+use super::super::content::{list_of, str_at, str_of, text_of};
+use super::super::conversation::Why;
+use super::super::draft::Draft;
+use super::super::source::Records;
+use super::openai;
+use crate::transcript::ToolCall;
+
+pub(super) fn read(records: &mut Records) -> Vec<Draft> {
+    let mut drafts = Vec::new();
+    while let Some(items) = records.next_items() {
+        for run in items {
+            let model = model_of(&run);
+            let before = drafts.len();
+            trajectory(&run, &records.stem(), &mut drafts);
+            for draft in drafts.iter_mut().skip(before) {
+                draft.model.clone_from(&model);
+            }
+        }
+    }
+    drafts
+}
+
+/// `replay_config` is an object, or such an object as text.
+fn model_of(run: &Value) -> Option<String> {
+    let config = match run.get("replay_config") {
+        Some(Value::String(text)) => serde_json::from_str(text).ok()?,
+        Some(other) => other.clone(),
+        None => return None,
+    };
+    let name = str_at(&config, "/agent/model/name");
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+/// One draft for each agent that speaks.
+fn trajectory(run: &Value, stem: &str, drafts: &mut Vec<Draft>) {
+    let first = drafts.len();
+    let mut agents: Vec<String> = Vec::new();
+    let query = list_of(run, "trajectory").last().map_or(&[] as &[Value], |step| list_of(step, "query"));
+    let history = if list_of(run, "history").is_empty() { query } else { list_of(run, "history") };
+    for item in history {
+        let agent = str_of(item, "agent").to_owned();
+        let at = agents.iter().position(|known| *known == agent).unwrap_or_else(|| {
+            let name = if agents.is_empty() { stem.to_owned() } else { format!("{stem}-{agent}") };
+            drafts.push(Draft::new(name));
+            agents.push(agent);
+            agents.len() - 1
+        });
+        if let Some(draft) = drafts.get_mut(first + at) {
+            message(item, draft);
+        }
+    }
+    if history.is_empty() {
+        let mut draft = Draft::new(stem);
+        list_of(run, "trajectory").iter().for_each(|step| text_step(step, &mut draft));
+        drafts.push(draft);
+    } else if list_of(run, "history").is_empty()
+        && let (Some(step), Some(draft)) = (list_of(run, "trajectory").last(), drafts.get_mut(first))
+    {
+        text_step(step, draft);
+    }
+}
+
+/// A step of the trajectory, where there is no history.
+fn text_step(step: &Value, draft: &mut Draft) {
+    let action = str_of(step, "action");
+    let thought = [str_of(step, "thought"), str_of(step, "response")].into_iter().find(|t| !t.is_empty());
+    act(thought.unwrap_or(""), action, draft);
+    if !action.is_empty() {
+        draft.next_result(str_of(step, "observation"));
+    }
+}
+
+fn message(item: &Value, draft: &mut Draft) {
+    if item.get("is_demo").and_then(Value::as_bool) == Some(true) || str_of(item, "message_type") == "demonstration" {
+        return draft.count(Why::Demonstration);
+    }
+    let native = item.get("tool_calls").is_some_and(|calls| calls.as_array().is_some_and(|list| !list.is_empty()));
+    match str_of(item, "role") {
+        "assistant" if !native => {
+            let content = text_of(item.get("content").unwrap_or(&Value::Null), draft);
+            let thought = str_of(item, "thought");
+            act(if thought.is_empty() { &content } else { thought }, str_of(item, "action"), draft);
+        }
+        "tool" => {
+            let text = text_of(item.get("content").unwrap_or(&Value::Null), draft);
+            answers(item, text, draft);
+        }
+        "user" if draft.waiting() > 0 && is_observation(item) => {
+            let text = text_of(item.get("content").unwrap_or(&Value::Null), draft);
+            draft.next_result(text);
+        }
+        _ => openai::message(item, draft),
+    }
+}
+
+/// An action in text stands for a call of the shell.
+fn act(thought: &str, action: &str, draft: &mut Draft) {
+    let command = action.trim();
+    let calls = if command.is_empty() {
+        Vec::new()
+    } else {
+        let arguments = serde_json::json!({ "command": command }).to_string();
+        vec![ToolCall::new(draft.new_id(), "bash", arguments)]
+    };
+    draft.assistant(thought, calls);
+}
+
+/// One result may answer several calls: the first gets its text.
+fn answers(item: &Value, text: String, draft: &mut Draft) {
+    let ids = list_of(item, "tool_call_ids").iter().filter_map(Value::as_str);
+    let single = Some(str_of(item, "tool_call_id")).filter(|id| !id.is_empty());
+    let mut ids: Vec<&str> = ids.chain(single).collect();
+    ids.dedup();
+    let Some((first, others)) = ids.split_first() else { return draft.next_result(text) };
+    draft.result(first, text);
+    for id in others {
+        draft.result(id, format!("[answered together with {first}]"));
+    }
+}
+
+fn is_observation(item: &Value) -> bool {
+    matches!(str_of(item, "message_type"), "observation" | "")
+}

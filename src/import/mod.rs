@@ -1,0 +1,153 @@
+//! Fixtures from the logs of real sessions: reading, scrubbing, audit, compression points, statistics.
+//!
+//! A log is recognised by its content and read into conversations whose calls and results are paired. Nothing is lost
+//! silently: what is no message is counted with its reason ([`Why`]), what could not be read is named with file and
+//! line ([`Loss`]). Scrubbing is deterministic and idempotent, and the same string gets the same replacement
+//! everywhere in one fixture. Deliberately absent: probes (facts come in as plain strings), providers, writing files.
+
+mod conversation;
+mod detect;
+mod source;
+mod draft;
+mod content;
+mod formats;
+mod edit;
+mod secret_rules;
+mod secrets;
+mod personal;
+mod cut;
+mod scrub;
+mod audit;
+mod points;
+mod assemble;
+mod stats;
+mod folder;
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Cursor, Read};
+use std::path::Path;
+
+pub use assemble::{Assembled, FixtureOptions, assemble};
+pub use audit::{Field, Suspicion, SuspicionKind, audit};
+pub use conversation::{
+    Conversation, Flag, FlagKind, ImportError, Imported, Loss, NO_RESULT, ORPHAN_HEAD, Reasoning, Why,
+};
+pub use detect::Format;
+pub use folder::log_files;
+pub use points::{PointRules, propose};
+pub use scrub::{Replacement, SYSTEM_PLACEHOLDER, ScrubReport, ScrubSettings, scrub};
+pub use stats::{FixtureStats, stats};
+
+use source::{DOCUMENT_LIMIT, Records, Shape};
+
+/// Bytes of a file that are looked at to see how it is cut.
+const HEAD: u64 = 64 << 10;
+
+/// Reads the log at `path`, as `format` or as what it looks like. JSON lines are streamed: memory holds the messages
+/// and one line.
+///
+/// # Errors
+/// A file that cannot be read, is empty, is in no known format, or holds no message. Damage inside a log is no error:
+/// the sound part is imported and the loss counted in [`Imported::losses`].
+pub fn read_log(path: &Path, format: Option<Format>) -> Result<Imported, ImportError> {
+    let io = |source| ImportError::Io { file: path.to_owned(), source };
+    let file = File::open(path).map_err(io)?;
+    let length = file.metadata().map_err(io)?.len();
+    read_from(path, BufReader::new(file), length, format)
+}
+
+/// Reads a log that is in memory; `name` stands for its file.
+///
+/// # Errors
+/// As [`read_log`].
+pub fn read_bytes(name: &Path, bytes: Vec<u8>, format: Option<Format>) -> Result<Imported, ImportError> {
+    let length = bytes.len() as u64;
+    read_from(name, Cursor::new(bytes), length, format)
+}
+
+fn read_from(
+    file: &Path,
+    mut reader: impl BufRead + 'static,
+    length: u64,
+    format: Option<Format>,
+) -> Result<Imported, ImportError> {
+    let mut head = Vec::new();
+    let io = |source| ImportError::Io { file: file.to_owned(), source };
+    reader.by_ref().take(HEAD).read_to_end(&mut head).map_err(io)?;
+    refuse_container(file, &head)?;
+    let text = String::from_utf8_lossy(&head).into_owned();
+    if text.trim_start_matches('\u{feff}').trim().is_empty() && head.len() as u64 == length.min(HEAD) {
+        return Err(ImportError::Empty(file.to_owned()));
+    }
+    let name = file.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+    let shape = if format == Some(Format::Aider) { Shape::Text } else { detect::shape_of(&text, &name) };
+    if shape == Shape::Document && length > DOCUMENT_LIMIT {
+        return Err(ImportError::TooLarge { file: file.to_owned(), limit: DOCUMENT_LIMIT >> 20 });
+    }
+    let mut records = Records::new(file, shape, Box::new(Cursor::new(head).chain(reader)));
+    let format = format.or_else(|| recognised(&mut records, &text));
+    match format {
+        Some(format) => import(format, records),
+        None => Err(unknown(file, &text, records)),
+    }
+}
+
+fn recognised(records: &mut Records, head: &str) -> Option<Format> {
+    if records.shape == Shape::Text {
+        let aider = head.lines().any(|line| line.starts_with("# aider chat started at 20"));
+        return aider.then_some(Format::Aider);
+    }
+    let (shape, found) = records.look_ahead(detect::LOOKED_AT);
+    detect::detect(shape, &found)
+}
+
+fn import(format: Format, mut records: Records) -> Result<Imported, ImportError> {
+    let drafts = formats::read(format, &mut records);
+    let file = records.file.clone();
+    let losses = records.into_losses();
+    let mut conversations: Vec<Conversation> = drafts.into_iter().map(draft::Draft::finish).collect();
+    keep_counts_of_the_silent(&mut conversations);
+    if conversations.is_empty() {
+        return Err(ImportError::NoMessages { file, format, losses });
+    }
+    Ok(Imported { file, format, conversations, losses })
+}
+
+/// Conversations without messages go; what was counted in them is counted in the first that stays.
+fn keep_counts_of_the_silent(conversations: &mut Vec<Conversation>) {
+    let (mut kept, silent): (Vec<_>, Vec<_>) =
+        std::mem::take(conversations).into_iter().partition(|conversation| !conversation.messages.is_empty());
+    if let Some(first) = kept.first_mut() {
+        for (why, count) in silent.into_iter().flat_map(|conversation| conversation.dropped) {
+            *first.dropped.entry(why).or_default() += count;
+        }
+    }
+    *conversations = kept;
+}
+
+fn unknown(file: &Path, head: &str, mut records: Records) -> ImportError {
+    let keys = records.look_ahead(1).1.first().and_then(|record| {
+        let object = record.as_object().or_else(|| record.as_array()?.first()?.as_object())?;
+        Some(object.keys().take(20).cloned().collect())
+    });
+    let start = head.trim().chars().take(200).collect::<String>().replace(['\n', '\r'], " ");
+    ImportError::UnknownFormat {
+        file: file.to_owned(),
+        start,
+        keys: keys.unwrap_or_default(),
+        losses: records.into_losses(),
+    }
+}
+
+fn refuse_container(file: &Path, head: &[u8]) -> Result<(), ImportError> {
+    let (what, advice) = if head.starts_with(b"PK\x03\x04") {
+        ("a ZIP archive", "for an Inspect log run `inspect log convert --to json`, then import the JSON")
+    } else if head.starts_with(b"SQLite format 3\0") {
+        ("a SQLite database", "run `opencode export SESSION` or `hermes sessions export`, then import what it writes")
+    } else if head.starts_with(&[0x1f, 0x8b]) || head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+        ("compressed", "decompress it first with `gunzip` or `unzstd`")
+    } else {
+        return Ok(());
+    };
+    Err(ImportError::Container { file: file.to_owned(), what, advice })
+}

@@ -1,0 +1,333 @@
+//! The scrubber: METHOD 9, ten steps in their order, the same bytes for the same input, nothing left to do the second
+//! time.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+
+use serde_json::Value;
+
+use super::cut::cut;
+use super::personal::{self, Handles};
+use super::secrets::secrets;
+use crate::fixture::Fixture;
+use crate::transcript::{Message, Role};
+
+/// What stands in place of every system prompt.
+pub const SYSTEM_PLACEHOLDER: &str = "You are a helpful assistant with access to tools.";
+
+/// What the user may set.
+#[derive(Clone, Debug, Default)]
+pub struct ScrubSettings {
+    /// Personal handles, replaced in every case variant.
+    pub handles: Vec<String>,
+    /// Facts that must not be cut away from long tool outputs: the spellings of the bank's expected facts.
+    pub facts: Vec<String>,
+}
+
+/// The kinds of replacement, as the audit lists them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Replacement {
+    /// A secret of this kind.
+    Secret(String),
+    /// An account name in a path.
+    HomeFolder,
+    /// A personal handle.
+    Handle,
+    /// An e-mail address or the author of a commit.
+    Address,
+    /// Reasoning inside the text of an answer.
+    Reasoning,
+    /// A mention of a person.
+    Mention,
+    /// A system prompt.
+    SystemPrompt,
+    /// An assistant message that said nothing any more.
+    EmptyMessage,
+    /// A tool result whose call is not there.
+    OrphanResult,
+    /// A tool output over 2,000 characters.
+    LongOutput,
+}
+
+impl fmt::Display for Replacement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Replacement::Secret(kind) => write!(f, "secret ({kind})"),
+            Replacement::HomeFolder => f.write_str("account name in a path"),
+            Replacement::Handle => f.write_str("personal handle"),
+            Replacement::Address => f.write_str("e-mail address or author"),
+            Replacement::Reasoning => f.write_str("reasoning block"),
+            Replacement::Mention => f.write_str("mention"),
+            Replacement::SystemPrompt => f.write_str("system prompt"),
+            Replacement::EmptyMessage => f.write_str("empty assistant message"),
+            Replacement::OrphanResult => f.write_str("result without call"),
+            Replacement::LongOutput => f.write_str("long tool output"),
+        }
+    }
+}
+
+/// What scrubbing did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ScrubReport {
+    /// What was replaced, dropped or cut, with counts.
+    pub replaced: BTreeMap<Replacement, usize>,
+    /// The message the person began with: to be paraphrased by hand, for its wording is personal.
+    pub paraphrase: Option<usize>,
+    /// Account names that went from paths but still stand elsewhere, with counts: give them as handles if they are
+    /// personal.
+    pub left: BTreeMap<String, usize>,
+}
+
+impl ScrubReport {
+    fn add(&mut self, kind: Replacement, count: usize) {
+        if count > 0 {
+            *self.replaced.entry(kind).or_default() += count;
+        }
+    }
+}
+
+/// Replaces what is secret or personal, the same string by the same replacement everywhere. Made for one fixture.
+#[derive(Clone, Debug, Default)]
+struct Scrubber {
+    /// Secrets known by their form, longest first, and what each becomes.
+    known: Vec<(String, String)>,
+    /// What each secret became.
+    names: HashMap<String, String>,
+    numbers: BTreeMap<String, usize>,
+    handles: Handles,
+    accounts: BTreeSet<String>,
+}
+
+const ROUNDS: usize = 5;
+
+/// Scrubs `fixture` in place.
+pub fn scrub(fixture: &mut Fixture, settings: &ScrubSettings) -> ScrubReport {
+    let mut report = ScrubReport::default();
+    let mut scrubber = Scrubber::learn(fixture, settings);
+    // A replacement can bring to light what the next round replaces; the end is reached when a round finds nothing.
+    for _ in 0..ROUNDS {
+        let before = fixture.clone();
+        scrubber.pass(fixture, settings, &mut report);
+        if *fixture == before {
+            break;
+        }
+        scrubber = Scrubber { accounts: scrubber.accounts, ..Scrubber::learn(fixture, settings) };
+    }
+    report.paraphrase = fixture.messages.iter().position(|message| message.role == Role::User);
+    report.left = left_over(&scrubber.accounts, &fixture.messages);
+    report
+}
+
+impl Scrubber {
+    /// Finds all secrets of the fixture first, so that each goes everywhere.
+    fn learn(fixture: &Fixture, settings: &ScrubSettings) -> Scrubber {
+        let mut scrubber = Scrubber { handles: Handles::new(&settings.handles), ..Scrubber::default() };
+        scrubber.numbers = used_numbers(fixture);
+        for text in texts(fixture) {
+            for found in secrets(text) {
+                let secret = text.get(found.range).unwrap_or("").to_owned();
+                let name = scrubber.name(&secret, found.kind);
+                if (found.by_form || secret.len() >= 16) && !scrubber.known.iter().any(|(known, _)| *known == secret) {
+                    scrubber.known.push((secret, name));
+                }
+            }
+        }
+        scrubber.known.sort_by(|a, b| b.0.len().cmp(&a.0.len()).then_with(|| a.cmp(b)));
+        scrubber
+    }
+
+    /// The replacement of a secret: `REDACTED_KIND_1`, letters and digits alone, so that JSON and URLs stay what they
+    /// are.
+    fn name(&mut self, secret: &str, kind: &str) -> String {
+        if let Some(name) = self.names.get(secret) {
+            return name.clone();
+        }
+        let base = format!("REDACTED_{}", kind.to_ascii_uppercase().replace('-', "_"));
+        let number = self.numbers.entry(base.clone()).or_default();
+        *number += 1;
+        let name = format!("{base}_{number}");
+        self.names.insert(secret.to_owned(), name.clone());
+        name
+    }
+
+    fn pass(&mut self, fixture: &mut Fixture, settings: &ScrubSettings, report: &mut ScrubReport) {
+        for message in &mut fixture.messages {
+            message.content = self.text(&message.content, report);
+            for call in &mut message.tool_calls {
+                call.function.arguments = self.text(&call.function.arguments, report);
+            }
+            if message.role == Role::Assistant {
+                let mut count = 0;
+                message.content = personal::without_reasoning(&message.content, &mut count).into_owned();
+                report.add(Replacement::Reasoning, count);
+            }
+            let mut count = 0;
+            message.content = personal::mentions(&message.content, &mut count).into_owned();
+            report.add(Replacement::Mention, count);
+        }
+        fixture.description = self.text(&fixture.description, report);
+        self.value(&mut fixture.notes, report);
+        system_prompts(fixture, report);
+        drop_messages(fixture, report);
+        cut_outputs(fixture, &settings.facts, report);
+    }
+
+    /// Steps 1 to 4 on one text.
+    fn text(&mut self, text: &str, report: &mut ScrubReport) -> String {
+        let mut text = self.without_secrets(text, report);
+        let mut step = |kind: Replacement, scrub: &mut dyn FnMut(&str, &mut usize) -> String| {
+            let mut count = 0;
+            text = scrub(&text, &mut count);
+            report.add(kind, count);
+        };
+        let accounts = &mut self.accounts;
+        step(Replacement::HomeFolder, &mut |text, count| personal::homes(text, accounts, count).into_owned());
+        let handles = &self.handles;
+        step(Replacement::Handle, &mut |text, count| handles.replace(text, count).into_owned());
+        step(Replacement::Address, &mut |text, count| personal::addresses(text, count).into_owned());
+        text
+    }
+
+    fn without_secrets(&mut self, text: &str, report: &mut ScrubReport) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut last = 0;
+        for found in secrets(text) {
+            let secret = text.get(found.range.clone()).unwrap_or("");
+            out.push_str(text.get(last..found.range.start).unwrap_or(""));
+            out.push_str(&self.name(secret, found.kind));
+            last = found.range.end;
+            report.add(Replacement::Secret(found.kind.to_owned()), 1);
+        }
+        out.push_str(text.get(last..).unwrap_or(""));
+        for (secret, name) in &self.known {
+            let count = out.matches(secret.as_str()).count();
+            if count > 0 {
+                out = out.replace(secret.as_str(), name);
+                report.add(Replacement::Secret("found elsewhere".to_owned()), count);
+            }
+        }
+        out
+    }
+
+    fn value(&mut self, value: &mut Value, report: &mut ScrubReport) {
+        match value {
+            Value::String(text) => *text = self.text(text, report),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item, report)),
+            Value::Object(object) => object.values_mut().for_each(|item| self.value(item, report)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+}
+
+/// All texts of a fixture in which a secret can stand.
+fn texts(fixture: &Fixture) -> Vec<&str> {
+    let mut texts = vec![fixture.description.as_str()];
+    for message in &fixture.messages {
+        texts.push(&message.content);
+        texts.extend(message.tool_calls.iter().map(|call| call.function.arguments.as_str()));
+    }
+    let mut open = vec![&fixture.notes];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::String(text) => texts.push(text),
+            Value::Array(items) => open.extend(items),
+            Value::Object(object) => open.extend(object.values()),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    texts
+}
+
+/// The numbers that replacements of an earlier scrubbing have taken.
+fn used_numbers(fixture: &Fixture) -> BTreeMap<String, usize> {
+    let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
+    for text in texts(fixture) {
+        for (at, _) in text.match_indices("REDACTED_") {
+            let rest = text.get(at..).unwrap_or("");
+            let end =
+                rest.find(|c: char| !(c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')).unwrap_or(rest.len());
+            let word = rest.get(..end).unwrap_or("");
+            if let Some((base, Ok(number))) =
+                word.rsplit_once('_').map(|(base, number)| (base, number.parse::<usize>()))
+            {
+                let known = numbers.entry(base.to_owned()).or_default();
+                *known = number.max(*known);
+            }
+        }
+    }
+    numbers
+}
+
+/// Step 8: what leads the transcript is one placeholder. A system text further on is context that the tool put in; it
+/// stays, scrubbed.
+fn system_prompts(fixture: &mut Fixture, report: &mut ScrubReport) {
+    let leading = fixture.messages.iter().take_while(|message| message.role == Role::System).count();
+    let Some(first) = fixture.messages.first_mut().filter(|first| first.role == Role::System) else { return };
+    let changed = first.content != SYSTEM_PLACEHOLDER;
+    first.content = SYSTEM_PLACEHOLDER.to_owned();
+    report.add(Replacement::SystemPrompt, usize::from(changed) + leading - 1);
+    retain(fixture, |index, _| index == 0 || index >= leading);
+}
+
+/// Step 9: what says nothing goes, and results whose call is not there.
+fn drop_messages(fixture: &mut Fixture, report: &mut ScrubReport) {
+    let (mut empty, mut orphans) = (0, 0);
+    let mut open: Vec<String> = Vec::new();
+    retain(fixture, |_, message| {
+        if message.role == Role::Tool {
+            let at = open.iter().position(|id| message.tool_call_id.as_ref() == Some(id));
+            orphans += usize::from(at.is_none());
+            return at.map(|at| open.remove(at)).is_some();
+        }
+        open = message.tool_calls.iter().map(|call| call.id.clone()).collect();
+        let silent =
+            message.role == Role::Assistant && message.content.trim().is_empty() && message.tool_calls.is_empty();
+        empty += usize::from(silent);
+        !silent
+    });
+    report.add(Replacement::EmptyMessage, empty);
+    report.add(Replacement::OrphanResult, orphans);
+}
+
+/// Keeps the messages that `keep` wants and moves the points along.
+fn retain(fixture: &mut Fixture, mut keep: impl FnMut(usize, &Message) -> bool) {
+    let kept: Vec<bool> = fixture.messages.iter().enumerate().map(|(index, message)| keep(index, message)).collect();
+    if kept.iter().all(|kept| *kept) {
+        return;
+    }
+    let before = |point: usize| kept.iter().take(point).filter(|kept| **kept).count();
+    fixture.points = fixture.points.iter().map(|point| before(*point)).filter(|point| *point > 0).collect();
+    fixture.points.dedup();
+    let mut kept = kept.into_iter();
+    fixture.messages.retain(|_| kept.next().unwrap_or(true));
+}
+
+/// Step 10.
+fn cut_outputs(fixture: &mut Fixture, facts: &[String], report: &mut ScrubReport) {
+    for message in fixture.messages.iter_mut().filter(|message| message.role == Role::Tool) {
+        if let Some(short) = cut(&message.content, facts) {
+            message.content = short;
+            report.add(Replacement::LongOutput, 1);
+            fixture.truncated_to = Some(super::cut::LIMIT as u64);
+        }
+    }
+}
+
+/// How often the account names stand outside of paths.
+fn left_over(accounts: &BTreeSet<String>, messages: &[Message]) -> BTreeMap<String, usize> {
+    let mut left = BTreeMap::new();
+    for account in accounts.iter().filter(|account| account.len() > 2) {
+        let handles = Handles::new(std::slice::from_ref(account));
+        let mut count = 0;
+        for message in messages {
+            handles.replace(&message.content, &mut count);
+            for call in &message.tool_calls {
+                handles.replace(&call.function.arguments, &mut count);
+            }
+        }
+        if count > 0 {
+            left.insert(account.clone(), count);
+        }
+    }
+    left
+}

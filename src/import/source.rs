@@ -1,0 +1,362 @@
+//! The bytes of a log as records: JSON lines streamed one at a time, or one document; what is damaged is counted.
+
+use std::collections::VecDeque;
+use std::io::{self, BufRead, Read};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::conversation::Loss;
+
+/// Longer lines are skipped: no message is that long, and the tree of one must fit in memory.
+pub(super) const LINE_LIMIT: usize = 32 << 20;
+/// Larger documents are refused.
+pub(super) const DOCUMENT_LIMIT: u64 = 128 << 20;
+
+/// How the bytes are to be cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// One JSON value a line.
+    Lines,
+    /// One JSON value.
+    Document,
+    /// Text.
+    Text,
+}
+
+/// The records of one file.
+pub(super) struct Records {
+    pub(super) file: PathBuf,
+    pub(super) shape: Shape,
+    reader: Box<dyn BufRead>,
+    line: u64,
+    done: bool,
+    losses: Vec<Loss>,
+    /// Records read ahead, with the lines they stood on.
+    ahead: VecDeque<(u64, Value)>,
+}
+
+/// A line as it was found.
+enum Line {
+    Text(String),
+    TooLong,
+}
+
+impl Records {
+    pub(super) fn new(file: &Path, shape: Shape, reader: Box<dyn BufRead>) -> Records {
+        let (losses, ahead) = (Vec::new(), VecDeque::new());
+        Records { file: file.to_owned(), shape, reader, line: 0, done: false, losses, ahead }
+    }
+
+    /// The name a conversation of this file goes by.
+    pub(super) fn stem(&self) -> String {
+        stem_of(&self.file)
+    }
+
+    pub(super) fn into_losses(self) -> Vec<Loss> {
+        self.losses
+    }
+
+    /// Something at the current line that could not be read.
+    pub(super) fn lose(&mut self, message: impl Into<String>) {
+        let line = (self.line > 0).then_some(self.line);
+        self.losses.push(Loss { file: self.file.clone(), line, message: message.into() });
+    }
+
+    /// Reads up to `count` records ahead, for a look at them.
+    pub(super) fn look_ahead(&mut self, count: usize) -> (Shape, Vec<&Value>) {
+        while self.ahead.len() < count {
+            let Some(value) = self.read() else { break };
+            self.ahead.push_back((self.line, value));
+        }
+        (self.shape, self.ahead.iter().map(|(_, value)| value).collect())
+    }
+
+    /// The next record; for a document the whole of it.
+    pub(super) fn next(&mut self) -> Option<Value> {
+        if let Some((line, value)) = self.ahead.pop_front() {
+            self.line = line;
+            return Some(value);
+        }
+        self.read()
+    }
+
+    fn read(&mut self) -> Option<Value> {
+        match self.shape {
+            Shape::Lines => self.next_line_value(),
+            Shape::Document if !self.done => self.document(),
+            Shape::Document | Shape::Text => None,
+        }
+    }
+
+    /// All records, each document's list item by item.
+    pub(super) fn next_items(&mut self) -> Option<Vec<Value>> {
+        Some(match self.next()? {
+            Value::Array(items) => items,
+            other => vec![other],
+        })
+    }
+
+    fn next_line_value(&mut self) -> Option<Value> {
+        loop {
+            let text = match self.next_line()? {
+                Line::Text(text) => text,
+                Line::TooLong => {
+                    let limit = LINE_LIMIT >> 20;
+                    self.lose(format!("the line is longer than {limit} MB; it was skipped"));
+                    continue;
+                }
+            };
+            let trimmed = text.trim_start_matches('\u{feff}').trim();
+            if trimmed.is_empty() {
+                continue;
+            }
+            match parse(trimmed) {
+                Ok(value) => return Some(value),
+                Err(error) => self.lose_line(&error),
+            }
+        }
+    }
+
+    fn lose_line(&mut self, error: &serde_json::Error) {
+        let what = if error.is_eof() { "the line is cut off" } else { "the line is no JSON" };
+        let error = error.to_string();
+        let reason = error.split(" at line ").next().unwrap_or(&error);
+        self.lose(format!("{what} ({reason}); expected one JSON value a line; it was skipped"));
+    }
+
+    /// The next line as text, for logs that are no JSON.
+    pub(super) fn next_text(&mut self) -> Option<String> {
+        loop {
+            match self.next_line()? {
+                Line::Text(text) => return Some(text),
+                Line::TooLong => self.lose("the line is too long; it was skipped"),
+            }
+        }
+    }
+
+    fn next_line(&mut self) -> Option<Line> {
+        let mut bytes = Vec::new();
+        let read = read_bounded(&mut self.reader, &mut bytes);
+        match read {
+            Ok(0) => None,
+            Ok(length) => {
+                self.line += 1;
+                if length > LINE_LIMIT {
+                    return Some(Line::TooLong);
+                }
+                Some(Line::Text(self.text(bytes)))
+            }
+            Err(error) => {
+                self.lose(format!("reading stopped after this line: {error}"));
+                None
+            }
+        }
+    }
+
+    fn text(&mut self, bytes: Vec<u8>) -> String {
+        String::from_utf8(bytes).unwrap_or_else(|error| {
+            let at = error.utf8_error().valid_up_to();
+            self.lose(format!("invalid UTF-8 at byte {at}; the bytes were replaced by U+FFFD"));
+            String::from_utf8_lossy(error.as_bytes()).into_owned()
+        })
+    }
+
+    fn document(&mut self) -> Option<Value> {
+        self.done = true;
+        let mut bytes = Vec::new();
+        if let Err(error) = self.reader.by_ref().take(DOCUMENT_LIMIT + 1).read_to_end(&mut bytes) {
+            self.lose(format!("reading stopped: {error}"));
+        }
+        let text = self.text(bytes);
+        let text = text.trim_start_matches('\u{feff}').trim();
+        match parse(text) {
+            Ok(value) => Some(value),
+            // Several values: these were lines after all.
+            Err(error) if error.to_string().starts_with("trailing characters") && error.line() > 1 => {
+                self.shape = Shape::Lines;
+                self.reader = Box::new(io::Cursor::new(text.to_owned()));
+                self.next_line_value()
+            }
+            Err(error) => self.salvage(text, &error),
+        }
+    }
+
+    /// What stands before the damage, with its brackets closed.
+    fn salvage(&mut self, text: &str, error: &serde_json::Error) -> Option<Value> {
+        self.line = error.line() as u64;
+        let reason = error.to_string();
+        let reason = reason.split(" at line ").next().unwrap_or(&reason);
+        let column = error.column();
+        let start: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
+        let damage = if error.is_eof() { text.len() } else { (start + column).saturating_sub(1).min(text.len()) };
+        let value = closed(text, damage).and_then(|closed| serde_json::from_str(&closed).ok());
+        let kept = if value.is_some() { "what stands before it was read" } else { "nothing could be read" };
+        self.lose(format!("the JSON document is damaged at column {column} ({reason}); {kept}"));
+        value
+    }
+}
+
+/// The name a conversation of `file` goes by: its stem, in characters that file names everywhere may have.
+fn stem_of(file: &Path) -> String {
+    let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let stem = name.split('.').find(|part| !part.is_empty()).unwrap_or("log");
+    plain_name(stem)
+}
+
+/// `text` in letters, digits, `-` and `_`; never empty.
+pub(super) fn plain_name(text: &str) -> String {
+    let mapped: String = text.chars().map(|c| if c.is_alphanumeric() || c == '_' { c } else { '-' }).take(80).collect();
+    let trimmed = mapped.trim_matches('-');
+    if trimmed.is_empty() { "log".to_owned() } else { trimmed.to_owned() }
+}
+
+/// Reads to the end of a line but keeps at most one byte more than the limit; tells the line's length, or a little
+/// more than the limit.
+fn read_bounded(reader: &mut impl BufRead, into: &mut Vec<u8>) -> io::Result<usize> {
+    let mut length = 0;
+    loop {
+        let available = reader.fill_buf()?;
+        if available.is_empty() {
+            return Ok(length);
+        }
+        let end = available.iter().position(|&byte| byte == b'\n');
+        let used = end.map_or(available.len(), |at| at + 1);
+        if length <= LINE_LIMIT {
+            into.extend(available.iter().take(used));
+        } else {
+            into.clear();
+        }
+        length += used;
+        reader.consume(used);
+        if end.is_some() {
+            return Ok(length);
+        }
+    }
+}
+
+/// Parses JSON; halves of surrogate pairs, which models and cut strings leave behind, become U+FFFD.
+fn parse(text: &str) -> Result<Value, serde_json::Error> {
+    serde_json::from_str(text).or_else(|error| {
+        let reason = error.to_string();
+        if !reason.contains("surrogate") && !reason.contains("hex escape") {
+            return Err(error);
+        }
+        serde_json::from_str(&without_half_surrogates(text)).map_err(|_| error)
+    })
+}
+
+fn without_half_surrogates(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        out.push_str(before);
+        let first = surrogate(escape);
+        let second = escape.get(6..).and_then(surrogate);
+        let taken = match (first, second) {
+            (Some(true), Some(false)) => 12,
+            (Some(_), _) => {
+                out.push_str("\\ufffd");
+                rest = escape.get(6..).unwrap_or("");
+                continue;
+            }
+            (None, _) => 2,
+        };
+        // An escaped character may be of several bytes in broken input.
+        let taken = (taken..taken + 4).find(|&n| escape.is_char_boundary(n)).unwrap_or(escape.len()).min(escape.len());
+        out.push_str(escape.get(..taken).unwrap_or(""));
+        rest = escape.get(taken..).unwrap_or("");
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Whether `text` begins with an escaped surrogate: `Some(true)` for a leading, `Some(false)` for a trailing one.
+fn surrogate(text: &str) -> Option<bool> {
+    let code = u32::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok()?;
+    match code {
+        0xD800..=0xDBFF => Some(true),
+        0xDC00..=0xDFFF => Some(false),
+        _ => None,
+    }
+}
+
+/// The text up to the last complete value before `damage`, with the open brackets closed.
+fn closed(text: &str, damage: usize) -> Option<String> {
+    let mut open: Vec<u8> = Vec::new();
+    let mut last: Option<(usize, Vec<u8>)> = None;
+    let (mut in_string, mut escaped) = (false, false);
+    for (at, &byte) in text.as_bytes().iter().enumerate().take(damage) {
+        if in_string {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = true,
+                b'"' => in_string = false,
+                _ => {}
+            }
+            continue;
+        }
+        match byte {
+            b'"' => in_string = true,
+            b'{' => open.push(b'}'),
+            b'[' => open.push(b']'),
+            b'}' | b']' => {
+                open.pop();
+                last = Some((at + 1, open.clone()));
+            }
+            b',' => last = Some((at, open.clone())),
+            _ => {}
+        }
+    }
+    let (end, open) = last?;
+    let mut closed = text.get(..end)?.to_owned();
+    closed.extend(open.iter().rev().map(|&byte| char::from(byte)));
+    Some(closed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+
+    fn records(shape: Shape, bytes: &[u8]) -> (Vec<Value>, Vec<Loss>) {
+        let mut records = Records::new(Path::new("a.jsonl"), shape, Box::new(Cursor::new(bytes.to_vec())));
+        let values = std::iter::from_fn(|| records.next()).collect();
+        (values, records.into_losses())
+    }
+
+    #[test]
+    fn broken_lines_are_counted_and_the_rest_is_read() {
+        let (values, losses) = records(Shape::Lines, b"\xef\xbb\xbf{\"a\":1}\r\n\nnope\n{\"a\":\"\xff\"}\n{\"a\":");
+        assert_eq!(values.len(), 2);
+        let lines: Vec<Option<u64>> = losses.iter().map(|loss| loss.line).collect();
+        assert_eq!(lines, [Some(3), Some(4), Some(5)]);
+        assert!(losses[0].message.contains("no JSON") && losses[2].message.contains("cut off"), "{losses:?}");
+    }
+
+    #[test]
+    fn a_line_that_never_ends_is_skipped_without_being_held() {
+        let mut bytes = vec![b'x'; LINE_LIMIT + 5];
+        bytes.extend(b"\n{\"a\":1}\n");
+        let (values, losses) = records(Shape::Lines, &bytes);
+        assert_eq!((values.len(), losses.len()), (1, 1));
+        assert_eq!(losses[0].line, Some(1));
+    }
+
+    #[test]
+    fn a_damaged_document_yields_what_stands_before_the_damage() {
+        let (values, losses) = records(Shape::Document, b"{\"m\":[{\"a\":\"x, y\"},{\"a\":2},{\"a\":\"cut of");
+        assert_eq!(values[0]["m"].as_array().map(Vec::len), Some(2));
+        assert_eq!(values[0]["m"][1]["a"], 2);
+        assert_eq!(losses.len(), 1);
+        assert!(records(Shape::Document, b"{").0.is_empty());
+    }
+
+    #[test]
+    fn half_surrogates_do_not_cost_a_line() {
+        let (values, losses) = records(Shape::Lines, br#"{"a":"x\ud83d y \ud83d\ude00 \\ud83d"}"#);
+        assert_eq!(values[0]["a"], "x\u{fffd} y \u{1f600} \\ud83d");
+        assert_eq!(losses, []);
+    }
+}

@@ -1,0 +1,204 @@
+//! The wording of reasons.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+
+use super::*;
+use crate::action::ActionKey;
+use crate::cache::{Damage, Day, Meta, Record, Removal};
+
+/// A cache that holds texts alone.
+#[derive(Default)]
+struct Texts(HashMap<Digest, String>);
+
+impl Texts {
+    fn of(texts: &[&str]) -> Texts {
+        Texts(texts.iter().map(|text| (Digest::of(text), (*text).to_owned())).collect())
+    }
+}
+
+impl Lookup for Texts {
+    fn find(&self, _: &ActionKey) -> Option<Record> {
+        None
+    }
+    fn body(&self, _: &Record) -> Result<Bytes, Damage> {
+        Ok(Bytes::new())
+    }
+    fn meta(&self, record: &Record) -> Result<Meta, Damage> {
+        Err(Damage { key: Some(record.key), path: "p".into(), offset: 0, what: "it is a fake".into() })
+    }
+    fn latest(&self, _: &Digest) -> Option<ActionKey> {
+        None
+    }
+    fn removed(&self, _: &ActionKey) -> Option<Removal> {
+        None
+    }
+    fn read_text(&self, digest: &Digest) -> Option<String> {
+        self.0.get(digest).cloned()
+    }
+    fn count(&self, _: &Digest) -> Option<u64> {
+        None
+    }
+    fn last_used(&self, _: &Record) -> Day {
+        Day(0)
+    }
+    fn records(&self) -> Vec<Record> {
+        Vec::new()
+    }
+}
+
+fn part(text: &str) -> Part {
+    Part { digest: Digest::of(text), text: Some(text.to_owned()) }
+}
+
+fn long(text: &str) -> Part {
+    Part { digest: Digest::of(text), text: None }
+}
+
+fn change(name: &str, old: Option<Part>, new: Option<Part>) -> Change {
+    Change { part: name.to_owned(), old, new }
+}
+
+fn differs(name: &str) -> Change {
+    change(name, Some(long("a")), Some(long("b")))
+}
+
+const OLD: &str = "Sum up.\nBe brief.\nKeep paths.\n";
+const NEW: &str = "Sum up.\nBe very brief.\nKeep paths.\nKeep numbers.\n";
+
+fn today() -> Today<'static> {
+    let origin = |name, path, text| Origin { name, path: Some(path), text: Some(text), digest: Digest::of(text) };
+    Today {
+        prompt: Some(origin("prompt", "prompts/anchored.md", NEW)),
+        rubric: Some(origin("rubric", "rubric.toml", "a = 1\nb = 2\n")),
+        fixture: Some("fixtures/debug.json"),
+        bank: Some("probes/debug.probes.json"),
+        probe: Some("p1"),
+    }
+}
+
+fn sources(prompt: &str, rubric: &str) -> Sources {
+    let source = |text: &str, path: &str| Source { digest: Digest::of(text), path: Some(path.to_owned()) };
+    let prompt = ("prompt".into(), source(prompt, "prompts/anchored.md"));
+    Sources([prompt, ("rubric".into(), source(rubric, "rubric.toml"))].into())
+}
+
+/// How `changes` are worded, as `why: changed; changed`.
+fn worded(changes: &[Change], old: &Sources) -> String {
+    let texts = Texts::of(&[OLD, "a = 1\nb = 1\n"]);
+    let reason = Reason::Changed(changes.to_vec());
+    let Explained { why, changed } = Explainer::new(&texts).explain(&reason, Some(old), &today());
+    format!("{why}: {}", changed.join("; "))
+}
+
+fn same() -> Sources {
+    sources(NEW, "a = 1\nb = 2\n")
+}
+
+#[test]
+fn an_edited_prompt_is_named_with_its_lines() {
+    let old = sources(OLD, "a = 1\nb = 2\n");
+    let edited = worded(&[differs("user prompt"), differs("sections")], &old);
+    insta::assert_snapshot!(edited, @"prompt changed: prompts/anchored.md:2; prompts/anchored.md:4");
+    let values = [differs("user prompt"), change("target_tokens", None, Some(part("2000")))];
+    insta::assert_snapshot!(worded(&values, &old), @"prompt changed: prompts/anchored.md:2; prompts/anchored.md:4");
+    let unknown = sources("gone", "a = 1\nb = 2\n");
+    insta::assert_snapshot!(worded(&[differs("user prompt")], &unknown), @"prompt changed: prompts/anchored.md");
+}
+
+#[test]
+fn a_prompt_that_only_renders_otherwise_is_not_blamed() {
+    let changes = [differs("user prompt"), change("target_tokens", Some(part("")), Some(part("2000")))];
+    insta::assert_snapshot!(worded(&changes, &same()), @"setting: target_tokens: not set → 2000");
+}
+
+#[test]
+fn models_and_settings_have_their_old_and_new_values() {
+    let model = [
+        change("endpoint", Some(part("lexical")), Some(part("openai"))),
+        change("model", Some(part("lexical")), Some(part("gpt-5.2"))),
+        change("replica", Some(part("none")), Some(part("1"))),
+    ];
+    insta::assert_snapshot!(worded(&model, &same()), @"model: endpoint: lexical → openai; model: lexical → gpt-5.2");
+    let warmer = [change("temperature", None, Some(part("0.5")))];
+    insta::assert_snapshot!(worded(&warmer, &same()), @"setting: temperature: not set → 0.5");
+    let rule = [change("rule", Some(part("full")), Some(part("truncate")))];
+    insta::assert_snapshot!(worded(&rule, &same()), @"setting: strategy: full → truncate");
+    insta::assert_snapshot!(worded(&[differs("variable TOKEN")], &same()), @"setting: variable TOKEN");
+}
+
+#[test]
+fn each_kind_of_input_has_its_phrase() {
+    let schema = [change("schema", Some(part("1")), Some(part("2")))];
+    let cases = [
+        schema.to_vec(),
+        vec![differs("stdin"), differs("span"), differs("prefix")],
+        vec![differs("messages 0")],
+        vec![differs("question"), differs("request")],
+        vec![differs("ground truth"), differs("request")],
+        vec![differs("file tools/compress.py")],
+        vec![differs("previous_summary")],
+        vec![differs("items 0")],
+        vec![differs("transcript"), differs("previous output")],
+        vec![differs("answer"), differs("context"), differs("request")],
+        vec![change("context_length", Some(part("1000")), Some(part("2000")))],
+    ];
+    let lines: Vec<String> = cases.iter().map(|changes| worded(changes, &same())).collect();
+    insta::assert_snapshot!(lines.join("\n"), @r"
+    schema version: schema: 1 → 2
+    fixture span: fixtures/debug.json
+    fixture span: fixtures/debug.json
+    probe text: probes/debug.probes.json: question of p1
+    probe text: probes/debug.probes.json: ground truth of p1
+    command input file: tools/compress.py
+    upstream output changed: previous summary
+    upstream output changed: previous compaction
+    upstream output changed: previous output
+    upstream output changed: answer; context
+    fixture span: fixtures/debug.json: context_length: 1000 → 2000
+    ");
+}
+
+#[test]
+fn a_rubric_is_blamed_only_where_it_changed() {
+    let changes = [differs("criteria"), differs("output schema"), differs("system rubric"), differs("request")];
+    let edited = worded(&changes, &sources(NEW, "a = 1\nb = 1\n"));
+    insta::assert_snapshot!(edited, @"rubric: rubric.toml:2");
+    insta::assert_snapshot!(worded(&changes, &same()), @"probe text: criteria that apply");
+}
+
+#[test]
+fn of_several_changes_the_nearest_to_the_user_gives_the_reason() {
+    let changes = [differs("context"), change("model", Some(part("a")), Some(part("b"))), differs("question")];
+    let all = "model: model: a → b; probes/debug.probes.json: question of p1; context";
+    assert_eq!(worded(&changes, &same()), all);
+}
+
+#[test]
+fn what_is_no_change_has_a_phrase_of_its_own() {
+    let texts = Texts::default();
+    let of = |reason: Reason| {
+        let Explained { why, changed } = Explainer::new(&texts).explain(&reason, None, &today());
+        format!("{why} {changed:?}")
+    };
+    let failed = Reason::Failed { class: "overloaded".to_owned() };
+    let all = [
+        Reason::NeverRun,
+        failed,
+        Reason::Unreadable,
+        Reason::Pruned,
+        Reason::Damaged,
+        Reason::Refreshed,
+        Reason::Changed(Vec::new()),
+    ];
+    insta::assert_snapshot!(all.map(of).join("\n"), @r#"
+    never computed []
+    failed last time ["overloaded"]
+    failed last time ["the reply could not be used"]
+    pruned []
+    damaged []
+    refreshed on request []
+    never computed []
+    "#);
+}

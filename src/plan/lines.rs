@@ -1,0 +1,79 @@
+//! Which lines of a text differ from an earlier one. The only place that knows the crate `similar`.
+
+use similar::{ChangeTag, DiffOp, TextDiff};
+
+/// A stretch of lines that differs, with some lines around it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hunk {
+    /// Its first line in the new text, from 1.
+    pub line: usize,
+    /// The lines, in order.
+    pub lines: Vec<(Side, String)>,
+}
+
+/// Where a line stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// In both texts.
+    Both,
+    /// In the old text alone.
+    Old,
+    /// In the new text alone.
+    New,
+}
+
+/// The stretches in which `new` differs from `old`, each with `around` lines before and after it.
+pub fn hunks(old: &str, new: &str, around: usize) -> Vec<Hunk> {
+    let diff = TextDiff::from_lines(old, new);
+    let hunk = |ops: Vec<DiffOp>| {
+        let first = ops.first().map_or(0, |op| op.new_range().start);
+        let lines = ops.iter().flat_map(|op| diff.iter_changes(op)).map(|change| {
+            let side = match change.tag() {
+                ChangeTag::Equal => Side::Both,
+                ChangeTag::Delete => Side::Old,
+                ChangeTag::Insert => Side::New,
+            };
+            (side, change.value().trim_end_matches(['\n', '\r']).to_owned())
+        });
+        Hunk { line: first + 1, lines: lines.collect() }
+    };
+    diff.grouped_ops(around).into_iter().map(hunk).collect()
+}
+
+/// The lines of `new`, from 1, that differ from `old`: first and last of each stretch. Where lines were only taken
+/// out, the line that now stands in their place.
+pub fn changed_lines(old: &str, new: &str) -> Vec<(usize, usize)> {
+    let diff = TextDiff::from_lines(old, new);
+    let last = diff.new_len().max(1);
+    let place = |op: &DiffOp| {
+        let range = op.new_range();
+        let first = (range.start + 1).min(last);
+        (first, range.end.max(first).min(last))
+    };
+    diff.ops().iter().filter(|op| !matches!(op, DiffOp::Equal { .. })).map(place).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OLD: &str = "one\ntwo\nthree\nfour\nfive\n";
+
+    #[test]
+    fn changed_lines_are_those_of_the_new_text() {
+        assert_eq!(changed_lines(OLD, "one\n2\nthree\nfour\nfive\n"), [(2, 2)]);
+        assert_eq!(changed_lines(OLD, "zero\none\ntwo\nthree\nfour\n5\n6\n"), [(1, 1), (6, 7)]);
+        assert_eq!(changed_lines(OLD, "one\nthree\nfour\nfive\n"), [(2, 2)], "what stands where a line was taken out");
+        assert_eq!(changed_lines(OLD, "one\ntwo\nthree\nfour\n"), [(4, 4)], "the last line that is left");
+        assert_eq!(changed_lines(OLD, ""), [(1, 1)]);
+        assert!(changed_lines(OLD, OLD).is_empty());
+    }
+
+    #[test]
+    fn a_hunk_has_the_lines_around_it() {
+        let found = hunks(OLD, "one\ntwo\n3\nfour\nfive\n", 1);
+        let lines = [(Side::Both, "two"), (Side::Old, "three"), (Side::New, "3"), (Side::Both, "four")];
+        let lines = lines.map(|(side, text)| (side, text.to_owned())).to_vec();
+        assert_eq!(found, [Hunk { line: 2, lines }]);
+    }
+}

@@ -1,0 +1,337 @@
+//! Probes from a truncated span (METHOD 5): a model is asked for candidates, code decides which of them hold.
+//!
+//! The prompt and the shape of the reply are here, the reading of the reply, and the proof: every expected fact stands
+//! in the span word for word, no question gives its answer away, none is asked twice, no type crowds out another.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::bank::{Fact, Probe, ProbeId, ProbeType};
+use super::facts::FactFinder;
+use super::history::History;
+use crate::action::{Material, Request, RequestTurn, Template, TemplateFault, Variable, Work};
+use crate::fixture::{Point, fold};
+use crate::locale::Locale;
+use crate::provider::{ModelUse, Operation, OutputSchema, ReadFault};
+use crate::transcript::{Message, Role};
+
+/// The variables a generation prompt may use.
+pub const GENERATION_VARIABLES: &[Variable] = &["transcript"];
+
+static ENGLISH: LazyLock<Template> = LazyLock::new(|| compile(include_str!("../../assets/prompts/en/probes.md")));
+static CHINESE: LazyLock<Template> = LazyLock::new(|| compile(include_str!("../../assets/prompts/zh/probes.md")));
+
+fn compile(text: &str) -> Template {
+    // The text is our own and a test compiles each: this cannot fail on anything a user sends.
+    Template::new(text, GENERATION_VARIABLES).unwrap_or_else(|fault| unreachable!("built-in prompt: {fault}"))
+}
+
+/// The generation prompt that ships with the program, in one of its languages.
+pub fn generation_template(locale: Locale) -> Template {
+    match locale {
+        Locale::En => ENGLISH.clone(),
+        Locale::Zh => CHINESE.clone(),
+    }
+}
+
+/// The shape of a reply, within the limits of the vendors' strict modes.
+pub fn generation_schema() -> OutputSchema {
+    let text = json!({"type": "string"});
+    let probe = json!({
+        "type": "object",
+        "properties": {
+            "type": {"type": "string", "enum": ProbeType::ALL.map(ProbeType::name)},
+            "question": text,
+            "expected_facts": {"type": "array", "items": text},
+            "reference_answer": text,
+        },
+        "required": ["type", "question", "expected_facts", "reference_answer"],
+        "additionalProperties": false,
+    });
+    let schema = json!({
+        "type": "object",
+        "properties": {"probes": {"type": "array", "items": probe}},
+        "required": ["probes"],
+        "additionalProperties": false,
+    });
+    OutputSchema { name: "probes", schema }
+}
+
+/// The work of asking `model` for probes about `transcript`, the rendered span.
+///
+/// # Errors
+/// A prompt that does not render.
+pub fn generation_work(model: &ModelUse, template: &Template, transcript: Material) -> Result<Work, TemplateFault> {
+    let prompt = template.fill("prompt", vec![("transcript", transcript)])?;
+    Ok(Work::Ask(Request {
+        provider: model.provider.name.clone(),
+        endpoint: model.provider.endpoint.clone(),
+        model: model.reference.model.clone(),
+        operation: Operation::Generate,
+        turns: vec![RequestTurn::Text(Role::User, prompt)],
+        instructions: None,
+        settings: model.settings.clone(),
+        schema: Some(Arc::new(generation_schema())),
+    }))
+}
+
+/// A probe as it was proposed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Candidate {
+    /// What it tests.
+    #[serde(rename = "type")]
+    pub kind: ProbeType,
+    /// The question.
+    pub question: String,
+    /// What a right answer contains.
+    #[serde(default)]
+    pub expected_facts: Vec<String>,
+    /// A model answer; empty if there is none.
+    #[serde(default)]
+    pub reference_answer: String,
+}
+
+#[derive(Deserialize)]
+struct Reply {
+    probes: Vec<serde_json::Value>,
+}
+
+/// Reads a reply: one JSON object, alone or in a fence. Entries that are no candidates are left out and counted.
+///
+/// # Errors
+/// A reply without such an object.
+pub fn read_candidates(reply: &str) -> Result<(Vec<Candidate>, usize), ReadFault> {
+    if reply.trim().is_empty() {
+        return Err(ReadFault::Empty);
+    }
+    let (start, end) = (reply.find('{'), reply.rfind('}'));
+    let object = start.zip(end).and_then(|(start, end)| reply.get(start..=end)).unwrap_or(reply);
+    let shape = |error: serde_json::Error| {
+        ReadFault::Malformed(format!("expected one JSON object with a list `probes`: {error}"))
+    };
+    let read: Reply = serde_json::from_str(object).map_err(shape)?;
+    let total = read.probes.len();
+    let candidates: Vec<Candidate> =
+        read.probes.into_iter().filter_map(|probe| serde_json::from_value(probe).ok()).collect();
+    let unreadable = total - candidates.len();
+    Ok((candidates, unreadable))
+}
+
+/// Why a candidate was dropped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unfit {
+    /// It asks nothing.
+    NoQuestion,
+    /// It expects nothing.
+    NoFacts,
+    /// This fact does not stand in the span word for word.
+    NotInSpan(String),
+    /// This fact stands in the question.
+    GivenAway(String),
+    /// This fact is so short that it stands anywhere by chance.
+    Weak(String),
+    /// The question, or a question for the same facts, is there already.
+    Repeated,
+    /// There are enough of its type.
+    Surplus,
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unfit::NoQuestion => f.write_str("it asks nothing"),
+            Unfit::NoFacts => f.write_str("it expects no fact"),
+            Unfit::NotInSpan(fact) => write!(f, "the fact \"{fact}\" does not stand in the span"),
+            Unfit::GivenAway(fact) => write!(f, "the question gives the fact \"{fact}\" away"),
+            Unfit::Weak(fact) => write!(f, "the fact \"{fact}\" is too short to mean anything"),
+            Unfit::Repeated => f.write_str("it repeats another probe"),
+            Unfit::Surplus => f.write_str("there are enough of its type"),
+        }
+    }
+}
+
+/// What is left of the candidates.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Verified {
+    /// The probes that hold, type by type.
+    pub kept: Vec<Probe>,
+    /// The candidates that do not, and why.
+    pub dropped: Vec<(Candidate, Unfit)>,
+    /// Types without a probe.
+    pub missing: Vec<ProbeType>,
+}
+
+/// Probes of one type at one point: four types make 12 at most.
+const OF_ONE_TYPE: usize = 3;
+/// Characters below which a fact is weak.
+const STRONG: usize = 3;
+
+/// Decides which candidates hold against `span`, the messages they are about. `known` are probes that are there
+/// already, of this and other points; `point` is where the new ones are asked.
+pub fn verify(candidates: Vec<Candidate>, span: &[Message], point: Point, known: &[Probe]) -> Verified {
+    let history = History::new(span);
+    let mut seen = Seen::of(known);
+    let mut counts: BTreeMap<ProbeType, usize> = BTreeMap::new();
+    let mut verified = Verified::default();
+    for candidate in candidates {
+        let count = counts.entry(candidate.kind).or_default();
+        let unfit = unfit(&candidate, &history)
+            .or_else(|| (*count >= OF_ONE_TYPE).then_some(Unfit::Surplus))
+            .or_else(|| (!seen.add(&candidate)).then_some(Unfit::Repeated));
+        match unfit {
+            Some(why) => verified.dropped.push((candidate, why)),
+            None => {
+                *count += 1;
+                verified.kept.push(probe(candidate, *count, point));
+            }
+        }
+    }
+    verified.kept.sort_by_key(|probe| probe.kind);
+    let has = |kind: &ProbeType| verified.kept.iter().any(|probe| probe.kind == *kind);
+    verified.missing = ProbeType::ALL.into_iter().filter(|kind| !has(kind)).collect();
+    verified
+}
+
+fn unfit(candidate: &Candidate, history: &History) -> Option<Unfit> {
+    if candidate.question.trim().is_empty() {
+        return Some(Unfit::NoQuestion);
+    }
+    if candidate.expected_facts.iter().all(|fact| fact.trim().is_empty()) {
+        return Some(Unfit::NoFacts);
+    }
+    let question = fold(&candidate.question);
+    candidate.expected_facts.iter().find_map(|fact| {
+        let finder = FactFinder::new(&Fact { spellings: vec![fact.clone()] });
+        if !history.holds(&finder, 0..history.len()) {
+            Some(Unfit::NotInSpan(fact.clone()))
+        } else if finder.stands_in(&question) {
+            Some(Unfit::GivenAway(fact.clone()))
+        } else {
+            (finder.shortest() < STRONG).then(|| Unfit::Weak(fact.clone()))
+        }
+    })
+}
+
+fn probe(candidate: Candidate, number: usize, point: Point) -> Probe {
+    let id = format!("p{}-{}-{number}", point.0, candidate.kind.name());
+    let reference = candidate.reference_answer.trim().to_owned();
+    Probe {
+        id: ProbeId(id.into()),
+        kind: candidate.kind,
+        question: candidate.question.trim().to_owned(),
+        expected_facts: candidate.expected_facts.into_iter().map(|fact| Fact { spellings: vec![fact] }).collect(),
+        reference_answer: Some(reference).filter(|reference| !reference.is_empty()),
+        point: Some(point),
+        tags: vec!["generated".to_owned()],
+        superseded_facts: Vec::new(),
+        answerable: true,
+        literal: true,
+    }
+}
+
+/// Questions and sets of facts that are taken.
+#[derive(Default)]
+struct Seen {
+    questions: HashSet<String>,
+    facts: HashSet<Vec<String>>,
+}
+
+impl Seen {
+    fn of(known: &[Probe]) -> Seen {
+        let mut seen = Seen::default();
+        for probe in known {
+            seen.questions.insert(fold(&probe.question));
+            seen.facts.insert(folded(probe.expected_facts.iter().map(Fact::name)));
+        }
+        seen
+    }
+
+    fn add(&mut self, candidate: &Candidate) -> bool {
+        let facts = folded(candidate.expected_facts.iter().map(String::as_str));
+        self.questions.insert(fold(&candidate.question)) && self.facts.insert(facts)
+    }
+}
+
+fn folded<'a>(facts: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut facts: Vec<String> = facts.map(fold).collect();
+    facts.sort();
+    facts.dedup();
+    facts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::convert::Infallible;
+
+    fn candidate(kind: ProbeType, question: &str, facts: &[&str]) -> Candidate {
+        let expected_facts = facts.iter().map(|fact| (*fact).to_owned()).collect();
+        Candidate { kind, question: question.into(), expected_facts, reference_answer: String::new() }
+    }
+
+    #[test]
+    fn what_does_not_hold_is_dropped_with_its_reason() {
+        let span =
+            [Message::text(Role::User, "The port is 8081, moved from 8080 because nginx had it. Use 15 workers.")];
+        let recall = |question: &str, facts: &[&str]| candidate(ProbeType::Recall, question, facts);
+        let list = vec![
+            recall("Which port?", &["8081"]),
+            recall("which  PORT?", &["nginx"]),
+            recall("Which port was it?", &["808"]),
+            recall("Was it moved from 8080?", &["8080"]),
+            recall("How many?", &["15"]),
+            recall(" ", &["nginx"]),
+            recall("Why?", &[]),
+            candidate(ProbeType::Decision, "Why was it moved?", &["nginx had it"]),
+        ];
+        let verified = verify(list, &span, Point(2), &[]);
+        let kept: Vec<String> = verified.kept.iter().map(|probe| probe.id.to_string()).collect();
+        assert_eq!(kept, ["p2-recall-1", "p2-decision-1"]);
+        let why: Vec<Unfit> = verified.dropped.into_iter().map(|(_, why)| why).collect();
+        let expected = [
+            Unfit::Repeated,
+            Unfit::NotInSpan("808".into()),
+            Unfit::GivenAway("8080".into()),
+            Unfit::Weak("15".into()),
+            Unfit::NoQuestion,
+            Unfit::NoFacts,
+        ];
+        assert_eq!(why, expected);
+        assert_eq!(verified.missing, [ProbeType::Artifact, ProbeType::Continuation]);
+    }
+
+    #[test]
+    fn no_type_crowds_out_another_and_known_probes_are_not_repeated() {
+        let span = [Message::text(Role::User, "alpha beta gamma delta epsilon")];
+        let list: Vec<Candidate> = ["alpha", "beta", "gamma", "delta", "epsilon"]
+            .map(|fact| candidate(ProbeType::Recall, &format!("Which letter comes at {}?", fact.len()), &[fact]))
+            .to_vec();
+        let once = verify(list.clone(), &span, Point(1), &[]);
+        assert_eq!(once.kept.len(), 3);
+        let again = verify(list, &span, Point(1), &once.kept);
+        assert!(again.kept.iter().all(|probe| !once.kept.iter().any(|known| known.question == probe.question)));
+    }
+
+    #[test]
+    fn a_reply_is_read_with_or_without_a_fence() {
+        let reply = "```json\n{\"probes\":[{\"type\":\"recall\",\"question\":\"q\",\"expected_facts\":[\"f\"],\"reference_answer\":\"\"},{\"type\":\"rumour\"}]}\n```";
+        let (candidates, unreadable) = read_candidates(reply).expect("reads");
+        assert_eq!((candidates.len(), unreadable), (1, 1));
+        assert!(matches!(read_candidates("no JSON"), Err(ReadFault::Malformed(_))));
+        assert_eq!(read_candidates(" "), Err(ReadFault::Empty));
+    }
+
+    #[test]
+    fn both_prompts_hold_the_transcript() {
+        for locale in [Locale::En, Locale::Zh] {
+            let prompt =
+                generation_template(locale).fill("prompt", vec![("transcript", "T-R-A-N".into())]).expect("fills");
+            let text = prompt.text(&|_| Ok::<_, Infallible>("".into())).expect("text");
+            assert!(text.contains("T-R-A-N") && text.contains("expected_facts"));
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! The program as people run it: the binary in a project of its own, against a provider on loopback.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+#![allow(unreachable_pub, reason = "helpers of tests")]
+
+#[path = "support/brain.rs"]
+mod brain;
+
+mod cli {
+    mod project;
+    mod server;
+
+    mod bad_input;
+    mod blinding;
+    mod budgets;
+    mod commands;
+    mod edits;
+    mod failures;
+    mod kills;
+    mod matrix;
+    mod secrets;
+}

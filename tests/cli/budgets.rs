@@ -1,0 +1,88 @@
+//! Budgets: never exceeded with many requests under way, a clean stop, and the next run goes on.
+
+use super::project::Project;
+use super::server::Server;
+
+/// Requests of the whole matrix: compressions, answers, grades, and the self-test of the judge.
+fn whole(project: &Project, server: &Server) -> usize {
+    project.expect(0, "run --label whole");
+    let count = server.count();
+    server.forget();
+    std::fs::remove_dir_all(project.path("cache")).unwrap();
+    count
+}
+
+#[test]
+fn max_requests_is_never_exceeded_and_the_next_run_goes_on() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    let whole = whole(&project, &server);
+    for budget in [7, 50] {
+        server.forget();
+        let ended = project.expect(6, &format!("run --label a --max-requests {budget}"));
+        ended.says(&["--max-requests"]);
+        assert_eq!(server.count(), budget);
+    }
+    server.forget();
+    project.expect(0, "run --label a");
+    assert_eq!(server.count(), whole - 57, "what was paid for is not asked again");
+    assert_eq!(project.rows("a"), project.rows("whole"));
+}
+
+#[test]
+fn retries_count_as_requests() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    server.script(|_| super::server::Reply::Raw(500, "<html>".into()));
+    project.expect(6, "run --label a --max-requests 20");
+    assert_eq!(server.count(), 20);
+}
+
+const PRICES: &str = r#"
+[prices."mock/small-1"]
+input = 100.0
+output = 200.0
+
+[prices."mock/judge-1"]
+input = 100.0
+output = 200.0
+"#;
+
+fn spent(server: &Server) -> f64 {
+    let asked = server.asked();
+    let cost = |asked: &super::server::Asked| {
+        let output = super::super::brain::reply(&asked.json).len() / 4 + 1;
+        (asked.body.len() / 4) as f64 * 100e-6 + output as f64 * 200e-6
+    };
+    asked.iter().map(cost).sum()
+}
+
+#[test]
+fn max_cost_is_never_exceeded_and_the_next_run_goes_on() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    let pipeline = project
+        .read("pipeline.toml")
+        .replace("model = \"mock/judge-1\"", "model = \"mock/judge-1\"\nmax_output_tokens = 1000")
+        .replace("model    = \"mock/small-1\"", "model    = \"mock/small-1\"\nmax_output_tokens = 1000")
+        .replace("model  = \"mock/small-1\"", "model  = \"mock/small-1\"\nmax_output_tokens = 1000");
+    project.write("pipeline.toml", &format!("{pipeline}\n{PRICES}"));
+    let ended = project.expect(6, "run --label a --max-cost 3");
+    ended.says(&["--max-cost"]);
+    let first = spent(&server);
+    assert!(first <= 3.0, "{first}");
+    assert!(first > 1.5, "{first}: most of the money is used");
+    let usd = project.result("a", "manifest.json")["usd"].as_f64().unwrap();
+    assert!((usd - first).abs() < 0.01, "told {usd}, spent {first}");
+    project.expect(0, "run --label a --max-cost 500");
+    assert!(server.asked().iter().enumerate().all(|(n, asked)| n == 0 || asked.earlier <= 1), "one for each replica");
+    assert_eq!(project.rows("a").len(), 5 * 7 * 2);
+}
+
+#[test]
+fn max_cost_with_an_unknown_price_is_refused_before_anything_is_called() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.expect(2, "run --label a --max-cost 3").says(&["mock/small-1", "[prices."]);
+    assert_eq!(server.count(), 0);
+}

@@ -1,0 +1,113 @@
+//! A program of the user's own as a method.
+
+use serde_json::{Value, json};
+
+use super::project::Project;
+use super::server::Server;
+
+const METHOD: &str = r#"
+[[compress]]
+name     = "mine"
+strategy = "command"
+command  = ["sh", "tools/compress.sh"]
+inputs   = ["tools/compress.sh"]
+env      = ["MINE_LEVEL"]
+deterministic = true
+target_tokens = 321
+"#;
+
+/// Keeps what it was given, and counts in its state how often it was called.
+const SCRIPT: &str = r#"mkdir -p seen
+turn=$(ls seen | grep -c json)
+cat > "seen/$turn.json"
+env > "seen/$turn.env"
+printf '{"summary":"The listen port is 9091, level %s.","state":{"turn":%d}}' "$MINE_LEVEL" "$turn"
+"#;
+
+fn project(server: &Server, script: &str) -> Project {
+    let mut project = Project::new(server);
+    project.write("pipeline.toml", &format!("{}\n{METHOD}", project.read("pipeline.toml")));
+    project.write("tools/compress.sh", script);
+    project.set("MINE_LEVEL", "high");
+    project.set("UNDECLARED", "secret");
+    project
+}
+
+fn seen(project: &Project, turn: usize) -> Value {
+    serde_json::from_str(&project.read(&format!("seen/{turn}.json"))).unwrap()
+}
+
+#[test]
+fn a_program_is_handed_spans_state_and_wishes_and_sees_no_undeclared_variable() {
+    let server = Server::start();
+    let project = project(&server, SCRIPT);
+    project.expect(0, "run --label a --methods mine,nothing --focus-topic ports");
+    let (first, second) = (seen(&project, 0), seen(&project, 1));
+    assert!(!project.exists("seen/2.json"), "one execution a point serves all runs");
+    assert_eq!(first["version"], 1);
+    assert_eq!(first["previous"], Value::Null);
+    assert_eq!((&first["focus_topic"], &first["target_tokens"]), (&json!("ports"), &json!(321)));
+    assert_eq!((&first["fixture_model"], &first["context_length"]), (&json!("example/model"), &json!(32000)));
+    assert_eq!(first["messages"].as_array().unwrap().len(), 5, "the system message is kept aside");
+    assert_eq!(second["messages"].as_array().unwrap().len(), 7, "the new span alone");
+    assert_eq!(second["all_messages"].as_array().unwrap().len(), 12);
+    assert_eq!(second["previous"]["state"], json!({"turn": 0}));
+    let names = |turn: usize| {
+        let text = project.read(&format!("seen/{turn}.env"));
+        text.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name.to_owned()).collect::<Vec<_>>()
+    };
+    for name in names(0) {
+        assert!(["PATH", "HOME", "MINE_LEVEL", "PWD", "OLDPWD", "SHLVL", "_"].contains(&name.as_str()), "{name}");
+    }
+    let rows = project.rows("a");
+    assert!(rows.iter().any(|row| row["method"] == "mine" && row["answer"].as_str().unwrap().contains("level high")));
+}
+
+#[test]
+fn a_change_of_an_input_file_or_a_declared_variable_starts_it_again_and_nothing_else_does() {
+    let server = Server::start();
+    let mut project = project(&server, SCRIPT);
+    let run = "run --label a --runs 1 --methods mine,nothing";
+    project.expect(0, run);
+    project.set("UNDECLARED", "other");
+    project.edit("pipeline.toml", "name     = \"mine\"", "name     = \"ours\"");
+    project.expect(0, "run --label a --runs 1 --methods ours,nothing");
+    assert!(!project.exists("seen/2.json"));
+    project.edit("tools/compress.sh", "mkdir", "# a remark\nmkdir");
+    project.expect(0, "run --label a --runs 1 --methods ours,nothing");
+    assert!(project.exists("seen/3.json") && !project.exists("seen/4.json"));
+    project.set("MINE_LEVEL", "low");
+    project.expect(0, "run --label a --runs 1 --methods ours,nothing");
+    assert!(project.exists("seen/5.json") && !project.exists("seen/6.json"));
+}
+
+#[test]
+fn a_program_that_fails_fails_its_cells_with_its_last_words() {
+    let server = Server::start();
+    let project = project(&server, "cat > /dev/null\necho first >&2\necho the model file is missing >&2\nexit 3\n");
+    project.expect(5, "run --label a --runs 1 --methods mine,full");
+    let failures = project.result("a", "manifest.json")["failures"].as_array().unwrap().clone();
+    assert_eq!(failures.len(), 1, "the second point waits for the first: {failures:?}");
+    let message = failures[0]["message"].as_str().unwrap();
+    assert!(message.contains("exit status: 3") && message.contains("the model file is missing"), "{message}");
+    assert_eq!(failures[0]["blame"], "method");
+    assert_eq!(project.rows("a").len(), 7, "the other method");
+}
+
+#[test]
+fn output_that_is_no_json_fails_its_cells() {
+    let server = Server::start();
+    let project = project(&server, "cat > /dev/null\necho here is your summary\n");
+    project.expect(5, "run --label a --runs 1 --methods mine,full");
+    let failures = project.result("a", "manifest.json")["failures"].as_array().unwrap().clone();
+    assert_eq!(failures.len(), 1);
+    assert!(failures[0]["message"].as_str().unwrap().contains("JSON"), "{failures:?}");
+}
+
+#[test]
+fn offline_starts_no_program() {
+    let server = Server::start();
+    let project = project(&server, SCRIPT);
+    project.expect(7, "run --label a --runs 1 --methods mine --offline");
+    assert!(!project.exists("seen"));
+}

@@ -1,0 +1,223 @@
+//! Calls that fail: what is asked again, what is left out, what ends a run, and what people are told.
+
+use serde_json::{Value, json};
+
+use super::super::brain::Wanted;
+use super::project::Project;
+use super::server::{Asked, Reply, Server, with_finish};
+
+const TOUCHED: &str = "Who owns the machine?";
+
+fn touches(asked: &Asked, wanted: Wanted) -> bool {
+    asked.wanted == wanted && asked.text.contains(TOUCHED)
+}
+
+fn refusal(status: u16, code: &str, message: &str) -> Reply {
+    Reply::Raw(
+        status,
+        json!({"error": {"message": message, "type": "invalid_request_error", "code": code}}).to_string(),
+    )
+}
+
+fn failures(project: &Project) -> Vec<Value> {
+    project.result("a", "manifest.json")["failures"].as_array().unwrap().clone()
+}
+
+#[test]
+fn a_failed_cell_is_reported_and_left_out_and_the_rest_goes_on() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    server.script(|asked| match touches(asked, Wanted::Answer) {
+        true => refusal(400, "invalid_request_error", "this request is not understood"),
+        false => Reply::Sensible,
+    });
+    project.expect(5, "run --label a");
+    let rows = project.rows("a");
+    assert_eq!(rows.len(), 5 * 6 * 2, "all cells but those of the probe that failed");
+    assert!(rows.iter().all(|row| row["probe"] != "owner"));
+    let failed = failures(&project);
+    assert_eq!(failed.len(), 4 * 2, "once per action");
+    for failure in &failed {
+        assert!(failure["message"].as_str().unwrap().contains("this request is not understood"), "{failure}");
+        assert_eq!((&failure["probe"], &failure["stage"]), (&json!("owner"), &json!("answer")));
+    }
+    let asked = server.asked().iter().filter(|asked| touches(asked, Wanted::Answer)).count();
+    assert_eq!(asked, 4 * 2, "what is wrong is not sent again");
+
+    server.script(|_| Reply::Sensible);
+    project.expect(0, "run --label a");
+    assert_eq!(project.rows("a").len(), 5 * 7 * 2, "running again fills the gaps");
+}
+
+#[test]
+fn a_wrong_key_stops_the_run_early_and_says_so() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    server.script(|_| refusal(401, "invalid_api_key", "Incorrect API key provided"));
+    let ended = project.expect(5, "run --label a");
+    ended.says(&["every further call would fail the same way", "Incorrect API key provided"]);
+    assert!(server.count() <= 24, "{} requests were under way at most", server.count());
+}
+
+#[test]
+fn an_exhausted_account_stops_the_run_early() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    server.script(|asked| match asked.wanted {
+        Wanted::Compression => refusal(429, "insufficient_quota", "You exceeded your current quota"),
+        _ => Reply::Sensible,
+    });
+    let ended = project.expect(5, "run --label a");
+    ended.says(&["every further call would fail the same way", "You exceeded your current quota"]);
+    assert!(server.count() < 60, "{}", server.count());
+}
+
+#[test]
+fn an_unset_key_variable_is_named_before_anything_is_called() {
+    let server = Server::start();
+    let mut project = Project::new(&server);
+    project.unset("MOCK_API_KEY");
+    project.expect(2, "run --label a").says(&["MOCK_API_KEY"]);
+    assert_eq!(server.count(), 0);
+    project.expect(7, "run --label a --offline");
+}
+
+#[test]
+fn what_is_too_long_for_the_window_fails_its_cells_with_a_hint() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    server.script(|asked| match asked.wanted {
+        Wanted::Compression if asked.text.contains("Keep the working notes") => refusal(
+            400,
+            "context_length_exceeded",
+            "This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens.",
+        ),
+        _ => Reply::Sensible,
+    });
+    project.expect(5, "run --label a --runs 1");
+    let failed = failures(&project);
+    assert_eq!(failed.len(), 1, "the second point waits for the first");
+    let failure = &failed[0];
+    assert_eq!((&failure["method"], &failure["blame"]), (&json!("anchored"), &json!("method")));
+    assert!(failure["hint"].as_str().unwrap().contains("window"), "{failure}");
+    assert_eq!(project.rows("a").len(), 4 * 7, "the other methods");
+}
+
+#[test]
+fn a_reply_cut_off_by_the_limit_is_a_failed_cell_with_a_hint() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    server.script(|asked| match touches(asked, Wanted::Answer) {
+        true => Reply::Raw(200, with_finish(asked, "The machine belongs to", "length")),
+        false => Reply::Sensible,
+    });
+    project.expect(5, "run --label a --runs 1");
+    let failed = failures(&project);
+    assert_eq!(failed.len(), 4);
+    assert!(failed.iter().all(|f| f["hint"].as_str().unwrap().contains("max_output_tokens")), "{failed:?}");
+    assert!(server.asked().iter().filter(|asked| touches(asked, Wanted::Answer)).all(|asked| asked.earlier == 0));
+    server.forget();
+    project.expect(5, "run --label a --runs 1");
+    assert_eq!(server.count(), 4, "what was cut off is never served as an output");
+}
+
+#[test]
+fn a_malformed_body_is_asked_for_again_with_the_same_bytes() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    server.script(|asked| match touches(asked, Wanted::Answer) && asked.earlier == 0 {
+        true => Reply::Raw(200, "{\"choices\":[".into()),
+        false => Reply::Sensible,
+    });
+    project.expect(0, "run --label a --runs 1 --methods full");
+    assert_eq!(server.asked().iter().filter(|asked| touches(asked, Wanted::Answer)).count(), 2);
+    assert_eq!(project.result("a", "manifest.json")["retries"], 1);
+}
+
+#[test]
+fn a_server_error_page_is_asked_for_again() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    server.script(|asked| match touches(asked, Wanted::Grades) && asked.earlier == 0 {
+        true => Reply::Raw(502, "<html>Bad Gateway</html>".into()),
+        false => Reply::Sensible,
+    });
+    project.expect(0, "run --label a --runs 1 --methods full");
+    assert_eq!(project.rows("a").len(), 7);
+}
+
+#[test]
+fn a_judge_that_breaks_its_contract_is_asked_again_as_often_as_declared() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.edit("pipeline.toml", "model = \"mock/judge-1\"", "model = \"mock/judge-1\"\nattempts = 2");
+    let breaks = |asked: &Asked| match asked.earlier {
+        0 => Reply::Text("A fine answer, I would say four of five.".into()),
+        _ => Reply::Sensible,
+    };
+    server.script(move |asked| if touches(asked, Wanted::Grades) { breaks(asked) } else { Reply::Sensible });
+    project.expect(0, "run --label a --runs 1 --methods full");
+    assert_eq!(server.asked().iter().filter(|asked| touches(asked, Wanted::Grades)).count(), 2);
+
+    server.forget();
+    server.script(move |asked| match touches(asked, Wanted::Grades) {
+        true => Reply::Text(r#"{"criterionResults":[{"criterionId":"accuracy_factual","score":9}]}"#.into()),
+        false => Reply::Sensible,
+    });
+    project.expect(5, "run --label b --runs 1 --methods full --refresh judge");
+    assert_eq!(server.asked().iter().filter(|asked| touches(asked, Wanted::Grades)).count(), 2);
+    assert_eq!(project.rows("b").len(), 6, "no score is made up");
+}
+
+#[test]
+fn a_judge_that_gives_every_answer_the_same_score_is_named_and_nothing_is_graded() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    let same = |asked: &Asked| {
+        let ids = &asked.json["response_format"]["json_schema"]["schema"];
+        let text = ids.to_string();
+        let known = [
+            "accuracy_factual",
+            "accuracy_technical",
+            "context_conversation_state",
+            "context_artifact_state",
+            "artifact_files_created",
+            "artifact_files_modified",
+            "artifact_key_details",
+            "completeness_coverage",
+            "completeness_depth",
+            "continuity_work_state",
+            "continuity_todo_state",
+            "continuity_reasoning",
+            "instruction_format",
+            "instruction_constraints",
+        ];
+        let results: Vec<Value> = known
+            .iter()
+            .filter(|id| text.contains(&format!("\"{id}\"")))
+            .map(|id| json!({"criterionId": id, "score": 3, "reasoning": "fine"}))
+            .collect();
+        Reply::Text(json!({"criterionResults": results}).to_string())
+    };
+    server.script(move |asked| if asked.wanted == Wanted::Grades { same(asked) } else { Reply::Sensible });
+    let ended = project.expect(1, "run --label a --runs 1");
+    ended.says(&["grader"]);
+    assert_eq!(server.counts()[&Wanted::Grades], super::matrix::SELFTEST, "the self-test alone");
+    project.expect(0, "run --label a --runs 1 --allow-weak-judge");
+    assert_eq!(project.rows("a").len(), 5 * 7);
+}
+
+#[test]
+fn a_model_that_does_not_exist_is_told_with_a_hint() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    server.script(|asked| match asked.json["model"] == "judge-1" {
+        true => refusal(404, "model_not_found", "The model `judge-1` does not exist or you do not have access to it."),
+        false => Reply::Sensible,
+    });
+    let ended = project.expect(5, "run --label a --runs 1");
+    ended.says(&["grader", "The model `judge-1` does not exist", "check the model's name"]);
+    let failed = failures(&project);
+    assert!(failed[0]["hint"].as_str().unwrap().contains("name"), "{:?}", failed[0]);
+    assert!(server.counts()[&Wanted::Grades] <= super::matrix::SELFTEST, "the judge is asked for its self-test alone");
+}

@@ -1,0 +1,91 @@
+//! Ends that nobody planned: kill -9, a lost index, a second process, Ctrl-C.
+
+use std::time::{Duration, Instant};
+
+use super::project::Project;
+use super::server::{Asked, Reply, Server};
+
+/// Between the last byte of a reply and its record on disk lies one commit.
+const COMMIT: Duration = Duration::from_millis(250);
+
+#[test]
+fn kill_9_repeats_no_answered_call() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    server.script(|asked| Reply::Late(Duration::from_millis(2 + asked.body.len() as u64 % 13)));
+    let mut kills = Vec::new();
+    for (round, pause) in [1_u64, 9, 23, 4, 14].into_iter().enumerate() {
+        let mut running = project.start("run --label a --runs 1 -j 6");
+        server.wait_for((round + 1) * 14);
+        std::thread::sleep(Duration::from_millis(pause));
+        kills.push(Instant::now());
+        running.kill();
+    }
+    project.expect(0, "run --label a --runs 1");
+    let asked = server.asked();
+    let again: Vec<&Asked> = asked.iter().filter(|asked| asked.earlier > 0).collect();
+    assert!(again.len() <= kills.len() * 6, "{} repeats", again.len());
+    for repeated in again {
+        let answers = asked.iter().filter(|asked| asked.body == repeated.body).filter_map(|asked| asked.answered);
+        for answered in answers.take(repeated.earlier) {
+            let excused = kills.iter().any(|kill| *kill + COMMIT > answered && answered + COMMIT > *kill);
+            assert!(excused, "a reply was asked again that had been delivered long before a kill");
+        }
+    }
+    assert_eq!(project.rows("a").len(), 5 * 7);
+
+    server.forget();
+    std::fs::remove_dir_all(project.path("cache/index")).unwrap();
+    let ended = project.expect(0, "run --label a --runs 1");
+    assert_eq!(server.count(), 0, "the index is made again from the packs\n{}", ended.stderr);
+}
+
+#[test]
+fn a_second_process_is_told_who_holds_the_cache() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    server.script(|_| Reply::Held);
+    let running = project.start("run --label a --runs 1");
+    server.wait_for(1);
+    let ended = project.expect(1, "run --label b --runs 1");
+    ended.says(&["in use", &format!("process {}", running.pid()), "`compeval run --label a"]);
+    server.let_go();
+    let ended = running.end();
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+}
+
+#[test]
+fn ctrl_c_drains_what_is_under_way_and_the_next_run_finishes() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    server.script(|_| Reply::Held);
+    let running = project.start("run --label a --runs 1 -j 5");
+    server.wait_for(5);
+    running.interrupt();
+    // The signal has no reply; what is held back is let go once it must have arrived.
+    std::thread::sleep(Duration::from_millis(100));
+    server.let_go();
+    let ended = running.end();
+    assert_eq!(ended.code, 130, "{}", ended.stderr);
+    ended.says(&["interrupted"]);
+    assert_eq!(server.count(), 5, "no new calls");
+    assert_eq!(project.result("a", "manifest.json")["outcome"], "interrupted");
+    assert!(project.exists("results/a/cells.jsonl"));
+    project.expect(0, "run --label a --runs 1");
+    assert!(server.asked().iter().all(|asked| asked.earlier == 0), "what was finished is kept");
+    assert_eq!(project.rows("a").len(), 5 * 7);
+}
+
+#[test]
+fn a_second_ctrl_c_ends_at_once() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    server.script(|_| Reply::Held);
+    let running = project.start("run --label a --runs 1 -j 5");
+    server.wait_for(5);
+    running.interrupt();
+    std::thread::sleep(Duration::from_millis(100));
+    running.interrupt();
+    let ended = running.end();
+    assert_eq!(ended.code, 130, "{}", ended.stderr);
+}

@@ -1,0 +1,198 @@
+//! A provider on loopback: OpenAI's chat dialect, replies by rules or as a test wants them, and a book of all requests.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, Response, Uri};
+use serde_json::{Value, json};
+
+use super::super::brain::{self, Wanted};
+
+/// A request as it came.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    pub path: String,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+    pub json: Value,
+    pub wanted: Wanted,
+    /// All text of its messages.
+    pub text: String,
+    /// How often these bytes came before.
+    pub earlier: usize,
+    /// When the reply was handed over to the network; `None` if it never was.
+    pub answered: Option<Instant>,
+}
+
+/// What a test wants a request to be answered with.
+#[derive(Clone, Debug)]
+pub enum Reply {
+    /// What the rules say.
+    Sensible,
+    /// This text, as a complete reply.
+    Text(String),
+    /// A body of this status.
+    Raw(u16, String),
+    /// As the rules say, after a while.
+    Late(Duration),
+    /// As the rules say, when [`Server::let_go`] is called.
+    Held,
+}
+
+type Script = dyn Fn(&Asked) -> Reply + Send + Sync;
+
+struct Book {
+    asked: Vec<Asked>,
+    script: Arc<Script>,
+}
+
+struct Shared {
+    book: Mutex<Book>,
+    free: tokio::sync::watch::Sender<bool>,
+}
+
+impl Shared {
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A running provider; it ends when dropped.
+pub struct Server {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    end: Option<tokio::sync::oneshot::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Server {
+    /// Starts on a free port, answering by rules.
+    pub fn start() -> Server {
+        let script: Arc<Script> = Arc::new(|_| Reply::Sensible);
+        let book = Mutex::new(Book { asked: Vec::new(), script });
+        let shared = Arc::new(Shared { book, free: tokio::sync::watch::Sender::new(false) });
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        listener.set_nonblocking(true).expect("a socket that does not block");
+        let address = listener.local_addr().expect("an address");
+        let (end, ended) = tokio::sync::oneshot::channel::<()>();
+        let router = Router::new().fallback(answer).with_state(shared.clone());
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(async {
+                let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
+                tokio::select! {
+                    served = async { axum::serve(listener, router).await } => served.expect("serving"),
+                    _ = ended => {}
+                }
+            });
+        });
+        Server { address, shared, end: Some(end), thread: Some(thread) }
+    }
+
+    /// Answers from now on as `script` wants it.
+    pub fn script(&self, script: impl Fn(&Asked) -> Reply + Send + Sync + 'static) {
+        self.shared.book().script = Arc::new(script);
+    }
+
+    /// Answers what is held, and holds nothing more.
+    pub fn let_go(&self) {
+        self.shared.free.send_replace(true);
+    }
+
+    /// The base URL of its API.
+    pub fn url(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+
+    /// All requests so far.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.shared.book().asked.clone()
+    }
+
+    /// How many requests came so far.
+    pub fn count(&self) -> usize {
+        self.shared.book().asked.len()
+    }
+
+    /// How many requests came for each stage.
+    pub fn counts(&self) -> BTreeMap<Wanted, usize> {
+        let mut counts = BTreeMap::new();
+        for asked in &self.shared.book().asked {
+            *counts.entry(asked.wanted).or_default() += 1;
+        }
+        counts
+    }
+
+    /// Forgets what came so far.
+    pub fn forget(&self) {
+        self.shared.book().asked.clear();
+    }
+
+    /// Waits until `n` requests have come.
+    pub fn wait_for(&self, n: usize) {
+        let began = Instant::now();
+        while self.count() < n {
+            assert!(began.elapsed() < Duration::from_secs(20), "{} of {n} requests came", self.count());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.let_go();
+        drop(self.end.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+async fn answer(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response<String> {
+    let json: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let text = brain::text_of(&json);
+    let (nth, asked, script) = {
+        let mut book = shared.book();
+        let earlier = book.asked.iter().filter(|asked| asked.body == body).count();
+        let (path, wanted) = (uri.path().to_owned(), brain::wanted(&text));
+        let asked = Asked { path, headers, body, json, wanted, text, earlier, answered: None };
+        book.asked.push(asked.clone());
+        (book.asked.len() - 1, asked, book.script.clone())
+    };
+    let (status, body) = match script(&asked) {
+        Reply::Sensible => (200, chat(&asked, &brain::reply(&asked.json))),
+        Reply::Text(text) => (200, chat(&asked, &text)),
+        Reply::Raw(status, body) => (status, body),
+        Reply::Late(wait) => {
+            tokio::time::sleep(wait).await;
+            (200, chat(&asked, &brain::reply(&asked.json)))
+        }
+        Reply::Held => {
+            let _ = shared.free.subscribe().wait_for(|free| *free).await;
+            (200, chat(&asked, &brain::reply(&asked.json)))
+        }
+    };
+    // A test may have begun a new book meanwhile.
+    if let Some(entry) = shared.book().asked.get_mut(nth).filter(|entry| entry.body == asked.body) {
+        entry.answered = Some(Instant::now());
+    }
+    Response::builder().status(status).header("content-type", "application/json").body(body).expect("a reply")
+}
+
+fn chat(asked: &Asked, text: &str) -> String {
+    with_finish(asked, text, "stop")
+}
+
+/// A chat completion that ended for `reason`; usage is a quarter of the bytes.
+pub fn with_finish(asked: &Asked, text: &str, reason: &str) -> String {
+    let (input, output) = (asked.body.len() / 4, text.len() / 4 + 1);
+    json!({"id": "chatcmpl-1", "object": "chat.completion", "created": 0, "model": "small-1-2025",
+        "choices": [{"index": 0, "finish_reason": reason, "message": {"role": "assistant", "content": text}}],
+        "usage": {"prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output}})
+    .to_string()
+}

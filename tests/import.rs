@@ -1,0 +1,10 @@
+//! Imports of whole logs: every format, damage, scrubbing, points.
+
+#[path = "import/collection.rs"]
+mod collection;
+#[path = "import/scrubbing.rs"]
+mod scrubbing;
+#[path = "import/formats.rs"]
+mod formats;
+#[path = "import/damage.rs"]
+mod damage;

@@ -1,0 +1,149 @@
+//! Logs that are damaged, or no logs at all: never a panic, never a hang, and what is sound is read.
+
+use std::path::{Path, PathBuf};
+
+use compeval::import::{Format, ImportError, NO_RESULT, log_files, read_bytes, read_log};
+use compeval::transcript::Role;
+use proptest::prelude::*;
+
+fn logs() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/import/logs");
+    let (files, losses) = log_files(&folder);
+    assert_eq!(losses, []);
+    files
+}
+
+fn read(name: &str, text: &str) -> Result<compeval::import::Imported, ImportError> {
+    read_bytes(Path::new(name), text.as_bytes().to_vec(), None)
+}
+
+#[test]
+fn what_is_no_log_is_named_with_what_to_do() {
+    let message = |name: &str, text: &str| read(name, text).expect_err("no log").to_string();
+    assert_eq!(message("a.jsonl", " \n\n"), "the log `a.jsonl` is empty");
+    assert_eq!(message("a.jsonl", ""), "the log `a.jsonl` is empty");
+    let near = message("a.json", r#"{"dialogue":[{"speaker":"me"}],"kind":"chat"}"#);
+    assert!(near.contains("keys: dialogue, kind") && near.contains("claude-code"), "{near}");
+    assert!(near.contains(r#"begins with `{"dialogue""#), "{near}");
+    assert!(message("a.eval", "PK\u{3}\u{4}xyz").contains("inspect log convert --to json"));
+    assert!(message("a.db", "SQLite format 3\0xyz").contains("opencode export"));
+    let silent =
+        message("a.jsonl", "{\"type\":\"session_meta\",\"payload\":{}}\n{\"type\":\"turn_context\",\"payload\":{}}\n");
+    assert_eq!(silent, "`a.jsonl` was read as codex and holds no messages");
+    let long = format!("{{\"role\":\"user\",\"content\":\"{}\"}}", "x".repeat(33 << 20));
+    assert!(message("a.jsonl", &long).contains("a.jsonl:1: the line is longer than 32 MB"));
+    assert!(matches!(read_log(Path::new("/nowhere/a.jsonl"), None), Err(ImportError::Io { .. })));
+}
+
+#[test]
+fn damage_is_counted_with_file_and_line_and_the_rest_is_read() {
+    let text = "{\"role\":\"user\",\"content\":\"a\"}\nnot json\n{\"role\":\"user\",\"content\":\"b\"}\n{\"role\":\"assistant\",\"tool_calls\":[{\"id\":\"c\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}]}\n{\"role\":\"us";
+    let imported = read("a.jsonl", text).expect("reads");
+    let messages = &imported.conversations[0].messages;
+    assert_eq!(messages.len(), 4);
+    assert_eq!(messages[3].content, NO_RESULT);
+    let losses: Vec<String> = imported.losses.iter().map(ToString::to_string).collect();
+    assert!(losses[0].starts_with("a.jsonl:2: the line is no JSON"), "{losses:?}");
+    assert!(losses[1].starts_with("a.jsonl:5: the line is cut off"), "{losses:?}");
+}
+
+#[test]
+fn a_result_without_its_call_becomes_text() {
+    let text =
+        "{\"role\":\"tool\",\"tool_call_id\":\"x\",\"content\":\"late\"}\n{\"role\":\"user\",\"content\":\"b\"}\n";
+    let imported = read("a.jsonl", text).expect("reads");
+    assert_eq!(imported.conversations[0].messages[0].role, Role::User);
+    assert!(imported.conversations[0].messages[0].content.ends_with("late"));
+}
+
+#[test]
+fn a_format_can_be_forced() {
+    let bytes = b"[{\"role\":\"user\",\"content\":\"a\"}]".to_vec();
+    let forced = read_bytes(Path::new("a.json"), bytes, Some(Format::Anthropic)).expect("reads");
+    assert_eq!(forced.format, Format::Anthropic);
+    assert_eq!(Format::of_name("claude-code"), Some(Format::ClaudeCode));
+    assert_eq!(Format::of_name("claude"), None);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_out_of_a_folder_is_not_followed() {
+    let outside = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::copy(&logs()[0], outside.path().join("x.jsonl")).expect("copies");
+    std::os::unix::fs::symlink(outside.path().join("x.jsonl"), folder.path().join("y.jsonl")).expect("links");
+    let (files, losses) = log_files(folder.path());
+    assert!(files.is_empty());
+    assert!(losses[0].to_string().contains("y.jsonl: a link out of the folder"), "{losses:?}");
+}
+
+/// What happens to a log on its way.
+#[derive(Clone, Debug)]
+enum Harm {
+    Flip(usize, u8),
+    Cut(usize),
+    Swap(usize, usize),
+    Repeat(usize),
+    Insert(usize, Vec<u8>),
+}
+
+fn harm() -> impl Strategy<Value = Harm> {
+    prop_oneof![
+        (any::<usize>(), any::<u8>()).prop_map(|(at, byte)| Harm::Flip(at, byte)),
+        any::<usize>().prop_map(Harm::Cut),
+        (any::<usize>(), any::<usize>()).prop_map(|(a, b)| Harm::Swap(a, b)),
+        any::<usize>().prop_map(Harm::Repeat),
+        (any::<usize>(), proptest::collection::vec(any::<u8>(), 1..6)).prop_map(|(at, bytes)| Harm::Insert(at, bytes)),
+    ]
+}
+
+fn harmed(bytes: Vec<u8>, harm: &Harm) -> Vec<u8> {
+    let mut lines: Vec<Vec<u8>> = bytes.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+    let (length, count) = (bytes.len().max(1), lines.len().max(1));
+    let mut bytes = bytes;
+    match harm {
+        Harm::Flip(at, byte) => {
+            if let Some(old) = bytes.get_mut(at % length) {
+                *old = *byte;
+            }
+        }
+        Harm::Cut(at) => bytes.truncate(at % length),
+        Harm::Insert(at, new) => drop(bytes.splice(at % length..at % length, new.iter().copied())),
+        Harm::Swap(a, b) if !lines.is_empty() => {
+            lines.swap(a % count, b % count);
+            bytes = lines.concat();
+        }
+        Harm::Repeat(at) if !lines.is_empty() => {
+            lines.push(lines[at % count].clone());
+            bytes = lines.concat();
+        }
+        Harm::Swap(..) | Harm::Repeat(_) => {}
+    }
+    bytes
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn harmed_logs_never_panic_and_pairs_stay_pairs(
+        index in any::<usize>(),
+        harms in proptest::collection::vec(harm(), 1..6),
+        forced in proptest::option::of(0..Format::ALL.len()),
+    ) {
+        let files = logs();
+        let file = &files[index % files.len()];
+        let bytes = std::fs::read(file).expect("a log");
+        let bytes = harms.iter().fold(bytes, harmed);
+        let format = forced.map(|index| Format::ALL[index]);
+        let Ok(imported) = read_bytes(file, bytes, format) else { return Ok(()) };
+        for conversation in imported.conversations {
+            prop_assert!(!conversation.messages.is_empty());
+            let fixture = serde_json::json!({"name": "f", "messages": conversation.messages, "points": conversation.compactions});
+            if conversation.messages.iter().any(|message| message.role != Role::System)
+                && let Err(faults) = compeval::fixture::ParsedFixture::read(&fixture.to_string())
+            {
+                prop_assert!(false, "{faults:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! One judged cell of a sample.
+
+use compeval::action::{ActionKey, Digest};
+use compeval::judge::{Criterion, CriterionScore, Rubric, Scope, grade};
+use compeval::measure::{FactClass, FactFate};
+use compeval::probe::{Probe, ProbeType};
+use compeval::results::{Row, RowCost, RowKeys};
+
+use super::sample::{Dice, METHODS, Shape};
+
+/// Where a cell stands.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) shape: &'a Shape,
+    pub(crate) fixture: &'a str,
+    /// Place in `METHODS`.
+    pub(crate) method: usize,
+    pub(crate) run: u32,
+    pub(crate) point: u32,
+    pub(crate) key: ActionKey,
+    /// The chance of a fact to be kept.
+    pub(crate) keep: f64,
+}
+
+/// Lets facts stand in the context (`text`) and the answer, or not.
+fn facts(at: Place<'_>, probe: &Probe, dice: &mut Dice, text: &mut String) -> (Vec<FactFate>, String) {
+    let mut answer = String::from("As far as the context says: ");
+    let mut facts = Vec::new();
+    for fact in &probe.expected_facts {
+        let (kept, said) = (dice.roll() < at.keep, dice.roll() < 0.86);
+        if kept {
+            text.push_str(&format!("- {}: decided in step {}, was port 9999.\n", fact.name(), facts.len() + 1));
+        }
+        let answered = if kept { said } else { dice.roll() < 0.05 };
+        if answered {
+            answer.push_str(&format!("{}; ", fact.name()));
+        }
+        facts.push(FactFate { fact: fact.name().into(), answered, class: Some(FactClass::of(kept, answered)) });
+    }
+    answer.push_str(at.shape.plant);
+    (facts, answer)
+}
+
+/// A cell; what its context keeps is added to `text`.
+pub(crate) fn row(at: Place<'_>, probe: &Probe, dice: &mut Dice, text: &mut String) -> Row {
+    let (method, strategy, _, tokens) = METHODS[at.method];
+    let plant = at.shape.plant;
+    let (facts, answer) = facts(at, probe, dice, text);
+    let share = |of: fn(&FactFate) -> bool| facts.iter().filter(|fact| of(fact)).count() as f64 / facts.len() as f64;
+    let survival = share(|fact| matches!(fact.class, Some(FactClass::Answered | FactClass::Missed)));
+    let criteria = criteria(at.shape, probe.kind, share(|fact| fact.answered), dice);
+    let scores = grade(Rubric::built_in(at.shape.locale), &criteria);
+    let digest = |part: &str| ActionKey(Digest::of(format!("{} {} {part}", at.key, probe.id)));
+    let replaced = 19_000 + 1_000 * u64::from(at.point);
+    let tokens = if strategy == "full" { replaced } else { tokens };
+    let stale: Vec<String> =
+        (dice.roll() < 0.04).then(|| probe.superseded_facts[0].name().into()).into_iter().collect();
+    Row {
+        fixture: at.fixture.into(),
+        point: at.point,
+        method: format!("{method}{plant}"),
+        run: at.run,
+        probe: probe.id.to_string(),
+        kind: probe.kind,
+        answerer: format!("agent{plant}"),
+        judge: format!("judge{plant}"),
+        answer_n: 1,
+        judge_n: 1,
+        keys: RowKeys { compress: at.key, answer: digest("answer"), judge: digest("judge") },
+        criteria,
+        dimensions: scores.iter().map(|(dimension, score)| (dimension, score.value())).collect(),
+        overall: scores.overall().map(|score| score.value()),
+        fact_survival: Some(survival),
+        fabricated: None,
+        invented: (dice.roll() < 0.03).then(|| format!("src/ghost.rs{plant}")).into_iter().collect(),
+        context_tokens: Some(tokens),
+        replaced_tokens: Some(replaced),
+        compression_ratio: Some(1.0 - tokens as f64 / replaced as f64),
+        refetch_tokens: Some(((1.0 - survival) * facts.len() as f64).round() as u64 * 640),
+        refetch_unlocated: 0,
+        usd: RowCost { compress: Some(0.031), answer: Some(0.004), judge: (at.method != 3).then_some(0.011) },
+        answer: stale.iter().fold(answer, |answer, fact| format!("{answer} It runs on {fact}.")),
+        stale_facts: stale,
+        facts,
+    }
+}
+
+fn criteria(shape: &Shape, kind: ProbeType, answered: f64, dice: &mut Dice) -> Vec<CriterionScore> {
+    let rubric = Rubric::built_in(shape.locale).criteria_for(kind, Scope::ByType);
+    let points = |base: f64, roll: f64| ((base + roll * 1.6 - 0.4).round().clamp(0.0, 5.0)) as u8;
+    let reason = |points: u8| match points {
+        0..=1 => "The answer names none of what was asked for.",
+        2..=3 => "One of the facts is there; the file is not named, and the value is missing.",
+        _ => "All that was asked for is named, with the right values.",
+    };
+    let one = |c: &Criterion, dice: &mut Dice| {
+        let base = if c.id.0.starts_with("instruction") { 4.2 } else { 0.8 + answered * 3.6 };
+        let points = points(base, dice.roll());
+        CriterionScore::new(c.id.clone(), points, format!("{}{}", reason(points), shape.plant)).expect("on the scale")
+    };
+    rubric.into_iter().map(|c| one(c, dice)).collect()
+}

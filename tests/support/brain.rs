@@ -1,0 +1,107 @@
+//! A model by rules, for servers of tests: takes notes of lines with figures, answers with the lines that a question
+//! is about, and grades by the facts that an answer states. It knows nothing but the text of a request.
+
+#![allow(dead_code, reason = "each test and bench uses a part")]
+
+use serde_json::{Value, json};
+
+/// What a request asks for, told from its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Wanted {
+    Compression,
+    Answer,
+    Grades,
+}
+
+/// All text of the messages of a chat request.
+pub fn text_of(request: &Value) -> String {
+    let messages = request["messages"].as_array().cloned().unwrap_or_default();
+    let texts: Vec<&str> = messages.iter().filter_map(|message| message["content"].as_str()).collect();
+    texts.join("\n")
+}
+
+pub fn wanted(text: &str) -> Wanted {
+    if text.contains("<material>") {
+        Wanted::Grades
+    } else if text.contains("\nQuestion: ") {
+        Wanted::Answer
+    } else {
+        Wanted::Compression
+    }
+}
+
+/// The reply to a chat request.
+pub fn reply(request: &Value) -> String {
+    let text = text_of(request);
+    match wanted(&text) {
+        Wanted::Compression => notes(&text),
+        Wanted::Answer => answer(&text),
+        Wanted::Grades => grades(&text).unwrap_or_else(|| "the material cannot be read".to_owned()),
+    }
+}
+
+fn between<'t>(text: &'t str, open: &str, close: &str) -> &'t str {
+    // Instructions may name the tags before the material stands between them.
+    let inner = text.rsplit_once(open).map_or("", |(_, rest)| rest);
+    inner.split_once(close).map_or("", |(inner, _)| inner)
+}
+
+/// The headings that the prompt asks for, and every line with a figure below the last but one.
+fn notes(prompt: &str) -> String {
+    let standing = between(prompt, "<standing_notes>", "</standing_notes>");
+    let transcript = between(prompt, "<transcript>", "</transcript>");
+    let material = format!("{standing}\n{transcript}");
+    let outside = prompt.replace(transcript, "").replace(standing, "");
+    let headings: Vec<&str> = outside.lines().filter(|line| line.starts_with("## ")).collect();
+    let mut lines: Vec<&str> = Vec::new();
+    for line in material.lines().filter(|line| line.contains(|c: char| c.is_ascii_digit())) {
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    let mut text = String::new();
+    for (nth, heading) in headings.iter().enumerate() {
+        let body = if nth == 0 { lines.join("\n") } else { "(none)".to_owned() };
+        text.push_str(&format!("{heading}\n{body}\n\n"));
+    }
+    if text.is_empty() { format!("Notes:\n{}", lines.join("\n")) } else { text }
+}
+
+/// The three lines that share the most words with the question.
+fn answer(prompt: &str) -> String {
+    let (before, question) = prompt.rsplit_once("\nQuestion: ").unwrap_or_default();
+    let context = between(before, "<context>", "</context>");
+    let asked: Vec<String> = words(question).collect();
+    let mut found: Vec<(usize, &str)> = context
+        .lines()
+        .map(|line| (words(line).filter(|word| asked.contains(word)).count(), line))
+        .filter(|(shared, _)| *shared > 0)
+        .collect();
+    found.sort_by_key(|(shared, _)| std::cmp::Reverse(*shared));
+    if found.is_empty() {
+        return "What was kept does not hold the answer.".to_owned();
+    }
+    found.iter().take(3).map(|(_, line)| *line).collect::<Vec<_>>().join("\n")
+}
+
+fn words(text: &str) -> impl Iterator<Item = String> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.chars().count() >= 4).map(str::to_lowercase)
+}
+
+/// Five for an answer with all expected facts, less for some, none for none; for the criteria that were asked.
+fn grades(prompt: &str) -> Option<String> {
+    let brief: Value = serde_json::from_str(between(prompt, "\n<material>\n", "\n</material>\n")).ok()?;
+    let said = brief["model_response"].as_str()?.to_lowercase();
+    let facts = brief["ground_truth"]["expected_facts"].as_array().cloned().unwrap_or_default();
+    let states = |fact: &Value| match fact {
+        Value::Array(spellings) => spellings.iter().filter_map(Value::as_str).any(|s| said.contains(&s.to_lowercase())),
+        fact => fact.as_str().is_some_and(|fact| said.contains(&fact.to_lowercase())),
+    };
+    let score = match facts.iter().filter(|fact| states(fact)).count() {
+        _ if facts.is_empty() => 5 * u64::from(said.contains("does not") || said.contains("not say")),
+        stated => (5 * stated / facts.len()) as u64,
+    };
+    let entry = |id: &Value| json!({"criterionId": id, "score": score, "reasoning": "by the facts stated"});
+    let results: Vec<Value> = brief["rubric_criteria"].as_array()?.iter().map(entry).collect();
+    Some(json!({"criterionResults": results}).to_string())
+}
