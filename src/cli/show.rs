@@ -12,7 +12,7 @@ use super::cell::{Choice, Chosen, choose, meaning_of};
 use super::console::{Console, Meaning};
 use super::failure::{Exit, Failure};
 use super::pager::page;
-use super::project::{Opening, find_places, read_project};
+use super::project::{Opening, places_of, read_project};
 use super::words::{count, percent};
 use crate::cache::{Lookup, Snapshot};
 use crate::judge::Dimension;
@@ -34,7 +34,7 @@ struct ShownJson<'a> {
 }
 
 pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result<Exit, Failure> {
-    let places = find_places(common)?;
+    let places = places_of(common)?;
     let chosen = match choose(&places.results, args)? {
         Choice::One(chosen) => chosen,
         Choice::Several(several) => {

@@ -9,7 +9,7 @@ use super::chain::{Differs, State, Step, chain_of};
 use super::console::{Console, Meaning};
 use super::failure::{Exit, Failure};
 use super::pager::page;
-use super::project::find_places;
+use super::project::places_of;
 use super::show::pipeline_of;
 use crate::action::Stage;
 use crate::cache::{Lookup, Snapshot};
@@ -42,7 +42,7 @@ struct StepJson {
 }
 
 pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result<Exit, Failure> {
-    let places = find_places(common)?;
+    let places = places_of(common)?;
     let chosen = match choose(&places.results, args)? {
         Choice::One(chosen) => chosen,
         Choice::Several(several) => {
