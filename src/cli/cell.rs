@@ -16,7 +16,7 @@ pub(crate) enum Choice {
     /// One cell.
     One(Box<Chosen>),
     /// Several: method or probe was not named.
-    Several(Several),
+    Several(Box<Several>),
 }
 
 /// A cell with the result set it stands in.
@@ -56,7 +56,7 @@ pub(crate) fn choose(results: &Path, args: &ShowArgs) -> Result<Choice, Failure>
     }
     let (has_method, has_probe) = (args.method.is_some(), args.probe.is_some());
     if !(has_method && has_probe) && rows.len() > 1 {
-        return Ok(Choice::Several(Several { manifest, rows, has_method, has_probe }));
+        return Ok(Choice::Several(Box::new(Several { manifest, rows, has_method, has_probe })));
     }
     let row = rows.remove(0);
     Ok(Choice::One(Box::new(Chosen { manifest, row, others: rows })))

@@ -38,17 +38,12 @@ pub async fn generate<L: Listener>(
         while !hopeless && *stop.borrow() == Stop::No && flights.len() < options.jobs {
             let Some(task) = waiting.next() else { break };
             let errand = Errand::of_generation(task);
-            match performer.cached(&errand, &task.action.key) {
-                Some(output) => {
-                    performer.store.touch([task.action.key]);
-                    listener.hear(&Event::Cached { stage: errand.stage, key: task.action.key, spared: false })?;
-                    outputs.insert(task.action.key, output);
-                }
-                None => {
-                    listener.hear(&Event::Started { stage: errand.stage })?;
-                    flights.push(async move { (task, performer.perform(&errand, &task.action).await) });
-                }
+            if let Some(output) = cached(performer, &errand, task, listener)? {
+                outputs.insert(task.action.key, output);
+                continue;
             }
+            listener.hear(&Event::Started { stage: errand.stage })?;
+            flights.push(async move { (task, performer.perform(&errand, &task.action).await) });
         }
         if flights.is_empty() {
             return Ok(tasks.iter().map(|task| outputs.get(&task.action.key).cloned()).collect());
@@ -95,11 +90,23 @@ fn land<L: Listener>(
     }
 }
 
-impl Performer<'_> {
-    /// The output of an action outside of the matrix, if it stands in the cache and reads.
-    fn cached(&self, errand: &Errand, key: &ActionKey) -> Option<Output> {
-        let record = self.store.find(key).filter(Record::is_usable)?;
-        let bytes = self.store.body(&record).ok()?;
-        errand.read_body(&self.preparer, record.dialect, &bytes).ok()
+/// The output of an action outside of the matrix, if it stands in the cache and reads.
+fn cached<L: Listener>(
+    performer: &Performer<'_>,
+    errand: &Errand,
+    task: &GenerationTask,
+    listener: &mut L,
+) -> Result<Option<Output>, RunError> {
+    let (stage, key) = (errand.stage, task.action.key);
+    let read = || {
+        let record = performer.store.find(&key).filter(Record::is_usable)?;
+        let bytes = performer.store.body(&record).ok()?;
+        errand.read_body(&performer.preparer, record.dialect, &bytes).ok()
+    };
+    let output = read();
+    if output.is_some() {
+        performer.store.touch([key]);
+        listener.hear(&Event::Cached { stage, key, spared: false })?;
     }
+    Ok(output)
 }

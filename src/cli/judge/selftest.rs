@@ -84,9 +84,10 @@ impl Listener for Hearing {
 }
 
 impl Hearing {
-    /// The cases that a judge could not be asked about: no fault of its grading.
+    /// The cases that a judge could not be asked about: no fault of its grading. One that loses itself in its
+    /// grading until the token limit was asked, and would be no better when asked again.
     fn unasked(&self, judge: &str) -> Vec<&str> {
-        let calls = self.failures.iter().filter(|failure| failure.class.is_some());
+        let calls = self.failures.iter().filter(|failure| is_unasked(failure));
         calls
             .filter_map(|failure| match &failure.place {
                 Place::Selftest { judge: named, case } if named == judge => Some(case.as_str()),
@@ -183,11 +184,16 @@ fn rule(check: Check) -> &'static str {
     }
 }
 
+/// Whether the judge never got to say anything.
+fn is_unasked(failure: &Failed) -> bool {
+    failure.class.is_some_and(|class| !class.was_answered())
+}
+
 fn exit_of(ended: &Ended, hearing: &Hearing, console: &Console) -> Exit {
     if ended.interrupted {
         return Exit::Interrupted;
     }
-    if ended.held_back > 0 || hearing.failures.iter().any(|failure| failure.class.is_some()) {
+    if ended.held_back > 0 || hearing.failures.iter().any(is_unasked) {
         console.tell("the judge could not be asked about every case; run it again when it can");
         return Exit::Incomplete;
     }
