@@ -73,11 +73,6 @@ impl Console {
         self.progress
     }
 
-    /// Whether the user wants little.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.quiet
-    }
-
     /// `text`, marked by what it means if colours are wanted.
     pub(crate) fn paint(&self, meaning: Meaning, text: &str) -> String {
         if !self.colors {

@@ -11,6 +11,8 @@ mod progress;
 mod publish;
 mod words;
 mod pager;
+mod cell;
+mod chain;
 mod run;
 mod init;
 mod check;
@@ -43,6 +45,7 @@ pub fn main() -> u8 {
         }
     };
     let console = Console::new(&cli.common);
+    start_logging(cli.common.verbose, &console);
     match dispatch(&cli, &console) {
         Ok(exit) => exit.code(),
         Err(failure) => failure.report(&console).code(),
@@ -71,4 +74,18 @@ fn dispatch(cli: &Cli, console: &Console) -> Result<Exit, Failure> {
             Ok(Exit::Done)
         }
     }
+}
+
+/// Logs to standard error: once asked what the program does, twice every request.
+fn start_logging(verbose: u8, console: &Console) {
+    let level = match verbose {
+        0 => return,
+        1 => "compeval=info",
+        2 => "compeval=debug",
+        _ => "compeval=trace",
+    };
+    let logs =
+        tracing_subscriber::fmt().with_env_filter(level).with_writer(std::io::stderr).with_ansi(console.colors());
+    // A second start can only come from a test in this process, and the first one serves it.
+    let _ = logs.with_target(false).try_init();
 }

@@ -49,7 +49,9 @@ impl<'e> RowMaker<'e> {
             Some(Output::Grades(grades)) => grades,
             _ => match self.shelf.read(&Task::Judge(task.clone()), &kept.key)? {
                 Output::Grades(grades) => grades,
-                Output::Context(_) | Output::Answer(_) => return Err(OutOfReach::Gone(kept.key)),
+                Output::Context(_) | Output::Answer(_) | Output::Probes { .. } => {
+                    return Err(OutOfReach::Gone(kept.key));
+                }
             },
         };
         let context = self.shelf.context(&task.context)?;
