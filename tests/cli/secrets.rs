@@ -24,3 +24,23 @@ fn the_key_is_sent_and_occurs_in_nothing_that_is_written_or_printed() {
         assert!(!holds(&std::fs::read(&path).unwrap()), "{}", path.display());
     }
 }
+
+#[test]
+fn no_entry_of_the_cache_holds_the_key_when_it_is_unpacked() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.expect(0, "run --label a --runs 1 --methods anchored");
+    let manifest = project.result("a", "manifest.json");
+    let keys = manifest["keys"].as_array().unwrap();
+    assert!(keys.len() > 31);
+    let mut read = 0;
+    for key in keys.iter().step_by(9) {
+        let key = key.as_str().unwrap();
+        for flag in ["--raw", "--inputs"] {
+            let shown = project.expect(0, &format!("cache show {key} {flag}")).stdout;
+            assert!(!shown.is_empty() && !shown.contains(KEY), "{shown}");
+            read += shown.len();
+        }
+    }
+    assert!(read > 1000);
+}
