@@ -16,7 +16,9 @@ mod cli {
     mod commands;
     mod edits;
     mod failures;
+    mod golden;
     mod kills;
     mod matrix;
+    mod plan;
     mod secrets;
 }

@@ -51,6 +51,8 @@ impl fmt::Display for Stage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StageName {
+    /// Generation of probes; no part of a run.
+    Probes,
     /// Compression.
     Compress,
     /// Answers.
@@ -68,6 +70,7 @@ impl StageName {
     /// The name in tables and JSON.
     pub fn name(self) -> &'static str {
         match self {
+            StageName::Probes => "probes",
             StageName::Compress => "compress",
             StageName::Answer => "answer",
             StageName::Selftest => "selftest",
@@ -79,7 +82,8 @@ impl StageName {
 impl From<Stage> for StageName {
     fn from(stage: Stage) -> StageName {
         match stage {
-            Stage::Probes | Stage::Compress => StageName::Compress,
+            Stage::Probes => StageName::Probes,
+            Stage::Compress => StageName::Compress,
             Stage::Answer => StageName::Answer,
             Stage::Judge => StageName::Judge,
         }

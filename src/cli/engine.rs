@@ -24,6 +24,20 @@ pub(crate) struct Orders {
     pub(crate) selftests_only: bool,
 }
 
+impl Orders {
+    /// Orders that limit nothing.
+    pub(crate) fn free() -> Orders {
+        Orders {
+            allowance: Allowance::default(),
+            offline: false,
+            allow_weak_judge: true,
+            refresh: HashSet::new(),
+            jobs: None,
+            selftests_only: false,
+        }
+    }
+}
+
 /// The providers that the stages really use.
 pub(crate) fn used_providers(pipeline: &Pipeline) -> Vec<Arc<ProviderSpec>> {
     let compressors = pipeline.methods.iter().filter_map(|method| method.strategy.model());
@@ -55,12 +69,26 @@ pub(crate) fn drive<L: Listener>(
     tell: impl Fn(&ClientEvent) + Send + Sync + 'static,
     listener: &mut L,
 ) -> Result<Ended, Failure> {
+    engage(pipeline, store, orders, tell, async |performer, options, stop| {
+        run(performer, options, stop, listener).await.map_err(Failure::from)
+    })
+}
+
+/// Puts everything together that performing takes, and lets `work` have it.
+pub(crate) fn engage<T>(
+    pipeline: &Pipeline,
+    store: &Store,
+    orders: &Orders,
+    tell: impl Fn(&ClientEvent) + Send + Sync + 'static,
+    work: impl AsyncFnOnce(&Performer<'_>, &Options, watch::Receiver<Stop>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let matrix = Matrix::new(pipeline);
     let preparer = Preparer::new(pipeline, &matrix);
     let prices = Prices::new(pipeline.prices.clone());
     let budget = Budget::new(orders.allowance);
     let shelf = Shelf::new(preparer, store);
-    let client = Client::new(used_providers(pipeline)).listened_by(tell);
+    let generators = pipeline.generators.iter().map(|generator| generator.model.provider.clone());
+    let client = Client::new(used_providers(pipeline).into_iter().chain(generators)).listened_by(tell);
     let performer = Performer { preparer, store, shelf: &shelf, client: &client, budget: &budget, prices: &prices };
     let options = Options {
         jobs: orders.jobs.unwrap_or_else(|| jobs(pipeline)).max(1),
@@ -74,17 +102,22 @@ pub(crate) fn drive<L: Listener>(
         .max_blocking_threads(std::thread::available_parallelism().map_or(2, std::num::NonZero::get))
         .build()
         .map_err(|e| Failure::error(format!("failed to start the runtime: {e}")))?;
-    let ended = runtime.block_on(async {
+    runtime.block_on(async {
         let (sender, stop) = watch::channel(Stop::No);
         let signals = tokio::spawn(heed_interrupts(sender));
-        let ended = run(&performer, &options, stop, listener).await;
+        let done = work(&performer, &options, stop).await;
         signals.abort();
-        ended
-    });
-    ended.map_err(|error| match error {
-        RunError::Cache(error) => error.into(),
-        RunError::File(error) => error.into(),
+        done
     })
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Failure {
+        match error {
+            RunError::Cache(error) => error.into(),
+            RunError::File(error) => error.into(),
+        }
+    }
 }
 
 /// The first Ctrl-C drains, the second stops at once.

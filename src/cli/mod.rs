@@ -11,6 +11,8 @@ mod progress;
 mod publish;
 mod words;
 mod pager;
+mod cell;
+mod chain;
 mod run;
 mod init;
 mod check;

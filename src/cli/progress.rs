@@ -8,6 +8,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use super::console::Console;
 use super::words::money;
 use crate::action::StageName;
+use crate::judge::SelfTest;
 use crate::pipeline::{Matrix, Pipeline};
 use crate::scheduler::Event;
 use crate::units::{Usd, add_known};
@@ -41,6 +42,7 @@ impl Progress {
             (StageName::Compress, counts.compress),
             (StageName::Answer, counts.answer),
             (StageName::Judge, counts.judge),
+            (StageName::Selftest, selftest_cases(pipeline)),
         ]
         .into();
         let bars = console.draws_progress().then(|| {
@@ -112,6 +114,11 @@ impl Progress {
             let _ = multi.clear();
         }
     }
+}
+
+/// What the judges are asked before they may grade.
+fn selftest_cases(pipeline: &Pipeline) -> u64 {
+    (pipeline.judges.len() * SelfTest::built_in(pipeline.settings.locale).cases.len()) as u64
 }
 
 fn words(tally: &Tally, usd: Option<Usd>) -> String {

@@ -149,11 +149,14 @@ fn execute(
     let traffic = Arc::new(Traffic::default());
     let heard = traffic.clone();
     let progress = Progress::new(pipeline, console);
-    let mut listener = Listeners { recorder: Recorder::new(folder.begin_rows()?), progress };
+    let mut listener = Listeners { recorder: Recorder::new(folder.begin_rows()?), progress, weaknesses: Vec::new() };
     let ended = drive(pipeline, store, orders, move |event| heard.hear(event), &mut listener)?;
-    let Listeners { recorder, progress } = listener;
+    let Listeners { recorder, progress, weaknesses } = listener;
     progress.finish();
     let exit = exit_of(&ended, &recorder, orders, console);
+    if !ended.weak_judges.is_empty() {
+        tell_weaknesses(&weaknesses, &recorder, console);
+    }
     let spared = recorder.spared;
     manifest.requests_sent = traffic.sent.load(Ordering::Relaxed);
     manifest.retries = traffic.retries.load(Ordering::Relaxed);
@@ -187,11 +190,16 @@ fn answering_models(store: &Store, manifest: &Manifest) -> BTreeMap<String, BTre
 struct Listeners {
     recorder: Recorder,
     progress: Progress,
+    /// What judges failed in, judge by judge.
+    weaknesses: Vec<String>,
 }
 
 impl Listener for Listeners {
     fn hear(&mut self, event: &Event<'_>) -> Result<(), FileError> {
         self.progress.hear(event);
+        if let Event::Selftested { judge, verdict } = event {
+            self.weaknesses.extend(verdict.failures.iter().map(|failure| format!("{judge}: {failure}")));
+        }
         self.recorder.hear(event)
     }
 }
@@ -352,6 +360,19 @@ fn exit_of(ended: &Ended, recorder: &Recorder, orders: &Orders, console: &Consol
         exit = Exit::Pending;
     }
     exit
+}
+
+/// What a judge failed in, and why some answers got no grade at all.
+fn tell_weaknesses(weaknesses: &[String], recorder: &Recorder, console: &Console) {
+    for weakness in weaknesses {
+        console.tell(&format!("  {weakness}"));
+    }
+    let mut ungraded = recorder.failures().iter().filter(|failure| failure.place.cell().is_none());
+    if let Some(first) = ungraded.next() {
+        let hint = first.hint.as_deref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        let answers = count(ungraded.count() as u64 + 1, "answer");
+        console.tell(&format!("  {answers} got no grade; the first, {}: {}{hint}", first.place, first.message));
+    }
 }
 
 fn outcome_of(exit: Exit) -> Outcome {

@@ -209,6 +209,19 @@ mod tests {
     }
 
     #[test]
+    fn what_a_small_model_writes_inside_the_schema_is_told_apart() {
+        let entry = |id: &str, score: u8| format!(r#"{{"criterionId":"{id}","reasoning":"is","score":{score}}}"#);
+        let reply = |entries: &[String]| format!("{{\n  \"criterionResults\":[{}]}}", entries.join(","));
+        // It counts upwards, names one criterion again and again, and leaves the others out.
+        let counting: Vec<String> = (5..9).map(|score| entry("a_one", score)).collect();
+        assert!(fault(&reply(&counting)).contains("`a_one` more than once"));
+        assert!(fault(&reply(&[entry("a_one", 7), entry("b_two", 8)])).contains("the score 7"));
+        assert!(fault(&reply(&[entry("a_one", 2)])).contains("left out `b_two`"));
+        // One and the same score everywhere is sound here; the self-test catches it.
+        assert_eq!(points(&reply(&[entry("b_two", 2), entry("a_one", 2)])), [2, 2]);
+    }
+
+    #[test]
     fn a_grading_quoted_from_the_material_does_not_slip_in() {
         let quoted = SOUND.replace("\"score\":0", "\"score\":5");
         assert!(fault(&format!("It says {quoted}, but I say {SOUND}")).contains("2 gradings that differ"));

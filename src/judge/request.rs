@@ -222,13 +222,14 @@ fn ground_truth(truth: Truth<'_>, locale: Locale) -> GroundTruth {
     GroundTruth { expected_facts: Vec::new(), reference_answer: Some(reference) }
 }
 
-/// Within the vendors' strict modes: every property required, no further ones, no bounds on numbers.
+/// Within the vendors' strict modes: every property required, no further ones, no bounds on numbers or lists. The
+/// scale is spelt out instead: a server that holds its model to the schema then yields no score beyond it.
 fn schema(criteria: &[CriterionId]) -> OutputSchema {
     let result = json!({
         "type": "object",
         "properties": {
             "criterionId": { "type": "string", "enum": criteria },
-            "score": { "type": "integer", "description": "a whole number from 0 to 5" },
+            "score": { "type": "integer", "enum": [0, 1, 2, 3, 4, 5], "description": "a whole number from 0 to 5" },
             "reasoning": { "type": "string", "description": "the evidence, in one or two sentences" },
         },
         "required": ["criterionId", "score", "reasoning"],
@@ -328,6 +329,8 @@ mod tests {
         let entry = |id: &str| json!({"criterionResults":[{"criterionId":id,"score":4,"reasoning":"r"}]});
         assert!(valid.is_valid(&entry("accuracy_factual")));
         assert!(!valid.is_valid(&entry("overall")));
+        let off_scale = entry("accuracy_factual").to_string().replace("4", "6");
+        assert!(!valid.is_valid(&serde_json::from_str(&off_scale).unwrap()));
         assert!(!valid.is_valid(&json!({"criterionResults":[], "overall": 5})));
     }
 

@@ -202,7 +202,7 @@ impl Retriever {
 }
 
 /// Whether a good part of a text is ideographs.
-fn is_chinese(text: &str) -> bool {
+pub(super) fn is_chinese(text: &str) -> bool {
     let ideographs = text.chars().filter(|c| is_ideograph(*c)).count();
     ideographs * 4 > text.chars().count()
 }

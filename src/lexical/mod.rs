@@ -11,6 +11,7 @@ mod passages;
 mod answer;
 mod gather;
 mod compress;
+mod propose;
 mod judge;
 
 use std::collections::BTreeMap;
@@ -27,6 +28,8 @@ pub enum Task {
     Answer,
     /// Grades (value: `request`).
     Judge,
+    /// Probes (value: `transcript`).
+    Probes,
 }
 
 /// The reply to a task. Values that are not given count as empty.
@@ -42,5 +45,6 @@ pub fn reply(task: Task, values: &BTreeMap<&str, Arc<str>>) -> String {
         }),
         Task::Answer => Retriever::new(value("context")).answer(value("question")),
         Task::Judge => judge::judge(value("request")),
+        Task::Probes => propose::propose(value("transcript")),
     }
 }

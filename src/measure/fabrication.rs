@@ -23,7 +23,7 @@ static ADMISSION: LazyLock<Regex> = LazyLock::new(|| {
     pattern(&[
         r"(?:\bnot|n't|\bcannot|\bnever|\bnowhere)(?: \w+){0,2} (?:say|said|names?|named|stated?|mention(?:ed)?",
         r"|specif(?:y|ied)|tell|told|indicated?|record(?:ed)?|reveal(?:ed)?|given?|provided?|included?|contain(?:ed)?",
-        r"|identif(?:y|ied)|discuss(?:ed)?|cover(?:ed)?|document(?:ed)?|know|known|available|determined?|find|found)\b",
+        r"|hold|held|identif(?:y|ied)|discuss(?:ed)?|cover(?:ed)?|document(?:ed)?|know|known|available|determined?|find|found)\b",
         r"|\bno (?:\w+ )?(?:mention|record|information|details?|indication)\b|\bunknown\b|\bunable to (?:say|tell|find)\b",
         r"|\b(?:not enough|insufficient) (?:information|context)\b",
         r"|(?:没有|没|未)(?:明确|具体|直接)?(?:说|讲|提到|提及|提过|提供|记载|记录|写明|给出|指明|指出|涉及|透露|交代|包含)",
@@ -130,6 +130,7 @@ mod tests {
         let admissions = [
             "The context doesn’t say.",
             "The session does not name it.",
+            "What was kept does not hold the answer.",
             "I don't know; it is not explicitly mentioned anywhere.",
             "There is no record of that.",
             "This cannot be determined from what I have.",

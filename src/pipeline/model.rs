@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::action::Digest;
+use crate::action::{Digest, Template};
 use crate::answer::Answerer;
 use crate::compress::Method;
 use crate::fixture::{Fixture, Point};
@@ -38,7 +38,7 @@ pub struct Pipeline {
     pub readers: Vec<Vec<AnswererIx>>,
     /// The judges, in the order of the file; at least one.
     pub judges: Vec<JudgeSpec>,
-    /// How probes are generated, if that is declared. `run` never generates.
+    /// How probes are generated; by the built-in rules where nothing is declared. `run` never generates.
     pub generators: Vec<Generator>,
     /// What is graded, with which weights.
     pub rubric: Arc<Rubric>,
@@ -150,8 +150,10 @@ pub struct Generator {
     pub name: String,
     /// Who writes the probes.
     pub model: ModelUse,
-    /// The prompt as written, with its path; `None` for the built-in one.
-    pub prompt: Option<SourceFile>,
+    /// The prompt (variable: `transcript`).
+    pub template: Template,
+    /// The prompt's file, relative to the pipeline; `None` for the built-in one.
+    pub prompt_path: Option<String>,
     /// How many replies that break the contract are taken.
     pub attempts: u32,
 }

@@ -10,6 +10,7 @@ use super::problem::Problem;
 use crate::answer::{self, Answerer, AnswererName};
 use crate::compress::{Method, Strategy};
 use crate::judge::{self, JudgeName, JudgeSpec};
+use crate::probe::{GENERATION_VARIABLES, generation_template};
 use crate::provider::{Dialect, ModelUse};
 
 /// Replies that break the contract before a cell fails, where the table says nothing.
@@ -74,14 +75,33 @@ pub(super) fn generators(
     for table in tables {
         let name = desk.name(table.value.name.as_ref(), &table.place, "probes", &mut taken);
         let model = desk.model(&asked!(table, "probes", instead));
-        let prompt = table.value.prompt.as_ref().map(|path| desk.text_file("prompt", path));
+        let built_in = Some(generation_template(desk.locale));
+        let prompt = desk.prompt(table.value.prompt.as_ref(), GENERATION_VARIABLES, built_in);
         let attempts = desk.at_least_one("attempts", table.value.attempts.as_ref()).unwrap_or(ATTEMPTS);
-        if let (Some(name), Some(model)) = (name, model) {
-            generators.push(Generator { name: name.to_string(), model, prompt: prompt.flatten(), attempts });
+        if let (Some(name), Some(model), Some((template, prompt_path))) = (name, model, prompt) {
+            generators.push(Generator { name: name.to_string(), model, template, prompt_path, attempts });
         }
+    }
+    if tables.is_empty() {
+        generators.extend(undeclared(desk, instead));
     }
     desk.missing_keys = missing;
     generators
+}
+
+/// The generator where none is declared: the model of the command line, or the built-in rules.
+fn undeclared(desk: &mut Desk<'_>, instead: Option<&str>) -> Option<Generator> {
+    let asked = Asked {
+        header: 0..0,
+        stage: "probes",
+        model: None,
+        instead: Some(instead.unwrap_or("lexical")),
+        max_output_tokens: None,
+        temperature: None,
+        effort: None,
+    };
+    let (model, template) = (desk.model(&asked)?, generation_template(desk.locale));
+    Some(Generator { name: "probes".to_owned(), model, template, prompt_path: None, attempts: ATTEMPTS })
 }
 
 /// Proves that an answerer can read what a method yields.

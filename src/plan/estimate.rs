@@ -143,7 +143,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     /// The models that cells of a stage below `task` are asked of, each with its share of the cells.
     fn models_of(&self, stage: StageName, task: &Task) -> Vec<(ModelUse, f64)> {
         let models: Vec<ModelUse> = match stage {
-            StageName::Compress => {
+            StageName::Probes | StageName::Compress => {
                 task.method(self.pipeline).and_then(|m| m.strategy.model()).cloned().into_iter().collect()
             }
             StageName::Answer => self.pipeline.answerers.iter().map(|a| a.model.clone()).collect(),
@@ -192,7 +192,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         });
         let context = asked.unwrap_or(1500.0);
         match stage {
-            StageName::Compress => 8000.0,
+            StageName::Probes | StageName::Compress => 8000.0,
             StageName::Answer => context + QUESTION,
             StageName::Judge | StageName::Selftest => context + GRADING,
         }

@@ -74,8 +74,11 @@ enum Role {
 #[derive(Debug)]
 pub struct Explainer<'l, L> {
     lookup: &'l L,
-    lines: RefCell<HashMap<(Digest, Digest), Rc<[String]>>>,
+    lines: RefCell<Places>,
 }
+
+/// Where a text differs from an earlier one, by the digests of both.
+type Places = HashMap<(Digest, Digest), Rc<[String]>>;
 
 impl<'l, L: Lookup> Explainer<'l, L> {
     /// An explainer that finds earlier texts in `lookup`.

@@ -4,6 +4,7 @@ use crate::action::Digest;
 use crate::answer::{self, Answer};
 use crate::compress::{self, CompressFault, Compressed, Method, Strategy};
 use crate::judge::{self, CriterionScore, ReplyFault};
+use crate::probe::Candidate;
 use crate::provider::{self, Completion, Dialect, Operation, ReadFault};
 use crate::units::Usage;
 
@@ -22,6 +23,13 @@ pub enum Output {
     Answer(Answer),
     /// Of a judgement.
     Grades(Vec<CriterionScore>),
+    /// Of the generation of probes.
+    Probes {
+        /// What was proposed.
+        candidates: Vec<Candidate>,
+        /// Entries that are no proposals.
+        unreadable: usize,
+    },
 }
 
 impl Output {
@@ -34,6 +42,8 @@ impl Output {
                 // Scores serialise to plain JSON; there is nothing in them that could fail.
                 Digest::of(serde_json::to_vec(grades).unwrap_or_default())
             }
+            // Likewise.
+            Output::Probes { candidates, .. } => Digest::of(serde_json::to_vec(candidates).unwrap_or_default()),
         }
     }
 
@@ -41,7 +51,7 @@ impl Output {
     pub fn warnings(&self) -> Vec<String> {
         match self {
             Output::Context(compressed) => compressed.warnings.iter().map(ToString::to_string).collect(),
-            Output::Answer(_) | Output::Grades(_) => Vec::new(),
+            Output::Answer(_) | Output::Grades(_) | Output::Probes { .. } => Vec::new(),
         }
     }
 
@@ -49,7 +59,7 @@ impl Output {
     pub fn usage(&self) -> Option<Usage> {
         match self {
             Output::Context(compressed) => compressed.usage,
-            Output::Answer(_) | Output::Grades(_) => None,
+            Output::Answer(_) | Output::Grades(_) | Output::Probes { .. } => None,
         }
     }
 }

@@ -93,7 +93,8 @@ impl<'p> Today<'p> {
 }
 
 impl<'p> Origin<'p> {
-    fn prompt(text: &'p str, path: Option<&'p str>) -> Origin<'p> {
+    /// A prompt with its file.
+    pub fn prompt(text: &'p str, path: Option<&'p str>) -> Origin<'p> {
         Origin { name: PROMPT, path, text: Some(text), digest: Digest::of(text) }
     }
 

@@ -119,7 +119,7 @@ pub enum ReadFault {
     #[error("the reply is empty")]
     Empty,
     /// The reply was cut off by its token limit.
-    #[error("the reply was cut off by the token limit (raise max_output_tokens)")]
+    #[error("the reply was cut off by the token limit")]
     Truncated,
     /// The model or a filter declined.
     #[error("the model declined{}", .0.as_ref().map(|why| format!(": {why}")).unwrap_or_default())]
@@ -177,6 +177,11 @@ impl ErrorClass {
             ErrorClass::Auth => "auth",
             ErrorClass::Invalid => "invalid",
         }
+    }
+
+    /// Whether the model was asked and spoke, though what it said is no answer.
+    pub fn was_answered(self) -> bool {
+        matches!(self, ErrorClass::Malformed | ErrorClass::Refused | ErrorClass::Truncated)
     }
 
     /// Whether every further call to the same provider would fail the same way.

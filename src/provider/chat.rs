@@ -259,6 +259,19 @@ mod tests {
     }
 
     #[test]
+    fn a_small_models_endless_grading_is_cut_off_and_its_usage_known() {
+        let body = r#"{"choices":[{"finish_reason":"length","index":0,"message":{"role":"assistant","content":
+            "{\"criterionResults\":[{\"criterionId\":\"accuracy_factual\",\"reasoning\":\"1.1.1.1.1.1.1.1.1.1.1.1"}}],
+            "created":1,"model":"small","object":"chat.completion","usage":{"completion_tokens":800,
+            "prompt_tokens":1475,"total_tokens":2275,"prompt_tokens_details":{"cached_tokens":1086}},"id":"c-1",
+            "timings":{"cache_n":1086,"prompt_n":389,"predicted_n":800}}"#;
+        let usage = open(body.as_bytes()).unwrap().usage();
+        // The prompt counts whole, although most of it came from the server's own cache.
+        assert_eq!((usage.input, usage.cached_input), (Some(Tokens(1475)), Some(Tokens(1086))));
+        assert_eq!(read(body), Err(ReadFault::Truncated));
+    }
+
+    #[test]
     fn a_filtered_answer_is_a_refusal() {
         let body = r#"{"choices":[{"finish_reason":"content_filter","message":{"content":"par"}}]}"#;
         assert_eq!(read(body), Err(ReadFault::Refused(Some("content filter".into()))));

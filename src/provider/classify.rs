@@ -71,7 +71,9 @@ impl From<ReadFault> for Fault {
         };
         let hint = match class {
             ErrorClass::Truncated => Some("raise max_output_tokens of this stage; reasoning counts towards it".into()),
-            ErrorClass::TooLong => Some("raise the server's context size (Ollama: OLLAMA_CONTEXT_LENGTH)".into()),
+            ErrorClass::TooLong => {
+                Some("raise the server's context size (llama-server: -c, Ollama: OLLAMA_CONTEXT_LENGTH)".into())
+            }
             _ => None,
         };
         Fault { hint, ..Fault::new(class, fault.to_string()) }
@@ -170,7 +172,14 @@ fn hint(status: u16, class: ErrorClass, error: &Value, text: &str) -> Option<Str
         ErrorClass::Quota => Some("the account's money or plan limit is reached; nothing more will pass".into()),
         ErrorClass::TooLong => Some(match (error["n_prompt_tokens"].as_u64(), error["n_ctx"].as_u64()) {
             (Some(got), Some(limit)) => {
-                format!("the prompt has {got} tokens, the window {limit}: enlarge it, or take an earlier point")
+                format!(
+                    "the prompt has {got} tokens, the window {limit}: enlarge it (llama-server: -c), or take an \
+                     earlier point"
+                )
+            }
+            // vLLM and OpenAI count the room for the reply too.
+            _ if text.contains("in the completion") || text.contains("max_tokens") => {
+                "prompt and max_output_tokens exceed the window together: lower that, or take a larger window".into()
             }
             _ => "take a model with a larger window, or an earlier compression point".into(),
         }),

@@ -128,6 +128,8 @@ fn a_wait_may_stand_in_the_body() {
 fn the_window_is_named_where_the_server_names_it() {
     let body = r#"{"error":{"type":"exceed_context_size_error","message":"x","n_prompt_tokens":9000,"n_ctx":4096}}"#;
     assert!(classify(400, body.as_bytes()).hint.unwrap().contains("9000 tokens, the window 4096"));
+    let both = r#"{"error":{"message":"This model's maximum context length is 8192 tokens. However, you requested 9100 tokens (8100 in the messages, 1000 in the completion).","type":"BadRequestError","code":400}}"#;
+    assert!(classify(400, both.as_bytes()).hint.unwrap().contains("prompt and max_output_tokens"));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::api::{Call, CallFailure, Completion, ErrorClass, RawReply};
+use super::api::{Call, CallFailure, Completion, ErrorClass, RawReply, ReadFault};
 use super::classify::{Fault, Pressure, classify};
 use super::dialect;
 use super::estimate::estimate;
@@ -235,7 +235,11 @@ impl Errand<'_> {
         let usage = dialect::read_usage(reply.dialect, &reply.body);
         self.lane.observe(self.expected, &usage);
         self.settle(self.used(&usage));
-        Ok(dialect::read(reply.dialect, self.call.operation, &reply.body, Some(self.expected))?)
+        let read = dialect::read(reply.dialect, self.call.operation, &reply.body, Some(self.expected));
+        read.map_err(|fault| match fault {
+            ReadFault::Truncated => cut_off(&usage, self.call.settings.max_output_tokens),
+            other => other.into(),
+        })
     }
 
     /// What the limits count; what the provider did not report stays as reserved.
@@ -255,6 +259,23 @@ impl Errand<'_> {
         self.lane.gate.settle(self.need, used);
         self.line.account.settle(self.need, used);
     }
+}
+
+/// A reply that its token limit cut off: ours, or where none was sent, the server's own or the end of its window.
+fn cut_off(usage: &Usage, limit: Option<Tokens>) -> Fault {
+    let fault = Fault::from(ReadFault::Truncated);
+    let told = usage.output.map_or(String::new(), |n| format!(" after {} tokens", n.0));
+    let hint = match limit {
+        Some(limit) => format!(
+            "max_output_tokens of this stage is {}: raise it (reasoning counts towards it), unless the model only \
+             repeats itself, as small ones do",
+            limit.0
+        ),
+        None => "this stage sets no max_output_tokens, so the server's own limit or the end of its window was \
+                 reached: set one, or enlarge the window"
+            .to_owned(),
+    };
+    Fault { message: format!("{}{told}", fault.message), hint: Some(hint), ..fault }
 }
 
 /// What a reply of another status than 2xx means.
@@ -307,6 +328,18 @@ mod tests {
     fn a_client_may_be_shared_between_threads() {
         fn shared<T: Send + Sync>(_: &T) {}
         shared(&Client::new([]));
+    }
+
+    #[test]
+    fn a_reply_cut_off_tells_whose_limit_it_was() {
+        let used = Usage { output: Some(Tokens(800)), ..Usage::default() };
+        let ours = cut_off(&used, Some(Tokens(800)));
+        assert_eq!((ours.class, ours.may_pass()), (ErrorClass::Truncated, false));
+        assert!(ours.message.ends_with("token limit after 800 tokens"), "{}", ours.message);
+        assert!(ours.hint.is_some_and(|hint| hint.contains("is 800: raise it")));
+        let theirs = cut_off(&Usage::default(), None);
+        assert!(theirs.message.ends_with("token limit"), "{}", theirs.message);
+        assert!(theirs.hint.is_some_and(|hint| hint.contains("sets no max_output_tokens")));
     }
 
     #[test]

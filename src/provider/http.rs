@@ -152,11 +152,15 @@ fn fault(error: reqwest::Error, timeout: Duration) -> Fault {
     }
     if error.is_timeout() && !error.is_connect() {
         let message = format!("no complete reply within {} s", timeout.as_secs_f64());
-        return Fault::new(ErrorClass::Transient, message).hinted("raise timeout_s in the provider's limits");
+        let hint = "raise timeout_s in the provider's limits; where it is a server of your own, also set \
+                    max_in_flight there to what it works on at once: what waits inside the server counts as time";
+        return Fault::new(ErrorClass::Transient, message).hinted(hint);
     }
-    let message = if error.is_connect() {
-        format!("cannot connect: {}", root_cause(&error))
-    } else if error.is_body() || error.is_decode() {
+    if error.is_connect() {
+        let message = format!("cannot connect: {}", root_cause(&error));
+        return Fault::new(ErrorClass::Transient, message).hinted("is the server running, and base_url its address?");
+    }
+    let message = if error.is_body() || error.is_decode() {
         format!("the reply broke off: {}", root_cause(&error))
     } else {
         format!("the connection failed: {}", root_cause(&error))

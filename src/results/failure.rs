@@ -53,6 +53,16 @@ pub enum Place {
         /// The case's name.
         case: String,
     },
+    /// The generation of probes at a point, or the question of one of them without a context.
+    Generation {
+        /// The fixture's name.
+        fixture: String,
+        /// The point's number, from 1.
+        point: u32,
+        /// The probe that is asked; `None` where probes are written.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        probe: Option<String>,
+    },
 }
 
 impl Failure {
@@ -73,7 +83,7 @@ impl Place {
     pub fn cell(&self) -> Option<&Coordinate> {
         match self {
             Place::Cell(coordinate) => Some(coordinate),
-            Place::Selftest { .. } => None,
+            Place::Selftest { .. } | Place::Generation { .. } => None,
         }
     }
 }
@@ -83,6 +93,10 @@ impl fmt::Display for Place {
         match self {
             Place::Cell(coordinate) => coordinate.fmt(f),
             Place::Selftest { judge, case } => write!(f, "self-test of {judge} · {case}"),
+            Place::Generation { fixture, point, probe: None } => write!(f, "probes for {fixture} · point {point}"),
+            Place::Generation { fixture, point, probe: Some(probe) } => {
+                write!(f, "{fixture} · point {point} · {probe} without a context")
+            }
         }
     }
 }

@@ -5,11 +5,15 @@ use std::sync::Arc;
 use super::shelf::{OutOfReach, Shelf};
 use crate::action::StageName;
 use crate::action::{ActionKey, Digest, Sources, Work};
+use crate::answer;
 use crate::cache::{Coordinate, Store};
 use crate::compress::{CommandSpec, Strategy};
 use crate::judge;
 use crate::lexical;
-use crate::plan::{self, Action, Body, Output, Preparer, SelftestTask, Task, Today, Unreadable, completion};
+use crate::plan::{
+    self, Action, Body, GenerationTask, Origin, Output, Preparer, SelftestTask, Task, Today, Unreadable, completion,
+};
+use crate::probe::read_candidates;
 use crate::provider::{Completion, Dialect, Operation};
 use crate::results::{Blame, Place};
 
@@ -29,6 +33,10 @@ pub(super) struct Errand {
 enum Purpose {
     Cell(Task),
     Selftest(SelftestTask),
+    /// Probes are written.
+    Generation,
+    /// A probe is asked without a context.
+    Floor,
 }
 
 impl Errand {
@@ -62,6 +70,25 @@ impl Errand {
         }
     }
 
+    pub(super) fn of_generation(task: &GenerationTask) -> Errand {
+        let GenerationTask { fixture, point, probe, prompt: (text, path), attempts, action } = task;
+        let is_floor = probe.is_some();
+        Errand {
+            coordinate: Coordinate {
+                fixture: Some(fixture.clone()),
+                point: Some(*point),
+                probe: probe.as_ref().map(|probe| format!("floor/{probe}")),
+                replica: action.replica,
+                ..Coordinate::default()
+            },
+            sources: Today { prompt: Some(Origin::prompt(text, path.as_deref())), ..Today::default() }.sources(),
+            attempts: *attempts,
+            place: Place::Generation { fixture: fixture.clone(), point: *point, probe: probe.clone() },
+            stage: if is_floor { StageName::Answer } else { StageName::Probes },
+            purpose: if is_floor { Purpose::Floor } else { Purpose::Generation },
+        }
+    }
+
     /// What the last action in this place put out.
     pub(super) fn earlier_output(&self, store: &Store, action: &Action) -> Option<(ActionKey, Digest)> {
         plan::earlier_output(store, &self.coordinate, action)
@@ -70,7 +97,8 @@ impl Errand {
     pub(super) fn lexical_task(&self) -> lexical::Task {
         match &self.purpose {
             Purpose::Cell(Task::Compress(_)) => lexical::Task::Compress,
-            Purpose::Cell(Task::Answer(_)) => lexical::Task::Answer,
+            Purpose::Cell(Task::Answer(_)) | Purpose::Floor => lexical::Task::Answer,
+            Purpose::Generation => lexical::Task::Probes,
             Purpose::Cell(Task::Judge(_)) | Purpose::Selftest(_) => lexical::Task::Judge,
         }
     }
@@ -88,6 +116,11 @@ impl Errand {
         match &self.purpose {
             Purpose::Cell(task) => preparer.read_reply(task, reply),
             Purpose::Selftest(task) => Ok(Output::Grades(judge::read_reply(&reply.text, task.question.criteria())?)),
+            Purpose::Floor => Ok(Output::Answer(answer::read(&reply.text)?)),
+            Purpose::Generation => {
+                let (candidates, unreadable) = read_candidates(&reply.text)?;
+                Ok(Output::Probes { candidates, unreadable })
+            }
         }
     }
 
@@ -99,7 +132,7 @@ impl Errand {
     ) -> Result<Output, Unreadable> {
         match &self.purpose {
             Purpose::Cell(task) => preparer.read(task, Body { dialect, bytes }),
-            Purpose::Selftest(_) => {
+            Purpose::Selftest(_) | Purpose::Generation | Purpose::Floor => {
                 let reply = completion(dialect.unwrap_or(Dialect::Lexical), Operation::Generate, bytes)?;
                 self.read_reply(preparer, &reply)
             }
@@ -110,7 +143,7 @@ impl Errand {
     pub(super) fn resolve(&self, shelf: &Shelf<'_, Store>, digest: &Digest) -> Result<Arc<str>, OutOfReach> {
         match &self.purpose {
             Purpose::Cell(task) => shelf.resolve(task, digest),
-            Purpose::Selftest(_) => Err(OutOfReach::Unnamed(*digest)),
+            Purpose::Selftest(_) | Purpose::Generation | Purpose::Floor => Err(OutOfReach::Unnamed(*digest)),
         }
     }
 

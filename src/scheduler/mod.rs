@@ -13,10 +13,12 @@ mod selftest;
 mod tally;
 mod rows;
 mod run;
+mod generate;
 mod examine;
 
 pub use budget::{Allowance, Budget, BudgetReached};
 pub use event::{Event, Listener};
+pub use generate::generate;
 pub use perform::Performer;
 pub use run::{Ended, Options, RunError, Stop, run};
 pub use shelf::{Loaded, OutOfReach, Shelf};

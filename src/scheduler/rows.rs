@@ -48,13 +48,21 @@ impl<'e> RowMaker<'e> {
             Some(Output::Grades(grades)) => grades,
             _ => match self.shelf.read(&Task::Judge(task.clone()), &kept.key)? {
                 Output::Grades(grades) => grades,
-                Output::Context(_) | Output::Answer(_) => return Err(OutOfReach::Gone(kept.key)),
+                Output::Context(_) | Output::Answer(_) | Output::Probes { .. } => {
+                    return Err(OutOfReach::Gone(kept.key));
+                }
             },
         };
         let context = self.shelf.context(&task.context)?;
         let answer = self.shelf.answer(&task.answer_task(), &task.answer)?;
         let row = self.assemble(task, kept, grades, &context, &answer)?;
         Ok((self.preparer.matrix().ordinal(&task.cell), row))
+    }
+
+    /// What is odd about the context of a judged cell.
+    pub(super) fn warnings(&self, task: &JudgeTask) -> Vec<String> {
+        let context = self.shelf.context(&task.context);
+        context.map(|context| context.compressed.warnings.iter().map(ToString::to_string).collect()).unwrap_or_default()
     }
 
     fn assemble(

@@ -107,7 +107,8 @@ pub async fn run<L: Listener>(
     let frontier = if options.selftests_only { frontier.without_cells() } else { frontier };
     let selftests = Selftests::new(pipeline.judges.len(), pipeline.settings.locale);
     let rows = RowMaker::new(preparer, performer.shelf, performer.store);
-    let (flights, parked, seen, lost) = (FuturesUnordered::new(), HashMap::new(), HashSet::new(), HashSet::new());
+    let (flights, parked) = (FuturesUnordered::new(), HashMap::new());
+    let (seen, lost, warned) = (HashSet::new(), HashSet::new(), HashSet::new());
     let (tests, squeezed, ended) = (Vec::new(), false, Ended::default());
     Loop {
         performer,
@@ -120,6 +121,7 @@ pub async fn run<L: Listener>(
         parked,
         seen,
         lost,
+        warned,
         squeezed,
         ended,
         listener,
@@ -144,6 +146,8 @@ pub(super) struct Loop<'r, 'e, L> {
     pub(super) seen: HashSet<ActionKey>,
     /// Actions that failed in this run: another cell of one shares the failure, it is not asked again.
     lost: HashSet<ActionKey>,
+    /// Contexts whose oddities were told.
+    warned: HashSet<ActionKey>,
     /// What is left of the budget is set aside for what is under way.
     squeezed: bool,
     pub(super) ended: Ended,
@@ -293,6 +297,9 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     fn settle(&mut self, task: &Task, kept: Kept, output: Option<Output>) -> Result<(), RunError> {
         self.frontier.settle(task, Settled::Kept(kept));
         let Task::Judge(judge) = task else { return Ok(()) };
+        if !self.warned.contains(&judge.context.key) {
+            self.warn(judge.context.key, self.rows.warnings(judge))?;
+        }
         match self.rows.row(judge, &kept, output) {
             Ok((ordinal, row)) => Ok(self.listener.hear(&Event::Row { ordinal, row: &row })?),
             Err(error) => {
@@ -335,9 +342,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         let stage = task.stage();
         self.seen.insert(action.key);
         let Fresh { out, output, usage, cost, saved, unchanged, warnings } = fresh;
-        for warning in warnings {
-            self.listener.hear(&Event::Warning(warning))?;
-        }
+        self.warn(action.key, warnings)?;
         let (key, asked) = (action.key, is_asked(&action.work));
         self.listener.hear(&Event::Kept { stage, key, asked, usage, cost, saved, unchanged })?;
         let kept = Kept { key: action.key, out, spared: unchanged };
@@ -347,6 +352,12 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
             self.settle(&sharer, kept, None)?;
         }
         Ok(())
+    }
+
+    /// Tells the oddities of a context once in each run, also where it came from the cache.
+    fn warn(&mut self, key: ActionKey, warnings: Vec<String>) -> Result<(), RunError> {
+        self.warned.insert(key);
+        warnings.into_iter().try_for_each(|warning| Ok(self.listener.hear(&Event::Warning(warning))?))
     }
 
     /// Whether the money is only set aside for others: then the action waits for what they leave over.

@@ -90,7 +90,7 @@ impl<'e, S: Lookup> Shelf<'e, S> {
         let task = context.task();
         match self.read(&task, &context.key)? {
             Output::Context(compressed) => Ok(self.put(place, *compressed)),
-            Output::Answer(_) | Output::Grades(_) => Err(OutOfReach::Gone(context.key)),
+            Output::Answer(_) | Output::Grades(_) | Output::Probes { .. } => Err(OutOfReach::Gone(context.key)),
         }
     }
 
@@ -115,7 +115,7 @@ impl<'e, S: Lookup> Shelf<'e, S> {
     pub fn answer(&self, task: &Task, answer: &SettledAnswer) -> Result<Arc<str>, OutOfReach> {
         match self.read(task, &answer.key)? {
             Output::Answer(answer) => Ok(answer.text),
-            Output::Context(_) | Output::Grades(_) => Err(OutOfReach::Gone(answer.key)),
+            Output::Context(_) | Output::Grades(_) | Output::Probes { .. } => Err(OutOfReach::Gone(answer.key)),
         }
     }
 

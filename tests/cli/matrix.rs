@@ -55,7 +55,14 @@ fn offline_reproduces_a_run_byte_for_byte() {
     let after: Vec<_> = project.files("results/a").iter().filter_map(|path| reproducible(path)).collect();
     let names: Vec<&String> = before.iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["cells.jsonl", "harbor-run-1.json", "harbor-run-2.json", "report.md", "summary.json"]);
-    assert!(before == after);
+    for ((name, before), (_, after)) in before.iter().zip(&after) {
+        assert!(
+            before == after,
+            "{name}:\n{}\nand now:\n{}",
+            String::from_utf8_lossy(before),
+            String::from_utf8_lossy(after)
+        );
+    }
 }
 
 #[test]

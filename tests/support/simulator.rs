@@ -55,6 +55,8 @@ pub struct Scenario {
     pub hangs: f64,
     /// The text of every answer.
     pub answer: String,
+    /// Makes the text of an answer from the body of its request, where one text for all will not do.
+    pub answers: Option<fn(&[u8]) -> String>,
 }
 
 impl Default for Scenario {
@@ -70,6 +72,7 @@ impl Default for Scenario {
             malformed: 0.0,
             hangs: 0.0,
             answer: "4711".into(),
+            answers: None,
         }
     }
 }
@@ -270,7 +273,8 @@ async fn respond(shared: &Shared, uri: &Uri, body: &Bytes, fate: Fate, request: 
         Fate::Malformed(false) => (200, Body::from("<html>Welcome</html>")),
         _ => {
             shared.book().pay(request);
-            (200, Body::from(reply(uri.path(), body, &scenario.answer)))
+            let text = scenario.answers.map_or_else(|| scenario.answer.clone(), |answer| answer(body));
+            (200, Body::from(reply(uri.path(), body, &text)))
         }
     };
     finish(status, body, announced)

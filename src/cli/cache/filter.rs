@@ -94,7 +94,7 @@ pub(super) struct Names {
 impl Names {
     /// Takes note of an entry's names.
     pub(super) fn note(&mut self, meta: &Meta) {
-        let mut keep = |set: &mut BTreeSet<String>, name: &Option<String>| {
+        let keep = |set: &mut BTreeSet<String>, name: &Option<String>| {
             if let Some(name) = name.as_ref().filter(|name| !set.contains(*name)) {
                 set.insert(name.clone());
             }

@@ -127,7 +127,8 @@ fn heading(record: &Record, meta: &Meta, console: &Console) -> String {
 pub(crate) fn input_lines(meta: &Meta, console: &Console) -> Vec<String> {
     let width = meta.inputs.parts.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     let line = |(name, part): &(std::borrow::Cow<'static, str>, crate::action::Part)| {
-        let text = part.text.as_deref().map(one_line).unwrap_or_default();
+        let is_empty = part.text.as_deref() == Some("");
+        let text = if is_empty { "(empty)".to_owned() } else { part.text.as_deref().map(one_line).unwrap_or_default() };
         let text = textwrap::wrap(&text, console.width().saturating_sub(width + 18).max(20)).first().map_or_else(
             String::new,
             |first| {

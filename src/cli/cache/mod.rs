@@ -17,11 +17,11 @@ mod verify;
 use super::args::{CacheCommand, Common};
 use super::console::{Console, Meaning};
 use super::failure::{Exit, Failure};
-use super::project::{open_snapshot, places_of};
+use super::project::{given, open_snapshot, places_of};
 use crate::cache::{CacheError, Snapshot};
 
 pub(crate) use diff::hunk_lines;
-pub(crate) use entry::{EntryJson, model_of, output_of, provenance};
+pub(crate) use entry::{EntryJson, output_of, provenance};
 pub(crate) use inspect::{InputJson, input_lines, inputs_json};
 
 pub(crate) fn run(common: &Common, command: &CacheCommand, console: &Console) -> Result<Exit, Failure> {
@@ -36,9 +36,10 @@ pub(crate) fn run(common: &Common, command: &CacheCommand, console: &Console) ->
         CacheCommand::Prune(args) => prune::run(common, &places, args, console),
         CacheCommand::Verify => verify::run(&places.cache, console),
         CacheCommand::Export { file, label } => {
-            transfer::export(&snapshot(&places.cache, console)?, &places.results, file, label.as_deref(), console)
+            let snapshot = snapshot(&places.cache, console)?;
+            transfer::export(&snapshot, &places.results, &given(common, file), label.as_deref(), console)
         }
-        CacheCommand::Import { file } => transfer::import(&places.cache, file, console),
+        CacheCommand::Import { file } => transfer::import(&places.cache, &given(common, file), console),
     }
 }
 

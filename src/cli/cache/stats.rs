@@ -103,8 +103,8 @@ struct Saved {
 const AGES: [(&str, u64); 4] = [("today", 1), ("this week", 7), ("this month", 30), ("older", u64::MAX)];
 
 pub(super) fn run(snapshot: &Snapshot, results: &Path, console: &Console) -> Result<Exit, Failure> {
-    let mut stats = StatsJson::default();
-    stats.by_age = AGES.iter().map(|(age, _)| AgeJson { age, sums: Sums::default() }).collect();
+    let by_age = AGES.iter().map(|(age, _)| AgeJson { age, sums: Sums::default() }).collect();
+    let mut stats = StatsJson { by_age, ..StatsJson::default() };
     let now = now_ms();
     let mut costs = HashMap::new();
     for record in snapshot.records() {

@@ -1,6 +1,6 @@
 //! `compeval judge selftest`: asks every declared judge to grade pairs whose order is known.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ use crate::files::FileError;
 use crate::judge::{Check, CheckOutcome, MARGIN, PAIRS_TO_PASS, PairOutcome, Score, SelfTestVerdict};
 use crate::pipeline::Pipeline;
 use crate::results::{Failure as Failed, Place};
-use crate::scheduler::{Allowance, Ended, Event, Listener};
+use crate::scheduler::{Ended, Event, Listener};
 use crate::units::{Usd, add_known};
 
 /// What is heard while the judges are tested.
@@ -56,14 +56,7 @@ pub(super) fn run(common: &Common, model: Option<&str>, console: &Console) -> Re
     for source in &pipeline.sources {
         store.text(source.digest, &source.text);
     }
-    let orders = Orders {
-        allowance: Allowance::default(),
-        offline: false,
-        allow_weak_judge: true,
-        refresh: HashSet::new(),
-        jobs: None,
-        selftests_only: true,
-    };
+    let orders = Orders { selftests_only: true, ..Orders::free() };
     let mut hearing = Hearing { usd: Some(Usd(0.0)), ..Hearing::default() };
     let ended = drive(&pipeline, &store, &orders, |_| (), &mut hearing)?;
     store.sync()?;
@@ -91,13 +84,14 @@ impl Listener for Hearing {
 }
 
 impl Hearing {
-    /// The cases that a judge could not be asked about: no fault of its grading.
+    /// The cases that a judge could not be asked about: no fault of its grading. One that loses itself in its
+    /// grading until the token limit was asked, and would be no better when asked again.
     fn unasked(&self, judge: &str) -> Vec<&str> {
-        let calls = self.failures.iter().filter(|failure| failure.class.is_some());
+        let calls = self.failures.iter().filter(|failure| is_unasked(failure));
         calls
             .filter_map(|failure| match &failure.place {
                 Place::Selftest { judge: named, case } if named == judge => Some(case.as_str()),
-                Place::Selftest { .. } | Place::Cell(_) => None,
+                Place::Selftest { .. } | Place::Cell(_) | Place::Generation { .. } => None,
             })
             .collect()
     }
@@ -190,11 +184,16 @@ fn rule(check: Check) -> &'static str {
     }
 }
 
+/// Whether the judge never got to say anything.
+fn is_unasked(failure: &Failed) -> bool {
+    failure.class.is_some_and(|class| !class.was_answered())
+}
+
 fn exit_of(ended: &Ended, hearing: &Hearing, console: &Console) -> Exit {
     if ended.interrupted {
         return Exit::Interrupted;
     }
-    if ended.held_back > 0 || hearing.failures.iter().any(|failure| failure.class.is_some()) {
+    if ended.held_back > 0 || hearing.failures.iter().any(is_unasked) {
         console.tell("the judge could not be asked about every case; run it again when it can");
         return Exit::Incomplete;
     }

@@ -1,0 +1,239 @@
+//! The cell that `show` and `why` are about: found by what was typed, or a list to choose from.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::args::ShowArgs;
+use super::console::{Console, Meaning};
+use super::failure::{Exit, Failure, chain};
+use crate::pipeline::suggest;
+use crate::results::{FixtureInfo, Manifest, ResultsFolder, Row, RowKeys, newest};
+
+/// What was asked for.
+pub(crate) enum Choice {
+    /// One cell.
+    One(Box<Chosen>),
+    /// Several: method or probe was not named.
+    Several(Box<Several>),
+}
+
+/// A cell with the result set it stands in.
+pub(crate) struct Chosen {
+    pub(crate) manifest: Manifest,
+    pub(crate) row: Row,
+    /// Other repetitions of the same question to the same method.
+    pub(crate) others: Vec<Row>,
+}
+
+/// Cells to choose from.
+pub(crate) struct Several {
+    manifest: Manifest,
+    rows: Vec<Row>,
+    has_method: bool,
+    has_probe: bool,
+}
+
+/// Finds the cell.
+pub(crate) fn choose(results: &Path, args: &ShowArgs) -> Result<Choice, Failure> {
+    let folder = match &args.label {
+        Some(label) => ResultsFolder::open(results, label),
+        None => newest(results),
+    };
+    let read = folder.and_then(|folder| folder.manifest().map(|manifest| (folder, manifest)));
+    let (folder, manifest) = read.map_err(|error| Failure::input(chain(&error)))?;
+    check_names(&manifest, args)?;
+    let mut rows = Vec::new();
+    for row in folder.rows()? {
+        let row = row.map_err(|error| Failure::error(chain(&error)))?;
+        if is_meant(&row, args) {
+            rows.push(row);
+        }
+    }
+    if rows.is_empty() {
+        return Err(without_cell(&manifest, args));
+    }
+    let (has_method, has_probe) = (args.method.is_some(), args.probe.is_some());
+    if !(has_method && has_probe) && rows.len() > 1 {
+        return Ok(Choice::Several(Box::new(Several { manifest, rows, has_method, has_probe })));
+    }
+    let row = rows.remove(0);
+    Ok(Choice::One(Box::new(Chosen { manifest, row, others: rows })))
+}
+
+fn is_meant(row: &Row, args: &ShowArgs) -> bool {
+    row.fixture == args.fixture
+        && args.method.as_ref().is_none_or(|method| *method == row.method)
+        && args.probe.as_ref().is_none_or(|probe| *probe == row.probe)
+        && args.run.is_none_or(|run| run == row.run)
+        && args.point.is_none_or(|point| point == row.point)
+}
+
+/// Each name must be one of the result set; else the nearest is told.
+fn check_names(manifest: &Manifest, args: &ShowArgs) -> Result<(), Failure> {
+    let design = &manifest.design;
+    let unknown = |what: &str, name: &str, known: Vec<&str>| {
+        let message = format!("the result set `{}` has no {what} `{name}`", manifest.label);
+        Failure::input(message).hinted(suggest(name, known))
+    };
+    let Some(fixture) = design.fixtures.iter().find(|fixture| fixture.name == args.fixture) else {
+        let known = design.fixtures.iter().map(|fixture| fixture.name.as_str()).collect();
+        return Err(unknown("fixture", &args.fixture, known));
+    };
+    let methods: Vec<&str> = design.methods.iter().map(|method| method.name.as_str()).collect();
+    if let Some(method) = args.method.as_deref().filter(|method| !methods.contains(method)) {
+        return Err(unknown("method", method, methods));
+    }
+    let probes: Vec<&str> = fixture.probes.iter().map(|probe| probe.id.as_str()).collect();
+    if let Some(probe) = args.probe.as_deref().filter(|probe| !probes.contains(probe)) {
+        return Err(unknown("probe", probe, probes));
+    }
+    check_numbers(manifest, fixture, args)
+}
+
+fn check_numbers(manifest: &Manifest, fixture: &FixtureInfo, args: &ShowArgs) -> Result<(), Failure> {
+    let (label, runs) = (&manifest.label, manifest.design.runs.compress);
+    if let Some(run) = args.run.filter(|run| !(1..=runs).contains(run)) {
+        return Err(Failure::input(format!("the result set `{label}` has no run {run}: runs are 1 to {runs}")));
+    }
+    let points: BTreeSet<u32> = fixture.probes.iter().map(|probe| probe.point).collect();
+    if let Some(point) = args.point.filter(|point| !points.contains(point)) {
+        let known: Vec<String> = points.iter().map(ToString::to_string).collect();
+        let message = format!("the result set `{label}` asks nothing at point {point} of `{}`", fixture.name);
+        return Err(Failure::input(message).hinted(format!("it asks at {}", known.join(", "))));
+    }
+    Ok(())
+}
+
+/// Why there is no such cell: what failed, if anything did.
+fn without_cell(manifest: &Manifest, args: &ShowArgs) -> Failure {
+    let failed = manifest.failures.iter().find(|failure| {
+        failure.place.cell().is_some_and(|cell| {
+            *cell.fixture == args.fixture
+                && args.method.as_ref().is_none_or(|method| **method == *cell.method)
+                && (cell.probe.is_none() || args.probe.is_none() || cell.probe.as_deref() == args.probe.as_deref())
+        })
+    });
+    let label = &manifest.label;
+    let message = match failed {
+        Some(failure) => format!(
+            "`{label}` has no such cell: {} failed at {}: {}",
+            failure.stage.name(),
+            failure.place,
+            failure.message
+        ),
+        None => format!("`{label}` has no such judged cell"),
+    };
+    Failure::input(message)
+        .hinted(format!("compeval run --label {label}   goes on where it ended"))
+        .exiting(Exit::EmptySelection)
+}
+
+#[derive(Serialize)]
+struct CellJson<'r> {
+    fixture: &'r str,
+    point: u32,
+    method: &'r str,
+    run: u32,
+    probe: &'r str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    overall: Option<f64>,
+    fact_survival: Option<f64>,
+    keys: &'r RowKeys,
+}
+
+impl Several {
+    /// A short list with scores: probes or methods down, methods or runs across.
+    pub(crate) fn tell(&self, command: &str, console: &Console) {
+        let cells: Vec<CellJson<'_>> = self.rows.iter().map(cell_json).collect();
+        console.json(&cells);
+        if console.is_json() {
+            return;
+        }
+        console.say(&self.table(console));
+        let Some(worst) = self.rows.iter().filter(|row| row.overall.is_some()).min_by(|a, b| lower(a, b)) else {
+            return;
+        };
+        console.remark(&format!(
+            "\n{} compeval {command} {} --method {} --probe {}   (the lowest score of these)",
+            console.paint(Meaning::Hint, "next:"),
+            worst.fixture,
+            worst.method,
+            worst.probe
+        ));
+    }
+
+    fn down<'r>(&self, row: &'r Row) -> (u32, &'r str) {
+        if self.has_probe { (0, &row.method) } else { (row.point, &row.probe) }
+    }
+
+    fn across(&self, row: &Row) -> String {
+        if self.has_method || self.has_probe { format!("run {}", row.run) } else { row.method.clone() }
+    }
+
+    fn table(&self, console: &Console) -> String {
+        let (mut down, mut across): (Vec<(u32, &str)>, Vec<String>) = (Vec::new(), Vec::new());
+        for row in &self.rows {
+            let (line, column) = (self.down(row), self.across(row));
+            if !down.contains(&line) {
+                down.push(line);
+            }
+            if !across.contains(&column) {
+                across.push(column);
+            }
+        }
+        down.sort_by_key(|(point, _)| *point);
+        let width = down.iter().map(|(_, name)| name.chars().count()).max().unwrap_or(0) + 2;
+        let fixture = self.rows.first().map_or("", |row| row.fixture.as_str());
+        let rules = if self.manifest.design.is_lexical() { " (built-in rules, no model)" } else { "" };
+        let title = format!("{fixture} in {}: overall scores from 0 to 5{rules}", self.manifest.label);
+        let heads: String = across.iter().map(|name| format!("  {name:>7}")).collect();
+        let mut lines = vec![
+            console.paint(Meaning::Strong, &title),
+            console.paint(Meaning::Dim, &format!("  {:width$}{heads}", "")),
+        ];
+        let mut last = 0;
+        for (point, name) in down {
+            if point != last && point > 0 {
+                lines.push(console.paint(Meaning::Dim, &format!("  point {point}")));
+                last = point;
+            }
+            let scores = across.iter().map(|column| {
+                let wide = column.chars().count().max(7);
+                let mean = self.mean((point, name), column);
+                let text = format!("{:>wide$}", mean.map_or("–".to_owned(), |mean| format!("{mean:.2}")));
+                format!("  {}", console.paint(meaning_of(mean), &text))
+            });
+            lines.push(format!("  {name:width$}{}", scores.collect::<String>()));
+        }
+        lines.join("\n")
+    }
+
+    fn mean(&self, line: (u32, &str), column: &str) -> Option<f64> {
+        let here = self.rows.iter().filter(|row| self.down(row) == line && self.across(row) == column);
+        let scores: Vec<f64> = here.filter_map(|row| row.overall).collect();
+        (!scores.is_empty()).then(|| scores.iter().sum::<f64>() / scores.len() as f64)
+    }
+}
+
+fn lower(a: &Row, b: &Row) -> std::cmp::Ordering {
+    a.overall.unwrap_or(f64::MAX).total_cmp(&b.overall.unwrap_or(f64::MAX))
+}
+
+fn cell_json(row: &Row) -> CellJson<'_> {
+    let Row { fixture, point, method, run, probe, kind, overall, fact_survival, keys, .. } = row;
+    let (point, run, overall, fact_survival) = (*point, *run, *overall, *fact_survival);
+    CellJson { fixture, point, method, run, probe, kind: kind.name(), overall, fact_survival, keys }
+}
+
+/// What a score means to the eye.
+pub(crate) fn meaning_of(score: Option<f64>) -> Meaning {
+    match score {
+        Some(score) if score >= 4.0 => Meaning::Good,
+        Some(score) if score >= 2.5 => Meaning::Warning,
+        Some(_) => Meaning::Bad,
+        None => Meaning::Dim,
+    }
+}

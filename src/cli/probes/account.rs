@@ -1,0 +1,176 @@
+//! The account of a generation: what was written, what was dropped and why, what to look at.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::Hearing;
+use super::draft::{Draft, PointDraft};
+use crate::cli::console::{Console, Meaning};
+use crate::cli::failure::Exit;
+use crate::cli::grid::{Column, count, grid};
+use crate::probe::{ProbeType, Unfit};
+
+/// All that a generation did.
+pub(super) struct Account {
+    /// Who proposed.
+    pub(super) generator: String,
+    pub(super) hearing: Hearing,
+    /// The banks with their files.
+    pub(super) banks: Vec<(String, Draft)>,
+}
+
+/// Tells it, and says how to exit.
+pub(super) fn tell(account: &Account, console: &Console) -> Exit {
+    let Hearing { failures, executed, cached, usd, interrupted } = &account.hearing;
+    console.json(&account.json());
+    if !console.is_json() {
+        account.banks.iter().for_each(|(path, draft)| console.say(&page(path, draft, console)));
+        let cost = usd.map_or_else(|| "price unknown".to_owned(), |usd| format!("${:.4}", usd.0));
+        console.remark(&format!("{executed} asked now of {} ({cost}), {cached} from the cache", account.generator));
+    }
+    for failure in failures {
+        console.tell(&format!("{} {}: {}", console.paint(Meaning::Bad, "failed:"), failure.place, failure.message));
+        if let Some(hint) = &failure.hint {
+            console.tell(&format!("{} {hint}", console.paint(Meaning::Hint, "hint:")));
+        }
+    }
+    if account.banks.iter().any(|(_, draft)| draft.is_written()) {
+        console.remark("Next: read the banks, mend them, then compeval check");
+    }
+    let is_short = |(_, draft): &(String, Draft)| !draft.is_written() || !draft.unchecked.is_empty();
+    match (*interrupted, account.banks.iter().any(is_short)) {
+        (true, _) => Exit::Interrupted,
+        (false, true) => Exit::Incomplete,
+        (false, false) => Exit::Done,
+    }
+}
+
+/// One bank, for people.
+fn page(path: &str, draft: &Draft, console: &Console) -> String {
+    let probes = count(draft.probes().count(), "probe");
+    let mut text = match (draft.is_written(), draft.is_whole()) {
+        (true, _) => format!("wrote {path}  {probes}"),
+        (false, true) => format!("{} nothing holds, no bank was written", console.paint(Meaning::Bad, &draft.fixture)),
+        (false, false) => {
+            let name = console.paint(Meaning::Bad, &draft.fixture);
+            format!("{name} some points have no answer, no bank was written; run again to go on")
+        }
+    };
+    text.push_str(&format!("\n{}\n", table(draft, console)));
+    let mut warn = |words: String| {
+        text.push_str(&format!("{} {words}\n", console.paint(Meaning::Warning, "warning:")));
+    };
+    for point in &draft.points {
+        let missing: Vec<&str> =
+            point.verified.iter().flat_map(|verified| &verified.missing).map(|kind| kind.name()).collect();
+        if !missing.is_empty() {
+            warn(format!("point {} has no probe of type {}", point.number, missing.join(", ")));
+        }
+    }
+    let guessable = draft.guessable();
+    if !guessable.is_empty() {
+        warn(format!("answered without any context, and tagged `guessable`: {}", guessable.join(", ")));
+    }
+    if !draft.unchecked.is_empty() {
+        warn(format!("not asked without a context: {}", draft.unchecked.join(", ")));
+    }
+    text.push_str(&dropped(draft));
+    text
+}
+
+fn table(draft: &Draft, console: &Console) -> String {
+    let columns = [
+        Column::Right("point"),
+        Column::Right("proposed"),
+        Column::Right("kept"),
+        Column::Right("recall"),
+        Column::Right("artifact"),
+        Column::Right("continuation"),
+        Column::Right("decision"),
+        Column::Right("dropped"),
+    ];
+    let row = |point: &PointDraft| {
+        let Some(verified) = &point.verified else { return vec![point.number.to_string(), "–".to_owned()] };
+        let of = |kind: ProbeType| verified.kept.iter().filter(|probe| probe.kind == kind).count();
+        let lost = verified.dropped.len() + point.unreadable;
+        let mut cells = vec![point.number as usize, verified.kept.len() + lost, verified.kept.len()];
+        cells.extend(ProbeType::ALL.map(of));
+        cells.push(lost);
+        cells.iter().map(ToString::to_string).collect()
+    };
+    grid(&columns, draft.points.iter().map(row), console.width())
+}
+
+/// Why candidates were dropped, with counts.
+fn reasons(draft: &Draft) -> BTreeMap<&'static str, usize> {
+    let mut counts = BTreeMap::new();
+    for point in &draft.points {
+        for (_, why) in point.verified.iter().flat_map(|verified| &verified.dropped) {
+            *counts.entry(reason(why)).or_default() += 1;
+        }
+        if point.unreadable > 0 {
+            *counts.entry("the entry is no probe").or_default() += point.unreadable;
+        }
+    }
+    counts
+}
+
+fn reason(why: &Unfit) -> &'static str {
+    match why {
+        Unfit::NoQuestion => "it asks nothing",
+        Unfit::NoFacts => "it expects no fact",
+        Unfit::NotInSpan(_) => "a fact does not stand in the span",
+        Unfit::GivenAway(_) => "the question gives a fact away",
+        Unfit::Weak(_) => "a fact is too short to mean anything",
+        Unfit::Repeated => "it repeats another probe",
+        Unfit::Surplus => "there are enough of its type",
+    }
+}
+
+fn dropped(draft: &Draft) -> String {
+    reasons(draft).into_iter().map(|(why, times)| format!("dropped {times}: {why}\n")).collect()
+}
+
+impl Account {
+    fn json(&self) -> Value {
+        let Hearing { failures, executed, cached, usd, interrupted } = &self.hearing;
+        json!({
+            "generator": self.generator,
+            "banks": self.banks.iter().map(|(path, draft)| bank_json(path, draft)).collect::<Vec<_>>(),
+            "executed": executed,
+            "cached": cached,
+            "usd": usd,
+            "interrupted": interrupted,
+            "failures": failures,
+        })
+    }
+}
+
+fn bank_json(path: &str, draft: &Draft) -> Value {
+    let point = |point: &PointDraft| {
+        let verified = point.verified.as_ref();
+        let dropped = verified.map(|v| {
+            let one = |(candidate, why): &(crate::probe::Candidate, Unfit)| {
+                json!({ "type": candidate.kind, "question": candidate.question, "why": why.to_string() })
+            };
+            v.dropped.iter().map(one).collect::<Vec<_>>()
+        });
+        json!({
+            "point": point.number,
+            "kept": verified.map(|v| v.kept.len()),
+            "missing_types": verified.map(|v| &v.missing),
+            "dropped": dropped,
+            "unreadable": point.unreadable,
+        })
+    };
+    json!({
+        "fixture": draft.fixture,
+        "file": draft.is_written().then_some(path),
+        "probes": draft.probes().count(),
+        "points": draft.points.iter().map(point).collect::<Vec<_>>(),
+        "dropped": reasons(draft),
+        "guessable": draft.guessable(),
+        "unchecked": draft.unchecked,
+    })
+}

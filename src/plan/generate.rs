@@ -1,0 +1,70 @@
+//! The generation of probes as actions: one question a point, and each probe asked without any context.
+
+use super::prepare::{Action, FixtureTexts, PrepareError, Preparer};
+use crate::action::{Digest, Replica, Stage};
+use crate::answer::{self, AnswerInput};
+use crate::compress::ContextRef;
+use crate::pipeline::{Generator, PointIx};
+use crate::probe::{Probe, generation_work};
+
+/// What is asked outside of the matrix.
+#[derive(Clone, Debug)]
+pub struct GenerationTask {
+    /// The fixture's name.
+    pub fixture: String,
+    /// The point's number, from 1.
+    pub point: u32,
+    /// The probe that is asked without a context; `None` where probes are written.
+    pub probe: Option<String>,
+    /// The prompt's text, and its file unless it is built in.
+    pub prompt: (String, Option<String>),
+    /// Replies that break the contract, before it is given up.
+    pub attempts: u32,
+    /// The work.
+    pub action: Action,
+}
+
+impl Preparer<'_> {
+    /// Asks for probes about the span that `point` takes away.
+    ///
+    /// # Errors
+    /// A prompt that does not render here.
+    pub fn generation(
+        &self,
+        generator: &Generator,
+        texts: &FixtureTexts,
+        point: PointIx,
+    ) -> Result<GenerationTask, PrepareError> {
+        let work = generation_work(&generator.model, &generator.template, texts.span(point).text)?;
+        Ok(GenerationTask {
+            fixture: texts.loaded().name().to_owned(),
+            point: point.number().0,
+            probe: None,
+            prompt: (generator.template.text().to_owned(), generator.prompt_path.clone()),
+            attempts: generator.attempts,
+            action: Action::new(Stage::Probes, Replica::NONE, work),
+        })
+    }
+
+    /// Asks the first answerer a probe without any context. The action is the one that the method `none` asks for in
+    /// the first run.
+    ///
+    /// # Errors
+    /// No answerer; a prompt that does not render without a context.
+    pub fn floor(&self, fixture: &str, point: u32, probe: &Probe) -> Result<GenerationTask, PrepareError> {
+        let answerer = self.pipeline().answerers.first().ok_or(PrepareError::Coordinate)?;
+        let context = ContextRef::Readable { text: Digest::of("") };
+        let input = AnswerInput { context: &context, tail: None, question: &probe.question };
+        let work = answer::prepare(answerer, &input)?;
+        let first = Replica { compress: Some(1), answer: Some(1), judge: None };
+        let replica = if answerer.model.is_lexical() { Replica::NONE } else { first };
+        Ok(GenerationTask {
+            fixture: fixture.to_owned(),
+            point,
+            probe: Some(probe.id.to_string()),
+            prompt: (answerer.template.text().to_owned(), answerer.prompt_path.clone()),
+            attempts: 1,
+            action: Action::new(Stage::Answer, replica, work),
+        })
+    }
+}

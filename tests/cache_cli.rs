@@ -1,0 +1,212 @@
+//! The cache, `show` and `why` as a user meets them: the program run in a project of its own.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use compeval::pipeline::starter_files;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const FIXTURE: &str = "tally-bank-export";
+
+/// A project that `init` would write, and the program run in it.
+struct Project(TempDir);
+
+impl Project {
+    fn new() -> Project {
+        let folder = TempDir::new().unwrap();
+        for file in starter_files() {
+            compeval::files::write_whole(&folder.path().join(file.path), file.text).unwrap();
+        }
+        Project(folder)
+    }
+
+    fn ran(label: &str) -> Project {
+        let project = Project::new();
+        project.ok(&["run", "--label", label]);
+        project
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_compeval"))
+            .args(arguments)
+            .current_dir(self.0.path())
+            .env_remove("COMPEVAL_CACHE")
+            .output()
+            .unwrap()
+    }
+
+    fn ok(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn fails(&self, code: i32, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}");
+        String::from_utf8(output.stderr).unwrap()
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        serde_json::from_str(&self.ok(&[arguments, &["--json"]].concat())).unwrap()
+    }
+
+    fn edit(&self, path: &str, old: &str, new: &str) {
+        let path = self.0.path().join(path);
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains(old), "{old}");
+        compeval::files::write_whole(&path, text.replace(old, new)).unwrap();
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).to_string_lossy().into_owned()
+    }
+}
+
+fn keys(list: &Value) -> Vec<&str> {
+    list.as_array().unwrap().iter().map(|entry| entry["key"].as_str().unwrap()).collect()
+}
+
+fn probe(project: &Project) -> String {
+    let cells = project.json(&["show", FIXTURE, "--method", "anchored"]);
+    cells[0]["probe"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn entries_are_listed_by_stage_method_and_age_and_shown_by_a_prefix() {
+    let project = Project::ran("a");
+    let all = project.json(&["cache", "ls"]);
+    let anchored = project.json(&["cache", "ls", "--stage", "compress", "--method", "anchored"]);
+    assert!(keys(&anchored).len() < keys(&all).len());
+    let entry = &anchored[0];
+    assert_eq!((&entry["stage"], &entry["method"]), (&"compress".into(), &"anchored".into()));
+    assert!(keys(&project.json(&["cache", "ls", "--older-than", "1d"])).is_empty());
+    let shown = project.ok(&["cache", "show", &keys(&anchored)[0][..12], "--inputs"]);
+    assert!(shown.contains("## Session intent") && shown.contains("prompts/anchored.md as of"), "{shown}");
+    assert!(shown.contains("previous_summary"), "{shown}");
+    assert!(project.fails(2, &["cache", "ls", "--older-than", "soon"]).contains("30d or 12h"));
+    assert!(project.fails(2, &["cache", "show", "xyz"]).contains("hexadecimal"));
+}
+
+#[test]
+fn an_edited_prompt_is_explained_to_the_line_before_and_after_it_runs() {
+    let project = Project::ran("a");
+    let probe = probe(&project);
+    project.edit("prompts/anchored.md", "## Next steps", "## What comes next");
+    let arguments = ["why", FIXTURE, "--method", "anchored", "--probe", &probe];
+    let told = project.ok(&arguments);
+    assert!(told.contains("prompt changed: prompts/anchored.md:"), "{told}");
+    assert!(told.contains("-## Next steps") && told.contains("+## What comes next"), "{told}");
+    let chain = &project.json(&arguments)["chain"];
+    let states: Vec<&str> = chain.as_array().unwrap().iter().map(|step| step["state"].as_str().unwrap()).collect();
+    assert_eq!(states.first(), Some(&"stale"));
+    assert!(states[1..].iter().all(|state| *state == "blocked"), "{states:?}");
+    project.ok(&["run", "--label", "b"]);
+    let after = project.json(&[&arguments[..], &["--label", "a"]].concat());
+    assert_eq!(after["chain"][0]["why"], "prompt changed");
+    let now = project.json(&[&arguments[..], &["--label", "b"]].concat());
+    assert!(now["chain"].as_array().unwrap().iter().all(|step| step["state"] == "cached"), "{now}");
+}
+
+#[test]
+fn two_entries_are_compared_input_by_input_and_line_by_line() {
+    let project = Project::ran("a");
+    let filter = ["cache", "ls", "--stage", "compress", "--method", "anchored"];
+    let before = project.json(&filter);
+    project.edit("prompts/anchored.md", "## Next steps", "## What comes next");
+    project.ok(&["run", "--label", "b"]);
+    let after = project.json(&filter);
+    let old = before.as_array().unwrap().iter().find(|entry| entry["point"] == 1).unwrap();
+    let is_new = |entry: &&Value| entry["point"] == 1 && entry["key"] != old["key"];
+    let new = after.as_array().unwrap().iter().find(is_new).unwrap();
+    let (old, new) = (old["key"].as_str().unwrap(), new["key"].as_str().unwrap());
+    let found = project.json(&["cache", "diff", old, new]);
+    let lines = found["sources"][0]["diff"].as_array().unwrap();
+    assert!(lines.contains(&"-## Next steps".into()) && lines.contains(&"+## What comes next".into()), "{found}");
+    let same = project.json(&["cache", "diff", old, old]);
+    assert_eq!((&same["inputs"], &same["same_output"]), (&Value::Array(Vec::new()), &true.into()));
+}
+
+#[test]
+fn what_no_pipeline_and_no_label_needs_goes_and_the_rest_stays() {
+    let project = Project::ran("a");
+    project.edit("pipeline.toml", "target_tokens = 2000", "target_tokens = 300");
+    project.ok(&["run", "--label", "b"]);
+    let kept = project.json(&["cache", "prune", "--unreachable"]);
+    assert_eq!(kept["entries"], 0, "label a still names the old ones");
+    fs::remove_dir_all(project.0.path().join("results/a")).unwrap();
+    let dry = project.json(&["cache", "prune", "--unreachable", "--dry-run"]);
+    assert!(dry["entries"].as_u64().unwrap() > 0 && dry["freed"].is_null(), "{dry}");
+    let done = project.json(&["cache", "prune", "--unreachable"]);
+    assert_eq!(done["entries"], dry["entries"]);
+    assert!(done["freed"].as_u64().unwrap() > 0, "{done}");
+    assert!(project.ok(&["plan"]).contains("everything is cached"));
+    assert!(project.fails(2, &["cache", "prune"]).contains("--unreachable"));
+}
+
+#[test]
+fn a_result_without_a_readable_manifest_stops_a_prune() {
+    let project = Project::ran("a");
+    compeval::files::write_whole(&project.0.path().join("results/a/manifest.json"), "{").unwrap();
+    let told = project.fails(1, &["cache", "prune", "--unreachable"]);
+    assert!(told.contains("nothing was pruned"), "{told}");
+}
+
+#[test]
+fn the_least_recently_used_go_first_until_the_size_is_kept() {
+    let project = Project::ran("a");
+    let before = project.json(&["cache", "stats"])["total"]["bytes"].as_u64().unwrap();
+    project.ok(&["cache", "prune", "--max-size", &format!("{}B", before / 2)]);
+    let after = project.json(&["cache", "stats"])["total"]["bytes"].as_u64().unwrap();
+    assert!(after <= before / 2 && after > 0, "{after} of {before}");
+}
+
+#[test]
+fn an_export_replays_a_result_elsewhere_and_a_cut_one_is_refused() {
+    let (here, there) = (Project::ran("a"), Project::new());
+    let file = here.path("a.cache");
+    let exported = here.json(&["cache", "export", &file, "--label", "a"]);
+    let imported = there.json(&["cache", "import", &file]);
+    assert_eq!(imported["added"], exported["entries"]);
+    let plan = there.json(&["plan"]);
+    assert!(plan["reasons"].as_array().unwrap().is_empty(), "{plan}");
+    let bytes = fs::read(&file).unwrap();
+    compeval::files::write_whole(Path::new(&file), &bytes[..bytes.len() / 2]).unwrap();
+    assert!(there.fails(2, &["cache", "import", &file]).contains("nothing was added"));
+    assert!(here.fails(2, &["cache", "export", &file, "--label", "b"]).contains("no results `b`"));
+}
+
+#[test]
+fn damage_is_named_and_the_rest_is_sound() {
+    let project = Project::ran("a");
+    project.ok(&["cache", "verify"]);
+    let packs = project.0.path().join("cache/packs");
+    let pack = fs::read_dir(packs).unwrap().map(|entry| entry.unwrap().path()).max().unwrap();
+    let mut bytes = fs::read(&pack).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0xFF;
+    compeval::files::write_whole(&pack, &bytes).unwrap();
+    let output = project.run(&["cache", "verify"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("damaged:"));
+    project.ok(&["cache", "verify"]);
+    project.ok(&["run", "--label", "b"]);
+}
+
+#[test]
+fn a_cell_is_shown_whole_and_names_are_suggested() {
+    let project = Project::ran("a");
+    let probe = probe(&project);
+    let page = project.ok(&["show", FIXTURE, "--method", "anchored", "--probe", &probe]);
+    for heading in ["Question", "Expected facts", "Context", "Answer", "Grades", "keys:"] {
+        assert!(page.contains(heading), "{heading}: {page}");
+    }
+    assert!(!page.contains('\u{1b}'), "no colours into a pipe");
+    let list = project.ok(&["show", FIXTURE]);
+    assert!(list.contains("regenerative") && list.contains(&probe), "{list}");
+    assert!(project.fails(2, &["show", "tally-bank-exprt"]).contains(&format!("did you mean `{FIXTURE}`?")));
+    assert!(project.fails(2, &["show", FIXTURE, "--method", "anchord"]).contains("did you mean `anchored`?"));
+    assert!(project.fails(2, &["show", FIXTURE, "--run", "9"]).contains("runs are 1 to 3"));
+}

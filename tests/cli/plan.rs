@@ -1,0 +1,103 @@
+//! Plans: what they count is what a run sends, and why.
+
+use serde_json::Value;
+
+use super::super::brain::Wanted;
+use super::project::Project;
+use super::server::{Reply, Server};
+
+const OWN: &str = "--methods full,anchored,rewritten,nothing";
+
+fn plan(project: &Project, arguments: &str) -> Value {
+    project.expect(0, &format!("plan --json {arguments}")).json()
+}
+
+fn requests(plan: &Value) -> usize {
+    plan["estimate"]["requests"].as_u64().unwrap() as usize
+}
+
+#[test]
+fn a_plan_counts_what_a_run_sends_and_calls_nobody() {
+    let server = Server::start();
+    let mut project = Project::new(&server);
+    project.unset("MOCK_API_KEY");
+    let before = plan(&project, OWN);
+    let all = plan(&project, "");
+    assert_eq!(server.count(), 0);
+    project.set("MOCK_API_KEY", super::project::KEY);
+    project.expect(0, &format!("run --label a {OWN}"));
+    assert_eq!(requests(&before), server.count(), "{before:#}");
+    let counts = server.counts();
+    let waiting = |stage: &str| {
+        let stage = &before["stages"][stage];
+        (stage["stale"].as_u64().unwrap() + stage["blocked"].as_u64().unwrap()) as usize
+    };
+    assert_eq!(waiting("answer"), counts[&Wanted::Answer]);
+    assert_eq!(waiting("judge") + waiting("selftest"), counts[&Wanted::Grades]);
+    assert!(requests(&all) >= server.count(), "with a twin that may share, the count is an upper bound");
+
+    let after = plan(&project, OWN);
+    assert_eq!(requests(&after), 0);
+    assert_eq!(after["reasons"], Value::Array(vec![]));
+    for stage in ["compress", "answer", "judge", "selftest"] {
+        let stage = &after["stages"][stage];
+        assert_eq!((&stage["stale"], &stage["blocked"]), (&Value::from(0), &Value::from(0)));
+        assert_eq!(stage["actions"], stage["cached"]);
+    }
+}
+
+#[test]
+fn exit_code_7_says_that_work_is_pending() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.expect(7, "plan --exit-code");
+    project.expect(0, "plan");
+    project.expect(0, "run --label a");
+    project.expect(0, "plan --exit-code");
+}
+
+#[test]
+fn a_dry_run_is_a_plan() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    let dry = project.expect(0, "run --dry-run --json").json();
+    assert_eq!(dry["stages"], plan(&project, "")["stages"]);
+    assert_eq!(server.count(), 0);
+    assert!(!project.exists("results") || project.files("results").is_empty());
+}
+
+#[test]
+fn a_plan_says_why_with_the_line_of_the_prompt() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.expect(0, "run --label a");
+    project.edit("prompts/anchored.md", "## Current state", "## Present state");
+    let plan = plan(&project, "");
+    let reasons = plan["reasons"].as_array().unwrap();
+    let reason = reasons.iter().find(|reason| reason["stage"] == "compress").unwrap();
+    assert_eq!(reason["method"], "anchored");
+    assert!(reason["why"].as_str().unwrap().contains("prompt changed"), "{reason}");
+    let changed = reason["changed"].to_string();
+    assert!(changed.contains("prompts/anchored.md:17"), "{changed}");
+    assert_eq!(reason["actions"], 2, "the second point waits for the first");
+    let told = project.expect(0, "plan");
+    assert!(
+        told.stdout.contains("prompt changed") && told.stdout.contains("prompts/anchored.md:17"),
+        "{}",
+        told.stdout
+    );
+}
+
+#[test]
+fn a_plan_can_be_read_while_a_run_goes_on() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    server.script(|asked| if asked.wanted == Wanted::Answer { Reply::Held } else { Reply::Sensible });
+    let running = project.start("run --label a --runs 1 -j 4");
+    server.wait_for(8);
+    let plan = plan(&project, "--runs 1");
+    assert!(requests(&plan) > 0);
+    server.let_go();
+    let ended = running.end();
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+}

@@ -1,0 +1,152 @@
+//! What the documents say, tried: commands parse, TOML opens, links lead somewhere, rooms are named.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const DOCUMENTS: [&str; 5] = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "docs/pipeline.md", "docs/method.md"];
+/// How commands begin: on the path, and inside the repository.
+const PROGRAMS: [&str; 2] = ["compeval ", "cargo run --release -- "];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn text(document: &str) -> String {
+    fs::read_to_string(root().join(document)).unwrap_or_else(|error| panic!("{document}: {error}"))
+}
+
+fn compeval(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_compeval")).args(args).output().expect("the program starts")
+}
+
+/// The fenced blocks of a language.
+fn blocks(document: &str, language: &str) -> Vec<String> {
+    let (text, fence) = (text(document), format!("```{language}\n"));
+    let inner = |rest: &str| rest.split("\n```").next().unwrap_or_default().to_owned();
+    text.split(&fence).skip(1).map(inner).collect()
+}
+
+/// The arguments of every command line, without comments.
+fn commands(document: &str) -> Vec<Vec<String>> {
+    let blocks = blocks(document, "sh");
+    let lines = blocks.iter().flat_map(|block| block.lines());
+    let arguments = |line: &str| {
+        let line = line.split(" #").next().unwrap_or_default();
+        let rest = PROGRAMS.iter().find_map(|program| line.strip_prefix(program))?;
+        Some(rest.split_whitespace().map(|word| word.trim_matches('"').to_owned()).collect())
+    };
+    lines.filter_map(arguments).collect()
+}
+
+#[test]
+fn every_command_parses() {
+    let all: Vec<Vec<String>> = DOCUMENTS.iter().flat_map(|document| commands(document)).collect();
+    assert!(all.len() > 15, "only {} commands were found", all.len());
+    for command in all {
+        // The last flag asks for help once all before it was understood, so nothing is run.
+        let words: Vec<&str> = command.iter().map(String::as_str).chain(["--help"]).collect();
+        let output = compeval(&words);
+        assert!(output.status.success(), "compeval {}\n{}", command.join(" "), String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
+fn every_flag_in_the_text_is_one_of_the_programs() {
+    let pages: &[&[&str]] = &[
+        &["run"],
+        &["plan"],
+        &["compare"],
+        &["report"],
+        &["show"],
+        &["why"],
+        &["fixture", "import"],
+        &["probes", "generate"],
+        &["cache", "show"],
+        &["cache", "ls"],
+        &["cache", "prune"],
+        &["cache", "export"],
+    ];
+    let help = |page: &&[&str]| String::from_utf8(compeval(&[page, &["--help"][..]].concat()).stdout).expect("help");
+    let known: String = pages.iter().map(help).collect();
+    for document in DOCUMENTS {
+        let text = text(document);
+        // Every second stretch between back-ticks is code; blocks of code are commands and tried above.
+        let prose: String = text.split("```").step_by(2).collect();
+        let spans = prose.split('`').skip(1).step_by(2).filter(|span| !span.starts_with("cargo"));
+        for flag in spans.flat_map(str::split_whitespace).filter(|word| word.starts_with("--")) {
+            let flag = flag.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+            assert!(known.contains(flag), "{document} names {flag}, which no command takes");
+        }
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("a folder").flatten() {
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        if source.is_dir() { copy(&source, &target) } else { drop(fs::copy(&source, &target).expect("a copy")) }
+    }
+}
+
+/// The shipped project, with `more` at the end of its pipeline, in place of its settings, or in place of all of it.
+fn project(more: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["fixtures", "probes", "prompts", "examples/compressors"] {
+        copy(&root().join(name), &folder.path().join(name));
+    }
+    let shipped = text("pipeline.toml");
+    let pipeline = match shipped.split_once("[[compress]]") {
+        _ if more.contains("[[judge]]") => more.to_owned(),
+        Some((_, stages)) if more.starts_with("[pipeline]") => format!("{more}\n[[compress]]{stages}"),
+        _ => format!("{shipped}\n{more}\n"),
+    };
+    compeval::files::write_whole(&folder.path().join("pipeline.toml"), &pipeline).expect("a pipeline");
+    folder
+}
+
+#[test]
+fn every_toml_block_opens_in_the_shipped_pipeline() {
+    for document in DOCUMENTS {
+        for block in blocks(document, "toml") {
+            let project = project(&block);
+            let folder = project.path().to_str().expect("a path in UTF-8");
+            let output = compeval(&["-C", folder, "plan", "--fixtures", "feature-csv-export", "--methods", "none"]);
+            let told = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{document}:\n{block}\n{told}");
+        }
+    }
+}
+
+/// A heading as links name it.
+fn anchor(heading: &str) -> String {
+    let heading = heading.trim_start_matches('#').trim().to_lowercase();
+    heading.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c)).collect::<String>().replace(' ', "-")
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    for document in DOCUMENTS {
+        let text = text(document);
+        let folder: PathBuf = root().join(document).parent().expect("a folder").to_owned();
+        let headings: Vec<String> = text.lines().filter(|line| line.starts_with('#')).map(anchor).collect();
+        let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        for link in links.filter(|link| !link.starts_with("http")) {
+            let found = match link.strip_prefix('#') {
+                Some(heading) => headings.iter().any(|known| known == heading),
+                None => folder.join(link.split('#').next().unwrap_or_default()).exists(),
+            };
+            assert!(found, "{document} links to {link}");
+        }
+    }
+}
+
+#[test]
+fn the_floor_plan_names_every_room() {
+    let plan = text("ARCHITECTURE.md");
+    for entry in fs::read_dir(root().join("src")).expect("the source").flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let row = format!("| `{name}` |");
+        assert!(!entry.path().is_dir() || plan.contains(&row), "ARCHITECTURE.md has no row for {name}");
+    }
+}

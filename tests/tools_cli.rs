@@ -1,0 +1,379 @@
+//! The tools around a run, as a user meets them: the program itself, on projects of its own.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+struct Project(TempDir);
+
+struct Done {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+impl Done {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}: {}\n{}", self.out, self.err))
+    }
+}
+
+impl Project {
+    fn bare() -> Project {
+        Project(tempfile::tempdir().unwrap())
+    }
+
+    fn new() -> Project {
+        let project = Project::bare();
+        assert_eq!(project.run(&["init"]).code, 0);
+        project
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn run(&self, arguments: &[&str]) -> Done {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_compeval"));
+        command.current_dir(self.path()).args(arguments).env_remove("COMPEVAL_CACHE").env("NO_COLOR", "1");
+        for key in ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY"] {
+            command.env_remove(key);
+        }
+        let Output { status, stdout, stderr } = command.output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Done { code: status.code().unwrap(), out: text(stdout), err: text(stderr) }
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::File::create(path).unwrap().write_all(text.as_bytes()).unwrap();
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path().join(name)).unwrap()
+    }
+
+    fn edit(&self, name: &str, from: &str, to: &str) {
+        let text = self.read(name);
+        assert!(text.contains(from), "{name} holds no {from}");
+        self.write(name, &text.replace(from, to));
+    }
+}
+
+const STARTER: &str = "tally-bank-export";
+
+#[test]
+fn a_new_project_is_sound_and_nothing_of_it_is_ever_overwritten() {
+    let project = Project::new();
+    let check = project.run(&["check", "--json"]);
+    assert_eq!((check.code, check.json()["ok"].clone(), check.json()["errors"].clone()), (0, json!(true), json!([])));
+    project.write("pipeline.toml", "# mine");
+    let again = project.run(&["init"]);
+    assert_eq!(again.code, 2);
+    assert!(again.err.contains("`pipeline.toml`") && again.err.contains("`.gitignore`"), "{}", again.err);
+    assert_eq!(project.read("pipeline.toml"), "# mine");
+}
+
+#[test]
+fn a_new_project_in_a_folder_of_its_own_runs_by_the_command_it_names() {
+    let project = Project::bare();
+    let made = project.run(&["init", "sub/p", "--json"]);
+    let next = made.json()["next"].as_str().unwrap().to_owned();
+    assert_eq!(next, "compeval -C sub/p run");
+    assert_eq!(project.run(&["-C", "sub/p", "run", "--label", "first"]).code, 0);
+    assert!(project.path().join("sub/p/results/first/cells.jsonl").is_file());
+}
+
+#[test]
+fn check_names_file_line_and_column_of_every_fault_at_once() {
+    let project = Project::new();
+    let fixture = format!("fixtures/{STARTER}.json");
+    // A secret made here, so that no scanner trips over this file.
+    let secret = ["gh", "p_", "q7Rk2Zt9Lm4Xc8Vb3Nw6Ys1Hd5Jf0GpTaEuI"].concat();
+    let mut text: Value = serde_json::from_str(&project.read(&fixture)).unwrap();
+    text["messages"][1]["content"] = json!(format!("use {secret} and mail jane@corp.io"));
+    project.write(&fixture, &serde_json::to_string_pretty(&text).unwrap());
+    project.edit("pipeline.toml", "runs     = 3", "runz     = 3");
+    let check = project.run(&["check", "--json"]);
+    assert_eq!(check.code, 2);
+    let found = check.json();
+    assert_eq!(found["errors"][0]["file"], "pipeline.toml");
+    project.edit("pipeline.toml", "runz     = 3", "runs     = 3");
+    let check = project.run(&["check", "--json"]);
+    let found = check.json();
+    let audit: Vec<&Value> = found["errors"].as_array().unwrap().iter().filter(|e| e["file"] == fixture).collect();
+    assert_eq!((check.code, audit.len()), (2, 2), "{found}");
+    let line = project.read(&fixture).lines().position(|line| line.contains("corp.io")).unwrap() + 1;
+    assert!(audit.iter().all(|error| error["line"] == line));
+    assert!(!check.out.contains(&secret) && !project.run(&["check"]).err.contains(&secret));
+    assert_eq!(project.run(&["fixture", "scrub", &fixture]).code, 0);
+    let found = project.run(&["check", "--json"]).json();
+    assert!(found["errors"].as_array().unwrap().iter().all(|e| e["file"] != fixture), "{found}");
+}
+
+#[test]
+fn check_without_a_project_or_a_fixture_says_so_in_json() {
+    let project = Project::bare();
+    let check = project.run(&["check", "--json"]);
+    assert_eq!((check.code, check.json()["ok"].clone()), (2, json!(false)));
+    let project = Project::new();
+    fs::remove_file(project.path().join(format!("fixtures/{STARTER}.json"))).unwrap();
+    fs::remove_file(project.path().join(format!("probes/{STARTER}.probes.json"))).unwrap();
+    let check = project.run(&["check", "--json"]);
+    assert_eq!((check.code, check.json()["fixtures"].clone()), (4, Value::Null));
+}
+
+/// A log as an OpenAI client keeps it.
+fn log() -> String {
+    let arguments = r#"{"path":"app/retry.py","content":"DELAY_MS = 3500"}"#;
+    let call = json!({"id": "c1", "type": "function", "function": {"name": "write_file", "arguments": arguments}});
+    json!({"messages": [
+        {"role": "user", "content": "Fix /home/jdoe/app, ask jdoe@corp.io. Never change port 8081."},
+        {"role": "assistant", "content": "Going with SQLite instead of a JSON file.", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "ok"},
+        {"role": "assistant", "content": "Next: `retry_job` still needs a test in tests/test_retry.py."},
+    ]})
+    .to_string()
+}
+
+#[test]
+fn an_imported_log_is_scrubbed_never_overwrites_and_is_accounted_for() {
+    let project = Project::new();
+    project.write("logs/session.json", &log());
+    project.write("logs/notes.txt", "nothing");
+    let first = project.run(&["fixture", "import", "logs", "--final", "--json"]);
+    assert_eq!(first.code, 0, "{}", first.err);
+    let account = first.json();
+    assert_eq!(account["fixtures"][0]["file"], "fixtures/session.json");
+    assert_eq!(account["fixtures"][0]["replaced"]["account name in a path"], 1);
+    let text = project.read("fixtures/session.json");
+    assert!(!text.contains("jdoe") && !text.contains("corp.io"), "{text}");
+    let second = project.run(&["fixture", "import", "logs/session.json"]);
+    assert!(second.out.contains("wrote fixtures/session-2.json"), "{}", second.out);
+    assert_eq!(project.read("fixtures/session.json"), text);
+    let scrubbed = project.run(&["fixture", "scrub", "fixtures/session.json", "--json"]);
+    assert_eq!(scrubbed.json()["files"][0]["changed"], false);
+    let stats = project.run(&["fixture", "stats", "--json"]).json();
+    assert_eq!(stats["fixtures"].as_array().unwrap().len(), 3);
+    assert_eq!(stats["fixtures"][0]["tools"]["write_file"], 1);
+}
+
+#[test]
+fn what_is_no_log_is_named_and_nothing_is_written() {
+    let project = Project::new();
+    project.write("empty.jsonl", "");
+    project.write("other.json", r#"{"weather":"fine"}"#);
+    let before = fs::read_dir(project.path().join("fixtures")).unwrap().count();
+    for (arguments, words) in [
+        (vec!["fixture", "import", "empty.jsonl"], "`empty.jsonl` is empty"),
+        (vec!["fixture", "import", "other.json"], "in no format that is known"),
+        (vec!["fixture", "import", "missing.json"], "No such file"),
+        (vec!["fixture", "import", "other.json", "--format", "claud-code"], "did you mean `claude-code`?"),
+        (vec!["fixture", "import", "other.json", "--every-tokens", "0"], "at least 1 token"),
+        (vec!["fixture", "scrub", "other.json"], "missing field"),
+        (vec!["fixture", "scrub", "fixtures"], "Is a directory"),
+    ] {
+        let done = project.run(&arguments);
+        assert_eq!(done.code, 2, "{arguments:?}: {}", done.err);
+        assert!(done.err.contains(words), "{arguments:?}: {}", done.err);
+    }
+    assert_eq!(fs::read_dir(project.path().join("fixtures")).unwrap().count(), before);
+}
+
+#[test]
+fn probes_are_generated_by_rule_proven_and_cached() {
+    let project = Project::new();
+    project.write("session.json", &log());
+    assert_eq!(project.run(&["fixture", "import", "session.json"]).code, 0);
+    let first = project.run(&["probes", "generate", "--json"]);
+    assert_eq!(first.code, 0, "{}", first.err);
+    let account = first.json();
+    assert_eq!((account["banks"][0]["fixture"].as_str(), account["cached"].as_u64()), (Some("session"), Some(0)));
+    let bank: Value = serde_json::from_str(&project.read("probes/session.probes.json")).unwrap();
+    let probes = bank["probes"].as_array().unwrap();
+    assert!(probes.iter().any(|probe| probe["type"] == "artifact"), "{bank}");
+    let refused = project.run(&["probes", "generate", "session"]);
+    assert!(refused.code == 2 && refused.err.contains("--force"), "{}", refused.err);
+    assert_eq!(project.run(&["probes", "generate"]).code, 4);
+    let again = project.run(&["probes", "generate", "session", "--force", "--json"]).json();
+    assert_eq!(again["executed"], 0);
+    assert!(project.run(&["run", "--fixtures", "session", "--runs", "1"]).code == 0);
+}
+
+/// A server that speaks as OpenAI's, says `reply` to whoever asks, and counts.
+fn server(reply: impl Fn(&str) -> String + Send + 'static) -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/v1", listener.local_addr().unwrap());
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = count.clone();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let body = request_body(&mut stream);
+            counted.fetch_add(1, Ordering::SeqCst);
+            let content = reply(&body);
+            let json = json!({"id":"r","model":"m-1","choices":[{"index":0,"finish_reason":"stop",
+                "message":{"role":"assistant","content":content}}],
+                "usage":{"prompt_tokens":20000,"completion_tokens":5}});
+            let json = json.to_string();
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n";
+            let _ = write!(stream, "{head}content-length: {}\r\n\r\n{json}", json.len());
+        }
+    });
+    (address, count)
+}
+
+fn request_body(stream: &mut TcpStream) -> String {
+    let (mut bytes, mut chunk) = (Vec::new(), [0_u8; 65536]);
+    loop {
+        let read = stream.read(&mut chunk).unwrap();
+        bytes.extend_from_slice(&chunk[..read]);
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let length = head.lines().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().unwrap())
+        });
+        if read == 0 || body.len() >= length.unwrap_or(0) {
+            return body.to_owned();
+        }
+    }
+}
+
+fn with_server(project: &Project, address: &str) {
+    let text = project.read("pipeline.toml");
+    let provider = format!("\n[providers.local]\nkind = \"openai-chat\"\nbase_url = \"{address}\"\n");
+    project.write("pipeline.toml", &text.replace("# A variation to be chosen", &format!("{provider}\n# A variation")));
+}
+
+#[test]
+fn a_model_is_asked_once_a_point_and_its_probes_once_without_context() {
+    let project = Project::new();
+    project.write("session.json", &log());
+    assert_eq!(project.run(&["fixture", "import", "session.json"]).code, 0);
+    let (address, count) = server(|body| {
+        if !body.contains("expected_facts") {
+            return "It must be DELAY_MS, I guess.".to_owned();
+        }
+        let probe = |question: &str, fact: &str| json!({"type":"recall","question":question,"expected_facts":[fact],"reference_answer":""});
+        json!({"probes": [
+            probe("Which port may not change?", "8081"),
+            probe("What was the constant called?", "DELAY_MS"),
+            probe("What was never said?", "nowhere at all"),
+        ]})
+        .to_string()
+    });
+    with_server(&project, &address);
+    let arguments = ["probes", "generate", "session", "--model", "local/m-1", "--json"];
+    let account = project.run(&arguments).json();
+    assert_eq!(account["banks"][0]["guessable"], json!(["p1-recall-2"]), "{account}");
+    assert_eq!(account["banks"][0]["dropped"], json!({"a fact does not stand in the span": 1}));
+    assert_eq!((account["executed"].as_u64(), count.load(Ordering::SeqCst)), (Some(3), 3));
+    let again = project.run(&[&arguments[..], &["--force"]].concat()).json();
+    assert_eq!((again["cached"].as_u64(), count.load(Ordering::SeqCst)), (Some(3), 3));
+}
+
+#[test]
+fn a_missing_key_is_named_before_anyone_is_asked() {
+    let project = Project::new();
+    for arguments in [
+        vec!["judge", "selftest", "--judge-model", "openai/gpt-5.2"],
+        vec!["probes", "generate", STARTER, "--force", "--model", "openai/gpt-5.2"],
+    ] {
+        let done = project.run(&arguments);
+        assert_eq!(done.code, 2, "{}", done.err);
+        assert!(done.err.contains("OPENAI_API_KEY is not set"), "{}", done.err);
+    }
+}
+
+#[test]
+fn the_built_in_judge_passes_and_is_not_asked_twice() {
+    let project = Project::new();
+    let first = project.run(&["judge", "selftest", "--json"]);
+    let found = first.json();
+    assert_eq!((first.code, found["executed"].as_u64()), (0, Some(31)));
+    assert_eq!((found["judges"][0]["passed"].clone(), found["judges"][0]["ranked"].clone()), (json!(true), json!(12)));
+    assert_eq!(project.run(&["judge", "selftest", "--json"]).json()["cached"], 31);
+}
+
+#[test]
+fn a_judge_that_likes_everything_fails_by_exit_one() {
+    let project = Project::new();
+    let (address, count) = server(|body| {
+        // The schema of the request names the criteria that must be graded.
+        let body: Value = serde_json::from_str(body).unwrap();
+        let text = body.to_string();
+        let ids = ["accuracy_factual", "accuracy_technical", "context_conversation_state", "context_artifact_state"]
+            .into_iter()
+            .chain(["artifact_files_created", "artifact_files_modified", "artifact_key_details"])
+            .chain(["completeness_coverage", "completeness_depth", "continuity_work_state", "continuity_todo_state"])
+            .chain(["continuity_reasoning", "instruction_format", "instruction_constraints"]);
+        let graded: Vec<Value> = ids
+            .filter(|id| text.contains(&format!("\"{id}\"")) || text.contains(&format!("\\\"{id}\\\"")))
+            .map(|id| json!({"criterionId": id, "score": 5, "reasoning": "fine"}))
+            .collect();
+        json!({ "criterionResults": graded }).to_string()
+    });
+    with_server(&project, &address);
+    let done = project.run(&["judge", "selftest", "--judge-model", "local/m-1", "--json"]);
+    let found = done.json();
+    assert_eq!((done.code, found["judges"][0]["ranked"].as_u64()), (1, Some(0)), "{found}{}", done.err);
+    assert_eq!(count.load(Ordering::SeqCst), 31);
+}
+
+/// Grades by a person who agrees with the judge on everything.
+fn labels(project: &Project, label: &str, method: &str) -> String {
+    let mut text = "fixture,point,method,run,probe,criterion,score\n".to_owned();
+    for line in project.read(&format!("results/{label}/cells.jsonl")).lines() {
+        let row: Value = serde_json::from_str(line).unwrap();
+        if row["method"] != method || row["run"] != 1 {
+            continue;
+        }
+        for scored in row["criteria"].as_array().unwrap() {
+            let place = format!("{STARTER},{},{method},1,{}", row["point"], row["probe"].as_str().unwrap());
+            text.push_str(&format!("{place},{},{}\n", scored["criterionId"].as_str().unwrap(), scored["score"]));
+        }
+    }
+    text
+}
+
+#[test]
+fn grades_by_people_are_compared_with_the_judge() {
+    let project = Project::new();
+    assert_eq!(project.run(&["run", "--label", "a", "--runs", "1"]).code, 0);
+    project.write("labels.csv", &labels(&project, "a", "anchored"));
+    let done = project.run(&["judge", "agreement", "labels.csv", "--json"]);
+    let found = done.json();
+    let pooled = &found["judges"][0]["pooled"];
+    assert_eq!(
+        (done.code, pooled["exact"].as_f64(), pooled["quadratic_kappa"]["value"].as_f64()),
+        (0, Some(1.0), Some(1.0))
+    );
+    assert_eq!(found["judges"][0]["against_itself"], Value::Null);
+    let few: String = labels(&project, "a", "anchored").lines().take(6).map(|line| format!("{line}\n")).collect();
+    project.write("few.csv", &few);
+    assert!(project.run(&["judge", "agreement", "few.csv"]).err.contains("on under 30 say little"));
+    project.write("ends.csv", &labels(&project, "a", "full"));
+    for (file, label, words) in [
+        ("ends.csv", "a", "ceiling and floor"),
+        ("labels.csv", "b", "no results `b`"),
+        ("missing.csv", "a", "cannot read missing.csv"),
+        ("pipeline.toml", "a", "none of the columns"),
+    ] {
+        let done = project.run(&["judge", "agreement", file, "--label", label]);
+        assert_eq!(done.code, 2, "{file}: {}", done.err);
+        assert!(done.err.contains(words), "{file}: {}", done.err);
+    }
+    project.edit("labels.csv", "anchored", "anchord");
+    let done = project.run(&["judge", "agreement", "labels.csv"]);
+    assert!(done.code == 2 && done.err.contains("labels.csv:2:1") && done.err.contains("did you mean `anchored`?"));
+}
