@@ -272,7 +272,7 @@ impl Performer<'_> {
             turns,
             instructions,
             settings: request.settings.clone(),
-            schema: request.schema.clone(),
+            schema: request.schema.as_ref().map(|shape| shape.schema().clone()),
         })
     }
 
