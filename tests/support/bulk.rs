@@ -1,5 +1,4 @@
 //! A project of any size, for measurements: four fixtures of some 8 KB, ten probes each, one method that keeps all.
-#![allow(clippy::disallowed_methods, reason = "scratch files of a test, which no crash leaves in half")]
 
 #![allow(dead_code, reason = "each bench uses a part")]
 
