@@ -95,7 +95,7 @@ fn fixture(name: &str, number: usize, probes: usize) -> Value {
         let facts: Vec<String> =
             (0..probes).filter(|p| p % MESSAGES == index).map(|p| format!("It is {}.", fact(number, p))).collect();
         let text = format!("{} {}", prose(number * MESSAGES + index, TRANSCRIPT / MESSAGES), facts.join(" "));
-        json!({"role": if index % 2 == 0 { "user" } else { "assistant" }, "content": text})
+        json!({"role": if index.is_multiple_of(2) { "user" } else { "assistant" }, "content": text})
     };
     json!({"name": name, "description": "made up", "model": "none", "messages": (0..MESSAGES).map(message).collect::<Vec<_>>()})
 }
