@@ -1,7 +1,7 @@
 //! A project in a temporary folder, and the program run in it.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
@@ -57,10 +57,6 @@ impl Project {
 
     pub fn path(&self, path: &str) -> PathBuf {
         self.folder.path().join(path)
-    }
-
-    pub fn folder(&self) -> &Path {
-        self.folder.path()
     }
 
     pub fn write(&self, path: &str, text: &str) {
