@@ -143,8 +143,6 @@ fn reply(body: &[u8]) -> Option<String> {
 fn grades(prompt: &str, seed: usize) -> Option<String> {
     let ids = prompt.split("\"rubric_criteria\":").nth(1)?.split_inclusive(']').next()?;
     let ids: Vec<String> = serde_json::from_str(ids).ok()?;
-    let grade = |(index, id): (usize, &String)| {
-        json!({"criterionId": id, "score": (seed >> index) % 6, "reasoning": prose(seed + index, 80)})
-    };
+    let grade = |(index, id): (usize, &String)| json!({"criterionId": id, "score": (seed >> index) % 6, "reasoning": prose(seed + index, 80)});
     Some(json!({"criterionResults": ids.iter().enumerate().map(grade).collect::<Vec<_>>()}).to_string())
 }

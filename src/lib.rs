@@ -11,10 +11,10 @@
 //!    [`action::Inputs`] hashed are its [`action::ActionKey`].
 //! 3. [`plan::find`] looks the key up in the [`cache`]. What is there is used. What is stale, [`scheduler::Performer`]
 //!    does: it asks a model through [`provider::Client`], starts the user's program, or applies a rule ([`lexical`],
-//!    [`compress::compute`]). The raw output is on disk before it is read; reading it gives a digest; the frontier
+//!    [`compress::compute()`]). The raw output is on disk before it is read; reading it gives a digest; the frontier
 //!    settles the task, and more become ready.
 //! 4. Of every judged cell, [`measure`] says where facts were lost, and the loop tells it as a [`results::Row`].
-//!    [`results::summarize`] and [`results::compare`] go from rows to medians, intervals and verdicts by [`stats`], and
+//!    [`results::summarize`] and [`results::compare()`] go from rows to medians, intervals and verdicts by [`stats`], and
 //!    [`report`] words them.
 //! 5. [`cli`] is the program: the only room that prints.
 //!

@@ -75,6 +75,8 @@ const HOMES: &[(&str, &[&str])] = &[
     ("miette::", &["src/pipeline/problem.rs", "src/cli/failure.rs"]),
     ("clap::", &["src/cli/"]),
     ("indicatif::", &["src/cli/"]),
+    // A crash leaves no half file: `files::write_whole` does it.
+    (" fs::write(", &[]),
     ("println!", &[]),
     ("eprintln!", &[]),
     ("print!", &[]),

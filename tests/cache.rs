@@ -1,6 +1,6 @@
 //! The cache as its users meet it: through its public face, over real files.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::disallowed_methods, clippy::print_stdout)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout)]
 
 mod cache {
     mod damage;

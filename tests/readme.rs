@@ -85,7 +85,11 @@ fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a folder");
     for entry in fs::read_dir(from).expect("a folder").flatten() {
         let (source, target) = (entry.path(), to.join(entry.file_name()));
-        if source.is_dir() { copy(&source, &target) } else { drop(fs::copy(&source, &target).expect("a copy")) }
+        if source.is_dir() {
+            copy(&source, &target);
+        } else {
+            fs::copy(&source, &target).expect("a copy");
+        }
     }
 }
 

@@ -1,9 +1,9 @@
 //! Digests: BLAKE3 of bytes, and of framed fields in a fixed order.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// BLAKE3 of some bytes. Written as 64 hexadecimal digits where people read, and as bare bytes elsewhere.
@@ -13,7 +13,7 @@ pub struct Digest(pub [u8; 32]);
 impl Serialize for Digest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if serializer.is_human_readable() {
-            serializer.serialize_str(&self.hex())
+            serializer.serialize_str(&blake3::Hash::from_bytes(self.0).to_hex())
         } else {
             self.0.serialize(serializer)
         }
@@ -23,11 +23,25 @@ impl Serialize for Digest {
 impl<'de> Deserialize<'de> for Digest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Digest, D::Error> {
         if deserializer.is_human_readable() {
-            let text = Cow::<'de, str>::deserialize(deserializer)?;
-            text.parse().map_err(serde::de::Error::custom)
+            deserializer.deserialize_str(Digits)
         } else {
             <[u8; 32]>::deserialize(deserializer).map(Digest)
         }
+    }
+}
+
+/// Reads hexadecimal digits without keeping their text.
+struct Digits;
+
+impl Visitor<'_> for Digits {
+    type Value = Digest;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("64 hexadecimal digits")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Digest, E> {
+        text.parse().map_err(E::custom)
     }
 }
 

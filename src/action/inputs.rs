@@ -189,7 +189,7 @@ fn visit_request(request: &Request, part: &mut impl FnMut(Cow<'static, str>, Dig
         text("effort", effort);
     }
     if let Some(schema) = &request.schema {
-        part("output schema".into(), schema_digest(&schema.schema), None);
+        part("output schema".into(), schema.digest(), None);
     }
     for (index, turn) in request.turns.iter().enumerate() {
         visit_turn(index, turn, request.is_lexical(), part);
@@ -273,28 +273,6 @@ fn visit_computation(computation: &Computation, part: &mut impl FnMut(Cow<'stati
         let text = target.0.to_string();
         part("target_tokens".into(), Digest::of(&text), Some(&text));
     }
-}
-
-/// Digest of a JSON value that does not depend on the order in which a map keeps its keys.
-fn schema_digest(value: &serde_json::Value) -> Digest {
-    let mut builder = DigestBuilder::new("json");
-    match value {
-        serde_json::Value::Object(map) => {
-            let sorted: BTreeMap<_, _> = map.iter().collect();
-            for (key, inner) in sorted {
-                builder.field(key, schema_digest(inner).0);
-            }
-        }
-        serde_json::Value::Array(items) => {
-            for item in items {
-                builder.field("item", schema_digest(item).0);
-            }
-        }
-        scalar => {
-            builder.field("scalar", scalar.to_string());
-        }
-    }
-    builder.finish()
 }
 
 #[cfg(test)]

@@ -14,4 +14,4 @@ pub use digest::{ActionKey, Digest, DigestBuilder, RunningDigest};
 pub use inputs::{Change, Inputs, Part, Replica, Source, Sources};
 pub use stage::{Stage, StageName};
 pub use template::{Prompt, Template, TemplateFault, Variable};
-pub use work::{Computation, Material, Pieces, PiecesBuilder, Program, Request, RequestTurn, Rule, Work};
+pub use work::{Computation, Material, Pieces, PiecesBuilder, Program, ReplyShape, Request, RequestTurn, Rule, Work};

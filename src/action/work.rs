@@ -1,5 +1,6 @@
 //! Work: what one action does, complete. Owned data, nothing else.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::digest::{Digest, DigestBuilder};
@@ -177,7 +178,53 @@ pub struct Request {
     /// Sampling settings.
     pub settings: Settings,
     /// The shape of the reply, if JSON is wanted.
-    pub schema: Option<Arc<OutputSchema>>,
+    pub schema: Option<ReplyShape>,
+}
+
+/// The shape of a reply with its name in the key: hashed once, asked for many times.
+#[derive(Clone, Debug)]
+pub struct ReplyShape {
+    schema: Arc<OutputSchema>,
+    digest: Digest,
+}
+
+impl ReplyShape {
+    /// Names `schema`.
+    pub fn new(schema: OutputSchema) -> ReplyShape {
+        ReplyShape { digest: schema_digest(&schema.schema), schema: Arc::new(schema) }
+    }
+
+    /// The schema as a provider is sent it.
+    pub fn schema(&self) -> &Arc<OutputSchema> {
+        &self.schema
+    }
+
+    /// Names the schema, whatever the order of its keys.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+}
+
+/// Digest of a JSON value that does not depend on the order in which a map keeps its keys.
+fn schema_digest(value: &serde_json::Value) -> Digest {
+    let mut builder = DigestBuilder::new("json");
+    match value {
+        serde_json::Value::Object(map) => {
+            let sorted: BTreeMap<_, _> = map.iter().collect();
+            for (key, inner) in sorted {
+                builder.field(key, schema_digest(inner).0);
+            }
+        }
+        serde_json::Value::Array(items) => {
+            for item in items {
+                builder.field("item", schema_digest(item).0);
+            }
+        }
+        scalar => {
+            builder.field("scalar", scalar.to_string());
+        }
+    }
+    builder.finish()
 }
 
 impl Request {

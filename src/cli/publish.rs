@@ -17,7 +17,7 @@ use crate::results::{
 /// Worst probes that a report shows.
 const WORST: usize = 5;
 /// Cells up to which the page carries them all; a larger matrix keeps its summary there, and its cells in the file.
-const CELLS_ON_A_PAGE: u64 = 25_000;
+const CELLS_ON_A_PAGE: usize = 25_000;
 
 /// What was published.
 pub(crate) struct Published {
@@ -62,7 +62,11 @@ pub(crate) fn publish<L: Lookup>(
     lookup: &L,
     reference: bool,
 ) -> Result<Published, Failure> {
-    let set = ResultSet::read(folder)?;
+    let rows = rows_at_hand(folder)?;
+    let set = match &rows {
+        Some(rows) => ResultSet::gather(folder.manifest()?, rows.iter().map(Ok))?,
+        None => ResultSet::read(folder)?,
+    };
     let comparison = match &set.manifest.compared_to {
         Some(baseline) => {
             let (other, method) = ResultsFolder::open_side(&pipeline.results, baseline)?;
@@ -76,13 +80,15 @@ pub(crate) fn publish<L: Lookup>(
     let summary = summarize(&set, comparison);
     folder.write_json(names::SUMMARY, &summary)?;
     write_run_files(folder, &set)?;
-    let rows = folder.rows()?.map(|row| row.map_err(SetError::from));
-    let worst = worst(set.design(), rows, WORST)?;
+    let worst = match &rows {
+        Some(rows) => worst(set.design(), rows.iter().map(Ok::<_, SetError>), WORST)?,
+        None => worst(set.design(), folder.rows()?, WORST).map_err(SetError::from)?,
+    };
     let manifest = set.manifest.clone();
     drop(set);
     let text = markdown(&ReportInput { summary: &summary, manifest: &manifest, worst: &worst, reference });
     folder.write(names::MARKDOWN, text)?;
-    let page = page(pipeline, folder, lookup, &summary, &manifest, reference)?;
+    let page = page(pipeline, lookup, &summary, &manifest, rows.as_deref(), reference);
     folder.write(names::HTML, page)?;
     Ok(Published { summary, manifest })
 }
@@ -98,30 +104,31 @@ fn write_run_files(folder: &ResultsFolder, set: &ResultSet) -> Result<(), Failur
     Ok(folder.remove_run_files(&written)?)
 }
 
+/// All rows, read once for everything that is made of them; `None` if they are too many to be kept in memory.
+fn rows_at_hand(folder: &ResultsFolder) -> Result<Option<Vec<Row>>, Failure> {
+    let rows = folder.rows()?.take(CELLS_ON_A_PAGE + 1).collect::<Result<Vec<_>, _>>().map_err(SetError::from)?;
+    Ok((rows.len() <= CELLS_ON_A_PAGE).then_some(rows))
+}
+
 fn page<L: Lookup>(
     pipeline: &Pipeline,
-    folder: &ResultsFolder,
     lookup: &L,
     summary: &Summary,
     manifest: &Manifest,
+    rows: Option<&[Row]>,
     reference: bool,
-) -> Result<String, Failure> {
-    let cells: u64 = summary.methods.iter().map(|(_, method)| method.cells.judged).sum();
-    let mut too_many = None;
-    let rows: Vec<Row> = if cells <= CELLS_ON_A_PAGE {
-        folder.rows()?.collect::<Result<_, _>>().map_err(SetError::from)?
-    } else {
-        too_many = Some(format!(
-            "{cells} cells are too many for one page: they are in cells.jsonl, and `compeval show` shows each."
-        ));
-        Vec::new()
-    };
+) -> String {
+    let too_many = rows.is_none().then(|| {
+        let cells: u64 = summary.methods.iter().map(|(_, method)| method.cells.judged).sum();
+        format!("{cells} cells are too many for one page: they are in cells.jsonl, and `compeval show` shows each.")
+    });
+    let rows = rows.unwrap_or_default();
     let banks = pipeline.fixtures.iter().map(|f| (f.name(), f.bank.probes.as_slice())).collect();
     let contexts = if rows.is_empty() { BTreeMap::new() } else { contexts(pipeline, lookup) };
     let mut page =
-        PageInput { banks, contexts, reference, ..PageInput::new(manifest, summary, &pipeline.rubric, &rows) };
+        PageInput { banks, contexts, reference, ..PageInput::new(manifest, summary, &pipeline.rubric, rows) };
     page.notes.extend(too_many);
-    Ok(html::render(&page))
+    html::render(&page)
 }
 
 /// The contexts that the cache still has, by the compression that made them.

@@ -12,7 +12,7 @@ pub(crate) fn count(number: u64, noun: &str) -> String {
 pub(crate) fn money(usd: Option<Usd>) -> String {
     match usd {
         None => "$–".to_owned(),
-        Some(Usd(amount)) if amount == 0.0 => "$0".to_owned(),
+        Some(Usd(0.0)) => "$0".to_owned(),
         Some(Usd(amount)) if amount < 0.01 => format!("${amount:.4}"),
         Some(Usd(amount)) => format!("${amount:.2}"),
     }

@@ -5,13 +5,13 @@
 //! put in by digest, without their bytes.
 
 use std::fmt::Write as _;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::rubric::{Criterion, CriterionId};
-use crate::action::{Material, Pieces, Prompt, RequestTurn, Template, TemplateFault, Variable};
+use crate::action::{Material, Pieces, Prompt, ReplyShape, RequestTurn, Template, TemplateFault, Variable};
 use crate::locale::Locale;
 use crate::probe::{Fact, Probe};
 use crate::provider::OutputSchema;
@@ -77,7 +77,7 @@ pub struct JudgeQuestion {
     question: Material,
     truth: Material,
     ids: Material,
-    schema: Arc<OutputSchema>,
+    schema: ReplyShape,
     criteria: Vec<CriterionId>,
 }
 
@@ -98,7 +98,7 @@ impl JudgeQuestion {
             question: question.into(),
             truth: Material::from(json!(ground_truth(truth, locale)).to_string()),
             ids: Material::from(json!(criteria_ids).to_string()),
-            schema: Arc::new(schema(&criteria_ids)),
+            schema: ReplyShape::new(schema(&criteria_ids)),
             criteria: criteria_ids,
         }
     }
@@ -129,7 +129,7 @@ impl JudgeQuestion {
     }
 
     /// The shape of the reply.
-    pub fn schema(&self) -> Arc<OutputSchema> {
+    pub fn schema(&self) -> ReplyShape {
         self.schema.clone()
     }
 
@@ -151,7 +151,7 @@ pub fn request(
     criteria: &[&Criterion],
     locale: Locale,
     template: &Template,
-) -> Result<(Vec<RequestTurn>, Arc<OutputSchema>), TemplateFault> {
+) -> Result<(Vec<RequestTurn>, ReplyShape), TemplateFault> {
     let asked = JudgeQuestion::new(question, truth, criteria, locale, template);
     Ok((asked.with(answer, context)?, asked.schema()))
 }
@@ -251,6 +251,7 @@ mod tests {
     use crate::judge::{Rubric, Scope};
     use crate::probe::ProbeType;
     use std::convert::Infallible;
+    use std::sync::Arc;
 
     fn facts() -> Vec<Fact> {
         vec![Fact { spellings: vec!["8081".into()] }, Fact { spellings: vec!["10 s".into(), "10s".into()] }]
@@ -324,7 +325,7 @@ mod tests {
     fn the_schema_accepts_the_contract_and_nothing_else() {
         let truth = Truth { expected_facts: &[], reference_answer: None, answerable: true };
         let schema = asked(truth, Locale::En).schema();
-        let valid = jsonschema::validator_for(&schema.schema).unwrap();
+        let valid = jsonschema::validator_for(&schema.schema().schema).unwrap();
         let entry = |id: &str| json!({"criterionResults":[{"criterionId":id,"score":4,"reasoning":"r"}]});
         assert!(valid.is_valid(&entry("accuracy_factual")));
         assert!(!valid.is_valid(&entry("overall")));
@@ -345,7 +346,7 @@ mod tests {
         for locale in [Locale::En, Locale::Zh] {
             let question = asked(Truth::of(&probe), locale);
             let turns = question.with("8081".into(), Some("port 8081".into())).unwrap();
-            let bytes = format!("{}{}", texts(&turns).concat(), question.schema().schema).to_lowercase();
+            let bytes = format!("{}{}", texts(&turns).concat(), question.schema().schema().schema).to_lowercase();
             assert!(!bytes.contains("leak"));
             for word in ["anchored", "regenerative", "truncate", "opaque", "fixture", "lexical", "openai", "anthropic"]
             {

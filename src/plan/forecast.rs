@@ -94,13 +94,16 @@ pub fn forecast<L: Lookup>(
     Ok(walk.finish())
 }
 
+/// What stale actions of one group have in common: stage, method, reason, what changed.
+type Group = (StageName, Option<String>, &'static str, Vec<String>);
+
 struct Walk<'w, L> {
     preparer: Preparer<'w>,
     lookup: &'w L,
     assumptions: Assumptions<'w>,
     forecast: Forecast,
     seen: HashSet<ActionKey>,
-    groups: BTreeMap<(StageName, Option<String>, &'static str, Vec<String>), u64>,
+    groups: BTreeMap<Group, u64>,
     estimator: Estimator<'w, L>,
     explainer: Explainer<'w, L>,
 }

@@ -33,6 +33,7 @@ pub enum Reason {
 
 /// What the cache knows of an action.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "one at a time, and short-lived: a box would cost more than it saves")]
 pub enum Finding {
     /// Its output stands.
     Cached {
@@ -41,7 +42,7 @@ pub enum Finding {
         /// The entry.
         record: Record,
         /// The output itself, where it had to be read to be named.
-        reread: Option<Output>,
+        reread: Option<Box<Output>>,
     },
     /// It must be executed. Why is found out only where somebody asks ([`reason`]).
     Stale,
@@ -78,7 +79,7 @@ fn reread<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, task: &Task, record: R
     match preparer.read(task, Body { dialect: record.dialect, bytes: &bytes }) {
         Ok(output) => {
             let kept = Kept { key: record.key, out: output.digest(), spared: false };
-            Finding::Cached { kept, record, reread: Some(output) }
+            Finding::Cached { kept, record, reread: Some(Box::new(output)) }
         }
         Err(_) => Finding::Stale,
     }

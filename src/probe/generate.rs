@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -13,7 +13,7 @@ use serde_json::json;
 use super::bank::{Fact, Probe, ProbeId, ProbeType};
 use super::facts::FactFinder;
 use super::history::History;
-use crate::action::{Material, Request, RequestTurn, Template, TemplateFault, Variable, Work};
+use crate::action::{Material, ReplyShape, Request, RequestTurn, Template, TemplateFault, Variable, Work};
 use crate::fixture::{Point, fold};
 use crate::locale::Locale;
 use crate::provider::{ModelUse, Operation, OutputSchema, ReadFault};
@@ -75,7 +75,7 @@ pub fn generation_work(model: &ModelUse, template: &Template, transcript: Materi
         turns: vec![RequestTurn::Text(Role::User, prompt)],
         instructions: None,
         settings: model.settings.clone(),
-        schema: Some(Arc::new(generation_schema())),
+        schema: Some(ReplyShape::new(generation_schema())),
     }))
 }
 

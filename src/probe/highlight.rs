@@ -31,20 +31,28 @@ impl MappedFold {
     }
 
     fn push(&mut self, piece: &str, start: usize, blank: &mut bool) {
-        let lower: String = piece.nfkc().flat_map(char::to_lowercase).collect();
-        for c in lower.nfkc() {
-            if c.is_whitespace() {
-                *blank = true;
-                continue;
-            }
-            if std::mem::take(blank) && !self.folded.is_empty() {
-                self.folded.push(' ');
-            }
-            if self.pieces.last().is_none_or(|(_, last)| last.start != start) {
-                self.pieces.push((self.folded.len(), start..start + piece.len()));
-            }
-            self.folded.push(c);
+        let place = start..start + piece.len();
+        if let [byte @ 0..=127] = piece.as_bytes() {
+            // most text is plain: normalising it character by character would take longer than all else
+            self.push_char(char::from(byte.to_ascii_lowercase()), place, blank);
+            return;
         }
+        let lower: String = piece.nfkc().flat_map(char::to_lowercase).collect();
+        lower.nfkc().for_each(|c| self.push_char(c, place.clone(), blank));
+    }
+
+    fn push_char(&mut self, c: char, place: Range<usize>, blank: &mut bool) {
+        if c.is_whitespace() {
+            *blank = true;
+            return;
+        }
+        if std::mem::take(blank) && !self.folded.is_empty() {
+            self.folded.push(' ');
+        }
+        if self.pieces.last().is_none_or(|(_, last)| last.start != place.start) {
+            self.pieces.push((self.folded.len(), place));
+        }
+        self.folded.push(c);
     }
 
     /// The folded text.

@@ -25,7 +25,6 @@ impl ApiKey {
 
     /// Reads the key from the environment.
     pub fn from_environment(variable: &ApiKeyVariable) -> Option<ApiKey> {
-        #[allow(clippy::disallowed_methods, reason = "keys come from the environment and are read here alone")]
         let value = std::env::var(&*variable.0).ok()?;
         ApiKey::new(&value)
     }
@@ -130,7 +129,6 @@ async fn read(mut response: reqwest::Response, key: Option<&ApiKey>, timeout: Du
         }
     }
     let body = without_key(body.freeze(), key);
-    #[allow(clippy::disallowed_methods, reason = "a wait until a date is counted from the machine's clock")]
     let at = SystemTime::now();
     Ok(HttpReply { status, headers, body, at })
 }

@@ -1,5 +1,6 @@
 //! A result set in memory: its design, and of each row what statistics need.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 use super::design::Design;
@@ -133,33 +134,33 @@ impl ResultSet {
     ///
     /// # Errors
     /// The first row that is an error, or does not belong to the manifest.
-    pub fn gather(
+    pub fn gather<R: Borrow<Row>>(
         manifest: Manifest,
-        rows: impl IntoIterator<Item = Result<Row, SetError>>,
+        rows: impl IntoIterator<Item = Result<R, SetError>>,
     ) -> Result<ResultSet, SetError> {
         let design = &manifest.design;
         let (arms, probes) = (arms(design), probes(design));
         let index = Index::of(&manifest, &arms, &probes);
         let mut set = ResultSet {
-            arms,
-            probes,
+            arms: arms.clone(),
+            probes: probes.clone(),
             grades: Vec::new(),
             answers: BTreeMap::new(),
             costs: BTreeMap::new(),
             manifest: manifest.clone(),
         };
         for row in rows {
-            set.take(&index, &row?)?;
+            set.take(&index, row?.borrow())?;
         }
         set.grades.sort_by_key(|grade| (grade.at, grade.judge_n, grade.judge));
         Ok(set)
     }
 
-    fn take(&mut self, index: &Index, row: &Row) -> Result<(), SetError> {
+    fn take(&mut self, index: &Index<'_>, row: &Row) -> Result<(), SetError> {
         let (at, judge) = index.place(row)?;
         let of = |dimension: Dimension| row.dimensions.get(&dimension).and_then(|x| Score::new(*x)).map(Score::value);
         let points = row.criteria.iter().filter_map(|c| Some((*index.criteria.get(&*c.criterion.0)?, c.points())));
-        let keys = Digest::of(format!("{} {} {}", row.keys.compress, row.keys.answer, row.keys.judge));
+        let keys = Digest::of([row.keys.compress, row.keys.answer, row.keys.judge].map(|key| key.0.0).concat());
         let (dimensions, points) = (Dimension::ALL.map(of), points.collect());
         self.grades.push(Grade { at, judge_n: row.judge_n, judge, dimensions, points, keys });
         for (stage, key, usd) in [
@@ -238,37 +239,37 @@ fn probes(design: &Design) -> Vec<ProbeAt> {
 }
 
 /// Names to places.
-struct Index {
-    label: String,
-    arms: BTreeMap<(String, String), usize>,
-    probes: BTreeMap<(String, u32, String), usize>,
-    judges: BTreeMap<String, usize>,
-    criteria: BTreeMap<String, u16>,
+struct Index<'m> {
+    label: &'m str,
+    arms: BTreeMap<(&'m str, &'m str), usize>,
+    probes: BTreeMap<(&'m str, u32, &'m str), usize>,
+    judges: BTreeMap<&'m str, usize>,
+    criteria: BTreeMap<&'m str, u16>,
 }
 
-impl Index {
-    fn of(manifest: &Manifest, arms: &[Arm], probes: &[ProbeAt]) -> Index {
+impl<'m> Index<'m> {
+    fn of(manifest: &'m Manifest, arms: &'m [Arm], probes: &'m [ProbeAt]) -> Index<'m> {
         let design = &manifest.design;
-        let method = |arm: &Arm| design.methods.get(arm.method).map(|m| m.name.clone()).unwrap_or_default();
-        let fixture = |probe: &ProbeAt| design.fixtures.get(probe.fixture).map(|f| f.name.clone()).unwrap_or_default();
+        let method = |arm: &Arm| design.methods.get(arm.method).map_or("", |m| m.name.as_str());
+        let fixture = |probe: &ProbeAt| design.fixtures.get(probe.fixture).map_or("", |f| f.name.as_str());
         let criteria = design.rubric.criteria.iter().zip(0u16..);
         Index {
-            label: manifest.label.clone(),
-            arms: arms.iter().enumerate().map(|(ix, arm)| ((method(arm), arm.reader.clone()), ix)).collect(),
-            probes: probes.iter().enumerate().map(|(ix, p)| ((fixture(p), p.point, p.id.clone()), ix)).collect(),
-            judges: design.judges.iter().enumerate().map(|(ix, judge)| (judge.name.clone(), ix)).collect(),
-            criteria: criteria.map(|(criterion, ix)| (criterion.id.to_string(), ix)).collect(),
+            label: &manifest.label,
+            arms: arms.iter().enumerate().map(|(ix, arm)| ((method(arm), arm.reader.as_str()), ix)).collect(),
+            probes: probes.iter().enumerate().map(|(ix, p)| ((fixture(p), p.point, p.id.as_str()), ix)).collect(),
+            judges: design.judges.iter().enumerate().map(|(ix, judge)| (judge.name.as_str(), ix)).collect(),
+            criteria: criteria.map(|(criterion, ix)| (&*criterion.id.0, ix)).collect(),
         }
     }
 
     fn place(&self, row: &Row) -> Result<(AnswerAt, usize), SetError> {
-        let stranger = |what, name: String| SetError::Stranger { label: self.label.clone(), what, name };
-        let arm = self.arms.get(&(row.method.clone(), row.answerer.clone()));
+        let stranger = |what, name: String| SetError::Stranger { label: self.label.to_owned(), what, name };
+        let arm = self.arms.get(&(row.method.as_str(), row.answerer.as_str()));
         let arm = *arm.ok_or_else(|| stranger("method and answerer", format!("{}/{}", row.method, row.answerer)))?;
-        let probe = self.probes.get(&(row.fixture.clone(), row.point, row.probe.clone()));
+        let probe = self.probes.get(&(row.fixture.as_str(), row.point, row.probe.as_str()));
         let name = || format!("{} · {} · {}", row.fixture, row.point, row.probe);
         let probe = *probe.ok_or_else(|| stranger("probe", name()))?;
-        let judge = *self.judges.get(&row.judge).ok_or_else(|| stranger("judge", row.judge.clone()))?;
+        let judge = *self.judges.get(row.judge.as_str()).ok_or_else(|| stranger("judge", row.judge.clone()))?;
         Ok((AnswerAt { arm, probe, run: row.run, answer_n: row.answer_n }, judge))
     }
 }

@@ -1,5 +1,6 @@
 //! The worst probes, with the judge's own words.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 use super::design::Design;
@@ -44,24 +45,25 @@ type Place = (u32, u32, u32, String);
 ///
 /// # Errors
 /// The first row that is an error.
-pub fn worst<E>(
+pub fn worst<R: Borrow<Row>, E>(
     design: &Design,
-    rows: impl IntoIterator<Item = Result<Row, E>>,
+    rows: impl IntoIterator<Item = Result<R, E>>,
     count: usize,
 ) -> Result<Vec<Worst>, E> {
     let mut piles: BTreeMap<(String, u32, String, String), Pile> = BTreeMap::new();
     for row in rows {
         let row = row?;
+        let row: &Row = row.borrow();
         let is_real = design.methods.iter().any(|m| m.name == row.method && !m.is_ceiling() && !m.is_floor());
         let Some(overall) = row.overall.filter(|_| is_real) else { continue };
         let place: Place = (row.run, row.answer_n, row.judge_n, row.judge.clone());
         let key = (row.fixture.clone(), row.point, row.probe.clone(), row.method.clone());
-        let first = || Pile { scores: Vec::new(), worst: (f64::INFINITY, place.clone()), entry: entry(design, &row) };
+        let first = || Pile { scores: Vec::new(), worst: (f64::INFINITY, place.clone()), entry: entry(design, row) };
         let pile = piles.entry(key).or_insert_with(first);
         pile.scores.push((place.clone(), overall));
         if (overall, &place) < (pile.worst.0, &pile.worst.1) {
             pile.worst = (overall, place);
-            pile.entry = entry(design, &row);
+            pile.entry = entry(design, row);
         }
     }
     let mut found: Vec<Worst> = piles.into_values().filter_map(settled).collect();

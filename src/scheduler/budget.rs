@@ -104,6 +104,9 @@ impl Budget {
     }
 }
 
+/// Real inputs are up to one and a half times the estimate, which is low on purpose: twice it is the worst case.
+const CAUTION: u64 = 2;
+
 /// The budget as one action's attempts meet it.
 pub(super) struct Purse<'b> {
     budget: &'b Budget,
@@ -114,14 +117,14 @@ pub(super) struct Purse<'b> {
 }
 
 impl<'b> Purse<'b> {
-    /// A purse for requests to `model` of the size that was estimated.
+    /// A purse for requests to `model`: the input as estimated, and the longest reply.
     pub(super) fn new(
         budget: &'b Budget,
         prices: &'b Prices,
         model: &'b ModelRef,
         (input, output): (Tokens, Tokens),
     ) -> Purse<'b> {
-        let worst = prices.worst_case(model, input, output);
+        let worst = prices.worst_case(model, Tokens(input.0.saturating_mul(CAUTION)), output);
         Purse { budget, prices, model, worst, word: Mutex::default() }
     }
 

@@ -30,6 +30,7 @@ pub(super) struct Errand {
     pub(super) attempts: u32,
 }
 
+#[expect(clippy::large_enum_variant, reason = "one at a time, and short-lived: a box would cost more than it saves")]
 enum Purpose {
     Cell(Task),
     Selftest(SelftestTask),

@@ -24,7 +24,7 @@ use crate::provider::{
 };
 use crate::results::{Blame, Failure};
 use crate::transcript::Message;
-use crate::units::{Usage, Usd};
+use crate::units::{Tokens, Usage, Usd};
 
 /// An output just made.
 #[derive(Debug)]
@@ -99,6 +99,12 @@ impl Raw {
         let (usage, cost) = (Usage::default(), Some(Usd(0.0)));
         Raw { body, dialect, model: None, usage, cost, saved: None, latency_ms, attempts: 1, request_id: None }
     }
+}
+
+/// The most tokens that a reply may be billed for: what the user allowed, or the longest that models write unasked.
+fn longest_reply(call: &Call) -> Tokens {
+    const UNLIMITED: Tokens = Tokens(32_768);
+    call.settings.max_output_tokens.unwrap_or(UNLIMITED)
 }
 
 /// Splits a text where dialects join turns of one speaker again: at the last blank line of what requests share. A
@@ -198,7 +204,7 @@ impl Performer<'_> {
         let call = self.call(errand, action, request)?;
         let model = ModelRef { provider: request.provider.clone(), model: request.model.clone() };
         self.fits_window(errand, action, &model, &call)?;
-        let purse = Purse::new(self.budget, self.prices, &model, estimate(&call));
+        let purse = Purse::new(self.budget, self.prices, &model, (estimate(&call).0, longest_reply(&call)));
         let mut attempt = 1;
         loop {
             let keep = |reply: &RawReply| self.keep(errand, action, self.raw_of(&model, reply));
@@ -272,7 +278,7 @@ impl Performer<'_> {
             turns,
             instructions,
             settings: request.settings.clone(),
-            schema: request.schema.clone(),
+            schema: request.schema.as_ref().map(|shape| shape.schema().clone()),
         })
     }
 

@@ -15,7 +15,7 @@ use crate::judge::{self, CriterionScore};
 use crate::measure::{ProbeMeasure, compression_ratio};
 use crate::pipeline::{FixtureIx, PointIx, ProbeIx, Tail};
 use crate::plan::{FixtureTexts, JudgeTask, Kept, Output, Preparer, Task, probe_of};
-use crate::probe::{History, Probe};
+use crate::probe::Probe;
 use crate::results::{Row, RowCost, RowKeys};
 use crate::units::Tokens;
 
@@ -30,7 +30,6 @@ pub(super) struct RowMaker<'e> {
 
 /// What is measured with, per fixture.
 struct Measures {
-    history: History,
     tokens: Arc<[Tokens]>,
     probes: RefCell<HashMap<(PointIx, ProbeIx), Rc<ProbeMeasure>>>,
 }
@@ -81,7 +80,7 @@ impl<'e> RowMaker<'e> {
         let measures = self.measures(texts);
         let measure = measures.probe(texts, point, (task.cell.answer.probe, probe), pipeline.settings.tail);
         let stood = context.folded().map(|folded| measure.standing(folded));
-        let measured = measure.measure(&measures.history, stood.as_deref(), answer);
+        let measured = measure.measure(&texts.loaded().history, stood.as_deref(), answer);
         let scores = judge::grade(&pipeline.rubric, &grades);
         let context_tokens = self.context_tokens(task, context);
         let replaced_tokens = measures.replaced(texts, point);
@@ -144,7 +143,7 @@ impl<'e> RowMaker<'e> {
         }
         let messages = &texts.loaded().fixture.messages;
         let tokens = messages.iter().map(|message| self.counts.text(&message.countable_text())).collect();
-        let measures = Rc::new(Measures { history: History::new(messages), tokens, probes: RefCell::default() });
+        let measures = Rc::new(Measures { tokens, probes: RefCell::default() });
         let mut fixtures = self.fixtures.borrow_mut();
         if fixtures.len() >= FIXTURES_AT_HAND {
             let oldest = fixtures.keys().min().copied();
@@ -168,7 +167,7 @@ impl Measures {
             let end = texts.end(point);
             let until = if tail == Tail::Verbatim { loaded.fixture.messages.len() } else { end };
             let range = loaded.fixture.start()..end;
-            Rc::new(ProbeMeasure::new(asked, &self.history, range, until, self.tokens.clone()))
+            Rc::new(ProbeMeasure::new(asked, &loaded.history, range, until, self.tokens.clone()))
         };
         self.probes.borrow_mut().entry((point, ix)).or_insert_with(make).clone()
     }

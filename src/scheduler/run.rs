@@ -78,6 +78,7 @@ pub enum Stop {
 const BREATH: usize = 256;
 
 /// What an action under way is for.
+#[expect(clippy::large_enum_variant, reason = "one at a time, and short-lived: a box would cost more than it saves")]
 pub(super) enum Errands {
     Cell(Task),
     Selftest(SelftestTask),

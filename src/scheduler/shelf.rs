@@ -61,11 +61,14 @@ pub enum OutOfReach {
 /// The artifact index is part of a context but not of its action, so method and point tell contexts apart.
 type Place = (ActionKey, MethodIx, PointIx);
 
+/// Contexts at hand, and the order in which they came.
+type Contexts = (HashMap<Place, Rc<Loaded>>, VecDeque<Place>);
+
 /// Outputs within reach.
 pub struct Shelf<'e, S> {
     preparer: Preparer<'e>,
     store: &'e S,
-    contexts: RefCell<(HashMap<Place, Rc<Loaded>>, VecDeque<Place>)>,
+    contexts: RefCell<Contexts>,
 }
 
 impl<'e, S: Lookup> Shelf<'e, S> {

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
 /// How hard to squeeze: past this the page gets hardly smaller and much slower to write.
-const LEVEL: u8 = 6;
+const LEVEL: u8 = 5;
 
 /// JSON with every character escaped that means something to HTML, or ends a line in a script.
 pub(super) fn safe_json(value: &impl Serialize) -> String {
@@ -22,10 +22,23 @@ pub(super) fn safe_json(value: &impl Serialize) -> String {
     safe
 }
 
-/// JSON, deflated and in base64: nothing in it means anything to HTML.
-pub(super) fn packed_json(value: &impl Serialize) -> String {
-    let json = serde_json::to_vec(value).unwrap_or_else(|_| b"null".to_vec());
-    STANDARD.encode(miniz_oxide::deflate::compress_to_vec(&json, LEVEL))
+/// JSON, to be packed.
+pub(super) fn json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).unwrap_or_else(|_| b"null".to_vec())
+}
+
+/// Each JSON deflated and in base64, so that nothing in it means anything to HTML. It is most of the work on a page,
+/// and done side by side.
+pub(super) fn packed(jsons: &[Vec<u8>]) -> Vec<String> {
+    let pack = |json: &Vec<u8>| STANDARD.encode(miniz_oxide::deflate::compress_to_vec(json, LEVEL));
+    let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let share = jsons.len().div_ceil(workers).max(1);
+    std::thread::scope(|scope| {
+        let begin = |jsons: &'_ [Vec<u8>]| jsons.iter().map(pack).collect::<Vec<_>>();
+        let threads: Vec<_> = jsons.chunks(share).map(|jsons| scope.spawn(move || begin(jsons))).collect();
+        // a worker that cannot be joined has panicked, which passes on
+        threads.into_iter().flat_map(|thread| thread.join().unwrap_or_else(|e| std::panic::resume_unwind(e))).collect()
+    })
 }
 
 /// Text as HTML shows it, in elements and in quoted attributes.
@@ -60,7 +73,7 @@ mod tests {
     #[test]
     fn packed_json_comes_back_whole() {
         let text = "上下文 ".repeat(1000);
-        let packed = packed_json(&text);
+        let packed = packed(&[json(&text)]).remove(0);
         assert!(packed.len() < 200, "{}", packed.len());
         let bytes = miniz_oxide::inflate::decompress_to_vec(&STANDARD.decode(packed).unwrap()).unwrap();
         assert_eq!(serde_json::from_slice::<String>(&bytes).unwrap(), text);

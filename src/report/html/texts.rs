@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::columns::Names;
 use super::input::ContextText;
-use super::pack::packed_json;
+use super::pack::{json, packed};
 use crate::judge::CriterionId;
 use crate::probe::{Fact, FactFinder, MappedFold, Probe};
 use crate::results::Row;
@@ -88,9 +88,9 @@ pub(super) fn pack_cells(rows: &[Row], seekers: &[Option<&Seeker>], criteria: &m
     for (rows, seekers) in rows.chunks(CELLS_IN_PACK).zip(seekers.chunks(CELLS_IN_PACK)) {
         let texts: Vec<CellText<'_>> =
             rows.iter().zip(seekers).map(|(row, seeker)| cell_text(row, *seeker, criteria)).collect();
-        packs.push(packed_json(&texts));
+        packs.push(json(&texts));
     }
-    packs
+    packed(&packs)
 }
 
 fn cell_text<'r>(row: &'r Row, seeker: Option<&Seeker>, criteria: &mut Names<CriterionId>) -> CellText<'r> {
@@ -132,14 +132,14 @@ pub(super) fn pack_contexts(
             }
         });
         if bytes > CONTEXT_PACK_BYTES {
-            packs.push(packed_json(&std::mem::take(&mut open)));
+            packs.push(json(&std::mem::take(&mut open)));
             bytes = 0;
         }
     }
     if !open.is_empty() {
-        packs.push(packed_json(&open));
+        packs.push(json(&open));
     }
-    (packs, homes)
+    (packed(&packs), homes)
 }
 
 fn marked<'t>(text: &'t str, seekers: &BTreeMap<usize, &Seeker>) -> MarkedContext<'t> {
