@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 #![allow(unreachable_pub, reason = "helpers of tests")]
+#![allow(clippy::disallowed_methods, reason = "scratch files need no atomic write")]
 
 #[path = "support/brain.rs"]
 mod brain;

@@ -1,6 +1,7 @@
 //! A project of any size, for measurements: four fixtures of some 8 KB, ten probes each, one method that keeps all.
 
 #![allow(dead_code, reason = "each bench uses a part")]
+#![allow(clippy::disallowed_methods, reason = "scratch files need no atomic write")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
