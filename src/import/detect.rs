@@ -117,9 +117,12 @@ pub(super) fn shape_of(head: &str, name: &str) -> Shape {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().unwrap_or("");
     let second = lines.next();
-    let complete = serde_json::from_str::<serde::de::IgnoredAny>(first).is_ok();
+    let is_whole = |line: &str| serde_json::from_str::<serde::de::IgnoredAny>(line).is_ok();
+    let complete = is_whole(first);
     let second_opens = second.is_some_and(|line| line.starts_with('{') && line.len() > 1);
-    if is_lines_name(name) && (complete || second.is_none()) || second_opens && (complete || first.len() > 2) {
+    // Behind a damaged first line stands a whole value; behind the first line of a document, a part of it.
+    let damaged = first.len() > 2 && second.is_some_and(is_whole);
+    if is_lines_name(name) && (complete || second.is_none()) || second_opens && (complete || damaged) {
         Shape::Lines
     } else {
         Shape::Document
@@ -332,4 +335,18 @@ fn is_anthropic_message(message: &Value) -> bool {
     let blocks = message.get("content").and_then(Value::as_array);
     let own = |block: &Value| matches!(text(block, "type"), Some("tool_use" | "tool_result" | "thinking"));
     !has(message, "tool_calls") && blocks.is_some_and(|blocks| blocks.iter().any(own))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_that_breaks_its_lines_is_no_list_of_lines() {
+        let pretty =
+            "{\"messages\":[\n{\"role\":\"user\",\"content\":\"hi\"},\n{\"role\":\"user\",\"content\":\"ho\"}]}\n";
+        assert!(matches!(shape_of(pretty, "log.json"), Shape::Document));
+        assert!(matches!(shape_of("{\"a\":1}\n{\"a\":2}\n", "log.json"), Shape::Lines));
+        assert!(matches!(shape_of("{\"a\":\n{\"a\":2}\n{\"a\":3}\n", "log"), Shape::Lines), "a damaged first line");
+    }
 }
