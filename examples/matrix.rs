@@ -131,7 +131,7 @@ fn reply(body: &[u8]) -> Option<String> {
         "grader" => grades(prompt, seed)?,
         _ => prose(seed, CONTEXT),
     };
-    let usage = json!({"prompt_tokens": prompt.len() / 4, "completion_tokens": text.len() / 4});
+    let usage = json!({"prompt_tokens": body.len() / 4, "completion_tokens": text.len() / 4});
     let message = json!({"role": "assistant", "content": text});
     Some(
         json!({"id": "r", "object": "chat.completion", "model": model, "usage": usage,

@@ -106,8 +106,10 @@ fn write_run_files(folder: &ResultsFolder, set: &ResultSet) -> Result<(), Failur
 
 /// All rows, read once for everything that is made of them; `None` if they are too many to be kept in memory.
 fn rows_at_hand(folder: &ResultsFolder) -> Result<Option<Vec<Row>>, Failure> {
-    let rows = folder.rows()?.take(CELLS_ON_A_PAGE + 1).collect::<Result<Vec<_>, _>>().map_err(SetError::from)?;
-    Ok((rows.len() <= CELLS_ON_A_PAGE).then_some(rows))
+    if folder.rows()?.lines()? > CELLS_ON_A_PAGE {
+        return Ok(None);
+    }
+    Ok(Some(folder.rows()?.collect::<Result<_, _>>().map_err(SetError::from)?))
 }
 
 fn page<L: Lookup>(

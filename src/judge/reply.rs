@@ -32,8 +32,11 @@ struct Loose {
 impl TryFrom<Loose> for CriterionScore {
     type Error = ReplyFault;
     fn try_from(loose: Loose) -> Result<CriterionScore, ReplyFault> {
-        let off = || ReplyFault::OffScale { id: loose.criterion_id.to_string(), score: loose.score.to_string() };
-        CriterionScore::new(loose.criterion_id.clone(), loose.score, loose.reasoning.clone()).ok_or_else(off)
+        let Loose { criterion_id: criterion, score, reasoning } = loose;
+        if score > 5 {
+            return Err(ReplyFault::OffScale { id: criterion.to_string(), score: score.to_string() });
+        }
+        Ok(CriterionScore { criterion, score, reasoning })
     }
 }
 

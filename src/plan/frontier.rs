@@ -10,6 +10,7 @@ use std::rc::Rc;
 use crate::action::{ActionKey, Digest, StageName};
 use crate::compress::{self, ContextRef, Method, StateRef};
 use crate::pipeline::{AnswerCell, Chain, CompressCell, Coordinate, Counts, JudgeCell, Matrix, Pipeline};
+use crate::units::Usd;
 
 use super::prepare::{FixtureTexts, Preparer};
 
@@ -68,6 +69,8 @@ pub struct SettledContext {
     pub reference: ContextRef,
     /// The fixture's spans.
     pub texts: Rc<FixtureTexts>,
+    /// See [`Kept::cost`].
+    pub cost: Option<Usd>,
     /// See [`Kept::spared`].
     pub spared: bool,
     /// Answers that wait until the first one has warmed the provider's prompt cache.
@@ -134,12 +137,14 @@ pub struct SettledAnswer {
     pub key: ActionKey,
     /// Digest of its text.
     pub out: Digest,
+    /// See [`Kept::cost`].
+    pub cost: Option<Usd>,
     /// See [`Kept::spared`].
     pub spared: bool,
 }
 
 /// How a task ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Settled {
     /// Its output stands.
     Kept(Kept),
@@ -148,12 +153,14 @@ pub enum Settled {
 }
 
 /// An output that stands, by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Kept {
     /// The action.
     pub key: ActionKey,
     /// Digest of the output as read.
     pub out: Digest,
+    /// What it cost when it was executed; `None` where no price is known.
+    pub cost: Option<Usd>,
     /// Whether the inputs above it changed and the output did not: what follows from it is spared.
     pub spared: bool,
 }
@@ -243,8 +250,9 @@ impl<'p> Frontier<'p> {
         let index = if method.artifact_index { texts.index(task.cell.point).digest() } else { Digest::of("") };
         let reference = compress::context_ref(method, kept.out, index);
         let state = compress::state_ref(method, kept.out);
-        let (cell, key, spared, waiting) = (task.cell, kept.key, kept.spared, RefCell::default());
-        let context = Rc::new(SettledContext { cell, key, state, reference, texts, spared, waiting });
+        let (cell, waiting) = (task.cell, RefCell::default());
+        let Kept { key, cost, spared, .. } = kept;
+        let context = Rc::new(SettledContext { cell, key, state, reference, texts, cost, spared, waiting });
         self.push_answers(task.cell, &context);
         self.push_next(task, keeps_state.then_some(context));
         Counts::default()
@@ -285,7 +293,8 @@ impl<'p> Frontier<'p> {
         let Settled::Kept(kept) = settled else {
             return Counts { judge: judgements.count() as u64, ..Counts::default() };
         };
-        let answer = Rc::new(SettledAnswer { key: kept.key, out: kept.out, spared: kept.spared });
+        let Kept { key, out, cost, spared } = kept;
+        let answer = Rc::new(SettledAnswer { key, out, cost, spared });
         let context = &task.context;
         let first = self.ready.len();
         self.ready.extend(

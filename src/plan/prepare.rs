@@ -73,6 +73,7 @@ struct PointTexts {
     prefix: OnceCell<SpanText>,
     tail: OnceCell<SpanText>,
     index: OnceCell<Material>,
+    is_worth_warming: OnceCell<bool>,
 }
 
 impl FixtureTexts {
@@ -147,8 +148,11 @@ impl FixtureTexts {
     pub fn is_worth_warming(&self, point: PointIx) -> bool {
         /// The smallest prefix that vendors cache.
         const SHORTEST_CACHED: u64 = 1024;
-        let Material::Text(_, text) = self.prefix(point).text else { return false };
-        estimate_tokens(&text).0 >= SHORTEST_CACHED
+        let is_long = || match self.prefix(point).text {
+            Material::Text(_, text) => estimate_tokens(&text).0 >= SHORTEST_CACHED,
+            Material::Output(_) | Material::Composed(_) => false,
+        };
+        self.points.get(point.0).is_some_and(|texts| *texts.is_worth_warming.get_or_init(is_long))
     }
 }
 

@@ -129,7 +129,29 @@ impl Rows {
     /// Whatever the file system says, with the path.
     pub fn open(path: &Path) -> Result<Rows, FileError> {
         let file = File::open(path).map_err(|e| FileError::new("read", path, e))?;
-        Ok(Rows { path: path.to_owned(), reader: BufReader::new(file), line: 0, buffer: String::new() })
+        Ok(Rows {
+            path: path.to_owned(),
+            reader: BufReader::with_capacity(1 << 16, file),
+            line: 0,
+            buffer: String::new(),
+        })
+    }
+
+    /// How many lines are left, without reading what they say.
+    ///
+    /// # Errors
+    /// Whatever the file system says, with the path.
+    pub fn lines(mut self) -> Result<usize, FileError> {
+        let mut lines = 0;
+        loop {
+            let block = self.reader.fill_buf().map_err(|e| FileError::new("read", &self.path, e))?;
+            let length = block.len();
+            if length == 0 {
+                return Ok(lines);
+            }
+            lines += block.iter().filter(|byte| **byte == b'\n').count();
+            self.reader.consume(length);
+        }
     }
 
     fn read_line(&mut self) -> Result<bool, FileError> {

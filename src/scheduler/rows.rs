@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use super::shelf::{Loaded, OutOfReach, Shelf};
 use super::tally::TokenCounts;
-use crate::action::ActionKey;
-use crate::cache::{Lookup, Store};
+use crate::cache::Store;
 use crate::compress::Context;
 use crate::fixture::count_tokens;
 use crate::judge::{self, CriterionScore};
@@ -23,7 +22,6 @@ use crate::units::Tokens;
 pub(super) struct RowMaker<'e> {
     preparer: Preparer<'e>,
     shelf: &'e Shelf<'e, Store>,
-    store: &'e Store,
     counts: TokenCounts<'e>,
     fixtures: RefCell<HashMap<FixtureIx, Rc<Measures>>>,
 }
@@ -39,7 +37,7 @@ const FIXTURES_AT_HAND: usize = 4;
 
 impl<'e> RowMaker<'e> {
     pub(super) fn new(preparer: Preparer<'e>, shelf: &'e Shelf<'e, Store>, store: &'e Store) -> RowMaker<'e> {
-        RowMaker { preparer, shelf, store, counts: TokenCounts::new(store), fixtures: RefCell::default() }
+        RowMaker { preparer, shelf, counts: TokenCounts::new(store), fixtures: RefCell::default() }
     }
 
     /// The row of a judged cell, and its place among all rows. What was just read is handed over in `output`.
@@ -110,17 +108,12 @@ impl<'e> RowMaker<'e> {
             refetch_tokens: measured.refetch.map(|r| r.tokens.0),
             refetch_unlocated: measured.refetch.map_or(0, |r| r.unlocated),
             usd: RowCost {
-                compress: self.usd(&task.context.key),
-                answer: self.usd(&task.answer.key),
-                judge: self.usd(&kept.key),
+                compress: task.context.cost.map(|usd| usd.0),
+                answer: task.answer.cost.map(|usd| usd.0),
+                judge: kept.cost.map(|usd| usd.0),
             },
             answer: answer.to_owned(),
         })
-    }
-
-    /// What an action cost when it was executed; `None` where no price is known.
-    fn usd(&self, key: &ActionKey) -> Option<f64> {
-        self.store.find(key)?.cost.map(|usd| usd.0)
     }
 
     /// The size of a context by the pinned tokenizer, counted as the messages it replaces are; of one that only its

@@ -346,7 +346,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         self.warn(action.key, warnings)?;
         let (key, asked) = (action.key, is_asked(&action.work));
         self.listener.hear(&Event::Kept { stage, key, asked, usage, cost, saved, unchanged })?;
-        let kept = Kept { key: action.key, out, spared: unchanged };
+        let kept = Kept { key: action.key, out, cost, spared: unchanged };
         self.settle(task, kept, Some(output))?;
         for sharer in sharers {
             self.listener.hear(&Event::Shared { stage })?;

@@ -22,23 +22,54 @@ pub(super) fn safe_json(value: &impl Serialize) -> String {
     safe
 }
 
-/// JSON, to be packed.
-pub(super) fn json(value: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(value).unwrap_or_else(|_| b"null".to_vec())
+/// Packs JSON: deflated and in base64, so that nothing in it means anything to HTML. It is most of the work on a page;
+/// as many as there are processors are done side by side, and no more than those wait in memory.
+pub(super) struct Packer {
+    side_by_side: usize,
+    waiting: Vec<Vec<u8>>,
+    packs: Vec<String>,
 }
 
-/// Each JSON deflated and in base64, so that nothing in it means anything to HTML. It is most of the work on a page,
-/// and done side by side.
-pub(super) fn packed(jsons: &[Vec<u8>]) -> Vec<String> {
-    let pack = |json: &Vec<u8>| STANDARD.encode(miniz_oxide::deflate::compress_to_vec(json, LEVEL));
-    let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let share = jsons.len().div_ceil(workers).max(1);
-    std::thread::scope(|scope| {
-        let begin = |jsons: &'_ [Vec<u8>]| jsons.iter().map(pack).collect::<Vec<_>>();
-        let threads: Vec<_> = jsons.chunks(share).map(|jsons| scope.spawn(move || begin(jsons))).collect();
-        // a worker that cannot be joined has panicked, which passes on
-        threads.into_iter().flat_map(|thread| thread.join().unwrap_or_else(|e| std::panic::resume_unwind(e))).collect()
-    })
+impl Packer {
+    pub(super) fn new() -> Packer {
+        let side_by_side = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Packer { side_by_side, waiting: Vec::new(), packs: Vec::new() }
+    }
+
+    /// How many were pushed.
+    pub(super) fn len(&self) -> usize {
+        self.packs.len() + self.waiting.len()
+    }
+
+    pub(super) fn push(&mut self, value: &impl Serialize) {
+        self.waiting.push(serde_json::to_vec(value).unwrap_or_else(|_| b"null".to_vec()));
+        if self.waiting.len() == self.side_by_side {
+            self.pack();
+        }
+    }
+
+    /// The packs, in the order in which they were pushed.
+    pub(super) fn finish(mut self) -> Vec<String> {
+        self.pack();
+        self.packs
+    }
+
+    fn pack(&mut self) {
+        let waiting = std::mem::take(&mut self.waiting);
+        let packed = std::thread::scope(|scope| {
+            let threads: Vec<_> = waiting.iter().map(|json| scope.spawn(|| squeezed(json))).collect();
+            // a thread that panicked passes it on
+            let join = |thread: std::thread::ScopedJoinHandle<'_, String>| {
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            threads.into_iter().map(join).collect::<Vec<_>>()
+        });
+        self.packs.extend(packed);
+    }
+}
+
+fn squeezed(json: &[u8]) -> String {
+    STANDARD.encode(miniz_oxide::deflate::compress_to_vec(json, LEVEL))
 }
 
 /// Text as HTML shows it, in elements and in quoted attributes.
@@ -73,7 +104,9 @@ mod tests {
     #[test]
     fn packed_json_comes_back_whole() {
         let text = "上下文 ".repeat(1000);
-        let packed = packed(&[json(&text)]).remove(0);
+        let mut packer = Packer::new();
+        packer.push(&text);
+        let packed = packer.finish().remove(0);
         assert!(packed.len() < 200, "{}", packed.len());
         let bytes = miniz_oxide::inflate::decompress_to_vec(&STANDARD.decode(packed).unwrap()).unwrap();
         assert_eq!(serde_json::from_slice::<String>(&bytes).unwrap(), text);

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::columns::Names;
 use super::input::ContextText;
-use super::pack::{json, packed};
+use super::pack::Packer;
 use crate::judge::CriterionId;
 use crate::probe::{Fact, FactFinder, MappedFold, Probe};
 use crate::results::Row;
@@ -84,13 +84,13 @@ struct CellText<'r> {
 
 /// The cells' texts, packed in the order of `rows`; `seekers` are parallel to them.
 pub(super) fn pack_cells(rows: &[Row], seekers: &[Option<&Seeker>], criteria: &mut Names<CriterionId>) -> Vec<String> {
-    let mut packs = Vec::new();
+    let mut packs = Packer::new();
     for (rows, seekers) in rows.chunks(CELLS_IN_PACK).zip(seekers.chunks(CELLS_IN_PACK)) {
         let texts: Vec<CellText<'_>> =
             rows.iter().zip(seekers).map(|(row, seeker)| cell_text(row, *seeker, criteria)).collect();
-        packs.push(json(&texts));
+        packs.push(&texts);
     }
-    packed(&packs)
+    packs.finish()
 }
 
 fn cell_text<'r>(row: &'r Row, seeker: Option<&Seeker>, criteria: &mut Names<CriterionId>) -> CellText<'r> {
@@ -118,7 +118,7 @@ struct MarkedContext<'t> {
 pub(super) fn pack_contexts(
     contexts: &[(Option<&ContextText>, BTreeMap<usize, &Seeker>)],
 ) -> (Vec<String>, Vec<Option<i64>>) {
-    let (mut packs, mut homes) = (Vec::new(), Vec::new());
+    let (mut packs, mut homes) = (Packer::new(), Vec::new());
     let mut open: BTreeMap<usize, MarkedContext<'_>> = BTreeMap::new();
     let mut bytes = 0;
     for (place, (context, seekers)) in contexts.iter().enumerate() {
@@ -132,14 +132,14 @@ pub(super) fn pack_contexts(
             }
         });
         if bytes > CONTEXT_PACK_BYTES {
-            packs.push(json(&std::mem::take(&mut open)));
+            packs.push(&std::mem::take(&mut open));
             bytes = 0;
         }
     }
     if !open.is_empty() {
-        packs.push(json(&open));
+        packs.push(&open);
     }
-    (packed(&packs), homes)
+    (packs.finish(), homes)
 }
 
 fn marked<'t>(text: &'t str, seekers: &BTreeMap<usize, &Seeker>) -> MarkedContext<'t> {
