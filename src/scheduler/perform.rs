@@ -12,7 +12,7 @@ use super::program;
 use super::shelf::{OutOfReach, Shelf};
 use crate::action::{Computation, Digest, Request, RequestTurn, Work};
 use crate::answer;
-use crate::cache::{CacheError, Lookup, Meta, Reading, Record, Store};
+use crate::cache::{CacheError, Lookup, Meta, Reading, Record, Status, Store};
 use crate::compress;
 use crate::fixture::count_tokens;
 use crate::judge::{self, CriterionScore};
@@ -356,6 +356,10 @@ impl Performer<'_> {
     }
 
     async fn call_failed(&self, errand: &Errand, action: &Action, failure: CallFailure) -> NoOutput {
+        // A reply that arrived and is no answer stays to be looked at. Read by itself it might pass for one: that its
+        // prompt was cut, for one, shows only beside the request.
+        let kept = self.store.find(&action.key).filter(|record| record.status == Status::Unread);
+        self.note_unreadable(kept, &failure.message);
         let mut raw = Raw::local(Bytes::new(), None, Instant::now());
         (raw.attempts, raw.cost) = (failure.attempts, None);
         let class = failure.class.name();
