@@ -122,6 +122,32 @@ fn a_reply_cut_off_by_the_limit_is_a_failed_cell_with_a_hint() {
 }
 
 #[test]
+fn a_silently_cut_prompt_fails_its_cell_now_and_in_the_next_run() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    // Only prompts of some length are judged.
+    project.write(
+        "prompts/anchored.md",
+        &format!("{}{}", include_str!("data/anchored.md"), "Keep every single word. ".repeat(400)),
+    );
+    let cut = |asked: &Asked| {
+        with_finish(asked, "## Session intent\n- all is well", "stop")
+            .replace("\"prompt_tokens\":", "\"prompt_tokens\":1,\"said\":")
+    };
+    server.script(move |asked| match asked.wanted == Wanted::Compression {
+        true => Reply::Raw(200, cut(asked)),
+        false => Reply::Sensible,
+    });
+    project.expect(5, "run --label a --runs 1");
+    let failed = failures(&project);
+    assert!(!failed.is_empty());
+    assert!(failed.iter().all(|f| f["message"].as_str().unwrap().contains("cut the prompt")), "{failed:?}");
+    server.forget();
+    project.expect(5, "run --label a --runs 1");
+    assert!(server.count() >= failed.len(), "a reply to half a prompt is never served as an output");
+}
+
+#[test]
 fn a_malformed_body_is_asked_for_again_with_the_same_bytes() {
     let server = Server::start();
     let project = Project::new(&server);
