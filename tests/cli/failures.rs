@@ -145,6 +145,9 @@ fn a_silently_cut_prompt_fails_its_cell_now_and_in_the_next_run() {
     server.forget();
     project.expect(5, "run --label a --runs 1");
     assert!(server.count() >= failed.len(), "a reply to half a prompt is never served as an output");
+    let keys =
+        |failed: &[Value]| failed.iter().map(|f| f["key"].to_string()).collect::<std::collections::BTreeSet<_>>();
+    assert_eq!(keys(&failures(&project)), keys(&failed), "the same actions fail again, none below them is reached");
 }
 
 #[test]
