@@ -10,7 +10,7 @@ use crate::action::Stage;
 use crate::cache::Store;
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::Preparer;
-use crate::provider::{Client, ClientEvent, Limits, Prices, ProviderSpec};
+use crate::provider::{Client, ClientEvent, Limits, ModelUse, Prices, ProviderSpec};
 use crate::scheduler::{Allowance, Budget, Ended, Listener, Options, Performer, RunError, Shelf, Stop, run};
 
 /// What a run is told besides the pipeline.
@@ -38,14 +38,18 @@ impl Orders {
     }
 }
 
+/// All models in use.
+pub(crate) fn models(pipeline: &Pipeline) -> impl Iterator<Item = &ModelUse> {
+    let compressors = pipeline.methods.iter().filter_map(|method| method.strategy.model());
+    compressors
+        .chain(pipeline.answerers.iter().map(|answerer| &answerer.model))
+        .chain(pipeline.judges.iter().map(|judge| &judge.model))
+}
+
 /// The providers that the stages really use.
 pub(crate) fn used_providers(pipeline: &Pipeline) -> Vec<Arc<ProviderSpec>> {
-    let compressors = pipeline.methods.iter().filter_map(|method| method.strategy.model());
-    let models = compressors
-        .chain(pipeline.answerers.iter().map(|answerer| &answerer.model))
-        .chain(pipeline.judges.iter().map(|judge| &judge.model));
     let mut used: Vec<Arc<ProviderSpec>> = Vec::new();
-    for model in models {
+    for model in models(pipeline) {
         if !used.iter().any(|known| known.name == model.provider.name) {
             used.push(model.provider.clone());
         }

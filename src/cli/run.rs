@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::args::{Common, RunArgs, StageArg};
 use super::console::{Console, Meaning};
-use super::engine::{Orders, drive};
+use super::engine::{Orders, drive, models};
 use super::failure::{Exit, Failure};
 use super::plan;
 use super::progress::Progress;
@@ -20,7 +20,7 @@ use crate::cache::{Lookup, Store};
 use crate::files::FileError;
 use crate::pipeline::Pipeline;
 use crate::plan::Forecast;
-use crate::provider::{ClientEvent, ModelUse, Prices};
+use crate::provider::{ClientEvent, Prices};
 use crate::report::{comparison_table, summary_table};
 use crate::results::{Design, Label, Manifest, Outcome, ResultsFolder, blind_spots, names, regressions};
 use crate::scheduler::{Allowance, Ended, Event, Listener};
@@ -318,14 +318,6 @@ fn allowance(args: &RunArgs, pipeline: &Pipeline, prices: &Prices) -> Result<All
         return Err(Failure::input(message).hinted(hint));
     }
     Ok(Allowance { usd: Some(Usd(limit)), requests: args.max_requests })
-}
-
-/// All models in use.
-pub(crate) fn models(pipeline: &Pipeline) -> impl Iterator<Item = &ModelUse> {
-    let compressors = pipeline.methods.iter().filter_map(|method| method.strategy.model());
-    compressors
-        .chain(pipeline.answerers.iter().map(|answerer| &answerer.model))
-        .chain(pipeline.judges.iter().map(|judge| &judge.model))
 }
 
 /// How the run ended, in words and as an exit.
