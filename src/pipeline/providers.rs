@@ -10,8 +10,8 @@ use super::model::SourceFile;
 use super::problem::{Problem, Problems, suggest};
 use super::secrets::is_variable;
 use super::url::{is_loopback, normal};
-use crate::units::Tokens;
 use crate::provider::{ApiKeyVariable, Dialect, Endpoint, Limits, ProviderName, ProviderSpec};
+use crate::units::Tokens;
 
 /// Where variables are looked up. The command line hands over the process's; nothing here reads them by itself.
 pub trait Environment {

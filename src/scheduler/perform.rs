@@ -19,8 +19,8 @@ use crate::judge::{self, CriterionScore};
 use crate::lexical;
 use crate::plan::{Action, Output, Preparer, READER, SelftestTask, completion};
 use crate::provider::{
-    AskFailure, Call, CallFailure, Client, Dialect, ErrorClass, ModelRef, Operation, Prices, RawReply, Turn, context_window, estimate,
-    read_model, read_usage,
+    AskFailure, Call, CallFailure, Client, Dialect, ErrorClass, ModelRef, Operation, Prices, RawReply, Turn,
+    context_window, estimate, read_model, read_usage,
 };
 use crate::results::{Blame, Failure};
 use crate::transcript::Message;
