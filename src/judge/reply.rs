@@ -75,9 +75,9 @@ pub enum ReplyFault {
     /// Not in the rubric.
     #[error("the judge scored `{0}`, which is not among the criteria it was given")]
     Invented(String),
-    /// Scored twice.
-    #[error("the judge scored `{0}` more than once")]
-    Repeated(String),
+    /// Scored twice, and not alike.
+    #[error("the judge scored `{0}` more than once, and not alike")]
+    Contradicted(String),
     /// Not scored.
     #[error("the judge left out `{0}`")]
     Missing(String),
@@ -93,7 +93,8 @@ pub enum ReplyFault {
 
 /// Reads a judge's reply: one score for each of `criteria`, in their order.
 ///
-/// Code fences and prose around the JSON object are passed over, `4.0` counts as 4, and the case of ids is ignored.
+/// Code fences and prose around the JSON object are passed over, `4.0` counts as 4, the case of ids is ignored, and a
+/// criterion that was scored again with the same score counts once.
 ///
 /// # Errors
 /// The first way in which the reply breaks the contract.
@@ -106,10 +107,13 @@ pub fn read_reply(text: &str, criteria: &[CriterionId]) -> Result<Vec<CriterionS
         let same = |criterion: &CriterionId| criterion.0.to_lowercase() == id.to_lowercase();
         let known = criteria.iter().zip(&mut found).find(|(criterion, _)| same(criterion));
         let (criterion, slot) = known.ok_or_else(|| ReplyFault::Invented(excerpt(id)))?;
-        if slot.is_some() {
-            return Err(ReplyFault::Repeated(criterion.to_string()));
+        let score = scored(criterion, entry)?;
+        match slot {
+            None => *slot = Some(score),
+            // Small models repeat themselves; only what contradicts itself is no grade.
+            Some(first) if first.points() == score.points() => {}
+            Some(_) => return Err(ReplyFault::Contradicted(criterion.to_string())),
         }
-        *slot = Some(scored(criterion, entry)?);
     }
     let missing = |(id, slot): (&CriterionId, Option<CriterionScore>)| slot.ok_or(ReplyFault::Missing(id.to_string()));
     criteria.iter().zip(found).map(missing).collect()
@@ -217,11 +221,14 @@ mod tests {
         let reply = |entries: &[String]| format!("{{\n  \"criterionResults\":[{}]}}", entries.join(","));
         // It counts upwards, names one criterion again and again, and leaves the others out.
         let counting: Vec<String> = (5..9).map(|score| entry("a_one", score)).collect();
-        assert!(fault(&reply(&counting)).contains("`a_one` more than once"));
+        assert!(fault(&reply(&counting)).contains("the score 6"));
+        assert!(fault(&reply(&[entry("a_one", 3), entry("a_one", 4)])).contains("`a_one` more than once, and not"));
         assert!(fault(&reply(&[entry("a_one", 7), entry("b_two", 8)])).contains("the score 7"));
         assert!(fault(&reply(&[entry("a_one", 2)])).contains("left out `b_two`"));
         // One and the same score everywhere is sound here; the self-test catches it.
         assert_eq!(points(&reply(&[entry("b_two", 2), entry("a_one", 2)])), [2, 2]);
+        // So is a score that is only said again.
+        assert_eq!(points(&reply(&[entry("a_one", 3), entry("b_two", 2), entry("a_one", 3)])), [3, 2]);
     }
 
     #[test]
