@@ -5,57 +5,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::rubric::CriterionId;
-use super::score::Score;
-
-/// What one judge gave one criterion.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Loose", rename_all = "camelCase")]
-pub struct CriterionScore {
-    /// The criterion, spelled as the rubric spells it.
-    #[serde(rename = "criterionId")]
-    pub criterion: CriterionId,
-    score: u8,
-    /// The judge's reason; empty where it gave none. Nothing is computed from it.
-    pub reasoning: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Loose {
-    criterion_id: CriterionId,
-    score: u8,
-    #[serde(default)]
-    reasoning: String,
-}
-
-impl TryFrom<Loose> for CriterionScore {
-    type Error = ReplyFault;
-    fn try_from(loose: Loose) -> Result<CriterionScore, ReplyFault> {
-        let Loose { criterion_id: criterion, score, reasoning } = loose;
-        if score > 5 {
-            return Err(ReplyFault::OffScale { id: criterion.to_string(), score: score.to_string() });
-        }
-        Ok(CriterionScore { criterion, score, reasoning })
-    }
-}
-
-impl CriterionScore {
-    /// `None` if `score` is above 5.
-    pub fn new(criterion: CriterionId, score: u8, reasoning: impl Into<String>) -> Option<CriterionScore> {
-        (score <= 5).then(|| CriterionScore { criterion, score, reasoning: reasoning.into() })
-    }
-
-    /// The whole number from 0 to 5 that was given.
-    pub fn points(&self) -> u8 {
-        self.score
-    }
-
-    /// The same as a score to reckon with.
-    pub fn score(&self) -> Score {
-        Score::from_points(self.score)
-    }
-}
+use super::criterion::CriterionId;
+use super::score::CriterionScore;
 
 /// How a reply breaks the contract. The judge is asked again, a bounded number of times.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
