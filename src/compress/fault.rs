@@ -3,9 +3,9 @@
 /// Something odd about an output that is used all the same.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Warning {
-    /// The prompt asks for a section, and the summary has none of that name.
-    #[error("the summary has no section \"{0}\", which its prompt asks for")]
-    MissingSection(&'static str),
+    /// The prompt asks for sections, and the summary has none of these names.
+    #[error("the summary lacks sections that its prompt asks for: {}", .0.join(", "))]
+    MissingSections(Vec<&'static str>),
     /// A program returned a key that means nothing.
     #[error("the program returned the unknown key `{0}`; it is ignored")]
     UnknownKey(String),

@@ -49,8 +49,9 @@ pub fn read(method: &Method, output: Output<'_>, index: &str) -> Result<Compress
     let mut compressed = match (&method.strategy, output) {
         (Strategy::Prompted { style, template, .. }, Output::Reply(reply)) => {
             let text = summary_of(&reply.text)?;
-            let warnings = missing_sections(template, *style, text).into_iter().map(Warning::MissingSection);
-            Compressed { warnings: warnings.collect(), ..plain(Context::summary(text), Some(text)) }
+            let missing = missing_sections(template, *style, text);
+            let warnings = if missing.is_empty() { Vec::new() } else { vec![Warning::MissingSections(missing)] };
+            Compressed { warnings, ..plain(Context::summary(text), Some(text)) }
         }
         (Strategy::Opaque { model }, Output::Reply(reply)) => bound(method, model, reply, None)?,
         (Strategy::ProviderCompaction { model, .. }, Output::Reply(reply)) => {
