@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::audit::{Suspicion, audit};
-use super::conversation::Conversation;
+use super::conversation::{Conversation, FlagKind};
 use super::detect::Format;
 use super::points::{PointRules, propose};
 use super::scrub::{ScrubReport, ScrubSettings, scrub};
@@ -79,6 +79,10 @@ fn notes_of(conversation: &Conversation, format: Format) -> Value {
     };
     if !dropped.is_empty() {
         note("left_out", json!(dropped));
+    }
+    let copied = conversation.flags.iter().filter(|flag| flag.kind == FlagKind::Copied).count();
+    if copied > 0 {
+        note("copied_messages", json!(copied));
     }
     if !conversation.summaries.is_empty() {
         note("own_summaries", json!(conversation.summaries));

@@ -22,6 +22,8 @@ pub(super) struct Draft {
     silent: HashSet<String>,
     open: Vec<String>,
     made: usize,
+    /// How many entries at the start are another session's.
+    copied: usize,
 }
 
 impl Draft {
@@ -133,6 +135,11 @@ impl Draft {
         }
     }
 
+    /// All entries so far are a copy of another session's history.
+    pub(super) fn copied_so_far(&mut self) {
+        self.copied = self.entries.len();
+    }
+
     pub(super) fn summary(&mut self, summary: &str) {
         self.count(Why::CompactSummary);
         self.summaries.push(summary.to_owned());
@@ -157,6 +164,8 @@ impl Draft {
         compactions.dedup();
         conversation.reasoning =
             self.reasoning.into_iter().map(|(entry, text)| Reasoning { message: place(entry), text }).collect();
+        let copied = (0..if self.copied == 0 { 0 } else { place(self.copied) }).map(Flag::copied);
+        conversation.flags.extend(copied.collect::<Vec<_>>());
         conversation.compactions = compactions;
         conversation
     }

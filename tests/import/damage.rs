@@ -10,7 +10,7 @@ fn logs() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/import/logs");
     let (files, losses) = log_files(&folder);
     assert_eq!(losses, []);
-    files
+    files.into_iter().map(|log| log.path().to_owned()).collect()
 }
 
 fn read(name: &str, text: &str) -> Result<compeval::import::Imported, ImportError> {
@@ -25,8 +25,18 @@ fn what_is_no_log_is_named_with_what_to_do() {
     let near = message("a.json", r#"{"dialogue":[{"speaker":"me"}],"kind":"chat"}"#);
     assert!(near.contains("keys: dialogue, kind") && near.contains("claude-code"), "{near}");
     assert!(near.contains(r#"begins with `{"dialogue""#), "{near}");
-    assert!(message("a.eval", "PK\u{3}\u{4}xyz").contains("inspect log convert --to json"));
+    let cut = message("a.eval", "PK\u{3}\u{4}xyz");
+    assert!(cut.contains("a ZIP archive that cannot be opened") && cut.contains("inspect log convert --to json"), "{cut}");
     assert!(message("a.db", "SQLite format 3\0xyz").contains("opencode export"));
+    let broken = message("a.json", "{\"a\":");
+    assert!(broken.starts_with("a.json:1: the JSON document is damaged at column 5"), "{broken}");
+    assert!(message("a.jsonl", "oh\nno\n").starts_with("a.jsonl:1: the line is no JSON"));
+    let near = message("a.jsonl", "{\"role\":\"user\",\"text\":\"a\"}\n{\"role\":\"user\",\"text\":\"b\"}\n");
+    assert!(near.contains("it is most like openai-messages, but has no `content`"), "{near}");
+    let page = "# Formats\n\n```text\n\n# aider chat started at 2026-01-02 10:00:00\n\n> Aider v1\n```\n";
+    assert!(matches!(read("a.md", page), Err(ImportError::UnknownFormat { .. })), "a page about logs is no log");
+    let excerpt = "the end of a reply\n\n# aider chat started at 2026-01-02 10:00:00\n\n> Aider v1\n\n#### hi\n\nho\n";
+    assert_eq!(read("a.md", excerpt).expect("reads").format, Format::Aider);
     let silent =
         message("a.jsonl", "{\"type\":\"session_meta\",\"payload\":{}}\n{\"type\":\"turn_context\",\"payload\":{}}\n");
     assert_eq!(silent, "`a.jsonl` was read as codex and holds no messages");
