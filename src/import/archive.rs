@@ -37,7 +37,8 @@ pub(super) fn read(file: &Path, bytes: impl Read + Seek) -> Result<Imported, Imp
     let mut kept = 0;
     for (index, name) in samples.iter().enumerate() {
         if archive.unpacked > ARCHIVE_LIMIT || kept > KEPT_LIMIT {
-            archive.lose(format!("the log is too large to be held; its last {} samples were left", samples.len() - index));
+            archive
+                .lose(format!("the log is too large to be held; its last {} samples were left", samples.len() - index));
             break;
         }
         let Some(sample) = archive.value(name) else { continue };

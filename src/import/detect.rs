@@ -135,9 +135,11 @@ pub(super) fn is_aider(head: &str) -> bool {
     let mut lines = head.trim_start_matches('\u{feff}').lines().filter(|line| !line.trim().is_empty()).peekable();
     let is_head = |line: &str| {
         let time = line.strip_prefix("# aider chat started at ").unwrap_or("").as_bytes();
-        time.len() >= 19 && time.iter().zip(b"0000-00-00 00:00:00").all(|(byte, form)| {
-            byte == form || *form == b'0' && byte.is_ascii_digit()
-        })
+        time.len() >= 19
+            && time
+                .iter()
+                .zip(b"0000-00-00 00:00:00")
+                .all(|(byte, form)| byte == form || *form == b'0' && byte.is_ascii_digit())
     };
     if lines.peek().is_some_and(|line| is_head(line)) {
         return true;

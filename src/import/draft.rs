@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde_json::Value;
 
 use super::conversation::{Conversation, Flag, FlagKind, NO_RESULT, ORPHAN_HEAD, Reasoning, Why};
+use super::cut::held;
 use crate::transcript::{Message, Role, ToolCall};
 
 /// What a reader appends to. Indices are those of entries, not of the final messages.
@@ -101,7 +102,7 @@ impl Draft {
     /// The result of the call `id`.
     pub(super) fn result(&mut self, id: &str, text: impl Into<String>) {
         self.open.retain(|open| open != id);
-        self.entries.push(Message::result(id, text));
+        self.entries.push(Message::result(id, held(text.into())));
     }
 
     /// The result of the oldest call of the last assistant message that has none, in formats without ids.

@@ -75,7 +75,8 @@ fn gathered(mut folders: BTreeMap<PathBuf, Vec<PathBuf>>, losses: &mut Vec<Loss>
     }
     let sessions: Vec<PathBuf> = logs.iter().filter_map(|log| log.path().parent().map(Path::to_owned)).collect();
     for (folder, files) in folders {
-        let is_cache = folder.ends_with("event_cache") && folder.parent().is_some_and(|p| sessions.iter().any(|s| s == p));
+        let is_cache =
+            folder.ends_with("event_cache") && folder.parent().is_some_and(|p| sessions.iter().any(|s| s == p));
         for file in files {
             let is_state = file.ends_with("base_state.json") && sessions.contains(&folder);
             if is_cache || is_state {

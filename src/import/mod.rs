@@ -32,7 +32,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-pub use assemble::{Assembled, FixtureOptions, assemble};
+pub use assemble::{Assembled, FixtureOptions, PARAPHRASE, assemble};
 pub use audit::{Field, Suspicion, SuspicionKind, audit};
 pub use conversation::{
     Conversation, Flag, FlagKind, ImportError, Imported, Loss, NO_RESULT, ORPHAN_HEAD, Reasoning, Why,
@@ -151,11 +151,25 @@ fn unknown(file: &Path, head: &str, mut records: Records) -> ImportError {
 
 fn refuse_container(file: &Path, head: &[u8]) -> Result<(), ImportError> {
     let (what, advice) = if head.starts_with(b"SQLite format 3\0") {
-        ("a SQLite database", "run `opencode export SESSION` or `hermes sessions export`, then import what it writes")
+        ("a SQLite database", database_advice(head))
     } else if head.starts_with(&[0x1f, 0x8b]) || head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
         ("compressed", "decompress it first with `gunzip` or `unzstd`")
     } else {
         return Ok(());
     };
     Err(ImportError::Container { file: file.to_owned(), what, advice })
+}
+
+/// Which command turns a database into a log. The texts that made its tables stand in its first page.
+fn database_advice(head: &[u8]) -> &'static str {
+    let text = String::from_utf8_lossy(head);
+    let has = |name: &str| {
+        let quoted = ["", "`", "\"", "'"].map(|quote| format!("{quote}{name}{quote} ("));
+        quoted.iter().any(|form| text.contains(form) || text.contains(&form.replace(" (", "(")))
+    };
+    match (has("part"), has("sessions")) {
+        (true, false) => "it is OpenCode's: run `opencode export SESSION > log.json`, then import that",
+        (false, true) => "it is Hermes': run `hermes sessions export log.jsonl`, then import that",
+        _ => "run `opencode export SESSION` or `hermes sessions export`, then import what it writes",
+    }
 }

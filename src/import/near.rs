@@ -50,7 +50,10 @@ mod tests {
     #[test]
     fn what_a_near_format_lacks_is_named() {
         let near = |record: Value| nearest(&record).unwrap_or_default();
-        assert_eq!(near(json!({"role": "user", "text": "hi"})), "it is most like openai-messages, but has no `content`");
+        assert_eq!(
+            near(json!({"role": "user", "text": "hi"})),
+            "it is most like openai-messages, but has no `content`"
+        );
         let claude = near(json!({"type": "user", "uuid": "u", "message": {}}));
         assert_eq!(claude, "it is most like claude-code, but has no `sessionId`");
         let codex = near(json!({"type": "user", "timestamp": "t", "payload": {}}));

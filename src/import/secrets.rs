@@ -293,7 +293,8 @@ mod tests {
     #[test]
     fn a_password_ends_where_the_sentence_goes_on() {
         let value = ["aB3#fG6", "&kL9@"].concat();
-        for text in [format!("您的密码是：{value}。请确保将其保存好。"), format!("密码为{value}，请保存")] {
+        for text in [format!("您的密码是：{value}。请确保将其保存好。"), format!("密码为{value}，请保存")]
+        {
             let found = secrets(&text);
             assert_eq!(found.iter().map(|f| &text[f.range.clone()]).collect::<Vec<_>>(), [value.as_str()]);
         }

@@ -80,7 +80,7 @@ impl Finding {
 }
 
 /// How many probes a point should carry.
-const PROBES: std::ops::RangeInclusive<usize> = 8..=12;
+pub const PROBES: std::ops::RangeInclusive<usize> = 8..=12;
 /// Characters below which a fact is weak.
 const STRONG: usize = 3;
 

@@ -131,7 +131,8 @@ fn session(root: &Path) {
         std::fs::write(events.join(format!("{id}.json")), event).expect("writes");
     }
     std::fs::write(events.join("12.json"), "{\"id\": 12, \"source\": \"us").expect("writes");
-    std::fs::write(root.join("s-1/event_cache/0-2.json"), "[{\"source\":\"user\",\"action\":\"message\"}]").expect("writes");
+    std::fs::write(root.join("s-1/event_cache/0-2.json"), "[{\"source\":\"user\",\"action\":\"message\"}]")
+        .expect("writes");
 }
 
 #[test]

@@ -26,8 +26,15 @@ fn what_is_no_log_is_named_with_what_to_do() {
     assert!(near.contains("keys: dialogue, kind") && near.contains("claude-code"), "{near}");
     assert!(near.contains(r#"begins with `{"dialogue""#), "{near}");
     let cut = message("a.eval", "PK\u{3}\u{4}xyz");
-    assert!(cut.contains("a ZIP archive that cannot be opened") && cut.contains("inspect log convert --to json"), "{cut}");
+    assert!(
+        cut.contains("a ZIP archive that cannot be opened") && cut.contains("inspect log convert --to json"),
+        "{cut}"
+    );
     assert!(message("a.db", "SQLite format 3\0xyz").contains("opencode export"));
+    let hermes = message("a.db", "SQLite format 3\0.....CREATE TABLE sessions (id TEXT)CREATE TABLE messages(id)");
+    assert!(hermes.contains("it is Hermes': run `hermes sessions export"), "{hermes}");
+    let opencode = message("a.db", "SQLite format 3\0..CREATE TABLE `session` (id)CREATE TABLE `part` (id)");
+    assert!(opencode.contains("it is OpenCode's: run `opencode export"), "{opencode}");
     let broken = message("a.json", "{\"a\":");
     assert!(broken.starts_with("a.json:1: the JSON document is damaged at column 5"), "{broken}");
     assert!(message("a.jsonl", "oh\nno\n").starts_with("a.jsonl:1: the line is no JSON"));
