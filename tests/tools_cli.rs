@@ -177,9 +177,9 @@ fn check_recalls_the_paraphrase_and_counts_what_it_does_not_draw() {
     project.write("probes/session.probes.json", &serde_json::to_string_pretty(&bank).unwrap());
     let done = project.run(&["check"]);
     assert_eq!(done.code, 2);
-    assert!(done.err.contains("message 1 still stands in the person's own words"), "{}", done.err);
+    assert!(done.err.contains("message 0 still stands in the person's own words"), "{}", done.err);
     assert!(
-        done.err.contains("more errors; --json lists all") && done.err.matches("nowhere").count() < 80,
+        done.err.contains("more errors; --json lists all") && done.err.matches("nowhere").count() < 100,
         "{}",
         done.err
     );

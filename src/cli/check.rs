@@ -87,7 +87,8 @@ impl Found {
         let mut text = render(&drawn, console);
         for (severity, noun) in [(Severity::Error, "error"), (Severity::Warning, "warning")] {
             if let Some(rest @ 1..) = self.of(severity).count().checked_sub(DRAWN) {
-                text.push_str(&format!("\n\nand {} more; --json lists all", count(rest, noun)));
+                let plural = if rest == 1 { "" } else { "s" };
+                text.push_str(&format!("\n\nand {rest} more {noun}{plural}; --json lists all"));
             }
         }
         text

@@ -153,6 +153,27 @@ fn a_folder_of_events_is_one_session_in_the_order_of_their_numbers() {
     assert!(imported.losses[0].file.ends_with("events/12.json"));
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn harmed_events_never_panic(harms in proptest::collection::vec((0..12_usize, any::<usize>(), any::<u8>()), 1..8)) {
+        let root = tempfile::tempdir().expect("a folder");
+        session(root.path());
+        for (event, at, byte) in harms {
+            let file = root.path().join(format!("s-1/events/{event}.json"));
+            let Ok(mut bytes) = std::fs::read(&file) else { continue };
+            let at = at % bytes.len().max(1);
+            if byte < 64 { bytes.truncate(at) } else if let Some(old) = bytes.get_mut(at) { *old = byte }
+            std::fs::write(&file, bytes).expect("writes");
+        }
+        for log in log_files(root.path()).0 {
+            if let Ok(imported) = read(&log, None) {
+                prop_assert!(imported.conversations.iter().all(|c| !c.messages.is_empty()));
+            }
+        }
+    }
+}
+
 #[test]
 fn events_of_the_agent_sdk_are_one_session_with_its_model() {
     let root = tempfile::tempdir().expect("a folder");
