@@ -15,9 +15,9 @@ const AROUND: usize = 80;
 /// The words that mark a cut; a text that has them was cut before.
 const MARK: &str = " characters in the original ...]";
 
-/// Bytes of each end of an output that are kept while a log is read: more than [`cut`] keeps, so that it sees no
+/// Characters of each end of an output that are kept while a log is read: more than [`cut`] keeps, so that it sees no
 /// difference.
-const READ: usize = 4096;
+const READ: usize = 2048;
 /// Before and after the length that an output had; only between reading and cutting.
 const LENGTH: [&str; 2] = ["\n\u{F8FF}of ", " characters\u{F8FF}\n"];
 
@@ -25,10 +25,12 @@ const LENGTH: [&str; 2] = ["\n\u{F8FF}of ", " characters\u{F8FF}\n"];
 /// outputs so needs no more room than what becomes of it. No secret is parted: what is left of one might not be known
 /// for a secret any more.
 pub(super) fn held(text: String) -> String {
-    if text.len() <= 4 * READ || text.contains(MARK) {
+    let length = text.chars().count();
+    if length <= 3 * READ || text.contains(MARK) {
         return text;
     }
-    let (mut head, mut tail) = (text.floor_char_boundary(READ), text.ceil_char_boundary(text.len() - READ));
+    let at = |chars: usize| text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at);
+    let (mut head, mut tail) = (at(READ), at(length - READ));
     for found in secrets(&text) {
         if found.range.start < head && head < found.range.end {
             head = found.range.end;
@@ -39,7 +41,7 @@ pub(super) fn held(text: String) -> String {
     }
     match (text.get(..head), text.get(tail..)) {
         (Some(start), Some(end)) if head < tail => {
-            format!("{start}{}{}{}{end}", LENGTH[0], text.chars().count(), LENGTH[1])
+            format!("{start}{}{length}{}{end}", LENGTH[0], LENGTH[1])
         }
         _ => text,
     }
@@ -127,7 +129,7 @@ mod tests {
         let short = held(text.clone());
         assert!(short.len() < 9000, "{}", short.len());
         assert_eq!(cut(&short, &[]), cut(&text, &[]));
-        assert_eq!(held("x".repeat(9000)), "x".repeat(9000));
+        assert_eq!(held("x".repeat(6000)), "x".repeat(6000));
     }
 
     #[test]

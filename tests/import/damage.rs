@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use compeval::import::{Format, ImportError, NO_RESULT, log_files, read_bytes, read_log};
+use compeval::import::{FixtureOptions, Format, ImportError, NO_RESULT, assemble, log_files, read_bytes, read_log};
 use compeval::transcript::Role;
 use proptest::prelude::*;
 
@@ -71,6 +71,23 @@ fn a_result_without_its_call_becomes_text() {
     let imported = read("a.jsonl", text).expect("reads");
     assert_eq!(imported.conversations[0].messages[0].role, Role::User);
     assert!(imported.conversations[0].messages[0].content.ends_with("late"));
+}
+
+#[test]
+fn a_long_output_is_held_short_while_reading_and_cut_with_its_true_length() {
+    let output: String = (0..20_000).map(|n| format!("line {n}\\n")).collect();
+    let log = format!(
+        "{{\"role\":\"user\",\"content\":\"go\"}}\n{{\"role\":\"assistant\",\"tool_calls\":[{{\"id\":\"c\",\"function\":{{\"name\":\"f\",\"arguments\":\"{{}}\"}}}}]}}\n{{\"role\":\"tool\",\"tool_call_id\":\"c\",\"content\":\"{output}\"}}\n"
+    );
+    let imported = read("a.jsonl", &log).expect("reads");
+    let conversation = imported.conversations[0].clone();
+    assert!(conversation.messages[2].content.len() < 5000);
+    let count = |_: &compeval::transcript::Message| compeval::units::Tokens(1);
+    let made = assemble(conversation, imported.format, &FixtureOptions::default(), &|_| false, &count);
+    let content = &made.fixture.messages[2].content;
+    assert!(content.starts_with("line 0\n") && content.ends_with("line 19999\n"), "{content}");
+    assert!(content.contains("[... cut, 208,890 characters in the original ...]"), "{content}");
+    assert!(!content.contains('\u{F8FF}'));
 }
 
 #[test]
