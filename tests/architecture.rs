@@ -64,6 +64,7 @@ const ROOMS: &[(&str, &[&str])] = &[
 const HOMES: &[(&str, &[&str])] = &[
     ("sled::", &["src/cache/index.rs"]),
     ("zstd::", &["src/cache/pack.rs"]),
+    (" zip::", &["src/import/archive.rs"]),
     ("governor::", &["src/provider/rates.rs"]),
     ("reqwest::", &["src/provider/http.rs"]),
     ("rustls::", &["src/provider/http.rs"]),

@@ -8,3 +8,5 @@ mod scrubbing;
 mod formats;
 #[path = "import/damage.rs"]
 mod damage;
+#[path = "import/containers.rs"]
+mod containers;

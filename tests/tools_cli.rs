@@ -168,6 +168,25 @@ fn an_imported_log_is_scrubbed_never_overwrites_and_is_accounted_for() {
 }
 
 #[test]
+fn check_recalls_the_paraphrase_and_counts_what_it_does_not_draw() {
+    let project = Project::new();
+    project.write("session.json", &log());
+    assert_eq!(project.run(&["fixture", "import", "session.json"]).code, 0);
+    let probe = |n| json!({"id": format!("p{n}"), "type": "recall", "question": format!("{n}?"), "expected_facts": ["nowhere"]});
+    let bank = json!({"fixture": "session", "probes": (0..40).map(probe).collect::<Vec<_>>()});
+    project.write("probes/session.probes.json", &serde_json::to_string_pretty(&bank).unwrap());
+    let done = project.run(&["check"]);
+    assert_eq!(done.code, 2);
+    assert!(done.err.contains("message 0 still stands in the person's own words"), "{}", done.err);
+    assert!(
+        done.err.contains("more errors; --json lists all") && done.err.matches("nowhere").count() < 100,
+        "{}",
+        done.err
+    );
+    assert!(project.run(&["check", "--json"]).json()["errors"].as_array().unwrap().len() >= 40);
+}
+
+#[test]
 fn what_is_no_log_is_named_and_nothing_is_written() {
     let project = Project::new();
     project.write("empty.jsonl", "");

@@ -370,7 +370,7 @@ pub(crate) enum ProbesCommand {
         /// Use this model
         #[arg(long)]
         model: Option<String>,
-        /// Replace banks that exist
+        /// Replace banks that exist; a model that was asked the same before is not asked again
         #[arg(long)]
         force: bool,
     },

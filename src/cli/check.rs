@@ -25,7 +25,7 @@ pub(crate) fn run(common: &Common, console: &Console) -> Result<Exit, Failure> {
     console.json(&found.json());
     if !console.is_json() {
         if !found.problems.is_empty() {
-            console.tell(&render(&found.problems, console));
+            console.tell(&found.shown(console));
         }
         if let Some(pipeline) = &found.pipeline {
             console.say(&contents(pipeline, console));
@@ -76,6 +76,22 @@ impl Found {
 
     fn fixtures(&self) -> usize {
         self.pipeline.as_ref().map_or(0, |pipeline| pipeline.fixtures.len())
+    }
+
+    /// The problems drawn at their places, errors first. Of very many the rest is counted, so that what matters is not
+    /// scrolled away.
+    fn shown(&self, console: &Console) -> String {
+        const DRAWN: usize = 30;
+        let of = |severity| self.of(severity).take(DRAWN).cloned();
+        let drawn = Problems(of(Severity::Error).chain(of(Severity::Warning)).collect());
+        let mut text = render(&drawn, console);
+        for (severity, noun) in [(Severity::Error, "error"), (Severity::Warning, "warning")] {
+            if let Some(rest @ 1..) = self.of(severity).count().checked_sub(DRAWN) {
+                let plural = if rest == 1 { "" } else { "s" };
+                text.push_str(&format!("\n\nand {rest} more {noun}{plural}; --json lists all"));
+            }
+        }
+        text
     }
 
     fn json(&self) -> Value {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::audit::{Suspicion, audit};
-use super::conversation::Conversation;
+use super::conversation::{Conversation, FlagKind};
 use super::detect::Format;
 use super::points::{PointRules, propose};
 use super::scrub::{ScrubReport, ScrubSettings, scrub};
@@ -13,6 +13,9 @@ use super::source::plain_name;
 use crate::fixture::Fixture;
 use crate::transcript::Message;
 use crate::units::Tokens;
+
+/// The note of a fixture that names the message in the person's own words. Whoever paraphrased it takes the note out.
+pub const PARAPHRASE: &str = "paraphrase";
 
 /// What the user may say about a fixture to be.
 #[derive(Clone, Debug, Default)]
@@ -62,6 +65,9 @@ pub fn assemble(
         extra: serde_json::Map::new(),
     };
     let report = scrub(&mut fixture, &options.scrub);
+    if let (Some(index), Some(notes)) = (report.paraphrase, fixture.notes.as_object_mut()) {
+        notes.insert(PARAPHRASE.to_owned(), json!(index));
+    }
     let compactions = std::mem::take(&mut fixture.points);
     fixture.points = propose(&fixture.messages, &compactions, options.points, count);
     let suspicions = audit(&fixture);
@@ -79,6 +85,10 @@ fn notes_of(conversation: &Conversation, format: Format) -> Value {
     };
     if !dropped.is_empty() {
         note("left_out", json!(dropped));
+    }
+    let copied = conversation.flags.iter().filter(|flag| flag.kind == FlagKind::Copied).count();
+    if copied > 0 {
+        note("copied_messages", json!(copied));
     }
     if !conversation.summaries.is_empty() {
         note("own_summaries", json!(conversation.summaries));
@@ -122,6 +132,7 @@ mod tests {
         assert_eq!(made.fixture.name, "a-b-2");
         assert_eq!((made.fixture.messages.len(), made.fixture.points.as_slice()), (3, [2].as_slice()));
         assert_eq!(made.fixture.notes["own_summaries"][0], "user@example.com wants mail");
+        assert_eq!(made.fixture.notes[PARAPHRASE], 1, "the first message of the person is marked");
         assert_eq!(made.suspicions, []);
     }
 }

@@ -20,6 +20,29 @@ pub struct Imported {
     pub losses: Vec<Loss>,
 }
 
+impl Imported {
+    /// What a log gave. Conversations without messages go; what was counted in them is counted in the first that stays.
+    ///
+    /// # Errors
+    /// No conversation has a message.
+    pub(super) fn of(
+        file: PathBuf,
+        format: Format,
+        conversations: Vec<Conversation>,
+        losses: Vec<Loss>,
+    ) -> Result<Imported, ImportError> {
+        let (mut conversations, silent): (Vec<_>, Vec<_>) =
+            conversations.into_iter().partition(|conversation| !conversation.messages.is_empty());
+        let Some(first) = conversations.first_mut() else {
+            return Err(ImportError::NoMessages { file, format, losses });
+        };
+        for (why, count) in silent.into_iter().flat_map(|conversation| conversation.dropped) {
+            *first.dropped.entry(why).or_default() += count;
+        }
+        Ok(Imported { file, format, conversations, losses })
+    }
+}
+
 /// One conversation: calls and results are paired, ids are unique.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Conversation {
@@ -101,6 +124,13 @@ pub struct Flag {
     pub kind: FlagKind,
 }
 
+impl Flag {
+    /// The message is a copy of another session's.
+    pub(super) fn copied(message: usize) -> Flag {
+        Flag { message, kind: FlagKind::Copied }
+    }
+}
+
 /// The things that are put right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FlagKind {
@@ -112,6 +142,8 @@ pub enum FlagKind {
     BrokenArguments,
     /// The id of a call was in use already and got a suffix.
     RepeatedId,
+    /// The message belongs to the history of another session, which this one began with when it was forked.
+    Copied,
 }
 
 /// What stands where a call has no result.
@@ -154,11 +186,20 @@ pub enum ImportError {
     /// Nothing in it.
     #[error("the log `{}` is empty", .0.display())]
     Empty(PathBuf),
+    /// JSON by its looks, but no record of it can be read.
+    #[error("{}{}", first, more_losses(*more))]
+    Broken {
+        /// The first place that cannot be read.
+        first: Loss,
+        /// How many places there are besides.
+        more: usize,
+    },
     /// No format fits.
     #[error(
-        "`{}` is in no format that is known; it begins with `{start}`{}{}; name one with --format: {}",
+        "`{}` is in no format that is known; it begins with `{start}`{}{}{}; name one with --format: {}",
         file.display(),
         found_keys(keys),
+        near.as_ref().map(|near| format!("; {near}")).unwrap_or_default(),
         first_loss(losses),
         Format::names().join(", ")
     )]
@@ -169,6 +210,8 @@ pub enum ImportError {
         start: String,
         /// The keys of its first record.
         keys: Vec<String>,
+        /// The format it comes closest to, and what is missing.
+        near: Option<String>,
         /// What could not be read.
         losses: Vec<Loss>,
     },
@@ -181,6 +224,18 @@ pub enum ImportError {
         what: &'static str,
         /// The command that makes a readable log of it.
         advice: &'static str,
+    },
+    /// A ZIP archive that cannot be opened.
+    #[error(
+        "`{}` is a ZIP archive that cannot be opened ({reason}); copy it again, or make JSON of it with \
+         `inspect log convert --to json`",
+        file.display()
+    )]
+    DamagedArchive {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        reason: String,
     },
     /// A JSON document too large to hold.
     #[error("`{}` is one JSON document of more than {limit} MB; split it or export it as JSON lines", file.display())]
@@ -204,6 +259,10 @@ pub enum ImportError {
 
 fn found_keys(keys: &[String]) -> String {
     if keys.is_empty() { String::new() } else { format!(" (keys: {})", keys.join(", ")) }
+}
+
+fn more_losses(more: usize) -> String {
+    if more == 0 { String::new() } else { format!("; so with {more} more places, and nothing was left to read") }
 }
 
 fn first_loss(losses: &[Loss]) -> String {

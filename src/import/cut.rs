@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use super::secrets::secrets;
+
 /// Characters over which an output is cut.
 pub(super) const LIMIT: usize = 2000;
 /// Characters kept at the beginning.
@@ -13,6 +15,44 @@ const AROUND: usize = 80;
 /// The words that mark a cut; a text that has them was cut before.
 const MARK: &str = " characters in the original ...]";
 
+/// Characters of each end of an output that are kept while a log is read: more than [`cut`] keeps, so that it sees no
+/// difference.
+const READ: usize = 2048;
+/// Before and after the length that an output had; only between reading and cutting.
+const LENGTH: [&str; 2] = ["\n\u{F8FF}of ", " characters\u{F8FF}\n"];
+
+/// An output as it is held while a log is read: of a very long one the ends, and how long it was. A log of many long
+/// outputs so needs no more room than what becomes of it. No secret is parted: what is left of one might not be known
+/// for a secret any more.
+pub(super) fn held(text: String) -> String {
+    let length = text.chars().count();
+    if length <= 3 * READ || text.contains(MARK) {
+        return text;
+    }
+    let at = |chars: usize| text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at);
+    let (mut head, mut tail) = (at(READ), at(length - READ));
+    for found in secrets(&text) {
+        if found.range.start < head && head < found.range.end {
+            head = found.range.end;
+        }
+        if found.range.start < tail && tail < found.range.end {
+            tail = found.range.start;
+        }
+    }
+    match (text.get(..head), text.get(tail..)) {
+        (Some(start), Some(end)) if head < tail => {
+            format!("{start}{}{length}{}{end}", LENGTH[0], LENGTH[1])
+        }
+        _ => text,
+    }
+}
+
+/// How many characters the output had before it was shortened for reading.
+fn original_length(text: &str) -> Option<usize> {
+    let (_, rest) = text.split_once(LENGTH[0])?;
+    rest.split_once(LENGTH[1])?.0.parse().ok()
+}
+
 /// The output, cut; `None` if it is short enough or was cut before.
 pub(super) fn cut(text: &str, facts: &[String]) -> Option<String> {
     let length = text.chars().count();
@@ -21,6 +61,7 @@ pub(super) fn cut(text: &str, facts: &[String]) -> Option<String> {
     }
     let at = |chars: usize| text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at);
     let mut kept = vec![0..at(HEAD), at(length - TAIL)..text.len()];
+    let length = original_length(text).unwrap_or(length);
     for range in facts.iter().flat_map(|fact| places(text, fact)) {
         kept.push(widened(text, range));
     }
@@ -80,6 +121,24 @@ mod tests {
         assert!(short.chars().count() <= LIMIT);
         assert_eq!(cut(&short, &[]), None);
         assert_eq!(cut(&"a".repeat(2000), &[]), None);
+    }
+
+    #[test]
+    fn an_output_shortened_while_reading_is_cut_as_if_it_had_not_been() {
+        let text: String = (0..9000).map(|n| format!("zeile {n} ü\n")).collect();
+        let short = held(text.clone());
+        assert!(short.len() < 9000, "{}", short.len());
+        assert_eq!(cut(&short, &[]), cut(&text, &[]));
+        assert_eq!(held("x".repeat(6000)), "x".repeat(6000));
+    }
+
+    #[test]
+    fn no_secret_is_parted_while_reading() {
+        let lines = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7x1y2z3A4b5C6\n".repeat(90);
+        let key = format!("-----BEGIN {0} KEY-----\n{lines}-----END {0} KEY-----\n", "PRIVATE");
+        let text = format!("{}{key}done", "a line of output\n".repeat(2000));
+        let short = held(text);
+        assert!(short.contains("-----BEGIN") && short.len() < 16_000, "{}", short.len());
     }
 
     #[test]

@@ -129,6 +129,31 @@ pub(super) fn shape_of(head: &str, name: &str) -> Shape {
     }
 }
 
+/// Whether a text has the head of a chat as Aider writes it: the first thing in the file, or outside all fences and
+/// followed by a line of Aider's own. A page that shows such a head is no log.
+pub(super) fn is_aider(head: &str) -> bool {
+    let mut lines = head.trim_start_matches('\u{feff}').lines().filter(|line| !line.trim().is_empty()).peekable();
+    let is_head = |line: &str| {
+        let time = line.strip_prefix("# aider chat started at ").unwrap_or("").as_bytes();
+        time.len() >= 19
+            && time
+                .iter()
+                .zip(b"0000-00-00 00:00:00")
+                .all(|(byte, form)| byte == form || *form == b'0' && byte.is_ascii_digit())
+    };
+    if lines.peek().is_some_and(|line| is_head(line)) {
+        return true;
+    }
+    let mut fenced = false;
+    while let Some(line) = lines.next() {
+        fenced ^= line.starts_with("```");
+        if !fenced && is_head(line) && lines.peek().is_some_and(|next| next.starts_with(['>', '#'])) {
+            return true;
+        }
+    }
+    false
+}
+
 fn is_lines_name(name: &str) -> bool {
     name.ends_with(".jsonl") || name.ends_with(".ndjson")
 }

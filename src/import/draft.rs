@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde_json::Value;
 
 use super::conversation::{Conversation, Flag, FlagKind, NO_RESULT, ORPHAN_HEAD, Reasoning, Why};
+use super::cut::held;
 use crate::transcript::{Message, Role, ToolCall};
 
 /// What a reader appends to. Indices are those of entries, not of the final messages.
@@ -22,6 +23,8 @@ pub(super) struct Draft {
     silent: HashSet<String>,
     open: Vec<String>,
     made: usize,
+    /// How many entries at the start are another session's.
+    copied: usize,
 }
 
 impl Draft {
@@ -99,7 +102,7 @@ impl Draft {
     /// The result of the call `id`.
     pub(super) fn result(&mut self, id: &str, text: impl Into<String>) {
         self.open.retain(|open| open != id);
-        self.entries.push(Message::result(id, text));
+        self.entries.push(Message::result(id, held(text.into())));
     }
 
     /// The result of the oldest call of the last assistant message that has none, in formats without ids.
@@ -133,6 +136,11 @@ impl Draft {
         }
     }
 
+    /// All entries so far are a copy of another session's history.
+    pub(super) fn copied_so_far(&mut self) {
+        self.copied = self.entries.len();
+    }
+
     pub(super) fn summary(&mut self, summary: &str) {
         self.count(Why::CompactSummary);
         self.summaries.push(summary.to_owned());
@@ -157,6 +165,8 @@ impl Draft {
         compactions.dedup();
         conversation.reasoning =
             self.reasoning.into_iter().map(|(entry, text)| Reasoning { message: place(entry), text }).collect();
+        let copied = (0..if self.copied == 0 { 0 } else { place(self.copied) }).map(Flag::copied);
+        conversation.flags.extend(copied.collect::<Vec<_>>());
         conversation.compactions = compactions;
         conversation
     }

@@ -1,24 +1,55 @@
 //! Folders of logs.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::conversation::Loss;
+use super::events::{event_number, is_event_file};
 
 /// Endings of files that may be logs; in a folder all others are passed over.
 const ENDINGS: [&str; 7] = ["jsonl", "json", "ndjson", "traj", "md", "eval", "log"];
 
-/// The files under `path` that may be logs, in order, and what was passed over though it looked like one. A file is
-/// itself, whatever its name. Links are not followed: what they lead to inside the folder is found there, and what
-/// lies outside is not the user's choice.
-pub fn log_files(path: &Path) -> (Vec<PathBuf>, Vec<Loss>) {
-    if !path.is_dir() {
-        return (vec![path.to_owned()], Vec::new());
+/// Numbered files that are looked into, to see whether they are events: the first may be damaged.
+const PROBED: usize = 3;
+
+/// One log: a file, or a folder that keeps a session in one file an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Log {
+    /// A file.
+    File(PathBuf),
+    /// The events of one OpenHands session, in the order of their numbers.
+    Events {
+        /// The folder they lie in.
+        folder: PathBuf,
+        /// One file an event.
+        files: Vec<PathBuf>,
+    },
+}
+
+impl Log {
+    /// The file or folder.
+    pub fn path(&self) -> &Path {
+        match self {
+            Log::File(path) | Log::Events { folder: path, .. } => path,
+        }
     }
-    let (mut files, mut losses) = (Vec::new(), Vec::new());
+}
+
+/// The logs under `path`, in order, and what was passed over though it looked like one. A file is itself, whatever
+/// its name. Links are not followed: what they lead to inside the folder is found there, and what lies outside is not
+/// the user's choice.
+pub fn log_files(path: &Path) -> (Vec<Log>, Vec<Loss>) {
+    if !path.is_dir() {
+        return (vec![Log::File(path.to_owned())], Vec::new());
+    }
+    let (mut folders, mut losses): (BTreeMap<PathBuf, Vec<PathBuf>>, _) = (BTreeMap::new(), Vec::new());
     for entry in walkdir::WalkDir::new(path).sort_by_file_name() {
         match entry {
             Ok(entry) if entry.file_type().is_symlink() => losses.push(link(path, entry.path())),
-            Ok(entry) if entry.file_type().is_file() && is_candidate(entry.path()) => files.push(entry.into_path()),
+            Ok(entry) if entry.file_type().is_file() && is_candidate(entry.path()) => {
+                let folder = entry.path().parent().unwrap_or(path).to_owned();
+                folders.entry(folder).or_default().push(entry.into_path());
+            }
             Ok(_) => {}
             Err(error) => {
                 let file = error.path().unwrap_or(path).to_owned();
@@ -26,7 +57,38 @@ pub fn log_files(path: &Path) -> (Vec<PathBuf>, Vec<Loss>) {
             }
         }
     }
-    (files, losses)
+    (gathered(folders, &mut losses), losses)
+}
+
+/// Events of a session become one log; what lies beside them is part of the session too.
+fn gathered(mut folders: BTreeMap<PathBuf, Vec<PathBuf>>, losses: &mut Vec<Loss>) -> Vec<Log> {
+    let mut logs = Vec::new();
+    for (folder, files) in &mut folders {
+        let numbered = files.iter().filter_map(|file| Some((event_number(file)?, file.clone())));
+        let mut events: Vec<(u64, PathBuf)> = numbered.collect();
+        events.sort();
+        if events.iter().take(PROBED).any(|(_, file)| is_event_file(file)) {
+            files.retain(|file| event_number(file).is_none());
+            let files = events.into_iter().map(|(_, file)| file).collect();
+            logs.push(Log::Events { folder: folder.clone(), files });
+        }
+    }
+    let sessions: Vec<PathBuf> = logs.iter().filter_map(|log| log.path().parent().map(Path::to_owned)).collect();
+    for (folder, files) in folders {
+        let is_cache =
+            folder.ends_with("event_cache") && folder.parent().is_some_and(|p| sessions.iter().any(|s| s == p));
+        for file in files {
+            let is_state = file.ends_with("base_state.json") && sessions.contains(&folder);
+            if is_cache || is_state {
+                let message = "it goes with the events beside it, which are read as one session".to_owned();
+                losses.push(Loss { file, line: None, message });
+            } else {
+                logs.push(Log::File(file));
+            }
+        }
+    }
+    logs.sort_by(|a, b| a.path().cmp(b.path()));
+    logs
 }
 
 fn is_candidate(path: &Path) -> bool {

@@ -7,10 +7,13 @@
 
 mod conversation;
 mod detect;
+mod near;
 mod source;
 mod draft;
 mod content;
 mod formats;
+mod archive;
+mod events;
 mod edit;
 mod secret_rules;
 mod secrets;
@@ -24,24 +27,38 @@ mod stats;
 mod folder;
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Cursor, Read};
+use std::io::{BufRead, BufReader, Cursor, Read, Seek};
 use std::path::Path;
 
-pub use assemble::{Assembled, FixtureOptions, assemble};
+use serde_json::Value;
+
+pub use assemble::{Assembled, FixtureOptions, PARAPHRASE, assemble};
 pub use audit::{Field, Suspicion, SuspicionKind, audit};
 pub use conversation::{
     Conversation, Flag, FlagKind, ImportError, Imported, Loss, NO_RESULT, ORPHAN_HEAD, Reasoning, Why,
 };
 pub use detect::Format;
-pub use folder::log_files;
+pub use folder::{Log, log_files};
 pub use points::{PointRules, propose};
 pub use scrub::{Replacement, SYSTEM_PLACEHOLDER, ScrubReport, ScrubSettings, scrub};
 pub use stats::{FixtureStats, stats};
 
+use near::nearest;
 use source::{DOCUMENT_LIMIT, Records, Shape};
 
 /// Bytes of a file that are looked at to see how it is cut.
 const HEAD: u64 = 64 << 10;
+
+/// Reads a log that was found by [`log_files`], as `format` or as what it looks like.
+///
+/// # Errors
+/// As [`read_log`].
+pub fn read(log: &Log, format: Option<Format>) -> Result<Imported, ImportError> {
+    match log {
+        Log::File(path) => read_log(path, format),
+        Log::Events { folder, files } => events::read(folder, files),
+    }
+}
 
 /// Reads the log at `path`, as `format` or as what it looks like. JSON lines are streamed: memory holds the messages
 /// and one line.
@@ -67,13 +84,17 @@ pub fn read_bytes(name: &Path, bytes: Vec<u8>, format: Option<Format>) -> Result
 
 fn read_from(
     file: &Path,
-    mut reader: impl BufRead + 'static,
+    mut reader: impl BufRead + Seek + 'static,
     length: u64,
     format: Option<Format>,
 ) -> Result<Imported, ImportError> {
     let mut head = Vec::new();
     let io = |source| ImportError::Io { file: file.to_owned(), source };
     reader.by_ref().take(HEAD).read_to_end(&mut head).map_err(io)?;
+    if head.starts_with(b"PK\x03\x04") {
+        reader.rewind().map_err(io)?;
+        return archive::read(file, reader);
+    }
     refuse_container(file, &head)?;
     let text = String::from_utf8_lossy(&head).into_owned();
     if text.trim_start_matches('\u{feff}').trim().is_empty() && head.len() as u64 == length.min(HEAD) {
@@ -94,8 +115,7 @@ fn read_from(
 
 fn recognised(records: &mut Records, head: &str) -> Option<Format> {
     if records.shape == Shape::Text {
-        let aider = head.lines().any(|line| line.starts_with("# aider chat started at 20"));
-        return aider.then_some(Format::Aider);
+        return detect::is_aider(head).then_some(Format::Aider);
     }
     let (shape, found) = records.look_ahead(detect::LOOKED_AT);
     detect::detect(shape, &found)
@@ -105,49 +125,51 @@ fn import(format: Format, mut records: Records) -> Result<Imported, ImportError>
     let drafts = formats::read(format, &mut records);
     let file = records.file.clone();
     let losses = records.into_losses();
-    let mut conversations: Vec<Conversation> = drafts.into_iter().map(draft::Draft::finish).collect();
-    keep_counts_of_the_silent(&mut conversations);
-    if conversations.is_empty() {
-        return Err(ImportError::NoMessages { file, format, losses });
-    }
-    Ok(Imported { file, format, conversations, losses })
-}
-
-/// Conversations without messages go; what was counted in them is counted in the first that stays.
-fn keep_counts_of_the_silent(conversations: &mut Vec<Conversation>) {
-    let (mut kept, silent): (Vec<_>, Vec<_>) =
-        std::mem::take(conversations).into_iter().partition(|conversation| !conversation.messages.is_empty());
-    if let Some(first) = kept.first_mut() {
-        for (why, count) in silent.into_iter().flat_map(|conversation| conversation.dropped) {
-            *first.dropped.entry(why).or_default() += count;
-        }
-    }
-    *conversations = kept;
+    let conversations = drafts.into_iter().map(draft::Draft::finish).collect();
+    Imported::of(file, format, conversations, losses)
 }
 
 fn unknown(file: &Path, head: &str, mut records: Records) -> ImportError {
-    let keys = records.look_ahead(1).1.first().and_then(|record| {
-        let object = record.as_object().or_else(|| record.as_array()?.first()?.as_object())?;
-        Some(object.keys().take(20).cloned().collect())
-    });
+    let (shape, found) = records.look_ahead(1);
+    let first = found.first().map(|record| record.get(0).unwrap_or(record));
+    let near = first.and_then(nearest);
+    let keys = first.and_then(Value::as_object).map(|object| object.keys().take(20).cloned().collect());
+    if first.is_none() && shape != Shape::Text {
+        let mut losses = records.into_losses().into_iter();
+        let Some(first) = losses.next() else { return ImportError::Empty(file.to_owned()) };
+        return ImportError::Broken { first, more: losses.count() };
+    }
     let start = head.trim().chars().take(200).collect::<String>().replace(['\n', '\r'], " ");
     ImportError::UnknownFormat {
         file: file.to_owned(),
         start,
         keys: keys.unwrap_or_default(),
+        near,
         losses: records.into_losses(),
     }
 }
 
 fn refuse_container(file: &Path, head: &[u8]) -> Result<(), ImportError> {
-    let (what, advice) = if head.starts_with(b"PK\x03\x04") {
-        ("a ZIP archive", "for an Inspect log run `inspect log convert --to json`, then import the JSON")
-    } else if head.starts_with(b"SQLite format 3\0") {
-        ("a SQLite database", "run `opencode export SESSION` or `hermes sessions export`, then import what it writes")
+    let (what, advice) = if head.starts_with(b"SQLite format 3\0") {
+        ("a SQLite database", database_advice(head))
     } else if head.starts_with(&[0x1f, 0x8b]) || head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
         ("compressed", "decompress it first with `gunzip` or `unzstd`")
     } else {
         return Ok(());
     };
     Err(ImportError::Container { file: file.to_owned(), what, advice })
+}
+
+/// Which command turns a database into a log. The texts that made its tables stand in its first page.
+fn database_advice(head: &[u8]) -> &'static str {
+    let text = String::from_utf8_lossy(head);
+    let has = |name: &str| {
+        let quoted = ["", "`", "\"", "'"].map(|quote| format!("{quote}{name}{quote} ("));
+        quoted.iter().any(|form| text.contains(form) || text.contains(&form.replace(" (", "(")))
+    };
+    match (has("part"), has("sessions")) {
+        (true, false) => "it is OpenCode's: run `opencode export SESSION > log.json`, then import that",
+        (false, true) => "it is Hermes': run `hermes sessions export log.jsonl`, then import that",
+        _ => "run `opencode export SESSION` or `hermes sessions export`, then import what it writes",
+    }
 }

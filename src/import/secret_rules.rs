@@ -133,8 +133,9 @@ pub(super) const RULES: &[Rule] = &[
 /// How a block with a private key begins.
 pub(super) const PRIVATE_KEY: &str = r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----";
 
-/// Words whose values are secrets if they look like one. Group 1 is the word, group 2 the value.
-pub(super) const KEYED: &str = r#"(?i)([A-Za-z0-9_.-]{0,40}(?:api[_-]?key|apikey|access[_-]?key|secret|token|passw(?:or)?d|passwd|pwd|passphrase|credential|auth[_-]?key|private[_-]?key|encryption[_-]?key|signing[_-]?key|密码|口令|密钥|令牌)[A-Za-z0-9_-]{0,20})(?:\\?["'`])?\]?\s*(?:=>|:=|==|[:=：]|\bis\b|是|为)\s*(?:\\?["'`])?([^\s"'`\\,;<>(){}\[\]]{8,200})"#;
+/// Words whose values are secrets if they look like one. Group 1 is the word, group 2 the value: ASCII, so that it ends
+/// where a sentence in another script goes on.
+pub(super) const KEYED: &str = r#"(?i)([A-Za-z0-9_.-]{0,40}(?:api[_-]?key|apikey|access[_-]?key|secret|token|passw(?:or)?d|passwd|pwd|passphrase|credential|auth[_-]?key|private[_-]?key|encryption[_-]?key|signing[_-]?key|密码|口令|密钥|令牌)[A-Za-z0-9_-]{0,20})(?:\\?["'`])?\]?\s*(?:=>|:=|==|[:=：]|\bis\b:?|[是为][：:]?)\s*(?:\\?["'`“])?([!-~&&[^"'`\\,;<>(){}\[\]]]{8,200})"#;
 
 /// What stands in examples in place of a secret; in lower case.
 pub(super) const PLACEHOLDERS: &[&str] = &[

@@ -183,7 +183,10 @@ fn is_words(value: &str) -> bool {
 fn is_value(value: &str) -> bool {
     let reference = value.starts_with(['$', '{', '%', '<', '[', '(', '@', '&', '*']);
     let words = ["undefined", "null", "none", "true", "false", "string", "password", "pass", "secret", "token", "user"];
-    !reference && !words.contains(&value.to_ascii_lowercase().as_str()) && entropy(value) > 1.0
+    let lower = value.to_ascii_lowercase();
+    // `password123` keeps nothing secret.
+    let plain = lower.trim_end_matches(|c: char| c.is_ascii_digit() || c == '!');
+    !reference && !words.contains(&plain) && entropy(value) > 1.0
 }
 
 /// Whether the value of a key-like word looks random enough to be a secret.
@@ -267,6 +270,7 @@ mod tests {
             "token = src/auth/token_store2.rs",
             "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----",
             "postgres://user:password@localhost/db and redis://:$PASS@cache",
+            "password: password123, 密码是：Password1234!",
         ] {
             assert_eq!(kinds(text), Vec::<&str>::new(), "{text}");
         }
@@ -283,6 +287,16 @@ mod tests {
         ] {
             let found = secrets(&text);
             assert_eq!(found.len(), 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_password_ends_where_the_sentence_goes_on() {
+        let value = ["aB3#fG6", "&kL9@"].concat();
+        for text in [format!("您的密码是：{value}。请确保将其保存好。"), format!("密码为{value}，请保存")]
+        {
+            let found = secrets(&text);
+            assert_eq!(found.iter().map(|f| &text[f.range.clone()]).collect::<Vec<_>>(), [value.as_str()]);
         }
     }
 

@@ -198,7 +198,7 @@ impl Records {
 }
 
 /// The name a conversation of `file` goes by: its stem, in characters that file names everywhere may have.
-fn stem_of(file: &Path) -> String {
+pub(super) fn stem_of(file: &Path) -> String {
     let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let stem = name.split('.').find(|part| !part.is_empty()).unwrap_or("log");
     plain_name(stem)

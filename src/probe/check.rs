@@ -80,7 +80,7 @@ impl Finding {
 }
 
 /// How many probes a point should carry.
-const PROBES: std::ops::RangeInclusive<usize> = 8..=12;
+pub const PROBES: std::ops::RangeInclusive<usize> = 8..=12;
 /// Characters below which a fact is weak.
 const STRONG: usize = 3;
 
@@ -192,7 +192,7 @@ fn balance(bank: &ParsedBank, points: usize) -> Vec<Finding> {
     let last = Point(u32::try_from(points).unwrap_or(u32::MAX));
     let mut by_point: BTreeMap<Point, (Vec<ProbeType>, Range<usize>)> = BTreeMap::new();
     for (probe, places) in bank.bank.probes.iter().zip(&bank.places) {
-        let entry = by_point.entry(probe.point.unwrap_or(last)).or_insert_with(|| (Vec::new(), places.probe.clone()));
+        let entry = by_point.entry(probe.point.unwrap_or(last)).or_insert_with(|| (Vec::new(), places.value("id")));
         entry.0.push(probe.kind);
     }
     let mut findings = Vec::new();
@@ -282,6 +282,7 @@ mod tests {
         let bank = ParsedBank::read(&text).unwrap();
         let findings = check_bank(&bank, &fixture, &History::new(&fixture.messages), false);
         let messages: Vec<&str> = findings.iter().map(|finding| finding.message.as_str()).collect();
+        assert!(findings.iter().all(|finding| &text[finding.place.clone()] == "\"a\""), "one line, not the probe");
         assert_eq!(
             messages,
             [

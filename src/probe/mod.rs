@@ -11,11 +11,15 @@ mod generate;
 mod highlight;
 mod history;
 mod names;
+mod phrases;
+mod clues;
+mod decisions;
 mod propose;
 
 pub use bank::{Bank, Fact, Probe, ProbeId, ProbeType};
 pub use bank_file::{ParsedBank, ProbePlaces};
-pub use check::{Finding, FindingKind, Severity, check_bank};
+pub use check::{Finding, FindingKind, PROBES, Severity, check_bank};
+pub use clues::Clues;
 pub use facts::{FactFinder, stands_in};
 pub use generate::{
     Candidate, GENERATION_VARIABLES, Unfit, Verified, generation_schema, generation_template, generation_work,
@@ -24,4 +28,4 @@ pub use generate::{
 pub use highlight::MappedFold;
 pub use history::History;
 pub use names::{normal_path, paths, suffixes, words};
-pub use propose::{Clues, propose_candidates};
+pub use propose::propose_candidates;

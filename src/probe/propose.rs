@@ -1,32 +1,21 @@
 //! Candidates by rule, for a bank that is started without a model: questions about what an index of the span names.
+//!
+//! Within a type the better questions come first: what a person would ask, then gaps in sentences, then where the work
+//! stood.
 
 use super::bank::ProbeType;
+use super::clues::{Clues, Say, candidate, gap};
+use super::decisions::{decisions, gives_reason};
 use super::generate::Candidate;
+use super::phrases::{is_topic, is_whole_command, is_work, short_path, statement, terms};
 use crate::locale::Locale;
-
-/// What a rule-based index knows of a span.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Clues {
-    /// Files written anew, by path.
-    pub created: Vec<String>,
-    /// Files changed, by path, each with what was changed in it.
-    pub modified: Vec<(String, Vec<String>)>,
-    /// Files looked at and not changed, by path.
-    pub read: Vec<String>,
-    /// Commands that failed, each with the lines that say what went wrong.
-    pub failures: Vec<(String, Vec<String>)>,
-    /// Sentences that state a choice.
-    pub decisions: Vec<String>,
-    /// Sentences that name something left to do.
-    pub tasks: Vec<String>,
-    /// Settings with the value seen last.
-    pub values: Vec<(String, String)>,
-}
 
 /// More files than this are no question but a list.
 const FILES: usize = 5;
-/// Error lines longer than this are no fact.
+/// Error lines and items of a plan longer than this are no fact.
 const LINE: usize = 160;
+/// More candidates of one type than this are not looked at: they would all be surplus.
+const OF_ONE_TYPE: usize = 8;
 
 /// Writes candidates of all types that the clues allow. They still have to be verified.
 pub fn propose_candidates(clues: &Clues, locale: Locale) -> Vec<Candidate> {
@@ -34,153 +23,217 @@ pub fn propose_candidates(clues: &Clues, locale: Locale) -> Vec<Candidate> {
         Locale::En => en,
         Locale::Zh => zh,
     };
-    let mut all = Vec::new();
-    failures(clues, &say, &mut all);
-    values(clues, &say, &mut all);
-    files(clues, &say, &mut all);
-    clues.decisions.iter().rev().for_each(|sentence| all.extend(decision(sentence, &say)));
-    clues.tasks.iter().rev().for_each(|sentence| all.extend(task(sentence, &say)));
+    let recall = failures(clues, &say).chain(values(clues, &say)).chain(findings(clues, &say));
+    let mut all: Vec<Candidate> = recall.take(OF_ONE_TYPE).collect();
+    all.extend(files(clues, &say).into_iter().take(OF_ONE_TYPE));
+    all.extend(decisions(clues, &say).take(OF_ONE_TYPE));
+    all.extend(continuations(clues, &say).take(OF_ONE_TYPE));
     all
 }
 
-type Say<'a> = dyn Fn(String, String) -> String + 'a;
-
-fn candidate(kind: ProbeType, question: String, facts: Vec<String>, reference: &str) -> Candidate {
-    Candidate { kind, question, expected_facts: facts, reference_answer: reference.to_owned() }
-}
-
-fn failures(clues: &Clues, say: &Say<'_>, all: &mut Vec<Candidate>) {
-    for (command, lines) in clues.failures.iter().rev() {
-        let Some(line) = lines.last().filter(|line| line.chars().count() <= LINE && !line.ends_with('…')) else {
-            continue;
-        };
+fn failures<'c>(clues: &'c Clues, say: &'c Say<'c>) -> impl Iterator<Item = Candidate> + 'c {
+    clues.failures.iter().rev().filter(|(command, _)| is_whole_command(command)).filter_map(|(command, lines)| {
+        let line =
+            lines.last().filter(|line| line.chars().count() <= LINE && !line.ends_with(['…', ',', '{', '(', ';']))?;
         let question = say(
             format!("With which exact error message did `{command}` fail?"),
             format!("`{command}` 失败时的确切报错信息是什么？"),
         );
-        all.push(candidate(ProbeType::Recall, question, vec![line.clone()], line));
-    }
+        Some(candidate(ProbeType::Recall, question, vec![line.clone()], line))
+    })
 }
 
-fn values(clues: &Clues, say: &Say<'_>, all: &mut Vec<Candidate>) {
-    for (key, value) in clues.values.iter().rev() {
+/// Values that are numbers or paths, under keys that are names: prose has colons too.
+fn values<'c>(clues: &'c Clues, say: &'c Say<'c>) -> impl Iterator<Item = Candidate> + 'c {
+    let is_setting = |key: &str, value: &str| {
+        let is_file = key.rsplit_once('.').is_some_and(|(_, ending)| ending.chars().all(char::is_alphabetic));
+        let number = value.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit())
+            && !value.trim_start_matches('-').contains(['-', ':', '/']);
+        let path = value.starts_with("/") && !value.starts_with("//") && value.matches('/').count() > 1;
+        let is_name = key.len() > 2 && (!key.starts_with(|c: char| c.is_ascii_uppercase()) || key.contains('_'));
+        is_name && !is_file && !key.starts_with("http") && key != "localhost" && (number || path)
+    };
+    clues.values.iter().rev().filter(move |(key, value)| is_setting(key, value)).map(|(key, value)| {
         let question = say(format!("What is `{key}` set to by now?"), format!("`{key}` 目前的值是什么？"));
-        all.push(candidate(ProbeType::Recall, question, vec![value.clone()], &format!("{key} = {value}")));
-    }
+        candidate(ProbeType::Recall, question, vec![value.clone()], &format!("{key} = {value}"))
+    })
 }
 
-fn files(clues: &Clues, say: &Say<'_>, all: &mut Vec<Candidate>) {
-    let modified: Vec<String> = clues.modified.iter().map(|(path, _)| path.clone()).collect();
+fn findings<'c>(clues: &'c Clues, say: &'c Say<'c>) -> impl Iterator<Item = Candidate> + 'c {
+    let words = ["The agent found this", "代理曾得出这一结论"];
+    clues
+        .findings
+        .iter()
+        .rev()
+        .filter(|sentence| !gives_reason(sentence))
+        .filter_map(move |sentence| gap(ProbeType::Recall, sentence, say, words))
+}
+
+fn files(clues: &Clues, say: &Say<'_>) -> Vec<Candidate> {
+    let mut all = Vec::new();
+    let work = |paths: Vec<&String>| paths.into_iter().filter(|path| is_work(path)).cloned().collect::<Vec<_>>();
+    let modified = work(clues.modified.iter().map(|(path, _)| path).collect());
+    let is_changed = |path: &String| clues.created.iter().chain(&modified).any(|known| is_same(known, path));
+    let read = work(clues.read.iter().filter(|path| !is_changed(path)).collect());
     let lists = [
-        (&clues.created, say("Which files were created?".into(), "新建了哪些文件？".into())),
-        (&modified, say("Which existing files were changed?".into(), "修改了哪些已有的文件？".into())),
-        (&clues.read, say("Which files were only read, not changed?".into(), "哪些文件只是读过而没有改动？".into())),
+        (
+            work(clues.created.iter().collect()),
+            [
+                ["Which files were created?", "Which files were created last?"],
+                ["新建了哪些文件？", "最后新建了哪些文件？"],
+            ],
+        ),
+        (
+            modified,
+            [
+                ["Which existing files were changed?", "Which existing files were changed last?"],
+                ["修改了哪些已有的文件？", "最后修改了哪些已有的文件？"],
+            ],
+        ),
+        (
+            read,
+            [
+                ["Which files were only read, not changed?", "Which files were read last and not changed?"],
+                ["哪些文件只是读过而没有改动？", "最后读过而没有改动的是哪些文件？"],
+            ],
+        ),
     ];
-    for (paths, question) in lists {
-        let newest: Vec<String> = paths.iter().rev().take(FILES).rev().cloned().collect();
-        if !newest.is_empty() {
-            let reference = newest.join(", ");
-            all.push(candidate(ProbeType::Artifact, question, newest, &reference));
+    for (paths, [[en, en_last], [zh, zh_last]]) in lists {
+        let newest: Vec<String> =
+            paths.iter().rev().take(FILES).rev().map(|path| short_path(path).to_owned()).collect();
+        if newest.is_empty() {
+            continue;
         }
+        let question =
+            if paths.len() > FILES { say(en_last.into(), zh_last.into()) } else { say(en.into(), zh.into()) };
+        let reference = newest.join(", ");
+        all.push(candidate(ProbeType::Artifact, question, newest, &reference));
     }
-    for (path, details) in clues.modified.iter().rev() {
-        let facts: Vec<String> =
-            details.iter().filter_map(|detail| terms(detail).into_iter().next_back()).take(3).collect();
+    for (path, details) in clues.modified.iter().rev().filter(|(path, _)| is_work(path)) {
+        let mut facts: Vec<String> =
+            details.iter().filter_map(|detail| terms(detail).into_iter().next_back()).collect();
+        facts.dedup();
+        facts.truncate(3);
+        let path = short_path(path);
         let question = say(format!("What was changed in `{path}`?"), format!("`{path}` 里改了什么？"));
         if !facts.is_empty() {
             all.push(candidate(ProbeType::Artifact, question, facts, &details.join("; ")));
         }
     }
+    all
 }
 
-/// A choice with a reason, with an alternative, or with at least two names in it.
-fn decision(sentence: &str, say: &Say<'_>) -> Option<Candidate> {
-    const REASONS: [&str; 6] = [" because ", " since ", " due to ", "因为", "由于", "原因是"];
-    const OTHERS: [&str; 4] = [" instead of ", " rather than ", "而不是", "而非"];
-    let parted = |marks: &[&'static str]| marks.iter().find_map(|mark| sentence.split_once(mark));
-    if let Some((choice, other)) = parted(&OTHERS) {
-        let other = clause(other);
-        let question = say(
-            format!("Which alternative was turned down here: \"{}\"?", choice.trim()),
-            format!("“{}”，当时放弃的另一个方案是什么？", choice.trim()),
-        );
-        return (other.chars().count() > 2)
-            .then(|| candidate(ProbeType::Decision, question, vec![other.into()], sentence));
-    }
-    if let Some((choice, reason)) = parted(&REASONS) {
-        let facts: Vec<String> =
-            Some(terms(reason)).filter(|terms| !terms.is_empty()).unwrap_or(vec![clause(reason).into()]);
-        let question = say(
-            format!("What was the reason for this: \"{}\"?", choice.trim()),
-            format!("“{}”的理由是什么？", choice.trim()),
-        );
-        return (choice.trim().chars().count() > 8).then(|| candidate(ProbeType::Decision, question, facts, sentence));
-    }
-    let (topic, facts) = topic_and_facts(sentence)?;
-    let question = say(format!("What was decided about `{topic}`?"), format!("关于 `{topic}` 做了什么决定？"));
-    Some(candidate(ProbeType::Decision, question, facts, sentence))
+/// Whether two spellings name one file, where one is written from the home folder.
+fn is_same(a: &str, b: &str) -> bool {
+    a == b
+        || [(a, b), (b, a)].iter().any(|(long, short)| short.strip_prefix('~').is_some_and(|end| long.ends_with(end)))
 }
+
+fn continuations<'c>(clues: &'c Clues, say: &'c Say<'c>) -> impl Iterator<Item = Candidate> + 'c {
+    let tasks = clues.tasks.iter().rev().filter_map(|sentence| task(sentence, say));
+    plan(clues, say).into_iter().chain(tasks).chain(request(clues, say)).chain(standing(clues, say))
+}
+
+/// What the agent's own plan still held.
+fn plan(clues: &Clues, say: &Say<'_>) -> Option<Candidate> {
+    let open: Vec<String> = clues.plan.iter().filter(|item| item.chars().count() <= LINE).take(3).cloned().collect();
+    let question = say(
+        "Which items of the agent's own plan were not done yet? Name the first of them.".into(),
+        "代理自己的计划里，还有哪些事项没有完成？请说出最前面的几项。".into(),
+    );
+    let reference = open.join("; ");
+    (!open.is_empty()).then(|| candidate(ProbeType::Continuation, question, open, &reference))
+}
+
+/// Words of what is not done: `todo` alone may be the name of a program.
+const OPEN: [&str; 34] = [
+    "remain",
+    "still ",
+    "next ",
+    "next:",
+    "next,",
+    "left to",
+    "left open",
+    "not yet",
+    "pending",
+    "follow-up",
+    "follow up",
+    "later",
+    "haven't",
+    "hasn't",
+    "open for",
+    "open question",
+    "open point",
+    "wait",
+    "blocked",
+    "unfinished",
+    "outstanding",
+    "tomorrow",
+    "todo:",
+    "to do:",
+    "need to",
+    "needs",
+    "接下来",
+    "下一步",
+    "还没",
+    "尚未",
+    "剩下",
+    "未完成",
+    "还需",
+    "待办",
+];
+/// How a sentence begins that tells what was done.
+const PAST: [&str; 8] = ["i checked", "i confirmed", "i've ", "done", "fixed", "added", "updated", "fixing"];
 
 fn task(sentence: &str, say: &Say<'_>) -> Option<Candidate> {
-    if let Some((topic, facts)) = topic_and_facts(sentence) {
+    let whole = statement(sentence)?;
+    let lower = whole.to_lowercase();
+    if !OPEN.iter().any(|word| lower.contains(word)) || PAST.iter().any(|start| lower.starts_with(start)) {
+        return None;
+    }
+    let mut names = terms(&whole).into_iter();
+    let topic = names.next().filter(|topic| is_topic(topic));
+    let facts: Vec<String> =
+        names.filter(|name| !topic.iter().any(|topic| topic.contains(name.as_str()))).take(3).collect();
+    if let Some(topic) = topic.filter(|_| !facts.is_empty()) {
         let question = say(
             format!("What is still open, or comes next, as regards `{topic}`?"),
             format!("关于 `{topic}`，还有什么没做完，或者下一步是什么？"),
         );
         return Some(candidate(ProbeType::Continuation, question, facts, sentence));
     }
-    let facts = terms(sentence);
-    let question = say(
-        "Which piece of work was named as unfinished or still to come?".into(),
-        "哪一项工作被说成尚未完成或接下来要做？".into(),
-    );
-    (!facts.is_empty()).then(|| candidate(ProbeType::Continuation, question, facts, sentence))
+    gap(
+        ProbeType::Continuation,
+        sentence,
+        say,
+        ["This was named as open or still to come", "当时提到这件事尚未完成或接下来要做"],
+    )
 }
 
-/// The first name in a sentence and the others, where there are others.
-fn topic_and_facts(sentence: &str) -> Option<(String, Vec<String>)> {
-    let mut terms = terms(sentence).into_iter();
-    let topic = terms.next()?;
-    let facts: Vec<String> = terms.filter(|term| !topic.contains(term.as_str())).take(3).collect();
-    (!facts.is_empty()).then_some((topic, facts))
+/// What the person asked for last.
+fn request(clues: &Clues, say: &Say<'_>) -> Option<Candidate> {
+    const SHORT: usize = 60;
+    let asked = clues.request.as_deref()?.trim();
+    let names: Vec<String> = terms(asked).into_iter().take(3).collect();
+    let says_enough = asked.split_whitespace().count() > 2 || !asked.is_ascii() && asked.chars().count() > 5;
+    let is_phrase = asked.chars().count() <= SHORT && !asked.contains('\n') && says_enough;
+    let facts = if !names.is_empty() { names } else { vec![is_phrase.then(|| asked.to_owned())?] };
+    let question = say("What did the user ask for last?".into(), "用户最后要求做什么？".into());
+    Some(candidate(ProbeType::Continuation, question, facts, asked))
 }
 
-/// The beginning of a text up to the end of its clause.
-fn clause(text: &str) -> &str {
-    let end = text.find([',', ';', '，', '；', '。', '(', '（']).unwrap_or(text.len());
-    text.get(..end).unwrap_or(text).trim().trim_end_matches(['.', '!', ':'])
-}
-
-/// What a sentence names exactly: code in backticks, names of programs and files, numbers with more than one digit.
-fn terms(sentence: &str) -> Vec<String> {
-    let mut terms: Vec<String> = Vec::new();
-    for (index, part) in sentence.split('`').enumerate() {
-        if index % 2 == 1 && (2..60).contains(&part.chars().count()) {
-            push_new(&mut terms, part);
-            continue;
-        }
-        let words = part.split(|c: char| c.is_whitespace() || "，。；：、（）()\"“”「」,;*!?".contains(c));
-        words
-            .map(|word| word.trim_matches(|c: char| !(c.is_alphanumeric() || c == '_' || c == '/')))
-            .filter(|word| is_name(word))
-            .for_each(|word| push_new(&mut terms, word));
-    }
-    terms
-}
-
-fn push_new(terms: &mut Vec<String>, term: &str) {
-    if !terms.iter().any(|known| known == term) {
-        terms.push(term.to_owned());
-    }
-}
-
-fn is_name(word: &str) -> bool {
-    let letters = word.chars().skip(1);
-    let inner = |test: fn(char) -> bool| letters.clone().any(test);
-    let numeric = word.chars().filter(char::is_ascii_digit).count() > 1;
-    word.is_ascii()
-        && word.len() > 2
-        && (inner(|c| matches!(c, '_' | '/' | '.')) || inner(|c| c.is_ascii_uppercase()) || numeric)
+/// Where the work stood: the file and the command that were last in hand.
+fn standing<'c>(clues: &'c Clues, say: &'c Say<'c>) -> impl Iterator<Item = Candidate> + 'c {
+    let changed = clues.modified.iter().map(|(path, _)| path).rev().chain(clues.created.iter().rev());
+    let file = changed.into_iter().find(|path| is_work(path)).map(|path| {
+        let question = say("Which file was the agent changing last?".into(), "代理最后在修改哪个文件？".into());
+        candidate(ProbeType::Continuation, question, vec![short_path(path).to_owned()], path)
+    });
+    let command = clues.last_command.as_deref().filter(|command| is_whole_command(command)).map(|command| {
+        let question = say("Which command did the agent run last?".into(), "代理最后运行了哪条命令？".into());
+        candidate(ProbeType::Continuation, question, vec![command.to_owned()], command)
+    });
+    file.into_iter().chain(command)
 }
 
 #[cfg(test)]
@@ -194,14 +247,26 @@ mod tests {
         Clues {
             created: vec!["src/export.py".into()],
             modified: vec![("src/app.py".into(), vec!["timeout = 10 → timeout_seconds = 30".into()])],
-            read: vec![],
-            failures: vec![("pytest -q".into(), vec!["ValueError: bad delimiter".into()])],
+            read: vec!["/private/tmp/task.output".into()],
+            failures: vec![
+                ("pytest -q".into(), vec!["ValueError: bad delimiter".into()]),
+                ("cd /repo".into(), vec!["fatal: no upstream".into()]),
+            ],
             decisions: vec![
                 "Going with SQLite rather than a JSON file, for locking.".into(),
                 "We keep port 8081 because nginx already listens on 8080.".into(),
             ],
+            demands: vec!["Never write to the folder `var/spool` yourself.".into()],
+            findings: vec!["The slow part of the export is `load_rows` alone.".into()],
+            plan: vec!["Run the slow tests".into()],
             tasks: vec!["Next: `retry_job` still needs a test in tests/test_retry.py.".into()],
-            values: vec![("max_age".into(), "3600".into())],
+            request: Some("please run the slow tests too".into()),
+            last_command: Some("pytest -q --slow".into()),
+            values: vec![
+                ("max_age".into(), "3600".into()),
+                ("Docs".into(), "Added".into()),
+                ("https".into(), "//a.b".into()),
+            ],
         }
     }
 
@@ -213,7 +278,8 @@ mod tests {
             "max_age = 3600".into(),
         ];
         lines.extend(clues.failures.iter().flat_map(|(command, lines)| [command.clone(), lines.join("\n")]));
-        lines.extend(clues.decisions.into_iter().chain(clues.tasks));
+        let told = [clues.decisions, clues.demands, clues.findings, clues.plan, clues.tasks];
+        lines.extend(told.into_iter().flatten().chain(clues.request).chain(clues.last_command));
         vec![Message::text(Role::Assistant, lines.join("\n"))]
     }
 
@@ -235,12 +301,18 @@ mod tests {
         insta::assert_snapshot!(lines.join("\n"), @r#"
         recall: With which exact error message did `pytest -q` fail? [ValueError: bad delimiter]
         recall: What is `max_age` set to by now? [3600]
+        recall: The agent found this: "The slow part of the export is `____` alone." What belongs in the gap? [load_rows]
         artifact: Which files were created? [src/export.py]
         artifact: Which existing files were changed? [src/app.py]
         artifact: What was changed in `src/app.py`? [timeout_seconds]
         decision: What was the reason for this: "We keep port 8081"? [8080]
         decision: Which alternative was turned down here: "Going with SQLite"? [a JSON file]
+        decision: The user demanded this: "Never write to the folder `____` yourself." What belongs in the gap? [var/spool]
+        continuation: Which items of the agent's own plan were not done yet? Name the first of them. [Run the slow tests]
         continuation: What is still open, or comes next, as regards `retry_job`? [tests/test_retry.py]
+        continuation: What did the user ask for last? [please run the slow tests too]
+        continuation: Which file was the agent changing last? [src/app.py]
+        continuation: Which command did the agent run last? [pytest -q --slow]
         "#);
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use compeval::import::{Format, ImportError, NO_RESULT, log_files, read_bytes, read_log};
+use compeval::import::{FixtureOptions, Format, ImportError, NO_RESULT, assemble, log_files, read_bytes, read_log};
 use compeval::transcript::Role;
 use proptest::prelude::*;
 
@@ -10,7 +10,7 @@ fn logs() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/import/logs");
     let (files, losses) = log_files(&folder);
     assert_eq!(losses, []);
-    files
+    files.into_iter().map(|log| log.path().to_owned()).collect()
 }
 
 fn read(name: &str, text: &str) -> Result<compeval::import::Imported, ImportError> {
@@ -25,8 +25,25 @@ fn what_is_no_log_is_named_with_what_to_do() {
     let near = message("a.json", r#"{"dialogue":[{"speaker":"me"}],"kind":"chat"}"#);
     assert!(near.contains("keys: dialogue, kind") && near.contains("claude-code"), "{near}");
     assert!(near.contains(r#"begins with `{"dialogue""#), "{near}");
-    assert!(message("a.eval", "PK\u{3}\u{4}xyz").contains("inspect log convert --to json"));
+    let cut = message("a.eval", "PK\u{3}\u{4}xyz");
+    assert!(
+        cut.contains("a ZIP archive that cannot be opened") && cut.contains("inspect log convert --to json"),
+        "{cut}"
+    );
     assert!(message("a.db", "SQLite format 3\0xyz").contains("opencode export"));
+    let hermes = message("a.db", "SQLite format 3\0.....CREATE TABLE sessions (id TEXT)CREATE TABLE messages(id)");
+    assert!(hermes.contains("it is Hermes': run `hermes sessions export"), "{hermes}");
+    let opencode = message("a.db", "SQLite format 3\0..CREATE TABLE `session` (id)CREATE TABLE `part` (id)");
+    assert!(opencode.contains("it is OpenCode's: run `opencode export"), "{opencode}");
+    let broken = message("a.json", "{\"a\":");
+    assert!(broken.starts_with("a.json:1: the JSON document is damaged at column 5"), "{broken}");
+    assert!(message("a.jsonl", "oh\nno\n").starts_with("a.jsonl:1: the line is no JSON"));
+    let near = message("a.jsonl", "{\"role\":\"user\",\"text\":\"a\"}\n{\"role\":\"user\",\"text\":\"b\"}\n");
+    assert!(near.contains("it is most like openai-messages, but has no `content`"), "{near}");
+    let page = "# Formats\n\n```text\n\n# aider chat started at 2026-01-02 10:00:00\n\n> Aider v1\n```\n";
+    assert!(matches!(read("a.md", page), Err(ImportError::UnknownFormat { .. })), "a page about logs is no log");
+    let excerpt = "the end of a reply\n\n# aider chat started at 2026-01-02 10:00:00\n\n> Aider v1\n\n#### hi\n\nho\n";
+    assert_eq!(read("a.md", excerpt).expect("reads").format, Format::Aider);
     let silent =
         message("a.jsonl", "{\"type\":\"session_meta\",\"payload\":{}}\n{\"type\":\"turn_context\",\"payload\":{}}\n");
     assert_eq!(silent, "`a.jsonl` was read as codex and holds no messages");
@@ -54,6 +71,23 @@ fn a_result_without_its_call_becomes_text() {
     let imported = read("a.jsonl", text).expect("reads");
     assert_eq!(imported.conversations[0].messages[0].role, Role::User);
     assert!(imported.conversations[0].messages[0].content.ends_with("late"));
+}
+
+#[test]
+fn a_long_output_is_held_short_while_reading_and_cut_with_its_true_length() {
+    let output: String = (0..20_000).map(|n| format!("line {n}\\n")).collect();
+    let log = format!(
+        "{{\"role\":\"user\",\"content\":\"go\"}}\n{{\"role\":\"assistant\",\"tool_calls\":[{{\"id\":\"c\",\"function\":{{\"name\":\"f\",\"arguments\":\"{{}}\"}}}}]}}\n{{\"role\":\"tool\",\"tool_call_id\":\"c\",\"content\":\"{output}\"}}\n"
+    );
+    let imported = read("a.jsonl", &log).expect("reads");
+    let conversation = imported.conversations[0].clone();
+    assert!(conversation.messages[2].content.len() < 5000);
+    let count = |_: &compeval::transcript::Message| compeval::units::Tokens(1);
+    let made = assemble(conversation, imported.format, &FixtureOptions::default(), &|_| false, &count);
+    let content = &made.fixture.messages[2].content;
+    assert!(content.starts_with("line 0\n") && content.ends_with("line 19999\n"), "{content}");
+    assert!(content.contains("[... cut, 208,890 characters in the original ...]"), "{content}");
+    assert!(!content.contains('\u{F8FF}'));
 }
 
 #[test]

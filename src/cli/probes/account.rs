@@ -9,7 +9,7 @@ use super::draft::{Draft, PointDraft};
 use crate::cli::console::{Console, Meaning};
 use crate::cli::failure::Exit;
 use crate::cli::grid::{Column, count, grid};
-use crate::probe::{ProbeType, Unfit};
+use crate::probe::{PROBES, ProbeType, Unfit};
 
 /// All that a generation did.
 pub(super) struct Account {
@@ -25,7 +25,7 @@ pub(super) fn tell(account: &Account, console: &Console) -> Exit {
     let Hearing { failures, executed, cached, usd, interrupted } = &account.hearing;
     console.json(&account.json());
     if !console.is_json() {
-        account.banks.iter().for_each(|(path, draft)| console.say(&page(path, draft, console)));
+        account.banks.iter().for_each(|(path, draft)| console.say(&page(account, path, draft, console)));
         let cost = usd.map_or_else(|| "price unknown".to_owned(), |usd| format!("${:.4}", usd.0));
         console.remark(&format!("{executed} asked now of {} ({cost}), {cached} from the cache", account.generator));
     }
@@ -47,7 +47,7 @@ pub(super) fn tell(account: &Account, console: &Console) -> Exit {
 }
 
 /// One bank, for people.
-fn page(path: &str, draft: &Draft, console: &Console) -> String {
+fn page(account: &Account, path: &str, draft: &Draft, console: &Console) -> String {
     let probes = count(draft.probes().count(), "probe");
     let mut text = match (draft.is_written(), draft.is_whole()) {
         (true, _) => format!("wrote {path}  {probes}"),
@@ -66,6 +66,13 @@ fn page(path: &str, draft: &Draft, console: &Console) -> String {
             point.verified.iter().flat_map(|verified| &verified.missing).map(|kind| kind.name()).collect();
         if !missing.is_empty() {
             warn(format!("point {} has no probe of type {}", point.number, missing.join(", ")));
+        }
+        let kept = point.verified.as_ref().map_or(0, |verified| verified.kept.len());
+        if kept < *PROBES.start() {
+            let (few, enough) = (count(kept, "probe"), PROBES.start());
+            let advice = "the span names no more by rule; add some by hand, or generate with a model";
+            let advice = if account.generator == "lexical" { advice } else { "add some by hand" };
+            warn(format!("point {} has {few}, and check asks for {enough}: {advice}", point.number));
         }
     }
     let guessable = draft.guessable();

@@ -1,8 +1,9 @@
 //! Codex CLI rollouts: items of the Responses API in envelopes, with copies of everything for the screen.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
-use super::super::content::{arguments, list_of, str_of, text_of};
+use super::super::content::{arguments, list_of, str_at, str_of, text_of};
 use super::super::conversation::Why;
 use super::super::draft::Draft;
 use super::super::source::Records;
@@ -11,13 +12,50 @@ use crate::transcript::{Role, ToolCall};
 pub(super) fn read(records: &mut Records) -> Vec<Draft> {
     let mut draft = Draft::new(records.stem());
     let mut items = Items::default();
+    let mut fork = Fork::default();
     while let Some(list) = records.next_items() {
         for record in list {
+            if fork.ends_before(&record) {
+                items.flush(&mut draft);
+                draft.copied_so_far();
+            }
             line(&record, &mut items, &mut draft);
         }
     }
     items.flush(&mut draft);
+    if fork.copied_at.is_some() {
+        draft.copied_so_far();
+    }
     vec![draft]
+}
+
+/// A session that was forked begins with its own header, then the header and the whole history of the other session,
+/// all written at the time of the fork. A resumed session repeats its own header, and copies nothing.
+#[derive(Default)]
+struct Fork {
+    own: Option<String>,
+    /// When the last copied record was written; `None` outside a copy.
+    copied_at: Option<Timestamp>,
+}
+
+impl Fork {
+    /// Whether the copy ended before this record: when its time goes on.
+    fn ends_before(&mut self, record: &Value) -> bool {
+        /// A long history takes a moment to write.
+        const BURST: i64 = 100;
+        let time: Option<Timestamp> = str_of(record, "timestamp").parse().ok();
+        if str_of(record, "type") == "session_meta" {
+            let id = str_at(record, "/payload/id");
+            if self.own.get_or_insert_with(|| id.to_owned()) != id {
+                self.copied_at = time;
+            }
+            return false;
+        }
+        let (Some(before), Some(now)) = (self.copied_at, time) else { return false };
+        let ended = now.as_millisecond() - before.as_millisecond() > BURST;
+        self.copied_at = Some(now).filter(|_| !ended);
+        ended
+    }
 }
 
 fn line(record: &Value, items: &mut Items, draft: &mut Draft) {

@@ -19,8 +19,7 @@ pub(super) fn read(records: &mut Records) -> Vec<Draft> {
                 );
             }
             for sample in samples {
-                let name = if samples.len() > 1 { format!("{stem}-{}", sample_name(sample)) } else { stem.clone() };
-                drafts.push(read_sample(sample, str_at(&log, "/eval/model"), name));
+                drafts.push(read_sample(sample, str_at(&log, "/eval/model"), &stem, samples.len() > 1));
             }
         }
     }
@@ -34,8 +33,9 @@ fn sample_name(sample: &Value) -> String {
     if epoch > 1 { format!("{id}-epoch-{epoch}") } else { id }
 }
 
-fn read_sample(sample: &Value, model: &str, name: String) -> Draft {
-    let mut draft = Draft::new(name);
+/// One sample; `told_apart` where its log holds others.
+pub(in super::super) fn read_sample(sample: &Value, model: &str, stem: &str, told_apart: bool) -> Draft {
+    let mut draft = Draft::new(if told_apart { format!("{stem}-{}", sample_name(sample)) } else { stem.to_owned() });
     draft.model = Some(model).filter(|model| !model.is_empty()).map(str::to_owned);
     let attachments = sample.get("attachments").unwrap_or(&Value::Null);
     let mut compactions: Vec<&Value> = events(sample).filter(|event| str_of(event, "event") == "compaction").collect();

@@ -19,6 +19,9 @@ mod pi;
 mod sharegpt;
 mod swe_agent;
 
+pub(super) use inspect::read_sample as inspect_sample;
+pub(super) use openhands::any_event as openhands_event;
+
 use super::detect::Format;
 use super::draft::Draft;
 use super::source::Records;

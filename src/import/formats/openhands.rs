@@ -41,7 +41,8 @@ fn evaluation(line: &Value, stem: &str, number: usize) -> Draft {
     draft
 }
 
-fn any_event(event: &Value, draft: &mut Draft) {
+/// One event of any age.
+pub(in super::super) fn any_event(event: &Value, draft: &mut Draft) {
     if event.get("kind").is_some() {
         openhands_sdk::event(event, draft);
     } else if let Some(name) = event.get("action").and_then(Value::as_str) {

@@ -1,0 +1,93 @@
+//! Inspect's `.eval` logs: ZIP archives with one JSON entry a sample. Entries are read in memory one at a time, within
+//! limits; nothing is unpacked to disk, and an entry's name is never used as a path.
+
+use std::io::{Cursor, Read, Seek};
+use std::path::Path;
+
+use serde_json::Value;
+use zip::ZipArchive;
+use zip::result::ZipError;
+
+use super::conversation::{ImportError, Imported, Loss};
+use super::detect::Format;
+use super::formats::inspect_sample;
+use super::source::{DOCUMENT_LIMIT, Records, Shape, stem_of};
+
+/// What all entries of one archive may come to when unpacked, in bytes. A larger log is read up to there.
+const ARCHIVE_LIMIT: u64 = 8 << 30;
+/// What the messages of one archive may come to in memory, in bytes.
+const KEPT_LIMIT: usize = 512 << 20;
+
+/// Reads the archive `file`, one conversation a sample.
+///
+/// # Errors
+/// A damaged archive, one that is no Inspect log, one without messages. A sample that cannot be read is a loss.
+pub(super) fn read(file: &Path, bytes: impl Read + Seek) -> Result<Imported, ImportError> {
+    let damaged = |error: ZipError| ImportError::DamagedArchive { file: file.to_owned(), reason: error.to_string() };
+    let mut archive = Archive { file, zip: ZipArchive::new(bytes).map_err(damaged)?, unpacked: 0, losses: Vec::new() };
+    let names: Vec<String> = archive.zip.file_names().map(str::to_owned).collect();
+    let samples: Vec<&String> = names.iter().filter(|name| is_sample(name)).collect();
+    let Some(header) = ["header.json", "_journal/start.json"].into_iter().find(|head| names.iter().any(|n| n == head))
+    else {
+        let advice = "unpack it and import the logs inside; only Inspect's .eval archives are read as they are";
+        return Err(ImportError::Container { file: file.to_owned(), what: "a ZIP archive", advice });
+    };
+    let model = archive.value(header).and_then(|header| Some(header.pointer("/eval/model")?.as_str()?.to_owned()));
+    let mut conversations = Vec::new();
+    let mut kept = 0;
+    for (index, name) in samples.iter().enumerate() {
+        if archive.unpacked > ARCHIVE_LIMIT || kept > KEPT_LIMIT {
+            archive
+                .lose(format!("the log is too large to be held; its last {} samples were left", samples.len() - index));
+            break;
+        }
+        let Some(sample) = archive.value(name) else { continue };
+        let model = model.as_deref().unwrap_or("");
+        let conversation = inspect_sample(&sample, model, &stem_of(file), samples.len() > 1).finish();
+        kept += conversation.messages.iter().map(|message| message.countable_text().len()).sum::<usize>();
+        conversations.push(conversation);
+    }
+    Imported::of(file.to_owned(), Format::Inspect, conversations, archive.losses)
+}
+
+/// `samples/NAME.json`; what else lies there is none.
+fn is_sample(name: &str) -> bool {
+    name.strip_prefix("samples/").is_some_and(|rest| rest.ends_with(".json"))
+}
+
+struct Archive<'f, R> {
+    file: &'f Path,
+    zip: ZipArchive<R>,
+    /// Bytes unpacked so far.
+    unpacked: u64,
+    losses: Vec<Loss>,
+}
+
+impl<R: Read + Seek> Archive<'_, R> {
+    fn lose(&mut self, message: String) {
+        self.losses.push(Loss { file: self.file.to_owned(), line: None, message });
+    }
+
+    /// The JSON of one entry; damage in it is counted, and what stands before it is read.
+    fn value(&mut self, name: &str) -> Option<Value> {
+        let mut text = Vec::new();
+        let read = self.zip.by_name(name).map_err(|error| error.to_string()).and_then(|entry| {
+            // The size that the archive tells is not to be trusted.
+            entry.take(DOCUMENT_LIMIT + 1).read_to_end(&mut text).map_err(|error| error.to_string())
+        });
+        self.unpacked += text.len() as u64;
+        if let Err(reason) = read {
+            self.lose(format!("the entry `{name}` cannot be unpacked ({reason}); it was skipped"));
+            return None;
+        }
+        if text.len() as u64 > DOCUMENT_LIMIT {
+            let limit = DOCUMENT_LIMIT >> 20;
+            self.lose(format!("the entry `{name}` is of more than {limit} MB; it was skipped"));
+            return None;
+        }
+        let mut records = Records::new(&self.file.join(name), Shape::Document, Box::new(Cursor::new(text)));
+        let value = records.next();
+        self.losses.extend(records.into_losses());
+        value
+    }
+}

@@ -1,0 +1,68 @@
+//! OpenHands sessions kept in one file an event: `events/0.json` and so on, later `events/event-00012-ID.json`.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::conversation::{ImportError, Imported, Loss};
+use super::detect::Format;
+use super::draft::Draft;
+use super::formats::openhands_event;
+use super::source::{DOCUMENT_LIMIT, Records, Shape, plain_name};
+
+/// The number of an event in its file's name.
+pub(super) fn event_number(file: &Path) -> Option<u64> {
+    let stem = file.file_name()?.to_str()?.strip_suffix(".json")?;
+    let number = stem.strip_prefix("event-").map_or(stem, |rest| rest.split('-').next().unwrap_or(rest));
+    number.bytes().all(|byte| byte.is_ascii_digit()).then(|| number.parse().ok())?
+}
+
+/// Whether `file` holds one event.
+pub(super) fn is_event_file(file: &Path) -> bool {
+    let (value, _) = document(file);
+    value.is_some_and(|event| {
+        let has = |key: &str| event.get(key).is_some();
+        has("source") && (has("action") || has("observation") || has("kind"))
+    })
+}
+
+/// Reads the session whose events are `files`, in their order.
+///
+/// # Errors
+/// There is no message in it.
+pub(super) fn read(folder: &Path, files: &[PathBuf]) -> Result<Imported, ImportError> {
+    let session = if folder.ends_with("events") { folder.parent().unwrap_or(folder) } else { folder };
+    let name = session.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let mut draft = Draft::new(plain_name(&name));
+    let (state, _) = document(&session.join("base_state.json"));
+    let model = state.as_ref().and_then(|state| state.pointer("/agent/llm/model")?.as_str());
+    draft.model = model.map(str::to_owned);
+    let mut losses = Vec::new();
+    for file in files {
+        let (event, lost) = document(file);
+        losses.extend(lost);
+        if let Some(event) = event {
+            openhands_event(&event, &mut draft);
+        }
+    }
+    Imported::of(folder.to_owned(), Format::OpenHands, vec![draft.finish()], losses)
+}
+
+/// The JSON in one file, and what could not be read of it.
+fn document(file: &Path) -> (Option<Value>, Vec<Loss>) {
+    let lost = |message: String| (None, vec![Loss { file: file.to_owned(), line: None, message }]);
+    let opened = File::open(file).and_then(|open| Ok((open.metadata()?.len(), open)));
+    match opened {
+        Err(error) => lost(format!("it could not be read ({error})")),
+        Ok((length, _)) if length > DOCUMENT_LIMIT => {
+            lost(format!("the event is of more than {} MB; it was skipped", DOCUMENT_LIMIT >> 20))
+        }
+        Ok((_, open)) => {
+            let mut records = Records::new(file, Shape::Document, Box::new(BufReader::new(open)));
+            let value = records.next();
+            (value, records.into_losses())
+        }
+    }
+}
