@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::digest::{ActionKey, Digest, DigestBuilder};
 use super::stage::Stage;
 use super::template::Prompt;
-use super::work::{Computation, Material, Program, Request, RequestTurn, Work};
+use super::work::{Computation, Material, Program, RULES, Request, RequestTurn, Work};
 
 /// Which repetition an action is: the path compression, answer, judgement. Deterministic actions carry none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -175,6 +175,9 @@ fn visit_request(request: &Request, part: &mut impl FnMut(Cow<'static, str>, Dig
     let mut text = |name: &'static str, text: &str| part(name.into(), Digest::of(text), Some(text));
     text("endpoint", &request.endpoint.0);
     text("model", &request.model.0);
+    if request.is_lexical() {
+        text("rules", RULES);
+    }
     let settings = &request.settings;
     if request.operation != crate::provider::Operation::Generate {
         text("operation", &format!("{:?}", request.operation));
@@ -268,6 +271,7 @@ fn visit_program(program: &Program, part: &mut impl FnMut(Cow<'static, str>, Dig
 
 fn visit_computation(computation: &Computation, part: &mut impl FnMut(Cow<'static, str>, Digest, Option<&str>)) {
     part("rule".into(), Digest::of(computation.rule.name()), Some(computation.rule.name()));
+    part("rules".into(), Digest::of(RULES), Some(RULES));
     visit_material("messages".into(), &computation.messages, part);
     if let Some(target) = computation.target_tokens {
         let text = target.0.to_string();
@@ -305,6 +309,23 @@ mod tests {
     }
 
     #[test]
+    fn what_our_own_rules_make_names_their_version_and_nothing_else_does() {
+        let names_rules = |work: &Work| {
+            let mut found = false;
+            visit(work, &mut |name, _, text| found |= name == "rules" && text == Some(RULES));
+            found
+        };
+        let mut asked = request("m", "Sum up {{ transcript }}", "T", None);
+        assert!(!names_rules(&asked));
+        if let Work::Ask(request) = &mut asked {
+            request.endpoint = "lexical".into();
+        }
+        assert!(names_rules(&asked));
+        let computed = Computation { rule: Rule::Extract, messages: "[]".into(), target_tokens: None };
+        assert!(names_rules(&Work::Compute(computed)));
+    }
+
+    #[test]
     fn one_key_of_each_kind_is_pinned() {
         let ask = request("m", "Sum up: {{ transcript }}", "text", Some(9));
         let program = Work::Execute(Program {
@@ -315,7 +336,7 @@ mod tests {
         });
         let rule = Work::Compute(Computation { rule: Rule::Full, messages: "[]".into(), target_tokens: None });
         let keys = [ask, program, rule].map(|work| key(&work).0.short());
-        assert_eq!(keys, ["46cc81bf6d12", "c48e482d5ffc", "fc428a11b6f8"]);
+        assert_eq!(keys, ["46cc81bf6d12", "c48e482d5ffc", "260fde594b9b"]);
     }
 
     #[test]

@@ -9,6 +9,10 @@ use crate::provider::{Endpoint, ModelName, Operation, OutputSchema, ProviderName
 use crate::transcript::Role;
 use crate::units::Tokens;
 
+/// The version of the built-in rules: the stand-in model, `truncate` and `extract`. Raised when they would put out
+/// something else, so that what the old ones made is unseen.
+pub(super) const RULES: &str = "2";
+
 /// What one action does.
 #[derive(Clone, Debug)]
 pub enum Work {

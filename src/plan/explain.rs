@@ -210,7 +210,7 @@ fn is_composed(part: &str, changes: &[Change]) -> bool {
 
 fn role(part: &str) -> Role {
     match part {
-        "schema" => Role::Of(Kind::Schema),
+        "schema" | "rules" => Role::Of(Kind::Schema),
         "endpoint" | "model" => Role::Of(Kind::Model),
         "system rubric" | "criteria" | "output schema" => Role::Criteria,
         "instructions" => Role::Skeleton,
