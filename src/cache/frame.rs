@@ -142,6 +142,13 @@ impl Header {
         }
     }
 
+    /// The models that answered and were asked, from the bytes of its header.
+    pub(super) fn models(&self, head: &[u8]) -> Option<(Option<String>, Option<String>)> {
+        let Note::Reply(_) = self.note else { return Some((None, None)) };
+        let (_, details): (Brief, _) = postcard::take_from_bytes(head.get(FIXED..)?).ok()?;
+        Meta::models(details)
+    }
+
     /// The record of a reply or failure; `None` for other kinds.
     pub(super) fn record(&self, location: Location) -> Option<Record> {
         let (brief, status) = match &self.note {

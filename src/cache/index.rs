@@ -100,7 +100,7 @@ impl Index {
     }
 
     fn try_open(folder: &Path) -> Checked<Index> {
-        let config = sled::Config::new().path(folder).cache_capacity(64 << 20).flush_every_ms(None);
+        let config = sled::Config::new().path(folder).cache_capacity(32 << 20).flush_every_ms(None);
         let db = guard(|| config.open())?;
         let tree = |name: &str| guard(|| db.open_tree(name));
         let log = File::open(folder.join("db")).map_err(|e| IndexFault::Broken(e.to_string()))?;

@@ -18,21 +18,40 @@ pub struct Entry {
     pub last_used: Day,
 }
 
+/// A body, and who said it.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// What was stored.
+    pub body: Bytes,
+    /// The model that was asked, as `provider/model`; none of programs and rules.
+    pub asked: Option<String>,
+    /// The model that answered, as the provider names it.
+    pub answered: Option<String>,
+}
+
 /// What can be asked of a cache, so that one walk serves a store and a snapshot.
 pub trait Lookup {
     /// The current entry of a key: an output, a reply that does not read, or a failure.
     fn find(&self, key: &ActionKey) -> Option<Record>;
 
-    /// The body of an entry, checked against its digest.
+    /// The body of an entry, checked against its digest, and who said it.
     ///
     /// # Errors
     /// `Damage` if it is not what was written: treat the entry as missing.
-    fn body(&self, record: &Record) -> Result<Bytes, Damage>;
+    fn reply(&self, record: &Record) -> Result<Reply, Damage>;
+
+    /// The body alone.
+    ///
+    /// # Errors
+    /// As `reply`.
+    fn body(&self, record: &Record) -> Result<Bytes, Damage> {
+        Ok(self.reply(record)?.body)
+    }
 
     /// All that is known about an entry but its body.
     ///
     /// # Errors
-    /// As `body`.
+    /// As `reply`.
     fn meta(&self, record: &Record) -> Result<Meta, Damage>;
 
     /// The last action made for a coordinate (`Coordinate::digest`), also if it has been removed since.

@@ -179,6 +179,11 @@ impl Meta {
         ))
     }
 
+    /// Of the rest only the models that answered and were asked, which come first.
+    pub(super) fn models(details: &[u8]) -> Option<(Option<String>, Option<String>)> {
+        Some(postcard::take_from_bytes(details).ok()?.0)
+    }
+
     pub(super) fn from_parts(brief: Brief, details: &[u8]) -> Result<Meta, postcard::Error> {
         let (model, requested_model, attempts, request_id, coordinate, inputs, sources): Details =
             postcard::from_bytes(details)?;

@@ -12,6 +12,7 @@ use zstd::bulk::{Compressor, Decompressor};
 use super::error::{CacheError, Damage};
 use super::frame::{Codec, Header, MAX_BODY, Note, Packed};
 use super::layout::Layout;
+use super::lookup::Reply;
 use super::meta::Meta;
 use super::record::{Location, Record};
 use crate::action::{ActionKey, Digest};
@@ -191,15 +192,16 @@ impl Packs {
         self.frame(Some(record.key), record.location, record.location.len())
     }
 
-    /// The body of a record, checked.
-    pub(super) fn body(&self, record: &Record) -> Result<Bytes, Damage> {
+    /// The body of a record, checked, and who said it.
+    pub(super) fn reply(&self, record: &Record) -> Result<Reply, Damage> {
         let (header, bytes) = self.whole_frame(record)?;
         let failed = |what: &str| self.damage(Some(record.key), record.location, what);
         if header.digest != record.raw {
             return Err(failed("another body lies there"));
         }
+        let (answered, asked) = header.models(&bytes).ok_or_else(|| failed("its header cannot be read"))?;
         let body = Bytes::from(bytes).slice(record.location.head as usize..);
-        unpack_body(&header, body).map_err(failed)
+        Ok(Reply { body: unpack_body(&header, body).map_err(failed)?, asked, answered })
     }
 
     /// The meta of a record, checked.

@@ -3,13 +3,11 @@
 
 use std::path::Path;
 
-use bytes::Bytes;
-
 use super::catalogue::Catalogue;
 use super::error::{CacheError, Damage};
 use super::fold::{head_of, last_used};
 use super::layout::{Found, Layout};
-use super::lookup::Lookup;
+use super::lookup::{Lookup, Reply};
 use super::meta::{Day, Meta, Removal};
 use super::pack::Packs;
 use super::record::Record;
@@ -58,8 +56,8 @@ impl Lookup for Snapshot {
         self.catalogue.records.get(key).map(|record| Record::clone(record))
     }
 
-    fn body(&self, record: &Record) -> Result<Bytes, Damage> {
-        self.packs.body(record)
+    fn reply(&self, record: &Record) -> Result<Reply, Damage> {
+        self.packs.reply(record)
     }
 
     fn meta(&self, record: &Record) -> Result<Meta, Damage> {

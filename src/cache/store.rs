@@ -15,7 +15,7 @@ use super::frame::{self, Header, KeyHead, Packed, key_head};
 use super::index::{Index, IndexFault};
 use super::layout::{Found, Layout};
 use super::lock::{Holder, Lock};
-use super::lookup::Lookup;
+use super::lookup::{Lookup, Reply};
 use super::meta::{Day, Meta, Reading, Removal};
 use super::pack::pack_body;
 use super::record::{Record, Status};
@@ -236,8 +236,8 @@ impl Lookup for Store {
         }
     }
 
-    fn body(&self, record: &Record) -> Result<Bytes, Damage> {
-        self.named(self.core.packs.body(record))
+    fn reply(&self, record: &Record) -> Result<Reply, Damage> {
+        self.named(self.core.packs.reply(record))
     }
 
     fn meta(&self, record: &Record) -> Result<Meta, Damage> {

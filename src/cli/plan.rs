@@ -1,15 +1,12 @@
 //! `compeval plan`: what would run, what is cached, why, and what it will take.
 
-use std::collections::HashSet;
-
 use super::args::{Common, PlanArgs, SelectArgs};
 use super::console::{Console, Meaning};
 use super::failure::{Exit, Failure};
 use super::project::{Opening, open_project, open_snapshot};
 use super::words::{count, duration, money};
-use crate::action::{Stage, StageName};
-use crate::cache::Lookup;
-use crate::pipeline::{Matrix, Pipeline};
+use crate::action::StageName;
+use crate::pipeline::Matrix;
 use crate::plan::{Assumptions, Forecast, Preparer, TooLong, forecast};
 use crate::provider::Prices;
 
@@ -33,20 +30,10 @@ pub(crate) fn of_project(common: &Common, select: &SelectArgs, console: &Console
     let pipeline = open_project(common, select, Opening::default(), console)?;
     let snapshot = open_snapshot(&pipeline.cache)?;
     let refresh = select.refresh.iter().map(|stage| stage.stage()).collect();
-    of_pipeline(&pipeline, &snapshot, &refresh, true)
-}
-
-/// The plan of an opened pipeline over what `lookup` has.
-pub(crate) fn of_pipeline<L: Lookup>(
-    pipeline: &Pipeline,
-    lookup: &L,
-    refresh: &HashSet<Stage>,
-    reasons: bool,
-) -> Result<Forecast, Failure> {
-    let matrix = Matrix::new(pipeline);
+    let matrix = Matrix::new(&pipeline);
     let prices = Prices::new(pipeline.prices.clone());
-    let assumptions = Assumptions { refresh, prices: &prices, reasons };
-    forecast(Preparer::new(pipeline, &matrix), lookup, assumptions).map_err(|e| Failure::input(e.to_string()))
+    let assumptions = Assumptions { refresh: &refresh, prices: &prices, reasons: true };
+    forecast(Preparer::new(&pipeline, &matrix), &snapshot, assumptions).map_err(|e| Failure::input(e.to_string()))
 }
 
 fn told(forecast: &Forecast, console: &Console) -> String {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use super::failure::{Failure, chain};
+use crate::action::ActionKey;
 use crate::cache::Lookup;
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::{Finding, Frontier, Preparer, Settled, Task, find};
@@ -16,8 +17,6 @@ use crate::results::{
 
 /// Worst probes that a report shows.
 const WORST: usize = 5;
-/// Cells up to which the page carries them all; a larger matrix keeps its summary there, and its cells in the file.
-const CELLS_ON_A_PAGE: usize = 25_000;
 
 /// What was published.
 pub(crate) struct Published {
@@ -55,66 +54,94 @@ pub(crate) fn compare_sides(
     Ok((a, comparison))
 }
 
-/// Writes every file of a label that is made from its rows.
-pub(crate) fn publish<L: Lookup>(
+/// Writes every file of a label that is made from its rows. If these are few they are at hand, with the cache that has
+/// their contexts; else they are read from the folder one by one, and the page carries the summary alone. The page is
+/// most of the work: the other files are written beside it.
+pub(crate) fn publish<L: Lookup + Sync>(
     pipeline: &Pipeline,
     folder: &ResultsFolder,
-    lookup: &L,
+    manifest: Manifest,
+    at_hand: Option<(Vec<Row>, &L)>,
     reference: bool,
 ) -> Result<Published, Failure> {
-    let rows = rows_at_hand(folder)?;
-    let set = match &rows {
-        Some(rows) => ResultSet::gather(folder.manifest()?, rows.iter().map(Ok))?,
-        None => ResultSet::read(folder)?,
-    };
-    let comparison = match &set.manifest.compared_to {
-        Some(baseline) => {
-            let (other, method) = ResultsFolder::open_side(&pipeline.results, baseline)?;
-            let other = ResultSet::read(&other)?;
-            let baseline = Side { set: &other, method: method.as_deref() };
-            let judged = Side { set: &set, method: None };
-            Some(compare(judged, baseline, false).map_err(|error| Failure::input(error.to_string()))?)
-        }
-        None => None,
-    };
-    let summary = summarize(&set, comparison);
-    folder.write_json(names::SUMMARY, &summary)?;
-    write_run_files(folder, &set)?;
-    let worst = match &rows {
+    let rows = at_hand.as_ref().map(|(rows, _)| rows.as_slice());
+    let (contexts, summed_up) = both(
+        || at_hand.as_ref().map_or_else(BTreeMap::new, |(_, lookup)| contexts(pipeline, *lookup)),
+        || {
+            let set = gather(folder, manifest, rows)?;
+            let summary = summarize(&set, compared(pipeline, &set)?);
+            Ok::<_, Failure>((set, summary))
+        },
+    );
+    let (set, summary) = summed_up?;
+    let (figures, page) = both(
+        || write_figures(folder, &set, &summary, rows, reference),
+        || folder.write(names::HTML, page(pipeline, contexts, &summary, &set.manifest, rows, reference)),
+    );
+    figures?;
+    page?;
+    Ok(Published { summary, manifest: set.into_manifest() })
+}
+
+/// Does `aside` on a thread of its own while `here` is done.
+fn both<A: Send, B>(aside: impl FnOnce() -> A + Send, here: impl FnOnce() -> B) -> (A, B) {
+    std::thread::scope(|scope| {
+        let aside = scope.spawn(aside);
+        let here = here();
+        // a thread that panicked passes it on
+        (aside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), here)
+    })
+}
+
+/// Writes summary, run files and report.md.
+fn write_figures(
+    folder: &ResultsFolder,
+    set: &ResultSet,
+    summary: &Summary,
+    rows: Option<&[Row]>,
+    reference: bool,
+) -> Result<(), Failure> {
+    folder.write_json(names::SUMMARY, summary)?;
+    write_run_files(folder, set)?;
+    let worst = match rows {
         Some(rows) => worst(set.design(), rows.iter().map(Ok::<_, SetError>), WORST)?,
         None => worst(set.design(), folder.rows()?, WORST).map_err(SetError::from)?,
     };
-    let manifest = set.manifest.clone();
-    drop(set);
-    let text = markdown(&ReportInput { summary: &summary, manifest: &manifest, worst: &worst, reference });
-    folder.write(names::MARKDOWN, text)?;
-    let page = page(pipeline, lookup, &summary, &manifest, rows.as_deref(), reference);
-    folder.write(names::HTML, page)?;
-    Ok(Published { summary, manifest })
+    let text = markdown(&ReportInput { summary, manifest: &set.manifest, worst: &worst, reference });
+    Ok(folder.write(names::MARKDOWN, text)?)
+}
+
+fn gather(folder: &ResultsFolder, manifest: Manifest, rows: Option<&[Row]>) -> Result<ResultSet, Failure> {
+    Ok(match rows {
+        Some(rows) => ResultSet::gather(manifest, rows.iter().map(Ok))?,
+        None => ResultSet::gather(manifest, folder.rows()?.map(|row| row.map_err(SetError::from)))?,
+    })
+}
+
+/// The comparison with the baseline that the run was given, if it was given one.
+fn compared(pipeline: &Pipeline, set: &ResultSet) -> Result<Option<Comparison>, Failure> {
+    let Some(baseline) = &set.manifest.compared_to else { return Ok(None) };
+    let (other, method) = ResultsFolder::open_side(&pipeline.results, baseline)?;
+    let other = ResultSet::read(&other)?;
+    let baseline = Side { set: &other, method: method.as_deref() };
+    let judged = Side { set, method: None };
+    compare(judged, baseline, false).map(Some).map_err(|error| Failure::input(error.to_string()))
 }
 
 fn write_run_files(folder: &ResultsFolder, set: &ResultSet) -> Result<(), Failure> {
-    let mut written = Vec::new();
+    let mut written = HashSet::new();
     for file in run_files(set) {
         let path = folder.run_file(&file.fixture, file.run);
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         folder.write_json(&name, &file)?;
-        written.push(path);
+        written.insert(path);
     }
     Ok(folder.remove_run_files(&written)?)
 }
 
-/// All rows, read once for everything that is made of them; `None` if they are too many to be kept in memory.
-fn rows_at_hand(folder: &ResultsFolder) -> Result<Option<Vec<Row>>, Failure> {
-    if folder.rows()?.lines()? > CELLS_ON_A_PAGE {
-        return Ok(None);
-    }
-    Ok(Some(folder.rows()?.collect::<Result<_, _>>().map_err(SetError::from)?))
-}
-
-fn page<L: Lookup>(
+fn page(
     pipeline: &Pipeline,
-    lookup: &L,
+    contexts: BTreeMap<ActionKey, ContextText>,
     summary: &Summary,
     manifest: &Manifest,
     rows: Option<&[Row]>,
@@ -126,7 +153,6 @@ fn page<L: Lookup>(
     });
     let rows = rows.unwrap_or_default();
     let banks = pipeline.fixtures.iter().map(|f| (f.name(), f.bank.probes.as_slice())).collect();
-    let contexts = if rows.is_empty() { BTreeMap::new() } else { contexts(pipeline, lookup) };
     let mut page =
         PageInput { banks, contexts, reference, ..PageInput::new(manifest, summary, &pipeline.rubric, rows) };
     page.notes.extend(too_many);
@@ -134,23 +160,23 @@ fn page<L: Lookup>(
 }
 
 /// The contexts that the cache still has, by the compression that made them.
-fn contexts<L: Lookup>(pipeline: &Pipeline, lookup: &L) -> BTreeMap<crate::action::ActionKey, ContextText> {
+fn contexts<L: Lookup>(pipeline: &Pipeline, lookup: &L) -> BTreeMap<ActionKey, ContextText> {
     let matrix = Matrix::new(pipeline);
     let preparer = Preparer::new(pipeline, &matrix);
     let mut frontier = Frontier::new(&preparer);
     let mut contexts = BTreeMap::new();
     while let Some(task) = frontier.next_ready() {
-        let settled = match (&task, preparer.prepare(&task)) {
-            (Task::Compress(_), Ok(action)) => match find(lookup, &preparer, &task, &action, &HashSet::new()) {
-                Finding::Cached { kept, record, .. } => {
-                    if let Some(text) = context_text(&preparer, lookup, &task, &record) {
-                        contexts.insert(kept.key, text);
-                    }
-                    Settled::Kept(kept)
+        let is_compression = matches!(task, Task::Compress(_));
+        let action = is_compression.then(|| preparer.prepare(&task).ok()).flatten();
+        let found = action.map(|action| find(lookup, &preparer, &task, &action, &HashSet::new()));
+        let settled = match found {
+            Some(Finding::Cached { kept, record, .. }) => {
+                if let Some(text) = context_text(&preparer, lookup, &task, &record) {
+                    contexts.insert(kept.key, text);
                 }
-                Finding::Stale => Settled::Without,
-            },
-            _ => Settled::Without,
+                Settled::Kept(kept)
+            }
+            Some(Finding::Stale) | None => Settled::Without,
         };
         frontier.settle(&task, settled);
     }

@@ -1,10 +1,11 @@
 //! What a run leaves behind: rows as they come, counts, failures, usage. One listener to its events.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use crate::action::{ActionKey, StageName};
 use crate::files::FileError;
-use crate::results::{Manifest, RowsFile, StageCounts};
+use crate::results::{Manifest, Row, RowsFile, StageCounts};
 use crate::scheduler::{Event, Listener};
 use crate::units::{Usage, Usd, add_known};
 
@@ -63,12 +64,12 @@ impl Recorder {
         &self.failures
     }
 
-    /// Puts the rows in order and writes down what was counted.
+    /// Puts the rows in order and writes down what was counted. Returns the rows if they are few.
     ///
     /// # Errors
     /// What the file system says.
-    pub(crate) fn finish(self, manifest: &mut Manifest) -> Result<(), FileError> {
-        self.rows.finish()?;
+    pub(crate) fn finish(self, manifest: &mut Manifest) -> Result<Option<Vec<Row>>, FileError> {
+        let rows = self.rows.finish()?;
         manifest.stages = self.stages;
         manifest.usage = self.usage;
         manifest.usd = self.usd;
@@ -77,7 +78,7 @@ impl Recorder {
         manifest.keys = self.keys;
         let times = |count: u64| if count > 1 { format!(" ({count} times)") } else { String::new() };
         manifest.caveats.notes.extend(self.notes.into_iter().map(|(note, count)| format!("{note}{}", times(count))));
-        Ok(())
+        Ok(rows)
     }
 }
 
@@ -124,7 +125,7 @@ impl Listener for Recorder {
                 self.stage(StageName::Judge).cells += counts.judge;
             }
             Event::Warning(warning) => *self.notes.entry(warning.clone()).or_default() += 1,
-            Event::Row { ordinal, row } => self.rows.append(*ordinal, row)?,
+            Event::Row { ordinal, row } => self.rows.append(*ordinal, Rc::clone(row))?,
             Event::Started { .. } | Event::Selftested { .. } => {}
         }
         Ok(())

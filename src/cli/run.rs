@@ -1,6 +1,5 @@
 //! `compeval run`: runs the matrix, writes results, prints the summary.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -16,13 +15,15 @@ use super::publish::{Published, publish};
 use super::record::Recorder;
 use super::words::{count, duration, money, percent};
 use crate::action::Stage;
-use crate::cache::{Lookup, Store};
+use crate::cache::Store;
 use crate::files::FileError;
-use crate::pipeline::Pipeline;
-use crate::plan::Forecast;
+use crate::pipeline::{Matrix, Pipeline};
+use crate::plan::Estimate;
 use crate::provider::{ClientEvent, Prices};
 use crate::report::{comparison_table, summary_table};
-use crate::results::{self, Design, Label, Manifest, Outcome, ResultsFolder, blind_spots, names, regressions};
+use crate::results::{
+    self, Design, Forecast, Label, Manifest, Outcome, ResultsFolder, Row, blind_spots, names, regressions,
+};
 use crate::scheduler::{Allowance, Ended, Event, Listener};
 use crate::units::Usd;
 
@@ -91,28 +92,24 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
         ResultsFolder::open_side(&pipeline.results, baseline)?;
     }
     let store = open_store(&pipeline.cache, console)?;
-    let mut manifest = begin(&pipeline, &store, &label, args, &orders)?;
+    let mut manifest = begin(&pipeline, &store, &label, args);
     folder.write_manifest(&manifest)?;
-    let (exit, spared) = execute(&pipeline, &store, &orders, &folder, &mut manifest, console)?;
+    let Executed { exit, spared, rows } = execute(&pipeline, &store, &orders, &folder, &mut manifest, console)?;
     store.sync()?;
     tell_notices(&store, console);
     if exit.is_fatal() {
         return Ok(exit);
     }
-    let published = publish(&pipeline, &folder, &store, false)?;
+    // Without rows at hand no context is looked up: what the store keeps in memory is let go.
+    let store = rows.is_some().then_some(store);
+    let published = publish(&pipeline, &folder, manifest, rows.zip(store.as_ref()), false)?;
     tell_summary(&published, spared, &folder, console);
     let gate = gate(args, &published, console);
     Ok(exit.and(gate))
 }
 
 /// The manifest of a run that begins, and the texts that later explain a change.
-fn begin(
-    pipeline: &Pipeline,
-    store: &Store,
-    label: &Label,
-    args: &RunArgs,
-    orders: &Orders,
-) -> Result<Manifest, Failure> {
+fn begin(pipeline: &Pipeline, store: &Store, label: &Label, args: &RunArgs) -> Manifest {
     let started = jiff::Timestamp::now().to_string();
     let mut manifest = Manifest::begin(label.as_str(), &started, Design::of(pipeline));
     manifest.files = pipeline.sources.iter().map(|source| (source.path.clone(), source.digest)).collect();
@@ -122,21 +119,23 @@ fn begin(
     for prompt in crate::plan::prompts(pipeline) {
         store.text(prompt.digest, prompt.text.unwrap_or_default());
     }
-    let Forecast { estimate, .. } = plan::of_pipeline(pipeline, store, &orders.refresh, false)?;
-    manifest.forecast = Some(crate::results::Forecast {
-        requests: estimate.requests,
-        input_tokens: estimate.input_tokens.round() as u64,
-        output_tokens: estimate.output_tokens.round() as u64,
-        usd: estimate.usd,
-        seconds: estimate.seconds,
-    });
     manifest.compared_to.clone_from(&args.compare_to);
     manifest.caveats.offline = args.offline;
     manifest.caveats.allow_unproven = args.select.allow_unproven;
-    Ok(manifest)
+    manifest
 }
 
-/// Runs the matrix and fills the manifest in. Returns how it ended, and how many actions an early cutoff spared.
+/// What a run did.
+struct Executed {
+    /// How it ended.
+    exit: Exit,
+    /// Actions that an early cutoff spared.
+    spared: u64,
+    /// Its rows, if they are few.
+    rows: Option<Vec<Row>>,
+}
+
+/// Runs the matrix and fills the manifest in.
 fn execute(
     pipeline: &Pipeline,
     store: &Store,
@@ -144,12 +143,14 @@ fn execute(
     folder: &ResultsFolder,
     manifest: &mut Manifest,
     console: &Console,
-) -> Result<(Exit, u64), Failure> {
+) -> Result<Executed, Failure> {
     let began = Instant::now();
     let traffic = Arc::new(Traffic::default());
     let heard = traffic.clone();
     let progress = Progress::new(pipeline, console);
-    let mut listener = Listeners { recorder: Recorder::new(folder.begin_rows()?), progress, weaknesses: Vec::new() };
+    let cells = Matrix::new(pipeline).counts().judge;
+    let recorder = Recorder::new(folder.begin_rows(cells)?);
+    let mut listener = Listeners { recorder, progress, weaknesses: Vec::new() };
     let ended = drive(pipeline, store, orders, move |event| heard.hear(event), &mut listener)?;
     let Listeners { recorder, progress, weaknesses } = listener;
     progress.finish();
@@ -161,29 +162,25 @@ fn execute(
     manifest.requests_sent = traffic.sent.load(Ordering::Relaxed);
     manifest.retries = traffic.retries.load(Ordering::Relaxed);
     manifest.rate_limited = traffic.rate_limited.load(Ordering::Relaxed);
-    recorder.finish(manifest)?;
+    let rows = recorder.finish(manifest)?;
     manifest.caveats.weak_judges.clone_from(&ended.weak_judges);
-    manifest.models = answering_models(store, manifest);
+    manifest.models.clone_from(&ended.models);
+    manifest.forecast = Some(expected(&ended.forecast.unwrap_or(Estimate::nothing())));
     manifest.outcome = outcome_of(exit);
     manifest.ended = Some(jiff::Timestamp::now().to_string());
     manifest.wall_s = began.elapsed().as_secs_f64();
     folder.write_manifest(manifest)?;
-    Ok((exit, spared))
+    Ok(Executed { exit, spared, rows })
 }
 
-/// The models that answered, as providers name them: by model as asked.
-fn answering_models(store: &Store, manifest: &Manifest) -> BTreeMap<String, BTreeSet<String>> {
-    let mut models: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    if manifest.design.is_lexical() && manifest.requests_sent == 0 && manifest.usage.input.is_none() {
-        return models;
+fn expected(estimate: &Estimate) -> Forecast {
+    Forecast {
+        requests: estimate.requests,
+        input_tokens: estimate.input_tokens.round() as u64,
+        output_tokens: estimate.output_tokens.round() as u64,
+        usd: estimate.usd,
+        seconds: estimate.seconds,
     }
-    for key in &manifest.keys {
-        let Some(meta) = store.find(key).and_then(|record| store.meta(&record).ok()) else { continue };
-        if let (Some(asked), Some(answered)) = (meta.requested_model, meta.model) {
-            models.entry(asked).or_default().insert(answered);
-        }
-    }
-    models
 }
 
 /// Recorder and progress hear the same events.

@@ -55,8 +55,7 @@ pub fn read_reply(text: &str, criteria: &[CriterionId]) -> Result<Vec<CriterionS
     let mut found: Vec<Option<CriterionScore>> = vec![None; criteria.len()];
     for (index, entry) in entries.iter().enumerate() {
         let id = entry.get("criterionId").and_then(Value::as_str).ok_or(ReplyFault::NoId(index + 1))?.trim();
-        let same = |criterion: &CriterionId| criterion.0.to_lowercase() == id.to_lowercase();
-        let known = criteria.iter().zip(&mut found).find(|(criterion, _)| same(criterion));
+        let known = place(criteria, id).and_then(|at| criteria.get(at).zip(found.get_mut(at)));
         let (criterion, slot) = known.ok_or_else(|| ReplyFault::Invented(excerpt(id)))?;
         let score = scored(criterion, entry)?;
         match slot {
@@ -68,6 +67,15 @@ pub fn read_reply(text: &str, criteria: &[CriterionId]) -> Result<Vec<CriterionS
     }
     let missing = |(id, slot): (&CriterionId, Option<CriterionScore>)| slot.ok_or(ReplyFault::Missing(id.to_string()));
     criteria.iter().zip(found).map(missing).collect()
+}
+
+/// Which of the criteria is meant, whatever its case.
+fn place(criteria: &[CriterionId], id: &str) -> Option<usize> {
+    let exact = criteria.iter().position(|criterion| *criterion.0 == *id);
+    exact.or_else(|| {
+        let lower = id.to_lowercase();
+        criteria.iter().position(|criterion| criterion.0.to_lowercase() == lower)
+    })
 }
 
 fn scored(criterion: &CriterionId, entry: &Value) -> Result<CriterionScore, ReplyFault> {

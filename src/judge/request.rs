@@ -4,6 +4,8 @@
 //! is the same for all answers to a probe is made once ([`JudgeQuestion`]); an answer and its context are then
 //! put in by digest, without their bytes.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
@@ -98,7 +100,7 @@ impl JudgeQuestion {
             question: question.into(),
             truth: Material::from(json!(ground_truth(truth, locale)).to_string()),
             ids: Material::from(json!(criteria_ids).to_string()),
-            schema: ReplyShape::new(schema(&criteria_ids)),
+            schema: shape(&criteria_ids),
             criteria: criteria_ids,
         }
     }
@@ -137,6 +139,18 @@ impl JudgeQuestion {
     pub fn criteria(&self) -> &[CriterionId] {
         &self.criteria
     }
+}
+
+/// The shape of a reply that scores these criteria. Naming one takes longer than the rest of a question, and a rubric
+/// has a few: each is made once.
+fn shape(criteria: &[CriterionId]) -> ReplyShape {
+    thread_local! {
+        static SHAPES: RefCell<HashMap<Vec<CriterionId>, ReplyShape>> = RefCell::default();
+    }
+    SHAPES.with_borrow_mut(|shapes| {
+        let make = || ReplyShape::new(schema(criteria));
+        shapes.entry(criteria.to_vec()).or_insert_with(make).clone()
+    })
 }
 
 /// The turns and the reply's shape for one answer; for many answers make a [`JudgeQuestion`] once.

@@ -103,11 +103,10 @@ fn is_file_path(run: &str) -> bool {
 /// ones are left out, for brands are spelled so too.
 fn is_identifier(word: &str) -> bool {
     let inner = word.trim_matches('_');
-    let chars: Vec<char> = inner.chars().collect();
-    let snake = inner.contains('_') && chars.len() > 3 && chars.iter().any(|c| c.is_alphabetic());
-    let head = chars.iter().take_while(|c| c.is_ascii_lowercase()).count();
-    let turn = (chars.get(head), chars.get(head + 1));
-    let camel = head > 1 && matches!(turn, (Some(a), Some(b)) if a.is_ascii_uppercase() && b.is_ascii_lowercase());
+    let snake = inner.contains('_') && inner.chars().nth(3).is_some() && inner.chars().any(char::is_alphabetic);
+    let rest = inner.trim_start_matches(|c: char| c.is_ascii_lowercase());
+    let head = inner.len() - rest.len();
+    let camel = head > 1 && matches!(rest.as_bytes(), [b'A'..=b'Z', b'a'..=b'z', ..]);
     snake || camel
 }
 

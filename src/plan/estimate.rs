@@ -32,6 +32,14 @@ pub struct Estimate {
     pub seconds: f64,
 }
 
+impl Estimate {
+    /// What is to come where all is cached.
+    pub fn nothing() -> Estimate {
+        let free = Some(Usd(0.0));
+        Estimate { usd: free, usd_worst: free, ..Estimate::default() }
+    }
+}
+
 /// Output tokens assumed of a reply where neither the cache nor a limit says more.
 const USUAL_OUTPUT: [(StageName, f64); 4] =
     [(StageName::Compress, 900.0), (StageName::Answer, 200.0), (StageName::Selftest, 350.0), (StageName::Judge, 350.0)];
@@ -78,9 +86,7 @@ pub(super) struct Estimator<'w, L> {
 
 impl<'w, L: Lookup> Estimator<'w, L> {
     pub(super) fn new(pipeline: &'w Pipeline, lookup: &'w L, prices: &'w Prices) -> Estimator<'w, L> {
-        let free = Some(Usd(0.0));
-        let total = Estimate { usd: free, usd_worst: free, ..Estimate::default() };
-        Estimator { pipeline, lookup, prices, seen: None, loads: BTreeMap::new(), total }
+        Estimator { pipeline, lookup, prices, seen: None, loads: BTreeMap::new(), total: Estimate::nothing() }
     }
 
     /// An action whose input is known. Says so if its prompt is longer than its model takes.

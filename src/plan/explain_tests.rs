@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::*;
 use crate::action::ActionKey;
-use crate::cache::{Damage, Day, Meta, Record, Removal};
+use crate::cache::{Damage, Day, Meta, Record, Removal, Reply};
 
 /// A cache that holds texts alone.
 #[derive(Default)]
@@ -22,8 +22,8 @@ impl Lookup for Texts {
     fn find(&self, _: &ActionKey) -> Option<Record> {
         None
     }
-    fn body(&self, _: &Record) -> Result<Bytes, Damage> {
-        Ok(Bytes::new())
+    fn reply(&self, _: &Record) -> Result<Reply, Damage> {
+        Ok(Reply { body: Bytes::new(), asked: None, answered: None })
     }
     fn meta(&self, record: &Record) -> Result<Meta, Damage> {
         Err(Damage { key: Some(record.key), path: "p".into(), offset: 0, what: "it is a fake".into() })

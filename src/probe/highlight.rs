@@ -21,6 +21,13 @@ impl MappedFold {
     pub fn new(text: &str) -> MappedFold {
         let mut mapped = MappedFold { folded: String::with_capacity(text.len()), pieces: Vec::new() };
         let mut blank = false;
+        if text.is_ascii() {
+            mapped.pieces.reserve(text.len());
+            for (at, c) in text.char_indices() {
+                mapped.push_char(c.to_ascii_lowercase(), at..at + 1, &mut blank);
+            }
+            return mapped;
+        }
         let mut start = 0;
         let ends = text.char_indices().skip(1).filter(|(_, c)| begins_piece(*c)).map(|(at, _)| at);
         for end in ends.chain([text.len()]) {

@@ -127,10 +127,22 @@ struct Said {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(try_from = "Value")]
 enum Content {
     Text(String),
     Parts(Vec<Value>),
+}
+
+impl TryFrom<Value> for Content {
+    type Error = &'static str;
+
+    fn try_from(value: Value) -> Result<Content, &'static str> {
+        match value {
+            Value::String(text) => Ok(Content::Text(text)),
+            Value::Array(parts) => Ok(Content::Parts(parts)),
+            _ => Err("`content` is neither text nor a list of parts"),
+        }
+    }
 }
 
 #[derive(Deserialize)]

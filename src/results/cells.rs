@@ -1,6 +1,6 @@
 //! Cells judged, failed and missing, and whose fault it was.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -64,12 +64,13 @@ pub(super) fn cell_counts(set: &ResultSet, arm: usize) -> CellCounts {
     let per_cell = per_run * design.judges.len() as u64;
     let here: BTreeSet<(usize, u32)> =
         set.grades.iter().filter(|grade| grade.at.arm == arm).map(|grade| (grade.at.probe, grade.at.run)).collect();
+    let failures = failures(set, arm);
     let mut counts = CellCounts { judged, ..CellCounts::default() };
     for (probe, run) in (0..set.probes.len()).flat_map(|probe| (1..=design.runs.compress).map(move |run| (probe, run)))
     {
         let graded = if here.contains(&(probe, run)) { grades_at(set, arm, probe, run) } else { 0 };
         let lacking = per_cell.saturating_sub(graded);
-        match (lacking > 0).then(|| cause(set, arm, probe, run)).flatten() {
+        match (lacking > 0).then(|| cause(set, &failures, arm, probe, run)).flatten() {
             Some(Blame::Method) => {
                 counts.failed += lacking;
                 counts.failed_by_method += lacking;
@@ -88,8 +89,22 @@ fn grades_at(set: &ResultSet, arm: usize, probe: usize, run: u32) -> u64 {
     until.saturating_sub(from) as u64
 }
 
+/// The failures of an arm's method, by fixture.
+type Failures<'s> = BTreeMap<&'s str, Vec<&'s Failure>>;
+
+fn failures(set: &ResultSet, arm: usize) -> Failures<'_> {
+    let method = set.arms.get(arm).and_then(|arm| set.design().methods.get(arm.method)).map(|method| &*method.name);
+    let mut failures = Failures::new();
+    for failure in &set.manifest.failures {
+        if let Some(at) = failure.place.cell().filter(|at| Some(&*at.method) == method) {
+            failures.entry(&at.fixture).or_default().push(failure);
+        }
+    }
+    failures
+}
+
 /// Why a cell has no grade; `None` if no failure explains it. A method's own failure goes first.
-fn cause(set: &ResultSet, arm: usize, probe: usize, run: u32) -> Option<Blame> {
+fn cause(set: &ResultSet, failures: &Failures<'_>, arm: usize, probe: usize, run: u32) -> Option<Blame> {
     let (arm, probe) = (set.arms.get(arm)?, set.probes.get(probe)?);
     let method = set.design().methods.get(arm.method)?;
     let due = Due {
@@ -101,7 +116,7 @@ fn cause(set: &ResultSet, arm: usize, probe: usize, run: u32) -> Option<Blame> {
         reader: &arm.reader,
         deterministic: method.deterministic,
     };
-    let hits = |failure: &&Failure| failure.place.cell().is_some_and(|at| due.is_hit_by(at));
-    let blames: Vec<Blame> = set.manifest.failures.iter().filter(hits).map(|failure| failure.blame).collect();
+    let hits = |failure: &&&Failure| failure.place.cell().is_some_and(|at| due.is_hit_by(at));
+    let blames: Vec<Blame> = failures.get(due.fixture)?.iter().filter(hits).map(|failure| failure.blame).collect();
     blames.iter().find(|blame| **blame == Blame::Method).or(blames.first()).copied()
 }

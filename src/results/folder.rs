@@ -1,5 +1,6 @@
 //! The folder of a label: its files, and how it is found.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -7,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::label::{Label, LabelError};
 use super::manifest::{FORMAT, Manifest};
-use super::rows_file::{Rows, RowsFile};
+use super::row::Row;
+use super::rows_file::{FEW, RowError, Rows, RowsFile};
 use crate::fault::nearest;
 use crate::files::{self, FileError};
 
@@ -199,12 +201,12 @@ impl ResultsFolder {
         serde_json::from_str(&text).map_err(|source| FolderError::Broken { path, source })
     }
 
-    /// Begins `cells.jsonl` anew.
+    /// Begins `cells.jsonl` anew, for `cells` rows at most.
     ///
     /// # Errors
     /// Whatever the file system says, with the path.
-    pub fn begin_rows(&self) -> Result<RowsFile, FileError> {
-        RowsFile::create(&self.file(names::CELLS))
+    pub fn begin_rows(&self, cells: u64) -> Result<RowsFile, FileError> {
+        RowsFile::create(&self.file(names::CELLS), cells)
     }
 
     /// Reads `cells.jsonl` row by row.
@@ -215,12 +217,23 @@ impl ResultsFolder {
         Rows::open(&self.file(names::CELLS))
     }
 
+    /// All rows of `cells.jsonl`; `None` if they are more than [`FEW`].
+    ///
+    /// # Errors
+    /// A file that is not there, a line that is no row.
+    pub fn few_rows(&self) -> Result<Option<Vec<Row>>, RowError> {
+        if self.rows()?.lines()? > FEW {
+            return Ok(None);
+        }
+        self.rows()?.collect::<Result<_, _>>().map(Some)
+    }
+
     /// Removes the files of fixtures and runs that an earlier run of this label left: their names are not known to a
     /// run with other fixtures.
     ///
     /// # Errors
     /// Whatever the file system says, with the path.
-    pub fn remove_run_files(&self, kept: &[PathBuf]) -> Result<(), FileError> {
+    pub fn remove_run_files(&self, kept: &HashSet<PathBuf>) -> Result<(), FileError> {
         for path in entries(&self.path)? {
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             let number = name.strip_suffix(".json").and_then(|stem| stem.rsplit_once("-run-")).map(|(_, k)| k);

@@ -28,16 +28,17 @@ fn runs(folder: &ResultsFolder) -> Vec<u32> {
 fn rows_end_in_the_order_of_the_matrix_whatever_order_they_came_in() {
     let temp = tempfile::tempdir().unwrap();
     let folder = with(temp.path(), "a", "t");
-    let mut file = folder.begin_rows().unwrap();
+    let mut file = folder.begin_rows(4).unwrap();
     for run in [3, 1, 2] {
-        file.append(u64::from(run), &a_row(run)).unwrap();
+        file.append(u64::from(run), a_row(run).into()).unwrap();
     }
     assert_eq!((file.len(), runs(&folder)), (3, vec![3, 1, 2]));
-    file.finish().unwrap();
+    let few = file.finish().unwrap().unwrap();
     assert_eq!(runs(&folder), [1, 2, 3]);
+    assert_eq!(few, [1, 2, 3].map(a_row), "what is handed over is what stands in the file");
     let first = folder.rows().unwrap().next().unwrap().unwrap();
     assert_eq!(first, a_row(1));
-    assert!(folder.begin_rows().unwrap().is_empty());
+    assert!(folder.begin_rows(4).unwrap().is_empty());
     assert!(runs(&folder).is_empty(), "a run begins the file anew");
 }
 
@@ -46,9 +47,9 @@ fn the_same_rows_give_the_same_bytes() {
     let temp = tempfile::tempdir().unwrap();
     let bytes = |label: &str, order: [u32; 4]| {
         let folder = with(temp.path(), label, "t");
-        let mut file = folder.begin_rows().unwrap();
+        let mut file = folder.begin_rows(4).unwrap();
         for run in order {
-            file.append(u64::from(run), &a_row(run)).unwrap();
+            file.append(u64::from(run), a_row(run).into()).unwrap();
         }
         file.finish().unwrap();
         fs::read(folder.file(names::CELLS)).unwrap()
@@ -135,6 +136,6 @@ fn files_of_fixtures_that_are_gone_are_removed() {
         crate::files::write_whole(path, "{}").unwrap();
     }
     folder.write("notes-run-x.json", "{}").unwrap();
-    folder.remove_run_files(std::slice::from_ref(&new)).unwrap();
+    folder.remove_run_files(&[new.clone()].into()).unwrap();
     assert!(!old.exists() && new.exists() && folder.file("notes-run-x.json").exists());
 }

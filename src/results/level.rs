@@ -69,10 +69,9 @@ impl<'s> Leveller<'s> {
         Leveller { overall: scores.common_dimensions(&kept), scores, kept, due }
     }
 
-    /// The same over fewer probes.
-    pub(super) fn only(&self, keep: impl Fn(usize) -> bool) -> Leveller<'s> {
-        let of = |subset: &Subset| -> Subset { subset.iter().copied().filter(|probe| keep(*probe)).collect() };
-        Leveller::new(self.scores, of(&self.kept), of(&self.due))
+    /// The same over those probes that are in `group`.
+    pub(super) fn only(&self, group: &Subset) -> Leveller<'s> {
+        Leveller::new(self.scores, &self.kept & group, &self.due & group)
     }
 
     /// The runs of `overall`, one entry a fixture that has it.

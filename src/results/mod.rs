@@ -43,7 +43,7 @@ pub use manifest::{Caveats, FORMAT, Forecast, Manifest, Outcome, StageCounts};
 pub use noise::JudgeQuality;
 pub use ordered::Ordered;
 pub use row::{Row, RowCost, RowKeys};
-pub use rows_file::{RowError, Rows, RowsFile};
+pub use rows_file::{FEW, RowError, Rows, RowsFile};
 pub use run_files::{RunFile, run_files};
 pub use set::{Arm, ProbeAt, ResultSet, SetError};
 pub use summary::{Cycle, MethodSummary, Summary, summarize};

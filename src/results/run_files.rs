@@ -9,7 +9,7 @@ use super::scores::{Scores, Subset, place};
 use super::set::{AnswerAt, ResultSet};
 use crate::judge::Dimension;
 use crate::probe::ProbeType;
-use crate::stats;
+use crate::stats::{self, RunValues};
 
 /// One fixture in one run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -54,40 +54,51 @@ pub struct ProbeRun {
 }
 
 /// One file a fixture and run that has a judged cell, in the order of the matrix.
-pub fn run_files(set: &ResultSet) -> Vec<RunFile> {
-    let scores = Scores::of(set);
-    let desk = Desk { set, scores: &scores };
-    let fixtures = 0..set.design().fixtures.len();
-    let all = fixtures.flat_map(|fixture| (1..=set.design().runs.compress).map(move |run| (fixture, run)));
-    all.map(|(fixture, run)| desk.file(fixture, run)).filter(|file| !file.methods.is_empty()).collect()
+pub fn run_files(set: &ResultSet) -> impl Iterator<Item = RunFile> {
+    let desk = Desk { set, scores: Scores::of(set) };
+    (0..set.design().fixtures.len()).flat_map(move |fixture| desk.files(fixture))
 }
 
 struct Desk<'s> {
     set: &'s ResultSet,
-    scores: &'s Scores,
+    scores: Scores,
+}
+
+/// An arm on one fixture, in all runs.
+struct ArmRuns {
+    arm: usize,
+    probes: Subset,
+    dimensions: Vec<(Dimension, RunValues)>,
 }
 
 impl Desk<'_> {
-    fn file(&self, fixture: usize, run: u32) -> RunFile {
-        let method = |arm: usize| Some((self.set.arms.get(arm)?.key.clone(), self.method(arm, fixture, run)?));
-        RunFile {
+    fn files(&self, fixture: usize) -> Vec<RunFile> {
+        let arms: Vec<ArmRuns> = (0..self.set.arms.len()).map(|arm| self.arm(arm, fixture)).collect();
+        let method = |arm: &ArmRuns, run| Some((self.set.arms.get(arm.arm)?.key.clone(), self.method(arm, run)?));
+        let file = |run: u32| RunFile {
             label: self.set.manifest.label.clone(),
             fixture: self.set.design().fixtures.get(fixture).map(|info| info.name.clone()).unwrap_or_default(),
             run,
-            methods: (0..self.set.arms.len()).filter_map(method).collect(),
-        }
+            methods: arms.iter().filter_map(|arm| method(arm, run)).collect(),
+        };
+        let runs = 1..=self.set.design().runs.compress;
+        runs.map(file).filter(|file| !file.methods.is_empty()).collect()
     }
 
-    fn method(&self, arm: usize, fixture: usize, run: u32) -> Option<MethodRun> {
-        let own: Subset =
-            self.scores.judged(arm).into_iter().filter(|p| self.scores.fixture_of(*p) == Some(fixture)).collect();
-        let value = |dimension: Dimension| -> Option<(String, f64)> {
-            let runs = self.scores.dimension(arm, fixture, dimension, &own, &own)?;
+    fn arm(&self, arm: usize, fixture: usize) -> ArmRuns {
+        let probes = self.scores.judged_among(arm, self.scores.span(fixture));
+        let runs =
+            |dimension: Dimension| Some((dimension, self.scores.dimension(arm, fixture, dimension, &probes, &probes)?));
+        ArmRuns { arm, dimensions: Dimension::ALL.into_iter().filter_map(runs).collect(), probes }
+    }
+
+    fn method(&self, arm: &ArmRuns, run: u32) -> Option<MethodRun> {
+        let value = |(dimension, runs): &(Dimension, RunValues)| -> Option<(String, f64)> {
             let value = (*runs.values.get((run as usize).checked_sub(1)?)?)?;
             Some((dimension.name().to_owned(), value))
         };
-        let probes: Vec<ProbeRun> = own.iter().filter_map(|probe| self.probe(arm, *probe, run)).collect();
-        let dimensions: Ordered<f64> = Dimension::ALL.into_iter().filter_map(value).collect();
+        let probes: Vec<ProbeRun> = arm.probes.iter().filter_map(|probe| self.probe(arm.arm, *probe, run)).collect();
+        let dimensions: Ordered<f64> = arm.dimensions.iter().filter_map(value).collect();
         (!probes.is_empty()).then(|| MethodRun { overall: mean(&dimensions), dimensions, probes })
     }
 

@@ -1,6 +1,7 @@
 //! From grades to the numbers of runs and fixtures.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use super::design::CriterionWeight;
 use super::set::{AnswerAt, ByDimension, Grade, ResultSet};
@@ -31,6 +32,8 @@ pub(super) struct Scores {
     /// By arm and probe: how many runs did work of their own.
     distinct_runs: BTreeMap<(usize, usize), usize>,
     fixture_of: Vec<usize>,
+    /// The probes of each fixture: they stand side by side.
+    spans: Vec<Range<usize>>,
     /// The dimensions that a probe measures, whoever answers.
     measures: BTreeMap<usize, BTreeSet<Dimension>>,
 }
@@ -45,6 +48,7 @@ impl Scores {
             runs,
             distinct_runs: distinct_runs(&set.grades),
             fixture_of: set.probes.iter().map(|probe| probe.fixture).collect(),
+            spans: spans(set),
             measures: BTreeMap::new(),
         };
         for ((_, probe), grid) in &scores.grids {
@@ -57,11 +61,26 @@ impl Scores {
 
     /// The probes of an arm that were judged at least once.
     pub(super) fn judged(&self, arm: usize) -> Subset {
-        self.grids.range((arm, 0)..=(arm, usize::MAX)).map(|((_, probe), _)| *probe).collect()
+        self.judged_among(arm, 0..usize::MAX)
+    }
+
+    /// Those of them in a range.
+    pub(super) fn judged_among(&self, arm: usize, probes: Range<usize>) -> Subset {
+        self.grids.range((arm, probes.start)..(arm, probes.end)).map(|((_, probe), _)| *probe).collect()
     }
 
     pub(super) fn fixture_of(&self, probe: usize) -> Option<usize> {
         self.fixture_of.get(probe).copied()
+    }
+
+    /// All probes of a fixture.
+    pub(super) fn span(&self, fixture: usize) -> Range<usize> {
+        self.spans.get(fixture).cloned().unwrap_or_default()
+    }
+
+    /// Those of these probes that are the fixture's.
+    fn on_fixture<'p>(&self, fixture: usize, probes: &'p Subset) -> impl Iterator<Item = usize> + 'p {
+        probes.range(self.span(fixture)).copied()
     }
 
     /// The fixtures of these probes.
@@ -71,8 +90,7 @@ impl Scores {
 
     /// The dimensions that these probes measure on a fixture.
     pub(super) fn dimensions(&self, fixture: usize, probes: &Subset) -> BTreeSet<Dimension> {
-        let on_fixture = probes.iter().filter(|probe| self.fixture_of(**probe) == Some(fixture));
-        on_fixture.filter_map(|probe| self.measures.get(probe)).flatten().copied().collect()
+        self.on_fixture(fixture, probes).filter_map(|probe| self.measures.get(&probe)).flatten().copied().collect()
     }
 
     /// The dimensions that these probes measure on every one of their fixtures: those of `overall`.
@@ -92,13 +110,14 @@ impl Scores {
         due: &Subset,
     ) -> Option<RunValues> {
         let mut table: Vec<Vec<Option<f64>>> = Vec::new();
-        for probe in due.union(kept).filter(|probe| self.fixture_of(**probe) == Some(fixture)) {
-            let by_run = self.grids.get(&(arm, *probe)).and_then(|grid| grid.get(place(dimension)));
+        let not_due = self.on_fixture(fixture, kept).filter(|probe| !due.contains(probe));
+        for probe in self.on_fixture(fixture, due).chain(not_due) {
+            let by_run = self.grids.get(&(arm, probe)).and_then(|grid| grid.get(place(dimension)));
             let scored = by_run.filter(|by_run| by_run.iter().any(Option::is_some));
             match scored {
-                Some(by_run) if kept.contains(probe) => table.push(by_run.clone()),
+                Some(by_run) if kept.contains(&probe) => table.push(by_run.clone()),
                 Some(_) => {}
-                None if self.measures.get(probe).is_some_and(|measured| measured.contains(&dimension)) => {
+                None if self.measures.get(&probe).is_some_and(|measured| measured.contains(&dimension)) => {
                     table.push(vec![None; self.runs]);
                 }
                 None => {}
@@ -124,10 +143,8 @@ impl Scores {
 
     /// How many runs of an arm on a fixture did work of their own: the median over these probes.
     pub(super) fn real_runs(&self, arm: usize, fixture: usize, probes: &Subset) -> Option<f64> {
-        let on_fixture = probes.iter().filter(|probe| self.fixture_of(**probe) == Some(fixture));
-        let counts: Vec<f64> =
-            on_fixture.filter_map(|probe| self.distinct_runs.get(&(arm, *probe))).map(|count| *count as f64).collect();
-        stats::median(&counts)
+        let counts = self.on_fixture(fixture, probes).filter_map(|probe| self.distinct_runs.get(&(arm, probe)));
+        stats::median(&counts.map(|count| *count as f64).collect::<Vec<f64>>())
     }
 
     /// Whether every fixture's runs repeat the same work, so that there is nothing to vary.
@@ -136,6 +153,12 @@ impl Scores {
         fixtures.iter().any(|fixture| self.real_runs(arm, *fixture, probes).is_some_and(|runs| runs < 2.0))
             && self.runs > 1
     }
+}
+
+/// The probes of each fixture, which stand side by side in a result set.
+fn spans(set: &ResultSet) -> Vec<Range<usize>> {
+    let until = |fixture: usize| set.probes.partition_point(|probe| probe.fixture < fixture);
+    (0..set.design().fixtures.len()).map(|fixture| until(fixture)..until(fixture + 1)).collect()
 }
 
 /// Place of a dimension in lists by dimension.

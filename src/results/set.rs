@@ -139,42 +139,21 @@ impl ResultSet {
         rows: impl IntoIterator<Item = Result<R, SetError>>,
     ) -> Result<ResultSet, SetError> {
         let design = &manifest.design;
-        let (arms, probes) = (arms(design), probes(design));
+        let (arms, mut probes) = (arms(design), probes(design));
+        let mut gathered = Gathered { facts: vec![Vec::new(); probes.len()], ..Gathered::default() };
         let index = Index::of(&manifest, &arms, &probes);
-        let mut set = ResultSet {
-            arms: arms.clone(),
-            probes: probes.clone(),
-            grades: Vec::new(),
-            answers: BTreeMap::new(),
-            costs: BTreeMap::new(),
-            manifest: manifest.clone(),
-        };
         for row in rows {
-            set.take(&index, row?.borrow())?;
+            gathered.take(&index, row?.borrow())?;
         }
-        set.grades.sort_by_key(|grade| (grade.at, grade.judge_n, grade.judge));
-        Ok(set)
+        let Gathered { mut grades, answers, costs, facts } = gathered;
+        grades.sort_by_key(|grade| (grade.at, grade.judge_n, grade.judge));
+        probes.iter_mut().zip(facts).for_each(|(probe, facts)| probe.facts = facts);
+        Ok(ResultSet { manifest, arms, probes, grades, answers, costs })
     }
 
-    fn take(&mut self, index: &Index<'_>, row: &Row) -> Result<(), SetError> {
-        let (at, judge) = index.place(row)?;
-        let of = |dimension: Dimension| row.dimensions.get(&dimension).and_then(|x| Score::new(*x)).map(Score::value);
-        let points = row.criteria.iter().filter_map(|c| Some((*index.criteria.get(&*c.criterion.0)?, c.points())));
-        let keys = Digest::of([row.keys.compress, row.keys.answer, row.keys.judge].map(|key| key.0.0).concat());
-        let (dimensions, points) = (Dimension::ALL.map(of), points.collect());
-        self.grades.push(Grade { at, judge_n: row.judge_n, judge, dimensions, points, keys });
-        for (stage, key, usd) in [
-            (StageName::Compress, row.keys.compress, row.usd.compress),
-            (StageName::Answer, row.keys.answer, row.usd.answer),
-            (StageName::Judge, row.keys.judge, row.usd.judge),
-        ] {
-            self.costs.insert((at.arm, stage, key), usd);
-        }
-        self.answers.entry(at).or_insert_with(|| Measured::of(row));
-        if let Some(probe) = self.probes.get_mut(at.probe).filter(|probe| probe.facts.is_empty()) {
-            probe.facts = row.facts.iter().map(|fate| fate.fact.clone()).collect();
-        }
-        Ok(())
+    /// The manifest alone.
+    pub fn into_manifest(self) -> Manifest {
+        self.manifest
     }
 
     /// The design.
@@ -195,6 +174,39 @@ impl ResultSet {
     /// Judged cells of an arm.
     pub(super) fn judged_cells(&self, arm: usize) -> u64 {
         self.grades.iter().filter(|grade| grade.at.arm == arm).count() as u64
+    }
+}
+
+/// What rows add up to.
+#[derive(Default)]
+struct Gathered {
+    grades: Vec<Grade>,
+    answers: BTreeMap<AnswerAt, Measured>,
+    costs: BTreeMap<(usize, StageName, ActionKey), Option<f64>>,
+    /// The expected facts of each probe.
+    facts: Vec<Vec<String>>,
+}
+
+impl Gathered {
+    fn take(&mut self, index: &Index<'_>, row: &Row) -> Result<(), SetError> {
+        let (at, judge) = index.place(row)?;
+        let of = |dimension: Dimension| row.dimensions.get(&dimension).and_then(|x| Score::new(*x)).map(Score::value);
+        let points = row.criteria.iter().filter_map(|c| Some((*index.criteria.get(&*c.criterion.0)?, c.points())));
+        let keys = Digest::of([row.keys.compress, row.keys.answer, row.keys.judge].map(|key| key.0.0).concat());
+        let (dimensions, points) = (Dimension::ALL.map(of), points.collect());
+        self.grades.push(Grade { at, judge_n: row.judge_n, judge, dimensions, points, keys });
+        for (stage, key, usd) in [
+            (StageName::Compress, row.keys.compress, row.usd.compress),
+            (StageName::Answer, row.keys.answer, row.usd.answer),
+            (StageName::Judge, row.keys.judge, row.usd.judge),
+        ] {
+            self.costs.insert((at.arm, stage, key), usd);
+        }
+        self.answers.entry(at).or_insert_with(|| Measured::of(row));
+        if let Some(facts) = self.facts.get_mut(at.probe).filter(|facts| facts.is_empty()) {
+            *facts = row.facts.iter().map(|fate| fate.fact.clone()).collect();
+        }
+        Ok(())
     }
 }
 

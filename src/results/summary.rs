@@ -177,7 +177,7 @@ impl Desk<'_> {
     /// Levels over the probes of each named group that has any.
     fn grouped(&self, arm: usize, groups: impl IntoIterator<Item = (String, Subset)>) -> Ordered<Levels> {
         let of = |(name, group): (String, Subset)| {
-            let part = self.leveller.only(|probe| group.contains(&probe));
+            let part = self.leveller.only(&group);
             (!part.kept.is_empty()).then(|| (name, part.levels(arm)))
         };
         groups.into_iter().filter_map(of).collect()
@@ -195,7 +195,7 @@ impl Desk<'_> {
 
     fn by_fixture(&self, arm: usize) -> Ordered<Levels> {
         let fixtures = self.set.design().fixtures.iter().enumerate();
-        self.grouped(arm, fixtures.map(|(ix, info)| (info.name.clone(), self.probes(|probe| probe.fixture == ix))))
+        self.grouped(arm, fixtures.map(|(ix, info)| (info.name.clone(), self.scores.span(ix).collect())))
     }
 
     fn by_tag(&self, arm: usize) -> Ordered<Levels> {
@@ -209,7 +209,7 @@ impl Desk<'_> {
         let points: BTreeSet<u32> = self.set.probes.iter().map(|probe| probe.point).collect();
         let of = |point: u32| {
             let group = self.probes(|probe| probe.point == point);
-            let part = self.leveller.only(|probe| group.contains(&probe));
+            let part = self.leveller.only(&group);
             let economy = economy(self.set, arm, &part.kept, None);
             (!part.kept.is_empty()).then(|| Cycle {
                 cycle: point,

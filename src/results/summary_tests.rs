@@ -198,7 +198,7 @@ fn a_run_file_holds_every_method_with_its_probes() {
         row("f1", "mine", 2, &[(ACCURACY, 3.0)]),
     ];
     let set = ResultSet::gather(manifest(&[("mine", "extract")], &[("f1", 2)], 2), rows.into_iter().map(Ok)).unwrap();
-    let files = run_files(&set);
+    let files: Vec<_> = run_files(&set).collect();
     assert_eq!(files.iter().map(|file| file.run).collect::<Vec<_>>(), [1, 2]);
     insta::assert_json_snapshot!(files[0]);
 }

@@ -1,5 +1,7 @@
 //! What happens in a run, as values. Bars, lines, manifest and rows are listeners to one stream.
 
+use std::rc::Rc;
+
 use crate::action::{ActionKey, StageName};
 use crate::files::FileError;
 use crate::judge::SelfTestVerdict;
@@ -69,7 +71,7 @@ pub enum Event<'a> {
         /// Its place among all rows.
         ordinal: u64,
         /// The row.
-        row: &'a Row,
+        row: &'a Rc<Row>,
     },
 }
 

@@ -38,6 +38,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
             self.listener.hear(&event)?;
             return self.settle_selftest(&test, Some(grades));
         }
+        self.foretell()?;
         if self.stops(stop) || (self.options.offline && !is_local(&test.action.work)) {
             self.ended.held_back += 1;
             self.listener.hear(&Event::HeldBack { stage })?;

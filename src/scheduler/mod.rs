@@ -13,6 +13,7 @@ mod selftest;
 mod tally;
 mod rows;
 mod run;
+mod standing;
 mod generate;
 mod examine;
 
@@ -21,4 +22,4 @@ pub use event::{Event, Listener};
 pub use generate::generate;
 pub use perform::Performer;
 pub use run::{Ended, Options, RunError, Stop, run};
-pub use shelf::{Loaded, OutOfReach, Shelf};
+pub use shelf::{Loaded, Models, OutOfReach, Shelf};

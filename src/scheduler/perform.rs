@@ -123,7 +123,7 @@ impl Performer<'_> {
     /// The grades of a self-test's case, if it was graded before.
     pub(super) fn cached_grades(&self, test: &SelftestTask) -> Option<Vec<CriterionScore>> {
         let record = self.store.find(&test.action.key).filter(Record::is_usable)?;
-        let bytes = self.store.body(&record).ok()?;
+        let bytes = self.shelf.body(&record).ok()?;
         let reply = completion(record.dialect.unwrap_or(Dialect::Lexical), Operation::Generate, &bytes).ok()?;
         judge::read_reply(&reply.text, test.question.criteria()).ok()
     }
@@ -217,7 +217,11 @@ impl Performer<'_> {
             };
             let record = self.store.find(&action.key);
             match errand.read_reply(&self.preparer, &completion) {
-                Ok(output) => return Ok(self.fresh(record, &self.raw_of(&model, &reply), output)),
+                Ok(output) => {
+                    let raw = self.raw_of(&model, &reply);
+                    self.shelf.note_model(errand.requested_model(action), raw.model.clone());
+                    return Ok(self.fresh(record, &raw, output));
+                }
                 Err(fault) => {
                     self.note_unreadable(record, &fault.to_string());
                     if attempt >= errand.attempts {

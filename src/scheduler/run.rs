@@ -14,11 +14,12 @@ use super::event::{Event, Listener};
 use super::perform::{Fresh, NoOutput, Performer};
 use super::rows::RowMaker;
 use super::selftest::{Selftests, Trust};
+use super::shelf::Models;
 use crate::action::StageName;
 use crate::action::{ActionKey, Stage, Work};
-use crate::cache::{CacheError, Reading};
+use crate::cache::CacheError;
 use crate::files::FileError;
-use crate::plan::{self, Action, Finding, Frontier, Kept, Output, READER, SelftestTask, Settled, Task};
+use crate::plan::{self, Action, Estimate, Finding, Frontier, Kept, Output, PrepareError, SelftestTask, Settled, Task};
 use crate::results::Failure;
 
 /// How far a run may go.
@@ -49,6 +50,10 @@ pub struct Ended {
     pub weak_judges: Vec<String>,
     /// Stale actions left alone.
     pub held_back: u64,
+    /// Who answered.
+    pub models: Models,
+    /// What was to come when the first stale action was met; `None` where all was cached.
+    pub forecast: Option<Estimate>,
 }
 
 /// Why a run could not go on.
@@ -60,6 +65,9 @@ pub enum RunError {
     /// A file.
     #[error(transparent)]
     File(#[from] FileError),
+    /// A prompt, found out before anything is spent.
+    #[error(transparent)]
+    Prepare(#[from] PrepareError),
 }
 
 /// What the user asked for while the run goes on.
@@ -111,7 +119,7 @@ pub async fn run<L: Listener>(
     let (flights, parked) = (FuturesUnordered::new(), HashMap::new());
     let (seen, lost, warned) = (HashSet::new(), HashSet::new(), HashSet::new());
     let (tests, squeezed, ended) = (Vec::new(), false, Ended::default());
-    Loop {
+    let ended = Loop {
         performer,
         options,
         frontier,
@@ -128,7 +136,8 @@ pub async fn run<L: Listener>(
         listener,
     }
     .go(stop)
-    .await
+    .await?;
+    Ok(Ended { models: performer.shelf.models(), ..ended })
 }
 
 /// The state of a run.
@@ -225,31 +234,17 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         // What this run has just made stands, also of a stage that is to be refreshed.
         let refresh = if self.seen.contains(&action.key) { &HashSet::new() } else { &self.options.refresh };
         match plan::find(self.performer.store, &self.performer.preparer, &task, &action, refresh) {
-            Finding::Cached { mut kept, reread, record } => {
-                if let Some(output) = reread {
-                    let reading = Reading::Output { out: output.digest(), state: None, reader: READER };
-                    self.performer.store.note(&record, &reading);
-                }
-                kept.spared = task.is_below_spared();
-                self.cached(&task, kept)
-            }
+            Finding::Cached { kept, reread, record } => match self.at_hand(&task, &record, reread) {
+                Ok(output) => self.cached(&task, Kept { spared: task.is_below_spared(), ..kept }, output),
+                // The store has named it, and it is made again.
+                Err(_) => self.begin_stale(task, action, stop),
+            },
             Finding::Stale => self.begin_stale(task, action, stop),
         }
     }
 
-    fn cached(&mut self, task: &Task, kept: Kept) -> Result<(), RunError> {
-        let stage = task.stage();
-        let event = if self.seen.insert(kept.key) {
-            self.performer.store.touch([kept.key]);
-            Event::Cached { stage, key: kept.key, spared: kept.spared }
-        } else {
-            Event::Shared { stage }
-        };
-        self.listener.hear(&event)?;
-        self.settle(task, kept, None)
-    }
-
     fn begin_stale(&mut self, task: Task, action: Action, stop: Stop) -> Result<(), RunError> {
+        self.foretell()?;
         if let Task::Judge(judge) = &task {
             match self.selftests.trust(judge.cell.judge.0) {
                 Trust::Waiting => {
@@ -295,14 +290,17 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         Ok(self.listener.hear(&Event::Blocked(blocked))?)
     }
 
-    fn settle(&mut self, task: &Task, kept: Kept, output: Option<Output>) -> Result<(), RunError> {
+    pub(super) fn settle(&mut self, task: &Task, kept: Kept, output: Option<Output>) -> Result<(), RunError> {
         self.frontier.settle(task, Settled::Kept(kept));
+        if let Some(Output::Answer(answer)) = &output {
+            self.performer.shelf.put_answer(kept.key, answer.text.clone());
+        }
         let Task::Judge(judge) = task else { return Ok(()) };
         if !self.warned.contains(&judge.context.key) {
             self.warn(judge.context.key, self.rows.warnings(judge))?;
         }
         match self.rows.row(judge, &kept, output) {
-            Ok((ordinal, row)) => Ok(self.listener.hear(&Event::Row { ordinal, row: &row })?),
+            Ok((ordinal, row)) => Ok(self.listener.hear(&Event::Row { ordinal, row: &row.into() })?),
             Err(error) => {
                 let place = task.place(self.performer.preparer.pipeline());
                 let failure = Failure::of_cell(place, StageName::Judge, Some(kept.key), &error);

@@ -2,19 +2,54 @@
 //! longer needed falls off, so that memory stays flat.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::hash::Hash;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use crate::action::{ActionKey, Digest};
-use crate::cache::{Damage, Lookup, Record};
+use crate::cache::{Damage, Lookup, Record, Reply};
 use crate::compress::Compressed;
 use crate::fixture::fold;
 use crate::pipeline::{MethodIx, PointIx};
 use crate::plan::{Body, Output, Preparer, SettledAnswer, SettledContext, Task, Unreadable};
 
 /// Contexts kept within reach: more than a run has open at once.
-const CAPACITY: usize = 96;
+const CONTEXTS: usize = 96;
+/// Answers kept within reach: they are needed again when their judge is asked, and for their row.
+const ANSWERS: usize = 256;
+
+/// The models that answered, as providers name them: by model as asked.
+pub type Models = BTreeMap<String, BTreeSet<String>>;
+
+/// The last few values that were put.
+#[derive(Debug)]
+struct Recent<K, V> {
+    values: HashMap<K, V>,
+    order: VecDeque<K>,
+    capacity: usize,
+}
+
+impl<K: Copy + Eq + Hash, V: Clone> Recent<K, V> {
+    fn new(capacity: usize) -> RefCell<Recent<K, V>> {
+        RefCell::new(Recent { values: HashMap::new(), order: VecDeque::new(), capacity })
+    }
+
+    fn get(&self, key: &K) -> Option<V> {
+        self.values.get(key).cloned()
+    }
+
+    fn put(&mut self, key: K, value: V) {
+        if self.values.insert(key, value).is_none() {
+            self.order.push_back(key);
+        }
+        if self.order.len() > self.capacity {
+            self.order.pop_front().and_then(|oldest| self.values.remove(&oldest));
+        }
+    }
+}
 
 /// A context with its texts.
 #[derive(Debug)]
@@ -61,20 +96,32 @@ pub enum OutOfReach {
 /// The artifact index is part of a context but not of its action, so method and point tell contexts apart.
 type Place = (ActionKey, MethodIx, PointIx);
 
-/// Contexts at hand, and the order in which they came.
-type Contexts = (HashMap<Place, Rc<Loaded>>, VecDeque<Place>);
-
 /// Outputs within reach.
 pub struct Shelf<'e, S> {
     preparer: Preparer<'e>,
     store: &'e S,
-    contexts: RefCell<Contexts>,
+    contexts: RefCell<Recent<Place, Rc<Loaded>>>,
+    answers: RefCell<Recent<ActionKey, Arc<str>>>,
+    models: RefCell<Models>,
 }
 
 impl<'e, S: Lookup> Shelf<'e, S> {
     /// An empty shelf.
     pub fn new(preparer: Preparer<'e>, store: &'e S) -> Shelf<'e, S> {
-        Shelf { preparer, store, contexts: RefCell::default() }
+        let (contexts, answers) = (Recent::new(CONTEXTS), Recent::new(ANSWERS));
+        Shelf { preparer, store, contexts, answers, models: RefCell::default() }
+    }
+
+    /// The models that said what was read here.
+    pub fn models(&self) -> Models {
+        self.models.borrow().clone()
+    }
+
+    /// Takes note of who answered.
+    pub fn note_model(&self, asked: Option<String>, answered: Option<String>) {
+        if let (Some(asked), Some(answered)) = (asked, answered) {
+            self.models.borrow_mut().entry(asked).or_default().insert(answered);
+        }
     }
 
     fn place(context: &SettledContext) -> Place {
@@ -87,35 +134,33 @@ impl<'e, S: Lookup> Shelf<'e, S> {
     /// An entry that is gone, damaged, or no longer reads.
     pub fn context(&self, context: &Rc<SettledContext>) -> Result<Rc<Loaded>, OutOfReach> {
         let place = Shelf::<S>::place(context);
-        if let Some(loaded) = self.contexts.borrow().0.get(&place) {
-            return Ok(loaded.clone());
+        if let Some(loaded) = self.contexts.borrow().get(&place) {
+            return Ok(loaded);
         }
         let task = context.task();
         match self.read(&task, &context.key)? {
-            Output::Context(compressed) => Ok(self.put(place, *compressed)),
+            Output::Context(compressed) => {
+                let loaded = Rc::new(Loaded::new(*compressed));
+                self.contexts.borrow_mut().put(place, loaded.clone());
+                Ok(loaded)
+            }
             Output::Answer(_) | Output::Grades(_) | Output::Probes { .. } => Err(OutOfReach::Gone(context.key)),
         }
     }
 
-    fn put(&self, place: Place, compressed: Compressed) -> Rc<Loaded> {
-        let loaded = Rc::new(Loaded::new(compressed));
-        let (contexts, order) = &mut *self.contexts.borrow_mut();
-        if contexts.insert(place, loaded.clone()).is_none() {
-            order.push_back(place);
-        }
-        while order.len() > CAPACITY {
-            if let Some(oldest) = order.pop_front() {
-                contexts.remove(&oldest);
-            }
-        }
-        loaded
+    /// Keeps an answer within reach that was just made or read.
+    pub fn put_answer(&self, key: ActionKey, text: Arc<str>) {
+        self.answers.borrow_mut().put(key, text);
     }
 
-    /// The text of an answer.
+    /// The text of an answer, read from the store unless it is at hand.
     ///
     /// # Errors
     /// As [`Shelf::context`].
     pub fn answer(&self, task: &Task, answer: &SettledAnswer) -> Result<Arc<str>, OutOfReach> {
+        if let Some(text) = self.answers.borrow().get(&answer.key) {
+            return Ok(text);
+        }
         match self.read(task, &answer.key)? {
             Output::Answer(answer) => Ok(answer.text),
             Output::Context(_) | Output::Grades(_) | Output::Probes { .. } => Err(OutOfReach::Gone(answer.key)),
@@ -136,9 +181,15 @@ impl<'e, S: Lookup> Shelf<'e, S> {
     /// # Errors
     /// As [`Shelf::context`].
     pub fn read_record(&self, task: &Task, record: &Record) -> Result<Output, OutOfReach> {
-        let bytes = self.store.body(record)?;
-        let body = Body { dialect: record.dialect, bytes: &bytes };
-        Ok(self.preparer.read(task, body)?)
+        let body = self.body(record)?;
+        Ok(self.preparer.read(task, Body { dialect: record.dialect, bytes: &body })?)
+    }
+
+    /// The body that a record leads to; who said it is noted.
+    pub(super) fn body(&self, record: &Record) -> Result<Bytes, Damage> {
+        let Reply { body, asked, answered } = self.store.reply(record)?;
+        self.note_model(asked, answered);
+        Ok(body)
     }
 
     /// The text that a digest among a task's inputs stands for.

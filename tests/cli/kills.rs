@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::super::brain::Wanted;
 use super::project::Project;
 use super::server::{Asked, Reply, Server};
 
@@ -89,4 +90,33 @@ fn a_second_ctrl_c_ends_at_once() {
     running.interrupt();
     let ended = running.end();
     assert_eq!(ended.code, 130, "{}", ended.stderr);
+}
+
+/// Flips a byte in the header of an action's frame: a frame names its action near its beginning.
+fn damage(project: &Project, key: &str) {
+    let key: Vec<u8> = (0..key.len()).step_by(2).map(|at| u8::from_str_radix(&key[at..at + 2], 16).unwrap()).collect();
+    let pack = project.files("cache/packs").pop().unwrap();
+    let mut bytes = std::fs::read(&pack).unwrap();
+    let at = bytes.windows(key.len()).position(|window| window == key).unwrap();
+    bytes[at] ^= 0xFF;
+    std::fs::write(&pack, bytes).unwrap();
+}
+
+#[test]
+fn a_damaged_reply_is_named_and_asked_again_in_the_same_run() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.expect(0, "run --label a");
+    let rows = project.rows("a");
+    let row = rows.iter().find(|row| row["method"] == "anchored").unwrap();
+    for (stage, wanted) in [("answer", Wanted::Answer), ("judge", Wanted::Grades)] {
+        server.forget();
+        damage(&project, row["keys"][stage].as_str().unwrap());
+        project.expect(0, "run --label a").says(&["checksum", "made again"]);
+        assert_eq!(server.counts(), [(wanted, 1)].into());
+        assert_eq!(project.rows("a"), rows);
+    }
+    server.forget();
+    project.expect(0, "run --label a");
+    assert_eq!(server.count(), 0, "what was made again stands");
 }

@@ -190,7 +190,7 @@ pub(super) fn elements(input: &PageInput<'_>) -> String {
     let head = head(input, &gathered, probes, &criteria, homes);
     let mut html = format!("<script type=\"application/json\" id=\"report\">{}</script>\n", safe_json(&head));
     for (kind, packs) in [("cells", cell_packs), ("contexts", context_packs)] {
-        for (number, pack) in packs.iter().enumerate() {
+        for (number, pack) in packs.finish().into_iter().enumerate() {
             let _ = writeln!(html, "<script type=\"text/plain\" id=\"{kind}-{number}\">{pack}</script>");
         }
     }

@@ -1,5 +1,8 @@
 //! Bytes of the page: JSON that cannot end its element, and texts packed small.
 
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
@@ -22,49 +25,36 @@ pub(super) fn safe_json(value: &impl Serialize) -> String {
     safe
 }
 
-/// Packs JSON: deflated and in base64, so that nothing in it means anything to HTML. It is most of the work on a page;
-/// as many as there are processors are done side by side, and no more than those wait in memory.
+/// Packs JSON: deflated and in base64, so that nothing in it means anything to HTML. It is most of the work on a page
+/// and done on a thread of its own, while the next pack is put together; no more than one waits in memory.
 pub(super) struct Packer {
-    side_by_side: usize,
-    waiting: Vec<Vec<u8>>,
-    packs: Vec<String>,
+    waiting: SyncSender<Vec<u8>>,
+    packs: JoinHandle<Vec<String>>,
+    count: usize,
 }
 
 impl Packer {
     pub(super) fn new() -> Packer {
-        let side_by_side = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Packer { side_by_side, waiting: Vec::new(), packs: Vec::new() }
+        let (waiting, taken) = sync_channel::<Vec<u8>>(1);
+        let packs = std::thread::spawn(move || taken.iter().map(|json| squeezed(&json)).collect());
+        Packer { waiting, packs, count: 0 }
     }
 
     /// How many were pushed.
     pub(super) fn len(&self) -> usize {
-        self.packs.len() + self.waiting.len()
+        self.count
     }
 
     pub(super) fn push(&mut self, value: &impl Serialize) {
-        self.waiting.push(serde_json::to_vec(value).unwrap_or_else(|_| b"null".to_vec()));
-        if self.waiting.len() == self.side_by_side {
-            self.pack();
-        }
+        // if the thread is gone it has panicked, which is passed on in the end
+        let _ = self.waiting.send(serde_json::to_vec(value).unwrap_or_else(|_| b"null".to_vec()));
+        self.count += 1;
     }
 
     /// The packs, in the order in which they were pushed.
-    pub(super) fn finish(mut self) -> Vec<String> {
-        self.pack();
-        self.packs
-    }
-
-    fn pack(&mut self) {
-        let waiting = std::mem::take(&mut self.waiting);
-        let packed = std::thread::scope(|scope| {
-            let threads: Vec<_> = waiting.iter().map(|json| scope.spawn(|| squeezed(json))).collect();
-            // a thread that panicked passes it on
-            let join = |thread: std::thread::ScopedJoinHandle<'_, String>| {
-                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            };
-            threads.into_iter().map(join).collect::<Vec<_>>()
-        });
-        self.packs.extend(packed);
+    pub(super) fn finish(self) -> Vec<String> {
+        drop(self.waiting);
+        self.packs.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 

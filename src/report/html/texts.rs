@@ -82,15 +82,15 @@ struct CellText<'r> {
     keys: [String; 3],
 }
 
-/// The cells' texts, packed in the order of `rows`; `seekers` are parallel to them.
-pub(super) fn pack_cells(rows: &[Row], seekers: &[Option<&Seeker>], criteria: &mut Names<CriterionId>) -> Vec<String> {
+/// The cells' texts, in the order of `rows`; `seekers` are parallel to them.
+pub(super) fn pack_cells(rows: &[Row], seekers: &[Option<&Seeker>], criteria: &mut Names<CriterionId>) -> Packer {
     let mut packs = Packer::new();
     for (rows, seekers) in rows.chunks(CELLS_IN_PACK).zip(seekers.chunks(CELLS_IN_PACK)) {
         let texts: Vec<CellText<'_>> =
             rows.iter().zip(seekers).map(|(row, seeker)| cell_text(row, *seeker, criteria)).collect();
         packs.push(&texts);
     }
-    packs.finish()
+    packs
 }
 
 fn cell_text<'r>(row: &'r Row, seeker: Option<&Seeker>, criteria: &mut Names<CriterionId>) -> CellText<'r> {
@@ -113,11 +113,11 @@ struct MarkedContext<'t> {
     marks: BTreeMap<usize, Vec<Mark>>,
 }
 
-/// The contexts, packed, and for each (in the order given) its pack: `None` of one that is not at hand, -1 of one that
+/// The contexts, and for each (in the order given) its pack: `None` of one that is not at hand, -1 of one that
 /// nobody but its provider can read.
 pub(super) fn pack_contexts(
     contexts: &[(Option<&ContextText>, BTreeMap<usize, &Seeker>)],
-) -> (Vec<String>, Vec<Option<i64>>) {
+) -> (Packer, Vec<Option<i64>>) {
     let (mut packs, mut homes) = (Packer::new(), Vec::new());
     let mut open: BTreeMap<usize, MarkedContext<'_>> = BTreeMap::new();
     let mut bytes = 0;
@@ -139,7 +139,7 @@ pub(super) fn pack_contexts(
     if !open.is_empty() {
         packs.push(&open);
     }
-    (packs.finish(), homes)
+    (packs, homes)
 }
 
 fn marked<'t>(text: &'t str, seekers: &BTreeMap<usize, &Seeker>) -> MarkedContext<'t> {

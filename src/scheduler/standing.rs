@@ -1,0 +1,57 @@
+//! The loop's dealings with the cache: what stands already, and what is to come.
+
+use super::event::{Event, Listener};
+use super::perform::Performer;
+use super::run::{Loop, RunError};
+use super::shelf::OutOfReach;
+use crate::cache::{Damage, Reading, Record};
+use crate::plan::{Assumptions, Kept, Output, PrepareError, READER, Task, forecast};
+
+impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
+    /// The output of a cached action. Answers and grades are read now, with their records at hand, since rows and
+    /// prompts are made of them; a context is read once for all its cells, when it is needed.
+    pub(super) fn at_hand(
+        &self,
+        task: &Task,
+        record: &Record,
+        reread: Option<Box<Output>>,
+    ) -> Result<Option<Output>, Damage> {
+        if let Some(output) = reread {
+            let reading = Reading::Output { out: output.digest(), state: None, reader: READER };
+            self.performer.store.note(record, &reading);
+            return Ok(Some(*output));
+        }
+        match task {
+            Task::Compress(_) => Ok(None),
+            Task::Answer(_) | Task::Judge(_) => match self.performer.shelf.read_record(task, record) {
+                Ok(output) => Ok(Some(output)),
+                Err(OutOfReach::Damaged(damage)) => Err(damage),
+                // Whoever needs it tells.
+                Err(_) => Ok(None),
+            },
+        }
+    }
+
+    /// Settles a task whose output stands.
+    pub(super) fn cached(&mut self, task: &Task, kept: Kept, output: Option<Output>) -> Result<(), RunError> {
+        let stage = task.stage();
+        let event = if self.seen.insert(kept.key) {
+            self.performer.store.touch([kept.key]);
+            Event::Cached { stage, key: kept.key, spared: kept.spared }
+        } else {
+            Event::Shared { stage }
+        };
+        self.listener.hear(&event)?;
+        self.settle(task, kept, output)
+    }
+
+    /// Finds out what is to come, before the first stale action begins: where all is cached nobody needs to know.
+    pub(super) fn foretell(&mut self) -> Result<(), PrepareError> {
+        if self.ended.forecast.is_none() && !self.options.selftests_only {
+            let Performer { preparer, store, prices, .. } = *self.performer;
+            let assumptions = Assumptions { refresh: &self.options.refresh, prices, reasons: false };
+            self.ended.forecast = Some(forecast(preparer, store, assumptions)?.estimate);
+        }
+        Ok(())
+    }
+}
