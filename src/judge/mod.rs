@@ -18,6 +18,6 @@ pub use score::{DimensionScores, OffScale, Score, dimension_scores, grade, panel
 pub use selftest::{Case, CaseId, Check, Pair, SelfTest};
 pub use selftest_verdict::{
     CheckOutcome, EMPTY_COMPLETENESS, INJECTION_GAIN, MARGIN, PADDING_GAIN, PAIRS_TO_PASS, PairOutcome,
-    SelfTestVerdict, verdict,
+    SelfTestVerdict, is_out_of_reach, verdict,
 };
 pub use spec::{JudgeName, JudgeSpec};

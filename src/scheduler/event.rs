@@ -1,5 +1,6 @@
 //! What happens in a run, as values. Bars, lines, manifest and rows are listeners to one stream.
 
+use super::ended::Closed;
 use crate::action::{ActionKey, StageName};
 use crate::files::FileError;
 use crate::judge::SelfTestVerdict;
@@ -36,8 +37,6 @@ pub enum Event<'a> {
         usage: Usage,
         /// What it cost; `None` where no price is known, 0 where nobody was asked.
         cost: Option<Usd>,
-        /// Dollars that the provider's prompt cache saved; `None` where no price is known.
-        saved: Option<f64>,
         /// Whether the output is that of the earlier action in this place, though the inputs are not.
         unchanged: bool,
     },
@@ -55,6 +54,13 @@ pub enum Event<'a> {
         /// The stage.
         stage: StageName,
     },
+    /// A cell shares an action that failed.
+    SharedFailure {
+        /// The stage.
+        stage: StageName,
+    },
+    /// Nobody asks a provider or a model any more.
+    Closed(&'a Closed),
     /// A judge's self-test is done.
     Selftested {
         /// The judge.

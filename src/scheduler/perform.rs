@@ -34,8 +34,6 @@ pub(super) struct Fresh {
     pub(super) usage: Usage,
     /// `None` where no price is known; 0 where nobody was asked.
     pub(super) cost: Option<Usd>,
-    /// Dollars that the provider's prompt cache saved; `None` where no price is known.
-    pub(super) saved: Option<f64>,
     /// Whether the last action in this place had the same output, from other inputs.
     pub(super) unchanged: bool,
     pub(super) warnings: Vec<String>,
@@ -81,7 +79,6 @@ struct Raw {
     model: Option<String>,
     usage: Usage,
     cost: Option<Usd>,
-    saved: Option<f64>,
     latency_ms: u64,
     attempts: u32,
     request_id: Option<String>,
@@ -97,7 +94,7 @@ impl Raw {
     fn local(body: Bytes, dialect: Option<Dialect>, began: Instant) -> Raw {
         let latency_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (usage, cost) = (Usage::default(), Some(Usd(0.0)));
-        Raw { body, dialect, model: None, usage, cost, saved: None, latency_ms, attempts: 1, request_id: None }
+        Raw { body, dialect, model: None, usage, cost, latency_ms, attempts: 1, request_id: None }
     }
 }
 
@@ -295,7 +292,6 @@ impl Performer<'_> {
             model: read_model(reply.dialect, &reply.body),
             usage,
             cost: self.prices.cost(model, &usage),
-            saved: self.prices.saved_by_cache(model, &usage),
             latency_ms: u64::try_from(reply.latency.as_millis()).unwrap_or(u64::MAX),
             attempts: reply.attempts,
             request_id: reply.request_id.clone(),
@@ -328,7 +324,7 @@ impl Performer<'_> {
         }
         let usage = output.usage().unwrap_or(raw.usage);
         let warnings = output.warnings();
-        Fresh { out, output, usage, cost: raw.cost, saved: raw.saved, unchanged: false, warnings }
+        Fresh { out, output, usage, cost: raw.cost, unchanged: false, warnings }
     }
 
     fn note_unreadable(&self, record: Option<Record>, fault: &str) {

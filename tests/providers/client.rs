@@ -90,7 +90,7 @@ async fn what_cannot_pass_is_sent_once() {
     for (reply, class) in [
         (Scripted::new(400, "{}"), ErrorClass::Invalid),
         (Scripted::new(401, "{}"), ErrorClass::Auth),
-        (Scripted::new(404, "{}"), ErrorClass::Invalid),
+        (Scripted::new(404, "{}"), ErrorClass::NotFound),
         (Scripted::new(413, "{}"), ErrorClass::TooLong),
         (Scripted::new(429, quota), ErrorClass::Quota),
         (Scripted::new(500, "{}").header("x-should-retry", "false"), ErrorClass::Transient),
