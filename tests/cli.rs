@@ -22,4 +22,5 @@ mod cli {
     mod matrix;
     mod plan;
     mod secrets;
+    mod vendors;
 }

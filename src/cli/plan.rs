@@ -10,7 +10,7 @@ use super::words::{count, duration, money};
 use crate::action::{Stage, StageName};
 use crate::cache::Lookup;
 use crate::pipeline::{Matrix, Pipeline};
-use crate::plan::{Assumptions, Forecast, Preparer, forecast};
+use crate::plan::{Assumptions, Forecast, Preparer, TooLong, forecast};
 use crate::provider::Prices;
 
 pub(crate) fn run(common: &Common, args: &PlanArgs, console: &Console) -> Result<Exit, Failure> {
@@ -65,6 +65,9 @@ fn told(forecast: &Forecast, console: &Console) -> String {
         text.push('\n');
     }
     text.push('\n');
+    for group in &forecast.too_long {
+        text.push_str(&format!("{}\n", console.paint(Meaning::Warning, &too_long_line(group))));
+    }
     text.push_str(&estimate_line(forecast));
     let next = if forecast.is_pending() { "compeval run" } else { "compeval run   (everything is cached)" };
     text.push_str(&format!("\n{} {next}", console.paint(Meaning::Hint, "next:")));
@@ -89,6 +92,19 @@ fn stage_table(forecast: &Forecast, console: &Console) -> String {
         lines.push(console.paint(meaning, &line));
     }
     lines.join("\n")
+}
+
+fn too_long_line(group: &TooLong) -> String {
+    let method = group.method.as_ref().map(|method| format!(" · {method}")).unwrap_or_default();
+    format!(
+        "Too long: {} of {}{method} would send up to {} tokens, and {} takes {} at most. They would fail: compress \
+         harder, move the point, or take a model with a larger window.",
+        count(group.actions, "action"),
+        group.stage.name(),
+        group.longest,
+        group.model,
+        group.window,
+    )
 }
 
 fn estimate_line(forecast: &Forecast) -> String {

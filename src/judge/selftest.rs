@@ -1,7 +1,7 @@
 //! The self-test of a judge: answers of known worth, asked as ordinary judge requests, and what its grades say.
 //!
 //! Twelve pairs, each a right answer and a damaged copy of it, must be ranked; four checks look at padding, honest
-//! refusal, an empty answer, and an answer that tries to instruct the judge (STATISTICS: judge self-test). The
+//! refusal, an empty answer, and an answer that tries to instruct the judge. The
 //! material is data, in each language; a damaged answer replaces the true facts.
 
 use std::collections::BTreeMap;

@@ -43,8 +43,12 @@ impl Way {
     /// The keys this way takes besides `name`, `strategy` and `answerers`.
     fn keys(self) -> &'static [&'static str] {
         match self {
-            Way::Prompted(_) | Way::ProviderCompaction => {
+            Way::Prompted(_) => {
                 &["model", "prompt", "max_output_tokens", "target_tokens", "temperature", "effort", "artifact_index"]
+            }
+            // The block goes back as it came; nothing can be appended to it.
+            Way::ProviderCompaction => {
+                &["model", "prompt", "max_output_tokens", "target_tokens", "temperature", "effort"]
             }
             Way::Opaque => &["model"],
             Way::Command => {

@@ -143,7 +143,7 @@ impl LoadedFixture {
     }
 }
 
-/// How probes are generated (METHOD 5).
+/// How probes are generated.
 #[derive(Clone, Debug)]
 pub struct Generator {
     /// Its name.

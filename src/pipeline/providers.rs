@@ -11,6 +11,7 @@ use super::problem::{Problem, Problems, suggest};
 use super::secrets::is_variable;
 use super::url::{is_loopback, normal};
 use crate::provider::{ApiKeyVariable, Dialect, Endpoint, Limits, ProviderName, ProviderSpec};
+use crate::units::Tokens;
 
 /// Where variables are looked up. The command line hands over the process's; nothing here reads them by itself.
 pub trait Environment {
@@ -239,6 +240,7 @@ impl Draft<'_> {
         limits.output_tokens_per_minute = self.positive(table.value.output_tokens_per_minute.as_ref());
         limits.max_in_flight = self.positive(max_in_flight.as_ref());
         limits.max_attempts = self.positive(max_attempts.as_ref()).unwrap_or(limits.max_attempts);
+        limits.context_window = self.positive(table.value.context_window.as_ref()).map(Tokens);
         limits.timeout = duration(timeout_s.as_ref(), limits.timeout, self.file, self.problems);
         limits
     }

@@ -10,7 +10,7 @@ use crate::action::{Material, Request, RequestTurn, StageName, Work};
 use crate::cache::{Lookup, Status};
 use crate::fixture::estimate_tokens;
 use crate::pipeline::Pipeline;
-use crate::provider::{Limits, ModelRef, ModelUse, Prices, ProviderSpec};
+use crate::provider::{Limits, ModelRef, ModelUse, Prices, ProviderSpec, context_window};
 use crate::units::{Tokens, Usage, Usd, add_known};
 
 /// What is to come.
@@ -41,6 +41,13 @@ const USUAL_LATENCY: f64 = 4.0;
 const LONGEST_REPLY: f64 = 8192.0;
 /// Entries looked at to learn what a stage's replies are like.
 const SAMPLE: usize = 400;
+
+/// A prompt that is longer than its model takes.
+pub(super) struct Excess {
+    pub(super) model: String,
+    pub(super) window: Tokens,
+    pub(super) tokens: u64,
+}
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
@@ -76,12 +83,15 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         Estimator { pipeline, lookup, prices, seen: None, loads: BTreeMap::new(), total }
     }
 
-    /// An action whose input is known.
-    pub(super) fn add_stale(&mut self, stage: StageName, action: &Action) {
-        let Work::Ask(request) = &action.work else { return };
-        let Some(model) = self.model_of(request).filter(|model| !model.is_lexical()).cloned() else { return };
+    /// An action whose input is known. Says so if its prompt is longer than its model takes.
+    pub(super) fn add_stale(&mut self, stage: StageName, action: &Action) -> Option<Excess> {
+        let Work::Ask(request) = &action.work else { return None };
+        let model = self.model_of(request).filter(|model| !model.is_lexical()).cloned()?;
         let input = self.input_tokens(request);
         self.add(stage, &model, input, 1);
+        let (tokens, window) = input.zip(context_window(&model.provider, &model.reference.model))?;
+        let excess = Excess { model: model.reference.to_string(), window, tokens: tokens as u64 };
+        (excess.tokens > window.0).then_some(excess)
     }
 
     /// Cells whose input waits for a stale action above them.

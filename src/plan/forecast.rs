@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde::Serialize;
 
-use super::estimate::{Estimate, Estimator};
+use super::estimate::{Estimate, Estimator, Excess};
 use super::explain::Explainer;
 use super::frontier::{Frontier, Settled, Task};
 use super::prepare::{Action, PrepareError, Preparer};
@@ -45,6 +45,23 @@ pub struct ReasonGroup {
     pub actions: u64,
 }
 
+/// Stale actions whose prompt is longer than their model takes: they would fail.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TooLong {
+    /// The stage.
+    pub stage: StageName,
+    /// The method; `None` for the judges' self-tests.
+    pub method: Option<String>,
+    /// The model, as the pipeline names it.
+    pub model: String,
+    /// The most tokens it takes.
+    pub window: u64,
+    /// Tokens of the longest prompt.
+    pub longest: u64,
+    /// How many actions.
+    pub actions: u64,
+}
+
 /// What would run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Forecast {
@@ -52,6 +69,8 @@ pub struct Forecast {
     pub stages: BTreeMap<StageName, StageForecast>,
     /// Why stale actions are stale, largest group first.
     pub reasons: Vec<ReasonGroup>,
+    /// What would fail for its length.
+    pub too_long: Vec<TooLong>,
     /// What it will take.
     pub estimate: Estimate,
 }
@@ -191,11 +210,26 @@ impl<L: Lookup> Walk<'_, L> {
         let counts = self.stage(stage);
         counts.actions += 1;
         counts.stale += 1;
-        self.estimator.add_stale(stage, action);
+        if let Some(excess) = self.estimator.add_stale(stage, action) {
+            self.too_long(stage, method.as_ref(), excess);
+        }
         if self.assumptions.reasons {
             let (found, old) = reason_since(self.lookup, action, coordinate, self.assumptions.refresh);
             let told = self.explainer.explain(&found, old.as_ref().map(|old| &old.sources), today);
             *self.groups.entry((stage, method, told.why, told.changed)).or_default() += 1;
+        }
+    }
+
+    fn too_long(&mut self, stage: StageName, method: Option<&String>, excess: Excess) {
+        let Excess { model, window, tokens } = excess;
+        let known = &mut self.forecast.too_long;
+        let like = |group: &&mut TooLong| (group.stage, group.method.as_ref(), &group.model) == (stage, method, &model);
+        if let Some(group) = known.iter_mut().find(like) {
+            group.longest = group.longest.max(tokens);
+            group.actions += 1;
+        } else {
+            let method = method.cloned();
+            known.push(TooLong { stage, method, model, window: window.0, longest: tokens, actions: 1 });
         }
     }
 

@@ -16,7 +16,7 @@ mod forecast;
 
 pub use estimate::Estimate;
 pub use explain::{Explained, Explainer};
-pub use forecast::{Assumptions, Forecast, ReasonGroup, StageForecast, forecast};
+pub use forecast::{Assumptions, Forecast, ReasonGroup, StageForecast, TooLong, forecast};
 pub use frontier::{AnswerTask, CompressTask, Frontier, JudgeTask, Kept, Settled, SettledAnswer, SettledContext, Task};
 pub use generate::GenerationTask;
 pub use lines::{Hunk, Side, changed_lines, hunks};

@@ -55,7 +55,7 @@ pub use event::{ClientEvent, Listener};
 pub use http::ApiKey;
 pub use meter::{Bill, Meter, Unmetered};
 pub use model_use::ModelUse;
-pub use prices::{Price, Prices};
+pub use prices::{Price, Prices, context_window};
 pub use retry::Patience;
 pub use standing::{Standing, Waiting};
 pub use spec::{ApiKeyVariable, Dialect, Endpoint, Limits, ModelName, ModelRef, ProviderName, ProviderSpec};

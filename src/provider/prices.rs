@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-use super::spec::ModelRef;
+use super::spec::{ModelName, ModelRef, ProviderSpec};
 use crate::units::{Tokens, Usage, Usd};
 
 /// Prices of one model in US dollars per million tokens.
@@ -112,11 +112,12 @@ impl Prices {
         let per_input = price.input.max(price.cache_write.unwrap_or(0.0));
         Some(Usd((input.0 as f64 * per_input + output.0 as f64 * price.output) / 1e6))
     }
+}
 
-    /// The most input tokens the model takes; `None` if nobody knows.
-    pub fn context_window(&self, model: &ModelRef) -> Option<Tokens> {
-        entry(&model.model.0)?.max_input_tokens
-    }
+/// The most input tokens the model takes at a provider: what the user declared, else what the table says; `None` if
+/// nobody knows.
+pub fn context_window(provider: &ProviderSpec, model: &ModelName) -> Option<Tokens> {
+    provider.limits.context_window.or_else(|| entry(&model.0)?.max_input_tokens)
 }
 
 fn is_lexical(model: &ModelRef) -> bool {
@@ -161,6 +162,7 @@ fn without_date(model: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::provider::{Dialect, Limits};
     use proptest::prelude::*;
 
     fn model(text: &str) -> ModelRef {
@@ -214,10 +216,26 @@ mod tests {
     fn unknown_stays_unknown_and_the_built_in_rules_are_free() {
         let prices = Prices::default();
         assert_eq!(prices.cost(&model("ollama/qwen3:8b"), &usage(1, 0, 0, 1)), None);
-        assert_eq!(prices.context_window(&model("ollama/qwen3:8b")), None);
         let unreported = Usage { output: None, ..usage(10, 0, 0, 0) };
         assert_eq!(prices.cost(&model("openai/gpt-5.2"), &unreported), None);
         assert_eq!(prices.cost(&model("lexical"), &Usage::default()), Some(Usd(0.0)));
+    }
+
+    #[test]
+    fn a_window_is_what_the_user_declared_or_the_table_lists() {
+        let declared = |context_window| ProviderSpec {
+            name: "p".into(),
+            dialect: Dialect::OpenaiChat,
+            base_url: String::new(),
+            api_key: None,
+            endpoint: "p".into(),
+            limits: Limits { context_window, ..Limits::default() },
+        };
+        let window = |own, model: &str| context_window(&declared(own), &model.into());
+        assert_eq!(window(None, "gpt-5.2"), Some(Tokens(272_000)));
+        assert_eq!(window(Some(Tokens(8192)), "gpt-5.2"), Some(Tokens(8192)));
+        assert_eq!(window(Some(Tokens(8192)), "qwen3:8b"), Some(Tokens(8192)));
+        assert_eq!(window(None, "qwen3:8b"), None);
     }
 
     #[test]
@@ -227,7 +245,6 @@ mod tests {
         for name in ["openrouter/openai/gpt-5.2", "openai/gpt-5.2-2027-01-31", "x/gpt-5.2-20270131"] {
             assert_eq!(prices.price(&model(name), Tokens(0)), plain, "{name}");
         }
-        assert_eq!(prices.context_window(&model("openai/gpt-5.2")), Some(Tokens(272_000)));
         assert_eq!(prices.price(&model("openai/gpt-5.2-unheard-of"), Tokens(0)), None);
     }
 

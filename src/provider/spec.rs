@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::units::Tokens;
+
 /// The name under which a pipeline refers to a provider.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -121,6 +123,8 @@ pub struct Limits {
     pub max_attempts: u32,
     /// Time for one attempt.
     pub timeout: Duration,
+    /// The most tokens a prompt may have, where the user declared it: what a server of his own was started with.
+    pub context_window: Option<Tokens>,
 }
 
 impl Limits {
@@ -138,6 +142,7 @@ impl Default for Limits {
             max_in_flight: None,
             max_attempts: 6,
             timeout: Duration::from_secs(180),
+            context_window: None,
         }
     }
 }

@@ -70,13 +70,13 @@ fn header(input: &ReportInput<'_>, words: &Words) -> String {
     let judged: u64 = input.summary.methods.iter().map(|(_, method)| method.cells.judged).sum();
     let _ = write!(
         out,
-        "\n\n{} {} · {} {} · {} {} · {} {} · {} {}\n",
-        design.fixtures.len(),
+        "\n\n{}: {} · {}: {} · {}: {} · {} {} · {} {}\n",
         words.fixtures,
-        design.runs.compress,
+        design.fixtures.len(),
         words.runs,
-        super::figures::grouped(judged),
+        design.runs.compress,
         words.cells,
+        super::figures::grouped(judged),
         words.answered_by,
         names(&design.answerers),
         words.judged_by,
@@ -135,7 +135,7 @@ fn change(judged: Option<&crate::results::Judged>) -> String {
 fn differences(summary: &Summary, comparison: &Comparison, words: &Words) -> String {
     let mut out = String::new();
     let is_scale = |name: &str| summary.methods.get(name).is_some_and(MethodSummary::is_scale);
-    let methods = comparison.methods.iter().filter(|(name, _)| !is_scale(name));
+    let methods = comparison.methods.iter().filter(|(name, compared)| !is_scale(name) && !compared.is_identical());
     for (method, compared) in methods.take(SPELLED_OUT) {
         let head = [words.dimension, words.difference, words.interval, words.detectable, words.verdict];
         let _ = write!(out, "\n**{}**\n\n{}", escape(method), table_head(&head.map(str::to_owned)));
@@ -146,6 +146,10 @@ fn differences(summary: &Summary, comparison: &Comparison, words: &Words) -> Str
             let cells = [name, signed(judged.difference), brackets(judged.ci95), score(judged.mdd), verdict];
             out.push_str(&table_row(&cells));
         }
+    }
+    let identical: Vec<String> = comparison.identical().map(escape).collect();
+    if !identical.is_empty() {
+        let _ = write!(out, "\n{}: {}\n", words.identical, identical.join(", "));
     }
     let _ = write!(out, "\n{}\n", words.margin);
     out

@@ -1,4 +1,4 @@
-//! What must be said beside the figures: stand-ins, weak judges, confounds (STATISTICS 9).
+//! What must be said beside the figures: stand-ins, weak judges, confounds.
 
 use super::figures::{brackets, signed};
 use super::tables::label;

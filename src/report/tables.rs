@@ -115,17 +115,11 @@ pub(super) fn cost(method: &MethodSummary) -> Option<f64> {
 pub fn comparison_table(comparison: &Comparison, locale: crate::locale::Locale, width: usize) -> Styled {
     let words = words(locale);
     let mut out = Styled::default();
-    for (method, compared) in comparison.methods.iter() {
+    for (method, compared) in comparison.methods.iter().filter(|(_, compared)| !compared.is_identical()) {
         let mut heading = vec![(Ink::Strong, method.to_owned())];
         heading.push((Ink::Plain, format!("  {} {}", words.against, comparison.baseline)));
         if compared.against != method {
             heading.push((Ink::Plain, format!(" · {}", compared.against)));
-        }
-        if compared.is_identical() {
-            heading.push((Ink::Dim, format!("  {}", words.identical)));
-            out.line(heading);
-            out.gap();
-            continue;
         }
         out.line(heading);
         let overall = compared.overall.iter().map(|judged| (words.overall.to_owned(), judged));
@@ -134,6 +128,10 @@ pub fn comparison_table(comparison: &Comparison, locale: crate::locale::Locale, 
         let rows = rows.map(|(name, judged)| difference_row(name, judged, words)).collect();
         out.append(Grid { head: head.map(str::to_owned).into(), rows }.lay_out(width));
         out.gap();
+    }
+    let identical: Vec<&str> = comparison.identical().collect();
+    if !identical.is_empty() {
+        out.paragraph(Ink::Plain, &format!("{}: {}", words.identical, identical.join(", ")), width);
     }
     out.paragraph(Ink::Dim, words.margin, width);
     for note in about_comparison(comparison, words) {

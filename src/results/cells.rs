@@ -1,4 +1,4 @@
-//! Cells judged, failed and missing, and whose fault it was (STATISTICS section 2).
+//! Cells judged, failed and missing, and whose fault it was.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Whether two result sets may be compared: by digests, not by names (METHOD 8).
+//! Whether two result sets may be compared: by digests, not by names.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Comparison of two result sets: paired differences, two families of tests, verdicts (STATISTICS 2, 3 and 9).
+//! Comparison of two result sets: paired differences, two families of tests, verdicts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -65,6 +65,13 @@ impl MethodComparison {
         let mut all = self.overall.iter().chain(self.dimensions.iter().map(|(_, judged)| judged));
         self.overall.is_some()
             && all.all(|judged| judged.difference == 0.0 && (judged.degenerate || judged.clusters == 1))
+    }
+}
+
+impl Comparison {
+    /// The methods no score of which differs.
+    pub fn identical(&self) -> impl Iterator<Item = &str> {
+        self.methods.iter().filter(|(_, compared)| compared.is_identical()).map(|(name, _)| name)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What contexts keep and cost: survival, attribution, tokens, fabrication (METHOD 7, STATISTICS 10).
+//! What contexts keep and cost: survival, attribution, tokens, fabrication.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -8,7 +8,7 @@ use crate::action::{ActionKey, StageName};
 use crate::pipeline::Coordinate;
 use crate::provider::ErrorClass;
 
-/// Whose fault a failure is (STATISTICS section 2).
+/// Whose fault a failure is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Blame {

@@ -1,4 +1,4 @@
-//! Where the noise comes from, and how far judges agree (STATISTICS 5 and 6).
+//! Where the noise comes from, and how far judges agree.
 
 use std::collections::BTreeMap;
 

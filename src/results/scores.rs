@@ -1,4 +1,4 @@
-//! From grades to the numbers of runs and fixtures (STATISTICS section 2).
+//! From grades to the numbers of runs and fixtures.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! `summary.json`: levels, breakdowns, costs of forgetting (METHOD 7 and 8, STATISTICS 2, 5 and 8).
+//! `summary.json`: levels, breakdowns, costs of forgetting.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -218,6 +218,7 @@ fn the_worst_probes_come_with_the_judges_words_in_any_order_of_rows() {
     assert_eq!(first[0].criterion.as_ref().unwrap().1, 1);
     assert_eq!(first[0].reasoning, "as far as it goes");
     assert_eq!(found(rows.into_iter().rev().collect()), first);
+    assert!(found(vec![row("f1", "mine", 1, &[(ACCURACY, 5.0)])]).is_empty(), "what is perfect is no worst probe");
 }
 
 #[test]

@@ -37,10 +37,14 @@ struct Pile {
     entry: Worst,
 }
 
+/// The score beside which nothing is the matter.
+const BEST: f64 = 5.0;
+
 /// Run, answer, judgement, judge: tells grades of one probe apart, so that the order of rows does not matter.
 type Place = (u32, u32, u32, String);
 
-/// The `count` probes on which methods do worst, ceiling and floor left out; of equals the first by name. Rows may come
+/// The `count` probes on which methods do worst, ceiling and floor and what is perfect left out; of equals the first by
+/// name. Rows may come
 /// in any order; what is kept in memory grows with methods × probes and the numbers of the rows.
 ///
 /// # Errors
@@ -66,7 +70,7 @@ pub fn worst<R: Borrow<Row>, E>(
             pile.entry = entry(design, row);
         }
     }
-    let mut found: Vec<Worst> = piles.into_values().filter_map(settled).collect();
+    let mut found: Vec<Worst> = piles.into_values().filter_map(settled).filter(|w| w.score < BEST).collect();
     // stable: equals stay in the order of their names
     found.sort_by(|a, b| a.score.total_cmp(&b.score));
     found.truncate(count);

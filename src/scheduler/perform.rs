@@ -19,8 +19,8 @@ use crate::judge::{self, CriterionScore};
 use crate::lexical;
 use crate::plan::{Action, Output, Preparer, READER, SelftestTask, completion};
 use crate::provider::{
-    AskFailure, Call, CallFailure, Client, Dialect, ErrorClass, ModelRef, Operation, Prices, RawReply, Turn, estimate,
-    read_model, read_usage,
+    AskFailure, Call, CallFailure, Client, Dialect, ErrorClass, ModelRef, Operation, Prices, RawReply, Turn,
+    context_window, estimate, read_model, read_usage,
 };
 use crate::results::{Blame, Failure};
 use crate::transcript::Message;
@@ -230,7 +230,8 @@ impl Performer<'_> {
     /// Refuses early what the model's window cannot hold.
     fn fits_window(&self, errand: &Errand, action: &Action, model: &ModelRef, call: &Call) -> Result<(), NoOutput> {
         let (input, _) = estimate(call);
-        match self.prices.context_window(model) {
+        let provider = self.preparer.pipeline().providers.get(&model.provider);
+        match provider.and_then(|provider| context_window(provider, &model.model)) {
             Some(window) if input > window => {
                 let message =
                     format!("about {} tokens are to be sent, and {model} takes {} at most", input.0, window.0);

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use super::shelf::{Loaded, OutOfReach, Shelf};
 use super::tally::TokenCounts;
-use crate::cache::Store;
+use crate::action::{RequestTurn, Work};
+use crate::cache::{Lookup, Store};
 use crate::compress::Context;
 use crate::fixture::count_tokens;
 use crate::judge::{self, CriterionScore};
@@ -22,6 +23,7 @@ use crate::units::Tokens;
 pub(super) struct RowMaker<'e> {
     preparer: Preparer<'e>,
     shelf: &'e Shelf<'e, Store>,
+    store: &'e Store,
     counts: TokenCounts<'e>,
     fixtures: RefCell<HashMap<FixtureIx, Rc<Measures>>>,
 }
@@ -37,7 +39,7 @@ const FIXTURES_AT_HAND: usize = 4;
 
 impl<'e> RowMaker<'e> {
     pub(super) fn new(preparer: Preparer<'e>, shelf: &'e Shelf<'e, Store>, store: &'e Store) -> RowMaker<'e> {
-        RowMaker { preparer, shelf, counts: TokenCounts::new(store), fixtures: RefCell::default() }
+        RowMaker { preparer, shelf, store, counts: TokenCounts::new(store), fixtures: RefCell::default() }
     }
 
     /// The row of a judged cell, and its place among all rows. What was just read is handed over in `output`.
@@ -117,17 +119,38 @@ impl<'e> RowMaker<'e> {
     }
 
     /// The size of a context by the pinned tokenizer, counted as the messages it replaces are; of one that only its
-    /// provider can read, unknown here.
+    /// provider can read, as that provider counts it.
     fn context_tokens(&self, task: &JudgeTask, context: &Loaded) -> Option<Tokens> {
-        let digest = task.context.reference.text()?.digest();
         let kept = &context.compressed.context;
-        let text = kept.text()?;
-        Some(self.counts.named(digest, || match kept {
+        let Some((reference, text)) = task.context.reference.text().zip(kept.text()) else {
+            return self.reported_tokens(task);
+        };
+        Some(self.counts.named(reference.digest(), || match kept {
             Context::Readable { messages } if messages.len() > 1 => {
                 messages.iter().map(|message| self.counts.text(&message.countable_text())).sum()
             }
             Context::Readable { .. } | Context::Bound { .. } => count_tokens(&text),
         }))
+    }
+
+    /// What the provider counted in the prompt of the answer, less our count of all that stood there beside the
+    /// context; a few tokens too many, for the frames of its messages. Unknown if the provider did not say.
+    fn reported_tokens(&self, task: &JudgeTask) -> Option<Tokens> {
+        let prompt = self.store.find(&task.answer.key)?.usage.input?;
+        let Work::Ask(request) = self.preparer.prepare(&task.answer_task()).ok()?.work else { return None };
+        let beside = request.turns.iter().map(|turn| match turn {
+            RequestTurn::Text(_, text) => Some(self.counts.text(&text.text(&|_| Err(())).ok()?)),
+            RequestTurn::Messages(_) => Some(self.tail_tokens(task)),
+            RequestTurn::Items(_) => Some(Tokens(0)),
+        });
+        let beside: Tokens = beside.sum::<Option<Tokens>>()?;
+        prompt.0.checked_sub(beside.0).map(Tokens)
+    }
+
+    fn tail_tokens(&self, task: &JudgeTask) -> Tokens {
+        let texts = &task.context.texts;
+        let tail = texts.end(task.cell.answer.compress.point)..;
+        self.measures(texts).tokens.get(tail).unwrap_or_default().iter().copied().sum()
     }
 
     fn measures(&self, texts: &FixtureTexts) -> Rc<Measures> {

@@ -101,3 +101,28 @@ fn a_plan_can_be_read_while_a_run_goes_on() {
     let ended = running.end();
     assert_eq!(ended.code, 0, "{}", ended.stderr);
 }
+
+#[test]
+fn what_a_declared_window_cannot_hold_is_told_before_and_never_sent() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.edit("pipeline.toml", "model    = \"mock/small-1\"", "model    = \"narrow/small-1\"");
+    let narrow = format!(
+        "\n[providers.narrow]\nkind = \"openai-chat\"\nbase_url = \"{}\"\nlimits = {{ context_window = 120 }}\n",
+        server.url()
+    );
+    project.write("pipeline.toml", &(project.read("pipeline.toml") + &narrow));
+    let plan = plan(&project, "--runs 1 --methods full,anchored");
+    let groups = plan["too_long"].as_array().unwrap();
+    let of = |stage: &str| groups.iter().find(|group| group["stage"] == stage);
+    let compress = of("compress").unwrap_or_else(|| panic!("{plan}"));
+    assert_eq!((&compress["method"], &compress["window"]), (&"anchored".into(), &120.into()));
+    assert!(compress["longest"].as_u64().unwrap() > 120);
+    let told = project.expect(0, "plan --runs 1 --methods full,anchored").stdout;
+    assert!(told.contains("Too long") && told.contains("take a model with a larger window"), "{told}");
+
+    project.expect(5, "run --label a --runs 1 --methods full,anchored");
+    assert!(server.asked().iter().all(|asked| asked.wanted != Wanted::Compression), "what is too long is not sent");
+    let failures = project.result("a", "manifest.json")["failures"].to_string();
+    assert!(failures.contains("takes 120 at most") && failures.contains("larger window"), "{failures}");
+}
