@@ -172,7 +172,8 @@ impl Board {
             let rate = rate.map(|rate| format!(" of {}", amount(rate as f64 / 60.0))).unwrap_or_default();
             let tokens = tokens.saturating_sub(tokens_before) as f64 / seconds * 60.0;
             let limit = self.allowed(provider, |standing| standing.tokens_per_minute);
-            let limit = limit.map(|limit| format!(", {} of {} tokens/min", short(Some(tokens as u64)), short(Some(limit))));
+            let limit =
+                limit.map(|limit| format!(", {} of {} tokens/min", short(Some(tokens as u64)), short(Some(limit))));
             format!("{provider} {}{rate} calls/s{}", amount(calls), limit.unwrap_or_default())
         };
         last.by_provider.iter().map(words).collect()

@@ -36,7 +36,11 @@ fn under_way(waits: Option<Waiting>) -> Board {
     board.expect(Some(Usd(4.0)));
     let start = Instant::now();
     board.beat(pulse(0, 0.0, None), start);
-    board.hear(&Event::Cached { stage: StageName::Answer, key: ActionKey(crate::action::Digest::of("y")), spared: false });
+    board.hear(&Event::Cached {
+        stage: StageName::Answer,
+        key: ActionKey(crate::action::Digest::of("y")),
+        spared: false,
+    });
     kept(&mut board, StageName::Answer, 60);
     board.beat(pulse(60, 0.5, waits), start + Duration::from_secs(30));
     board

@@ -101,7 +101,8 @@ pub(crate) fn engage<T>(
         let traffic = progress.traffic.clone();
         move |event| traffic.hear(event)
     });
-    let performer = Performer { preparer, store, shelf: &shelf, client: &client, budget: &orders.budget, prices: &prices };
+    let performer =
+        Performer { preparer, store, shelf: &shelf, client: &client, budget: &orders.budget, prices: &prices };
     let options = Options {
         jobs: orders.jobs.unwrap_or_else(|| jobs(pipeline)).max(1),
         offline: orders.offline,

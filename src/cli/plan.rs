@@ -10,8 +10,9 @@ use super::words::{count, duration, money};
 use crate::action::{Stage, StageName};
 use crate::cache::Lookup;
 use crate::pipeline::{Matrix, Pipeline};
-use crate::plan::{Assumptions, Forecast, Preparer, TooLong, forecast};
+use crate::plan::{Assumptions, Forecast, Preparer, TooLong, Worst, forecast};
 use crate::provider::Prices;
+use crate::units::Tokens;
 
 pub(crate) fn run(common: &Common, args: &PlanArgs, console: &Console) -> Result<Exit, Failure> {
     let forecast = of_project(common, &args.select, console)?;
@@ -112,7 +113,7 @@ fn estimate_line(forecast: &Forecast) -> String {
     if estimate.requests == 0 {
         return "No request is to be sent.".to_owned();
     }
-    format!(
+    let about = format!(
         "About {} (at worst {}), {:.0}k tokens in, {:.0}k out, {} (at worst {}), {}.",
         count(estimate.requests, "request"),
         estimate.requests_worst,
@@ -121,5 +122,24 @@ fn estimate_line(forecast: &Forecast) -> String {
         money(estimate.usd),
         money(estimate.usd_worst),
         duration(estimate.seconds),
-    )
+    );
+    format!("{about}\n{}", worst_words(&forecast.worst))
+}
+
+/// What the worst case assumes, and how to bring it down.
+fn worst_words(worst: &Worst) -> String {
+    let longest = |(model, tokens): (&String, &Tokens)| format!("{model} {}", tokens.0);
+    let unlimited: Vec<String> = worst.unlimited.iter().map(longest).collect();
+    let replies = match unlimited.is_empty() {
+        true => "every reply reaches its max_output_tokens".to_owned(),
+        false => format!(
+            "every reply is as long as it may be; no max_output_tokens is set for {} (tokens), so set one to bring \
+             this down",
+            unlimited.join(", ")
+        ),
+    };
+    match worst.attempts {
+        0 | 1 => format!("At worst: {replies}."),
+        attempts => format!("At worst: each call takes all {attempts} attempts and each is billed, and {replies}."),
+    }
 }

@@ -21,7 +21,7 @@ use crate::pipeline::Pipeline;
 use crate::plan::Forecast;
 use crate::provider::Prices;
 use crate::report::{comparison_table, summary_table};
-use crate::results::{Design, Label, Manifest, Outcome, ResultsFolder, blind_spots, names, regressions};
+use crate::results::{Design, Label, Manifest, Outcome, ResultsFolder, Unused, blind_spots, names, regressions};
 use crate::scheduler::{Budget, Ended, Event, Listener, Untested};
 
 /// Failures told on the terminal; the manifest holds them all.
@@ -197,7 +197,7 @@ fn tell_summary(published: &Published, spared: u64, folder: &ResultsFolder, cons
     if spared > 0 {
         console.say(&format!("{} cut off: an edit left what they build on unchanged.", count(spared, "action")));
     }
-    for line in prompt_cache_line(manifest).into_iter().chain(forecast_line(manifest)) {
+    for line in [prompt_cache_line(manifest), unused_line(manifest), forecast_line(manifest)].into_iter().flatten() {
         console.say(&line);
     }
     console.say(&format!(
@@ -226,6 +226,24 @@ fn prompt_cache_line(manifest: &Manifest) -> Option<String> {
         "{} of the input tokens came from providers' prompt caches, which saved {saved}.",
         percent(Some(share?))
     ))
+}
+
+/// What was paid for nothing.
+fn unused_line(manifest: &Manifest) -> Option<String> {
+    let Unused { replies, usd, unanswered, .. } = manifest.unused;
+    let replies = (replies > 0).then(|| format!("{} gave no result and cost {}", of_replies(replies), money(usd)));
+    let unanswered = (unanswered > 0)
+        .then(|| format!("{} never answered, and nobody knows whether they are billed", were(unanswered)));
+    let told: Vec<String> = [replies, unanswered].into_iter().flatten().collect();
+    (!told.is_empty()).then(|| format!("{}.", told.join("; ")))
+}
+
+fn of_replies(number: u64) -> String {
+    if number == 1 { "1 reply".to_owned() } else { format!("{number} replies") }
+}
+
+fn were(requests: u64) -> String {
+    format!("{} {}", count(requests, "request"), if requests == 1 { "was" } else { "were" })
 }
 
 /// How good the forecast was.

@@ -177,12 +177,9 @@ impl Manifest {
     /// The share of actions that came from the cache, of all that were due and not left alone, from 0 to 1; `None`
     /// where there was none.
     pub fn cached_share(&self) -> Option<f64> {
-        let (cached, done) = self
-            .stages
-            .values()
-            .fold((0, 0), |(cached, done), stage| {
-                (cached + stage.cached, done + stage.cached + stage.executed + stage.failed)
-            });
+        let (cached, done) = self.stages.values().fold((0, 0), |(cached, done), stage| {
+            (cached + stage.cached, done + stage.cached + stage.executed + stage.failed)
+        });
         (done > 0).then(|| cached as f64 / done as f64)
     }
 }

@@ -1,9 +1,9 @@
 //! The loop's dealings with judges: their self-tests run beside the compressions, and nothing is graded before.
 
+use super::ended::Untested;
 use super::errand::Errand;
 use super::event::{Event, Listener};
 use super::perform::{Fresh, NoOutput};
-use super::ended::Untested;
 use super::run::{Errands, Landed, Loop, RunError, Stop, is_asked, is_local};
 use super::selftest::{CaseOutcome, Tested, Trust};
 use crate::action::{Stage, StageName};
@@ -99,7 +99,8 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
                 let Fresh { usage, cost, unchanged, output, .. } = fresh;
                 let (stage, key, asked) = (StageName::Selftest, test.action.key, is_asked(&test.action.work));
                 self.listener.hear(&Event::Kept { stage, key, asked, usage, cost, unchanged })?;
-                let outcome = if let Output::Grades(grades) = output { self.graded(&grades) } else { CaseOutcome::Ungraded };
+                let outcome =
+                    if let Output::Grades(grades) = output { self.graded(&grades) } else { CaseOutcome::Ungraded };
                 self.settle_selftest(test, outcome)
             }
             Err(NoOutput::Store(error)) => Err(error.into()),

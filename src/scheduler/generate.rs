@@ -6,8 +6,8 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tokio::sync::watch;
 
-use super::errand::Errand;
 use super::ended::Closed;
+use super::errand::Errand;
 use super::event::{Event, Listener};
 use super::perform::{Fresh, NoOutput, Performer};
 use super::run::{Options, RunError, Stop, is_asked};

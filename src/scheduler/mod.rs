@@ -19,9 +19,9 @@ mod generate;
 mod examine;
 
 pub use budget::{Allowance, Budget, BudgetReached, Spent};
+pub use ended::{Closed, Ended, Untested};
 pub use event::{Event, Listener};
 pub use generate::generate;
 pub use perform::Performer;
-pub use ended::{Closed, Ended, Untested};
 pub use run::{Options, RunError, Stop, run};
 pub use shelf::{Loaded, OutOfReach, Shelf};

@@ -20,7 +20,7 @@ use crate::lexical;
 use crate::plan::{Action, Output, Preparer, READER, SelftestTask, completion};
 use crate::provider::{
     AskFailure, Call, CallFailure, Client, Dialect, ErrorClass, ModelRef, Operation, Prices, RawReply, Turn,
-    context_window, estimate, read_model, read_usage,
+    context_window, estimate, longest_reply, read_model, read_usage,
 };
 use crate::results::{Blame, Failure};
 use crate::transcript::Message;
@@ -96,12 +96,6 @@ impl Raw {
         let (usage, cost) = (Usage::default(), Some(Usd(0.0)));
         Raw { body, dialect, model: None, usage, cost, latency_ms, attempts: 1, request_id: None }
     }
-}
-
-/// The most tokens that a reply may be billed for: what the user allowed, or the longest that models write unasked.
-fn longest_reply(call: &Call) -> Tokens {
-    const UNLIMITED: Tokens = Tokens(32_768);
-    call.settings.max_output_tokens.unwrap_or(UNLIMITED)
 }
 
 /// Splits a text where dialects join turns of one speaker again: at the last blank line of what requests share. A
@@ -201,7 +195,7 @@ impl Performer<'_> {
         let call = self.call(errand, action, request)?;
         let model = ModelRef { provider: request.provider.clone(), model: request.model.clone() };
         self.fits_window(errand, action, &model, &call)?;
-        let purse = Purse::new(self.budget, self.prices, &model, (estimate(&call).0, longest_reply(&call)));
+        let purse = Purse::new(self.budget, self.prices, &model, self.most(&model, &call));
         let mut attempt = 1;
         loop {
             let keep = |reply: &RawReply| self.keep(errand, action, self.raw_of(&model, reply));
@@ -240,6 +234,13 @@ impl Performer<'_> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The tokens that a call takes by estimate, and that its reply takes at most.
+    fn most(&self, model: &ModelRef, call: &Call) -> (Tokens, Tokens) {
+        let provider = self.preparer.pipeline().providers.get(&model.provider);
+        let dialect = provider.map_or(Dialect::OpenaiChat, |provider| provider.dialect);
+        (estimate(call).0, longest_reply(dialect, &model.model, call.settings.max_output_tokens))
     }
 
     fn call(&self, errand: &Errand, action: &Action, request: &Request) -> Result<Call, NoOutput> {

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::action::StageName;
 use crate::cli::allowance::BudgetArgs;
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::console::{Console, Meaning};
@@ -11,7 +12,6 @@ use crate::cli::grid::{Column, grid, number};
 use crate::cli::hearing::Hearing;
 use crate::cli::progress::{Progress, selftest_cases};
 use crate::cli::project::{Opening, open_project, open_store, require_keys, tell_notices};
-use crate::action::StageName;
 use crate::judge::{Check, CheckOutcome, MARGIN, PAIRS_TO_PASS, PairOutcome, Score, SelfTestVerdict};
 use crate::pipeline::Pipeline;
 use crate::provider::Prices;
@@ -50,8 +50,7 @@ pub(super) fn run(
     let pipeline = open_project(common, &select, opening, console)?;
     require_keys(pipeline.judges.iter().map(|judge| &judge.model))?;
     let prices = Prices::new(pipeline.prices.clone());
-    let allowance =
-        budget.allowance(pipeline.judges.iter().map(|judge| &judge.model), &prices, &pipeline.file)?;
+    let allowance = budget.allowance(pipeline.judges.iter().map(|judge| &judge.model), &prices, &pipeline.file)?;
     let store = open_store(&pipeline.cache, console)?;
     for source in &pipeline.sources {
         store.text(source.digest, &source.text);

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::draft::{Draft, PointDraft};
 use crate::cli::console::{Console, Meaning};
 use crate::cli::failure::Exit;
-use crate::cli::hearing::Hearing;
 use crate::cli::grid::{Column, count, grid};
+use crate::cli::hearing::Hearing;
 use crate::probe::{ProbeType, Unfit};
 use crate::scheduler::Budget;
 
@@ -29,7 +29,8 @@ pub(super) fn tell(account: &Account<'_>, console: &Console) -> Exit {
     console.json(&account.json());
     if !console.is_json() {
         account.banks.iter().for_each(|(path, draft)| console.say(&page(path, draft, console)));
-        let cost = account.budget.spent().usd.map_or_else(|| "price unknown".to_owned(), |usd| format!("${:.4}", usd.0));
+        let cost =
+            account.budget.spent().usd.map_or_else(|| "price unknown".to_owned(), |usd| format!("${:.4}", usd.0));
         console.remark(&format!("{executed} asked now of {} ({cost}), {cached} from the cache", account.generator));
     }
     for failure in failures {
