@@ -2,23 +2,11 @@
 
 use std::path::Path;
 
-use clap::Args;
-
+use super::budget_args::BudgetArgs;
 use super::failure::Failure;
 use crate::provider::{ModelUse, Prices};
 use crate::scheduler::Allowance;
 use crate::units::{Tokens, Usd};
-
-/// Limits of a command that sends requests.
-#[derive(Debug, Clone, Default, Args)]
-pub(crate) struct BudgetArgs {
-    /// Spend at most this much, in US dollars
-    #[arg(long, value_name = "USD")]
-    pub(crate) max_cost: Option<f64>,
-    /// Send at most this many requests
-    #[arg(long, value_name = "N")]
-    pub(crate) max_requests: Option<u64>,
-}
 
 impl BudgetArgs {
     /// What may be spent on `models`. Money can be limited only where every price is known; `file` is where one can

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use super::allowance::BudgetArgs;
+use super::budget_args::BudgetArgs;
 
 /// After an agent's history was compressed, can the agent still do its work?
 #[derive(Debug, Parser)]

@@ -1,5 +1,6 @@
 //! The command line: arguments, one file per command, console, failure. The only room that prints.
 
+mod budget_args;
 mod args;
 mod console;
 mod grid;

@@ -36,7 +36,7 @@ struct State {
     rates: Rates,
     /// What the provider told, or the user allowed.
     told: PerMinute,
-    /// A guess where nothing was told.
+    /// A guess where nothing was told, or where what was told is shared with others.
     tempo: Tempo,
     in_flight: u32,
     /// Someone waited for a place since the last answer.
@@ -182,7 +182,8 @@ impl Gate {
         let mut state = self.state();
         let now = Instant::now();
         let too_fast = fault.pressure == Some(Pressure::TooFast);
-        let cut = too_fast && state.is_untold() && state.tempo.refused(sent, now);
+        let told = state.told.requests;
+        let cut = too_fast && state.tempo.refused(sent, now, told.is_some());
         state.learn(announced, cut, now);
         if too_fast {
             // The provider has nothing left for us, whatever our own count says.
@@ -289,11 +290,6 @@ impl State {
         }
     }
 
-    /// Whether neither provider nor user named a rate.
-    fn is_untold(&self) -> bool {
-        self.told == PerMinute::default()
-    }
-
     fn learn(&mut self, announced: &Announced, guess_changed: bool, now: Instant) {
         let Announced { requests, tokens, input, output } = announced;
         let known = |old: Option<u64>, window: &Window| window.limit.filter(|limit| *limit > 0).or(old);
@@ -305,8 +301,8 @@ impl State {
         };
         if told != self.told || guess_changed {
             self.told = told;
-            let guess = self.tempo.per_minute().filter(|_| self.is_untold());
-            self.rates.set(PerMinute { requests: told.requests.or(guess), ..told }, now);
+            let guess = self.tempo.per_minute();
+            self.rates.set(PerMinute { requests: told.requests.min(guess).or(told.requests).or(guess), ..told }, now);
         }
         self.rates.at_most(tokens.remaining, input.remaining, output.remaining, now);
         if let (Some(0), Some(reset)) = (requests.remaining, requests.reset) {

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use crate::action::StageName;
-use crate::cli::allowance::BudgetArgs;
 use crate::cli::args::{Common, SelectArgs};
+use crate::cli::budget_args::BudgetArgs;
 use crate::cli::console::{Console, Meaning};
 use crate::cli::engine::{Orders, drive};
 use crate::cli::failure::{Exit, Failure};
