@@ -43,7 +43,7 @@ impl Tally {
         self.done + self.cached + self.failed + self.left_out
     }
 
-    fn to_do(&self) -> u64 {
+    fn open(&self) -> u64 {
         self.total.saturating_sub(self.settled())
     }
 }
@@ -136,7 +136,7 @@ impl Board {
             (tally.cached, "cached"),
             (tally.failed, "failed"),
             (tally.left_out, "left out"),
-            (tally.to_do(), "to do"),
+            (tally.open(), "to do"),
         ];
         let told = parts.iter().filter(|(count, _)| *count > 0);
         told.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
@@ -198,7 +198,7 @@ impl Board {
     /// As was expected before; and once that is used up, as the cells so far cost on the average.
     fn to_come(&self) -> Option<Usd> {
         let (expected, spent) = (self.expected?.0, self.pulse.spent.usd?.0);
-        let to_do: u64 = self.stages.values().map(Tally::to_do).sum();
+        let to_do: u64 = self.stages.values().map(Tally::open).sum();
         if expected > spent || to_do == 0 {
             return Some(Usd(if to_do == 0 { 0.0 } else { expected - spent }));
         }
@@ -210,7 +210,7 @@ impl Board {
     fn seconds_left(&self) -> Option<f64> {
         let (first, last, seconds) = self.window()?;
         let pace = last.worked.saturating_sub(first.worked) as f64 / seconds;
-        let to_do: u64 = self.stages.values().map(Tally::to_do).sum();
+        let to_do: u64 = self.stages.values().map(Tally::open).sum();
         (pace > 0.0 && to_do > 0).then(|| to_do as f64 / pace)
     }
 

@@ -210,7 +210,9 @@ impl Gate {
     /// How it is doing just now.
     pub(super) fn view(&self) -> View {
         let state = self.state();
-        let allowed = state.rates.allowed();
+        // What was told, also where it has to be shared.
+        let in_force = state.rates.allowed();
+        let allowed = PerMinute { requests: state.told.requests.or(in_force.requests), ..in_force };
         View { sent: state.sent, used: state.used, in_flight: state.in_flight, allowed, waits: state.waits() }
     }
 }
