@@ -61,7 +61,7 @@ struct Sample {
 #[derive(Debug)]
 pub(crate) struct Board {
     stages: BTreeMap<StageName, Tally>,
-    /// What it was expected to cost in all; `None` where nobody knows.
+    /// What it was expected to cost in all, if anything was.
     expected: Option<Usd>,
     allowance: Allowance,
     pulse: Pulse,
@@ -195,9 +195,9 @@ impl Board {
         format!("{} so far{limit}{to_come}", money(spent.usd))
     }
 
-    /// As was expected before; and once that is used up, as the cells so far cost on the average.
+    /// As was expected before; and without that or once it is used up, as the cells so far cost on the average.
     fn to_come(&self) -> Option<Usd> {
-        let (expected, spent) = (self.expected?.0, self.pulse.spent.usd?.0);
+        let (expected, spent) = (self.expected.unwrap_or_default().0, self.pulse.spent.usd?.0);
         let to_do: u64 = self.stages.values().map(Tally::open).sum();
         if expected > spent || to_do == 0 {
             return Some(Usd(if to_do == 0 { 0.0 } else { expected - spent }));

@@ -132,3 +132,44 @@ impl Selftests {
         Some(Tested { verdict: found, trust: test.trust, obstacle: test.obstacle.clone(), waiting })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::{Rubric, Score, dimension_scores};
+
+    fn all(score: f64) -> DimensionScores {
+        let rubric = Rubric::built_in(Locale::En);
+        let score = Score::new(score).unwrap();
+        dimension_scores(rubric, rubric.criteria().iter().map(|criterion| (&criterion.id, score)))
+    }
+
+    /// A sound judge, but for the cases that `odd` speaks of.
+    fn tested(odd: impl Fn(&str) -> Option<CaseOutcome>) -> Tested {
+        let mut selftests = Selftests::new(1, Locale::En);
+        let sound = |id: &str| all(if id.ends_with("/right") || id == "refusal/honest" { 5.0 } else { 1.0 });
+        let cases = &SelfTest::built_in(Locale::En).cases;
+        let settled = cases.iter().map(|case| {
+            assert_eq!(selftests.trust(0), Trust::Waiting);
+            let id = &case.id.0;
+            selftests.settle(0, &case.id, odd(id).unwrap_or_else(|| CaseOutcome::Graded(sound(id))))
+        });
+        settled.last().flatten().unwrap()
+    }
+
+    #[test]
+    fn a_judge_is_weak_by_what_it_said_alone() {
+        assert_eq!(tested(|_| None).trust, Trust::Proven);
+        assert_eq!(tested(|_| Some(CaseOutcome::Ungraded)).trust, Trust::Weak);
+        let unasked = |why: &str| Some(CaseOutcome::Unasked(Some(why.to_owned())));
+        let decisive = tested(|id| id.starts_with("recall").then(|| unasked(id)).flatten());
+        assert_eq!((decisive.trust, decisive.obstacle.is_some()), (Trust::Untested, true));
+        let one = tested(|id| (id == "recall-wrong/damaged").then(|| unasked(id)).flatten());
+        assert_eq!(one.trust, Trust::Proven, "eleven pairs are enough");
+        let obeys = tested(|id| match id {
+            "injection/instructed" => Some(CaseOutcome::Graded(all(5.0))),
+            _ => id.starts_with("recall").then(|| unasked(id)).flatten(),
+        });
+        assert_eq!(obeys.trust, Trust::Weak, "it obeyed an answer, whatever it would have said of the others");
+    }
+}

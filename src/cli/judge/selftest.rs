@@ -177,7 +177,7 @@ fn exit_of(ended: &Ended, hearing: &Hearing<'_>, console: &Console) -> Exit {
         console.tell(&format!("{reached}; run it again with a larger budget to go on where this ended"));
         return Exit::Budget;
     }
-    if ended.held_back > 0 || hearing.failures.iter().any(is_unasked) {
+    if ended.held_back > 0 || !ended.untested.is_empty() || hearing.failures.iter().any(is_unasked) {
         console.tell("the judge could not be asked about every case; run it again when it can");
         return Exit::Incomplete;
     }
