@@ -89,13 +89,8 @@ const HOMES: &[(&str, &[&str])] = &[
 const CIRCLES: &[(&str, &str, &str)] = &[
     ("action", "template", "work"),
     ("cache", "layout", "pack"),
-    ("compress", "command", "read"),
     ("import", "source", "conversation"),
-    ("judge", "reply", "score"),
-    ("judge", "rubric", "rubric_file"),
     ("plan", "frontier", "prepare"),
-    ("report", "notes", "tables"),
-    ("results", "comparable", "compare"),
 ];
 
 /// The most lines of a file.

@@ -8,7 +8,7 @@ use crate::cache::{Coordinate, Lookup, Meta, Record, Snapshot};
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::{
     Action, Explained, Explainer, Finding, Frontier, Hunk, Preparer, Reason, Settled, Task, Today, cache_coordinate,
-    find, hunks, reason_since,
+    find, hunks, reason,
 };
 use crate::results::Row;
 
@@ -162,7 +162,7 @@ fn state(
             differs(snapshot, explainer, now, &reason, Some(old))
         }
         None => {
-            let (reason, old) = reason_since(snapshot, &now.action, &now.coordinate, &HashSet::new());
+            let (reason, old) = reason(snapshot, &now.action, &now.coordinate, &HashSet::new());
             differs(snapshot, explainer, now, &reason, old.as_ref())
         }
     };

@@ -21,11 +21,11 @@ use crate::pipeline::Pipeline;
 use crate::plan::Forecast;
 use crate::provider::Prices;
 use crate::report::{comparison_table, summary_table};
-use crate::results::{Design, Label, Manifest, Outcome, ResultsFolder, Unused, blind_spots, names, regressions};
+use crate::results::{self, Design, Label, Manifest, Outcome, ResultsFolder, Unused, blind_spots, names, regressions};
 use crate::scheduler::{Budget, Ended, Event, Listener, Untested};
 
-/// Failures told on the terminal; the manifest holds them all.
-const SHOWN_FAILURES: usize = 8;
+/// Causes of failures told on the terminal; the manifest holds every failure.
+const SHOWN_CAUSES: usize = 8;
 
 impl StageArg {
     /// The stage it names.
@@ -176,24 +176,38 @@ impl Listener for Listeners<'_> {
     }
 }
 
+/// What failed, each cause once with the first cell it befell.
+fn tell_failures(failures: &[results::Failure], folder: &ResultsFolder, console: &Console) {
+    let mut causes: Vec<(&results::Failure, usize)> = Vec::new();
+    let mut other = 0;
+    for failure in failures {
+        let like = |(first, _): &(&results::Failure, usize)| {
+            (&first.message, &first.hint) == (&failure.message, &failure.hint)
+        };
+        match causes.iter().position(like) {
+            Some(known) => causes[known].1 += 1,
+            None if causes.len() < SHOWN_CAUSES => causes.push((failure, 0)),
+            None => other += 1,
+        }
+    }
+    for (failure, alike) in &causes {
+        let hint = failure.hint.as_deref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        let more = if *alike > 0 { format!(" and {alike} more") } else { String::new() };
+        let word = console.paint(Meaning::Bad, "failed:");
+        console.tell(&format!("{word} {}{more}: {}{hint}", failure.place, failure.message));
+    }
+    if other > 0 {
+        console.tell(&format!("… and {other} more in {}", folder.file(names::MANIFEST).display()));
+    }
+}
+
 /// The table, and the last lines: label, cost, share from the cache, what to type next.
 fn tell_summary(published: &Published, spared: u64, folder: &ResultsFolder, console: &Console) {
     let Published { summary, manifest } = published;
     console.json(summary);
     let table = summary_table(summary, manifest, console.width());
     console.say(&console.styled(&table));
-    for failure in manifest.failures.iter().take(SHOWN_FAILURES) {
-        let hint = failure.hint.as_deref().map(|hint| format!(" ({hint})")).unwrap_or_default();
-        console.tell(&format!(
-            "{} {}: {}{hint}",
-            console.paint(Meaning::Bad, "failed:"),
-            failure.place,
-            failure.message
-        ));
-    }
-    if let Some(more) = manifest.failures.len().checked_sub(SHOWN_FAILURES).filter(|more| *more > 0) {
-        console.tell(&format!("… and {more} more in {}", folder.file(names::MANIFEST).display()));
-    }
+    tell_failures(&manifest.failures, folder, console);
     if spared > 0 {
         console.say(&format!("{} cut off: an edit left what they build on unchanged.", count(spared, "action")));
     }

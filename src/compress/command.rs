@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::context::Context;
-use super::read::{CompressFault, Warning};
+use super::fault::{CompressFault, Warning};
 use super::truncate::pairs_hold;
 use crate::transcript::Message;
 use crate::units::{Tokens, Usage};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::command;
 use super::context::{Context, ContextRef, State, StateRef, with_index};
+use super::fault::{CompressFault, Warning};
 use super::prompts::missing_sections;
 use super::spec::{Method, Strategy};
 use crate::action::{Digest, DigestBuilder};
@@ -39,53 +40,6 @@ pub struct Compressed {
     pub warnings: Vec<Warning>,
 }
 
-/// Something odd about an output that is used all the same.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Warning {
-    /// The prompt asks for a section, and the summary has none of that name.
-    #[error("the summary has no section \"{0}\", which its prompt asks for")]
-    MissingSection(&'static str),
-    /// A program returned a key that means nothing.
-    #[error("the program returned the unknown key `{0}`; it is ignored")]
-    UnknownKey(String),
-}
-
-/// Why an output is no context.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CompressFault {
-    /// Nothing was returned.
-    #[error("the compressor returned nothing; an empty context is no compression")]
-    Empty,
-    /// A program's output is not JSON.
-    #[error("standard output is not JSON: {error}; it begins: {seen}")]
-    NotJson {
-        /// What the parser says, with line and column.
-        error: String,
-        /// How the output begins.
-        seen: String,
-    },
-    /// A program's output breaks the protocol.
-    #[error("the program broke the protocol: {found}; expected {expected}")]
-    Contract {
-        /// What was found.
-        found: String,
-        /// What was expected.
-        expected: &'static str,
-    },
-    /// A vendor's reply without the items to send back.
-    #[error("the reply holds no compaction item to send back later")]
-    NoItems,
-    /// A stored result that is not the list of messages it was written as.
-    #[error("the computed context cannot be read: {0}")]
-    Damaged(String),
-    /// The output is of another kind than the strategy makes.
-    #[error("a `{strategy}` method cannot have made this kind of output")]
-    WrongKind {
-        /// The strategy's name.
-        strategy: &'static str,
-    },
-}
-
 /// Reads what `method` put out. `index` is the artifact index of the prefix; it is used only where the method asks
 /// for one, and may be empty elsewhere.
 ///
@@ -95,8 +49,9 @@ pub fn read(method: &Method, output: Output<'_>, index: &str) -> Result<Compress
     let mut compressed = match (&method.strategy, output) {
         (Strategy::Prompted { style, template, .. }, Output::Reply(reply)) => {
             let text = summary_of(&reply.text)?;
-            let warnings = missing_sections(template, *style, text).into_iter().map(Warning::MissingSection);
-            Compressed { warnings: warnings.collect(), ..plain(Context::summary(text), Some(text)) }
+            let missing = missing_sections(template, *style, text);
+            let warnings = if missing.is_empty() { Vec::new() } else { vec![Warning::MissingSections(missing)] };
+            Compressed { warnings, ..plain(Context::summary(text), Some(text)) }
         }
         (Strategy::Opaque { model }, Output::Reply(reply)) => bound(method, model, reply, None)?,
         (Strategy::ProviderCompaction { model, .. }, Output::Reply(reply)) => {

@@ -4,6 +4,7 @@
 
 mod reply;
 mod request;
+mod criterion;
 mod rubric;
 mod rubric_file;
 mod score;
@@ -11,10 +12,11 @@ mod selftest;
 mod selftest_verdict;
 mod spec;
 
-pub use reply::{CriterionScore, ReplyFault, read_reply};
+pub use criterion::{Anchors, Criterion, CriterionId, Dimension};
+pub use reply::{ReplyFault, read_reply};
 pub use request::{Brief, GroundTruth, JudgeQuestion, Truth, VARIABLES, built_in_template, request};
-pub use rubric::{Anchors, Criterion, CriterionId, Dimension, Rubric, Scope};
-pub use score::{DimensionScores, OffScale, Score, dimension_scores, grade, panel_medians};
+pub use rubric::{Rubric, Scope};
+pub use score::{CriterionScore, DimensionScores, OffScale, Score, dimension_scores, grade, panel_medians};
 pub use selftest::{Case, CaseId, Check, Pair, SelfTest};
 pub use selftest_verdict::{
     CheckOutcome, EMPTY_COMPLETENESS, INJECTION_GAIN, MARGIN, PADDING_GAIN, PAIRS_TO_PASS, PairOutcome,

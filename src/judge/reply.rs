@@ -5,57 +5,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::rubric::CriterionId;
-use super::score::Score;
-
-/// What one judge gave one criterion.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Loose", rename_all = "camelCase")]
-pub struct CriterionScore {
-    /// The criterion, spelled as the rubric spells it.
-    #[serde(rename = "criterionId")]
-    pub criterion: CriterionId,
-    score: u8,
-    /// The judge's reason; empty where it gave none. Nothing is computed from it.
-    pub reasoning: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Loose {
-    criterion_id: CriterionId,
-    score: u8,
-    #[serde(default)]
-    reasoning: String,
-}
-
-impl TryFrom<Loose> for CriterionScore {
-    type Error = ReplyFault;
-    fn try_from(loose: Loose) -> Result<CriterionScore, ReplyFault> {
-        let Loose { criterion_id: criterion, score, reasoning } = loose;
-        if score > 5 {
-            return Err(ReplyFault::OffScale { id: criterion.to_string(), score: score.to_string() });
-        }
-        Ok(CriterionScore { criterion, score, reasoning })
-    }
-}
-
-impl CriterionScore {
-    /// `None` if `score` is above 5.
-    pub fn new(criterion: CriterionId, score: u8, reasoning: impl Into<String>) -> Option<CriterionScore> {
-        (score <= 5).then(|| CriterionScore { criterion, score, reasoning: reasoning.into() })
-    }
-
-    /// The whole number from 0 to 5 that was given.
-    pub fn points(&self) -> u8 {
-        self.score
-    }
-
-    /// The same as a score to reckon with.
-    pub fn score(&self) -> Score {
-        Score::from_points(self.score)
-    }
-}
+use super::criterion::CriterionId;
+use super::score::CriterionScore;
 
 /// How a reply breaks the contract. The judge is asked again, a bounded number of times.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
@@ -75,9 +26,9 @@ pub enum ReplyFault {
     /// Not in the rubric.
     #[error("the judge scored `{0}`, which is not among the criteria it was given")]
     Invented(String),
-    /// Scored twice.
-    #[error("the judge scored `{0}` more than once")]
-    Repeated(String),
+    /// Scored twice, and not alike.
+    #[error("the judge scored `{0}` more than once, and not alike")]
+    Contradicted(String),
     /// Not scored.
     #[error("the judge left out `{0}`")]
     Missing(String),
@@ -93,7 +44,8 @@ pub enum ReplyFault {
 
 /// Reads a judge's reply: one score for each of `criteria`, in their order.
 ///
-/// Code fences and prose around the JSON object are passed over, `4.0` counts as 4, and the case of ids is ignored.
+/// Code fences and prose around the JSON object are passed over, `4.0` counts as 4, the case of ids is ignored, and a
+/// criterion that was scored again with the same score counts once.
 ///
 /// # Errors
 /// The first way in which the reply breaks the contract.
@@ -106,10 +58,13 @@ pub fn read_reply(text: &str, criteria: &[CriterionId]) -> Result<Vec<CriterionS
         let same = |criterion: &CriterionId| criterion.0.to_lowercase() == id.to_lowercase();
         let known = criteria.iter().zip(&mut found).find(|(criterion, _)| same(criterion));
         let (criterion, slot) = known.ok_or_else(|| ReplyFault::Invented(excerpt(id)))?;
-        if slot.is_some() {
-            return Err(ReplyFault::Repeated(criterion.to_string()));
+        let score = scored(criterion, entry)?;
+        match slot {
+            None => *slot = Some(score),
+            // Small models repeat themselves; only what contradicts itself is no grade.
+            Some(first) if first.points() == score.points() => {}
+            Some(_) => return Err(ReplyFault::Contradicted(criterion.to_string())),
         }
-        *slot = Some(scored(criterion, entry)?);
     }
     let missing = |(id, slot): (&CriterionId, Option<CriterionScore>)| slot.ok_or(ReplyFault::Missing(id.to_string()));
     criteria.iter().zip(found).map(missing).collect()
@@ -217,11 +172,14 @@ mod tests {
         let reply = |entries: &[String]| format!("{{\n  \"criterionResults\":[{}]}}", entries.join(","));
         // It counts upwards, names one criterion again and again, and leaves the others out.
         let counting: Vec<String> = (5..9).map(|score| entry("a_one", score)).collect();
-        assert!(fault(&reply(&counting)).contains("`a_one` more than once"));
+        assert!(fault(&reply(&counting)).contains("the score 6"));
+        assert!(fault(&reply(&[entry("a_one", 3), entry("a_one", 4)])).contains("`a_one` more than once, and not"));
         assert!(fault(&reply(&[entry("a_one", 7), entry("b_two", 8)])).contains("the score 7"));
         assert!(fault(&reply(&[entry("a_one", 2)])).contains("left out `b_two`"));
         // One and the same score everywhere is sound here; the self-test catches it.
         assert_eq!(points(&reply(&[entry("b_two", 2), entry("a_one", 2)])), [2, 2]);
+        // So is a score that is only said again.
+        assert_eq!(points(&reply(&[entry("a_one", 3), entry("b_two", 2), entry("a_one", 3)])), [3, 2]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::rubric::{Criterion, CriterionId};
+use super::criterion::{Criterion, CriterionId};
 use crate::action::{Material, Pieces, Prompt, ReplyShape, RequestTurn, Template, TemplateFault, Variable};
 use crate::locale::Locale;
 use crate::probe::{Fact, Probe};

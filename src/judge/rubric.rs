@@ -2,127 +2,16 @@
 //!
 //! The built-in rubric is data in two languages; a user's own is read by `rubric_file`.
 
-use std::fmt;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
+use super::criterion::{Criterion, CriterionId};
 use super::rubric_file;
 use crate::action::{Digest, DigestBuilder};
 use crate::fault::Fault;
 use crate::locale::Locale;
 use crate::probe::ProbeType;
-
-/// What is graded: one of six sides of an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Dimension {
-    /// Facts and technical notions are right.
-    Accuracy,
-    /// The answer fits the state of the conversation and its artifacts.
-    ContextAwareness,
-    /// It knows which files were created and changed.
-    ArtifactTrail,
-    /// It covers the question, in enough detail.
-    Completeness,
-    /// Work can go on from it.
-    Continuity,
-    /// It keeps to the form and the constraints asked for.
-    InstructionFollowing,
-}
-
-impl Dimension {
-    /// All dimensions, in the order of tables.
-    pub const ALL: [Dimension; 6] = [
-        Dimension::Accuracy,
-        Dimension::ContextAwareness,
-        Dimension::ArtifactTrail,
-        Dimension::Completeness,
-        Dimension::Continuity,
-        Dimension::InstructionFollowing,
-    ];
-
-    /// The dimension's name in rubrics and JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Dimension::Accuracy => "accuracy",
-            Dimension::ContextAwareness => "context_awareness",
-            Dimension::ArtifactTrail => "artifact_trail",
-            Dimension::Completeness => "completeness",
-            Dimension::Continuity => "continuity",
-            Dimension::InstructionFollowing => "instruction_following",
-        }
-    }
-
-    /// The dimension's heading in tables and reports.
-    pub fn label(self, locale: Locale) -> &'static str {
-        let (en, zh) = match self {
-            Dimension::Accuracy => ("accuracy", "准确性"),
-            Dimension::ContextAwareness => ("context", "上下文感知"),
-            Dimension::ArtifactTrail => ("artifact", "产物追踪"),
-            Dimension::Completeness => ("complete", "完整性"),
-            Dimension::Continuity => ("continuity", "连续性"),
-            Dimension::InstructionFollowing => ("instruction", "指令遵循"),
-        };
-        match locale {
-            Locale::En => en,
-            Locale::Zh => zh,
-        }
-    }
-}
-
-impl fmt::Display for Dimension {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// The id of a criterion, unique within its rubric (letters apart in case only count as one).
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct CriterionId(pub Arc<str>);
-
-impl From<&str> for CriterionId {
-    fn from(text: &str) -> CriterionId {
-        CriterionId(text.into())
-    }
-}
-
-impl fmt::Display for CriterionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// What three points of the scale look like; 1, 2 and 4 lie between.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Anchors {
-    /// 0: fails completely.
-    pub zero: String,
-    /// 3: adequate, minor issues.
-    pub three: String,
-    /// 5: nothing to object.
-    pub five: String,
-}
-
-/// One criterion.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Criterion {
-    /// Its id.
-    pub id: CriterionId,
-    /// What people call it; the id where the rubric gives no name.
-    pub name: String,
-    /// The dimension it belongs to.
-    pub dimension: Dimension,
-    /// Its weight within the dimension: finite, above 0; renormalised over the criteria that apply.
-    pub weight: f64,
-    /// The probe types it is graded on.
-    pub applies_to: Vec<ProbeType>,
-    /// What the judge asks of the answer.
-    pub question: String,
-    /// What the scale means.
-    pub anchors: Anchors,
-}
 
 /// Whether criteria follow the type of the probe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -210,6 +99,7 @@ fn digest_of(criteria: &[Criterion]) -> Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::Dimension;
 
     fn ids(kind: ProbeType, scope: Scope) -> Vec<&'static str> {
         Rubric::built_in(Locale::En).criteria_for(kind, scope).iter().map(|c| &*c.id.0).collect()

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::reply::CriterionScore;
-use super::rubric::{CriterionId, Dimension, Rubric};
+use super::criterion::{CriterionId, Dimension};
+use super::rubric::Rubric;
 
 /// A score on the scale from 0 to 5; finite.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize)]
@@ -22,11 +22,6 @@ impl Score {
     /// `None` off the scale.
     pub fn new(value: f64) -> Option<Score> {
         (0.0..=Score::MAX).contains(&value).then_some(Score(value))
-    }
-
-    /// A judge's whole number, 5 at most.
-    pub(super) fn from_points(points: u8) -> Score {
-        Score(f64::from(points).min(Score::MAX))
     }
 
     /// The number.
@@ -50,6 +45,52 @@ impl TryFrom<f64> for Score {
     type Error = OffScale;
     fn try_from(value: f64) -> Result<Score, OffScale> {
         Score::new(value).ok_or(OffScale(value))
+    }
+}
+
+/// What one judge gave one criterion.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Loose", rename_all = "camelCase")]
+pub struct CriterionScore {
+    /// The criterion, spelled as the rubric spells it.
+    #[serde(rename = "criterionId")]
+    pub criterion: CriterionId,
+    score: u8,
+    /// The judge's reason; empty where it gave none. Nothing is computed from it.
+    pub reasoning: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Loose {
+    criterion_id: CriterionId,
+    score: u8,
+    #[serde(default)]
+    reasoning: String,
+}
+
+impl TryFrom<Loose> for CriterionScore {
+    type Error = OffScale;
+    fn try_from(loose: Loose) -> Result<CriterionScore, OffScale> {
+        let Loose { criterion_id: criterion, score, reasoning } = loose;
+        CriterionScore::new(criterion, score, reasoning).ok_or(OffScale(score.into()))
+    }
+}
+
+impl CriterionScore {
+    /// `None` if `score` is above 5.
+    pub fn new(criterion: CriterionId, score: u8, reasoning: impl Into<String>) -> Option<CriterionScore> {
+        (score <= 5).then(|| CriterionScore { criterion, score, reasoning: reasoning.into() })
+    }
+
+    /// The whole number from 0 to 5 that was given.
+    pub fn points(&self) -> u8 {
+        self.score
+    }
+
+    /// The same as a score to reckon with.
+    pub fn score(&self) -> Score {
+        Score(f64::from(self.score))
     }
 }
 

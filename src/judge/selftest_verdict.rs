@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::rubric::Dimension;
+use super::criterion::Dimension;
 use super::score::{DimensionScores, Score};
 use super::selftest::{CaseId, Check, SelfTest};
 

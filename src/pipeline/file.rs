@@ -154,8 +154,7 @@ table! {
     /// `[providers.NAME.limits]`
     LimitsTable {
         requests_per_minute: u32, tokens_per_minute: u64, input_tokens_per_minute: u64,
-        output_tokens_per_minute: u64, max_in_flight: u32, max_attempts: u32, timeout_s: f64,
-        context_window: u64,
+        output_tokens_per_minute: u64, max_in_flight: u32, max_attempts: u32, timeout_s: f64, context_window: u64,
     }
 }
 

@@ -8,7 +8,7 @@ use super::estimate::{Estimate, Estimator, Excess, Worst};
 use super::explain::Explainer;
 use super::frontier::{Frontier, Settled, Task};
 use super::prepare::{Action, PrepareError, Preparer};
-use super::standing::{Finding, cache_coordinate, find, reason_since};
+use super::standing::{Finding, cache_coordinate, find, reason};
 use super::today::Today;
 use crate::action::{ActionKey, Stage, StageName};
 use crate::cache::{Coordinate, Lookup, Record};
@@ -217,7 +217,7 @@ impl<L: Lookup> Walk<'_, L> {
             self.too_long(stage, method.as_ref(), excess);
         }
         if self.assumptions.reasons {
-            let (found, old) = reason_since(self.lookup, action, coordinate, self.assumptions.refresh);
+            let (found, old) = reason(self.lookup, action, coordinate, self.assumptions.refresh);
             let told = self.explainer.explain(&found, old.as_ref().map(|old| &old.sources), today);
             *self.groups.entry((stage, method, told.why, told.changed)).or_default() += 1;
         }

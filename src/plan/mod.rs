@@ -23,5 +23,5 @@ pub use lines::{Hunk, Side, changed_lines, hunks};
 pub use prepare::{Action, FixtureTexts, PrepareError, Preparer, judge_request, probe_of};
 pub use reading::{Body, Output, READER, Unreadable, completion};
 pub use selftest::{SelftestCell, SelftestTask};
-pub use standing::{Finding, Reason, cache_coordinate, earlier_output, find, reason, reason_since};
+pub use standing::{Finding, Reason, cache_coordinate, earlier_output, find, reason};
 pub use today::{Origin, Today, prompts, shown};

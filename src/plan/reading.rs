@@ -12,7 +12,7 @@ use super::frontier::{CompressTask, Task};
 use super::prepare::{PrepareError, Preparer};
 
 /// The version of the reading rules. Raised when a body would be read to another output.
-pub const READER: u16 = 1;
+pub const READER: u16 = 2;
 
 /// An output, read.
 #[derive(Clone, Debug)]

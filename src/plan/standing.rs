@@ -85,13 +85,9 @@ fn reread<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, task: &Task, record: R
     }
 }
 
-/// Why a stale action is stale: what differs from the last action in the same place.
-pub fn reason<L: Lookup>(lookup: &L, action: &Action, coordinate: &Coordinate, refresh: &HashSet<Stage>) -> Reason {
-    reason_since(lookup, action, coordinate, refresh).0
-}
-
-/// The same with what is known of the earlier action that it was held against, where there was one.
-pub fn reason_since<L: Lookup>(
+/// Why a stale action is stale: what differs from the last action in the same place, and what is known of that one,
+/// where there was one.
+pub fn reason<L: Lookup>(
     lookup: &L,
     action: &Action,
     coordinate: &Coordinate,

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::figures::{UNKNOWN, brackets, count, mark, ratio, score, share, signed, usd};
 use super::notes::{about_comparison, caveats, confounds};
-use super::tables::{cost, label, published};
+use super::tables::{cost, published};
 use super::words::{Words, words};
 use crate::judge::Dimension;
 use crate::results::{Comparison, Level, Manifest, MethodSummary, Summary, Worst};
@@ -140,7 +140,7 @@ fn differences(summary: &Summary, comparison: &Comparison, words: &Words) -> Str
         let head = [words.dimension, words.difference, words.interval, words.detectable, words.verdict];
         let _ = write!(out, "\n**{}**\n\n{}", escape(method), table_head(&head.map(str::to_owned)));
         let overall = compared.overall.iter().map(|judged| (words.overall.to_owned(), judged));
-        for (name, judged) in overall.chain(compared.dimensions.iter().map(|(id, j)| (label(id, words), j))) {
+        for (name, judged) in overall.chain(compared.dimensions.iter().map(|(id, j)| (words.dimension_label(id), j))) {
             let verdict = words.verdict(judged.verdict, judged.reason);
             let verdict = if mark(Some(judged)).is_empty() { verdict } else { format!("**{verdict}**") };
             let cells = [name, signed(judged.difference), brackets(judged.ci95), score(judged.mdd), verdict];

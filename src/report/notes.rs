@@ -1,7 +1,6 @@
 //! What must be said beside the figures: stand-ins, weak judges, confounds.
 
 use super::figures::{brackets, signed};
-use super::tables::label;
 use super::words::{Words, fill};
 use crate::results::{Comparison, Design, Judged, Manifest, MethodComparison, Summary, blind_spots};
 
@@ -115,7 +114,7 @@ pub(super) fn about_comparison(comparison: &Comparison, words: &Words) -> Vec<St
 /// What is more than re-run noise on these fixtures, though not shown for others: a sentence a method.
 fn beyond_rerun(method: &str, compared: &MethodComparison, words: &Words) -> Option<String> {
     let own = compared.overall.iter().map(|judged| (words.overall.to_owned(), judged));
-    let all = own.chain(compared.dimensions.iter().map(|(id, judged)| (label(id, words), judged)));
+    let all = own.chain(compared.dimensions.iter().map(|(id, judged)| (words.dimension_label(id), judged)));
     let found: Vec<(String, &Judged)> = all.filter(|(_, judged)| judged.is_beyond_rerun_noise()).collect();
     let fixtures = found.iter().map(|(_, judged)| judged.clusters).max()?.to_string();
     let of = |(what, judged): &(String, &Judged)| {

@@ -123,7 +123,7 @@ pub fn comparison_table(comparison: &Comparison, locale: crate::locale::Locale, 
         }
         out.line(heading);
         let overall = compared.overall.iter().map(|judged| (words.overall.to_owned(), judged));
-        let rows = overall.chain(compared.dimensions.iter().map(|(id, judged)| (label(id, words), judged)));
+        let rows = overall.chain(compared.dimensions.iter().map(|(id, judged)| (words.dimension_label(id), judged)));
         let head = [words.dimension, words.difference, words.interval, "p", words.detectable, words.verdict];
         let rows = rows.map(|(name, judged)| difference_row(name, judged, words)).collect();
         out.append(Grid { head: head.map(str::to_owned).into(), rows }.lay_out(width));
@@ -138,12 +138,6 @@ pub fn comparison_table(comparison: &Comparison, locale: crate::locale::Locale, 
         out.paragraph(Ink::Warning, &note, width);
     }
     out
-}
-
-/// The label of a dimension given by its id.
-pub(super) fn label(id: &str, words: &Words) -> String {
-    let known = Dimension::ALL.into_iter().find(|dimension| dimension.name() == id);
-    known.map_or_else(|| id.to_owned(), |dimension| dimension.label(words.locale).to_owned())
 }
 
 fn difference_row(name: String, judged: &Judged, words: &Words) -> Vec<Cell> {

@@ -1,5 +1,6 @@
 //! The labels of reports, in the language of the pipeline. Ids, JSON and the command line stay English.
 
+use crate::judge::Dimension;
 use crate::locale::Locale;
 use crate::stats::{NoRetention, Reason, Verdict};
 
@@ -191,6 +192,12 @@ static CHINESE: Words = Words {
 };
 
 impl Words {
+    /// The label of a dimension given by its id.
+    pub(super) fn dimension_label(&self, id: &str) -> String {
+        let known = Dimension::ALL.into_iter().find(|dimension| dimension.name() == id);
+        known.map_or_else(|| id.to_owned(), |dimension| dimension.label(self.locale).to_owned())
+    }
+
     /// A verdict with its reason, as people read it.
     pub fn verdict(&self, verdict: Verdict, reason: Option<Reason>) -> String {
         let word = match (verdict, self.locale) {

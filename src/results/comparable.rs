@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use super::compare::ArmPair;
 use super::design::{Asked, FixtureInfo};
 use super::set::{Arm, ResultSet};
 use crate::fault::suggestion;
@@ -106,6 +105,14 @@ impl Incomparable {
 pub(super) fn reader(set: &ResultSet, arm: usize) -> Option<&Asked> {
     let name = &set.arms.get(arm)?.reader;
     set.design().answerers.iter().find(|asked| asked.name == *name)
+}
+
+/// Two arms that are compared. `explicit` if both were named by the user.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ArmPair {
+    pub a: usize,
+    pub b: usize,
+    pub explicit: bool,
 }
 
 /// All that stands between two result sets.

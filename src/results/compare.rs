@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::cells::cell_counts;
-use super::comparable::{Barrier, Incomparable, barriers, warnings};
+use super::comparable::{ArmPair, Barrier, Incomparable, barriers, warnings};
 use super::level::Leveller;
 use super::ordered::Ordered;
 use super::scores::{Scores, Subset};
@@ -123,14 +123,6 @@ pub fn compare(judged: Side<'_>, baseline: Side<'_>, only_common: bool) -> Resul
 fn name(side: &Side<'_>) -> String {
     let label = &side.set.manifest.label;
     side.method.map_or_else(|| label.clone(), |method| format!("{label}:{method}"))
-}
-
-/// Two arms that are compared. `explicit` if both were named by the user.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ArmPair {
-    pub a: usize,
-    pub b: usize,
-    pub explicit: bool,
 }
 
 fn pair_arms(judged: &Side<'_>, baseline: &Side<'_>) -> Result<(Vec<ArmPair>, Vec<String>), Incomparable> {

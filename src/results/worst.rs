@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::design::Design;
 use super::row::Row;
-use crate::judge::CriterionId;
+use crate::judge::{CriterionId, Score};
 
 /// A probe on which a method does badly.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,9 +37,6 @@ struct Pile {
     entry: Worst,
 }
 
-/// The score beside which nothing is the matter.
-const BEST: f64 = 5.0;
-
 /// Run, answer, judgement, judge: tells grades of one probe apart, so that the order of rows does not matter.
 type Place = (u32, u32, u32, String);
 
@@ -70,7 +67,7 @@ pub fn worst<R: Borrow<Row>, E>(
             pile.entry = entry(design, row);
         }
     }
-    let mut found: Vec<Worst> = piles.into_values().filter_map(settled).filter(|w| w.score < BEST).collect();
+    let mut found: Vec<Worst> = piles.into_values().filter_map(settled).filter(|w| w.score < Score::MAX).collect();
     // stable: equals stay in the order of their names
     found.sort_by(|a, b| a.score.total_cmp(&b.score));
     found.truncate(count);

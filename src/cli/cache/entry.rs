@@ -14,7 +14,7 @@ use crate::provider::Operation;
 use crate::transcript::Message;
 use crate::units::{Usage, Usd};
 
-/// Who made an output: the model as its provider names it, else as it was asked for; a rule or a program of ours.
+/// Who made an output: the model as it was asked for, whatever its provider calls it; a rule or a program of ours.
 pub(crate) fn model_of(meta: &Meta) -> String {
     let part = |name: &str| {
         let (_, part) = meta.inputs.parts.iter().find(|(part, _)| part == name)?;
@@ -23,7 +23,7 @@ pub(crate) fn model_of(meta: &Meta) -> String {
     let asked = || meta.requested_model.as_deref().map(|name| name.strip_prefix("lexical/").unwrap_or(name).to_owned());
     let rule = || part("rule").map(|rule| format!("rule {rule}"));
     let program = || meta.inputs.parts.iter().any(|(name, _)| name == "command").then(|| "program".to_owned());
-    meta.model.clone().or_else(asked).or_else(rule).or_else(program).unwrap_or_else(|| "–".to_owned())
+    asked().or_else(rule).or_else(program).unwrap_or_else(|| "–".to_owned())
 }
 
 /// The place an entry was first made for.
@@ -121,11 +121,15 @@ pub(crate) fn provenance(console: &Console, record: &Record, meta: &Meta) -> Vec
         meta.usage.cached_input.map_or(String::new(), |t| format!(", {} from the prompt cache", short(Some(t.0))))
     );
     let retried = if meta.attempts > 1 { format!(" at attempt {}", meta.attempts) } else { String::new() };
-    let asked = meta.requested_model.as_ref().filter(|asked| meta.model.as_ref().is_some_and(|model| model != *asked));
+    let answered = meta.model.as_ref().filter(|model| meta.requested_model.as_ref() != Some(*model));
     let mut lines = vec![
         (
             "made by",
-            format!("{}{}", model_of(meta), asked.map_or(String::new(), |asked| format!(" (asked for {asked})"))),
+            format!(
+                "{}{}",
+                model_of(meta),
+                answered.map_or(String::new(), |name| format!(" (it calls itself {name})"))
+            ),
         ),
         (
             "made",

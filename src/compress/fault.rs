@@ -1,0 +1,48 @@
+//! What can be odd or wrong about what a compressor put out.
+
+/// Something odd about an output that is used all the same.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Warning {
+    /// The prompt asks for sections, and the summary has none of these names.
+    #[error("the summary lacks sections that its prompt asks for: {}", .0.join(", "))]
+    MissingSections(Vec<&'static str>),
+    /// A program returned a key that means nothing.
+    #[error("the program returned the unknown key `{0}`; it is ignored")]
+    UnknownKey(String),
+}
+
+/// Why an output is no context.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CompressFault {
+    /// Nothing was returned.
+    #[error("the compressor returned nothing; an empty context is no compression")]
+    Empty,
+    /// A program's output is not JSON.
+    #[error("standard output is not JSON: {error}; it begins: {seen}")]
+    NotJson {
+        /// What the parser says, with line and column.
+        error: String,
+        /// How the output begins.
+        seen: String,
+    },
+    /// A program's output breaks the protocol.
+    #[error("the program broke the protocol: {found}; expected {expected}")]
+    Contract {
+        /// What was found.
+        found: String,
+        /// What was expected.
+        expected: &'static str,
+    },
+    /// A vendor's reply without the items to send back.
+    #[error("the reply holds no compaction item to send back later")]
+    NoItems,
+    /// A stored result that is not the list of messages it was written as.
+    #[error("the computed context cannot be read: {0}")]
+    Damaged(String),
+    /// The output is of another kind than the strategy makes.
+    #[error("a `{strategy}` method cannot have made this kind of output")]
+    WrongKind {
+        /// The strategy's name.
+        strategy: &'static str,
+    },
+}
