@@ -6,7 +6,7 @@ use super::args::{Common, PlanArgs, SelectArgs};
 use super::console::{Console, Meaning};
 use super::failure::{Exit, Failure};
 use super::project::{Opening, open_project, open_snapshot};
-use super::words::{count, duration, money};
+use super::words::{count, duration, money, short};
 use crate::action::{Stage, StageName};
 use crate::cache::Lookup;
 use crate::pipeline::{Matrix, Pipeline};
@@ -128,18 +128,20 @@ fn estimate_line(forecast: &Forecast) -> String {
 
 /// What the worst case assumes, and how to bring it down.
 fn worst_words(worst: &Worst) -> String {
-    let longest = |(model, tokens): (&String, &Tokens)| format!("{model} {}", tokens.0);
-    let unlimited: Vec<String> = worst.unlimited.iter().map(longest).collect();
-    let replies = match unlimited.is_empty() {
-        true => "every reply reaches its max_output_tokens".to_owned(),
-        false => format!(
-            "every reply is as long as it may be; no max_output_tokens is set for {} (tokens), so set one to bring \
-             this down",
-            unlimited.join(", ")
-        ),
+    let attempts = match worst.attempts {
+        0 | 1 => String::new(),
+        attempts => format!("each call takes all {attempts} attempts and each is billed, and "),
     };
-    match worst.attempts {
-        0 | 1 => format!("At worst: {replies}."),
-        attempts => format!("At worst: each call takes all {attempts} attempts and each is billed, and {replies}."),
+    if worst.unlimited.is_empty() {
+        return format!("At worst: {attempts}every reply reaches its max_output_tokens.");
     }
+    let longest = |(model, tokens): (&String, &Tokens)| format!("{model} (up to {} tokens)", short(Some(tokens.0)));
+    let unlimited: Vec<String> = worst.unlimited.iter().map(longest).collect();
+    let limited = worst.usd_limited.map(|usd| format!(" (with {} to {})", Worst::LIMIT.0, money(Some(usd))));
+    format!(
+        "At worst: {attempts}every reply is as long as the model can write. No max_output_tokens is set for {}: setting \
+         it brings this down{}, and lets --max-cost have more under way.",
+        unlimited.join(", "),
+        limited.unwrap_or_default(),
+    )
 }

@@ -47,6 +47,13 @@ pub struct Worst {
     pub attempts: u32,
     /// Models asked without a `max_output_tokens`, with the longest reply they are taken to write.
     pub unlimited: BTreeMap<String, Tokens>,
+    /// The worst case if no reply could exceed [`Worst::LIMIT`]; `None` where a price is unknown.
+    pub usd_limited: Option<Usd>,
+}
+
+impl Worst {
+    /// A limit that few stages need to exceed.
+    pub const LIMIT: Tokens = Tokens(4096);
 }
 
 /// A prompt that is longer than its model takes.
@@ -88,7 +95,15 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     pub(super) fn new(pipeline: &'w Pipeline, lookup: &'w L, prices: &'w Prices) -> Estimator<'w, L> {
         let free = Some(Usd(0.0));
         let total = Estimate { usd: free, usd_worst: free, ..Estimate::default() };
-        Estimator { pipeline, lookup, prices, seen: None, loads: BTreeMap::new(), total, worst: Worst::default() }
+        Estimator {
+            pipeline,
+            lookup,
+            prices,
+            seen: None,
+            loads: BTreeMap::new(),
+            total,
+            worst: Worst { usd_limited: free, ..Worst::default() },
+        }
     }
 
     /// An action whose input is known. Says so if its prompt is longer than its model takes.
@@ -135,6 +150,8 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         let (expected, worst) = (price(output, count), price(longest.0 as f64, count * attempts));
         self.total.usd = add_known(self.total.usd, expected);
         self.total.usd_worst = add_known(self.total.usd_worst, worst);
+        let limited = price(longest.min(Worst::LIMIT).0 as f64, count * attempts);
+        self.worst.usd_limited = add_known(self.worst.usd_limited, limited);
         self.worst.attempts = self.worst.attempts.max(spec.limits.max_attempts);
         if limit.is_none() && requests > 0 {
             self.worst.unlimited.insert(model.reference.to_string(), longest);
