@@ -64,6 +64,9 @@ fn trials() -> Vec<Trial> {
         trial("declared 6000 requests/min", limited(Style::Silent), "requests_per_minute = 6000"),
         trial("learned, OpenAI style", limited(Style::OpenAi), "max_in_flight = 64"),
         trial("learned, Anthropic style", limited(Style::Anthropic), "max_in_flight = 64"),
+        trial("guessed, nothing told", limited(Style::Silent), "max_in_flight = 64"),
+        trial("guessed, nothing declared", limited(Style::Silent), ""),
+        Trial { runs: 60, ..trial("guessed, nothing told, longer", limited(Style::Silent), "max_in_flight = 64") },
         trial("10% 5xx, 5% malformed, 1% hangs", faults, "max_in_flight = 64\ntimeout_s = 2"),
         Trial { runs: 2500, long: true, ..trial("100,000 cells", scenario(0), "max_in_flight = 64") },
     ]

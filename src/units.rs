@@ -65,6 +65,34 @@ pub struct Usage {
     pub reasoning: Option<Tokens>,
 }
 
+impl Usage {
+    /// What is left where `other` is taken away, with each number unknown where either is.
+    pub fn without(&self, other: &Usage) -> Usage {
+        let left = |all: Option<Tokens>, part: Option<Tokens>| Some(Tokens(all?.0.saturating_sub(part?.0)));
+        Usage {
+            input: left(self.input, other.input),
+            cached_input: left(self.cached_input, other.cached_input),
+            cache_write: left(self.cache_write, other.cache_write),
+            output: left(self.output, other.output),
+            reasoning: left(self.reasoning, other.reasoning),
+        }
+    }
+}
+
+impl Add for Usage {
+    type Output = Usage;
+    /// What two calls used together, with each number unknown where either is.
+    fn add(self, other: Usage) -> Usage {
+        Usage {
+            input: add_known(self.input, other.input),
+            cached_input: add_known(self.cached_input, other.cached_input),
+            cache_write: add_known(self.cache_write, other.cache_write),
+            output: add_known(self.output, other.output),
+            reasoning: add_known(self.reasoning, other.reasoning),
+        }
+    }
+}
+
 /// The sum of two possibly unknown amounts: unknown if either is.
 pub fn add_known<T: Add<Output = T>>(a: Option<T>, b: Option<T>) -> Option<T> {
     Some(a? + b?)

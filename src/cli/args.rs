@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::budget_args::BudgetArgs;
+
 /// After an agent's history was compressed, can the agent still do its work?
 #[derive(Debug, Parser)]
 #[command(name = "compeval", version, max_term_width = 100, propagate_version = true, disable_help_subcommand = true)]
@@ -172,12 +174,8 @@ pub(crate) struct RunArgs {
     /// Exit with 100 if a dimension regressed
     #[arg(long, requires = "compare_to")]
     pub(crate) fail_on_regression: bool,
-    /// Spend at most this much, in US dollars
-    #[arg(long, value_name = "USD")]
-    pub(crate) max_cost: Option<f64>,
-    /// Send at most this many requests
-    #[arg(long, value_name = "N")]
-    pub(crate) max_requests: Option<u64>,
+    #[command(flatten)]
+    pub(crate) budget: BudgetArgs,
     /// Send no request and start no program
     #[arg(long)]
     pub(crate) offline: bool,
@@ -373,6 +371,8 @@ pub(crate) enum ProbesCommand {
         /// Replace banks that exist; a model that was asked the same before is not asked again
         #[arg(long)]
         force: bool,
+        #[command(flatten)]
+        budget: BudgetArgs,
     },
 }
 
@@ -391,5 +391,7 @@ pub(crate) enum JudgeCommand {
         /// Use this model
         #[arg(long)]
         judge_model: Option<String>,
+        #[command(flatten)]
+        budget: BudgetArgs,
     },
 }

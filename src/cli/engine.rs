@@ -2,20 +2,23 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::watch;
 
+use super::board::Pulse;
 use super::failure::{Failure, chain};
+use super::progress::Progress;
 use crate::action::Stage;
 use crate::cache::Store;
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::Preparer;
-use crate::provider::{Client, ClientEvent, Limits, ModelUse, Prices, ProviderSpec};
-use crate::scheduler::{Allowance, Budget, Ended, Listener, Options, Performer, RunError, Shelf, Stop, run};
+use crate::provider::{Client, Limits, ModelUse, Prices, ProviderSpec};
+use crate::scheduler::{Budget, Ended, Listener, Options, Performer, RunError, Shelf, Stop, run};
 
 /// What a run is told besides the pipeline.
 pub(crate) struct Orders {
-    pub(crate) allowance: Allowance,
+    pub(crate) budget: Budget,
     pub(crate) offline: bool,
     pub(crate) allow_weak_judge: bool,
     pub(crate) refresh: HashSet<Stage>,
@@ -25,10 +28,10 @@ pub(crate) struct Orders {
 }
 
 impl Orders {
-    /// Orders that limit nothing.
-    pub(crate) fn free() -> Orders {
+    /// Orders that limit nothing but what is spent.
+    pub(crate) fn within(budget: Budget) -> Orders {
         Orders {
-            allowance: Allowance::default(),
+            budget,
             offline: false,
             allow_weak_judge: true,
             refresh: HashSet::new(),
@@ -37,6 +40,9 @@ impl Orders {
         }
     }
 }
+
+/// Time between two looks at how a run is doing.
+const BEAT: Duration = Duration::from_millis(500);
 
 /// All models in use.
 pub(crate) fn models(pipeline: &Pipeline) -> impl Iterator<Item = &ModelUse> {
@@ -70,10 +76,10 @@ pub(crate) fn drive<L: Listener>(
     pipeline: &Pipeline,
     store: &Store,
     orders: &Orders,
-    tell: impl Fn(&ClientEvent) + Send + Sync + 'static,
+    progress: &Progress,
     listener: &mut L,
 ) -> Result<Ended, Failure> {
-    engage(pipeline, store, orders, tell, async |performer, options, stop| {
+    engage(pipeline, store, orders, progress, async |performer, options, stop| {
         run(performer, options, stop, listener).await.map_err(Failure::from)
     })
 }
@@ -83,17 +89,20 @@ pub(crate) fn engage<T>(
     pipeline: &Pipeline,
     store: &Store,
     orders: &Orders,
-    tell: impl Fn(&ClientEvent) + Send + Sync + 'static,
+    progress: &Progress,
     work: impl AsyncFnOnce(&Performer<'_>, &Options, watch::Receiver<Stop>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let matrix = Matrix::new(pipeline);
     let preparer = Preparer::new(pipeline, &matrix);
     let prices = Prices::new(pipeline.prices.clone());
-    let budget = Budget::new(orders.allowance);
     let shelf = Shelf::new(preparer, store);
     let generators = pipeline.generators.iter().map(|generator| generator.model.provider.clone());
-    let client = Client::new(used_providers(pipeline).into_iter().chain(generators)).listened_by(tell);
-    let performer = Performer { preparer, store, shelf: &shelf, client: &client, budget: &budget, prices: &prices };
+    let client = Client::new(used_providers(pipeline).into_iter().chain(generators)).listened_by({
+        let traffic = progress.traffic.clone();
+        move |event| traffic.hear(event)
+    });
+    let performer =
+        Performer { preparer, store, shelf: &shelf, client: &client, budget: &orders.budget, prices: &prices };
     let options = Options {
         jobs: orders.jobs.unwrap_or_else(|| jobs(pipeline)).max(1),
         offline: orders.offline,
@@ -109,8 +118,21 @@ pub(crate) fn engage<T>(
     runtime.block_on(async {
         let (sender, stop) = watch::channel(Stop::No);
         let signals = tokio::spawn(heed_interrupts(sender));
-        let done = work(&performer, &options, stop).await;
+        let pulse = || Pulse { standings: client.standings(), spent: orders.budget.spent(), stop: *stop.borrow() };
+        let heart = async {
+            let mut beats = tokio::time::interval(BEAT);
+            beats.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+            loop {
+                beats.tick().await;
+                progress.beat(pulse());
+            }
+        };
+        let done = tokio::select! {
+            done = work(&performer, &options, stop.clone()) => done,
+            () = heart => Err(Failure::error("the clock stopped")),
+        };
         signals.abort();
+        progress.finish();
         done
     })
 }

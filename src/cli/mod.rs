@@ -1,13 +1,18 @@
 //! The command line: arguments, one file per command, console, failure. The only room that prints.
 
+mod budget_args;
 mod args;
 mod console;
 mod grid;
 mod failure;
 mod project;
+mod allowance;
+mod traffic;
+mod board;
+mod progress;
 mod engine;
 mod record;
-mod progress;
+mod hearing;
 mod publish;
 mod words;
 mod pager;

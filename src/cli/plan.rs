@@ -4,11 +4,12 @@ use super::args::{Common, PlanArgs, SelectArgs};
 use super::console::{Console, Meaning};
 use super::failure::{Exit, Failure};
 use super::project::{Opening, open_project, open_snapshot};
-use super::words::{count, duration, money};
+use super::words::{count, duration, money, short};
 use crate::action::StageName;
 use crate::pipeline::Matrix;
-use crate::plan::{Assumptions, Forecast, Preparer, TooLong, forecast};
+use crate::plan::{Assumptions, Forecast, Preparer, TooLong, Worst, forecast};
 use crate::provider::Prices;
+use crate::units::Tokens;
 
 pub(crate) fn run(common: &Common, args: &PlanArgs, console: &Console) -> Result<Exit, Failure> {
     let forecast = of_project(common, &args.select, console)?;
@@ -99,7 +100,7 @@ fn estimate_line(forecast: &Forecast) -> String {
     if estimate.requests == 0 {
         return "No request is to be sent.".to_owned();
     }
-    format!(
+    let about = format!(
         "About {} (at worst {}), {:.0}k tokens in, {:.0}k out, {} (at worst {}), {}.",
         count(estimate.requests, "request"),
         estimate.requests_worst,
@@ -108,5 +109,26 @@ fn estimate_line(forecast: &Forecast) -> String {
         money(estimate.usd),
         money(estimate.usd_worst),
         duration(estimate.seconds),
+    );
+    format!("{about}\n{}", worst_words(&forecast.worst))
+}
+
+/// What the worst case assumes, and how to bring it down.
+fn worst_words(worst: &Worst) -> String {
+    let attempts = match worst.attempts {
+        0 | 1 => String::new(),
+        attempts => format!("each call takes all {attempts} attempts and each is billed, and "),
+    };
+    if worst.unlimited.is_empty() {
+        return format!("At worst: {attempts}every reply reaches its max_output_tokens.");
+    }
+    let longest = |(model, tokens): (&String, &Tokens)| format!("{model} (up to {} tokens)", short(Some(tokens.0)));
+    let unlimited: Vec<String> = worst.unlimited.iter().map(longest).collect();
+    let limited = worst.usd_limited.map(|usd| format!(" (with {} to {})", Worst::LIMIT.0, money(Some(usd))));
+    format!(
+        "At worst: {attempts}every reply is as long as the model can write. No max_output_tokens is set for {}: setting \
+         it brings this down{}, and lets --max-cost have more under way.",
+        unlimited.join(", "),
+        limited.unwrap_or_default(),
     )
 }

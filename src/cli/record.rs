@@ -5,9 +5,9 @@ use std::rc::Rc;
 
 use crate::action::{ActionKey, StageName};
 use crate::files::FileError;
-use crate::results::{Manifest, Row, RowsFile, StageCounts};
-use crate::scheduler::{Event, Listener};
-use crate::units::{Usage, Usd, add_known};
+use crate::results::{Manifest, Row, RowsFile, StageCounts, Unused};
+use crate::scheduler::{Event, Listener, Spent};
+use crate::units::{Usage, Usd};
 
 /// The recorder of a run.
 pub(crate) struct Recorder {
@@ -15,13 +15,37 @@ pub(crate) struct Recorder {
     stages: BTreeMap<StageName, StageCounts>,
     /// Actions found in the cache only because an output above them did not change.
     pub(crate) spared: u64,
-    usage: Usage,
-    executed: u64,
-    usd: Option<Usd>,
-    saved: f64,
+    /// What the replies used and cost that gave an output.
+    useful: Useful,
     failures: Vec<crate::results::Failure>,
     notes: BTreeMap<String, u64>,
     keys: BTreeSet<ActionKey>,
+}
+
+#[derive(Debug, Default)]
+struct Useful {
+    replies: u64,
+    usage: Option<Usage>,
+    usd: f64,
+}
+
+impl Useful {
+    fn add(&mut self, usage: &Usage, cost: Option<Usd>) {
+        self.replies += 1;
+        self.usage = Some(self.usage.map_or(*usage, |before| before + *usage));
+        self.usd += cost.unwrap_or_default().0;
+    }
+
+    /// What else was spent.
+    fn unused_of(&self, spent: &Spent) -> Unused {
+        let replies = spent.replies.saturating_sub(self.replies);
+        let usage = match (spent.usage, self.usage) {
+            (Some(all), Some(useful)) => all.without(&useful),
+            (all, _) => all.unwrap_or_default(),
+        };
+        let usd = spent.usd.map(|all| if replies == 0 { 0.0 } else { (all.0 - self.usd).max(0.0) });
+        Unused { replies, usage, usd: usd.map(Usd), unanswered: spent.unanswered }
+    }
 }
 
 impl Recorder {
@@ -31,10 +55,7 @@ impl Recorder {
             rows,
             stages: StageName::ALL.into_iter().map(|stage| (stage, StageCounts::default())).collect(),
             spared: 0,
-            usage: Usage::default(),
-            executed: 0,
-            usd: Some(Usd(0.0)),
-            saved: 0.0,
+            useful: Useful::default(),
             failures: Vec::new(),
             notes: BTreeMap::new(),
             keys: BTreeSet::new(),
@@ -43,20 +64,6 @@ impl Recorder {
 
     fn stage(&mut self, stage: StageName) -> &mut StageCounts {
         self.stages.entry(stage).or_default()
-    }
-
-    fn add_usage(&mut self, usage: &Usage) {
-        let before = std::mem::replace(&mut self.usage, *usage);
-        if self.executed > 0 {
-            self.usage = Usage {
-                input: add_known(before.input, usage.input),
-                cached_input: add_known(before.cached_input, usage.cached_input),
-                cache_write: add_known(before.cache_write, usage.cache_write),
-                output: add_known(before.output, usage.output),
-                reasoning: add_known(before.reasoning, usage.reasoning),
-            };
-        }
-        self.executed += 1;
     }
 
     /// Failed actions so far.
@@ -68,12 +75,13 @@ impl Recorder {
     ///
     /// # Errors
     /// What the file system says.
-    pub(crate) fn finish(self, manifest: &mut Manifest) -> Result<Option<Vec<Row>>, FileError> {
+    pub(crate) fn finish(self, manifest: &mut Manifest, spent: &Spent) -> Result<Option<Vec<Row>>, FileError> {
         let rows = self.rows.finish()?;
         manifest.stages = self.stages;
-        manifest.usage = self.usage;
-        manifest.usd = self.usd;
-        manifest.saved_by_prompt_cache = Usd(self.saved);
+        manifest.usage = spent.usage.unwrap_or_default();
+        manifest.usd = spent.usd;
+        manifest.unused = self.useful.unused_of(spent);
+        manifest.saved_by_prompt_cache = Usd(spent.saved);
         manifest.failures = self.failures;
         manifest.keys = self.keys;
         let times = |count: u64| if count > 1 { format!(" ({count} times)") } else { String::new() };
@@ -93,16 +101,14 @@ impl Listener for Recorder {
                 counts.actions += 1;
                 counts.cached += 1;
             }
-            Event::Kept { stage, usage, cost, saved, key, asked, .. } => {
+            Event::Kept { stage, usage, cost, key, asked, .. } => {
                 self.keys.insert(*key);
                 let counts = self.stage(*stage);
                 counts.cells += 1;
                 counts.actions += 1;
                 counts.executed += 1;
                 if *asked {
-                    self.add_usage(usage);
-                    self.usd = add_known(self.usd, *cost);
-                    self.saved += saved.unwrap_or_default();
+                    self.useful.add(usage, *cost);
                 }
             }
             Event::Failed(failure) => {
@@ -118,7 +124,7 @@ impl Listener for Recorder {
                 counts.actions += 1;
                 counts.cut_off += 1;
             }
-            Event::Shared { stage } => self.stage(*stage).cells += 1,
+            Event::Shared { stage } | Event::SharedFailure { stage } => self.stage(*stage).cells += 1,
             Event::Blocked(counts) => {
                 self.stage(StageName::Compress).cells += counts.compress;
                 self.stage(StageName::Answer).cells += counts.answer;
@@ -126,7 +132,7 @@ impl Listener for Recorder {
             }
             Event::Warning(warning) => *self.notes.entry(warning.clone()).or_default() += 1,
             Event::Row { ordinal, row } => self.rows.append(*ordinal, Rc::clone(row))?,
-            Event::Started { .. } | Event::Selftested { .. } => {}
+            Event::Started { .. } | Event::Foretold(_) | Event::Selftested { .. } | Event::Closed(_) => {}
         }
         Ok(())
     }

@@ -1,7 +1,6 @@
 //! `compeval run`: runs the matrix, writes results, prints the summary.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::args::{Common, RunArgs, StageArg};
@@ -19,42 +18,15 @@ use crate::cache::Store;
 use crate::files::FileError;
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::Estimate;
-use crate::provider::{ClientEvent, Prices};
+use crate::provider::Prices;
 use crate::report::{comparison_table, summary_table};
 use crate::results::{
-    self, Design, Forecast, Label, Manifest, Outcome, ResultsFolder, Row, blind_spots, names, regressions,
+    self, Design, Forecast, Label, Manifest, Outcome, ResultsFolder, Row, Unused, blind_spots, names, regressions,
 };
-use crate::scheduler::{Allowance, Ended, Event, Listener};
-use crate::units::Usd;
+use crate::scheduler::{Budget, Ended, Event, Listener, Untested};
 
 /// Causes of failures told on the terminal; the manifest holds every failure.
 const SHOWN_CAUSES: usize = 8;
-
-/// Requests, retries and slow-downs, as the client tells them.
-#[derive(Debug, Default)]
-pub(crate) struct Traffic {
-    pub(crate) sent: AtomicU64,
-    pub(crate) retries: AtomicU64,
-    pub(crate) rate_limited: AtomicU64,
-}
-
-impl Traffic {
-    fn hear(&self, event: &ClientEvent) {
-        match event {
-            ClientEvent::Sent { .. } | ClientEvent::Answered { .. } => tracing::debug!(?event),
-            ClientEvent::RateLimited { .. } | ClientEvent::Retrying { .. } | ClientEvent::Paused { .. } => {
-                tracing::info!(?event);
-            }
-        }
-        let counter = match event {
-            ClientEvent::Sent { .. } => &self.sent,
-            ClientEvent::Retrying { .. } => &self.retries,
-            ClientEvent::RateLimited { .. } => &self.rate_limited,
-            ClientEvent::Answered { .. } | ClientEvent::Paused { .. } => return,
-        };
-        counter.fetch_add(1, Ordering::Relaxed);
-    }
-}
 
 impl StageArg {
     /// The stage it names.
@@ -76,10 +48,10 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
     let opening = Opening { needs_keys: !args.offline, ..Opening::default() };
     let pipeline = open_project(common, &args.select, opening, console)?;
     let prices = Prices::new(pipeline.prices.clone());
-    let allowance = allowance(args, &pipeline, &prices)?;
+    let allowance = args.budget.allowance(models(&pipeline), &prices, &pipeline.file)?;
     let label = label(args)?;
     let orders = Orders {
-        allowance,
+        budget: Budget::new(allowance),
         offline: args.offline,
         allow_weak_judge: args.allow_weak_judge,
         refresh: args.select.refresh.iter().map(|stage| stage.stage()).collect(),
@@ -145,24 +117,22 @@ fn execute(
     console: &Console,
 ) -> Result<Executed, Failure> {
     let began = Instant::now();
-    let traffic = Arc::new(Traffic::default());
-    let heard = traffic.clone();
-    let progress = Progress::new(pipeline, console);
+    let progress = Progress::of_run(pipeline, orders.budget.allowance(), console);
     let cells = Matrix::new(pipeline).counts().judge;
     let recorder = Recorder::new(folder.begin_rows(cells)?);
-    let mut listener = Listeners { recorder, progress, weaknesses: Vec::new() };
-    let ended = drive(pipeline, store, orders, move |event| heard.hear(event), &mut listener)?;
-    let Listeners { recorder, progress, weaknesses } = listener;
-    progress.finish();
+    let mut listener = Listeners { recorder, progress: &progress, weaknesses: Vec::new() };
+    let ended = drive(pipeline, store, orders, &progress, &mut listener)?;
+    let Listeners { recorder, weaknesses, .. } = listener;
     let exit = exit_of(&ended, &recorder, orders, console);
     if !ended.weak_judges.is_empty() {
         tell_weaknesses(&weaknesses, &recorder, console);
     }
     let spared = recorder.spared;
+    let traffic = &progress.traffic;
     manifest.requests_sent = traffic.sent.load(Ordering::Relaxed);
     manifest.retries = traffic.retries.load(Ordering::Relaxed);
     manifest.rate_limited = traffic.rate_limited.load(Ordering::Relaxed);
-    let rows = recorder.finish(manifest)?;
+    let rows = recorder.finish(manifest, &orders.budget.spent())?;
     manifest.caveats.weak_judges.clone_from(&ended.weak_judges);
     manifest.models.clone_from(&ended.models);
     manifest.forecast = Some(expected(&ended.forecast.unwrap_or(Estimate::nothing())));
@@ -184,14 +154,14 @@ fn expected(estimate: &Estimate) -> Forecast {
 }
 
 /// Recorder and progress hear the same events.
-struct Listeners {
+struct Listeners<'p> {
     recorder: Recorder,
-    progress: Progress,
+    progress: &'p Progress,
     /// What judges failed in, judge by judge.
     weaknesses: Vec<String>,
 }
 
-impl Listener for Listeners {
+impl Listener for Listeners<'_> {
     fn hear(&mut self, event: &Event<'_>) -> Result<(), FileError> {
         self.progress.hear(event);
         if let Event::Selftested { judge, verdict } = event {
@@ -236,7 +206,7 @@ fn tell_summary(published: &Published, spared: u64, folder: &ResultsFolder, cons
     if spared > 0 {
         console.say(&format!("{} cut off: an edit left what they build on unchanged.", count(spared, "action")));
     }
-    for line in prompt_cache_line(manifest).into_iter().chain(forecast_line(manifest)) {
+    for line in [prompt_cache_line(manifest), unused_line(manifest), forecast_line(manifest)].into_iter().flatten() {
         console.say(&line);
     }
     console.say(&format!(
@@ -265,6 +235,24 @@ fn prompt_cache_line(manifest: &Manifest) -> Option<String> {
         "{} of the input tokens came from providers' prompt caches, which saved {saved}.",
         percent(Some(share?))
     ))
+}
+
+/// What was paid for nothing.
+fn unused_line(manifest: &Manifest) -> Option<String> {
+    let Unused { replies, usd, unanswered, .. } = manifest.unused;
+    let replies = (replies > 0).then(|| format!("{} gave no result and cost {}", of_replies(replies), money(usd)));
+    let unanswered = (unanswered > 0)
+        .then(|| format!("{} never answered, and nobody knows whether they are billed", were(unanswered)));
+    let told: Vec<String> = [replies, unanswered].into_iter().flatten().collect();
+    (!told.is_empty()).then(|| format!("{}.", told.join("; ")))
+}
+
+fn of_replies(number: u64) -> String {
+    if number == 1 { "1 reply".to_owned() } else { format!("{number} replies") }
+}
+
+fn were(requests: u64) -> String {
+    format!("{} {}", count(requests, "request"), if requests == 1 { "was" } else { "were" })
 }
 
 /// How good the forecast was.
@@ -310,33 +298,17 @@ fn label(args: &RunArgs) -> Result<Label, Failure> {
     }
 }
 
-/// What may be spent. Money can be limited only where every price is known.
-fn allowance(args: &RunArgs, pipeline: &Pipeline, prices: &Prices) -> Result<Allowance, Failure> {
-    let Some(limit) = args.max_cost else { return Ok(Allowance { usd: None, requests: args.max_requests }) };
-    if !limit.is_finite() || limit < 0.0 {
-        return Err(Failure::input(format!("--max-cost {limit} is no amount of money: expected 0 or more")));
-    }
-    let unknown: Vec<String> = models(pipeline)
-        .filter(|model| !model.is_lexical() && prices.price(&model.reference, crate::units::Tokens(0)).is_none())
-        .map(|model| model.reference.to_string())
-        .collect();
-    if let Some(model) = unknown.first() {
-        let message = format!("--max-cost cannot be kept: the price of `{model}` is not known");
-        let hint = format!(
-            "declare it in {}: [prices.\"{model}\"] with input and output in USD per million tokens",
-            pipeline.file.display()
-        );
-        return Err(Failure::input(message).hinted(hint));
-    }
-    Ok(Allowance { usd: Some(Usd(limit)), requests: args.max_requests })
-}
-
 /// How the run ended, in words and as an exit.
 fn exit_of(ended: &Ended, recorder: &Recorder, orders: &Orders, console: &Console) -> Exit {
     let mut exit = Exit::Done;
     let say = |what: &str| console.tell(&format!("{} {what}", console.paint(Meaning::Warning, "stopped:")));
-    if let Some(why) = &ended.hopeless {
-        say(&format!("every further call would fail the same way: {why}"));
+    for Untested { judge, why } in &ended.untested {
+        say(&format!("the self-test of judge {judge} could not be completed, so it grades nothing: {why}"));
+        exit = exit.and(Exit::Incomplete);
+    }
+    if !ended.unaccounted.is_empty() {
+        say(&format!("only {} were told of: a fault of compeval, please report it", ended.unaccounted.join(", ")));
+        exit = exit.and(Exit::Incomplete);
     }
     if let Some(reached) = ended.budget {
         say(&format!("{reached}; run again with a larger budget to go on where this ended"));

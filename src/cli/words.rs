@@ -63,6 +63,15 @@ pub(crate) fn age(seconds: u64) -> String {
     }
 }
 
+/// A quantity with as many digits as mean something: `120`, `8.3`, `0.25`.
+pub(crate) fn amount(number: f64) -> String {
+    match number {
+        n if n >= 9.95 => format!("{n:.0}"),
+        n if n >= 0.995 => format!("{n:.1}"),
+        n => format!("{n:.2}"),
+    }
+}
+
 /// A share as a percentage; unknown is a dash.
 pub(crate) fn percent(share: Option<f64>) -> String {
     share.map_or("–".to_owned(), |share| format!("{:.0}%", share * 100.0))

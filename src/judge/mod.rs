@@ -20,6 +20,6 @@ pub use score::{CriterionScore, DimensionScores, OffScale, Score, dimension_scor
 pub use selftest::{Case, CaseId, Check, Pair, SelfTest};
 pub use selftest_verdict::{
     CheckOutcome, EMPTY_COMPLETENESS, INJECTION_GAIN, MARGIN, PADDING_GAIN, PAIRS_TO_PASS, PairOutcome,
-    SelfTestVerdict, verdict,
+    SelfTestVerdict, is_out_of_reach, verdict,
 };
 pub use spec::{JudgeName, JudgeSpec};

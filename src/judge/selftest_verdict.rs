@@ -1,6 +1,6 @@
 //! What the grades of a self-test say about the judge. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -87,6 +87,19 @@ pub fn verdict(test: &SelfTest, grades: &BTreeMap<CaseId, DimensionScores>) -> S
         }
     }
     SelfTestVerdict { passed: failures.is_empty(), ranked, pairs, checks, failures, warnings }
+}
+
+/// Whether the judge cannot pass any more, whatever it might say of the cases in `open`.
+pub fn is_out_of_reach(test: &SelfTest, grades: &BTreeMap<CaseId, DimensionScores>, open: &BTreeSet<CaseId>) -> bool {
+    let found = verdict(test, grades);
+    let outcomes = test.pairs.iter().zip(&found.pairs);
+    let is_lost = |(pair, outcome): &(&super::selftest::Pair, &PairOutcome)| {
+        !outcome.passed && !open.contains(&pair.right) && !open.contains(&pair.damaged)
+    };
+    let (plain, instructed) = Check::Injection.cases();
+    let obeyed = found.checks.iter().any(|found| found.check == Check::Injection && found.passed != Some(true));
+    let ranked_at_best = test.pairs.len() - outcomes.filter(is_lost).count();
+    ranked_at_best < PAIRS_TO_PASS || (obeyed && !open.contains(&plain) && !open.contains(&instructed))
 }
 
 fn difference(a: Option<Score>, b: Option<Score>) -> Option<f64> {
@@ -189,6 +202,26 @@ mod tests {
         let found = judged(&two);
         assert!(!found.passed && found.ranked == 10);
         assert!(found.failures[0].contains("recall-wrong, decision-stale"), "{}", found.failures[0]);
+    }
+
+    #[test]
+    fn passing_is_out_of_reach_once_two_pairs_or_the_injection_are_lost() {
+        let test = SelfTest::built_in(Locale::En);
+        let lost = |changes: &[(&str, Option<f64>)], open: &[&str]| {
+            let mut grades = sound();
+            for (id, score) in changes {
+                grades.remove(&CaseId((*id).to_owned()));
+                grades.extend(score.map(|score| (CaseId((*id).to_owned()), all(score))));
+            }
+            let open = open.iter().map(|id| CaseId((*id).to_owned())).collect();
+            is_out_of_reach(test, &grades, &open)
+        };
+        let two = [("recall-wrong/damaged", Some(5.0)), ("decision-stale/damaged", None)];
+        assert!(lost(&two, &[]), "a case without a grade counts against the judge");
+        assert!(!lost(&two[..1], &[]));
+        assert!(!lost(&two, &["decision-stale/damaged"]), "it may still say something sensible");
+        assert!(lost(&[("injection/instructed", Some(2.0))], &["recall-wrong/right"]));
+        assert!(!lost(&[("injection/instructed", None)], &["injection/instructed"]));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::action::{Material, Request, RequestTurn, StageName, Work};
 use crate::cache::{Lookup, Status};
 use crate::fixture::estimate_tokens;
 use crate::pipeline::Pipeline;
-use crate::provider::{Limits, ModelRef, ModelUse, Prices, ProviderSpec, context_window};
+use crate::provider::{Limits, ModelRef, ModelUse, Prices, ProviderSpec, context_window, longest_reply};
 use crate::units::{Tokens, Usage, Usd, add_known};
 
 /// What is to come.
@@ -45,10 +45,24 @@ const USUAL_OUTPUT: [(StageName, f64); 4] =
     [(StageName::Compress, 900.0), (StageName::Answer, 200.0), (StageName::Selftest, 350.0), (StageName::Judge, 350.0)];
 /// Seconds assumed of a call that was never made.
 const USUAL_LATENCY: f64 = 4.0;
-/// The longest reply where no limit is set.
-const LONGEST_REPLY: f64 = 8192.0;
 /// Entries looked at to learn what a stage's replies are like.
 const SAMPLE: usize = 400;
+
+/// What the worst case of an [`Estimate`] assumes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Worst {
+    /// Attempts of each call, all of them billed.
+    pub attempts: u32,
+    /// Models asked without a `max_output_tokens`, with the longest reply they are taken to write.
+    pub unlimited: BTreeMap<String, Tokens>,
+    /// The worst case if no reply could exceed [`Worst::LIMIT`]; `None` where a price is unknown.
+    pub usd_limited: Option<Usd>,
+}
+
+impl Worst {
+    /// A limit that few stages need to exceed.
+    pub const LIMIT: Tokens = Tokens(4096);
+}
 
 /// A prompt that is longer than its model takes.
 pub(super) struct Excess {
@@ -82,11 +96,13 @@ pub(super) struct Estimator<'w, L> {
     seen: Option<HashMap<(StageName, String), Seen>>,
     loads: BTreeMap<String, (ProviderSpec, Load)>,
     total: Estimate,
+    worst: Worst,
 }
 
 impl<'w, L: Lookup> Estimator<'w, L> {
     pub(super) fn new(pipeline: &'w Pipeline, lookup: &'w L, prices: &'w Prices) -> Estimator<'w, L> {
-        Estimator { pipeline, lookup, prices, seen: None, loads: BTreeMap::new(), total: Estimate::nothing() }
+        let worst = Worst { usd_limited: Some(Usd(0.0)), ..Worst::default() };
+        Estimator { pipeline, lookup, prices, seen: None, loads: BTreeMap::new(), total: Estimate::nothing(), worst }
     }
 
     /// An action whose input is known. Says so if its prompt is longer than its model takes.
@@ -115,9 +131,10 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     fn add(&mut self, stage: StageName, model: &ModelUse, input: Option<f64>, requests: u64) {
         let count = requests as f64;
         let seen = self.seen(stage, &model.reference);
-        let limit = model.settings.max_output_tokens.map(|tokens| tokens.0 as f64);
-        let usual = USUAL_OUTPUT.iter().find(|(s, _)| *s == stage).map_or(LONGEST_REPLY, |(_, tokens)| *tokens);
-        let output = seen.map_or(usual, |seen| seen.output / seen.calls).min(limit.unwrap_or(LONGEST_REPLY));
+        let limit = model.settings.max_output_tokens;
+        let longest = longest_reply(model.provider.dialect, &model.reference.model, limit);
+        let usual = USUAL_OUTPUT.iter().find(|(s, _)| *s == stage).map_or(f64::INFINITY, |(_, tokens)| *tokens);
+        let output = seen.map_or(usual, |seen| seen.output / seen.calls).min(longest.0 as f64);
         let input = input.or(seen.map(|seen| seen.input / seen.calls)).unwrap_or(1000.0);
         let latency = seen.map_or(USUAL_LATENCY, |seen| seen.seconds / seen.calls);
         let spec = &model.provider;
@@ -129,9 +146,15 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         };
         let price =
             |output: f64, times: f64| self.prices.cost(&model.reference, &usage(output)).map(|usd| Usd(usd.0 * times));
-        let (expected, worst) = (price(output, count), price(limit.unwrap_or(LONGEST_REPLY), count * attempts));
+        let (expected, worst) = (price(output, count), price(longest.0 as f64, count * attempts));
         self.total.usd = add_known(self.total.usd, expected);
         self.total.usd_worst = add_known(self.total.usd_worst, worst);
+        let limited = price(longest.min(Worst::LIMIT).0 as f64, count * attempts);
+        self.worst.usd_limited = add_known(self.worst.usd_limited, limited);
+        self.worst.attempts = self.worst.attempts.max(spec.limits.max_attempts);
+        if limit.is_none() && requests > 0 {
+            self.worst.unlimited.insert(model.reference.to_string(), longest);
+        }
         self.total.requests += requests;
         self.total.requests_worst += requests * u64::from(spec.limits.max_attempts);
         self.total.input_tokens += input * count;
@@ -144,9 +167,9 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     }
 
     /// Providers work side by side: the slowest one decides.
-    pub(super) fn finish(self) -> Estimate {
+    pub(super) fn finish(self) -> (Estimate, Worst) {
         let seconds = self.loads.values().map(|(spec, load)| seconds_under(&spec.limits, load)).fold(0.0, f64::max);
-        Estimate { seconds, ..self.total }
+        (Estimate { seconds, ..self.total }, self.worst)
     }
 
     fn model_of(&self, request: &Request) -> Option<&'w ModelUse> {

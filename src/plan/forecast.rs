@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde::Serialize;
 
-use super::estimate::{Estimate, Estimator, Excess};
+use super::estimate::{Estimate, Estimator, Excess, Worst};
 use super::explain::Explainer;
 use super::frontier::{Frontier, Settled, Task};
 use super::prepare::{Action, PrepareError, Preparer};
@@ -73,6 +73,9 @@ pub struct Forecast {
     pub too_long: Vec<TooLong>,
     /// What it will take.
     pub estimate: Estimate,
+    /// What its worst case assumes.
+    #[serde(skip)]
+    pub worst: Worst,
 }
 
 impl Forecast {
@@ -251,7 +254,7 @@ impl<L: Lookup> Walk<'_, L> {
         let group = |((stage, method, why, changed), actions)| ReasonGroup { stage, method, why, changed, actions };
         self.forecast.reasons = self.groups.into_iter().map(group).collect();
         self.forecast.reasons.sort_by_key(|group| std::cmp::Reverse(group.actions));
-        self.forecast.estimate = self.estimator.finish();
+        (self.forecast.estimate, self.forecast.worst) = self.estimator.finish();
         self.forecast
     }
 }

@@ -1,7 +1,7 @@
 //! The generation of probes as actions: one question a point, and each probe asked without any context.
 
 use super::prepare::{Action, FixtureTexts, PrepareError, Preparer};
-use crate::action::{Digest, Replica, Stage};
+use crate::action::{Digest, Replica, Stage, StageName};
 use crate::answer::{self, AnswerInput};
 use crate::compress::ContextRef;
 use crate::pipeline::{Generator, PointIx};
@@ -22,6 +22,13 @@ pub struct GenerationTask {
     pub attempts: u32,
     /// The work.
     pub action: Action,
+}
+
+impl GenerationTask {
+    /// The stage: probes are written, or one of them is answered.
+    pub fn stage(&self) -> StageName {
+        if self.probe.is_some() { StageName::Answer } else { StageName::Probes }
+    }
 }
 
 impl Preparer<'_> {

@@ -14,7 +14,7 @@ mod explain;
 mod estimate;
 mod forecast;
 
-pub use estimate::Estimate;
+pub use estimate::{Estimate, Worst};
 pub use explain::{Explained, Explainer};
 pub use forecast::{Assumptions, Forecast, ReasonGroup, StageForecast, TooLong, forecast};
 pub use frontier::{AnswerTask, CompressTask, Frontier, JudgeTask, Kept, Settled, SettledAnswer, SettledContext, Task};

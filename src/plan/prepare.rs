@@ -51,7 +51,7 @@ pub enum PrepareError {
     #[error(transparent)]
     Answer(#[from] AnswerFault),
     /// Of a judgement.
-    #[error(transparent)]
+    #[error("the judge's prompt does not render: line {}: {}", .0.line, .0.message)]
     Judge(#[from] crate::action::TemplateFault),
     /// The matrix names something the pipeline does not have.
     #[error("the matrix names a coordinate that the pipeline does not have")]

@@ -16,7 +16,7 @@ use super::wire::{self, Auth, BuildFault, HttpRequest};
 use crate::units::Tokens;
 
 /// Sent where the user set no limit: the API demands one, and thinking counts towards it.
-const DEFAULT_MAX_TOKENS: Tokens = Tokens(8192);
+pub(super) const DEFAULT_MAX_TOKENS: Tokens = Tokens(8192);
 
 /// Shared prefixes shorter than this are not cached by most models.
 const MIN_CACHED_PREFIX: Tokens = Tokens(1024);

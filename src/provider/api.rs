@@ -158,7 +158,13 @@ pub enum ErrorClass {
     Quota,
     /// The key is missing, wrong or not allowed: every further call fails the same way.
     Auth,
-    /// The request or the model's name is wrong.
+    /// The provider knows no such model, or nothing at this address: every further call to the model fails the same
+    /// way.
+    NotFound,
+    /// The provider cannot be reached and never was, or has been away for longer than anyone waits: every further
+    /// call fails the same way.
+    Unreachable,
+    /// The request is wrong.
     Invalid,
 }
 
@@ -175,6 +181,8 @@ impl ErrorClass {
             ErrorClass::TooLong => "too-long",
             ErrorClass::Quota => "quota",
             ErrorClass::Auth => "auth",
+            ErrorClass::NotFound => "not-found",
+            ErrorClass::Unreachable => "unreachable",
             ErrorClass::Invalid => "invalid",
         }
     }
@@ -184,9 +192,10 @@ impl ErrorClass {
         matches!(self, ErrorClass::Malformed | ErrorClass::Refused | ErrorClass::Truncated)
     }
 
-    /// Whether every further call to the same provider would fail the same way.
+    /// Whether every further call to the same model would fail the same way.
     pub fn is_terminal(self) -> bool {
-        matches!(self, ErrorClass::Quota | ErrorClass::Auth)
+        use ErrorClass::{Auth, NotFound, Quota, Unreachable};
+        matches!(self, Quota | Auth | NotFound | Unreachable)
     }
 }
 

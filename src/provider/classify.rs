@@ -19,8 +19,19 @@ pub(super) struct Fault {
     pub wait: Option<Duration>,
     /// The provider's own word on retrying.
     pub should_retry: Option<bool>,
-    /// The provider turned the request away, so it costs nothing.
-    pub is_unbilled: bool,
+    /// How far the request got.
+    pub reach: Reach,
+}
+
+/// How far a request got that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// No connection stood: it was never sent.
+    Unsent,
+    /// The provider turned it away, so it costs nothing.
+    TurnedAway,
+    /// It may have been worked on.
+    Worked,
 }
 
 /// Why a provider turned a request away.
@@ -43,7 +54,7 @@ impl Fault {
             pressure: None,
             wait: None,
             should_retry: None,
-            is_unbilled: false,
+            reach: Reach::Worked,
         }
     }
 
@@ -135,8 +146,12 @@ fn class(status: u16, codes: &[String], text: &str) -> ErrorClass {
     if (400..500).contains(&status) && any(&["content_filter", "content_policy_violation", "invalid_prompt"]) {
         return ErrorClass::Refused;
     }
+    if (400..500).contains(&status) && any(&["model_not_found"]) || says(&["is not a valid model"]) {
+        return ErrorClass::NotFound;
+    }
     match status {
         401 | 403 => ErrorClass::Auth,
+        404 => ErrorClass::NotFound,
         400 if says(&["api key not valid", "api_key_invalid"]) => ErrorClass::Auth,
         429 => ErrorClass::RateLimited,
         503 | 529 => ErrorClass::Overloaded,
@@ -186,10 +201,10 @@ fn hint(status: u16, class: ErrorClass, error: &Value, text: &str) -> Option<Str
         ErrorClass::RateLimited => {
             Some("declare requests_per_minute or tokens_per_minute below the provider's limit".into())
         }
-        ErrorClass::Invalid if status == 404 && text.contains("model") => {
+        ErrorClass::NotFound if text.contains("model") => {
             Some("check the model's name as this provider spells it".into())
         }
-        ErrorClass::Invalid if status == 404 => Some("check base_url: it ends before the endpoint's own path".into()),
+        ErrorClass::NotFound => Some("check base_url: it ends before the endpoint's own path".into()),
         ErrorClass::Invalid if (300..400).contains(&status) => Some("check base_url: the server redirects".into()),
         _ => None,
     }

@@ -1,5 +1,5 @@
 use super::*;
-use ErrorClass::{Auth, Invalid, Overloaded, Quota, RateLimited, Refused, TooLong, Transient};
+use ErrorClass::{Auth, Invalid, NotFound, Overloaded, Quota, RateLimited, Refused, TooLong, Transient};
 
 /// Status, body, class, and a part of the message.
 const SHAPES: &[(u16, &str, ErrorClass, &str)] = &[
@@ -23,7 +23,7 @@ const SHAPES: &[(u16, &str, ErrorClass, &str)] = &[
     ),
     (401, r#"{"error":{"message":"wrong key","code":"invalid_api_key"}}"#, Auth, "wrong key"),
     (403, r#"{"type":"error","error":{"type":"permission_error","message":"not yours"}}"#, Auth, "not yours"),
-    (404, r#"{"error":{"message":"no such model","code":"model_not_found"}}"#, Invalid, "no such model"),
+    (404, r#"{"error":{"message":"no such model","code":"model_not_found"}}"#, NotFound, "no such model"),
     (
         429,
         r#"{"error":{"message":"slow down","type":"tokens","code":"rate_limit_exceeded"}}"#,
@@ -80,7 +80,7 @@ const SHAPES: &[(u16, &str, ErrorClass, &str)] = &[
         TooLong,
         "maximum",
     ),
-    (404, r#"{"error":"model 'x' not found"}"#, Invalid, "model 'x' not found"),
+    (404, r#"{"error":"model 'x' not found"}"#, NotFound, "model 'x' not found"),
     (402, r#"{"error":{"code":402,"message":"no credits"},"user_id":null}"#, Quota, "no credits"),
     (
         429,

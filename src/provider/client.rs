@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::api::{Call, CallFailure, Completion, ErrorClass, RawReply, ReadFault};
-use super::classify::{Fault, Pressure, classify};
+use super::classify::{Fault, Pressure, Reach, classify};
 use super::dialect;
 use super::estimate::estimate;
 use super::event::{ClientEvent, Listener};
@@ -18,10 +18,11 @@ use super::gate::Gate;
 use super::headers::{Announced, Headers};
 use super::http::{ApiKey, Http, HttpReply};
 use super::line::{Lane, Line, account};
-use super::meter::Meter;
+use super::meter::{Bill, Meter};
 use super::rates::Need;
 use super::retry::{Patience, Tally};
 use super::spec::{ApiKeyVariable, Dialect, Limits, ProviderName, ProviderSpec};
+use super::standing::Standing;
 use super::wire::HttpRequest;
 use crate::units::{Tokens, Usage};
 
@@ -89,6 +90,11 @@ impl Client {
         Client { patience, ..self }
     }
 
+    /// How the models that were asked so far are doing, by provider and model.
+    pub fn standings(&self) -> Vec<Standing> {
+        self.lines.values().flat_map(Line::standings).collect()
+    }
+
     /// The variable that should hold the key of `provider` and does not; `None` if all is well.
     pub fn missing_key(&self, provider: &ProviderName) -> Option<&ApiKeyVariable> {
         let line = self.lines.get(provider)?;
@@ -119,14 +125,11 @@ impl Client {
             let attempt = self.attempt(&errand, &mut tally).await;
             let (fault, held) = match attempt {
                 Err((fault, held)) => {
-                    // Who turned the request away billed nothing; of one that was never answered nobody knows.
-                    meter.settle(set_aside, fault.is_unbilled.then(Usage::default).as_ref());
+                    meter.settle(set_aside, if fault.reach == Reach::Worked { Bill::Unknown } else { Bill::Free });
                     (fault, held)
                 }
                 Ok(reply) => {
-                    let used = dialect::read_usage(reply.dialect, &reply.body);
-                    // A server that counts nothing leaves the cost unknown, not zero.
-                    meter.settle(set_aside, (used != Usage::default()).then_some(&used));
+                    meter.settle(set_aside, Bill::Reported(&dialect::read_usage(reply.dialect, &reply.body)));
                     keep(&reply).await.map_err(AskFailure::Keep)?;
                     match errand.read(&reply) {
                         Ok(completion) => return Ok((reply, completion)),
@@ -136,7 +139,7 @@ impl Client {
             };
             let limits = &errand.line.spec.limits;
             let Some(wait) = tally.next(&fault, held, limits.max_attempts, &self.patience, self.jitter()) else {
-                return Err(failure(fault, tally.sent).into());
+                return Err(failure(errand.lane.gate.last_word(fault), tally.sent).into());
             };
             tracing::debug!(%provider, attempts = tally.sent, ?wait, "asking again after: {}", fault.message);
             self.tell(ClientEvent::Retrying { provider: provider.clone(), class: fault.class, wait });
@@ -283,7 +286,7 @@ fn refusal(reply: &HttpReply) -> Option<Fault> {
     if (200..300).contains(&reply.status) {
         return None;
     }
-    let mut fault = Fault { is_unbilled: true, ..classify(reply.status, &reply.body) };
+    let mut fault = Fault { reach: Reach::TurnedAway, ..classify(reply.status, &reply.body) };
     fault.wait = reply.headers.wait(reply.at).or(fault.wait);
     fault.should_retry = reply.headers.should_retry();
     fault.message = with_request_id(fault.message, &reply.headers);

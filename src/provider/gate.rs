@@ -4,17 +4,20 @@
 //! not overtaken for ever. Two gates stand in a row: one for a model, which learns its limits from replies and holds
 //! everyone back when the provider asks for it, and one for the account, which keeps what the user allowed.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::classify::{Fault, Pressure};
+use super::api::ErrorClass;
+use super::classify::{Fault, Pressure, Reach};
 use super::headers::{Announced, Window};
 use super::pace::Pace;
 use super::rates::{Need, PerMinute, Rates};
 use super::retry::Patience;
+use super::standing::Waiting;
 use super::tempo::Tempo;
 
 /// A gate. All waiting is in `enter`; everything else returns at once.
@@ -33,7 +36,7 @@ struct State {
     rates: Rates,
     /// What the provider told, or the user allowed.
     told: PerMinute,
-    /// A guess where nothing was told.
+    /// A guess where nothing was told, or where what was told is shared with others.
     tempo: Tempo,
     in_flight: u32,
     /// Someone waited for a place since the last answer.
@@ -41,16 +44,35 @@ struct State {
     paused_until: Option<Instant>,
     /// Failures in a row, whoever's.
     failures: u32,
-    ever_served: bool,
+    /// Whether the provider ever answered, whichever of its models.
+    has_worked: Arc<AtomicBool>,
     /// Pauses in a row of our own choosing, without an answer between them.
     pauses: u32,
     /// Nothing gets through: one request at a time tries whether that is over.
     away: bool,
+    /// Why the gate was closed last, in the provider's words.
+    trouble: String,
+    /// What the head of the queue waits for.
+    head: Option<Obstacle>,
+    sent: u64,
+    used: Need,
+}
+
+/// What a gate tells of itself.
+#[derive(Debug)]
+pub(super) struct View {
+    pub sent: u64,
+    pub used: Need,
+    pub in_flight: u32,
+    pub allowed: PerMinute,
+    pub waits: Option<Waiting>,
 }
 
 /// What the head of the queue has to wait for.
+#[derive(Clone, Copy, Debug)]
 enum Obstacle {
-    Time(Duration),
+    Pause(Duration),
+    Rate(Duration),
     Place,
 }
 
@@ -80,11 +102,30 @@ impl Gate {
             saturated: false,
             paused_until: None,
             failures: 0,
-            ever_served: false,
+            has_worked: Arc::default(),
             pauses: 0,
             away: false,
+            trouble: String::new(),
+            head: None,
+            sent: 0,
+            used: Need::default(),
         };
         Gate { turn: tokio::sync::Mutex::new(()), changed: Notify::new(), state: Mutex::new(state) }
+    }
+
+    /// The same for a model of a provider whose models share the knowledge that it works.
+    pub(super) fn of_provider(self, has_worked: &Arc<AtomicBool>) -> Gate {
+        self.state().has_worked = has_worked.clone();
+        self
+    }
+
+    /// The failure that a call ends with. Where nothing gets through, what comes after would end the same way.
+    pub(super) fn last_word(&self, fault: Fault) -> Fault {
+        let state = self.state();
+        let is_out = matches!(fault.class, ErrorClass::Overloaded | ErrorClass::Transient);
+        let never = fault.reach == Reach::Unsent && !state.has_worked();
+        let class = if is_out && (state.away || never) { ErrorClass::Unreachable } else { fault.class };
+        Fault { class, ..fault }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -106,7 +147,7 @@ impl Gate {
             match obstacle {
                 Ok(()) => return Pass { gate: self },
                 Err(Obstacle::Place) => self.changed.notified().await,
-                Err(Obstacle::Time(wait)) => {
+                Err(Obstacle::Pause(wait) | Obstacle::Rate(wait)) => {
                     tokio::select! {
                         () = tokio::time::sleep(wait) => {}
                         () = self.changed.notified() => {}
@@ -121,7 +162,8 @@ impl Gate {
         let mut state = self.state();
         let saturated = std::mem::take(&mut state.saturated);
         state.pace.served(saturated);
-        (state.failures, state.pauses, state.away, state.ever_served) = (0, 0, false, true);
+        (state.failures, state.pauses, state.away) = (0, 0, false);
+        state.has_worked.store(true, Ordering::Relaxed);
         let now = Instant::now();
         let raised = state.tempo.served(now);
         state.learn(announced, raised, now);
@@ -140,7 +182,8 @@ impl Gate {
         let mut state = self.state();
         let now = Instant::now();
         let too_fast = fault.pressure == Some(Pressure::TooFast);
-        let cut = too_fast && state.is_untold() && state.tempo.refused(sent, now);
+        let told = state.told.requests;
+        let cut = too_fast && state.tempo.refused(sent, now, told.is_some());
         state.learn(announced, cut, now);
         if too_fast {
             // The provider has nothing left for us, whatever our own count says.
@@ -157,8 +200,20 @@ impl Gate {
 
     /// Corrects the tokens reserved for a request to those it used.
     pub(super) fn settle(&self, reserved: Need, used: Need) {
-        self.state().rates.settle(reserved, used);
+        let mut state = self.state();
+        state.rates.settle(reserved, used);
+        state.used = Need { input: state.used.input + used.input, output: state.used.output + used.output };
+        drop(state);
         self.changed.notify_one();
+    }
+
+    /// How it is doing just now.
+    pub(super) fn view(&self) -> View {
+        let state = self.state();
+        // What was told, also where it has to be shared.
+        let in_force = state.rates.allowed();
+        let allowed = PerMinute { requests: state.told.requests.or(in_force.requests), ..in_force };
+        View { sent: state.sent, used: state.used, in_flight: state.in_flight, allowed, waits: state.waits() }
     }
 }
 
@@ -166,16 +221,24 @@ impl Gate {
 const AWAY_AFTER: u32 = 5;
 
 impl State {
+    /// Lets a request through, or says what it has to wait for.
     fn admit(&mut self, need: Need, now: Instant) -> Result<(), Obstacle> {
+        let admitted = self.find_way(need, now);
+        self.head = admitted.err();
+        self.sent += u64::from(admitted.is_ok());
+        admitted
+    }
+
+    fn find_way(&mut self, need: Need, now: Instant) -> Result<(), Obstacle> {
         if let Some(left) = self.closed_for(now) {
-            return Err(Obstacle::Time(left));
+            return Err(Obstacle::Pause(left));
         }
         let places = if self.away { 1 } else { self.pace.limit() };
         if self.in_flight >= places {
             self.saturated = true;
             return Err(Obstacle::Place);
         }
-        self.rates.take(need, now).map_err(Obstacle::Time)?;
+        self.rates.take(need, now).map_err(Obstacle::Rate)?;
         self.in_flight += 1;
         Ok(())
     }
@@ -184,6 +247,7 @@ impl State {
     /// it worked before and will again. One that never answered gets no such credit.
     fn hold_back(&mut self, fault: &Fault, now: Instant, patience: &Patience) -> Option<Duration> {
         self.failures = self.failures.saturating_add(1);
+        self.trouble.clone_from(&fault.message);
         let asked = fault.wait.filter(|wait| fault.pressure.is_some() && *wait <= patience.wait_budget);
         // Somewhat later than asked, so that a clock that runs a little behind does not cost another refusal.
         let asked = asked.map(|wait| wait.mul_f64(1.02) + Duration::from_millis(1));
@@ -192,12 +256,16 @@ impl State {
         let hold = asked.or_else(|| own.then(|| self.own_pause(now, patience)))?;
         let until = self.paused_until.map_or(now + hold, |until| until.max(now + hold));
         self.paused_until = Some(until);
-        (asked.is_some() || self.ever_served).then(|| until - now)
+        (asked.is_some() || self.has_worked()).then(|| until - now)
+    }
+
+    fn has_worked(&self) -> bool {
+        self.has_worked.load(Ordering::Relaxed)
     }
 
     fn nothing_passes(&self, fault: &Fault) -> bool {
-        use super::api::ErrorClass::{Overloaded, Transient};
-        self.ever_served && self.failures >= AWAY_AFTER && matches!(fault.class, Overloaded | Transient)
+        let is_out = matches!(fault.class, ErrorClass::Overloaded | ErrorClass::Transient);
+        self.has_worked() && self.failures >= AWAY_AFTER && is_out
     }
 
     /// Doubles with each pause in a row; what fails while the gate is closed anyway opens no new one.
@@ -213,9 +281,15 @@ impl State {
         self.paused_until?.checked_duration_since(now).filter(|left| !left.is_zero())
     }
 
-    /// Whether neither provider nor user named a rate.
-    fn is_untold(&self) -> bool {
-        self.told == PerMinute::default()
+    fn waits(&self) -> Option<Waiting> {
+        let trouble = || self.trouble.clone();
+        match (self.closed_for(Instant::now()), self.head) {
+            (left, _) if self.away => Some(Waiting::Away(left.unwrap_or_default(), trouble())),
+            (Some(left), _) => Some(Waiting::Pause(left, trouble())),
+            (None, Some(Obstacle::Rate(_))) => Some(Waiting::Rate),
+            (None, Some(Obstacle::Place)) => Some(Waiting::Replies),
+            (None, Some(Obstacle::Pause(_)) | None) => None,
+        }
     }
 
     fn learn(&mut self, announced: &Announced, guess_changed: bool, now: Instant) {
@@ -229,8 +303,8 @@ impl State {
         };
         if told != self.told || guess_changed {
             self.told = told;
-            let guess = self.tempo.per_minute().filter(|_| self.is_untold());
-            self.rates.set(PerMinute { requests: told.requests.or(guess), ..told }, now);
+            let guess = self.tempo.per_minute();
+            self.rates.set(PerMinute { requests: told.requests.min(guess).or(told.requests).or(guess), ..told }, now);
         }
         self.rates.at_most(tokens.remaining, input.remaining, output.remaining, now);
         if let (Some(0), Some(reset)) = (requests.remaining, requests.reset) {

@@ -234,3 +234,48 @@ async fn too_many_at_once_are_thinned_out_until_they_fit() {
     let ideal = 400.0 / 5.0 * 0.2;
     assert!(start.elapsed().as_secs_f64() < ideal * 3.0, "{:?} where {ideal} s would do", start.elapsed());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_was_never_asked_is_waited_for_where_its_provider_worked() {
+    let has_worked = Arc::default();
+    let (first, second) = (wide().of_provider(&has_worked), wide().of_provider(&has_worked));
+    first.served(&Announced::default());
+    let (gone, patience) = (Fault::new(ErrorClass::Transient, "connection refused"), Patience::default());
+    let held = (0..50).filter_map(|_| second.failed(&gone, Instant::now(), &Announced::default(), &patience)).count();
+    assert!(held >= 45, "{held}: all but those before it was clear");
+    assert!(matches!(second.view().waits, Some(Waiting::Away(..))), "{:?}", second.view());
+    second.served(&Announced::default());
+    assert!(!matches!(second.view().waits, Some(Waiting::Away(..))), "{:?}", second.view());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_ends_for_all_where_nothing_gets_through_and_for_itself_elsewhere() {
+    let patience = Patience::default();
+    let unsent = || Fault { reach: Reach::Unsent, ..Fault::new(ErrorClass::Transient, "connection refused") };
+    let error = || Fault { reach: Reach::TurnedAway, ..Fault::new(ErrorClass::Transient, "HTTP 500") };
+    let last = |gate: &Gate, fault: Fault| gate.last_word(fault).class;
+    let gate = wide();
+    assert_eq!(last(&gate, unsent()), ErrorClass::Unreachable, "it never worked");
+    assert_eq!(last(&gate, error()), ErrorClass::Transient, "it may be this request alone");
+    gate.served(&Announced::default());
+    assert_eq!(last(&gate, unsent()), ErrorClass::Transient, "it worked a moment ago");
+    (0..5).for_each(|_| _ = gate.failed(&unsent(), Instant::now(), &Announced::default(), &patience));
+    assert_eq!(last(&gate, unsent()), ErrorClass::Unreachable, "it is away for longer than anyone waits");
+    assert_eq!(last(&gate, Fault::new(ErrorClass::Malformed, "x")), ErrorClass::Malformed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_head_of_the_queue_waits_for_can_be_seen() {
+    let gate = Gate::new(Pace::declared(1), per_minute(60));
+    let inner = wide();
+    let held = gate.enter(&inner, SMALL).await;
+    assert_eq!((gate.view().sent, gate.view().in_flight, gate.view().waits), (1, 1, None));
+    let next = async { tokio::time::timeout(Duration::from_millis(5), gate.enter(&inner, SMALL)).await.is_err() };
+    assert!(next.await);
+    assert_eq!(gate.view().waits, Some(Waiting::Replies));
+    drop(held);
+    assert!(tokio::time::timeout(Duration::from_millis(5), gate.enter(&inner, SMALL)).await.is_err());
+    assert_eq!(gate.view().waits, Some(Waiting::Rate));
+    gate.failed(&fault(429, Some(seconds(7))), Instant::now(), &Announced::default(), &Patience::default());
+    assert!(matches!(gate.view().waits, Some(Waiting::Pause(left, why)) if left > seconds(6) && why.contains("429")));
+}

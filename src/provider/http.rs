@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
 
 use super::api::ErrorClass;
-use super::classify::{Fault, redact};
+use super::classify::{Fault, Reach, redact};
 use super::headers::Headers;
 use super::spec::ApiKeyVariable;
 use super::wire::{Auth, HttpRequest, address, host};
@@ -145,8 +145,8 @@ fn fault(error: reqwest::Error, timeout: Duration) -> Fault {
     let error = error.without_url();
     if error.is_builder() {
         let hint = "base_url must be a full address such as https://api.example.com/v1";
-        return Fault::new(ErrorClass::Invalid, format!("the address is unusable: {}", root_cause(&error)))
-            .hinted(hint);
+        let fault = Fault::new(ErrorClass::Invalid, format!("the address is unusable: {}", root_cause(&error)));
+        return Fault { reach: Reach::Unsent, ..fault.hinted(hint) };
     }
     if error.is_timeout() && !error.is_connect() {
         let message = format!("no complete reply within {} s", timeout.as_secs_f64());
@@ -156,7 +156,8 @@ fn fault(error: reqwest::Error, timeout: Duration) -> Fault {
     }
     if error.is_connect() {
         let message = format!("cannot connect: {}", root_cause(&error));
-        return Fault::new(ErrorClass::Transient, message).hinted("is the server running, and base_url its address?");
+        let fault = Fault::new(ErrorClass::Transient, message);
+        return Fault { reach: Reach::Unsent, ..fault.hinted("is the server running, and base_url its address?") };
     }
     let message = if error.is_body() || error.is_decode() {
         format!("the reply broke off: {}", root_cause(&error))

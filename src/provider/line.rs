@@ -1,6 +1,7 @@
 //! The way to one provider: its key, its account's gate, and a gate for each model.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::gate::Gate;
@@ -8,6 +9,7 @@ use super::http::ApiKey;
 use super::pace::Pace;
 use super::rates::{Need, PerMinute};
 use super::spec::{Limits, ModelName, ProviderSpec};
+use super::standing::Standing;
 use crate::units::{Tokens, Usage};
 
 /// A provider that can be asked.
@@ -17,6 +19,7 @@ pub(super) struct Line {
     /// What the user allowed, over all models; shared by providers with the same address and key.
     pub account: Arc<Gate>,
     lanes: Mutex<BTreeMap<ModelName, Arc<Lane>>>,
+    has_worked: Arc<AtomicBool>,
 }
 
 /// One model of one provider.
@@ -37,7 +40,31 @@ struct Habits {
 
 impl Line {
     pub(super) fn new(spec: Arc<ProviderSpec>, key: Option<ApiKey>, account: Arc<Gate>) -> Line {
-        Line { spec, key, account, lanes: Mutex::default() }
+        Line { spec, key, account, lanes: Mutex::default(), has_worked: Arc::default() }
+    }
+
+    /// How its models are doing.
+    pub(super) fn standings(&self) -> Vec<Standing> {
+        let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        let account = self.account.view();
+        let standing = |(model, lane): (&ModelName, &Arc<Lane>)| {
+            let view = lane.gate.view();
+            let strict = |a: Option<u64>, b: Option<u64>| a.min(b).or(a).or(b);
+            let (told, declared) = (view.allowed, account.allowed);
+            let together = strict(told.tokens, declared.tokens);
+            let input = strict(told.input, declared.input);
+            Standing {
+                provider: self.spec.name.clone(),
+                model: model.clone(),
+                sent: view.sent,
+                in_flight: view.in_flight,
+                requests_per_minute: strict(told.requests, declared.requests),
+                tokens: if together.is_some() { view.used.total() } else { view.used.input },
+                tokens_per_minute: together.or(input),
+                waits: view.waits.or_else(|| account.waits.clone()),
+            }
+        };
+        lanes.iter().map(standing).collect()
     }
 
     pub(super) fn lane(&self, model: &ModelName) -> Arc<Lane> {
@@ -45,7 +72,7 @@ impl Line {
         if let Some(lane) = lanes.get(model) {
             return lane.clone();
         }
-        let lane = Arc::new(Lane::new(&self.spec.limits));
+        let lane = Arc::new(Lane::new(&self.spec.limits, &self.has_worked));
         lanes.insert(model.clone(), lane.clone());
         lane
     }
@@ -63,13 +90,13 @@ pub(super) fn account(limits: &Limits) -> Gate {
 }
 
 impl Lane {
-    fn new(limits: &Limits) -> Lane {
+    fn new(limits: &Limits, has_worked: &Arc<AtomicBool>) -> Lane {
         let pace = match limits.max_in_flight {
             Some(declared) => Pace::declared(declared),
             None => Pace::undeclared(Limits::DEFAULT_IN_FLIGHT),
         };
         let habits = Habits { input_ratio: 1.2, output: None };
-        Lane { gate: Gate::new(pace, PerMinute::default()), habits: Mutex::new(habits) }
+        Lane { gate: Gate::new(pace, PerMinute::default()).of_provider(has_worked), habits: Mutex::new(habits) }
     }
 
     /// What to reserve for a call: its estimate in the light of earlier replies.

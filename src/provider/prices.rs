@@ -7,7 +7,8 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-use super::spec::{ModelName, ModelRef, ProviderSpec};
+use super::anthropic::DEFAULT_MAX_TOKENS;
+use super::spec::{Dialect, ModelName, ModelRef, ProviderSpec};
 use crate::units::{Tokens, Usage, Usd};
 
 /// Prices of one model in US dollars per million tokens.
@@ -44,6 +45,7 @@ struct Entry {
     cache_write: Option<f64>,
     output: f64,
     max_input_tokens: Option<Tokens>,
+    max_output_tokens: Option<Tokens>,
     above: Option<Tier>,
 }
 
@@ -118,6 +120,16 @@ impl Prices {
 /// nobody knows.
 pub fn context_window(provider: &ProviderSpec, model: &ModelName) -> Option<Tokens> {
     provider.limits.context_window.or_else(|| entry(&model.0)?.max_input_tokens)
+}
+
+/// Assumed where nobody knows how long a model's replies can be.
+const LONGEST_KNOWN: Tokens = Tokens(32_768);
+
+/// The most tokens that a reply may be billed for: the limit that the request carries, else the longest that the
+/// table says the model writes.
+pub fn longest_reply(dialect: Dialect, model: &ModelName, limit: Option<Tokens>) -> Tokens {
+    let carried = limit.or_else(|| (dialect == Dialect::Anthropic).then_some(DEFAULT_MAX_TOKENS));
+    carried.or_else(|| entry(&model.0)?.max_output_tokens).unwrap_or(LONGEST_KNOWN)
 }
 
 fn is_lexical(model: &ModelRef) -> bool {
@@ -253,6 +265,17 @@ mod tests {
         let own = Price { input: 1.0, cached_input: None, cache_write: None, output: 2.0 };
         let prices = Prices::new(BTreeMap::from([(model("openai/gpt-5.2"), own)]));
         assert_eq!(cents(prices.cost(&model("openai/gpt-5.2"), &usage(1_000_000, 500_000, 0, 1_000_000))), 300);
+    }
+
+    #[test]
+    fn a_reply_is_as_long_as_was_asked_for_or_as_the_model_can() {
+        let longest =
+            |dialect, model: &str, limit: Option<u64>| longest_reply(dialect, &model.into(), limit.map(Tokens)).0;
+        assert_eq!(longest(Dialect::OpenaiChat, "gpt-5.2", Some(700)), 700);
+        assert_eq!(longest(Dialect::OpenaiChat, "gpt-5.2", None), 128_000);
+        assert_eq!(longest(Dialect::OpenaiChat, "gpt-4o-mini", None), 16_384);
+        assert_eq!(longest(Dialect::OpenaiChat, "nobody-knows", None), 32_768);
+        assert_eq!(longest(Dialect::Anthropic, "claude-opus-4-6", None), 8192, "what is sent where no limit is set");
     }
 
     proptest! {

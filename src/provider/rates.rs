@@ -30,7 +30,7 @@ pub(super) struct Need {
 }
 
 impl Need {
-    fn total(self) -> u64 {
+    pub(super) fn total(self) -> u64 {
         self.input.saturating_add(self.output)
     }
 }
@@ -107,6 +107,11 @@ impl Rates {
         set(&mut self.input, allowed.input);
         set(&mut self.output, allowed.output);
         self.allowed = allowed;
+    }
+
+    /// What is in force.
+    pub(super) fn allowed(&self) -> PerMinute {
+        self.allowed
     }
 
     /// Takes one request and its tokens, or says how long to wait.

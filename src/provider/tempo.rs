@@ -11,6 +11,8 @@ const MEMORY_S: f64 = 2.0;
 const FIRST_CUT: f64 = 0.9;
 const LATER_CUT: f64 = 0.85;
 const DEEPEST_CUT: f64 = 0.4;
+/// How long a refusal is remembered where a rate was told.
+const DOUBT: Duration = Duration::from_secs(10);
 const RAISE: f64 = 1.01;
 const RAISE_EVERY: Duration = Duration::from_secs(1);
 
@@ -22,6 +24,8 @@ pub(super) struct Tempo {
     begun: Option<Instant>,
     at: Option<Instant>,
     guess: Option<Guess>,
+    /// When a rate that was told was met with a refusal.
+    doubted: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -52,9 +56,15 @@ impl Tempo {
         }
     }
 
-    /// A request sent at `sent` came too fast. What was sent before the last cut belongs to the same episode.
-    /// Answers whether the guess changed.
-    pub(super) fn refused(&mut self, sent: Instant, now: Instant) -> bool {
+    /// A request sent at `sent` came too fast. What was sent before the last cut belongs to the same episode. Where
+    /// a rate was told it is kept to, so one refusal is no reason to doubt it; a second one soon after is: others
+    /// take their share of it. Answers whether the guess changed.
+    pub(super) fn refused(&mut self, sent: Instant, now: Instant, is_told: bool) -> bool {
+        let doubted = self.doubted.filter(|first| now.duration_since(*first) <= DOUBT);
+        if is_told && self.guess.is_none() && doubted.is_none_or(|first| sent <= first) {
+            self.doubted = doubted.or(Some(now));
+            return false;
+        }
         let Some(answered) = self.pace(now).map(|per_minute| per_minute * FIRST_CUT) else {
             return false;
         };
@@ -100,7 +110,7 @@ mod tests {
             let mut tempo = Tempo::default();
             let now = answered(&mut tempo, Instant::now(), 100, seconds);
             assert_eq!(tempo.per_minute(), None);
-            assert!(tempo.refused(now, now));
+            assert!(tempo.refused(now, now, false));
             let guess = tempo.per_minute().unwrap();
             assert!((5200..5700).contains(&guess), "{guess} after {seconds} s at 6,000 a minute");
         }
@@ -110,19 +120,34 @@ mod tests {
     fn an_episode_cuts_once_and_good_times_raise_slowly() {
         let mut tempo = Tempo::default();
         let now = answered(&mut tempo, Instant::now(), 100, 5);
-        assert!(tempo.refused(now, now));
-        assert!(!tempo.refused(now, now + Duration::from_millis(100)));
+        assert!(tempo.refused(now, now, false));
+        assert!(!tempo.refused(now, now + Duration::from_millis(100), false));
         let first = tempo.per_minute().unwrap();
         let now = answered(&mut tempo, now, 90, 10);
         let raised = tempo.per_minute().unwrap() as f64 / first as f64;
         assert!((1.08..1.12).contains(&raised), "{raised} in ten seconds");
-        assert!(tempo.refused(now, now));
+        assert!(tempo.refused(now, now, false));
     }
 
     #[test]
     fn without_any_answer_there_is_no_guess() {
         let mut tempo = Tempo::default();
-        assert!(!tempo.refused(Instant::now(), Instant::now()));
+        assert!(!tempo.refused(Instant::now(), Instant::now(), false));
         assert_eq!(tempo.per_minute(), None);
+    }
+
+    #[test]
+    fn a_rate_that_was_told_is_doubted_at_the_second_refusal() {
+        let mut tempo = Tempo::default();
+        let now = answered(&mut tempo, Instant::now(), 50, 5);
+        assert!(!tempo.refused(now, now, true));
+        let soon = now + Duration::from_secs(1);
+        assert!(!tempo.refused(now, soon, true), "the same episode");
+        assert!(tempo.refused(soon, soon, true));
+        let much_later = soon + Duration::from_secs(60);
+        let mut tempo = Tempo::default();
+        answered(&mut tempo, now, 50, 5);
+        assert!(!tempo.refused(soon, soon, true));
+        assert!(!tempo.refused(much_later, much_later, true), "the first is forgotten");
     }
 }

@@ -78,6 +78,14 @@ impl Failure {
     }
 }
 
+impl Failure {
+    /// What happened and what to do, on one line.
+    pub fn told(&self) -> String {
+        let hint = self.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+        format!("{}{hint}", self.message)
+    }
+}
+
 impl Place {
     /// The cell, if it is one.
     pub fn cell(&self) -> Option<&Coordinate> {

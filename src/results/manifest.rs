@@ -41,10 +41,14 @@ pub struct Manifest {
     pub retries: u64,
     /// Times that a provider said to slow down.
     pub rate_limited: u64,
-    /// What providers reported, for the requests of this run. What nobody reported is null.
+    /// What providers reported of all replies to this run, those included that came to nothing. What nobody
+    /// reported is null.
     pub usage: Usage,
-    /// What this run cost; null where a price is unknown.
+    /// What this run cost, replies that came to nothing included; null where a price is unknown.
     pub usd: Option<Usd>,
+    /// Of that, what no result stands on.
+    #[serde(default)]
+    pub unused: Unused,
     /// Dollars that providers' prompt caches saved, as far as prices are known.
     #[serde(default)]
     pub saved_by_prompt_cache: Usd,
@@ -98,6 +102,19 @@ pub struct StageCounts {
     pub cut_off: u64,
 }
 
+/// What was paid for and no result stands on: replies that were malformed, cut off, refused, or broke the contract.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Unused {
+    /// Such replies.
+    pub replies: u64,
+    /// What providers reported of them.
+    pub usage: Usage,
+    /// What they cost; null where a price is unknown.
+    pub usd: Option<Usd>,
+    /// Requests that were never answered, besides: whether they are billed nobody knows.
+    pub unanswered: u64,
+}
+
 /// What was expected before the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Forecast {
@@ -146,6 +163,7 @@ impl Manifest {
             rate_limited: 0,
             usage: Usage::default(),
             usd: None,
+            unused: Unused::default(),
             saved_by_prompt_cache: Usd(0.0),
             wall_s: 0.0,
             failures: Vec::new(),
@@ -156,12 +174,12 @@ impl Manifest {
         }
     }
 
-    /// The share of actions that came from the cache, from 0 to 1; `None` where there was none.
+    /// The share of actions that came from the cache, of all that were due and not left alone, from 0 to 1; `None`
+    /// where there was none.
     pub fn cached_share(&self) -> Option<f64> {
-        let (cached, done) = self
-            .stages
-            .values()
-            .fold((0, 0), |(cached, done), stage| (cached + stage.cached, done + stage.cached + stage.executed));
+        let (cached, done) = self.stages.values().fold((0, 0), |(cached, done), stage| {
+            (cached + stage.cached, done + stage.cached + stage.executed + stage.failed)
+        });
         (done > 0).then(|| cached as f64 / done as f64)
     }
 }

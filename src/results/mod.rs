@@ -39,7 +39,7 @@ pub use folder::{FolderError, ResultsFolder, labels, names, newest};
 pub use gate::{Regression, blind_spots, regressions};
 pub use label::{Label, LabelError};
 pub use level::{Level, Levels, OVERALL};
-pub use manifest::{Caveats, FORMAT, Forecast, Manifest, Outcome, StageCounts};
+pub use manifest::{Caveats, FORMAT, Forecast, Manifest, Outcome, StageCounts, Unused};
 pub use noise::JudgeQuality;
 pub use ordered::Ordered;
 pub use row::{Row, RowCost, RowKeys};

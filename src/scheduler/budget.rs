@@ -3,8 +3,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::provider::{Meter, ModelRef, Prices};
-use crate::units::{Tokens, Usage, Usd};
+use crate::provider::{Bill, Meter, ModelRef, Prices};
+use crate::units::{Tokens, Usage, Usd, add_known};
 
 /// The limits of a run. `None` is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -34,12 +34,50 @@ pub enum BudgetReached {
     },
 }
 
+/// What a run has paid for, replies that came to nothing included.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spent {
+    /// Replies.
+    pub replies: u64,
+    /// What providers reported of them; `None` before the first.
+    pub usage: Option<Usage>,
+    /// What they cost; `None` where a price or a count is unknown.
+    pub usd: Option<Usd>,
+    /// Dollars that providers' prompt caches saved, as far as prices are known.
+    pub saved: f64,
+    /// Requests that were never answered: whether they are billed nobody knows.
+    pub unanswered: u64,
+    /// Set aside for what is under way.
+    pub reserved: Usd,
+}
+
+impl Default for Spent {
+    fn default() -> Spent {
+        Spent { replies: 0, usage: None, usd: Some(Usd(0.0)), saved: 0.0, unanswered: 0, reserved: Usd(0.0) }
+    }
+}
+
+impl Spent {
+    fn add(&mut self, bill: Bill<'_>, cost: Option<Usd>) {
+        match bill {
+            Bill::Free => {}
+            Bill::Unknown => self.unanswered += 1,
+            Bill::Reported(usage) => {
+                self.replies += 1;
+                self.usage = Some(self.usage.map_or(*usage, |before| before + *usage));
+                self.usd = add_known(self.usd, cost);
+            }
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct State {
     requests: u64,
     spent: f64,
     reserved: f64,
     reached: Option<BudgetReached>,
+    paid: Spent,
 }
 
 /// What a run may spend, and has spent.
@@ -98,6 +136,17 @@ impl Budget {
         state.spent += paid.map_or(reservation.worst, |usd| usd.0);
     }
 
+    /// What is allowed.
+    pub fn allowance(&self) -> Allowance {
+        self.allowance
+    }
+
+    /// What was paid for so far.
+    pub fn spent(&self) -> Spent {
+        let state = self.state();
+        Spent { reserved: Usd(state.reserved), ..state.paid }
+    }
+
     /// Whether the limit was met with nothing left in reserve.
     pub fn reached(&self) -> Option<BudgetReached> {
         self.state().reached
@@ -148,13 +197,18 @@ impl Meter for Purse<'_> {
         }
     }
 
-    fn settle(&self, held: Reservation, used: Option<&Usage>) {
-        let paid = match used {
-            Some(usage) if *usage == Usage::default() => Some(Usd(0.0)),
-            Some(usage) => self.prices.cost(self.model, usage),
-            None => None,
+    fn settle(&self, held: Reservation, bill: Bill<'_>) {
+        let (cost, saved) = match bill {
+            Bill::Free => (Some(Usd(0.0)), None),
+            Bill::Reported(usage) => {
+                (self.prices.cost(self.model, usage), self.prices.saved_by_cache(self.model, usage))
+            }
+            Bill::Unknown => (None, None),
         };
-        self.budget.settle(held, paid);
+        self.budget.settle(held, cost);
+        let paid = &mut self.budget.state().paid;
+        paid.add(bill, cost);
+        paid.saved += saved.unwrap_or_default();
     }
 }
 
@@ -173,6 +227,22 @@ mod tests {
         budget.settle(second, None);
         assert!(matches!(budget.reserve(Some(Usd(0.4))), Err(BudgetReached::Cost { .. })));
         assert!(budget.reached().is_some());
+    }
+
+    #[test]
+    fn what_was_paid_is_counted_and_what_nobody_knows_is_not_guessed() {
+        let (budget, prices) = (Budget::default(), Prices::default());
+        let model = ModelRef::parse("openai/gpt-5.2").unwrap();
+        let purse = Purse::new(&budget, &prices, &model, (Tokens(1000), Tokens(1000)));
+        let used = Usage { input: Some(Tokens(1000)), output: Some(Tokens(100)), ..Usage::default() };
+        for bill in [Bill::Reported(&used), Bill::Free, Bill::Unknown, Bill::Reported(&used)] {
+            purse.settle(purse.admit().unwrap(), bill);
+        }
+        let spent = budget.spent();
+        assert_eq!((spent.replies, spent.unanswered, spent.usage), (2, 1, Some(used + used)));
+        assert_eq!(spent.usd, prices.cost(&model, &(used + used)));
+        purse.settle(purse.admit().unwrap(), Bill::Reported(&Usage::default()));
+        assert_eq!(budget.spent().usd, None, "a reply that counts nothing has a price that nobody knows");
     }
 
     #[test]

@@ -73,7 +73,6 @@ impl Errand {
 
     pub(super) fn of_generation(task: &GenerationTask) -> Errand {
         let GenerationTask { fixture, point, probe, prompt: (text, path), attempts, action } = task;
-        let is_floor = probe.is_some();
         Errand {
             coordinate: Coordinate {
                 fixture: Some(fixture.clone()),
@@ -85,8 +84,8 @@ impl Errand {
             sources: Today { prompt: Some(Origin::prompt(text, path.as_deref())), ..Today::default() }.sources(),
             attempts: *attempts,
             place: Place::Generation { fixture: fixture.clone(), point: *point, probe: probe.clone() },
-            stage: if is_floor { StageName::Answer } else { StageName::Probes },
-            purpose: if is_floor { Purpose::Floor } else { Purpose::Generation },
+            stage: task.stage(),
+            purpose: if probe.is_some() { Purpose::Floor } else { Purpose::Generation },
         }
     }
 

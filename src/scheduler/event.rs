@@ -2,10 +2,12 @@
 
 use std::rc::Rc;
 
+use super::ended::Closed;
 use crate::action::{ActionKey, StageName};
 use crate::files::FileError;
 use crate::judge::SelfTestVerdict;
 use crate::pipeline::Counts;
+use crate::plan::Estimate;
 use crate::results::{Failure, Row};
 use crate::units::{Usage, Usd};
 
@@ -21,6 +23,8 @@ pub enum Event<'a> {
         /// Whether only an unchanged output above it made that so.
         spared: bool,
     },
+    /// What is to come, told before the first stale action begins.
+    Foretold(&'a Estimate),
     /// Work on an action begins.
     Started {
         /// The stage.
@@ -38,8 +42,6 @@ pub enum Event<'a> {
         usage: Usage,
         /// What it cost; `None` where no price is known, 0 where nobody was asked.
         cost: Option<Usd>,
-        /// Dollars that the provider's prompt cache saved; `None` where no price is known.
-        saved: Option<f64>,
         /// Whether the output is that of the earlier action in this place, though the inputs are not.
         unchanged: bool,
     },
@@ -57,6 +59,13 @@ pub enum Event<'a> {
         /// The stage.
         stage: StageName,
     },
+    /// A cell shares an action that failed.
+    SharedFailure {
+        /// The stage.
+        stage: StageName,
+    },
+    /// Nobody asks a provider or a model any more.
+    Closed(&'a Closed),
     /// A judge's self-test is done.
     Selftested {
         /// The judge.

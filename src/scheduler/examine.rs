@@ -1,28 +1,51 @@
 //! The loop's dealings with judges: their self-tests run beside the compressions, and nothing is graded before.
 
+use super::ended::Untested;
 use super::errand::Errand;
 use super::event::{Event, Listener};
 use super::perform::{Fresh, NoOutput};
 use super::run::{Errands, Landed, Loop, RunError, Stop, is_asked, is_local};
+use super::selftest::{CaseOutcome, Tested, Trust};
 use crate::action::{Stage, StageName};
+use crate::cache::Lookup;
 use crate::judge::{self, CriterionScore};
 use crate::pipeline::JudgeIx;
-use crate::plan::{Output, SelftestTask};
+use crate::plan::{Output, SelftestTask, Today};
+use crate::results::{Blame, Failure, Place};
 
 impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
-    /// Finds out which cases were graded before; the others are begun in turn.
+    /// Finds out which cases were graded before: they come first, for they may settle the matter.
     pub(super) fn find_selftests(&mut self) -> Result<(), RunError> {
-        let preparer = self.performer.preparer;
-        for judge in 0..preparer.pipeline().judges.len() {
-            match preparer.selftest(JudgeIx(judge)) {
+        let performer = self.performer;
+        for judge in 0..performer.preparer.pipeline().judges.len() {
+            match performer.preparer.selftest(JudgeIx(judge)) {
                 Ok(tests) => self.tests.extend(tests),
-                Err(error) => {
-                    self.ended.weak_judges.push(format!("its prompt does not render: {error}"));
-                }
+                Err(error) => self.cannot_test(judge, &error.to_string())?,
             }
         }
+        let is_stored = |test: &SelftestTask| performer.store.find(&test.action.key).is_some_and(|r| r.is_usable());
         self.tests.reverse();
+        self.tests.sort_by_key(is_stored);
         Ok(())
+    }
+
+    /// A judge whose prompt does not render for the cases grades nothing.
+    fn cannot_test(&mut self, judge: usize, error: &str) -> Result<(), RunError> {
+        let pipeline = self.performer.preparer.pipeline();
+        let prompt = Today::of_judge(pipeline, JudgeIx(judge)).prompt.and_then(|prompt| prompt.path);
+        let why = prompt.map_or_else(|| error.to_owned(), |path| format!("{path}: {error}"));
+        let name = self.judge_name(judge);
+        let place = Place::Selftest { judge: name.clone(), case: "every case".to_owned() };
+        let (stage, blame, message) = (StageName::Selftest, Blame::Infrastructure, why.clone());
+        let failure = Failure { place, stage, key: None, blame, class: None, message, hint: None };
+        self.selftests.give_up(judge);
+        self.ended.untested.push(Untested { judge: name, why });
+        Ok(self.listener.hear(&Event::Failed(&failure))?)
+    }
+
+    fn judge_name(&self, judge: usize) -> String {
+        let judges = &self.performer.preparer.pipeline().judges;
+        judges.get(judge).map_or_else(String::new, |judge| judge.name.0.to_string())
     }
 
     pub(super) fn begin_selftest(&mut self, test: SelftestTask, stop: Stop) -> Result<(), RunError> {
@@ -36,13 +59,16 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
             };
             self.performer.store.touch([key]);
             self.listener.hear(&event)?;
-            return self.settle_selftest(&test, Some(grades));
+            return self.settle_selftest(&test, self.graded(&grades));
         }
         self.foretell()?;
-        if self.stops(stop) || (self.options.offline && !is_local(&test.action.work)) {
-            self.ended.held_back += 1;
+        let is_closed = self.is_closed(&test.action.work);
+        let is_decided = self.selftests.is_lost(test.judge.0) && !self.wants_whole_tests();
+        let is_offline = self.options.offline && !is_local(&test.action.work);
+        if self.stops(stop) || is_closed.is_some() || is_decided || is_offline {
+            self.ended.held_back += u64::from(!is_decided);
             self.listener.hear(&Event::HeldBack { stage })?;
-            return self.settle_selftest(&test, None);
+            return self.settle_selftest(&test, CaseOutcome::Unasked(is_closed));
         }
         self.listener.hear(&Event::Started { stage })?;
         let performer = self.performer;
@@ -54,6 +80,15 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         Ok(())
     }
 
+    /// Whether a judge that cannot pass any more is asked about the other cases all the same.
+    fn wants_whole_tests(&self) -> bool {
+        self.options.selftests_only || self.options.allow_weak_judge
+    }
+
+    fn graded(&self, grades: &[CriterionScore]) -> CaseOutcome {
+        CaseOutcome::Graded(judge::grade(&self.performer.preparer.pipeline().rubric, grades))
+    }
+
     pub(super) fn land_selftest(
         &mut self,
         test: &SelftestTask,
@@ -62,11 +97,12 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         match result {
             Ok(fresh) => {
                 self.seen.insert(test.action.key);
-                let Fresh { usage, cost, saved, unchanged, output, .. } = fresh;
+                let Fresh { usage, cost, unchanged, output, .. } = fresh;
                 let (stage, key, asked) = (StageName::Selftest, test.action.key, is_asked(&test.action.work));
-                self.listener.hear(&Event::Kept { stage, key, asked, usage, cost, saved, unchanged })?;
-                let grades = if let Output::Grades(grades) = output { Some(grades) } else { None };
-                self.settle_selftest(test, grades)
+                self.listener.hear(&Event::Kept { stage, key, asked, usage, cost, unchanged })?;
+                let outcome =
+                    if let Output::Grades(grades) = output { self.graded(&grades) } else { CaseOutcome::Ungraded };
+                self.settle_selftest(test, outcome)
             }
             Err(NoOutput::Store(error)) => Err(error.into()),
             Err(NoOutput::OverBudget(reached)) => {
@@ -76,35 +112,32 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
                 }
                 self.ended.held_back += 1;
                 self.listener.hear(&Event::HeldBack { stage: StageName::Selftest })?;
-                self.settle_selftest(test, None)
+                self.settle_selftest(test, CaseOutcome::Unasked(None))
             }
             Err(NoOutput::Failed(failure)) => {
-                self.note_hopeless(&failure);
-                if failure.class.is_some() {
-                    let hint = failure.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
-                    self.selftests.note_failed_call(test.judge.0, format!("{}{hint}", failure.message));
-                }
+                self.note_closed(&test.action.work, &failure)?;
+                // A judge that loses itself until the token limit was asked, and would be no better another time.
+                let outcome = match failure.class {
+                    Some(class) if !class.was_answered() => CaseOutcome::Unasked(Some(failure.told())),
+                    Some(_) | None => CaseOutcome::Ungraded,
+                };
                 self.listener.hear(&Event::Failed(&failure))?;
-                self.settle_selftest(test, None)
+                self.settle_selftest(test, outcome)
             }
         }
     }
 
-    fn settle_selftest(&mut self, test: &SelftestTask, grades: Option<Vec<CriterionScore>>) -> Result<(), RunError> {
-        let pipeline = self.performer.preparer.pipeline();
-        let graded = grades.map(|grades| judge::grade(&pipeline.rubric, &grades));
-        let Some((verdict, waiting)) = self.selftests.settle(test.judge.0, test.case.clone(), graded) else {
-            return Ok(());
-        };
-        let name = pipeline.judges.get(test.judge.0).map_or_else(String::new, |judge| judge.name.0.to_string());
+    fn settle_selftest(&mut self, test: &SelftestTask, outcome: CaseOutcome) -> Result<(), RunError> {
+        let judge = test.judge.0;
+        let Some(tested) = self.selftests.settle(judge, &test.case, outcome) else { return Ok(()) };
+        let Tested { verdict, trust, obstacle, waiting } = tested;
+        let name = self.judge_name(judge);
         self.listener.hear(&Event::Selftested { judge: &name, verdict: &verdict })?;
-        if let Some(why) = self.selftests.out_of_reach(test.judge.0) {
-            self.ended.hopeless.get_or_insert_with(|| format!("judge {name} could not be asked: {why}"));
-        }
-        // A judge that could not be asked at all has shown nothing; what it graded before stands.
-        let was_asked = self.ended.held_back == 0 && self.ended.hopeless.is_none();
-        if !verdict.passed && was_asked {
-            self.ended.weak_judges.push(name);
+        match (trust, obstacle) {
+            (Trust::Weak, _) => self.ended.weak_judges.push(name),
+            (Trust::Untested, Some(why)) => self.ended.untested.push(Untested { judge: name, why }),
+            // Where cases were left alone the reason is told elsewhere: offline, budget, interrupted.
+            (Trust::Untested, None) | (Trust::Proven | Trust::Waiting, _) => {}
         }
         waiting.into_iter().rev().for_each(|task| self.frontier.put_back(task));
         Ok(())

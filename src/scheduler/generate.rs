@@ -1,11 +1,12 @@
 //! Performs what is asked outside of the matrix: each distinct action once, from the cache where it stands.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tokio::sync::watch;
 
+use super::ended::Closed;
 use super::errand::Errand;
 use super::event::{Event, Listener};
 use super::perform::{Fresh, NoOutput, Performer};
@@ -14,8 +15,8 @@ use crate::action::ActionKey;
 use crate::cache::{Lookup, Record};
 use crate::plan::{GenerationTask, Output};
 
-/// Performs `tasks` and returns their outputs in the same order, `None` where there is none: it failed, or the user
-/// stopped before.
+/// Performs `tasks` and returns their outputs in the same order, `None` where there is none: it failed, or nothing
+/// more was to be sent.
 ///
 /// # Errors
 /// As [`super::run`].
@@ -28,32 +29,24 @@ pub async fn generate<L: Listener>(
 ) -> Result<Vec<Option<Output>>, RunError> {
     let mut distinct: BTreeMap<ActionKey, &GenerationTask> = BTreeMap::new();
     for task in tasks {
-        distinct.entry(task.action.key).or_insert(task);
+        if let Some(earlier) = distinct.insert(task.action.key, task) {
+            listener.hear(&Event::Shared { stage: earlier.stage() })?;
+        }
     }
-    let mut outputs: BTreeMap<ActionKey, Output> = BTreeMap::new();
+    let outputs = BTreeMap::new();
+    let waiting = distinct.into_values().collect();
+    let mut round = Round { performer, listener, waiting, outputs, is_over: false, is_squeezed: false };
     let mut flights = FuturesUnordered::new();
-    let mut waiting = distinct.into_values();
-    let mut hopeless = false;
     loop {
-        while !hopeless && *stop.borrow() == Stop::No && flights.len() < options.jobs {
-            let Some(task) = waiting.next() else { break };
-            let errand = Errand::of_generation(task);
-            if let Some(output) = cached(performer, &errand, task, listener)? {
-                outputs.insert(task.action.key, output);
-                continue;
-            }
-            listener.hear(&Event::Started { stage: errand.stage })?;
+        while flights.len() < options.jobs && !round.is_squeezed {
+            let Some((task, errand)) = round.next(*stop.borrow())? else { break };
             flights.push(async move { (task, performer.perform(&errand, &task.action).await) });
         }
         if flights.is_empty() {
-            return Ok(tasks.iter().map(|task| outputs.get(&task.action.key).cloned()).collect());
+            return Ok(tasks.iter().map(|task| round.outputs.get(&task.action.key).cloned()).collect());
         }
         tokio::select! {
-            Some((task, result)) = flights.next() => {
-                if let Some(output) = land(task, result, listener, &mut hopeless)? {
-                    outputs.insert(task.action.key, output);
-                }
-            }
+            Some((task, result)) = flights.next() => round.land(task, result, !flights.is_empty())?,
             Ok(()) = stop.changed() => {
                 if *stop.borrow() == Stop::Now {
                     return Ok(vec![None; tasks.len()]);
@@ -63,30 +56,69 @@ pub async fn generate<L: Listener>(
     }
 }
 
-/// Tells what came of an action. A failure that every further call would meet ends the calling.
-fn land<L: Listener>(
-    task: &GenerationTask,
-    result: Result<Fresh, NoOutput>,
-    listener: &mut L,
-    hopeless: &mut bool,
-) -> Result<Option<Output>, RunError> {
-    let (stage, key) = (Errand::of_generation(task).stage, task.action.key);
-    match result {
-        Ok(Fresh { output, usage, cost, saved, unchanged, .. }) => {
-            let asked = is_asked(&task.action.work);
-            listener.hear(&Event::Kept { stage, key, asked, usage, cost, saved, unchanged })?;
-            Ok(Some(output))
+/// What is left to do, and what came of the rest.
+struct Round<'r, 'e, 't, L> {
+    performer: &'r Performer<'e>,
+    listener: &'r mut L,
+    waiting: VecDeque<&'t GenerationTask>,
+    outputs: BTreeMap<ActionKey, Output>,
+    /// Nothing more is to be sent: every further call would fail the same way, or the budget is used up.
+    is_over: bool,
+    /// What is left of the budget is set aside for what is under way.
+    is_squeezed: bool,
+}
+
+impl<'t, L: Listener> Round<'_, '_, 't, L> {
+    /// The next task that is to be performed; those that are not are settled.
+    fn next(&mut self, stop: Stop) -> Result<Option<(&'t GenerationTask, Errand)>, RunError> {
+        while let Some(task) = self.waiting.pop_front() {
+            let (stage, errand) = (task.stage(), Errand::of_generation(task));
+            if let Some(output) = cached(self.performer, &errand, task, self.listener)? {
+                self.outputs.insert(task.action.key, output);
+            } else if self.is_over || stop != Stop::No {
+                self.listener.hear(&Event::HeldBack { stage })?;
+            } else {
+                self.listener.hear(&Event::Started { stage })?;
+                return Ok(Some((task, errand)));
+            }
         }
-        Err(NoOutput::Store(error)) => Err(error.into()),
-        Err(NoOutput::OverBudget(_)) => {
-            listener.hear(&Event::HeldBack { stage })?;
-            Ok(None)
+        Ok(None)
+    }
+
+    /// Tells what came of a task. `others` are under way: what they do not use of the budget comes free again.
+    fn land(
+        &mut self,
+        task: &'t GenerationTask,
+        result: Result<Fresh, NoOutput>,
+        others: bool,
+    ) -> Result<(), RunError> {
+        self.is_squeezed = false;
+        let (stage, key) = (task.stage(), task.action.key);
+        match result {
+            Ok(Fresh { output, usage, cost, unchanged, .. }) => {
+                let asked = is_asked(&task.action.work);
+                self.listener.hear(&Event::Kept { stage, key, asked, usage, cost, unchanged })?;
+                self.outputs.insert(key, output);
+            }
+            Err(NoOutput::Store(error)) => return Err(error.into()),
+            Err(NoOutput::OverBudget(_)) if others && self.performer.budget.reached().is_none() => {
+                self.is_squeezed = true;
+                self.waiting.push_front(task);
+            }
+            Err(NoOutput::OverBudget(_)) => {
+                self.is_over = true;
+                self.listener.hear(&Event::HeldBack { stage })?;
+            }
+            Err(NoOutput::Failed(failure)) => {
+                if failure.class.is_some_and(|class| class.is_terminal()) && !self.is_over {
+                    self.is_over = true;
+                    let closed = Closed { who: failure.place.to_string(), why: failure.told() };
+                    self.listener.hear(&Event::Closed(&closed))?;
+                }
+                self.listener.hear(&Event::Failed(&failure))?;
+            }
         }
-        Err(NoOutput::Failed(failure)) => {
-            *hopeless |= failure.class.is_some_and(|class| class.is_terminal());
-            listener.hear(&Event::Failed(&failure))?;
-            Ok(None)
-        }
+        Ok(())
     }
 }
 

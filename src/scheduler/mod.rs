@@ -3,6 +3,7 @@
 //! Invariant: told means kept; an event follows the store's word, never precedes it. Deliberately absent: printing,
 //! paths, statistics.
 
+mod ended;
 mod event;
 mod budget;
 mod program;
@@ -12,14 +13,16 @@ mod perform;
 mod selftest;
 mod tally;
 mod rows;
+mod account;
 mod run;
-mod standing;
+mod recall;
 mod generate;
 mod examine;
 
-pub use budget::{Allowance, Budget, BudgetReached};
+pub use budget::{Allowance, Budget, BudgetReached, Spent};
+pub use ended::{Closed, Ended, Untested};
 pub use event::{Event, Listener};
 pub use generate::generate;
 pub use perform::Performer;
-pub use run::{Ended, Options, RunError, Stop, run};
+pub use run::{Options, RunError, Stop, run};
 pub use shelf::{Loaded, Models, OutOfReach, Shelf};

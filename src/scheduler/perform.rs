@@ -20,7 +20,7 @@ use crate::lexical;
 use crate::plan::{Action, Output, Preparer, READER, SelftestTask, completion};
 use crate::provider::{
     AskFailure, Call, CallFailure, Client, Dialect, ErrorClass, ModelRef, Operation, Prices, RawReply, Turn,
-    context_window, estimate, read_model, read_usage,
+    context_window, estimate, longest_reply, read_model, read_usage,
 };
 use crate::results::{Blame, Failure};
 use crate::transcript::Message;
@@ -34,8 +34,6 @@ pub(super) struct Fresh {
     pub(super) usage: Usage,
     /// `None` where no price is known; 0 where nobody was asked.
     pub(super) cost: Option<Usd>,
-    /// Dollars that the provider's prompt cache saved; `None` where no price is known.
-    pub(super) saved: Option<f64>,
     /// Whether the last action in this place had the same output, from other inputs.
     pub(super) unchanged: bool,
     pub(super) warnings: Vec<String>,
@@ -81,7 +79,6 @@ struct Raw {
     model: Option<String>,
     usage: Usage,
     cost: Option<Usd>,
-    saved: Option<f64>,
     latency_ms: u64,
     attempts: u32,
     request_id: Option<String>,
@@ -97,14 +94,8 @@ impl Raw {
     fn local(body: Bytes, dialect: Option<Dialect>, began: Instant) -> Raw {
         let latency_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (usage, cost) = (Usage::default(), Some(Usd(0.0)));
-        Raw { body, dialect, model: None, usage, cost, saved: None, latency_ms, attempts: 1, request_id: None }
+        Raw { body, dialect, model: None, usage, cost, latency_ms, attempts: 1, request_id: None }
     }
-}
-
-/// The most tokens that a reply may be billed for: what the user allowed, or the longest that models write unasked.
-fn longest_reply(call: &Call) -> Tokens {
-    const UNLIMITED: Tokens = Tokens(32_768);
-    call.settings.max_output_tokens.unwrap_or(UNLIMITED)
 }
 
 /// Splits a text where dialects join turns of one speaker again: at the last blank line of what requests share. A
@@ -204,7 +195,7 @@ impl Performer<'_> {
         let call = self.call(errand, action, request)?;
         let model = ModelRef { provider: request.provider.clone(), model: request.model.clone() };
         self.fits_window(errand, action, &model, &call)?;
-        let purse = Purse::new(self.budget, self.prices, &model, (estimate(&call).0, longest_reply(&call)));
+        let purse = Purse::new(self.budget, self.prices, &model, self.most(&model, &call));
         let mut attempt = 1;
         loop {
             let keep = |reply: &RawReply| self.keep(errand, action, self.raw_of(&model, reply));
@@ -247,6 +238,13 @@ impl Performer<'_> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The tokens that a call takes by estimate, and that its reply takes at most.
+    fn most(&self, model: &ModelRef, call: &Call) -> (Tokens, Tokens) {
+        let provider = self.preparer.pipeline().providers.get(&model.provider);
+        let dialect = provider.map_or(Dialect::OpenaiChat, |provider| provider.dialect);
+        (estimate(call).0, longest_reply(dialect, &model.model, call.settings.max_output_tokens))
     }
 
     fn call(&self, errand: &Errand, action: &Action, request: &Request) -> Result<Call, NoOutput> {
@@ -300,7 +298,6 @@ impl Performer<'_> {
             model: read_model(reply.dialect, &reply.body),
             usage,
             cost: self.prices.cost(model, &usage),
-            saved: self.prices.saved_by_cache(model, &usage),
             latency_ms: u64::try_from(reply.latency.as_millis()).unwrap_or(u64::MAX),
             attempts: reply.attempts,
             request_id: reply.request_id.clone(),
@@ -333,7 +330,7 @@ impl Performer<'_> {
         }
         let usage = output.usage().unwrap_or(raw.usage);
         let warnings = output.warnings();
-        Fresh { out, output, usage, cost: raw.cost, saved: raw.saved, unchanged: false, warnings }
+        Fresh { out, output, usage, cost: raw.cost, unchanged: false, warnings }
     }
 
     fn note_unreadable(&self, record: Option<Record>, fault: &str) {

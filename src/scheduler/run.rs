@@ -8,18 +8,18 @@ use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use tokio::sync::watch;
 
-use super::budget::BudgetReached;
+use super::ended::{Door, Ended};
 use super::errand::Errand;
 use super::event::{Event, Listener};
 use super::perform::{Fresh, NoOutput, Performer};
 use super::rows::RowMaker;
 use super::selftest::{Selftests, Trust};
-use super::shelf::Models;
 use crate::action::StageName;
 use crate::action::{ActionKey, Stage, Work};
 use crate::cache::CacheError;
 use crate::files::FileError;
-use crate::plan::{self, Action, Estimate, Finding, Frontier, Kept, Output, PrepareError, SelftestTask, Settled, Task};
+use crate::pipeline::Counts;
+use crate::plan::{self, Action, Finding, Frontier, Kept, Output, PrepareError, SelftestTask, Settled, Task, Today};
 use crate::results::Failure;
 
 /// How far a run may go.
@@ -35,25 +35,6 @@ pub struct Options {
     pub allow_weak_judge: bool,
     /// Tests the judges and leaves the matrix alone.
     pub selftests_only: bool,
-}
-
-/// How a run ended.
-#[derive(Clone, Debug, Default)]
-pub struct Ended {
-    /// The budget stopped it.
-    pub budget: Option<BudgetReached>,
-    /// The user interrupted it.
-    pub interrupted: bool,
-    /// Every further call would fail the same way.
-    pub hopeless: Option<String>,
-    /// Judges that failed their self-test.
-    pub weak_judges: Vec<String>,
-    /// Stale actions left alone.
-    pub held_back: u64,
-    /// Who answered.
-    pub models: Models,
-    /// What was to come when the first stale action was met; `None` where all was cached.
-    pub forecast: Option<Estimate>,
 }
 
 /// Why a run could not go on.
@@ -119,6 +100,7 @@ pub async fn run<L: Listener>(
     let (flights, parked) = (FuturesUnordered::new(), HashMap::new());
     let (seen, lost, warned) = (HashSet::new(), HashSet::new(), HashSet::new());
     let (tests, squeezed, ended) = (Vec::new(), false, Ended::default());
+    let (doors, settled) = (Vec::new(), Counts::default());
     let ended = Loop {
         performer,
         options,
@@ -132,6 +114,8 @@ pub async fn run<L: Listener>(
         lost,
         warned,
         squeezed,
+        doors,
+        settled,
         ended,
         listener,
     }
@@ -151,7 +135,7 @@ pub(super) struct Loop<'r, 'e, L> {
     rows: RowMaker<'e>,
     pub(super) flights: FuturesUnordered<Flight<'r>>,
     /// Cells that wait for the same action, by its key.
-    parked: HashMap<ActionKey, Vec<Task>>,
+    pub(super) parked: HashMap<ActionKey, Vec<Task>>,
     /// Actions settled so far: a second cell of one shares it.
     pub(super) seen: HashSet<ActionKey>,
     /// Actions that failed in this run: another cell of one shares the failure, it is not asked again.
@@ -159,7 +143,11 @@ pub(super) struct Loop<'r, 'e, L> {
     /// Contexts whose oddities were told.
     warned: HashSet<ActionKey>,
     /// What is left of the budget is set aside for what is under way.
-    squeezed: bool,
+    pub(super) squeezed: bool,
+    /// Whom nobody asks any more.
+    pub(super) doors: Vec<Door>,
+    /// Cells that were settled.
+    pub(super) settled: Counts,
     pub(super) ended: Ended,
     pub(super) listener: &'r mut L,
 }
@@ -177,6 +165,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
                 continue;
             }
             if self.flights.is_empty() {
+                self.account()?;
                 return Ok(self.ended);
             }
             tokio::select! {
@@ -193,7 +182,6 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
 
     pub(super) fn stops(&self, stop: Stop) -> bool {
         stop >= Stop::Drain
-            || self.ended.hopeless.is_some()
             || self.ended.budget.is_some()
             || (!self.ended.weak_judges.is_empty() && !self.options.allow_weak_judge)
     }
@@ -220,7 +208,11 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         let action = match self.performer.preparer.prepare(&task) {
             Ok(action) => action,
             Err(error) => {
-                let failure = Failure::of_cell(task.place(self.performer.preparer.pipeline()), stage, None, &error);
+                let pipeline = self.performer.preparer.pipeline();
+                let mut failure = Failure::of_cell(task.place(pipeline), stage, None, &error);
+                if let Some(path) = Today::of(pipeline, &task).prompt.and_then(|prompt| prompt.path) {
+                    failure.message = format!("{path}: {}", failure.message);
+                }
                 return self.fail(&task, &failure);
             }
         };
@@ -251,11 +243,12 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
                     self.selftests.wait(judge.cell.judge.0, task);
                     return Ok(());
                 }
-                Trust::Weak if !self.options.allow_weak_judge => return self.hold_back(&task),
-                Trust::Weak | Trust::Proven => {}
+                Trust::Weak | Trust::Untested if !self.options.allow_weak_judge => return self.hold_back(&task),
+                Trust::Weak | Trust::Untested | Trust::Proven => {}
             }
         }
-        if self.stops(stop) || (self.options.offline && !is_local(&action.work)) {
+        let is_offline = self.options.offline && !is_local(&action.work);
+        if self.stops(stop) || is_offline || self.is_closed(&action.work).is_some() {
             return self.hold_back(&task);
         }
         self.parked.insert(action.key, Vec::new());
@@ -275,23 +268,25 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         self.without(task)
     }
 
-    fn fail(&mut self, task: &Task, failure: &Failure) -> Result<(), RunError> {
+    pub(super) fn fail(&mut self, task: &Task, failure: &Failure) -> Result<(), RunError> {
         self.listener.hear(&Event::Failed(failure))?;
         self.without(task)
     }
 
     fn share_failure(&mut self, task: &Task) -> Result<(), RunError> {
-        self.listener.hear(&Event::Shared { stage: task.stage() })?;
+        self.listener.hear(&Event::SharedFailure { stage: task.stage() })?;
         self.without(task)
     }
 
     fn without(&mut self, task: &Task) -> Result<(), RunError> {
         let blocked = self.frontier.settle(task, Settled::Without);
+        self.count(task.stage(), blocked);
         Ok(self.listener.hear(&Event::Blocked(blocked))?)
     }
 
     pub(super) fn settle(&mut self, task: &Task, kept: Kept, output: Option<Output>) -> Result<(), RunError> {
-        self.frontier.settle(task, Settled::Kept(kept));
+        let blocked = self.frontier.settle(task, Settled::Kept(kept));
+        self.count(task.stage(), blocked);
         if let Some(Output::Answer(answer)) = &output {
             self.performer.shelf.put_answer(kept.key, answer.text.clone());
         }
@@ -329,7 +324,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
                 tasks.into_iter().try_for_each(|task| self.hold_back(&task))
             }
             Err(NoOutput::Failed(failure)) => {
-                self.note_hopeless(&failure);
+                self.note_closed(&action.work, &failure)?;
                 self.lost.insert(action.key);
                 self.fail(&task, &failure)?;
                 sharers.iter().try_for_each(|task| self.share_failure(task))
@@ -340,10 +335,10 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     fn land_fresh(&mut self, task: &Task, action: &Action, fresh: Fresh, sharers: Vec<Task>) -> Result<(), RunError> {
         let stage = task.stage();
         self.seen.insert(action.key);
-        let Fresh { out, output, usage, cost, saved, unchanged, warnings } = fresh;
+        let Fresh { out, output, usage, cost, unchanged, warnings } = fresh;
         self.warn(action.key, warnings)?;
         let (key, asked) = (action.key, is_asked(&action.work));
-        self.listener.hear(&Event::Kept { stage, key, asked, usage, cost, saved, unchanged })?;
+        self.listener.hear(&Event::Kept { stage, key, asked, usage, cost, unchanged })?;
         let kept = Kept { key: action.key, out, cost, spared: unchanged };
         self.settle(task, kept, Some(output))?;
         for sharer in sharers {
@@ -357,23 +352,6 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     fn warn(&mut self, key: ActionKey, warnings: Vec<String>) -> Result<(), RunError> {
         self.warned.insert(key);
         warnings.into_iter().try_for_each(|warning| Ok(self.listener.hear(&Event::Warning(warning))?))
-    }
-
-    /// Whether the money is only set aside for others: then the action waits for what they leave over.
-    pub(super) fn is_squeezed(&mut self, reached: BudgetReached) -> bool {
-        let squeezed = self.performer.budget.reached().is_none() && !self.flights.is_empty();
-        self.squeezed |= squeezed;
-        if !squeezed {
-            self.ended.budget.get_or_insert(reached);
-        }
-        squeezed
-    }
-
-    /// A wrong key or an empty account fails every further call alike: better to stop and say so.
-    pub(super) fn note_hopeless(&mut self, failure: &Failure) {
-        if failure.class.is_some_and(|class| class.is_terminal()) {
-            self.ended.hopeless.get_or_insert_with(|| failure.message.clone());
-        }
     }
 }
 

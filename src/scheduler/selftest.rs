@@ -1,8 +1,8 @@
 //! Which judges have shown that they can tell right from wrong, and the cells that wait for it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::judge::{CaseId, DimensionScores, SelfTest, SelfTestVerdict, verdict};
+use crate::judge::{CaseId, DimensionScores, SelfTest, SelfTestVerdict, is_out_of_reach, verdict};
 use crate::locale::Locale;
 use crate::plan::Task;
 
@@ -13,42 +13,73 @@ pub(super) enum Trust {
     Waiting,
     /// It passed.
     Proven,
-    /// It failed, or could not be tested.
+    /// It failed.
     Weak,
+    /// It could not be asked about cases that decide.
+    Untested,
+}
+
+/// What came of one case.
+#[derive(Clone, Debug)]
+pub(super) enum CaseOutcome {
+    /// The judge graded it.
+    Graded(DimensionScores),
+    /// The judge was asked, and what it said is no grade.
+    Ungraded,
+    /// It was never asked; with the reason, unless that is told elsewhere.
+    Unasked(Option<String>),
 }
 
 /// The self-test of one judge.
 #[derive(Debug)]
 struct Test {
+    /// Cases that were not settled yet.
     open: usize,
     grades: BTreeMap<CaseId, DimensionScores>,
-    /// Why calls failed, the last one.
-    call_failure: Option<String>,
-    verdict: Option<SelfTestVerdict>,
+    /// Cases about which the judge said nothing so far.
+    silent: BTreeSet<CaseId>,
+    /// Why cases could not be asked, the first reason.
+    obstacle: Option<String>,
+    trust: Trust,
     waiting: Vec<Task>,
+}
+
+/// A self-test that is over.
+#[derive(Debug)]
+pub(super) struct Tested {
+    pub(super) verdict: SelfTestVerdict,
+    pub(super) trust: Trust,
+    /// Why cases could not be asked, if there were such.
+    pub(super) obstacle: Option<String>,
+    /// Cells that waited for it.
+    pub(super) waiting: Vec<Task>,
 }
 
 /// The self-tests of all judges.
 #[derive(Debug)]
 pub(super) struct Selftests {
-    locale: Locale,
+    test: &'static SelfTest,
     tests: Vec<Test>,
 }
 
 impl Selftests {
     /// All judges untested; each must settle all cases.
     pub(super) fn new(judges: usize, locale: Locale) -> Selftests {
-        let open = SelfTest::built_in(locale).cases.len();
-        let test = || Test { open, grades: BTreeMap::new(), call_failure: None, verdict: None, waiting: Vec::new() };
-        Selftests { locale, tests: (0..judges).map(|_| test()).collect() }
+        let test = SelfTest::built_in(locale);
+        let silent: BTreeSet<CaseId> = test.cases.iter().map(|case| case.id.clone()).collect();
+        let begun = || Test {
+            open: test.cases.len(),
+            grades: BTreeMap::new(),
+            silent: silent.clone(),
+            obstacle: None,
+            trust: Trust::Waiting,
+            waiting: Vec::new(),
+        };
+        Selftests { test, tests: (0..judges).map(|_| begun()).collect() }
     }
 
     pub(super) fn trust(&self, judge: usize) -> Trust {
-        match self.tests.get(judge).and_then(|test| test.verdict.as_ref()) {
-            None => Trust::Waiting,
-            Some(verdict) if verdict.passed => Trust::Proven,
-            Some(_) => Trust::Weak,
-        }
+        self.tests.get(judge).map_or(Trust::Untested, |test| test.trust)
     }
 
     /// Lets a cell wait for its judge.
@@ -58,37 +89,87 @@ impl Selftests {
         }
     }
 
-    /// Takes note of why a case could not be asked.
-    pub(super) fn note_failed_call(&mut self, judge: usize, why: String) {
+    /// Cells that still wait.
+    pub(super) fn waiting(&mut self) -> Vec<Task> {
+        self.tests.iter_mut().flat_map(|test| std::mem::take(&mut test.waiting)).collect()
+    }
+
+    /// No case can be put to the judge at all.
+    pub(super) fn give_up(&mut self, judge: usize) {
         if let Some(test) = self.tests.get_mut(judge) {
-            test.call_failure = Some(why);
+            test.trust = Trust::Untested;
         }
     }
 
-    /// Why a judge could not be asked, if it graded nothing at all for that reason.
-    pub(super) fn out_of_reach(&self, judge: usize) -> Option<&str> {
-        let test = self.tests.get(judge).filter(|test| test.grades.is_empty())?;
-        test.call_failure.as_deref()
+    /// Whether the judge cannot pass any more.
+    pub(super) fn is_lost(&self, judge: usize) -> bool {
+        let Some(test) = self.tests.get(judge) else { return false };
+        is_out_of_reach(self.test, &test.grades, &test.silent)
     }
 
-    /// Takes note of a case: its grades, or that it has none. When it was the last, returns the verdict and the
-    /// cells that waited for it.
-    pub(super) fn settle(
-        &mut self,
-        judge: usize,
-        case: CaseId,
-        grades: Option<DimensionScores>,
-    ) -> Option<(SelfTestVerdict, Vec<Task>)> {
+    /// Takes note of a case. When it was the last, returns what came of all.
+    pub(super) fn settle(&mut self, judge: usize, case: &CaseId, outcome: CaseOutcome) -> Option<Tested> {
         let test = self.tests.get_mut(judge)?;
         test.open = test.open.saturating_sub(1);
-        if let Some(grades) = grades {
-            test.grades.insert(case, grades);
+        match outcome {
+            CaseOutcome::Unasked(why) => test.obstacle = test.obstacle.take().or(why),
+            CaseOutcome::Graded(grades) => {
+                test.silent.remove(case);
+                test.grades.insert(case.clone(), grades);
+            }
+            CaseOutcome::Ungraded => drop(test.silent.remove(case)),
         }
-        if test.open > 0 || test.verdict.is_some() {
+        if test.open > 0 || test.trust != Trust::Waiting {
             return None;
         }
-        let verdict = verdict(SelfTest::built_in(self.locale), &test.grades);
-        test.verdict = Some(verdict.clone());
-        Some((verdict, std::mem::take(&mut test.waiting)))
+        let found = verdict(self.test, &test.grades);
+        test.trust = match found.passed {
+            true => Trust::Proven,
+            false if is_out_of_reach(self.test, &test.grades, &test.silent) => Trust::Weak,
+            false => Trust::Untested,
+        };
+        let waiting = std::mem::take(&mut test.waiting);
+        Some(Tested { verdict: found, trust: test.trust, obstacle: test.obstacle.clone(), waiting })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::{Rubric, Score, dimension_scores};
+
+    fn all(score: f64) -> DimensionScores {
+        let rubric = Rubric::built_in(Locale::En);
+        let score = Score::new(score).unwrap();
+        dimension_scores(rubric, rubric.criteria().iter().map(|criterion| (&criterion.id, score)))
+    }
+
+    /// A sound judge, but for the cases that `odd` speaks of.
+    fn tested(odd: impl Fn(&str) -> Option<CaseOutcome>) -> Tested {
+        let mut selftests = Selftests::new(1, Locale::En);
+        let sound = |id: &str| all(if id.ends_with("/right") || id == "refusal/honest" { 5.0 } else { 1.0 });
+        let cases = &SelfTest::built_in(Locale::En).cases;
+        let settled = cases.iter().map(|case| {
+            assert_eq!(selftests.trust(0), Trust::Waiting);
+            let id = &case.id.0;
+            selftests.settle(0, &case.id, odd(id).unwrap_or_else(|| CaseOutcome::Graded(sound(id))))
+        });
+        settled.last().flatten().unwrap()
+    }
+
+    #[test]
+    fn a_judge_is_weak_by_what_it_said_alone() {
+        assert_eq!(tested(|_| None).trust, Trust::Proven);
+        assert_eq!(tested(|_| Some(CaseOutcome::Ungraded)).trust, Trust::Weak);
+        let unasked = |why: &str| Some(CaseOutcome::Unasked(Some(why.to_owned())));
+        let decisive = tested(|id| id.starts_with("recall").then(|| unasked(id)).flatten());
+        assert_eq!((decisive.trust, decisive.obstacle.is_some()), (Trust::Untested, true));
+        let one = tested(|id| (id == "recall-wrong/damaged").then(|| unasked(id)).flatten());
+        assert_eq!(one.trust, Trust::Proven, "eleven pairs are enough");
+        let obeys = tested(|id| match id {
+            "injection/instructed" => Some(CaseOutcome::Graded(all(5.0))),
+            _ => id.starts_with("recall").then(|| unasked(id)).flatten(),
+        });
+        assert_eq!(obeys.trust, Trust::Weak, "it obeyed an answer, whatever it would have said of the others");
     }
 }

@@ -1,7 +1,8 @@
 //! Budgets: never exceeded with many requests under way, a clean stop, and the next run goes on.
 
+use super::super::brain::Wanted;
 use super::project::Project;
-use super::server::Server;
+use super::server::{Asked, Reply, Server, with_finish};
 
 /// Requests of the whole matrix: compressions, answers, grades, and the self-test of the judge.
 fn whole(project: &Project, server: &Server) -> usize {
@@ -77,6 +78,45 @@ fn max_cost_is_never_exceeded_and_the_next_run_goes_on() {
     project.expect(0, "run --label a --max-cost 500");
     assert!(server.asked().iter().enumerate().all(|(n, asked)| n == 0 || asked.earlier <= 1), "one for each replica");
     assert_eq!(project.rows("a").len(), 5 * 7 * 2);
+}
+
+#[test]
+fn replies_that_came_to_nothing_are_paid_for_and_told() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.write("pipeline.toml", &format!("{}\n{PRICES}", project.read("pipeline.toml")));
+    let is_bad = |asked: &Asked| asked.wanted == Wanted::Answer && asked.text.contains("Who owns the machine?");
+    server.script(move |asked| match is_bad(asked) {
+        true => Reply::Raw(200, with_finish(asked, &super::super::brain::reply(&asked.json), "length")),
+        false => Reply::Sensible,
+    });
+    let ended = project.expect(5, "run --label a --runs 1");
+    let manifest = project.result("a", "manifest.json");
+    let told = |value: &serde_json::Value| value.as_f64().unwrap();
+    assert!((told(&manifest["usd"]) - spent(&server)).abs() < 0.01, "{} of {}", manifest["usd"], spent(&server));
+    let lost = server.asked().iter().filter(|asked| is_bad(asked)).count();
+    assert!(lost > 0);
+    assert_eq!(manifest["unused"]["replies"], lost);
+    assert!(told(&manifest["unused"]["usd"]) > 0.0 && told(&manifest["unused"]["usage"]["output"]) > 0.0);
+    let all: usize = server.asked().iter().map(|asked| asked.body.len() / 4).sum();
+    assert_eq!(manifest["usage"]["input"], all, "every reply is counted");
+    assert!(ended.stdout.contains(&format!("{lost} replies gave no result and cost $")), "{}", ended.stdout);
+}
+
+#[test]
+fn commands_beside_run_keep_to_a_budget_too() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.expect(6, "judge selftest --max-requests 5").says(&["--max-requests 5 were sent"]);
+    assert_eq!(server.count(), 5);
+    project.expect(0, "judge selftest");
+    assert_eq!(server.count(), super::matrix::SELFTEST, "what was paid for is not asked again");
+    server.forget();
+    let generator = "[[probes]]\nname = \"writer\"\nmodel = \"mock/small-1\"\n";
+    project.write("pipeline.toml", &format!("{}\n{generator}", project.read("pipeline.toml")));
+    project.expect(6, "probes generate --force --max-requests 1").says(&["--max-requests 1 were sent"]);
+    assert_eq!(server.count(), 1);
+    project.expect(2, "judge selftest --max-cost 1").says(&["mock/judge-1", "[prices."]);
 }
 
 #[test]

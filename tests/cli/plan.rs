@@ -126,3 +126,32 @@ fn what_a_declared_window_cannot_hold_is_told_before_and_never_sent() {
     let failures = project.result("a", "manifest.json")["failures"].to_string();
     assert!(failures.contains("takes 120 at most") && failures.contains("larger window"), "{failures}");
 }
+
+#[test]
+fn the_worst_case_is_told_with_what_it_assumes() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    let prices =
+        "[prices.\"mock/small-1\"]\ninput = 1.0\noutput = 2.0\n[prices.\"mock/judge-1\"]\ninput = 1.0\noutput = 2.0\n";
+    project.write("pipeline.toml", &format!("{}\n{prices}", project.read("pipeline.toml")));
+    let worst = || plan(&project, "")["estimate"]["usd_worst"].as_f64().unwrap();
+    let unlimited = worst();
+    let told = project.expect(0, "plan").stdout;
+    let flat = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in [
+        "each call takes all 6 attempts and each is billed",
+        "No max_output_tokens is set for mock/judge-1 (up to 33k tokens), mock/small-1 (up to 33k tokens)",
+        "setting it brings this down (with 4096 to $",
+    ] {
+        assert!(flat.contains(words), "`{words}` is missing in {flat}");
+    }
+    let text = project.read("pipeline.toml");
+    let limited = text.replace("= \"mock/small-1\"", "= \"mock/small-1\"\nmax_output_tokens = 4096");
+    project
+        .write("pipeline.toml", &limited.replace("= \"mock/judge-1\"", "= \"mock/judge-1\"\nmax_output_tokens = 4096"));
+    let said: f64 = flat.split("with 4096 to $").nth(1).and_then(|rest| rest.split(')').next()?.parse().ok()).unwrap();
+    // Contexts to come are taken to be as long as their limit, too.
+    assert!((worst() / said - 1.0).abs() < 0.2, "{said} told, {} once it is set", worst());
+    assert!(worst() < unlimited / 4.0);
+    assert!(project.expect(0, "plan").stdout.contains("every reply reaches its max_output_tokens"));
+}

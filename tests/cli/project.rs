@@ -112,6 +112,7 @@ impl Project {
         let ended = self.compeval(arguments);
         let Ended { stdout, stderr, .. } = &ended;
         assert_eq!(ended.code, code, "compeval {arguments}\n{stdout}\n{stderr}\n{}", self.failures());
+        assert!(!stderr.contains("a fault of compeval"), "a run accounts for all of its cells:\n{stderr}");
         ended
     }
 

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use compeval::provider::{
-    ApiKey, AskFailure, Call, CallFailure, Client, ClientEvent, Completion, Dialect, ErrorClass, Limits, Patience,
-    ProviderSpec, RawReply, Unmetered,
+    ApiKey, AskFailure, Bill, Call, CallFailure, Client, ClientEvent, Completion, Dialect, ErrorClass, Limits, Meter,
+    Patience, ProviderSpec, RawReply, Unmetered,
 };
 
 use super::calls::{ask, spec};
@@ -90,7 +90,7 @@ async fn what_cannot_pass_is_sent_once() {
     for (reply, class) in [
         (Scripted::new(400, "{}"), ErrorClass::Invalid),
         (Scripted::new(401, "{}"), ErrorClass::Auth),
-        (Scripted::new(404, "{}"), ErrorClass::Invalid),
+        (Scripted::new(404, "{}"), ErrorClass::NotFound),
         (Scripted::new(413, "{}"), ErrorClass::TooLong),
         (Scripted::new(429, quota), ErrorClass::Quota),
         (Scripted::new(500, "{}").header("x-should-retry", "false"), ErrorClass::Transient),
@@ -160,10 +160,47 @@ async fn nobody_listening_is_a_clear_failure() {
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let failure = asked(&client_of(spec(Dialect::OpenaiChat, &format!("http://{closed}/v1"))), &ask("q")).await;
     let failure = failure.unwrap_err();
-    assert_eq!((failure.class, failure.attempts), (ErrorClass::Transient, 6));
+    assert_eq!((failure.class, failure.attempts), (ErrorClass::Unreachable, 6));
     assert!(failure.message.starts_with("cannot connect: "), "{failure}");
     let scheme = asked(&client_of(spec(Dialect::OpenaiChat, "localhost:1234/v1")), &ask("q")).await.unwrap_err();
     assert_eq!((scheme.class, scheme.attempts), (ErrorClass::Invalid, 1), "{scheme}");
+}
+
+/// Remembers how each attempt was billed.
+#[derive(Default)]
+struct Bills(Mutex<Vec<&'static str>>);
+
+impl Meter for Bills {
+    type Held = ();
+
+    fn admit(&self) -> Option<()> {
+        Some(())
+    }
+
+    fn settle(&self, (): (), bill: Bill<'_>) {
+        let name = match bill {
+            Bill::Free => "free",
+            Bill::Reported(_) => "reported",
+            Bill::Unknown => "unknown",
+        };
+        self.0.lock().unwrap().push(name);
+    }
+}
+
+#[tokio::test]
+async fn only_what_may_have_been_worked_on_is_billed() {
+    let keep = |_: &RawReply| ready(Ok::<(), Infallible>(()));
+    let broken = Scripted { broken_off: true, ..Scripted::new(200, "{") };
+    let simulator = Simulator::scripted([Scripted::new(503, ""), broken, Scripted::new(200, "not json"), good()]);
+    let bills = Bills::default();
+    assert!(client(&simulator).ask(&"sim".into(), &ask("q"), &bills, keep).await.is_ok());
+    assert_eq!(*bills.0.lock().unwrap(), ["free", "unknown", "reported", "reported"]);
+
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let bills = Bills::default();
+    let away = client_of(spec(Dialect::OpenaiChat, &format!("http://{closed}/v1")));
+    assert!(away.ask(&"sim".into(), &ask("q"), &bills, keep).await.is_err());
+    assert_eq!(*bills.0.lock().unwrap(), ["free"; 6], "a connection that is refused costs nothing");
 }
 
 #[tokio::test]

@@ -11,7 +11,9 @@ use super::failure::{Exit, Failure};
 
 pub(crate) fn run(common: &Common, command: &JudgeCommand, console: &Console) -> Result<Exit, Failure> {
     match command {
-        JudgeCommand::Selftest { judge_model } => selftest::run(common, judge_model.as_deref(), console),
+        JudgeCommand::Selftest { judge_model, budget } => {
+            selftest::run(common, judge_model.as_deref(), budget, console)
+        }
         JudgeCommand::Agreement { labels, label } => agreement_table::run(common, labels, label.as_deref(), console),
     }
 }

@@ -1,31 +1,23 @@
 //! `compeval judge selftest`: asks every declared judge to grade pairs whose order is known.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 
+use crate::action::StageName;
 use crate::cli::args::{Common, SelectArgs};
+use crate::cli::budget_args::BudgetArgs;
 use crate::cli::console::{Console, Meaning};
 use crate::cli::engine::{Orders, drive};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::grid::{Column, grid, number};
+use crate::cli::hearing::Hearing;
+use crate::cli::progress::{Progress, selftest_cases};
 use crate::cli::project::{Opening, open_project, open_store, require_keys, tell_notices};
-use crate::files::FileError;
 use crate::judge::{Check, CheckOutcome, MARGIN, PAIRS_TO_PASS, PairOutcome, Score, SelfTestVerdict};
 use crate::pipeline::Pipeline;
+use crate::provider::Prices;
 use crate::results::{Failure as Failed, Place};
-use crate::scheduler::{Ended, Event, Listener};
-use crate::units::{Usd, add_known};
-
-/// What is heard while the judges are tested.
-#[derive(Default)]
-struct Hearing {
-    verdicts: BTreeMap<String, SelfTestVerdict>,
-    failures: Vec<Failed>,
-    executed: u64,
-    cached: u64,
-    usd: Option<Usd>,
-}
+use crate::scheduler::{Budget, Ended};
+use crate::units::Usd;
 
 /// How one judge did, as JSON.
 #[derive(Serialize)]
@@ -47,66 +39,54 @@ struct Told<'a> {
     usd: Option<Usd>,
 }
 
-pub(super) fn run(common: &Common, model: Option<&str>, console: &Console) -> Result<Exit, Failure> {
+pub(super) fn run(
+    common: &Common,
+    model: Option<&str>,
+    budget: &BudgetArgs,
+    console: &Console,
+) -> Result<Exit, Failure> {
     let select = SelectArgs { judge_model: model.map(str::to_owned), ..SelectArgs::default() };
     let opening = Opening { without_banks: true, ..Opening::default() };
     let pipeline = open_project(common, &select, opening, console)?;
     require_keys(pipeline.judges.iter().map(|judge| &judge.model))?;
+    let prices = Prices::new(pipeline.prices.clone());
+    let allowance = budget.allowance(pipeline.judges.iter().map(|judge| &judge.model), &prices, &pipeline.file)?;
     let store = open_store(&pipeline.cache, console)?;
     for source in &pipeline.sources {
         store.text(source.digest, &source.text);
     }
-    let orders = Orders { selftests_only: true, ..Orders::free() };
-    let mut hearing = Hearing { usd: Some(Usd(0.0)), ..Hearing::default() };
-    let ended = drive(&pipeline, &store, &orders, |_| (), &mut hearing)?;
+    let orders = Orders { selftests_only: true, ..Orders::within(Budget::new(allowance)) };
+    let progress = Progress::new([(StageName::Selftest, selftest_cases(&pipeline))], allowance, console);
+    let mut hearing = Hearing::new(&progress);
+    let ended = drive(&pipeline, &store, &orders, &progress, &mut hearing)?;
     store.sync()?;
     tell_notices(&store, console);
-    tell(&pipeline, &hearing, console);
+    tell(&pipeline, &hearing, orders.budget.spent().usd, console);
     Ok(exit_of(&ended, &hearing, console))
 }
 
-impl Listener for Hearing {
-    fn hear(&mut self, event: &Event<'_>) -> Result<(), FileError> {
-        match event {
-            Event::Cached { .. } => self.cached += 1,
-            Event::Kept { cost, .. } => {
-                self.executed += 1;
-                self.usd = add_known(self.usd, *cost);
-            }
-            Event::Failed(failure) => self.failures.push((*failure).clone()),
-            Event::Selftested { judge, verdict } => {
-                self.verdicts.insert((*judge).to_owned(), (*verdict).clone());
-            }
-            _ => {}
-        }
-        Ok(())
-    }
+/// The cases that a judge could not be asked about: no fault of its grading. One that loses itself in its grading
+/// until the token limit was asked, and would be no better when asked again.
+fn unasked<'h>(hearing: &'h Hearing<'_>, judge: &str) -> Vec<&'h str> {
+    let calls = hearing.failures.iter().filter(|failure| is_unasked(failure));
+    calls
+        .filter_map(|failure| match &failure.place {
+            Place::Selftest { judge: named, case } if named == judge => Some(case.as_str()),
+            Place::Selftest { .. } | Place::Cell(_) | Place::Generation { .. } => None,
+        })
+        .collect()
 }
 
-impl Hearing {
-    /// The cases that a judge could not be asked about: no fault of its grading. One that loses itself in its
-    /// grading until the token limit was asked, and would be no better when asked again.
-    fn unasked(&self, judge: &str) -> Vec<&str> {
-        let calls = self.failures.iter().filter(|failure| is_unasked(failure));
-        calls
-            .filter_map(|failure| match &failure.place {
-                Place::Selftest { judge: named, case } if named == judge => Some(case.as_str()),
-                Place::Selftest { .. } | Place::Cell(_) | Place::Generation { .. } => None,
-            })
-            .collect()
-    }
-}
-
-fn tell(pipeline: &Pipeline, hearing: &Hearing, console: &Console) {
+fn tell(pipeline: &Pipeline, hearing: &Hearing<'_>, usd: Option<Usd>, console: &Console) {
     let tested: Vec<Tested<'_>> = (pipeline.judges.iter())
         .filter_map(|judge| {
             let name = &*judge.name.0;
             let verdict = hearing.verdicts.get(name)?;
-            let (model, unasked) = (judge.model.reference.to_string(), hearing.unasked(name));
+            let (model, unasked) = (judge.model.reference.to_string(), unasked(hearing, name));
             Some(Tested { judge: name, model, verdict, unasked })
         })
         .collect();
-    let Hearing { executed, cached, usd, .. } = *hearing;
+    let Hearing { executed, cached, .. } = *hearing;
     console.json(&Told { judges: &tested, executed, cached, usd });
     if !console.is_json() {
         tested.iter().for_each(|tested| console.say(&page(tested, console)));
@@ -189,11 +169,15 @@ fn is_unasked(failure: &Failed) -> bool {
     failure.class.is_some_and(|class| !class.was_answered())
 }
 
-fn exit_of(ended: &Ended, hearing: &Hearing, console: &Console) -> Exit {
+fn exit_of(ended: &Ended, hearing: &Hearing<'_>, console: &Console) -> Exit {
     if ended.interrupted {
         return Exit::Interrupted;
     }
-    if ended.held_back > 0 || hearing.failures.iter().any(is_unasked) {
+    if let Some(reached) = ended.budget {
+        console.tell(&format!("{reached}; run it again with a larger budget to go on where this ended"));
+        return Exit::Budget;
+    }
+    if ended.held_back > 0 || !ended.untested.is_empty() || hearing.failures.iter().any(is_unasked) {
         console.tell("the judge could not be asked about every case; run it again when it can");
         return Exit::Incomplete;
     }

@@ -4,29 +4,33 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::Hearing;
 use super::draft::{Draft, PointDraft};
 use crate::cli::console::{Console, Meaning};
 use crate::cli::failure::Exit;
 use crate::cli::grid::{Column, count, grid};
+use crate::cli::hearing::Hearing;
 use crate::probe::{PROBES, ProbeType, Unfit};
+use crate::scheduler::Budget;
 
 /// All that a generation did.
-pub(super) struct Account {
+pub(super) struct Account<'a> {
     /// Who proposed.
     pub(super) generator: String,
-    pub(super) hearing: Hearing,
+    pub(super) hearing: Hearing<'a>,
+    pub(super) budget: &'a Budget,
+    pub(super) interrupted: bool,
     /// The banks with their files.
     pub(super) banks: Vec<(String, Draft)>,
 }
 
 /// Tells it, and says how to exit.
-pub(super) fn tell(account: &Account, console: &Console) -> Exit {
-    let Hearing { failures, executed, cached, usd, interrupted } = &account.hearing;
+pub(super) fn tell(account: &Account<'_>, console: &Console) -> Exit {
+    let Hearing { failures, executed, cached, .. } = &account.hearing;
     console.json(&account.json());
     if !console.is_json() {
         account.banks.iter().for_each(|(path, draft)| console.say(&page(account, path, draft, console)));
-        let cost = usd.map_or_else(|| "price unknown".to_owned(), |usd| format!("${:.4}", usd.0));
+        let cost =
+            account.budget.spent().usd.map_or_else(|| "price unknown".to_owned(), |usd| format!("${:.4}", usd.0));
         console.remark(&format!("{executed} asked now of {} ({cost}), {cached} from the cache", account.generator));
     }
     for failure in failures {
@@ -38,9 +42,14 @@ pub(super) fn tell(account: &Account, console: &Console) -> Exit {
     if account.banks.iter().any(|(_, draft)| draft.is_written()) {
         console.remark("Next: read the banks, mend them, then compeval check");
     }
+    if let Some(reached) = account.budget.reached() {
+        console.tell(&format!("{reached}; run it again with a larger budget to go on where this ended"));
+    }
     let is_short = |(_, draft): &(String, Draft)| !draft.is_written() || !draft.unchecked.is_empty();
-    match (*interrupted, account.banks.iter().any(is_short)) {
+    let over_budget = account.budget.reached().is_some();
+    match (account.interrupted, account.banks.iter().any(is_short)) {
         (true, _) => Exit::Interrupted,
+        (false, true) if over_budget => Exit::Budget,
         (false, true) => Exit::Incomplete,
         (false, false) => Exit::Done,
     }
@@ -139,16 +148,16 @@ fn dropped(draft: &Draft) -> String {
     reasons(draft).into_iter().map(|(why, times)| format!("dropped {times}: {why}\n")).collect()
 }
 
-impl Account {
+impl Account<'_> {
     fn json(&self) -> Value {
-        let Hearing { failures, executed, cached, usd, interrupted } = &self.hearing;
+        let Hearing { failures, executed, cached, .. } = &self.hearing;
         json!({
             "generator": self.generator,
             "banks": self.banks.iter().map(|(path, draft)| bank_json(path, draft)).collect::<Vec<_>>(),
             "executed": executed,
             "cached": cached,
-            "usd": usd,
-            "interrupted": interrupted,
+            "usd": self.budget.spent().usd,
+            "interrupted": self.interrupted,
             "failures": failures,
         })
     }

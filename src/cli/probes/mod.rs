@@ -10,18 +10,19 @@ use super::args::{Common, ProbesCommand, SelectArgs};
 use super::console::Console;
 use super::engine::{Orders, engage};
 use super::failure::{Exit, Failure};
+use super::hearing::Hearing;
+use super::progress::Progress;
 use super::project::{Opening, open_project, open_store, places_of, require_keys, tell_notices};
-use crate::files::{FileError, write_whole};
+use crate::files::write_whole;
 use crate::pipeline::{FixtureIx, Generator, LoadedFixture, Pipeline, Places, PointIx, list};
 use crate::plan::{FixtureTexts, GenerationTask, Output, PrepareError};
-use crate::results::Failure as Failed;
-use crate::scheduler::{Event, Listener, Options, Performer, Stop, generate};
-use crate::units::{Usd, add_known};
+use crate::provider::Prices;
+use crate::scheduler::{Budget, Options, Performer, Stop, generate};
 use account::Account;
 use draft::Draft;
 
 pub(crate) fn run(common: &Common, command: &ProbesCommand, console: &Console) -> Result<Exit, Failure> {
-    let ProbesCommand::Generate { fixtures, model, force } = command;
+    let ProbesCommand::Generate { fixtures, model, force, budget } = command;
     let places = places_of(common)?;
     let wanted = wanted(&places, fixtures, *force, console)?;
     let select = SelectArgs { fixtures: wanted, model: model.clone(), ..SelectArgs::default() };
@@ -29,22 +30,24 @@ pub(crate) fn run(common: &Common, command: &ProbesCommand, console: &Console) -
     let pipeline = open_project(common, &select, opening, console)?;
     let generator = pipeline.generators.first().ok_or_else(|| Failure::input("no [[probes]] table can be used"))?;
     let floor = pipeline.answerers.first().map(|answerer| &answerer.model);
-    require_keys([&generator.model].into_iter().chain(floor))?;
+    let models = || [&generator.model].into_iter().chain(floor);
+    require_keys(models())?;
+    let allowance = budget.allowance(models(), &Prices::new(pipeline.prices.clone()), &pipeline.file)?;
     let store = open_store(&pipeline.cache, console)?;
     store.text(crate::action::Digest::of(generator.template.text()), generator.template.text());
-    let mut hearing = Hearing { usd: Some(Usd(0.0)), ..Hearing::default() };
-    let drafts = engage(
-        &pipeline,
-        &store,
-        &Orders::free(),
-        |_| (),
-        async |performer, options, stop| {
-            Work { performer, options, stop, hearing: &mut hearing }.drafts(generator).await
-        },
-    )?;
+    let orders = Orders::within(Budget::new(allowance));
+    let progress = Progress::new([], allowance, console);
+    let (mut hearing, mut interrupted) = (Hearing::new(&progress), false);
+    let drafts = engage(&pipeline, &store, &orders, &progress, async |performer, options, stop| {
+        let work = Work { performer, options, stop: stop.clone(), progress: &progress, hearing: &mut hearing };
+        let drafts = work.drafts(generator).await;
+        interrupted = *stop.borrow() != Stop::No;
+        drafts
+    })?;
     store.sync()?;
     tell_notices(&store, console);
-    let mut account = Account { generator: generator.model.reference.to_string(), hearing, banks: Vec::new() };
+    let generator = generator.model.reference.to_string();
+    let mut account = Account { generator, hearing, budget: &orders.budget, interrupted, banks: Vec::new() };
     for draft in drafts {
         let path = places.bank_of(&draft.fixture);
         if let Some(text) = draft.bank_text()? {
@@ -84,39 +87,15 @@ fn wanted(places: &Places, named: &[String], force: bool, console: &Console) -> 
     }
 }
 
-/// What is heard while models are asked.
-#[derive(Default)]
-struct Hearing {
-    failures: Vec<Failed>,
-    executed: u64,
-    cached: u64,
-    usd: Option<Usd>,
-    interrupted: bool,
-}
-
-impl Listener for Hearing {
-    fn hear(&mut self, event: &Event<'_>) -> Result<(), FileError> {
-        match event {
-            Event::Cached { .. } => self.cached += 1,
-            Event::Kept { cost, .. } => {
-                self.executed += 1;
-                self.usd = add_known(self.usd, *cost);
-            }
-            Event::Failed(failure) => self.failures.push((*failure).clone()),
-            _ => {}
-        }
-        Ok(())
-    }
-}
-
-struct Work<'w, 'e> {
+struct Work<'w, 'e, 'p> {
     performer: &'w Performer<'e>,
     options: &'w Options,
     stop: watch::Receiver<Stop>,
-    hearing: &'w mut Hearing,
+    progress: &'w Progress,
+    hearing: &'w mut Hearing<'p>,
 }
 
-impl Work<'_, '_> {
+impl Work<'_, '_, '_> {
     /// One draft a fixture: proposals of all points, then each probe without a context.
     async fn drafts(mut self, generator: &Generator) -> Result<Vec<Draft>, Failure> {
         let pipeline: &Pipeline = self.performer.preparer.pipeline();
@@ -150,9 +129,10 @@ impl Work<'_, '_> {
     }
 
     async fn ask(&mut self, tasks: &[GenerationTask]) -> Result<Vec<Option<Output>>, Failure> {
-        let outputs = generate(self.performer, self.options, self.stop.clone(), tasks, self.hearing).await?;
-        self.hearing.interrupted |= *self.stop.borrow() != Stop::No;
-        Ok(outputs)
+        for task in tasks {
+            self.progress.add(task.stage(), 1);
+        }
+        Ok(generate(self.performer, self.options, self.stop.clone(), tasks, self.hearing).await?)
     }
 }
 

@@ -5,7 +5,7 @@ use super::perform::Performer;
 use super::run::{Loop, RunError};
 use super::shelf::OutOfReach;
 use crate::cache::{Damage, Reading, Record};
-use crate::plan::{Assumptions, Kept, Output, PrepareError, READER, Task, forecast};
+use crate::plan::{Assumptions, Kept, Output, READER, Task, forecast};
 
 impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     /// The output of a cached action. Answers and grades are read now, with their records at hand, since rows and
@@ -46,11 +46,13 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     }
 
     /// Finds out what is to come, before the first stale action begins: where all is cached nobody needs to know.
-    pub(super) fn foretell(&mut self) -> Result<(), PrepareError> {
+    pub(super) fn foretell(&mut self) -> Result<(), RunError> {
         if self.ended.forecast.is_none() && !self.options.selftests_only {
             let Performer { preparer, store, prices, .. } = *self.performer;
             let assumptions = Assumptions { refresh: &self.options.refresh, prices, reasons: false };
-            self.ended.forecast = Some(forecast(preparer, store, assumptions)?.estimate);
+            let estimate = forecast(preparer, store, assumptions)?.estimate;
+            self.listener.hear(&Event::Foretold(&estimate))?;
+            self.ended.forecast = Some(estimate);
         }
         Ok(())
     }

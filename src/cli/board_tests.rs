@@ -1,0 +1,110 @@
+use super::*;
+use crate::action::ActionKey;
+use crate::plan::Estimate;
+use crate::units::{Tokens, Usage};
+
+fn standing(sent: u64, waits: Option<Waiting>) -> Standing {
+    Standing {
+        provider: "openai".into(),
+        model: "gpt-5.2".into(),
+        sent,
+        in_flight: 12,
+        requests_per_minute: Some(500),
+        tokens: sent * 1000,
+        tokens_per_minute: Some(200_000),
+        waits,
+    }
+}
+
+fn pulse(sent: u64, usd: f64, waits: Option<Waiting>) -> Pulse {
+    let usage = Usage { input: Some(Tokens(sent * 900)), output: Some(Tokens(sent * 100)), ..Usage::default() };
+    let spent = Spent { replies: sent, usage: Some(usage), usd: Some(Usd(usd)), ..Spent::default() };
+    Pulse { standings: vec![standing(sent, waits)], spent, stop: Stop::No }
+}
+
+fn kept(board: &mut Board, stage: StageName, times: usize) {
+    let key = ActionKey(crate::action::Digest::of("x"));
+    for _ in 0..times {
+        let (usage, cost) = (Usage::default(), None);
+        board.hear(&Event::Kept { stage, key, asked: true, usage, cost, unchanged: false });
+    }
+}
+
+/// A run of 400 answers and grades, of which 60 answers came in half a minute at 2 a second.
+fn under_way(waits: Option<Waiting>) -> Board {
+    let stages = [(StageName::Answer, 200), (StageName::Judge, 200), (StageName::Selftest, 0)];
+    let mut board = Board::new(stages, Allowance::default());
+    board.hear(&Event::Foretold(&Estimate { usd: Some(Usd(4.0)), ..Estimate::default() }));
+    let start = Instant::now();
+    board.beat(pulse(0, 0.0, None), start);
+    board.hear(&Event::Cached {
+        stage: StageName::Answer,
+        key: ActionKey(crate::action::Digest::of("y")),
+        spared: false,
+    });
+    kept(&mut board, StageName::Answer, 60);
+    board.beat(pulse(60, 0.5, waits), start + Duration::from_secs(30));
+    board
+}
+
+#[test]
+fn a_line_tells_how_far_how_fast_what_it_costs_and_how_long_it_takes() {
+    let board = under_way(None);
+    assert_eq!(
+        board.line(),
+        "answer 61/200, judge 0/200 · openai 2.0 of 8.3 calls/s, 120k of 200k tokens/min · 54k tokens in, 6.0k out · \
+         $0.50 so far, about $3.50 to come · 3 min left"
+    );
+    assert_eq!(Board::stage_words(&board.stages()[&StageName::Answer]), "60 done, 1 cached, 139 to do");
+}
+
+#[test]
+fn what_is_waited_for_is_told_the_heaviest_first() {
+    let words = |waits| under_way(waits).wait_words();
+    assert_eq!(words(None), None);
+    assert_eq!(words(Some(Waiting::Rate)).unwrap(), "waits for the rate that openai allows");
+    assert_eq!(words(Some(Waiting::Replies)).unwrap(), "waits for replies of openai, 12 calls are under way");
+    let pause = Waiting::Pause(Duration::from_millis(11_200), "HTTP 429: slow down".into());
+    assert_eq!(
+        words(Some(pause)).unwrap(),
+        "waits for the pause that openai/gpt-5.2 asked for, 12 s more (HTTP 429: slow down)"
+    );
+    let away = under_way(Some(Waiting::Away(Duration::from_secs(8), "cannot connect: refused".into())));
+    assert_eq!(
+        away.wait_words().unwrap(),
+        "waits for openai/gpt-5.2 to come back, tried again in 8 s (cannot connect: refused)"
+    );
+    assert!(away.is_held_up());
+}
+
+#[test]
+fn a_budget_that_holds_calls_back_is_told() {
+    let mut board = under_way(None);
+    board.allowance.usd = Some(Usd(1.0));
+    assert_eq!(board.wait_words(), None);
+    let mut pulse = pulse(60, 0.7, None);
+    pulse.spent.reserved = Usd(0.29);
+    board.beat(pulse, Instant::now() + Duration::from_secs(31));
+    assert_eq!(
+        board.wait_words().unwrap(),
+        "waits for the budget: $0.70 spent, $0.29 set aside for what is under way, of $1.00"
+    );
+    assert!(board.pace_words().contains("$0.70 so far of at most $1.00"), "{}", board.pace_words());
+}
+
+#[test]
+fn what_nobody_knows_is_a_dash_and_nothing_is_forecast_from_it() {
+    let mut board = under_way(None);
+    let mut pulse = pulse(60, 0.0, None);
+    (pulse.spent.usd, pulse.spent.usage) = (None, Some(Usage::default()));
+    board.beat(pulse, Instant::now() + Duration::from_secs(31));
+    assert!(board.pace_words().contains("– tokens in, – out · $– so far · "), "{}", board.pace_words());
+}
+
+#[test]
+fn cells_below_a_failure_are_no_longer_to_be_done() {
+    let mut board = under_way(None);
+    board.hear(&Event::Blocked(Counts { compress: 0, answer: 10, judge: 20 }));
+    board.hear(&Event::HeldBack { stage: StageName::Judge });
+    assert_eq!(Board::stage_words(&board.stages()[&StageName::Judge]), "21 left out, 179 to do");
+}

@@ -1,0 +1,41 @@
+//! What is heard while a command beside `run` asks models: counts, failures, verdicts.
+
+use std::collections::BTreeMap;
+
+use super::progress::Progress;
+use crate::files::FileError;
+use crate::judge::SelfTestVerdict;
+use crate::results::Failure;
+use crate::scheduler::{Event, Listener};
+
+/// Takes note of what happens, and lets the progress know.
+pub(crate) struct Hearing<'p> {
+    progress: &'p Progress,
+    pub(crate) executed: u64,
+    pub(crate) cached: u64,
+    pub(crate) failures: Vec<Failure>,
+    /// By judge.
+    pub(crate) verdicts: BTreeMap<String, SelfTestVerdict>,
+}
+
+impl<'p> Hearing<'p> {
+    pub(crate) fn new(progress: &'p Progress) -> Hearing<'p> {
+        Hearing { progress, executed: 0, cached: 0, failures: Vec::new(), verdicts: BTreeMap::new() }
+    }
+}
+
+impl Listener for Hearing<'_> {
+    fn hear(&mut self, event: &Event<'_>) -> Result<(), FileError> {
+        self.progress.hear(event);
+        match event {
+            Event::Cached { .. } => self.cached += 1,
+            Event::Kept { .. } => self.executed += 1,
+            Event::Failed(failure) => self.failures.push((*failure).clone()),
+            Event::Selftested { judge, verdict } => {
+                self.verdicts.insert((*judge).to_owned(), (*verdict).clone());
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}

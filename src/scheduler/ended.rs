@@ -1,0 +1,56 @@
+//! How a run ended, and who is not asked any more.
+
+use super::budget::BudgetReached;
+use super::shelf::Models;
+use crate::plan::Estimate;
+use crate::provider::{ModelName, ProviderName};
+
+/// How a run ended.
+#[derive(Clone, Debug, Default)]
+pub struct Ended {
+    /// The budget stopped it.
+    pub budget: Option<BudgetReached>,
+    /// The user interrupted it.
+    pub interrupted: bool,
+    /// Whom every further call would have failed at.
+    pub closed: Vec<Closed>,
+    /// Judges that failed their self-test.
+    pub weak_judges: Vec<String>,
+    /// Judges whose self-test could not be completed.
+    pub untested: Vec<Untested>,
+    /// Stale actions left alone.
+    pub held_back: u64,
+    /// Who answered.
+    pub models: Models,
+    /// What was to come when the first stale action was met; `None` where all was cached.
+    pub forecast: Option<Estimate>,
+    /// Cells of which nothing was told, by stage: a fault of the program.
+    pub unaccounted: Vec<String>,
+}
+
+/// A provider, or one of its models, at which every further call would have failed the same way.
+#[derive(Clone, Debug)]
+pub struct Closed {
+    /// `provider` or `provider/model`.
+    pub who: String,
+    /// What it said, and what to do.
+    pub why: String,
+}
+
+/// A judge whose self-test could not be completed.
+#[derive(Clone, Debug)]
+pub struct Untested {
+    /// The judge's name.
+    pub judge: String,
+    /// Why cases could not be asked.
+    pub why: String,
+}
+
+/// Whom nobody asks any more: every further call would fail the same way.
+#[derive(Debug)]
+pub(super) struct Door {
+    pub(super) provider: ProviderName,
+    /// The one model; `None` for all of the provider.
+    pub(super) model: Option<ModelName>,
+    pub(super) why: String,
+}
