@@ -1,14 +1,17 @@
 //! Bytes of the page: JSON that cannot end its element, and texts packed small.
 
+use std::io::Write;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::DeflateEncoder;
 use serde::Serialize;
 
 /// How hard to squeeze: past this the page gets hardly smaller and much slower to write.
-const LEVEL: u8 = 5;
+const LEVEL: u32 = 5;
 
 /// JSON with every character escaped that means something to HTML, or ends a line in a script.
 pub(super) fn safe_json(value: &impl Serialize) -> String {
@@ -59,7 +62,10 @@ impl Packer {
 }
 
 fn squeezed(json: &[u8]) -> String {
-    STANDARD.encode(miniz_oxide::deflate::compress_to_vec(json, LEVEL))
+    let mut encoder = DeflateEncoder::new(Vec::with_capacity(json.len() / 4), Compression::new(LEVEL));
+    // a vector takes all that is written to it
+    let packed = encoder.write_all(json).and_then(|()| encoder.finish()).unwrap_or_default();
+    STANDARD.encode(packed)
 }
 
 /// Text as HTML shows it, in elements and in quoted attributes.
@@ -82,6 +88,7 @@ pub(super) fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Read;
 
     #[test]
     fn json_keeps_its_meaning_and_cannot_end_its_element() {
@@ -98,7 +105,9 @@ mod tests {
         packer.push(&text);
         let packed = packer.finish().remove(0);
         assert!(packed.len() < 200, "{}", packed.len());
-        let bytes = miniz_oxide::inflate::decompress_to_vec(&STANDARD.decode(packed).unwrap()).unwrap();
+        let packed = STANDARD.decode(packed).unwrap();
+        let mut bytes = Vec::new();
+        flate2::read::DeflateDecoder::new(packed.as_slice()).read_to_end(&mut bytes).unwrap();
         assert_eq!(serde_json::from_slice::<String>(&bytes).unwrap(), text);
     }
 
