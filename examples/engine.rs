@@ -56,7 +56,7 @@ fn trials() -> Vec<Trial> {
     let trial = |name, scenario, limits| Trial { name, scenario, limits, runs: 20, ideal: None, long: false };
     vec![
         Trial {
-            runs: 40,
+            runs: 80,
             ideal: Some((0.2, 64.0)),
             ..trial("200 ms latency, 64 in flight", scenario(200), "max_in_flight = 64")
         },

@@ -155,7 +155,9 @@ impl Board {
             parts.push(format!("{} tokens in, {} out", tokens(usage.input), tokens(usage.output)));
             parts.push(self.money_words());
         }
-        parts.extend(self.seconds_left().map(|seconds| format!("{} left", duration(seconds))));
+        parts.extend(
+            self.seconds_left().filter(|_| !self.is_held_up()).map(|seconds| format!("{} left", duration(seconds))),
+        );
         parts.join(" · ")
     }
 
@@ -192,14 +194,16 @@ impl Board {
         format!("{} so far{limit}{to_come}", money(spent.usd))
     }
 
-    /// As was expected before; and without that or once it is used up, as the cells so far cost on the average.
+    /// What was expected, for the cells that are left of it; and without that or once it is used up, as the cells so
+    /// far cost on the average.
     fn to_come(&self) -> Option<Usd> {
         let (expected, spent) = (self.expected.unwrap_or_default().0, self.pulse.spent.usd?.0);
         let to_do: u64 = self.stages.values().map(Tally::open).sum();
+        let worked = self.samples.back().map_or(0, |sample| sample.worked);
+        let left = to_do as f64 / (worked + to_do).max(1) as f64;
         if expected > spent || to_do == 0 {
-            return Some(Usd(if to_do == 0 { 0.0 } else { expected - spent }));
+            return Some(Usd((expected * left).min((expected - spent).max(0.0))));
         }
-        let worked = self.samples.back()?.worked;
         (worked > 0).then(|| Usd(spent / worked as f64 * to_do as f64))
     }
 
@@ -244,7 +248,7 @@ impl Board {
                     Some(format!("{name} to come back, tried again in {} ({})", seconds(wait), clip(why)))
                 }
                 Waiting::Pause(wait, why) if !wait.is_zero() => {
-                    Some(format!("the pause that {name} asked for, {} more ({})", seconds(wait), clip(why)))
+                    Some(format!("{name}, paused for {} more ({})", seconds(wait), clip(why)))
                 }
                 Waiting::Pause(..) | Waiting::Rate | Waiting::Replies => None,
             }

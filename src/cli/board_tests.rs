@@ -53,7 +53,7 @@ fn a_line_tells_how_far_how_fast_what_it_costs_and_how_long_it_takes() {
     assert_eq!(
         board.line(),
         "answer 61/200, judge 0/200 · openai 2.0 of 8.3 calls/s, 120k of 200k tokens/min · 54k tokens in, 6.0k out · \
-         $0.50 so far, about $3.50 to come · 3 min left"
+         $0.50 so far, about $3.40 to come · 3 min left"
     );
     assert_eq!(Board::stage_words(&board.stages()[&StageName::Answer]), "60 done, 1 cached, 139 to do");
 }
@@ -65,10 +65,7 @@ fn what_is_waited_for_is_told_the_heaviest_first() {
     assert_eq!(words(Some(Waiting::Rate)).unwrap(), "waits for the rate that openai allows");
     assert_eq!(words(Some(Waiting::Replies)).unwrap(), "waits for replies of openai, 12 calls are under way");
     let pause = Waiting::Pause(Duration::from_millis(11_200), "HTTP 429: slow down".into());
-    assert_eq!(
-        words(Some(pause)).unwrap(),
-        "waits for the pause that openai/gpt-5.2 asked for, 12 s more (HTTP 429: slow down)"
-    );
+    assert_eq!(words(Some(pause)).unwrap(), "waits for openai/gpt-5.2, paused for 12 s more (HTTP 429: slow down)");
     let away = under_way(Some(Waiting::Away(Duration::from_secs(8), "cannot connect: refused".into())));
     assert_eq!(
         away.wait_words().unwrap(),

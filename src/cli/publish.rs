@@ -4,11 +4,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use super::failure::{Failure, chain};
-use crate::action::ActionKey;
 use crate::cache::Lookup;
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::{Finding, Frontier, Preparer, Settled, Task, find};
-use crate::report::html::{self, ContextText, PageInput};
+use crate::report::html::{self, ContextPlace, ContextText, PageInput};
 use crate::report::{ReportInput, markdown};
 use crate::results::{
     Comparison, FolderError, Manifest, ResultSet, ResultsFolder, Row, SetError, Side, Summary, compare, names,
@@ -141,7 +140,7 @@ fn write_run_files(folder: &ResultsFolder, set: &ResultSet) -> Result<(), Failur
 
 fn page(
     pipeline: &Pipeline,
-    contexts: BTreeMap<ActionKey, ContextText>,
+    contexts: BTreeMap<ContextPlace, ContextText>,
     summary: &Summary,
     manifest: &Manifest,
     rows: Option<&[Row]>,
@@ -159,8 +158,8 @@ fn page(
     html::render(&page)
 }
 
-/// The contexts that the cache still has, by the compression that made them.
-fn contexts<L: Lookup>(pipeline: &Pipeline, lookup: &L) -> BTreeMap<ActionKey, ContextText> {
+/// The contexts that the cache still has.
+fn contexts<L: Lookup>(pipeline: &Pipeline, lookup: &L) -> BTreeMap<ContextPlace, ContextText> {
     let matrix = Matrix::new(pipeline);
     let preparer = Preparer::new(pipeline, &matrix);
     let mut frontier = Frontier::new(&preparer);
@@ -172,7 +171,8 @@ fn contexts<L: Lookup>(pipeline: &Pipeline, lookup: &L) -> BTreeMap<ActionKey, C
         let settled = match found {
             Some(Finding::Cached { kept, record, .. }) => {
                 if let Some(text) = context_text(&preparer, lookup, &task, &record) {
-                    contexts.insert(kept.key, text);
+                    let place = task.place(pipeline);
+                    contexts.insert((kept.key, place.method.to_string(), place.point.0), text);
                 }
                 Settled::Kept(kept)
             }

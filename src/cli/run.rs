@@ -135,7 +135,7 @@ fn execute(
     let rows = recorder.finish(manifest, &orders.budget.spent())?;
     manifest.caveats.weak_judges.clone_from(&ended.weak_judges);
     manifest.models.clone_from(&ended.models);
-    manifest.forecast = Some(expected(&ended.forecast.unwrap_or(Estimate::nothing())));
+    manifest.forecast = ended.forecast.as_ref().map(expected);
     manifest.outcome = outcome_of(exit);
     manifest.ended = Some(jiff::Timestamp::now().to_string());
     manifest.wall_s = began.elapsed().as_secs_f64();
@@ -303,7 +303,8 @@ fn exit_of(ended: &Ended, recorder: &Recorder, orders: &Orders, console: &Consol
     let mut exit = Exit::Done;
     let say = |what: &str| console.tell(&format!("{} {what}", console.paint(Meaning::Warning, "stopped:")));
     for Untested { judge, why } in &ended.untested {
-        say(&format!("the self-test of judge {judge} could not be completed, so it grades nothing: {why}"));
+        let grades = if orders.allow_weak_judge { "its grades may mean little" } else { "it grades nothing" };
+        say(&format!("the self-test of judge {judge} could not be completed, so {grades}: {why}"));
         exit = exit.and(Exit::Incomplete);
     }
     if !ended.unaccounted.is_empty() {

@@ -117,7 +117,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     }
 
     /// Cells whose input waits for a stale action above them.
-    pub(super) fn add_blocked(&mut self, stage: StageName, cells: u64, task: &Task, _: &Action) {
+    pub(super) fn add_blocked(&mut self, stage: StageName, cells: u64, task: &Task) {
         for (model, share) in self.models_of(stage, task) {
             if model.is_lexical() {
                 continue;

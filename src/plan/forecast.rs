@@ -169,7 +169,7 @@ impl<L: Lookup> Walk<'_, L> {
             let action = self.preparer.prepare(&task)?;
             let settled = self.look_up(&task, &action);
             let blocked = frontier.settle(&task, settled);
-            self.block(&task, &action, blocked);
+            self.block(&task, blocked);
         }
         Ok(())
     }
@@ -236,7 +236,7 @@ impl<L: Lookup> Walk<'_, L> {
         }
     }
 
-    fn block(&mut self, task: &Task, action: &Action, blocked: Counts) {
+    fn block(&mut self, task: &Task, blocked: Counts) {
         let cells = [
             (StageName::Compress, blocked.compress),
             (StageName::Answer, blocked.answer),
@@ -245,7 +245,7 @@ impl<L: Lookup> Walk<'_, L> {
         for (stage, count) in cells {
             self.stage(stage).blocked += count;
             if count > 0 {
-                self.estimator.add_blocked(stage, count, task, action);
+                self.estimator.add_blocked(stage, count, task);
             }
         }
     }

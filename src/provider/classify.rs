@@ -46,6 +46,11 @@ pub(super) enum Pressure {
 }
 
 impl Fault {
+    /// Whether it may be the provider that is out, rather than the request that is wrong.
+    pub(super) fn is_out(&self) -> bool {
+        matches!(self.class, ErrorClass::Overloaded | ErrorClass::Transient)
+    }
+
     pub(super) fn new(class: ErrorClass, message: impl Into<String>) -> Fault {
         Fault {
             class,

@@ -101,8 +101,8 @@ impl Client {
         line.spec.api_key.as_ref().filter(|_| line.key.is_none())
     }
 
-    /// Sends `call` until it is answered or cannot be. `meter` is asked before every attempt. `keep` is awaited with every successful reply, also one that
-    /// turns out to be no answer, before it is read.
+    /// Sends `call` until it is answered or cannot be. `meter` is asked before every attempt. `keep` is awaited with
+    /// every successful reply, also one that turns out to be no answer, before it is read.
     ///
     /// # Errors
     /// The last failure, that of `keep`, or the word of the meter.
@@ -137,9 +137,14 @@ impl Client {
                     }
                 }
             };
+            // Who answers others is not away: then it is this request that fails, and its attempts count.
+            let answered = errand.lane.gate.answered();
+            let is_own = fault.is_out() && fault.wait.is_none() && answered > *tally.answered.get_or_insert(answered);
+            let held = held.filter(|_| !is_own);
             let limits = &errand.line.spec.limits;
             let Some(wait) = tally.next(&fault, held, limits.max_attempts, &self.patience, self.jitter()) else {
-                return Err(failure(errand.lane.gate.last_word(fault), tally.sent).into());
+                let waited = tally.waited > self.patience.wait_budget;
+                return Err(failure(errand.lane.gate.last_word(fault, waited), tally.sent).into());
             };
             tracing::debug!(%provider, attempts = tally.sent, ?wait, "asking again after: {}", fault.message);
             self.tell(ClientEvent::Retrying { provider: provider.clone(), class: fault.class, wait });

@@ -55,6 +55,7 @@ struct State {
     /// What the head of the queue waits for.
     head: Option<Obstacle>,
     sent: u64,
+    answered: u64,
     used: Need,
 }
 
@@ -108,6 +109,7 @@ impl Gate {
             trouble: String::new(),
             head: None,
             sent: 0,
+            answered: 0,
             used: Need::default(),
         };
         Gate { turn: tokio::sync::Mutex::new(()), changed: Notify::new(), state: Mutex::new(state) }
@@ -119,13 +121,19 @@ impl Gate {
         self
     }
 
-    /// The failure that a call ends with. Where nothing gets through, what comes after would end the same way.
-    pub(super) fn last_word(&self, fault: Fault) -> Fault {
+    /// The failure that a call ends with, `waited` out or not. Where nothing gets through, what comes after would end
+    /// the same way.
+    pub(super) fn last_word(&self, fault: Fault, waited: bool) -> Fault {
         let state = self.state();
-        let is_out = matches!(fault.class, ErrorClass::Overloaded | ErrorClass::Transient);
         let never = fault.reach == Reach::Unsent && !state.has_worked();
-        let class = if is_out && (state.away || never) { ErrorClass::Unreachable } else { fault.class };
+        let class =
+            if fault.is_out() && (state.away && waited || never) { ErrorClass::Unreachable } else { fault.class };
         Fault { class, ..fault }
+    }
+
+    /// Requests that were answered so far.
+    pub(super) fn answered(&self) -> u64 {
+        self.state().answered
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -163,6 +171,7 @@ impl Gate {
         let saturated = std::mem::take(&mut state.saturated);
         state.pace.served(saturated);
         (state.failures, state.pauses, state.away) = (0, 0, false);
+        state.answered += 1;
         state.has_worked.store(true, Ordering::Relaxed);
         let now = Instant::now();
         let raised = state.tempo.served(now);
@@ -264,8 +273,7 @@ impl State {
     }
 
     fn nothing_passes(&self, fault: &Fault) -> bool {
-        let is_out = matches!(fault.class, ErrorClass::Overloaded | ErrorClass::Transient);
-        self.has_worked() && self.failures >= AWAY_AFTER && is_out
+        self.has_worked() && self.failures >= AWAY_AFTER && fault.is_out()
     }
 
     /// Doubles with each pause in a row; what fails while the gate is closed anyway opens no new one.

@@ -253,7 +253,7 @@ async fn a_call_ends_for_all_where_nothing_gets_through_and_for_itself_elsewhere
     let patience = Patience::default();
     let unsent = || Fault { reach: Reach::Unsent, ..Fault::new(ErrorClass::Transient, "connection refused") };
     let error = || Fault { reach: Reach::TurnedAway, ..Fault::new(ErrorClass::Transient, "HTTP 500") };
-    let last = |gate: &Gate, fault: Fault| gate.last_word(fault).class;
+    let last = |gate: &Gate, fault: Fault| gate.last_word(fault, true).class;
     let gate = wide();
     assert_eq!(last(&gate, unsent()), ErrorClass::Unreachable, "it never worked");
     assert_eq!(last(&gate, error()), ErrorClass::Transient, "it may be this request alone");

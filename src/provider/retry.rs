@@ -44,6 +44,8 @@ pub(super) struct Tally {
     pub counted: u32,
     /// Time waited because the provider asked for it or was away.
     pub waited: Duration,
+    /// What the gate had answered when this call failed first.
+    pub answered: Option<u64>,
 }
 
 impl Tally {

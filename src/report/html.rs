@@ -13,7 +13,7 @@ mod input;
 mod pack;
 mod texts;
 
-pub use input::{Anchor, ContextText, CostLine, FailureLine, MethodLine, ModelLine, PageInput};
+pub use input::{Anchor, ContextPlace, ContextText, CostLine, FailureLine, MethodLine, ModelLine, PageInput};
 
 use crate::action::DigestBuilder;
 use crate::locale::Locale;

@@ -16,7 +16,9 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     pub(super) fn is_closed(&self, work: &Work) -> Option<String> {
         let Work::Ask(request) = work else { return None };
         let is_closed = |door: &&Door| {
-            door.provider == request.provider && door.model.as_ref().is_none_or(|model| *model == request.model)
+            let asked = (&request.model, request.operation);
+            door.provider == request.provider
+                && door.only.as_ref().is_none_or(|(model, operation)| (model, *operation) == asked)
         };
         self.doors.iter().find(is_closed).map(|door| door.why.clone())
     }
@@ -29,13 +31,13 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         if self.is_closed(work).is_some() {
             return Ok(());
         }
-        let model = (class == ErrorClass::NotFound).then(|| request.model.clone());
-        let who = match &model {
-            Some(model) => format!("{}/{model}", request.provider),
+        let only = (class == ErrorClass::NotFound).then(|| (request.model.clone(), request.operation));
+        let who = match &only {
+            Some((model, _)) => format!("{}/{model}", request.provider),
             None => request.provider.to_string(),
         };
         let why = failure.told();
-        self.doors.push(Door { provider: request.provider.clone(), model, why: why.clone() });
+        self.doors.push(Door { provider: request.provider.clone(), only, why: why.clone() });
         let closed = Closed { who, why };
         self.listener.hear(&Event::Closed(&closed))?;
         self.ended.closed.push(closed);

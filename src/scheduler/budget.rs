@@ -76,6 +76,8 @@ struct State {
     requests: u64,
     spent: f64,
     reserved: f64,
+    /// Reservations that are not settled yet.
+    open: u64,
     reached: Option<BudgetReached>,
     paid: Spent,
 }
@@ -118,12 +120,13 @@ impl Budget {
         if let Some(limit) = self.allowance.usd.filter(|limit| spent + worst > limit.0) {
             let reached = BudgetReached::Cost { limit: limit.0, spent };
             // What others hold back may come free again: only with nothing reserved is this the end.
-            if state.reserved <= f64::EPSILON {
+            if state.open == 0 {
                 state.reached = Some(reached);
             }
             return Err(reached);
         }
         state.requests += 1;
+        state.open += 1;
         state.reserved += worst;
         Ok(Reservation { worst })
     }
@@ -132,7 +135,9 @@ impl Budget {
     /// timed out may have been billed.
     pub fn settle(&self, reservation: Reservation, paid: Option<Usd>) {
         let mut state = self.state();
-        state.reserved = (state.reserved - reservation.worst).max(0.0);
+        state.open = state.open.saturating_sub(1);
+        // Sums of fractions leave a rest behind: with nothing open nothing is set aside.
+        state.reserved = if state.open == 0 { 0.0 } else { (state.reserved - reservation.worst).max(0.0) };
         state.spent += paid.map_or(reservation.worst, |usd| usd.0);
     }
 

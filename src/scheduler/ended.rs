@@ -3,7 +3,7 @@
 use super::budget::BudgetReached;
 use super::shelf::Models;
 use crate::plan::Estimate;
-use crate::provider::{ModelName, ProviderName};
+use crate::provider::{ModelName, Operation, ProviderName};
 
 /// How a run ended.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +22,8 @@ pub struct Ended {
     pub held_back: u64,
     /// Who answered.
     pub models: Models,
-    /// What was to come when the first stale action was met; `None` where all was cached.
+    /// What was to come when the first stale action was met: nothing where all was cached, `None` where it could not be
+    /// foretold.
     pub forecast: Option<Estimate>,
     /// Cells of which nothing was told, by stage: a fault of the program.
     pub unaccounted: Vec<String>,
@@ -50,7 +51,7 @@ pub struct Untested {
 #[derive(Debug)]
 pub(super) struct Door {
     pub(super) provider: ProviderName,
-    /// The one model; `None` for all of the provider.
-    pub(super) model: Option<ModelName>,
+    /// The one model, and what is not asked of it: a server may lack one endpoint only. `None` for all of the provider.
+    pub(super) only: Option<(ModelName, Operation)>,
     pub(super) why: String,
 }

@@ -11,7 +11,7 @@ use super::errand::Errand;
 use super::event::{Event, Listener};
 use super::perform::{Fresh, NoOutput, Performer};
 use super::run::{Options, RunError, Stop, is_asked};
-use crate::action::ActionKey;
+use crate::action::{ActionKey, Work};
 use crate::cache::{Lookup, Record};
 use crate::plan::{GenerationTask, Output};
 
@@ -112,7 +112,11 @@ impl<'t, L: Listener> Round<'_, '_, 't, L> {
             Err(NoOutput::Failed(failure)) => {
                 if failure.class.is_some_and(|class| class.is_terminal()) && !self.is_over {
                     self.is_over = true;
-                    let closed = Closed { who: failure.place.to_string(), why: failure.told() };
+                    let who = match &task.action.work {
+                        Work::Ask(request) => format!("{}/{}", request.provider, request.model),
+                        Work::Execute(_) | Work::Compute(_) => failure.place.to_string(),
+                    };
+                    let closed = Closed { who, why: failure.told() };
                     self.listener.hear(&Event::Closed(&closed))?;
                 }
                 self.listener.hear(&Event::Failed(&failure))?;

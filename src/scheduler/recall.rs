@@ -47,12 +47,15 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
 
     /// Finds out what is to come, before the first stale action begins: where all is cached nobody needs to know.
     pub(super) fn foretell(&mut self) -> Result<(), RunError> {
-        if self.ended.forecast.is_none() && !self.options.selftests_only {
-            let Performer { preparer, store, prices, .. } = *self.performer;
-            let assumptions = Assumptions { refresh: &self.options.refresh, prices, reasons: false };
-            let estimate = forecast(preparer, store, assumptions)?.estimate;
-            self.listener.hear(&Event::Foretold(&estimate))?;
-            self.ended.forecast = Some(estimate);
+        if std::mem::replace(&mut self.is_foretold, true) || self.options.selftests_only {
+            return Ok(());
+        }
+        let Performer { preparer, store, prices, .. } = *self.performer;
+        let assumptions = Assumptions { refresh: &self.options.refresh, prices, reasons: false };
+        // Where a prompt does not render nothing can be foretold; its cells fail by name.
+        self.ended.forecast = forecast(preparer, store, assumptions).ok().map(|found| found.estimate);
+        if let Some(estimate) = &self.ended.forecast {
+            self.listener.hear(&Event::Foretold(estimate))?;
         }
         Ok(())
     }

@@ -19,7 +19,9 @@ use crate::action::{ActionKey, Stage, Work};
 use crate::cache::CacheError;
 use crate::files::FileError;
 use crate::pipeline::Counts;
-use crate::plan::{self, Action, Finding, Frontier, Kept, Output, PrepareError, SelftestTask, Settled, Task, Today};
+use crate::plan::{
+    self, Action, Estimate, Finding, Frontier, Kept, Output, PrepareError, SelftestTask, Settled, Task, Today,
+};
 use crate::results::Failure;
 
 /// How far a run may go.
@@ -46,7 +48,7 @@ pub enum RunError {
     /// A file.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A prompt, found out before anything is spent.
+    /// A judge's prompt that does not render.
     #[error(transparent)]
     Prepare(#[from] PrepareError),
 }
@@ -99,7 +101,8 @@ pub async fn run<L: Listener>(
     let rows = RowMaker::new(preparer, performer.shelf, performer.store);
     let (flights, parked) = (FuturesUnordered::new(), HashMap::new());
     let (seen, lost, warned) = (HashSet::new(), HashSet::new(), HashSet::new());
-    let (tests, squeezed, ended) = (Vec::new(), false, Ended::default());
+    let (tests, squeezed, ended) =
+        (Vec::new(), false, Ended { forecast: Some(Estimate::nothing()), ..Ended::default() });
     let (doors, settled) = (Vec::new(), Counts::default());
     let ended = Loop {
         performer,
@@ -114,6 +117,7 @@ pub async fn run<L: Listener>(
         lost,
         warned,
         squeezed,
+        is_foretold: false,
         doors,
         settled,
         ended,
@@ -144,6 +148,8 @@ pub(super) struct Loop<'r, 'e, L> {
     warned: HashSet<ActionKey>,
     /// What is left of the budget is set aside for what is under way.
     pub(super) squeezed: bool,
+    /// Whether it was tried to tell what is to come.
+    pub(super) is_foretold: bool,
     /// Whom nobody asks any more.
     pub(super) doors: Vec<Door>,
     /// Cells that were settled.

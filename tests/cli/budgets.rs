@@ -107,7 +107,9 @@ fn replies_that_came_to_nothing_are_paid_for_and_told() {
 fn commands_beside_run_keep_to_a_budget_too() {
     let server = Server::start();
     let project = Project::new(&server);
-    project.expect(6, "judge selftest --max-requests 5").says(&["--max-requests 5 were sent"]);
+    let cut_short = project.expect(6, "judge selftest --max-requests 5");
+    cut_short.says(&["--max-requests 5 were sent"]);
+    assert!(cut_short.stdout.contains("untested:") && !cut_short.stdout.contains("ranked"), "{}", cut_short.stdout);
     assert_eq!(server.count(), 5);
     project.expect(0, "judge selftest");
     assert_eq!(server.count(), super::matrix::SELFTEST, "what was paid for is not asked again");

@@ -323,3 +323,40 @@ fn a_provider_that_nobody_listens_at_ends_the_asking() {
     let sent = project.result("a", "manifest.json")["requests_sent"].as_u64().unwrap();
     assert!(sent <= 20, "{sent} requests were begun before the first came back");
 }
+
+#[test]
+fn a_prompt_that_renders_at_some_values_only_fails_its_cells_however_often_it_is_run() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.edit(
+        "prompts/anchored.md",
+        "{{ transcript }}",
+        "{% if transcript and previous_summary and not focus_topic %}{{ 1 // 0 }}{% endif %}{{ transcript }}",
+    );
+    project.expect(5, "run --label a --runs 1 --methods anchored");
+    let rows = project.rows("a").len();
+    assert!(rows > 0, "the first point renders");
+    // Now something is cached and something stale: what is to come cannot be foretold, and the run goes on.
+    project.expect(5, "run --label a --runs 1 --methods anchored,full");
+    assert!(project.rows("a").len() > rows);
+    let manifest = project.result("a", "manifest.json");
+    assert!(manifest["failures"].to_string().contains("prompts/anchored.md"), "{}", manifest["failures"]);
+    assert!(manifest["ended"].is_string() && manifest["forecast"].is_null(), "{manifest}");
+}
+
+#[test]
+fn a_question_that_always_meets_a_500_fails_alone_while_others_are_answered() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.edit("pipeline.toml", "max_in_flight = 16", "max_in_flight = 4\nmax_attempts = 3");
+    server.script(|asked| {
+        let is_bad = asked.wanted == Wanted::Answer && asked.text.contains("Which file was changed");
+        if is_bad { Reply::Raw(500, "oops".into()) } else { Reply::Sensible }
+    });
+    project.expect(5, "run --label a --runs 2 --methods full,twin,anchored,rewritten");
+    let failures = project.result("a", "manifest.json")["failures"].clone();
+    let failures = failures.as_array().unwrap();
+    assert!(!failures.is_empty());
+    assert!(failures.iter().all(|failure| failure["class"] == "transient"), "{failures:?}");
+    assert!(project.rows("a").len() > 20, "the others are graded");
+}

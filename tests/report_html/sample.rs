@@ -8,7 +8,9 @@ use compeval::locale::Locale;
 use compeval::pipeline::{FixtureDigests, Runs, Tail};
 use compeval::probe::{Probe, ProbeType};
 use compeval::provider::Settings;
-use compeval::report::html::{Anchor, ContextText, CostLine, FailureLine, MethodLine, ModelLine, PageInput};
+use compeval::report::html::{
+    Anchor, ContextPlace, ContextText, CostLine, FailureLine, MethodLine, ModelLine, PageInput,
+};
 use compeval::results::{
     Asked, CriterionWeight, Design, FixtureInfo, Manifest, MethodInfo, ProbeInfo, ResultSet, Row, RubricInfo, Side,
     Summary, compare, summarize,
@@ -53,7 +55,7 @@ pub(crate) struct Sample {
     pub(crate) rows: Vec<Row>,
     summary: Summary,
     manifest: Manifest,
-    pub(crate) contexts: BTreeMap<ActionKey, ContextText>,
+    pub(crate) contexts: BTreeMap<ContextPlace, ContextText>,
 }
 
 /// Numbers that look random and are the same every time (xorshift).
@@ -232,7 +234,7 @@ fn rows(
     banks: &BTreeMap<String, Vec<Probe>>,
     shift: f64,
     dice: &mut Dice,
-    mut contexts: Option<&mut BTreeMap<ActionKey, ContextText>>,
+    mut contexts: Option<&mut BTreeMap<ContextPlace, ContextText>>,
 ) -> Vec<Row> {
     let mut rows = Vec::new();
     for (n, (fixture, _)) in fixtures(shape).into_iter().enumerate() {
@@ -252,7 +254,7 @@ fn rows(
                 }
                 if let Some(contexts) = contexts.as_deref_mut().filter(|_| point != 2 || name != "regenerative") {
                     contexts.insert(
-                        key,
+                        (key, format!("{name}{}", shape.plant), point),
                         if name == "none" { ContextText::Readable(String::new()) } else { ContextText::Readable(text) },
                     );
                 }

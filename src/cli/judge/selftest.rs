@@ -28,6 +28,8 @@ struct Tested<'a> {
     verdict: &'a SelfTestVerdict,
     /// Cases that nobody could be asked about.
     unasked: Vec<&'a str>,
+    /// Whether all was asked that the verdict rests on; without that it is none.
+    completed: bool,
 }
 
 /// The whole result, as JSON.
@@ -61,7 +63,7 @@ pub(super) fn run(
     let ended = drive(&pipeline, &store, &orders, &progress, &mut hearing)?;
     store.sync()?;
     tell_notices(&store, console);
-    tell(&pipeline, &hearing, orders.budget.spent().usd, console);
+    tell(&pipeline, &hearing, &ended, orders.budget.spent().usd, console);
     Ok(exit_of(&ended, &hearing, console))
 }
 
@@ -77,13 +79,15 @@ fn unasked<'h>(hearing: &'h Hearing<'_>, judge: &str) -> Vec<&'h str> {
         .collect()
 }
 
-fn tell(pipeline: &Pipeline, hearing: &Hearing<'_>, usd: Option<Usd>, console: &Console) {
+fn tell(pipeline: &Pipeline, hearing: &Hearing<'_>, ended: &Ended, usd: Option<Usd>, console: &Console) {
     let tested: Vec<Tested<'_>> = (pipeline.judges.iter())
         .filter_map(|judge| {
             let name = &*judge.name.0;
             let verdict = hearing.verdicts.get(name)?;
             let (model, unasked) = (judge.model.reference.to_string(), unasked(hearing, name));
-            Some(Tested { judge: name, model, verdict, unasked })
+            let is_named = ended.untested.iter().any(|untested| untested.judge == name);
+            let completed = unasked.is_empty() && ended.held_back == 0 && !is_named;
+            Some(Tested { judge: name, model, verdict, unasked, completed })
         })
         .collect();
     let Hearing { executed, cached, .. } = *hearing;
@@ -130,14 +134,14 @@ fn outcome(tested: &Tested<'_>, console: &Console) -> String {
     let verdict = tested.verdict;
     let all = verdict.pairs.len();
     let ranked = format!("ranked {} of {all} pairs by {MARGIN:.1} or more, {PAIRS_TO_PASS} needed", verdict.ranked);
-    let mut lines = match (verdict.passed, tested.unasked.is_empty()) {
+    let mut lines = match (verdict.passed, tested.completed) {
         (true, _) => vec![format!("{} {ranked}", console.paint(Meaning::Good, "passed:"))],
         (false, true) => vec![format!("{} {ranked}", console.paint(Meaning::Bad, "failed:"))],
         (false, false) => {
             vec![format!("{} some cases could not be asked", console.paint(Meaning::Warning, "untested:"))]
         }
     };
-    if tested.unasked.is_empty() {
+    if tested.completed {
         lines.extend(verdict.failures.iter().map(|failure| format!("  {failure}")));
         let warning = console.paint(Meaning::Warning, "warning:");
         lines.extend(verdict.warnings.iter().map(|text| format!("{warning} {text}")));

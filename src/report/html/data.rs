@@ -6,10 +6,9 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::columns::{Columns, Names, Places};
-use super::input::{ContextText, CostLine, FailureLine, MethodLine, ModelLine, PageInput};
+use super::input::{ContextPlace, ContextText, CostLine, FailureLine, MethodLine, ModelLine, PageInput};
 use super::pack::safe_json;
 use super::texts::{CELLS_IN_PACK, Seeker, pack_cells, pack_contexts};
-use crate::action::ActionKey;
 use crate::judge::{CriterionId, Dimension};
 use crate::probe::{Probe, ProbeType};
 use crate::report::tables::published;
@@ -91,7 +90,7 @@ struct Gathered<'a> {
     kinds: Vec<ProbeType>,
     answerers: Names<&'a str>,
     judges: Names<&'a str>,
-    contexts: Names<ActionKey>,
+    contexts: Names<ContextPlace>,
     /// The probes asked of each context.
     asked: Vec<BTreeSet<usize>>,
     /// The probe of each row.
@@ -118,7 +117,7 @@ impl<'a> Gathered<'a> {
         if probe == self.kinds.len() {
             self.kinds.push(row.kind);
         }
-        let context = self.contexts.place(row.keys.compress);
+        let context = self.contexts.place((row.keys.compress, row.method.clone(), row.point));
         if context == self.asked.len() {
             self.asked.push(BTreeSet::new());
         }

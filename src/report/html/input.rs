@@ -35,8 +35,8 @@ pub struct PageInput<'a> {
     pub rows: &'a [Row],
     /// Levels, breakdowns and the comparison.
     pub summary: &'a Summary,
-    /// The contexts that are still at hand, by the compression that made them. The page says which are not.
-    pub contexts: BTreeMap<ActionKey, ContextText>,
+    /// The contexts that are still at hand. The page says which are not.
+    pub contexts: BTreeMap<ContextPlace, ContextText>,
     /// What the run cost.
     pub costs: Vec<CostLine>,
     /// What failed.
@@ -44,6 +44,10 @@ pub struct PageInput<'a> {
     /// Whether the figures that others published are to stand at the end, apart from what was measured.
     pub reference: bool,
 }
+
+/// The compression that made a context, its method and its point: an artifact index belongs to these and is no part of
+/// the compression.
+pub type ContextPlace = (ActionKey, String, u32);
 
 /// A compressed context as people read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
