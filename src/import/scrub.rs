@@ -1,5 +1,4 @@
-//! The scrubber: METHOD 9, ten steps in their order, the same bytes for the same input, nothing left to do the second
-//! time.
+//! The scrubber: ten steps in their order, the same bytes for the same input, nothing left to do the second time.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
