@@ -21,8 +21,9 @@ const KEPT_LIMIT: usize = 512 << 20;
 /// Reads the archive `file`, one conversation a sample.
 ///
 /// # Errors
-/// A damaged archive, one that is no Inspect log, one without messages. A sample that cannot be read is a loss.
-pub(super) fn read(file: &Path, bytes: impl Read + Seek) -> Result<Imported, ImportError> {
+/// A damaged archive, one that is no Inspect log, one without messages, another format than Inspect's asked for. A
+/// sample that cannot be read is a loss.
+pub(super) fn read(file: &Path, bytes: impl Read + Seek, format: Option<Format>) -> Result<Imported, ImportError> {
     let damaged = |error: ZipError| ImportError::DamagedArchive { file: file.to_owned(), reason: error.to_string() };
     let mut archive = Archive { file, zip: ZipArchive::new(bytes).map_err(damaged)?, unpacked: 0, losses: Vec::new() };
     let names: Vec<String> = archive.zip.file_names().map(str::to_owned).collect();
@@ -32,6 +33,7 @@ pub(super) fn read(file: &Path, bytes: impl Read + Seek) -> Result<Imported, Imp
         let advice = "unpack it and import the logs inside; only Inspect's .eval archives are read as they are";
         return Err(ImportError::Container { file: file.to_owned(), what: "a ZIP archive", advice });
     };
+    super::expect_format(file, "an archive of samples", Format::Inspect, format)?;
     let model = archive.value(header).and_then(|header| Some(header.pointer("/eval/model")?.as_str()?.to_owned()));
     let mut conversations = Vec::new();
     let mut kept = 0;

@@ -225,6 +225,21 @@ pub enum ImportError {
         /// The command that makes a readable log of it.
         advice: &'static str,
     },
+    /// A log that can be read in one format only, and not in the one asked for.
+    #[error(
+        "`{}` is {what}: expected {expected}, found `--format {given}`; leave --format out, or say {expected}",
+        file.display()
+    )]
+    OtherFormat {
+        /// The file or folder.
+        file: PathBuf,
+        /// What it is.
+        what: &'static str,
+        /// The format it can be read in.
+        expected: Format,
+        /// The format asked for.
+        given: Format,
+    },
     /// A ZIP archive that cannot be opened.
     #[error(
         "`{}` is a ZIP archive that cannot be opened ({reason}); copy it again, or make JSON of it with \

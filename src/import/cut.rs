@@ -47,26 +47,29 @@ pub(super) fn held(text: String) -> String {
     }
 }
 
-/// How many characters the output had before it was shortened for reading.
-fn original_length(text: &str) -> Option<usize> {
-    let (_, rest) = text.split_once(LENGTH[0])?;
-    rest.split_once(LENGTH[1])?.0.parse().ok()
+/// Where the middle of a text was left out while reading, and how many characters the whole had.
+fn gap(text: &str) -> Option<(Range<usize>, usize)> {
+    let start = text.find(LENGTH[0])?;
+    let (length, _) = text.get(start + LENGTH[0].len()..)?.split_once(LENGTH[1])?;
+    let end = start + LENGTH[0].len() + length.len() + LENGTH[1].len();
+    Some((start..end, length.parse().ok()?))
 }
 
 /// The output, cut; `None` if it is short enough or was cut before.
 pub(super) fn cut(text: &str, facts: &[String]) -> Option<String> {
-    let length = text.chars().count();
-    if length <= LIMIT || text.contains(MARK) {
+    let (length, gap) = (text.chars().count(), gap(text));
+    if gap.is_none() && (length <= LIMIT || text.contains(MARK)) {
         return None;
     }
     let at = |chars: usize| text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at);
-    let mut kept = vec![0..at(HEAD), at(length - TAIL)..text.len()];
-    let length = original_length(text).unwrap_or(length);
+    let mut kept = vec![0..at(HEAD), at(length.saturating_sub(TAIL))..text.len()];
+    let (gap, length) = gap.unwrap_or((0..0, length));
     for range in facts.iter().flat_map(|fact| places(text, fact)) {
         kept.push(widened(text, range));
     }
     let note = format!("\n[... cut, {}{MARK}\n", grouped(length));
-    let parts: Vec<&str> = merged(kept).into_iter().filter_map(|range| text.get(range)).collect();
+    let kept = merged(kept).into_iter().flat_map(|range| without(range, &gap));
+    let parts: Vec<&str> = kept.filter_map(|range| text.get(range)).collect();
     let short = parts.join(&note);
     (parts.len() > 1).then_some(short)
 }
@@ -100,6 +103,17 @@ fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     merged
 }
 
+/// What of `range` lies beside `gap`.
+fn without(range: Range<usize>, gap: &Range<usize>) -> Vec<Range<usize>> {
+    if range.end <= gap.start || gap.end <= range.start {
+        return vec![range];
+    }
+    let beside = [range.start..gap.start, gap.end..range.end];
+    // A range over the whole gap stays two, even if one is empty: between them stands the note.
+    let is_over = range.start <= gap.start && gap.end <= range.end;
+    beside.into_iter().filter(|part| part.start < part.end || (is_over && part.start == part.end)).collect()
+}
+
 /// `12345` as `12,345`.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
@@ -130,6 +144,16 @@ mod tests {
         assert!(short.len() < 9000, "{}", short.len());
         assert_eq!(cut(&short, &[]), cut(&text, &[]));
         assert_eq!(held("x".repeat(6000)), "x".repeat(6000));
+    }
+
+    #[test]
+    fn what_marks_a_shortened_output_never_stays() {
+        let text = format!("{}near{}", "é".repeat(READ - 10), "y ".repeat(4000));
+        let short = cut(&held(text), &["near".into()]).expect("is long");
+        assert!(short.contains("near") && !short.contains('\u{F8FF}'), "{short}");
+        assert_eq!(short.matches("[... cut, 10,042 characters").count(), 3, "{short}");
+        let shrunk = held(format!("a{}b", "\t".repeat(9000))).replace('\t', "");
+        assert_eq!(cut(&shrunk, &[]).expect("was long"), "a\n[... cut, 9,002 characters in the original ...]\nb");
     }
 
     #[test]

@@ -31,9 +31,11 @@ pub(super) fn is_event_file(file: &Path) -> bool {
 /// Reads the session whose events are `files`, in their order.
 ///
 /// # Errors
-/// There is no message in it.
+/// The folder is gone, or there is no message in it.
 pub(super) fn read(folder: &Path, files: &[PathBuf]) -> Result<Imported, ImportError> {
-    let session = if folder.ends_with("events") { folder.parent().unwrap_or(folder) } else { folder };
+    // `.` and `events` alone do not say what the session is called.
+    let whole = folder.canonicalize().map_err(|source| ImportError::Io { file: folder.to_owned(), source })?;
+    let session = if whole.ends_with("events") { whole.parent().unwrap_or(&whole) } else { &whole };
     let name = session.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let mut draft = Draft::new(plain_name(&name));
     let (state, _) = document(&session.join("base_state.json"));

@@ -56,7 +56,18 @@ const HEAD: u64 = 64 << 10;
 pub fn read(log: &Log, format: Option<Format>) -> Result<Imported, ImportError> {
     match log {
         Log::File(path) => read_log(path, format),
-        Log::Events { folder, files } => events::read(folder, files),
+        Log::Events { folder, files } => {
+            expect_format(folder, "a folder of events", Format::OpenHands, format)?;
+            events::read(folder, files)
+        }
+    }
+}
+
+/// Some logs can be read in one format only; another is an error rather than ignored.
+fn expect_format(file: &Path, what: &'static str, expected: Format, given: Option<Format>) -> Result<(), ImportError> {
+    match given.filter(|given| *given != expected) {
+        Some(given) => Err(ImportError::OtherFormat { file: file.to_owned(), what, expected, given }),
+        None => Ok(()),
     }
 }
 
@@ -93,7 +104,7 @@ fn read_from(
     reader.by_ref().take(HEAD).read_to_end(&mut head).map_err(io)?;
     if head.starts_with(b"PK\x03\x04") {
         reader.rewind().map_err(io)?;
-        return archive::read(file, reader);
+        return archive::read(file, reader, format);
     }
     refuse_container(file, &head)?;
     let text = String::from_utf8_lossy(&head).into_owned();

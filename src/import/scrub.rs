@@ -1,5 +1,4 @@
-//! The scrubber: METHOD 9, ten steps in their order, the same bytes for the same input, nothing left to do the second
-//! time.
+//! The scrubber: ten steps in their order, the same bytes for the same input, nothing left to do the second time.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -7,6 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::Value;
 
+use super::conversation::ORPHAN_HEAD;
 use super::cut::cut;
 use super::personal::{self, Handles};
 use super::secrets::secrets;
@@ -311,11 +311,16 @@ fn retain(fixture: &mut Fixture, mut keep: impl FnMut(usize, &Message) -> bool) 
     fixture.messages.retain(|_| kept.next().unwrap_or(true));
 }
 
-/// Step 10.
+/// Step 10. A result whose call is not in the log is an output too.
 fn cut_outputs(fixture: &mut Fixture, facts: &[String], report: &mut ScrubReport) {
-    for message in fixture.messages.iter_mut().filter(|message| message.role == Role::Tool) {
-        if let Some(short) = cut(&message.content, facts) {
-            message.content = short;
+    for message in &mut fixture.messages {
+        let output = match message.role {
+            Role::Tool => Some(message.content.as_str()),
+            Role::User => message.content.strip_prefix(ORPHAN_HEAD).and_then(|rest| rest.strip_prefix('\n')),
+            Role::System | Role::Assistant => None,
+        };
+        if let Some((output, short)) = output.and_then(|output| Some((output, cut(output, facts)?))) {
+            message.content.replace_range(message.content.len() - output.len().., &short);
             report.add(Replacement::LongOutput, 1);
             fixture.truncated_to = Some(super::cut::LIMIT as u64);
         }

@@ -153,6 +153,39 @@ fn a_folder_of_events_is_one_session_in_the_order_of_their_numbers() {
     assert!(imported.losses[0].file.ends_with("events/12.json"));
 }
 
+#[test]
+fn a_session_has_its_folders_name_however_the_path_is_written() {
+    let root = tempfile::tempdir().expect("a folder");
+    session(root.path());
+    for (path, name) in [("s-1/event_cache/../events", "s-1"), ("s-1/events/../../s-1/event_cache/..", "s-1")] {
+        let (logs, _) = log_files(&root.path().join(path));
+        let Some(log @ Log::Events { .. }) = logs.first() else { panic!("{logs:?}") };
+        assert_eq!(read(log, None).expect("reads").conversations[0].name_hint, name, "{path}");
+    }
+    let (mut logs, _) = log_files(root.path());
+    let Some(Log::Events { folder, .. }) = logs.first_mut() else { panic!("{logs:?}") };
+    // As in `import .`, from within.
+    *folder = ".".into();
+    let here = std::env::current_dir().expect("a folder");
+    let named = &read(&logs[0], None).expect("reads").conversations[0].name_hint;
+    assert_eq!(Some(named.as_str()), here.file_name().and_then(|name| name.to_str()));
+}
+
+#[test]
+fn another_format_than_a_folder_or_an_archive_has_is_refused() {
+    let root = tempfile::tempdir().expect("a folder");
+    session(root.path());
+    let (logs, _) = log_files(root.path());
+    let refused =
+        |found: Result<Imported, ImportError>| found.map_or_else(|error| error.to_string(), |_| String::new());
+    let found = refused(read(&logs[0], Some(Format::Codex)));
+    assert!(found.contains("events` is a folder of events") && found.contains("expected openhands"), "{found}");
+    let found = refused(read_bytes(Path::new("log.eval"), sound(), Some(Format::Codex)));
+    assert!(found.contains("`log.eval` is an archive") && found.contains("expected inspect, found `--format codex`"));
+    assert_eq!(refused(read(&logs[0], Some(Format::OpenHands))), "");
+    assert_eq!(refused(read_bytes(Path::new("log.eval"), sound(), Some(Format::Inspect))), "");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]

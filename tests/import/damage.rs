@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use compeval::import::{FixtureOptions, Format, ImportError, NO_RESULT, assemble, log_files, read_bytes, read_log};
+use compeval::import::{
+    FixtureOptions, Format, ImportError, NO_RESULT, ORPHAN_HEAD, Replacement, assemble, log_files, read_bytes,
+    read_log, scrub,
+};
 use compeval::transcript::Role;
 use proptest::prelude::*;
 
@@ -88,6 +91,27 @@ fn a_long_output_is_held_short_while_reading_and_cut_with_its_true_length() {
     assert!(content.starts_with("line 0\n") && content.ends_with("line 19999\n"), "{content}");
     assert!(content.contains("[... cut, 208,890 characters in the original ...]"), "{content}");
     assert!(!content.contains('\u{F8FF}'));
+}
+
+#[test]
+fn a_long_result_without_its_call_is_cut_with_its_true_length_and_counted() {
+    let output: String = (0..18_000).map(|n| if n % 10 == 9 { ' ' } else { 'x' }).collect();
+    let log = format!(
+        "{{\"role\":\"tool\",\"tool_call_id\":\"x\",\"content\":\"{output}\"}}\n{{\"role\":\"user\",\"content\":\"b\"}}\n"
+    );
+    let imported = read("a.jsonl", &log).expect("reads");
+    let count = |_: &compeval::transcript::Message| compeval::units::Tokens(1);
+    let conversation = imported.conversations[0].clone();
+    let made = assemble(conversation, imported.format, &FixtureOptions::default(), &|_| false, &count);
+    assert!(made.fixture.messages.iter().all(|message| !message.content.contains('\u{F8FF}')));
+    let content = &made.fixture.messages[0].content;
+    assert!(content.starts_with(&format!("{ORPHAN_HEAD}\nxxx")), "{content}");
+    assert!(content.contains("[... cut, 18,000 characters in the original ...]"), "{content}");
+    assert_eq!(made.report.replaced.get(&Replacement::LongOutput), Some(&1));
+    assert_eq!(made.fixture.truncated_to, Some(2000));
+    let mut again = made.fixture.clone();
+    assert_eq!(scrub(&mut again, &Default::default()).replaced, Default::default());
+    assert_eq!(again, made.fixture);
 }
 
 #[test]

@@ -70,20 +70,7 @@ fn page(account: &Account, path: &str, draft: &Draft, console: &Console) -> Stri
     let mut warn = |words: String| {
         text.push_str(&format!("{} {words}\n", console.paint(Meaning::Warning, "warning:")));
     };
-    for point in &draft.points {
-        let missing: Vec<&str> =
-            point.verified.iter().flat_map(|verified| &verified.missing).map(|kind| kind.name()).collect();
-        if !missing.is_empty() {
-            warn(format!("point {} has no probe of type {}", point.number, missing.join(", ")));
-        }
-        let kept = point.verified.as_ref().map_or(0, |verified| verified.kept.len());
-        if kept < *PROBES.start() {
-            let (few, enough) = (count(kept, "probe"), PROBES.start());
-            let advice = "the span names no more by rule; add some by hand, or generate with a model";
-            let advice = if account.generator == "lexical" { advice } else { "add some by hand" };
-            warn(format!("point {} has {few}, and check asks for {enough}: {advice}", point.number));
-        }
-    }
+    shortages(draft, &account.generator).into_iter().for_each(&mut warn);
     let guessable = draft.guessable();
     if !guessable.is_empty() {
         warn(format!("answered without any context, and tagged `guessable`: {}", guessable.join(", ")));
@@ -93,6 +80,26 @@ fn page(account: &Account, path: &str, draft: &Draft, console: &Console) -> Stri
     }
     text.push_str(&dropped(draft));
     text
+}
+
+/// What the points lack. One that nothing was proposed for is told of as failed; it lacks nothing that a hand could add.
+fn shortages(draft: &Draft, generator: &str) -> Vec<String> {
+    let mut shortages = Vec::new();
+    for point in &draft.points {
+        let Some(verified) = &point.verified else { continue };
+        let missing: Vec<&str> = verified.missing.iter().map(|kind| kind.name()).collect();
+        if !missing.is_empty() {
+            shortages.push(format!("point {} has no probe of type {}", point.number, missing.join(", ")));
+        }
+        let kept = verified.kept.len();
+        if kept < *PROBES.start() {
+            let (few, enough) = (count(kept, "probe"), PROBES.start());
+            let advice = "the span names no more by rule; add some by hand, or generate with a model";
+            let advice = if generator == "lexical" { advice } else { "add some by hand" };
+            shortages.push(format!("point {} has {few}, and check asks for {enough}: {advice}", point.number));
+        }
+    }
+    shortages
 }
 
 fn table(draft: &Draft, console: &Console) -> String {
@@ -189,4 +196,21 @@ fn bank_json(path: &str, draft: &Draft) -> Value {
         "guessable": draft.guessable(),
         "unchecked": draft.unchecked,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::Verified;
+
+    #[test]
+    fn a_point_whose_request_failed_is_not_told_as_one_without_probes() {
+        let nothing = Verified { kept: Vec::new(), dropped: Vec::new(), missing: Vec::new() };
+        let point = |number, verified| PointDraft { number, unreadable: 0, verified };
+        let points = vec![point(1, None), point(2, Some(nothing))];
+        let draft = Draft { fixture: "f".to_owned(), points, unchecked: Vec::new() };
+        let told = shortages(&draft, "openai/m");
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].starts_with("point 2 has 0 probes"), "{told:?}");
+    }
 }
