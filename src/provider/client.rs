@@ -137,10 +137,10 @@ impl Client {
                     }
                 }
             };
-            // Who answers others is not away: then it is this request that fails, and its attempts count.
+            // Whoever answers, this request or others, may find fault with this request alone: its attempts count.
             let answered = errand.lane.gate.answered();
-            let is_own = fault.is_out() && fault.wait.is_none() && answered > *tally.answered.get_or_insert(answered);
-            let held = held.filter(|_| !is_own);
+            let is_heard = fault.reach == Reach::TurnedAway || answered > *tally.answered.get_or_insert(answered);
+            let held = held.filter(|_| !(fault.is_out() && fault.wait.is_none() && is_heard));
             let limits = &errand.line.spec.limits;
             let Some(wait) = tally.next(&fault, held, limits.max_attempts, &self.patience, self.jitter()) else {
                 let waited = tally.waited > self.patience.wait_budget;

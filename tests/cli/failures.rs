@@ -353,10 +353,10 @@ fn a_question_that_always_meets_a_500_fails_alone_while_others_are_answered() {
         let is_bad = asked.wanted == Wanted::Answer && asked.text.contains("Which file was changed");
         if is_bad { Reply::Raw(500, "oops".into()) } else { Reply::Sensible }
     });
-    project.expect(5, "run --label a --runs 2 --methods full,twin,anchored,rewritten");
+    project.expect(5, "run --label a --runs 1 --methods full,anchored");
     let failures = project.result("a", "manifest.json")["failures"].clone();
     let failures = failures.as_array().unwrap();
     assert!(!failures.is_empty());
     assert!(failures.iter().all(|failure| failure["class"] == "transient"), "{failures:?}");
-    assert!(project.rows("a").len() > 20, "the others are graded");
+    assert!(project.rows("a").len() >= 12, "the others are graded");
 }
