@@ -142,7 +142,6 @@ impl From<RunError> for Failure {
         match error {
             RunError::Cache(error) => error.into(),
             RunError::File(error) => error.into(),
-            RunError::Prepare(error) => Failure::input(error.to_string()),
         }
     }
 }

@@ -19,9 +19,7 @@ use crate::action::{ActionKey, Stage, Work};
 use crate::cache::CacheError;
 use crate::files::FileError;
 use crate::pipeline::Counts;
-use crate::plan::{
-    self, Action, Estimate, Finding, Frontier, Kept, Output, PrepareError, SelftestTask, Settled, Task, Today,
-};
+use crate::plan::{self, Action, Estimate, Finding, Frontier, Kept, Output, SelftestTask, Settled, Task, Today};
 use crate::results::Failure;
 
 /// How far a run may go.
@@ -48,9 +46,6 @@ pub enum RunError {
     /// A file.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A judge's prompt that does not render.
-    #[error(transparent)]
-    Prepare(#[from] PrepareError),
 }
 
 /// What the user asked for while the run goes on.
