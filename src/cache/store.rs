@@ -15,7 +15,7 @@ use super::frame::{self, Header, KeyHead, Packed, key_head};
 use super::index::{Index, IndexFault};
 use super::layout::{Found, Layout};
 use super::lock::{Holder, Lock};
-use super::lookup::{Lookup, Reply};
+use super::lookup::{Lookup, Reply, Speaker};
 use super::meta::{Day, Meta, Reading, Removal};
 use super::pack::pack_body;
 use super::record::{Record, Status};
@@ -240,6 +240,10 @@ impl Lookup for Store {
         self.named(self.core.packs.reply(record))
     }
 
+    fn vouch(&self, record: &Record) -> Result<Speaker, Damage> {
+        self.named(self.core.packs.vouch(record))
+    }
+
     fn meta(&self, record: &Record) -> Result<Meta, Damage> {
         self.named(self.core.packs.meta(record))
     }
@@ -254,7 +258,12 @@ impl Lookup for Store {
 
     fn read_text(&self, digest: &Digest) -> Option<String> {
         let at = self.ask(|index| index.text(digest))?;
-        self.named(self.core.packs.text(digest, at)).ok()
+        let text = self.named(self.core.packs.text(digest, at)).ok();
+        if text.is_none() {
+            // so that it can be kept anew
+            self.ask(|index| index.forget_text(digest).map(Some));
+        }
+        text
     }
 
     fn count(&self, digest: &Digest) -> Option<u64> {

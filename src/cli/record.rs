@@ -1,11 +1,10 @@
 //! What a run leaves behind: rows as they come, counts, failures, usage. One listener to its events.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
 
 use crate::action::{ActionKey, StageName};
 use crate::files::FileError;
-use crate::results::{Manifest, Row, RowsFile, StageCounts, Unused};
+use crate::results::{Manifest, RowsFile, StageCounts, Unused};
 use crate::scheduler::{Event, Listener, Spent};
 use crate::units::{Usage, Usd};
 
@@ -71,12 +70,12 @@ impl Recorder {
         &self.failures
     }
 
-    /// Puts the rows in order and writes down what was counted. Returns the rows if they are few.
+    /// Puts the rows in order and writes down what was counted.
     ///
     /// # Errors
     /// What the file system says.
-    pub(crate) fn finish(self, manifest: &mut Manifest, spent: &Spent) -> Result<Option<Vec<Row>>, FileError> {
-        let rows = self.rows.finish()?;
+    pub(crate) fn finish(self, manifest: &mut Manifest, spent: &Spent) -> Result<(), FileError> {
+        self.rows.finish()?;
         manifest.stages = self.stages;
         manifest.usage = spent.usage.unwrap_or_default();
         manifest.usd = spent.usd;
@@ -86,7 +85,7 @@ impl Recorder {
         manifest.keys = self.keys;
         let times = |count: u64| if count > 1 { format!(" ({count} times)") } else { String::new() };
         manifest.caveats.notes.extend(self.notes.into_iter().map(|(note, count)| format!("{note}{}", times(count))));
-        Ok(rows)
+        Ok(())
     }
 }
 
@@ -131,7 +130,7 @@ impl Listener for Recorder {
                 self.stage(StageName::Judge).cells += counts.judge;
             }
             Event::Warning(warning) => *self.notes.entry(warning.clone()).or_default() += 1,
-            Event::Row { ordinal, row } => self.rows.append(*ordinal, Rc::clone(row))?,
+            Event::Rows { ordinals, lines } => self.rows.append(ordinals, lines)?,
             Event::Started { .. } | Event::Foretold(_) | Event::Selftested { .. } | Event::Closed(_) => {}
         }
         Ok(())

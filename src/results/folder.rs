@@ -201,12 +201,12 @@ impl ResultsFolder {
         serde_json::from_str(&text).map_err(|source| FolderError::Broken { path, source })
     }
 
-    /// Begins `cells.jsonl` anew, for `cells` rows at most.
+    /// Begins `cells.jsonl` anew.
     ///
     /// # Errors
     /// Whatever the file system says, with the path.
-    pub fn begin_rows(&self, cells: u64) -> Result<RowsFile, FileError> {
-        RowsFile::create(&self.file(names::CELLS), cells)
+    pub fn begin_rows(&self) -> Result<RowsFile, FileError> {
+        RowsFile::create(&self.file(names::CELLS))
     }
 
     /// Reads `cells.jsonl` row by row.

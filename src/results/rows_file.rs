@@ -3,62 +3,57 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 
 use super::row::Row;
 use crate::files::{self, FileError};
 
-/// Rows up to which they are kept at hand and shown on one page; more are told from the file alone.
+/// Rows up to which they are shown on one page; more are told from the file alone.
 pub const FEW: u64 = 25_000;
 
-/// The file under construction. In memory it keeps four numbers a row, and the rows themselves as long as they are few.
+/// The file under construction. In memory it keeps three numbers a row.
 #[derive(Debug)]
 pub struct RowsFile {
     path: PathBuf,
     file: File,
     length: u64,
     lines: Vec<Line>,
-    rows: Option<Vec<Rc<Row>>>,
 }
 
 /// Where a row stands in the file.
 #[derive(Clone, Copy, Debug)]
 struct Line {
     ordinal: u64,
-    nth: u32,
     offset: u64,
     length: u32,
 }
 
 impl RowsFile {
-    /// Begins the file anew, for `cells` rows at most; makes its folder if need be.
+    /// Begins the file anew; makes its folder if need be.
     ///
     /// # Errors
     /// Whatever the file system says, with the path.
-    pub fn create(path: &Path, cells: u64) -> Result<RowsFile, FileError> {
+    pub fn create(path: &Path) -> Result<RowsFile, FileError> {
         let fault = |e| FileError::new("write", path, e);
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(fault)?;
         }
         let file = File::options().read(true).write(true).create(true).truncate(true).open(path).map_err(fault)?;
-        Ok(RowsFile { path: path.to_owned(), file, length: 0, lines: Vec::new(), rows: (cells <= FEW).then(Vec::new) })
+        Ok(RowsFile { path: path.to_owned(), file, length: 0, lines: Vec::new() })
     }
 
-    /// Appends a row; whole lines reach the file at once, so whoever reads along sees rows. `ordinal` is the row's
-    /// place in the matrix.
+    /// Appends rows; whole lines reach the file at once, so whoever reads along sees rows. `ordinals` are the places
+    /// of the `lines` in the matrix.
     ///
     /// # Errors
     /// Whatever the file system says, with the path.
-    pub fn append(&mut self, ordinal: u64, row: Rc<Row>) -> Result<(), FileError> {
+    pub fn append(&mut self, ordinals: &[u64], lines: &str) -> Result<(), FileError> {
         let fault = |e: std::io::Error| FileError::new("write", &self.path, e);
-        let mut line = serde_json::to_vec(&*row).map_err(|e| fault(e.into()))?;
-        line.push(b'\n');
-        self.file.write_all(&line).map_err(fault)?;
-        let number = |n: usize| u32::try_from(n).map_err(|e| fault(std::io::Error::other(e)));
-        let (nth, length) = (number(self.lines.len())?, number(line.len())?);
-        self.lines.push(Line { ordinal, nth, offset: self.length, length });
-        self.length += u64::from(length);
-        self.rows.iter_mut().for_each(|rows| rows.push(row.clone()));
+        self.file.write_all(lines.as_bytes()).map_err(fault)?;
+        for (ordinal, line) in ordinals.iter().zip(lines.split_inclusive('\n')) {
+            let length = u32::try_from(line.len()).map_err(|e| fault(std::io::Error::other(e)))?;
+            self.lines.push(Line { ordinal: *ordinal, offset: self.length, length });
+            self.length += u64::from(length);
+        }
         Ok(())
     }
 
@@ -72,26 +67,18 @@ impl RowsFile {
         self.lines.is_empty()
     }
 
-    /// Puts the rows in the order of the matrix. Of two rows in one place the later one stands. Returns them if they
-    /// are few.
+    /// Puts the rows in the order of the matrix. Of two rows in one place the later one stands.
     ///
     /// # Errors
     /// Whatever the file system says, with the path.
-    pub fn finish(mut self) -> Result<Option<Vec<Row>>, FileError> {
-        let in_order = self.lines.is_sorted_by(|a, b| a.ordinal < b.ordinal);
-        if !in_order {
-            self.lines.sort_by_key(|line| (line.ordinal, std::cmp::Reverse(line.offset)));
-            self.lines.dedup_by_key(|line| line.ordinal);
-            let sorted = self.rewrite().map_err(|e| FileError::new("write", &self.path, e))?;
-            files::keep(sorted, &self.path)?;
+    pub fn finish(mut self) -> Result<(), FileError> {
+        if self.lines.is_sorted_by(|a, b| a.ordinal < b.ordinal) {
+            return Ok(());
         }
-        Ok(self.rows.take().map(|rows| self.ordered(rows)))
-    }
-
-    fn ordered(&self, rows: Vec<Rc<Row>>) -> Vec<Row> {
-        let mut rows: Vec<Option<Rc<Row>>> = rows.into_iter().map(Some).collect();
-        let row = |line: &Line| rows.get_mut(line.nth as usize).and_then(Option::take).map(Rc::unwrap_or_clone);
-        self.lines.iter().filter_map(row).collect()
+        self.lines.sort_by_key(|line| (line.ordinal, std::cmp::Reverse(line.offset)));
+        self.lines.dedup_by_key(|line| line.ordinal);
+        let sorted = self.rewrite().map_err(|e| FileError::new("write", &self.path, e))?;
+        files::keep(sorted, &self.path)
     }
 
     fn rewrite(&mut self) -> std::io::Result<tempfile::NamedTempFile> {
