@@ -73,7 +73,7 @@ pub trait Lookup {
     /// Why an entry that was there is no longer.
     fn removed(&self, key: &ActionKey) -> Option<Removal>;
 
-    /// A source text, kept by its digest.
+    /// A text, kept by a digest.
     fn read_text(&self, digest: &Digest) -> Option<String>;
 
     /// The tokens of a text, if they were ever counted.

@@ -106,8 +106,8 @@ impl Store {
         }
     }
 
-    /// Keeps a text by its digest, once, to show later what changed. It stays as long as an entry names the digest
-    /// among its sources or inputs. Does not wait.
+    /// Keeps a text by a digest, once: a source, to show later what changed, or something that can be made again. A
+    /// prune leaves it if an entry names the digest among its sources or inputs. Does not wait.
     pub fn text(&self, digest: Digest, text: &str) {
         let known = !self.texts.lock().unwrap_or_else(PoisonError::into_inner).insert(digest);
         if known || self.ask(|index| index.text(&digest)).is_some() {

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use super::failure::{Failure, chain};
-use crate::cache::Lookup;
+use crate::action::Digest;
+use crate::cache::{Lookup, Snapshot, Store};
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::{Finding, Frontier, Preparer, Settled, Task, find};
-use crate::report::html::{self, ContextPlace, ContextText, PageInput};
+use crate::report::html::{self, ContextPlace, ContextText, PackShelf, PageInput};
 use crate::report::{ReportInput, markdown};
 use crate::results::{
     Comparison, FolderError, Manifest, ResultSet, ResultsFolder, Row, SetError, Side, Summary, compare, names,
@@ -53,33 +54,57 @@ pub(crate) fn compare_sides(
     Ok((a, comparison))
 }
 
-/// Writes every file of a label that is made from its rows. If these are few they are at hand, with the cache that has
+/// Writes every file of a label that is made from its rows. If these are few they are read at once, and `cache` has
 /// their contexts; else they are read from the folder one by one, and the page carries the summary alone. The page is
 /// most of the work: the other files are written beside it.
-pub(crate) fn publish<L: Lookup + Sync>(
+pub(crate) fn publish<C: Lookup + PackShelf + Sync>(
     pipeline: &Pipeline,
     folder: &ResultsFolder,
     manifest: Manifest,
-    at_hand: Option<(Vec<Row>, &L)>,
+    cache: Option<&C>,
     reference: bool,
 ) -> Result<Published, Failure> {
-    let rows = at_hand.as_ref().map(|(rows, _)| rows.as_slice());
     let (contexts, summed_up) = both(
-        || at_hand.as_ref().map_or_else(BTreeMap::new, |(_, lookup)| contexts(pipeline, *lookup)),
+        || cache.map_or_else(BTreeMap::new, |cache| contexts(pipeline, cache)),
         || {
-            let set = gather(folder, manifest, rows)?;
+            let rows = cache.map(|_| folder.rows()?.collect::<Result<Vec<Row>, _>>().map_err(SetError::from));
+            let rows = rows.transpose()?;
+            let set = gather(folder, manifest, rows.as_deref())?;
             let summary = summarize(&set, compared(pipeline, &set)?);
-            Ok::<_, Failure>((set, summary))
+            Ok::<_, Failure>((rows, set, summary))
         },
     );
-    let (set, summary) = summed_up?;
+    let (rows, set, summary) = summed_up?;
+    let packs: &(dyn PackShelf + Sync) = cache.map_or(&(), |cache| cache);
     let (figures, page) = both(
-        || write_figures(folder, &set, &summary, rows, reference),
-        || folder.write(names::HTML, page(pipeline, contexts, &summary, &set.manifest, rows, reference)),
+        || write_figures(folder, &set, &summary, rows.as_deref(), reference),
+        || {
+            let page = page(pipeline, (contexts, packs), &summary, &set.manifest, rows.as_deref(), reference);
+            folder.write(names::HTML, page)
+        },
     );
     figures?;
     page?;
     Ok(Published { summary, manifest: set.into_manifest() })
+}
+
+impl PackShelf for Store {
+    fn find(&self, name: &Digest) -> Option<String> {
+        self.read_text(name)
+    }
+
+    fn keep(&self, name: Digest, pack: &str) {
+        self.text(name, pack);
+    }
+}
+
+impl PackShelf for Snapshot {
+    fn find(&self, name: &Digest) -> Option<String> {
+        self.read_text(name)
+    }
+
+    /// A snapshot is read only.
+    fn keep(&self, _: Digest, _: &str) {}
 }
 
 /// Does `aside` on a thread of its own while `here` is done.
@@ -140,7 +165,7 @@ fn write_run_files(folder: &ResultsFolder, set: &ResultSet) -> Result<(), Failur
 
 fn page(
     pipeline: &Pipeline,
-    contexts: BTreeMap<ContextPlace, ContextText>,
+    (contexts, packs): (BTreeMap<ContextPlace, ContextText>, &(dyn PackShelf + Sync)),
     summary: &Summary,
     manifest: &Manifest,
     rows: Option<&[Row]>,
@@ -153,7 +178,7 @@ fn page(
     let rows = rows.unwrap_or_default();
     let banks = pipeline.fixtures.iter().map(|f| (f.name(), f.bank.probes.as_slice())).collect();
     let mut page =
-        PageInput { banks, contexts, reference, ..PageInput::new(manifest, summary, &pipeline.rubric, rows) };
+        PageInput { banks, contexts, packs, reference, ..PageInput::new(manifest, summary, &pipeline.rubric, rows) };
     page.notes.extend(too_many);
     html::render(&page)
 }

@@ -21,7 +21,7 @@ use crate::plan::Estimate;
 use crate::provider::Prices;
 use crate::report::{comparison_table, summary_table};
 use crate::results::{
-    self, Design, Forecast, Label, Manifest, Outcome, ResultsFolder, SetError, Unused, blind_spots, names, regressions,
+    self, Design, Forecast, Label, Manifest, Outcome, ResultsFolder, Unused, blind_spots, names, regressions,
 };
 use crate::scheduler::{Budget, Ended, Event, Listener, Untested};
 
@@ -72,10 +72,9 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
     if exit.is_fatal() {
         return Ok(exit);
     }
-    let rows = folder.few_rows().map_err(SetError::from)?;
-    // Without rows at hand no context is looked up: what the store keeps in memory is let go.
-    let store = rows.is_some().then_some(store);
-    let published = publish(&pipeline, &folder, manifest, rows.zip(store.as_ref()), false)?;
+    // Of many rows no page is made: what the store keeps in memory is let go.
+    let store = folder.has_few_rows()?.then_some(store);
+    let published = publish(&pipeline, &folder, manifest, store.as_ref(), false)?;
     tell_summary(&published, spared, &folder, console);
     let gate = gate(args, &published, console);
     Ok(exit.and(gate))

@@ -14,6 +14,7 @@ mod pack;
 mod texts;
 
 pub use input::{Anchor, ContextPlace, ContextText, CostLine, FailureLine, MethodLine, ModelLine, PageInput};
+pub use pack::PackShelf;
 
 use crate::action::DigestBuilder;
 use crate::locale::Locale;

@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::label::{Label, LabelError};
 use super::manifest::{FORMAT, Manifest};
-use super::row::Row;
-use super::rows_file::{FEW, RowError, Rows, RowsFile};
+use super::rows_file::{FEW, Rows, RowsFile};
 use crate::fault::nearest;
 use crate::files::{self, FileError};
 
@@ -217,15 +216,12 @@ impl ResultsFolder {
         Rows::open(&self.file(names::CELLS))
     }
 
-    /// All rows of `cells.jsonl`; `None` if they are more than [`FEW`].
+    /// Whether `cells.jsonl` has so few rows ([`FEW`]) that one page shows them all.
     ///
     /// # Errors
-    /// A file that is not there, a line that is no row.
-    pub fn few_rows(&self) -> Result<Option<Vec<Row>>, RowError> {
-        if self.rows()?.lines()? > FEW {
-            return Ok(None);
-        }
-        self.rows()?.collect::<Result<_, _>>().map(Some)
+    /// Whatever the file system says, with the path.
+    pub fn has_few_rows(&self) -> Result<bool, FileError> {
+        Ok(self.rows()?.lines()? <= FEW)
     }
 
     /// Removes the files of fixtures and runs that an earlier run of this label left: their names are not known to a
