@@ -22,5 +22,6 @@ mod cli {
     mod matrix;
     mod plan;
     mod secrets;
+    mod sheets;
     mod vendors;
 }

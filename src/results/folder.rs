@@ -221,7 +221,7 @@ impl ResultsFolder {
     /// # Errors
     /// Whatever the file system says, with the path.
     pub fn has_few_rows(&self) -> Result<bool, FileError> {
-        Ok(self.rows()?.lines()? <= FEW)
+        self.rows()?.are_at_most(FEW)
     }
 
     /// Removes the files of fixtures and runs that an earlier run of this label left: their names are not known to a

@@ -138,21 +138,18 @@ impl Rows {
         })
     }
 
-    /// How many lines are left, without reading what they say.
+    /// Whether there are at most `limit` lines, without reading what they say.
     ///
     /// # Errors
     /// Whatever the file system says, with the path.
-    pub fn lines(mut self) -> Result<u64, FileError> {
-        let mut lines = 0;
-        loop {
-            let block = self.reader.fill_buf().map_err(|e| FileError::new("read", &self.path, e))?;
-            let length = block.len();
-            if length == 0 {
-                return Ok(lines);
+    pub fn are_at_most(mut self, limit: u64) -> Result<bool, FileError> {
+        for _ in 0..=limit {
+            let skipped = self.reader.skip_until(b'\n').map_err(|e| FileError::new("read", &self.path, e))?;
+            if skipped == 0 {
+                return Ok(true);
             }
-            lines += block.iter().filter(|byte| **byte == b'\n').count() as u64;
-            self.reader.consume(length);
         }
+        Ok(false)
     }
 
     fn read_line(&mut self) -> Result<bool, FileError> {
