@@ -54,34 +54,30 @@ pub(crate) fn compare_sides(
     Ok((a, comparison))
 }
 
-/// Writes every file of a label that is made from its rows. If these are few they are read at once, and `cache` has
+/// Writes every file of a label that is made from its rows. If these are few they are at hand, with the cache that has
 /// their contexts; else they are read from the folder one by one, and the page carries the summary alone. The page is
 /// most of the work: the other files are written beside it.
 pub(crate) fn publish<C: Lookup + PackShelf + Sync>(
     pipeline: &Pipeline,
     folder: &ResultsFolder,
     manifest: Manifest,
-    cache: Option<&C>,
+    at_hand: Option<(Vec<Row>, &C)>,
     reference: bool,
 ) -> Result<Published, Failure> {
+    let rows = at_hand.as_ref().map(|(rows, _)| rows.as_slice());
     let (contexts, summed_up) = both(
-        || cache.map_or_else(BTreeMap::new, |cache| contexts(pipeline, cache)),
+        || at_hand.as_ref().map_or_else(BTreeMap::new, |(_, cache)| contexts(pipeline, *cache)),
         || {
-            let rows = cache.map(|_| folder.rows()?.collect::<Result<Vec<Row>, _>>().map_err(SetError::from));
-            let rows = rows.transpose()?;
-            let set = gather(folder, manifest, rows.as_deref())?;
+            let set = gather(folder, manifest, rows)?;
             let summary = summarize(&set, compared(pipeline, &set)?);
-            Ok::<_, Failure>((rows, set, summary))
+            Ok::<_, Failure>((set, summary))
         },
     );
-    let (rows, set, summary) = summed_up?;
-    let packs: &(dyn PackShelf + Sync) = cache.map_or(&(), |cache| cache);
+    let (set, summary) = summed_up?;
+    let packs: &(dyn PackShelf + Sync) = at_hand.as_ref().map_or(&(), |(_, cache)| *cache);
     let (figures, page) = both(
-        || write_figures(folder, &set, &summary, rows.as_deref(), reference),
-        || {
-            let page = page(pipeline, (contexts, packs), &summary, &set.manifest, rows.as_deref(), reference);
-            folder.write(names::HTML, page)
-        },
+        || write_figures(folder, &set, &summary, rows, reference),
+        || folder.write(names::HTML, page(pipeline, (contexts, packs), &summary, &set.manifest, rows, reference)),
     );
     figures?;
     page?;

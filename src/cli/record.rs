@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::action::{ActionKey, StageName};
 use crate::files::FileError;
-use crate::results::{Manifest, RowsFile, StageCounts, Unused};
+use crate::results::{Manifest, Row, RowsFile, StageCounts, Unused};
 use crate::scheduler::{Event, Listener, Spent};
 use crate::units::{Usage, Usd};
 
@@ -70,12 +70,12 @@ impl Recorder {
         &self.failures
     }
 
-    /// Puts the rows in order and writes down what was counted.
+    /// Puts the rows in order and writes down what was counted. Returns the rows if they are few.
     ///
     /// # Errors
     /// What the file system says.
-    pub(crate) fn finish(self, manifest: &mut Manifest, spent: &Spent) -> Result<(), FileError> {
-        self.rows.finish()?;
+    pub(crate) fn finish(self, manifest: &mut Manifest, spent: &Spent) -> Result<Option<Vec<Row>>, FileError> {
+        let rows = self.rows.finish()?;
         manifest.stages = self.stages;
         manifest.usage = spent.usage.unwrap_or_default();
         manifest.usd = spent.usd;
@@ -85,7 +85,7 @@ impl Recorder {
         manifest.keys = self.keys;
         let times = |count: u64| if count > 1 { format!(" ({count} times)") } else { String::new() };
         manifest.caveats.notes.extend(self.notes.into_iter().map(|(note, count)| format!("{note}{}", times(count))));
-        Ok(())
+        Ok(rows)
     }
 }
 

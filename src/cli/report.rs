@@ -7,7 +7,7 @@ use super::project::{Opening, open_snapshot, read_project};
 use super::publish::publish;
 use crate::locale::Locale;
 use crate::report::{reference_table, summary_table};
-use crate::results::{ResultsFolder, names};
+use crate::results::{ResultsFolder, SetError, names};
 
 pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Result<Exit, Failure> {
     let Some(label) = &args.label else {
@@ -17,9 +17,9 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
     let select = SelectArgs { allow_unproven: true, ..SelectArgs::default() };
     let pipeline = read_project(common, &select, Opening::default())?.pipeline;
     let folder = ResultsFolder::open(&pipeline.results, label)?;
-    let manifest = folder.manifest()?;
-    let snapshot = folder.has_few_rows()?.then(|| open_snapshot(&pipeline.cache)).transpose()?;
-    let published = publish(&pipeline, &folder, manifest, snapshot.as_ref(), args.reference)?;
+    let (manifest, rows) = (folder.manifest()?, folder.few_rows().map_err(SetError::from)?);
+    let snapshot = rows.is_some().then(|| open_snapshot(&pipeline.cache)).transpose()?;
+    let published = publish(&pipeline, &folder, manifest, rows.zip(snapshot.as_ref()), args.reference)?;
     console.json(&published.summary);
     let mut table = summary_table(&published.summary, &published.manifest, console.width());
     if args.reference {

@@ -16,12 +16,12 @@ use super::words::{count, duration, money, percent};
 use crate::action::Stage;
 use crate::cache::Store;
 use crate::files::FileError;
-use crate::pipeline::Pipeline;
+use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::Estimate;
 use crate::provider::Prices;
 use crate::report::{comparison_table, summary_table};
 use crate::results::{
-    self, Design, Forecast, Label, Manifest, Outcome, ResultsFolder, Unused, blind_spots, names, regressions,
+    self, Design, Forecast, Label, Manifest, Outcome, ResultsFolder, Row, Unused, blind_spots, names, regressions,
 };
 use crate::scheduler::{Budget, Ended, Event, Listener, Untested};
 
@@ -66,15 +66,15 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
     let store = open_store(&pipeline.cache, console)?;
     let mut manifest = begin(&pipeline, &store, &label, args);
     folder.write_manifest(&manifest)?;
-    let Executed { exit, spared } = execute(&pipeline, &store, &orders, &folder, &mut manifest, console)?;
+    let Executed { exit, spared, rows } = execute(&pipeline, &store, &orders, &folder, &mut manifest, console)?;
     store.sync()?;
     tell_notices(&store, console);
     if exit.is_fatal() {
         return Ok(exit);
     }
-    // Of many rows no page is made: what the store keeps in memory is let go.
-    let store = folder.has_few_rows()?.then_some(store);
-    let published = publish(&pipeline, &folder, manifest, store.as_ref(), false)?;
+    // Without rows at hand no context is looked up: what the store keeps in memory is let go.
+    let store = rows.is_some().then_some(store);
+    let published = publish(&pipeline, &folder, manifest, rows.zip(store.as_ref()), false)?;
     tell_summary(&published, spared, &folder, console);
     let gate = gate(args, &published, console);
     Ok(exit.and(gate))
@@ -103,6 +103,8 @@ struct Executed {
     exit: Exit,
     /// Actions that an early cutoff spared.
     spared: u64,
+    /// Its rows, if they are few.
+    rows: Option<Vec<Row>>,
 }
 
 /// Runs the matrix and fills the manifest in.
@@ -116,7 +118,8 @@ fn execute(
 ) -> Result<Executed, Failure> {
     let began = Instant::now();
     let progress = Progress::of_run(pipeline, orders.budget.allowance(), console);
-    let recorder = Recorder::new(folder.begin_rows()?);
+    let cells = Matrix::new(pipeline).counts().judge;
+    let recorder = Recorder::new(folder.begin_rows(cells)?);
     let mut listener = Listeners { recorder, progress: &progress, weaknesses: Vec::new() };
     let ended = drive(pipeline, store, orders, &progress, &mut listener)?;
     let Listeners { recorder, weaknesses, .. } = listener;
@@ -129,7 +132,7 @@ fn execute(
     manifest.requests_sent = traffic.sent.load(Ordering::Relaxed);
     manifest.retries = traffic.retries.load(Ordering::Relaxed);
     manifest.rate_limited = traffic.rate_limited.load(Ordering::Relaxed);
-    recorder.finish(manifest, &orders.budget.spent())?;
+    let rows = recorder.finish(manifest, &orders.budget.spent())?;
     manifest.caveats.weak_judges.clone_from(&ended.weak_judges);
     manifest.models.clone_from(&ended.models);
     manifest.forecast = ended.forecast.as_ref().map(expected);
@@ -137,7 +140,7 @@ fn execute(
     manifest.ended = Some(jiff::Timestamp::now().to_string());
     manifest.wall_s = began.elapsed().as_secs_f64();
     folder.write_manifest(manifest)?;
-    Ok(Executed { exit, spared })
+    Ok(Executed { exit, spared, rows })
 }
 
 fn expected(estimate: &Estimate) -> Forecast {

@@ -33,7 +33,11 @@ impl MappedFold {
         let mut mapped = MappedFold { folded: String::with_capacity(text.len()), pieces: Vec::new() };
         let mut blank = false;
         if text.is_ascii() {
-            text.bytes().enumerate().for_each(|(at, byte)| mapped.push_plain(byte, at, &mut blank));
+            let mut at = 0;
+            for word in text.split_inclusive(char::is_whitespace) {
+                mapped.push_plain(word, at, &mut blank);
+                at += word.len();
+            }
             return mapped;
         }
         let mut start = 0;
@@ -46,9 +50,9 @@ impl MappedFold {
     }
 
     fn push(&mut self, piece: &str, start: usize, blank: &mut bool) {
-        if let [byte @ 0..=127] = piece.as_bytes() {
+        if piece.is_ascii() {
             // most text is plain: normalising it character by character would take longer than all else
-            self.push_plain(*byte, start, blank);
+            self.push_plain(piece, start, blank);
             return;
         }
         let original = start..start + piece.len();
@@ -66,17 +70,21 @@ impl MappedFold {
         }
     }
 
-    fn push_plain(&mut self, byte: u8, at: usize, blank: &mut bool) {
-        if char::from(byte).is_whitespace() {
-            *blank = true;
-            return;
+    /// Pushes ASCII without white space, but for its end.
+    fn push_plain(&mut self, text: &str, start: usize, blank: &mut bool) {
+        let word = text.trim_end();
+        if !word.is_empty() {
+            self.end_blank(blank);
+            match self.pieces.last_mut() {
+                Some(last) if last.is_plain && last.original.end == start => last.original.end += word.len(),
+                _ => {
+                    let original = start..start + word.len();
+                    self.pieces.push(Piece { folded: self.folded.len(), original, is_plain: true });
+                }
+            }
+            self.folded.push_str(&word.to_ascii_lowercase());
         }
-        self.end_blank(blank);
-        match self.pieces.last_mut() {
-            Some(last) if last.is_plain && last.original.end == at => last.original.end += 1,
-            _ => self.pieces.push(Piece { folded: self.folded.len(), original: at..at + 1, is_plain: true }),
-        }
-        self.folded.push(char::from(byte.to_ascii_lowercase()));
+        *blank |= word.len() < text.len();
     }
 
     fn end_blank(&mut self, blank: &mut bool) {

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::label::{Label, LabelError};
 use super::manifest::{FORMAT, Manifest};
-use super::rows_file::{FEW, Rows, RowsFile};
+use super::row::Row;
+use super::rows_file::{FEW, RowError, Rows, RowsFile};
 use crate::fault::nearest;
 use crate::files::{self, FileError};
 
@@ -200,12 +201,12 @@ impl ResultsFolder {
         serde_json::from_str(&text).map_err(|source| FolderError::Broken { path, source })
     }
 
-    /// Begins `cells.jsonl` anew.
+    /// Begins `cells.jsonl` anew, for `cells` rows at most.
     ///
     /// # Errors
     /// Whatever the file system says, with the path.
-    pub fn begin_rows(&self) -> Result<RowsFile, FileError> {
-        RowsFile::create(&self.file(names::CELLS))
+    pub fn begin_rows(&self, cells: u64) -> Result<RowsFile, FileError> {
+        RowsFile::create(&self.file(names::CELLS), cells)
     }
 
     /// Reads `cells.jsonl` row by row.
@@ -216,12 +217,15 @@ impl ResultsFolder {
         Rows::open(&self.file(names::CELLS))
     }
 
-    /// Whether `cells.jsonl` has so few rows ([`FEW`]) that one page shows them all.
+    /// All rows of `cells.jsonl`; `None` if they are more than [`FEW`].
     ///
     /// # Errors
-    /// Whatever the file system says, with the path.
-    pub fn has_few_rows(&self) -> Result<bool, FileError> {
-        self.rows()?.are_at_most(FEW)
+    /// A file that is not there, a line that is no row.
+    pub fn few_rows(&self) -> Result<Option<Vec<Row>>, RowError> {
+        if !self.rows()?.are_at_most(FEW)? {
+            return Ok(None);
+        }
+        self.rows()?.collect::<Result<_, _>>().map(Some)
     }
 
     /// Removes the files of fixtures and runs that an earlier run of this label left: their names are not known to a

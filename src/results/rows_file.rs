@@ -1,22 +1,57 @@
 //! `cells.jsonl`: written as rows come, put in the order of the matrix at the end, read row by row.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
 
 use super::row::Row;
 use crate::files::{self, FileError};
 
-/// Rows up to which they are shown on one page; more are told from the file alone.
+/// Rows up to which they are kept at hand and shown on one page; more are told from the file alone.
 pub const FEW: u64 = 25_000;
 
-/// The file under construction. In memory it keeps three numbers a row.
+/// The file under construction. In memory it keeps three numbers a row, and the rows themselves as long as they are few.
 #[derive(Debug)]
 pub struct RowsFile {
     path: PathBuf,
     file: File,
     length: u64,
     lines: Vec<Line>,
+    reader: Option<Reader>,
+}
+
+/// Reads rows on a thread of its own, while more of them come.
+#[derive(Debug)]
+struct Reader {
+    lines: SyncSender<(Vec<u64>, String)>,
+    rows: JoinHandle<serde_json::Result<BTreeMap<u64, Row>>>,
+}
+
+impl Reader {
+    fn new() -> Reader {
+        // no more waits in memory than the next few contexts
+        let (lines, taken) = sync_channel::<(Vec<u64>, String)>(16);
+        let read = move || {
+            let mut rows = BTreeMap::new();
+            for (ordinals, lines) in taken {
+                for (ordinal, line) in ordinals.into_iter().zip(lines.lines()) {
+                    rows.insert(ordinal, serde_json::from_str(line)?);
+                }
+            }
+            Ok(rows)
+        };
+        Reader { lines, rows: std::thread::spawn(read) }
+    }
+
+    fn finish(self) -> serde_json::Result<Vec<Row>> {
+        drop(self.lines);
+        // a thread that panicked passes it on
+        let rows = self.rows.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        Ok(rows.into_values().collect())
+    }
 }
 
 /// Where a row stands in the file.
@@ -28,17 +63,17 @@ struct Line {
 }
 
 impl RowsFile {
-    /// Begins the file anew; makes its folder if need be.
+    /// Begins the file anew, for `cells` rows at most; makes its folder if need be.
     ///
     /// # Errors
     /// Whatever the file system says, with the path.
-    pub fn create(path: &Path) -> Result<RowsFile, FileError> {
+    pub fn create(path: &Path, cells: u64) -> Result<RowsFile, FileError> {
         let fault = |e| FileError::new("write", path, e);
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(fault)?;
         }
         let file = File::options().read(true).write(true).create(true).truncate(true).open(path).map_err(fault)?;
-        Ok(RowsFile { path: path.to_owned(), file, length: 0, lines: Vec::new() })
+        Ok(RowsFile { path: path.to_owned(), file, length: 0, lines: Vec::new(), reader: (cells <= FEW).then(Reader::new) })
     }
 
     /// Appends rows; whole lines reach the file at once, so whoever reads along sees rows. `ordinals` are the places
@@ -54,6 +89,10 @@ impl RowsFile {
             self.lines.push(Line { ordinal: *ordinal, offset: self.length, length });
             self.length += u64::from(length);
         }
+        if let Some(reader) = &self.reader {
+            // a reader that is gone says why in the end
+            let _ = reader.lines.send((ordinals.to_vec(), lines.to_owned()));
+        }
         Ok(())
     }
 
@@ -67,18 +106,21 @@ impl RowsFile {
         self.lines.is_empty()
     }
 
-    /// Puts the rows in the order of the matrix. Of two rows in one place the later one stands.
+    /// Puts the rows in the order of the matrix. Of two rows in one place the later one stands. Returns them if they
+    /// are few.
     ///
     /// # Errors
-    /// Whatever the file system says, with the path.
-    pub fn finish(mut self) -> Result<(), FileError> {
-        if self.lines.is_sorted_by(|a, b| a.ordinal < b.ordinal) {
-            return Ok(());
+    /// What the file system says, with the path; a row that does not read back.
+    pub fn finish(mut self) -> Result<Option<Vec<Row>>, FileError> {
+        let fault = |e: std::io::Error| FileError::new("write", &self.path, e);
+        let rows = self.reader.take().map(Reader::finish).transpose().map_err(|e| fault(e.into()))?;
+        if !self.lines.is_sorted_by(|a, b| a.ordinal < b.ordinal) {
+            self.lines.sort_by_key(|line| (line.ordinal, std::cmp::Reverse(line.offset)));
+            self.lines.dedup_by_key(|line| line.ordinal);
+            let sorted = self.rewrite().map_err(|e| FileError::new("write", &self.path, e))?;
+            files::keep(sorted, &self.path)?;
         }
-        self.lines.sort_by_key(|line| (line.ordinal, std::cmp::Reverse(line.offset)));
-        self.lines.dedup_by_key(|line| line.ordinal);
-        let sorted = self.rewrite().map_err(|e| FileError::new("write", &self.path, e))?;
-        files::keep(sorted, &self.path)
+        Ok(rows)
     }
 
     fn rewrite(&mut self) -> std::io::Result<tempfile::NamedTempFile> {
