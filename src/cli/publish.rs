@@ -1,6 +1,7 @@
 //! The files of a label, from its rows: summary, run files, report.md, report.html.
 
 use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
 use std::path::Path;
 
 use super::failure::{Failure, chain};
@@ -8,11 +9,11 @@ use crate::action::Digest;
 use crate::cache::{Lookup, Snapshot, Store};
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::{Finding, Frontier, Preparer, Settled, Task, find};
-use crate::report::html::{self, ContextPlace, ContextText, PackShelf, PageInput};
+use crate::report::html::{self, ContextPlace, ContextText, PackShelf, PageInput, WholeRows};
 use crate::report::{ReportInput, markdown};
 use crate::results::{
-    Comparison, FolderError, Manifest, ResultSet, ResultsFolder, Row, SetError, Side, Summary, compare, names,
-    run_files, summarize, worst,
+    Comparison, Design, FolderError, ListedRow, Manifest, ResultSet, ResultsFolder, SetError, Side, Summary, Worst,
+    compare, names, run_files, summarize, worst_rows,
 };
 
 /// Worst probes that a report shows.
@@ -61,7 +62,7 @@ pub(crate) fn publish<C: Lookup + PackShelf + Sync>(
     pipeline: &Pipeline,
     folder: &ResultsFolder,
     manifest: Manifest,
-    at_hand: Option<(Vec<Row>, &C)>,
+    at_hand: Option<(Vec<ListedRow>, &C)>,
     reference: bool,
 ) -> Result<Published, Failure> {
     let rows = at_hand.as_ref().map(|(rows, _)| rows.as_slice());
@@ -77,7 +78,12 @@ pub(crate) fn publish<C: Lookup + PackShelf + Sync>(
     let packs: &(dyn PackShelf + Sync) = at_hand.as_ref().map_or(&(), |(_, cache)| *cache);
     let (figures, page) = both(
         || write_figures(folder, &set, &summary, rows, reference),
-        || folder.write(names::HTML, page(pipeline, (contexts, packs), &summary, &set.manifest, rows, reference)),
+        || {
+            let whole = |range: Range<usize>| folder.rows()?.behind(range.start)?.take(range.len()).collect();
+            let input = page(pipeline, &summary, &set.manifest, (rows.unwrap_or_default(), &whole));
+            let page = html::render(&PageInput { contexts, packs, reference, ..input }).map_err(SetError::from)?;
+            Ok::<_, Failure>(folder.write(names::HTML, page)?)
+        },
     );
     figures?;
     page?;
@@ -118,23 +124,33 @@ fn write_figures(
     folder: &ResultsFolder,
     set: &ResultSet,
     summary: &Summary,
-    rows: Option<&[Row]>,
+    rows: Option<&[ListedRow]>,
     reference: bool,
 ) -> Result<(), Failure> {
     folder.write_json(names::SUMMARY, summary)?;
     write_run_files(folder, set)?;
-    let worst = match rows {
-        Some(rows) => worst(set.design(), rows.iter().map(Ok::<_, SetError>), WORST)?,
-        None => worst(set.design(), folder.rows()?, WORST).map_err(SetError::from)?,
-    };
+    let worst = worst(folder, set.design(), rows)?;
     let text = markdown(&ReportInput { summary, manifest: &set.manifest, worst: &worst, reference });
     Ok(folder.write(names::MARKDOWN, text)?)
 }
 
-fn gather(folder: &ResultsFolder, manifest: Manifest, rows: Option<&[Row]>) -> Result<ResultSet, Failure> {
+/// The worst probes; of their rows all is read.
+fn worst(folder: &ResultsFolder, design: &Design, rows: Option<&[ListedRow]>) -> Result<Vec<Worst>, SetError> {
+    let places = match rows {
+        Some(rows) => worst_rows(design, rows.iter().map(|listed| Ok::<_, SetError>(&listed.row)), WORST)?,
+        None => worst_rows(design, folder.rows()?.scored(), WORST)?,
+    };
+    let whole = |(at, score): (usize, f64)| -> Option<Result<Worst, SetError>> {
+        let row = folder.rows().and_then(|rows| rows.behind(at)).map_err(SetError::from).map(|mut rows| rows.next());
+        Some(row.transpose()?.and_then(|row| Ok(Worst::new(design, &row?, score))))
+    };
+    places.into_iter().filter_map(whole).collect()
+}
+
+fn gather(folder: &ResultsFolder, manifest: Manifest, rows: Option<&[ListedRow]>) -> Result<ResultSet, Failure> {
     Ok(match rows {
-        Some(rows) => ResultSet::gather(manifest, rows.iter().map(Ok))?,
-        None => ResultSet::gather(manifest, folder.rows()?.map(|row| row.map_err(SetError::from)))?,
+        Some(rows) => ResultSet::gather(manifest, rows.iter().map(|listed| Ok(&listed.row)))?,
+        None => ResultSet::gather(manifest, folder.rows()?.scored().map(|row| row.map_err(SetError::from)))?,
     })
 }
 
@@ -159,24 +175,20 @@ fn write_run_files(folder: &ResultsFolder, set: &ResultSet) -> Result<(), Failur
     Ok(folder.remove_run_files(&written)?)
 }
 
-fn page(
-    pipeline: &Pipeline,
-    (contexts, packs): (BTreeMap<ContextPlace, ContextText>, &(dyn PackShelf + Sync)),
-    summary: &Summary,
-    manifest: &Manifest,
-    rows: Option<&[Row]>,
-    reference: bool,
-) -> String {
-    let too_many = rows.is_none().then(|| {
-        let cells: u64 = summary.methods.iter().map(|(_, method)| method.cells.judged).sum();
+fn page<'a>(
+    pipeline: &'a Pipeline,
+    summary: &'a Summary,
+    manifest: &'a Manifest,
+    rows: (&'a [ListedRow], &'a WholeRows<'a>),
+) -> PageInput<'a> {
+    let cells: u64 = summary.methods.iter().map(|(_, method)| method.cells.judged).sum();
+    let too_many = (rows.0.is_empty() && cells > 0).then(|| {
         format!("{cells} cells are too many for one page: they are in cells.jsonl, and `compeval show` shows each.")
     });
-    let rows = rows.unwrap_or_default();
     let banks = pipeline.fixtures.iter().map(|f| (f.name(), f.bank.probes.as_slice())).collect();
-    let mut page =
-        PageInput { banks, contexts, packs, reference, ..PageInput::new(manifest, summary, &pipeline.rubric, rows) };
+    let mut page = PageInput { banks, ..PageInput::new(manifest, summary, &pipeline.rubric, rows) };
     page.notes.extend(too_many);
-    html::render(&page)
+    page
 }
 
 /// The contexts that the cache still has.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::action::{ActionKey, StageName};
 use crate::files::FileError;
-use crate::results::{Manifest, Row, RowsFile, StageCounts, Unused};
+use crate::results::{ListedRow, Manifest, RowsFile, StageCounts, Unused};
 use crate::scheduler::{Event, Listener, Spent};
 use crate::units::{Usage, Usd};
 
@@ -74,7 +74,7 @@ impl Recorder {
     ///
     /// # Errors
     /// What the file system says.
-    pub(crate) fn finish(self, manifest: &mut Manifest, spent: &Spent) -> Result<Option<Vec<Row>>, FileError> {
+    pub(crate) fn finish(self, manifest: &mut Manifest, spent: &Spent) -> Result<Option<Vec<ListedRow>>, FileError> {
         let rows = self.rows.finish()?;
         manifest.stages = self.stages;
         manifest.usage = spent.usage.unwrap_or_default();

@@ -21,7 +21,7 @@ use crate::plan::Estimate;
 use crate::provider::Prices;
 use crate::report::{comparison_table, summary_table};
 use crate::results::{
-    self, Design, Forecast, Label, Manifest, Outcome, ResultsFolder, Row, Unused, blind_spots, names, regressions,
+    self, Design, Forecast, Label, ListedRow, Manifest, Outcome, ResultsFolder, Unused, blind_spots, names, regressions,
 };
 use crate::scheduler::{Budget, Ended, Event, Listener, Untested};
 
@@ -104,7 +104,7 @@ struct Executed {
     /// Actions that an early cutoff spared.
     spared: u64,
     /// Its rows, if they are few.
-    rows: Option<Vec<Row>>,
+    rows: Option<Vec<ListedRow>>,
 }
 
 /// Runs the matrix and fills the manifest in.

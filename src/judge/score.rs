@@ -48,38 +48,38 @@ impl TryFrom<f64> for Score {
     }
 }
 
-/// What one judge gave one criterion.
+/// What one judge gave one criterion. `T` is its reason: a text, or something that leaves it unread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Loose", rename_all = "camelCase")]
-pub struct CriterionScore {
+#[serde(try_from = "Loose<T>", rename_all = "camelCase", bound(deserialize = "T: Deserialize<'de> + Default"))]
+pub struct CriterionScore<T = String> {
     /// The criterion, spelled as the rubric spells it.
     #[serde(rename = "criterionId")]
     pub criterion: CriterionId,
     score: u8,
     /// The judge's reason; empty where it gave none. Nothing is computed from it.
-    pub reasoning: String,
+    pub reasoning: T,
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Loose {
+#[serde(rename_all = "camelCase", bound = "T: Deserialize<'de> + Default")]
+struct Loose<T> {
     criterion_id: CriterionId,
     score: u8,
     #[serde(default)]
-    reasoning: String,
+    reasoning: T,
 }
 
-impl TryFrom<Loose> for CriterionScore {
+impl<T> TryFrom<Loose<T>> for CriterionScore<T> {
     type Error = OffScale;
-    fn try_from(loose: Loose) -> Result<CriterionScore, OffScale> {
+    fn try_from(loose: Loose<T>) -> Result<CriterionScore<T>, OffScale> {
         let Loose { criterion_id: criterion, score, reasoning } = loose;
         CriterionScore::new(criterion, score, reasoning).ok_or(OffScale(score.into()))
     }
 }
 
-impl CriterionScore {
+impl<T> CriterionScore<T> {
     /// `None` if `score` is above 5.
-    pub fn new(criterion: CriterionId, score: u8, reasoning: impl Into<String>) -> Option<CriterionScore> {
+    pub fn new(criterion: CriterionId, score: u8, reasoning: impl Into<T>) -> Option<CriterionScore<T>> {
         (score <= 5).then(|| CriterionScore { criterion, score, reasoning: reasoning.into() })
     }
 

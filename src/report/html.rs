@@ -13,11 +13,14 @@ mod input;
 mod pack;
 mod texts;
 
-pub use input::{Anchor, ContextPlace, ContextText, CostLine, FailureLine, MethodLine, ModelLine, PageInput};
+pub use input::{
+    Anchor, ContextPlace, ContextText, CostLine, FailureLine, MethodLine, ModelLine, PageInput, WholeRows,
+};
 pub use pack::PackShelf;
 
 use crate::action::{Digest, DigestBuilder};
 use crate::locale::Locale;
+use crate::results::RowError;
 use pack::escape;
 
 const TEMPLATE: &str = include_str!("../../assets/report/template.html");
@@ -48,9 +51,12 @@ fn words(locale: Locale) -> &'static str {
 }
 
 /// Writes the page.
-pub fn render(input: &PageInput<'_>) -> String {
+///
+/// # Errors
+/// A row that cannot be read whole.
+pub fn render(input: &PageInput<'_>) -> Result<String, RowError> {
     let (style, script) = (STYLES.concat(), format!("'use strict';\n(() => {{\n{}\n}})();", SCRIPTS.concat()));
-    let data = data::elements(input);
+    let data = data::elements(input)?;
     let words = format!("<script type=\"application/json\" id=\"words\">{}</script>", words(input.locale));
     let nonce = nonce(&[&style, &script, &words, &data]);
     let (language, title, plain) = match input.locale {
@@ -58,7 +64,7 @@ pub fn render(input: &PageInput<'_>) -> String {
         Locale::Zh => ("zh-Hans", "compeval 报告", "本页需要 JavaScript。同一文件夹中的 report.md 有同样的数字。"),
     };
     let title = format!("{} · {title}", escape(input.label));
-    fill(
+    let page = fill(
         TEMPLATE,
         &[
             ("language", language),
@@ -70,7 +76,8 @@ pub fn render(input: &PageInput<'_>) -> String {
             ("data", &data),
             ("script", &script),
         ],
-    )
+    );
+    Ok(page)
 }
 
 fn nonce(parts: &[&str]) -> String {

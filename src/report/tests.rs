@@ -47,7 +47,9 @@ fn compared(manifest_a: Manifest) -> Summary {
 }
 
 fn report(manifest: &Manifest, rows: Vec<Row>, reference: bool) -> String {
-    let worst = worst(&manifest.design, rows.into_iter().map(Ok::<_, SetError>), 2).unwrap();
+    let places = worst_rows(&manifest.design, rows.iter().map(Ok::<&Row, SetError>), 2).unwrap();
+    let worst: Vec<Worst> =
+        places.into_iter().map(|(at, score)| Worst::new(&manifest.design, &rows[at], score)).collect();
     markdown(&ReportInput { summary: &compared(manifest.clone()), manifest, worst: &worst, reference })
 }
 

@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::label::{Label, LabelError};
 use super::manifest::{FORMAT, Manifest};
-use super::row::Row;
-use super::rows_file::{FEW, RowError, Rows, RowsFile};
+use super::rows_file::{FEW, ListedRow, RowError, Rows, RowsFile};
 use crate::fault::nearest;
 use crate::files::{self, FileError};
 
@@ -221,11 +220,11 @@ impl ResultsFolder {
     ///
     /// # Errors
     /// A file that is not there, a line that is no row.
-    pub fn few_rows(&self) -> Result<Option<Vec<Row>>, RowError> {
+    pub fn few_rows(&self) -> Result<Option<Vec<ListedRow>>, RowError> {
         if !self.rows()?.are_at_most(FEW)? {
             return Ok(None);
         }
-        self.rows()?.collect::<Result<_, _>>().map(Some)
+        self.rows()?.listed().collect::<Result<_, _>>().map(Some)
     }
 
     /// Removes the files of fixtures and runs that an earlier run of this label left: their names are not known to a

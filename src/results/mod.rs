@@ -42,12 +42,12 @@ pub use level::{Level, Levels, OVERALL};
 pub use manifest::{Caveats, FORMAT, Forecast, Manifest, Outcome, StageCounts, Unused};
 pub use noise::JudgeQuality;
 pub use ordered::Ordered;
-pub use row::{ROWS, Row, RowCost, RowKeys};
-pub use rows_file::{FEW, RowError, Rows, RowsFile};
+pub use row::{ROWS, Row, RowCost, RowKeys, ScoredRow, Unread};
+pub use rows_file::{FEW, ListedRow, RowError, Rows, RowsFile};
 pub use run_files::{RunFile, run_files};
 pub use set::{Arm, ProbeAt, ResultSet, SetError};
 pub use summary::{Cycle, MethodSummary, Summary, summarize};
-pub use worst::{Worst, worst};
+pub use worst::{Worst, worst_rows};
 
 #[cfg(test)]
 pub(crate) mod fakes;

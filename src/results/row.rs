@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::action::ActionKey;
 use crate::judge::{CriterionScore, Dimension};
@@ -12,9 +13,11 @@ use crate::probe::ProbeType;
 /// The version of all that makes a row of the same outputs. Raised when a row would say something else.
 pub const ROWS: u32 = 1;
 
-/// One judged cell. Flat, numbers unrounded; what is unknown is null.
+/// One judged cell. Flat, numbers unrounded; what is unknown is null. `T` is what was said at length: texts, or
+/// [`Unread`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+#[serde(bound(deserialize = "T: Deserialize<'de> + Default"))]
+pub struct Row<T = String> {
     /// The fixture's name.
     pub fixture: String,
     /// The compression point, from 1.
@@ -39,7 +42,7 @@ pub struct Row {
     /// The actions the cell stands on.
     pub keys: RowKeys,
     /// Each criterion that applied, with its score and the judge's reason.
-    pub criteria: Vec<CriterionScore>,
+    pub criteria: Vec<CriterionScore<T>>,
     /// Scores of the dimensions measured, 0 to 5.
     pub dimensions: BTreeMap<Dimension, f64>,
     /// Mean of the dimensions; for display only.
@@ -69,7 +72,20 @@ pub struct Row {
     #[serde(default)]
     pub usd: RowCost,
     /// The answer.
-    pub answer: String,
+    pub answer: T,
+}
+
+/// A row as figures are made of it: answer and reasons, which are most of it, are passed over.
+pub type ScoredRow = Row<Unread>;
+
+/// A text that was passed over. It cannot be written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unread;
+
+impl<'de> Deserialize<'de> for Unread {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Unread, D::Error> {
+        IgnoredAny::deserialize(deserializer).map(|_| Unread)
+    }
 }
 
 /// What the actions behind a cell cost when they were executed, cached or not; null where no price is known, 0 where

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-use super::row::Row;
+use super::row::{Row, ScoredRow};
+use crate::action::Digest;
 use crate::files::{self, FileError};
 
 /// Rows up to which they are kept at hand and shown on one page; more are told from the file alone.
@@ -27,7 +28,27 @@ pub struct RowsFile {
 #[derive(Debug)]
 struct Reader {
     lines: SyncSender<(Vec<u64>, String)>,
-    rows: JoinHandle<serde_json::Result<BTreeMap<u64, Row>>>,
+    rows: JoinHandle<serde_json::Result<BTreeMap<u64, ListedRow>>>,
+}
+
+/// A row with the name of its line, which says whether anything in it is another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListedRow {
+    /// The row, without what was said at length.
+    pub row: ScoredRow,
+    /// Digest of the line.
+    pub name: Digest,
+}
+
+impl ListedRow {
+    /// Reads a line.
+    ///
+    /// # Errors
+    /// It is no row.
+    pub fn read(line: &str) -> serde_json::Result<ListedRow> {
+        let line = line.trim_end_matches('\n');
+        Ok(ListedRow { row: serde_json::from_str(line)?, name: Digest::of(line) })
+    }
 }
 
 impl Reader {
@@ -38,7 +59,7 @@ impl Reader {
             let mut rows = BTreeMap::new();
             for (ordinals, lines) in taken {
                 for (ordinal, line) in ordinals.into_iter().zip(lines.lines()) {
-                    rows.insert(ordinal, serde_json::from_str(line)?);
+                    rows.insert(ordinal, ListedRow::read(line)?);
                 }
             }
             Ok(rows)
@@ -46,7 +67,7 @@ impl Reader {
         Reader { lines, rows: std::thread::spawn(read) }
     }
 
-    fn finish(self) -> serde_json::Result<Vec<Row>> {
+    fn finish(self) -> serde_json::Result<Vec<ListedRow>> {
         drop(self.lines);
         // a thread that panicked passes it on
         let rows = self.rows.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
@@ -73,7 +94,13 @@ impl RowsFile {
             std::fs::create_dir_all(folder).map_err(fault)?;
         }
         let file = File::options().read(true).write(true).create(true).truncate(true).open(path).map_err(fault)?;
-        Ok(RowsFile { path: path.to_owned(), file, length: 0, lines: Vec::new(), reader: (cells <= FEW).then(Reader::new) })
+        Ok(RowsFile {
+            path: path.to_owned(),
+            file,
+            length: 0,
+            lines: Vec::new(),
+            reader: (cells <= FEW).then(Reader::new),
+        })
     }
 
     /// Appends rows; whole lines reach the file at once, so whoever reads along sees rows. `ordinals` are the places
@@ -111,7 +138,7 @@ impl RowsFile {
     ///
     /// # Errors
     /// What the file system says, with the path; a row that does not read back.
-    pub fn finish(mut self) -> Result<Option<Vec<Row>>, FileError> {
+    pub fn finish(mut self) -> Result<Option<Vec<ListedRow>>, FileError> {
         let fault = |e: std::io::Error| FileError::new("write", &self.path, e);
         let rows = self.reader.take().map(Reader::finish).transpose().map_err(|e| fault(e.into()))?;
         if !self.lines.is_sorted_by(|a, b| a.ordinal < b.ordinal) {
@@ -202,18 +229,46 @@ impl Rows {
     }
 }
 
-impl Iterator for Rows {
-    type Item = Result<Row, RowError>;
-
-    fn next(&mut self) -> Option<Result<Row, RowError>> {
+impl Rows {
+    fn next_as<T>(&mut self, read: impl FnOnce(&str) -> serde_json::Result<T>) -> Option<Result<T, RowError>> {
         match self.read_line() {
             Ok(false) => None,
-            Ok(true) => Some(serde_json::from_str(&self.buffer).map_err(|source| RowError::Line {
+            Ok(true) => Some(read(&self.buffer).map_err(|source| RowError::Line {
                 path: self.path.clone(),
                 line: self.line,
                 source,
             })),
             Err(error) => Some(Err(error.into())),
         }
+    }
+
+    /// The rows that are left, without what was said at length.
+    pub fn scored(mut self) -> impl Iterator<Item = Result<ScoredRow, RowError>> {
+        std::iter::from_fn(move || self.next_as(|line| serde_json::from_str(line)))
+    }
+
+    /// The same with their names.
+    pub fn listed(mut self) -> impl Iterator<Item = Result<ListedRow, RowError>> {
+        std::iter::from_fn(move || self.next_as(ListedRow::read))
+    }
+
+    /// The rows behind the next `lines`, which are not read.
+    ///
+    /// # Errors
+    /// Whatever the file system says, with the path.
+    pub fn behind(mut self, lines: usize) -> Result<Rows, FileError> {
+        for _ in 0..lines {
+            self.reader.skip_until(b'\n').map_err(|e| FileError::new("read", &self.path, e))?;
+            self.line += 1;
+        }
+        Ok(self)
+    }
+}
+
+impl Iterator for Rows {
+    type Item = Result<Row, RowError>;
+
+    fn next(&mut self) -> Option<Result<Row, RowError>> {
+        self.next_as(|line| serde_json::from_str(line))
     }
 }

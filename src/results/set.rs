@@ -127,16 +127,16 @@ impl ResultSet {
     /// A file that is not there or cannot be read, rows that do not belong to the manifest.
     pub fn read(folder: &ResultsFolder) -> Result<ResultSet, SetError> {
         let manifest = folder.manifest()?;
-        ResultSet::gather(manifest, folder.rows()?.map(|row| row.map_err(SetError::from)))
+        ResultSet::gather(manifest, folder.rows()?.scored().map(|row| row.map_err(SetError::from)))
     }
 
     /// Gathers rows, in any order.
     ///
     /// # Errors
     /// The first row that is an error, or does not belong to the manifest.
-    pub fn gather<R: Borrow<Row>>(
+    pub fn gather<T>(
         manifest: Manifest,
-        rows: impl IntoIterator<Item = Result<R, SetError>>,
+        rows: impl IntoIterator<Item = Result<impl Borrow<Row<T>>, SetError>>,
     ) -> Result<ResultSet, SetError> {
         let design = &manifest.design;
         let (arms, mut probes) = (arms(design), probes(design));
@@ -188,7 +188,7 @@ struct Gathered {
 }
 
 impl Gathered {
-    fn take(&mut self, index: &Index<'_>, row: &Row) -> Result<(), SetError> {
+    fn take<T>(&mut self, index: &Index<'_>, row: &Row<T>) -> Result<(), SetError> {
         let (at, judge) = index.place(row)?;
         let of = |dimension: Dimension| row.dimensions.get(&dimension).and_then(|x| Score::new(*x)).map(Score::value);
         let points = row.criteria.iter().filter_map(|c| Some((*index.criteria.get(&*c.criterion.0)?, c.points())));
@@ -211,7 +211,7 @@ impl Gathered {
 }
 
 impl Measured {
-    fn of(row: &Row) -> Measured {
+    fn of<T>(row: &Row<T>) -> Measured {
         Measured {
             facts: row.facts.iter().map(|fate| (fate.answered, fate.class)).collect(),
             survival: row.fact_survival,
@@ -274,7 +274,7 @@ impl<'m> Index<'m> {
         }
     }
 
-    fn place(&self, row: &Row) -> Result<(AnswerAt, usize), SetError> {
+    fn place<T>(&self, row: &Row<T>) -> Result<(AnswerAt, usize), SetError> {
         let stranger = |what, name: String| SetError::Stranger { label: self.label.to_owned(), what, name };
         let arm = self.arms.get(&(row.method.as_str(), row.answerer.as_str()));
         let arm = *arm.ok_or_else(|| stranger("method and answerer", format!("{}/{}", row.method, row.answerer)))?;

@@ -131,7 +131,9 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         let (waits, is_full) = (is_cached && sheet.fate == Fate::Waiting, sheet.open == 0);
         if sheet.fate != Fate::Torn {
             let name = name(preparer.pipeline(), task, &kept);
-            sheet.lines.insert(preparer.matrix().ordinal(&task.cell), Line { name, task: task.clone(), kept, row: None });
+            sheet
+                .lines
+                .insert(preparer.matrix().ordinal(&task.cell), Line { name, task: task.clone(), kept, row: None });
         }
         if !waits {
             self.tell_row(task, &kept, output)?;

@@ -8,10 +8,9 @@ use std::sync::{Mutex, PoisonError};
 
 use compeval::files::write_whole;
 use compeval::locale::Locale;
-use compeval::report::html::render;
 
 use super::page::LARGE;
-use super::sample::{Sample, Shape};
+use super::sample::{Sample, Shape, render};
 
 const WALK: &str = include_str!("../browser/walk.js");
 /// Runs in three ways if it can: as an element, as a handler, as a link.

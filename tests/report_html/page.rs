@@ -2,10 +2,10 @@
 
 use std::sync::LazyLock;
 
-use compeval::report::html::{Anchor, render};
+use compeval::report::html::Anchor;
 
 use super::browser::PLANT;
-use super::sample::{Sample, Shape};
+use super::sample::{Sample, Shape, render};
 
 /// A page of 19,800 cells.
 pub(crate) static LARGE: LazyLock<String> = LazyLock::new(|| {

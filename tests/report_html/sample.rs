@@ -9,11 +9,11 @@ use compeval::pipeline::{FixtureDigests, Runs, Tail};
 use compeval::probe::{Probe, ProbeType};
 use compeval::provider::Settings;
 use compeval::report::html::{
-    Anchor, ContextPlace, ContextText, CostLine, FailureLine, MethodLine, ModelLine, PageInput,
+    self, Anchor, ContextPlace, ContextText, CostLine, FailureLine, MethodLine, ModelLine, PageInput, WholeRows,
 };
 use compeval::results::{
-    Asked, CriterionWeight, Design, FixtureInfo, Manifest, MethodInfo, ProbeInfo, ResultSet, Row, RubricInfo, Side,
-    Summary, compare, summarize,
+    Asked, CriterionWeight, Design, FixtureInfo, ListedRow, Manifest, MethodInfo, ProbeInfo, ResultSet, Row,
+    RubricInfo, Side, Summary, compare, summarize,
 };
 
 use super::cell::{Place, row};
@@ -52,7 +52,8 @@ pub(crate) struct Sample {
     plant: &'static str,
     label: String,
     banks: BTreeMap<String, Vec<Probe>>,
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<ListedRow>,
+    whole: Box<WholeRows<'static>>,
     summary: Summary,
     manifest: Manifest,
     pub(crate) contexts: BTreeMap<ContextPlace, ContextText>,
@@ -68,6 +69,15 @@ impl Dice {
         self.0 ^= self.0 << 17;
         (self.0 >> 11) as f64 / (1u64 << 53) as f64
     }
+}
+
+fn listed(row: &Row) -> ListedRow {
+    ListedRow::read(&serde_json::to_string(row).expect("a row")).expect("what was just written")
+}
+
+/// The page of an input whose rows are at hand.
+pub(crate) fn render(input: &PageInput<'_>) -> String {
+    html::render(input).expect("rows at hand")
 }
 
 impl Sample {
@@ -93,7 +103,8 @@ impl Sample {
             plant: shape.plant,
             label,
             banks,
-            rows,
+            rows: rows.iter().map(listed).collect(),
+            whole: Box::new(move |range| Ok(rows[range].to_vec())),
             summary,
             manifest: now.manifest.clone(),
             contexts,
@@ -102,7 +113,7 @@ impl Sample {
 
     /// What a results folder alone gives.
     pub(crate) fn input_of_folder(&self) -> PageInput<'_> {
-        PageInput::new(&self.manifest, &self.summary, Rubric::built_in(self.locale), &self.rows)
+        PageInput::new(&self.manifest, &self.summary, Rubric::built_in(self.locale), (&self.rows, &*self.whole))
     }
 
     pub(crate) fn input(&self) -> PageInput<'_> {
@@ -126,6 +137,7 @@ impl Sample {
             rubric: Rubric::built_in(self.locale),
             banks: self.banks.iter().map(|(name, probes)| (name.as_str(), probes.as_slice())).collect(),
             rows: &self.rows,
+            whole: &*self.whole,
             summary: &self.summary,
             contexts: self.contexts.clone(),
             packs: &(),

@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 
 use crate::judge::Dimension;
 use crate::measure::{FactClass, FactFate};
-use crate::results::Row;
+use crate::results::ScoredRow;
 
 /// A column; one whose values are all the same is written as that value.
 #[derive(Debug, Default)]
@@ -50,6 +50,11 @@ impl<T: Ord + Clone> Names<T> {
         }
     }
 
+    /// The place of `name`, if it has one.
+    pub(super) fn find(&self, name: &T) -> Option<usize> {
+        self.0.get(name).copied()
+    }
+
     /// All names, in order.
     pub(super) fn all(&self) -> &[T] {
         &self.1
@@ -90,7 +95,7 @@ pub(super) struct Columns {
 
 impl Columns {
     /// Adds a cell.
-    pub(super) fn push(&mut self, row: &Row, places: Places) {
+    pub(super) fn push(&mut self, row: &ScoredRow, places: Places) {
         let whole = |number: usize| i64::try_from(number).ok();
         self.n += 1;
         self.method.push(whole(places.method));
@@ -112,7 +117,7 @@ impl Columns {
     }
 }
 
-fn flags(row: &Row) -> i64 {
+fn flags(row: &ScoredRow) -> i64 {
     let fabricated = row.fabricated == Some(true);
     i64::from(fabricated) + 2 * i64::from(!row.stale_facts.is_empty()) + 4 * i64::from(!row.invented.is_empty())
 }

@@ -12,7 +12,7 @@ use super::texts::{CELLS_IN_PACK, Seeker, pack_cells, pack_contexts};
 use crate::judge::{CriterionId, Dimension};
 use crate::probe::{Probe, ProbeType};
 use crate::report::tables::published;
-use crate::results::{Row, Summary};
+use crate::results::{ListedRow, RowError, ScoredRow, Summary};
 
 /// A probe where it was asked: fixture, point, id.
 type ProbePlace<'a> = (&'a str, u32, &'a str);
@@ -95,6 +95,7 @@ struct Gathered<'a> {
     asked: Vec<BTreeSet<usize>>,
     /// The probe of each row.
     of_row: Vec<usize>,
+    criteria: Names<CriterionId>,
     columns: Columns,
 }
 
@@ -104,14 +105,14 @@ impl<'a> Gathered<'a> {
         for method in &input.methods {
             gathered.methods.place(method.name.clone());
         }
-        for row in input.rows {
+        for ListedRow { row, .. } in input.rows {
             let places = gathered.places(row, summary_name(input.summary, row));
             gathered.columns.push(row, places);
         }
         gathered
     }
 
-    fn places(&mut self, row: &'a Row, method: String) -> Places {
+    fn places(&mut self, row: &'a ScoredRow, method: String) -> Places {
         self.fixtures.place(&row.fixture);
         let probe = self.probes.place((&row.fixture, row.point, &row.probe));
         if probe == self.kinds.len() {
@@ -125,6 +126,9 @@ impl<'a> Gathered<'a> {
             asked.insert(probe);
         }
         self.of_row.push(probe);
+        for score in &row.criteria {
+            self.criteria.place(score.criterion.clone());
+        }
         Places {
             method: self.methods.place(method),
             probe,
@@ -150,7 +154,7 @@ impl<'a> Gathered<'a> {
 }
 
 /// What the summary calls the method of a row: with several answerers it names them too.
-fn summary_name(summary: &Summary, row: &Row) -> String {
+fn summary_name(summary: &Summary, row: &ScoredRow) -> String {
     let read_by = format!("{}/{}", row.method, row.answerer);
     if summary.methods.get(&read_by).is_some() { read_by } else { row.method.clone() }
 }
@@ -167,7 +171,10 @@ fn body(probe: &Probe) -> ProbeBody<'_> {
 }
 
 /// All data elements of the page.
-pub(super) fn elements(input: &PageInput<'_>) -> String {
+///
+/// # Errors
+/// A row that cannot be read whole.
+pub(super) fn elements(input: &PageInput<'_>) -> Result<String, RowError> {
     let bank: BTreeMap<(&str, &str), &Probe> = input
         .banks
         .iter()
@@ -182,23 +189,22 @@ pub(super) fn elements(input: &PageInput<'_>) -> String {
         .collect();
     let of_rows: Vec<Option<&Seeker>> =
         gathered.of_row.iter().map(|probe| seekers.get(*probe).and_then(Option::as_ref)).collect();
-    let mut criteria = Names::default();
     let (cell_packs, (context_packs, homes)) = std::thread::scope(|scope| {
         let contexts = contexts(input, &gathered, &seekers);
         let contexts = scope.spawn(move || pack_contexts(&contexts, input.packs));
-        let cells = pack_cells(input.rows, &of_rows, &mut criteria, input.packs);
+        let cells = pack_cells(input, &of_rows, &gathered.criteria);
         // a thread that panicked passes it on
         (cells, contexts.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     });
     let probes = gathered.probe_heads(&bank);
-    let head = head(input, &gathered, probes, &criteria, homes);
+    let head = head(input, &gathered, probes, homes);
     let mut html = format!("<script type=\"application/json\" id=\"report\">{}</script>\n", safe_json(&head));
-    for (kind, packs) in [("cells", cell_packs), ("contexts", context_packs)] {
+    for (kind, packs) in [("cells", cell_packs?), ("contexts", context_packs)] {
         for (number, pack) in packs.into_iter().enumerate() {
             let _ = writeln!(html, "<script type=\"text/plain\" id=\"{kind}-{number}\">{pack}</script>");
         }
     }
-    html
+    Ok(html)
 }
 
 /// Each context with what is looked for in it.
@@ -220,7 +226,6 @@ fn head<'a>(
     input: &'a PageInput<'a>,
     gathered: &'a Gathered<'a>,
     probes: Vec<ProbeHead<'a>>,
-    criteria: &Names<CriterionId>,
     contexts: Vec<Option<i64>>,
 ) -> Head<'a> {
     Head {
@@ -235,7 +240,7 @@ fn head<'a>(
         reference: published().filter(|_| input.reference).map(Published::from).collect(),
         dimensions: Dimension::ALL.iter().map(|d| (d.name(), d.label(input.locale))).collect(),
         types: ProbeType::ALL.iter().map(|kind| kind.name()).collect(),
-        criteria: criteria.all().iter().map(|id| criterion(input, id)).collect(),
+        criteria: gathered.criteria.all().iter().map(|id| criterion(input, id)).collect(),
         fixtures: gathered.fixtures.all().to_vec(),
         probes,
         answerers: gathered.answerers.all(),

@@ -2,18 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use super::input::{Anchor, CostLine, FailureLine, MethodLine, ModelLine, PageInput};
+use super::input::{Anchor, CostLine, FailureLine, MethodLine, ModelLine, PageInput, WholeRows};
 use crate::judge::Rubric;
 use crate::report::figures::count;
 use crate::report::notes::{about_comparison, caveats, confounds};
 use crate::report::words::{Words, words};
-use crate::results::{Asked, Blame, Design, Manifest, MethodSummary, Row, Summary};
+use crate::results::{Asked, Blame, Design, ListedRow, Manifest, MethodSummary, Summary};
 use crate::units::Tokens;
 
 impl<'a> PageInput<'a> {
     /// A page of a result set, without what lies outside its folder: banks and contexts are empty, to be filled in.
     /// No time of the manifest is shown. `rubric` gives the criteria their names.
-    pub fn new(manifest: &'a Manifest, summary: &'a Summary, rubric: &'a Rubric, rows: &'a [Row]) -> PageInput<'a> {
+    pub fn new(
+        manifest: &'a Manifest,
+        summary: &'a Summary,
+        rubric: &'a Rubric,
+        (rows, whole): (&'a [ListedRow], &'a WholeRows<'a>),
+    ) -> PageInput<'a> {
         let design = &manifest.design;
         let words = words(design.locale);
         let mut notes = confounds(summary, design, words);
@@ -29,6 +34,7 @@ impl<'a> PageInput<'a> {
             rubric,
             banks: BTreeMap::new(),
             rows,
+            whole,
             summary,
             contexts: BTreeMap::new(),
             packs: &(),
@@ -39,7 +45,7 @@ impl<'a> PageInput<'a> {
     }
 }
 
-fn facts(manifest: &Manifest, rows: &[Row], words: &Words) -> Vec<(String, String)> {
+fn facts(manifest: &Manifest, rows: &[ListedRow], words: &Words) -> Vec<(String, String)> {
     let design = &manifest.design;
     let models = |asked: &[Asked]| asked.iter().map(|a| a.model.clone()).collect::<Vec<_>>().join(", ");
     let fact = |name: &str, value: String| (name.to_owned(), value);

@@ -1,6 +1,7 @@
 //! What the page is made from.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use serde::Serialize;
 
@@ -9,7 +10,7 @@ use crate::action::ActionKey;
 use crate::judge::Rubric;
 use crate::locale::Locale;
 use crate::probe::Probe;
-use crate::results::{Row, Summary};
+use crate::results::{ListedRow, Row, RowError, Summary};
 
 /// Everything that the page shows. Texts are untrusted: the page shows them as they are and runs none of them.
 #[derive(Clone)]
@@ -33,7 +34,9 @@ pub struct PageInput<'a> {
     /// The probes of each fixture, by its name. A row without its probe is shown without question and facts.
     pub banks: BTreeMap<&'a str, &'a [Probe]>,
     /// The judged cells, in the order of lists.
-    pub rows: &'a [Row],
+    pub rows: &'a [ListedRow],
+    /// Reads some of them whole, by their places in the list.
+    pub whole: &'a WholeRows<'a>,
     /// Levels, breakdowns and the comparison.
     pub summary: &'a Summary,
     /// The contexts that are still at hand. The page says which are not.
@@ -47,6 +50,9 @@ pub struct PageInput<'a> {
     /// Whether the figures that others published are to stand at the end, apart from what was measured.
     pub reference: bool,
 }
+
+/// Reads rows with all that was said.
+pub type WholeRows<'a> = dyn Fn(Range<usize>) -> Result<Vec<Row>, RowError> + Sync + 'a;
 
 /// The compression that made a context, its method and its point: an artifact index belongs to these and is no part of
 /// the compression.

@@ -8,7 +8,7 @@ use flate2::Compression;
 use flate2::write::DeflateEncoder;
 use serde::Serialize;
 
-use crate::action::{Digest, DigestBuilder};
+use crate::action::Digest;
 
 /// How hard to squeeze: past this the page gets hardly smaller and much slower to write.
 const LEVEL: u32 = 5;
@@ -45,15 +45,27 @@ impl PackShelf for () {
     fn keep(&self, _: Digest, _: &str) {}
 }
 
-/// A pack: JSON deflated and in base64, so that nothing in it means anything to HTML.
-pub(super) fn pack(value: &impl Serialize, shelf: &dyn PackShelf) -> String {
-    let json = serde_json::to_vec(value).unwrap_or_else(|_| b"null".to_vec());
-    let name = DigestBuilder::new("report pack v1").field("json", Digest::of(&json).0).finish();
-    shelf.find(&name).unwrap_or_else(|| {
-        let pack = squeezed(&json);
-        shelf.keep(name, &pack);
-        pack
-    })
+/// A pack from the shelf, or else one made of `json`: deflated and in base64, so that nothing in it means anything to
+/// HTML.
+///
+/// # Errors
+/// Those of `json`.
+pub(super) fn pack<E>(
+    shelf: &dyn PackShelf,
+    name: Digest,
+    json: impl FnOnce() -> Result<Vec<u8>, E>,
+) -> Result<String, E> {
+    if let Some(pack) = shelf.find(&name) {
+        return Ok(pack);
+    }
+    let pack = squeezed(&json()?);
+    shelf.keep(name, &pack);
+    Ok(pack)
+}
+
+/// A value as JSON.
+pub(super) fn json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).unwrap_or_else(|_| b"null".to_vec())
 }
 
 fn squeezed(json: &[u8]) -> String {
@@ -84,8 +96,13 @@ pub(super) fn escape(text: &str) -> String {
 mod tests {
     use super::*;
     use std::collections::BTreeMap;
+    use std::convert::Infallible;
     use std::io::Read;
     use std::sync::Mutex;
+
+    fn made(text: &str, shelf: &dyn PackShelf) -> String {
+        pack(shelf, Digest::of(text), || Ok::<_, Infallible>(json(&text))).unwrap()
+    }
 
     #[test]
     fn json_keeps_its_meaning_and_cannot_end_its_element() {
@@ -98,7 +115,7 @@ mod tests {
     #[test]
     fn packed_json_comes_back_whole() {
         let text = "上下文 ".repeat(1000);
-        let packed = pack(&text, &());
+        let packed = made(&text, &());
         assert!(packed.len() < 200, "{}", packed.len());
         let packed = STANDARD.decode(packed).unwrap();
         let mut bytes = Vec::new();
@@ -118,9 +135,9 @@ mod tests {
             }
         }
         let shelf = Shelf(Mutex::default());
-        assert_ne!(pack(&"a", &shelf), "kept");
-        assert_eq!(pack(&"a", &shelf), "kept");
-        assert_ne!(pack(&"b", &shelf), "kept");
+        assert_ne!(made("a", &shelf), "kept");
+        assert_eq!(made("a", &shelf), "kept");
+        assert_ne!(made("b", &shelf), "kept");
     }
 
     #[test]

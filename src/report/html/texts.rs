@@ -1,15 +1,17 @@
 //! Long texts with their marks, in packs that are opened only when somebody looks.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 
 use serde::Serialize;
 
 use super::columns::Names;
-use super::input::ContextText;
-use super::pack::{PackShelf, pack};
+use super::input::{ContextText, PageInput};
+use super::pack::{PackShelf, json, pack};
+use crate::action::{Digest, DigestBuilder};
 use crate::judge::CriterionId;
 use crate::probe::{Fact, FactFinder, MappedFold, Probe};
-use crate::results::Row;
+use crate::results::{Row, RowError};
 
 /// Cells in one pack.
 pub(super) const CELLS_IN_PACK: usize = 256;
@@ -24,7 +26,11 @@ type Mark = (i64, usize, usize);
 
 /// The facts of a probe, ready to be looked for.
 #[derive(Debug)]
-pub(super) struct Seeker(Vec<(i64, FactFinder)>);
+pub(super) struct Seeker {
+    /// Names the facts.
+    name: Digest,
+    finders: Vec<(i64, FactFinder)>,
+}
 
 impl Seeker {
     /// Looks for what `probe` expects and for what no longer holds.
@@ -32,13 +38,14 @@ impl Seeker {
         let finders = |facts: &[Fact]| -> Vec<FactFinder> { FactFinder::all(facts) };
         let expected = finders(&probe.expected_facts).into_iter().zip(0..);
         let superseded = finders(&probe.superseded_facts).into_iter().zip((i64::MIN..0).rev());
-        Seeker(expected.chain(superseded).map(|(finder, number)| (number, finder)).collect())
+        let name = Digest::of(json(&(&probe.expected_facts, &probe.superseded_facts)));
+        Seeker { name, finders: expected.chain(superseded).map(|(finder, number)| (number, finder)).collect() }
     }
 
     /// Where they stand in the text behind `folded`, in rising order.
     fn marks(&self, text: &Searchable<'_>) -> Vec<Mark> {
         let found = self
-            .0
+            .finders
             .iter()
             .flat_map(|(number, finder)| text.folded.find(finder).into_iter().map(move |range| (*number, range)));
         let mut marks: Vec<Mark> =
@@ -83,26 +90,41 @@ struct CellText<'r> {
 }
 
 /// The cells' texts, in the order of `rows`; `seekers` are parallel to them.
+///
+/// # Errors
+/// A row that cannot be read whole.
 pub(super) fn pack_cells(
-    rows: &[Row],
+    input: &PageInput<'_>,
     seekers: &[Option<&Seeker>],
-    criteria: &mut Names<CriterionId>,
-    shelf: &dyn PackShelf,
-) -> Vec<String> {
-    let chunks = rows.chunks(CELLS_IN_PACK).zip(seekers.chunks(CELLS_IN_PACK));
-    let texts = chunks.map(|(rows, seekers)| -> Vec<CellText<'_>> {
-        rows.iter().zip(seekers).map(|(row, seeker)| cell_text(row, *seeker, criteria)).collect()
+    criteria: &Names<CriterionId>,
+) -> Result<Vec<String>, RowError> {
+    let ids: Vec<&str> = criteria.all().iter().map(|id| &*id.0).collect();
+    let chunks = input.rows.chunks(CELLS_IN_PACK).zip(seekers.chunks(CELLS_IN_PACK)).enumerate();
+    let packed = chunks.map(|(number, (rows, seekers))| {
+        let mut name = DigestBuilder::new("report cells v1");
+        name.field("criteria", ids.join("\n"));
+        for (row, seeker) in rows.iter().zip(seekers) {
+            name.field("row", row.name.0).field("facts", seeker.map_or([0; 32], |seeker| seeker.name.0));
+        }
+        let first = number * CELLS_IN_PACK;
+        pack(input.packs, name.finish(), || {
+            let whole = (input.whole)(first..first + rows.len())?;
+            let texts = whole.iter().zip(seekers).map(|(row, seeker)| cell_text(row, *seeker, criteria));
+            Ok(json(&texts.collect::<Vec<CellText<'_>>>()))
+        })
     });
-    texts.map(|texts| pack(&texts, shelf)).collect()
+    packed.collect()
 }
 
-fn cell_text<'r>(row: &'r Row, seeker: Option<&Seeker>, criteria: &mut Names<CriterionId>) -> CellText<'r> {
+fn cell_text<'r>(row: &'r Row, seeker: Option<&Seeker>, criteria: &Names<CriterionId>) -> CellText<'r> {
     let short = |key: &crate::action::ActionKey| key.to_string().chars().take(KEY_DIGITS).collect();
     let scores = row.criteria.iter();
     CellText {
         answer: &row.answer,
         marks: seeker.map(|seeker| seeker.marks(&Searchable::new(&row.answer))).unwrap_or_default(),
-        criteria: scores.map(|c| (criteria.place(c.criterion.clone()), c.points(), c.reasoning.as_str())).collect(),
+        criteria: scores
+            .filter_map(|c| Some((criteria.find(&c.criterion)?, c.points(), c.reasoning.as_str())))
+            .collect(),
         stale: &row.stale_facts,
         invented: &row.invented,
         keys: [&row.keys.compress, &row.keys.answer, &row.keys.judge].map(short),
@@ -136,14 +158,20 @@ pub(super) fn pack_contexts(
             }
         });
         if bytes > CONTEXT_PACK_BYTES {
-            packs.push(pack(&std::mem::take(&mut open), shelf));
+            packs.push(pack_context(&std::mem::take(&mut open), shelf));
             bytes = 0;
         }
     }
     if !open.is_empty() {
-        packs.push(pack(&open, shelf));
+        packs.push(pack_context(&open, shelf));
     }
     (packs, homes)
+}
+
+fn pack_context(contexts: &BTreeMap<usize, MarkedContext<'_>>, shelf: &dyn PackShelf) -> String {
+    let json = json(contexts);
+    let Ok(pack) = pack(shelf, Digest::of(&json), || Ok::<_, Infallible>(json));
+    pack
 }
 
 fn marked<'t>(text: &'t str, seekers: &BTreeMap<usize, &Seeker>) -> MarkedContext<'t> {
