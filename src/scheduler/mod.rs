@@ -17,6 +17,7 @@ mod sheets;
 mod account;
 mod run;
 mod recall;
+mod judged;
 mod generate;
 mod examine;
 
