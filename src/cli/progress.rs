@@ -75,6 +75,11 @@ impl Progress {
         Progress::new(stages, allowance, console)
     }
 
+    /// Where it is told.
+    pub(crate) fn console(&self) -> &Console {
+        &self.console
+    }
+
     /// More cells of a stage turned up.
     pub(crate) fn add(&self, stage: StageName, cells: u64) {
         let mut board = self.board.borrow_mut();

@@ -77,6 +77,7 @@ fn the_rule_based_stand_in_is_named_on_every_table_and_report() {
     let mut manifest = manifest("offline");
     manifest.design.judges[0].lexical = true;
     manifest.caveats.weak_judges.push("judge".into());
+    manifest.caveats.allow_weak_judge = true;
     let summary = summarize(&set(manifest.clone(), all_rows(3.1)), None);
     let table = summary_table(&summary, &manifest, 100).plain();
     let input = ReportInput { summary: &summary, manifest: &manifest, worst: &[], reference: false };

@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::action::StageName;
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::budget_args::BudgetArgs;
+use crate::cli::causes::tell_causes;
 use crate::cli::console::{Console, Meaning};
 use crate::cli::engine::{Orders, drive};
 use crate::cli::failure::{Exit, Failure};
@@ -97,12 +98,7 @@ fn tell(pipeline: &Pipeline, hearing: &Hearing<'_>, ended: &Ended, usd: Option<U
         let cost = usd.map_or_else(|| "price unknown".to_owned(), |usd| format!("${:.4}", usd.0));
         console.remark(&format!("{executed} cases graded now ({cost}), {cached} from the cache"));
     }
-    for failure in &hearing.failures {
-        console.tell(&format!("{} {}: {}", console.paint(Meaning::Bad, "failed:"), failure.place, failure.message));
-        if let Some(hint) = &failure.hint {
-            console.tell(&format!("{} {hint}", console.paint(Meaning::Hint, "hint:")));
-        }
-    }
+    tell_causes(&hearing.failures, usize::MAX, console);
 }
 
 /// One judge, for people.
