@@ -87,7 +87,7 @@ pub(super) fn outcome_of(exit: Exit, ended: &Ended, failures: &[Failure]) -> Out
 
 /// The table, and the last lines: label, cost, share from the cache, and what to type `next`.
 pub(super) fn tell_summary(published: &Published, folder: &ResultsFolder, next: &str, console: &Console) {
-    let Published { summary, manifest } = published;
+    let Published { summary, manifest, .. } = published;
     console.json(summary);
     let table = summary_table(summary, manifest, console.width());
     console.say(&console.styled(&table));

@@ -199,3 +199,7 @@ impl Lines {
         Some(board.line())
     }
 }
+
+#[cfg(test)]
+#[path = "progress_tests.rs"]
+mod tests;

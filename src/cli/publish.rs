@@ -21,6 +21,8 @@ const WORST: usize = 5;
 pub(crate) struct Published {
     pub(crate) summary: Summary,
     pub(crate) manifest: Manifest,
+    /// Why it was not compared with the baseline that the run was given.
+    pub(crate) refused: Option<Failure>,
 }
 
 impl From<SetError> for Failure {
@@ -68,18 +70,22 @@ pub(crate) fn publish<L: Lookup + Sync>(
         || at_hand.as_ref().map_or_else(BTreeMap::new, |(_, lookup)| contexts(pipeline, *lookup)),
         || {
             let set = gather(folder, manifest, rows)?;
-            let summary = summarize(&set, compared(pipeline, &set)?);
-            Ok::<_, Failure>((set, summary))
+            let (comparison, refused) = match compared(pipeline, &set) {
+                Ok(comparison) => (comparison, None),
+                Err(refusal) => (None, Some(refusal)),
+            };
+            let summary = summarize(&set, comparison);
+            Ok::<_, Failure>((set, summary, refused))
         },
     );
-    let (set, summary) = summed_up?;
+    let (set, summary, refused) = summed_up?;
     let (figures, page) = both(
         || write_figures(folder, &set, &summary, rows, reference),
         || folder.write(names::HTML, page(pipeline, contexts, &summary, &set.manifest, rows, reference)),
     );
     figures?;
     page?;
-    Ok(Published { summary, manifest: set.into_manifest() })
+    Ok(Published { summary, manifest: set.into_manifest(), refused })
 }
 
 /// Does `aside` on a thread of its own while `here` is done.

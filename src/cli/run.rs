@@ -70,6 +70,11 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
     let store = rows.is_some().then_some(store);
     let published = publish(&pipeline, &folder, manifest, rows.zip(store.as_ref()), false)?;
     ending::tell_summary(&published, &folder, &next(exit, args, &published), console);
+    if let Some(refusal) = &published.refused {
+        let refused = refusal.report(console);
+        // Of a run that ended early this is no surprise, and not why it ended.
+        return Ok(if matches!(exit, Exit::Done | Exit::Incomplete) { refused } else { exit });
+    }
     let gate = gate(args, &published, console);
     Ok(exit.and(gate))
 }
@@ -162,7 +167,7 @@ impl Listener for Listeners<'_> {
 }
 
 /// The command to type next.
-fn next(exit: Exit, args: &RunArgs, Published { summary, manifest }: &Published) -> String {
+fn next(exit: Exit, args: &RunArgs, Published { summary, manifest, .. }: &Published) -> String {
     let is_judged = summary.methods.iter().any(|(_, method)| method.cells.judged > 0);
     match (exit, summary.fixtures.first()) {
         (Exit::Error, _) => "compeval judge selftest".to_owned(),

@@ -113,6 +113,7 @@ fn a_third_ctrl_c_ends_a_process_that_hangs() {
     running.interrupt();
     wait_until(|| project.exists("results/a/report.html"));
     running.interrupt();
+    wait_until(|| running.has_ended());
     let ended = running.end();
     assert_eq!(ended.code, 130, "{}", ended.stderr);
     assert_eq!(project.result("a", "manifest.json")["outcome"], "interrupted");

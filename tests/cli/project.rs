@@ -205,6 +205,11 @@ impl Running {
         rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("a signal");
     }
 
+    /// Whether it has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.0.as_mut().is_none_or(|child| child.try_wait().expect("a process").is_some())
+    }
+
     /// Kills it the hard way.
     pub fn kill(&mut self) {
         if let Some(child) = &mut self.0 {

@@ -144,7 +144,7 @@ impl Server {
 }
 
 /// Waits until something holds.
-pub fn wait_until(holds: impl Fn() -> bool) {
+pub fn wait_until(mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {
         assert!(began.elapsed() < Duration::from_secs(20), "it never came");
