@@ -156,7 +156,9 @@ impl Board {
             parts.push(self.money_words());
         }
         parts.extend(
-            self.seconds_left().filter(|_| !self.is_held_up()).map(|seconds| format!("{} left", duration(seconds))),
+            self.seconds_left()
+                .filter(|_| !self.is_held_up() && self.pulse.stop == Stop::No)
+                .map(|seconds| format!("{} left", duration(seconds))),
         );
         parts.join(" · ")
     }

@@ -126,6 +126,14 @@ fn what_nobody_knows_is_a_dash_and_nothing_is_forecast_from_it() {
 }
 
 #[test]
+fn a_run_that_stops_tells_no_time_for_what_it_leaves() {
+    let mut board = under_way(None);
+    assert!(board.line().ends_with("3 min left"), "{}", board.line());
+    board.pulse.stop = Stop::Drain;
+    assert!(!board.line().contains("left"), "{}", board.line());
+}
+
+#[test]
 fn cells_below_a_failure_are_no_longer_to_be_done() {
     let mut board = under_way(None);
     board.hear(&Event::Blocked(Counts { compress: 0, answer: 10, judge: 20 }));
