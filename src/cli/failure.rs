@@ -201,3 +201,46 @@ pub(crate) fn chain(error: &dyn Error) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::args::Cli;
+    use crate::pipeline::SourceFile;
+
+    #[test]
+    fn a_warning_that_repeats_is_drawn_once_with_its_places_and_an_error_each_time() {
+        let file = |path: &str| SourceFile {
+            path: path.into(),
+            digest: crate::action::Digest::of("[1,\n22]"),
+            text: "[1,\n22]".into(),
+        };
+        let warning = |path| Problem::warning("few").help("ask more").at(&file(path), 4..6);
+        let error = |path| Problem::error("odd").at(&file(path), 1..2);
+        let mut all: Vec<Problem> = ["a", "b", "c", "d", "e", "f", "g"].map(warning).into();
+        all.extend(["a", "b"].map(error));
+        let common = <Cli as clap::Parser>::parse_from(["compeval", "--color", "never", "check"]).common;
+        insta::assert_snapshot!(render(&Problems(all), &Console::new(&common)), @r#"
+     ⚠ few
+      ╭─[a:2:1]
+    1 │ [1,
+    2 │ 22]
+      · ──
+      ╰────
+     help: ask more
+     also: b:2:1, c:2:1, d:2:1, e:2:1, and 2 more
+     × odd
+      ╭─[a:1:2]
+    1 │ [1,
+      ·  ─
+    2 │ 22]
+      ╰────
+     × odd
+      ╭─[b:1:2]
+    1 │ [1,
+      ·  ─
+    2 │ 22]
+      ╰────
+    "#);
+    }
+}
