@@ -23,5 +23,6 @@ mod cli {
     mod matrix;
     mod plan;
     mod secrets;
+    mod sheets;
     mod vendors;
 }

@@ -93,19 +93,20 @@ impl fmt::Display for ActionKey {
 
 /// Hashes named fields. Every name and value is framed by its length, so no two lists of fields collide by
 /// moving bytes from one field to the next.
-pub struct DigestBuilder(blake3::Hasher);
+pub struct DigestBuilder(Vec<u8>);
 
 impl DigestBuilder {
     /// A builder for one kind of value; `context` keeps kinds apart.
     pub fn new(context: &str) -> DigestBuilder {
-        let mut builder = DigestBuilder(blake3::Hasher::new());
+        // gathered and hashed at once: for many short fields that is several times as fast
+        let mut builder = DigestBuilder(Vec::with_capacity(1024));
         builder.frame(context.as_bytes());
         builder
     }
 
     fn frame(&mut self, bytes: &[u8]) {
-        self.0.update(&(bytes.len() as u64).to_le_bytes());
-        self.0.update(bytes);
+        self.0.extend((bytes.len() as u64).to_le_bytes());
+        self.0.extend(bytes);
     }
 
     /// Adds a named field.
@@ -117,7 +118,7 @@ impl DigestBuilder {
 
     /// The digest of all fields so far.
     pub fn finish(&self) -> Digest {
-        Digest(*self.0.finalize().as_bytes())
+        Digest::of(&self.0)
     }
 }
 

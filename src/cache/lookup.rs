@@ -23,6 +23,13 @@ pub struct Entry {
 pub struct Reply {
     /// What was stored.
     pub body: Bytes,
+    /// Who said it.
+    pub speaker: Speaker,
+}
+
+/// Who said what was stored.
+#[derive(Clone, Debug, Default)]
+pub struct Speaker {
     /// The model that was asked, as `provider/model`; none of programs and rules.
     pub asked: Option<String>,
     /// The model that answered, as the provider names it.
@@ -39,6 +46,12 @@ pub trait Lookup {
     /// # Errors
     /// `Damage` if it is not what was written: treat the entry as missing.
     fn reply(&self, record: &Record) -> Result<Reply, Damage>;
+
+    /// Makes sure that an entry's body is as it was written, without unpacking it; says who said it.
+    ///
+    /// # Errors
+    /// As `reply`.
+    fn vouch(&self, record: &Record) -> Result<Speaker, Damage>;
 
     /// The body alone.
     ///
@@ -60,7 +73,7 @@ pub trait Lookup {
     /// Why an entry that was there is no longer.
     fn removed(&self, key: &ActionKey) -> Option<Removal>;
 
-    /// A source text, kept by its digest.
+    /// A text, kept by a digest.
     fn read_text(&self, digest: &Digest) -> Option<String>;
 
     /// The tokens of a text, if they were ever counted.

@@ -37,7 +37,7 @@ mod tests;
 
 pub use error::{CacheError, Damage};
 pub use lock::Holder;
-pub use lookup::{Entry, Lookup, Reply};
+pub use lookup::{Entry, Lookup, Reply, Speaker};
 pub use meta::{Coordinate, Day, Meta, Reading, Removal};
 pub use prune::{Pruned, Reclaim};
 pub use record::{Location, Record, Status};

@@ -12,7 +12,7 @@ use zstd::bulk::{Compressor, Decompressor};
 use super::error::{CacheError, Damage};
 use super::frame::{Codec, Header, MAX_BODY, Note, Packed};
 use super::layout::Layout;
-use super::lookup::Reply;
+use super::lookup::{Reply, Speaker};
 use super::meta::Meta;
 use super::record::{Location, Record};
 use crate::action::{ActionKey, Digest};
@@ -82,9 +82,7 @@ fn describe(raw: &[u8]) -> Result<Packed, CacheError> {
 
 /// The body as it was given; an error says what is wrong with it.
 pub(super) fn unpack_body(header: &Header, stored: Bytes) -> Result<Bytes, &'static str> {
-    if crc32fast::hash(&stored) != header.body_crc {
-        return Err("its body does not match its checksum");
-    }
+    checked(header, &stored)?;
     let raw = match header.codec {
         Codec::Plain => stored,
         Codec::Zstd => {
@@ -98,6 +96,11 @@ pub(super) fn unpack_body(header: &Header, stored: Bytes) -> Result<Bytes, &'sta
         return Err("its body does not match its digest");
     }
     Ok(raw)
+}
+
+fn checked(header: &Header, stored: &[u8]) -> Result<(), &'static str> {
+    let is_whole = crc32fast::hash(stored) == header.body_crc;
+    if is_whole { Ok(()) } else { Err("its body does not match its checksum") }
 }
 
 /// A zstd stream to write to, for files that are compressed as a whole.
@@ -194,14 +197,33 @@ impl Packs {
 
     /// The body of a record, checked, and who said it.
     pub(super) fn reply(&self, record: &Record) -> Result<Reply, Damage> {
-        let (header, bytes) = self.whole_frame(record)?;
-        let failed = |what: &str| self.damage(Some(record.key), record.location, what);
-        if header.digest != record.raw {
-            return Err(failed("another body lies there"));
-        }
-        let (answered, asked) = header.models(&bytes).ok_or_else(|| failed("its header cannot be read"))?;
+        let (header, bytes, speaker) = self.spoken(record)?;
         let body = Bytes::from(bytes).slice(record.location.head as usize..);
-        Ok(Reply { body: unpack_body(&header, body).map_err(failed)?, asked, answered })
+        let body = unpack_body(&header, body).map_err(|what| self.damage_of(record, what))?;
+        Ok(Reply { body, speaker })
+    }
+
+    /// Who said the body of a record, which is as it was written.
+    pub(super) fn vouch(&self, record: &Record) -> Result<Speaker, Damage> {
+        let (header, bytes, speaker) = self.spoken(record)?;
+        let stored = bytes.get(record.location.head as usize..).unwrap_or_default();
+        checked(&header, stored).map_err(|what| self.damage_of(record, what))?;
+        Ok(speaker)
+    }
+
+    /// The frame of a reply, as it is stored, and who said it.
+    fn spoken(&self, record: &Record) -> Result<(Header, Vec<u8>, Speaker), Damage> {
+        let (header, bytes) = self.whole_frame(record)?;
+        if header.digest != record.raw {
+            return Err(self.damage_of(record, "another body lies there"));
+        }
+        let models = header.models(&bytes);
+        let (answered, asked) = models.ok_or_else(|| self.damage_of(record, "its header cannot be read"))?;
+        Ok((header, bytes, Speaker { asked, answered }))
+    }
+
+    fn damage_of(&self, record: &Record, what: &str) -> Damage {
+        self.damage(Some(record.key), record.location, what)
     }
 
     /// The meta of a record, checked.

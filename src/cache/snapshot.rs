@@ -7,7 +7,7 @@ use super::catalogue::Catalogue;
 use super::error::{CacheError, Damage};
 use super::fold::{head_of, last_used};
 use super::layout::{Found, Layout};
-use super::lookup::{Lookup, Reply};
+use super::lookup::{Lookup, Reply, Speaker};
 use super::meta::{Day, Meta, Removal};
 use super::pack::Packs;
 use super::record::Record;
@@ -58,6 +58,10 @@ impl Lookup for Snapshot {
 
     fn reply(&self, record: &Record) -> Result<Reply, Damage> {
         self.packs.reply(record)
+    }
+
+    fn vouch(&self, record: &Record) -> Result<Speaker, Damage> {
+        self.packs.vouch(record)
     }
 
     fn meta(&self, record: &Record) -> Result<Meta, Damage> {

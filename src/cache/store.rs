@@ -15,7 +15,7 @@ use super::frame::{self, Header, KeyHead, Packed, key_head};
 use super::index::{Index, IndexFault};
 use super::layout::{Found, Layout};
 use super::lock::{Holder, Lock};
-use super::lookup::{Lookup, Reply};
+use super::lookup::{Lookup, Reply, Speaker};
 use super::meta::{Day, Meta, Reading, Removal};
 use super::pack::pack_body;
 use super::record::{Record, Status};
@@ -106,8 +106,8 @@ impl Store {
         }
     }
 
-    /// Keeps a text by its digest, once, to show later what changed. It stays as long as an entry names the digest
-    /// among its sources or inputs. Does not wait.
+    /// Keeps a text by a digest, once: a source, to show later what changed, or something that can be made again. A
+    /// prune leaves it if an entry names the digest among its sources or inputs. Does not wait.
     pub fn text(&self, digest: Digest, text: &str) {
         let known = !self.texts.lock().unwrap_or_else(PoisonError::into_inner).insert(digest);
         if known || self.ask(|index| index.text(&digest)).is_some() {
@@ -240,6 +240,10 @@ impl Lookup for Store {
         self.named(self.core.packs.reply(record))
     }
 
+    fn vouch(&self, record: &Record) -> Result<Speaker, Damage> {
+        self.named(self.core.packs.vouch(record))
+    }
+
     fn meta(&self, record: &Record) -> Result<Meta, Damage> {
         self.named(self.core.packs.meta(record))
     }
@@ -254,7 +258,12 @@ impl Lookup for Store {
 
     fn read_text(&self, digest: &Digest) -> Option<String> {
         let at = self.ask(|index| index.text(digest))?;
-        self.named(self.core.packs.text(digest, at)).ok()
+        let text = self.named(self.core.packs.text(digest, at)).ok();
+        if text.is_none() {
+            // so that it can be kept anew
+            self.ask(|index| index.forget_text(digest).map(Some));
+        }
+        text
     }
 
     fn count(&self, digest: &Digest) -> Option<u64> {

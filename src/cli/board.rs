@@ -107,7 +107,7 @@ impl Board {
             | Event::Closed(_)
             | Event::Selftested { .. }
             | Event::Warning(_)
-            | Event::Row { .. } => {}
+            | Event::Rows { .. } => {}
         }
     }
 

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use super::failure::{Failure, chain};
-use crate::cache::Lookup;
+use crate::action::Digest;
+use crate::cache::{Lookup, Snapshot, Store};
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::{Finding, Frontier, Preparer, Settled, Task, find};
-use crate::report::html::{self, ContextPlace, ContextText, PageInput};
+use crate::report::html::{self, ContextPlace, ContextText, PackShelf, PageInput};
 use crate::report::{ReportInput, markdown};
 use crate::results::{
     Comparison, FolderError, Manifest, ResultSet, ResultsFolder, Row, SetError, Side, Summary, compare, names,
@@ -58,16 +59,16 @@ pub(crate) fn compare_sides(
 /// Writes every file of a label that is made from its rows. If these are few they are at hand, with the cache that has
 /// their contexts; else they are read from the folder one by one, and the page carries the summary alone. The page is
 /// most of the work: the other files are written beside it.
-pub(crate) fn publish<L: Lookup + Sync>(
+pub(crate) fn publish<C: Lookup + PackShelf + Sync>(
     pipeline: &Pipeline,
     folder: &ResultsFolder,
     manifest: Manifest,
-    at_hand: Option<(Vec<Row>, &L)>,
+    at_hand: Option<(Vec<Row>, &C)>,
     reference: bool,
 ) -> Result<Published, Failure> {
     let rows = at_hand.as_ref().map(|(rows, _)| rows.as_slice());
     let (contexts, summed_up) = both(
-        || at_hand.as_ref().map_or_else(BTreeMap::new, |(_, lookup)| contexts(pipeline, *lookup)),
+        || at_hand.as_ref().map_or_else(BTreeMap::new, |(_, cache)| contexts(pipeline, *cache)),
         || {
             let set = gather(folder, manifest, rows)?;
             let (comparison, refused) = match compared(pipeline, &set) {
@@ -79,13 +80,33 @@ pub(crate) fn publish<L: Lookup + Sync>(
         },
     );
     let (set, summary, refused) = summed_up?;
+    let packs: &(dyn PackShelf + Sync) = at_hand.as_ref().map_or(&(), |(_, cache)| *cache);
     let (figures, page) = both(
         || write_figures(folder, &set, &summary, rows, reference),
-        || folder.write(names::HTML, page(pipeline, contexts, &summary, &set.manifest, rows, reference)),
+        || folder.write(names::HTML, page(pipeline, (contexts, packs), &summary, &set.manifest, rows, reference)),
     );
     figures?;
     page?;
     Ok(Published { summary, manifest: set.into_manifest(), refused })
+}
+
+impl PackShelf for Store {
+    fn find(&self, name: &Digest) -> Option<String> {
+        self.read_text(name)
+    }
+
+    fn keep(&self, name: Digest, pack: &str) {
+        self.text(name, pack);
+    }
+}
+
+impl PackShelf for Snapshot {
+    fn find(&self, name: &Digest) -> Option<String> {
+        self.read_text(name)
+    }
+
+    /// A snapshot is read only.
+    fn keep(&self, _: Digest, _: &str) {}
 }
 
 /// Does `aside` on a thread of its own while `here` is done.
@@ -146,7 +167,7 @@ fn write_run_files(folder: &ResultsFolder, set: &ResultSet) -> Result<(), Failur
 
 fn page(
     pipeline: &Pipeline,
-    contexts: BTreeMap<ContextPlace, ContextText>,
+    (contexts, packs): (BTreeMap<ContextPlace, ContextText>, &(dyn PackShelf + Sync)),
     summary: &Summary,
     manifest: &Manifest,
     rows: Option<&[Row]>,
@@ -159,7 +180,7 @@ fn page(
     let rows = rows.unwrap_or_default();
     let banks = pipeline.fixtures.iter().map(|f| (f.name(), f.bank.probes.as_slice())).collect();
     let mut page =
-        PageInput { banks, contexts, reference, ..PageInput::new(manifest, summary, &pipeline.rubric, rows) };
+        PageInput { banks, contexts, packs, reference, ..PageInput::new(manifest, summary, &pipeline.rubric, rows) };
     page.notes.extend(too_many);
     html::render(&page)
 }

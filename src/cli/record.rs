@@ -1,7 +1,6 @@
 //! What a run leaves behind: rows as they come, counts, failures, usage. One listener to its events.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
 
 use crate::action::{ActionKey, StageName};
 use crate::files::FileError;
@@ -130,7 +129,7 @@ impl Listener for Recorder {
                 self.stage(StageName::Judge).cells += counts.judge;
             }
             Event::Warning(warning) => *self.notes.entry(warning.clone()).or_default() += 1,
-            Event::Row { ordinal, row } => self.rows.append(*ordinal, Rc::clone(row))?,
+            Event::Rows { ordinals, lines } => self.rows.append(ordinals, lines)?,
             Event::Started { .. } | Event::Foretold(_) | Event::Selftested { .. } | Event::Closed(_) => {}
         }
         Ok(())

@@ -96,6 +96,14 @@ pub enum ContextRef {
 }
 
 impl ContextRef {
+    /// Names what an answerer is given.
+    pub fn digest(&self) -> Digest {
+        match self {
+            ContextRef::Readable { text } => *text,
+            ContextRef::Bound { items, .. } => *items,
+        }
+    }
+
     /// The readable text, to put into a prompt.
     pub fn text(&self) -> Option<Material> {
         match self {

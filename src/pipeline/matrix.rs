@@ -223,6 +223,11 @@ impl Matrix {
         counts
     }
 
+    /// How many rows stand on a context.
+    pub fn judgements_below(&self, compress: CompressCell) -> u64 {
+        self.answers(compress).count() as u64 * self.judgements_an_answer()
+    }
+
     /// The place of a row among all rows, from 0.
     pub fn ordinal(&self, cell: &JudgeCell) -> u64 {
         let AnswerCell { compress: CompressCell { chain, point }, probe, answerer, answer_n } = cell.answer;

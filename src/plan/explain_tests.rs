@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::*;
 use crate::action::ActionKey;
-use crate::cache::{Damage, Day, Meta, Record, Removal, Reply};
+use crate::cache::{Damage, Day, Meta, Record, Removal, Reply, Speaker};
 
 /// A cache that holds texts alone.
 #[derive(Default)]
@@ -23,7 +23,11 @@ impl Lookup for Texts {
         None
     }
     fn reply(&self, _: &Record) -> Result<Reply, Damage> {
-        Ok(Reply { body: Bytes::new(), asked: None, answered: None })
+        Ok(Reply { body: Bytes::new(), speaker: Speaker::default() })
+    }
+
+    fn vouch(&self, _: &Record) -> Result<Speaker, Damage> {
+        Ok(Speaker::default())
     }
     fn meta(&self, record: &Record) -> Result<Meta, Damage> {
         Err(Damage { key: Some(record.key), path: "p".into(), offset: 0, what: "it is a fake".into() })

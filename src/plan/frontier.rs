@@ -103,6 +103,15 @@ impl Task {
         }
     }
 
+    /// The context that it stands on; none of a compression.
+    pub fn context(&self) -> Option<&SettledContext> {
+        match self {
+            Task::Compress(_) => None,
+            Task::Answer(task) => Some(&task.context),
+            Task::Judge(task) => Some(&task.context),
+        }
+    }
+
     /// The method behind it.
     pub fn method<'p>(&self, pipeline: &'p Pipeline) -> Option<&'p Method> {
         let cell = match self {

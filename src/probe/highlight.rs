@@ -12,8 +12,19 @@ use super::facts::FactFinder;
 #[derive(Clone, Debug)]
 pub struct MappedFold {
     folded: String,
-    /// Start of each piece in the folded text, and its range in the text as written; in rising order.
-    pieces: Vec<(usize, Range<usize>)>,
+    /// In rising order.
+    pieces: Vec<Piece>,
+}
+
+/// A stretch of the folded text that came from one stretch of the text as written.
+#[derive(Clone, Debug)]
+struct Piece {
+    /// Where it begins in the folded text.
+    folded: usize,
+    /// Where it came from.
+    original: Range<usize>,
+    /// Whether each byte came from a byte of its own.
+    is_plain: bool,
 }
 
 impl MappedFold {
@@ -22,9 +33,10 @@ impl MappedFold {
         let mut mapped = MappedFold { folded: String::with_capacity(text.len()), pieces: Vec::new() };
         let mut blank = false;
         if text.is_ascii() {
-            mapped.pieces.reserve(text.len());
-            for (at, c) in text.char_indices() {
-                mapped.push_char(c.to_ascii_lowercase(), at..at + 1, &mut blank);
+            let mut at = 0;
+            for word in text.split_inclusive(char::is_whitespace) {
+                mapped.push_plain(word, at, &mut blank);
+                at += word.len();
             }
             return mapped;
         }
@@ -38,28 +50,47 @@ impl MappedFold {
     }
 
     fn push(&mut self, piece: &str, start: usize, blank: &mut bool) {
-        let place = start..start + piece.len();
-        if let [byte @ 0..=127] = piece.as_bytes() {
+        if piece.is_ascii() {
             // most text is plain: normalising it character by character would take longer than all else
-            self.push_char(char::from(byte.to_ascii_lowercase()), place, blank);
+            self.push_plain(piece, start, blank);
             return;
         }
+        let original = start..start + piece.len();
         let lower: String = piece.nfkc().flat_map(char::to_lowercase).collect();
-        lower.nfkc().for_each(|c| self.push_char(c, place.clone(), blank));
+        for c in lower.nfkc() {
+            if c.is_whitespace() {
+                *blank = true;
+                continue;
+            }
+            self.end_blank(blank);
+            if self.pieces.last().is_none_or(|last| last.original.start != start) {
+                self.pieces.push(Piece { folded: self.folded.len(), original: original.clone(), is_plain: false });
+            }
+            self.folded.push(c);
+        }
     }
 
-    fn push_char(&mut self, c: char, place: Range<usize>, blank: &mut bool) {
-        if c.is_whitespace() {
-            *blank = true;
-            return;
+    /// Pushes ASCII without white space, but for its end.
+    fn push_plain(&mut self, text: &str, start: usize, blank: &mut bool) {
+        let word = text.trim_end();
+        if !word.is_empty() {
+            self.end_blank(blank);
+            match self.pieces.last_mut() {
+                Some(last) if last.is_plain && last.original.end == start => last.original.end += word.len(),
+                _ => {
+                    let original = start..start + word.len();
+                    self.pieces.push(Piece { folded: self.folded.len(), original, is_plain: true });
+                }
+            }
+            self.folded.push_str(&word.to_ascii_lowercase());
         }
+        *blank |= word.len() < text.len();
+    }
+
+    fn end_blank(&mut self, blank: &mut bool) {
         if std::mem::take(blank) && !self.folded.is_empty() {
             self.folded.push(' ');
         }
-        if self.pieces.last().is_none_or(|(_, last)| last.start != place.start) {
-            self.pieces.push((self.folded.len(), place));
-        }
-        self.folded.push(c);
     }
 
     /// The folded text.
@@ -69,13 +100,20 @@ impl MappedFold {
 
     /// The bytes of the text as written that `folded`, a byte range of the folded text, came from.
     pub fn original(&self, folded: Range<usize>) -> Range<usize> {
-        let piece_at = |at: usize| {
-            let after = self.pieces.partition_point(|(start, _)| *start <= at);
-            self.pieces.get(after.saturating_sub(1)).map(|(_, range)| range.clone())
-        };
-        let start = piece_at(folded.start).map_or(0, |range| range.start);
-        let end = piece_at(folded.end.saturating_sub(1)).map_or(start, |range| range.end);
+        let start = self.place(folded.start).map_or(0, |place| place.start);
+        let end = self.place(folded.end.saturating_sub(1)).map_or(start, |place| place.end);
         start..end.max(start)
+    }
+
+    /// Where the byte `at` of the folded text came from; of a blank, what stands before it.
+    fn place(&self, at: usize) -> Option<Range<usize>> {
+        let after = self.pieces.partition_point(|piece| piece.folded <= at);
+        let Piece { folded, original, is_plain } = self.pieces.get(after.saturating_sub(1))?;
+        if !is_plain {
+            return Some(original.clone());
+        }
+        let start = original.start + at.saturating_sub(*folded).min(original.len().saturating_sub(1));
+        Some(start..start + 1)
     }
 
     /// Where the fact stands in the text as written: byte ranges in rising order.

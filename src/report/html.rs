@@ -14,8 +14,9 @@ mod pack;
 mod texts;
 
 pub use input::{Anchor, ContextPlace, ContextText, CostLine, FailureLine, MethodLine, ModelLine, PageInput};
+pub use pack::PackShelf;
 
-use crate::action::DigestBuilder;
+use crate::action::{Digest, DigestBuilder};
 use crate::locale::Locale;
 use pack::escape;
 
@@ -75,7 +76,7 @@ pub fn render(input: &PageInput<'_>) -> String {
 fn nonce(parts: &[&str]) -> String {
     let mut digest = DigestBuilder::new("report.html");
     for part in parts {
-        digest.field("part", part);
+        digest.field("part", Digest::of(part).0);
     }
     digest.finish().hex().chars().take(32).collect()
 }

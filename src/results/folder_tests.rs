@@ -10,6 +10,10 @@ fn a_row(run: u32) -> Row {
     row("f1", "mine", run, &[(Dimension::Accuracy, 3.4)])
 }
 
+fn line(run: u32) -> String {
+    format!("{}\n", serde_json::to_string(&a_row(run)).unwrap())
+}
+
 fn manifest(label: &str, started: &str) -> Manifest {
     Manifest::begin(label, started, design(&[("mine", "extract")], &[("f1", 1)], 3))
 }
@@ -30,7 +34,7 @@ fn rows_end_in_the_order_of_the_matrix_whatever_order_they_came_in() {
     let folder = with(temp.path(), "a", "t");
     let mut file = folder.begin_rows(4).unwrap();
     for run in [3, 1, 2] {
-        file.append(u64::from(run), a_row(run).into()).unwrap();
+        file.append(&[u64::from(run)], &line(run)).unwrap();
     }
     assert_eq!((file.len(), runs(&folder)), (3, vec![3, 1, 2]));
     let few = file.finish().unwrap().unwrap();
@@ -49,7 +53,7 @@ fn the_same_rows_give_the_same_bytes() {
         let folder = with(temp.path(), label, "t");
         let mut file = folder.begin_rows(4).unwrap();
         for run in order {
-            file.append(u64::from(run), a_row(run).into()).unwrap();
+            file.append(&[u64::from(run)], &line(run)).unwrap();
         }
         file.finish().unwrap();
         fs::read(folder.file(names::CELLS)).unwrap()

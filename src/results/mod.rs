@@ -42,7 +42,7 @@ pub use level::{Level, Levels, OVERALL};
 pub use manifest::{Caveats, FORMAT, Forecast, Manifest, Outcome, StageCounts, Unused};
 pub use noise::JudgeQuality;
 pub use ordered::Ordered;
-pub use row::{Row, RowCost, RowKeys};
+pub use row::{ROWS, Row, RowCost, RowKeys};
 pub use rows_file::{FEW, RowError, Rows, RowsFile};
 pub use run_files::{RunFile, run_files};
 pub use set::{Arm, ProbeAt, ResultSet, SetError};

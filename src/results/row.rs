@@ -9,6 +9,9 @@ use crate::judge::{CriterionScore, Dimension};
 use crate::measure::FactFate;
 use crate::probe::ProbeType;
 
+/// The version of all that makes a row of the same outputs. Raised when a row would say something else.
+pub const ROWS: u32 = 1;
+
 /// One judged cell. Flat, numbers unrounded; what is unknown is null.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {

@@ -1,9 +1,11 @@
 //! `cells.jsonl`: written as rows come, put in the order of the matrix at the end, read row by row.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
 
 use super::row::Row;
 use crate::files::{self, FileError};
@@ -11,21 +13,51 @@ use crate::files::{self, FileError};
 /// Rows up to which they are kept at hand and shown on one page; more are told from the file alone.
 pub const FEW: u64 = 25_000;
 
-/// The file under construction. In memory it keeps four numbers a row, and the rows themselves as long as they are few.
+/// The file under construction. In memory it keeps three numbers a row, and the rows themselves as long as they are few.
 #[derive(Debug)]
 pub struct RowsFile {
     path: PathBuf,
     file: File,
     length: u64,
     lines: Vec<Line>,
-    rows: Option<Vec<Rc<Row>>>,
+    reader: Option<Reader>,
+}
+
+/// Reads rows on a thread of its own, while more of them come.
+#[derive(Debug)]
+struct Reader {
+    lines: SyncSender<(Vec<u64>, String)>,
+    rows: JoinHandle<serde_json::Result<BTreeMap<u64, Row>>>,
+}
+
+impl Reader {
+    fn new() -> Reader {
+        // no more waits in memory than the next few contexts
+        let (lines, taken) = sync_channel::<(Vec<u64>, String)>(16);
+        let read = move || {
+            let mut rows = BTreeMap::new();
+            for (ordinals, lines) in taken {
+                for (ordinal, line) in ordinals.into_iter().zip(lines.lines()) {
+                    rows.insert(ordinal, serde_json::from_str(line)?);
+                }
+            }
+            Ok(rows)
+        };
+        Reader { lines, rows: std::thread::spawn(read) }
+    }
+
+    fn finish(self) -> serde_json::Result<Vec<Row>> {
+        drop(self.lines);
+        // a thread that panicked passes it on
+        let rows = self.rows.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        Ok(rows.into_values().collect())
+    }
 }
 
 /// Where a row stands in the file.
 #[derive(Clone, Copy, Debug)]
 struct Line {
     ordinal: u64,
-    nth: u32,
     offset: u64,
     length: u32,
 }
@@ -41,24 +73,32 @@ impl RowsFile {
             std::fs::create_dir_all(folder).map_err(fault)?;
         }
         let file = File::options().read(true).write(true).create(true).truncate(true).open(path).map_err(fault)?;
-        Ok(RowsFile { path: path.to_owned(), file, length: 0, lines: Vec::new(), rows: (cells <= FEW).then(Vec::new) })
+        Ok(RowsFile {
+            path: path.to_owned(),
+            file,
+            length: 0,
+            lines: Vec::new(),
+            reader: (cells <= FEW).then(Reader::new),
+        })
     }
 
-    /// Appends a row; whole lines reach the file at once, so whoever reads along sees rows. `ordinal` is the row's
-    /// place in the matrix.
+    /// Appends rows; whole lines reach the file at once, so whoever reads along sees rows. `ordinals` are the places
+    /// of the `lines` in the matrix.
     ///
     /// # Errors
     /// Whatever the file system says, with the path.
-    pub fn append(&mut self, ordinal: u64, row: Rc<Row>) -> Result<(), FileError> {
+    pub fn append(&mut self, ordinals: &[u64], lines: &str) -> Result<(), FileError> {
         let fault = |e: std::io::Error| FileError::new("write", &self.path, e);
-        let mut line = serde_json::to_vec(&*row).map_err(|e| fault(e.into()))?;
-        line.push(b'\n');
-        self.file.write_all(&line).map_err(fault)?;
-        let number = |n: usize| u32::try_from(n).map_err(|e| fault(std::io::Error::other(e)));
-        let (nth, length) = (number(self.lines.len())?, number(line.len())?);
-        self.lines.push(Line { ordinal, nth, offset: self.length, length });
-        self.length += u64::from(length);
-        self.rows.iter_mut().for_each(|rows| rows.push(row.clone()));
+        self.file.write_all(lines.as_bytes()).map_err(fault)?;
+        for (ordinal, line) in ordinals.iter().zip(lines.split_inclusive('\n')) {
+            let length = u32::try_from(line.len()).map_err(|e| fault(std::io::Error::other(e)))?;
+            self.lines.push(Line { ordinal: *ordinal, offset: self.length, length });
+            self.length += u64::from(length);
+        }
+        if let Some(reader) = &self.reader {
+            // a reader that is gone says why in the end
+            let _ = reader.lines.send((ordinals.to_vec(), lines.to_owned()));
+        }
         Ok(())
     }
 
@@ -76,22 +116,17 @@ impl RowsFile {
     /// are few.
     ///
     /// # Errors
-    /// Whatever the file system says, with the path.
+    /// What the file system says, with the path; a row that does not read back.
     pub fn finish(mut self) -> Result<Option<Vec<Row>>, FileError> {
-        let in_order = self.lines.is_sorted_by(|a, b| a.ordinal < b.ordinal);
-        if !in_order {
+        let fault = |e: std::io::Error| FileError::new("write", &self.path, e);
+        let rows = self.reader.take().map(Reader::finish).transpose().map_err(|e| fault(e.into()))?;
+        if !self.lines.is_sorted_by(|a, b| a.ordinal < b.ordinal) {
             self.lines.sort_by_key(|line| (line.ordinal, std::cmp::Reverse(line.offset)));
             self.lines.dedup_by_key(|line| line.ordinal);
             let sorted = self.rewrite().map_err(|e| FileError::new("write", &self.path, e))?;
             files::keep(sorted, &self.path)?;
         }
-        Ok(self.rows.take().map(|rows| self.ordered(rows)))
-    }
-
-    fn ordered(&self, rows: Vec<Rc<Row>>) -> Vec<Row> {
-        let mut rows: Vec<Option<Rc<Row>>> = rows.into_iter().map(Some).collect();
-        let row = |line: &Line| rows.get_mut(line.nth as usize).and_then(Option::take).map(Rc::unwrap_or_clone);
-        self.lines.iter().filter_map(row).collect()
+        Ok(rows)
     }
 
     fn rewrite(&mut self) -> std::io::Result<tempfile::NamedTempFile> {
@@ -151,21 +186,18 @@ impl Rows {
         })
     }
 
-    /// How many lines are left, without reading what they say.
+    /// Whether there are at most `limit` lines, without reading what they say.
     ///
     /// # Errors
     /// Whatever the file system says, with the path.
-    pub fn lines(mut self) -> Result<u64, FileError> {
-        let mut lines = 0;
-        loop {
-            let block = self.reader.fill_buf().map_err(|e| FileError::new("read", &self.path, e))?;
-            let length = block.len();
-            if length == 0 {
-                return Ok(lines);
+    pub fn are_at_most(mut self, limit: u64) -> Result<bool, FileError> {
+        for _ in 0..=limit {
+            let skipped = self.reader.skip_until(b'\n').map_err(|e| FileError::new("read", &self.path, e))?;
+            if skipped == 0 {
+                return Ok(true);
             }
-            lines += block.iter().filter(|byte| **byte == b'\n').count() as u64;
-            self.reader.consume(length);
         }
+        Ok(false)
     }
 
     fn read_line(&mut self) -> Result<bool, FileError> {

@@ -1,14 +1,12 @@
 //! What happens in a run, as values. Bars, lines, manifest and rows are listeners to one stream.
 
-use std::rc::Rc;
-
 use super::ended::Closed;
 use crate::action::{ActionKey, StageName};
 use crate::files::FileError;
 use crate::judge::SelfTestVerdict;
 use crate::pipeline::Counts;
 use crate::plan::Estimate;
-use crate::results::{Failure, Row};
+use crate::results::Failure;
 use crate::units::{Usage, Usd};
 
 /// What happened. Nothing is told before it is kept.
@@ -75,12 +73,12 @@ pub enum Event<'a> {
     },
     /// Something odd about an output that is used all the same.
     Warning(String),
-    /// A judged cell.
-    Row {
-        /// Its place among all rows.
-        ordinal: u64,
-        /// The row.
-        row: &'a Rc<Row>,
+    /// Rows of judged cells.
+    Rows {
+        /// Their places among all rows, in rising order.
+        ordinals: &'a [u64],
+        /// As many lines of JSON, each a row.
+        lines: &'a str,
     },
 }
 

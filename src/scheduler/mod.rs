@@ -13,6 +13,7 @@ mod perform;
 mod selftest;
 mod tally;
 mod rows;
+mod sheets;
 mod account;
 mod run;
 mod recall;

@@ -3,37 +3,22 @@
 use super::event::{Event, Listener};
 use super::perform::Performer;
 use super::run::{Loop, RunError};
-use super::shelf::OutOfReach;
 use crate::cache::{Damage, Reading, Record};
 use crate::plan::{Assumptions, Kept, Output, READER, Task, forecast};
 
 impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
-    /// The output of a cached action. Answers and grades are read now, with their records at hand, since rows and
-    /// prompts are made of them; a context is read once for all its cells, when it is needed.
-    pub(super) fn at_hand(
-        &self,
-        task: &Task,
-        record: &Record,
-        reread: Option<Box<Output>>,
-    ) -> Result<Option<Output>, Damage> {
+    /// Makes sure that the output of a cached action can be read when somebody needs it. Where it had to be read to be
+    /// named, the name is noted.
+    pub(super) fn vouch(&self, record: &Record, reread: Option<Box<Output>>) -> Result<(), Damage> {
         if let Some(output) = reread {
             let reading = Reading::Output { out: output.digest(), state: None, reader: READER };
             self.performer.store.note(record, &reading);
-            return Ok(Some(*output));
         }
-        match task {
-            Task::Compress(_) => Ok(None),
-            Task::Answer(_) | Task::Judge(_) => match self.performer.shelf.read_record(task, record) {
-                Ok(output) => Ok(Some(output)),
-                Err(OutOfReach::Damaged(damage)) => Err(damage),
-                // Whoever needs it tells.
-                Err(_) => Ok(None),
-            },
-        }
+        self.performer.shelf.vouch(record)
     }
 
     /// Settles a task whose output stands.
-    pub(super) fn cached(&mut self, task: &Task, kept: Kept, output: Option<Output>) -> Result<(), RunError> {
+    pub(super) fn cached(&mut self, task: &Task, kept: Kept) -> Result<(), RunError> {
         let stage = task.stage();
         let event = if self.seen.insert(kept.key) {
             self.performer.store.touch([kept.key]);
@@ -42,7 +27,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
             Event::Shared { stage }
         };
         self.listener.hear(&event)?;
-        self.settle(task, kept, output)
+        self.settle(task, kept, true, None)
     }
 
     /// Finds out what is to come, before the first stale action begins: where all is cached nobody needs to know.

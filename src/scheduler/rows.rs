@@ -1,4 +1,4 @@
-//! From a judged cell to its row: grades, measures, sizes.
+//! From a judged cell to its row: grades, measures, sizes. Whoever changes what a row says raises [`ROWS`].
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -42,8 +42,8 @@ impl<'e> RowMaker<'e> {
         RowMaker { preparer, shelf, store, counts: TokenCounts::new(store), fixtures: RefCell::default() }
     }
 
-    /// The row of a judged cell, and its place among all rows. What was just read is handed over in `output`.
-    pub(super) fn row(&self, task: &JudgeTask, kept: &Kept, output: Option<Output>) -> Result<(u64, Row), OutOfReach> {
+    /// The row of a judged cell, as a line. What was just read is handed over in `output`.
+    pub(super) fn line(&self, task: &JudgeTask, kept: &Kept, output: Option<Output>) -> Result<String, OutOfReach> {
         let grades = match output {
             Some(Output::Grades(grades)) => grades,
             _ => match self.shelf.read(&Task::Judge(task.clone()), &kept.key)? {
@@ -55,8 +55,9 @@ impl<'e> RowMaker<'e> {
         };
         let context = self.shelf.context(&task.context)?;
         let answer = self.shelf.answer(&task.answer_task(), &task.answer)?;
-        let row = self.assemble(task, kept, grades, &context, &answer)?;
-        Ok((self.preparer.matrix().ordinal(&task.cell), row))
+        let mut line = serde_json::to_string(&self.assemble(task, kept, grades, &context, &answer)?)?;
+        line.push('\n');
+        Ok(line)
     }
 
     /// What is odd about the context of a judged cell.

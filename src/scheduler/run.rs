@@ -14,7 +14,7 @@ use super::event::{Event, Listener};
 use super::perform::{Fresh, NoOutput, Performer};
 use super::rows::RowMaker;
 use super::selftest::{Selftests, Trust};
-use crate::action::StageName;
+use super::sheets::Sheets;
 use crate::action::{ActionKey, Stage, Work};
 use crate::cache::CacheError;
 use crate::files::FileError;
@@ -106,6 +106,7 @@ pub async fn run<L: Listener>(
         selftests,
         tests,
         rows,
+        sheets: Sheets::new(),
         flights,
         parked,
         seen,
@@ -131,7 +132,8 @@ pub(super) struct Loop<'r, 'e, L> {
     pub(super) selftests: Selftests,
     /// Cases of self-tests that were not begun yet.
     pub(super) tests: Vec<SelftestTask>,
-    rows: RowMaker<'e>,
+    pub(super) rows: RowMaker<'e>,
+    pub(super) sheets: Sheets,
     pub(super) flights: FuturesUnordered<Flight<'r>>,
     /// Cells that wait for the same action, by its key.
     pub(super) parked: HashMap<ActionKey, Vec<Task>>,
@@ -140,7 +142,7 @@ pub(super) struct Loop<'r, 'e, L> {
     /// Actions that failed in this run: another cell of one shares the failure, it is not asked again.
     lost: HashSet<ActionKey>,
     /// Contexts whose oddities were told.
-    warned: HashSet<ActionKey>,
+    pub(super) warned: HashSet<ActionKey>,
     /// What is left of the budget is set aside for what is under way.
     pub(super) squeezed: bool,
     /// Whether it was tried to tell what is to come.
@@ -174,6 +176,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
                 Ok(()) = stop.changed() => {
                     self.ended.interrupted |= *stop.borrow() >= Stop::Drain;
                     if *stop.borrow() == Stop::Now {
+                        self.tell_all_waiting()?;
                         return Ok(self.ended);
                     }
                 }
@@ -227,8 +230,8 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         // What this run has just made stands, also of a stage that is to be refreshed.
         let refresh = if self.seen.contains(&action.key) { &HashSet::new() } else { &self.options.refresh };
         match plan::find(self.performer.store, &self.performer.preparer, &task, &action, refresh) {
-            Finding::Cached { kept, reread, record } => match self.at_hand(&task, &record, reread) {
-                Ok(output) => self.cached(&task, Kept { spared: task.is_below_spared(), ..kept }, output),
+            Finding::Cached { kept, reread, record } => match self.vouch(&record, reread) {
+                Ok(()) => self.cached(&task, Kept { spared: task.is_below_spared(), ..kept }),
                 // The store has named it, and it is made again.
                 Err(_) => self.begin_stale(task, action, stop),
             },
@@ -238,6 +241,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
 
     fn begin_stale(&mut self, task: Task, action: Action, stop: Stop) -> Result<(), RunError> {
         self.foretell()?;
+        task.context().map_or(Ok(()), |context| self.stop_waiting(context))?;
         if let Task::Judge(judge) = &task {
             match self.selftests.trust(judge.cell.judge.0) {
                 Trust::Waiting => {
@@ -282,26 +286,25 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     fn without(&mut self, task: &Task) -> Result<(), RunError> {
         let blocked = self.frontier.settle(task, Settled::Without);
         self.count(task.stage(), blocked);
+        task.context().map_or(Ok(()), |context| self.tear(context))?;
         Ok(self.listener.hear(&Event::Blocked(blocked))?)
     }
 
-    pub(super) fn settle(&mut self, task: &Task, kept: Kept, output: Option<Output>) -> Result<(), RunError> {
+    pub(super) fn settle(
+        &mut self,
+        task: &Task,
+        kept: Kept,
+        is_cached: bool,
+        output: Option<Output>,
+    ) -> Result<(), RunError> {
         let blocked = self.frontier.settle(task, Settled::Kept(kept));
         self.count(task.stage(), blocked);
         if let Some(Output::Answer(answer)) = &output {
             self.performer.shelf.put_answer(kept.key, answer.text.clone());
         }
-        let Task::Judge(judge) = task else { return Ok(()) };
-        if !self.warned.contains(&judge.context.key) {
-            self.warn(judge.context.key, self.rows.warnings(judge))?;
-        }
-        match self.rows.row(judge, &kept, output) {
-            Ok((ordinal, row)) => Ok(self.listener.hear(&Event::Row { ordinal, row: &row.into() })?),
-            Err(error) => {
-                let place = task.place(self.performer.preparer.pipeline());
-                let failure = Failure::of_cell(place, StageName::Judge, Some(kept.key), &error);
-                Ok(self.listener.hear(&Event::Failed(&failure))?)
-            }
+        match task {
+            Task::Judge(judge) => self.judged(judge, kept, is_cached, output),
+            Task::Compress(_) | Task::Answer(_) => Ok(()),
         }
     }
 
@@ -341,17 +344,19 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         let (key, asked) = (action.key, is_asked(&action.work));
         self.listener.hear(&Event::Kept { stage, key, asked, usage, cost, unchanged })?;
         let kept = Kept { key: action.key, out, cost, spared: unchanged };
-        self.settle(task, kept, Some(output))?;
+        self.settle(task, kept, false, Some(output))?;
         for sharer in sharers {
             self.listener.hear(&Event::Shared { stage })?;
-            self.settle(&sharer, kept, None)?;
+            self.settle(&sharer, kept, false, None)?;
         }
         Ok(())
     }
 
     /// Tells the oddities of a context once in each run, also where it came from the cache.
-    fn warn(&mut self, key: ActionKey, warnings: Vec<String>) -> Result<(), RunError> {
-        self.warned.insert(key);
+    pub(super) fn warn(&mut self, key: ActionKey, warnings: Vec<String>) -> Result<(), RunError> {
+        if !self.warned.insert(key) {
+            return Ok(());
+        }
         warnings.into_iter().try_for_each(|warning| Ok(self.listener.hear(&Event::Warning(warning))?))
     }
 }

@@ -91,6 +91,9 @@ pub enum OutOfReach {
     /// Nothing at hand has that name.
     #[error("the output {0:?} belongs to no action at hand")]
     Unnamed(Digest),
+    /// What was made of it cannot be written down.
+    #[error("its row cannot be written: {0}")]
+    Unwritable(#[from] serde_json::Error),
 }
 
 /// The artifact index is part of a context but not of its action, so method and point tell contexts apart.
@@ -187,9 +190,16 @@ impl<'e, S: Lookup> Shelf<'e, S> {
 
     /// The body that a record leads to; who said it is noted.
     pub(super) fn body(&self, record: &Record) -> Result<Bytes, Damage> {
-        let Reply { body, asked, answered } = self.store.reply(record)?;
-        self.note_model(asked, answered);
+        let Reply { body, speaker } = self.store.reply(record)?;
+        self.note_model(speaker.asked, speaker.answered);
         Ok(body)
+    }
+
+    /// Makes sure that the body is there to be read, without reading it; who said it is noted.
+    pub(super) fn vouch(&self, record: &Record) -> Result<(), Damage> {
+        let speaker = self.store.vouch(record)?;
+        self.note_model(speaker.asked, speaker.answered);
+        Ok(())
     }
 
     /// The text that a digest among a task's inputs stands for.

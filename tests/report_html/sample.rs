@@ -128,6 +128,7 @@ impl Sample {
             rows: &self.rows,
             summary: &self.summary,
             contexts: self.contexts.clone(),
+            packs: &(),
             costs: self.costs(),
             failures: self.failures(),
             reference: true,

@@ -180,16 +180,21 @@ pub(super) fn elements(input: &PageInput<'_>) -> String {
         .iter()
         .map(|(fixture, _, id)| bank.get(&(*fixture, *id)).map(|p| Seeker::new(p)))
         .collect();
-    let (context_packs, homes) = pack_contexts(&contexts(input, &gathered, &seekers));
     let of_rows: Vec<Option<&Seeker>> =
         gathered.of_row.iter().map(|probe| seekers.get(*probe).and_then(Option::as_ref)).collect();
     let mut criteria = Names::default();
-    let cell_packs = pack_cells(input.rows, &of_rows, &mut criteria);
+    let (cell_packs, (context_packs, homes)) = std::thread::scope(|scope| {
+        let contexts = contexts(input, &gathered, &seekers);
+        let contexts = scope.spawn(move || pack_contexts(&contexts, input.packs));
+        let cells = pack_cells(input.rows, &of_rows, &mut criteria, input.packs);
+        // a thread that panicked passes it on
+        (cells, contexts.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    });
     let probes = gathered.probe_heads(&bank);
     let head = head(input, &gathered, probes, &criteria, homes);
     let mut html = format!("<script type=\"application/json\" id=\"report\">{}</script>\n", safe_json(&head));
     for (kind, packs) in [("cells", cell_packs), ("contexts", context_packs)] {
-        for (number, pack) in packs.finish().into_iter().enumerate() {
+        for (number, pack) in packs.into_iter().enumerate() {
             let _ = writeln!(html, "<script type=\"text/plain\" id=\"{kind}-{number}\">{pack}</script>");
         }
     }

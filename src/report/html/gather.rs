@@ -31,6 +31,7 @@ impl<'a> PageInput<'a> {
             rows,
             summary,
             contexts: BTreeMap::new(),
+            packs: &(),
             costs: costs(manifest),
             failures: manifest.failures.iter().map(failure).collect(),
             reference: false,

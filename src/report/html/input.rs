@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::pack::PackShelf;
 use crate::action::ActionKey;
 use crate::judge::Rubric;
 use crate::locale::Locale;
@@ -11,7 +12,7 @@ use crate::probe::Probe;
 use crate::results::{Row, Summary};
 
 /// Everything that the page shows. Texts are untrusted: the page shows them as they are and runs none of them.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct PageInput<'a> {
     /// The label of the result set.
     pub label: &'a str,
@@ -37,6 +38,8 @@ pub struct PageInput<'a> {
     pub summary: &'a Summary,
     /// The contexts that are still at hand. The page says which are not.
     pub contexts: BTreeMap<ContextPlace, ContextText>,
+    /// Where the packs of earlier pages are kept.
+    pub packs: &'a (dyn PackShelf + Sync),
     /// What the run cost.
     pub costs: Vec<CostLine>,
     /// What failed.

@@ -1,14 +1,14 @@
 //! Bytes of the page: JSON that cannot end its element, and texts packed small.
 
 use std::io::Write;
-use std::sync::mpsc::{SyncSender, sync_channel};
-use std::thread::JoinHandle;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
 use serde::Serialize;
+
+use crate::action::{Digest, DigestBuilder};
 
 /// How hard to squeeze: past this the page gets hardly smaller and much slower to write.
 const LEVEL: u32 = 5;
@@ -28,37 +28,32 @@ pub(super) fn safe_json(value: &impl Serialize) -> String {
     safe
 }
 
-/// Packs JSON: deflated and in base64, so that nothing in it means anything to HTML. It is most of the work on a page
-/// and done on a thread of its own, while the next pack is put together; no more than one waits in memory.
-pub(super) struct Packer {
-    waiting: SyncSender<Vec<u8>>,
-    packs: JoinHandle<Vec<String>>,
-    count: usize,
+/// Where packs are kept from one page to the next: to squeeze them is most of the work.
+pub trait PackShelf {
+    /// The pack of that name, if it was kept.
+    fn find(&self, name: &Digest) -> Option<String>;
+    /// Keeps a pack.
+    fn keep(&self, name: Digest, pack: &str);
 }
 
-impl Packer {
-    pub(super) fn new() -> Packer {
-        let (waiting, taken) = sync_channel::<Vec<u8>>(1);
-        let packs = std::thread::spawn(move || taken.iter().map(|json| squeezed(&json)).collect());
-        Packer { waiting, packs, count: 0 }
+/// No shelf: every pack is made anew.
+impl PackShelf for () {
+    fn find(&self, _: &Digest) -> Option<String> {
+        None
     }
 
-    /// How many were pushed.
-    pub(super) fn len(&self) -> usize {
-        self.count
-    }
+    fn keep(&self, _: Digest, _: &str) {}
+}
 
-    pub(super) fn push(&mut self, value: &impl Serialize) {
-        // if the thread is gone it has panicked, which is passed on in the end
-        let _ = self.waiting.send(serde_json::to_vec(value).unwrap_or_else(|_| b"null".to_vec()));
-        self.count += 1;
-    }
-
-    /// The packs, in the order in which they were pushed.
-    pub(super) fn finish(self) -> Vec<String> {
-        drop(self.waiting);
-        self.packs.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    }
+/// A pack: JSON deflated and in base64, so that nothing in it means anything to HTML.
+pub(super) fn pack(value: &impl Serialize, shelf: &dyn PackShelf) -> String {
+    let json = serde_json::to_vec(value).unwrap_or_else(|_| b"null".to_vec());
+    let name = DigestBuilder::new("report pack v1").field("json", Digest::of(&json).0).finish();
+    shelf.find(&name).unwrap_or_else(|| {
+        let pack = squeezed(&json);
+        shelf.keep(name, &pack);
+        pack
+    })
 }
 
 fn squeezed(json: &[u8]) -> String {
@@ -88,7 +83,9 @@ pub(super) fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
     use std::io::Read;
+    use std::sync::Mutex;
 
     #[test]
     fn json_keeps_its_meaning_and_cannot_end_its_element() {
@@ -101,14 +98,29 @@ mod tests {
     #[test]
     fn packed_json_comes_back_whole() {
         let text = "上下文 ".repeat(1000);
-        let mut packer = Packer::new();
-        packer.push(&text);
-        let packed = packer.finish().remove(0);
+        let packed = pack(&text, &());
         assert!(packed.len() < 200, "{}", packed.len());
         let packed = STANDARD.decode(packed).unwrap();
         let mut bytes = Vec::new();
         flate2::read::DeflateDecoder::new(packed.as_slice()).read_to_end(&mut bytes).unwrap();
         assert_eq!(serde_json::from_slice::<String>(&bytes).unwrap(), text);
+    }
+
+    #[test]
+    fn a_pack_that_was_kept_is_not_made_again() {
+        struct Shelf(Mutex<BTreeMap<Digest, String>>);
+        impl PackShelf for Shelf {
+            fn find(&self, name: &Digest) -> Option<String> {
+                self.0.lock().unwrap().get(name).cloned()
+            }
+            fn keep(&self, name: Digest, _: &str) {
+                self.0.lock().unwrap().insert(name, "kept".to_owned());
+            }
+        }
+        let shelf = Shelf(Mutex::default());
+        assert_ne!(pack(&"a", &shelf), "kept");
+        assert_eq!(pack(&"a", &shelf), "kept");
+        assert_ne!(pack(&"b", &shelf), "kept");
     }
 
     #[test]

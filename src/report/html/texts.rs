@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::columns::Names;
 use super::input::ContextText;
-use super::pack::Packer;
+use super::pack::{PackShelf, pack};
 use crate::judge::CriterionId;
 use crate::probe::{Fact, FactFinder, MappedFold, Probe};
 use crate::results::Row;
@@ -83,14 +83,17 @@ struct CellText<'r> {
 }
 
 /// The cells' texts, in the order of `rows`; `seekers` are parallel to them.
-pub(super) fn pack_cells(rows: &[Row], seekers: &[Option<&Seeker>], criteria: &mut Names<CriterionId>) -> Packer {
-    let mut packs = Packer::new();
-    for (rows, seekers) in rows.chunks(CELLS_IN_PACK).zip(seekers.chunks(CELLS_IN_PACK)) {
-        let texts: Vec<CellText<'_>> =
-            rows.iter().zip(seekers).map(|(row, seeker)| cell_text(row, *seeker, criteria)).collect();
-        packs.push(&texts);
-    }
-    packs
+pub(super) fn pack_cells(
+    rows: &[Row],
+    seekers: &[Option<&Seeker>],
+    criteria: &mut Names<CriterionId>,
+    shelf: &dyn PackShelf,
+) -> Vec<String> {
+    let chunks = rows.chunks(CELLS_IN_PACK).zip(seekers.chunks(CELLS_IN_PACK));
+    let texts = chunks.map(|(rows, seekers)| -> Vec<CellText<'_>> {
+        rows.iter().zip(seekers).map(|(row, seeker)| cell_text(row, *seeker, criteria)).collect()
+    });
+    texts.map(|texts| pack(&texts, shelf)).collect()
 }
 
 fn cell_text<'r>(row: &'r Row, seeker: Option<&Seeker>, criteria: &mut Names<CriterionId>) -> CellText<'r> {
@@ -117,8 +120,9 @@ struct MarkedContext<'t> {
 /// nobody but its provider can read.
 pub(super) fn pack_contexts(
     contexts: &[(Option<&ContextText>, BTreeMap<usize, &Seeker>)],
-) -> (Packer, Vec<Option<i64>>) {
-    let (mut packs, mut homes) = (Packer::new(), Vec::new());
+    shelf: &dyn PackShelf,
+) -> (Vec<String>, Vec<Option<i64>>) {
+    let (mut packs, mut homes) = (Vec::new(), Vec::new());
     let mut open: BTreeMap<usize, MarkedContext<'_>> = BTreeMap::new();
     let mut bytes = 0;
     for (place, (context, seekers)) in contexts.iter().enumerate() {
@@ -132,12 +136,12 @@ pub(super) fn pack_contexts(
             }
         });
         if bytes > CONTEXT_PACK_BYTES {
-            packs.push(&std::mem::take(&mut open));
+            packs.push(pack(&std::mem::take(&mut open), shelf));
             bytes = 0;
         }
     }
     if !open.is_empty() {
-        packs.push(&open);
+        packs.push(pack(&open, shelf));
     }
     (packs, homes)
 }

@@ -1,0 +1,83 @@
+//! Rows that stand in the cache: never served where they would say anything else, and made again when they are damaged.
+
+use serde_json::Value;
+
+use super::project::Project;
+use super::server::Server;
+
+const RUBRIC: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/assets/rubric/en.toml"));
+
+fn finished() -> (Server, Project) {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.write("rubric.toml", RUBRIC);
+    project.edit("pipeline.toml", "runs = 2", "runs = 2\nrubric = \"rubric.toml\"");
+    project.expect(0, "run --label a");
+    server.forget();
+    (server, project)
+}
+
+/// The sheets of a project: where in its pack each body begins.
+fn sheets(project: &Project) -> (std::path::PathBuf, Vec<u8>, Vec<usize>) {
+    const FRAME: [u8; 5] = [0xC5, b'f', b'r', 1, 4];
+    const HEADER: usize = 92;
+    let pack = project.files("cache/packs").pop().unwrap();
+    let bytes = std::fs::read(&pack).unwrap();
+    let begins = bytes.windows(FRAME.len()).enumerate().filter(|(_, window)| *window == FRAME);
+    let bodies = begins.map(|(at, _)| at + HEADER).collect();
+    (pack, bytes, bodies)
+}
+
+#[test]
+fn a_criterion_that_moves_gives_other_scores_and_asks_nobody() {
+    let (server, project) = finished();
+    let before = project.rows("a");
+    project.write("rubric.toml", &RUBRIC.replace("dimension = \"continuity\"", "dimension = \"completeness\""));
+    project.expect(0, "run --label a");
+    let after = project.rows("a");
+    assert_eq!(server.count(), 0);
+    let keys = |rows: &[Value]| rows.iter().map(|row| row["keys"].clone()).collect::<Vec<_>>();
+    assert!(keys(&before) == keys(&after), "the same actions");
+    let has = |rows: &[Value]| rows.iter().any(|row| row["dimensions"]["continuity"].is_number());
+    assert!(has(&before) && !has(&after), "other scores");
+    project.write("rubric.toml", RUBRIC);
+    project.expect(0, "run --label a");
+    assert!(project.rows("a") == before);
+}
+
+#[test]
+fn rows_of_a_selection_and_of_the_whole_are_the_same() {
+    let (server, project) = finished();
+    let whole = project.rows("a");
+    project.expect(0, "run --label part --methods anchored --runs 1");
+    let part = project.rows("part");
+    assert!(!part.is_empty() && part.len() < whole.len());
+    assert!(part.iter().all(|row| whole.contains(row)));
+    assert_eq!(server.count(), 0);
+}
+
+#[test]
+fn a_damaged_sheet_is_told_and_made_again() {
+    let (server, project) = finished();
+    let rows = project.rows("a");
+    let (pack, mut bytes, bodies) = sheets(&project);
+    assert!(bodies.len() > rows.len() / 14, "a sheet for each context");
+    bodies.iter().for_each(|at| bytes[*at] ^= 0xFF);
+    std::fs::write(&pack, bytes).unwrap();
+    project.expect(0, "run --label a").says(&["checksum", "made again"]);
+    assert_eq!(project.rows("a"), rows);
+    let ended = project.expect(0, "run --label a");
+    assert!(!ended.stderr.contains("checksum"), "{}", ended.stderr);
+    assert_eq!(project.rows("a"), rows);
+    assert_eq!(server.count(), 0);
+}
+
+#[test]
+fn what_a_row_says_changes_with_its_version_only() {
+    let (_server, project) = finished();
+    let mut row = project.rows("a").remove(0);
+    // Who changes what a row says raises `ROWS`: rows of the old version are not served any more.
+    row["keys"] = Value::Null;
+    row["usd"] = Value::Null;
+    insta::assert_json_snapshot!(format!("row_v{}", compeval::results::ROWS), row);
+}
