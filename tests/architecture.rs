@@ -73,7 +73,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("bpe_openai::", &["src/fixture/tokens.rs", "src/provider/estimate.rs"]),
     // The one data format of users, once for pipelines and once for rubrics.
     ("toml::", &["src/pipeline/file.rs", "src/judge/rubric_file.rs"]),
-    ("miette::", &["src/pipeline/problem.rs", "src/cli/failure.rs"]),
+    ("miette::", &["src/pipeline/problem.rs", "src/pipeline/excerpt.rs", "src/cli/failure.rs"]),
     ("clap::", &["src/cli/"]),
     ("indicatif::", &["src/cli/"]),
     // A crash leaves no half file: `files::write_whole` does it.

@@ -16,6 +16,7 @@ mod cli {
     mod budgets;
     mod commands;
     mod edits;
+    mod endings;
     mod failures;
     mod golden;
     mod kills;

@@ -30,13 +30,13 @@ function scoreRow(m, heads) {
   const summary = summaries[m];
   const how = [methods[m].strategy, methods[m].model].filter(Boolean).join(' · ');
   const counts = summary?.cells ?? {};
-  const failed = counts.failed ? h('span', { class: 'sub warn' }, t('failed_n', { n: whole(counts.failed) })) : null;
+  const lack = (n, word) => (n ? h('span', { class: 'sub warn' }, t(word, { n: whole(n) })) : null);
   const kept = isNumber(summary?.compression_ratio) ? percent(1 - summary.compression_ratio, 1) : null;
   const retention = summary?.retention ?? {};
   const plain = [
     [whole(summary?.context_tokens), kept ? h('span', { class: 'sub' }, t('kept_share', { share: kept })) : null],
     [percent(retention.value), h('span', { class: 'sub', title: retention.reason }, range(retention.ci95, percent))],
-    [whole(counts.judged), failed],
+    [whole(counts.judged), lack(counts.failed, 'failed_n'), lack(counts.missing, 'missing_n')],
   ];
   return h('tr', { 'data-row': '', class: tone(m) },
     h('th', { scope: 'row', class: 'left' }, named(m), how ? h('span', { class: 'sub' }, how) : null),

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use super::words::{amount, duration, money, short};
+use super::words::{amount, cost, duration, money, short};
 use crate::action::StageName;
 use crate::pipeline::Counts;
 use crate::provider::{ProviderName, Standing, Waiting};
@@ -156,7 +156,9 @@ impl Board {
             parts.push(self.money_words());
         }
         parts.extend(
-            self.seconds_left().filter(|_| !self.is_held_up()).map(|seconds| format!("{} left", duration(seconds))),
+            self.seconds_left()
+                .filter(|_| !self.is_held_up() && self.pulse.stop == Stop::No)
+                .map(|seconds| format!("{} left", duration(seconds))),
         );
         parts.join(" · ")
     }
@@ -167,10 +169,10 @@ impl Board {
         let words = |(provider, (sent, tokens)): (&ProviderName, &(u64, u64))| {
             let (sent_before, tokens_before) = first.by_provider.get(provider).copied().unwrap_or_default();
             let calls = sent.saturating_sub(sent_before) as f64 / seconds;
-            let rate = self.allowed(provider, |standing| standing.requests_per_minute);
+            let rate = self.allowed(provider, |s| (s.requests_per_minute, s.account_requests_per_minute));
             let rate = rate.map(|rate| format!(" of {}", amount(rate as f64 / 60.0))).unwrap_or_default();
             let tokens = tokens.saturating_sub(tokens_before) as f64 / seconds * 60.0;
-            let limit = self.allowed(provider, |standing| standing.tokens_per_minute);
+            let limit = self.allowed(provider, |s| (s.tokens_per_minute, s.account_tokens_per_minute));
             let limit =
                 limit.map(|limit| format!(", {} of {} tokens/min", short(Some(tokens as u64)), short(Some(limit))));
             format!("{provider} {}{rate} calls/s{}", amount(calls), limit.unwrap_or_default())
@@ -178,20 +180,22 @@ impl Board {
         last.by_provider.iter().map(words).collect()
     }
 
-    /// A limit of a provider, that of its models together; `None` if one has none. What the account allows is told
-    /// by each of its models, so equal numbers are one limit.
-    fn allowed(&self, provider: &ProviderName, limit: fn(&Standing) -> Option<u64>) -> Option<u64> {
+    /// A limit of a provider, from that of each model and that of the account: its models together, but no more than
+    /// the account allows; `None` if one has none.
+    fn allowed(&self, provider: &ProviderName, limits: fn(&Standing) -> (Option<u64>, Option<u64>)) -> Option<u64> {
         let of = self.pulse.standings.iter().filter(|standing| standing.provider == *provider);
-        let mut limits: Vec<u64> = of.map(limit).collect::<Option<_>>()?;
-        limits.dedup();
-        (!limits.is_empty()).then(|| limits.iter().sum())
+        let (models, accounts): (Vec<_>, Vec<_>) = of.map(limits).unzip();
+        let account = accounts.into_iter().flatten().min().unwrap_or(u64::MAX);
+        let models: Vec<u64> = models.into_iter().collect::<Option<_>>()?;
+        (!models.is_empty()).then(|| models.iter().fold(0, |sum: u64, limit| sum.saturating_add(*limit)).min(account))
     }
 
     fn money_words(&self) -> String {
         let spent = &self.pulse.spent;
         let limit = self.allowance.usd.map(|limit| format!(" of at most {}", money(Some(limit)))).unwrap_or_default();
         let to_come = self.to_come().map(|usd| format!(", about {} to come", money(Some(usd)))).unwrap_or_default();
-        format!("{} so far{limit}{to_come}", money(spent.usd))
+        let so_far = spent.usd.map_or_else(|| cost(None), |usd| format!("{} so far", money(Some(usd))));
+        format!("{so_far}{limit}{to_come}")
     }
 
     /// What was expected, for the cells that are left of it; and without that or once it is used up, as the cells so
@@ -221,15 +225,15 @@ impl Board {
         if self.pulse.stop == Stop::Drain {
             return Some(format!("stopping: {in_flight} calls under way are finished and kept; Ctrl-C stops at once"));
         }
-        let mut waits = self.troubles();
-        waits.extend(self.budget_words());
         let waits_for = |waiting: &Waiting| {
             let standing = self.pulse.standings.iter().find(|standing| standing.waits.as_ref() == Some(waiting))?;
             Some(standing.provider.to_string())
         };
+        let mut waits = self.troubles();
         if waits.is_empty() {
             waits.extend(waits_for(&Waiting::Rate).map(|name| format!("the rate that {name} allows")));
         }
+        waits.extend(self.budget_words());
         if waits.is_empty() {
             let words = |name| format!("replies of {name}, {in_flight} calls are under way");
             waits.extend(waits_for(&Waiting::Replies).map(words));
@@ -267,18 +271,14 @@ impl Board {
 
     /// Where little is left besides what is set aside, replies decide how much more may be asked.
     fn budget_words(&self) -> Option<String> {
-        let (Usd(limit), Usd(spent)) = (self.allowance.usd?, self.pulse.spent.usd?);
-        let Usd(reserved) = self.pulse.spent.reserved;
-        let under_way = self.pulse.standings.iter().map(|standing| standing.in_flight).sum::<u32>();
-        let each = (under_way > 0).then(|| reserved / f64::from(under_way))?;
-        (spent + reserved + each > limit).then(|| {
-            format!(
-                "the budget: {} spent, {} set aside for what is under way, of {}",
-                money(Some(Usd(spent))),
-                money(Some(Usd(reserved))),
-                money(Some(Usd(limit)))
-            )
-        })
+        let spent = self.pulse.spent;
+        let limit = self.allowance.usd.filter(|_| spent.is_short)?;
+        Some(format!(
+            "the budget: {} spent, {} set aside for what is under way, of {}",
+            spent.usd.map_or_else(|| "an unknown amount".to_owned(), |usd| money(Some(usd))),
+            money(Some(spent.reserved)),
+            money(Some(limit))
+        ))
     }
 
     /// Everything on one line.

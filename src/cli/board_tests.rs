@@ -12,6 +12,8 @@ fn standing(sent: u64, waits: Option<Waiting>) -> Standing {
         requests_per_minute: Some(500),
         tokens: sent * 1000,
         tokens_per_minute: Some(200_000),
+        account_requests_per_minute: None,
+        account_tokens_per_minute: None,
         waits,
     }
 }
@@ -40,7 +42,7 @@ fn under_way(waits: Option<Waiting>) -> Board {
     board.hear(&Event::Cached {
         stage: StageName::Answer,
         key: ActionKey(crate::action::Digest::of("y")),
-        spared: false,
+        cut_off: false,
     });
     kept(&mut board, StageName::Answer, 60);
     board.beat(pulse(60, 0.5, waits), start + Duration::from_secs(30));
@@ -81,12 +83,37 @@ fn a_budget_that_holds_calls_back_is_told() {
     assert_eq!(board.wait_words(), None);
     let mut pulse = pulse(60, 0.7, None);
     pulse.spent.reserved = Usd(0.29);
-    board.beat(pulse, Instant::now() + Duration::from_secs(31));
-    assert_eq!(
-        board.wait_words().unwrap(),
-        "waits for the budget: $0.70 spent, $0.29 set aside for what is under way, of $1.00"
-    );
+    board.beat(pulse.clone(), Instant::now() + Duration::from_secs(31));
+    assert_eq!(board.wait_words(), None, "nobody waits for what is set aside");
+    pulse.spent.is_short = true;
+    board.beat(pulse.clone(), Instant::now() + Duration::from_secs(31));
+    let words = "the budget: $0.70 spent, $0.29 set aside for what is under way, of $1.00";
+    assert_eq!(board.wait_words().unwrap(), format!("waits for {words}"));
+    pulse.standings = vec![standing(60, Some(Waiting::Rate))];
+    board.beat(pulse, Instant::now() + Duration::from_secs(32));
+    assert_eq!(board.wait_words().unwrap(), format!("waits for the rate that openai allows; {words}"));
     assert!(board.pace_words().contains("$0.70 so far of at most $1.00"), "{}", board.pace_words());
+}
+
+#[test]
+fn what_two_models_are_allowed_adds_up_to_what_the_account_allows() {
+    let words = |models: [u64; 2], account: Option<u64>| {
+        let of = |(sent, name): (u64, &str), limit| Standing {
+            model: name.into(),
+            requests_per_minute: Some(limit),
+            tokens_per_minute: None,
+            account_requests_per_minute: account,
+            ..standing(sent, None)
+        };
+        let mut board = under_way(None);
+        let standings = vec![of((60, "gpt-5.2"), models[0]), of((60, "gpt-5.2-mini"), models[1])];
+        board.beat(Pulse { standings, ..Pulse::default() }, Instant::now() + Duration::from_secs(30));
+        board.provider_words().join(" · ").split(" of ").nth(1).unwrap().to_owned()
+    };
+    assert_eq!(words([600, 600], None), "20 calls/s", "each has its own");
+    assert_eq!(words([600, 300], None), "15 calls/s");
+    assert_eq!(words([600, 600], Some(600)), "10 calls/s", "one for both");
+    assert_eq!(words([300, 600], Some(600)), "10 calls/s", "told less for one of them");
 }
 
 #[test]
@@ -95,7 +122,15 @@ fn what_nobody_knows_is_a_dash_and_nothing_is_forecast_from_it() {
     let mut pulse = pulse(60, 0.0, None);
     (pulse.spent.usd, pulse.spent.usage) = (None, Some(Usage::default()));
     board.beat(pulse, Instant::now() + Duration::from_secs(31));
-    assert!(board.pace_words().contains("– tokens in, – out · $– so far · "), "{}", board.pace_words());
+    assert!(board.pace_words().contains("– tokens in, – out · cost unknown · "), "{}", board.pace_words());
+}
+
+#[test]
+fn a_run_that_stops_tells_no_time_for_what_it_leaves() {
+    let mut board = under_way(None);
+    assert!(board.line().ends_with("3 min left"), "{}", board.line());
+    board.pulse.stop = Stop::Drain;
+    assert!(!board.line().contains("left"), "{}", board.line());
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 
@@ -135,6 +137,19 @@ impl Console {
                 Err(error) => self.tell(&format!("error: failed to write JSON: {error}")),
             }
         }
+    }
+
+    /// Ends the process at once. The last words are left unsaid if nobody takes them in: a terminal may be held.
+    pub(crate) fn leave(self, code: u8, words: &'static str) -> ! {
+        const PATIENCE: Duration = Duration::from_millis(200);
+        let (sender, is_said) = mpsc::channel();
+        std::thread::spawn(move || {
+            // Below the bars, where there are some.
+            self.tell(&format!("\n{words}"));
+            sender.send(())
+        });
+        let _ = is_said.recv_timeout(PATIENCE);
+        std::process::exit(i32::from(code))
     }
 
     /// Bytes as they are, on standard output.

@@ -7,7 +7,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::board::Pulse;
-use super::failure::{Failure, chain};
+use super::failure::Failure;
+use super::interrupts::Interrupts;
 use super::progress::Progress;
 use crate::action::Stage;
 use crate::cache::Store;
@@ -115,9 +116,9 @@ pub(crate) fn engage<T>(
         .max_blocking_threads(std::thread::available_parallelism().map_or(2, std::num::NonZero::get))
         .build()
         .map_err(|e| Failure::error(format!("failed to start the runtime: {e}")))?;
-    runtime.block_on(async {
-        let (sender, stop) = watch::channel(Stop::No);
-        let signals = tokio::spawn(heed_interrupts(sender));
+    let interrupts = Interrupts::heed(progress.console())?;
+    let done = runtime.block_on(async {
+        let stop = interrupts.stop.clone();
         let pulse = || Pulse { standings: client.standings(), spent: orders.budget.spent(), stop: *stop.borrow() };
         let heart = async {
             let mut beats = tokio::time::interval(BEAT);
@@ -127,14 +128,16 @@ pub(crate) fn engage<T>(
                 progress.beat(pulse());
             }
         };
-        let done = tokio::select! {
+        tokio::select! {
             done = work(&performer, &options, stop.clone()) => done,
             () = heart => Err(Failure::error("the clock stopped")),
-        };
-        signals.abort();
-        progress.finish();
-        done
-    })
+        }
+    });
+    interrupts.work_is_over();
+    progress.finish();
+    // Rules that are still computed are of no use any more, and nobody waits for them.
+    runtime.shutdown_background();
+    done
 }
 
 impl From<RunError> for Failure {
@@ -144,17 +147,4 @@ impl From<RunError> for Failure {
             RunError::File(error) => error.into(),
         }
     }
-}
-
-/// The first Ctrl-C drains, the second stops at once.
-async fn heed_interrupts(sender: watch::Sender<Stop>) {
-    for stop in [Stop::Drain, Stop::Now] {
-        if let Err(error) = tokio::signal::ctrl_c().await {
-            tracing::warn!("Ctrl-C is not heeded: {}", chain(&error));
-            return;
-        }
-        sender.send_replace(stop);
-    }
-    // A third one ends the process the hard way, as users expect.
-    std::future::pending::<()>().await;
 }

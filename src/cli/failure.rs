@@ -7,7 +7,7 @@ use miette::{GraphicalReportHandler, GraphicalTheme};
 use super::console::{Console, Meaning};
 use crate::cache::CacheError;
 use crate::files::FileError;
-use crate::pipeline::Problems;
+use crate::pipeline::{Problem, Problems, Severity};
 
 /// What a command exits with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,11 +46,6 @@ impl Exit {
             Exit::Regression => 100,
             Exit::Interrupted => 130,
         }
-    }
-
-    /// Whether there is nothing to show for it.
-    pub(crate) fn is_fatal(self) -> bool {
-        matches!(self, Exit::Error | Exit::BadInput | Exit::EmptySelection)
     }
 
     /// Of several reasons to end, the one that is told: 130 > 6 > 5 > 7 > 100.
@@ -153,13 +148,43 @@ pub(crate) fn render(problems: &Problems, console: &Console) -> String {
     let theme = if console.colors() { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
     let handler = GraphicalReportHandler::new_themed(theme).with_width(console.width()).with_links(false);
     let mut text = String::new();
-    for problem in &problems.0 {
-        if handler.render_report(&mut text, problem).is_err() {
+    for (problem, alike) in told_once(&problems.0) {
+        if handler.render_report(&mut text, &problem.drawn(console.width())).is_err() {
             text.push_str(problem.message());
             text.push('\n');
         }
+        if !alike.is_empty() {
+            text.push_str(&format!("  also: {}\n", places(&alike)));
+        }
     }
     text.trim_end().to_owned()
+}
+
+/// Problems to be drawn, each with those that are told by their place alone: warnings that repeat one before.
+fn told_once(problems: &[Problem]) -> Vec<(&Problem, Vec<&Problem>)> {
+    let mut told: Vec<(&Problem, Vec<&Problem>)> = Vec::new();
+    for problem in problems {
+        let is_alike = |(first, _): &&mut (&Problem, Vec<&Problem>)| {
+            (first.kind(), first.message(), first.advice()) == (problem.kind(), problem.message(), problem.advice())
+        };
+        let may_repeat = problem.kind() == Severity::Warning && problem.position().is_some();
+        match told.iter_mut().find(is_alike).filter(|_| may_repeat) {
+            Some((_, alike)) => alike.push(problem),
+            None => told.push((problem, Vec::new())),
+        }
+    }
+    told
+}
+
+/// Where problems stand; of many the first.
+fn places(problems: &[&Problem]) -> String {
+    const SHOWN: usize = 4;
+    let place = |(file, line, column): (&str, usize, usize)| format!("{file}:{line}:{column}");
+    let mut places: Vec<String> = problems.iter().filter_map(|p| p.position()).take(SHOWN).map(place).collect();
+    if let Some(more @ 1..) = problems.len().checked_sub(SHOWN) {
+        places.push(format!("and {more} more"));
+    }
+    places.join(", ")
 }
 
 /// An error with its causes, on one line.
@@ -175,4 +200,47 @@ pub(crate) fn chain(error: &dyn Error) -> String {
         cause = inner.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::args::Cli;
+    use crate::pipeline::SourceFile;
+
+    #[test]
+    fn a_warning_that_repeats_is_drawn_once_with_its_places_and_an_error_each_time() {
+        let file = |path: &str| SourceFile {
+            path: path.into(),
+            digest: crate::action::Digest::of("[1,\n22]"),
+            text: "[1,\n22]".into(),
+        };
+        let warning = |path| Problem::warning("few").help("ask more").at(&file(path), 4..6);
+        let error = |path| Problem::error("odd").at(&file(path), 1..2);
+        let mut all: Vec<Problem> = ["a", "b", "c", "d", "e", "f", "g"].map(warning).into();
+        all.extend(["a", "b"].map(error));
+        let common = <Cli as clap::Parser>::parse_from(["compeval", "--color", "never", "check"]).common;
+        insta::assert_snapshot!(render(&Problems(all), &Console::new(&common)), @r#"
+     ⚠ few
+      ╭─[a:2:1]
+    1 │ [1,
+    2 │ 22]
+      · ──
+      ╰────
+     help: ask more
+     also: b:2:1, c:2:1, d:2:1, e:2:1, and 2 more
+     × odd
+      ╭─[a:1:2]
+    1 │ [1,
+      ·  ─
+    2 │ 22]
+      ╰────
+     × odd
+      ╭─[b:1:2]
+    1 │ [1,
+      ·  ─
+    2 │ 22]
+      ╰────
+    "#);
+    }
 }

@@ -4,7 +4,7 @@ use super::args::{Common, PlanArgs, SelectArgs};
 use super::console::{Console, Meaning};
 use super::failure::{Exit, Failure};
 use super::project::{Opening, open_project, open_snapshot};
-use super::words::{count, duration, money, short};
+use super::words::{cost, count, duration, money, short};
 use crate::action::StageName;
 use crate::pipeline::Matrix;
 use crate::plan::{Assumptions, Forecast, Preparer, TooLong, Worst, forecast};
@@ -100,14 +100,16 @@ fn estimate_line(forecast: &Forecast) -> String {
     if estimate.requests == 0 {
         return "No request is to be sent.".to_owned();
     }
+    let money = match (estimate.usd, estimate.usd_worst) {
+        (None, None) => cost(None),
+        (usd, worst) => format!("{} (at worst {})", cost(usd), cost(worst)),
+    };
     let about = format!(
-        "About {} (at worst {}), {:.0}k tokens in, {:.0}k out, {} (at worst {}), {}.",
+        "About {} (at worst {}), {:.0}k tokens in, {:.0}k out, {money}, {}.",
         count(estimate.requests, "request"),
         estimate.requests_worst,
         estimate.input_tokens / 1000.0,
         estimate.output_tokens / 1000.0,
-        money(estimate.usd),
-        money(estimate.usd_worst),
         duration(estimate.seconds),
     );
     format!("{about}\n{}", worst_words(&forecast.worst))

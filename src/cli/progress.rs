@@ -75,6 +75,11 @@ impl Progress {
         Progress::new(stages, allowance, console)
     }
 
+    /// Where it is told.
+    pub(crate) fn console(&self) -> &Console {
+        &self.console
+    }
+
     /// More cells of a stage turned up.
     pub(crate) fn add(&self, stage: StageName, cells: u64) {
         let mut board = self.board.borrow_mut();
@@ -194,3 +199,7 @@ impl Lines {
         Some(board.line())
     }
 }
+
+#[cfg(test)]
+#[path = "progress_tests.rs"]
+mod tests;

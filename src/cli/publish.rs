@@ -23,6 +23,8 @@ const WORST: usize = 5;
 pub(crate) struct Published {
     pub(crate) summary: Summary,
     pub(crate) manifest: Manifest,
+    /// Why it was not compared with the baseline that the run was given.
+    pub(crate) refused: Option<Failure>,
 }
 
 impl From<SetError> for Failure {
@@ -70,11 +72,15 @@ pub(crate) fn publish<C: Lookup + PackShelf + Sync>(
         || at_hand.as_ref().map_or_else(BTreeMap::new, |(_, cache)| contexts(pipeline, *cache)),
         || {
             let set = gather(folder, manifest, rows)?;
-            let summary = summarize(&set, compared(pipeline, &set)?);
-            Ok::<_, Failure>((set, summary))
+            let (comparison, refused) = match compared(pipeline, &set) {
+                Ok(comparison) => (comparison, None),
+                Err(refusal) => (None, Some(refusal)),
+            };
+            let summary = summarize(&set, comparison);
+            Ok::<_, Failure>((set, summary, refused))
         },
     );
-    let (set, summary) = summed_up?;
+    let (set, summary, refused) = summed_up?;
     let packs: &(dyn PackShelf + Sync) = at_hand.as_ref().map_or(&(), |(_, cache)| *cache);
     let (figures, page) = both(
         || write_figures(folder, &set, &summary, rows, reference),
@@ -87,7 +93,7 @@ pub(crate) fn publish<C: Lookup + PackShelf + Sync>(
     );
     figures?;
     page?;
-    Ok(Published { summary, manifest: set.into_manifest() })
+    Ok(Published { summary, manifest: set.into_manifest(), refused })
 }
 
 impl PackShelf for Store {

@@ -12,8 +12,6 @@ use crate::units::{Usage, Usd};
 pub(crate) struct Recorder {
     rows: RowsFile,
     stages: BTreeMap<StageName, StageCounts>,
-    /// Actions found in the cache only because an output above them did not change.
-    pub(crate) spared: u64,
     /// What the replies used and cost that gave an output.
     useful: Useful,
     failures: Vec<crate::results::Failure>,
@@ -42,7 +40,10 @@ impl Useful {
             (Some(all), Some(useful)) => all.without(&useful),
             (all, _) => all.unwrap_or_default(),
         };
-        let usd = spent.usd.map(|all| if replies == 0 { 0.0 } else { (all.0 - self.usd).max(0.0) });
+        let usd = match replies {
+            0 => Some(0.0),
+            _ => spent.usd.map(|all| (all.0 - self.usd).max(0.0)),
+        };
         Unused { replies, usage, usd: usd.map(Usd), unanswered: spent.unanswered }
     }
 }
@@ -53,7 +54,6 @@ impl Recorder {
         Recorder {
             rows,
             stages: StageName::ALL.into_iter().map(|stage| (stage, StageCounts::default())).collect(),
-            spared: 0,
             useful: Useful::default(),
             failures: Vec::new(),
             notes: BTreeMap::new(),
@@ -83,8 +83,8 @@ impl Recorder {
         manifest.saved_by_prompt_cache = Usd(spent.saved);
         manifest.failures = self.failures;
         manifest.keys = self.keys;
-        let times = |count: u64| if count > 1 { format!(" ({count} times)") } else { String::new() };
-        manifest.caveats.notes.extend(self.notes.into_iter().map(|(note, count)| format!("{note}{}", times(count))));
+        let times = |count: u64| if count > 1 { format!("{count} times: ") } else { String::new() };
+        manifest.caveats.notes.extend(self.notes.into_iter().map(|(note, count)| format!("{}{note}", times(count))));
         Ok(rows)
     }
 }
@@ -92,13 +92,13 @@ impl Recorder {
 impl Listener for Recorder {
     fn hear(&mut self, event: &Event<'_>) -> Result<(), FileError> {
         match event {
-            Event::Cached { stage, spared, key } => {
+            Event::Cached { stage, cut_off, key } => {
                 self.keys.insert(*key);
-                self.spared += u64::from(*spared);
                 let counts = self.stage(*stage);
                 counts.cells += 1;
                 counts.actions += 1;
                 counts.cached += 1;
+                counts.cut_off += u64::from(*cut_off);
             }
             Event::Kept { stage, usage, cost, key, asked, .. } => {
                 self.keys.insert(*key);
@@ -120,8 +120,7 @@ impl Listener for Recorder {
             Event::HeldBack { stage } => {
                 let counts = self.stage(*stage);
                 counts.cells += 1;
-                counts.actions += 1;
-                counts.cut_off += 1;
+                counts.held_back += 1;
             }
             Event::Shared { stage } | Event::SharedFailure { stage } => self.stage(*stage).cells += 1,
             Event::Blocked(counts) => {

@@ -30,5 +30,5 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
     for name in [names::MARKDOWN, names::HTML] {
         console.say(&format!("{} {}", console.paint(Meaning::Dim, "wrote"), folder.file(name).display()));
     }
-    Ok(Exit::Done)
+    published.refused.map_or(Ok(Exit::Done), Err)
 }

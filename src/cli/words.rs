@@ -18,6 +18,20 @@ pub(crate) fn money(usd: Option<Usd>) -> String {
     }
 }
 
+/// What something cost, in a sentence.
+pub(crate) fn cost(usd: Option<Usd>) -> String {
+    if usd.is_some() { money(usd) } else { "cost unknown".to_owned() }
+}
+
+/// A word as a shell takes it.
+pub(crate) fn shell_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
 /// Seconds as people say them.
 pub(crate) fn duration(seconds: f64) -> String {
     if seconds < 1.0 {
@@ -87,6 +101,12 @@ mod tests {
             [money(None), money(Some(Usd(0.0))), money(Some(Usd(0.004))), money(Some(Usd(1.5)))],
             ["$–", "$0", "$0.0040", "$1.50"]
         );
+    }
+
+    #[test]
+    fn words_survive_a_shell() {
+        let words = ["--label=a", "two words", "it's", ""].map(shell_word);
+        assert_eq!(words, ["--label=a", "'two words'", r"'it'\''s'", "''"]);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! with the place where the user can mend it; nothing here reads an environment variable by itself.
 //! Deliberately absent: network, cache, and what a strategy does.
 
+mod excerpt;
 mod problem;
 mod model;
 mod matrix;
@@ -33,7 +34,7 @@ pub use model::{
     PointIx, ProbeIx, Runs, SourceFile, Tail,
 };
 pub use places::{Places, places};
-pub use problem::{Problem, Problems, Severity, list, suggest};
+pub use problem::{Drawn, Problem, Problems, Severity, list, suggest};
 pub use providers::Environment;
 pub use select::{EmptySelection, Overrides, Selection};
 pub use sources::{PIPELINE_FILE, find_pipeline};

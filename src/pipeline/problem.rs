@@ -1,13 +1,14 @@
 //! Problems: a place in a user's file, what was found, what to do. All of a project's problems come at once.
 //!
-//! Besides the command line, the only place that knows miette.
+//! With `excerpt` and the command line, the only place that knows miette.
 
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
+use miette::{Diagnostic, LabeledSpan, SourceCode};
 
+use super::excerpt::Excerpt;
 use super::model::SourceFile;
 use crate::fault::{Fault, nearest};
 
@@ -26,9 +27,16 @@ pub struct Problem {
     message: String,
     help: Option<String>,
     severity: Severity,
-    source: Option<NamedSource<Arc<str>>>,
+    source: Option<Source>,
     places: Vec<(Range<usize>, Option<String>)>,
     spot: Option<Spot>,
+}
+
+/// The file where it is seen.
+#[derive(Clone, Debug)]
+struct Source {
+    name: String,
+    text: Arc<str>,
 }
 
 /// A place that is named and not shown.
@@ -75,7 +83,7 @@ impl Problem {
     }
 
     fn labelled(mut self, file: &SourceFile, place: Range<usize>, label: Option<String>) -> Problem {
-        self.source = Some(NamedSource::new(&file.path, file.text.clone()));
+        self.source = Some(Source { name: file.path.clone(), text: file.text.clone() });
         let end = place.end.min(file.text.len());
         self.places.push((place.start.min(end)..end, label));
         self
@@ -109,15 +117,26 @@ impl Problem {
         self.severity
     }
 
+    /// The problem as it is drawn in `width` columns: of long lines only what stands around its places.
+    pub fn drawn(&self, width: usize) -> Drawn<'_> {
+        /// Columns that go to the number of a line and its frame.
+        const MARGIN: usize = 8;
+        let excerpt = self.source.as_ref().map(|source| {
+            let places: Vec<Range<usize>> = self.places.iter().map(|(place, _)| place.clone()).collect();
+            Excerpt::new(&source.name, &source.text, &places, width.saturating_sub(MARGIN).max(40))
+        });
+        Drawn { problem: self, excerpt }
+    }
+
     /// File, line and column (both from 1) where it is first seen.
     pub fn position(&self) -> Option<(&str, usize, usize)> {
         if let Some(Spot { file, line, column }) = &self.spot {
             return Some((file, *line, *column));
         }
         let (source, (place, _)) = (self.source.as_ref()?, self.places.first()?);
-        let before = source.inner().get(..place.start)?;
+        let before = source.text.get(..place.start)?;
         let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
-        Some((source.name(), before.matches('\n').count() + 1, column))
+        Some((&source.name, before.matches('\n').count() + 1, column))
     }
 }
 
@@ -130,29 +149,42 @@ impl fmt::Display for Problem {
     }
 }
 
-impl std::error::Error for Problem {}
+/// A problem with what is shown of its file.
+#[derive(Debug)]
+pub struct Drawn<'p> {
+    problem: &'p Problem,
+    excerpt: Option<Excerpt<'p>>,
+}
 
-impl Diagnostic for Problem {
+impl fmt::Display for Drawn<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.problem.fmt(f)
+    }
+}
+
+impl std::error::Error for Drawn<'_> {}
+
+impl Diagnostic for Drawn<'_> {
     fn severity(&self) -> Option<miette::Severity> {
-        Some(match self.severity {
+        Some(match self.problem.severity {
             Severity::Error => miette::Severity::Error,
             Severity::Warning => miette::Severity::Warning,
         })
     }
 
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
+        self.problem.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.source.as_ref().map(|source| source as &dyn SourceCode)
+        self.excerpt.as_ref().map(|excerpt| excerpt as &dyn SourceCode)
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let label = |(place, text): &(Range<usize>, Option<String>)| {
-            LabeledSpan::new(text.clone(), place.start, place.end.saturating_sub(place.start))
-        };
-        (!self.places.is_empty()).then(|| Box::new(self.places.iter().map(label)) as Box<dyn Iterator<Item = _>>)
+        let texts = self.problem.places.iter().map(|(_, text)| text.clone());
+        let label = |(place, text): (Range<usize>, _)| LabeledSpan::new(text, place.start, place.len());
+        let labels = self.excerpt.as_ref()?.places().zip(texts).map(label);
+        Some(Box::new(labels))
     }
 }
 
@@ -170,16 +202,16 @@ impl Problems {
     pub(super) fn tidy(&mut self) {
         let mut files: Vec<String> = Vec::new();
         for problem in &self.0 {
-            let name = problem.source.as_ref().map(|source| source.name().to_owned());
+            let name = problem.source.as_ref().map(|source| source.name.clone());
             files.extend(name.filter(|name| !files.contains(name)));
         }
         let order = |problem: &Problem| {
-            let name = problem.source.as_ref().map(|source| source.name());
+            let name = problem.source.as_ref().map(|source| &source.name);
             let file = name.and_then(|name| files.iter().position(|known| known == name));
             (file.unwrap_or(files.len()), problem.places.first().map_or(0, |(place, _)| place.start))
         };
         self.0.sort_by_key(order);
-        let file = |problem: &Problem| problem.source.as_ref().map(|source| source.name().to_owned());
+        let file = |problem: &Problem| problem.source.as_ref().map(|source| source.name.clone());
         self.0.dedup_by(|a, b| a.message == b.message && a.places == b.places && file(a) == file(b));
     }
 

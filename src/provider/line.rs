@@ -61,6 +61,8 @@ impl Line {
                 requests_per_minute: strict(told.requests, declared.requests),
                 tokens: if together.is_some() { view.used.total() } else { view.used.input },
                 tokens_per_minute: together.or(input),
+                account_requests_per_minute: declared.requests,
+                account_tokens_per_minute: if together.is_some() { declared.tokens } else { declared.input },
                 waits: view.waits.or_else(|| account.waits.clone()),
             }
         };

@@ -21,6 +21,10 @@ pub struct Standing {
     pub tokens: u64,
     /// Tokens a minute that are allowed; `None` if nothing is known.
     pub tokens_per_minute: Option<u64>,
+    /// Requests a minute that the user allows all models of the account together.
+    pub account_requests_per_minute: Option<u64>,
+    /// Tokens a minute that the user allows them together, of the kind that is limited.
+    pub account_tokens_per_minute: Option<u64>,
     /// What the next request waits for; `None` if no request waits.
     pub waits: Option<Waiting>,
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::figures::{UNKNOWN, brackets, count, mark, ratio, score, share, signed, usd};
 use super::notes::{about_comparison, caveats, confounds};
-use super::tables::{cost, published};
+use super::tables::{cost, lacks_cells, published};
 use super::words::{Words, words};
 use crate::judge::Dimension;
 use crate::results::{Comparison, Level, Manifest, MethodSummary, Summary, Worst};
@@ -156,7 +156,7 @@ fn differences(summary: &Summary, comparison: &Comparison, words: &Words) -> Str
 }
 
 fn economy(summary: &Summary, words: &Words) -> String {
-    let head = [
+    let mut head = vec![
         words.method,
         words.context_tokens,
         words.removed,
@@ -168,10 +168,12 @@ fn economy(summary: &Summary, words: &Words) -> String {
         words.cost,
         words.failed,
     ];
-    let mut out = table_head(&head.map(str::to_owned));
+    let lacks = lacks_cells(summary);
+    head.extend(lacks.then_some(words.missing));
+    let mut out = table_head(&head.into_iter().map(str::to_owned).collect::<Vec<_>>());
     for (name, method) in summary.methods.iter() {
         let economy = &method.economy;
-        out.push_str(&table_row(&[
+        let mut row = vec![
             escape(name),
             count(economy.context_tokens),
             share(economy.compression_ratio),
@@ -181,8 +183,10 @@ fn economy(summary: &Summary, words: &Words) -> String {
             count(economy.tokens_per_task.get(&10).copied()),
             share(economy.fabrication_rate),
             usd(cost(method)),
-            (method.cells.failed + method.cells.missing).to_string(),
-        ]));
+            method.cells.failed.to_string(),
+        ];
+        row.extend(lacks.then(|| method.cells.missing.to_string()));
+        out.push_str(&table_row(&row));
     }
     out
 }

@@ -11,7 +11,8 @@ pub(super) fn caveats(summary: &Summary, manifest: &Manifest, words: &Words) -> 
     if summary.lexical {
         notes.push(fill(words.lexical_note, &[&lexical_parts(&manifest.design, words)]));
     }
-    notes.extend(caveats.weak_judges.iter().map(|judge| fill(words.weak_judge, &[judge])));
+    let weak = if caveats.allow_weak_judge { words.weak_judge } else { words.weak_judge_stopped };
+    notes.extend(caveats.weak_judges.iter().map(|judge| fill(weak, &[judge])));
     if caveats.allow_unproven {
         notes.push(words.unproven.to_owned());
     }

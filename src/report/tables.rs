@@ -76,7 +76,7 @@ fn ink(judged: Option<&Judged>) -> Ink {
 }
 
 fn economy(summary: &Summary, words: &Words) -> Grid {
-    let head = [
+    let mut head = vec![
         words.method,
         words.context_tokens,
         words.removed,
@@ -86,12 +86,16 @@ fn economy(summary: &Summary, words: &Words) -> Grid {
         words.cost,
         words.failed,
     ];
+    let lacks = lacks_cells(summary);
+    head.extend(lacks.then_some(words.missing));
     let row = |(name, method): (&str, &MethodSummary)| -> Vec<Cell> {
         let economy = &method.economy;
         let plain = |text: String| vec![(Ink::Plain, text)];
-        let failed = method.cells.failed + method.cells.missing;
-        let failed = if failed > 0 { vec![(Ink::Bad, grouped(failed))] } else { vec![(Ink::Dim, "0".to_owned())] };
-        vec![
+        let lack = |cells: u64| match cells {
+            0 => vec![(Ink::Dim, "0".to_owned())],
+            _ => vec![(Ink::Bad, grouped(cells))],
+        };
+        let mut row = vec![
             vec![(Ink::Strong, name.to_owned())],
             plain(count(economy.context_tokens)),
             plain(share(economy.compression_ratio)),
@@ -99,10 +103,17 @@ fn economy(summary: &Summary, words: &Words) -> Grid {
             plain(ratio(method.retention.value)),
             plain(count(economy.tokens_per_task.get(&NEEDS).copied())),
             plain(usd(cost(method))),
-            failed,
-        ]
+            lack(method.cells.failed),
+        ];
+        row.extend(lacks.then(|| lack(method.cells.missing)));
+        row
     };
-    Grid { head: head.map(str::to_owned).into(), rows: summary.methods.iter().map(row).collect() }
+    Grid { head: head.into_iter().map(str::to_owned).collect(), rows: summary.methods.iter().map(row).collect() }
+}
+
+/// Whether cells are missing that did not fail: held back, or never reached.
+pub(super) fn lacks_cells(summary: &Summary) -> bool {
+    summary.methods.iter().any(|(_, method)| method.cells.missing > 0)
 }
 
 /// What all distinct actions of a method cost; `None` if one price is unknown.

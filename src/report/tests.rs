@@ -64,6 +64,22 @@ fn the_summary_table_at_full_width() {
 }
 
 #[test]
+fn cells_that_were_not_begun_are_missing_and_not_failed() {
+    let manifest = manifest("cut-short");
+    let rows: Vec<Row> = all_rows(3.1).into_iter().filter(|row| row.method != "full" || row.run < 3).collect();
+    let summary = summarize(&set(manifest.clone(), rows), None);
+    let input = ReportInput { summary: &summary, manifest: &manifest, worst: &[], reference: false };
+    let cells = |text: String, bars: &str| {
+        let of =
+            |line: &&str| ["method", "full"].iter().any(|word| line.trim_start_matches(['|', ' ']).starts_with(word));
+        let end = |line: &str| line.replace(bars, " ").split_whitespace().rev().take(2).collect::<Vec<_>>().join(" ");
+        text.lines().filter(of).map(end).skip(2).collect::<Vec<_>>()
+    };
+    assert_eq!(cells(markdown(&input), "|"), ["missing failed", "4 0"]);
+    assert_eq!(cells(summary_table(&summary, &manifest, 120).plain(), "|"), ["missing failed", "4 0"]);
+}
+
+#[test]
 fn a_narrow_terminal_gets_the_same_table_in_blocks() {
     let manifest = manifest("tighter-prompt");
     let summary = compared(manifest.clone());
@@ -79,6 +95,7 @@ fn the_rule_based_stand_in_is_named_on_every_table_and_report() {
     let mut manifest = manifest("offline");
     manifest.design.judges[0].lexical = true;
     manifest.caveats.weak_judges.push("judge".into());
+    manifest.caveats.allow_weak_judge = true;
     let summary = summarize(&set(manifest.clone(), all_rows(3.1)), None);
     let table = summary_table(&summary, &manifest, 100).plain();
     let input = ReportInput { summary: &summary, manifest: &manifest, worst: &[], reference: false };

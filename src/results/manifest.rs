@@ -90,7 +90,7 @@ pub enum Outcome {
 pub struct StageCounts {
     /// Coordinates.
     pub cells: u64,
-    /// Distinct actions met.
+    /// Distinct actions that were settled: executed, cached or failed.
     pub actions: u64,
     /// Actions executed.
     pub executed: u64,
@@ -98,8 +98,12 @@ pub struct StageCounts {
     pub cached: u64,
     /// Actions that failed.
     pub failed: u64,
-    /// Actions left alone: offline, over budget, interrupted.
+    /// Of the cached actions, those that stand because an edit above them left an output as it was: early cutoff.
+    #[serde(default)]
     pub cut_off: u64,
+    /// Cells that were not begun: offline, over budget, interrupted, or nobody to ask. Those below them come on top.
+    #[serde(default)]
+    pub held_back: u64,
 }
 
 /// What was paid for and no result stands on: replies that were malformed, cut off, refused, or broke the contract.
@@ -135,8 +139,11 @@ pub struct Forecast {
 pub struct Caveats {
     /// No request was sent and no program started.
     pub offline: bool,
-    /// Judges that failed their self-test, and were used all the same.
+    /// Judges that failed their self-test.
     pub weak_judges: Vec<String>,
+    /// Such judges were used all the same (`--allow-weak-judge`).
+    #[serde(default)]
+    pub allow_weak_judge: bool,
     /// Facts that occur nowhere were let pass.
     pub allow_unproven: bool,
     /// Other remarks, as sentences.

@@ -47,18 +47,38 @@ pub struct Spent {
     pub saved: f64,
     /// Requests that were never answered: whether they are billed nobody knows.
     pub unanswered: u64,
+    /// Requests of which it is known what came of them, those that were turned away included.
+    pub settled: u64,
     /// Set aside for what is under way.
     pub reserved: Usd,
+    /// Whether the next request waits for what others leave over of the money.
+    pub is_short: bool,
 }
 
 impl Default for Spent {
     fn default() -> Spent {
-        Spent { replies: 0, usage: None, usd: Some(Usd(0.0)), saved: 0.0, unanswered: 0, reserved: Usd(0.0) }
+        Spent {
+            replies: 0,
+            usage: None,
+            usd: Some(Usd(0.0)),
+            saved: 0.0,
+            unanswered: 0,
+            settled: 0,
+            reserved: Usd(0.0),
+            is_short: false,
+        }
     }
 }
 
 impl Spent {
+    /// The same once nothing more is heard: of `sent` requests, those still under way are never answered.
+    #[must_use]
+    pub fn cut_short(self, sent: u64) -> Spent {
+        Spent { unanswered: self.unanswered + sent.saturating_sub(self.settled), ..self }
+    }
+
     fn add(&mut self, bill: Bill<'_>, cost: Option<Usd>) {
+        self.settled += 1;
         match bill {
             Bill::Free => {}
             Bill::Unknown => self.unanswered += 1,
@@ -120,14 +140,16 @@ impl Budget {
         if let Some(limit) = self.allowance.usd.filter(|limit| spent + worst > limit.0) {
             let reached = BudgetReached::Cost { limit: limit.0, spent };
             // What others hold back may come free again: only with nothing reserved is this the end.
-            if state.open == 0 {
-                state.reached = Some(reached);
+            match state.open {
+                0 => state.reached = Some(reached),
+                _ => state.paid.is_short = true,
             }
             return Err(reached);
         }
         state.requests += 1;
         state.open += 1;
         state.reserved += worst;
+        state.paid.is_short = false;
         Ok(Reservation { worst })
     }
 
@@ -227,8 +249,10 @@ mod tests {
         let first = budget.reserve(Some(Usd(0.6))).unwrap();
         assert!(budget.reserve(Some(Usd(0.6))).is_err());
         assert_eq!(budget.reached(), None, "the first may turn out cheaper");
+        assert!(budget.spent().is_short);
         budget.settle(first, Some(Usd(0.1)));
         let second = budget.reserve(Some(Usd(0.6))).unwrap();
+        assert!(!budget.spent().is_short);
         budget.settle(second, None);
         assert!(matches!(budget.reserve(Some(Usd(0.4))), Err(BudgetReached::Cost { .. })));
         assert!(budget.reached().is_some());
@@ -248,6 +272,20 @@ mod tests {
         assert_eq!(spent.usd, prices.cost(&model, &(used + used)));
         purse.settle(purse.admit().unwrap(), Bill::Reported(&Usage::default()));
         assert_eq!(budget.spent().usd, None, "a reply that counts nothing has a price that nobody knows");
+    }
+
+    #[test]
+    fn what_was_sent_and_never_settled_is_unanswered() {
+        let (budget, prices) = (Budget::default(), Prices::default());
+        let model = ModelRef::parse("openai/gpt-5.2").unwrap();
+        let purse = Purse::new(&budget, &prices, &model, (Tokens(1000), Tokens(1000)));
+        let held: Vec<Reservation> = (0..6).map(|_| purse.admit().unwrap()).collect();
+        let used = Usage::default();
+        for (held, bill) in held.into_iter().zip([Bill::Reported(&used), Bill::Free, Bill::Unknown]) {
+            purse.settle(held, bill);
+        }
+        // Of the other three one still waits for its turn.
+        assert_eq!(budget.spent().cut_short(5).unanswered, 1 + 2);
     }
 
     #[test]

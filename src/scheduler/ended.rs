@@ -18,7 +18,7 @@ pub struct Ended {
     pub weak_judges: Vec<String>,
     /// Judges whose self-test could not be completed.
     pub untested: Vec<Untested>,
-    /// Stale actions left alone.
+    /// Cells that were not begun: offline, over budget, interrupted, or nobody to ask.
     pub held_back: u64,
     /// Who answered.
     pub models: Models,

@@ -18,8 +18,8 @@ pub enum Event<'a> {
         stage: StageName,
         /// The action.
         key: ActionKey,
-        /// Whether only an unchanged output above it made that so.
-        spared: bool,
+        /// Whether only an unchanged output above it made that so: early cutoff.
+        cut_off: bool,
     },
     /// What is to come, told before the first stale action begins.
     Foretold(&'a Estimate),
@@ -45,7 +45,7 @@ pub enum Event<'a> {
     },
     /// An action has no output.
     Failed(&'a Failure),
-    /// A stale action is left alone: offline, over budget, or interrupted.
+    /// A cell whose action is stale is not begun: offline, over budget, interrupted, or nobody to ask.
     HeldBack {
         /// The stage.
         stage: StageName,

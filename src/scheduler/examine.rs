@@ -8,7 +8,7 @@ use super::run::{Errands, Landed, Loop, RunError, Stop, is_asked, is_local};
 use super::selftest::{CaseOutcome, Tested, Trust};
 use crate::action::{Stage, StageName};
 use crate::cache::Lookup;
-use crate::judge::{self, CriterionScore};
+use crate::judge::{self, CriterionScore, SelfTest};
 use crate::pipeline::JudgeIx;
 use crate::plan::{Output, SelftestTask, Today};
 use crate::results::{Blame, Failure, Place};
@@ -40,7 +40,10 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         let failure = Failure { place, stage, key: None, blame, class: None, message, hint: None };
         self.selftests.give_up(judge);
         self.ended.untested.push(Untested { judge: name, why });
-        Ok(self.listener.hear(&Event::Failed(&failure))?)
+        self.listener.hear(&Event::Failed(&failure))?;
+        // One failure stands for all cases, and each of them is accounted for.
+        let cases = SelfTest::built_in(pipeline.settings.locale).cases.len();
+        (1..cases).try_for_each(|_| Ok(self.listener.hear(&Event::SharedFailure { stage })?))
     }
 
     fn judge_name(&self, judge: usize) -> String {
@@ -53,7 +56,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         let refreshed = self.options.refresh.contains(&Stage::Judge);
         if let Some(grades) = self.performer.cached_grades(&test).filter(|_| !refreshed) {
             let event = if self.seen.insert(key) {
-                Event::Cached { stage, key, spared: false }
+                Event::Cached { stage, key, cut_off: false }
             } else {
                 Event::Shared { stage }
             };

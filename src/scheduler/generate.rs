@@ -142,7 +142,7 @@ fn cached<L: Listener>(
     let output = read();
     if output.is_some() {
         performer.store.touch([key]);
-        listener.hear(&Event::Cached { stage, key, spared: false })?;
+        listener.hear(&Event::Cached { stage, key, cut_off: false })?;
     }
     Ok(output)
 }

@@ -22,7 +22,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         let stage = task.stage();
         let event = if self.seen.insert(kept.key) {
             self.performer.store.touch([kept.key]);
-            Event::Cached { stage, key: kept.key, spared: kept.spared }
+            Event::Cached { stage, key: kept.key, cut_off: kept.spared }
         } else {
             Event::Shared { stage }
         };

@@ -272,7 +272,10 @@ fn a_model_that_is_unknown_is_given_up_once_and_the_others_go_on() {
     assert_eq!(asked, 1, "two runs would be two, and each second point waits for its first");
     assert_eq!(project.rows("a").len(), 4 * 7 * 2, "the other methods");
     let compress = project.result("a", "manifest.json")["stages"]["compress"].clone();
-    assert_eq!((&compress["failed"], &compress["cut_off"]), (&json!(1), &json!(1)));
+    // Two runs of two points: one call is made and fails, one cell is not begun, and each second point is below them.
+    assert_eq!((&compress["failed"], &compress["held_back"], &compress["cut_off"]), (&json!(1), &json!(1), &json!(0)));
+    let settled = ["executed", "cached", "failed"].map(|what| compress[what].as_u64().unwrap());
+    assert_eq!(compress["actions"], settled.iter().sum::<u64>(), "what is held back is no action");
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! Ends that nobody planned: kill -9, a lost index, a second process, Ctrl-C.
 
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use super::super::brain::Wanted;
-use super::project::Project;
-use super::server::{Asked, Reply, Server};
+use super::project::{Project, Running};
+use super::server::{Asked, Reply, Server, wait_until};
 
 /// Between the last byte of a reply and its record on disk lies one commit.
 const COMMIT: Duration = Duration::from_millis(250);
@@ -90,6 +91,43 @@ fn a_second_ctrl_c_ends_at_once() {
     running.interrupt();
     let ended = running.end();
     assert_eq!(ended.code, 130, "{}", ended.stderr);
+    let unused = project.result("a", "manifest.json")["unused"].clone();
+    assert_eq!((&unused["unanswered"], &unused["replies"]), (&5.into(), &0.into()), "nobody knows what came of them");
+    assert!(ended.stdout.contains("5 requests were never answered"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("next: compeval run --label a --runs 1 -j 5"), "{}", ended.stdout);
+}
+
+#[test]
+fn a_third_ctrl_c_ends_a_process_that_hangs() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    server.script(|_| Reply::Held);
+    // Nobody reads what it has to say in the end, so it cannot end by itself.
+    let (_reader, full) = full_pipe();
+    let mut command = project.command("run --label a --runs 1 -j 5");
+    command.stdout(full);
+    let mut running = Running::of(command);
+    server.wait_for(5);
+    running.interrupt();
+    running.wait_for_words("stopping");
+    running.interrupt();
+    wait_until(|| project.exists("results/a/report.html"));
+    running.interrupt();
+    wait_until(|| running.has_ended());
+    let ended = running.end();
+    assert_eq!(ended.code, 130, "{}", ended.stderr);
+    assert_eq!(project.result("a", "manifest.json")["outcome"], "interrupted");
+}
+
+/// A pipe that takes nothing more, and its reading end.
+fn full_pipe() -> (std::io::PipeReader, std::io::PipeWriter) {
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    let flags = rustix::fs::fcntl_getfl(&writer).unwrap();
+    rustix::fs::fcntl_setfl(&writer, flags | rustix::fs::OFlags::NONBLOCK).unwrap();
+    while writer.write(&[b'x'; 4096]).is_ok() {}
+    while writer.write(b"x").is_ok() {}
+    rustix::fs::fcntl_setfl(&writer, flags).unwrap();
+    (reader, writer)
 }
 
 /// Flips a byte in the header of an action's frame: a frame names its action near its beginning.

@@ -1,6 +1,7 @@
 //! A project in a temporary folder, and the program run in it.
 
 use std::fs;
+use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -126,7 +127,7 @@ impl Project {
 
     /// Starts the program in the background.
     pub fn start(&self, arguments: &str) -> Running {
-        Running(Some(self.command(arguments).spawn().expect("the program")))
+        Running::of(self.command(arguments))
     }
 
     /// The rows of a result set.
@@ -179,6 +180,21 @@ impl Ended {
 pub struct Running(Option<Child>);
 
 impl Running {
+    /// Starts it.
+    pub fn of(mut command: Command) -> Running {
+        Running(Some(command.spawn().expect("the program")))
+    }
+
+    /// Reads standard error until a line holds these words.
+    pub fn wait_for_words(&mut self, words: &str) {
+        let stderr = self.0.as_mut().and_then(|child| child.stderr.as_mut()).expect("a pipe");
+        let (mut line, mut byte) = (Vec::new(), [0]);
+        while !String::from_utf8_lossy(&line).contains(words) {
+            stderr.read_exact(&mut byte).expect("more to read");
+            if byte[0] == b'\n' { line.clear() } else { line.push(byte[0]) }
+        }
+    }
+
     pub fn pid(&self) -> u32 {
         self.0.as_ref().map_or(0, Child::id)
     }
@@ -187,6 +203,11 @@ impl Running {
     pub fn interrupt(&self) {
         let pid = rustix::process::Pid::from_raw(self.pid().cast_signed()).expect("a process");
         rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("a signal");
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.0.as_mut().is_none_or(|child| child.try_wait().expect("a process").is_some())
     }
 
     /// Kills it the hard way.

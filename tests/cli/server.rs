@@ -143,6 +143,15 @@ impl Server {
     }
 }
 
+/// Waits until something holds.
+pub fn wait_until(mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < Duration::from_secs(20), "it never came");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
         self.let_go();

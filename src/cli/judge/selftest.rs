@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::action::StageName;
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::budget_args::BudgetArgs;
+use crate::cli::causes::tell_causes;
 use crate::cli::console::{Console, Meaning};
 use crate::cli::engine::{Orders, drive};
 use crate::cli::failure::{Exit, Failure};
@@ -12,6 +13,7 @@ use crate::cli::grid::{Column, grid, number};
 use crate::cli::hearing::Hearing;
 use crate::cli::progress::{Progress, selftest_cases};
 use crate::cli::project::{Opening, open_project, open_store, require_keys, tell_notices};
+use crate::cli::words::cost;
 use crate::judge::{Check, CheckOutcome, MARGIN, PAIRS_TO_PASS, PairOutcome, Score, SelfTestVerdict};
 use crate::pipeline::Pipeline;
 use crate::provider::Prices;
@@ -94,15 +96,9 @@ fn tell(pipeline: &Pipeline, hearing: &Hearing<'_>, ended: &Ended, usd: Option<U
     console.json(&Told { judges: &tested, executed, cached, usd });
     if !console.is_json() {
         tested.iter().for_each(|tested| console.say(&page(tested, console)));
-        let cost = usd.map_or_else(|| "price unknown".to_owned(), |usd| format!("${:.4}", usd.0));
-        console.remark(&format!("{executed} cases graded now ({cost}), {cached} from the cache"));
+        console.remark(&format!("{executed} cases graded now ({}), {cached} from the cache", cost(usd)));
     }
-    for failure in &hearing.failures {
-        console.tell(&format!("{} {}: {}", console.paint(Meaning::Bad, "failed:"), failure.place, failure.message));
-        if let Some(hint) = &failure.hint {
-            console.tell(&format!("{} {hint}", console.paint(Meaning::Hint, "hint:")));
-        }
-    }
+    tell_causes(&hearing.failures, usize::MAX, console);
 }
 
 /// One judge, for people.

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::draft::{Draft, PointDraft};
+use crate::cli::causes::tell_causes;
 use crate::cli::console::{Console, Meaning};
 use crate::cli::failure::Exit;
 use crate::cli::grid::{Column, count, grid};
 use crate::cli::hearing::Hearing;
+use crate::cli::words::cost;
 use crate::probe::{PROBES, ProbeType, Unfit};
 use crate::scheduler::Budget;
 
@@ -29,16 +31,10 @@ pub(super) fn tell(account: &Account<'_>, console: &Console) -> Exit {
     console.json(&account.json());
     if !console.is_json() {
         account.banks.iter().for_each(|(path, draft)| console.say(&page(account, path, draft, console)));
-        let cost =
-            account.budget.spent().usd.map_or_else(|| "price unknown".to_owned(), |usd| format!("${:.4}", usd.0));
+        let cost = cost(account.budget.spent().usd);
         console.remark(&format!("{executed} asked now of {} ({cost}), {cached} from the cache", account.generator));
     }
-    for failure in failures {
-        console.tell(&format!("{} {}: {}", console.paint(Meaning::Bad, "failed:"), failure.place, failure.message));
-        if let Some(hint) = &failure.hint {
-            console.tell(&format!("{} {hint}", console.paint(Meaning::Hint, "hint:")));
-        }
-    }
+    tell_causes(failures, usize::MAX, console);
     if account.banks.iter().any(|(_, draft)| draft.is_written()) {
         console.remark("Next: read the banks, mend them, then compeval check");
     }

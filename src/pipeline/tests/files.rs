@@ -125,9 +125,9 @@ fn a_probe_at_a_point_out_of_range_is_shown() {
      × probe `first` is asked at point 3, but the fixture has 2
       ╭─[probes/tiny.probes.json:4:48]
     3 │   "probes": [
-    4 │     {"id": "first", "type": "recall", "point": 3, "question": "Which port at first?", "expected_facts": ["8080"]},
+    4 │     {"id": "first", "type": "recall", "point": 3, "question": "Which port at first?", "ex…
       ·                                                ─
-    5 │     {"id": "now", "type": "recall", "question": "Which port now?", "expected_facts": ["9090"]},
+    5 │     {"id": "now", "type": "recall", "question": "Which port now?", "expected_facts": ["90…
       ╰────
      help: give a point from 1 to 2, or leave it out for the last
     "#);
@@ -139,8 +139,8 @@ fn an_unknown_probe_type_is_shown() {
     assert_snapshot!(Project::new(STAGES).file("probes/tiny.probes.json", &wrong).refusal(), @r#"
      × unknown probe type `decission`
       ╭─[probes/tiny.probes.json:6:27]
-    5 │     {"id": "now", "type": "recall", "question": "Which port now?", "expected_facts": ["9090"]},
-    6 │     {"id": "why", "type": "decission", "question": "Why the change?", "expected_facts": ["9090"]}
+    5 │     {"id": "now", "type": "recall", "question": "Which port now?", "expected_facts": ["90…
+    6 │     {"id": "why", "type": "decission", "question": "Why the change?", "expected_facts": […
       ·                           ───────────
     7 │   ]
       ╰────
@@ -244,9 +244,9 @@ fn a_fact_that_occurs_nowhere_is_an_error_unless_allowed() {
      × probe `first`: expected fact "8088" occurs nowhere before its point
       ╭─[probes/tiny.probes.json:4:106]
     3 │   "probes": [
-    4 │     {"id": "first", "type": "recall", "point": 1, "question": "Which port at first?", "expected_facts": ["8088"]},
-      ·                                                                                                          ──────
-    5 │     {"id": "now", "type": "recall", "question": "Which port now?", "expected_facts": ["9090"]},
+    4 │ …": "recall", "point": 1, "question": "Which port at first?", "expected_facts": ["8088"]},
+      ·                                                                                  ──────
+    5 │     {"id": "now", "type": "recall", "question": "Which port now?", "expected_facts": ["90…
       ╰────
      help: quote the transcript, add the spelling it uses, or write "literal": false for a
            paraphrase; `run` goes on with --allow-unproven

@@ -1,6 +1,7 @@
 //! Whole projects in temporary folders: what opens, what does not, and what people read then.
 
 mod errors;
+mod excerpts;
 mod files;
 mod matrix;
 mod models;
@@ -147,7 +148,7 @@ fn render(problems: &Problems) -> String {
     let handler = GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor()).with_width(100);
     let mut text = String::new();
     for problem in &problems.0 {
-        handler.render_report(&mut text, problem).expect("a report");
+        handler.render_report(&mut text, &problem.drawn(100)).expect("a report");
     }
     text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }

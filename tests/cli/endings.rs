@@ -1,0 +1,86 @@
+//! How a run ends before all is done, and what it leaves behind and says then.
+
+use serde_json::{Value, json};
+
+use super::super::brain::Wanted;
+use super::project::Project;
+use super::server::{Asked, Reply, Server};
+
+/// A judge that finds everything equally good.
+fn indifferent(asked: &Asked) -> Reply {
+    if asked.wanted != Wanted::Grades {
+        return Reply::Sensible;
+    }
+    let mut graded: Value = serde_json::from_str(&super::super::brain::reply(&asked.json)).expect("grades");
+    for result in graded["criterionResults"].as_array_mut().expect("a list") {
+        result["score"] = json!(3);
+    }
+    Reply::Text(graded.to_string())
+}
+
+#[test]
+fn a_weak_judge_leaves_no_older_report_beside_the_new_rows() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.expect(0, "run --label a --runs 1");
+    let report = project.read("results/a/report.md");
+    // Another judge: its self-test fails, and nothing of it is graded.
+    project.edit("pipeline.toml", "model = \"mock/judge-1\"", "model = \"mock/judge-2\"");
+    server.script(indifferent);
+    let ended = project.expect(1, "run --label a --runs 1");
+    assert!(project.rows("a").is_empty());
+    let summary = project.result("a", "summary.json");
+    for (_, method) in summary["methods"].as_object().unwrap() {
+        assert_eq!(method["cells"]["judged"], 0, "{method}");
+    }
+    let renewed = project.read("results/a/report.md");
+    assert!(renewed != report && renewed.contains("asked for no more grades"), "{renewed}");
+    assert!(!project.exists("results/a/harbor-run-1.json"), "a file of rows that are gone");
+    assert_eq!(project.result("a", "manifest.json")["outcome"], "incomplete");
+    ended.says(&["judge failed its self-test: grader", "--allow-weak-judge", "grader: told 0 of 12 right answers"]);
+    for words in ["a · ", "from the cache", "report: ", "next: compeval judge selftest"] {
+        assert!(ended.stdout.contains(words), "`{words}` is missing in {}", ended.stdout);
+    }
+    // A run that is compared with another ends the same way.
+    project.expect(0, "run --label base --runs 1 --allow-weak-judge");
+    std::fs::remove_dir_all(project.path("cache")).unwrap();
+    project.expect(1, "run --label b --runs 1 --compare-to base");
+}
+
+#[test]
+fn equal_causes_of_a_self_test_are_told_once() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    server.script(|_| Reply::Raw(400, json!({"error": {"message": "not today", "type": "invalid"}}).to_string()));
+    let ended = project.expect(5, "judge selftest");
+    assert_eq!(ended.stderr.matches("not today").count(), 1, "{}", ended.stderr);
+    ended.says(&[&format!("and {} more: HTTP 400", super::matrix::SELFTEST - 1)]);
+}
+
+#[test]
+fn only_weak_judges_are_told_as_weak() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    let second = "[[judge]]\nname = \"other\"\nmodel = \"mock/judge-2\"\n";
+    project.write("pipeline.toml", &format!("{}\n{second}", project.read("pipeline.toml")));
+    server.script(|asked| match asked.json["model"] == "judge-2" {
+        true => Reply::Raw(400, json!({"error": {"message": "not today", "type": "invalid"}}).to_string()),
+        false => indifferent(asked),
+    });
+    let ended = project.expect(5, "run --label a --runs 1 --methods full --allow-weak-judge");
+    ended.says(&["judge failed its self-test: grader (", "the self-test of judge other could not be completed"]);
+    assert!(ended.stderr.contains("  grader: told") && !ended.stderr.contains("  other: "), "{}", ended.stderr);
+}
+
+#[test]
+fn of_money_that_nobody_knows_no_sum_is_told() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    let ended = project.expect(0, "run --label a --runs 1 --methods full");
+    assert!(ended.stdout.contains("a · cost unknown · 0% from the cache"), "{}", ended.stdout);
+    assert!(!ended.stdout.contains("$–"), "{}", ended.stdout);
+    let forecast = ended.stdout.lines().find(|line| line.starts_with("Forecast and outcome:")).unwrap();
+    assert!(forecast.ends_with(" out."), "{forecast}");
+    let unused = project.result("a", "manifest.json")["unused"].clone();
+    assert_eq!((&unused["replies"], &unused["usd"]), (&json!(0), &json!(0.0)), "nothing lost costs nothing");
+}
