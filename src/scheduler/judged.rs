@@ -2,7 +2,7 @@
 
 use super::event::{Event, Listener};
 use super::run::{Loop, RunError};
-use super::sheets::{Fate, Line, Sheet, name};
+use super::sheets::{Fate, Line, Sheet, own};
 use crate::action::StageName;
 use crate::cache::Lookup;
 use crate::pipeline::CompressCell;
@@ -11,8 +11,9 @@ use crate::results::Failure;
 
 impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     fn sheet(&mut self, context: &SettledContext) -> &mut Sheet {
-        let cells = self.performer.preparer.matrix().judgements_below(context.cell);
-        self.sheets.entry(context.cell).or_insert_with(|| Sheet::new(&context.reference, cells))
+        let preparer = self.performer.preparer;
+        let cells = || preparer.matrix().judgements_below(context.cell);
+        self.sheets.entry(context.cell).or_insert_with(|| Sheet::new(preparer.pipeline(), context, cells()))
     }
 
     /// Takes note of a judged cell. If its grades come from the cache its row waits until it is known whether all
@@ -29,7 +30,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         sheet.open = sheet.open.saturating_sub(1);
         let (waits, is_full) = (is_cached && sheet.fate == Fate::Waiting, sheet.open == 0);
         if sheet.fate != Fate::Torn {
-            let name = name(preparer.pipeline(), task, &kept);
+            let name = own(preparer.pipeline(), task, &kept);
             sheet
                 .lines
                 .insert(preparer.matrix().ordinal(&task.cell), Line { name, task: task.clone(), kept, row: None });

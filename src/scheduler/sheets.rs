@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::action::{Digest, DigestBuilder};
+use crate::action::{ActionKey, Digest, DigestBuilder};
 use crate::compress::ContextRef;
 use crate::pipeline::{CompressCell, Pipeline};
-use crate::plan::{JudgeTask, Kept};
+use crate::plan::{JudgeTask, Kept, SettledContext};
 use crate::results::ROWS;
 use crate::units::Usd;
 
@@ -16,6 +16,8 @@ pub(super) type Sheets = HashMap<CompressCell, Sheet>;
 /// The rows of one context, by their places in the matrix.
 #[derive(Debug)]
 pub(super) struct Sheet {
+    /// Names what all rows are made of.
+    common: Digest,
     /// Cells that are not judged yet.
     pub(super) open: u64,
     pub(super) lines: BTreeMap<u64, Line>,
@@ -25,7 +27,7 @@ pub(super) struct Sheet {
 /// The row of a judged cell.
 #[derive(Debug)]
 pub(super) struct Line {
-    /// Names all that the row is made of.
+    /// Names what the row is made of, besides what is common to all.
     pub(super) name: Digest,
     /// The row; `None` while nobody needs it.
     pub(super) row: Option<String>,
@@ -45,17 +47,17 @@ pub(super) enum Fate {
 }
 
 impl Sheet {
-    pub(super) fn new(context: &ContextRef, cells: u64) -> Sheet {
+    pub(super) fn new(pipeline: &Pipeline, context: &SettledContext, cells: u64) -> Sheet {
         // How long an opaque context is, its provider says, in words that no digest here names.
-        let is_readable = matches!(context, ContextRef::Readable { .. });
+        let is_readable = matches!(context.reference, ContextRef::Readable { .. });
         let fate = if is_readable { Fate::Waiting } else { Fate::Torn };
-        Sheet { open: cells, lines: BTreeMap::new(), fate }
+        Sheet { common: common(pipeline, context), open: cells, lines: BTreeMap::new(), fate }
     }
 
     /// Names the sheet.
     pub(super) fn name(&self) -> Digest {
-        let mut builder = DigestBuilder::new("compeval sheet v1");
-        builder.field("version", env!("CARGO_PKG_VERSION")).field("rows", ROWS.to_le_bytes());
+        let mut builder = DigestBuilder::new("compeval rows v1");
+        builder.field("common", self.common.0);
         for line in self.lines.values() {
             builder.field("row", line.name.0);
         }
@@ -83,27 +85,33 @@ impl Sheet {
     }
 }
 
-/// Names all that the row of a judged cell is made of.
-pub(super) fn name(pipeline: &Pipeline, task: &JudgeTask, kept: &Kept) -> Digest {
-    let place = pipeline.name_judge(&task.cell);
-    let (context, answer) = (&task.context, &task.answer);
-    let digests = task.context.texts.loaded().digests;
-    let mut builder = DigestBuilder::new("compeval row v1");
+/// Names what all rows of a context are made of.
+fn common(pipeline: &Pipeline, context: &SettledContext) -> Digest {
+    let digests = context.texts.loaded().digests;
+    let mut builder = DigestBuilder::new("compeval sheet v1");
+    builder.field("version", env!("CARGO_PKG_VERSION")).field("rows", ROWS.to_le_bytes());
     builder.field("rubric", pipeline.rubric.digest().0).field("tail", [pipeline.settings.tail as u8]);
     for digest in [digests.transcript, digests.points, digests.bank] {
         builder.field("fixture", digest.0);
     }
+    add_action(&mut builder, context.key, context.reference.digest(), context.cost);
+    builder.finish()
+}
+
+/// Names what the row of a judged cell is made of besides.
+pub(super) fn own(pipeline: &Pipeline, task: &JudgeTask, kept: &Kept) -> Digest {
+    let place = pipeline.name_judge(&task.cell);
+    let mut builder = DigestBuilder::new("compeval row v1");
     builder.field("place", place.to_string());
     for number in [place.point.0, place.run, task.cell.answer.answer_n, task.cell.judge_n] {
         builder.field("number", number.to_le_bytes());
     }
-    for (key, out, cost) in [
-        (context.key, context.reference.digest(), context.cost),
-        (answer.key, answer.out, answer.cost),
-        (kept.key, kept.out, kept.cost),
-    ] {
-        let cost = cost.map_or(Vec::new(), |Usd(usd)| usd.to_le_bytes().to_vec());
-        builder.field("action", key.0.0).field("output", out.0).field("cost", cost);
-    }
+    add_action(&mut builder, task.answer.key, task.answer.out, task.answer.cost);
+    add_action(&mut builder, kept.key, kept.out, kept.cost);
     builder.finish()
+}
+
+fn add_action(builder: &mut DigestBuilder, key: ActionKey, out: Digest, cost: Option<Usd>) {
+    let cost = cost.map_or(Vec::new(), |Usd(usd)| usd.to_le_bytes().to_vec());
+    builder.field("action", key.0.0).field("output", out.0).field("cost", cost);
 }
