@@ -39,7 +39,7 @@ pub use error::{CacheError, Damage};
 pub use lock::Holder;
 pub use lookup::{Entry, Lookup, Reply, Speaker};
 pub use meta::{Coordinate, Day, Meta, Reading, Removal};
-pub use prune::{Pruned, Reclaim};
+pub use prune::Pruned;
 pub use record::{Location, Record, Status};
 pub use snapshot::Snapshot;
 pub use store::Store;

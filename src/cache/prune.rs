@@ -7,19 +7,10 @@ use super::frame;
 use super::index::Index;
 use super::meta::Removal;
 use super::pack::PackHeader;
-use super::record::Record;
+use super::record::{Location, Record};
 use super::store::Store;
 use super::writer::{Core, Tail};
 use crate::action::{ActionKey, Digest};
-
-/// How much work the space is worth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reclaim {
-    /// Packs of which less than half is alive are written anew, whatever was replaced or taken out.
-    Cheaply,
-    /// Besides those, every pack that entries were taken out of now.
-    Fully,
-}
 
 /// What a prune did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,12 +31,13 @@ const INDEX_ENTRY: u64 = 1000;
 const BATCH: usize = 8192;
 
 impl Store {
-    /// Takes entries out; keys that are not there are passed over. The removal is on disk before any pack is touched,
-    /// and a crash at any point loses nothing else.
+    /// Takes entries out; keys that are not there are passed over. With them goes what no entry names, and can be made
+    /// again: rows, and texts of the page. The removal is on disk before any pack is touched, and a crash at any point
+    /// loses nothing else.
     ///
     /// # Errors
     /// If the disk refuses; what was not pruned is good.
-    pub fn prune(&self, keys: &[ActionKey], reclaim: Reclaim) -> Result<Pruned, CacheError> {
+    pub fn prune(&self, keys: &[ActionKey]) -> Result<Pruned, CacheError> {
         self.sync()?;
         let mut found = Vec::new();
         for key in keys.iter().collect::<BTreeSet<_>>() {
@@ -56,7 +48,7 @@ impl Store {
         let mut tail = core.tail();
         let before = core.disk_bytes()?;
         core.remove(&mut tail, &found, Removal::Pruned).map_err(|error| core.fail(&error))?;
-        core.reclaim(&mut tail, &found, reclaim).map_err(|error| core.fail(&error))?;
+        core.reclaim(&mut tail, &found).map_err(|error| core.fail(&error))?;
         let freed = before.saturating_sub(core.disk_bytes()?);
         Ok(Pruned { entries: found.len() as u64, bytes: found.iter().map(Record::stored_bytes).sum(), freed })
     }
@@ -80,13 +72,13 @@ impl Core {
         (latest == Some(record.key)).then_some(coordinate)
     }
 
-    fn reclaim(&self, tail: &mut Tail, removed: &[Record], reclaim: Reclaim) -> Result<(), CacheError> {
+    fn reclaim(&self, tail: &mut Tail, removed: &[Record]) -> Result<(), CacheError> {
         let live = self.with_index(Index::records)?;
+        let unused = self.unused_texts(&live)?;
         let mut ids = self.mostly_dead(&live)?;
-        if reclaim == Reclaim::Fully {
-            ids.extend(removed.iter().map(|record| record.location.pack));
-        }
-        self.forget_unused_texts(&live, &ids)?;
+        ids.extend(removed.iter().map(|record| record.location.pack));
+        ids.extend(unused.iter().map(|(_, at)| at.pack));
+        self.with_index(|index| unused.iter().try_for_each(|(digest, _)| index.forget_text(digest)))?;
         self.sweep_packs(tail, &ids)?;
         let index_bytes = self.with_index(|index| Ok(index.disk_bytes()))?;
         if index_bytes > SMALL_INDEX + live.len() as u64 * INDEX_ENTRY {
@@ -95,21 +87,17 @@ impl Core {
         Ok(())
     }
 
-    /// Forgets the texts in the packs `ids` that no entry was made from.
-    fn forget_unused_texts(&self, live: &[Record], ids: &BTreeSet<u32>) -> Result<(), CacheError> {
+    /// The texts that no entry was made from.
+    fn unused_texts(&self, live: &[Record]) -> Result<Vec<(Digest, Location)>, CacheError> {
         let mut texts = self.with_index(Index::texts)?;
-        texts.retain(|(_, at)| ids.contains(&at.pack));
-        if texts.is_empty() {
-            return Ok(());
-        }
         let mut used = BTreeSet::new();
         for record in live {
             // what a damaged entry was made from is not known: then every text is kept
-            let Ok(meta) = self.packs.meta(record) else { return Ok(()) };
+            let Ok(meta) = self.packs.meta(record) else { return Ok(Vec::new()) };
             used.extend(meta.texts());
         }
-        let unused = texts.iter().filter(|(digest, _)| !used.contains(digest));
-        self.with_index(|index| unused.map(|(digest, _)| digest).try_for_each(|digest| index.forget_text(digest)))
+        texts.retain(|(digest, _)| !used.contains(digest));
+        Ok(texts)
     }
 
     /// The packs of which less than half is alive, whatever made the rest dead.

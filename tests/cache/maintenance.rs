@@ -1,7 +1,7 @@
 //! Prune, verify, export, import.
 
 use compeval::action::{Digest, Stage};
-use compeval::cache::{CacheError, Lookup, Reading, Reclaim, Removal, Snapshot, Status, export};
+use compeval::cache::{CacheError, Lookup, Reading, Removal, Snapshot, Status, export};
 use tempfile::tempdir;
 
 use super::support::*;
@@ -13,7 +13,7 @@ fn prune_gives_the_space_back_and_keeps_the_rest() {
     let before = disk(&dir.path().join("packs"));
     let store = open(dir.path());
     let gone: Vec<_> = (0..150).map(key).collect();
-    let pruned = store.prune(&gone, Reclaim::Fully).unwrap();
+    let pruned = store.prune(&gone).unwrap();
     let after = disk(&dir.path().join("packs"));
     assert_eq!(pruned.entries, 150);
     assert!(pruned.bytes > before / 2 && pruned.freed > before / 2, "{pruned:?} of {before}");
@@ -27,7 +27,7 @@ fn prune_gives_the_space_back_and_keeps_the_rest() {
     assert_eq!(store.removed(&key(3)), Some(Removal::Pruned));
     put(&store, 3, body(3, 100));
     assert_eq!(store.removed(&key(3)), None);
-    store.prune(&[key(3)], Reclaim::Fully).unwrap();
+    store.prune(&[key(3)]).unwrap();
     store.close().unwrap();
     let store = open(dir.path());
     check(&|n| whole(&|n| store.find(&key(n)).map(|r| store.body(&r).unwrap()), n));
@@ -44,7 +44,7 @@ fn a_pruned_entry_does_not_come_back_with_a_new_index() {
     let dir = tempdir().unwrap();
     filled(dir.path(), 10, 2000);
     let store = open(dir.path());
-    let pruned = store.prune(&[key(1)], Reclaim::Cheaply).unwrap();
+    let pruned = store.prune(&[key(1)]).unwrap();
     assert_eq!(pruned.entries, 1);
     store.close().unwrap();
     std::fs::remove_dir_all(dir.path().join("index")).unwrap();
@@ -65,7 +65,7 @@ fn verdicts_texts_and_last_use_survive_a_prune() {
     }
     store.put_counts(&[(Digest::of("out"), 12)]);
     store.touch((0..10).map(key));
-    store.prune(&(0..8).map(key).collect::<Vec<_>>(), Reclaim::Fully).unwrap();
+    store.prune(&(0..8).map(key).collect::<Vec<_>>()).unwrap();
     drop(store);
     std::fs::remove_dir_all(dir.path().join("index")).unwrap();
     let store = open(dir.path());
@@ -86,10 +86,30 @@ fn what_was_replaced_gives_its_space_back_too() {
         put(&store, 1, body(round, 50_000));
     }
     let before = disk(&dir.path().join("packs"));
-    let pruned = store.prune(&[], Reclaim::Cheaply).unwrap();
+    let pruned = store.prune(&[]).unwrap();
     assert_eq!(pruned.entries, 0);
     assert!(disk(&dir.path().join("packs")) < before / 5);
     assert_eq!(store.body(&store.find(&key(1)).unwrap()).unwrap(), body(9, 50_000));
+}
+
+#[test]
+fn what_no_entry_names_goes_with_any_prune() {
+    let dir = tempdir().unwrap();
+    let store = open(dir.path());
+    let record = put(&store, 1, body(1, 50_000));
+    store.text(Digest::of(source_text(1)), &source_text(1));
+    let derived: String = (0u64..500).map(|n| Digest::of(n.to_le_bytes()).hex()).collect();
+    store.text(Digest::of("derived"), &derived);
+    store.sync().unwrap();
+    let before = disk(&dir.path().join("packs"));
+    let pruned = store.prune(&[]).unwrap();
+    assert!(pruned.freed > 1000 && disk(&dir.path().join("packs")) < before, "{pruned:?}");
+    assert_eq!(store.read_text(&Digest::of("derived")), None);
+    assert_eq!(store.read_text(&Digest::of(source_text(1))), Some(source_text(1)), "an entry was made from it");
+    assert_eq!(store.body(&store.find(&record.key).unwrap()).unwrap(), body(1, 50_000));
+    store.text(Digest::of("derived"), &derived);
+    store.sync().unwrap();
+    assert_eq!(store.read_text(&Digest::of("derived")), Some(derived), "and is kept again");
 }
 
 #[test]
@@ -98,7 +118,7 @@ fn a_reader_keeps_what_it_saw_while_a_prune_goes_on() {
     filled(dir.path(), 20, 5000);
     let reader = Snapshot::open(dir.path()).unwrap();
     let store = open(dir.path());
-    store.prune(&(0..15).map(key).collect::<Vec<_>>(), Reclaim::Fully).unwrap();
+    store.prune(&(0..15).map(key).collect::<Vec<_>>()).unwrap();
     (0..40).for_each(|n| drop(put(&store, 100 + n, body(n, 5000))));
     for n in 0..20 {
         assert_eq!(reader.body(&reader.find(&key(n)).unwrap()).unwrap(), body(n, 5000));
@@ -113,7 +133,7 @@ fn a_crash_between_the_steps_of_a_prune_loses_nothing() {
     let old = tempdir().unwrap();
     copy(dir.path(), old.path());
     let store = open(dir.path());
-    store.prune(&(0..15).map(key).collect::<Vec<_>>(), Reclaim::Fully).unwrap();
+    store.prune(&(0..15).map(key).collect::<Vec<_>>()).unwrap();
     drop(store);
     // the pack was replaced, and the index has not learned it
     std::fs::remove_dir_all(dir.path().join("index")).unwrap();
@@ -132,7 +152,7 @@ fn writing_goes_on_after_everything_was_pruned() {
     let dir = tempdir().unwrap();
     filled(dir.path(), 5, 1000);
     let store = open(dir.path());
-    store.prune(&(0..5).map(key).collect::<Vec<_>>(), Reclaim::Fully).unwrap();
+    store.prune(&(0..5).map(key).collect::<Vec<_>>()).unwrap();
     assert!(store.records().is_empty());
     put(&store, 7, body(7, 1000));
     drop(store);

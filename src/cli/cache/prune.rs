@@ -16,7 +16,7 @@ use super::reach::{Reached, kept_by_labels, reached};
 use super::snapshot;
 use super::stats::Sums;
 use super::verify::entries_of;
-use crate::cache::{Lookup, Reclaim, Record, Store};
+use crate::cache::{Lookup, Record, Store};
 use crate::pipeline::Places;
 
 /// What is to go.
@@ -77,11 +77,8 @@ pub(super) fn run(common: &Common, places: &Places, args: &PruneArgs, console: &
 }
 
 fn prune(store: &Store, records: &[Record]) -> Result<u64, Failure> {
-    if records.is_empty() {
-        return Ok(0);
-    }
     let keys: Vec<_> = records.iter().map(|record| record.key).collect();
-    Ok(store.prune(&keys, Reclaim::Fully)?.freed)
+    Ok(store.prune(&keys)?.freed)
 }
 
 impl Wanted {
@@ -186,7 +183,9 @@ fn going<L: Lookup>(lookup: &L, records: &[Record]) -> Going {
 fn tell(going: &Going, console: &Console) {
     console.json(going);
     if going.entries == 0 {
-        console.say("Nothing is to go: no entry is like that.");
+        let freed = going.freed.filter(|freed| *freed > 0);
+        let freed = freed.map(|freed| format!(" The disk has {} more: what runs make again went.", size(freed)));
+        console.say(&format!("Nothing is to go: no entry is like that.{}", freed.unwrap_or_default()));
         return;
     }
     for Group { stage, model, sums } in &going.groups {
