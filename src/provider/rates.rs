@@ -100,7 +100,7 @@ impl Rates {
             let rate = rate.map(|rate| rate as f64 * USED_SHARE);
             match (bucket.as_mut(), rate) {
                 (Some(bucket), Some(rate)) => bucket.set_rate(rate, now),
-                (_, rate) => *bucket = rate.map(|rate| Bucket::new(rate, now)),
+                (_, rate) => *bucket = rate.map(|rate| Bucket::new(rate, 1.0, now)),
             }
         };
         set(&mut self.tokens, allowed.tokens);
