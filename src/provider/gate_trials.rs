@@ -50,7 +50,8 @@ impl Strict {
                 let passes = gate.enter(&account, SMALL).await;
                 let sent = Instant::now();
                 let (is_let_through, announced) = self.takes();
-                tokio::time::sleep(if is_let_through { latency } else { latency.min(Duration::from_millis(200)) }).await;
+                tokio::time::sleep(if is_let_through { latency } else { latency.min(Duration::from_millis(200)) })
+                    .await;
                 drop(passes);
                 if is_let_through {
                     return gate.served(&announced);

@@ -109,11 +109,6 @@ impl Rates {
         self.allowed = allowed;
     }
 
-    /// What is in force.
-    pub(super) fn allowed(&self) -> PerMinute {
-        self.allowed
-    }
-
     /// Takes one request and its tokens, or says how long to wait.
     pub(super) fn take(&mut self, need: Need, now: Instant) -> Result<(), Duration> {
         let waits = self.buckets(need).map(|(bucket, tokens)| bucket.wait(tokens, now));

@@ -13,7 +13,7 @@ use super::bucket::Bucket;
 
 /// A careful beginning: at most this many requests go out in the first second, evenly, so that not too many are under
 /// way when the first is refused.
-const AT_FIRST: f64 = 300.0;
+const AT_FIRST: f64 = 250.0;
 const FIRST: Duration = Duration::from_secs(1);
 /// After such a gap an unmeasured stretch begins anew.
 const IDLE: Duration = Duration::from_secs(2);
