@@ -2,7 +2,7 @@
 //!
 //! A provider refuses when nothing is left. So between two such moments it let through exactly what it allows, and
 //! the requests that passed in that stretch of time are the measure of its rate, whatever it lets come at once. The
-//! stretch up to the first refusal tells less, since the provider began with a reserve: its pace is halved.
+//! stretch up to the first refusal tells less, since the provider began with a reserve: a part of its pace is taken.
 //! After a cut the guess is raised slowly, then faster, and all the slower the more often a limit was confirmed.
 
 use std::time::Duration;
