@@ -16,6 +16,10 @@ use super::record::Location;
 /// A pack that is longer is closed, and the next one begun.
 const PACK_LIMIT: u64 = 128 << 20;
 
+/// The index is put on disk after so many bytes of frames, not with every group: what it lacks after a crash is read
+/// again from the end of the pack.
+const INDEX_LAG: u64 = 4 << 20;
+
 /// The pack that is being written.
 #[derive(Debug)]
 pub(super) struct Tail {
@@ -23,6 +27,8 @@ pub(super) struct Tail {
     pub(super) id: u32,
     pub(super) generation: u32,
     pub(super) len: u64,
+    /// How much of it the index on disk covers.
+    pub(super) indexed: u64,
 }
 
 /// What store and committer share.
@@ -91,7 +97,7 @@ impl Core {
         }
     }
 
-    /// Writes frames as one group. If `durable`, they are on disk when this returns, and so is their index.
+    /// Writes frames as one group. If `durable`, they are on disk when this returns; their index follows.
     pub(super) fn commit(&self, frames: &[Vec<u8>], durable: bool) -> Result<Vec<Location>, CacheError> {
         self.check()?;
         let mut tail = self.tail();
@@ -121,11 +127,11 @@ impl Core {
             tail.file.sync_data().map_err(CacheError::io("write to", &path))?;
         }
         let state = tail.state();
-        self.update(tail, |index| {
-            index.append(&located, state)?;
-            if durable { index.flush() } else { Ok(()) }
-        })?;
-        self.pending.store(!durable, Ordering::Release);
+        self.update(tail, |index| index.append(&located, state))?;
+        self.pending.store(true, Ordering::Release);
+        if durable && tail.len - tail.indexed > INDEX_LAG {
+            self.flush_index(tail)?;
+        }
         Ok(located.into_iter().map(|(at, _)| at).collect())
     }
 
@@ -138,7 +144,13 @@ impl Core {
         }
         let path = self.layout.pack(tail.id);
         let synced = tail.file.sync_data().map_err(CacheError::io("write to", &path));
-        synced.and_then(|()| self.update(&mut tail, Index::flush)).map_err(|error| self.fail(&error))
+        synced.and_then(|()| self.flush_index(&mut tail)).map_err(|error| self.fail(&error))
+    }
+
+    fn flush_index(&self, tail: &mut Tail) -> Result<(), CacheError> {
+        self.update(tail, Index::flush)?;
+        tail.indexed = tail.len;
+        Ok(())
     }
 
     /// Changes the index. The packs are ahead of it already, so if it fails it is made anew from them.
@@ -169,6 +181,8 @@ impl Core {
     /// Closes the pack and begins the next.
     pub(super) fn roll(&self, tail: &mut Tail) -> Result<(), CacheError> {
         tail.file.sync_data().map_err(CacheError::io("write to", &self.layout.pack(tail.id)))?;
+        // only the newest pack may be ahead of the index
+        self.flush_index(tail)?;
         *tail = Tail::begin(&self.layout, tail.id.saturating_add(1))?;
         Ok(())
     }
@@ -233,7 +247,8 @@ impl Tail {
         };
         let file = make().map_err(CacheError::io("create", &path))?;
         layout.sync_folder(&layout.packs())?;
-        Ok(Tail { file, id, generation: 0, len: PackHeader::LEN as u64 })
+        let len = PackHeader::LEN as u64;
+        Ok(Tail { file, id, generation: 0, len, indexed: len })
     }
 
     /// Goes on with a pack, behind its last good frame; what follows it is cut off.
@@ -248,6 +263,7 @@ impl Tail {
             Ok(file)
         };
         let file = open().map_err(CacheError::io("open", &path))?;
-        Ok(Tail { file, id: state.id, generation: state.generation, len: state.good })
+        let PackState { id, generation, good: len, .. } = state;
+        Ok(Tail { file, id, generation, len, indexed: len })
     }
 }

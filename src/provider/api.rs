@@ -85,6 +85,8 @@ pub struct RawReply {
     pub dialect: Dialect,
     /// The body, unparsed.
     pub body: Bytes,
+    /// What the body says the call used, also where it is no answer.
+    pub usage: Usage,
     /// The provider's id of the request, for its support.
     pub request_id: Option<String>,
     /// From sending to the last byte, of the attempt that succeeded.

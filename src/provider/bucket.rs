@@ -9,23 +9,25 @@ use tokio::time::Instant;
 #[derive(Clone, Debug)]
 pub(super) struct Bucket {
     per_second: f64,
+    /// How many seconds' worth it holds.
+    seconds: f64,
     size: f64,
     level: f64,
     at: Instant,
 }
 
 impl Bucket {
-    /// A full bucket that refills with `per_minute` tokens and holds one second of them.
-    pub(super) fn new(per_minute: f64, now: Instant) -> Bucket {
+    /// A full bucket that refills with `per_minute` tokens and holds those of `seconds`, one at least.
+    pub(super) fn new(per_minute: f64, seconds: f64, now: Instant) -> Bucket {
         let per_second = per_minute.max(1.0) / 60.0;
-        let size = per_second.max(1.0);
-        Bucket { per_second, size, level: size, at: now }
+        let size = (per_second * seconds).max(1.0);
+        Bucket { per_second, seconds, size, level: size, at: now }
     }
 
     /// Changes the rate; level and debt stay.
     pub(super) fn set_rate(&mut self, per_minute: f64, now: Instant) {
         self.refill(now);
-        let fresh = Bucket::new(per_minute, now);
+        let fresh = Bucket::new(per_minute, self.seconds, now);
         *self = Bucket { level: self.level.min(fresh.size), ..fresh };
     }
 
@@ -68,7 +70,7 @@ mod tests {
     #[test]
     fn a_request_larger_than_the_bucket_is_served_and_paid_off() {
         let start = Instant::now();
-        let mut bucket = Bucket::new(6000.0, start);
+        let mut bucket = Bucket::new(6000.0, 1.0, start);
         assert_eq!(bucket.wait(1000, start), Duration::ZERO);
         bucket.take(1000);
         assert_eq!(bucket.wait(1000, start), Duration::from_secs(10));
@@ -79,7 +81,7 @@ mod tests {
     #[test]
     fn giving_back_never_overfills() {
         let start = Instant::now();
-        let mut bucket = Bucket::new(6000.0, start);
+        let mut bucket = Bucket::new(6000.0, 1.0, start);
         bucket.settle(100_000, 0);
         bucket.take(100);
         assert!(bucket.wait(100, start) > Duration::ZERO);
@@ -95,7 +97,7 @@ mod tests {
         ) {
             let start = Instant::now();
             let (mut now, mut taken) = (start, 0);
-            let mut bucket = Bucket::new(per_minute as f64, start);
+            let mut bucket = Bucket::new(per_minute as f64, 1.0, start);
             for size in &sizes {
                 now += bucket.wait(*size, now) + Duration::from_nanos(1);
                 bucket.take(*size);

@@ -129,7 +129,7 @@ impl Client {
                     (fault, held)
                 }
                 Ok(reply) => {
-                    meter.settle(set_aside, Bill::Reported(&dialect::read_usage(reply.dialect, &reply.body)));
+                    meter.settle(set_aside, Bill::Reported(&reply.usage));
                     keep(&reply).await.map_err(AskFailure::Keep)?;
                     match errand.read(&reply) {
                         Ok(completion) => return Ok((reply, completion)),
@@ -191,7 +191,9 @@ impl Client {
         let latency = sent.elapsed();
         self.tell(ClientEvent::Answered { provider: spec.name.clone(), latency });
         let request_id = reply.headers.request_id().map(str::to_owned);
-        Ok(RawReply { dialect: spec.dialect, body: reply.body, request_id, latency, attempts: tally.sent })
+        let (dialect, body, attempts) = (spec.dialect, reply.body, tally.sent);
+        let usage = dialect::read_usage(dialect, &body);
+        Ok(RawReply { dialect, body, usage, request_id, latency, attempts })
     }
 
     /// Slows down as the failure demands; answers it with how long everyone is held back because of it.
@@ -240,12 +242,11 @@ struct Errand<'a> {
 
 impl Errand<'_> {
     fn read(&self, reply: &RawReply) -> Result<Completion, Fault> {
-        let usage = dialect::read_usage(reply.dialect, &reply.body);
-        self.lane.observe(self.expected, &usage);
-        self.settle(self.used(&usage));
+        self.lane.observe(self.expected, &reply.usage);
+        self.settle(self.used(&reply.usage));
         let read = dialect::read(reply.dialect, self.call.operation, &reply.body, Some(self.expected));
         read.map_err(|fault| match fault {
-            ReadFault::Truncated => cut_off(&usage, self.call.settings.max_output_tokens),
+            ReadFault::Truncated => cut_off(&reply.usage, self.call.settings.max_output_tokens),
             other => other.into(),
         })
     }

@@ -121,6 +121,12 @@ impl Gate {
         self
     }
 
+    /// The same for a model whose rate nobody declared.
+    pub(super) fn beginning_carefully(self) -> Gate {
+        self.state().tempo = Tempo::careful();
+        self
+    }
+
     /// The failure that a call ends with, `waited` out or not. Where nothing gets through, what comes after would end
     /// the same way.
     pub(super) fn last_word(&self, fault: Fault, waited: bool) -> Fault {
@@ -174,8 +180,9 @@ impl Gate {
         state.answered += 1;
         state.has_worked.store(true, Ordering::Relaxed);
         let now = Instant::now();
-        let raised = state.tempo.served(now);
-        state.learn(announced, raised, now);
+        let is_short = matches!(state.head, Some(Obstacle::Rate(_)));
+        state.tempo.served(now, is_short);
+        state.learn(announced, now);
         drop(state);
         self.changed.notify_one();
     }
@@ -191,10 +198,10 @@ impl Gate {
         let mut state = self.state();
         let now = Instant::now();
         let too_fast = fault.pressure == Some(Pressure::TooFast);
-        let told = state.told.requests;
-        let cut = too_fast && state.tempo.refused(sent, now, told.is_some());
-        state.learn(announced, cut, now);
+        state.learn(announced, now);
         if too_fast {
+            let is_told = state.told.requests.is_some();
+            state.tempo.refused(sent, now, is_told);
             // The provider has nothing left for us, whatever our own count says.
             state.rates.at_most(Some(0), Some(0), Some(0), now);
         }
@@ -220,8 +227,7 @@ impl Gate {
     pub(super) fn view(&self) -> View {
         let state = self.state();
         // What was told, also where it has to be shared.
-        let in_force = state.rates.allowed();
-        let allowed = PerMinute { requests: state.told.requests.or(in_force.requests), ..in_force };
+        let allowed = PerMinute { requests: state.told.requests.or(state.tempo.per_minute()), ..state.told };
         View { sent: state.sent, used: state.used, in_flight: state.in_flight, allowed, waits: state.waits() }
     }
 }
@@ -234,7 +240,10 @@ impl State {
     fn admit(&mut self, need: Need, now: Instant) -> Result<(), Obstacle> {
         let admitted = self.find_way(need, now);
         self.head = admitted.err();
-        self.sent += u64::from(admitted.is_ok());
+        if admitted.is_ok() {
+            self.sent += 1;
+            self.tempo.sent(now);
+        }
         admitted
     }
 
@@ -242,10 +251,15 @@ impl State {
         if let Some(left) = self.closed_for(now) {
             return Err(Obstacle::Pause(left));
         }
-        let places = if self.away { 1 } else { self.pace.limit() };
+        // After a pause one request tries whether it is over.
+        let places = if self.away || self.pauses > 0 { 1 } else { self.pace.limit() };
         if self.in_flight >= places {
             self.saturated = true;
             return Err(Obstacle::Place);
+        }
+        let wait = self.tempo.wait(now, self.told.requests.is_some());
+        if !wait.is_zero() {
+            return Err(Obstacle::Rate(wait));
         }
         self.rates.take(need, now).map_err(Obstacle::Rate)?;
         self.in_flight += 1;
@@ -300,7 +314,7 @@ impl State {
         }
     }
 
-    fn learn(&mut self, announced: &Announced, guess_changed: bool, now: Instant) {
+    fn learn(&mut self, announced: &Announced, now: Instant) {
         let Announced { requests, tokens, input, output } = announced;
         let known = |old: Option<u64>, window: &Window| window.limit.filter(|limit| *limit > 0).or(old);
         let told = PerMinute {
@@ -309,14 +323,19 @@ impl State {
             input: known(self.told.input, input),
             output: known(self.told.output, output),
         };
-        if told != self.told || guess_changed {
+        if told != self.told {
             self.told = told;
-            let guess = self.tempo.per_minute();
-            self.rates.set(PerMinute { requests: told.requests.min(guess).or(told.requests).or(guess), ..told }, now);
+            self.rates.set(told, now);
         }
         self.rates.at_most(tokens.remaining, input.remaining, output.remaining, now);
-        if let (Some(0), Some(reset)) = (requests.remaining, requests.reset) {
-            self.paused_until = self.paused_until.max(Some(now + reset));
+        match *requests {
+            Window { remaining: Some(0), reset: Some(reset), .. } => {
+                self.paused_until = self.paused_until.max(Some(now + reset));
+            }
+            Window { remaining: Some(remaining), reset: Some(reset), limit: Some(limit) } => {
+                self.tempo.left(remaining, reset, limit, now);
+            }
+            _ => {}
         }
     }
 }
@@ -324,3 +343,7 @@ impl State {
 #[cfg(test)]
 #[path = "gate_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "gate_trials.rs"]
+mod trials;

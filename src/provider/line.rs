@@ -98,7 +98,9 @@ impl Lane {
             None => Pace::undeclared(Limits::DEFAULT_IN_FLIGHT),
         };
         let habits = Habits { input_ratio: 1.2, output: None };
-        Lane { gate: Gate::new(pace, PerMinute::default()).of_provider(has_worked), habits: Mutex::new(habits) }
+        let gate = Gate::new(pace, PerMinute::default()).of_provider(has_worked);
+        let gate = if limits.requests_per_minute.is_some() { gate } else { gate.beginning_carefully() };
+        Lane { gate, habits: Mutex::new(habits) }
     }
 
     /// What to reserve for a call: its estimate in the light of earlier replies.

@@ -100,18 +100,13 @@ impl Rates {
             let rate = rate.map(|rate| rate as f64 * USED_SHARE);
             match (bucket.as_mut(), rate) {
                 (Some(bucket), Some(rate)) => bucket.set_rate(rate, now),
-                (_, rate) => *bucket = rate.map(|rate| Bucket::new(rate, now)),
+                (_, rate) => *bucket = rate.map(|rate| Bucket::new(rate, 1.0, now)),
             }
         };
         set(&mut self.tokens, allowed.tokens);
         set(&mut self.input, allowed.input);
         set(&mut self.output, allowed.output);
         self.allowed = allowed;
-    }
-
-    /// What is in force.
-    pub(super) fn allowed(&self) -> PerMinute {
-        self.allowed
     }
 
     /// Takes one request and its tokens, or says how long to wait.

@@ -58,7 +58,11 @@ pub enum BuildFault {
 
 /// Serialises a body.
 pub(super) fn body(value: &impl Serialize) -> Result<Bytes, BuildFault> {
-    serde_json::to_vec(value).map(Bytes::from).map_err(|e| BuildFault::Json(e.to_string()))
+    /// Most bodies fit, so that they do not move while they grow.
+    const USUAL: usize = 16 << 10;
+    let mut bytes = Vec::with_capacity(USUAL);
+    serde_json::to_writer(&mut bytes, value).map_err(|e| BuildFault::Json(e.to_string()))?;
+    Ok(bytes.into())
 }
 
 /// The elements of a JSON array, each byte for byte.

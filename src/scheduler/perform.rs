@@ -1,5 +1,6 @@
 //! One action's life: work is put together, done, its raw output kept, read, and its reading noted.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,7 +21,7 @@ use crate::lexical;
 use crate::plan::{Action, Output, Preparer, READER, SelftestTask, completion};
 use crate::provider::{
     AskFailure, Call, CallFailure, Client, Dialect, ErrorClass, ModelRef, Operation, Prices, RawReply, Turn,
-    context_window, estimate, longest_reply, read_model, read_usage,
+    context_window, estimate, longest_reply, read_model,
 };
 use crate::results::{Blame, Failure};
 use crate::transcript::Message;
@@ -194,27 +195,31 @@ impl Performer<'_> {
     async fn ask(&self, errand: &Errand, action: &Action, request: &Request) -> Result<Fresh, NoOutput> {
         let call = self.call(errand, action, request)?;
         let model = ModelRef { provider: request.provider.clone(), model: request.model.clone() };
-        self.fits_window(errand, action, &model, &call)?;
-        let purse = Purse::new(self.budget, self.prices, &model, self.most(&model, &call));
+        let (input, _) = estimate(&call);
+        self.fits_window(errand, action, &model, input)?;
+        let purse = Purse::new(self.budget, self.prices, &model, (input, self.longest_reply(&model, &call)));
         let mut attempt = 1;
         loop {
-            let keep = |reply: &RawReply| self.keep(errand, action, self.raw_of(&model, reply));
+            let kept = &Cell::new(None);
+            let keep = |reply: &RawReply| {
+                let raw = self.raw_of(&model, reply);
+                async move { self.keep(errand, action, &raw).await.map(|record| kept.set(Some(record))) }
+            };
             let asked = self.client.ask(&request.provider, &call, &purse, keep).await;
-            let (reply, completion) = match asked {
-                Ok(answered) => answered,
+            let completion = match asked {
+                Ok((_, completion)) => completion,
                 Err(AskFailure::Keep(error)) => return Err(error.into()),
                 Err(AskFailure::NotAdmitted) => return Err(NoOutput::OverBudget(purse.word())),
                 Err(AskFailure::Call(failure)) => return Err(self.call_failed(errand, action, failure).await),
             };
-            let record = self.store.find(&action.key);
             match errand.read_reply(&self.preparer, &completion) {
                 Ok(output) => {
-                    let raw = self.raw_of(&model, &reply);
-                    self.shelf.note_model(errand.requested_model(action), raw.model.clone());
-                    return Ok(self.fresh(record, &raw, output));
+                    self.shelf.note_model(errand.requested_model(action), completion.model);
+                    let cost = self.prices.cost(&model, &completion.usage);
+                    return Ok(self.fresh(kept.take(), completion.usage, cost, output));
                 }
                 Err(fault) => {
-                    self.note_unreadable(record, &fault.to_string());
+                    self.note_unreadable(kept.take(), &fault.to_string());
                     if attempt >= errand.attempts {
                         let message = format!("{fault} ({attempt} replies)");
                         return Err(self.failed(errand, action, errand.blame_for(&fault), None, message, None));
@@ -226,8 +231,7 @@ impl Performer<'_> {
     }
 
     /// Refuses early what the model's window cannot hold.
-    fn fits_window(&self, errand: &Errand, action: &Action, model: &ModelRef, call: &Call) -> Result<(), NoOutput> {
-        let (input, _) = estimate(call);
+    fn fits_window(&self, errand: &Errand, action: &Action, model: &ModelRef, input: Tokens) -> Result<(), NoOutput> {
         let provider = self.preparer.pipeline().providers.get(&model.provider);
         match provider.and_then(|provider| context_window(provider, &model.model)) {
             Some(window) if input > window => {
@@ -240,11 +244,11 @@ impl Performer<'_> {
         }
     }
 
-    /// The tokens that a call takes by estimate, and that its reply takes at most.
-    fn most(&self, model: &ModelRef, call: &Call) -> (Tokens, Tokens) {
+    /// The tokens that the reply to a call takes at most.
+    fn longest_reply(&self, model: &ModelRef, call: &Call) -> Tokens {
         let provider = self.preparer.pipeline().providers.get(&model.provider);
         let dialect = provider.map_or(Dialect::OpenaiChat, |provider| provider.dialect);
-        (estimate(call).0, longest_reply(dialect, &model.model, call.settings.max_output_tokens))
+        longest_reply(dialect, &model.model, call.settings.max_output_tokens)
     }
 
     fn call(&self, errand: &Errand, action: &Action, request: &Request) -> Result<Call, NoOutput> {
@@ -291,7 +295,7 @@ impl Performer<'_> {
     }
 
     fn raw_of(&self, model: &ModelRef, reply: &RawReply) -> Raw {
-        let usage = read_usage(reply.dialect, &reply.body);
+        let usage = reply.usage;
         Raw {
             body: reply.body.clone(),
             dialect: Some(reply.dialect),
@@ -306,16 +310,14 @@ impl Performer<'_> {
 
     /// Puts a raw output on disk. What is taken from it for the entry's description is a glance that cannot fail:
     /// the reply itself is read only afterwards.
-    async fn keep(&self, errand: &Errand, action: &Action, raw: Raw) -> Result<(), CacheError> {
-        let meta = self.meta(errand, action, &raw);
-        self.store.put_reply(action.key, &meta, raw.body).await.map(drop)
+    async fn keep(&self, errand: &Errand, action: &Action, raw: &Raw) -> Result<Record, CacheError> {
+        self.store.put_reply(action.key, &self.meta(errand, action, raw), raw.body.clone()).await
     }
 
     async fn finish(&self, errand: &Errand, action: &Action, raw: Raw) -> Result<Fresh, NoOutput> {
-        let meta = self.meta(errand, action, &raw);
-        let record = self.store.put_reply(action.key, &meta, raw.body.clone()).await?;
+        let record = self.keep(errand, action, &raw).await?;
         match errand.read_body(&self.preparer, raw.dialect, &raw.body) {
-            Ok(output) => Ok(self.fresh(Some(record), &raw, output)),
+            Ok(output) => Ok(self.fresh(Some(record), raw.usage, raw.cost, output)),
             Err(fault) => {
                 self.note_unreadable(Some(record), &fault.to_string());
                 Err(self.failed(errand, action, errand.blame_for(&fault), None, fault.to_string(), None))
@@ -323,14 +325,14 @@ impl Performer<'_> {
         }
     }
 
-    fn fresh(&self, record: Option<Record>, raw: &Raw, output: Output) -> Fresh {
+    fn fresh(&self, record: Option<Record>, usage: Usage, cost: Option<Usd>, output: Output) -> Fresh {
         let out = output.digest();
         if let Some(record) = record {
             self.store.note(&record, &Reading::Output { out, state: None, reader: READER });
         }
-        let usage = output.usage().unwrap_or(raw.usage);
+        let usage = output.usage().unwrap_or(usage);
         let warnings = output.warnings();
-        Fresh { out, output, usage, cost: raw.cost, unchanged: false, warnings }
+        Fresh { out, output, usage, cost, unchanged: false, warnings }
     }
 
     fn note_unreadable(&self, record: Option<Record>, fault: &str) {

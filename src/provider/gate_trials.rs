@@ -1,0 +1,109 @@
+//! How well the gate uses a rate that it has to find out, in virtual time.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use futures::future::join_all;
+use tokio::time::Instant;
+
+use super::*;
+use crate::provider::classify::classify;
+
+const OPEN: PerMinute = PerMinute { requests: None, tokens: None, input: None, output: None };
+const SMALL: Need = Need { input: 1, output: 0 };
+
+/// A provider that lets `per_second` through, and `reserve` at once.
+struct Strict {
+    per_second: f64,
+    reserve: f64,
+    /// Whether its headers say so.
+    tells: bool,
+    level: Mutex<(f64, Instant)>,
+}
+
+impl Strict {
+    fn new(per_second: f64, reserve: f64) -> Strict {
+        Strict { per_second, reserve, tells: false, level: Mutex::new((reserve, Instant::now())) }
+    }
+
+    /// Whether a request passes, and what the headers of its reply say.
+    fn takes(&self) -> (bool, Announced) {
+        let mut level = self.level.lock().unwrap();
+        let now = Instant::now();
+        let filled = level.0 + (now - level.1).as_secs_f64() * self.per_second;
+        let passes = filled >= 1.0;
+        *level = (filled.min(self.reserve) - f64::from(u8::from(passes)), now);
+        let reset = Duration::from_secs_f64((self.reserve - level.0) / self.per_second);
+        let (limit, remaining) = ((self.per_second * 60.0) as u64, level.0 as u64);
+        let requests = Window { limit: Some(limit), remaining: Some(remaining), reset: Some(reset) };
+        (passes, if self.tells { Announced { requests, ..Announced::default() } } else { Announced::default() })
+    }
+
+    /// Asks through `gates` in turn. Answers the share of the allowed rate that was used, and the share of requests
+    /// that were refused.
+    async fn crowd(&self, gates: &[Gate], calls: u32, latency: Duration) -> (f64, f64) {
+        let (account, patience, refused) = (Gate::new(Pace::declared(64), OPEN), Patience::default(), Mutex::new(0));
+        let start = Instant::now();
+        let one = async |index: u32| {
+            let gate = &gates[index as usize % gates.len()];
+            loop {
+                let passes = gate.enter(&account, SMALL).await;
+                let sent = Instant::now();
+                let (is_let_through, announced) = self.takes();
+                tokio::time::sleep(if is_let_through { latency } else { latency.min(Duration::from_millis(200)) })
+                    .await;
+                drop(passes);
+                if is_let_through {
+                    return gate.served(&announced);
+                }
+                *refused.lock().unwrap() += 1;
+                let wait = self.tells.then(|| Duration::from_secs_f64(1.0 / self.per_second));
+                gate.failed(&Fault { wait, ..classify(429, b"") }, sent, &announced, &patience);
+            }
+        };
+        join_all((0..calls).map(one)).await;
+        let refused = f64::from(*refused.lock().unwrap());
+        (f64::from(calls) / self.per_second / start.elapsed().as_secs_f64(), refused / (f64::from(calls) + refused))
+    }
+}
+
+fn unknown(places: u32) -> Gate {
+    Gate::new(Pace::declared(places), OPEN).beginning_carefully()
+}
+
+const SOON: Duration = Duration::from_millis(50);
+
+#[tokio::test(start_paused = true)]
+async fn a_rate_that_nobody_tells_is_found_at_the_price_of_a_few_refusals() {
+    for (per_second, calls) in [(100.0, 1600), (100.0, 4800), (300.0, 10_000), (600.0, 10_000)] {
+        for gate in [unknown(64), Gate::new(Pace::undeclared(64), OPEN).beginning_carefully()] {
+            let (rate, refused) = Strict::new(per_second, per_second).crowd(&[gate], calls, SOON).await;
+            assert!(rate >= 0.95 && refused < 0.01, "{calls} calls at {per_second}/s: {rate} of it, {refused} refused");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_saves_up_nothing_or_a_whole_minute_is_met_too() {
+    let (rate, refused) = Strict::new(100.0, 10.0).crowd(&[unknown(64)], 4800, SOON).await;
+    assert!(rate >= 0.8 && refused < 0.01, "{rate} of it, {refused} refused");
+    let (rate, refused) = Strict::new(100.0, 6000.0).crowd(&[unknown(64)], 20_000, SOON).await;
+    assert!(rate >= 1.3 && refused < 0.01, "{rate} of it, {refused} refused");
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_answers_and_quick_refusals_do_not_mislead_it() {
+    let provider = Strict::new(1.0, 50.0);
+    let (rate, refused) = provider.crowd(&[unknown(64)], 1000, Duration::from_secs(10)).await;
+    assert!(rate >= 0.95 && refused < 0.06, "{rate} of it, {refused} refused");
+}
+
+#[tokio::test(start_paused = true)]
+async fn models_that_share_a_rate_that_is_told_are_not_refused() {
+    for models in 1..=3 {
+        let gates: Vec<Gate> = (0..models).map(|_| unknown(64)).collect();
+        let provider = Strict { tells: true, ..Strict::new(100.0, 100.0) };
+        let (rate, refused) = provider.crowd(&gates, 1600, SOON).await;
+        assert!(rate >= 0.95 && refused < 0.01, "{models} models: {rate} of it, {refused} refused");
+    }
+}
