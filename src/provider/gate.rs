@@ -121,9 +121,9 @@ impl Gate {
         self
     }
 
-    /// The same for a model whose rate nobody declared.
-    pub(super) fn beginning_carefully(self) -> Gate {
-        self.state().tempo = Tempo::careful();
+    /// The same for a model whose rate nobody declared; `at_once` requests may be under way from the start.
+    pub(super) fn beginning_carefully(self, at_once: u32) -> Gate {
+        self.state().tempo = Tempo::careful(at_once);
         self
     }
 

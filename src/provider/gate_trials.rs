@@ -68,7 +68,7 @@ impl Strict {
 }
 
 fn unknown(places: u32) -> Gate {
-    Gate::new(Pace::declared(places), OPEN).beginning_carefully()
+    Gate::new(Pace::declared(places), OPEN).beginning_carefully(places)
 }
 
 const SOON: Duration = Duration::from_millis(50);
@@ -76,9 +76,11 @@ const SOON: Duration = Duration::from_millis(50);
 #[tokio::test(start_paused = true)]
 async fn a_rate_that_nobody_tells_is_found_at_the_price_of_a_few_refusals() {
     for (per_second, calls) in [(100.0, 1600), (100.0, 4800), (300.0, 10_000), (600.0, 10_000)] {
-        for gate in [unknown(64), Gate::new(Pace::undeclared(64), OPEN).beginning_carefully()] {
+        // What is declared goes out at once, and costs a few refusals more.
+        let open = Gate::new(Pace::undeclared(64), OPEN).beginning_carefully(0);
+        for (gate, most) in [(unknown(64), 0.02), (open, 0.01)] {
             let (rate, refused) = Strict::new(per_second, per_second).crowd(&[gate], calls, SOON).await;
-            assert!(rate >= 0.95 && refused < 0.01, "{calls} calls at {per_second}/s: {rate} of it, {refused} refused");
+            assert!(rate >= 0.95 && refused < most, "{calls} calls at {per_second}/s: {rate} of it, {refused} refused");
         }
     }
 }
@@ -86,7 +88,7 @@ async fn a_rate_that_nobody_tells_is_found_at_the_price_of_a_few_refusals() {
 #[tokio::test(start_paused = true)]
 async fn a_provider_that_saves_up_nothing_or_a_whole_minute_is_met_too() {
     let (rate, refused) = Strict::new(100.0, 10.0).crowd(&[unknown(64)], 4800, SOON).await;
-    assert!(rate >= 0.8 && refused < 0.01, "{rate} of it, {refused} refused");
+    assert!(rate >= 0.75 && refused < 0.02, "{rate} of it, {refused} refused");
     let (rate, refused) = Strict::new(100.0, 6000.0).crowd(&[unknown(64)], 20_000, SOON).await;
     assert!(rate >= 1.3 && refused < 0.01, "{rate} of it, {refused} refused");
 }
@@ -95,7 +97,7 @@ async fn a_provider_that_saves_up_nothing_or_a_whole_minute_is_met_too() {
 async fn slow_answers_and_quick_refusals_do_not_mislead_it() {
     let provider = Strict::new(1.0, 50.0);
     let (rate, refused) = provider.crowd(&[unknown(64)], 1000, Duration::from_secs(10)).await;
-    assert!(rate >= 0.95 && refused < 0.06, "{rate} of it, {refused} refused");
+    assert!(rate >= 0.95 && refused < 0.07, "{rate} of it, {refused} refused");
 }
 
 #[tokio::test(start_paused = true)]

@@ -99,7 +99,8 @@ impl Lane {
         };
         let habits = Habits { input_ratio: 1.2, output: None };
         let gate = Gate::new(pace, PerMinute::default()).of_provider(has_worked);
-        let gate = if limits.requests_per_minute.is_some() { gate } else { gate.beginning_carefully() };
+        let at_once = limits.max_in_flight.unwrap_or(0);
+        let gate = if limits.requests_per_minute.is_some() { gate } else { gate.beginning_carefully(at_once) };
         Lane { gate, habits: Mutex::new(habits) }
     }
 

@@ -11,8 +11,8 @@ use tokio::time::Instant;
 
 use super::bucket::Bucket;
 
-/// A careful beginning: at most this many requests go out in the first second, evenly, so that not too many are under
-/// way when the first is refused.
+/// A careful beginning: besides those that may be under way at once, at most this many requests go out in the first
+/// second, evenly, so that not too many are under way when the first is refused.
 const AT_FIRST: f64 = 250.0;
 const FIRST: Duration = Duration::from_secs(1);
 /// After such a gap an unmeasured stretch begins anew.
@@ -46,8 +46,8 @@ const RAISE_AT_LEAST_EVERY: Duration = Duration::from_secs(8);
 /// What passed, and the guess made of it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tempo {
-    /// Whether to begin carefully.
-    careful: bool,
+    /// For a careful beginning: requests that may go out at once.
+    careful: Option<u32>,
     /// Since the last cut, or since the first request.
     stretch: Option<Stretch>,
     guess: Option<Guess>,
@@ -89,9 +89,9 @@ struct Cut {
 }
 
 impl Tempo {
-    /// For a provider of which nothing is known.
-    pub(super) fn careful() -> Tempo {
-        Tempo { careful: true, ..Tempo::default() }
+    /// For a provider whose rate is not known; `at_once` requests may be under way from the start.
+    pub(super) fn careful(at_once: u32) -> Tempo {
+        Tempo { careful: Some(at_once), ..Tempo::default() }
     }
 
     /// Requests a minute to keep to, once there was reason to guess.
@@ -101,9 +101,11 @@ impl Tempo {
 
     /// How long the next request has to wait; zero if it may go. `is_told` if a rate is known without a guess.
     pub(super) fn wait(&mut self, now: Instant, is_told: bool) -> Duration {
-        match self.stretch {
-            Some(stretch) if self.careful && !is_told && self.guess.is_none() && now < stretch.began + FIRST => {
-                let due = stretch.began + Duration::from_secs_f64(stretch.passed / AT_FIRST);
+        let is_open = !is_told && self.guess.is_none();
+        match self.stretch.zip(self.careful) {
+            Some((stretch, at_once)) if is_open && now < stretch.began + FIRST => {
+                let more = (stretch.passed - f64::from(at_once)).max(0.0);
+                let due = stretch.began + Duration::from_secs_f64(more / AT_FIRST);
                 due.saturating_duration_since(now)
             }
             _ => self.buckets().map(|bucket| bucket.wait(1, now)).max().unwrap_or_default(),

