@@ -47,7 +47,7 @@ pub(super) enum Note {
     Verdict(Reading),
     /// A call failed for good.
     Failure { brief: Brief, class: String, message: String },
-    /// The body is a source text; the key is its digest.
+    /// The body is a text; the key is the digest it is kept by.
     Text,
     /// Token counts of texts.
     Counts(Vec<(Digest, u64)>),

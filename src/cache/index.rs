@@ -212,7 +212,7 @@ impl Index {
         guard(|| self.packs.remove(id.to_be_bytes())).map(drop)
     }
 
-    /// Forgets where a text lies: it is damaged.
+    /// Forgets where a text lies: it is damaged, or nobody needs it.
     pub(super) fn forget_text(&self, digest: &Digest) -> Checked<()> {
         guard(|| self.texts.remove(digest.0)).map(drop)
     }

@@ -9,11 +9,18 @@ use crate::pipeline::CompressCell;
 use crate::plan::{JudgeTask, Kept, Output, SettledContext};
 use crate::results::Failure;
 
+/// Contexts whose rows are held at once: past this they are told as they come, so that memory stays flat where all wait
+/// for one judge.
+const MOST_SHEETS: usize = 256;
+
 impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     fn sheet(&mut self, context: &SettledContext) -> &mut Sheet {
         let preparer = self.performer.preparer;
-        let cells = || preparer.matrix().judgements_below(context.cell);
-        self.sheets.entry(context.cell).or_insert_with(|| Sheet::new(preparer.pipeline(), context, cells()))
+        let is_crowded = self.sheets.len() >= MOST_SHEETS;
+        self.sheets.entry(context.cell).or_insert_with(|| {
+            let cells = preparer.matrix().judgements_below(context.cell);
+            Sheet::new(preparer.pipeline(), context, cells, !is_crowded)
+        })
     }
 
     /// Takes note of a judged cell. If its grades come from the cache its row waits until it is known whether all
@@ -26,9 +33,12 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         output: Option<Output>,
     ) -> Result<(), RunError> {
         let preparer = self.performer.preparer;
+        if !is_cached {
+            self.stop_waiting(&task.context)?;
+        }
         let sheet = self.sheet(&task.context);
         sheet.open = sheet.open.saturating_sub(1);
-        let (waits, is_full) = (is_cached && sheet.fate == Fate::Waiting, sheet.open == 0);
+        let (waits, is_full) = (sheet.fate == Fate::Waiting, sheet.open == 0);
         if sheet.fate != Fate::Torn {
             let name = own(preparer.pipeline(), task, &kept);
             sheet
@@ -37,7 +47,6 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         }
         if !waits {
             self.tell_row(task, &kept, output)?;
-            self.stop_waiting(&task.context)?;
         }
         if is_full { self.fill(task.context.cell) } else { Ok(()) }
     }
@@ -77,14 +86,18 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     /// Makes the row of a judged cell and tells it.
     fn tell_row(&mut self, task: &JudgeTask, kept: &Kept, output: Option<Output>) -> Result<(), RunError> {
         let preparer = self.performer.preparer;
-        if !self.warned.contains(&task.context.key) {
-            self.warn(task.context.key, self.rows.warnings(task))?;
+        if !self.warned.contains(&task.context.key)
+            && let Ok(warnings) = self.rows.warnings(task)
+        {
+            self.warn(task.context.key, warnings)?;
         }
         let row = match self.rows.line(task, kept, output) {
             Ok(row) => row,
             Err(error) => {
                 let place = preparer.pipeline().name_judge(&task.cell);
+                let hint = Some("run `compeval cache verify`, then run again".to_owned());
                 let failure = Failure::of_cell(place, StageName::Judge, Some(kept.key), &error);
+                let failure = Failure { hint, ..failure };
                 self.listener.hear(&Event::Failed(&failure))?;
                 return self.tear(&task.context);
             }
@@ -101,7 +114,10 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     /// the sheet is kept.
     fn fill(&mut self, context: CompressCell) -> Result<(), RunError> {
         let Some(sheet) = self.sheets.get(&context) else { return Ok(()) };
-        let Some(task) = sheet.lines.values().next().map(|line| line.task.clone()) else { return Ok(()) };
+        let Some(task) = sheet.lines.values().next().map(|line| line.task.clone()) else {
+            self.sheets.remove(&context);
+            return Ok(());
+        };
         let name = sheet.name();
         if sheet.fate == Fate::Waiting {
             let known = self.performer.store.read_text(&name);
@@ -111,10 +127,10 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
                 self.warn(task.context.key, warnings)?;
                 return Ok(self.listener.hear(&Event::Rows { ordinals: &ordinals, lines })?);
             }
-            self.tell_waiting(context)?;
+            self.stop_waiting(&task.context)?;
         }
-        let sheet = self.sheets.remove(&context);
-        if let Some(text) = sheet.and_then(|sheet| sheet.text(&self.rows.warnings(&task))) {
+        let (sheet, warnings) = (self.sheets.remove(&context), self.rows.warnings(&task));
+        if let Some(text) = sheet.zip(warnings.ok()).and_then(|(sheet, warnings)| sheet.text(&warnings)) {
             self.performer.store.text(name, &text);
         }
         Ok(())

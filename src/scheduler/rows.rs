@@ -61,9 +61,9 @@ impl<'e> RowMaker<'e> {
     }
 
     /// What is odd about the context of a judged cell.
-    pub(super) fn warnings(&self, task: &JudgeTask) -> Vec<String> {
-        let context = self.shelf.context(&task.context);
-        context.map(|context| context.compressed.warnings.iter().map(ToString::to_string).collect()).unwrap_or_default()
+    pub(super) fn warnings(&self, task: &JudgeTask) -> Result<Vec<String>, OutOfReach> {
+        let context = self.shelf.context(&task.context)?;
+        Ok(context.compressed.warnings.iter().map(ToString::to_string).collect())
     }
 
     fn assemble(

@@ -42,15 +42,16 @@ pub(super) enum Fate {
     Waiting,
     /// Rows are told as they come, and kept when it is full.
     Filling,
-    /// Rows are told as they come, and not kept: one is missing, or they stand on more than their names say.
+    /// Rows are told as they come, and not kept: one is missing, they stand on more than their names say, or too many
+    /// other sheets are open.
     Torn,
 }
 
 impl Sheet {
-    pub(super) fn new(pipeline: &Pipeline, context: &SettledContext, cells: u64) -> Sheet {
+    pub(super) fn new(pipeline: &Pipeline, context: &SettledContext, cells: u64, is_kept: bool) -> Sheet {
         // How long an opaque context is, its provider says, in words that no digest here names.
         let is_readable = matches!(context.reference, ContextRef::Readable { .. });
-        let fate = if is_readable { Fate::Waiting } else { Fate::Torn };
+        let fate = if is_readable && is_kept { Fate::Waiting } else { Fate::Torn };
         Sheet { common: common(pipeline, context), open: cells, lines: BTreeMap::new(), fate }
     }
 

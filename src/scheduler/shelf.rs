@@ -151,7 +151,7 @@ impl<'e, S: Lookup> Shelf<'e, S> {
         }
     }
 
-    /// Keeps an answer within reach that was just made or read.
+    /// Keeps an answer within reach that was just made.
     pub fn put_answer(&self, key: ActionKey, text: Arc<str>) {
         self.answers.borrow_mut().put(key, text);
     }

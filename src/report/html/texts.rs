@@ -13,6 +13,8 @@ use crate::judge::CriterionId;
 use crate::probe::{Fact, FactFinder, MappedFold, Probe};
 use crate::results::{Row, RowError};
 
+/// The version of all that makes a pack of cells from rows and facts: raised when marks or texts would be others.
+const PACKS: u32 = 1;
 /// Cells in one pack.
 pub(super) const CELLS_IN_PACK: usize = 256;
 /// Bytes of contexts after which a pack is full.
@@ -102,6 +104,7 @@ pub(super) fn pack_cells(
     let chunks = input.rows.chunks(CELLS_IN_PACK).zip(seekers.chunks(CELLS_IN_PACK)).enumerate();
     let packed = chunks.map(|(number, (rows, seekers))| {
         let mut name = DigestBuilder::new("report cells v1");
+        name.field("version", env!("CARGO_PKG_VERSION")).field("packs", PACKS.to_le_bytes());
         name.field("criteria", ids.join("\n"));
         for (row, seeker) in rows.iter().zip(seekers) {
             name.field("row", row.name.0).field("facts", seeker.map_or([0; 32], |seeker| seeker.name.0));
