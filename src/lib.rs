@@ -24,6 +24,7 @@
 
 // On the ground, for everyone.
 pub mod files;
+mod threads;
 pub mod units;
 pub mod locale;
 pub mod fault;

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Files that every room may use: words and tools without a floor of their own.
-const GROUND: &[&str] = &["units", "locale", "files", "fault", "transcript"];
+const GROUND: &[&str] = &["units", "locale", "files", "fault", "transcript", "threads"];
 
 /// Rooms from the ground up, each with the rooms it may import; every one of those stands above it in this list.
 ///

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 use super::board::Pulse;
@@ -104,33 +105,15 @@ pub(crate) fn engage<T>(
     });
     let performer =
         Performer { preparer, store, shelf: &shelf, client: &client, budget: &orders.budget, prices: &prices };
-    let options = Options {
-        jobs: orders.jobs.unwrap_or_else(|| jobs(pipeline)).max(1),
-        offline: orders.offline,
-        refresh: orders.refresh.clone(),
-        allow_weak_judge: orders.allow_weak_judge,
-        selftests_only: orders.selftests_only,
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .max_blocking_threads(std::thread::available_parallelism().map_or(2, std::num::NonZero::get))
-        .build()
-        .map_err(|e| Failure::error(format!("failed to start the runtime: {e}")))?;
+    let options = orders.options(pipeline);
+    let runtime = runtime()?;
     let interrupts = Interrupts::heed(progress.console())?;
     let done = runtime.block_on(async {
         let stop = interrupts.stop.clone();
         let pulse = || Pulse { standings: client.standings(), spent: orders.budget.spent(), stop: *stop.borrow() };
-        let heart = async {
-            let mut beats = tokio::time::interval(BEAT);
-            beats.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
-            loop {
-                beats.tick().await;
-                progress.beat(pulse());
-            }
-        };
         tokio::select! {
             done = work(&performer, &options, stop.clone()) => done,
-            () = heart => Err(Failure::error("the clock stopped")),
+            () = heart(progress, pulse) => Err(Failure::error("the clock stopped")),
         }
     });
     interrupts.work_is_over();
@@ -138,6 +121,36 @@ pub(crate) fn engage<T>(
     // Rules that are still computed are of no use any more, and nobody waits for them.
     runtime.shutdown_background();
     done
+}
+
+fn runtime() -> Result<Runtime, Failure> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(std::thread::available_parallelism().map_or(2, std::num::NonZero::get))
+        .build()
+        .map_err(|e| Failure::error(format!("failed to start the runtime: {e}")))
+}
+
+/// Lets the progress see now and then how it goes, without end.
+async fn heart(progress: &Progress, pulse: impl Fn() -> Pulse) {
+    let mut beats = tokio::time::interval(BEAT);
+    beats.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    loop {
+        beats.tick().await;
+        progress.beat(pulse());
+    }
+}
+
+impl Orders {
+    fn options(&self, pipeline: &Pipeline) -> Options {
+        Options {
+            jobs: self.jobs.unwrap_or_else(|| jobs(pipeline)).max(1),
+            offline: self.offline,
+            refresh: self.refresh.clone(),
+            allow_weak_judge: self.allow_weak_judge,
+            selftests_only: self.selftests_only,
+        }
+    }
 }
 
 impl From<RunError> for Failure {

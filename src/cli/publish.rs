@@ -15,6 +15,7 @@ use crate::results::{
     Comparison, Design, FolderError, ListedRow, Manifest, ResultSet, ResultsFolder, SetError, Side, Summary, Worst,
     compare, names, run_files, summarize, worst_rows,
 };
+use crate::threads::both;
 
 /// Worst probes that a report shows.
 const WORST: usize = 5;
@@ -85,7 +86,7 @@ pub(crate) fn publish<C: Lookup + PackShelf + Sync>(
     let (figures, page) = both(
         || write_figures(folder, &set, &summary, rows, reference),
         || {
-            let whole = |range: Range<usize>| folder.rows()?.behind(range.start)?.take(range.len()).collect();
+            let whole = |range: Range<usize>| folder.rows_at(range);
             let input = page(pipeline, &summary, &set.manifest, (rows.unwrap_or_default(), &whole));
             let page = html::render(&PageInput { contexts, packs, reference, ..input }).map_err(SetError::from)?;
             Ok::<_, Failure>(folder.write(names::HTML, page)?)
@@ -115,16 +116,6 @@ impl PackShelf for Snapshot {
     fn keep(&self, _: Digest, _: &str) {}
 }
 
-/// Does `aside` on a thread of its own while `here` is done.
-fn both<A: Send, B>(aside: impl FnOnce() -> A + Send, here: impl FnOnce() -> B) -> (A, B) {
-    std::thread::scope(|scope| {
-        let aside = scope.spawn(aside);
-        let here = here();
-        // a thread that panicked passes it on
-        (aside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), here)
-    })
-}
-
 /// Writes summary, run files and report.md.
 fn write_figures(
     folder: &ResultsFolder,
@@ -146,11 +137,11 @@ fn worst(folder: &ResultsFolder, design: &Design, rows: Option<&[ListedRow]>) ->
         Some(rows) => worst_rows(design, rows.iter().map(|listed| Ok::<_, SetError>(&listed.row)), WORST)?,
         None => worst_rows(design, folder.rows()?.scored(), WORST)?,
     };
-    let whole = |(at, score): (usize, f64)| -> Option<Result<Worst, SetError>> {
-        let row = folder.rows().and_then(|rows| rows.behind(at)).map_err(SetError::from).map(|mut rows| rows.next());
-        Some(row.transpose()?.and_then(|row| Ok(Worst::new(design, &row?, score))))
-    };
-    places.into_iter().filter_map(whole).collect()
+    let mut found = Vec::new();
+    for (at, score) in places {
+        found.extend(folder.rows_at(at..at + 1)?.iter().map(|row| Worst::new(design, row, score)));
+    }
+    Ok(found)
 }
 
 fn gather(folder: &ResultsFolder, manifest: Manifest, rows: Option<&[ListedRow]>) -> Result<ResultSet, Failure> {

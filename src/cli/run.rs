@@ -23,7 +23,7 @@ use crate::plan::Estimate;
 use crate::provider::Prices;
 use crate::report::comparison_table;
 use crate::results::{Design, Forecast, Label, ListedRow, Manifest, ResultsFolder, blind_spots, regressions};
-use crate::scheduler::{Budget, Event, Listener};
+use crate::scheduler::{Allowance, Budget, Event, Listener};
 
 impl StageArg {
     /// The stage it names.
@@ -47,14 +47,7 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
     let prices = Prices::new(pipeline.prices.clone());
     let allowance = args.budget.allowance(models(&pipeline), &prices, &pipeline.file)?;
     let label = label(args)?;
-    let orders = Orders {
-        budget: Budget::new(allowance),
-        offline: args.offline,
-        allow_weak_judge: args.allow_weak_judge,
-        refresh: args.select.refresh.iter().map(|stage| stage.stage()).collect(),
-        jobs: args.jobs,
-        selftests_only: false,
-    };
+    let orders = orders(args, allowance);
     let folder = ResultsFolder::of(&pipeline.results, &label);
     if let Some(baseline) = &args.compare_to {
         // A baseline that is not there is found out before anything is spent.
@@ -77,6 +70,17 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
     }
     let gate = gate(args, &published, console);
     Ok(exit.and(gate))
+}
+
+fn orders(args: &RunArgs, allowance: Allowance) -> Orders {
+    Orders {
+        budget: Budget::new(allowance),
+        offline: args.offline,
+        allow_weak_judge: args.allow_weak_judge,
+        refresh: args.select.refresh.iter().map(|stage| stage.stage()).collect(),
+        jobs: args.jobs,
+        selftests_only: false,
+    }
 }
 
 /// The manifest of a run that begins, and the texts that later explain a change.

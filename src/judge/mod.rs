@@ -11,6 +11,8 @@ mod score;
 mod selftest;
 mod selftest_verdict;
 mod spec;
+#[cfg(test)]
+pub(crate) mod fakes;
 
 pub use criterion::{Anchors, Criterion, CriterionId, Dimension};
 pub use reply::{ReplyFault, read_reply};

@@ -158,14 +158,9 @@ fn check_failure(found: &CheckOutcome) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::fakes::all;
     use crate::judge::{CriterionId, Rubric, dimension_scores};
     use crate::locale::Locale;
-
-    fn all(score: f64) -> DimensionScores {
-        let rubric = Rubric::built_in(Locale::En);
-        let score = Score::new(score).unwrap();
-        dimension_scores(rubric, rubric.criteria().iter().map(|criterion| (&criterion.id, score)))
-    }
 
     /// Grades of a judge that gives right answers 5 and others 2, and never falls for anything.
     fn sound() -> BTreeMap<CaseId, DimensionScores> {

@@ -2,12 +2,14 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::label::{Label, LabelError};
 use super::manifest::{FORMAT, Manifest};
+use super::row::Row;
 use super::rows_file::{FEW, ListedRow, RowError, Rows, RowsFile};
 use crate::fault::nearest;
 use crate::files::{self, FileError};
@@ -225,6 +227,14 @@ impl ResultsFolder {
             return Ok(None);
         }
         self.rows()?.listed().collect::<Result<_, _>>().map(Some)
+    }
+
+    /// The rows in these places of `cells.jsonl`, counted from 0.
+    ///
+    /// # Errors
+    /// A file that is not there, a line that is no row.
+    pub fn rows_at(&self, places: Range<usize>) -> Result<Vec<Row>, RowError> {
+        self.rows()?.behind(places.start)?.take(places.len()).collect()
     }
 
     /// Removes the files of fixtures and runs that an earlier run of this label left: their names are not known to a

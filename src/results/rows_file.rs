@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 use super::row::{Row, ScoredRow};
 use crate::action::Digest;
 use crate::files::{self, FileError};
+use crate::threads::joined;
 
 /// Rows up to which they are kept at hand and shown on one page; more are told from the file alone.
 pub const FEW: u64 = 25_000;
@@ -69,9 +70,7 @@ impl Reader {
 
     fn finish(self) -> serde_json::Result<Vec<ListedRow>> {
         drop(self.lines);
-        // a thread that panicked passes it on
-        let rows = self.rows.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        Ok(rows.into_values().collect())
+        Ok(joined(self.rows)?.into_values().collect())
     }
 }
 
@@ -256,7 +255,7 @@ impl Rows {
     ///
     /// # Errors
     /// Whatever the file system says, with the path.
-    pub fn behind(mut self, lines: usize) -> Result<Rows, FileError> {
+    pub(super) fn behind(mut self, lines: usize) -> Result<Rows, FileError> {
         for _ in 0..lines {
             self.reader.skip_until(b'\n').map_err(|e| FileError::new("read", &self.path, e))?;
             self.line += 1;

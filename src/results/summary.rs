@@ -17,6 +17,7 @@ use crate::action::Rule;
 use crate::judge::Dimension;
 use crate::probe::ProbeType;
 use crate::stats::{self, Components, Retention};
+use crate::threads::each;
 
 /// `summary.json`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -116,7 +117,8 @@ pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
     let uncommon_probes = due.len() - kept.len();
     let leveller = Leveller::new(&scores, kept, due);
     let desk = Desk { set, scores: &scores, leveller: &leveller };
-    let methods = desk.methods();
+    let of = |arm: usize| Some((set.arms.get(arm)?.key.clone(), desk.method(arm)?));
+    let methods: Ordered<MethodSummary> = each(set.arms.len(), of).into_iter().flatten().collect();
     let is_real = |method: &&MethodSummary| !method.is_scale();
     let noise: Vec<&Ordered<Components>> = methods.iter().map(|(_, m)| m).filter(is_real).map(|m| &m.noise).collect();
     Summary {
@@ -150,23 +152,6 @@ struct Desk<'s> {
 }
 
 impl Desk<'_> {
-    /// All arms, each processor taking its part of them.
-    fn methods(&self) -> Ordered<MethodSummary> {
-        let of = |arm: usize| Some((self.set.arms.get(arm)?.key.clone(), self.method(arm)?));
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let part = self.set.arms.len().div_ceil(threads).max(1);
-        std::thread::scope(|scope| {
-            let parts = (0..self.set.arms.len()).step_by(part).map(|first| {
-                let until = (first + part).min(self.set.arms.len());
-                scope.spawn(move || (first..until).filter_map(of).collect::<Vec<_>>())
-            });
-            let parts: Vec<_> = parts.collect();
-            // a thread that panicked passes it on
-            let joined = parts.into_iter().map(|part| part.join().unwrap_or_else(|p| std::panic::resume_unwind(p)));
-            joined.flatten().collect()
-        })
-    }
-
     fn method(&self, arm: usize) -> Option<MethodSummary> {
         let own = self.set.arms.get(arm)?;
         let info = self.set.design().methods.get(own.method)?;

@@ -6,7 +6,7 @@ use super::ended::{Closed, Door};
 use super::event::{Event, Listener};
 use super::run::{Loop, RunError};
 use crate::action::{StageName, Work};
-use crate::pipeline::{Counts, Matrix};
+use crate::pipeline::Counts;
 use crate::plan::Task;
 use crate::provider::ErrorClass;
 use crate::results::{Blame, Failure, Place};
@@ -73,7 +73,8 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
             let failure = Failure { place, stage, key: None, blame, class: None, message, hint: Some(REPORT.into()) };
             self.fail(&task, &failure)?;
         }
-        let due = if self.options.selftests_only { Counts::default() } else { self.due() };
+        let all = self.performer.preparer.matrix().counts();
+        let due = if self.options.selftests_only { Counts::default() } else { all };
         let missing = |due: u64, settled: u64, stage: StageName| {
             (due != settled).then(|| format!("{settled} of {due} {} cells", stage.name()))
         };
@@ -84,10 +85,6 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         ];
         self.ended.unaccounted = told.into_iter().flatten().collect();
         Ok(())
-    }
-
-    fn due(&self) -> Counts {
-        Matrix::new(self.performer.preparer.pipeline()).counts()
     }
 }
 

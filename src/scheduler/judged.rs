@@ -3,6 +3,7 @@
 use super::event::{Event, Listener};
 use super::run::{Loop, RunError};
 use super::sheets::{Fate, Line, Sheet, own};
+use super::shelf::OutOfReach;
 use crate::action::StageName;
 use crate::cache::Lookup;
 use crate::pipeline::CompressCell;
@@ -95,9 +96,8 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
             Ok(row) => row,
             Err(error) => {
                 let place = preparer.pipeline().name_judge(&task.cell);
-                let hint = Some("run `compeval cache verify`, then run again".to_owned());
                 let failure = Failure::of_cell(place, StageName::Judge, Some(kept.key), &error);
-                let failure = Failure { hint, ..failure };
+                let failure = Failure { hint: Some(OutOfReach::REMEDY.to_owned()), ..failure };
                 self.listener.hear(&Event::Failed(&failure))?;
                 return self.tear(&task.context);
             }

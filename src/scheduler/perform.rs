@@ -376,7 +376,7 @@ impl Performer<'_> {
     }
 
     fn out_of_reach(&self, errand: &Errand, action: &Action, error: &OutOfReach) -> NoOutput {
-        let hint = Some("run `compeval cache verify`, then run again".to_owned());
+        let hint = Some(OutOfReach::REMEDY.to_owned());
         self.failed(errand, action, Blame::Infrastructure, None, error.to_string(), hint)
     }
 

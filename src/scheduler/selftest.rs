@@ -136,13 +136,7 @@ impl Selftests {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::{Rubric, Score, dimension_scores};
-
-    fn all(score: f64) -> DimensionScores {
-        let rubric = Rubric::built_in(Locale::En);
-        let score = Score::new(score).unwrap();
-        dimension_scores(rubric, rubric.criteria().iter().map(|criterion| (&criterion.id, score)))
-    }
+    use crate::judge::fakes::all;
 
     /// A sound judge, but for the cases that `odd` speaks of.
     fn tested(odd: impl Fn(&str) -> Option<CaseOutcome>) -> Tested {

@@ -96,6 +96,11 @@ pub enum OutOfReach {
     Unwritable(#[from] serde_json::Error),
 }
 
+impl OutOfReach {
+    /// What the user can do about it.
+    pub(super) const REMEDY: &str = "run `compeval cache verify`, then run again";
+}
+
 /// The artifact index is part of a context but not of its action, so method and point tell contexts apart.
 type Place = (ActionKey, MethodIx, PointIx);
 

@@ -13,6 +13,7 @@ use crate::judge::{CriterionId, Dimension};
 use crate::probe::{Probe, ProbeType};
 use crate::report::tables::published;
 use crate::results::{ListedRow, RowError, ScoredRow, Summary};
+use crate::threads::both;
 
 /// A probe where it was asked: fixture, point, id.
 type ProbePlace<'a> = (&'a str, u32, &'a str);
@@ -189,13 +190,9 @@ pub(super) fn elements(input: &PageInput<'_>) -> Result<String, RowError> {
         .collect();
     let of_rows: Vec<Option<&Seeker>> =
         gathered.of_row.iter().map(|probe| seekers.get(*probe).and_then(Option::as_ref)).collect();
-    let (cell_packs, (context_packs, homes)) = std::thread::scope(|scope| {
-        let contexts = contexts(input, &gathered, &seekers);
-        let contexts = scope.spawn(move || pack_contexts(&contexts, input.packs));
-        let cells = pack_cells(input, &of_rows, &gathered.criteria);
-        // a thread that panicked passes it on
-        (cells, contexts.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-    });
+    let contexts = contexts(input, &gathered, &seekers);
+    let ((context_packs, homes), cell_packs) =
+        both(|| pack_contexts(&contexts, input.packs), || pack_cells(input, &of_rows, &gathered.criteria));
     let probes = gathered.probe_heads(&bank);
     let head = head(input, &gathered, probes, homes);
     let mut html = format!("<script type=\"application/json\" id=\"report\">{}</script>\n", safe_json(&head));
