@@ -108,11 +108,8 @@ async function cellText(cell) {
   return texts[cell % report.cells_in_pack];
 }
 
-/** A context: `{text, marks}`, or the word for why there is none. */
+/** A context: `{text, marks}`, or `{absent}`, the word for why there is none. */
 async function contextText(cell) {
-  const context = at(cells.context, cell);
-  const home = report.contexts[context];
-  if (home === null) return { absent: 'pruned' };
-  if (home < 0) return { absent: 'opaque' };
-  return (await pack(`contexts-${home}`))[context];
+  const id = `contexts-${at(cells.context, cell)}`;
+  return document.getElementById(id) === null ? { absent: 'pruned' } : pack(id);
 }

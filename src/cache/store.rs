@@ -130,11 +130,15 @@ impl Store {
         }
     }
 
-    /// Notes that entries were used today. Written at the latest when the store is synced or closed.
-    pub fn touch(&self, keys: impl IntoIterator<Item = ActionKey>) {
+    /// Notes that an entry was used today. Written at the latest when the store is synced or closed.
+    pub fn touch(&self, record: &Record) {
         const BATCH: usize = 4096;
+        // of an entry made today that is known
+        if record.created_day() >= Day::today() {
+            return;
+        }
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        used.extend(keys.into_iter().map(|key| key_head(&key)));
+        used.insert(head_of(record));
         let full = used.len() >= BATCH;
         drop(used);
         if full {

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
+use std::rc::Rc;
 
 use super::failure::{Failure, chain};
 use crate::action::Digest;
-use crate::cache::{Lookup, Snapshot, Store};
-use crate::pipeline::{Matrix, Pipeline};
-use crate::plan::{Finding, Frontier, Preparer, Settled, Task, find};
-use crate::report::html::{self, ContextPlace, ContextText, PackShelf, PageInput, WholeRows};
+use crate::cache::{Lookup, Record, Snapshot, Store};
+use crate::pipeline::{CompressCell, Matrix, Pipeline};
+use crate::plan::{Body, CompressTask, Finding, FixtureTexts, Frontier, Output, Preparer, Settled, Task, find};
+use crate::report::html::{self, ContextPlace, ContextText, PackShelf, PageContext, PageInput, WholeRows};
 use crate::report::{ReportInput, markdown};
 use crate::results::{
     Comparison, Design, FolderError, ListedRow, Manifest, ResultSet, ResultsFolder, SetError, Side, Summary, Worst,
@@ -68,9 +69,12 @@ pub(crate) fn publish<C: Lookup + PackShelf + Sync>(
     at_hand: Option<(Vec<ListedRow>, &C)>,
     reference: bool,
 ) -> Result<Published, Failure> {
-    let rows = at_hand.as_ref().map(|(rows, _)| rows.as_slice());
-    let (contexts, summed_up) = both(
-        || at_hand.as_ref().map_or_else(BTreeMap::new, |(_, cache)| contexts(pipeline, *cache)),
+    let (rows, cache) = at_hand.unzip();
+    let rows = rows.as_deref();
+    let matrix = Matrix::new(pipeline);
+    let preparer = Preparer::new(pipeline, &matrix);
+    let (found, summed_up) = both(
+        || cache.map_or_else(BTreeMap::new, |cache| find_contexts(preparer, cache)),
         || {
             let set = gather(folder, manifest, rows)?;
             let (comparison, refused) = match compared(pipeline, &set) {
@@ -82,10 +86,11 @@ pub(crate) fn publish<C: Lookup + PackShelf + Sync>(
         },
     );
     let (set, summary, refused) = summed_up?;
-    let packs: &(dyn PackShelf + Sync) = at_hand.as_ref().map_or(&(), |(_, cache)| *cache);
     let (figures, page) = both(
         || write_figures(folder, &set, &summary, rows, reference),
         || {
+            let contexts = cache.map_or_else(BTreeMap::new, |cache| page_contexts(&found, preparer, cache));
+            let packs: &(dyn PackShelf + Sync) = cache.map_or(&(), |cache| cache);
             let whole = |range: Range<usize>| folder.rows_at(range);
             let input = page(pipeline, &summary, &set.manifest, (rows.unwrap_or_default(), &whole));
             let page = html::render(&PageInput { contexts, packs, reference, ..input }).map_err(SetError::from)?;
@@ -188,39 +193,56 @@ fn page<'a>(
     page
 }
 
+/// A context in the cache. It holds no text of its fixture: those of all fixtures would be too much.
+struct Found {
+    name: Digest,
+    cell: CompressCell,
+    record: Record,
+}
+
+impl Found {
+    fn read<L: Lookup>(&self, preparer: Preparer<'_>, cache: &L) -> Option<ContextText> {
+        let bytes = cache.body(&self.record).ok()?;
+        let fixture = self.cell.chain.fixture;
+        let texts = FixtureTexts::new(fixture, preparer.pipeline().fixtures.get(fixture.0)?);
+        let task = Task::Compress(CompressTask::to_read(self.cell, Rc::new(texts)));
+        let body = Body { dialect: self.record.dialect, bytes: &bytes };
+        let Output::Context(compressed) = preparer.read(&task, body).ok()? else { return None };
+        Some(compressed.context.text().map_or(ContextText::Opaque, |text| ContextText::Readable(text.to_string())))
+    }
+}
+
 /// The contexts that the cache still has.
-fn contexts<L: Lookup>(pipeline: &Pipeline, lookup: &L) -> BTreeMap<ContextPlace, ContextText> {
-    let matrix = Matrix::new(pipeline);
-    let preparer = Preparer::new(pipeline, &matrix);
+fn find_contexts<L: Lookup>(preparer: Preparer<'_>, cache: &L) -> BTreeMap<ContextPlace, Found> {
     let mut frontier = Frontier::new(&preparer);
     let mut contexts = BTreeMap::new();
     while let Some(task) = frontier.next_ready() {
-        let is_compression = matches!(task, Task::Compress(_));
-        let action = is_compression.then(|| preparer.prepare(&task).ok()).flatten();
-        let found = action.map(|action| find(lookup, &preparer, &task, &action, &HashSet::new()));
-        let settled = match found {
-            Some(Finding::Cached { kept, record, .. }) => {
-                if let Some(text) = context_text(&preparer, lookup, &task, &record) {
-                    let place = task.place(pipeline);
-                    contexts.insert((kept.key, place.method.to_string(), place.point.0), text);
-                }
+        let Task::Compress(compress) = &task else {
+            frontier.settle(&task, Settled::Without);
+            continue;
+        };
+        let action = preparer.prepare(&task).ok();
+        let found = action.map(|action| find(cache, &preparer, &task, &action, &HashSet::new()));
+        let settled = match (found, task.method(preparer.pipeline())) {
+            (Some(Finding::Cached { kept, record, .. }), Some(method)) => {
+                let place = (kept.key, method.name.to_string(), task.place(preparer.pipeline()).point.0);
+                let name = compress.reference(method, kept.out).digest();
+                contexts.insert(place, Found { name, cell: compress.cell, record });
                 Settled::Kept(kept)
             }
-            Some(Finding::Stale) | None => Settled::Without,
+            _ => Settled::Without,
         };
         frontier.settle(&task, settled);
     }
     contexts
 }
 
-fn context_text<L: Lookup>(
-    preparer: &Preparer<'_>,
-    lookup: &L,
-    task: &Task,
-    record: &crate::cache::Record,
-) -> Option<ContextText> {
-    let bytes = lookup.body(record).ok()?;
-    let body = crate::plan::Body { dialect: record.dialect, bytes: &bytes };
-    let crate::plan::Output::Context(compressed) = preparer.read(task, body).ok()? else { return None };
-    Some(compressed.context.text().map_or(ContextText::Opaque, |text| ContextText::Readable(text.to_string())))
+/// The contexts found, to be read when the page needs them.
+fn page_contexts<'a, L: Lookup>(
+    found: &'a BTreeMap<ContextPlace, Found>,
+    preparer: Preparer<'a>,
+    cache: &'a L,
+) -> BTreeMap<ContextPlace, PageContext<'a>> {
+    let of = |found: &'a Found| PageContext { name: found.name, read: Rc::new(move || found.read(preparer, cache)) };
+    found.iter().map(|(place, found)| (place.clone(), of(found))).collect()
 }

@@ -80,7 +80,7 @@ pub struct SettledContext {
 impl SettledContext {
     /// The task that made it, as far as reading its output needs one.
     pub fn task(&self) -> Task {
-        Task::Compress(CompressTask { cell: self.cell, before: None, texts: self.texts.clone() })
+        Task::Compress(CompressTask::to_read(self.cell, self.texts.clone()))
     }
 }
 
@@ -129,6 +129,19 @@ impl Task {
             Task::Answer(task) => pipeline.name_answer(&task.cell),
             Task::Judge(task) => pipeline.name_judge(&task.cell),
         }
+    }
+}
+
+impl CompressTask {
+    /// The task of a cell, as far as reading its output needs one.
+    pub fn to_read(cell: CompressCell, texts: Rc<FixtureTexts>) -> CompressTask {
+        CompressTask { cell, before: None, texts }
+    }
+
+    /// What is known of the context that `out`, the output of `method` here, comes to.
+    pub fn reference(&self, method: &Method, out: Digest) -> ContextRef {
+        let index = if method.artifact_index { self.texts.index(self.cell.point).digest() } else { Digest::of("") };
+        compress::context_ref(method, out, index)
     }
 }
 
@@ -255,11 +268,9 @@ impl<'p> Frontier<'p> {
             return self.below(task.cell);
         };
         let Some(method) = self.pipeline.methods.get(task.cell.chain.method.0) else { return Counts::default() };
-        let texts = task.texts.clone();
-        let index = if method.artifact_index { texts.index(task.cell.point).digest() } else { Digest::of("") };
-        let reference = compress::context_ref(method, kept.out, index);
+        let reference = task.reference(method, kept.out);
         let state = compress::state_ref(method, kept.out);
-        let (cell, waiting) = (task.cell, RefCell::default());
+        let (cell, texts, waiting) = (task.cell, task.texts.clone(), RefCell::default());
         let Kept { key, cost, spared, .. } = kept;
         let context = Rc::new(SettledContext { cell, key, state, reference, texts, cost, spared, waiting });
         self.push_answers(task.cell, &context);

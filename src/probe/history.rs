@@ -1,7 +1,8 @@
-//! A transcript made ready to be searched: every message folded once, every name and path indexed.
+//! A transcript made ready to be searched: every message folded once, its names and paths indexed.
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use serde_json::Value;
 
@@ -14,25 +15,14 @@ use crate::transcript::Message;
 #[derive(Clone, Debug)]
 pub struct History {
     messages: Vec<String>,
-    /// Folded words, paths and ends of paths, with the first message that has them.
-    mentions: HashMap<String, usize>,
+    /// Folded words, paths and ends of paths, with the first message that has them; made when first asked for.
+    mentions: OnceLock<HashMap<String, usize>>,
 }
 
 impl History {
-    /// Folds and indexes `messages`: contents, names and arguments of calls, the latter also as their JSON means.
+    /// Folds `messages`: contents, names and arguments of calls, the latter also as their JSON means.
     pub fn new(messages: &[Message]) -> History {
-        let messages: Vec<String> = messages.iter().map(folded_message).collect();
-        let mut mentions = HashMap::new();
-        for (index, text) in messages.iter().enumerate() {
-            for word in words(text) {
-                note(&mut mentions, word, index);
-            }
-            for path in paths(text) {
-                let path = normal_path(path);
-                suffixes(&path).for_each(|suffix| note(&mut mentions, suffix, index));
-            }
-        }
-        History { messages, mentions }
+        History { messages: messages.iter().map(folded_message).collect(), mentions: OnceLock::new() }
     }
 
     /// How many messages there are.
@@ -58,8 +48,22 @@ impl History {
 
     /// Whether a message before `until` has this folded word, path in normal form, or end of a path.
     pub fn mentions(&self, name: &str, until: usize) -> bool {
-        self.mentions.get(name).is_some_and(|first| *first < until)
+        self.mentions.get_or_init(|| mentions(&self.messages)).get(name).is_some_and(|first| *first < until)
     }
+}
+
+fn mentions(messages: &[String]) -> HashMap<String, usize> {
+    let mut mentions = HashMap::new();
+    for (index, text) in messages.iter().enumerate() {
+        for word in words(text) {
+            note(&mut mentions, word, index);
+        }
+        for path in paths(text) {
+            let path = normal_path(path);
+            suffixes(&path).for_each(|suffix| note(&mut mentions, suffix, index));
+        }
+    }
+    mentions
 }
 
 fn note(mentions: &mut HashMap<String, usize>, name: &str, index: usize) {

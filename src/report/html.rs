@@ -14,7 +14,7 @@ mod pack;
 mod texts;
 
 pub use input::{
-    Anchor, ContextPlace, ContextText, CostLine, FailureLine, MethodLine, ModelLine, PageInput, WholeRows,
+    Anchor, ContextPlace, ContextText, CostLine, FailureLine, MethodLine, ModelLine, PageContext, PageInput, WholeRows,
 };
 pub use pack::PackShelf;
 

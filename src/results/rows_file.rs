@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
+use memchr::memchr_iter;
+
 use super::row::{Row, ScoredRow};
 use crate::action::Digest;
 use crate::files::{self, FileError};
@@ -110,10 +112,12 @@ impl RowsFile {
     pub fn append(&mut self, ordinals: &[u64], lines: &str) -> Result<(), FileError> {
         let fault = |e: std::io::Error| FileError::new("write", &self.path, e);
         self.file.write_all(lines.as_bytes()).map_err(fault)?;
-        for (ordinal, line) in ordinals.iter().zip(lines.split_inclusive('\n')) {
-            let length = u32::try_from(line.len()).map_err(|e| fault(std::io::Error::other(e)))?;
+        let mut start = 0;
+        for (ordinal, end) in ordinals.iter().zip(memchr_iter(b'\n', lines.as_bytes())) {
+            let length = u32::try_from(end + 1 - start).map_err(|e| fault(std::io::Error::other(e)))?;
             self.lines.push(Line { ordinal: *ordinal, offset: self.length, length });
             self.length += u64::from(length);
+            start = end + 1;
         }
         if let Some(reader) = &self.reader {
             // a reader that is gone says why in the end

@@ -60,7 +60,6 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
             } else {
                 Event::Shared { stage }
             };
-            self.performer.store.touch([key]);
             self.listener.hear(&event)?;
             return self.settle_selftest(&test, self.graded(&grades));
         }

@@ -137,11 +137,12 @@ fn cached<L: Listener>(
     let read = || {
         let record = performer.store.find(&key).filter(Record::is_usable)?;
         let bytes = performer.store.body(&record).ok()?;
-        errand.read_body(&performer.preparer, record.dialect, &bytes).ok()
+        let output = errand.read_body(&performer.preparer, record.dialect, &bytes).ok()?;
+        performer.store.touch(&record);
+        Some(output)
     };
     let output = read();
     if output.is_some() {
-        performer.store.touch([key]);
         listener.hear(&Event::Cached { stage, key, cut_off: false })?;
     }
     Ok(output)

@@ -41,7 +41,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         sheet.open = sheet.open.saturating_sub(1);
         let (waits, is_full) = (sheet.fate == Fate::Waiting, sheet.open == 0);
         if sheet.fate != Fate::Torn {
-            let name = own(preparer.pipeline(), task, &kept);
+            let name = own(task, &kept);
             sheet
                 .lines
                 .insert(preparer.matrix().ordinal(&task.cell), Line { name, task: task.clone(), kept, row: None });

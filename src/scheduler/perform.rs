@@ -117,7 +117,9 @@ impl Performer<'_> {
         let record = self.store.find(&test.action.key).filter(Record::is_usable)?;
         let bytes = self.shelf.body(&record).ok()?;
         let reply = completion(record.dialect.unwrap_or(Dialect::Lexical), Operation::Generate, &bytes).ok()?;
-        judge::read_reply(&reply.text, test.question.criteria()).ok()
+        let grades = judge::read_reply(&reply.text, test.question.criteria()).ok()?;
+        self.store.touch(&record);
+        Some(grades)
     }
 
     /// Does the work of an action and keeps what comes of it.

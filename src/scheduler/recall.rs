@@ -7,21 +7,22 @@ use crate::cache::{Damage, Reading, Record};
 use crate::plan::{Assumptions, Kept, Output, READER, Task, forecast};
 
 impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
-    /// Makes sure that the output of a cached action can be read when somebody needs it. Where it had to be read to be
-    /// named, the name is noted.
+    /// Makes sure that the output of a cached action can be read when somebody needs it, and notes that it is used.
+    /// Where it had to be read to be named, the name is noted.
     pub(super) fn vouch(&self, record: &Record, reread: Option<Box<Output>>) -> Result<(), Damage> {
         if let Some(output) = reread {
             let reading = Reading::Output { out: output.digest(), state: None, reader: READER };
             self.performer.store.note(record, &reading);
         }
-        self.performer.shelf.vouch(record)
+        self.performer.shelf.vouch(record)?;
+        self.performer.store.touch(record);
+        Ok(())
     }
 
     /// Settles a task whose output stands.
     pub(super) fn cached(&mut self, task: &Task, kept: Kept) -> Result<(), RunError> {
         let stage = task.stage();
         let event = if self.seen.insert(kept.key) {
-            self.performer.store.touch([kept.key]);
             Event::Cached { stage, key: kept.key, cut_off: kept.spared }
         } else {
             Event::Shared { stage }

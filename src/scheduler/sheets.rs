@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use memchr::memchr_iter;
+
 use crate::action::{ActionKey, Digest, DigestBuilder};
 use crate::compress::ContextRef;
 use crate::pipeline::{CompressCell, Pipeline};
@@ -68,7 +70,7 @@ impl Sheet {
     /// The rows of a text that was kept, and what is odd about the context; `None` if it is no sheet like this one.
     pub(super) fn read<'t>(&self, text: &'t str) -> Option<(Vec<String>, &'t str)> {
         let (head, rows) = text.split_once('\n')?;
-        let is_whole = rows.lines().count() == self.lines.len() && rows.ends_with('\n');
+        let is_whole = memchr_iter(b'\n', rows.as_bytes()).count() == self.lines.len() && rows.ends_with('\n');
         Some((serde_json::from_str(head).ok()?, rows)).filter(|_| is_whole)
     }
 
@@ -88,25 +90,33 @@ impl Sheet {
 
 /// Names what all rows of a context are made of.
 fn common(pipeline: &Pipeline, context: &SettledContext) -> Digest {
-    let digests = context.texts.loaded().digests;
-    let mut builder = DigestBuilder::new("compeval sheet v1");
+    let (digests, place) = (context.texts.loaded().digests, pipeline.name_compress(&context.cell));
+    let mut builder = DigestBuilder::new("compeval sheet v2");
     builder.field("version", env!("CARGO_PKG_VERSION")).field("rows", ROWS.to_le_bytes());
     builder.field("rubric", pipeline.rubric.digest().0).field("tail", [pipeline.settings.tail as u8]);
     for digest in [digests.transcript, digests.points, digests.bank] {
         builder.field("fixture", digest.0);
     }
+    builder.field("fixture", place.fixture.as_bytes()).field("method", place.method.as_bytes());
+    builder.field("point", place.point.0.to_le_bytes()).field("run", place.run.to_le_bytes());
+    for answerer in &pipeline.answerers {
+        builder.field("answerer", answerer.name.0.as_bytes());
+    }
+    for judge in &pipeline.judges {
+        builder.field("judge", judge.name.0.as_bytes());
+    }
     add_action(&mut builder, context.key, context.reference.digest(), context.cost);
     builder.finish()
 }
 
-/// Names what the row of a judged cell is made of besides.
-pub(super) fn own(pipeline: &Pipeline, task: &JudgeTask, kept: &Kept) -> Digest {
-    let place = pipeline.name_judge(&task.cell);
-    let mut builder = DigestBuilder::new("compeval row v1");
-    builder.field("place", place.to_string());
-    for number in [place.point.0, place.run, task.cell.answer.answer_n, task.cell.judge_n] {
-        builder.field("number", number.to_le_bytes());
+/// Names what the row of a judged cell is made of besides: its place among what `common` names, and its actions.
+pub(super) fn own(task: &JudgeTask, kept: &Kept) -> Digest {
+    let (answer, judge) = (&task.cell.answer, &task.cell);
+    let mut builder = DigestBuilder::new("compeval row v2");
+    for index in [answer.probe.0, answer.answerer.0, judge.judge.0] {
+        builder.field("index", (index as u64).to_le_bytes());
     }
+    builder.field("answer_n", answer.answer_n.to_le_bytes()).field("judge_n", judge.judge_n.to_le_bytes());
     add_action(&mut builder, task.answer.key, task.answer.out, task.answer.cost);
     add_action(&mut builder, kept.key, kept.out, kept.cost);
     builder.finish()

@@ -62,9 +62,9 @@ fn verdicts_texts_and_last_use_survive_a_prune() {
         let record = put(&store, n, body(n, 3000));
         store.note(&record, &reading);
         store.text(Digest::of(source_text(n)), &source_text(n));
+        store.touch(&record);
     }
     store.put_counts(&[(Digest::of("out"), 12)]);
-    store.touch((0..10).map(key));
     store.prune(&(0..8).map(key).collect::<Vec<_>>()).unwrap();
     drop(store);
     std::fs::remove_dir_all(dir.path().join("index")).unwrap();

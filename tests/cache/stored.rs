@@ -120,16 +120,16 @@ fn a_failure_is_remembered_and_takes_no_output_away() {
 fn texts_counts_and_last_use_are_kept() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
-    put(&store, 1, body(1, 100));
+    let record = put(&store, 1, body(1, 100));
     let text = source_text(1);
     store.text(Digest::of(&text), &text);
     store.text(Digest::of(&text), &text);
     store.put_counts(&[(Digest::of("a"), 7), (Digest::of("b"), 0)]);
-    store.touch([key(1)]);
+    store.touch(&record);
     store.sync().unwrap();
     let packed = disk(&dir.path().join("packs"));
     store.text(Digest::of(&text), &text);
-    store.touch([key(1)]);
+    store.touch(&record);
     store.sync().unwrap();
     assert_eq!(disk(&dir.path().join("packs")), packed, "what is known is not written again");
     expect_texts_and_counts(&store);

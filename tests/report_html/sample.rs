@@ -1,6 +1,7 @@
 //! Result sets of any size, the same for the same seed.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use compeval::action::{ActionKey, Digest};
 use compeval::judge::{Rubric, Scope};
@@ -9,7 +10,8 @@ use compeval::pipeline::{FixtureDigests, Runs, Tail};
 use compeval::probe::{Probe, ProbeType};
 use compeval::provider::Settings;
 use compeval::report::html::{
-    self, Anchor, ContextPlace, ContextText, CostLine, FailureLine, MethodLine, ModelLine, PageInput, WholeRows,
+    self, Anchor, ContextPlace, ContextText, CostLine, FailureLine, MethodLine, ModelLine, PageContext, PageInput,
+    WholeRows,
 };
 use compeval::results::{
     Asked, CriterionWeight, Design, FixtureInfo, ListedRow, Manifest, MethodInfo, ProbeInfo, ResultSet, Row,
@@ -73,6 +75,10 @@ impl Dice {
 
 fn listed(row: &Row) -> ListedRow {
     ListedRow::read(&serde_json::to_string(row).expect("a row")).expect("what was just written")
+}
+
+fn at_hand(text: &ContextText) -> PageContext<'_> {
+    PageContext { name: Digest::of(format!("{text:?}")), read: Rc::new(|| Some(text.clone())) }
 }
 
 /// The page of an input whose rows are at hand.
@@ -139,7 +145,7 @@ impl Sample {
             rows: &self.rows,
             whole: &*self.whole,
             summary: &self.summary,
-            contexts: self.contexts.clone(),
+            contexts: self.contexts.iter().map(|(place, text)| (place.clone(), at_hand(text))).collect(),
             packs: &(),
             costs: self.costs(),
             failures: self.failures(),

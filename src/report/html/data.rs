@@ -6,7 +6,7 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::columns::{Columns, Names, Places};
-use super::input::{ContextPlace, ContextText, CostLine, FailureLine, MethodLine, ModelLine, PageInput};
+use super::input::{ContextPlace, CostLine, FailureLine, MethodLine, ModelLine, PageContext, PageInput};
 use super::pack::safe_json;
 use super::texts::{CELLS_IN_PACK, Seeker, pack_cells, pack_contexts};
 use crate::judge::{CriterionId, Dimension};
@@ -37,8 +37,6 @@ struct Head<'a> {
     probes: Vec<ProbeHead<'a>>,
     answerers: &'a [&'a str],
     judges: &'a [&'a str],
-    /// The pack that holds each context.
-    contexts: Vec<Option<i64>>,
     cells_in_pack: usize,
     cells: &'a Columns,
     summary: &'a Summary,
@@ -191,13 +189,15 @@ pub(super) fn elements(input: &PageInput<'_>) -> Result<String, RowError> {
     let of_rows: Vec<Option<&Seeker>> =
         gathered.of_row.iter().map(|probe| seekers.get(*probe).and_then(Option::as_ref)).collect();
     let contexts = contexts(input, &gathered, &seekers);
-    let ((context_packs, homes), cell_packs) =
-        both(|| pack_contexts(&contexts, input.packs), || pack_cells(input, &of_rows, &gathered.criteria));
+    let (rows, shelf, criteria) = ((input.rows, input.whole), input.packs, &gathered.criteria);
+    let (cells, contexts) =
+        both(|| pack_cells(rows, &of_rows, criteria, shelf), || pack_contexts(&contexts, input.packs));
     let probes = gathered.probe_heads(&bank);
-    let head = head(input, &gathered, probes, homes);
+    let head = head(input, &gathered, probes);
     let mut html = format!("<script type=\"application/json\" id=\"report\">{}</script>\n", safe_json(&head));
-    for (kind, packs) in [("cells", cell_packs?), ("contexts", context_packs)] {
-        for (number, pack) in packs.into_iter().enumerate() {
+    let cells = cells?.into_iter().map(Some).collect();
+    for (kind, packs) in [("cells", cells), ("contexts", contexts)] {
+        for (number, pack) in packs.into_iter().enumerate().filter_map(|(number, pack)| Some((number, pack?))) {
             let _ = writeln!(html, "<script type=\"text/plain\" id=\"{kind}-{number}\">{pack}</script>");
         }
     }
@@ -206,10 +206,10 @@ pub(super) fn elements(input: &PageInput<'_>) -> Result<String, RowError> {
 
 /// Each context with what is looked for in it.
 fn contexts<'a>(
-    input: &'a PageInput<'_>,
+    input: &'a PageInput<'a>,
     gathered: &Gathered<'_>,
     seekers: &'a [Option<Seeker>],
-) -> Vec<(Option<&'a ContextText>, BTreeMap<usize, &'a Seeker>)> {
+) -> Vec<(Option<&'a PageContext<'a>>, BTreeMap<usize, &'a Seeker>)> {
     let asked = gathered.contexts.all().iter().zip(&gathered.asked);
     asked
         .map(|(key, probes)| {
@@ -219,12 +219,7 @@ fn contexts<'a>(
         .collect()
 }
 
-fn head<'a>(
-    input: &'a PageInput<'a>,
-    gathered: &'a Gathered<'a>,
-    probes: Vec<ProbeHead<'a>>,
-    contexts: Vec<Option<i64>>,
-) -> Head<'a> {
+fn head<'a>(input: &'a PageInput<'a>, gathered: &'a Gathered<'a>, probes: Vec<ProbeHead<'a>>) -> Head<'a> {
     Head {
         label: input.label,
         facts: &input.facts,
@@ -242,7 +237,6 @@ fn head<'a>(
         probes,
         answerers: gathered.answerers.all(),
         judges: gathered.judges.all(),
-        contexts,
         cells_in_pack: CELLS_IN_PACK,
         cells: &gathered.columns,
         summary: input.summary,

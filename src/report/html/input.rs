@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::rc::Rc;
 
 use serde::Serialize;
 
 use super::pack::PackShelf;
-use crate::action::ActionKey;
+use crate::action::{ActionKey, Digest};
 use crate::judge::Rubric;
 use crate::locale::Locale;
 use crate::probe::Probe;
@@ -40,7 +41,7 @@ pub struct PageInput<'a> {
     /// Levels, breakdowns and the comparison.
     pub summary: &'a Summary,
     /// The contexts that are still at hand. The page says which are not.
-    pub contexts: BTreeMap<ContextPlace, ContextText>,
+    pub contexts: BTreeMap<ContextPlace, PageContext<'a>>,
     /// Where the packs of earlier pages are kept.
     pub packs: &'a (dyn PackShelf + Sync),
     /// What the run cost.
@@ -57,6 +58,15 @@ pub type WholeRows<'a> = dyn Fn(Range<usize>) -> Result<Vec<Row>, RowError> + Sy
 /// The compression that made a context, its method and its point: an artifact index belongs to these and is no part of
 /// the compression.
 pub type ContextPlace = (ActionKey, String, u32);
+
+/// A compressed context that is read only when it is needed: where no earlier page was made from it.
+#[derive(Clone)]
+pub struct PageContext<'a> {
+    /// Names what there is to read.
+    pub name: Digest,
+    /// Reads it; `None` if it is gone or damaged.
+    pub read: Rc<dyn Fn() -> Option<ContextText> + 'a>,
+}
 
 /// A compressed context as people read it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,24 +1,21 @@
 //! Long texts with their marks, in packs that are opened only when somebody looks.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 
 use serde::Serialize;
 
 use super::columns::Names;
-use super::input::{ContextText, PageInput};
+use super::input::{ContextText, PageContext, WholeRows};
 use super::pack::{PackShelf, json, pack};
 use crate::action::{Digest, DigestBuilder};
 use crate::judge::CriterionId;
 use crate::probe::{Fact, FactFinder, MappedFold, Probe};
-use crate::results::{Row, RowError};
+use crate::results::{ListedRow, Row, RowError};
 
-/// The version of all that makes a pack of cells from rows and facts: raised when marks or texts would be others.
+/// The version of all that makes packs from rows, contexts and facts: raised when marks or texts would be others.
 const PACKS: u32 = 1;
 /// Cells in one pack.
 pub(super) const CELLS_IN_PACK: usize = 256;
-/// Bytes of contexts after which a pack is full.
-const CONTEXT_PACK_BYTES: usize = 400_000;
 /// Digits of a key that are shown; the cache takes any prefix that is unique.
 const KEY_DIGITS: usize = 16;
 
@@ -91,32 +88,39 @@ struct CellText<'r> {
     keys: [String; 3],
 }
 
-/// The cells' texts, in the order of `rows`; `seekers` are parallel to them.
+/// The cells' texts, in the order of `rows`, which `whole` reads whole; `seekers` are parallel to them.
 ///
 /// # Errors
 /// A row that cannot be read whole.
 pub(super) fn pack_cells(
-    input: &PageInput<'_>,
+    (rows, whole): (&[ListedRow], &WholeRows<'_>),
     seekers: &[Option<&Seeker>],
     criteria: &Names<CriterionId>,
+    shelf: &dyn PackShelf,
 ) -> Result<Vec<String>, RowError> {
     let ids: Vec<&str> = criteria.all().iter().map(|id| &*id.0).collect();
-    let chunks = input.rows.chunks(CELLS_IN_PACK).zip(seekers.chunks(CELLS_IN_PACK)).enumerate();
+    let chunks = rows.chunks(CELLS_IN_PACK).zip(seekers.chunks(CELLS_IN_PACK)).enumerate();
     let packed = chunks.map(|(number, (rows, seekers))| {
-        let mut name = DigestBuilder::new("report cells v1");
-        name.field("version", env!("CARGO_PKG_VERSION")).field("packs", PACKS.to_le_bytes());
+        let mut name = name_of("report cells v1");
         name.field("criteria", ids.join("\n"));
         for (row, seeker) in rows.iter().zip(seekers) {
             name.field("row", row.name.0).field("facts", seeker.map_or([0; 32], |seeker| seeker.name.0));
         }
         let first = number * CELLS_IN_PACK;
-        pack(input.packs, name.finish(), || {
-            let whole = (input.whole)(first..first + rows.len())?;
+        pack(shelf, name.finish(), || {
+            let whole = whole(first..first + rows.len())?;
             let texts = whole.iter().zip(seekers).map(|(row, seeker)| cell_text(row, *seeker, criteria));
             Ok(json(&texts.collect::<Vec<CellText<'_>>>()))
         })
     });
     packed.collect()
+}
+
+/// The beginning of a pack's name.
+fn name_of(kind: &str) -> DigestBuilder {
+    let mut name = DigestBuilder::new(kind);
+    name.field("version", env!("CARGO_PKG_VERSION")).field("packs", PACKS.to_le_bytes());
+    name
 }
 
 fn cell_text<'r>(row: &'r Row, seeker: Option<&Seeker>, criteria: &Names<CriterionId>) -> CellText<'r> {
@@ -134,53 +138,43 @@ fn cell_text<'r>(row: &'r Row, seeker: Option<&Seeker>, criteria: &Names<Criteri
     }
 }
 
-/// A context with the places of the facts that the probes asked of it expect, by the probes' places in the page.
+/// A context as the page opens it.
 #[derive(Debug, Serialize)]
-struct MarkedContext<'t> {
-    text: &'t str,
-    marks: BTreeMap<usize, Vec<Mark>>,
+#[serde(untagged)]
+enum MarkedContext<'t> {
+    /// With the places of the facts that the probes asked of it expect, by the probes' places in the page.
+    Readable { text: &'t str, marks: BTreeMap<usize, Vec<Mark>> },
+    /// Nobody but its provider can read it.
+    Opaque { absent: &'static str },
 }
 
-/// The contexts, and for each (in the order given) its pack: `None` of one that is not at hand, -1 of one that
-/// nobody but its provider can read.
+/// The packs of contexts, in the order given; `None` of one that is not at hand.
 pub(super) fn pack_contexts(
-    contexts: &[(Option<&ContextText>, BTreeMap<usize, &Seeker>)],
+    contexts: &[(Option<&PageContext<'_>>, BTreeMap<usize, &Seeker>)],
     shelf: &dyn PackShelf,
-) -> (Vec<String>, Vec<Option<i64>>) {
-    let (mut packs, mut homes) = (Vec::new(), Vec::new());
-    let mut open: BTreeMap<usize, MarkedContext<'_>> = BTreeMap::new();
-    let mut bytes = 0;
-    for (place, (context, seekers)) in contexts.iter().enumerate() {
-        homes.push(match context {
-            None => None,
-            Some(ContextText::Opaque) => Some(-1),
-            Some(ContextText::Readable(text)) => {
-                bytes += text.len();
-                open.insert(place, marked(text, seekers));
-                i64::try_from(packs.len()).ok()
-            }
-        });
-        if bytes > CONTEXT_PACK_BYTES {
-            packs.push(pack_context(&std::mem::take(&mut open), shelf));
-            bytes = 0;
-        }
-    }
-    if !open.is_empty() {
-        packs.push(pack_context(&open, shelf));
-    }
-    (packs, homes)
+) -> Vec<Option<String>> {
+    contexts.iter().map(|(context, seekers)| pack_context((*context)?, seekers, shelf)).collect()
 }
 
-fn pack_context(contexts: &BTreeMap<usize, MarkedContext<'_>>, shelf: &dyn PackShelf) -> String {
-    let json = json(contexts);
-    let Ok(pack) = pack(shelf, Digest::of(&json), || Ok::<_, Infallible>(json));
-    pack
+fn pack_context(
+    context: &PageContext<'_>,
+    seekers: &BTreeMap<usize, &Seeker>,
+    shelf: &dyn PackShelf,
+) -> Option<String> {
+    let mut name = name_of("report context v1");
+    name.field("context", context.name.0);
+    for (probe, seeker) in seekers {
+        name.field("probe", (*probe as u64).to_le_bytes()).field("facts", seeker.name.0);
+    }
+    let read = || (context.read)().map(|text| json(&marked(&text, seekers))).ok_or(());
+    pack(shelf, name.finish(), read).ok()
 }
 
-fn marked<'t>(text: &'t str, seekers: &BTreeMap<usize, &Seeker>) -> MarkedContext<'t> {
+fn marked<'t>(context: &'t ContextText, seekers: &BTreeMap<usize, &Seeker>) -> MarkedContext<'t> {
+    let ContextText::Readable(text) = context else { return MarkedContext::Opaque { absent: "opaque" } };
     let searchable = Searchable::new(text);
     let marks = seekers.iter().map(|(probe, seeker)| (*probe, seeker.marks(&searchable)));
-    MarkedContext { text, marks: marks.filter(|(_, marks)| !marks.is_empty()).collect() }
+    MarkedContext::Readable { text, marks: marks.filter(|(_, marks)| !marks.is_empty()).collect() }
 }
 
 #[cfg(test)]
