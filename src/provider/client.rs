@@ -14,7 +14,7 @@ use super::classify::{Fault, Pressure, Reach, classify};
 use super::dialect;
 use super::estimate::estimate;
 use super::event::{ClientEvent, Listener};
-use super::gate::Gate;
+use super::gate::{Gate, Pass};
 use super::headers::{Announced, Headers};
 use super::http::{ApiKey, Http, HttpReply};
 use super::line::{Lane, Line, account};
@@ -48,6 +48,9 @@ pub enum AskFailure<E> {
     /// The meter let no further attempt through.
     #[error("no further request is allowed")]
     NotAdmitted,
+    /// It was called off before it was sent, or sent again.
+    #[error("no further request is wanted")]
+    CalledOff,
 }
 
 impl<E> From<CallFailure> for AskFailure<E> {
@@ -101,8 +104,9 @@ impl Client {
         line.spec.api_key.as_ref().filter(|_| line.key.is_none())
     }
 
-    /// Sends `call` until it is answered or cannot be. `meter` is asked before every attempt. `keep` is awaited with
-    /// every successful reply, also one that turns out to be no answer, before it is read.
+    /// Sends `call` until it is answered or cannot be. `meter` is asked before every attempt, and may call off what
+    /// waits for its turn. `keep` is awaited with every successful reply, also one that turns out to be no answer,
+    /// before it is read.
     ///
     /// # Errors
     /// The last failure, that of `keep`, or the word of the meter.
@@ -122,7 +126,12 @@ impl Client {
         let mut tally = Tally::default();
         loop {
             let set_aside = meter.admit().ok_or(AskFailure::NotAdmitted)?;
-            let attempt = self.attempt(&errand, &mut tally).await;
+            let turn = errand.lane.gate.enter(&errand.line.account, errand.need);
+            let Some(passes) = unless(meter.called_off(), turn).await else {
+                meter.give_back(set_aside);
+                return Err(AskFailure::CalledOff);
+            };
+            let attempt = self.attempt(&errand, &mut tally, passes).await;
             let (fault, held) = match attempt {
                 Err((fault, held)) => {
                     meter.settle(set_aside, if fault.reach == Reach::Worked { Bill::Unknown } else { Bill::Free });
@@ -148,7 +157,7 @@ impl Client {
             };
             tracing::debug!(%provider, attempts = tally.sent, ?wait, "asking again after: {}", fault.message);
             self.tell(ClientEvent::Retrying { provider: provider.clone(), class: fault.class, wait });
-            tokio::time::sleep(wait).await;
+            unless(meter.called_off(), tokio::time::sleep(wait)).await.ok_or(AskFailure::CalledOff)?;
         }
     }
 
@@ -169,11 +178,15 @@ impl Client {
         Ok(Errand { line, lane, call, request, expected: estimate.0, need })
     }
 
-    /// One request. A place in the queue is given back before the reply is handed on.
-    async fn attempt(&self, errand: &Errand<'_>, tally: &mut Tally) -> Result<RawReply, (Fault, Option<Duration>)> {
+    /// One request. Its places among those in flight are given back before the reply is handed on.
+    async fn attempt(
+        &self,
+        errand: &Errand<'_>,
+        tally: &mut Tally,
+        passes: (Pass<'_>, Pass<'_>),
+    ) -> Result<RawReply, (Fault, Option<Duration>)> {
         let line = errand.line;
         let spec = &line.spec;
-        let passes = errand.lane.gate.enter(&line.account, errand.need).await;
         tally.sent += 1;
         self.tell(ClientEvent::Sent { provider: spec.name.clone() });
         let sent = Instant::now();
@@ -267,6 +280,15 @@ impl Errand<'_> {
     fn settle(&self, used: Need) {
         self.lane.gate.settle(self.need, used);
         self.line.account.settle(self.need, used);
+    }
+}
+
+/// What `work` comes to, unless `end` comes first.
+async fn unless<T>(end: impl Future<Output = ()>, work: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        biased;
+        () = end => None,
+        done = work => Some(done),
     }
 }
 

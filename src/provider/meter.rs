@@ -1,5 +1,7 @@
 //! The meter: asked before every attempt, told after it what is to be paid.
 
+use std::future::Future;
+
 use crate::units::Usage;
 
 /// What an attempt is to be paid with.
@@ -23,6 +25,12 @@ pub trait Meter {
 
     /// Replaces what was set aside by what is to be paid.
     fn settle(&self, held: Self::Held, bill: Bill<'_>);
+
+    /// Takes back what was set aside for an attempt that is not made after all.
+    fn give_back(&self, held: Self::Held);
+
+    /// Ends once no further attempt is wanted. One that is under way is not disturbed.
+    fn called_off(&self) -> impl Future<Output = ()>;
 }
 
 /// Lets everything through.
@@ -37,4 +45,10 @@ impl Meter for Unmetered {
     }
 
     fn settle(&self, (): (), _: Bill<'_>) {}
+
+    fn give_back(&self, (): ()) {}
+
+    async fn called_off(&self) {
+        std::future::pending().await
+    }
 }

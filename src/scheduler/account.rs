@@ -2,45 +2,28 @@
 //! for in the end.
 
 use super::budget::BudgetReached;
-use super::ended::{Closed, Door};
 use super::event::{Event, Listener};
 use super::run::{Loop, RunError};
 use crate::action::{StageName, Work};
 use crate::pipeline::Counts;
 use crate::plan::Task;
-use crate::provider::ErrorClass;
 use crate::results::{Blame, Failure, Place};
 
 impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     /// Why the work is not to be asked of anyone, if so.
     pub(super) fn is_closed(&self, work: &Work) -> Option<String> {
-        let Work::Ask(request) = work else { return None };
-        let is_closed = |door: &&Door| {
-            let asked = (&request.model, request.operation);
-            door.provider == request.provider
-                && door.only.as_ref().is_none_or(|(model, operation)| (model, *operation) == asked)
-        };
-        self.doors.iter().find(is_closed).map(|door| door.why.clone())
+        match work {
+            Work::Ask(request) => self.doors.why(request),
+            Work::Execute(_) | Work::Compute(_) => None,
+        }
     }
 
-    /// A wrong key, an empty account, an unknown model fail every further call alike: better to stop and say so.
-    pub(super) fn note_closed(&mut self, work: &Work, failure: &Failure) -> Result<(), RunError> {
-        let (Some(class), Work::Ask(request)) = (failure.class.filter(|class| class.is_terminal()), work) else {
-            return Ok(());
-        };
-        if self.is_closed(work).is_some() {
-            return Ok(());
+    /// Tells whom nobody asks any more.
+    pub(super) fn tell_closed(&mut self) -> Result<(), RunError> {
+        for closed in self.doors.untold() {
+            self.listener.hear(&Event::Closed(&closed))?;
+            self.ended.closed.push(closed);
         }
-        let only = (class == ErrorClass::NotFound).then(|| (request.model.clone(), request.operation));
-        let who = match &only {
-            Some((model, _)) => format!("{}/{model}", request.provider),
-            None => request.provider.to_string(),
-        };
-        let why = failure.told();
-        self.doors.push(Door { provider: request.provider.clone(), only, why: why.clone() });
-        let closed = Closed { who, why };
-        self.listener.hear(&Event::Closed(&closed))?;
-        self.ended.closed.push(closed);
         Ok(())
     }
 

@@ -3,6 +3,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use super::doors::Doors;
+use crate::action::Request;
 use crate::provider::{Bill, Meter, ModelRef, Prices};
 use crate::units::{Tokens, Usage, Usd, add_known};
 
@@ -163,6 +165,14 @@ impl Budget {
         state.spent += paid.map_or(reservation.worst, |usd| usd.0);
     }
 
+    /// Takes back what was set aside for a request that was not sent.
+    pub fn give_back(&self, reservation: Reservation) {
+        let mut state = self.state();
+        state.requests = state.requests.saturating_sub(1);
+        drop(state);
+        self.settle(reservation, Some(Usd(0.0)));
+    }
+
     /// What is allowed.
     pub fn allowance(&self) -> Allowance {
         self.allowance
@@ -190,6 +200,8 @@ pub(super) struct Purse<'b> {
     model: &'b ModelRef,
     worst: Option<Usd>,
     word: Mutex<Option<BudgetReached>>,
+    /// Where it is not to be paid for any more.
+    behind: Option<(&'b Doors, &'b Request)>,
 }
 
 impl<'b> Purse<'b> {
@@ -201,7 +213,12 @@ impl<'b> Purse<'b> {
         (input, output): (Tokens, Tokens),
     ) -> Purse<'b> {
         let worst = prices.worst_case(model, Tokens(input.0.saturating_mul(CAUTION)), output);
-        Purse { budget, prices, model, worst, word: Mutex::default() }
+        Purse { budget, prices, model, worst, word: Mutex::default(), behind: None }
+    }
+
+    /// The same for a request that is called off when its door closes.
+    pub(super) fn behind(self, doors: &'b Doors, request: &'b Request) -> Purse<'b> {
+        Purse { behind: Some((doors, request)), ..self }
     }
 
     /// Why the last attempt was not let through.
@@ -236,6 +253,17 @@ impl Meter for Purse<'_> {
         let paid = &mut self.budget.state().paid;
         paid.add(bill, cost);
         paid.saved += saved.unwrap_or_default();
+    }
+
+    fn give_back(&self, held: Reservation) {
+        self.budget.give_back(held);
+    }
+
+    async fn called_off(&self) {
+        match self.behind {
+            Some((doors, request)) => doors.closed_for(request).await,
+            None => std::future::pending().await,
+        }
     }
 }
 

@@ -1,9 +1,8 @@
-//! How a run ended, and who is not asked any more.
+//! How a run ended.
 
 use super::budget::BudgetReached;
 use super::shelf::Models;
 use crate::plan::Estimate;
-use crate::provider::{ModelName, Operation, ProviderName};
 
 /// How a run ended.
 #[derive(Clone, Debug, Default)]
@@ -45,13 +44,4 @@ pub struct Untested {
     pub judge: String,
     /// Why cases could not be asked.
     pub why: String,
-}
-
-/// Whom nobody asks any more: every further call would fail the same way.
-#[derive(Debug)]
-pub(super) struct Door {
-    pub(super) provider: ProviderName,
-    /// The one model, and what is not asked of it: a server may lack one endpoint only. `None` for all of the provider.
-    pub(super) only: Option<(ModelName, Operation)>,
-    pub(super) why: String,
 }

@@ -74,9 +74,9 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         }
         self.listener.hear(&Event::Started { stage })?;
         let performer = self.performer;
-        let errand = Errand::of_selftest(&performer.preparer, &test);
+        let (errand, doors) = (Errand::of_selftest(&performer.preparer, &test), self.doors.clone());
         self.flights.push(Box::pin(async move {
-            let result = performer.perform(&errand, &test.action).await;
+            let result = performer.perform(&errand, &test.action, &doors).await;
             Landed { action: test.action.clone(), errand: Errands::Selftest(test), result }
         }));
         Ok(())
@@ -107,17 +107,17 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
                 self.settle_selftest(test, outcome)
             }
             Err(NoOutput::Store(error)) => Err(error.into()),
-            Err(NoOutput::OverBudget(reached)) => {
-                if self.is_squeezed(reached) {
-                    self.tests.push(test.clone());
-                    return Ok(());
-                }
+            Err(NoOutput::OverBudget(reached)) if self.is_squeezed(reached) => {
+                self.tests.push(test.clone());
+                Ok(())
+            }
+            Err(NoOutput::OverBudget(_) | NoOutput::CalledOff) => {
                 self.ended.held_back += 1;
                 self.listener.hear(&Event::HeldBack { stage: StageName::Selftest })?;
-                self.settle_selftest(test, CaseOutcome::Unasked(None))
+                let why = self.is_closed(&test.action.work);
+                self.settle_selftest(test, CaseOutcome::Unasked(why))
             }
             Err(NoOutput::Failed(failure)) => {
-                self.note_closed(&test.action.work, &failure)?;
                 // A judge that loses itself until the token limit was asked, and would be no better another time.
                 let outcome = match failure.class {
                     Some(class) if !class.was_answered() => CaseOutcome::Unasked(Some(failure.told())),
@@ -136,7 +136,12 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         let name = self.judge_name(judge);
         self.listener.hear(&Event::Selftested { judge: &name, verdict: &verdict })?;
         match (trust, obstacle) {
-            (Trust::Weak, _) => self.ended.weak_judges.push(name),
+            (Trust::Weak, _) => {
+                self.ended.weak_judges.push(name);
+                if !self.options.allow_weak_judge {
+                    self.doors.close_all();
+                }
+            }
             (Trust::Untested, Some(why)) => self.ended.untested.push(Untested { judge: name, why }),
             // Where cases were left alone the reason is told elsewhere: offline, budget, interrupted.
             (Trust::Untested, None) | (Trust::Proven | Trust::Waiting, _) => {}

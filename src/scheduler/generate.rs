@@ -6,12 +6,12 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tokio::sync::watch;
 
-use super::ended::Closed;
+use super::doors::Doors;
 use super::errand::Errand;
 use super::event::{Event, Listener};
 use super::perform::{Fresh, NoOutput, Performer};
 use super::run::{Options, RunError, Stop, is_asked};
-use crate::action::{ActionKey, Work};
+use crate::action::ActionKey;
 use crate::cache::{Lookup, Record};
 use crate::plan::{GenerationTask, Output};
 
@@ -36,24 +36,44 @@ pub async fn generate<L: Listener>(
     let outputs = BTreeMap::new();
     let waiting = distinct.into_values().collect();
     let mut round = Round { performer, listener, waiting, outputs, is_over: false, is_squeezed: false };
+    let doors = Doors::default();
     let mut flights = FuturesUnordered::new();
     loop {
         while flights.len() < options.jobs && !round.is_squeezed {
             let Some((task, errand)) = round.next(*stop.borrow())? else { break };
-            flights.push(async move { (task, performer.perform(&errand, &task.action).await) });
+            flights.push(perform(performer, task, errand, &doors));
         }
         if flights.is_empty() {
             return Ok(tasks.iter().map(|task| round.outputs.get(&task.action.key).cloned()).collect());
         }
         tokio::select! {
-            Some((task, result)) = flights.next() => round.land(task, result, !flights.is_empty())?,
+            Some((task, result)) = flights.next() => {
+                for closed in doors.untold() {
+                    round.is_over = true;
+                    round.listener.hear(&Event::Closed(&closed))?;
+                }
+                round.land(task, result, !flights.is_empty())?;
+                if round.is_over {
+                    doors.close_all();
+                }
+            }
             Ok(()) = stop.changed() => {
+                doors.close_all();
                 if *stop.borrow() == Stop::Now {
                     return Ok(vec![None; tasks.len()]);
                 }
             }
         }
     }
+}
+
+async fn perform<'t>(
+    performer: &Performer<'_>,
+    task: &'t GenerationTask,
+    errand: Errand,
+    doors: &Doors,
+) -> (&'t GenerationTask, Result<Fresh, NoOutput>) {
+    (task, performer.perform(&errand, &task.action, doors).await)
 }
 
 /// What is left to do, and what came of the rest.
@@ -105,20 +125,11 @@ impl<'t, L: Listener> Round<'_, '_, 't, L> {
                 self.is_squeezed = true;
                 self.waiting.push_front(task);
             }
-            Err(NoOutput::OverBudget(_)) => {
+            Err(NoOutput::OverBudget(_) | NoOutput::CalledOff) => {
                 self.is_over = true;
                 self.listener.hear(&Event::HeldBack { stage })?;
             }
             Err(NoOutput::Failed(failure)) => {
-                if failure.class.is_some_and(|class| class.is_terminal()) && !self.is_over {
-                    self.is_over = true;
-                    let who = match &task.action.work {
-                        Work::Ask(request) => format!("{}/{}", request.provider, request.model),
-                        Work::Execute(_) | Work::Compute(_) => failure.place.to_string(),
-                    };
-                    let closed = Closed { who, why: failure.told() };
-                    self.listener.hear(&Event::Closed(&closed))?;
-                }
                 self.listener.hear(&Event::Failed(&failure))?;
             }
         }

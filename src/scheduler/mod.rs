@@ -4,6 +4,7 @@
 //! paths, statistics.
 
 mod ended;
+mod doors;
 mod event;
 mod budget;
 mod program;

@@ -8,6 +8,7 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use super::budget::{Budget, BudgetReached, Purse};
+use super::doors::Doors;
 use super::errand::Errand;
 use super::program;
 use super::shelf::{OutOfReach, Shelf};
@@ -47,6 +48,8 @@ pub(super) enum NoOutput {
     Failed(Box<Failure>),
     /// The budget does not allow it.
     OverBudget(BudgetReached),
+    /// It was not sent, or not again: the run is to end, or nobody asks its provider any more.
+    CalledOff,
     /// The store cannot keep anything more: the run ends.
     Store(CacheError),
 }
@@ -123,11 +126,11 @@ impl Performer<'_> {
     }
 
     /// Does the work of an action and keeps what comes of it.
-    pub(super) async fn perform(&self, errand: &Errand, action: &Action) -> Result<Fresh, NoOutput> {
+    pub(super) async fn perform(&self, errand: &Errand, action: &Action, doors: &Doors) -> Result<Fresh, NoOutput> {
         let before = errand.earlier_output(self.store, action);
         let mut fresh = match &action.work {
             Work::Ask(request) if request.is_lexical() => self.apply_rules(errand, action, request).await,
-            Work::Ask(request) => self.ask(errand, action, request).await,
+            Work::Ask(request) => self.ask(errand, action, request, doors).await,
             Work::Execute(program) => {
                 let stdin = self.text(errand, action, &program.stdin)?;
                 self.execute(errand, action, stdin).await
@@ -194,12 +197,13 @@ impl Performer<'_> {
     }
 
     /// Asks a model, again if its reply breaks the contract of the stage.
-    async fn ask(&self, errand: &Errand, action: &Action, request: &Request) -> Result<Fresh, NoOutput> {
+    async fn ask(&self, errand: &Errand, action: &Action, request: &Request, doors: &Doors) -> Result<Fresh, NoOutput> {
         let call = self.call(errand, action, request)?;
         let model = ModelRef { provider: request.provider.clone(), model: request.model.clone() };
         let (input, _) = estimate(&call);
         self.fits_window(errand, action, &model, input)?;
-        let purse = Purse::new(self.budget, self.prices, &model, (input, self.longest_reply(&model, &call)));
+        let tokens = (input, self.longest_reply(&model, &call));
+        let purse = Purse::new(self.budget, self.prices, &model, tokens).behind(doors, request);
         let mut attempt = 1;
         loop {
             let kept = &Cell::new(None);
@@ -212,7 +216,10 @@ impl Performer<'_> {
                 Ok((_, completion)) => completion,
                 Err(AskFailure::Keep(error)) => return Err(error.into()),
                 Err(AskFailure::NotAdmitted) => return Err(NoOutput::OverBudget(purse.word())),
-                Err(AskFailure::Call(failure)) => return Err(self.call_failed(errand, action, failure).await),
+                Err(AskFailure::CalledOff) => return Err(NoOutput::CalledOff),
+                Err(AskFailure::Call(failure)) => {
+                    return Err(self.call_failed(errand, action, (request, doors), failure).await);
+                }
             };
             match errand.read_reply(&self.preparer, &completion) {
                 Ok(output) => {
@@ -361,20 +368,29 @@ impl Performer<'_> {
         }
     }
 
-    async fn call_failed(&self, errand: &Errand, action: &Action, failure: CallFailure) -> NoOutput {
+    async fn call_failed(
+        &self,
+        errand: &Errand,
+        action: &Action,
+        (request, doors): (&Request, &Doors),
+        failure: CallFailure,
+    ) -> NoOutput {
         // A reply that arrived and is no answer stays to be looked at. Read by itself it might pass for one: that its
         // prompt was cut, for one, shows only beside the request.
         let kept = self.store.find(&action.key).filter(|record| record.status == Status::Unread);
         self.note_unreadable(kept, &failure.message);
         let mut raw = Raw::local(Bytes::new(), None, Instant::now());
         (raw.attempts, raw.cost) = (failure.attempts, None);
-        let class = failure.class.name();
-        if let Err(error) = self.store.fail(action.key, &self.meta(errand, action, &raw), class, &failure.message).await
-        {
-            return error.into();
+        let CallFailure { class, message, hint, .. } = failure;
+        let blame = if class == ErrorClass::TooLong { Blame::Method } else { Blame::Infrastructure };
+        let failure = self.failure(errand, action, blame, Some(class), message, hint);
+        // before anything is waited for: what waits for its turn would fail alike
+        doors.note(request, &failure);
+        let meta = self.meta(errand, action, &raw);
+        match self.store.fail(action.key, &meta, class.name(), &failure.message).await {
+            Ok(_) => NoOutput::Failed(Box::new(failure)),
+            Err(error) => error.into(),
         }
-        let blame = if failure.class == ErrorClass::TooLong { Blame::Method } else { Blame::Infrastructure };
-        self.failed(errand, action, blame, Some(failure.class), failure.message, failure.hint)
     }
 
     fn out_of_reach(&self, errand: &Errand, action: &Action, error: &OutOfReach) -> NoOutput {
@@ -391,7 +407,19 @@ impl Performer<'_> {
         message: String,
         hint: Option<String>,
     ) -> NoOutput {
+        NoOutput::Failed(Box::new(self.failure(errand, action, blame, class, message, hint)))
+    }
+
+    fn failure(
+        &self,
+        errand: &Errand,
+        action: &Action,
+        blame: Blame,
+        class: Option<ErrorClass>,
+        message: String,
+        hint: Option<String>,
+    ) -> Failure {
         let (place, stage, key) = (errand.place.clone(), errand.stage, Some(action.key));
-        NoOutput::Failed(Box::new(Failure { place, stage, key, blame, class, message, hint }))
+        Failure { place, stage, key, blame, class, message, hint }
     }
 }

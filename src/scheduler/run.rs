@@ -3,12 +3,14 @@
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::pin::Pin;
+use std::rc::Rc;
 
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use tokio::sync::watch;
 
-use super::ended::{Door, Ended};
+use super::doors::Doors;
+use super::ended::Ended;
 use super::errand::Errand;
 use super::event::{Event, Listener};
 use super::perform::{Fresh, NoOutput, Performer};
@@ -98,7 +100,7 @@ pub async fn run<L: Listener>(
     let (seen, lost, warned) = (HashSet::new(), HashSet::new(), HashSet::new());
     let (tests, squeezed, ended) =
         (Vec::new(), false, Ended { forecast: Some(Estimate::nothing()), ..Ended::default() });
-    let (doors, settled) = (Vec::new(), Counts::default());
+    let (doors, settled) = (Rc::new(Doors::default()), Counts::default());
     let ended = Loop {
         performer,
         options,
@@ -148,7 +150,7 @@ pub(super) struct Loop<'r, 'e, L> {
     /// Whether it was tried to tell what is to come.
     pub(super) is_foretold: bool,
     /// Whom nobody asks any more.
-    pub(super) doors: Vec<Door>,
+    pub(super) doors: Rc<Doors>,
     /// Cells that were settled.
     pub(super) settled: Counts,
     pub(super) ended: Ended,
@@ -175,6 +177,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
                 Some(landed) = self.flights.next() => self.land(landed)?,
                 Ok(()) = stop.changed() => {
                     self.ended.interrupted |= *stop.borrow() >= Stop::Drain;
+                    self.doors.close_all();
                     if *stop.borrow() == Stop::Now {
                         self.tell_all_waiting()?;
                         return Ok(self.ended);
@@ -259,9 +262,9 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         self.parked.insert(action.key, Vec::new());
         self.listener.hear(&Event::Started { stage: task.stage() })?;
         let performer = self.performer;
-        let errand = Errand::of_task(&performer.preparer, &task, &action);
+        let (errand, doors) = (Errand::of_task(&performer.preparer, &task, &action), self.doors.clone());
         self.flights.push(Box::pin(async move {
-            let result = performer.perform(&errand, &action).await;
+            let result = performer.perform(&errand, &action, &doors).await;
             Landed { errand: Errands::Cell(task), action, result }
         }));
         Ok(())
@@ -310,6 +313,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
 
     fn land(&mut self, landed: Landed) -> Result<(), RunError> {
         self.squeezed = false;
+        self.tell_closed()?;
         let Landed { errand, action, result } = landed;
         let task = match errand {
             Errands::Selftest(test) => return self.land_selftest(&test, result),
@@ -319,16 +323,14 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         match result {
             Ok(fresh) => self.land_fresh(&task, &action, fresh, sharers),
             Err(NoOutput::Store(error)) => Err(error.into()),
-            Err(NoOutput::OverBudget(reached)) => {
-                let tasks = sharers.into_iter().chain([task]);
-                if self.is_squeezed(reached) {
-                    tasks.for_each(|task| self.frontier.put_back(task));
-                    return Ok(());
-                }
-                tasks.into_iter().try_for_each(|task| self.hold_back(&task))
+            Err(NoOutput::OverBudget(reached)) if self.is_squeezed(reached) => {
+                sharers.into_iter().chain([task]).for_each(|task| self.frontier.put_back(task));
+                Ok(())
+            }
+            Err(NoOutput::OverBudget(_) | NoOutput::CalledOff) => {
+                sharers.iter().chain([&task]).try_for_each(|task| self.hold_back(task))
             }
             Err(NoOutput::Failed(failure)) => {
-                self.note_closed(&action.work, &failure)?;
                 self.lost.insert(action.key);
                 self.fail(&task, &failure)?;
                 sharers.iter().try_for_each(|task| self.share_failure(task))

@@ -48,6 +48,17 @@ fn a_weak_judge_leaves_no_older_report_beside_the_new_rows() {
 }
 
 #[test]
+fn what_waits_for_its_turn_is_not_sent_to_who_refuses_everything() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.edit("pipeline.toml", "max_in_flight = 16", "max_in_flight = 2");
+    server.script(|_| Reply::Raw(401, json!({"error": {"message": "no such key", "type": "auth"}}).to_string()));
+    let ended = project.expect(5, "run --label a --runs 1 -j 12");
+    ended.says(&["no such key", "is not asked any more"]);
+    assert!(server.count() <= 3, "{} were sent", server.count());
+}
+
+#[test]
 fn equal_causes_of_a_self_test_are_told_once() {
     let server = Server::start();
     let project = Project::new(&server);

@@ -80,6 +80,24 @@ fn ctrl_c_drains_what_is_under_way_and_the_next_run_finishes() {
 }
 
 #[test]
+fn what_waits_for_its_turn_at_ctrl_c_is_not_sent() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.edit("pipeline.toml", "max_in_flight = 16", "max_in_flight = 2");
+    server.script(|_| Reply::Held);
+    let mut running = project.start("run --label a --runs 1 -j 8");
+    server.wait_for(2);
+    running.interrupt();
+    running.wait_for_words("stopping");
+    server.let_go();
+    let ended = running.end();
+    assert_eq!((ended.code, server.count()), (130, 2), "{}", ended.stderr);
+    let manifest = project.result("a", "manifest.json");
+    assert_eq!((&manifest["requests_sent"], &manifest["unused"]["unanswered"]), (&2.into(), &0.into()));
+    assert!(manifest["failures"].as_array().unwrap().is_empty(), "{}", manifest["failures"]);
+}
+
+#[test]
 fn a_second_ctrl_c_ends_at_once() {
     let server = Server::start();
     let project = Project::new(&server);

@@ -37,7 +37,7 @@ async fn asked(client: &Client, call: &Call) -> Result<(RawReply, Completion), C
     client.ask(&"sim".into(), call, &Unmetered, keep).await.map_err(|failure| match failure {
         AskFailure::Call(failure) => failure,
         AskFailure::Keep(never) => match never {},
-        AskFailure::NotAdmitted => unreachable!("nothing is metered here"),
+        AskFailure::NotAdmitted | AskFailure::CalledOff => unreachable!("nothing is metered here"),
     })
 }
 
@@ -185,6 +185,42 @@ impl Meter for Bills {
         };
         self.0.lock().unwrap().push(name);
     }
+
+    fn give_back(&self, (): ()) {}
+
+    async fn called_off(&self) {
+        std::future::pending().await
+    }
+}
+
+/// Calls off what was refused once.
+struct OnceOnly(tokio::sync::watch::Sender<bool>);
+
+impl Meter for OnceOnly {
+    type Held = ();
+
+    fn admit(&self) -> Option<()> {
+        Some(())
+    }
+
+    fn settle(&self, (): (), _: Bill<'_>) {
+        self.0.send_replace(true);
+    }
+
+    fn give_back(&self, (): ()) {}
+
+    async fn called_off(&self) {
+        let _ = self.0.subscribe().wait_for(|is_over| *is_over).await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_called_off_waits_for_nothing() {
+    let keep = |_: &RawReply| ready(Ok::<(), Infallible>(()));
+    let simulator = Simulator::scripted([Scripted::new(429, "").header("retry-after", "50"), good()]);
+    let meter = OnceOnly(tokio::sync::watch::Sender::new(false));
+    let asked = client(&simulator).ask(&"sim".into(), &ask("q"), &meter, keep).await;
+    assert_eq!((asked.unwrap_err(), simulator.seen().len()), (AskFailure::CalledOff, 1));
 }
 
 #[tokio::test]
