@@ -223,6 +223,11 @@ impl<'p> Frontier<'p> {
         self.ready.push(task);
     }
 
+    /// Whether another task can be begun just now.
+    pub fn has_more(&self) -> bool {
+        !self.ready.is_empty() || self.opened < self.chains.len()
+    }
+
     /// The next task whose inputs are known, if there is one just now.
     pub fn next_ready(&mut self) -> Option<Task> {
         while self.ready.is_empty() {

@@ -21,7 +21,7 @@ use super::line::{Lane, Line, account};
 use super::meter::{Bill, Meter};
 use super::rates::Need;
 use super::retry::{Patience, Tally};
-use super::spec::{ApiKeyVariable, Dialect, Limits, ProviderName, ProviderSpec};
+use super::spec::{ApiKeyVariable, Dialect, Limits, ModelName, ProviderName, ProviderSpec};
 use super::standing::Standing;
 use super::wire::HttpRequest;
 use crate::units::{Tokens, Usage};
@@ -96,6 +96,11 @@ impl Client {
     /// How the models that were asked so far are doing, by provider and model.
     pub fn standings(&self) -> Vec<Standing> {
         self.lines.values().flat_map(Line::standings).collect()
+    }
+
+    /// Whether nothing gets through to a model that was asked before.
+    pub fn is_away(&self, provider: &ProviderName, model: &ModelName) -> bool {
+        self.lines.get(provider).is_some_and(|line| line.lane(model).gate.is_away())
     }
 
     /// The variable that should hold the key of `provider` and does not; `None` if all is well.

@@ -142,6 +142,11 @@ impl Gate {
         self.state().answered
     }
 
+    /// Whether nothing gets through.
+    pub(super) fn is_away(&self) -> bool {
+        self.state().away
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         // No code that can panic runs under this lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)

@@ -72,6 +72,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
             self.listener.hear(&Event::HeldBack { stage })?;
             return self.settle_selftest(&test, CaseOutcome::Unasked(is_closed));
         }
+        self.note_begun(&test.action.work);
         self.listener.hear(&Event::Started { stage })?;
         let performer = self.performer;
         let (errand, doors) = (Errand::of_selftest(&performer.preparer, &test), self.doors.clone());

@@ -5,6 +5,7 @@
 
 mod ended;
 mod doors;
+mod lanes;
 mod event;
 mod budget;
 mod program;

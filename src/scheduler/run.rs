@@ -13,6 +13,7 @@ use super::doors::Doors;
 use super::ended::Ended;
 use super::errand::Errand;
 use super::event::{Event, Listener};
+use super::lanes::Lanes;
 use super::perform::{Fresh, NoOutput, Performer};
 use super::rows::RowMaker;
 use super::selftest::{Selftests, Trust};
@@ -110,6 +111,8 @@ pub async fn run<L: Listener>(
         rows,
         sheets: Sheets::new(),
         flights,
+        lanes: Lanes::new(),
+        aside: Vec::new(),
         parked,
         seen,
         lost,
@@ -137,6 +140,9 @@ pub(super) struct Loop<'r, 'e, L> {
     pub(super) rows: RowMaker<'e>,
     pub(super) sheets: Sheets,
     pub(super) flights: FuturesUnordered<Flight<'r>>,
+    pub(super) lanes: Lanes,
+    /// Tasks whose model is away.
+    pub(super) aside: Vec<Task>,
     /// Cells that wait for the same action, by its key.
     pub(super) parked: HashMap<ActionKey, Vec<Task>>,
     /// Actions settled so far: a second cell of one shares it.
@@ -196,7 +202,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     /// Begins what is ready, until enough is under way. Returns whether there is more that needs no waiting.
     fn admit(&mut self, stop: Stop) -> Result<bool, RunError> {
         for _ in 0..BREATH {
-            if self.flights.len() >= self.options.jobs || self.squeezed {
+            if self.squeezed || self.is_full() {
                 return Ok(false);
             }
             // Tests run beside the compressions, so that no judge is waited for.
@@ -204,7 +210,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
                 self.begin_selftest(test, stop)?;
                 continue;
             }
-            let Some(task) = self.frontier.next_ready() else { return Ok(false) };
+            let Some(task) = self.frontier.next_ready().or_else(|| self.aside.pop()) else { return Ok(false) };
             self.begin(task, stop)?;
         }
         Ok(true)
@@ -259,7 +265,9 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         if self.stops(stop) || is_offline || self.is_closed(&action.work).is_some() {
             return self.hold_back(&task);
         }
+        let Some(task) = self.put_aside(task, &action.work) else { return Ok(()) };
         self.parked.insert(action.key, Vec::new());
+        self.note_begun(&action.work);
         self.listener.hear(&Event::Started { stage: task.stage() })?;
         let performer = self.performer;
         let (errand, doors) = (Errand::of_task(&performer.preparer, &task, &action), self.doors.clone());
@@ -315,6 +323,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         self.squeezed = false;
         self.tell_closed()?;
         let Landed { errand, action, result } = landed;
+        self.note_landed(&action.work);
         let task = match errand {
             Errands::Selftest(test) => return self.land_selftest(&test, result),
             Errands::Cell(task) => task,

@@ -1,5 +1,7 @@
 //! Calls that fail: what is asked again, what is left out, what ends a run, and what people are told.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use serde_json::{Value, json};
 
 use super::super::brain::Wanted;
@@ -21,6 +23,25 @@ fn refusal(status: u16, code: &str, message: &str) -> Reply {
 
 fn failures(project: &Project) -> Vec<Value> {
     project.result("a", "manifest.json")["failures"].as_array().unwrap().clone()
+}
+
+#[test]
+fn a_model_that_is_away_keeps_no_other_from_being_asked() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.edit("pipeline.toml", "model  = \"mock/small-1\"", "model  = \"mock/reader-1\"");
+    let compressed = AtomicUsize::new(0);
+    server.script(move |asked| match asked.wanted {
+        Wanted::Compression => {
+            compressed.fetch_add(1, Ordering::Relaxed);
+            Reply::Sensible
+        }
+        // It is back when all is compressed.
+        Wanted::Answer if compressed.load(Ordering::Relaxed) < 2 => Reply::Raw(500, String::new()),
+        Wanted::Answer | Wanted::Grades => Reply::Sensible,
+    });
+    project.expect(0, "run --label a --runs 1 -j 2 --methods full,anchored,rewritten");
+    assert_eq!(project.rows("a").len(), 3 * 7);
 }
 
 #[test]

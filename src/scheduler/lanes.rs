@@ -1,0 +1,68 @@
+//! Models that are away for a while: what waits for them does not keep the others from being asked.
+
+use std::collections::HashMap;
+
+use super::event::Listener;
+use super::run::Loop;
+use crate::action::{Request, Work};
+use crate::plan::Task;
+use crate::provider::{ModelName, ProviderName};
+
+/// Tasks put aside at once: past this they are begun all the same, so that memory stays flat.
+const MOST_ASIDE: usize = 4096;
+
+/// Actions under way, by whom they ask.
+pub(super) type Lanes = HashMap<(ProviderName, ModelName), usize>;
+
+fn lane(request: &Request) -> (ProviderName, ModelName) {
+    (request.provider.clone(), request.model.clone())
+}
+
+impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
+    /// Whether as much is under way as may be. What waits for a model that is away does not count, up to as much again.
+    pub(super) fn is_full(&self) -> bool {
+        let (flights, jobs) = (self.flights.len(), self.options.jobs);
+        flights >= jobs && flights >= jobs + self.stuck().min(jobs)
+    }
+
+    fn stuck(&self) -> usize {
+        let client = self.performer.client;
+        self.lanes.iter().filter(|((provider, model), _)| client.is_away(provider, model)).map(|(_, n)| n).sum()
+    }
+
+    /// Puts a task aside whose model is away, if others already wait for it and there is something else to do.
+    pub(super) fn put_aside(&mut self, task: Task, work: &Work) -> Option<Task> {
+        let Work::Ask(request) = work else { return Some(task) };
+        let is_useless = self.frontier.has_more() && self.aside.len() < MOST_ASIDE;
+        if is_useless && self.lanes.contains_key(&lane(request)) && self.is_away(request) {
+            self.aside.push(task);
+            return None;
+        }
+        Some(task)
+    }
+
+    fn is_away(&self, request: &Request) -> bool {
+        self.performer.client.is_away(&request.provider, &request.model)
+    }
+
+    pub(super) fn note_begun(&mut self, work: &Work) {
+        if let Work::Ask(request) = work {
+            *self.lanes.entry(lane(request)).or_default() += 1;
+        }
+    }
+
+    /// Takes note that an action is no longer under way. If its model is back, so is what was put aside.
+    pub(super) fn note_landed(&mut self, work: &Work) {
+        let Work::Ask(request) = work else { return };
+        let key = lane(request);
+        if let Some(count) = self.lanes.get_mut(&key) {
+            *count -= 1;
+            if *count == 0 {
+                self.lanes.remove(&key);
+            }
+        }
+        if !self.aside.is_empty() && !self.is_away(request) {
+            self.aside.drain(..).rev().for_each(|task| self.frontier.put_back(task));
+        }
+    }
+}
