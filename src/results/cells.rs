@@ -1,10 +1,11 @@
 //! Cells judged, failed and missing, and whose fault it was.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use super::failure::{Blame, Failure};
+use super::grade::Grade;
 use super::set::ResultSet;
 use crate::pipeline::Coordinate;
 
@@ -60,16 +61,13 @@ impl Due<'_> {
 /// Counts the cells of an arm.
 pub(super) fn cell_counts(set: &ResultSet, arm: usize) -> CellCounts {
     let design = set.design();
-    let (judged, per_run) = (set.judged_cells(arm), u64::from(design.runs.answer) * u64::from(design.runs.judge));
+    let per_run = u64::from(design.runs.answer) * u64::from(design.runs.judge);
     let per_cell = per_run * design.judges.len() as u64;
-    let here: BTreeSet<(usize, u32)> =
-        set.grades.iter().filter(|grade| grade.at.arm == arm).map(|grade| (grade.at.probe, grade.at.run)).collect();
-    let failures = failures(set, arm);
-    let mut counts = CellCounts { judged, ..CellCounts::default() };
+    let (grades, failures) = (set.grades(arm), failures(set, arm));
+    let mut counts = CellCounts { judged: grades.len() as u64, ..CellCounts::default() };
     for (probe, run) in (0..set.probes.len()).flat_map(|probe| (1..=design.runs.compress).map(move |run| (probe, run)))
     {
-        let graded = if here.contains(&(probe, run)) { grades_at(set, arm, probe, run) } else { 0 };
-        let lacking = per_cell.saturating_sub(graded);
+        let lacking = per_cell.saturating_sub(grades_at(grades, (arm, probe, run)));
         match (lacking > 0).then(|| cause(set, &failures, arm, probe, run)).flatten() {
             Some(Blame::Method) => {
                 counts.failed += lacking;
@@ -82,10 +80,9 @@ pub(super) fn cell_counts(set: &ResultSet, arm: usize) -> CellCounts {
     counts
 }
 
-fn grades_at(set: &ResultSet, arm: usize, probe: usize, run: u32) -> u64 {
-    let key = |grade: &super::set::Grade| (grade.at.arm, grade.at.probe, grade.at.run);
-    let from = set.grades.partition_point(|grade| key(grade) < (arm, probe, run));
-    let until = set.grades.partition_point(|grade| key(grade) <= (arm, probe, run));
+fn grades_at(grades: &[Grade], cell: (usize, usize, u32)) -> u64 {
+    let from = grades.partition_point(|grade| grade.at.cell() < cell);
+    let until = grades.partition_point(|grade| grade.at.cell() <= cell);
     until.saturating_sub(from) as u64
 }
 

@@ -6,9 +6,8 @@ use serde::Serialize;
 
 use super::cells::cell_counts;
 use super::comparable::{ArmPair, Barrier, Incomparable, barriers, warnings};
-use super::level::Leveller;
 use super::ordered::Ordered;
-use super::scores::{Scores, Subset};
+use super::selection::{Selection, Subset};
 use super::set::{Arm, ProbeAt, ResultSet};
 use crate::judge::Dimension;
 use crate::stats::{self, NoRerun, Paired, RunValues};
@@ -103,7 +102,7 @@ pub fn compare(judged: Side<'_>, baseline: Side<'_>, only_common: bool) -> Resul
         return Err(Incomparable { differences: found, only_common });
     }
     let matched = matched_probes(judged.set, baseline.set, &found);
-    let desk = Desk { a: Scores::of(judged.set), b: Scores::of(baseline.set), judged, baseline, matched };
+    let desk = Desk { judged, baseline, matched };
     let rows: Vec<PairRow> = pairs.iter().map(|pair| desk.pair(pair)).collect();
     if rows.iter().all(|row| row.overall.is_none() && row.dimensions.is_empty()) {
         return Err(Incomparable { differences: vec![Barrier::NothingInCommon], only_common });
@@ -192,8 +191,6 @@ fn matched_probes(a: &ResultSet, b: &ResultSet, found: &[Barrier]) -> BTreeMap<u
 struct Desk<'s> {
     judged: Side<'s>,
     baseline: Side<'s>,
-    a: Scores,
-    b: Scores,
     /// Places of a probe on the judged side and in the baseline.
     matched: BTreeMap<usize, usize>,
 }
@@ -209,44 +206,54 @@ struct PairRow {
 
 impl Desk<'_> {
     fn fixtures(&self) -> Vec<String> {
-        let places: BTreeSet<usize> = self.matched.keys().filter_map(|probe| self.a.fixture_of(*probe)).collect();
+        let places: BTreeSet<usize> =
+            self.matched.keys().filter_map(|probe| self.judged.set.scores.fixture_of(*probe)).collect();
         let info = |place: &usize| self.judged.set.design().fixtures.get(*place).map(|info| info.name.clone());
         places.iter().filter_map(info).collect()
     }
 
     fn pair(&self, pair: &ArmPair) -> PairRow {
-        let (judged_a, judged_b) = (self.a.judged(pair.a), self.b.judged(pair.b));
+        let (scores_a, scores_b) = (&self.judged.set.scores, &self.baseline.set.scores);
+        let (judged_a, judged_b) = (scores_a.judged(pair.a), scores_b.judged(pair.b));
         let both = self.matched.iter().filter(|(a, b)| judged_a.contains(a) && judged_b.contains(b));
         let (kept_a, kept_b): (Subset, Subset) = both.map(|(a, b)| (*a, *b)).unzip();
         let (due_a, due_b) = (self.matched.keys().copied().collect(), self.matched.values().copied().collect());
-        let a = Leveller::new(&self.a, kept_a, due_a);
-        let b = Leveller { overall: a.overall.clone(), ..Leveller::new(&self.b, kept_b, due_b) };
-        let still = self.a.is_deterministic(pair.a, &a.kept) || self.b.is_deterministic(pair.b, &b.kept);
+        let a = Selection::new(scores_a, kept_a, due_a);
+        let b = Selection::new(scores_b, kept_b, due_b).with_overall_of(&a);
+        let (a, b) = (a.runs(pair.a), b.runs(pair.b));
+        let still = a.are_deterministic() || b.are_deterministic();
         let finish = |paired: Paired| {
             let paired = if still { paired.without_rerun(NoRerun::Deterministic) } else { paired };
             if self.readers_differ(pair) { paired.confounded() } else { paired }
         };
-        let between = |x: Vec<(usize, RunValues)>, y: Vec<(usize, RunValues)>| {
-            Paired::between(&self.by_fixture(x, y)).map(&finish)
+        let dimension = |dimension: Dimension| {
+            let both = self.by_fixture(a.dimension(dimension), b.dimension(dimension));
+            Some((dimension, finish(Paired::between(&both)?)))
         };
-        let dimension = |d: Dimension| Some((d, between(a.dimension_runs(pair.a, d), b.dimension_runs(pair.b, d))?));
         let key = |set: &ResultSet, arm: usize| set.arms.get(arm).map(|arm| arm.key.clone()).unwrap_or_default();
         PairRow {
             key: key(self.judged.set, pair.a),
             against: key(self.baseline.set, pair.b),
-            overall: between(a.overall_runs(pair.a), b.overall_runs(pair.b)),
+            overall: Paired::between(&self.by_fixture(a.overall(), b.overall())).map(&finish),
             dimensions: Dimension::ALL.into_iter().filter_map(dimension).collect(),
             reliability: self.reliability(pair),
         }
     }
 
     /// The runs of both sides, fixture by fixture; fixtures are known by their names.
-    fn by_fixture(&self, a: Vec<(usize, RunValues)>, b: Vec<(usize, RunValues)>) -> Vec<(RunValues, RunValues)> {
-        let name = |set: &ResultSet, place: usize| set.design().fixtures.get(place).map(|info| info.name.clone());
-        let mut there: BTreeMap<String, RunValues> =
-            b.into_iter().filter_map(|(place, runs)| Some((name(self.baseline.set, place)?, runs))).collect();
-        let both = |(place, runs): (usize, RunValues)| Some((runs, there.remove(&name(self.judged.set, place)?)?));
-        a.into_iter().filter_map(both).collect()
+    fn by_fixture<'r>(
+        &self,
+        a: impl Iterator<Item = (usize, &'r RunValues)>,
+        b: impl Iterator<Item = (usize, &'r RunValues)>,
+    ) -> Vec<(RunValues, RunValues)> {
+        let name = |set: &'_ ResultSet, place: usize| set.design().fixtures.get(place).map(|info| info.name.clone());
+        let there: BTreeMap<String, &RunValues> =
+            b.filter_map(|(place, runs)| Some((name(self.baseline.set, place)?, runs))).collect();
+        let both = |(place, runs): (usize, &RunValues)| {
+            let other = *there.get(&name(self.judged.set, place)?)?;
+            Some((runs.clone(), other.clone()))
+        };
+        a.filter_map(both).collect()
     }
 
     fn readers_differ(&self, pair: &ArmPair) -> bool {

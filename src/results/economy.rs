@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::scores::Subset;
-use super::set::{AnswerAt, Measured, ResultSet};
+use super::grade::Measured;
+use super::selection::Subset;
+use super::set::ResultSet;
 use crate::action::StageName;
-use crate::measure::{DEFAULT_NEEDS, FactClass, break_even, tokens_per_task};
+use crate::measure::{DEFAULT_NEEDS, FactClass, break_even, share, tokens_per_task};
 use crate::stats;
-use crate::units::add_known;
 
 /// Expected facts of all answers, by what became of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -69,110 +69,108 @@ type FactAt = (usize, usize);
 
 /// The facts that an arm answers, in any run.
 pub(super) fn answered_facts(set: &ResultSet, arm: usize) -> BTreeSet<FactAt> {
-    let of = |(at, measured): (&AnswerAt, &Measured)| -> Vec<FactAt> {
+    let of = |measured: &Measured| -> Vec<FactAt> {
         let said = measured.facts.iter().enumerate().filter(|(_, (answered, _))| *answered);
-        said.map(|(fact, _)| (at.probe, fact)).collect()
+        said.map(|(fact, _)| (measured.at.probe, fact)).collect()
     };
-    answers(set, arm, None).flat_map(of).collect()
+    set.answers(arm).iter().flat_map(of).collect()
 }
 
-/// What the contexts and answers of an arm on these probes come to. `guessable` are the facts of the floor method.
-pub(super) fn economy(set: &ResultSet, arm: usize, kept: &Subset, guessable: Option<&BTreeSet<FactAt>>) -> Economy {
-    let mean = |of: &dyn Fn(&AnswerAt, &Measured) -> Option<f64>| mean_by_fixture(set, arm, kept, of);
-    let context_tokens = mean(&|_, m| m.context_tokens.map(|tokens| tokens as f64));
-    let refetch_tokens = mean(&|_, m| m.refetch.map(|tokens| tokens as f64));
-    let per_task = |k: u32| Some((k, tokens_per_task(context_tokens?, refetch_tokens?, f64::from(k))));
-    Economy {
-        compression_ratio: mean(&|_, m| m.ratio),
-        context_tokens,
-        replaced_tokens: mean(&|_, m| m.replaced_tokens.map(|tokens| tokens as f64)),
-        fact_survival: mean(&|_, m| m.survival),
-        fact_survival_lift: guessable.and_then(|guessable| mean(&|at, m| lift(at, m, guessable))),
-        facts: fact_counts(set, arm, kept),
-        answered_share: mean(&|_, m| share(m.facts.iter().map(|(answered, _)| *answered))),
-        refetch_tokens,
-        tokens_per_task: NEEDS.into_iter().filter_map(per_task).collect(),
-        break_even_k: None,
-        fabrication_rate: mean(&|_, m| m.fabricated.map(|fabricated| f64::from(u8::from(fabricated)))),
-        invented_per_100: mean(&|_, m| Some(100.0 * m.invented as f64)),
-        stale_facts: answers(set, arm, Some(kept)).map(|(_, m)| m.stale).sum(),
-        usd: costs(set, arm),
-    }
-}
-
-/// With the number of needs from which `full`, the whole transcript, is as cheap.
-pub(super) fn with_break_even(economy: Economy, full: &Economy) -> Economy {
-    let costs = |economy: &Economy| economy.context_tokens.zip(economy.refetch_tokens);
-    let break_even_k = costs(&economy).zip(costs(full)).and_then(|(own, full)| break_even(own, full));
-    Economy { break_even_k, ..economy }
-}
-
-fn answers<'s>(
+/// The answers of an arm on some probes, those of a probe side by side, and the probes of a fixture.
+pub(super) struct Answers<'s> {
     set: &'s ResultSet,
     arm: usize,
-    kept: Option<&'s Subset>,
-) -> impl Iterator<Item = (&'s AnswerAt, &'s Measured)> {
-    let at = |probe, n| AnswerAt { arm, probe, run: n, answer_n: n };
-    let own = set.answers.range(at(0, 0)..=at(usize::MAX, u32::MAX));
-    own.filter(move |(at, _)| kept.is_none_or(|kept| kept.contains(&at.probe)))
+    measured: Vec<&'s Measured>,
 }
 
-/// The mean over fixtures of the means over probes of the means over answers, of what is known; a fixture counts the
-/// same however many probes it has.
-fn mean_by_fixture(
-    set: &ResultSet,
-    arm: usize,
-    kept: &Subset,
-    of: &dyn Fn(&AnswerAt, &Measured) -> Option<f64>,
-) -> Option<f64> {
-    let mut by_probe: BTreeMap<(usize, usize), Vec<f64>> = BTreeMap::new();
-    for (at, measured) in answers(set, arm, Some(kept)) {
-        let fixture = set.probes.get(at.probe).map(|probe| probe.fixture);
-        if let Some((fixture, value)) = fixture.zip(of(at, measured)) {
-            by_probe.entry((fixture, at.probe)).or_default().push(value);
+impl<'s> Answers<'s> {
+    /// Those on the probes `kept`.
+    pub(super) fn of(set: &'s ResultSet, arm: usize, kept: &Subset) -> Answers<'s> {
+        let measured = set.answers(arm).iter().filter(|measured| kept.contains(&measured.at.probe)).collect();
+        Answers { set, arm, measured }
+    }
+
+    /// What the contexts and answers come to. `guessable` are the facts of the floor method, `full` the answers of the
+    /// ceiling.
+    pub(super) fn economy(&self, guessable: Option<&BTreeSet<FactAt>>, full: Option<&Answers<'_>>) -> Economy {
+        let (context_tokens, refetch_tokens) = (self.context_tokens(), self.refetch_tokens());
+        let own = context_tokens.zip(refetch_tokens);
+        let per_task = |k: u32| own.map(|(context, refetch)| (k, tokens_per_task(context, refetch, f64::from(k))));
+        let full = full.and_then(|full| full.context_tokens().zip(full.refetch_tokens()));
+        Economy {
+            compression_ratio: self.compression_ratio(),
+            context_tokens,
+            replaced_tokens: self.mean(|m| m.replaced_tokens.map(|tokens| tokens as f64)),
+            fact_survival: self.fact_survival(),
+            fact_survival_lift: guessable.and_then(|guessable| self.mean(|m| lift(m, guessable))),
+            facts: self.fact_counts(),
+            answered_share: self.mean(|m| share(m.facts.iter().map(|(answered, _)| *answered))),
+            refetch_tokens,
+            tokens_per_task: NEEDS.into_iter().filter_map(per_task).collect(),
+            break_even_k: own.zip(full).and_then(|(own, full)| break_even(own, full)),
+            fabrication_rate: self.mean(|m| m.fabricated.map(|fabricated| f64::from(u8::from(fabricated)))),
+            invented_per_100: self.mean(|m| Some(100.0 * m.invented as f64)),
+            stale_facts: self.measured.iter().map(|m| m.stale).sum(),
+            usd: costs(self.set, self.arm),
         }
     }
-    let mut by_fixture: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-    for ((fixture, _), values) in &by_probe {
-        by_fixture.entry(*fixture).or_default().extend(stats::mean(values));
+
+    /// Share of expected facts that stand in the context.
+    pub(super) fn fact_survival(&self) -> Option<f64> {
+        self.mean(|m| m.survival)
     }
-    let means: Vec<f64> = by_fixture.values().filter_map(|values| stats::mean(values)).collect();
-    stats::mean(&means)
+
+    /// Tokens of a context.
+    pub(super) fn context_tokens(&self) -> Option<f64> {
+        self.mean(|m| m.context_tokens.map(|tokens| tokens as f64))
+    }
+
+    /// 1 − context tokens / replaced tokens.
+    pub(super) fn compression_ratio(&self) -> Option<f64> {
+        self.mean(|m| m.ratio)
+    }
+
+    fn refetch_tokens(&self) -> Option<f64> {
+        self.mean(|m| m.refetch.map(|tokens| tokens as f64))
+    }
+
+    /// The mean over fixtures of the means over probes of the means over answers, of what is known; a fixture counts
+    /// the same however many probes it has.
+    fn mean(&self, of: impl Fn(&Measured) -> Option<f64>) -> Option<f64> {
+        let fixture = |measured: &Measured| self.set.scores.fixture_of(measured.at.probe);
+        let of_probe = |answers: &[&Measured]| stats::mean_of(answers.iter().filter_map(|measured| of(measured)));
+        let of_fixture = |answers: &[&Measured]| {
+            stats::mean_of(answers.chunk_by(|a, b| a.at.probe == b.at.probe).filter_map(of_probe))
+        };
+        stats::mean_of(self.measured.chunk_by(|a, b| fixture(a) == fixture(b)).filter_map(of_fixture))
+    }
+
+    fn fact_counts(&self) -> FactCounts {
+        let mut counts = FactCounts::default();
+        for (answered, class) in self.measured.iter().flat_map(|measured| &measured.facts) {
+            let count = match (class, answered) {
+                (Some(FactClass::Answered), _) => &mut counts.answered,
+                (Some(FactClass::Missed), _) => &mut counts.missed,
+                (Some(FactClass::Lost), _) => &mut counts.lost,
+                (Some(FactClass::AnsweredElsewhere), _) => &mut counts.answered_elsewhere,
+                (None, true) => &mut counts.unreadable_answered,
+                (None, false) => &mut counts.unreadable_missed,
+            };
+            *count += 1;
+        }
+        counts
+    }
 }
 
-fn lift(at: &AnswerAt, measured: &Measured, guessable: &BTreeSet<FactAt>) -> Option<f64> {
-    let own = measured.facts.iter().enumerate().filter(|(fact, _)| !guessable.contains(&(at.probe, *fact)));
+fn lift(measured: &Measured, guessable: &BTreeSet<FactAt>) -> Option<f64> {
+    let own = measured.facts.iter().enumerate().filter(|(fact, _)| !guessable.contains(&(measured.at.probe, *fact)));
     let stood: Option<Vec<bool>> =
         own.map(|(_, (_, class))| class.map(|c| matches!(c, FactClass::Answered | FactClass::Missed))).collect();
     share(stood?)
 }
 
-fn share(held: impl IntoIterator<Item = bool>) -> Option<f64> {
-    crate::measure::share(held)
-}
-
 /// The sums over distinct actions; one unknown price makes a sum unknown.
 fn costs(set: &ResultSet, arm: usize) -> BTreeMap<StageName, Option<f64>> {
-    let mut sums = BTreeMap::new();
-    for ((_, stage, _), usd) in set.costs.iter().filter(|((own, _, _), _)| *own == arm) {
-        let sum = sums.entry(*stage).or_insert(Some(0.0));
-        *sum = add_known(*sum, *usd);
-    }
-    sums
-}
-
-fn fact_counts(set: &ResultSet, arm: usize, kept: &Subset) -> FactCounts {
-    let mut counts = FactCounts::default();
-    for (answered, class) in answers(set, arm, Some(kept)).flat_map(|(_, measured)| &measured.facts) {
-        let count = match (class, answered) {
-            (Some(FactClass::Answered), _) => &mut counts.answered,
-            (Some(FactClass::Missed), _) => &mut counts.missed,
-            (Some(FactClass::Lost), _) => &mut counts.lost,
-            (Some(FactClass::AnsweredElsewhere), _) => &mut counts.answered_elsewhere,
-            (None, true) => &mut counts.unreadable_answered,
-            (None, false) => &mut counts.unreadable_missed,
-        };
-        *count += 1;
-    }
-    counts
+    let of_arm = set.costs.get(arm).into_iter().flatten();
+    of_arm.map(|(stage, actions)| (*stage, actions.iter().map(|(_, usd)| *usd).sum())).collect()
 }

@@ -14,13 +14,16 @@ mod label;
 mod rows_file;
 mod folder;
 
-mod set;
+mod grade;
 mod scores;
+mod set;
+mod selection;
 mod ordered;
 mod level;
 mod economy;
 mod cells;
 mod noise;
+mod groups;
 mod summary;
 mod run_files;
 mod worst;

@@ -4,16 +4,31 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::grade::place;
 use super::ordered::Ordered;
-use super::scores::{Scores, Subset, place};
+use super::scores::{Graded, Scores};
+use super::selection::Subset;
 use super::set::ResultSet;
 use crate::judge::Dimension;
 use crate::stats::{self, Coefficient, Components, Metric, Observation, RepeatSpread};
 
 /// The variance components of an arm, by dimension. Runs that repeat one another's work are one run.
-pub(super) fn components(scores: &Scores, arm: usize, kept: &Subset) -> Ordered<Components> {
+pub(super) fn components(scores: &Scores, arm: usize, kept: &Subset, deterministic: bool) -> Ordered<Components> {
+    let counts = |graded: &&Graded| kept.contains(&graded.at.probe) && (!deterministic || graded.at.run == 1);
+    let graded: Vec<&Graded> = scores.graded(arm).iter().filter(counts).collect();
+    let observation = |graded: &Graded, dimension: Dimension| {
+        Some(Observation {
+            cluster: scores.fixture_of(graded.at.probe)?,
+            item: graded.at.probe,
+            run: graded.at.run as usize,
+            answer: graded.at.answer_n as usize,
+            value: (*graded.dimensions.get(place(dimension))?)?,
+        })
+    };
     let of = |dimension: Dimension| {
-        let found = stats::components(&observations(scores, arm, kept, dimension));
+        let observations: Vec<Observation> =
+            graded.iter().filter_map(|graded| observation(graded, dimension)).collect();
+        let found = stats::components(&observations);
         (!found.components.is_empty()).then(|| (dimension.name().to_owned(), found))
     };
     Dimension::ALL.into_iter().filter_map(of).collect()
@@ -26,22 +41,6 @@ pub(super) fn average_components(arms: &[&Ordered<Components>]) -> Ordered<Compo
         Some((dimension.name().to_owned(), Components::average(&chains)?))
     };
     Dimension::ALL.into_iter().filter_map(of).collect()
-}
-
-fn observations(scores: &Scores, arm: usize, kept: &Subset, dimension: Dimension) -> Vec<Observation> {
-    let one_run = scores.is_deterministic(arm, kept);
-    let own = scores.graded.iter().filter(|graded| graded.at.arm == arm && kept.contains(&graded.at.probe));
-    own.filter(|graded| !one_run || graded.at.run == 1)
-        .filter_map(|graded| {
-            Some(Observation {
-                cluster: scores.fixture_of(graded.at.probe)?,
-                item: graded.at.probe,
-                run: graded.at.run as usize,
-                answer: graded.at.answer_n as usize,
-                value: (*graded.dimensions.get(place(dimension))?)?,
-            })
-        })
-        .collect()
 }
 
 /// How judges agree with one another, and each with itself. Ceiling and floor are left out: they would flatter.

@@ -5,15 +5,15 @@ use serde::{Serialize, Serializer};
 
 /// Values by name, in the order of tables. Written out as an object.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ordered<T>(pub Vec<(String, T)>);
+pub struct Ordered<T, Name = String>(pub Vec<(Name, T)>);
 
-impl<T> Default for Ordered<T> {
-    fn default() -> Ordered<T> {
+impl<T, Name> Default for Ordered<T, Name> {
+    fn default() -> Ordered<T, Name> {
         Ordered(Vec::new())
     }
 }
 
-impl<T> Ordered<T> {
+impl<T, Name: AsRef<str>> Ordered<T, Name> {
     /// The value of this name.
     pub fn get(&self, name: &str) -> Option<&T> {
         self.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
@@ -21,7 +21,7 @@ impl<T> Ordered<T> {
 
     /// Names and values, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &T)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value))
+        self.0.iter().map(|(name, value)| (name.as_ref(), value))
     }
 
     /// Whether there is none.
@@ -35,13 +35,13 @@ impl<T> Ordered<T> {
     }
 }
 
-impl<T> FromIterator<(String, T)> for Ordered<T> {
-    fn from_iter<I: IntoIterator<Item = (String, T)>>(values: I) -> Ordered<T> {
+impl<T, Name> FromIterator<(Name, T)> for Ordered<T, Name> {
+    fn from_iter<I: IntoIterator<Item = (Name, T)>>(values: I) -> Ordered<T, Name> {
         Ordered(values.into_iter().collect())
     }
 }
 
-impl<T: Serialize> Serialize for Ordered<T> {
+impl<T: Serialize, Name: AsRef<str>> Serialize for Ordered<T, Name> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
         for (name, value) in self.iter() {

@@ -1,19 +1,18 @@
 //! `FIXTURE-run-K.json`: one fixture in one run, every method with its scores and probes.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 
+use super::design::FixtureInfo;
 use super::ordered::Ordered;
-use super::scores::{Scores, Subset, place};
-use super::set::{AnswerAt, ResultSet};
+use super::selection::{ArmRuns, Selection, Subset};
+use super::set::{Arm, ResultSet};
 use crate::judge::Dimension;
 use crate::probe::ProbeType;
-use crate::stats::{self, RunValues};
+use crate::stats;
 
 /// One fixture in one run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct RunFile {
+pub struct RunFile<'s> {
     /// The label.
     pub label: String,
     /// The fixture.
@@ -21,25 +20,25 @@ pub struct RunFile {
     /// The run, from 1: the number of the compression.
     pub run: u32,
     /// Every method that has a score here.
-    pub methods: Ordered<MethodRun>,
+    pub methods: Ordered<MethodRun<'s>, &'s str>,
 }
 
 /// One method in one run on one fixture.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct MethodRun {
+pub struct MethodRun<'s> {
     /// The mean of the dimensions of this run.
     pub overall: Option<f64>,
     /// The run's values, over all probes that the method has.
-    pub dimensions: Ordered<f64>,
+    pub dimensions: DimensionScores,
     /// The probes, in the order of the matrix.
-    pub probes: Vec<ProbeRun>,
+    pub probes: Vec<ProbeRun<'s>>,
 }
 
 /// One probe of one method in one run, all its answers and judgements averaged.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ProbeRun {
+pub struct ProbeRun<'s> {
     /// The probe's id.
-    pub probe: String,
+    pub probe: &'s str,
     /// The point, from 1.
     pub point: u32,
     /// What it tests.
@@ -48,88 +47,79 @@ pub struct ProbeRun {
     /// Mean of its dimensions; for display only.
     pub overall: Option<f64>,
     /// Its dimensions.
-    pub dimensions: Ordered<f64>,
+    pub dimensions: DimensionScores,
     /// Share of its expected facts in the context.
     pub fact_survival: Option<f64>,
 }
 
+/// Scores of the dimensions measured, by name.
+type DimensionScores = Ordered<f64, &'static str>;
+
 /// One file a fixture and run that has a judged cell, in the order of the matrix.
-pub fn run_files(set: &ResultSet) -> impl Iterator<Item = RunFile> {
-    let desk = Desk { set, scores: Scores::of(set) };
-    (0..set.design().fixtures.len()).flat_map(move |fixture| desk.files(fixture))
+pub fn run_files<'s>(set: &'s ResultSet) -> impl Iterator<Item = RunFile<'s>> {
+    let arms: Vec<ArmFiles<'s>> = set.arms.iter().enumerate().map(|(ix, arm)| ArmFiles::of(set, ix, arm)).collect();
+    let file = move |fixture: usize, info: &'s FixtureInfo, run: u32| RunFile {
+        label: set.manifest.label.clone(),
+        fixture: info.name.clone(),
+        run,
+        methods: arms.iter().filter_map(|arm| Some((arm.key, arm.method(fixture, run)?))).collect(),
+    };
+    let runs = 1..=set.design().runs.compress;
+    let fixtures = set.design().fixtures.iter().enumerate();
+    let all = fixtures.flat_map(move |(fixture, info)| runs.clone().map(move |run| (fixture, info, run)));
+    all.map(move |(fixture, info, run)| file(fixture, info, run)).filter(|file| !file.methods.is_empty())
 }
 
-struct Desk<'s> {
+/// An arm in all its files.
+struct ArmFiles<'s> {
     set: &'s ResultSet,
-    scores: Scores,
-}
-
-/// An arm on one fixture, in all runs.
-struct ArmRuns {
     arm: usize,
-    probes: Subset,
-    dimensions: Vec<(Dimension, RunValues)>,
+    key: &'s str,
+    judged: Subset,
+    runs: ArmRuns,
 }
 
-impl Desk<'_> {
-    fn files(&self, fixture: usize) -> Vec<RunFile> {
-        let arms: Vec<ArmRuns> = (0..self.set.arms.len()).map(|arm| self.arm(arm, fixture)).collect();
-        let method = |arm: &ArmRuns, run| Some((self.set.arms.get(arm.arm)?.key.clone(), self.method(arm, run)?));
-        let file = |run: u32| RunFile {
-            label: self.set.manifest.label.clone(),
-            fixture: self.set.design().fixtures.get(fixture).map(|info| info.name.clone()).unwrap_or_default(),
-            run,
-            methods: arms.iter().filter_map(|arm| method(arm, run)).collect(),
-        };
-        let runs = 1..=self.set.design().runs.compress;
-        runs.map(file).filter(|file| !file.methods.is_empty()).collect()
+impl<'s> ArmFiles<'s> {
+    fn of(set: &'s ResultSet, ix: usize, arm: &'s Arm) -> ArmFiles<'s> {
+        let judged = set.scores.judged(ix);
+        let runs = Selection::new(&set.scores, judged.clone(), judged.clone()).runs(ix);
+        ArmFiles { set, arm: ix, key: &arm.key, judged, runs }
     }
 
-    fn arm(&self, arm: usize, fixture: usize) -> ArmRuns {
-        let probes = self.scores.judged_among(arm, self.scores.span(fixture));
-        let runs =
-            |dimension: Dimension| Some((dimension, self.scores.dimension(arm, fixture, dimension, &probes, &probes)?));
-        ArmRuns { arm, dimensions: Dimension::ALL.into_iter().filter_map(runs).collect(), probes }
-    }
-
-    fn method(&self, arm: &ArmRuns, run: u32) -> Option<MethodRun> {
-        let value = |(dimension, runs): &(Dimension, RunValues)| -> Option<(String, f64)> {
-            let value = (*runs.values.get((run as usize).checked_sub(1)?)?)?;
-            Some((dimension.name().to_owned(), value))
-        };
-        let probes: Vec<ProbeRun> = arm.probes.iter().filter_map(|probe| self.probe(arm.arm, *probe, run)).collect();
-        let dimensions: Ordered<f64> = arm.dimensions.iter().filter_map(value).collect();
+    fn method(&self, fixture: usize, run: u32) -> Option<MethodRun<'s>> {
+        let on = self.runs.by_fixture.iter().find(|on| on.fixture == fixture)?;
+        let dimensions = scores(|dimension| in_run(&on.dimension(dimension)?.values, run));
+        let probes = self.judged.range(self.set.scores.span(fixture));
+        let probes: Vec<ProbeRun<'s>> = probes.filter_map(|probe| self.probe(*probe, run)).collect();
         (!probes.is_empty()).then(|| MethodRun { overall: mean(&dimensions), dimensions, probes })
     }
 
-    fn probe(&self, arm: usize, probe: usize, run: u32) -> Option<ProbeRun> {
+    fn probe(&self, probe: usize, run: u32) -> Option<ProbeRun<'s>> {
         let info = self.set.probes.get(probe)?;
-        let here = |at: &AnswerAt| (at.arm, at.probe, at.run) == (arm, probe, run);
-        let mut by_dimension: BTreeMap<Dimension, Vec<f64>> = BTreeMap::new();
-        let from = self.scores.graded.partition_point(|g| (g.at.arm, g.at.probe, g.at.run) < (arm, probe, run));
-        for graded in self.scores.graded.iter().skip(from).take_while(|graded| here(&graded.at)) {
-            for dimension in Dimension::ALL {
-                if let Some(score) = graded.dimensions.get(place(dimension)).copied().flatten() {
-                    by_dimension.entry(dimension).or_default().push(score);
-                }
-            }
-        }
-        let dimensions: Ordered<f64> = (by_dimension.iter())
-            .filter_map(|(dimension, scores)| Some((dimension.name().to_owned(), stats::mean(scores)?)))
-            .collect();
-        let first = AnswerAt { arm, probe, run, answer_n: 0 };
-        let measured = self.set.answers.range(first..).next().filter(|(at, _)| here(at));
+        let dimensions = scores(|dimension| in_run(self.set.scores.by_run(self.arm, probe, dimension), run));
+        let answers = self.set.answers(self.arm);
+        let first = answers.partition_point(|measured| (measured.at.probe, measured.at.run) < (probe, run));
+        let measured = answers.get(first).filter(|measured| measured.at.cell() == (self.arm, probe, run));
         (!dimensions.is_empty()).then(|| ProbeRun {
-            probe: info.id.clone(),
+            probe: &info.id,
             point: info.point,
             kind: info.kind,
             overall: mean(&dimensions),
             dimensions,
-            fact_survival: measured.and_then(|(_, measured)| measured.survival),
+            fact_survival: measured.and_then(|measured| measured.survival),
         })
     }
 }
 
-fn mean(values: &Ordered<f64>) -> Option<f64> {
-    stats::mean(&values.iter().map(|(_, value)| *value).collect::<Vec<_>>())
+/// The value of a run, which is counted from 1.
+fn in_run(by_run: &[Option<f64>], run: u32) -> Option<f64> {
+    *by_run.get((run as usize).checked_sub(1)?)?
+}
+
+fn scores(of: impl Fn(Dimension) -> Option<f64>) -> DimensionScores {
+    Dimension::ALL.into_iter().filter_map(|dimension| Some((dimension.name(), of(dimension)?))).collect()
+}
+
+fn mean(scores: &DimensionScores) -> Option<f64> {
+    stats::mean_of(scores.iter().map(|(_, score)| *score))
 }

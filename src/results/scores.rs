@@ -1,16 +1,14 @@
-//! From grades to the numbers of runs and fixtures.
+//! From grades to the scores of runs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter::repeat_n;
 use std::ops::Range;
 
-use super::design::CriterionWeight;
-use super::set::{AnswerAt, ByDimension, Grade, ResultSet};
-use crate::action::Digest;
+use super::design::{CriterionWeight, Design};
+use super::grade::{AnswerAt, ByDimension, Grade, place};
+use crate::action::ActionKey;
 use crate::judge::Dimension;
-use crate::stats::{self, RunValues};
-
-/// Probes by their place in the result set.
-pub(super) type Subset = BTreeSet<usize>;
+use crate::stats;
 
 /// One answer's score in every dimension, at one number of the judgement: the median of its panel.
 #[derive(Clone, Debug)]
@@ -19,151 +17,81 @@ pub(super) struct Graded {
     pub dimensions: ByDimension,
 }
 
-/// Scores of one arm on one probe: by dimension, by run.
-type Grid = [Vec<Option<f64>>; Dimension::ALL.len()];
-
 /// All scores of a result set, ready to be averaged.
 #[derive(Clone, Debug)]
 pub(super) struct Scores {
     /// Each answer and judgement, panels merged; sorted by place.
-    pub graded: Vec<Graded>,
-    runs: usize,
-    grids: BTreeMap<(usize, usize), Grid>,
-    /// By arm and probe: how many runs did work of their own.
-    distinct_runs: BTreeMap<(usize, usize), usize>,
+    graded: Vec<Graded>,
+    grid: Grid,
+    /// By arm and probe: how many runs did work of their own, 0 where nothing was judged.
+    distinct_runs: Vec<Vec<usize>>,
+    /// By probe: which dimensions it measures, whoever answers.
+    measures: Vec<[bool; Dimension::ALL.len()]>,
+    /// By probe; those of a fixture stand side by side.
     fixture_of: Vec<usize>,
-    /// The probes of each fixture: they stand side by side.
-    spans: Vec<Range<usize>>,
-    /// The dimensions that a probe measures, whoever answers.
-    measures: BTreeMap<usize, BTreeSet<Dimension>>,
 }
 
 impl Scores {
-    pub(super) fn of(set: &ResultSet) -> Scores {
-        let graded = merge_panels(&set.grades, &set.design().rubric.criteria);
-        let runs = set.design().runs.compress as usize;
-        let mut scores = Scores {
-            grids: grids(&graded, runs),
+    /// Of grades sorted by place.
+    pub(super) fn of(design: &Design, arms: usize, grades: &[Grade]) -> Scores {
+        let graded = merge_panels(grades, &design.rubric.criteria);
+        let fixtures = design.fixtures.iter().enumerate();
+        let fixture_of: Vec<usize> = fixtures.flat_map(|(ix, fixture)| repeat_n(ix, fixture.probes.len())).collect();
+        let probes = fixture_of.len();
+        let grid = Grid::of(&graded, arms, probes, design.runs.compress as usize);
+        let measured = |probe| Dimension::ALL.map(|d| (0..arms).any(|arm| grid.has(arm, probe, d)));
+        Scores {
+            measures: (0..probes).map(measured).collect(),
+            grid,
             graded,
-            runs,
-            distinct_runs: distinct_runs(&set.grades),
-            fixture_of: set.probes.iter().map(|probe| probe.fixture).collect(),
-            spans: spans(set),
-            measures: BTreeMap::new(),
-        };
-        for ((_, probe), grid) in &scores.grids {
-            let measured =
-                Dimension::ALL.into_iter().zip(grid).filter(|(_, by_run)| by_run.iter().any(Option::is_some));
-            scores.measures.entry(*probe).or_default().extend(measured.map(|(dimension, _)| dimension));
+            distinct_runs: distinct_runs(grades, arms, probes),
+            fixture_of,
         }
-        scores
+    }
+
+    /// How many runs there should be.
+    pub(super) fn runs(&self) -> usize {
+        self.grid.runs
     }
 
     /// The probes of an arm that were judged at least once.
-    pub(super) fn judged(&self, arm: usize) -> Subset {
-        self.judged_among(arm, 0..usize::MAX)
+    pub(super) fn judged(&self, arm: usize) -> BTreeSet<usize> {
+        let counts = self.distinct_runs.get(arm).into_iter().flatten().enumerate();
+        counts.filter(|(_, runs)| **runs > 0).map(|(probe, _)| probe).collect()
     }
 
-    /// Those of them in a range.
-    pub(super) fn judged_among(&self, arm: usize, probes: Range<usize>) -> Subset {
-        self.grids.range((arm, probes.start)..(arm, probes.end)).map(|((_, probe), _)| *probe).collect()
+    /// How many runs of a probe did work of their own; `None` where nothing was judged.
+    pub(super) fn distinct_runs(&self, arm: usize, probe: usize) -> Option<usize> {
+        self.distinct_runs.get(arm)?.get(probe).copied().filter(|runs| *runs > 0)
     }
 
+    /// The fixture of a probe.
     pub(super) fn fixture_of(&self, probe: usize) -> Option<usize> {
         self.fixture_of.get(probe).copied()
     }
 
     /// All probes of a fixture.
     pub(super) fn span(&self, fixture: usize) -> Range<usize> {
-        self.spans.get(fixture).cloned().unwrap_or_default()
+        let until = |fixture: usize| self.fixture_of.partition_point(|of| *of < fixture);
+        until(fixture)..until(fixture + 1)
     }
 
-    /// Those of these probes that are the fixture's.
-    fn on_fixture<'p>(&self, fixture: usize, probes: &'p Subset) -> impl Iterator<Item = usize> + 'p {
-        probes.range(self.span(fixture)).copied()
+    /// Whether a probe measures a dimension, whoever answers.
+    pub(super) fn measures(&self, probe: usize, dimension: Dimension) -> bool {
+        self.measures.get(probe).and_then(|measured| measured.get(place(dimension))).is_some_and(|measured| *measured)
     }
 
-    /// The fixtures of these probes.
-    pub(super) fn fixtures(&self, probes: &Subset) -> BTreeSet<usize> {
-        probes.iter().filter_map(|probe| self.fixture_of(*probe)).collect()
+    /// The score of each run, the mean of its answers and judgements; `None` for a run without one.
+    pub(super) fn by_run(&self, arm: usize, probe: usize, dimension: Dimension) -> &[Option<f64>] {
+        self.grid.by_run(arm, probe, dimension)
     }
 
-    /// The dimensions that these probes measure on a fixture.
-    pub(super) fn dimensions(&self, fixture: usize, probes: &Subset) -> BTreeSet<Dimension> {
-        self.on_fixture(fixture, probes).filter_map(|probe| self.measures.get(&probe)).flatten().copied().collect()
+    /// Each answer and judgement of an arm, panels merged; sorted by place.
+    pub(super) fn graded(&self, arm: usize) -> &[Graded] {
+        let from = self.graded.partition_point(|graded| graded.at.arm < arm);
+        let own = self.graded.get(from..).unwrap_or_default();
+        own.get(..own.partition_point(|graded| graded.at.arm == arm)).unwrap_or_default()
     }
-
-    /// The dimensions that these probes measure on every one of their fixtures: those of `overall`.
-    pub(super) fn common_dimensions(&self, probes: &Subset) -> BTreeSet<Dimension> {
-        let by_fixture = self.fixtures(probes).into_iter().map(|fixture| self.dimensions(fixture, probes));
-        by_fixture.reduce(|common, own| &common & &own).unwrap_or_default()
-    }
-
-    /// The run values of one dimension on one fixture, over the probes `kept`. A probe that was due (`due`) and that
-    /// the arm has no score for counts among the missing cells. `None` where nothing was measured.
-    pub(super) fn dimension(
-        &self,
-        arm: usize,
-        fixture: usize,
-        dimension: Dimension,
-        kept: &Subset,
-        due: &Subset,
-    ) -> Option<RunValues> {
-        let mut table: Vec<Vec<Option<f64>>> = Vec::new();
-        let not_due = self.on_fixture(fixture, kept).filter(|probe| !due.contains(probe));
-        for probe in self.on_fixture(fixture, due).chain(not_due) {
-            let by_run = self.grids.get(&(arm, probe)).and_then(|grid| grid.get(place(dimension)));
-            let scored = by_run.filter(|by_run| by_run.iter().any(Option::is_some));
-            match scored {
-                Some(by_run) if kept.contains(&probe) => table.push(by_run.clone()),
-                Some(_) => {}
-                None if self.measures.get(&probe).is_some_and(|measured| measured.contains(&dimension)) => {
-                    table.push(vec![None; self.runs]);
-                }
-                None => {}
-            }
-        }
-        let any = table.iter().flatten().any(Option::is_some);
-        any.then(|| stats::run_values(&table))
-    }
-
-    /// The run values over several dimensions together: the mean of a run's dimensions.
-    pub(super) fn overall(
-        &self,
-        arm: usize,
-        fixture: usize,
-        dimensions: &BTreeSet<Dimension>,
-        kept: &Subset,
-        due: &Subset,
-    ) -> Option<RunValues> {
-        let measures: Option<Vec<RunValues>> =
-            dimensions.iter().map(|dimension| self.dimension(arm, fixture, *dimension, kept, due)).collect();
-        measures.filter(|measures| !measures.is_empty()).map(|measures| stats::combined_runs(&measures))
-    }
-
-    /// How many runs of an arm on a fixture did work of their own: the median over these probes.
-    pub(super) fn real_runs(&self, arm: usize, fixture: usize, probes: &Subset) -> Option<f64> {
-        let counts = self.on_fixture(fixture, probes).filter_map(|probe| self.distinct_runs.get(&(arm, probe)));
-        stats::median(&counts.map(|count| *count as f64).collect::<Vec<f64>>())
-    }
-
-    /// Whether every fixture's runs repeat the same work, so that there is nothing to vary.
-    pub(super) fn is_deterministic(&self, arm: usize, probes: &Subset) -> bool {
-        let fixtures = self.fixtures(probes);
-        fixtures.iter().any(|fixture| self.real_runs(arm, *fixture, probes).is_some_and(|runs| runs < 2.0))
-            && self.runs > 1
-    }
-}
-
-/// The probes of each fixture, which stand side by side in a result set.
-fn spans(set: &ResultSet) -> Vec<Range<usize>> {
-    let until = |fixture: usize| set.probes.partition_point(|probe| probe.fixture < fixture);
-    (0..set.design().fixtures.len()).map(|fixture| until(fixture)..until(fixture + 1)).collect()
-}
-
-/// Place of a dimension in lists by dimension.
-pub(super) fn place(dimension: Dimension) -> usize {
-    Dimension::ALL.iter().position(|known| *known == dimension).unwrap_or(0)
 }
 
 /// One score an answer and judgement: of a panel the medians, criterion by criterion, weighted anew.
@@ -193,30 +121,56 @@ fn weigh(panel: &[Grade], criteria: &[CriterionWeight]) -> ByDimension {
     })
 }
 
-/// Means over the answers and judgements inside each run.
-fn grids(graded: &[Graded], runs: usize) -> BTreeMap<(usize, usize), Grid> {
-    let mut grids = BTreeMap::new();
-    for inside in graded.chunk_by(|a, b| (a.at.arm, a.at.probe, a.at.run) == (b.at.arm, b.at.probe, b.at.run)) {
-        let Some(at) = inside.first().map(|first| first.at) else { continue };
-        let grid: &mut Grid =
-            grids.entry((at.arm, at.probe)).or_insert_with(|| Dimension::ALL.map(|_| vec![None; runs]));
-        for (by_run, dimension) in grid.iter_mut().zip(Dimension::ALL) {
-            let scores: Vec<f64> = inside.iter().filter_map(|g| *g.dimensions.get(place(dimension))?).collect();
-            if let Some(slot) = by_run.get_mut((at.run as usize).wrapping_sub(1)) {
-                *slot = stats::mean(&scores);
+/// The scores of runs, by arm, probe and dimension, those of a dimension side by side: means over the answers and
+/// judgements inside each run.
+#[derive(Clone, Debug)]
+struct Grid {
+    scores: Vec<Option<f64>>,
+    probes: usize,
+    runs: usize,
+}
+
+impl Grid {
+    fn of(graded: &[Graded], arms: usize, probes: usize, runs: usize) -> Grid {
+        let mut grid = Grid { scores: vec![None; arms * probes * Dimension::ALL.len() * runs], probes, runs };
+        for inside in graded.chunk_by(|a, b| a.at.cell() == b.at.cell()) {
+            let Some(at) = inside.first().map(|first| first.at) else { continue };
+            for dimension in Dimension::ALL {
+                let scores = inside.iter().filter_map(|graded| *graded.dimensions.get(place(dimension))?);
+                let span = grid.span(at.arm, at.probe, dimension);
+                let by_run = grid.scores.get_mut(span).unwrap_or_default();
+                if let Some(slot) = by_run.get_mut((at.run as usize).wrapping_sub(1)) {
+                    *slot = stats::mean_of(scores);
+                }
             }
         }
+        grid
     }
-    grids
+
+    fn span(&self, arm: usize, probe: usize, dimension: Dimension) -> Range<usize> {
+        let from = ((arm * self.probes + probe) * Dimension::ALL.len() + place(dimension)) * self.runs;
+        from..from + self.runs
+    }
+
+    fn by_run(&self, arm: usize, probe: usize, dimension: Dimension) -> &[Option<f64>] {
+        self.scores.get(self.span(arm, probe, dimension)).unwrap_or_default()
+    }
+
+    fn has(&self, arm: usize, probe: usize, dimension: Dimension) -> bool {
+        self.by_run(arm, probe, dimension).iter().any(Option::is_some)
+    }
 }
 
 /// How many runs differ in the actions they stand on, by arm and probe.
-fn distinct_runs(grades: &[Grade]) -> BTreeMap<(usize, usize), usize> {
-    let mut by_cell: BTreeMap<(usize, usize), BTreeSet<Vec<Digest>>> = BTreeMap::new();
-    for run in grades.chunk_by(|a, b| (a.at.arm, a.at.probe, a.at.run) == (b.at.arm, b.at.probe, b.at.run)) {
-        let Some(at) = run.first().map(|first| first.at) else { continue };
-        let keys = run.iter().map(|grade| grade.keys).collect();
-        by_cell.entry((at.arm, at.probe)).or_default().insert(keys);
+fn distinct_runs(grades: &[Grade], arms: usize, probes: usize) -> Vec<Vec<usize>> {
+    let mut counts = vec![vec![0; probes]; arms];
+    for runs in grades.chunk_by(|a, b| (a.at.arm, a.at.probe) == (b.at.arm, b.at.probe)) {
+        let Some(at) = runs.first().map(|first| first.at) else { continue };
+        let keys = |run: &[Grade]| -> Vec<[ActionKey; 3]> { run.iter().map(|grade| grade.keys).collect() };
+        let distinct: BTreeSet<_> = runs.chunk_by(|a, b| a.at.run == b.at.run).map(keys).collect();
+        if let Some(count) = counts.get_mut(at.arm).and_then(|counts| counts.get_mut(at.probe)) {
+            *count = distinct.len();
+        }
     }
-    by_cell.into_iter().map(|(cell, runs)| (cell, runs.len())).collect()
+    counts
 }

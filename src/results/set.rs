@@ -1,20 +1,18 @@
 //! A result set in memory: its design, and of each row what statistics need.
 
 use std::borrow::Borrow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use super::design::Design;
+use super::design::{CriterionWeight, Design};
 use super::folder::{FolderError, ResultsFolder};
+use super::grade::{AnswerAt, Grade, Measured};
 use super::manifest::Manifest;
-use super::row::Row;
+use super::row::{Row, RowKeys};
 use super::rows_file::RowError;
+use super::scores::Scores;
 use crate::action::{ActionKey, Digest, StageName};
-use crate::judge::{Dimension, Score};
-use crate::measure::FactClass;
+use crate::judge::{CriterionId, Dimension, Score};
 use crate::probe::ProbeType;
-
-/// Scores by dimension, in the order of [`Dimension::ALL`]; `None` where nothing was measured.
-pub(super) type ByDimension = [Option<f64>; Dimension::ALL.len()];
 
 /// A method with one of its answerers: what a table has a line for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,40 +42,8 @@ pub struct ProbeAt {
     pub facts: Vec<String>,
 }
 
-/// Where an answer stands: arm, probe, run, number of the answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct AnswerAt {
-    pub arm: usize,
-    pub probe: usize,
-    pub run: u32,
-    pub answer_n: u32,
-}
-
-/// One grade of one answer by one judge.
-#[derive(Clone, Debug)]
-pub(super) struct Grade {
-    pub at: AnswerAt,
-    pub judge_n: u32,
-    pub judge: usize,
-    pub dimensions: ByDimension,
-    /// Place of each criterion in the rubric, and its points.
-    pub points: Vec<(u16, u8)>,
-    pub keys: Digest,
-}
-
-/// What was measured of one answer without a judge.
-#[derive(Clone, Debug)]
-pub(super) struct Measured {
-    pub facts: Vec<(bool, Option<FactClass>)>,
-    pub survival: Option<f64>,
-    pub context_tokens: Option<u64>,
-    pub replaced_tokens: Option<u64>,
-    pub ratio: Option<f64>,
-    pub refetch: Option<u64>,
-    pub fabricated: Option<bool>,
-    pub stale: u64,
-    pub invented: u64,
-}
+/// What each distinct action of an arm cost, by stage, sorted by key.
+pub(super) type Costs = BTreeMap<StageName, Vec<(ActionKey, Option<f64>)>>;
 
 /// A result set: the order of its rows is forgotten.
 #[derive(Clone, Debug)]
@@ -86,11 +52,13 @@ pub struct ResultSet {
     pub manifest: Manifest,
     pub(super) arms: Vec<Arm>,
     pub(super) probes: Vec<ProbeAt>,
+    pub(super) scores: Scores,
     /// Sorted by place.
     pub(super) grades: Vec<Grade>,
-    pub(super) answers: BTreeMap<AnswerAt, Measured>,
-    /// What each distinct action of an arm cost, by arm, stage and key.
-    pub(super) costs: BTreeMap<(usize, StageName, ActionKey), Option<f64>>,
+    /// What was measured of each answer, sorted by place.
+    pub(super) answers: Vec<Measured>,
+    /// By arm.
+    pub(super) costs: Vec<Costs>,
 }
 
 /// Why rows make no result set.
@@ -140,15 +108,20 @@ impl ResultSet {
     ) -> Result<ResultSet, SetError> {
         let design = &manifest.design;
         let (arms, mut probes) = (arms(design), probes(design));
-        let mut gathered = Gathered { facts: vec![Vec::new(); probes.len()], ..Gathered::default() };
+        let mut gathered = Gathered::new(arms.len(), probes.len());
         let index = Index::of(&manifest, &arms, &probes);
         for row in rows {
             gathered.take(&index, row?.borrow())?;
         }
-        let Gathered { mut grades, answers, costs, facts } = gathered;
-        grades.sort_by_key(|grade| (grade.at, grade.judge_n, grade.judge));
+        let Gathered { cells, costs, facts } = gathered.sorted();
         probes.iter_mut().zip(facts).for_each(|(probe, facts)| probe.facts = facts);
-        Ok(ResultSet { manifest, arms, probes, grades, answers, costs })
+        let (mut grades, mut answers) = (Vec::new(), Vec::new());
+        for cell in cells {
+            grades.extend(cell.grades);
+            answers.extend(cell.answers);
+        }
+        let scores = Scores::of(design, arms.len(), &grades);
+        Ok(ResultSet { manifest, arms, probes, scores, grades, answers, costs })
     }
 
     /// The manifest alone.
@@ -171,59 +144,91 @@ impl ResultSet {
         &self.probes
     }
 
-    /// Judged cells of an arm.
-    pub(super) fn judged_cells(&self, arm: usize) -> u64 {
-        self.grades.iter().filter(|grade| grade.at.arm == arm).count() as u64
+    /// The grades of an arm, sorted by place.
+    pub(super) fn grades(&self, arm: usize) -> &[Grade] {
+        of_arm(&self.grades, arm, |grade| grade.at.arm)
+    }
+
+    /// What was measured of the answers of an arm, sorted by place.
+    pub(super) fn answers(&self, arm: usize) -> &[Measured] {
+        of_arm(&self.answers, arm, |measured| measured.at.arm)
     }
 }
 
 /// What rows add up to.
-#[derive(Default)]
 struct Gathered {
-    grades: Vec<Grade>,
-    answers: BTreeMap<AnswerAt, Measured>,
-    costs: BTreeMap<(usize, StageName, ActionKey), Option<f64>>,
-    /// The expected facts of each probe.
+    /// By arm and probe.
+    cells: Vec<Cell>,
+    /// By arm.
+    costs: Vec<Costs>,
+    /// By probe: its expected facts.
     facts: Vec<Vec<String>>,
 }
 
+/// What rows say of a probe of an arm.
+#[derive(Clone, Default)]
+struct Cell {
+    grades: Vec<Grade>,
+    answers: Vec<Measured>,
+}
+
 impl Gathered {
+    fn new(arms: usize, probes: usize) -> Gathered {
+        Gathered {
+            cells: vec![Cell::default(); arms * probes],
+            costs: vec![Costs::new(); arms],
+            facts: vec![Vec::new(); probes],
+        }
+    }
+
     fn take<T>(&mut self, index: &Index<'_>, row: &Row<T>) -> Result<(), SetError> {
         let (at, judge) = index.place(row)?;
-        let of = |dimension: Dimension| row.dimensions.get(&dimension).and_then(|x| Score::new(*x)).map(Score::value);
-        let points = row.criteria.iter().filter_map(|c| Some((*index.criteria.get(&*c.criterion.0)?, c.points())));
-        let keys = Digest::of([row.keys.compress, row.keys.answer, row.keys.judge].map(|key| key.0.0).concat());
-        let (dimensions, points) = (Dimension::ALL.map(of), points.collect());
-        self.grades.push(Grade { at, judge_n: row.judge_n, judge, dimensions, points, keys });
-        for (stage, key, usd) in [
-            (StageName::Compress, row.keys.compress, row.usd.compress),
-            (StageName::Answer, row.keys.answer, row.usd.answer),
-            (StageName::Judge, row.keys.judge, row.usd.judge),
-        ] {
-            self.costs.insert((at.arm, stage, key), usd);
+        if let Some(cell) = self.cells.get_mut(at.arm * self.facts.len() + at.probe) {
+            cell.grades.push(index.grade(at, judge, row));
+            // the grades of an answer mostly come together, and each tells the same of it
+            if cell.answers.last().is_none_or(|last| last.at != at) {
+                cell.answers.push(Measured::of(at, row));
+            }
         }
-        self.answers.entry(at).or_insert_with(|| Measured::of(row));
+        if let Some(costs) = self.costs.get_mut(at.arm) {
+            for (stage, key, usd) in [
+                (StageName::Compress, row.keys.compress, row.usd.compress),
+                (StageName::Answer, row.keys.answer, row.usd.answer),
+                (StageName::Judge, row.keys.judge, row.usd.judge),
+            ] {
+                let told = costs.entry(stage).or_default();
+                // so do the rows that stand on one action
+                if told.last().is_none_or(|(last, _)| *last != key) {
+                    told.push((key, usd));
+                }
+            }
+        }
         if let Some(facts) = self.facts.get_mut(at.probe).filter(|facts| facts.is_empty()) {
             *facts = row.facts.iter().map(|fate| fate.fact.clone()).collect();
         }
         Ok(())
     }
+
+    /// Each list in its order, each answer and each action once.
+    fn sorted(mut self) -> Gathered {
+        for cell in &mut self.cells {
+            cell.grades.sort_by_key(|grade| (grade.at, grade.judge_n, grade.judge));
+            cell.answers.sort_by_key(|measured| measured.at);
+            cell.answers.dedup_by_key(|measured| measured.at);
+        }
+        for actions in self.costs.iter_mut().flat_map(BTreeMap::values_mut) {
+            actions.sort_by_key(|(key, _)| *key);
+            actions.dedup_by_key(|(key, _)| *key);
+        }
+        self
+    }
 }
 
-impl Measured {
-    fn of<T>(row: &Row<T>) -> Measured {
-        Measured {
-            facts: row.facts.iter().map(|fate| (fate.answered, fate.class)).collect(),
-            survival: row.fact_survival,
-            context_tokens: row.context_tokens,
-            replaced_tokens: row.replaced_tokens,
-            ratio: row.compression_ratio,
-            refetch: row.refetch_tokens,
-            fabricated: row.fabricated,
-            stale: row.stale_facts.len() as u64,
-            invented: row.invented.len() as u64,
-        }
-    }
+/// The part of a sorted list that is an arm's.
+fn of_arm<T>(sorted: &[T], arm: usize, arm_of: impl Fn(&T) -> usize) -> &[T] {
+    let from = sorted.partition_point(|one| arm_of(one) < arm);
+    let until = sorted.partition_point(|one| arm_of(one) <= arm);
+    sorted.get(from..until).unwrap_or_default()
 }
 
 fn arms(design: &Design) -> Vec<Arm> {
@@ -253,10 +258,10 @@ fn probes(design: &Design) -> Vec<ProbeAt> {
 /// Names to places.
 struct Index<'m> {
     label: &'m str,
-    arms: BTreeMap<(&'m str, &'m str), usize>,
-    probes: BTreeMap<(&'m str, u32, &'m str), usize>,
-    judges: BTreeMap<&'m str, usize>,
-    criteria: BTreeMap<&'m str, u16>,
+    arms: HashMap<(&'m str, &'m str), usize>,
+    probes: HashMap<(&'m str, u32, &'m str), usize>,
+    judges: HashMap<&'m str, usize>,
+    criteria: &'m [CriterionWeight],
 }
 
 impl<'m> Index<'m> {
@@ -264,13 +269,12 @@ impl<'m> Index<'m> {
         let design = &manifest.design;
         let method = |arm: &Arm| design.methods.get(arm.method).map_or("", |m| m.name.as_str());
         let fixture = |probe: &ProbeAt| design.fixtures.get(probe.fixture).map_or("", |f| f.name.as_str());
-        let criteria = design.rubric.criteria.iter().zip(0u16..);
         Index {
             label: &manifest.label,
             arms: arms.iter().enumerate().map(|(ix, arm)| ((method(arm), arm.reader.as_str()), ix)).collect(),
             probes: probes.iter().enumerate().map(|(ix, p)| ((fixture(p), p.point, p.id.as_str()), ix)).collect(),
             judges: design.judges.iter().enumerate().map(|(ix, judge)| (judge.name.as_str(), ix)).collect(),
-            criteria: criteria.map(|(criterion, ix)| (&*criterion.id.0, ix)).collect(),
+            criteria: &design.rubric.criteria,
         }
     }
 
@@ -283,5 +287,29 @@ impl<'m> Index<'m> {
         let probe = *probe.ok_or_else(|| stranger("probe", name()))?;
         let judge = *self.judges.get(row.judge.as_str()).ok_or_else(|| stranger("judge", row.judge.clone()))?;
         Ok((AnswerAt { arm, probe, run: row.run, answer_n: row.answer_n }, judge))
+    }
+
+    fn grade<T>(&self, at: AnswerAt, judge: usize, row: &Row<T>) -> Grade {
+        let of = |dimension: Dimension| row.dimensions.get(&dimension).and_then(|x| Score::new(*x)).map(Score::value);
+        let RowKeys { compress, answer, judge: judgement } = row.keys;
+        Grade {
+            at,
+            judge_n: row.judge_n,
+            judge,
+            dimensions: Dimension::ALL.map(of),
+            points: self.points(row),
+            keys: [compress, answer, judgement],
+        }
+    }
+
+    /// The points of the criteria, by their places in the rubric. Rows mostly keep its order: each is looked for from
+    /// the one before it.
+    fn points<T>(&self, row: &Row<T>) -> Vec<(u16, u8)> {
+        let mut known = self.criteria.iter().zip(0u16..).cycle();
+        let mut place = |id: &CriterionId| {
+            let mut all = known.by_ref().take(self.criteria.len());
+            all.find(|(criterion, _)| criterion.id == *id).map(|(_, place)| place)
+        };
+        row.criteria.iter().filter_map(|scored| Some((place(&scored.criterion)?, scored.points()))).collect()
     }
 }

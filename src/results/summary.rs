@@ -1,21 +1,21 @@
 //! `summary.json`: levels, breakdowns, costs of forgetting.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use super::cells::{CellCounts, cell_counts};
 use super::compare::Comparison;
 use super::design::MethodInfo;
-use super::economy::{Economy, answered_facts, economy, with_break_even};
-use super::level::{Level, Leveller, Levels};
+use super::economy::{Answers, Economy, answered_facts};
+use super::groups::{Groups, Parts};
+use super::level::{Level, Levels};
 use super::noise::{JudgeQuality, average_components, components, judge_quality};
 use super::ordered::Ordered;
-use super::scores::{Scores, Subset};
+use super::selection::{ArmRuns, Selection, Subset};
 use super::set::ResultSet;
 use crate::action::Rule;
 use crate::judge::Dimension;
-use crate::probe::ProbeType;
 use crate::stats::{self, Components, Retention};
 use crate::threads::each;
 
@@ -106,17 +106,13 @@ pub struct Cycle {
     pub compression_ratio: Option<f64>,
 }
 
-/// Lengths of transcripts: upper ends in tokens, and their names.
-const LENGTHS: [(f64, &str); 4] =
-    [(10_000.0, "under 10k"), (30_000.0, "10k to 30k"), (100_000.0, "30k to 100k"), (f64::INFINITY, "over 100k")];
-
 /// Summarizes a result set, with its comparison if one was made.
 pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
-    let scores = Scores::of(set);
-    let (kept, due) = common_probes(set, &scores);
+    let (kept, due) = common_probes(set);
     let uncommon_probes = due.len() - kept.len();
-    let leveller = Leveller::new(&scores, kept, due);
-    let desk = Desk { set, scores: &scores, leveller: &leveller };
+    let whole = Selection::new(&set.scores, kept, due);
+    let runs = each(set.arms.len(), |arm| whole.runs(arm));
+    let desk = Desk { set, groups: Groups::of(set, &whole), whole, runs };
     let of = |arm: usize| Some((set.arms.get(arm)?.key.clone(), desk.method(arm)?));
     let methods: Ordered<MethodSummary> = each(set.arms.len(), of).into_iter().flatten().collect();
     let is_real = |method: &&MethodSummary| !method.is_scale();
@@ -127,7 +123,7 @@ pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
         runs: set.design().runs.compress,
         fixtures: set.design().fixtures.iter().map(|fixture| fixture.name.clone()).collect(),
         lexical: set.design().is_lexical(),
-        overall_dimensions: leveller.overall.iter().copied().collect(),
+        overall_dimensions: desk.whole.overall.iter().copied().collect(),
         uncommon_probes,
         noise: average_components(&noise),
         methods,
@@ -137,8 +133,9 @@ pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
 }
 
 /// The probes judged in every method that has any, and those judged in some.
-fn common_probes(set: &ResultSet, scores: &Scores) -> (Subset, Subset) {
-    let judged: Vec<Subset> = (0..set.arms.len()).map(|arm| scores.judged(arm)).filter(|own| !own.is_empty()).collect();
+fn common_probes(set: &ResultSet) -> (Subset, Subset) {
+    let judged: Vec<Subset> =
+        (0..set.arms.len()).map(|arm| set.scores.judged(arm)).filter(|own| !own.is_empty()).collect();
     let some = judged.iter().flatten().copied().collect();
     let all = judged.into_iter().reduce(|common, own| &common & &own).unwrap_or_default();
     (all, some)
@@ -147,109 +144,56 @@ fn common_probes(set: &ResultSet, scores: &Scores) -> (Subset, Subset) {
 /// What all methods of a summary are made from.
 struct Desk<'s> {
     set: &'s ResultSet,
-    scores: &'s Scores,
-    leveller: &'s Leveller<'s>,
+    whole: Selection<'s>,
+    /// What the runs of each arm give on the whole.
+    runs: Vec<ArmRuns>,
+    groups: Groups<'s>,
 }
 
 impl Desk<'_> {
     fn method(&self, arm: usize) -> Option<MethodSummary> {
         let own = self.set.arms.get(arm)?;
         let info = self.set.design().methods.get(own.method)?;
-        let real_runs = self.scores.fixtures(&self.leveller.kept).into_iter();
-        let real_runs = real_runs.filter_map(|fixture| self.scores.real_runs(arm, fixture, &self.leveller.kept));
+        let runs = self.runs.get(arm)?;
         Some(MethodSummary {
             strategy: info.strategy.clone(),
             answerer: own.reader.clone(),
-            overall: self.leveller.overall_level(arm),
-            dimensions: self.leveller.dimension_levels(arm),
-            by_probe_type: self.by_probe_type(arm),
-            by_fixture: self.by_fixture(arm),
-            by_tag: self.by_tag(arm),
+            overall: runs.overall_level(),
+            dimensions: runs.dimension_levels(),
+            by_probe_type: levels(&self.groups.by_probe_type, arm),
+            by_fixture: levels(&self.groups.by_fixture, arm),
+            by_tag: levels(&self.groups.by_tag, arm),
             by_cycle: self.by_cycle(arm),
-            by_length: self.by_length(arm),
+            by_length: levels(&self.groups.by_length, arm),
             economy: self.economy(arm),
             retention: self.retention(arm),
-            noise: components(self.scores, arm, &self.leveller.kept),
-            real_runs: real_runs.reduce(f64::min),
+            noise: components(&self.set.scores, arm, &self.whole.kept, runs.are_deterministic()),
+            real_runs: runs.by_fixture.iter().filter_map(|on| on.real_runs).reduce(f64::min),
             cells: cell_counts(self.set, arm),
         })
     }
 
-    /// Levels over the probes of each named group that has any.
-    fn grouped(&self, arm: usize, groups: impl IntoIterator<Item = (String, Subset)>) -> Ordered<Levels> {
-        let of = |(name, group): (String, Subset)| {
-            let part = self.leveller.only(&group);
-            (!part.kept.is_empty()).then(|| (name, part.levels(arm)))
-        };
-        groups.into_iter().filter_map(of).collect()
-    }
-
-    /// The probes that `keep` admits.
-    fn probes(&self, keep: impl Fn(&super::set::ProbeAt) -> bool) -> Subset {
-        self.set.probes.iter().enumerate().filter(|(_, probe)| keep(probe)).map(|(ix, _)| ix).collect()
-    }
-
-    fn by_probe_type(&self, arm: usize) -> Ordered<Levels> {
-        let of = |kind: ProbeType| (kind.name().to_owned(), self.probes(|probe| probe.kind == kind));
-        self.grouped(arm, ProbeType::ALL.into_iter().map(of))
-    }
-
-    fn by_fixture(&self, arm: usize) -> Ordered<Levels> {
-        let fixtures = self.set.design().fixtures.iter().enumerate();
-        self.grouped(arm, fixtures.map(|(ix, info)| (info.name.clone(), self.scores.span(ix).collect())))
-    }
-
-    fn by_tag(&self, arm: usize) -> Ordered<Levels> {
-        let fixtures = &self.set.design().fixtures;
-        let tags: BTreeSet<&String> = fixtures.iter().flat_map(|fixture| &fixture.tags).collect();
-        let has = |tag: &String, fixture: usize| fixtures.get(fixture).is_some_and(|info| info.tags.contains(tag));
-        self.grouped(arm, tags.into_iter().map(|tag| (tag.clone(), self.probes(|probe| has(tag, probe.fixture)))))
-    }
-
     fn by_cycle(&self, arm: usize) -> Vec<Cycle> {
-        let points: BTreeSet<u32> = self.set.probes.iter().map(|probe| probe.point).collect();
-        let of = |point: u32| {
-            let group = self.probes(|probe| probe.point == point);
-            let part = self.leveller.only(&group);
-            let economy = economy(self.set, arm, &part.kept, None);
-            (!part.kept.is_empty()).then(|| Cycle {
-                cycle: point,
+        let of = |(point, part): &(u32, Selection<'_>)| {
+            let (runs, answers) = (part.runs(arm), Answers::of(self.set, arm, &part.kept));
+            Cycle {
+                cycle: *point,
                 probes: part.kept.len(),
-                overall: part.overall_level(arm),
-                dimensions: part.dimension_levels(arm),
-                fact_survival: economy.fact_survival,
-                context_tokens: economy.context_tokens,
-                compression_ratio: economy.compression_ratio,
-            })
-        };
-        points.into_iter().filter_map(of).collect()
-    }
-
-    fn by_length(&self, arm: usize) -> Ordered<Levels> {
-        let mut lengths: BTreeMap<usize, f64> = BTreeMap::new();
-        for (at, measured) in &self.set.answers {
-            let fixture = self.scores.fixture_of(at.probe);
-            if let Some((fixture, tokens)) = fixture.zip(measured.replaced_tokens) {
-                let longest = lengths.entry(fixture).or_insert(0.0);
-                *longest = longest.max(tokens as f64);
+                overall: runs.overall_level(),
+                dimensions: runs.dimension_levels(),
+                fact_survival: answers.fact_survival(),
+                context_tokens: answers.context_tokens(),
+                compression_ratio: answers.compression_ratio(),
             }
-        }
-        let bin = |fixture: usize| {
-            let length = lengths.get(&fixture)?;
-            LENGTHS.iter().find(|(end, _)| length < end).map(|(_, name)| *name)
         };
-        let names = LENGTHS.iter().map(|(_, name)| *name);
-        self.grouped(arm, names.map(|name| (name.to_owned(), self.probes(|probe| bin(probe.fixture) == Some(name)))))
+        self.groups.by_cycle.iter().map(of).collect()
     }
 
     fn economy(&self, arm: usize) -> Economy {
-        let kept = &self.leveller.kept;
+        let answers = |arm: usize| Answers::of(self.set, arm, &self.whole.kept);
         let guessable = self.mate(arm, MethodInfo::is_floor).map(|floor| answered_facts(self.set, floor));
-        let own = economy(self.set, arm, kept, guessable.as_ref());
-        match self.mate(arm, MethodInfo::is_ceiling).filter(|full| *full != arm) {
-            Some(full) => with_break_even(own, &economy(self.set, full, kept, None)),
-            None => own,
-        }
+        let full = self.mate(arm, MethodInfo::is_ceiling).filter(|full| *full != arm).map(answers);
+        answers(arm).economy(guessable.as_ref(), full.as_ref())
     }
 
     /// The first arm of such a method that the same answerer reads: scores across answerers do not compare.
@@ -262,8 +206,8 @@ impl Desk<'_> {
 
     fn retention(&self, arm: usize) -> Retention {
         let values = |arm: Option<usize>| -> BTreeMap<usize, f64> {
-            let runs = arm.map(|arm| self.leveller.overall_runs(arm)).unwrap_or_default();
-            runs.into_iter().filter_map(|(fixture, runs)| Some((fixture, runs.cluster_value()?))).collect()
+            let runs = arm.and_then(|arm| self.runs.get(arm)).into_iter().flat_map(ArmRuns::overall);
+            runs.filter_map(|(fixture, runs)| Some((fixture, runs.cluster_value()?))).collect()
         };
         let (own, full) = (values(Some(arm)), values(self.mate(arm, MethodInfo::is_ceiling)));
         let none = values(self.mate(arm, MethodInfo::is_floor));
@@ -273,4 +217,9 @@ impl Desk<'_> {
         };
         stats::retention(&own.iter().filter_map(cluster).collect::<Vec<_>>())
     }
+}
+
+/// The levels of an arm in each group.
+fn levels(groups: &Parts<'_, String>, arm: usize) -> Ordered<Levels> {
+    groups.iter().map(|(name, part)| (name.clone(), part.runs(arm).levels())).collect()
 }

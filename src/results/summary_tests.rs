@@ -135,6 +135,19 @@ fn a_panel_is_its_medians_and_its_agreement_is_told() {
 }
 
 #[test]
+fn criteria_may_stand_in_any_order() {
+    let mut panel = manifest(&[("mine", "extract")], &[("f1", 1)], 1);
+    panel.design.judges.push(asked("b", "test/b"));
+    let graded = |judge: &str, scores: [(&str, u8); 2]| {
+        let criteria = scores.into_iter().filter_map(|(id, points)| CriterionScore::new(id.into(), points, ""));
+        Row { judge: judge.into(), criteria: criteria.collect(), ..row("f1", "mine", 1, &[(ACCURACY, 0.0)]) }
+    };
+    let (factual, technical) = (("accuracy_factual", 5), ("accuracy_technical", 1));
+    let found = |second| summary(panel.clone(), vec![graded("judge", [factual, technical]), graded("b", second)]);
+    assert_eq!(found([technical, factual]), found([factual, technical]));
+}
+
+#[test]
 fn rows_of_another_design_are_refused() {
     let gathered = |row| ResultSet::gather(manifest(&[("mine", "extract")], &[("f1", 1)], 1), [Ok(row)]);
     let error = gathered(row("f1", "yours", 1, &[])).unwrap_err().to_string();

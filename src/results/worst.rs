@@ -1,9 +1,10 @@
 //! The worst probes, with the judge's own words.
 
 use std::borrow::Borrow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::Hash;
 
-use super::design::Design;
+use super::design::{Design, FixtureInfo};
 use super::row::Row;
 use crate::judge::{CriterionId, Score};
 
@@ -38,11 +39,12 @@ struct Pile {
 }
 
 /// Run, answer, judgement, judge: tells grades of one probe apart, so that the order of rows does not matter.
-type Place = (u32, u32, u32, String);
+type Place = (u32, u32, u32, usize);
 
 /// The `count` probes on which methods do worst, ceiling and floor and what is perfect left out; of equals the first by
 /// name. Of each the row of its worst grade, counted from 0 as they come, and its score; [`Worst::new`] makes the rest
-/// of it. Rows may come in any order; what is kept in memory grows with methods × probes and the numbers of the rows.
+/// of it. Rows may come in any order; one of a name that the design does not know is passed over. What is kept in
+/// memory grows with methods × probes and the numbers of the rows.
 ///
 /// # Errors
 /// The first row that is an error.
@@ -51,18 +53,16 @@ pub fn worst_rows<T, E>(
     rows: impl IntoIterator<Item = Result<impl Borrow<Row<T>>, E>>,
     count: usize,
 ) -> Result<Vec<(usize, f64)>, E> {
-    let mut piles: BTreeMap<(String, u32, String, String), Pile> = BTreeMap::new();
+    let ranks = Ranks::of(design);
+    let mut piles: BTreeMap<(usize, usize), Pile> = BTreeMap::new();
     for (at, row) in rows.into_iter().enumerate() {
         let row = row?;
         let row: &Row<T> = row.borrow();
-        let is_real = design.methods.iter().any(|m| m.name == row.method && !m.is_ceiling() && !m.is_floor());
-        let Some(overall) = row.overall.filter(|_| is_real) else { continue };
-        let place: Place = (row.run, row.answer_n, row.judge_n, row.judge.clone());
-        let key = (row.fixture.clone(), row.point, row.probe.clone(), row.method.clone());
-        let first = || Pile { scores: Vec::new(), worst: (f64::INFINITY, place.clone()), row: at };
+        let Some(((key, place), overall)) = ranks.place(row).zip(row.overall) else { continue };
+        let first = || Pile { scores: Vec::new(), worst: (f64::INFINITY, place), row: at };
         let pile = piles.entry(key).or_insert_with(first);
-        pile.scores.push((place.clone(), overall));
-        if (overall, &place) < (pile.worst.0, &pile.worst.1) {
+        pile.scores.push((place, overall));
+        if (overall, place) < pile.worst {
             pile.worst = (overall, place);
             pile.row = at;
         }
@@ -75,8 +75,43 @@ pub fn worst_rows<T, E>(
     Ok(found)
 }
 
+/// Each name's place in the order of names.
+struct Ranks<'d> {
+    /// All but ceiling and floor.
+    methods: HashMap<&'d str, usize>,
+    probes: HashMap<(&'d str, u32, &'d str), usize>,
+    judges: HashMap<&'d str, usize>,
+}
+
+impl<'d> Ranks<'d> {
+    fn of(design: &'d Design) -> Ranks<'d> {
+        let real = design.methods.iter().filter(|method| !method.is_ceiling() && !method.is_floor());
+        let probes = |fixture: &'d FixtureInfo| {
+            fixture.probes.iter().map(|probe| (fixture.name.as_str(), probe.point, probe.id.as_str()))
+        };
+        Ranks {
+            methods: ranked(real.map(|method| method.name.as_str())),
+            probes: ranked(design.fixtures.iter().flat_map(probes)),
+            judges: ranked(design.judges.iter().map(|judge| judge.name.as_str())),
+        }
+    }
+
+    /// Probe and method of a row, and its place among their rows.
+    fn place<T>(&self, row: &Row<T>) -> Option<((usize, usize), Place)> {
+        let method = self.methods.get(row.method.as_str())?;
+        let probe = self.probes.get(&(row.fixture.as_str(), row.point, row.probe.as_str()))?;
+        let judge = self.judges.get(row.judge.as_str())?;
+        Some(((*probe, *method), (row.run, row.answer_n, row.judge_n, *judge)))
+    }
+}
+
+fn ranked<Name: Ord + Hash>(names: impl Iterator<Item = Name>) -> HashMap<Name, usize> {
+    let sorted: BTreeSet<Name> = names.collect();
+    sorted.into_iter().zip(0..).collect()
+}
+
 fn settled(mut pile: Pile) -> Option<(usize, f64)> {
-    pile.scores.sort_by(|a, b| a.0.cmp(&b.0));
+    pile.scores.sort_by_key(|(place, _)| *place);
     let scores: Vec<f64> = pile.scores.iter().map(|(_, score)| *score).collect();
     Some((pile.row, crate::stats::mean(&scores)?))
 }

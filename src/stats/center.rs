@@ -1,5 +1,6 @@
 //! Centres: means, medians, and the one number a cluster's table of cells comes down to.
 
+use std::borrow::Borrow;
 use std::ops::{Add, AddAssign};
 
 use serde::Serialize;
@@ -16,8 +17,23 @@ pub(super) fn usable(x: f64) -> bool {
 
 /// The mean; `None` for no values, or if one of them is no usable number.
 pub fn mean(values: &[f64]) -> Option<f64> {
-    let fine = !values.is_empty() && values.iter().all(|x| usable(*x));
-    fine.then(|| values.iter().sum::<f64>() / values.len() as f64)
+    mean_of(values.iter().copied())
+}
+
+/// The mean of values as they come; `None` as of [`mean`].
+pub fn mean_of(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    counted_mean(values).map(|(mean, _)| mean)
+}
+
+/// The mean, and of how many.
+fn counted_mean(values: impl IntoIterator<Item = f64>) -> Option<(f64, usize)> {
+    let (mut count, mut fine) = (0, true);
+    let counted = values.into_iter().inspect(|x| {
+        count += 1;
+        fine &= usable(*x);
+    });
+    let sum: f64 = counted.sum();
+    (fine && count > 0).then(|| (sum / count as f64, count))
 }
 
 /// The median, for an even count the mean of the middle two; `None` for no values, or if one is no usable number.
@@ -103,18 +119,21 @@ impl RunValues {
 ///
 /// Short rows and numbers that are not usable count as missing. An item without any value counts among the missing
 /// cells, but takes no other part. A run with under half of the items that do is `None`.
-pub fn run_values(table: &[Vec<Option<f64>>]) -> RunValues {
-    let runs = table.iter().map(Vec::len).max().unwrap_or(0);
-    let items: Vec<Item<'_>> = table.iter().filter_map(|row| Item::of(row)).collect();
+pub fn run_values<Row: AsRef<[Option<f64>]>>(table: &[Row]) -> RunValues {
+    let rows = || table.iter().map(AsRef::as_ref);
+    let runs = rows().map(<[Option<f64>]>::len).max().unwrap_or(0);
+    let items: Vec<Item<'_>> = rows().filter_map(Item::of).collect();
     let filled: usize = items.iter().map(|item| item.count).sum();
     let cells = runs * table.len();
     let gaps = Gaps { cells, missing: cells.saturating_sub(filled) };
-    let means: Vec<f64> = items.iter().map(|item| item.mean).collect();
-    let Some(grand) = mean(&means) else { return RunValues { values: vec![None; runs], gaps } };
+    let Some(grand) = mean_of(items.iter().map(|item| item.mean)) else {
+        return RunValues { values: vec![None; runs], gaps };
+    };
     let values = (0..runs).map(|run| {
-        let departures: Vec<f64> = items.iter().filter_map(|item| Some(item.at(run)? - item.mean)).collect();
-        let enough = departures.len() as f64 >= MIN_RUN_SHARE * items.len() as f64;
-        mean(&departures).filter(|_| enough).map(|departure| grand + departure)
+        let departures = items.iter().filter_map(|item| Some(item.at(run)? - item.mean));
+        let (departure, present) = counted_mean(departures)?;
+        let enough = present as f64 >= MIN_RUN_SHARE * items.len() as f64;
+        enough.then_some(grand + departure)
     });
     RunValues { values: values.collect(), gaps }
 }
@@ -128,8 +147,8 @@ struct Item<'a> {
 
 impl Item<'_> {
     fn of(row: &[Option<f64>]) -> Option<Item<'_>> {
-        let present: Vec<f64> = row.iter().flatten().copied().filter(|x| usable(*x)).collect();
-        Some(Item { row, count: present.len(), mean: mean(&present)? })
+        let (mean, count) = counted_mean(row.iter().flatten().copied().filter(|x| usable(*x)))?;
+        Some(Item { row, count, mean })
     }
 
     fn at(&self, run: usize) -> Option<f64> {
@@ -140,11 +159,12 @@ impl Item<'_> {
 /// Several measures of the same runs in one: the unweighted mean of a run's values, one measure's runs a row. A run
 /// that lacks one of the measures has none, since a mean over fewer of them would be a mean of something else.
 /// The missing cells of all measures are added up.
-pub fn combined_runs(measures: &[RunValues]) -> RunValues {
-    let runs = measures.iter().map(|measure| measure.values.len()).max().unwrap_or(0);
-    let gaps = measures.iter().fold(Gaps::default(), |sum, measure| sum + measure.gaps);
+pub fn combined_runs<Runs: Borrow<RunValues>>(measures: &[Runs]) -> RunValues {
+    let all = || measures.iter().map(Borrow::borrow);
+    let runs = all().map(|measure| measure.values.len()).max().unwrap_or(0);
+    let gaps = all().fold(Gaps::default(), |sum, measure| sum + measure.gaps);
     let of_run = |run: usize| -> Option<f64> {
-        let values: Option<Vec<f64>> = measures.iter().map(|m| m.values.get(run).copied().flatten()).collect();
+        let values: Option<Vec<f64>> = all().map(|measure| measure.values.get(run).copied().flatten()).collect();
         mean(&values?)
     };
     RunValues { values: (0..runs).map(of_run).collect(), gaps }
@@ -198,7 +218,7 @@ mod tests {
 
     #[test]
     fn nothing_in_gives_nothing_out() {
-        assert_eq!(run_values(&[]), RunValues::default());
+        assert_eq!(run_values::<Vec<_>>(&[]), RunValues::default());
         assert_eq!(run_values(&[vec![None, None]]).values, [None, None]);
         assert_eq!(RunValues::default().cluster_value(), None);
         assert_eq!(RunValues::default().gaps.share(), None);
@@ -219,6 +239,6 @@ mod tests {
         let both = combined_runs(&[first, second]);
         assert_eq!(both.values, [Some(2.0), None]);
         assert_eq!(both.gaps, Gaps { cells: 4, missing: 1 });
-        assert_eq!(combined_runs(&[]), RunValues::default());
+        assert_eq!(combined_runs::<RunValues>(&[]), RunValues::default());
     }
 }

@@ -28,7 +28,7 @@ mod verdict;
 
 pub use agreement::{Agreement, Coefficient, NoCoefficient, RepeatSpread, agreement, repeat_spread};
 pub use alpha::{Metric, krippendorff_alpha};
-pub use center::{Gaps, RunValues, combined_runs, mean, median, run_values, sample_sd};
+pub use center::{Gaps, RunValues, combined_runs, mean, mean_of, median, run_values, sample_sd};
 pub use components::{Component, Components, NoComponent, components};
 pub use interval::{Estimate, Interval, interval, level};
 pub use pairing::Paired;

@@ -1,7 +1,5 @@
 //! Classes of pairs: how far two measured numbers lie apart, by what they have in common.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 
 /// One measured number and where it stands. An item is known within its cluster, a run within its cluster, an answer
@@ -59,17 +57,13 @@ impl Pairs {
     }
 }
 
-/// Pairs within all groups that share a key. Over one group of n values the squared differences of its pairs add up to
-/// n Σy² − (Σy)², so no pair is ever formed.
-fn pairs_within<K: Ord>(observations: &[Observation], key: impl Fn(&Observation) -> K) -> Pairs {
-    let mut groups: BTreeMap<K, (f64, f64, f64)> = BTreeMap::new();
-    for observation in observations {
-        let (count, sum, squares) = groups.entry(key(observation)).or_default();
-        *count += 1.0;
-        *sum += observation.value;
-        *squares += observation.value.powi(2);
-    }
-    groups.into_values().fold(Pairs::default(), |total, (count, sum, squares)| {
+/// Pairs within all groups that share a key, each of which stands together. Over one group of n values the squared
+/// differences of its pairs add up to n Σy² − (Σy)², so no pair is ever formed.
+fn pairs_within<K: PartialEq>(observations: &[Observation], key: impl Fn(&Observation) -> K) -> Pairs {
+    observations.chunk_by(|one, other| key(one) == key(other)).fold(Pairs::default(), |total, group| {
+        let count = group.len() as f64;
+        let sum: f64 = group.iter().map(|o| o.value).sum();
+        let squares: f64 = group.iter().map(|o| o.value.powi(2)).sum();
         total.plus(Pairs { squares: count * squares - sum * sum, count: count * (count - 1.0) / 2.0 })
     })
 }
@@ -80,12 +74,15 @@ pub(super) fn pair_classes(mut observations: Vec<Observation>) -> (PairClasses, 
     for observation in &mut observations {
         observation.value -= center;
     }
+    observations.sort_by_key(|o| (o.cluster, o.item, o.run, o.answer));
     let answers = pairs_within(&observations, |o| (o.cluster, o.item, o.run, o.answer));
     let cells = pairs_within(&observations, |o| (o.cluster, o.item, o.run));
     let items = pairs_within(&observations, |o| (o.cluster, o.item));
-    let runs = pairs_within(&observations, |o| (o.cluster, o.run));
     let clusters = pairs_within(&observations, |o| o.cluster);
     let all = pairs_within(&observations, |_| ());
+    // runs are crossed with items
+    observations.sort_by_key(|o| (o.cluster, o.run));
+    let runs = pairs_within(&observations, |o| (o.cluster, o.run));
     let classes = PairClasses {
         d1: answers.half_mean(),
         d2: cells.minus(answers).half_mean(),
@@ -94,10 +91,7 @@ pub(super) fn pair_classes(mut observations: Vec<Observation>) -> (PairClasses, 
         d5: clusters.minus(items).minus(runs).plus(cells).half_mean(),
         d6: all.minus(clusters).half_mean(),
     };
-    let mut ids: Vec<usize> = observations.iter().map(|o| o.cluster).collect();
-    ids.sort_unstable();
-    ids.dedup();
-    (classes, ids.len())
+    (classes, observations.chunk_by(|one, other| one.cluster == other.cluster).count())
 }
 
 #[cfg(test)]

@@ -70,7 +70,8 @@ proptest! {
     #[test]
     fn a_constant_on_both_sides_changes_no_difference(tables in vec((table(), table()), 2..6), shift in -2.0..2.0) {
         let moved = |t: &[Vec<Option<f64>>]| -> RunValues {
-            run_values(&t.iter().map(|row| row.iter().map(|x| x.map(|x| x + shift)).collect()).collect::<Vec<_>>())
+            let moved = |row: &Vec<Option<f64>>| -> Vec<_> { row.iter().map(|x| x.map(|x| x + shift)).collect() };
+            run_values(&t.iter().map(moved).collect::<Vec<_>>())
         };
         let plain: Vec<_> = tables.iter().map(|(a, b)| (run_values(a), run_values(b))).collect();
         let shifted: Vec<_> = tables.iter().map(|(a, b)| (moved(a), moved(b))).collect();

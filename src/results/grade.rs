@@ -1,0 +1,75 @@
+//! A row as statistics need it: where it stands, its grade, and what was measured of its answer.
+
+use super::row::Row;
+use crate::action::ActionKey;
+use crate::judge::Dimension;
+use crate::measure::FactClass;
+
+/// Scores by dimension, in the order of [`Dimension::ALL`]; `None` where nothing was measured.
+pub(super) type ByDimension = [Option<f64>; Dimension::ALL.len()];
+
+/// Place of a dimension in lists by dimension.
+pub(super) fn place(dimension: Dimension) -> usize {
+    Dimension::ALL.iter().position(|known| *known == dimension).unwrap_or(0)
+}
+
+/// Where an answer stands: arm, probe, run, number of the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct AnswerAt {
+    pub arm: usize,
+    pub probe: usize,
+    pub run: u32,
+    pub answer_n: u32,
+}
+
+impl AnswerAt {
+    /// The run of a probe that it belongs to.
+    pub(super) fn cell(&self) -> (usize, usize, u32) {
+        (self.arm, self.probe, self.run)
+    }
+}
+
+/// One grade of one answer by one judge.
+#[derive(Clone, Debug)]
+pub(super) struct Grade {
+    pub at: AnswerAt,
+    pub judge_n: u32,
+    pub judge: usize,
+    pub dimensions: ByDimension,
+    /// Place of each criterion in the rubric, and its points.
+    pub points: Vec<(u16, u8)>,
+    /// Compression, answer, judgement.
+    pub keys: [ActionKey; 3],
+}
+
+/// What was measured of one answer without a judge.
+#[derive(Clone, Debug)]
+pub(super) struct Measured {
+    pub at: AnswerAt,
+    pub facts: Vec<(bool, Option<FactClass>)>,
+    pub survival: Option<f64>,
+    pub context_tokens: Option<u64>,
+    pub replaced_tokens: Option<u64>,
+    pub ratio: Option<f64>,
+    pub refetch: Option<u64>,
+    pub fabricated: Option<bool>,
+    pub stale: u64,
+    pub invented: u64,
+}
+
+impl Measured {
+    pub(super) fn of<T>(at: AnswerAt, row: &Row<T>) -> Measured {
+        Measured {
+            at,
+            facts: row.facts.iter().map(|fate| (fate.answered, fate.class)).collect(),
+            survival: row.fact_survival,
+            context_tokens: row.context_tokens,
+            replaced_tokens: row.replaced_tokens,
+            ratio: row.compression_ratio,
+            refetch: row.refetch_tokens,
+            fabricated: row.fabricated,
+            stale: row.stale_facts.len() as u64,
+            invented: row.invented.len() as u64,
+        }
+    }
+}
