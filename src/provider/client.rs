@@ -9,10 +9,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::api::{Call, CallFailure, Completion, ErrorClass, RawReply, ReadFault};
+use super::api::{Billing, Call, CallFailure, Completion, ErrorClass, RawReply, ReadFault};
 use super::classify::{Fault, Pressure, Reach, classify};
 use super::dialect;
-use super::estimate::estimate;
 use super::event::{ClientEvent, Listener};
 use super::gate::Gate;
 use super::headers::{Announced, Headers};
@@ -101,8 +100,9 @@ impl Client {
         line.spec.api_key.as_ref().filter(|_| line.key.is_none())
     }
 
-    /// Sends `call` until it is answered or cannot be. `meter` is asked before every attempt. `keep` is awaited with
-    /// every successful reply, also one that turns out to be no answer, before it is read.
+    /// Sends `call` until it is answered or cannot be. `expected` is its [`estimate`](super::estimate()). `meter` is
+    /// asked before every attempt. `keep` is awaited with every successful reply, also one that turns out to be no
+    /// answer, before it is read.
     ///
     /// # Errors
     /// The last failure, that of `keep`, or the word of the meter.
@@ -110,6 +110,7 @@ impl Client {
         &self,
         provider: &ProviderName,
         call: &Call,
+        expected: (Tokens, Tokens),
         meter: &M,
         mut keep: K,
     ) -> Result<(RawReply, Completion), AskFailure<E>>
@@ -118,7 +119,7 @@ impl Client {
         K: FnMut(&RawReply) -> F,
         F: Future<Output = Result<(), E>>,
     {
-        let errand = self.errand(provider, call)?;
+        let errand = self.errand(provider, call, expected)?;
         let mut tally = Tally::default();
         loop {
             let set_aside = meter.admit().ok_or(AskFailure::NotAdmitted)?;
@@ -152,7 +153,12 @@ impl Client {
         }
     }
 
-    fn errand<'a>(&'a self, provider: &ProviderName, call: &'a Call) -> Result<Errand<'a>, CallFailure> {
+    fn errand<'a>(
+        &'a self,
+        provider: &ProviderName,
+        call: &'a Call,
+        expected: (Tokens, Tokens),
+    ) -> Result<Errand<'a>, CallFailure> {
         let line = self.lines.get(provider).ok_or_else(|| {
             failure(Fault::new(ErrorClass::Invalid, format!("no provider is called `{provider}`")), 0)
         })?;
@@ -163,10 +169,9 @@ impl Client {
         }
         let request = dialect::request(&line.spec, call)
             .map_err(|e| failure(Fault::new(ErrorClass::Invalid, e.to_string()), 0))?;
-        let estimate = estimate(call);
         let lane = line.lane(&call.model);
-        let need = lane.need(estimate);
-        Ok(Errand { line, lane, call, request, expected: estimate.0, need })
+        let need = lane.need(expected);
+        Ok(Errand { line, lane, call, request, expected: expected.0, need })
     }
 
     /// One request. A place in the queue is given back before the reply is handed on.
@@ -192,8 +197,8 @@ impl Client {
         self.tell(ClientEvent::Answered { provider: spec.name.clone(), latency });
         let request_id = reply.headers.request_id().map(str::to_owned);
         let (dialect, body, attempts) = (spec.dialect, reply.body, tally.sent);
-        let usage = dialect::read_usage(dialect, &body);
-        Ok(RawReply { dialect, body, usage, request_id, latency, attempts })
+        let Billing { model, usage } = dialect::read_billing(dialect, &body);
+        Ok(RawReply { dialect, body, model, usage, request_id, latency, attempts })
     }
 
     /// Slows down as the failure demands; answers it with how long everyone is held back because of it.

@@ -21,7 +21,7 @@ use crate::lexical;
 use crate::plan::{Action, Output, Preparer, READER, SelftestTask, completion};
 use crate::provider::{
     AskFailure, Call, CallFailure, Client, Dialect, ErrorClass, ModelRef, Operation, Prices, RawReply, Turn,
-    context_window, estimate, longest_reply, read_model,
+    context_window, estimate, longest_reply,
 };
 use crate::results::{Blame, Failure};
 use crate::transcript::Message;
@@ -99,15 +99,14 @@ impl Raw {
     }
 }
 
-/// Splits a text where dialects join turns of one speaker again: at the last blank line of what requests share. A
-/// provider's prompt cache ends at a turn.
-fn at_paragraph(shared: String, own: String) -> (Option<String>, String) {
+/// Splits a text where dialects join turns of one speaker again: at the last blank line of what requests share, its
+/// first `shared` bytes. A provider's prompt cache ends at a turn.
+fn at_paragraph(text: &str, shared: usize) -> (Option<&str>, &str) {
     const BLANK_LINE: &str = "\n\n";
-    match shared.rsplit_once(BLANK_LINE) {
-        Some((before, after)) if !own.is_empty() && !before.trim().is_empty() => {
-            (Some(before.to_owned()), format!("{after}{own}"))
-        }
-        _ => (None, shared + &own),
+    let end = text.get(..shared).filter(|shared| shared.len() < text.len()).and_then(|text| text.rfind(BLANK_LINE));
+    match end.map(|end| (&text[..end], &text[end + BLANK_LINE.len()..])) {
+        Some((before, after)) if !before.trim().is_empty() => (Some(before), after),
+        _ => (None, text),
     }
 }
 
@@ -195,7 +194,7 @@ impl Performer<'_> {
     async fn ask(&self, errand: &Errand, action: &Action, request: &Request) -> Result<Fresh, NoOutput> {
         let call = self.call(errand, action, request)?;
         let model = ModelRef { provider: request.provider.clone(), model: request.model.clone() };
-        let (input, _) = estimate(&call);
+        let expected @ (input, _) = estimate(&call);
         self.fits_window(errand, action, &model, input)?;
         let purse = Purse::new(self.budget, self.prices, &model, (input, self.longest_reply(&model, &call)));
         let mut attempt = 1;
@@ -205,7 +204,7 @@ impl Performer<'_> {
                 let raw = self.raw_of(&model, reply);
                 async move { self.keep(errand, action, &raw).await.map(|record| kept.set(Some(record))) }
             };
-            let asked = self.client.ask(&request.provider, &call, &purse, keep).await;
+            let asked = self.client.ask(&request.provider, &call, expected, &purse, keep).await;
             let completion = match asked {
                 Ok((_, completion)) => completion,
                 Err(AskFailure::Keep(error)) => return Err(error.into()),
@@ -258,8 +257,8 @@ impl Performer<'_> {
         for turn in &request.turns {
             let turn = match turn {
                 RequestTurn::Text(role, prompt) => {
-                    let (shared, own) = prompt.text_in_two(answer::QUESTION, &resolve).map_err(out_of_reach)?;
-                    let (shared, own) = at_paragraph(shared, own);
+                    let (text, shared) = prompt.text_until(answer::QUESTION, &resolve).map_err(out_of_reach)?;
+                    let (shared, own) = at_paragraph(&text, shared);
                     turns.extend(shared.map(|text| Turn::Text { role: *role, text: text.into() }));
                     Turn::Text { role: *role, text: own.into() }
                 }
@@ -299,7 +298,7 @@ impl Performer<'_> {
         Raw {
             body: reply.body.clone(),
             dialect: Some(reply.dialect),
-            model: read_model(reply.dialect, &reply.body),
+            model: reply.model.clone(),
             usage,
             cost: self.prices.cost(model, &usage),
             latency_ms: u64::try_from(reply.latency.as_millis()).unwrap_or(u64::MAX),
