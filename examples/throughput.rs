@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use compeval::provider::{
-    ApiKey, Call, Client, Dialect, Limits, Operation, ProviderSpec, RawReply, Settings, Turn, Unmetered,
+    ApiKey, Call, Client, Dialect, Limits, Operation, ProviderSpec, RawReply, Settings, Turn, Unmetered, estimate,
 };
 use compeval::transcript::Role;
 use compeval::units::Tokens;
@@ -127,7 +127,8 @@ async fn crowd(client: Client, trial: &Trial) -> usize {
             settings: Settings { max_output_tokens: Some(Tokens(256)), ..Settings::default() },
             schema: None,
         };
-        client.ask(&"sim".into(), &call, &Unmetered, |_: &RawReply| ready(Ok::<(), Infallible>(()))).await.is_err()
+        let keep = |_: &RawReply| ready(Ok::<(), Infallible>(()));
+        client.ask(&"sim".into(), &call, estimate(&call), &Unmetered, keep).await.is_err()
     };
     let outcomes = futures::stream::iter((0..trial.calls).map(one)).buffer_unordered(2000);
     outcomes.filter(|failed| ready(*failed)).count().await

@@ -227,20 +227,22 @@ impl Prompt {
     /// # Errors
     /// The first that `resolve` raises.
     pub fn text<E>(&self, resolve: &impl Fn(&Digest) -> Result<Arc<str>, E>) -> Result<Arc<str>, E> {
-        Ok(self.text_in_two("", resolve)?.0.into())
+        Ok(self.text_until("", resolve)?.0.into())
     }
 
-    /// The whole text in two: what comes before the first hole of `variable`, and the rest. Requests that differ in
-    /// that variable alone have the first part in common.
+    /// The whole text, and how much of it comes before the first hole of `variable`: requests that differ in that
+    /// variable alone have so many bytes in common.
     ///
     /// # Errors
     /// The first that `resolve` raises.
-    pub fn text_in_two<E>(
+    pub fn text_until<E>(
         &self,
         variable: &str,
         resolve: &impl Fn(&Digest) -> Result<Arc<str>, E>,
-    ) -> Result<(String, String), E> {
-        let (mut text, mut split) = (String::new(), None);
+    ) -> Result<(String, usize), E> {
+        /// Most texts fit, so that they do not move while they grow.
+        const USUAL: usize = 16 << 10;
+        let (mut text, mut split) = (String::with_capacity(USUAL), None);
         for piece in &self.skeleton.pieces {
             match piece {
                 Piece::Literal(literal) => text.push_str(literal),
@@ -254,8 +256,8 @@ impl Prompt {
                 }
             }
         }
-        let rest = text.split_off(split.unwrap_or(text.len()));
-        Ok((text, rest))
+        let split = split.unwrap_or(text.len());
+        Ok((text, split))
     }
 
     /// Digest of skeleton and used values together: two prompts of equal digest have equal text.

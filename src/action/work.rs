@@ -116,7 +116,8 @@ impl Pieces {
             let part = piece.material.text(resolve)?;
             match piece.form {
                 Form::Raw => text.push_str(&part),
-                Form::JsonString => text.push_str(&serde_json::Value::from(&*part).to_string()),
+                // A text serialises to JSON; there is nothing in it that could fail.
+                Form::JsonString => text.push_str(&serde_json::to_string(&*part).unwrap_or_default()),
             }
         }
         Ok(text.into())

@@ -7,10 +7,10 @@ use std::cell::Cell;
 use std::fs::File;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
-use std::sync::Once;
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::catalogue::{Catalogue, PackState};
+use super::catalogue::{Catalogue, DigestMap, PackState};
 use super::fold::{Tables, apply};
 use super::frame::{Header, KeyHead};
 use super::meta::{Day, Removal};
@@ -82,6 +82,20 @@ pub(super) struct Index {
     days: sled::Tree,
     packs: sled::Tree,
     log: File,
+    recent: Mutex<Recent>,
+}
+
+/// What was appended last, before it goes into the trees: a reply and its verdict change one record shortly after each
+/// other, and the tree is what costs.
+#[derive(Debug, Default)]
+struct Recent {
+    records: DigestMap<ActionKey, Record>,
+    pack: Option<PackState>,
+}
+
+impl Recent {
+    /// Records that wait at most.
+    const LIMIT: usize = 256;
 }
 
 impl Index {
@@ -114,7 +128,22 @@ impl Index {
             packs: tree("packs")?,
             log,
             db,
+            recent: Mutex::default(),
         })
+    }
+
+    fn recent(&self) -> MutexGuard<'_, Recent> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts what was appended last into the trees: the pack after its records, so that it never claims too much.
+    fn settle(&self, recent: &mut Recent) -> Checked<()> {
+        for record in recent.records.values() {
+            guard(|| self.gone.remove(record.key.0.0))?;
+            self.put_record(record)?;
+        }
+        recent.records.clear();
+        recent.pack.take().map_or(Ok(()), |pack| self.put_pack(pack))
     }
 
     /// Writes whole tables into an empty index.
@@ -139,11 +168,14 @@ impl Index {
     pub(super) fn append(&self, frames: &[(Location, Header)], pack: PackState) -> Checked<()> {
         let mut tables = self;
         frames.iter().try_for_each(|(at, header)| apply(&mut tables, *at, header))?;
-        self.set_pack(pack)
+        let mut recent = self.recent();
+        recent.pack = Some(pack);
+        if recent.records.len() < Recent::LIMIT { Ok(()) } else { self.settle(&mut recent) }
     }
 
     /// Puts everything on disk. sled's own flush does not outlast a power cut; the sync of its file does.
     pub(super) fn flush(&self) -> Checked<()> {
+        self.settle(&mut self.recent())?;
         guard(|| self.db.flush())?;
         self.log.sync_data().map_err(|e| IndexFault::Broken(e.to_string()))
     }
@@ -154,12 +186,16 @@ impl Index {
     }
 
     pub(super) fn find(&self, key: &ActionKey) -> Checked<Option<Record>> {
+        if let Some(record) = self.recent().records.get(key) {
+            return Ok(Some(record.clone()));
+        }
         let Some(bytes) = guard(|| self.actions.get(key.0.0))? else { return Ok(None) };
         Record::decode(*key, &bytes).map(Some).ok_or_else(|| IndexFault::odd("a record does not match its checksum"))
     }
 
     /// All records, in the order of their keys.
     pub(super) fn records(&self) -> Checked<Vec<Record>> {
+        self.settle(&mut self.recent())?;
         let mut records = Vec::new();
         let mut entries = self.actions.iter();
         while let Some((key, bytes)) = guard(|| entries.next().transpose())? {
@@ -171,6 +207,9 @@ impl Index {
     }
 
     pub(super) fn removed(&self, key: &ActionKey) -> Checked<Option<Removal>> {
+        if self.recent().records.contains_key(key) {
+            return Ok(None);
+        }
         guard(|| self.gone.get(key.0.0))?.map(|bytes| decoded(&bytes)).transpose()
     }
 
@@ -204,11 +243,17 @@ impl Index {
     }
 
     pub(super) fn set_pack(&self, pack: PackState) -> Checked<()> {
+        self.settle(&mut self.recent())?;
+        self.put_pack(pack)
+    }
+
+    fn put_pack(&self, pack: PackState) -> Checked<()> {
         let value = encoded(&(pack.generation, pack.good))?;
         guard(|| self.packs.insert(pack.id.to_be_bytes(), value)).map(drop)
     }
 
     pub(super) fn remove_pack(&self, id: u32) -> Checked<()> {
+        self.settle(&mut self.recent())?;
         guard(|| self.packs.remove(id.to_be_bytes())).map(drop)
     }
 
@@ -254,11 +299,12 @@ impl Tables for &Index {
     }
 
     fn set_record(&mut self, record: Record) -> Checked<()> {
-        guard(|| self.gone.remove(record.key.0.0))?;
-        self.put_record(&record)
+        self.recent().records.insert(record.key, record);
+        Ok(())
     }
 
     fn remove(&mut self, key: &ActionKey, why: Removal) -> Checked<()> {
+        self.settle(&mut self.recent())?;
         guard(|| self.actions.remove(key.0.0))?;
         let value = encoded(&why)?;
         guard(|| self.gone.insert(key.0.0, value)).map(drop)

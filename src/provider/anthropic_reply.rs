@@ -31,8 +31,9 @@ struct StopDetails {
     explanation: Option<String>,
 }
 
+/// What this dialect says a call used.
 #[derive(Deserialize)]
-struct MessagesUsage {
+pub(super) struct MessagesUsage {
     #[serde(flatten)]
     whole: Counts,
     #[serde(default, deserialize_with = "lenient")]
@@ -92,16 +93,25 @@ pub(super) fn open(body: &[u8]) -> Result<Reply<'_>, ReadFault> {
     parse(body)
 }
 
-impl Reply<'_> {
+impl MessagesUsage {
     /// Where a compaction ran, the top-level numbers leave it out: the iterations are summed.
-    pub(super) fn usage(&self) -> Usage {
-        let Some(usage) = &self.usage else {
-            return Usage::default();
-        };
-        match usage.iterations.as_deref() {
-            None | Some([]) => usage.whole.usage(),
+    fn sum(&self) -> Usage {
+        match self.iterations.as_deref() {
+            None | Some([]) => self.whole.usage(),
             Some(iterations) => iterations.iter().map(|i| i.usage()).reduce(sum).unwrap_or_default(),
         }
+    }
+}
+
+impl From<MessagesUsage> for Usage {
+    fn from(usage: MessagesUsage) -> Usage {
+        usage.sum()
+    }
+}
+
+impl Reply<'_> {
+    pub(super) fn usage(&self) -> Usage {
+        self.usage.as_ref().map(MessagesUsage::sum).unwrap_or_default()
     }
 
     pub(super) fn completion(self, operation: Operation) -> Result<Completion, ReadFault> {

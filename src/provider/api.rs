@@ -85,7 +85,9 @@ pub struct RawReply {
     pub dialect: Dialect,
     /// The body, unparsed.
     pub body: Bytes,
-    /// What the body says the call used, also where it is no answer.
+    /// The model that the body says it came from, also where it is no answer.
+    pub model: Option<String>,
+    /// What the body says the call used, likewise.
     pub usage: Usage,
     /// The provider's id of the request, for its support.
     pub request_id: Option<String>,
@@ -93,6 +95,15 @@ pub struct RawReply {
     pub latency: Duration,
     /// Attempts made, this one included.
     pub attempts: u32,
+}
+
+/// What a reply is billed by, also one that is no answer: refusals and cut replies cost as much.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Billing {
+    /// The model that answered, as the provider names it.
+    pub model: Option<String>,
+    /// What the call used.
+    pub usage: Usage,
 }
 
 /// A complete reply, read.

@@ -145,8 +145,9 @@ impl TryFrom<Value> for Content {
     }
 }
 
-#[derive(Deserialize)]
-struct ChatUsage {
+/// What this dialect says a call used.
+#[derive(Clone, Copy, Deserialize)]
+pub(super) struct ChatUsage {
     #[serde(default, deserialize_with = "count")]
     prompt_tokens: Option<Tokens>,
     #[serde(default, deserialize_with = "count")]
@@ -157,7 +158,7 @@ struct ChatUsage {
     completion_tokens_details: Option<Details>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Clone, Copy, Default, Deserialize)]
 struct Details {
     #[serde(default, deserialize_with = "count")]
     cached_tokens: Option<Tokens>,
@@ -172,20 +173,23 @@ pub(super) fn open(body: &[u8]) -> Result<Reply, ReadFault> {
     parse(body)
 }
 
-impl Reply {
-    pub(super) fn usage(&self) -> Usage {
-        let Some(usage) = &self.usage else {
-            return Usage::default();
-        };
-        let prompt = usage.prompt_tokens_details.as_ref();
+impl From<ChatUsage> for Usage {
+    fn from(usage: ChatUsage) -> Usage {
+        let prompt = usage.prompt_tokens_details;
         Usage {
             // Servers that count nothing report 0: no request has an empty prompt.
             input: usage.prompt_tokens.filter(|n| n.0 > 0),
             cached_input: prompt.and_then(|d| d.cached_tokens),
             cache_write: prompt.and_then(|d| d.cache_write_tokens),
             output: usage.completion_tokens.filter(|n| n.0 > 0),
-            reasoning: usage.completion_tokens_details.as_ref().and_then(|d| d.reasoning_tokens),
+            reasoning: usage.completion_tokens_details.and_then(|d| d.reasoning_tokens),
         }
+    }
+}
+
+impl Reply {
+    pub(super) fn usage(&self) -> Usage {
+        self.usage.map(Usage::from).unwrap_or_default()
     }
 
     pub(super) fn completion(self) -> Result<Completion, ReadFault> {

@@ -9,19 +9,18 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::api::{Call, CallFailure, Completion, ErrorClass, RawReply, ReadFault};
+use super::api::{Billing, Call, CallFailure, Completion, ErrorClass, RawReply, ReadFault};
 use super::classify::{Fault, Pressure, Reach, classify};
 use super::dialect;
-use super::estimate::estimate;
 use super::event::{ClientEvent, Listener};
 use super::gate::{Gate, Pass};
 use super::headers::{Announced, Headers};
 use super::http::{ApiKey, Http, HttpReply};
-use super::line::{Lane, Line, account};
+use super::line::{Lane, Line, account, shared_limits};
 use super::meter::{Bill, Meter};
 use super::rates::Need;
 use super::retry::{Patience, Tally};
-use super::spec::{ApiKeyVariable, Dialect, Limits, ModelName, ProviderName, ProviderSpec};
+use super::spec::{ApiKeyVariable, Dialect, ModelName, ProviderName, ProviderSpec};
 use super::standing::Standing;
 use super::wire::HttpRequest;
 use crate::units::{Tokens, Usage};
@@ -109,9 +108,9 @@ impl Client {
         line.spec.api_key.as_ref().filter(|_| line.key.is_none())
     }
 
-    /// Sends `call` until it is answered or cannot be. `meter` is asked before every attempt, and may call off what
-    /// waits for its turn. `keep` is awaited with every successful reply, also one that turns out to be no answer,
-    /// before it is read.
+    /// Sends `call` until it is answered or cannot be. `expected` is its [`estimate`](super::estimate()). `meter` is
+    /// asked before every attempt, and may call off what waits for its turn. `keep` is awaited with every successful
+    /// reply, also one that turns out to be no answer, before it is read.
     ///
     /// # Errors
     /// The last failure, that of `keep`, or the word of the meter.
@@ -119,6 +118,7 @@ impl Client {
         &self,
         provider: &ProviderName,
         call: &Call,
+        expected: (Tokens, Tokens),
         meter: &M,
         mut keep: K,
     ) -> Result<(RawReply, Completion), AskFailure<E>>
@@ -127,7 +127,7 @@ impl Client {
         K: FnMut(&RawReply) -> F,
         F: Future<Output = Result<(), E>>,
     {
-        let errand = self.errand(provider, call)?;
+        let errand = self.errand(provider, call, expected)?;
         let mut tally = Tally::default();
         loop {
             let set_aside = meter.admit().ok_or(AskFailure::NotAdmitted)?;
@@ -166,7 +166,12 @@ impl Client {
         }
     }
 
-    fn errand<'a>(&'a self, provider: &ProviderName, call: &'a Call) -> Result<Errand<'a>, CallFailure> {
+    fn errand<'a>(
+        &'a self,
+        provider: &ProviderName,
+        call: &'a Call,
+        expected: (Tokens, Tokens),
+    ) -> Result<Errand<'a>, CallFailure> {
         let line = self.lines.get(provider).ok_or_else(|| {
             failure(Fault::new(ErrorClass::Invalid, format!("no provider is called `{provider}`")), 0)
         })?;
@@ -177,10 +182,9 @@ impl Client {
         }
         let request = dialect::request(&line.spec, call)
             .map_err(|e| failure(Fault::new(ErrorClass::Invalid, e.to_string()), 0))?;
-        let estimate = estimate(call);
         let lane = line.lane(&call.model);
-        let need = lane.need(estimate);
-        Ok(Errand { line, lane, call, request, expected: estimate.0, need })
+        let need = lane.need(expected);
+        Ok(Errand { line, lane, call, request, expected: expected.0, need })
     }
 
     /// One request. Its places among those in flight are given back before the reply is handed on.
@@ -210,8 +214,8 @@ impl Client {
         self.tell(ClientEvent::Answered { provider: spec.name.clone(), latency });
         let request_id = reply.headers.request_id().map(str::to_owned);
         let (dialect, body, attempts) = (spec.dialect, reply.body, tally.sent);
-        let usage = dialect::read_usage(dialect, &body);
-        Ok(RawReply { dialect, body, usage, request_id, latency, attempts })
+        let Billing { model, usage } = dialect::read_billing(dialect, &body);
+        Ok(RawReply { dialect, body, model, usage, request_id, latency, attempts })
     }
 
     /// Slows down as the failure demands; answers it with how long everyone is held back because of it.
@@ -333,25 +337,6 @@ fn with_request_id(message: String, headers: &Headers) -> String {
     }
 }
 
-/// The strictest limits among the providers that share an address and a key.
-fn shared_limits(spec: &ProviderSpec, all: &[Arc<ProviderSpec>]) -> Limits {
-    fn strict<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
-        match (a, b) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
-    }
-    let same = all.iter().filter(|other| other.base_url == spec.base_url && other.api_key == spec.api_key);
-    same.fold(spec.limits.clone(), |limits, other| Limits {
-        requests_per_minute: strict(limits.requests_per_minute, other.limits.requests_per_minute),
-        tokens_per_minute: strict(limits.tokens_per_minute, other.limits.tokens_per_minute),
-        input_tokens_per_minute: strict(limits.input_tokens_per_minute, other.limits.input_tokens_per_minute),
-        output_tokens_per_minute: strict(limits.output_tokens_per_minute, other.limits.output_tokens_per_minute),
-        max_in_flight: strict(limits.max_in_flight, other.limits.max_in_flight),
-        ..limits
-    })
-}
-
 fn failure(fault: Fault, attempts: u32) -> CallFailure {
     CallFailure { class: fault.class, message: fault.message, hint: fault.hint, attempts }
 }
@@ -359,6 +344,7 @@ fn failure(fault: Fault, attempts: u32) -> CallFailure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::provider::Limits;
 
     #[test]
     fn a_client_may_be_shared_between_threads() {

@@ -114,8 +114,7 @@ impl<'a> Conversation<'a> {
         if let [.., Part::Text(before, first), Part::Text(speaker, second)] = self.parts.as_mut_slice()
             && before == speaker
         {
-            first.to_mut().push_str("\n\n");
-            first.to_mut().push_str(second.as_ref());
+            *first = [first, "\n\n", second].concat().into();
             self.parts.pop();
         }
     }

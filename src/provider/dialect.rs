@@ -1,6 +1,10 @@
 //! The one choice among dialects: a call to a request, and a body to a completion. Both pure.
 
-use super::api::{Call, Completion, Operation, ReadFault};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::api::{Billing, Call, Completion, Operation, ReadFault};
+use super::reading::lenient;
 use super::spec::{Dialect, ProviderSpec};
 use super::wire::{BuildFault, HttpRequest};
 use super::{anthropic, anthropic_reply, chat, responses};
@@ -50,30 +54,31 @@ pub fn read(
     }
 }
 
-/// What the provider says the call used, also where the reply is no answer: refusals and cut replies are billed.
-pub fn read_usage(dialect: Dialect, body: &[u8]) -> Usage {
+/// What a reply is billed by, without a look at what it answers.
+pub fn read_billing(dialect: Dialect, body: &[u8]) -> Billing {
     match dialect {
-        Dialect::OpenaiChat => chat::open(body).map(|reply| reply.usage()),
-        Dialect::OpenaiResponses => responses::open(body).map(|reply| reply.usage()),
-        Dialect::Anthropic => anthropic_reply::open(body).map(|reply| reply.usage()),
-        Dialect::Lexical => Ok(Usage::default()),
+        Dialect::OpenaiChat => billing::<chat::ChatUsage>(body),
+        Dialect::OpenaiResponses => billing::<responses::ResponsesUsage>(body),
+        Dialect::Anthropic => billing::<anthropic_reply::MessagesUsage>(body),
+        Dialect::Lexical => Billing::default(),
     }
-    .unwrap_or_default()
 }
 
-/// The model that a reply says it came from, also where the reply is no answer.
-pub fn read_model(dialect: Dialect, body: &[u8]) -> Option<String> {
-    /// Every dialect names the model in the same place.
-    #[derive(serde::Deserialize)]
-    struct Named {
+/// Every dialect names model and usage in the same place.
+fn billing<U: DeserializeOwned + Into<Usage>>(body: &[u8]) -> Billing {
+    #[derive(Deserialize)]
+    #[serde(bound = "U: DeserializeOwned")]
+    struct Signed<U> {
+        #[serde(default, deserialize_with = "lenient")]
         model: Option<String>,
+        #[serde(default, deserialize_with = "lenient")]
+        usage: Option<U>,
     }
-    match dialect {
-        Dialect::OpenaiChat | Dialect::OpenaiResponses | Dialect::Anthropic => {
-            serde_json::from_slice::<Named>(body).ok()?.model
-        }
-        Dialect::Lexical => None,
-    }
+    let signed = serde_json::from_slice::<Signed<U>>(body).ok();
+    signed.map_or_else(Billing::default, |Signed { model, usage }| Billing {
+        model,
+        usage: usage.map(U::into).unwrap_or_default(),
+    })
 }
 
 /// Prompts under this size vary too much to tell a cut from a tokenizer's habits.

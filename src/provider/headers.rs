@@ -38,7 +38,13 @@ impl Headers {
     }
 
     fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.joined([name, "", ""])
+    }
+
+    /// The value of the header whose name is these parts together.
+    fn joined(&self, parts: [&str; 3]) -> Option<&str> {
+        let is_it = |name: &str| parts.iter().try_fold(name, |rest, part| rest.strip_prefix(part)) == Some("");
+        self.0.iter().find(|(name, _)| is_it(name)).map(|(_, value)| value.as_str())
     }
 
     /// The provider's id of the request.
@@ -82,26 +88,26 @@ impl Headers {
     }
 
     fn openai(&self, what: &str) -> Window {
+        let told = |field: &str| self.joined(["x-ratelimit-", field, what]);
         Window {
-            limit: self.number(&format!("x-ratelimit-limit-{what}")),
-            remaining: self.number(&format!("x-ratelimit-remaining-{what}")),
-            reset: self
-                .get(&format!("x-ratelimit-reset-{what}"))
-                .and_then(|text| go_duration(text).or_else(|| seconds(text))),
+            limit: told("limit-").and_then(number),
+            remaining: told("remaining-").and_then(number),
+            reset: told("reset-").and_then(|text| go_duration(text).or_else(|| seconds(text))),
         }
     }
 
     fn anthropic(&self, what: &str, now: SystemTime) -> Window {
+        let told = |field: &str| self.joined(["anthropic-ratelimit-", what, field]);
         Window {
-            limit: self.number(&format!("anthropic-ratelimit-{what}-limit")),
-            remaining: self.number(&format!("anthropic-ratelimit-{what}-remaining")),
-            reset: self.get(&format!("anthropic-ratelimit-{what}-reset")).and_then(|text| until_timestamp(text, now)),
+            limit: told("-limit").and_then(number),
+            remaining: told("-remaining").and_then(number),
+            reset: told("-reset").and_then(|text| until_timestamp(text, now)),
         }
     }
+}
 
-    fn number(&self, name: &str) -> Option<u64> {
-        self.get(name)?.parse().ok()
-    }
+fn number(text: &str) -> Option<u64> {
+    text.parse().ok()
 }
 
 impl Window {

@@ -91,6 +91,25 @@ pub(super) fn account(limits: &Limits) -> Gate {
     Gate::new(Pace::declared(limits.max_in_flight.unwrap_or(Limits::DEFAULT_IN_FLIGHT)), rates)
 }
 
+/// The strictest limits among the providers that share an address and a key.
+pub(super) fn shared_limits(spec: &ProviderSpec, all: &[Arc<ProviderSpec>]) -> Limits {
+    fn strict<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
+        match (a, b) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+    let same = all.iter().filter(|other| other.base_url == spec.base_url && other.api_key == spec.api_key);
+    same.fold(spec.limits.clone(), |limits, other| Limits {
+        requests_per_minute: strict(limits.requests_per_minute, other.limits.requests_per_minute),
+        tokens_per_minute: strict(limits.tokens_per_minute, other.limits.tokens_per_minute),
+        input_tokens_per_minute: strict(limits.input_tokens_per_minute, other.limits.input_tokens_per_minute),
+        output_tokens_per_minute: strict(limits.output_tokens_per_minute, other.limits.output_tokens_per_minute),
+        max_in_flight: strict(limits.max_in_flight, other.limits.max_in_flight),
+        ..limits
+    })
+}
+
 impl Lane {
     fn new(limits: &Limits, has_worked: &Arc<AtomicBool>) -> Lane {
         let pace = match limits.max_in_flight {

@@ -46,10 +46,10 @@ mod event;
 mod client;
 
 pub use api::{
-    Call, CallFailure, Completion, ErrorClass, Operation, OutputSchema, RawReply, ReadFault, Settings, Turn,
+    Billing, Call, CallFailure, Completion, ErrorClass, Operation, OutputSchema, RawReply, ReadFault, Settings, Turn,
 };
 pub use client::{AskFailure, Client};
-pub use dialect::{read, read_model, read_usage, request};
+pub use dialect::{read, read_billing, request};
 pub use estimate::estimate;
 pub use event::{ClientEvent, Listener};
 pub use http::ApiKey;

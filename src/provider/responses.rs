@@ -135,8 +135,9 @@ pub(super) struct Reply<'a> {
     usage: Option<ResponsesUsage>,
 }
 
-#[derive(Deserialize)]
-struct ResponsesUsage {
+/// What this dialect says a call used.
+#[derive(Clone, Copy, Deserialize)]
+pub(super) struct ResponsesUsage {
     #[serde(default, deserialize_with = "count")]
     input_tokens: Option<Tokens>,
     #[serde(default, deserialize_with = "count")]
@@ -147,7 +148,7 @@ struct ResponsesUsage {
     output_tokens_details: Option<Details>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Clone, Copy, Default, Deserialize)]
 struct Details {
     #[serde(default, deserialize_with = "count")]
     cached_tokens: Option<Tokens>,
@@ -184,19 +185,22 @@ pub(super) fn open(body: &[u8]) -> Result<Reply<'_>, ReadFault> {
     parse(body)
 }
 
-impl Reply<'_> {
-    pub(super) fn usage(&self) -> Usage {
-        let Some(usage) = &self.usage else {
-            return Usage::default();
-        };
-        let input = usage.input_tokens_details.as_ref();
+impl From<ResponsesUsage> for Usage {
+    fn from(usage: ResponsesUsage) -> Usage {
+        let input = usage.input_tokens_details;
         Usage {
             input: usage.input_tokens.filter(|n| n.0 > 0),
             cached_input: input.and_then(|d| d.cached_tokens),
             cache_write: input.and_then(|d| d.cache_write_tokens),
             output: usage.output_tokens.filter(|n| n.0 > 0),
-            reasoning: usage.output_tokens_details.as_ref().and_then(|d| d.reasoning_tokens),
+            reasoning: usage.output_tokens_details.and_then(|d| d.reasoning_tokens),
         }
+    }
+}
+
+impl Reply<'_> {
+    pub(super) fn usage(&self) -> Usage {
+        self.usage.map(Usage::from).unwrap_or_default()
     }
 
     pub(super) fn completion(self, operation: Operation) -> Result<Completion, ReadFault> {

@@ -12,6 +12,7 @@ mod program;
 mod shelf;
 mod errand;
 mod perform;
+mod ask;
 mod selftest;
 mod tally;
 mod rows;

@@ -1,32 +1,27 @@
 //! One action's life: work is put together, done, its raw output kept, read, and its reading noted.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
 
-use super::budget::{Budget, BudgetReached, Purse};
+use super::budget::{Budget, BudgetReached};
 use super::doors::Doors;
 use super::errand::Errand;
 use super::program;
 use super::shelf::{OutOfReach, Shelf};
 use crate::action::{Computation, Digest, Request, RequestTurn, Work};
-use crate::answer;
-use crate::cache::{CacheError, Lookup, Meta, Reading, Record, Status, Store};
+use crate::cache::{CacheError, Lookup, Meta, Reading, Record, Store};
 use crate::compress;
 use crate::fixture::count_tokens;
 use crate::judge::{self, CriterionScore};
 use crate::lexical;
 use crate::plan::{Action, Output, Preparer, READER, SelftestTask, completion};
-use crate::provider::{
-    AskFailure, Call, CallFailure, Client, Dialect, ErrorClass, ModelRef, Operation, Prices, RawReply, Turn,
-    context_window, estimate, longest_reply, read_model,
-};
+use crate::provider::{Client, Dialect, ErrorClass, Operation, Prices};
 use crate::results::{Blame, Failure};
 use crate::transcript::Message;
-use crate::units::{Tokens, Usage, Usd};
+use crate::units::{Usage, Usd};
 
 /// An output just made.
 #[derive(Debug)]
@@ -77,15 +72,15 @@ pub struct Performer<'e> {
 }
 
 /// A raw output with what is known of how it came.
-struct Raw {
-    body: Bytes,
-    dialect: Option<Dialect>,
-    model: Option<String>,
-    usage: Usage,
-    cost: Option<Usd>,
-    latency_ms: u64,
-    attempts: u32,
-    request_id: Option<String>,
+pub(super) struct Raw {
+    pub(super) body: Bytes,
+    pub(super) dialect: Option<Dialect>,
+    pub(super) model: Option<String>,
+    pub(super) usage: Usage,
+    pub(super) cost: Option<Usd>,
+    pub(super) latency_ms: u64,
+    pub(super) attempts: u32,
+    pub(super) request_id: Option<String>,
 }
 
 /// Now, in milliseconds since 1970 (UTC).
@@ -95,22 +90,10 @@ fn now_ms() -> u64 {
 
 impl Raw {
     /// Something made here, by rules or by the user's program.
-    fn local(body: Bytes, dialect: Option<Dialect>, began: Instant) -> Raw {
+    pub(super) fn local(body: Bytes, dialect: Option<Dialect>, began: Instant) -> Raw {
         let latency_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (usage, cost) = (Usage::default(), Some(Usd(0.0)));
         Raw { body, dialect, model: None, usage, cost, latency_ms, attempts: 1, request_id: None }
-    }
-}
-
-/// Splits a text where dialects join turns of one speaker again: at the last blank line of what requests share. A
-/// provider's prompt cache ends at a turn.
-fn at_paragraph(shared: String, own: String) -> (Option<String>, String) {
-    const BLANK_LINE: &str = "\n\n";
-    match shared.rsplit_once(BLANK_LINE) {
-        Some((before, after)) if !own.is_empty() && !before.trim().is_empty() => {
-            (Some(before.to_owned()), format!("{after}{own}"))
-        }
-        _ => (None, shared + &own),
     }
 }
 
@@ -196,130 +179,14 @@ impl Performer<'_> {
         })
     }
 
-    /// Asks a model, again if its reply breaks the contract of the stage.
-    async fn ask(&self, errand: &Errand, action: &Action, request: &Request, doors: &Doors) -> Result<Fresh, NoOutput> {
-        let call = self.call(errand, action, request)?;
-        let model = ModelRef { provider: request.provider.clone(), model: request.model.clone() };
-        let (input, _) = estimate(&call);
-        self.fits_window(errand, action, &model, input)?;
-        let tokens = (input, self.longest_reply(&model, &call));
-        let purse = Purse::new(self.budget, self.prices, &model, tokens).behind(doors, request);
-        let mut attempt = 1;
-        loop {
-            let kept = &Cell::new(None);
-            let keep = |reply: &RawReply| {
-                let raw = self.raw_of(&model, reply);
-                async move { self.keep(errand, action, &raw).await.map(|record| kept.set(Some(record))) }
-            };
-            let asked = self.client.ask(&request.provider, &call, &purse, keep).await;
-            let completion = match asked {
-                Ok((_, completion)) => completion,
-                Err(AskFailure::Keep(error)) => return Err(error.into()),
-                Err(AskFailure::NotAdmitted) => return Err(NoOutput::OverBudget(purse.word())),
-                Err(AskFailure::CalledOff) => return Err(NoOutput::CalledOff),
-                Err(AskFailure::Call(failure)) => {
-                    return Err(self.call_failed(errand, action, (request, doors), failure).await);
-                }
-            };
-            match errand.read_reply(&self.preparer, &completion) {
-                Ok(output) => {
-                    self.shelf.note_model(errand.requested_model(action), completion.model);
-                    let cost = self.prices.cost(&model, &completion.usage);
-                    return Ok(self.fresh(kept.take(), completion.usage, cost, output));
-                }
-                Err(fault) => {
-                    self.note_unreadable(kept.take(), &fault.to_string());
-                    if attempt >= errand.attempts {
-                        let message = format!("{fault} ({attempt} replies)");
-                        return Err(self.failed(errand, action, errand.blame_for(&fault), None, message, None));
-                    }
-                    attempt += 1;
-                }
-            }
-        }
-    }
-
-    /// Refuses early what the model's window cannot hold.
-    fn fits_window(&self, errand: &Errand, action: &Action, model: &ModelRef, input: Tokens) -> Result<(), NoOutput> {
-        let provider = self.preparer.pipeline().providers.get(&model.provider);
-        match provider.and_then(|provider| context_window(provider, &model.model)) {
-            Some(window) if input > window => {
-                let message =
-                    format!("about {} tokens are to be sent, and {model} takes {} at most", input.0, window.0);
-                let hint = "compress harder, move the point, or use a model with a larger window".to_owned();
-                Err(self.failed(errand, action, Blame::Method, Some(ErrorClass::TooLong), message, Some(hint)))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// The tokens that the reply to a call takes at most.
-    fn longest_reply(&self, model: &ModelRef, call: &Call) -> Tokens {
-        let provider = self.preparer.pipeline().providers.get(&model.provider);
-        let dialect = provider.map_or(Dialect::OpenaiChat, |provider| provider.dialect);
-        longest_reply(dialect, &model.model, call.settings.max_output_tokens)
-    }
-
-    fn call(&self, errand: &Errand, action: &Action, request: &Request) -> Result<Call, NoOutput> {
-        let resolve = |digest: &Digest| errand.resolve(self.shelf, digest);
-        let out_of_reach = |error: OutOfReach| self.out_of_reach(errand, action, &error);
-        let mut turns = Vec::new();
-        for turn in &request.turns {
-            let turn = match turn {
-                RequestTurn::Text(role, prompt) => {
-                    let (shared, own) = prompt.text_in_two(answer::QUESTION, &resolve).map_err(out_of_reach)?;
-                    let (shared, own) = at_paragraph(shared, own);
-                    turns.extend(shared.map(|text| Turn::Text { role: *role, text: text.into() }));
-                    Turn::Text { role: *role, text: own.into() }
-                }
-                RequestTurn::Items(material) => Turn::Items(material.text(&resolve).map_err(out_of_reach)?),
-                RequestTurn::Messages(material) => {
-                    let json = material.text(&resolve).map_err(out_of_reach)?;
-                    let messages: Vec<Message> = serde_json::from_str(&json).map_err(|e| {
-                        let message = format!("the messages cannot be read: {e}");
-                        self.failed(errand, action, Blame::Infrastructure, None, message, None)
-                    })?;
-                    Turn::Messages(messages.into())
-                }
-            };
-            turns.push(turn);
-        }
-        let instructions = match &request.instructions {
-            Some(prompt) => Some(prompt.text(&resolve).map_err(out_of_reach)?),
-            None => None,
-        };
-        Ok(Call {
-            model: request.model.clone(),
-            operation: request.operation,
-            turns,
-            instructions,
-            settings: request.settings.clone(),
-            schema: request.schema.as_ref().map(|shape| shape.schema().clone()),
-        })
-    }
-
     fn text(&self, errand: &Errand, action: &Action, material: &crate::action::Material) -> Result<Arc<str>, NoOutput> {
         let resolve = |digest: &Digest| errand.resolve(self.shelf, digest);
         material.text(&resolve).map_err(|error| self.out_of_reach(errand, action, &error))
     }
 
-    fn raw_of(&self, model: &ModelRef, reply: &RawReply) -> Raw {
-        let usage = reply.usage;
-        Raw {
-            body: reply.body.clone(),
-            dialect: Some(reply.dialect),
-            model: read_model(reply.dialect, &reply.body),
-            usage,
-            cost: self.prices.cost(model, &usage),
-            latency_ms: u64::try_from(reply.latency.as_millis()).unwrap_or(u64::MAX),
-            attempts: reply.attempts,
-            request_id: reply.request_id.clone(),
-        }
-    }
-
     /// Puts a raw output on disk. What is taken from it for the entry's description is a glance that cannot fail:
     /// the reply itself is read only afterwards.
-    async fn keep(&self, errand: &Errand, action: &Action, raw: &Raw) -> Result<Record, CacheError> {
+    pub(super) async fn keep(&self, errand: &Errand, action: &Action, raw: &Raw) -> Result<Record, CacheError> {
         self.store.put_reply(action.key, &self.meta(errand, action, raw), raw.body.clone()).await
     }
 
@@ -334,7 +201,7 @@ impl Performer<'_> {
         }
     }
 
-    fn fresh(&self, record: Option<Record>, usage: Usage, cost: Option<Usd>, output: Output) -> Fresh {
+    pub(super) fn fresh(&self, record: Option<Record>, usage: Usage, cost: Option<Usd>, output: Output) -> Fresh {
         let out = output.digest();
         if let Some(record) = record {
             self.store.note(&record, &Reading::Output { out, state: None, reader: READER });
@@ -344,13 +211,13 @@ impl Performer<'_> {
         Fresh { out, output, usage, cost, unchanged: false, warnings }
     }
 
-    fn note_unreadable(&self, record: Option<Record>, fault: &str) {
+    pub(super) fn note_unreadable(&self, record: Option<Record>, fault: &str) {
         if let Some(record) = record {
             self.store.note(&record, &Reading::Unreadable { reader: READER, fault: fault.to_owned() });
         }
     }
 
-    fn meta(&self, errand: &Errand, action: &Action, raw: &Raw) -> Meta {
+    pub(super) fn meta(&self, errand: &Errand, action: &Action, raw: &Raw) -> Meta {
         Meta {
             stage: action.stage,
             created: now_ms(),
@@ -368,37 +235,12 @@ impl Performer<'_> {
         }
     }
 
-    async fn call_failed(
-        &self,
-        errand: &Errand,
-        action: &Action,
-        (request, doors): (&Request, &Doors),
-        failure: CallFailure,
-    ) -> NoOutput {
-        // A reply that arrived and is no answer stays to be looked at. Read by itself it might pass for one: that its
-        // prompt was cut, for one, shows only beside the request.
-        let kept = self.store.find(&action.key).filter(|record| record.status == Status::Unread);
-        self.note_unreadable(kept, &failure.message);
-        let mut raw = Raw::local(Bytes::new(), None, Instant::now());
-        (raw.attempts, raw.cost) = (failure.attempts, None);
-        let CallFailure { class, message, hint, .. } = failure;
-        let blame = if class == ErrorClass::TooLong { Blame::Method } else { Blame::Infrastructure };
-        let failure = self.failure(errand, action, blame, Some(class), message, hint);
-        // before anything is waited for: what waits for its turn would fail alike
-        doors.note(request, &failure);
-        let meta = self.meta(errand, action, &raw);
-        match self.store.fail(action.key, &meta, class.name(), &failure.message).await {
-            Ok(_) => NoOutput::Failed(Box::new(failure)),
-            Err(error) => error.into(),
-        }
-    }
-
-    fn out_of_reach(&self, errand: &Errand, action: &Action, error: &OutOfReach) -> NoOutput {
+    pub(super) fn out_of_reach(&self, errand: &Errand, action: &Action, error: &OutOfReach) -> NoOutput {
         let hint = Some(OutOfReach::REMEDY.to_owned());
         self.failed(errand, action, Blame::Infrastructure, None, error.to_string(), hint)
     }
 
-    fn failed(
+    pub(super) fn failed(
         &self,
         errand: &Errand,
         action: &Action,
@@ -410,7 +252,7 @@ impl Performer<'_> {
         NoOutput::Failed(Box::new(self.failure(errand, action, blame, class, message, hint)))
     }
 
-    fn failure(
+    pub(super) fn failure(
         &self,
         errand: &Errand,
         action: &Action,

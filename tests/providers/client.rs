@@ -7,13 +7,16 @@ use std::time::Duration;
 
 use compeval::provider::{
     ApiKey, AskFailure, Bill, Call, CallFailure, Client, ClientEvent, Completion, Dialect, ErrorClass, Limits, Meter,
-    Patience, ProviderSpec, RawReply, Unmetered,
+    Patience, ProviderSpec, RawReply, Unmetered, estimate,
 };
+use compeval::units::Tokens;
 
 use super::calls::{ask, spec};
 use crate::simulator::{Scripted, Simulator, reply};
 
 const KEY: &str = "sk-very-secret-0815";
+/// What the shortest of questions takes.
+const EXPECTED: (Tokens, Tokens) = (Tokens(1), Tokens(1024));
 
 fn good() -> Scripted {
     Scripted::new(200, reply("/chat/completions", b"", "4711")).header("x-request-id", "req_7")
@@ -34,7 +37,7 @@ fn client(simulator: &Simulator) -> Client {
 
 async fn asked(client: &Client, call: &Call) -> Result<(RawReply, Completion), CallFailure> {
     let keep = |_: &RawReply| ready(Ok::<(), Infallible>(()));
-    client.ask(&"sim".into(), call, &Unmetered, keep).await.map_err(|failure| match failure {
+    client.ask(&"sim".into(), call, estimate(call), &Unmetered, keep).await.map_err(|failure| match failure {
         AskFailure::Call(failure) => failure,
         AskFailure::Keep(never) => match never {},
         AskFailure::NotAdmitted | AskFailure::CalledOff => unreachable!("nothing is metered here"),
@@ -121,7 +124,7 @@ async fn every_successful_body_is_kept_before_it_is_read() {
         kept.lock().unwrap().push(String::from_utf8(reply.body.to_vec()).unwrap());
         ready(Ok::<(), Infallible>(()))
     };
-    assert!(client(&simulator).ask(&"sim".into(), &ask("q"), &Unmetered, keep).await.is_ok());
+    assert!(client(&simulator).ask(&"sim".into(), &ask("q"), EXPECTED, &Unmetered, keep).await.is_ok());
     let kept = kept.into_inner().unwrap();
     assert_eq!(kept.len(), 2);
     assert_eq!(kept[0], "not json");
@@ -130,7 +133,8 @@ async fn every_successful_body_is_kept_before_it_is_read() {
 #[tokio::test]
 async fn a_reply_that_cannot_be_kept_ends_the_call() {
     let simulator = Simulator::scripted([good(), good()]);
-    let outcome = client(&simulator).ask(&"sim".into(), &ask("q"), &Unmetered, |_| ready(Err("disk full"))).await;
+    let outcome =
+        client(&simulator).ask(&"sim".into(), &ask("q"), EXPECTED, &Unmetered, |_| ready(Err("disk full"))).await;
     assert_eq!(outcome.err(), Some(AskFailure::Keep("disk full")));
     assert_eq!(simulator.seen().len(), 1);
 }
@@ -219,7 +223,7 @@ async fn what_is_called_off_waits_for_nothing() {
     let keep = |_: &RawReply| ready(Ok::<(), Infallible>(()));
     let simulator = Simulator::scripted([Scripted::new(429, "").header("retry-after", "50"), good()]);
     let meter = OnceOnly(tokio::sync::watch::Sender::new(false));
-    let asked = client(&simulator).ask(&"sim".into(), &ask("q"), &meter, keep).await;
+    let asked = client(&simulator).ask(&"sim".into(), &ask("q"), EXPECTED, &meter, keep).await;
     assert_eq!((asked.unwrap_err(), simulator.seen().len()), (AskFailure::CalledOff, 1));
 }
 
@@ -229,13 +233,13 @@ async fn only_what_may_have_been_worked_on_is_billed() {
     let broken = Scripted { broken_off: true, ..Scripted::new(200, "{") };
     let simulator = Simulator::scripted([Scripted::new(503, ""), broken, Scripted::new(200, "not json"), good()]);
     let bills = Bills::default();
-    assert!(client(&simulator).ask(&"sim".into(), &ask("q"), &bills, keep).await.is_ok());
+    assert!(client(&simulator).ask(&"sim".into(), &ask("q"), EXPECTED, &bills, keep).await.is_ok());
     assert_eq!(*bills.0.lock().unwrap(), ["free", "unknown", "reported", "reported"]);
 
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let bills = Bills::default();
     let away = client_of(spec(Dialect::OpenaiChat, &format!("http://{closed}/v1")));
-    assert!(away.ask(&"sim".into(), &ask("q"), &bills, keep).await.is_err());
+    assert!(away.ask(&"sim".into(), &ask("q"), EXPECTED, &bills, keep).await.is_err());
     assert_eq!(*bills.0.lock().unwrap(), ["free"; 6], "a connection that is refused costs nothing");
 }
 

@@ -5,7 +5,7 @@ use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
-use compeval::provider::{ApiKey, Client, Dialect, Patience, ProviderSpec, RawReply, Unmetered};
+use compeval::provider::{ApiKey, Client, Dialect, Patience, ProviderSpec, RawReply, Unmetered, estimate};
 use futures::StreamExt;
 
 use super::calls::{ask, spec};
@@ -22,7 +22,8 @@ fn client(spec: ProviderSpec) -> Client {
 async fn failures(client: &Client, count: usize) -> usize {
     let one = async |index: usize| {
         let call = ask(&format!("question {index}"));
-        client.ask(&"sim".into(), &call, &Unmetered, |_: &RawReply| ready(Ok::<(), Infallible>(()))).await.is_err()
+        let keep = |_: &RawReply| ready(Ok::<(), Infallible>(()));
+        client.ask(&"sim".into(), &call, estimate(&call), &Unmetered, keep).await.is_err()
     };
     let outcomes = futures::stream::iter((0..count).map(one)).buffer_unordered(count);
     outcomes.filter(|failed| ready(*failed)).count().await

@@ -1,6 +1,6 @@
 //! Every documented reply, in the vendors' shapes and in those of the servers that resemble them.
 
-use compeval::provider::{Completion, Dialect, Operation, ReadFault, read, read_usage};
+use compeval::provider::{Billing, Completion, Dialect, Operation, ReadFault, read, read_billing};
 use compeval::units::Tokens;
 
 use super::contract::{ANTHROPIC, OPENAI, allowed};
@@ -159,8 +159,11 @@ fn a_cut_prompt_is_noticed_and_a_short_or_unreported_one_is_not_judged() {
 fn usage_is_read_where_the_reply_is_no_answer() {
     let cut = CHAT.replace("\"stop\"", "\"length\"");
     assert_eq!(generated(Dialect::OpenaiChat, &cut), Err(ReadFault::Truncated));
-    assert_eq!(read_usage(Dialect::OpenaiChat, cut.as_bytes()).output, Some(Tokens(30)));
-    assert_eq!(read_usage(Dialect::Anthropic, b"<html>").output, None);
+    assert_eq!(read_billing(Dialect::OpenaiChat, cut.as_bytes()).usage.output, Some(Tokens(30)));
+    let odd = cut.replace("\"choices\":", "\"choices\":0,\"was\":");
+    let billing = read_billing(Dialect::OpenaiChat, odd.as_bytes());
+    assert_eq!((billing.usage.output, billing.model.is_some()), (Some(Tokens(30)), true), "{odd}");
+    assert_eq!(read_billing(Dialect::Anthropic, b"<html>"), Billing::default());
 }
 
 proptest::proptest! {
