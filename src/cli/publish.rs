@@ -142,11 +142,8 @@ fn worst(folder: &ResultsFolder, design: &Design, rows: Option<&[ListedRow]>) ->
         Some(rows) => worst_rows(design, rows.iter().map(|listed| Ok::<_, SetError>(&listed.row)), WORST)?,
         None => worst_rows(design, folder.rows()?.scored(), WORST)?,
     };
-    let mut found = Vec::new();
-    for (at, score) in places {
-        found.extend(folder.rows_at(at..at + 1)?.iter().map(|row| Worst::new(design, row, score)));
-    }
-    Ok(found)
+    let rows = folder.rows_in(&places.iter().map(|(at, _)| *at).collect())?;
+    Ok(places.iter().filter_map(|(at, score)| Some(Worst::new(design, rows.get(at)?, *score))).collect())
 }
 
 fn gather(folder: &ResultsFolder, manifest: Manifest, rows: Option<&[ListedRow]>) -> Result<ResultSet, Failure> {

@@ -1,6 +1,6 @@
 //! The folder of a label: its files, and how it is found.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -235,6 +235,22 @@ impl ResultsFolder {
     /// A file that is not there, a line that is no row.
     pub fn rows_at(&self, places: Range<usize>) -> Result<Vec<Row>, RowError> {
         self.rows()?.behind(places.start)?.take(places.len()).collect()
+    }
+
+    /// The rows in these places, by place: the file is read once, up to the last of them.
+    ///
+    /// # Errors
+    /// As `rows_at`.
+    pub fn rows_in(&self, places: &BTreeSet<usize>) -> Result<BTreeMap<usize, Row>, RowError> {
+        let (mut rows, mut next, mut found) = (self.rows()?, 0, BTreeMap::new());
+        for place in places {
+            rows = rows.behind(place - next)?;
+            next = place + 1;
+            if let Some(row) = rows.next() {
+                found.insert(*place, row?);
+            }
+        }
+        Ok(found)
     }
 
     /// Removes the files of fixtures and runs that an earlier run of this label left: their names are not known to a

@@ -5,10 +5,18 @@ use std::cell::{Cell, RefCell};
 
 use tokio::sync::Notify;
 
-use super::ended::Closed;
 use crate::action::Request;
 use crate::provider::{ErrorClass, ModelName, Operation, ProviderName};
 use crate::results::Failure;
+
+/// A provider, or one of its models, at which every further call would have failed the same way.
+#[derive(Clone, Debug)]
+pub struct Closed {
+    /// `provider` or `provider/model`.
+    pub who: String,
+    /// What it said, and what to do.
+    pub why: String,
+}
 
 /// Where every further call would fail the same way.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! How a run ended.
 
 use super::budget::BudgetReached;
+use super::doors::Closed;
 use super::shelf::Models;
 use crate::plan::Estimate;
 
@@ -26,15 +27,6 @@ pub struct Ended {
     pub forecast: Option<Estimate>,
     /// Cells of which nothing was told, by stage: a fault of the program.
     pub unaccounted: Vec<String>,
-}
-
-/// A provider, or one of its models, at which every further call would have failed the same way.
-#[derive(Clone, Debug)]
-pub struct Closed {
-    /// `provider` or `provider/model`.
-    pub who: String,
-    /// What it said, and what to do.
-    pub why: String,
 }
 
 /// A judge whose self-test could not be completed.

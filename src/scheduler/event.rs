@@ -1,6 +1,6 @@
 //! What happens in a run, as values. Bars, lines, manifest and rows are listeners to one stream.
 
-use super::ended::Closed;
+use super::doors::Closed;
 use crate::action::{ActionKey, StageName};
 use crate::files::FileError;
 use crate::judge::SelfTestVerdict;

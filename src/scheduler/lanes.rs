@@ -1,7 +1,5 @@
 //! Models that are away for a while: what waits for them does not keep the others from being asked.
 
-use std::collections::HashMap;
-
 use super::event::Listener;
 use super::run::Loop;
 use crate::action::{Request, Work};
@@ -10,9 +8,6 @@ use crate::provider::{ModelName, ProviderName};
 
 /// Tasks put aside at once: past this they are begun all the same, so that memory stays flat.
 const MOST_ASIDE: usize = 4096;
-
-/// Actions under way, by whom they ask.
-pub(super) type Lanes = HashMap<(ProviderName, ModelName), usize>;
 
 fn lane(request: &Request) -> (ProviderName, ModelName) {
     (request.provider.clone(), request.model.clone())

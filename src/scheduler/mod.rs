@@ -25,7 +25,8 @@ mod generate;
 mod examine;
 
 pub use budget::{Allowance, Budget, BudgetReached, Spent};
-pub use ended::{Closed, Ended, Untested};
+pub use doors::Closed;
+pub use ended::{Ended, Untested};
 pub use event::{Event, Listener};
 pub use generate::generate;
 pub use perform::Performer;

@@ -13,7 +13,6 @@ use super::doors::Doors;
 use super::ended::Ended;
 use super::errand::Errand;
 use super::event::{Event, Listener};
-use super::lanes::Lanes;
 use super::perform::{Fresh, NoOutput, Performer};
 use super::rows::RowMaker;
 use super::selftest::{Selftests, Trust};
@@ -23,6 +22,7 @@ use crate::cache::CacheError;
 use crate::files::FileError;
 use crate::pipeline::Counts;
 use crate::plan::{self, Action, Estimate, Finding, Frontier, Kept, Output, SelftestTask, Settled, Task, Today};
+use crate::provider::{ModelName, ProviderName};
 use crate::results::Failure;
 
 /// How far a run may go.
@@ -111,7 +111,7 @@ pub async fn run<L: Listener>(
         rows,
         sheets: Sheets::new(),
         flights,
-        lanes: Lanes::new(),
+        lanes: HashMap::new(),
         aside: Vec::new(),
         parked,
         seen,
@@ -140,7 +140,8 @@ pub(super) struct Loop<'r, 'e, L> {
     pub(super) rows: RowMaker<'e>,
     pub(super) sheets: Sheets,
     pub(super) flights: FuturesUnordered<Flight<'r>>,
-    pub(super) lanes: Lanes,
+    /// How many of them ask whom.
+    pub(super) lanes: HashMap<(ProviderName, ModelName), usize>,
     /// Tasks whose model is away.
     pub(super) aside: Vec<Task>,
     /// Cells that wait for the same action, by its key.
