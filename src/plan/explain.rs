@@ -111,9 +111,10 @@ impl<'l, L: Lookup> Explainer<'l, L> {
         };
         let moved = |origin: &Option<Origin<'_>>| is_moved(origin.as_ref(), old);
         let (prompt_moved, rubric_moved) = (moved(&today.prompt), moved(&today.rubric));
-        for change in changes.iter().filter(|change| !is_nothing(change)) {
+        let other_values = prompt_moved == Some(true) || changes.iter().any(is_to_or_from_rules);
+        for change in changes.iter().filter(|change| !is_nothing(change) && !is_to_or_from_rules(change)) {
             match role(&change.part) {
-                Role::Of(_) if prompt_moved == Some(true) && is_value_of_prompt(change) => {}
+                Role::Of(_) if other_values && is_value_of_prompt(change) => {}
                 Role::Of(_) if is_composed(&change.part, changes) => {}
                 Role::Of(kind) => add(kind, words(kind, change, today)),
                 Role::Skeleton if prompt_moved != Some(false) => {
@@ -180,6 +181,12 @@ fn source_of<'s>(origin: &Origin<'_>, old: Option<&'s Sources>) -> Option<&'s So
 fn is_moved(origin: Option<&Origin<'_>>, old: Option<&Sources>) -> Option<bool> {
     let origin = origin?;
     Some(source_of(origin, old)?.digest != origin.digest)
+}
+
+/// Whether our own rules took the place of a model, or a model theirs: the version of the rules came or went with
+/// them. The rules are given all values of a prompt, a model those that it uses.
+fn is_to_or_from_rules(change: &Change) -> bool {
+    change.part == "rules" && (change.old.is_none() || change.new.is_none())
 }
 
 /// Whether a part came or went because another prompt uses other values.

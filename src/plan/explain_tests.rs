@@ -133,6 +133,19 @@ fn models_and_settings_have_their_old_and_new_values() {
 }
 
 #[test]
+fn from_our_own_rules_to_a_model_the_model_alone_has_changed() {
+    let to_model = [
+        change("endpoint", Some(part("lexical")), Some(part("anthropic"))),
+        change("replica", Some(part("none")), Some(part("1"))),
+        change("rules", Some(part("2")), None),
+        change("target_tokens", Some(part("2000")), None),
+    ];
+    insta::assert_snapshot!(worded(&to_model, &same()), @"model: endpoint: lexical → anthropic");
+    let newer = [change("rules", Some(part("2")), Some(part("3")))];
+    insta::assert_snapshot!(worded(&newer, &same()), @"schema version: rules: 2 → 3");
+}
+
+#[test]
 fn each_kind_of_input_has_its_phrase() {
     let schema = [change("schema", Some(part("1")), Some(part("2")))];
     let cases = [
