@@ -95,6 +95,9 @@ pub fn find_pipeline(start: &Path, named: Option<&Path>) -> Result<PathBuf, Prob
         let path = start.join(named);
         return match path.is_file() {
             true => Ok(path),
+            false if path.is_dir() => {
+                fault(format!("{} is a folder", named.display()), "-c names the pipeline's file, -C a folder")
+            }
             false => fault(format!("there is no file {}", named.display()), "-c names the pipeline's file"),
         };
     }
@@ -213,5 +216,7 @@ mod tests {
         assert_eq!(found, folder.path().join("pipeline.toml"));
         let missing = find_pipeline(folder.path(), Some(Path::new("other.toml"))).expect_err("missing");
         assert_eq!(missing.to_string(), "there is no file other.toml");
+        let a_folder = find_pipeline(folder.path(), Some(Path::new("a"))).expect_err("a folder");
+        assert_eq!(a_folder.to_string(), "a is a folder");
     }
 }
