@@ -21,6 +21,7 @@ mod cli {
     mod golden;
     mod kills;
     mod matrix;
+    mod next;
     mod plan;
     mod secrets;
     mod sheets;

@@ -16,6 +16,7 @@ mod record;
 mod hearing;
 mod publish;
 mod words;
+mod typed;
 mod pager;
 mod cell;
 mod chain;

@@ -4,6 +4,7 @@ use super::args::{Common, PlanArgs, SelectArgs};
 use super::console::{Console, Meaning};
 use super::failure::{Exit, Failure};
 use super::project::{Opening, open_project, open_snapshot};
+use super::typed::Typed;
 use super::words::{cost, count, duration, money, short};
 use crate::action::StageName;
 use crate::pipeline::Matrix;
@@ -57,8 +58,9 @@ fn told(forecast: &Forecast, console: &Console) -> String {
         text.push_str(&format!("{}\n", console.paint(Meaning::Warning, &too_long_line(group))));
     }
     text.push_str(&estimate_line(forecast));
-    let next = if forecast.is_pending() { "compeval run" } else { "compeval run   (everything is cached)" };
-    text.push_str(&format!("\n{} {next}", console.paint(Meaning::Hint, "next:")));
+    let next = Typed::here().without("dry_run").told("run");
+    let what = if forecast.is_pending() { "" } else { "   (everything is cached)" };
+    text.push_str(&format!("\n{} {next}{what}", console.paint(Meaning::Hint, "next:")));
     text
 }
 
