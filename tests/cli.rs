@@ -26,4 +26,5 @@ mod cli {
     mod secrets;
     mod sheets;
     mod vendors;
+    mod why;
 }

@@ -19,6 +19,8 @@ mod words;
 mod typed;
 mod pager;
 mod cell;
+mod subject;
+mod edited;
 mod chain;
 mod causes;
 mod ending;

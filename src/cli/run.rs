@@ -88,12 +88,12 @@ fn orders(args: &RunArgs, allowance: Allowance) -> Orders {
 fn begin(pipeline: &Pipeline, store: &Store, label: &Label, args: &RunArgs) -> Manifest {
     let started = jiff::Timestamp::now().to_string();
     let mut manifest = Manifest::begin(label.as_str(), &started, Design::of(pipeline));
-    manifest.files = pipeline.sources.iter().map(|source| (source.path.clone(), source.digest)).collect();
-    for source in &pipeline.sources {
-        store.text(source.digest, &source.text);
+    for file in pipeline.sources.iter().cloned().chain(pipeline.data_files()) {
+        store.text(file.digest, &file.text);
+        manifest.files.insert(file.path, file.digest);
     }
-    for prompt in crate::plan::prompts(pipeline) {
-        store.text(prompt.digest, prompt.text.unwrap_or_default());
+    for origin in crate::plan::origins(pipeline) {
+        store.text(origin.digest, origin.text);
     }
     manifest.compared_to.clone_from(&args.compare_to);
     manifest.caveats.offline = args.offline;

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use globset::{GlobBuilder, GlobMatcher};
 use walkdir::WalkDir;
 
-use super::model::SourceFile;
+use super::model::{Pipeline, SourceFile};
 use super::problem::{Problem, Problems};
 use crate::action::Digest;
 
@@ -58,6 +58,15 @@ impl Library {
     /// All files read, by path.
     pub(super) fn into_sources(self) -> Vec<SourceFile> {
         self.read.into_values().filter_map(Result::ok).collect()
+    }
+}
+
+impl Pipeline {
+    /// The files of fixtures and banks, as they are now; one that is gone is left out.
+    pub fn data_files(&self) -> impl Iterator<Item = SourceFile> {
+        let library = Library::new(self.folder.clone());
+        let paths = self.fixtures.iter().flat_map(|fixture| [&fixture.path, &fixture.bank_path]);
+        paths.filter_map(move |path| library.read_apart(path).ok())
     }
 }
 

@@ -77,6 +77,23 @@ pub struct Explainer<'l, L> {
     lines: RefCell<Places>,
 }
 
+impl Reason {
+    /// Whether the messages of the fixture are among what has changed.
+    pub fn touches_messages(&self) -> bool {
+        self.touches(Kind::Span)
+    }
+
+    /// Whether the probe is.
+    pub fn touches_probe(&self) -> bool {
+        self.touches(Kind::Probe)
+    }
+
+    fn touches(&self, kind: Kind) -> bool {
+        let Reason::Changed(changes) = self else { return false };
+        changes.iter().any(|change| role(&change.part) == Role::Of(kind))
+    }
+}
+
 /// Where a text differs from an earlier one, by the digests of both.
 type Places = HashMap<(Digest, Digest), Rc<[String]>>;
 
@@ -149,9 +166,8 @@ impl<'l, L: Lookup> Explainer<'l, L> {
 
     fn lines_of(&self, origin: &Origin<'_>, old: &Digest) -> Vec<String> {
         let shown = origin.shown();
-        let texts = origin.text.and_then(|text| Some((self.lookup.read_text(old)?, text)));
-        let Some((old, new)) = texts else { return vec![shown] };
-        let mut places: Vec<String> = changed_lines(&old, new)
+        let Some(old) = self.lookup.read_text(old) else { return vec![shown] };
+        let mut places: Vec<String> = changed_lines(&old, origin.text)
             .into_iter()
             .map(|(first, last)| match first == last {
                 true => format!("{shown}:{first}"),

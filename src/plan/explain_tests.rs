@@ -72,7 +72,7 @@ const OLD: &str = "Sum up.\nBe brief.\nKeep paths.\n";
 const NEW: &str = "Sum up.\nBe very brief.\nKeep paths.\nKeep numbers.\n";
 
 fn today() -> Today<'static> {
-    let origin = |name, path, text| Origin { name, path: Some(path), text: Some(text), digest: Digest::of(text) };
+    let origin = |name, path, text| Origin { name, path: Some(path), text, digest: Digest::of(text) };
     Today {
         prompt: Some(origin("prompt", "prompts/anchored.md", NEW)),
         rubric: Some(origin("rubric", "rubric.toml", "a = 1\nb = 2\n")),

@@ -44,3 +44,17 @@ fn a_run_that_left_something_undone_leads_on() {
     let ended = project.expect(0, "run --runs 1 --methods full --label a -c pipeline.toml");
     assert_eq!(next(&ended), "compeval show harbor --label a -c pipeline.toml");
 }
+
+#[test]
+fn show_and_why_stay_with_the_result_set_and_the_project() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.expect(0, "run --label a --runs 1 --methods full");
+    project.expect(0, "run --label b --runs 1 --methods full");
+    let cell = "harbor --method full --run 1 --probe left --label a -c pipeline.toml";
+    assert_eq!(next(&project.expect(0, &format!("show {cell}"))), format!("compeval why {cell}"));
+    assert_eq!(next(&project.expect(0, &format!("why {cell}"))), format!("compeval show {cell}"));
+    let list = project.expect(0, "why harbor --label a").stderr;
+    assert!(list.contains("next: compeval why harbor --method full --run 1 --probe "), "{list}");
+    assert!(list.contains(" --label a   (the lowest score of these)"), "{list}");
+}
