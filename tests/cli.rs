@@ -21,8 +21,10 @@ mod cli {
     mod golden;
     mod kills;
     mod matrix;
+    mod next;
     mod plan;
     mod secrets;
     mod sheets;
     mod vendors;
+    mod why;
 }

@@ -8,8 +8,10 @@ use serde::Serialize;
 use super::args::ShowArgs;
 use super::console::{Console, Meaning};
 use super::failure::{Exit, Failure, chain};
+use super::typed::Typed;
+use super::words::shell_word;
 use crate::pipeline::suggest;
-use crate::results::{FixtureInfo, Manifest, ResultsFolder, Row, RowKeys, newest};
+use crate::results::{self, FixtureInfo, Manifest, ResultsFolder, Row, RowKeys, newest};
 
 /// What was asked for.
 pub(crate) enum Choice {
@@ -17,6 +19,8 @@ pub(crate) enum Choice {
     One(Box<Chosen>),
     /// Several: method or probe was not named.
     Several(Box<Several>),
+    /// None: it was not judged.
+    Missing(Box<Missing>),
 }
 
 /// A cell with the result set it stands in.
@@ -25,6 +29,13 @@ pub(crate) struct Chosen {
     pub(crate) row: Row,
     /// Other repetitions of the same question to the same method.
     pub(crate) others: Vec<Row>,
+}
+
+/// A cell that was not judged.
+pub(crate) struct Missing {
+    pub(crate) manifest: Manifest,
+    /// What failed there or above it, if anything did.
+    pub(crate) failure: Option<results::Failure>,
 }
 
 /// Cells to choose from.
@@ -52,7 +63,8 @@ pub(crate) fn choose(results: &Path, args: &ShowArgs) -> Result<Choice, Failure>
         }
     }
     if rows.is_empty() {
-        return Err(without_cell(&manifest, args));
+        let failure = failure_at(&manifest, args).cloned();
+        return Ok(Choice::Missing(Box::new(Missing { manifest, failure })));
     }
     let (has_method, has_probe) = (args.method.is_some(), args.probe.is_some());
     if !(has_method && has_probe) && rows.len() > 1 {
@@ -106,28 +118,47 @@ fn check_numbers(manifest: &Manifest, fixture: &FixtureInfo, args: &ShowArgs) ->
     Ok(())
 }
 
-/// Why there is no such cell: what failed, if anything did.
-fn without_cell(manifest: &Manifest, args: &ShowArgs) -> Failure {
-    let failed = manifest.failures.iter().find(|failure| {
+/// What failed at the cell, or above it: of several the one nearest to what was named. A failure that cells share is
+/// listed where it was met first.
+fn failure_at<'m>(manifest: &'m Manifest, args: &ShowArgs) -> Option<&'m results::Failure> {
+    let is_like = |failure: &&results::Failure| {
         failure.place.cell().is_some_and(|cell| {
             *cell.fixture == args.fixture
                 && args.method.as_ref().is_none_or(|method| **method == *cell.method)
                 && (cell.probe.is_none() || args.probe.is_none() || cell.probe.as_deref() == args.probe.as_deref())
         })
-    });
-    let label = &manifest.label;
-    let message = match failed {
-        Some(failure) => format!(
-            "`{label}` has no such cell: {} failed at {}: {}",
-            failure.stage.name(),
-            failure.place,
-            failure.message
-        ),
-        None => format!("`{label}` has no such judged cell"),
     };
-    Failure::input(message)
-        .hinted(format!("compeval run --label {label}   goes on where it ended"))
-        .exiting(Exit::EmptySelection)
+    let is_elsewhere = |failure: &&results::Failure| {
+        let cell = failure.place.cell();
+        let is = |wanted: Option<u32>, found: Option<u32>| wanted.is_none() || wanted == found;
+        !(is(args.run, cell.map(|cell| cell.run)) && is(args.point, cell.map(|cell| cell.point.0)))
+    };
+    manifest.failures.iter().filter(is_like).min_by_key(is_elsewhere)
+}
+
+impl Missing {
+    /// That there is no such cell, and why.
+    pub(crate) fn told(&self) -> Failure {
+        let label = &self.manifest.label;
+        let message = match &self.failure {
+            Some(failure) => format!(
+                "`{label}` has no such cell: {} failed at {}: {}",
+                failure.stage.name(),
+                failure.place,
+                failure.message
+            ),
+            None => format!("`{label}` has no such judged cell"),
+        };
+        let again = Typed::here().of_project().labelled(label).told("run");
+        Failure::input(message).hinted(format!("{again}   goes on where it ended")).exiting(Exit::EmptySelection)
+    }
+}
+
+/// The command that shows or explains a cell of the results at hand.
+pub(crate) fn command_for(command: &str, [fixture, method, probe]: [&str; 3], run: u32) -> String {
+    let [fixture, method, probe] = [fixture, method, probe].map(shell_word);
+    let cell = format!("{command} {fixture} --method {method} --run {run} --probe {probe}");
+    Typed::here().of_results().told(&cell)
 }
 
 #[derive(Serialize)]
@@ -156,13 +187,9 @@ impl Several {
         let Some(worst) = self.rows.iter().filter(|row| row.overall.is_some()).min_by(|a, b| lower(a, b)) else {
             return;
         };
-        console.remark(&format!(
-            "\n{} compeval {command} {} --method {} --probe {}   (the lowest score of these)",
-            console.paint(Meaning::Hint, "next:"),
-            worst.fixture,
-            worst.method,
-            worst.probe
-        ));
+        let next = command_for(command, [&worst.fixture, &worst.method, &worst.probe], worst.run);
+        let hint = console.paint(Meaning::Hint, "next:");
+        console.remark(&format!("\n{hint} {next}   (the lowest score of these)"));
     }
 
     fn down<'r>(&self, row: &'r Row) -> (u32, &'r str) {

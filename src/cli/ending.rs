@@ -149,9 +149,12 @@ fn were(requests: u64) -> String {
     format!("{} {}", count(requests, "request"), if requests == 1 { "was" } else { "were" })
 }
 
-/// How good the forecast was. Of money nothing is said where neither amount is known.
+/// How good the forecast was; nothing of a run that left something undone, for it was forecast too. Of money nothing
+/// is said where neither amount is known.
 fn forecast_line(manifest: &Manifest) -> Option<String> {
-    let forecast = manifest.forecast.filter(|forecast| forecast.requests > 0)?;
+    let is_whole = !matches!(manifest.outcome, Outcome::Budget | Outcome::Pending | Outcome::Interrupted)
+        && manifest.stages.values().all(|stage| stage.held_back == 0);
+    let forecast = manifest.forecast.filter(|forecast| is_whole && forecast.requests > 0)?;
     let Forecast { requests, input_tokens, output_tokens, usd, .. } = forecast;
     let tokens = |tokens: Option<Tokens>| short(tokens.map(|tokens| tokens.0));
     let known = usd.or(manifest.usd).is_some();

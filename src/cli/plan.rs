@@ -4,6 +4,7 @@ use super::args::{Common, PlanArgs, SelectArgs};
 use super::console::{Console, Meaning};
 use super::failure::{Exit, Failure};
 use super::project::{Opening, open_project, open_snapshot};
+use super::typed::Typed;
 use super::words::{cost, count, duration, money, short};
 use crate::action::StageName;
 use crate::pipeline::Matrix;
@@ -57,8 +58,9 @@ fn told(forecast: &Forecast, console: &Console) -> String {
         text.push_str(&format!("{}\n", console.paint(Meaning::Warning, &too_long_line(group))));
     }
     text.push_str(&estimate_line(forecast));
-    let next = if forecast.is_pending() { "compeval run" } else { "compeval run   (everything is cached)" };
-    text.push_str(&format!("\n{} {next}", console.paint(Meaning::Hint, "next:")));
+    let next = Typed::here().without("dry_run").told("run");
+    let what = if forecast.is_pending() { "" } else { "   (everything is cached)" };
+    text.push_str(&format!("\n{} {next}{what}", console.paint(Meaning::Hint, "next:")));
     text
 }
 
@@ -119,16 +121,22 @@ fn estimate_line(forecast: &Forecast) -> String {
 fn worst_words(worst: &Worst) -> String {
     let attempts = match worst.attempts {
         0 | 1 => String::new(),
-        attempts => format!("each call takes all {attempts} attempts and each is billed, and "),
+        attempts => format!("each call takes all {attempts} attempts and each is billed, "),
     };
+    let replies = match worst.replies {
+        0 | 1 => String::new(),
+        replies => format!("each grade takes {replies} calls, as replies break the judge's contract, "),
+    };
+    let and = if attempts.is_empty() && replies.is_empty() { "" } else { "and " };
+    let calls = format!("{attempts}{replies}{and}");
     if worst.unlimited.is_empty() {
-        return format!("At worst: {attempts}every reply reaches its max_output_tokens.");
+        return format!("At worst: {calls}every reply reaches its max_output_tokens.");
     }
     let longest = |(model, tokens): (&String, &Tokens)| format!("{model} (up to {} tokens)", short(Some(tokens.0)));
     let unlimited: Vec<String> = worst.unlimited.iter().map(longest).collect();
     let limited = worst.usd_limited.map(|usd| format!(" (with {} to {})", Worst::LIMIT.0, money(Some(usd))));
     format!(
-        "At worst: {attempts}every reply is as long as the model can write. No max_output_tokens is set for {}: setting \
+        "At worst: {calls}every reply is as long as the model can write. No max_output_tokens is set for {}: setting \
          it brings this down{}, and lets --max-cost have more under way.",
         unlimited.join(", "),
         limited.unwrap_or_default(),

@@ -120,6 +120,7 @@ pub(crate) fn tell(console: &Console, warnings: &Problems) {
 
 /// Opens the cache for writing; `COMPEVAL_CACHE` moves it, which the pipeline has seen to.
 pub(crate) fn open_store(cache: &Path, console: &Console) -> Result<Store, Failure> {
+    refuse_file(cache)?;
     let command: Vec<String> = std::env::args().skip(1).collect();
     let store = Store::open(cache, &Holder { command: command.join(" ") })?;
     tell_notices(&store, console);
@@ -135,5 +136,15 @@ pub(crate) fn tell_notices(store: &Store, console: &Console) {
 
 /// Opens the cache for reading beside whoever writes to it.
 pub(crate) fn open_snapshot(cache: &Path) -> Result<Snapshot, Failure> {
+    refuse_file(cache)?;
     Ok(Snapshot::open(cache)?)
+}
+
+/// A cache is a folder.
+fn refuse_file(cache: &Path) -> Result<(), Failure> {
+    if !cache.exists() || cache.is_dir() {
+        return Ok(());
+    }
+    let hint = "name another folder by `cache` in [pipeline] or by COMPEVAL_CACHE, or move that file away";
+    Err(Failure::input(format!("the cache {} is a file, not a folder", cache.display())).hinted(hint))
 }

@@ -14,6 +14,7 @@ use super::progress::Progress;
 use super::project::{Opening, open_project, open_store, tell_notices};
 use super::publish::{Published, publish};
 use super::record::Recorder;
+use super::typed::Typed;
 use super::words::shell_word;
 use crate::action::Stage;
 use crate::cache::Store;
@@ -87,12 +88,12 @@ fn orders(args: &RunArgs, allowance: Allowance) -> Orders {
 fn begin(pipeline: &Pipeline, store: &Store, label: &Label, args: &RunArgs) -> Manifest {
     let started = jiff::Timestamp::now().to_string();
     let mut manifest = Manifest::begin(label.as_str(), &started, Design::of(pipeline));
-    manifest.files = pipeline.sources.iter().map(|source| (source.path.clone(), source.digest)).collect();
-    for source in &pipeline.sources {
-        store.text(source.digest, &source.text);
+    for file in pipeline.sources.iter().cloned().chain(pipeline.data_files()) {
+        store.text(file.digest, &file.text);
+        manifest.files.insert(file.path, file.digest);
     }
-    for prompt in crate::plan::prompts(pipeline) {
-        store.text(prompt.digest, prompt.text.unwrap_or_default());
+    for origin in crate::plan::origins(pipeline) {
+        store.text(origin.digest, origin.text);
     }
     manifest.compared_to.clone_from(&args.compare_to);
     manifest.caveats.offline = args.offline;
@@ -170,19 +171,36 @@ impl Listener for Listeners<'_> {
     }
 }
 
-/// The command to type next.
+/// The command to type next: one that goes on with the work, and where all is done, one that looks at it.
 fn next(exit: Exit, args: &RunArgs, Published { summary, manifest, .. }: &Published) -> String {
+    let typed = Typed::here();
     let is_judged = summary.methods.iter().any(|(_, method)| method.cells.judged > 0);
     match (exit, summary.fixtures.first()) {
-        (Exit::Error, _) => "compeval judge selftest".to_owned(),
-        (Exit::Interrupted, _) => {
-            let typed = std::env::args().skip(1).map(|word| shell_word(&word)).collect::<Vec<_>>().join(" ");
-            let label = if args.select.label.is_some() { "" } else { &*format!(" --label {}", manifest.label) };
-            format!("compeval {typed}{label}")
+        (Exit::Error, _) => selftest(typed, args),
+        (Exit::Interrupted | Exit::Incomplete, _) => typed.labelled(&manifest.label).told("run"),
+        (Exit::Pending, _) => typed.without("offline").labelled(&manifest.label).told("run"),
+        // The same budget again goes further, but not where it is too small for a beginning, nor where all that it
+        // paid for is asked anew.
+        (Exit::Budget, _) if manifest.requests_sent > 0 && args.select.refresh.is_empty() => {
+            typed.labelled(&manifest.label).told("run")
         }
-        (_, Some(fixture)) if is_judged => format!("compeval show {fixture} --label {}", manifest.label),
-        _ => "compeval plan".to_owned(),
+        (Exit::Budget, _) => typed.labelled(&manifest.label).told("plan"),
+        (_, Some(fixture)) if is_judged => {
+            typed.of_results().labelled(&manifest.label).told(&format!("show {}", shell_word(fixture)))
+        }
+        _ => typed.of_project().told("plan"),
     }
+}
+
+/// The self-test of the judges that were asked: `judge selftest` knows no `--model`.
+fn selftest(typed: Typed, args: &RunArgs) -> String {
+    let model = args.select.judge_model.as_ref().or(args.select.model.as_ref());
+    let typed = typed.of_project();
+    let typed = match model {
+        Some(model) => typed.with("judge_model", &format!("--judge-model {}", shell_word(model))),
+        None => typed,
+    };
+    typed.told("judge selftest")
 }
 
 /// What the gate says of the comparison.

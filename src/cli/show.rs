@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::args::{Common, SelectArgs, ShowArgs};
 use super::cache::{output_of, snapshot};
-use super::cell::{Choice, Chosen, choose, meaning_of};
+use super::cell::{Choice, Chosen, choose, command_for, meaning_of};
 use super::console::{Console, Meaning};
 use super::failure::{Exit, Failure};
 use super::pager::page;
@@ -41,8 +41,9 @@ pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result
             several.tell("show", console);
             return Ok(Exit::Done);
         }
+        Choice::Missing(missing) => return Err(missing.told()),
     };
-    let pipeline = pipeline_of(common, &chosen.row);
+    let pipeline = pipeline_of(common, &chosen.row.fixture, &chosen.row.method);
     let snapshot = snapshot(&places.cache, console)?;
     let context = context(&snapshot, pipeline.as_ref(), &chosen);
     let label = &chosen.manifest.label;
@@ -57,10 +58,10 @@ pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result
 }
 
 /// The part of today's project that a cell belongs to, if there still is one.
-pub(super) fn pipeline_of(common: &Common, row: &Row) -> Option<Pipeline> {
+pub(super) fn pipeline_of(common: &Common, fixture: &str, method: &str) -> Option<Pipeline> {
     let select = SelectArgs {
-        fixtures: vec![row.fixture.clone()],
-        methods: vec![row.method.clone()],
+        fixtures: vec![fixture.to_owned()],
+        methods: vec![method.to_owned()],
         allow_unproven: true,
         ..SelectArgs::default()
     };
@@ -290,8 +291,7 @@ impl Page<'_> {
         let keys = [("compress", row.keys.compress), ("answer", row.keys.answer), ("judge", row.keys.judge)];
         let keys: Vec<String> = keys.iter().map(|(stage, key)| format!("{stage} {}", key.0.short())).collect();
         let _ = writeln!(text, "\n{}", self.paint(Meaning::Dim, &format!("keys: {}", keys.join(", "))));
-        let Row { fixture, method, probe, run, .. } = row;
-        let next = format!("compeval why {fixture} --method {method} --run {run} --probe {probe}");
+        let next = command_for("why", [&row.fixture, &row.method, &row.probe], row.run);
         let _ = writeln!(text, "{} {next}", self.paint(Meaning::Hint, "next:"));
     }
 }

@@ -4,17 +4,20 @@ use serde::Serialize;
 
 use super::args::{Common, ShowArgs};
 use super::cache::{EntryJson, InputJson, hunk_lines, input_lines, inputs_json, provenance, snapshot};
-use super::cell::{Choice, Chosen, choose, meaning_of};
+use super::cell::{Choice, choose, command_for, meaning_of};
 use super::chain::{Differs, State, Step, chain_of};
 use super::console::{Console, Meaning};
 use super::failure::{Exit, Failure};
 use super::pager::page;
 use super::project::places_of;
 use super::show::pipeline_of;
+use super::subject::{Keys, Subject};
+use super::typed::Typed;
 use crate::action::Stage;
 use crate::cache::{Lookup, Snapshot};
+use crate::pipeline::{Coordinate, Places};
 use crate::plan::Explained;
-use crate::results::RowKeys;
+use crate::results::Failure as FailedCell;
 
 #[derive(Serialize)]
 struct WhyJson<'a> {
@@ -23,9 +26,12 @@ struct WhyJson<'a> {
     point: u32,
     method: &'a str,
     run: u32,
-    probe: &'a str,
+    probe: Option<&'a str>,
     overall: Option<f64>,
-    keys: &'a RowKeys,
+    keys: &'a Keys,
+    /// What failed, where there is no score.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<&'a FailedCell>,
     chain: Vec<StepJson>,
 }
 
@@ -43,25 +49,32 @@ struct StepJson {
 
 pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result<Exit, Failure> {
     let places = places_of(common)?;
-    let chosen = match choose(&places.results, args)? {
-        Choice::One(chosen) => chosen,
+    match choose(&places.results, args)? {
+        Choice::One(chosen) => explain(common, &places, &Subject::judged(&chosen), console),
+        Choice::Missing(missing) => match Subject::failed(&missing) {
+            Some(subject) => explain(common, &places, &subject, console),
+            None => Err(missing.told()),
+        },
         Choice::Several(several) => {
             several.tell("why", console);
-            return Ok(Exit::Done);
+            Ok(Exit::Done)
         }
-    };
+    }
+}
+
+fn explain(common: &Common, places: &Places, subject: &Subject<'_>, console: &Console) -> Result<Exit, Failure> {
     let snapshot = snapshot(&places.cache, console)?;
-    let pipeline = pipeline_of(common, &chosen.row);
+    let pipeline = pipeline_of(common, &subject.place.fixture, &subject.place.method);
     if pipeline.is_none() {
         console.tell(&format!(
             "{} today's project has no such method or fixture, or does not pass `compeval check`: shown is what was kept",
             console.paint(Meaning::Warning, "note:")
         ));
     }
-    let steps = chain_of(&snapshot, pipeline.as_ref(), &chosen);
-    console.json(&json(&chosen, &steps, &snapshot));
+    let steps = chain_of(&snapshot, pipeline.as_ref(), subject);
+    console.json(&json(subject, &steps, &snapshot));
     if !console.is_json() {
-        page(console, &told(&chosen, &steps, console));
+        page(console, &told(subject, &steps, console));
     }
     Ok(Exit::Done)
 }
@@ -90,9 +103,9 @@ impl State {
     }
 }
 
-fn json<'a>(chosen: &'a Chosen, steps: &[Step], snapshot: &Snapshot) -> WhyJson<'a> {
-    let row = &chosen.row;
-    let step = |step: &Step| {
+fn json<'a>(subject: &'a Subject<'_>, steps: &[Step<'_>], snapshot: &Snapshot) -> WhyJson<'a> {
+    let place = &subject.place;
+    let step = |step: &Step<'_>| {
         let (state, differs, _) = step.state.told();
         let explained = differs.map(|differs| &differs.explained);
         let blocked = matches!(step.state, State::Blocked).then_some(Explained::UPSTREAM);
@@ -108,38 +121,52 @@ fn json<'a>(chosen: &'a Chosen, steps: &[Step], snapshot: &Snapshot) -> WhyJson<
         }
     };
     WhyJson {
-        label: &chosen.manifest.label,
-        fixture: &row.fixture,
-        point: row.point,
-        method: &row.method,
-        run: row.run,
-        probe: &row.probe,
-        overall: row.overall,
-        keys: &row.keys,
+        label: &subject.manifest.label,
+        fixture: &place.fixture,
+        point: place.point.0,
+        method: &place.method,
+        run: place.run,
+        probe: place.probe.as_deref(),
+        overall: subject.overall,
+        keys: &subject.keys,
+        failure: subject.failure,
         chain: steps.iter().map(step).collect(),
     }
 }
 
-fn told(chosen: &Chosen, steps: &[Step], console: &Console) -> String {
-    let row = &chosen.row;
-    let place = format!("{} · point {} · {} · run {} · {}", row.fixture, row.point, row.method, row.run, row.probe);
-    let score = row.overall.map_or("–".to_owned(), |score| format!("{score:.2} of 5"));
+fn told(subject: &Subject<'_>, steps: &[Step<'_>], console: &Console) -> String {
+    let Coordinate { fixture, point, method, run, probe, .. } = &subject.place;
+    let probe_told = probe.as_ref().map(|probe| format!(" · {probe}")).unwrap_or_default();
+    let place = format!("{fixture} · point {} · {method} · run {run}{probe_told}", point.0);
+    let score = match (subject.overall, subject.failure) {
+        (Some(score), _) => format!("{score:.2} of 5"),
+        (None, Some(failure)) => format!("{} failed", failure.stage.name()),
+        (None, None) => "–".to_owned(),
+    };
     let mut lines = vec![
-        format!("{}   {}", console.paint(Meaning::Strong, &place), console.paint(meaning_of(row.overall), &score)),
-        console.paint(Meaning::Dim, &format!("label {}", chosen.manifest.label)),
+        format!("{}   {}", console.paint(Meaning::Strong, &place), console.paint(meaning_of(subject.overall), &score)),
+        console.paint(Meaning::Dim, &format!("label {}", subject.manifest.label)),
     ];
     for step in steps {
         lines.push(String::new());
-        lines.extend(step_lines(step, row.point, console));
+        lines.extend(step_lines(step, point.0, console));
     }
-    let runs = steps.iter().any(|step| matches!(step.state, State::Stale(_)));
-    let show = format!("compeval show {} --method {} --run {} --probe {}", row.fixture, row.method, row.run, row.probe);
-    let next = if runs { "compeval plan" } else { &show };
-    lines.push(format!("\n{} {next}", console.paint(Meaning::Hint, "next:")));
+    lines.push(format!("\n{} {}", console.paint(Meaning::Hint, "next:"), next(subject, steps)));
     lines.join("\n")
 }
 
-fn step_lines(step: &Step, point: u32, console: &Console) -> Vec<String> {
+/// The command to type next: one that makes what is missing, or shows what is there.
+fn next(subject: &Subject<'_>, steps: &[Step<'_>]) -> String {
+    let Coordinate { fixture, method, run, probe, .. } = &subject.place;
+    let is_stale = steps.iter().any(|step| matches!(step.state, State::Stale(_)));
+    match probe {
+        _ if subject.failure.is_some() => Typed::here().of_project().labelled(&subject.manifest.label).told("run"),
+        Some(probe) if !is_stale => command_for("show", [fixture, method, probe], *run),
+        _ => Typed::here().of_project().told("plan"),
+    }
+}
+
+fn step_lines(step: &Step<'_>, point: u32, console: &Console) -> Vec<String> {
     let (state, differs, meaning) = step.state.told();
     let at = if step.point == point { String::new() } else { format!(" at point {}", step.point) };
     let key = step.key.map_or_else(String::new, |key| format!(" {}", key.0.short()));
@@ -159,11 +186,15 @@ fn step_lines(step: &Step, point: u32, console: &Console) -> Vec<String> {
             lines.extend(hunk_lines(hunks, "    ", console));
         }
     }
+    if let Some(failure) = step.failure {
+        lines.push(format!("  {} {}", console.paint(Meaning::Bad, "failed:"), failure.told()));
+    }
     match &step.entry {
         Some((record, meta)) => {
             lines.extend(provenance(console, record, meta).into_iter().map(|line| format!("  {line}")));
             lines.extend(input_lines(meta, console).into_iter().map(|line| format!("  {line}")));
         }
+        None if step.failure.is_some() => {}
         None => lines.push(console.paint(Meaning::Dim, "  (its entry is no longer in the cache)")),
     }
     lines

@@ -31,11 +31,12 @@ pub struct Rubric {
     digest: Digest,
 }
 
-static ENGLISH: LazyLock<Rubric> = LazyLock::new(|| built_in(include_str!("../../assets/rubric/en.toml")));
-static CHINESE: LazyLock<Rubric> = LazyLock::new(|| built_in(include_str!("../../assets/rubric/zh.toml")));
+static ENGLISH: LazyLock<Rubric> = LazyLock::new(|| built_in(Locale::En));
+static CHINESE: LazyLock<Rubric> = LazyLock::new(|| built_in(Locale::Zh));
 
-fn built_in(text: &str) -> Rubric {
-    Rubric::read(text).expect("the built-in rubrics are part of the program and read by its tests")
+fn built_in(locale: Locale) -> Rubric {
+    Rubric::read(Rubric::built_in_text(locale))
+        .expect("the built-in rubrics are part of the program and read by its tests")
 }
 
 impl Rubric {
@@ -44,6 +45,14 @@ impl Rubric {
         match locale {
             Locale::En => &ENGLISH,
             Locale::Zh => &CHINESE,
+        }
+    }
+
+    /// Its text.
+    pub fn built_in_text(locale: Locale) -> &'static str {
+        match locale {
+            Locale::En => include_str!("../../assets/rubric/en.toml"),
+            Locale::Zh => include_str!("../../assets/rubric/zh.toml"),
         }
     }
 

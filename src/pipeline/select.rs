@@ -81,7 +81,10 @@ pub(super) fn keep_probes(fixtures: &mut Vec<LoadedFixture>, selection: &Selecti
     };
     let ids = |fixture: &LoadedFixture| fixture.bank.probes.iter().map(|p| p.id.0.clone()).collect::<Vec<_>>();
     let known: Vec<_> = fixtures.iter().flat_map(ids).collect();
-    let known: Vec<&str> = known.iter().map(|id| &**id).collect();
+    let mut known: Vec<&str> = known.iter().map(|id| &**id).collect();
+    // Fixtures may share ids.
+    known.sort_unstable();
+    known.dedup();
     // With `--fixtures`, ids of other fixtures are no slip of the pen: they only leave nothing here.
     let is_elsewhere = selection.fixtures.is_some() && !wanted.iter().any(|id| known.contains(&id.as_str()));
     if !is_elsewhere {

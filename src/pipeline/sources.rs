@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use globset::{GlobBuilder, GlobMatcher};
 use walkdir::WalkDir;
 
-use super::model::SourceFile;
+use super::model::{Pipeline, SourceFile};
 use super::problem::{Problem, Problems};
 use crate::action::Digest;
 
@@ -61,6 +61,15 @@ impl Library {
     }
 }
 
+impl Pipeline {
+    /// The files of fixtures and banks, as they are now; one that is gone is left out.
+    pub fn data_files(&self) -> impl Iterator<Item = SourceFile> {
+        let library = Library::new(self.folder.clone());
+        let paths = self.fixtures.iter().flat_map(|fixture| [&fixture.path, &fixture.bank_path]);
+        paths.filter_map(move |path| library.read_apart(path).ok())
+    }
+}
+
 fn read_text(path: &Path) -> Result<String, String> {
     let bytes = fs::read(path).map_err(|e| word(&e))?;
     let text = String::from_utf8(bytes).map_err(|e| {
@@ -95,6 +104,9 @@ pub fn find_pipeline(start: &Path, named: Option<&Path>) -> Result<PathBuf, Prob
         let path = start.join(named);
         return match path.is_file() {
             true => Ok(path),
+            false if path.is_dir() => {
+                fault(format!("{} is a folder", named.display()), "-c names the pipeline's file, -C a folder")
+            }
             false => fault(format!("there is no file {}", named.display()), "-c names the pipeline's file"),
         };
     }
@@ -213,5 +225,7 @@ mod tests {
         assert_eq!(found, folder.path().join("pipeline.toml"));
         let missing = find_pipeline(folder.path(), Some(Path::new("other.toml"))).expect_err("missing");
         assert_eq!(missing.to_string(), "there is no file other.toml");
+        let a_folder = find_pipeline(folder.path(), Some(Path::new("a"))).expect_err("a folder");
+        assert_eq!(a_folder.to_string(), "a is a folder");
     }
 }

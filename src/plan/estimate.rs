@@ -18,7 +18,7 @@ use crate::units::{Tokens, Usage, Usd, add_known};
 pub struct Estimate {
     /// Requests.
     pub requests: u64,
-    /// Requests if every one takes all attempts allowed.
+    /// Requests if every call takes all attempts, and every judge all the replies that it may give.
     pub requests_worst: u64,
     /// Input tokens.
     pub input_tokens: f64,
@@ -26,7 +26,7 @@ pub struct Estimate {
     pub output_tokens: f64,
     /// Dollars expected; null where a price is unknown.
     pub usd: Option<Usd>,
-    /// Dollars if every request takes all attempts and every reply is as long as it may be.
+    /// Dollars of the worst requests if every reply is as long as it may be.
     pub usd_worst: Option<Usd>,
     /// Seconds under the limits.
     pub seconds: f64,
@@ -53,6 +53,8 @@ const SAMPLE: usize = 400;
 pub struct Worst {
     /// Attempts of each call, all of them billed.
     pub attempts: u32,
+    /// Calls for each grade: all but the last are answered by a reply that breaks the judge's contract.
+    pub replies: u32,
     /// Models asked without a `max_output_tokens`, with the longest reply they are taken to write.
     pub unlimited: BTreeMap<String, Tokens>,
     /// The worst case if no reply could exceed [`Worst::LIMIT`]; `None` where a price is unknown.
@@ -108,7 +110,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     /// An action whose input is known. Says so if its prompt is longer than its model takes.
     pub(super) fn add_stale(&mut self, stage: StageName, action: &Action) -> Option<Excess> {
         let Work::Ask(request) = &action.work else { return None };
-        let model = self.model_of(request).filter(|model| !model.is_lexical()).cloned()?;
+        let model = self.model_of(request).filter(|model| !model.is_lexical())?;
         let input = self.input_tokens(request);
         self.add(stage, &model, input, 1);
         let (tokens, window) = input.zip(context_window(&model.provider, &model.reference.model))?;
@@ -138,7 +140,8 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         let input = input.or(seen.map(|seen| seen.input / seen.calls)).unwrap_or(1000.0);
         let latency = seen.map_or(USUAL_LATENCY, |seen| seen.seconds / seen.calls);
         let spec = &model.provider;
-        let attempts = f64::from(spec.limits.max_attempts);
+        let (attempts, replies) = (spec.limits.max_attempts, self.replies(stage, &model.reference));
+        let worst_requests = requests * u64::from(attempts) * u64::from(replies);
         let usage = |output: f64| Usage {
             input: Some(Tokens(input.round() as u64)),
             output: Some(Tokens(output.round() as u64)),
@@ -146,17 +149,18 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         };
         let price =
             |output: f64, times: f64| self.prices.cost(&model.reference, &usage(output)).map(|usd| Usd(usd.0 * times));
-        let (expected, worst) = (price(output, count), price(longest.0 as f64, count * attempts));
+        let (expected, worst) = (price(output, count), price(longest.0 as f64, worst_requests as f64));
         self.total.usd = add_known(self.total.usd, expected);
         self.total.usd_worst = add_known(self.total.usd_worst, worst);
-        let limited = price(longest.min(Worst::LIMIT).0 as f64, count * attempts);
+        let limited = price(longest.min(Worst::LIMIT).0 as f64, worst_requests as f64);
         self.worst.usd_limited = add_known(self.worst.usd_limited, limited);
-        self.worst.attempts = self.worst.attempts.max(spec.limits.max_attempts);
+        self.worst.attempts = self.worst.attempts.max(attempts);
+        self.worst.replies = self.worst.replies.max(replies);
         if limit.is_none() && requests > 0 {
             self.worst.unlimited.insert(model.reference.to_string(), longest);
         }
         self.total.requests += requests;
-        self.total.requests_worst += requests * u64::from(spec.limits.max_attempts);
+        self.total.requests_worst += worst_requests;
         self.total.input_tokens += input * count;
         self.total.output_tokens += output * count;
         let (_, load) = self.loads.entry(spec.name.to_string()).or_insert_with(|| ((**spec).clone(), Load::default()));
@@ -172,11 +176,20 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         (Estimate { seconds, ..self.total }, self.worst)
     }
 
-    fn model_of(&self, request: &Request) -> Option<&'w ModelUse> {
-        let models = self.pipeline.methods.iter().filter_map(|m| m.strategy.model());
-        let models = models.chain(self.pipeline.answerers.iter().map(|a| &a.model));
-        let mut models = models.chain(self.pipeline.judges.iter().map(|j| &j.model));
-        models.find(|m| m.provider.name == request.provider && m.reference.model == request.model)
+    /// The model that a request goes to, with the settings it goes with.
+    fn model_of(&self, request: &Request) -> Option<ModelUse> {
+        let provider = self.pipeline.providers.get(&request.provider)?.clone();
+        let reference = ModelRef { provider: request.provider.clone(), model: request.model.clone() };
+        Some(ModelUse { reference, provider, settings: request.settings.clone() })
+    }
+
+    /// Calls that a model may be made for one action: a judge is asked again where a reply breaks its contract.
+    fn replies(&self, stage: StageName, model: &ModelRef) -> u32 {
+        let judges = match stage {
+            StageName::Judge | StageName::Selftest => self.pipeline.judges.as_slice(),
+            StageName::Probes | StageName::Compress | StageName::Answer => &[],
+        };
+        judges.iter().filter(|judge| judge.model.reference == *model).map(|judge| judge.attempts).max().unwrap_or(1)
     }
 
     /// The models that cells of a stage below `task` are asked of, each with its share of the cells.

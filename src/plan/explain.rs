@@ -77,6 +77,23 @@ pub struct Explainer<'l, L> {
     lines: RefCell<Places>,
 }
 
+impl Reason {
+    /// Whether the messages of the fixture are among what has changed.
+    pub fn touches_messages(&self) -> bool {
+        self.touches(Kind::Span)
+    }
+
+    /// Whether the probe is.
+    pub fn touches_probe(&self) -> bool {
+        self.touches(Kind::Probe)
+    }
+
+    fn touches(&self, kind: Kind) -> bool {
+        let Reason::Changed(changes) = self else { return false };
+        changes.iter().any(|change| role(&change.part) == Role::Of(kind))
+    }
+}
+
 /// Where a text differs from an earlier one, by the digests of both.
 type Places = HashMap<(Digest, Digest), Rc<[String]>>;
 
@@ -111,9 +128,10 @@ impl<'l, L: Lookup> Explainer<'l, L> {
         };
         let moved = |origin: &Option<Origin<'_>>| is_moved(origin.as_ref(), old);
         let (prompt_moved, rubric_moved) = (moved(&today.prompt), moved(&today.rubric));
-        for change in changes.iter().filter(|change| !is_nothing(change)) {
+        let other_values = prompt_moved == Some(true) || changes.iter().any(is_to_or_from_rules);
+        for change in changes.iter().filter(|change| !is_nothing(change) && !is_to_or_from_rules(change)) {
             match role(&change.part) {
-                Role::Of(_) if prompt_moved == Some(true) && is_value_of_prompt(change) => {}
+                Role::Of(_) if other_values && is_value_of_prompt(change) => {}
                 Role::Of(_) if is_composed(&change.part, changes) => {}
                 Role::Of(kind) => add(kind, words(kind, change, today)),
                 Role::Skeleton if prompt_moved != Some(false) => {
@@ -148,9 +166,8 @@ impl<'l, L: Lookup> Explainer<'l, L> {
 
     fn lines_of(&self, origin: &Origin<'_>, old: &Digest) -> Vec<String> {
         let shown = origin.shown();
-        let texts = origin.text.and_then(|text| Some((self.lookup.read_text(old)?, text)));
-        let Some((old, new)) = texts else { return vec![shown] };
-        let mut places: Vec<String> = changed_lines(&old, new)
+        let Some(old) = self.lookup.read_text(old) else { return vec![shown] };
+        let mut places: Vec<String> = changed_lines(&old, origin.text)
             .into_iter()
             .map(|(first, last)| match first == last {
                 true => format!("{shown}:{first}"),
@@ -180,6 +197,12 @@ fn source_of<'s>(origin: &Origin<'_>, old: Option<&'s Sources>) -> Option<&'s So
 fn is_moved(origin: Option<&Origin<'_>>, old: Option<&Sources>) -> Option<bool> {
     let origin = origin?;
     Some(source_of(origin, old)?.digest != origin.digest)
+}
+
+/// Whether our own rules took the place of a model, or a model theirs: the version of the rules came or went with
+/// them. The rules are given all values of a prompt, a model those that it uses.
+fn is_to_or_from_rules(change: &Change) -> bool {
+    change.part == "rules" && (change.old.is_none() || change.new.is_none())
 }
 
 /// Whether a part came or went because another prompt uses other values.

@@ -72,7 +72,7 @@ const OLD: &str = "Sum up.\nBe brief.\nKeep paths.\n";
 const NEW: &str = "Sum up.\nBe very brief.\nKeep paths.\nKeep numbers.\n";
 
 fn today() -> Today<'static> {
-    let origin = |name, path, text| Origin { name, path: Some(path), text: Some(text), digest: Digest::of(text) };
+    let origin = |name, path, text| Origin { name, path: Some(path), text, digest: Digest::of(text) };
     Today {
         prompt: Some(origin("prompt", "prompts/anchored.md", NEW)),
         rubric: Some(origin("rubric", "rubric.toml", "a = 1\nb = 2\n")),
@@ -130,6 +130,19 @@ fn models_and_settings_have_their_old_and_new_values() {
     let rule = [change("rule", Some(part("full")), Some(part("truncate")))];
     insta::assert_snapshot!(worded(&rule, &same()), @"setting: strategy: full → truncate");
     insta::assert_snapshot!(worded(&[differs("variable TOKEN")], &same()), @"setting: variable TOKEN");
+}
+
+#[test]
+fn from_our_own_rules_to_a_model_the_model_alone_has_changed() {
+    let to_model = [
+        change("endpoint", Some(part("lexical")), Some(part("anthropic"))),
+        change("replica", Some(part("none")), Some(part("1"))),
+        change("rules", Some(part("2")), None),
+        change("target_tokens", Some(part("2000")), None),
+    ];
+    insta::assert_snapshot!(worded(&to_model, &same()), @"model: endpoint: lexical → anthropic");
+    let newer = [change("rules", Some(part("2")), Some(part("3")))];
+    insta::assert_snapshot!(worded(&newer, &same()), @"schema version: rules: 2 → 3");
 }
 
 #[test]

@@ -24,4 +24,4 @@ pub use prepare::{Action, FixtureTexts, PrepareError, Preparer, judge_request, p
 pub use reading::{Body, Output, READER, Unreadable, completion};
 pub use selftest::{SelftestCell, SelftestTask};
 pub use standing::{Finding, Reason, cache_coordinate, earlier_output, find, reason};
-pub use today::{Origin, Today, prompts, shown};
+pub use today::{Origin, Today, origins, shown};

@@ -3,7 +3,7 @@
 
 use crate::action::{Digest, Source, Sources};
 use crate::compress::Strategy;
-use crate::judge::JudgeSpec;
+use crate::judge::{JudgeSpec, Rubric};
 use crate::pipeline::{AnswerCell, FixtureIx, JudgeIx, LoadedFixture, Pipeline};
 
 use super::frontier::Task;
@@ -35,8 +35,8 @@ pub struct Origin<'p> {
     pub name: &'static str,
     /// Its path in the project; `None` of what is built in.
     pub path: Option<&'p str>,
-    /// Its text; `None` of the built-in rubric, which is more than one text.
-    pub text: Option<&'p str>,
+    /// Its text.
+    pub text: &'p str,
     /// Names its content.
     pub digest: Digest,
 }
@@ -95,7 +95,7 @@ impl<'p> Today<'p> {
 impl<'p> Origin<'p> {
     /// A prompt with its file.
     pub fn prompt(text: &'p str, path: Option<&'p str>) -> Origin<'p> {
-        Origin { name: PROMPT, path, text: Some(text), digest: Digest::of(text) }
+        Origin { name: PROMPT, path, text, digest: Digest::of(text) }
     }
 
     fn of_strategy(strategy: &'p Strategy) -> Option<Origin<'p>> {
@@ -114,9 +114,8 @@ impl<'p> Origin<'p> {
     fn rubric(pipeline: &'p Pipeline) -> Origin<'p> {
         let path = pipeline.rubric_path.as_deref();
         let file = path.and_then(|path| pipeline.sources.iter().find(|source| source.path == path));
-        let text = file.map(|file| &*file.text);
-        let digest = file.map_or_else(|| pipeline.rubric.digest(), |file| file.digest);
-        Origin { name: RUBRIC, path, text, digest }
+        let text = file.map_or_else(|| Rubric::built_in_text(pipeline.settings.locale), |file| &*file.text);
+        Origin { name: RUBRIC, path, text, digest: file.map_or_else(|| Digest::of(text), |file| file.digest) }
     }
 
     /// How people call it: its path, or that it is built in.
@@ -134,11 +133,11 @@ fn fixture(pipeline: &Pipeline, ix: FixtureIx) -> Option<&LoadedFixture> {
     pipeline.fixtures.get(ix.0)
 }
 
-/// The prompts in use, to be kept by their digests: what an entry was made from can then still be shown when the
-/// file, or the program that had it built in, has changed.
-pub fn prompts(pipeline: &Pipeline) -> impl Iterator<Item = Origin<'_>> {
+/// The prompts and the rubric in use, to be kept by their digests: what an entry was made from can then still be shown
+/// when the file, or the program that had it built in, has changed.
+pub fn origins(pipeline: &Pipeline) -> impl Iterator<Item = Origin<'_>> {
     let methods = pipeline.methods.iter().filter_map(|method| Origin::of_strategy(&method.strategy));
     let answerers = pipeline.answerers.iter().map(|a| Origin::prompt(a.template.text(), a.prompt_path.as_deref()));
     let judges = pipeline.judges.iter().map(|j| Origin::prompt(j.template.text(), j.prompt_path.as_deref()));
-    methods.chain(answerers).chain(judges)
+    methods.chain(answerers).chain(judges).chain([Origin::rubric(pipeline)])
 }

@@ -161,7 +161,8 @@ impl Client {
                 return Err(failure(errand.lane.gate.last_word(fault, waited), tally.sent).into());
             };
             tracing::debug!(%provider, attempts = tally.sent, ?wait, "asking again after: {}", fault.message);
-            self.tell(ClientEvent::Retrying { provider: provider.clone(), class: fault.class, wait });
+            let (provider, model) = (provider.clone(), call.model.clone());
+            self.tell(ClientEvent::Retrying { provider, model, class: fault.class, cause: fault.message, wait });
             unless(meter.called_off(), tokio::time::sleep(wait)).await.ok_or(AskFailure::CalledOff)?;
         }
     }

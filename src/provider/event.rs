@@ -30,8 +30,12 @@ pub enum ClientEvent {
     Retrying {
         /// Who failed.
         provider: ProviderName,
-        /// Why.
+        /// The model that was asked.
+        model: ModelName,
+        /// Why, by class.
         class: ErrorClass,
+        /// Why, in words.
+        cause: String,
         /// How long this call waits before it queues again.
         wait: Duration,
     },

@@ -113,7 +113,7 @@ static ENGLISH: Words = Words {
     judge_blind: "judges did not see the compacted context.",
     same_family: "judge {} is of one model family with {}: it may favour its own.",
     several_readers: "methods differ in who answered: across answerers compare retention, not scores.",
-    uncommon: "{} probes that not all methods have are left out of the tables.",
+    uncommon: "Left out of the tables are probes that not all methods have: {}.",
     one_fixture: "one fixture: a value, but no interval.",
     few_fixtures: "under 3 fixtures: intervals are very wide, and there is no verdict.",
     deterministic: "deterministic: all runs repeat the same work, so there is no re-run interval for {}.",

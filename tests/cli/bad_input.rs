@@ -168,3 +168,13 @@ fn outside_a_project_it_says_what_to_do() {
     std::fs::remove_file(project.path("pipeline.toml")).unwrap();
     project.expect(2, "run").says(&["pipeline.toml", "init"]);
 }
+
+#[test]
+fn a_file_in_the_place_of_the_cache_is_told_with_what_to_do() {
+    let mut project = Project::offline();
+    project.write("some.txt", "no cache");
+    project.set("COMPEVAL_CACHE", "some.txt");
+    for command in ["run", "plan", "cache ls"] {
+        project.expect(2, command).says(&["some.txt is a file, not a folder", "COMPEVAL_CACHE"]);
+    }
+}

@@ -47,6 +47,23 @@ fn a_plan_counts_what_a_run_sends_and_calls_nobody() {
 }
 
 #[test]
+fn the_worst_case_is_what_a_run_sends_whose_judge_never_keeps_its_contract() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.edit("pipeline.toml", "max_in_flight = 16", "max_in_flight = 16\nmax_attempts = 1");
+    project.edit("pipeline.toml", "name  = \"grader\"", "name  = \"grader\"\nattempts = 4");
+    let worst = plan(&project, OWN)["estimate"]["requests_worst"].as_u64().unwrap() as usize;
+    let told = project.expect(0, &format!("plan {OWN}")).stdout;
+    assert!(told.contains("At worst: each grade takes 4 calls, as replies break the judge's contract, and"), "{told}");
+    server.script(|asked| match asked.wanted {
+        Wanted::Grades => Reply::Text("It is fine.".into()),
+        _ => Reply::Sensible,
+    });
+    project.expect(5, &format!("run --label a --allow-weak-judge {OWN}"));
+    assert_eq!(server.count(), worst);
+}
+
+#[test]
 fn exit_code_7_says_that_work_is_pending() {
     let server = Server::start();
     let project = Project::new(&server);

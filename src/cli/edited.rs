@@ -1,0 +1,93 @@
+//! What was edited since a result was made in the messages of its fixture and in its probe, in lines.
+
+use std::ops::{Range, RangeInclusive};
+
+use crate::cache::{Lookup, Snapshot};
+use crate::fixture::{Fixture, ParsedFixture, render};
+use crate::pipeline::{LoadedFixture, Pipeline};
+use crate::plan::{Hunk, Side, hunks};
+use crate::probe::ParsedBank;
+use crate::results::Manifest;
+
+/// Lines around a difference.
+pub(crate) const AROUND: usize = 1;
+
+/// Differing lines, under the name of what they are of.
+pub(crate) type FileLines = (String, Vec<Hunk>);
+
+/// Holds the files of today against those that a result set was made from.
+#[derive(Clone, Copy)]
+pub(crate) struct Edited<'a> {
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) manifest: &'a Manifest,
+    /// Today's project: the fixture, and nothing else, of the result.
+    pub(crate) pipeline: &'a Pipeline,
+}
+
+impl Edited<'_> {
+    /// The messages before a point: read as models read them, for in the file a message is a line, however long.
+    pub(crate) fn messages(&self, point: u32) -> Option<FileLines> {
+        let loaded = self.fixture()?;
+        let old = ParsedFixture::read(&self.earlier(&loaded.path)?).ok()?.fixture;
+        let differing = hunks(&before(&old, point), &before(&loaded.fixture, point), AROUND);
+        (!differing.is_empty()).then(|| (format!("{}, as models read it", loaded.path), differing))
+    }
+
+    /// The lines of the bank that are the probe's.
+    pub(crate) fn probe(&self, id: &str) -> Option<FileLines> {
+        let path = &self.fixture()?.bank_path;
+        let (old, new) = (self.earlier(path)?, self.pipeline.data_files().find(|file| file.path == *path)?.text);
+        let parsed = ParsedBank::read(&new).ok()?;
+        let at = parsed.bank.probes.iter().position(|probe| *probe.id.0 == *id)?;
+        let lines = lines_of(&new, &parsed.places.get(at)?.probe);
+        let mut differing = hunks(&old, &new, AROUND);
+        differing.retain(|hunk| is_within(hunk, &lines));
+        (!differing.is_empty()).then(|| (path.clone(), differing))
+    }
+
+    fn fixture(&self) -> Option<&LoadedFixture> {
+        self.pipeline.fixtures.first()
+    }
+
+    /// The text of a file as it was when the result was made.
+    fn earlier(&self, path: &str) -> Option<String> {
+        self.snapshot.read_text(self.manifest.files.get(path)?)
+    }
+}
+
+/// The messages of a fixture before a point, as one text.
+fn before(fixture: &Fixture, point: u32) -> String {
+    let at = (point as usize).checked_sub(1).and_then(|at| fixture.effective_points().get(at).copied());
+    let end = at.unwrap_or(fixture.messages.len()).min(fixture.messages.len());
+    render(fixture.messages.get(fixture.start()..end).unwrap_or_default())
+}
+
+/// The lines, from 1, that a stretch of bytes stands on.
+fn lines_of(text: &str, bytes: &Range<usize>) -> RangeInclusive<usize> {
+    let line = |at: usize| 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count();
+    line(bytes.start)..=line(bytes.end)
+}
+
+/// Whether a line of these has changed.
+fn is_within(hunk: &Hunk, lines: &RangeInclusive<usize>) -> bool {
+    let mut at = hunk.line;
+    hunk.lines.iter().any(|(side, _)| {
+        let here = at;
+        at += usize::from(*side != Side::Old);
+        *side != Side::Both && lines.contains(&here)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_changed_within_the_lines_counts() {
+        let text = "a\nb\nc\nd\n";
+        assert_eq!(lines_of(text, &(2..5)), 2..=3);
+        let edited = hunks(text, "a\nb\nc\nD\n", 1);
+        let within: Vec<bool> = edited.iter().map(|hunk| is_within(hunk, &(2..=3))).collect();
+        assert_eq!((within, is_within(&edited[0], &(4..=4))), (vec![false], true));
+    }
+}

@@ -1,0 +1,74 @@
+//! What `why` explains: what was edited, down to the line, and what failed, with all that stands above it.
+
+use serde_json::json;
+
+use super::super::brain::Wanted;
+use super::project::Project;
+use super::server::{Reply, Server};
+
+const CELL: &str = "why harbor --method full --probe first-error --label a";
+
+#[test]
+fn an_edited_question_fact_or_message_is_shown_with_its_lines() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.expect(0, "run --label a --runs 1 --methods full");
+    project.edit(
+        "probes/harbor.probes.json",
+        "Which error number came at start, and why?",
+        "Which error came at start?",
+    );
+    project.edit("probes/harbor.probes.json", "What is left to restart", "What is there to restart");
+    let told = project.expect(0, CELL).stdout;
+    let lines = ["probe text: probes/harbor.probes.json: question of first-error", "@@ line 3 @@"];
+    let both = ["-    {\"id\": \"first-error\"", "+    {\"id\": \"first-error\"", "Which error came at start?\""];
+    for words in lines.into_iter().chain(both) {
+        assert!(told.contains(words), "`{words}` is missing in {told}");
+    }
+    assert!(!told.contains("What is there to restart"), "the edit of another probe\n{told}");
+
+    project.edit("fixtures/harbor.json", "Never touch the ledger table.", "Never touch the ledger tables.");
+    let told = project.expect(0, CELL).stdout;
+    let edited = "-The harbor service does not start. Find out why. Never touch the ledger table.";
+    for words in ["fixtures/harbor.json, as models read it", edited, "ledger tables.\n"] {
+        assert!(told.contains(words), "`{words}` is missing in {told}");
+    }
+}
+
+#[test]
+fn a_rubric_of_ones_own_is_held_against_the_built_in_one() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.expect(0, "run --label a --runs 1 --methods full");
+    let built_in = include_str!("../../assets/rubric/en.toml");
+    let own = built_in.lines().map(|line| match line.strip_prefix("question = \"") {
+        Some(question) => format!("question = \"Look closely. {question}"),
+        None => line.to_owned(),
+    });
+    project.write("rubric.toml", &own.collect::<Vec<_>>().join("\n"));
+    project.edit("pipeline.toml", "runs = 2", "runs = 2\nrubric = \"rubric.toml\"");
+    let told = project.expect(0, CELL).stdout;
+    assert!(told.contains("rubric: rubric.toml:") && told.contains("+question = \"Look closely. "), "{told}");
+}
+
+#[test]
+fn what_failed_is_shown_with_the_chain_above_it() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    server.script(|asked| match asked.wanted {
+        Wanted::Answer if asked.text.contains("Which error number") => {
+            Reply::Raw(400, json!({"error": {"message": "not today", "type": "invalid"}}).to_string())
+        }
+        _ => Reply::Sensible,
+    });
+    project.expect(5, "run --label a --runs 1 --methods full");
+    let told = project.expect(0, CELL).stdout;
+    for words in ["answer failed", "compress", "cached", "failed last time: invalid", "failed: HTTP 400", "not today"] {
+        assert!(told.contains(words), "`{words}` is missing in {told}");
+    }
+    assert!(told.contains("next: compeval run --label a"), "{told}");
+    let why = project.expect(0, &format!("{CELL} --json")).json();
+    assert_eq!((&why["overall"], &why["keys"]["judge"]), (&json!(null), &json!(null)));
+    assert_eq!((&why["chain"][1]["stage"], &why["failure"]["class"]), (&json!("answer"), &json!("invalid")));
+    project.expect(4, &CELL.replace("why", "show"));
+}
