@@ -181,6 +181,34 @@ fn an_export_replays_a_result_elsewhere_and_a_cut_one_is_refused() {
 }
 
 #[test]
+fn an_export_takes_the_place_of_nothing_but_an_export() {
+    let project = Project::ran("a");
+    let untouched = |name: &&str| {
+        let before = fs::read(project.path(name)).unwrap();
+        let told = project.fails(2, &["cache", "export", name]);
+        assert!(told.contains("nothing was exported") && told.contains("Name another file"), "{told}");
+        assert_eq!(fs::read(project.path(name)).unwrap(), before, "{name}");
+    };
+    ["pipeline.toml", "results/a/manifest.json", "cache/FORMAT", "cache/packs/00000001.pack"].iter().for_each(untouched);
+    assert!(project.fails(2, &["cache", "export", "cache/new.export"]).contains("lies in the cache itself"));
+    assert!(project.fails(2, &["cache", "export", "prompts"]).contains("no plain file"));
+    project.ok(&["cache", "export", "a.export"]);
+    project.ok(&["cache", "export", "a.export", "--label", "a"]);
+    compeval::files::write_whole(Path::new(&project.path("empty")), "").unwrap();
+    project.ok(&["cache", "export", "empty"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn others_may_read_an_export_as_they_may_read_results() {
+    use std::os::unix::fs::PermissionsExt;
+    let project = Project::ran("a");
+    project.ok(&["cache", "export", "a.export"]);
+    let mode = |name: &str| fs::metadata(project.path(name)).unwrap().permissions().mode();
+    assert_eq!(mode("a.export"), mode("results/a/summary.json"));
+}
+
+#[test]
 fn damage_is_named_and_the_rest_is_sound() {
     let project = Project::ran("a");
     project.ok(&["cache", "verify"]);

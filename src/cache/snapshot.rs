@@ -18,6 +18,7 @@ use crate::action::{ActionKey, Digest};
 pub struct Snapshot {
     catalogue: Catalogue,
     packs: Packs,
+    layout: Layout,
 }
 
 impl Snapshot {
@@ -32,12 +33,17 @@ impl Snapshot {
             Found::Nothing => Catalogue::default(),
             Found::Cache | Found::Unlabelled => Catalogue::scan(&layout, &packs)?,
         };
-        Ok(Snapshot { catalogue, packs })
+        Ok(Snapshot { catalogue, packs, layout })
     }
 
     /// Damage met while scanning, in sentences.
     pub fn notices(&self) -> Vec<String> {
         self.catalogue.damage.iter().map(|damage| format!("{damage}. `compeval cache verify` sets it aside")).collect()
+    }
+
+    /// Whether a folder, named in full, is the cache's or lies in it.
+    pub(super) fn encloses(&self, folder: &Path) -> bool {
+        self.layout.root().canonicalize().is_ok_and(|root| folder.starts_with(root))
     }
 
     /// How many entries there are.

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use super::committer::{Committer, Job};
 use super::error::{CacheError, Damage};
 use super::fold::{head_of, last_used};
-use super::frame::{self, Header, KeyHead, Packed, key_head};
+use super::frame::{self, Header, KeyHead, Packed};
 use super::index::{Index, IndexFault};
 use super::layout::{Found, Layout};
 use super::lock::{Holder, Lock};

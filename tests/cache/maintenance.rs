@@ -238,9 +238,10 @@ fn a_bad_import_adds_nothing_and_says_why() {
 #[test]
 fn exporting_what_is_not_there_is_an_error() {
     let dir = tempdir().unwrap();
-    filled(dir.path(), 1, 10);
+    let cache = dir.path().join("cache");
+    filled(&cache, 1, 10);
     let path = dir.path().join("out.export");
-    let error = export(&Snapshot::open(dir.path()).unwrap(), &[key(9)], &path).unwrap_err();
+    let error = export(&Snapshot::open(&cache).unwrap(), &[key(9)], &path).unwrap_err();
     assert!(matches!(error, CacheError::Missing { .. }));
     assert!(!path.exists());
 }
