@@ -6,6 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use compeval::action::{ActionKey, Digest};
+use compeval::cache::{Holder, Lookup, Store};
 use compeval::pipeline::starter_files;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -206,6 +208,46 @@ fn others_may_read_an_export_as_they_may_read_results() {
     project.ok(&["cache", "export", "a.export"]);
     let mode = |name: &str| fs::metadata(project.path(name)).unwrap().permissions().mode();
     assert_eq!(mode("a.export"), mode("results/a/summary.json"));
+}
+
+/// Puts a call that failed into the cache, made like an entry that is there. Answers its key and that entry's.
+fn failed_call(project: &Project) -> (String, String) {
+    let folder = project.0.path().join("cache");
+    let store = Store::open(&folder, &Holder { command: "run".into() }).unwrap();
+    let like = store.records().remove(0);
+    let meta = store.meta(&like).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let key = ActionKey(Digest::of("a call that failed"));
+    runtime.block_on(store.fail(key, &meta, "overloaded", "529 from the provider")).unwrap();
+    store.close().unwrap();
+    (key.to_string(), like.key.to_string())
+}
+
+#[test]
+fn a_failed_call_is_told_as_one_and_not_as_damage() {
+    let project = Project::ran("a");
+    let (failed, other) = failed_call(&project);
+    let told = project.fails(1, &["cache", "show", &failed, "--raw"]);
+    assert!(told.contains("no reply was kept") && told.contains("overloaded: 529 from the provider"), "{told}");
+    assert!(project.ok(&["cache", "show", &failed]).contains("failed: overloaded: 529 from the provider"));
+    let told = project.ok(&["cache", "diff", &failed, &other]);
+    assert!(told.contains("- failed: overloaded: 529 from the provider") && told.contains("+ output"), "{told}");
+    assert!(!told.contains("read the same"), "{told}");
+    let found = project.json(&["cache", "diff", &other, &failed]);
+    assert_eq!((&found["a_status"], &found["same_output"]), (&"output".into(), &Value::Null));
+}
+
+#[test]
+fn inputs_of_either_side_are_counted() {
+    let project = Project::ran("a");
+    let of_stage = |stage: &str| project.json(&["cache", "ls", "--stage", stage]);
+    let (compress, judge) = (of_stage("compress"), of_stage("judge"));
+    for (old, new) in [(&compress, &judge), (&judge, &compress)] {
+        let told = project.ok(&["cache", "diff", keys(old)[0], keys(new)[0]]);
+        let line = told.lines().find(|line| line.ends_with("inputs differ")).unwrap();
+        let numbers: Vec<u32> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
+        assert!(numbers[0] <= numbers[1], "{line}");
+    }
 }
 
 #[test]
