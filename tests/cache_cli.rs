@@ -251,18 +251,30 @@ fn inputs_of_either_side_are_counted() {
 }
 
 #[test]
+fn a_model_that_no_entry_has_is_answered_with_those_there_are() {
+    let project = Project::ran("a");
+    let model = project.json(&["cache", "ls"])[0]["requested_model"].as_str().unwrap().to_owned();
+    for arguments in [&["cache", "prune", "--model", "nope", "--dry-run"][..], &["cache", "prune", "--model", "nope"]] {
+        let told = project.ok(arguments);
+        assert!(told.contains("no entry has the model `nope`") && told.contains(&model), "{told}");
+    }
+}
+
+#[test]
 fn damage_is_named_and_the_rest_is_sound() {
     let project = Project::ran("a");
     project.ok(&["cache", "verify"]);
     let packs = project.0.path().join("cache/packs");
     let pack = fs::read_dir(packs).unwrap().map(|entry| entry.unwrap().path()).max().unwrap();
     let mut bytes = fs::read(&pack).unwrap();
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 0xFF;
+    let (third, half) = (bytes.len() / 3, bytes.len() / 2);
+    bytes[third] ^= 0xFF;
+    bytes[half] ^= 0xFF;
     compeval::files::write_whole(&pack, &bytes).unwrap();
     let output = project.run(&["cache", "verify"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("damaged:"));
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(told.contains("damaged:") && told.contains("2 damaged places were found and set aside"), "{told}");
     project.ok(&["cache", "verify"]);
     project.ok(&["run", "--label", "b"]);
 }

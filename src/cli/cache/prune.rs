@@ -10,13 +10,13 @@ use super::super::failure::{Exit, Failure};
 use super::super::project::{Opening, open_project, open_store, tell_notices};
 use super::super::words::{count, duration, size};
 use super::entry::model_of;
-use super::filter::Filter;
+use super::filter::{Filter, Names};
 use super::limits::parse_size;
 use super::reach::{Reached, kept_by_labels, reached};
 use super::snapshot;
 use super::stats::Sums;
 use super::verify::entries_of;
-use crate::cache::{Lookup, Record, Store};
+use crate::cache::{Lookup, Record};
 use crate::pipeline::Places;
 
 /// What is to go.
@@ -38,6 +38,9 @@ struct Going {
     again: Again,
     groups: Vec<Group>,
     dry_run: bool,
+    /// Which names there are, where one was asked for that no entry has.
+    #[serde(skip)]
+    advice: Option<String>,
     #[serde(skip)]
     all: Sums,
 }
@@ -62,23 +65,19 @@ pub(super) fn run(common: &Common, places: &Places, args: &PruneArgs, console: &
     let wanted = Wanted::new(args)?;
     if args.dry_run {
         let snapshot = snapshot(&places.cache, console)?;
-        let records = choose(&snapshot, &wanted, common, places, console)?;
-        tell(&Going { dry_run: true, ..going(&snapshot, &records) }, console);
+        let choice = choose(&snapshot, &wanted, common, places, console)?;
+        tell(&Going { dry_run: true, ..going(&snapshot, choice) }, console);
         return Ok(Exit::Done);
     }
     let store = open_store(&places.cache, console)?;
-    let records = choose(&store, &wanted, common, places, console)?;
-    let mut going = going(&store, &records);
-    going.freed = Some(prune(&store, &records)?);
+    let choice = choose(&store, &wanted, common, places, console)?;
+    let keys: Vec<_> = choice.records.iter().map(|record| record.key).collect();
+    let mut going = going(&store, choice);
+    going.freed = Some(store.prune(&keys)?.freed);
     tell(&going, console);
     tell_notices(&store, console);
     store.close()?;
     Ok(Exit::Done)
-}
-
-fn prune(store: &Store, records: &[Record]) -> Result<u64, Failure> {
-    let keys: Vec<_> = records.iter().map(|record| record.key).collect();
-    Ok(store.prune(&keys)?.freed)
 }
 
 impl Wanted {
@@ -108,18 +107,29 @@ impl Wanted {
 }
 
 /// The entries that go.
+struct Choice {
+    records: Vec<Record>,
+    /// Which names there are, where one was asked for that no entry has.
+    advice: Option<String>,
+}
+
+/// Chooses the entries that go.
 fn choose<L: Lookup>(
     lookup: &L,
     wanted: &Wanted,
     common: &Common,
     places: &Places,
     console: &Console,
-) -> Result<Vec<Record>, Failure> {
+) -> Result<Choice, Failure> {
     let all = lookup.records();
     let total: u64 = all.iter().map(Record::stored_bytes).sum();
     let mut records: Vec<Record> = all.into_iter().filter(|record| wanted.filter.admits(record)).collect();
+    let mut names = Names::default();
     if wanted.filter.names_anything() {
-        records.retain(|record| lookup.meta(record).is_ok_and(|meta| wanted.filter.admits_names(&meta)));
+        records.retain(|record| {
+            let meta = lookup.meta(record).ok().inspect(|meta| names.note(meta));
+            meta.is_some_and(|meta| wanted.filter.admits_names(&meta))
+        });
     }
     if wanted.unreachable {
         let kept = kept_by_labels(&places.results)?;
@@ -131,7 +141,7 @@ fn choose<L: Lookup>(
     if let Some(most) = wanted.most {
         records = least_recently_used(lookup, records, total.saturating_sub(most));
     }
-    Ok(records)
+    Ok(Choice { records, advice: wanted.filter.advice(&names) })
 }
 
 /// What hangs on a stale action may be reached again once that has run: better told than lost.
@@ -160,10 +170,10 @@ fn least_recently_used<L: Lookup>(lookup: &L, mut records: Vec<Record>, excess: 
     records
 }
 
-fn going<L: Lookup>(lookup: &L, records: &[Record]) -> Going {
+fn going<L: Lookup>(lookup: &L, Choice { records, advice }: Choice) -> Going {
     let mut groups: BTreeMap<(String, String), Sums> = BTreeMap::new();
     let mut all = Sums::default();
-    for record in records {
+    for record in &records {
         let model = lookup.meta(record).map_or_else(|_| "(damaged)".to_owned(), |meta| model_of(&meta));
         groups.entry((record.stage.name().to_owned(), model)).or_default().add(record);
         all.add(record);
@@ -176,6 +186,7 @@ fn going<L: Lookup>(lookup: &L, records: &[Record]) -> Going {
         again: Again { usd: all.usd, unpriced: all.unpriced, seconds },
         groups: groups.into_iter().map(|((stage, model), sums)| Group { stage, model, sums }).collect(),
         dry_run: false,
+        advice,
         all,
     }
 }
@@ -185,7 +196,8 @@ fn tell(going: &Going, console: &Console) {
     if going.entries == 0 {
         let freed = going.freed.filter(|freed| *freed > 0);
         let freed = freed.map(|freed| format!(" The disk has {} more: what runs make again went.", size(freed)));
-        console.say(&format!("Nothing is to go: no entry is like that.{}", freed.unwrap_or_default()));
+        let why = going.advice.as_deref().unwrap_or("no entry is like that.");
+        console.say(&format!("Nothing is to go: {why}{}", freed.unwrap_or_default()));
         return;
     }
     for Group { stage, model, sums } in &going.groups {
