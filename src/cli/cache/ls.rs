@@ -108,7 +108,7 @@ impl<'c> List<'c> {
 
     fn flush(&mut self) {
         let block = std::mem::take(&mut self.block);
-        self.is_read = self.pages.write(&block);
+        self.is_read = self.is_read && self.pages.write(&block);
     }
 
     fn end(mut self, advice: Option<String>, is_empty: bool) {
