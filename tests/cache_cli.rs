@@ -158,13 +158,62 @@ fn a_result_without_a_readable_manifest_stops_a_prune() {
     assert!(told.contains("nothing was pruned"), "{told}");
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn the_least_recently_used_go_first_until_the_size_is_kept() {
     let project = Project::ran("a");
-    let before = project.json(&["cache", "stats"])["total"]["bytes"].as_u64().unwrap();
-    project.ok(&["cache", "prune", "--max-size", &format!("{}B", before / 2)]);
-    let after = project.json(&["cache", "stats"])["total"]["bytes"].as_u64().unwrap();
-    assert!(after <= before / 2 && after > 0, "{after} of {before}");
+    enlarge(&project);
+    let before = &project.json(&["cache", "stats"])["disk"];
+    assert_eq!(before["total"], disk(&project));
+    let parts = ["entries", "derived", "index", "other"].map(|part| before[part].as_u64().unwrap());
+    assert!(parts[0] > 3_000_000 && parts[1] > 0 && parts[2] > 0, "{before}");
+    assert_eq!(before["total"], parts.iter().sum::<u64>());
+    let dry = project.json(&["cache", "prune", "--max-size", "2MB", "--dry-run"]);
+    let done = project.json(&["cache", "prune", "--max-size", "2MB"]);
+    let entries = project.json(&["cache", "stats"])["total"]["entries"].as_u64().unwrap();
+    assert!(disk(&project) <= 2_000_000 && entries > 50, "{} with {entries} entries", disk(&project));
+    assert_eq!(done["disk"], disk(&project));
+    assert_eq!(done["freed"], before["total"].as_u64().unwrap() - disk(&project));
+    let planned = dry["entries"].as_u64().unwrap().abs_diff(done["entries"].as_u64().unwrap());
+    assert!(planned < 150, "{dry} {done}");
+    assert!(project.ok(&["cache", "prune", "--max-size", "2MB"]).contains("Nothing is to go: the cache takes"));
+    assert!(project.fails(2, &["cache", "prune", "--max-size", "100KB"]).contains("an empty cache alone takes"));
+    assert!(project.ok(&["cache", "verify"]).contains("All is well"));
+}
+
+/// Puts entries of some size into the cache, made like one that is there.
+#[cfg(target_os = "linux")]
+fn enlarge(project: &Project) {
+    let store = Store::open(&project.0.path().join("cache"), &Holder { command: "run".into() }).unwrap();
+    let meta = store.meta(&store.records().remove(0)).unwrap();
+    let body =
+        |n: u64| (0..300).map(|m: u64| Digest::of([n, m].map(u64::to_le_bytes).concat()).hex()).collect::<String>();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let puts =
+            (0..400).map(|n: u64| store.put_reply(ActionKey(Digest::of(n.to_le_bytes())), &meta, body(n).into()));
+        futures::future::join_all(puts).await.into_iter().for_each(|put| drop(put.unwrap()));
+    });
+    store.close().unwrap();
+}
+
+/// What the cache takes on disk, as a user measures it.
+#[cfg(target_os = "linux")]
+fn disk(project: &Project) -> u64 {
+    let told = Command::new("du").args(["-s", "--block-size=1"]).arg(project.path("cache")).output().unwrap();
+    let told = String::from_utf8(told.stdout).unwrap();
+    told.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn what_the_last_run_found_in_the_cache_is_told_also_of_one_label() {
+    let project = Project::ran("a");
+    assert_eq!(project.json(&["cache", "stats"])["saved"]["hits"], 0);
+    project.ok(&["run", "--label", "a"]);
+    let saved = &project.json(&["cache", "stats"])["saved"];
+    assert!(saved["hits"].as_u64().unwrap() > 0, "{saved}");
+    let told = project.ok(&["cache", "stats"]);
+    assert!(told.contains("At their last run, 1 result set found") && !told.contains("$– to make"), "{told}");
 }
 
 #[test]
@@ -191,7 +240,9 @@ fn an_export_takes_the_place_of_nothing_but_an_export() {
         assert!(told.contains("nothing was exported") && told.contains("Name another file"), "{told}");
         assert_eq!(fs::read(project.path(name)).unwrap(), before, "{name}");
     };
-    ["pipeline.toml", "results/a/manifest.json", "cache/FORMAT", "cache/packs/00000001.pack"].iter().for_each(untouched);
+    ["pipeline.toml", "results/a/manifest.json", "cache/FORMAT", "cache/packs/00000001.pack"]
+        .iter()
+        .for_each(untouched);
     assert!(project.fails(2, &["cache", "export", "cache/new.export"]).contains("lies in the cache itself"));
     assert!(project.fails(2, &["cache", "export", "prompts"]).contains("no plain file"));
     project.ok(&["cache", "export", "a.export"]);
