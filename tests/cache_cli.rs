@@ -6,6 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use compeval::action::{ActionKey, Digest};
+use compeval::cache::{Holder, Lookup, Store};
 use compeval::pipeline::starter_files;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -156,13 +158,62 @@ fn a_result_without_a_readable_manifest_stops_a_prune() {
     assert!(told.contains("nothing was pruned"), "{told}");
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn the_least_recently_used_go_first_until_the_size_is_kept() {
     let project = Project::ran("a");
-    let before = project.json(&["cache", "stats"])["total"]["bytes"].as_u64().unwrap();
-    project.ok(&["cache", "prune", "--max-size", &format!("{}B", before / 2)]);
-    let after = project.json(&["cache", "stats"])["total"]["bytes"].as_u64().unwrap();
-    assert!(after <= before / 2 && after > 0, "{after} of {before}");
+    enlarge(&project);
+    let before = &project.json(&["cache", "stats"])["disk"];
+    assert_eq!(before["total"], disk(&project));
+    let parts = ["entries", "derived", "index", "other"].map(|part| before[part].as_u64().unwrap());
+    assert!(parts[0] > 3_000_000 && parts[1] > 0 && parts[2] > 0, "{before}");
+    assert_eq!(before["total"], parts.iter().sum::<u64>());
+    let dry = project.json(&["cache", "prune", "--max-size", "2MB", "--dry-run"]);
+    let done = project.json(&["cache", "prune", "--max-size", "2MB"]);
+    let entries = project.json(&["cache", "stats"])["total"]["entries"].as_u64().unwrap();
+    assert!(disk(&project) <= 2_000_000 && entries > 50, "{} with {entries} entries", disk(&project));
+    assert_eq!(done["disk"], disk(&project));
+    assert_eq!(done["freed"], before["total"].as_u64().unwrap() - disk(&project));
+    let planned = dry["entries"].as_u64().unwrap().abs_diff(done["entries"].as_u64().unwrap());
+    assert!(planned < 150, "{dry} {done}");
+    assert!(project.ok(&["cache", "prune", "--max-size", "2MB"]).contains("Nothing is to go: the cache takes"));
+    assert!(project.fails(2, &["cache", "prune", "--max-size", "100KB"]).contains("an empty cache alone takes"));
+    assert!(project.ok(&["cache", "verify"]).contains("All is well"));
+}
+
+/// Puts entries of some size into the cache, made like one that is there.
+#[cfg(target_os = "linux")]
+fn enlarge(project: &Project) {
+    let store = Store::open(&project.0.path().join("cache"), &Holder { command: "run".into() }).unwrap();
+    let meta = store.meta(&store.records().remove(0)).unwrap();
+    let body =
+        |n: u64| (0..300).map(|m: u64| Digest::of([n, m].map(u64::to_le_bytes).concat()).hex()).collect::<String>();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let puts =
+            (0..400).map(|n: u64| store.put_reply(ActionKey(Digest::of(n.to_le_bytes())), &meta, body(n).into()));
+        futures::future::join_all(puts).await.into_iter().for_each(|put| drop(put.unwrap()));
+    });
+    store.close().unwrap();
+}
+
+/// What the cache takes on disk, as a user measures it.
+#[cfg(target_os = "linux")]
+fn disk(project: &Project) -> u64 {
+    let told = Command::new("du").args(["-s", "--block-size=1"]).arg(project.path("cache")).output().unwrap();
+    let told = String::from_utf8(told.stdout).unwrap();
+    told.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn what_the_last_run_found_in_the_cache_is_told_also_of_one_label() {
+    let project = Project::ran("a");
+    assert_eq!(project.json(&["cache", "stats"])["saved"]["hits"], 0);
+    project.ok(&["run", "--label", "a"]);
+    let saved = &project.json(&["cache", "stats"])["saved"];
+    assert!(saved["hits"].as_u64().unwrap() > 0, "{saved}");
+    let told = project.ok(&["cache", "stats"]);
+    assert!(told.contains("At their last run, 1 result set found") && !told.contains("$– to make"), "{told}");
 }
 
 #[test]
@@ -181,18 +232,100 @@ fn an_export_replays_a_result_elsewhere_and_a_cut_one_is_refused() {
 }
 
 #[test]
+fn an_export_takes_the_place_of_nothing_but_an_export() {
+    let project = Project::ran("a");
+    let untouched = |name: &&str| {
+        let before = fs::read(project.path(name)).unwrap();
+        let told = project.fails(2, &["cache", "export", name]);
+        assert!(told.contains("nothing was exported") && told.contains("Name another file"), "{told}");
+        assert_eq!(fs::read(project.path(name)).unwrap(), before, "{name}");
+    };
+    ["pipeline.toml", "results/a/manifest.json", "cache/FORMAT", "cache/packs/00000001.pack"]
+        .iter()
+        .for_each(untouched);
+    assert!(project.fails(2, &["cache", "export", "cache/new.export"]).contains("lies in the cache itself"));
+    assert!(project.fails(2, &["cache", "export", "prompts"]).contains("no plain file"));
+    project.ok(&["cache", "export", "a.export"]);
+    project.ok(&["cache", "export", "a.export", "--label", "a"]);
+    compeval::files::write_whole(Path::new(&project.path("empty")), "").unwrap();
+    project.ok(&["cache", "export", "empty"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn others_may_read_an_export_as_they_may_read_results() {
+    use std::os::unix::fs::PermissionsExt;
+    let project = Project::ran("a");
+    project.ok(&["cache", "export", "a.export"]);
+    let mode = |name: &str| fs::metadata(project.path(name)).unwrap().permissions().mode();
+    assert_eq!(mode("a.export"), mode("results/a/summary.json"));
+}
+
+/// Puts a call that failed into the cache, made like an entry that is there. Answers its key and that entry's.
+fn failed_call(project: &Project) -> (String, String) {
+    let folder = project.0.path().join("cache");
+    let store = Store::open(&folder, &Holder { command: "run".into() }).unwrap();
+    let like = store.records().remove(0);
+    let meta = store.meta(&like).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let key = ActionKey(Digest::of("a call that failed"));
+    runtime.block_on(store.fail(key, &meta, "overloaded", "529 from the provider")).unwrap();
+    store.close().unwrap();
+    (key.to_string(), like.key.to_string())
+}
+
+#[test]
+fn a_failed_call_is_told_as_one_and_not_as_damage() {
+    let project = Project::ran("a");
+    let (failed, other) = failed_call(&project);
+    let told = project.fails(1, &["cache", "show", &failed, "--raw"]);
+    assert!(told.contains("no reply was kept") && told.contains("overloaded: 529 from the provider"), "{told}");
+    assert!(project.ok(&["cache", "show", &failed]).contains("failed: overloaded: 529 from the provider"));
+    let told = project.ok(&["cache", "diff", &failed, &other]);
+    assert!(told.contains("- failed: overloaded: 529 from the provider") && told.contains("+ output"), "{told}");
+    assert!(!told.contains("read the same"), "{told}");
+    let found = project.json(&["cache", "diff", &other, &failed]);
+    assert_eq!((&found["a_status"], &found["same_output"]), (&"output".into(), &Value::Null));
+}
+
+#[test]
+fn inputs_of_either_side_are_counted() {
+    let project = Project::ran("a");
+    let of_stage = |stage: &str| project.json(&["cache", "ls", "--stage", stage]);
+    let (compress, judge) = (of_stage("compress"), of_stage("judge"));
+    for (old, new) in [(&compress, &judge), (&judge, &compress)] {
+        let told = project.ok(&["cache", "diff", keys(old)[0], keys(new)[0]]);
+        let line = told.lines().find(|line| line.ends_with("inputs differ")).unwrap();
+        let numbers: Vec<u32> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
+        assert!(numbers[0] <= numbers[1], "{line}");
+    }
+}
+
+#[test]
+fn a_model_that_no_entry_has_is_answered_with_those_there_are() {
+    let project = Project::ran("a");
+    let model = project.json(&["cache", "ls"])[0]["requested_model"].as_str().unwrap().to_owned();
+    for arguments in [&["cache", "prune", "--model", "nope", "--dry-run"][..], &["cache", "prune", "--model", "nope"]] {
+        let told = project.ok(arguments);
+        assert!(told.contains("no entry has the model `nope`") && told.contains(&model), "{told}");
+    }
+}
+
+#[test]
 fn damage_is_named_and_the_rest_is_sound() {
     let project = Project::ran("a");
     project.ok(&["cache", "verify"]);
     let packs = project.0.path().join("cache/packs");
     let pack = fs::read_dir(packs).unwrap().map(|entry| entry.unwrap().path()).max().unwrap();
     let mut bytes = fs::read(&pack).unwrap();
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 0xFF;
+    let (third, half) = (bytes.len() / 3, bytes.len() / 2);
+    bytes[third] ^= 0xFF;
+    bytes[half] ^= 0xFF;
     compeval::files::write_whole(&pack, &bytes).unwrap();
     let output = project.run(&["cache", "verify"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("damaged:"));
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(told.contains("damaged:") && told.contains("2 damaged places were found and set aside"), "{told}");
     project.ok(&["cache", "verify"]);
     project.ok(&["run", "--label", "b"]);
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::action::ActionKey;
+use crate::files::FileError;
 
 /// Why the cache could not do what was asked of it.
 #[derive(Debug, thiserror::Error)]
@@ -107,6 +108,17 @@ pub enum CacheError {
     /// An entry to be exported is damaged.
     #[error("{0}. Run `compeval cache verify`, then run the pipeline to make it again")]
     Damaged(#[from] Damage),
+    /// A place that an export is not written to.
+    #[error("nothing was exported to {}: {what}. Name another file", path.display())]
+    BadTarget {
+        /// The file.
+        path: PathBuf,
+        /// Why it stays as it is.
+        what: &'static str,
+    },
+    /// A file could not be given its name.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// A file to be imported that cannot be.
     #[error("{} cannot be imported: {what}; nothing was added", path.display())]
     BadImport {

@@ -161,7 +161,7 @@ impl Meta {
     }
 
     /// The digests by which texts may have been kept for this entry: of its sources and of its inputs.
-    pub(super) fn texts(&self) -> impl Iterator<Item = Digest> {
+    pub fn texts(&self) -> impl Iterator<Item = Digest> {
         let sources = self.sources.0.values().map(|source| source.digest);
         sources.chain(self.inputs.parts.iter().map(|(_, part)| part.digest))
     }

@@ -1,13 +1,15 @@
 //! Taking entries out, and giving their space back to the disk.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 
 use super::error::CacheError;
-use super::frame;
+use super::frame::{self, Header, Note};
 use super::index::Index;
 use super::meta::Removal;
-use super::pack::PackHeader;
+use super::pack::{PackHeader, Packs};
 use super::record::{Location, Record};
+use super::scanner::{Found, Scanner};
 use super::store::Store;
 use super::writer::{Core, Tail};
 use crate::action::{ActionKey, Digest};
@@ -19,16 +21,16 @@ pub struct Pruned {
     pub entries: u64,
     /// Bytes they took in their packs.
     pub bytes: u64,
-    /// Bytes by which the cache's files are smaller now.
-    pub freed: u64,
 }
 
 /// An index smaller than this is left as it is.
-const SMALL_INDEX: u64 = 4 << 20;
+const SMALL_INDEX: u64 = 1 << 20;
 /// What an index written anew takes for one entry, generously.
 const INDEX_ENTRY: u64 = 1000;
 /// Entries removed by one frame.
-const BATCH: usize = 8192;
+const BATCH: usize = 512;
+/// So many of the newest removals can still be told: `plan` says of their actions that they were pruned.
+const TOLD: usize = 2 * BATCH;
 
 impl Store {
     /// Takes entries out; keys that are not there are passed over. With them goes what no entry names, and can be made
@@ -43,14 +45,14 @@ impl Store {
         for key in keys.iter().collect::<BTreeSet<_>>() {
             found.extend(self.try_ask(&|index| index.find(key))?);
         }
+        // the newest come last, to be told the longest
+        found.sort_by_key(|record| record.created);
         self.forget_known_texts();
         let core = &self.core;
         let mut tail = core.tail();
-        let before = core.disk_bytes()?;
         core.remove(&mut tail, &found, Removal::Pruned).map_err(|error| core.fail(&error))?;
         core.reclaim(&mut tail, &found).map_err(|error| core.fail(&error))?;
-        let freed = before.saturating_sub(core.disk_bytes()?);
-        Ok(Pruned { entries: found.len() as u64, bytes: found.iter().map(Record::stored_bytes).sum(), freed })
+        Ok(Pruned { entries: found.len() as u64, bytes: found.iter().map(Record::stored_bytes).sum() })
     }
 }
 
@@ -79,12 +81,29 @@ impl Core {
         ids.extend(removed.iter().map(|record| record.location.pack));
         ids.extend(unused.iter().map(|(_, at)| at.pack));
         self.with_index(|index| unused.iter().try_for_each(|(digest, _)| index.forget_text(digest)))?;
-        self.sweep_packs(tail, &ids)?;
+        // of a cache that was emptied, nothing is left to be told
+        let told_from = if live.is_empty() { None } else { self.newest_removals()? };
+        self.sweep_packs(tail, &ids, told_from)?;
         let index_bytes = self.with_index(|index| Ok(index.disk_bytes()))?;
         if index_bytes > SMALL_INDEX + live.len() as u64 * INDEX_ENTRY {
             self.shrink_index(tail)?;
         }
         Ok(())
+    }
+
+    /// Where the newest removals begin that can be told; `None` where nothing was removed.
+    pub(super) fn newest_removals(&self) -> Result<Option<Location>, CacheError> {
+        let mut removals = Vec::new();
+        for id in self.layout.pack_ids()? {
+            let found = removals_in(&self.packs, id);
+            removals.extend(found.map_err(CacheError::io("read", &self.layout.pack(id)))?);
+        }
+        let mut told = 0;
+        let newest = removals.iter().rev().take_while(|(_, keys)| {
+            told += keys;
+            told <= TOLD
+        });
+        Ok(newest.last().map(|(at, _)| *at))
     }
 
     /// The texts that no entry was made from.
@@ -116,15 +135,17 @@ impl Core {
         }
         Ok(dead)
     }
+}
 
-    /// Bytes of packs and index on disk.
-    fn disk_bytes(&self) -> Result<u64, CacheError> {
-        let mut bytes = 0;
-        for folder in [self.layout.packs(), self.layout.index()] {
-            let entries = std::fs::read_dir(&folder).map_err(CacheError::io("list", &folder))?;
-            let files = entries.flatten().filter_map(|entry| entry.metadata().ok()).filter(|m| m.is_file());
-            bytes += files.map(|meta| meta.len()).sum::<u64>();
+/// The frames in a pack that say what was removed, and how many entries each names.
+fn removals_in(packs: &Packs, id: u32) -> io::Result<Vec<(Location, usize)>> {
+    let file = packs.file(id)?;
+    let mut scanner = Scanner::new(id, &file, 0, file.metadata()?.len());
+    let mut removals = Vec::new();
+    while let Some(found) = scanner.next()? {
+        if let Found::Frame(at, Header { note: Note::Remove { keys, .. }, .. }) = found {
+            removals.push((at, keys.len()));
         }
-        Ok(bytes)
     }
+    Ok(removals)
 }

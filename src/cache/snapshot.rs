@@ -10,7 +10,7 @@ use super::layout::{Found, Layout};
 use super::lookup::{Lookup, Reply, Speaker};
 use super::meta::{Day, Meta, Removal};
 use super::pack::Packs;
-use super::record::Record;
+use super::record::{Location, Record};
 use crate::action::{ActionKey, Digest};
 
 /// The cache as it was when the snapshot was taken. Nothing is locked and nothing is written.
@@ -18,6 +18,7 @@ use crate::action::{ActionKey, Digest};
 pub struct Snapshot {
     catalogue: Catalogue,
     packs: Packs,
+    pub(super) layout: Layout,
 }
 
 impl Snapshot {
@@ -32,12 +33,22 @@ impl Snapshot {
             Found::Nothing => Catalogue::default(),
             Found::Cache | Found::Unlabelled => Catalogue::scan(&layout, &packs)?,
         };
-        Ok(Snapshot { catalogue, packs })
+        Ok(Snapshot { catalogue, packs, layout })
     }
 
     /// Damage met while scanning, in sentences.
     pub fn notices(&self) -> Vec<String> {
         self.catalogue.damage.iter().map(|damage| format!("{damage}. `compeval cache verify` sets it aside")).collect()
+    }
+
+    /// Whether a folder, named in full, is the cache's or lies in it.
+    pub(super) fn encloses(&self, folder: &Path) -> bool {
+        self.layout.root().canonicalize().is_ok_and(|root| folder.starts_with(root))
+    }
+
+    /// All texts and where they lie.
+    pub(super) fn texts(&self) -> impl Iterator<Item = (&Digest, &Location)> {
+        self.catalogue.texts.iter()
     }
 
     /// How many entries there are.

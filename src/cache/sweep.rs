@@ -25,6 +25,8 @@ struct Alive<'a> {
     index: &'a Index,
     /// Whether no older pack holds anything dead, so that tombstones have nothing left to cover.
     swept: bool,
+    /// From where on removals are still told.
+    told_from: Option<Location>,
 }
 
 /// What becomes of a frame.
@@ -44,13 +46,19 @@ struct Moved {
 }
 
 impl Core {
-    /// Writes the packs in `ids` anew, oldest first, without what is dead in them.
-    pub(super) fn sweep_packs(&self, tail: &mut Tail, ids: &BTreeSet<u32>) -> Result<(), CacheError> {
+    /// Writes the packs in `ids` anew, oldest first, without what is dead in them, and without removals before
+    /// `told_from` that cover nothing any more.
+    pub(super) fn sweep_packs(
+        &self,
+        tail: &mut Tail,
+        ids: &BTreeSet<u32>,
+        told_from: Option<Location>,
+    ) -> Result<(), CacheError> {
         tail.file.sync_data().map_err(CacheError::io("write to", &self.layout.pack(tail.id)))?;
         let mut swept = true;
         for id in self.layout.pack_ids()? {
             if ids.contains(&id) {
-                self.sweep_pack(tail, id, swept)?;
+                self.sweep_pack(tail, id, swept, told_from)?;
             } else {
                 swept = false;
             }
@@ -58,14 +66,14 @@ impl Core {
         Ok(())
     }
 
-    fn sweep_pack(&self, tail: &mut Tail, id: u32, swept: bool) -> Result<(), CacheError> {
+    fn sweep_pack(&self, tail: &mut Tail, id: u32, swept: bool, told_from: Option<Location>) -> Result<(), CacheError> {
         let path = self.layout.pack(id);
         let fresh = self.layout.rewrite(id);
         let newest = id == tail.id;
         let (state, moved) = {
             let guard = self.index.read().unwrap_or_else(PoisonError::into_inner);
             let Some(index) = &*guard else { return Err(self.index_error("it is not open")) };
-            let alive = Alive { index, swept };
+            let alive = Alive { index, swept, told_from };
             self.write_anew(id, &alive, &fresh)?
         };
         if moved.is_empty() && !newest {
@@ -182,7 +190,7 @@ impl Alive<'_> {
             Note::Text => self.index.text(&header.key)? == Some(at),
             Note::Counts(_) | Note::Unknown => true,
             Note::Touch { day, keys } => return self.touches(*day, keys),
-            Note::Remove { why, keys } => return self.tombstones(*why, keys),
+            Note::Remove { why, keys } => return self.tombstones(at, *why, keys),
         };
         Ok(if alive { Fate::Keep } else { Fate::Drop })
     }
@@ -198,13 +206,20 @@ impl Alive<'_> {
         Ok(shortened(last.len(), keys.len(), || frame::touch(day, &last)))
     }
 
-    /// A tombstone is kept while an older pack may hold its entry, or while it explains what was last at its place.
-    fn tombstones(&self, why: super::meta::Removal, keys: &[(ActionKey, Option<Digest>)]) -> Result<Fate, IndexFault> {
+    /// A tombstone is kept while an older pack may hold its entry, or while it is new and explains what was last at its
+    /// place.
+    fn tombstones(
+        &self,
+        at: Location,
+        why: super::meta::Removal,
+        keys: &[(ActionKey, Option<Digest>)],
+    ) -> Result<Fate, IndexFault> {
+        let is_told = self.told_from.is_some_and(|from| at >= from);
         let mut kept = Vec::new();
         for (key, coordinate) in keys {
             let back = self.index.find(key)?.is_some();
-            let explains = match coordinate {
-                Some(coordinate) => self.index.latest_at(coordinate)? == Some(*key),
+            let explains = match coordinate.filter(|_| is_told) {
+                Some(coordinate) => self.index.latest_at(&coordinate)? == Some(*key),
                 None => false,
             };
             if !back && (explains || !self.swept) {

@@ -17,8 +17,10 @@ use super::lookup::Lookup;
 use super::meta::{Meta, Reading};
 use super::pack::{compressor, decompressor, pack_body, plain_body, unpack_body};
 use super::record::{Record, Status};
+use super::snapshot::Snapshot;
 use super::store::Store;
 use crate::action::{ActionKey, Digest, RunningDigest};
+use crate::files;
 
 const MAGIC: [u8; 8] = *b"CEvXPORT";
 const VERSION: u32 = 1;
@@ -44,18 +46,23 @@ pub struct Imported {
 }
 
 /// Writes the entries of `keys`, with the texts they were made from, into one file. Failures are left out: there is
-/// nothing to replay in them. The file appears whole or not at all.
+/// nothing to replay in them. The file appears whole or not at all, and takes the place of nothing but an export.
 ///
 /// # Errors
-/// If an entry is missing or damaged, or the file cannot be written.
-pub fn export(cache: &impl Lookup, keys: &[ActionKey], path: &Path) -> Result<Exported, CacheError> {
+/// If `path` is something else already or lies in the cache, if an entry is missing or damaged, or if the file cannot
+/// be written.
+pub fn export(cache: &Snapshot, keys: &[ActionKey], path: &Path) -> Result<Exported, CacheError> {
+    let failed = || CacheError::io("write", path);
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if cache.encloses(&folder.canonicalize().map_err(failed())?) {
+        return Err(refused(path, "it lies in the cache itself"));
+    }
+    may_be_replaced(path)?;
     let mut records = Vec::new();
     for key in keys.iter().collect::<BTreeSet<_>>() {
         let record = cache.find(key).ok_or(CacheError::Missing { key: *key })?;
         records.extend(Some(record).filter(|record| !matches!(record.status, Status::Failed { .. })));
     }
-    let failed = || CacheError::io("write", path);
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let file = tempfile::NamedTempFile::new_in(folder).map_err(failed())?;
     let mut hashed = Hashed { target: BufWriter::new(file), digest: RunningDigest::default() };
     let start = [&MAGIC[..], &VERSION.to_le_bytes(), &(records.len() as u64).to_le_bytes()].concat();
@@ -67,8 +74,30 @@ pub fn export(cache: &impl Lookup, keys: &[ActionKey], path: &Path) -> Result<Ex
     let file = target.into_inner().map_err(|e| failed()(e.into_error()))?;
     file.as_file().sync_data().map_err(failed())?;
     let bytes = file.as_file().metadata().map_err(failed())?.len();
-    file.persist(path).map_err(|e| failed()(e.error))?;
+    files::keep(file, path)?;
     Ok(Exported { entries: records.len() as u64, bytes })
+}
+
+fn refused(path: &Path, what: &'static str) -> CacheError {
+    CacheError::BadTarget { path: path.to_owned(), what }
+}
+
+/// An error if a file is lost that no export wrote. Of an empty one nothing is.
+fn may_be_replaced(path: &Path) -> Result<(), CacheError> {
+    let failed = || CacheError::io("read", path);
+    let found = match path.metadata() {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        found => found.map_err(failed())?,
+    };
+    // a pipe would be waited for
+    if !found.is_file() {
+        return Err(refused(path, "it is no plain file"));
+    }
+    let mut start = Vec::new();
+    let file = File::open(path).map_err(failed())?;
+    file.take(MAGIC.len() as u64).read_to_end(&mut start).map_err(failed())?;
+    let is_ours = start.is_empty() || start == MAGIC;
+    if is_ours { Ok(()) } else { Err(refused(path, "it is there already, and no export of ours")) }
 }
 
 fn write_entries(

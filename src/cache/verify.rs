@@ -82,7 +82,7 @@ impl Core {
                 damaged.insert(id);
             }
         }
-        if damaged.is_empty() { Ok(()) } else { self.sweep_packs(tail, &damaged) }
+        if damaged.is_empty() { Ok(()) } else { self.sweep_packs(tail, &damaged, self.newest_removals()?) }
     }
 
     /// Copies a stretch aside and takes out of the index what lay there.

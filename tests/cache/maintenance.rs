@@ -16,7 +16,7 @@ fn prune_gives_the_space_back_and_keeps_the_rest() {
     let pruned = store.prune(&gone).unwrap();
     let after = disk(&dir.path().join("packs"));
     assert_eq!(pruned.entries, 150);
-    assert!(pruned.bytes > before / 2 && pruned.freed > before / 2, "{pruned:?} of {before}");
+    assert!(pruned.bytes > before / 2, "{pruned:?} of {before}");
     assert!(after < before * 3 / 10, "{after} of {before}");
     let check = |cache: &dyn Fn(u64) -> bool| {
         assert!((0..150).all(|n| !cache(n)), "what was pruned is gone");
@@ -103,7 +103,7 @@ fn what_no_entry_names_goes_with_any_prune() {
     store.sync().unwrap();
     let before = disk(&dir.path().join("packs"));
     let pruned = store.prune(&[]).unwrap();
-    assert!(pruned.freed > 1000 && disk(&dir.path().join("packs")) < before, "{pruned:?}");
+    assert!(disk(&dir.path().join("packs")) + 1000 < before, "{pruned:?}");
     assert_eq!(store.read_text(&Digest::of("derived")), None);
     assert_eq!(store.read_text(&Digest::of(source_text(1))), Some(source_text(1)), "an entry was made from it");
     assert_eq!(store.body(&store.find(&record.key).unwrap()).unwrap(), body(1, 50_000));
@@ -159,6 +159,25 @@ fn writing_goes_on_after_everything_was_pruned() {
     let store = open(dir.path());
     assert_eq!(store.body(&store.find(&key(7)).unwrap()).unwrap(), body(7, 1000));
     assert_eq!(store.notices(), Vec::<String>::new());
+}
+
+#[test]
+fn of_a_cache_that_was_emptied_nothing_is_left() {
+    let dir = tempdir().unwrap();
+    let store = open(dir.path());
+    let metas: Vec<_> = (0..2000).map(meta).collect();
+    block(async {
+        let puts = (0..2000).map(|n| store.put_reply(key(n), &metas[n as usize], body(n, 100)));
+        futures::future::join_all(puts).await.into_iter().for_each(|put| drop(put.unwrap()));
+    });
+    store.prune(&(0..2000).map(key).collect::<Vec<_>>()).unwrap();
+    store.close().unwrap();
+    assert_eq!(disk(&dir.path().join("packs")), 24, "the beginning of a pack");
+    assert!(disk(&dir.path().join("index")) < 700_000, "{}", disk(&dir.path().join("index")));
+    let store = open(dir.path());
+    assert_eq!((store.records().len(), store.notices()), (0, vec![]));
+    put(&store, 1, body(1, 100));
+    assert_eq!(store.body(&store.find(&key(1)).unwrap()).unwrap(), body(1, 100));
 }
 
 #[test]
@@ -238,9 +257,10 @@ fn a_bad_import_adds_nothing_and_says_why() {
 #[test]
 fn exporting_what_is_not_there_is_an_error() {
     let dir = tempdir().unwrap();
-    filled(dir.path(), 1, 10);
+    let cache = dir.path().join("cache");
+    filled(&cache, 1, 10);
     let path = dir.path().join("out.export");
-    let error = export(&Snapshot::open(dir.path()).unwrap(), &[key(9)], &path).unwrap_err();
+    let error = export(&Snapshot::open(&cache).unwrap(), &[key(9)], &path).unwrap_err();
     assert!(matches!(error, CacheError::Missing { .. }));
     assert!(!path.exists());
 }

@@ -1,11 +1,13 @@
 //! `cache diff`: two entries, input by input, with line differences where the texts are at hand.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::super::console::{Console, Meaning};
 use super::super::failure::{Exit, Failure};
 use super::super::pager::page;
-use super::entry::{model_of, output_of, place_of};
+use super::entry::{model_of, output_of, place_of, standing_of};
 use super::failure;
 use crate::action::{Change, Digest, Part};
 use crate::cache::{Lookup, Meta, Record, Snapshot, Status};
@@ -44,23 +46,33 @@ struct Value {
 struct DiffJson {
     a: String,
     b: String,
+    /// What each side is good for, and if for nothing, why.
+    a_status: String,
+    b_status: String,
     same_output: Option<bool>,
     inputs: Vec<Difference>,
     sources: Vec<Difference>,
     output: Option<Difference>,
+    /// Whether both sides have something to be read.
+    #[serde(skip)]
+    is_readable: bool,
 }
 
 pub(super) fn run(snapshot: &Snapshot, a: &str, b: &str, console: &Console) -> Result<Exit, Failure> {
     let (old, new) = (load(snapshot, a)?, load(snapshot, b)?);
     let outputs = outputs(snapshot, &old, &new);
     let changes = new.meta.inputs.changes_since(&old.meta.inputs);
+    let texts = text_of(snapshot, &old.record).zip(text_of(snapshot, &new.record));
     let found = DiffJson {
         a: old.record.key.to_string(),
         b: new.record.key.to_string(),
+        a_status: standing_of(&old.record),
+        b_status: standing_of(&new.record),
         same_output: same_output(&old.record, &new.record),
         inputs: changes.iter().map(|change| of_input(change, &outputs)).collect(),
         sources: sources(snapshot, &old.meta, &new.meta),
-        output: output(snapshot, &old, &new),
+        is_readable: texts.is_some(),
+        output: texts.and_then(|(before, now)| output(&old, &new, &before, &now)),
     };
     console.json(&found);
     if !console.is_json() {
@@ -76,7 +88,11 @@ fn load(snapshot: &Snapshot, prefix: &str) -> Result<Entry, Failure> {
     Ok(Entry { record, meta })
 }
 
+/// What is to be read of an entry; `None` of one that failed or is damaged.
 fn text_of(snapshot: &Snapshot, record: &Record) -> Option<String> {
+    if let Status::Failed { .. } = record.status {
+        return None;
+    }
     let meta = snapshot.meta(record).ok()?;
     Some(output_of(record, &meta, &snapshot.body(record).ok()?).text())
 }
@@ -140,10 +156,9 @@ fn sources(snapshot: &Snapshot, old: &Meta, new: &Meta) -> Vec<Difference> {
     changed.collect()
 }
 
-fn output(snapshot: &Snapshot, old: &Entry, new: &Entry) -> Option<Difference> {
-    let (before, now) = (text_of(snapshot, &old.record)?, text_of(snapshot, &new.record)?);
-    let value = |record: &Record| Some(Value { digest: record.raw.to_string(), text: None });
-    (before != now).then(|| difference("output", value(&old.record), value(&new.record), hunks(&before, &now, AROUND)))
+fn output(old: &Entry, new: &Entry, before: &str, now: &str) -> Option<Difference> {
+    let value = |entry: &Entry| Some(Value { digest: entry.record.raw.to_string(), text: None });
+    (before != now).then(|| difference("output", value(old), value(new), hunks(before, now, AROUND)))
 }
 
 fn unified(hunks: &[Hunk]) -> Vec<String> {
@@ -182,7 +197,7 @@ fn told(old: &Entry, new: &Entry, found: &DiffJson, console: &Console) -> String
         console.paint(Meaning::Good, &side("+", new)),
         String::new(),
     ];
-    let total = new.meta.inputs.parts.len();
+    let total = named(old, new, &found.inputs).len();
     let heading = match found.inputs.len() {
         0 => format!("All {total} inputs are the same."),
         n => format!("{n} of {total} inputs differ"),
@@ -200,9 +215,20 @@ fn told(old: &Entry, new: &Entry, found: &DiffJson, console: &Console) -> String
             lines.extend(output.lines(console));
         }
         (None, Some(true)) => lines.push(console.paint(Meaning::Good, "The outputs are the same.")),
-        (None, _) => lines.push(console.paint(Meaning::Dim, "The outputs read the same.")),
+        (None, _) if found.is_readable => lines.push(console.paint(Meaning::Dim, "The outputs read the same.")),
+        (None, _) => {
+            lines.push(console.paint(Meaning::Strong, "There are no two outputs to compare."));
+            lines.push(console.paint(Meaning::Bad, &format!("- {}", found.a_status)));
+            lines.push(console.paint(Meaning::Good, &format!("+ {}", found.b_status)));
+        }
     }
     lines.join("\n")
+}
+
+/// The names of all inputs of either side. Among those that differ there may be a replica, which is no part.
+fn named<'a>(old: &'a Entry, new: &'a Entry, differing: &'a [Difference]) -> BTreeSet<&'a str> {
+    let parts = old.meta.inputs.parts.iter().chain(&new.meta.inputs.parts).map(|(name, _)| &**name);
+    parts.chain(differing.iter().map(|difference| difference.part.as_str())).collect()
 }
 
 impl Difference {

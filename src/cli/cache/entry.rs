@@ -111,6 +111,12 @@ pub(crate) fn fault_of(record: &Record) -> Option<String> {
     }
 }
 
+/// What an entry is good for, and if for nothing, why.
+pub(crate) fn standing_of(record: &Record) -> String {
+    let status = status_of(&record.status);
+    fault_of(record).map_or_else(|| status.to_owned(), |fault| format!("{status}: {fault}"))
+}
+
 /// Where an entry came from, a line each.
 pub(crate) fn provenance(console: &Console, record: &Record, meta: &Meta) -> Vec<String> {
     let seconds = now_ms().saturating_sub(record.created) / 1000;

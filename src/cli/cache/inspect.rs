@@ -47,6 +47,11 @@ pub(super) fn run(
     let damaged = |damage: crate::cache::Damage| {
         Failure::error(damage.to_string()).hinted("`compeval cache verify` sets it aside; the next run makes it again")
     };
+    if raw && let Status::Failed { .. } = record.status {
+        let why = fault_of(&record).unwrap_or_default();
+        let message = format!("no reply was kept of {}, whose call failed: {why}", key.0.short());
+        return Err(Failure::error(message).hinted("`compeval run` asks again"));
+    }
     if raw {
         console.raw(&snapshot.body(&record).map_err(damaged)?);
         return Ok(Exit::Done);

@@ -3,9 +3,11 @@
 use super::super::args::CacheFilter;
 use super::super::console::{Console, Meaning};
 use super::super::failure::{Exit, Failure};
-use super::super::words::{age, count, money, short, size};
+use super::super::pager::Pages;
+use super::super::words::{age, money, short, size};
 use super::entry::{EntryJson, date_of, model_of, place_of};
 use super::filter::{Filter, Names, now_ms};
+use super::verify::entries_of;
 use crate::cache::{Day, Lookup, Meta, Record, Snapshot, Status};
 
 pub(super) fn run(snapshot: &Snapshot, args: &CacheFilter, console: &Console) -> Result<Exit, Failure> {
@@ -13,7 +15,7 @@ pub(super) fn run(snapshot: &Snapshot, args: &CacheFilter, console: &Console) ->
     let mut records: Vec<Record> = snapshot.records().into_iter().filter(|record| filter.admits(record)).collect();
     records.sort_by_key(|record| std::cmp::Reverse(record.created));
     let mut list = List::begin(console);
-    let mut names = Names::default();
+    let (mut names, mut damaged) = (Names::default(), Vec::new());
     for record in &records {
         let day = snapshot.last_used(record);
         match snapshot.meta(record) {
@@ -25,10 +27,17 @@ pub(super) fn run(snapshot: &Snapshot, args: &CacheFilter, console: &Console) ->
                     list.add(record, &meta, day);
                 }
             }
-            Err(damage) => console.tell(&format!("{} {damage}", console.paint(Meaning::Warning, "cache:"))),
+            Err(damage) => damaged.push(damage),
+        }
+        if !list.is_read {
+            break;
         }
     }
     list.end(filter.advice(&names), snapshot.is_empty());
+    // not before: a pager may have had the screen
+    for damage in damaged {
+        console.tell(&format!("{} {damage}", console.paint(Meaning::Warning, "cache:")));
+    }
     Ok(Exit::Done)
 }
 
@@ -38,6 +47,9 @@ const BLOCK: usize = 32 << 10;
 /// The list, written block by block.
 struct List<'c> {
     console: &'c Console,
+    pages: Pages<'c>,
+    /// Whether anybody reads on.
+    is_read: bool,
     now: u64,
     block: String,
     entries: u64,
@@ -46,7 +58,8 @@ struct List<'c> {
 
 impl<'c> List<'c> {
     fn begin(console: &'c Console) -> List<'c> {
-        List { console, now: now_ms(), block: String::new(), entries: 0, bytes: 0 }
+        let pages = Pages::begin(console);
+        List { console, pages, is_read: true, now: now_ms(), block: String::new(), entries: 0, bytes: 0 }
     }
 
     fn add(&mut self, record: &Record, meta: &Meta, day: Day) {
@@ -95,8 +108,7 @@ impl<'c> List<'c> {
 
     fn flush(&mut self) {
         let block = std::mem::take(&mut self.block);
-        let block = self.console.for_output(&block);
-        self.console.raw(block.as_bytes());
+        self.is_read = self.is_read && self.pages.write(&block);
     }
 
     fn end(mut self, advice: Option<String>, is_empty: bool) {
@@ -104,13 +116,15 @@ impl<'c> List<'c> {
             self.block.push_str(if self.entries == 0 { "[]\n" } else { "\n]\n" });
         }
         self.flush();
+        self.pages.end();
         match (self.entries, is_empty) {
             (0, true) => self.console.remark("The cache is empty; `compeval run` fills it."),
             (0, false) => self.console.remark(&advice.unwrap_or_else(|| "No entry is like that.".to_owned())),
-            (entries, _) => {
-                let noun = if entries == 1 { "1 entry".to_owned() } else { count(entries, "entrie") };
-                self.console.remark(&format!("{noun}, {}", size(self.bytes)));
+            // of a list that was left, the sums are not known
+            (entries, _) if self.is_read => {
+                self.console.remark(&format!("{}, {}", entries_of(entries), size(self.bytes)));
             }
+            _ => {}
         }
     }
 }

@@ -59,6 +59,7 @@ fn failure(error: CacheError) -> Failure {
         CacheError::BadPrefix { .. }
             | CacheError::UnknownPrefix { .. }
             | CacheError::AmbiguousPrefix { .. }
+            | CacheError::BadTarget { .. }
             | CacheError::BadImport { .. }
     );
     let failure = Failure::from(error);

@@ -1,19 +1,18 @@
 //! `cache stats`: what is there, by stage, by model, by age, and what it has saved.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 use serde::Serialize;
 
 use super::super::console::{Console, Meaning};
 use super::super::failure::{Exit, Failure};
-use super::super::words::{money, short, size};
+use super::super::words::{count, money, short, size};
 use super::entry::model_of;
 use super::filter::now_ms;
-use super::verify::entries_of;
 use crate::action::ActionKey;
-use crate::cache::{Lookup, Meta, Record, Snapshot};
-use crate::results::{ResultsFolder, labels};
+use crate::cache::{Lookup, Meta, Record, Snapshot, Space};
+use crate::results::{Manifest, ResultsFolder, labels};
 use crate::units::{Tokens, Usd, add_known};
 
 /// Sums over some entries. An unknown price makes the sum unknown; what is known of it stands beside.
@@ -48,8 +47,8 @@ impl Default for Sums {
 }
 
 impl Sums {
-    /// Adds an entry.
-    pub(super) fn add(&mut self, record: &Record) {
+    /// Adds an entry that cost so much.
+    pub(super) fn add(&mut self, record: &Record, cost: Option<Usd>) {
         self.entries += 1;
         self.bytes += record.stored_bytes();
         let add = |sum: Option<u64>, tokens: Option<Tokens>| match (sum, tokens) {
@@ -58,9 +57,9 @@ impl Sums {
         };
         self.input_tokens = add(self.input_tokens, record.usage.input);
         self.output_tokens = add(self.output_tokens, record.usage.output);
-        self.usd = add_known(self.usd, record.cost);
-        self.usd_known += record.cost.unwrap_or_default();
-        self.unpriced += u64::from(record.cost.is_none());
+        self.usd = add_known(self.usd, cost);
+        self.usd_known += cost.unwrap_or_default();
+        self.unpriced += u64::from(cost.is_none());
     }
 
     /// The money, with what is not known of it.
@@ -76,10 +75,11 @@ impl Sums {
 #[derive(Debug, Default, Serialize)]
 struct StatsJson {
     total: Sums,
+    disk: Space,
     by_stage: BTreeMap<String, Sums>,
     by_model: BTreeMap<String, Sums>,
     by_age: Vec<AgeJson>,
-    /// What the results in `results/` did not have to pay, because others had; null where nothing tells.
+    /// What the last runs of the results in `results/` did not have to pay; null where nothing tells.
     saved: Option<Saved>,
 }
 
@@ -90,15 +90,19 @@ struct AgeJson {
     sums: Sums,
 }
 
-/// What was not paid for again.
+/// What was not paid for again. Of a result set only its last run is recorded, so it is the least that was saved.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Saved {
     /// Result sets looked at.
     labels: u64,
-    /// Times that a result set stands on an entry which another one stands on too.
+    /// Outputs that the last run of each found in the cache.
     hits: u64,
+    /// What those cost when they were made; null where a price is unknown.
     usd: Option<Usd>,
 }
+
+/// What each entry cost.
+type Costs = HashMap<ActionKey, Option<Usd>>;
 
 const AGES: [(&str, u64); 4] = [("today", 1), ("this week", 7), ("this month", 30), ("older", u64::MAX)];
 
@@ -106,20 +110,23 @@ pub(super) fn run(snapshot: &Snapshot, results: &Path, console: &Console) -> Res
     let by_age = AGES.iter().map(|(age, _)| AgeJson { age, sums: Sums::default() }).collect();
     let mut stats = StatsJson { by_age, ..StatsJson::default() };
     let now = now_ms();
-    let mut costs = HashMap::new();
+    let (mut costs, mut named) = (Costs::new(), HashSet::new());
     for record in snapshot.records() {
-        let model = snapshot.meta(&record).map_or_else(|_| "(damaged)".to_owned(), |meta: Meta| model_of(&meta));
-        stats.total.add(&record);
-        stats.by_stage.entry(record.stage.name().to_owned()).or_default().add(&record);
-        stats.by_model.entry(model).or_default().add(&record);
+        let meta = snapshot.meta(&record).ok();
+        named.extend(meta.iter().flat_map(Meta::texts));
+        let model = meta.map_or_else(|| "(damaged)".to_owned(), |meta| model_of(&meta));
+        stats.total.add(&record, record.cost);
+        stats.by_stage.entry(record.stage.name().to_owned()).or_default().add(&record, record.cost);
+        stats.by_model.entry(model).or_default().add(&record, record.cost);
         let days = now.saturating_sub(record.created) / 86_400_000;
         let place = AGES.iter().position(|(_, limit)| days < *limit).unwrap_or(AGES.len() - 1);
         if let Some(age) = stats.by_age.get_mut(place) {
-            age.sums.add(&record);
+            age.sums.add(&record, record.cost);
         }
         costs.insert(record.key, record.cost);
     }
     stats.by_age.retain(|age| age.sums.entries > 0);
+    stats.disk = snapshot.space(&named);
     stats.saved = saved(results, &costs, console);
     console.json(&stats);
     if !console.is_json() {
@@ -128,29 +135,30 @@ pub(super) fn run(snapshot: &Snapshot, results: &Path, console: &Console) -> Res
     Ok(Exit::Done)
 }
 
-/// What result sets share: all but the first that stand on an entry had it for nothing.
-fn saved(results: &Path, costs: &HashMap<ActionKey, Option<Usd>>, console: &Console) -> Option<Saved> {
-    let mut times: HashMap<ActionKey, u64> = HashMap::new();
-    let mut seen = 0;
+/// What the last run of each result set found in the cache.
+fn saved(results: &Path, costs: &Costs, console: &Console) -> Option<Saved> {
+    let mut saved = Saved { labels: 0, hits: 0, usd: Some(Usd(0.0)) };
     for label in labels(results).ok()? {
         match ResultsFolder::of(results, &label).manifest() {
             Ok(manifest) => {
-                seen += 1;
-                manifest.keys.iter().for_each(|key| *times.entry(*key).or_default() += 1);
+                let hits: u64 = manifest.stages.values().map(|stage| stage.cached).sum();
+                saved.labels += 1;
+                saved.hits += hits;
+                if hits > 0 {
+                    saved.usd = add_known(saved.usd, not_paid(&manifest, costs));
+                }
             }
             Err(error) => console.remark(&format!("{} {error}", console.paint(Meaning::Warning, "skipped:"))),
         }
     }
-    let mut saved = Saved { labels: seen, hits: 0, usd: Some(Usd(0.0)) };
-    for (key, times) in times {
-        let hits = times.saturating_sub(1);
-        saved.hits += hits;
-        let cost = costs.get(&key).copied().flatten();
-        if hits > 0 {
-            saved.usd = add_known(saved.usd, cost.map(|Usd(cost)| Usd(cost * hits as f64)));
-        }
-    }
-    (seen > 0).then_some(saved)
+    (saved.labels > 0).then_some(saved)
+}
+
+/// What a result set stands on, less what its last run paid for that; `None` where either is not known.
+fn not_paid(manifest: &Manifest, costs: &Costs) -> Option<Usd> {
+    let worth = manifest.keys.iter().try_fold(0.0, |sum, key| Some(sum + costs.get(key).copied().flatten()?.0))?;
+    let paid = manifest.usd?.0 - manifest.unused.usd?.0;
+    Some(Usd((worth - paid).max(0.0)))
 }
 
 fn told(stats: &StatsJson, console: &Console) -> String {
@@ -169,9 +177,19 @@ fn told(stats: &StatsJson, console: &Console) -> String {
         text.push(console.paint(Meaning::Dim, heading));
         text.extend(lines);
     }
+    let Space { total, entries, derived, index, other } = stats.disk;
+    let [entries, derived, index, other] = [entries, derived, index, other].map(size);
+    text.push(format!(
+        "\nOn disk it takes {}: {entries} of entries, {derived} of rows and pages that runs make again by themselves, \
+         {index} of index, {other} of the rest.",
+        console.paint(Meaning::Strong, &size(total))
+    ));
     let saved = stats.saved.filter(|saved| saved.hits > 0).map(|saved| {
-        let share = format!("{} result sets share {}", saved.labels, entries_of(saved.hits));
-        format!("\n\n{share}, which saved at least {}.", console.paint(Meaning::Good, &money(saved.usd)))
+        let (sets, outputs) = (count(saved.labels, "result set"), count(saved.hits, "output"));
+        let cost =
+            saved.usd.map(|usd| format!(", which cost {} to make", console.paint(Meaning::Good, &money(Some(usd)))));
+        let cost = cost.unwrap_or_default();
+        format!("\nAt their last run, {sets} found {outputs} here{cost}; earlier runs are not recorded.")
     });
     format!("{}{}", text.join("\n"), saved.unwrap_or_default())
 }

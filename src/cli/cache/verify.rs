@@ -49,12 +49,14 @@ pub(super) fn run(cache: &Path, console: &Console) -> Result<Exit, Failure> {
         console.say(&format!("{} {report}", console.paint(Meaning::Bad, "damaged:")));
     }
     let lost: u64 = reports.iter().map(|report| report.lost.len() as u64).sum();
+    let places = count(reports.len() as u64, "damaged place");
+    let were = if reports.len() == 1 { "was" } else { "were" };
     let sound = format!("{}, {}", entries_of(entries), size(bytes));
     let verdict = match reports.is_empty() {
         true => console.paint(Meaning::Good, &format!("All is well: {sound}.")),
         false => format!(
-            "{} was found and set aside, {} lost; what is left is sound: {sound}.",
-            console.paint(Meaning::Bad, &count(reports.len() as u64, "damaged place")),
+            "{} {were} found and set aside, {} lost; what is left is sound: {sound}.",
+            console.paint(Meaning::Bad, &places),
             entries_of(lost),
         ),
     };
