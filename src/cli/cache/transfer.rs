@@ -72,6 +72,9 @@ struct ImportedJson {
 }
 
 pub(super) fn import(cache: &Path, file: &Path, console: &Console) -> Result<Exit, Failure> {
+    if file.is_dir() {
+        return Err(Failure::input(format!("{} is a folder, not a file of `cache export`", file.display())));
+    }
     if !file.is_file() {
         return Err(Failure::input(format!("there is no file {}", file.display())));
     }
