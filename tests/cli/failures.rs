@@ -30,6 +30,7 @@ fn a_model_that_is_away_keeps_no_other_from_being_asked() {
     let server = Server::start();
     let project = Project::new(&server);
     project.edit("pipeline.toml", "model  = \"mock/small-1\"", "model  = \"mock/reader-1\"");
+    project.edit("pipeline.toml", "max_in_flight = 16", "max_in_flight = 16\nmax_attempts  = 100");
     let compressed = AtomicUsize::new(0);
     server.script(move |asked| match asked.wanted {
         Wanted::Compression => {
