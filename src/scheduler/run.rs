@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::time::Duration;
 
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
@@ -65,6 +66,9 @@ pub enum Stop {
 
 /// Cached cells settled in one go, before actions under way get their turn.
 const BREATH: usize = 256;
+
+/// Time between two looks whether there is room for more, where nothing lands.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// What an action under way is for.
 #[expect(clippy::large_enum_variant, reason = "one at a time, and short-lived: a box would cost more than it saves")]
@@ -190,6 +194,8 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
                         return Ok(self.ended);
                     }
                 }
+                // A model may go away while nothing lands: then there is room for others.
+                () = tokio::time::sleep(LOOK) => {}
             }
         }
     }
