@@ -1,6 +1,6 @@
 //! Taking entries out, and giving their space back to the disk.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
 
 use super::error::CacheError;
@@ -29,17 +29,17 @@ const SMALL_INDEX: u64 = 1 << 20;
 const INDEX_ENTRY: u64 = 1000;
 /// Entries removed by one frame.
 const BATCH: usize = 512;
-/// So many of the newest removals can still be told: `plan` says of their actions that they were pruned.
+/// The newest removals that are remembered: `plan` says of their actions that they were pruned.
 const TOLD: usize = 2 * BATCH;
 
 impl Store {
-    /// Takes entries out; keys that are not there are passed over. With them goes what no entry names, and can be made
-    /// again: rows, and texts of the page. The removal is on disk before any pack is touched, and a crash at any point
-    /// loses nothing else.
+    /// Takes entries out; keys that are not there are passed over. With them go the texts that neither an entry nor
+    /// `kept` names: rows and pages, which can be made again, and sources of results that are gone. The removal is on
+    /// disk before any pack is touched, and a crash at any point loses nothing else.
     ///
     /// # Errors
     /// If the disk refuses; what was not pruned is good.
-    pub fn prune(&self, keys: &[ActionKey]) -> Result<Pruned, CacheError> {
+    pub fn prune(&self, keys: &[ActionKey], kept: &HashSet<Digest>) -> Result<Pruned, CacheError> {
         self.sync()?;
         let mut found = Vec::new();
         for key in keys.iter().collect::<BTreeSet<_>>() {
@@ -51,7 +51,7 @@ impl Store {
         let core = &self.core;
         let mut tail = core.tail();
         core.remove(&mut tail, &found, Removal::Pruned).map_err(|error| core.fail(&error))?;
-        core.reclaim(&mut tail, &found).map_err(|error| core.fail(&error))?;
+        core.reclaim(&mut tail, &found, kept).map_err(|error| core.fail(&error))?;
         Ok(Pruned { entries: found.len() as u64, bytes: found.iter().map(Record::stored_bytes).sum() })
     }
 }
@@ -74,9 +74,10 @@ impl Core {
         (latest == Some(record.key)).then_some(coordinate)
     }
 
-    fn reclaim(&self, tail: &mut Tail, removed: &[Record]) -> Result<(), CacheError> {
+    fn reclaim(&self, tail: &mut Tail, removed: &[Record], kept: &HashSet<Digest>) -> Result<(), CacheError> {
         let live = self.with_index(Index::records)?;
-        let unused = self.unused_texts(&live)?;
+        let mut unused = self.unused_texts(&live)?;
+        unused.retain(|(digest, _)| !kept.contains(digest));
         let mut ids = self.mostly_dead(&live)?;
         ids.extend(removed.iter().map(|record| record.location.pack));
         ids.extend(unused.iter().map(|(_, at)| at.pack));

@@ -27,7 +27,8 @@ pub struct Space {
 }
 
 impl Snapshot {
-    /// What the cache takes on disk. `named` are the digests of texts that entries were made from (`Meta::texts`).
+    /// What the cache takes on disk. `named` are the digests of texts that entries and results were made from
+    /// (`Meta::texts`).
     pub fn space(&self, named: &HashSet<Digest>) -> Space {
         let derived = self.texts().filter(|(digest, _)| !named.contains(digest));
         let derived = derived.map(|(_, at)| at.len()).sum();

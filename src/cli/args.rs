@@ -303,7 +303,7 @@ pub(crate) struct PruneArgs {
     /// What is older than this (30d, 12h)
     #[arg(long, value_name = "AGE")]
     pub(crate) older_than: Option<String>,
-    /// The least recently used, until this size is kept (2GB, 500MB)
+    /// The least recently used, until the cache takes no more than this on disk (2GB, 500MB)
     #[arg(long, value_name = "SIZE")]
     pub(crate) max_size: Option<String>,
     /// What is of this stage

@@ -125,6 +125,7 @@ fn failure_at<'m>(manifest: &'m Manifest, args: &ShowArgs) -> Option<&'m results
         failure.place.cell().is_some_and(|cell| {
             *cell.fixture == args.fixture
                 && args.method.as_ref().is_none_or(|method| **method == *cell.method)
+                && args.point.is_none_or(|point| cell.point.0 <= point)
                 && (cell.probe.is_none() || args.probe.is_none() || cell.probe.as_deref() == args.probe.as_deref())
         })
     };

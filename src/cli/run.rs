@@ -177,14 +177,16 @@ fn next(exit: Exit, args: &RunArgs, Published { summary, manifest, .. }: &Publis
     let is_judged = summary.methods.iter().any(|(_, method)| method.cells.judged > 0);
     match (exit, summary.fixtures.first()) {
         (Exit::Error, _) => selftest(typed, args),
-        (Exit::Interrupted | Exit::Incomplete, _) => typed.labelled(&manifest.label).told("run"),
+        (Exit::Interrupted | Exit::Incomplete, _) if args.select.refresh.is_empty() => {
+            typed.labelled(&manifest.label).told("run")
+        }
         (Exit::Pending, _) => typed.without("offline").labelled(&manifest.label).told("run"),
         // The same budget again goes further, but not where it is too small for a beginning, nor where all that it
         // paid for is asked anew.
         (Exit::Budget, _) if manifest.requests_sent > 0 && args.select.refresh.is_empty() => {
             typed.labelled(&manifest.label).told("run")
         }
-        (Exit::Budget, _) => typed.labelled(&manifest.label).told("plan"),
+        (Exit::Budget | Exit::Interrupted | Exit::Incomplete, _) => typed.labelled(&manifest.label).told("plan"),
         (_, Some(fixture)) if is_judged => {
             typed.of_results().labelled(&manifest.label).told(&format!("show {}", shell_word(fixture)))
         }

@@ -105,8 +105,12 @@ fn words(arg: &Arg, matches: &ArgMatches) -> String {
                 Some(delimiter) => vec![values.join(&delimiter.to_string())],
                 None => values,
             };
-            let told: Vec<String> = values.iter().map(|value| format!("{name} {}", shell_word(value))).collect();
-            told.join(" ").trim_start().to_owned()
+            let told = values.iter().map(|value| match value.starts_with('-') && name.starts_with("--") {
+                // else it would be taken for a flag
+                true => format!("{name}={}", shell_word(value)),
+                false => format!("{name} {}", shell_word(value)),
+            });
+            told.collect::<Vec<String>>().join(" ").trim_start().to_owned()
         }
     }
 }

@@ -135,8 +135,12 @@ impl Budget {
         let mut state = self.state();
         let worst = worst.map_or(0.0, |usd| usd.0);
         if let Some(limit) = self.allowance.requests.filter(|limit| state.requests >= *limit) {
-            state.reached = Some(BudgetReached::Requests { limit });
-            return Err(BudgetReached::Requests { limit });
+            let reached = BudgetReached::Requests { limit };
+            // What waits for its turn may be given back.
+            if state.open == 0 {
+                state.reached = Some(reached);
+            }
+            return Err(reached);
         }
         let spent = state.spent + state.reserved;
         if let Some(limit) = self.allowance.usd.filter(|limit| spent + worst > limit.0) {

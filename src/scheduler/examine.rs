@@ -4,7 +4,7 @@ use super::ended::Untested;
 use super::errand::Errand;
 use super::event::{Event, Listener};
 use super::perform::{Fresh, NoOutput};
-use super::run::{Errands, Landed, Loop, RunError, Stop, is_asked, is_local};
+use super::run::{Errands, Landed, Loop, RunError, is_asked, is_local};
 use super::selftest::{CaseOutcome, Tested, Trust};
 use crate::action::{Stage, StageName};
 use crate::cache::Lookup;
@@ -51,7 +51,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         judges.get(judge).map_or_else(String::new, |judge| judge.name.0.to_string())
     }
 
-    pub(super) fn begin_selftest(&mut self, test: SelftestTask, stop: Stop) -> Result<(), RunError> {
+    pub(super) fn begin_selftest(&mut self, test: SelftestTask) -> Result<(), RunError> {
         let (stage, key) = (StageName::Selftest, test.action.key);
         let refreshed = self.options.refresh.contains(&Stage::Judge);
         if let Some(grades) = self.performer.cached_grades(&test).filter(|_| !refreshed) {
@@ -67,7 +67,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         let is_closed = self.is_closed(&test.action.work);
         let is_decided = self.selftests.is_lost(test.judge.0) && !self.wants_whole_tests();
         let is_offline = self.options.offline && !is_local(&test.action.work);
-        if self.stops(stop) || is_closed.is_some() || is_decided || is_offline {
+        if self.stops() || is_closed.is_some() || is_decided || is_offline {
             self.ended.held_back += u64::from(!is_decided);
             self.listener.hear(&Event::HeldBack { stage })?;
             return self.settle_selftest(&test, CaseOutcome::Unasked(is_closed));

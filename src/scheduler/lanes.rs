@@ -28,9 +28,10 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     /// Puts a task aside whose model is away, if others already wait for it and there is something else to do.
     pub(super) fn put_aside(&mut self, task: Task, work: &Work) -> Option<Task> {
         let Work::Ask(request) = work else { return Some(task) };
-        let is_useless = self.frontier.has_more() && self.aside.len() < MOST_ASIDE;
-        if is_useless && self.lanes.contains_key(&lane(request)) && self.is_away(request) {
-            self.aside.push(task);
+        let key = lane(request);
+        let can_wait = self.frontier.has_more() && self.aside.values().map(Vec::len).sum::<usize>() < MOST_ASIDE;
+        if can_wait && self.lanes.contains_key(&key) && self.is_away(request) {
+            self.aside.entry(key).or_default().push(task);
             return None;
         }
         Some(task)
@@ -56,8 +57,14 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
                 self.lanes.remove(&key);
             }
         }
-        if !self.aside.is_empty() && !self.is_away(request) {
-            self.aside.drain(..).rev().for_each(|task| self.frontier.put_back(task));
+        if !self.is_away(request) {
+            let back = self.aside.remove(&key).unwrap_or_default();
+            back.into_iter().rev().for_each(|task| self.frontier.put_back(task));
         }
+    }
+
+    /// A task that was put aside, where there is nothing else to do.
+    pub(super) fn take_from_aside(&mut self) -> Option<Task> {
+        self.aside.values_mut().find_map(Vec::pop)
     }
 }

@@ -116,7 +116,7 @@ pub async fn run<L: Listener>(
         sheets: Sheets::new(),
         flights,
         lanes: HashMap::new(),
-        aside: Vec::new(),
+        aside: HashMap::new(),
         parked,
         seen,
         lost,
@@ -147,7 +147,7 @@ pub(super) struct Loop<'r, 'e, L> {
     /// How many of them ask whom.
     pub(super) lanes: HashMap<(ProviderName, ModelName), usize>,
     /// Tasks whose model is away.
-    pub(super) aside: Vec<Task>,
+    pub(super) aside: HashMap<(ProviderName, ModelName), Vec<Task>>,
     /// Cells that wait for the same action, by its key.
     pub(super) parked: HashMap<ActionKey, Vec<Task>>,
     /// Actions settled so far: a second cell of one shares it.
@@ -172,7 +172,10 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     async fn go(mut self, mut stop: watch::Receiver<Stop>) -> Result<Ended, RunError> {
         self.find_selftests()?;
         loop {
-            let out_of_breath = self.admit(*stop.borrow())?;
+            if self.heed(*stop.borrow_and_update())? {
+                return Ok(self.ended);
+            }
+            let out_of_breath = self.admit()?;
             if out_of_breath {
                 while let Some(Some(landed)) = self.flights.next().now_or_never() {
                     self.land(landed)?;
@@ -180,50 +183,55 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
                 tokio::task::yield_now().await;
                 continue;
             }
-            if self.flights.is_empty() {
+            if self.flights.is_empty() && !stop.has_changed().unwrap_or(false) {
                 self.account()?;
                 return Ok(self.ended);
             }
             tokio::select! {
                 Some(landed) = self.flights.next() => self.land(landed)?,
-                Ok(()) = stop.changed() => {
-                    self.ended.interrupted |= *stop.borrow() >= Stop::Drain;
-                    self.doors.close_all();
-                    if *stop.borrow() == Stop::Now {
-                        self.tell_all_waiting()?;
-                        return Ok(self.ended);
-                    }
-                }
+                Ok(()) = stop.changed() => {}
                 // A model may go away while nothing lands: then there is room for others.
                 () = tokio::time::sleep(LOOK) => {}
             }
         }
     }
 
-    pub(super) fn stops(&self, stop: Stop) -> bool {
-        stop >= Stop::Drain
+    /// Does as the user asked. Returns whether that is to end at once.
+    fn heed(&mut self, stop: Stop) -> Result<bool, RunError> {
+        if stop >= Stop::Drain && !self.ended.interrupted {
+            self.ended.interrupted = true;
+            self.doors.close_all();
+        }
+        if stop == Stop::Now {
+            self.tell_all_waiting()?;
+        }
+        Ok(stop == Stop::Now)
+    }
+
+    pub(super) fn stops(&self) -> bool {
+        self.ended.interrupted
             || self.ended.budget.is_some()
             || (!self.ended.weak_judges.is_empty() && !self.options.allow_weak_judge)
     }
 
     /// Begins what is ready, until enough is under way. Returns whether there is more that needs no waiting.
-    fn admit(&mut self, stop: Stop) -> Result<bool, RunError> {
+    fn admit(&mut self) -> Result<bool, RunError> {
         for _ in 0..BREATH {
             if self.squeezed || self.is_full() {
                 return Ok(false);
             }
             // Tests run beside the compressions, so that no judge is waited for.
             if let Some(test) = self.tests.pop() {
-                self.begin_selftest(test, stop)?;
+                self.begin_selftest(test)?;
                 continue;
             }
-            let Some(task) = self.frontier.next_ready().or_else(|| self.aside.pop()) else { return Ok(false) };
-            self.begin(task, stop)?;
+            let Some(task) = self.frontier.next_ready().or_else(|| self.take_from_aside()) else { return Ok(false) };
+            self.begin(task)?;
         }
         Ok(true)
     }
 
-    fn begin(&mut self, task: Task, stop: Stop) -> Result<(), RunError> {
+    fn begin(&mut self, task: Task) -> Result<(), RunError> {
         let stage = task.stage();
         let action = match self.performer.preparer.prepare(&task) {
             Ok(action) => action,
@@ -249,13 +257,13 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
             Finding::Cached { kept, reread, record } => match self.vouch(&record, reread) {
                 Ok(()) => self.cached(&task, Kept { spared: task.is_below_spared(), ..kept }),
                 // The store has named it, and it is made again.
-                Err(_) => self.begin_stale(task, action, stop),
+                Err(_) => self.begin_stale(task, action),
             },
-            Finding::Stale => self.begin_stale(task, action, stop),
+            Finding::Stale => self.begin_stale(task, action),
         }
     }
 
-    fn begin_stale(&mut self, task: Task, action: Action, stop: Stop) -> Result<(), RunError> {
+    fn begin_stale(&mut self, task: Task, action: Action) -> Result<(), RunError> {
         self.foretell()?;
         task.context().map_or(Ok(()), |context| self.stop_waiting(context))?;
         if let Task::Judge(judge) = &task {
@@ -269,7 +277,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
             }
         }
         let is_offline = self.options.offline && !is_local(&action.work);
-        if self.stops(stop) || is_offline || self.is_closed(&action.work).is_some() {
+        if self.stops() || is_offline || self.is_closed(&action.work).is_some() {
             return self.hold_back(&task);
         }
         let Some(task) = self.put_aside(task, &action.work) else { return Ok(()) };

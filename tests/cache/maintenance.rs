@@ -1,5 +1,7 @@
 //! Prune, verify, export, import.
 
+use std::collections::HashSet;
+
 use compeval::action::{Digest, Stage};
 use compeval::cache::{CacheError, Lookup, Reading, Removal, Snapshot, Status, export};
 use tempfile::tempdir;
@@ -13,7 +15,7 @@ fn prune_gives_the_space_back_and_keeps_the_rest() {
     let before = disk(&dir.path().join("packs"));
     let store = open(dir.path());
     let gone: Vec<_> = (0..150).map(key).collect();
-    let pruned = store.prune(&gone).unwrap();
+    let pruned = store.prune(&gone, &HashSet::new()).unwrap();
     let after = disk(&dir.path().join("packs"));
     assert_eq!(pruned.entries, 150);
     assert!(pruned.bytes > before / 2, "{pruned:?} of {before}");
@@ -27,7 +29,7 @@ fn prune_gives_the_space_back_and_keeps_the_rest() {
     assert_eq!(store.removed(&key(3)), Some(Removal::Pruned));
     put(&store, 3, body(3, 100));
     assert_eq!(store.removed(&key(3)), None);
-    store.prune(&[key(3)]).unwrap();
+    store.prune(&[key(3)], &HashSet::new()).unwrap();
     store.close().unwrap();
     let store = open(dir.path());
     check(&|n| whole(&|n| store.find(&key(n)).map(|r| store.body(&r).unwrap()), n));
@@ -44,7 +46,7 @@ fn a_pruned_entry_does_not_come_back_with_a_new_index() {
     let dir = tempdir().unwrap();
     filled(dir.path(), 10, 2000);
     let store = open(dir.path());
-    let pruned = store.prune(&[key(1)]).unwrap();
+    let pruned = store.prune(&[key(1)], &HashSet::new()).unwrap();
     assert_eq!(pruned.entries, 1);
     store.close().unwrap();
     std::fs::remove_dir_all(dir.path().join("index")).unwrap();
@@ -65,7 +67,7 @@ fn verdicts_texts_and_last_use_survive_a_prune() {
         store.touch(&record);
     }
     store.put_counts(&[(Digest::of("out"), 12)]);
-    store.prune(&(0..8).map(key).collect::<Vec<_>>()).unwrap();
+    store.prune(&(0..8).map(key).collect::<Vec<_>>(), &HashSet::new()).unwrap();
     drop(store);
     std::fs::remove_dir_all(dir.path().join("index")).unwrap();
     let store = open(dir.path());
@@ -86,7 +88,7 @@ fn what_was_replaced_gives_its_space_back_too() {
         put(&store, 1, body(round, 50_000));
     }
     let before = disk(&dir.path().join("packs"));
-    let pruned = store.prune(&[]).unwrap();
+    let pruned = store.prune(&[], &HashSet::new()).unwrap();
     assert_eq!(pruned.entries, 0);
     assert!(disk(&dir.path().join("packs")) < before / 5);
     assert_eq!(store.body(&store.find(&key(1)).unwrap()).unwrap(), body(9, 50_000));
@@ -102,7 +104,7 @@ fn what_no_entry_names_goes_with_any_prune() {
     store.text(Digest::of("derived"), &derived);
     store.sync().unwrap();
     let before = disk(&dir.path().join("packs"));
-    let pruned = store.prune(&[]).unwrap();
+    let pruned = store.prune(&[], &HashSet::new()).unwrap();
     assert!(disk(&dir.path().join("packs")) + 1000 < before, "{pruned:?}");
     assert_eq!(store.read_text(&Digest::of("derived")), None);
     assert_eq!(store.read_text(&Digest::of(source_text(1))), Some(source_text(1)), "an entry was made from it");
@@ -118,7 +120,7 @@ fn a_reader_keeps_what_it_saw_while_a_prune_goes_on() {
     filled(dir.path(), 20, 5000);
     let reader = Snapshot::open(dir.path()).unwrap();
     let store = open(dir.path());
-    store.prune(&(0..15).map(key).collect::<Vec<_>>()).unwrap();
+    store.prune(&(0..15).map(key).collect::<Vec<_>>(), &HashSet::new()).unwrap();
     (0..40).for_each(|n| drop(put(&store, 100 + n, body(n, 5000))));
     for n in 0..20 {
         assert_eq!(reader.body(&reader.find(&key(n)).unwrap()).unwrap(), body(n, 5000));
@@ -133,7 +135,7 @@ fn a_crash_between_the_steps_of_a_prune_loses_nothing() {
     let old = tempdir().unwrap();
     copy(dir.path(), old.path());
     let store = open(dir.path());
-    store.prune(&(0..15).map(key).collect::<Vec<_>>()).unwrap();
+    store.prune(&(0..15).map(key).collect::<Vec<_>>(), &HashSet::new()).unwrap();
     drop(store);
     // the pack was replaced, and the index has not learned it
     std::fs::remove_dir_all(dir.path().join("index")).unwrap();
@@ -152,7 +154,7 @@ fn writing_goes_on_after_everything_was_pruned() {
     let dir = tempdir().unwrap();
     filled(dir.path(), 5, 1000);
     let store = open(dir.path());
-    store.prune(&(0..5).map(key).collect::<Vec<_>>()).unwrap();
+    store.prune(&(0..5).map(key).collect::<Vec<_>>(), &HashSet::new()).unwrap();
     assert!(store.records().is_empty());
     put(&store, 7, body(7, 1000));
     drop(store);
@@ -170,7 +172,7 @@ fn of_a_cache_that_was_emptied_nothing_is_left() {
         let puts = (0..2000).map(|n| store.put_reply(key(n), &metas[n as usize], body(n, 100)));
         futures::future::join_all(puts).await.into_iter().for_each(|put| drop(put.unwrap()));
     });
-    store.prune(&(0..2000).map(key).collect::<Vec<_>>()).unwrap();
+    store.prune(&(0..2000).map(key).collect::<Vec<_>>(), &HashSet::new()).unwrap();
     store.close().unwrap();
     assert_eq!(disk(&dir.path().join("packs")), 24, "the beginning of a pack");
     assert!(disk(&dir.path().join("index")) < 700_000, "{}", disk(&dir.path().join("index")));

@@ -32,7 +32,7 @@ pub(crate) fn meta(n: u64) -> Meta {
     let source = Source { digest: Digest::of(source_text(n)), path: Some("prompts/anchored.md".into()) };
     Meta {
         stage: Stage::Compress,
-        created: 1_790_000_000_000 + n,
+        created: 1_700_000_000_000 + n,
         dialect: Some(Dialect::OpenaiChat),
         model: Some("small-1".into()),
         requested_model: Some("small".into()),

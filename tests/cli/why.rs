@@ -13,6 +13,8 @@ fn an_edited_question_fact_or_message_is_shown_with_its_lines() {
     let server = Server::start();
     let project = Project::new(&server);
     project.expect(0, "run --label a --runs 1 --methods full");
+    // What the edited lines are told from survives a prune.
+    project.expect(0, "cache prune --older-than 100d");
     project.edit(
         "probes/harbor.probes.json",
         "Which error number came at start, and why?",

@@ -1,6 +1,7 @@
 //! `cache prune`: takes entries out, says which and what they would cost to make again, and gives the space back.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::path::Path;
 
 use serde::Serialize;
@@ -13,10 +14,11 @@ use super::super::words::{count, duration, size};
 use super::entry::model_of;
 use super::filter::{Filter, Names};
 use super::limits::parse_size;
-use super::reach::{Reached, kept_by_labels, reached};
+use super::reach::{Reached, kept_by_labels, reached, sources_of_labels};
 use super::snapshot;
 use super::stats::Sums;
 use super::verify::entries_of;
+use crate::action::Digest;
 use crate::cache::{Lookup, Record, Snapshot, Store, disk_bytes};
 use crate::pipeline::Places;
 use crate::provider::{ModelRef, Prices};
@@ -137,6 +139,8 @@ struct Choice {
     records: Vec<Record>,
     /// Which names there are, where one was asked for that no entry has.
     advice: Option<String>,
+    /// What result sets were made from: its texts stay.
+    sources: HashSet<Digest>,
 }
 
 /// Chooses the entries that may go.
@@ -164,7 +168,7 @@ fn choose<L: Lookup>(
         records.retain(|record| !kept.contains(&record.key) && !reached.holds(&record.key, record.stage));
     }
     records.sort_by_cached_key(|record| (lookup.last_used(record), record.created, record.key));
-    Ok(Choice { records, advice: wanted.filter.advice(&names) })
+    Ok(Choice { records, advice: wanted.filter.advice(&names), sources: sources_of_labels(&places.results) })
 }
 
 /// What hangs on a stale action may be reached again once that has run: better told than lost.
@@ -184,10 +188,14 @@ impl Going {
     fn plan(&mut self, snapshot: &Snapshot, prices: &Prices, choice: Choice, most: Option<u64>) {
         let named =
             snapshot.scan().filter_map(|entry| entry.meta.ok()).flat_map(|meta| meta.texts().collect::<Vec<_>>());
-        let space = snapshot.space(&named.collect());
+        let space = snapshot.space(&named.chain(choice.sources).collect());
         let left = if space.total > most.unwrap_or(0) { space.total - space.derived } else { space.total };
         self.is_least = most.is_some();
-        self.why = choice.advice.or_else(|| most.map(|_| fits(left)));
+        let is_enough = || match left < space.total {
+            true => format!("without rows and pages, which runs make again, it takes {} on disk.", size(left)),
+            false => fits(left),
+        };
+        self.why = choice.advice.or_else(|| most.map(|_| is_enough()));
         let records = match most {
             Some(most) => choice.records.split_at(enough(&choice.records, space.entries, left, most)).0,
             None => &choice.records,
@@ -206,34 +214,41 @@ impl Going {
     ) -> Result<(), Failure> {
         let Some(most) = most else {
             self.why = choice.advice;
-            return self.take(store, prices, &choice.records);
+            return self.take(store, prices, &choice.records, &choice.sources);
         };
         if self.disk <= most {
             self.why = choice.advice.or_else(|| Some(fits(self.disk)));
             return Ok(());
         }
         // what runs make again, and what was replaced
-        store.prune(&[])?;
+        store.prune(&[], &choice.sources)?;
         let mut left = choice.records.as_slice();
         loop {
             let kept = store.records().iter().map(Record::stored_bytes).sum();
             let disk = disk_bytes(folder);
             let (round, rest) = left.split_at(enough(left, kept, disk, most));
             if round.is_empty() {
-                self.why = choice.advice.or_else(|| Some(fits(disk)));
+                let told = "rows and pages, which runs make again, were enough.";
+                self.why = choice.advice.or_else(|| Some(told.to_owned()));
                 return Ok(());
             }
             // the round before has moved them
             let round: Vec<Record> = round.iter().filter_map(|record| store.find(&record.key)).collect();
-            self.take(store, prices, &round)?;
+            self.take(store, prices, &round, &choice.sources)?;
             left = rest;
         }
     }
 
-    fn take(&mut self, store: &Store, prices: &Prices, records: &[Record]) -> Result<(), Failure> {
+    fn take(
+        &mut self,
+        store: &Store,
+        prices: &Prices,
+        records: &[Record],
+        sources: &HashSet<Digest>,
+    ) -> Result<(), Failure> {
         self.add(store, prices, records);
         let keys: Vec<_> = records.iter().map(|record| record.key).collect();
-        store.prune(&keys)?;
+        store.prune(&keys, sources)?;
         Ok(())
     }
 

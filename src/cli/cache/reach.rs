@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use super::super::failure::{Failure, chain};
-use crate::action::{ActionKey, Stage};
+use crate::action::{ActionKey, Digest, Stage};
 use crate::cache::Lookup;
 use crate::pipeline::{JudgeIx, Matrix, Pipeline};
 use crate::plan::{Finding, Frontier, Preparer, Settled, find};
@@ -53,6 +53,14 @@ pub(super) fn reached<L: Lookup>(pipeline: &Pipeline, lookup: &L) -> Result<Reac
         frontier.settle(&task, settled);
     }
     Ok(reached)
+}
+
+/// The files that result sets were made from, by digest: what `why` shows of an edit is told from their texts. One whose
+/// manifest cannot be read is passed over.
+pub(super) fn sources_of_labels(results: &Path) -> HashSet<Digest> {
+    let labels = labels(results).unwrap_or_default();
+    let manifests = labels.iter().filter_map(|label| ResultsFolder::of(results, label).manifest().ok());
+    manifests.flat_map(|manifest| manifest.files.into_values()).collect()
 }
 
 /// Every entry that a result set stands on. One whose manifest cannot be read stops the work: what it stands on

@@ -1,6 +1,6 @@
 //! `cache stats`: what is there, by stage, by model, by age, and what it has saved.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use serde::Serialize;
@@ -10,6 +10,7 @@ use super::super::failure::{Exit, Failure};
 use super::super::words::{count, money, short, size};
 use super::entry::model_of;
 use super::filter::now_ms;
+use super::reach::sources_of_labels;
 use crate::action::ActionKey;
 use crate::cache::{Lookup, Meta, Record, Snapshot, Space};
 use crate::results::{Manifest, ResultsFolder, labels};
@@ -110,7 +111,7 @@ pub(super) fn run(snapshot: &Snapshot, results: &Path, console: &Console) -> Res
     let by_age = AGES.iter().map(|(age, _)| AgeJson { age, sums: Sums::default() }).collect();
     let mut stats = StatsJson { by_age, ..StatsJson::default() };
     let now = now_ms();
-    let (mut costs, mut named) = (Costs::new(), HashSet::new());
+    let (mut costs, mut named) = (Costs::new(), sources_of_labels(results));
     for record in snapshot.records() {
         let meta = snapshot.meta(&record).ok();
         named.extend(meta.iter().flat_map(Meta::texts));
