@@ -6,7 +6,7 @@ use super::event::{Event, Listener};
 use super::run::{Loop, RunError};
 use crate::action::{StageName, Work};
 use crate::pipeline::Counts;
-use crate::plan::Task;
+use crate::plan::{Settled, Task};
 use crate::results::{Blame, Failure, Place};
 
 impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
@@ -16,6 +16,29 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
             Work::Ask(request) => self.doors.why(request),
             Work::Execute(_) | Work::Compute(_) => None,
         }
+    }
+
+    pub(super) fn hold_back(&mut self, task: &Task) -> Result<(), RunError> {
+        self.ended.held_back += 1;
+        self.listener.hear(&Event::HeldBack { stage: task.stage() })?;
+        self.without(task)
+    }
+
+    pub(super) fn fail(&mut self, task: &Task, failure: &Failure) -> Result<(), RunError> {
+        self.listener.hear(&Event::Failed(failure))?;
+        self.without(task)
+    }
+
+    pub(super) fn share_failure(&mut self, task: &Task) -> Result<(), RunError> {
+        self.listener.hear(&Event::SharedFailure { stage: task.stage() })?;
+        self.without(task)
+    }
+
+    pub(super) fn without(&mut self, task: &Task) -> Result<(), RunError> {
+        let blocked = self.frontier.settle(task, Settled::Without);
+        self.count(task.stage(), blocked);
+        task.context().map_or(Ok(()), |context| self.tear(context))?;
+        Ok(self.listener.hear(&Event::Blocked(blocked))?)
     }
 
     /// Tells whom nobody asks any more.

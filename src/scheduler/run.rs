@@ -293,29 +293,6 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         Ok(())
     }
 
-    fn hold_back(&mut self, task: &Task) -> Result<(), RunError> {
-        self.ended.held_back += 1;
-        self.listener.hear(&Event::HeldBack { stage: task.stage() })?;
-        self.without(task)
-    }
-
-    pub(super) fn fail(&mut self, task: &Task, failure: &Failure) -> Result<(), RunError> {
-        self.listener.hear(&Event::Failed(failure))?;
-        self.without(task)
-    }
-
-    fn share_failure(&mut self, task: &Task) -> Result<(), RunError> {
-        self.listener.hear(&Event::SharedFailure { stage: task.stage() })?;
-        self.without(task)
-    }
-
-    fn without(&mut self, task: &Task) -> Result<(), RunError> {
-        let blocked = self.frontier.settle(task, Settled::Without);
-        self.count(task.stage(), blocked);
-        task.context().map_or(Ok(()), |context| self.tear(context))?;
-        Ok(self.listener.hear(&Event::Blocked(blocked))?)
-    }
-
     pub(super) fn settle(
         &mut self,
         task: &Task,
