@@ -134,6 +134,7 @@ mod tests {
         let told = format!("compeval run -v -v --max-cost 2 --label y --judge-model m/j {topic}");
         assert_eq!(again.told("run"), told);
         assert_eq!(again.told("plan"), format!("compeval plan -v -v --label y --judge-model m/j {topic}"));
+        assert_eq!(typed("compeval plan --focus-topic=-x").told("run"), "compeval run --focus-topic=-x");
         assert_eq!(again.told("judge selftest"), "compeval judge selftest -v -v --max-cost 2 --judge-model m/j");
     }
 

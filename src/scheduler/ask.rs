@@ -75,7 +75,7 @@ impl Performer<'_> {
                     self.note_unreadable(kept.take(), &fault.to_string());
                     if attempt >= errand.attempts {
                         let message = format!("{fault} ({attempt} replies)");
-                        return Err(self.failed(errand, action, errand.blame_for(&fault), None, message, None));
+                        return Err(self.failure(errand, action, errand.blame_for(&fault), None, message, None).into());
                     }
                     attempt += 1;
                 }
@@ -91,7 +91,7 @@ impl Performer<'_> {
                 let message =
                     format!("about {} tokens are to be sent, and {model} takes {} at most", input.0, window.0);
                 let hint = "compress harder, move the point, or use a model with a larger window".to_owned();
-                Err(self.failed(errand, action, Blame::Method, Some(ErrorClass::TooLong), message, Some(hint)))
+                Err(self.failure(errand, action, Blame::Method, Some(ErrorClass::TooLong), message, Some(hint)).into())
             }
             _ => Ok(()),
         }
@@ -121,7 +121,7 @@ impl Performer<'_> {
                     let json = material.text(&resolve).map_err(out_of_reach)?;
                     let messages: Vec<Message> = serde_json::from_str(&json).map_err(|e| {
                         let message = format!("the messages cannot be read: {e}");
-                        self.failed(errand, action, Blame::Infrastructure, None, message, None)
+                        self.failure(errand, action, Blame::Infrastructure, None, message, None)
                     })?;
                     Turn::Messages(messages.into())
                 }
@@ -176,7 +176,7 @@ impl Performer<'_> {
         doors.note(request, &failure);
         let meta = self.meta(errand, action, &raw);
         match self.store.fail(action.key, &meta, class.name(), &failure.message).await {
-            Ok(_) => NoOutput::Failed(Box::new(failure)),
+            Ok(_) => failure.into(),
             Err(error) => error.into(),
         }
     }

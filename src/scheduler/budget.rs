@@ -321,6 +321,18 @@ mod tests {
     }
 
     #[test]
+    fn a_request_that_was_not_sent_leaves_its_place_to_another() {
+        let budget = Budget::new(Allowance { usd: None, requests: Some(1) });
+        let waiting = budget.reserve(None).unwrap();
+        assert!(budget.reserve(None).is_err());
+        assert_eq!(budget.reached(), None, "it may be given back");
+        budget.give_back(waiting);
+        let sent = budget.reserve(None).unwrap();
+        budget.settle(sent, None);
+        assert!(budget.reserve(None).is_err() && budget.reached().is_some());
+    }
+
+    #[test]
     fn requests_are_counted_one_by_one() {
         let budget = Budget::new(Allowance { usd: None, requests: Some(2) });
         for _ in 0..2 {

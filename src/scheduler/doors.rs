@@ -75,11 +75,16 @@ impl Doors {
         self.changed.notify_waiters();
     }
 
+    /// Whether all are closed.
+    pub(super) fn are_closed(&self) -> bool {
+        self.all.get()
+    }
+
     /// Returns once the request is not to be sent any more.
     pub(super) async fn closed_for(&self, request: &Request) {
         loop {
             let changed = self.changed.notified();
-            if self.all.get() || self.why(request).is_some() {
+            if self.are_closed() || self.why(request).is_some() {
                 return;
             }
             changed.await;

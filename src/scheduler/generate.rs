@@ -33,30 +33,20 @@ pub async fn generate<L: Listener>(
             listener.hear(&Event::Shared { stage: earlier.stage() })?;
         }
     }
-    let outputs = BTreeMap::new();
+    let (doors, outputs) = (&Doors::default(), BTreeMap::new());
     let waiting = distinct.into_values().collect();
-    let mut round = Round { performer, listener, waiting, outputs, is_over: false, is_squeezed: false };
-    let doors = Doors::default();
+    let mut round = Round { performer, doors, listener, waiting, outputs, is_squeezed: false };
     let mut flights = FuturesUnordered::new();
     loop {
         while flights.len() < options.jobs && !round.is_squeezed {
             let Some((task, errand)) = round.next(*stop.borrow())? else { break };
-            flights.push(perform(performer, task, errand, &doors));
+            flights.push(perform(performer, task, errand, doors));
         }
         if flights.is_empty() {
             return Ok(tasks.iter().map(|task| round.outputs.get(&task.action.key).cloned()).collect());
         }
         tokio::select! {
-            Some((task, result)) = flights.next() => {
-                for closed in doors.untold() {
-                    round.is_over = true;
-                    round.listener.hear(&Event::Closed(&closed))?;
-                }
-                round.land(task, result, !flights.is_empty())?;
-                if round.is_over {
-                    doors.close_all();
-                }
-            }
+            Some((task, result)) = flights.next() => round.land(task, result, !flights.is_empty())?,
             Ok(()) = stop.changed() => {
                 doors.close_all();
                 if *stop.borrow() == Stop::Now {
@@ -79,11 +69,11 @@ async fn perform<'t>(
 /// What is left to do, and what came of the rest.
 struct Round<'r, 'e, 't, L> {
     performer: &'r Performer<'e>,
+    /// All closed once nothing more is to be sent: one provider refuses every call, or the budget is used up.
+    doors: &'r Doors,
     listener: &'r mut L,
     waiting: VecDeque<&'t GenerationTask>,
     outputs: BTreeMap<ActionKey, Output>,
-    /// Nothing more is to be sent: every further call would fail the same way, or the budget is used up.
-    is_over: bool,
     /// What is left of the budget is set aside for what is under way.
     is_squeezed: bool,
 }
@@ -95,7 +85,7 @@ impl<'t, L: Listener> Round<'_, '_, 't, L> {
             let (stage, errand) = (task.stage(), Errand::of_generation(task));
             if let Some(output) = cached(self.performer, &errand, task, self.listener)? {
                 self.outputs.insert(task.action.key, output);
-            } else if self.is_over || stop != Stop::No {
+            } else if self.doors.are_closed() || stop != Stop::No {
                 self.listener.hear(&Event::HeldBack { stage })?;
             } else {
                 self.listener.hear(&Event::Started { stage })?;
@@ -113,6 +103,10 @@ impl<'t, L: Listener> Round<'_, '_, 't, L> {
         others: bool,
     ) -> Result<(), RunError> {
         self.is_squeezed = false;
+        for closed in self.doors.untold() {
+            self.doors.close_all();
+            self.listener.hear(&Event::Closed(&closed))?;
+        }
         let (stage, key) = (task.stage(), task.action.key);
         match result {
             Ok(Fresh { output, usage, cost, unchanged, .. }) => {
@@ -126,7 +120,7 @@ impl<'t, L: Listener> Round<'_, '_, 't, L> {
                 self.waiting.push_front(task);
             }
             Err(NoOutput::OverBudget(_) | NoOutput::CalledOff) => {
-                self.is_over = true;
+                self.doors.close_all();
                 self.listener.hear(&Event::HeldBack { stage })?;
             }
             Err(NoOutput::Failed(failure)) => {

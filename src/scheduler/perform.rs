@@ -49,6 +49,12 @@ pub(super) enum NoOutput {
     Store(CacheError),
 }
 
+impl From<Failure> for NoOutput {
+    fn from(failure: Failure) -> NoOutput {
+        NoOutput::Failed(Box::new(failure))
+    }
+}
+
 impl From<CacheError> for NoOutput {
     fn from(error: CacheError) -> NoOutput {
         NoOutput::Store(error)
@@ -141,7 +147,7 @@ impl Performer<'_> {
     async fn execute(&self, errand: &Errand, action: &Action, stdin: Arc<str>) -> Result<Fresh, NoOutput> {
         let began = Instant::now();
         let spec = errand.command(&self.preparer).ok_or_else(|| {
-            self.failed(errand, action, Blame::Infrastructure, None, "no program is declared here".to_owned(), None)
+            self.failure(errand, action, Blame::Infrastructure, None, "no program is declared here".to_owned(), None)
         })?;
         match program::run(spec, Bytes::copy_from_slice(stdin.as_bytes())).await {
             Ok(stdout) => self.finish(errand, action, Raw::local(stdout, None, began)).await,
@@ -149,7 +155,7 @@ impl Performer<'_> {
                 let message = error.to_string();
                 let meta = self.meta(errand, action, &Raw::local(Bytes::new(), None, began));
                 self.store.fail(action.key, &meta, "program", &message).await?;
-                Err(self.failed(errand, action, Blame::Method, None, message, None))
+                Err(self.failure(errand, action, Blame::Method, None, message, None).into())
             }
         }
     }
@@ -162,7 +168,7 @@ impl Performer<'_> {
             Ok::<_, serde_json::Error>(compress::compute(&work, &messages, &count_tokens))
         });
         let bytes = computed.await?.map_err(|e| {
-            self.failed(errand, action, Blame::Infrastructure, None, format!("the messages cannot be read: {e}"), None)
+            self.failure(errand, action, Blame::Infrastructure, None, format!("the messages cannot be read: {e}"), None)
         })?;
         self.finish(errand, action, Raw::local(bytes.into(), None, began)).await
     }
@@ -175,7 +181,8 @@ impl Performer<'_> {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, NoOutput> {
         tokio::task::spawn_blocking(work).await.map_err(|e| {
-            self.failed(errand, action, Blame::Infrastructure, None, format!("an internal rule failed: {e}"), None)
+            self.failure(errand, action, Blame::Infrastructure, None, format!("an internal rule failed: {e}"), None)
+                .into()
         })
     }
 
@@ -196,7 +203,7 @@ impl Performer<'_> {
             Ok(output) => Ok(self.fresh(Some(record), raw.usage, raw.cost, output)),
             Err(fault) => {
                 self.note_unreadable(Some(record), &fault.to_string());
-                Err(self.failed(errand, action, errand.blame_for(&fault), None, fault.to_string(), None))
+                Err(self.failure(errand, action, errand.blame_for(&fault), None, fault.to_string(), None).into())
             }
         }
     }
@@ -237,19 +244,7 @@ impl Performer<'_> {
 
     pub(super) fn out_of_reach(&self, errand: &Errand, action: &Action, error: &OutOfReach) -> NoOutput {
         let hint = Some(OutOfReach::REMEDY.to_owned());
-        self.failed(errand, action, Blame::Infrastructure, None, error.to_string(), hint)
-    }
-
-    pub(super) fn failed(
-        &self,
-        errand: &Errand,
-        action: &Action,
-        blame: Blame,
-        class: Option<ErrorClass>,
-        message: String,
-        hint: Option<String>,
-    ) -> NoOutput {
-        NoOutput::Failed(Box::new(self.failure(errand, action, blame, class, message, hint)))
+        self.failure(errand, action, Blame::Infrastructure, None, error.to_string(), hint).into()
     }
 
     pub(super) fn failure(

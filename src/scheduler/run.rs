@@ -171,6 +171,7 @@ pub(super) struct Loop<'r, 'e, L> {
 impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     async fn go(mut self, mut stop: watch::Receiver<Stop>) -> Result<Ended, RunError> {
         self.find_selftests()?;
+        let mut look = tokio::time::interval(LOOK);
         loop {
             if self.heed(*stop.borrow_and_update())? {
                 return Ok(self.ended);
@@ -191,7 +192,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
                 Some(landed) = self.flights.next() => self.land(landed)?,
                 Ok(()) = stop.changed() => {}
                 // A model may go away while nothing lands: then there is room for others.
-                () = tokio::time::sleep(LOOK) => {}
+                _ = look.tick() => {}
             }
         }
     }

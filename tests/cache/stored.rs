@@ -1,7 +1,7 @@
 //! Putting and finding, by the store and by a snapshot.
 
 use compeval::action::{Digest, Stage};
-use compeval::cache::{CacheError, Day, Lookup, Reading, Snapshot, Status, Store};
+use compeval::cache::{CacheError, Day, Lookup, Meta, Reading, Snapshot, Status, Store};
 use tempfile::tempdir;
 
 use super::support::*;
@@ -137,6 +137,20 @@ fn texts_counts_and_last_use_are_kept() {
     let snapshot = Snapshot::open(dir.path()).unwrap();
     expect_texts_and_counts(&snapshot);
     assert_eq!(snapshot.last_used(&snapshot.find(&key(1)).unwrap()), Day::today());
+}
+
+#[test]
+fn the_use_of_what_was_made_today_is_not_written_down() {
+    let dir = tempdir().unwrap();
+    let store = open(dir.path());
+    let made = Meta { created: u64::from(Day::today().0) * 86_400_000, ..meta(1) };
+    let record = block(store.put_reply(key(1), &made, body(1, 100))).unwrap();
+    store.sync().unwrap();
+    let packed = disk(&dir.path().join("packs"));
+    store.touch(&record);
+    store.sync().unwrap();
+    assert_eq!(disk(&dir.path().join("packs")), packed);
+    assert_eq!(store.last_used(&record), Day::today());
 }
 
 fn expect_texts_and_counts(cache: &impl Lookup) {

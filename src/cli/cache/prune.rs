@@ -228,8 +228,9 @@ impl Going {
             let disk = disk_bytes(folder);
             let (round, rest) = left.split_at(enough(left, kept, disk, most));
             if round.is_empty() {
-                let told = "rows and pages, which runs make again, were enough.";
-                self.why = choice.advice.or_else(|| Some(told.to_owned()));
+                let is_enough =
+                    (disk <= most).then(|| "rows and pages, which runs make again, were enough.".to_owned());
+                self.why = choice.advice.or(is_enough);
                 return Ok(());
             }
             // the round before has moved them
