@@ -1,6 +1,6 @@
 //! Work side by side on several processors. A thread that panics passes it on to whoever waits for it.
 
-use std::thread::{self, JoinHandle, ScopedJoinHandle};
+use std::thread::{self, ScopedJoinHandle};
 
 /// Does `aside` on a thread of its own while `here` is done.
 pub(crate) fn both<A: Send, B>(aside: impl FnOnce() -> A + Send, here: impl FnOnce() -> B) -> (A, B) {
@@ -23,11 +23,6 @@ pub(crate) fn each<T: Send>(count: usize, of: impl Fn(usize) -> T + Sync) -> Vec
         let parts: Vec<ScopedJoinHandle<'_, Vec<T>>> = parts.collect();
         parts.into_iter().flat_map(|part| passed_on(part.join())).collect()
     })
-}
-
-/// What a thread returns, once it is done.
-pub(crate) fn joined<T>(thread: JoinHandle<T>) -> T {
-    passed_on(thread.join())
 }
 
 fn passed_on<T>(result: thread::Result<T>) -> T {

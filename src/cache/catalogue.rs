@@ -5,8 +5,8 @@ use std::convert::Infallible;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::io;
 
-use super::error::{CacheError, Damage};
-use super::fold::{Tables, apply};
+use super::error::{CacheError, Damage, IndexFault};
+use super::fold::{Questions, Tables, apply};
 use super::frame::KeyHead;
 use super::layout::Layout;
 use super::meta::{Day, Removal};
@@ -114,6 +114,36 @@ pub(super) fn read_pack_header(file: &std::fs::File, len: u64) -> io::Result<Res
     }
     read_at(file, &mut start, 0)?;
     Ok(PackHeader::decode(&start))
+}
+
+impl Questions for Catalogue {
+    fn find(&self, key: &ActionKey) -> Result<Option<Record>, IndexFault> {
+        Ok(self.records.get(key).map(|record| Record::clone(record)))
+    }
+
+    fn records(&self) -> Result<Vec<Record>, IndexFault> {
+        Ok(self.records.values().map(|record| Record::clone(record)).collect())
+    }
+
+    fn removed(&self, key: &ActionKey) -> Result<Option<Removal>, IndexFault> {
+        Ok(self.gone.get(key).copied())
+    }
+
+    fn latest_at(&self, coordinate: &Digest) -> Result<Option<ActionKey>, IndexFault> {
+        Ok(self.latest.get(coordinate).copied())
+    }
+
+    fn text(&self, digest: &Digest) -> Result<Option<Location>, IndexFault> {
+        Ok(self.texts.get(digest).copied())
+    }
+
+    fn count(&self, digest: &Digest) -> Result<Option<u64>, IndexFault> {
+        Ok(self.counts.get(digest).copied())
+    }
+
+    fn day(&self, key: &KeyHead) -> Result<Option<Day>, IndexFault> {
+        Ok(self.days.get(key).copied())
+    }
 }
 
 impl Tables for Catalogue {

@@ -175,3 +175,24 @@ impl fmt::Display for Named<'_> {
         }
     }
 }
+
+/// Why the index could not be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum IndexFault {
+    /// Another process has it open.
+    Locked(String),
+    /// It is not what was written.
+    Broken(String),
+}
+
+impl IndexFault {
+    pub(super) fn odd(what: &str) -> IndexFault {
+        IndexFault::Broken(what.to_owned())
+    }
+
+    pub(super) fn text(&self) -> &str {
+        match self {
+            IndexFault::Locked(text) | IndexFault::Broken(text) => text,
+        }
+    }
+}

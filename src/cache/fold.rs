@@ -1,5 +1,7 @@
-//! What a frame does to the tables. Written once, so that the index on disk and one made by a scan cannot differ.
+//! What a frame does to the tables, and what can be asked of them. Written once, so that the index on disk and tables
+//! made by a scan cannot differ.
 
+use super::error::IndexFault;
 use super::frame::{Header, KeyHead, Note, key_head};
 use super::meta::{Day, Removal};
 use super::record::{Location, Record, Status};
@@ -17,6 +19,18 @@ pub(super) trait Tables {
     fn set_text(&mut self, digest: Digest, at: Location) -> Result<(), Self::Error>;
     fn set_count(&mut self, digest: Digest, count: u64) -> Result<(), Self::Error>;
     fn set_day(&mut self, key: KeyHead, day: Day) -> Result<(), Self::Error>;
+}
+
+/// What can be asked of the tables, on disk or in memory.
+pub(super) trait Questions {
+    fn find(&self, key: &ActionKey) -> Result<Option<Record>, IndexFault>;
+    /// All records.
+    fn records(&self) -> Result<Vec<Record>, IndexFault>;
+    fn removed(&self, key: &ActionKey) -> Result<Option<Removal>, IndexFault>;
+    fn latest_at(&self, coordinate: &Digest) -> Result<Option<ActionKey>, IndexFault>;
+    fn text(&self, digest: &Digest) -> Result<Option<Location>, IndexFault>;
+    fn count(&self, digest: &Digest) -> Result<Option<u64>, IndexFault>;
+    fn day(&self, key: &KeyHead) -> Result<Option<Day>, IndexFault>;
 }
 
 /// Applies the frame at `at`. Applied in the order of the packs, later frames win.

@@ -11,36 +11,16 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::catalogue::{Catalogue, DigestMap, PackState};
-use super::fold::{Tables, apply};
+use super::error::IndexFault;
+use super::fold::{Questions, Tables, apply};
 use super::frame::{Header, KeyHead};
 use super::meta::{Day, Removal};
 use super::record::{Location, Record};
 use crate::action::{ActionKey, Digest};
 
-/// Why the index could not be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum IndexFault {
-    /// Another process has it open.
-    Locked(String),
-    /// It is not what was written.
-    Broken(String),
-}
-
-impl IndexFault {
-    fn of(error: &sled::Error) -> IndexFault {
-        let text = error.to_string();
-        if text.contains("could not acquire lock") { IndexFault::Locked(text) } else { IndexFault::Broken(text) }
-    }
-
-    fn odd(what: &str) -> IndexFault {
-        IndexFault::Broken(what.to_owned())
-    }
-
-    pub(super) fn text(&self) -> &str {
-        match self {
-            IndexFault::Locked(text) | IndexFault::Broken(text) => text,
-        }
-    }
+fn fault(error: &sled::Error) -> IndexFault {
+    let text = error.to_string();
+    if text.contains("could not acquire lock") { IndexFault::Locked(text) } else { IndexFault::Broken(text) }
 }
 
 type Checked<T> = Result<T, IndexFault>;
@@ -65,7 +45,7 @@ fn guard<T>(call: impl FnOnce() -> sled::Result<T>) -> Checked<T> {
     QUIET.set(was);
     match result {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(IndexFault::of(&error)),
+        Ok(Err(error)) => Err(fault(&error)),
         Err(_) => Err(IndexFault::odd("the index store stopped on damaged data")),
     }
 }
@@ -185,51 +165,6 @@ impl Index {
         guard(|| self.db.size_on_disk()).unwrap_or(0)
     }
 
-    pub(super) fn find(&self, key: &ActionKey) -> Checked<Option<Record>> {
-        if let Some(record) = self.recent().records.get(key) {
-            return Ok(Some(record.clone()));
-        }
-        let Some(bytes) = guard(|| self.actions.get(key.0.0))? else { return Ok(None) };
-        Record::decode(*key, &bytes).map(Some).ok_or_else(|| IndexFault::odd("a record does not match its checksum"))
-    }
-
-    /// All records, in the order of their keys.
-    pub(super) fn records(&self) -> Checked<Vec<Record>> {
-        self.settle(&mut self.recent())?;
-        let mut records = Vec::new();
-        let mut entries = self.actions.iter();
-        while let Some((key, bytes)) = guard(|| entries.next().transpose())? {
-            let key = digest(&key).map(ActionKey);
-            let record = key.and_then(|key| Record::decode(key, &bytes));
-            records.push(record.ok_or_else(|| IndexFault::odd("a record does not match its checksum"))?);
-        }
-        Ok(records)
-    }
-
-    pub(super) fn removed(&self, key: &ActionKey) -> Checked<Option<Removal>> {
-        if self.recent().records.contains_key(key) {
-            return Ok(None);
-        }
-        guard(|| self.gone.get(key.0.0))?.map(|bytes| decoded(&bytes)).transpose()
-    }
-
-    pub(super) fn text(&self, digest: &Digest) -> Checked<Option<Location>> {
-        guard(|| self.texts.get(digest.0))?.map(|bytes| decoded(&bytes)).transpose()
-    }
-
-    pub(super) fn count(&self, digest: &Digest) -> Checked<Option<u64>> {
-        guard(|| self.counts.get(digest.0))?.map(|bytes| decoded(&bytes)).transpose()
-    }
-
-    pub(super) fn day(&self, key: &KeyHead) -> Checked<Option<Day>> {
-        guard(|| self.days.get(key))?.map(|bytes| decoded(&bytes)).transpose()
-    }
-
-    pub(super) fn latest_at(&self, coordinate: &Digest) -> Checked<Option<ActionKey>> {
-        let found = guard(|| self.latest.get(coordinate.0))?;
-        found.map(|bytes| digest(&bytes).map(ActionKey).ok_or_else(|| IndexFault::odd("a key is cut off"))).transpose()
-    }
-
     /// The packs as far as they are indexed.
     pub(super) fn packs(&self) -> Checked<Vec<PackState>> {
         let mut packs = Vec::new();
@@ -289,6 +224,52 @@ fn encoded<T: serde::Serialize>(value: &T) -> Checked<Vec<u8>> {
 
 fn decoded<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Checked<T> {
     postcard::from_bytes(bytes).map_err(|e| IndexFault::Broken(e.to_string()))
+}
+
+impl Questions for Index {
+    fn find(&self, key: &ActionKey) -> Checked<Option<Record>> {
+        if let Some(record) = self.recent().records.get(key) {
+            return Ok(Some(record.clone()));
+        }
+        let Some(bytes) = guard(|| self.actions.get(key.0.0))? else { return Ok(None) };
+        Record::decode(*key, &bytes).map(Some).ok_or_else(|| IndexFault::odd("a record does not match its checksum"))
+    }
+
+    fn records(&self) -> Checked<Vec<Record>> {
+        self.settle(&mut self.recent())?;
+        let mut records = Vec::new();
+        let mut entries = self.actions.iter();
+        while let Some((key, bytes)) = guard(|| entries.next().transpose())? {
+            let key = digest(&key).map(ActionKey);
+            let record = key.and_then(|key| Record::decode(key, &bytes));
+            records.push(record.ok_or_else(|| IndexFault::odd("a record does not match its checksum"))?);
+        }
+        Ok(records)
+    }
+
+    fn removed(&self, key: &ActionKey) -> Checked<Option<Removal>> {
+        if self.recent().records.contains_key(key) {
+            return Ok(None);
+        }
+        guard(|| self.gone.get(key.0.0))?.map(|bytes| decoded(&bytes)).transpose()
+    }
+
+    fn latest_at(&self, coordinate: &Digest) -> Checked<Option<ActionKey>> {
+        let found = guard(|| self.latest.get(coordinate.0))?;
+        found.map(|bytes| digest(&bytes).map(ActionKey).ok_or_else(|| IndexFault::odd("a key is cut off"))).transpose()
+    }
+
+    fn text(&self, digest: &Digest) -> Checked<Option<Location>> {
+        guard(|| self.texts.get(digest.0))?.map(|bytes| decoded(&bytes)).transpose()
+    }
+
+    fn count(&self, digest: &Digest) -> Checked<Option<u64>> {
+        guard(|| self.counts.get(digest.0))?.map(|bytes| decoded(&bytes)).transpose()
+    }
+
+    fn day(&self, key: &KeyHead) -> Checked<Option<Day>> {
+        guard(|| self.days.get(key))?.map(|bytes| decoded(&bytes)).transpose()
+    }
 }
 
 impl Tables for &Index {

@@ -28,7 +28,7 @@ pub struct Reply {
 }
 
 /// Who said what was stored.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Speaker {
     /// The model that was asked, as `provider/model`; none of programs and rules.
     pub asked: Option<String>,

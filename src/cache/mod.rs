@@ -20,6 +20,7 @@ mod pack;
 mod scanner;
 mod fold;
 mod catalogue;
+mod proven;
 mod index;
 mod writer;
 mod committer;

@@ -106,6 +106,11 @@ fn checked(header: &Header, stored: &[u8]) -> Result<(), &'static str> {
     if is_whole { Ok(()) } else { Err("its body does not match its checksum") }
 }
 
+/// Whether the body in a frame matches its checksum.
+pub(super) fn is_whole(header: &Header, frame: &[u8]) -> bool {
+    frame.get(header.head_len as usize..).is_some_and(|stored| checked(header, stored).is_ok())
+}
+
 /// A zstd stream to write to, for files that are compressed as a whole.
 pub(super) fn compressor<W: io::Write>(target: W) -> io::Result<zstd::Encoder<'static, W>> {
     const LEVEL: i32 = 6;
@@ -245,11 +250,10 @@ impl Packs {
     }
 
     /// The text that lies at a place.
-    pub(super) fn text(&self, digest: &Digest, at: Location) -> Result<String, Damage> {
+    pub(super) fn text(&self, digest: &Digest, at: Location) -> Result<Bytes, Damage> {
         let (header, bytes) = self.frame(Some(ActionKey(*digest)), at, at.len())?;
         let failed = |what: &str| self.damage(None, at, what);
         let body = Bytes::from(bytes).slice(at.head as usize..);
-        let raw = unpack_text(&header, body).map_err(failed)?;
-        String::from_utf8(raw.into()).map_err(|_| failed("its text is not UTF-8"))
+        unpack_text(&header, body).map_err(failed)
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
 
 use super::error::CacheError;
+use super::fold::Questions;
 use super::frame::{self, Header, Note};
 use super::index::Index;
 use super::meta::Removal;
@@ -43,13 +44,14 @@ impl Store {
         self.sync()?;
         let mut found = Vec::new();
         for key in keys.iter().collect::<BTreeSet<_>>() {
-            found.extend(self.try_ask(&|index| index.find(key))?);
+            found.extend(self.try_ask(&|tables| tables.find(key))?);
         }
         // the newest come last, to be told the longest
         found.sort_by_key(|record| record.created);
         self.forget_known_texts();
         let core = &self.core;
         let mut tail = core.tail();
+        core.open_index(&mut tail).map_err(|error| core.fail(&error))?;
         core.remove(&mut tail, &found, Removal::Pruned).map_err(|error| core.fail(&error))?;
         core.reclaim(&mut tail, &found, kept).map_err(|error| core.fail(&error))?;
         Ok(Pruned { entries: found.len() as u64, bytes: found.iter().map(Record::stored_bytes).sum() })
@@ -75,7 +77,7 @@ impl Core {
     }
 
     fn reclaim(&self, tail: &mut Tail, removed: &[Record], kept: &HashSet<Digest>) -> Result<(), CacheError> {
-        let live = self.with_index(Index::records)?;
+        let live = self.with_index(Questions::records)?;
         let mut unused = self.unused_texts(&live)?;
         unused.retain(|(digest, _)| !kept.contains(digest));
         let mut ids = self.mostly_dead(&live)?;

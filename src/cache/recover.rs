@@ -11,8 +11,9 @@ use super::error::CacheError;
 use super::index::Index;
 use super::layout::{Found, Layout};
 use super::pack::{PackHeader, Packs};
+use super::proven::Proven;
 use super::scanner::{Found as Stretch, Scanner};
-use super::writer::{Core, Tail};
+use super::writer::{Core, Source, Tail, lost};
 
 /// Opens the folder for writing. The caller holds its lock.
 pub(super) fn open(layout: Layout, found: Found) -> Result<Core, CacheError> {
@@ -23,6 +24,10 @@ pub(super) fn open(layout: Layout, found: Found) -> Result<Core, CacheError> {
     layout.establish()?;
     sweep(&layout)?;
     let packs = Packs::new(layout.clone());
+    if let Some(proven) = prove(&layout, &packs)? {
+        let tail = Tail::after(&layout, &proven.tables.packs, &mut notices)?;
+        return Ok(Core::new(layout, packs, Source::Proven(proven), tail, notices));
+    }
     let on_disk = states(&layout, &packs)?;
     let (index, tail) = match indexed(&layout, &packs, &on_disk) {
         Ok((index, tail)) => (index, tail),
@@ -33,7 +38,15 @@ pub(super) fn open(layout: Layout, found: Found) -> Result<Core, CacheError> {
             (index, tail)
         }
     };
-    Ok(Core::new(layout, packs, index, tail, notices))
+    Ok(Core::new(layout, packs, Source::Index(index), tail, notices))
+}
+
+/// Reads a small cache through, if it has an index to go on with.
+fn prove(layout: &Layout, packs: &Packs) -> Result<Option<Proven>, CacheError> {
+    if !layout.index().join("db").exists() {
+        return Ok(None);
+    }
+    Proven::read(&layout.pack_ids()?, packs).map_err(CacheError::io("read", &layout.packs()))
 }
 
 /// Why the index must be made anew; `None` where there is nothing to tell.
@@ -147,7 +160,7 @@ fn remake(layout: &Layout, packs: &Packs) -> Result<(Index, Catalogue), CacheErr
     let fresh = fresh_index(layout);
     remove_folder(&fresh)?;
     let failed =
-        |fault: super::index::IndexFault| CacheError::Index { path: layout.index(), what: fault.text().to_owned() };
+        |fault: super::error::IndexFault| CacheError::Index { path: layout.index(), what: fault.text().to_owned() };
     let index = Index::open(&fresh).map_err(failed)?;
     index.fill(&catalogue).map_err(failed)?;
     drop(index);
@@ -230,6 +243,26 @@ pub(super) fn keep_aside(layout: &Layout, id: u32, from: u64, to: u64) -> Result
 }
 
 impl Core {
+    /// Opens the index, where the packs were read through instead. The caller holds the tail, so nothing is written
+    /// meanwhile.
+    pub(super) fn open_index(&self, tail: &mut Tail) -> Result<(), CacheError> {
+        let mut proven = self.proven.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(Proven { tables, .. }) = &*proven else { return Ok(()) };
+        match indexed(&self.layout, &self.packs, &tables.packs) {
+            Ok((index, _)) if !lost(&index, tables) => {
+                *self.index.write().unwrap_or_else(PoisonError::into_inner) = Some(index);
+            }
+            Ok((index, _)) => {
+                drop(index);
+                self.rebuild(tail, "entries are missing from it")?;
+            }
+            Err(Reason(why)) => self.rebuild(tail, why.as_deref().unwrap_or("it was missing"))?,
+        }
+        self.audited.store(true, Ordering::Release);
+        *proven = None;
+        Ok(())
+    }
+
     /// Makes the index anew while the store is open. The caller holds the tail, so nothing is written meanwhile.
     pub(super) fn rebuild(&self, tail: &mut Tail, why: &str) -> Result<(), CacheError> {
         let entries = self.replace_index(tail)?;

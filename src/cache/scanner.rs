@@ -58,6 +58,13 @@ impl<'a> Scanner<'a> {
         Ok(Some(found))
     }
 
+    /// All bytes of a frame that was found.
+    pub(super) fn frame(&mut self, at: Location) -> io::Result<&[u8]> {
+        let length = usize::try_from(at.len()).map_err(io::Error::other)?;
+        let bytes = self.bytes(at.offset, length)?;
+        bytes.get(..length).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    }
+
     /// The header at `at` of a frame that ends within the pack.
     fn header(&mut self, at: u64) -> io::Result<Result<Header, &'static str>> {
         let mut wanted = FIXED;

@@ -89,7 +89,7 @@ impl Lookup for Snapshot {
 
     fn read_text(&self, digest: &Digest) -> Option<String> {
         let at = self.catalogue.texts.get(digest)?;
-        self.packs.text(digest, *at).ok()
+        String::from_utf8(self.packs.text(digest, *at).ok()?.into()).ok()
     }
 
     fn count(&self, digest: &Digest) -> Option<u64> {

@@ -9,10 +9,9 @@ use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use super::committer::{Committer, Job};
-use super::error::{CacheError, Damage};
-use super::fold::{head_of, last_used};
-use super::frame::{self, Header, KeyHead, Packed};
-use super::index::{Index, IndexFault};
+use super::error::{CacheError, Damage, IndexFault};
+use super::fold::{Questions, head_of, last_used};
+use super::frame::{self, Header, KeyHead};
 use super::layout::{Found, Layout};
 use super::lock::{Holder, Lock};
 use super::lookup::{Lookup, Reply, Speaker};
@@ -106,16 +105,39 @@ impl Store {
         }
     }
 
-    /// Keeps a text by a digest, once: a source, to show later what changed, or something that can be made again. A
-    /// prune leaves it if an entry names the digest among its sources or inputs. Does not wait.
+    /// Keeps a text by a digest, once: a source, to show later what changed. A prune leaves it if an entry names the
+    /// digest among its sources or inputs. Does not wait.
     pub fn text(&self, digest: Digest, text: &str) {
         let known = !self.texts.lock().unwrap_or_else(PoisonError::into_inner).insert(digest);
-        if known || self.ask(|index| index.text(&digest)).is_some() {
+        if known || self.ask(|tables| tables.text(&digest)).is_some() {
             return;
         }
-        if let Ok(packed) = pack_body(text.as_bytes()) {
-            self.quiet(Ok(frame::text(digest, &Packed { digest: Digest::of(text), ..packed })));
+        self.put_text(digest, text.as_bytes());
+    }
+
+    fn put_text(&self, digest: Digest, bytes: &[u8]) {
+        if let Ok(packed) = pack_body(bytes) {
+            self.quiet(Ok(frame::text(digest, &packed)));
         }
+    }
+
+    /// Keeps something that can be made again, in place of what had that name. Every prune drops it. Does not wait.
+    pub fn keep_derived(&self, name: Digest, bytes: &[u8]) {
+        if self.read_derived(&name).is_none_or(|known| known != bytes) {
+            self.put_text(name, bytes);
+        }
+    }
+
+    /// What was kept by that name.
+    pub fn read_derived(&self, name: &Digest) -> Option<Bytes> {
+        let at = self.ask(|tables| tables.text(name))?;
+        let bytes = self.named(self.core.packs.text(name, at)).ok();
+        if bytes.is_none()
+            && let Err(error) = self.core.forget_text(name)
+        {
+            self.core.notice(error.to_string());
+        }
+        bytes
     }
 
     /// After a prune, texts that were kept may be needed anew.
@@ -149,7 +171,7 @@ impl Store {
     fn write_touches(&self) {
         let today = Day::today();
         let used = std::mem::take(&mut *self.used.lock().unwrap_or_else(PoisonError::into_inner));
-        let noted = |key: &KeyHead| self.ask(|index| index.day(key)).is_some_and(|day| day >= today);
+        let noted = |key: &KeyHead| self.ask(|tables| tables.day(key)).is_some_and(|day| day >= today);
         let keys: Vec<KeyHead> = used.into_iter().filter(|key| !noted(key)).collect();
         if !keys.is_empty() {
             self.quiet(frame::touch(today, &keys));
@@ -182,8 +204,8 @@ impl Store {
         self.sync()
     }
 
-    /// Asks the index; a broken one is made anew from the packs and asked again.
-    fn ask<T>(&self, question: impl Fn(&Index) -> Result<Option<T>, IndexFault>) -> Option<T> {
+    /// Asks the tables; a broken index is made anew from the packs and asked again.
+    fn ask<T>(&self, question: impl Fn(&dyn Questions) -> Result<Option<T>, IndexFault>) -> Option<T> {
         self.try_ask(&question).unwrap_or_else(|error| {
             let error = self.core.fail(&error);
             self.core.notice(error.to_string());
@@ -191,7 +213,10 @@ impl Store {
         })
     }
 
-    pub(super) fn try_ask<T>(&self, question: &impl Fn(&Index) -> Result<T, IndexFault>) -> Result<T, CacheError> {
+    pub(super) fn try_ask<T>(
+        &self,
+        question: &impl Fn(&dyn Questions) -> Result<T, IndexFault>,
+    ) -> Result<T, CacheError> {
         let rebuilds = self.core.rebuilds.load(Ordering::Acquire);
         let fault = match self.ask_once(question) {
             Ok(answer) => return Ok(answer),
@@ -206,7 +231,10 @@ impl Store {
             .map_err(|fault| CacheError::Index { path: self.core.layout.index(), what: fault.text().to_owned() })
     }
 
-    fn ask_once<T>(&self, question: &impl Fn(&Index) -> Result<T, IndexFault>) -> Result<T, IndexFault> {
+    fn ask_once<T>(&self, question: &impl Fn(&dyn Questions) -> Result<T, IndexFault>) -> Result<T, IndexFault> {
+        if let Some(proven) = &*self.core.proven.read().unwrap_or_else(PoisonError::into_inner) {
+            return question(&proven.tables);
+        }
         match &*self.core.index.read().unwrap_or_else(PoisonError::into_inner) {
             Some(index) => question(index),
             None => Err(IndexFault::Broken("it is not open".into())),
@@ -226,13 +254,13 @@ impl Drop for Store {
 
 impl Lookup for Store {
     fn find(&self, key: &ActionKey) -> Option<Record> {
-        let found = self.ask(|index| index.find(key));
+        let found = self.ask(|tables| tables.find(key));
         if found.is_some() || self.core.audited.load(Ordering::Acquire) {
             return found;
         }
         match self.core.audit() {
             Ok(false) => None,
-            Ok(true) => self.ask(|index| index.find(key)),
+            Ok(true) => self.ask(|tables| tables.find(key)),
             Err(error) => {
                 self.core.notice(error.to_string());
                 None
@@ -245,6 +273,11 @@ impl Lookup for Store {
     }
 
     fn vouch(&self, record: &Record) -> Result<Speaker, Damage> {
+        let proven = self.core.proven.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(speaker) = proven.as_ref().and_then(|proven| proven.speaker(record)) {
+            return Ok(speaker);
+        }
+        drop(proven);
         self.named(self.core.packs.vouch(record))
     }
 
@@ -253,33 +286,27 @@ impl Lookup for Store {
     }
 
     fn latest(&self, coordinate: &Digest) -> Option<ActionKey> {
-        self.ask(|index| index.latest_at(coordinate))
+        self.ask(|tables| tables.latest_at(coordinate))
     }
 
     fn removed(&self, key: &ActionKey) -> Option<Removal> {
-        self.ask(|index| index.removed(key))
+        self.ask(|tables| tables.removed(key))
     }
 
     fn read_text(&self, digest: &Digest) -> Option<String> {
-        let at = self.ask(|index| index.text(digest))?;
-        let text = self.named(self.core.packs.text(digest, at)).ok();
-        if text.is_none() {
-            // so that it can be kept anew
-            self.ask(|index| index.forget_text(digest).map(Some));
-        }
-        text
+        String::from_utf8(self.read_derived(digest)?.into()).ok()
     }
 
     fn count(&self, digest: &Digest) -> Option<u64> {
-        self.ask(|index| index.count(digest))
+        self.ask(|tables| tables.count(digest))
     }
 
     fn last_used(&self, record: &Record) -> Day {
-        last_used(record, self.ask(|index| index.day(&head_of(record))))
+        last_used(record, self.ask(|tables| tables.day(&head_of(record))))
     }
 
     fn records(&self) -> Vec<Record> {
-        let mut records = self.ask(|index| index.records().map(Some)).unwrap_or_default();
+        let mut records = self.ask(|tables| tables.records().map(Some)).unwrap_or_default();
         records.sort_unstable_by_key(|record| record.location);
         records
     }

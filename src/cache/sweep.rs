@@ -10,10 +10,10 @@ use std::io::{self, BufWriter, Write};
 use std::sync::PoisonError;
 
 use super::catalogue::PackState;
-use super::error::CacheError;
-use super::fold::Tables;
+use super::error::{CacheError, IndexFault};
+use super::fold::{Questions, Tables};
 use super::frame::{self, Header, KeyHead, Note};
-use super::index::{Index, IndexFault};
+use super::index::Index;
 use super::pack::{PackHeader, read_at};
 use super::record::{Location, Record, Status};
 use super::scanner::{Found, Scanner};

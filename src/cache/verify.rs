@@ -9,6 +9,7 @@ use bytes::Bytes;
 
 use super::catalogue::{Catalogue, read_pack_header};
 use super::error::{CacheError, Damage};
+use super::fold::Questions;
 use super::frame::{Header, Note};
 use super::meta::Removal;
 use super::pack::{PackHeader, read_at, unpack_body};
@@ -63,6 +64,7 @@ impl Store {
         self.sync()?;
         let core = &self.core;
         let mut tail = core.tail();
+        core.open_index(&mut tail).map_err(|error| core.fail(&error))?;
         let mut reports = Vec::new();
         core.check_packs(&mut tail, &mut reports).map_err(|error| core.fail(&error))?;
         core.check_index(&mut tail, &mut reports).map_err(|error| core.fail(&error))?;

@@ -6,12 +6,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use super::catalogue::{Catalogue, PackState};
-use super::error::CacheError;
+use super::error::{CacheError, IndexFault};
+use super::fold::Questions;
 use super::frame::{Fault, Header};
-use super::index::{Index, IndexFault};
+use super::index::Index;
 use super::layout::Layout;
 use super::pack::{PackHeader, Packs};
+use super::proven::Proven;
 use super::record::Location;
+use crate::action::Digest;
 
 /// A pack that is longer is closed, and the next one begun.
 const PACK_LIMIT: u64 = 128 << 20;
@@ -36,8 +39,10 @@ pub(super) struct Tail {
 pub(super) struct Core {
     pub(super) layout: Layout,
     pub(super) packs: Packs,
-    /// `None` while it is being replaced, and if that failed.
+    /// `None` while it is being replaced, if that failed, and where `proven` is all that was needed so far.
     pub(super) index: RwLock<Option<Index>>,
+    /// What the index would say, of a small cache to which nothing was written yet.
+    pub(super) proven: RwLock<Option<Proven>>,
     /// Whoever changes anything on disk holds this.
     tail: Mutex<Tail>,
     fault: OnceLock<String>,
@@ -50,12 +55,24 @@ pub(super) struct Core {
     pub(super) audited: AtomicBool,
 }
 
+/// Who answers questions when a cache has been opened.
+#[expect(clippy::large_enum_variant, reason = "taken apart where it is made, never kept")]
+pub(super) enum Source {
+    Index(Index),
+    Proven(Proven),
+}
+
 impl Core {
-    pub(super) fn new(layout: Layout, packs: Packs, index: Index, tail: Tail, notices: Vec<String>) -> Core {
+    pub(super) fn new(layout: Layout, packs: Packs, source: Source, tail: Tail, notices: Vec<String>) -> Core {
+        let (index, proven) = match source {
+            Source::Index(index) => (Some(index), None),
+            Source::Proven(proven) => (None, Some(proven)),
+        };
         Core {
             layout,
             packs,
-            index: RwLock::new(Some(index)),
+            index: RwLock::new(index),
+            proven: RwLock::new(proven),
             tail: Mutex::new(tail),
             fault: OnceLock::new(),
             notices: Mutex::new(notices),
@@ -101,10 +118,11 @@ impl Core {
     pub(super) fn commit(&self, frames: &[Vec<u8>], durable: bool) -> Result<Vec<Location>, CacheError> {
         self.check()?;
         let mut tail = self.tail();
-        self.append(&mut tail, frames, durable).map_err(|error| self.fail(&error))
+        let written = self.open_index(&mut tail).and_then(|()| self.append(&mut tail, frames, durable));
+        written.map_err(|error| self.fail(&error))
     }
 
-    /// As `commit`, for a caller who holds the tail.
+    /// As `commit`, for a caller who holds the tail and has opened the index.
     pub(super) fn append(
         &self,
         tail: &mut Tail,
@@ -174,6 +192,13 @@ impl Core {
         }
     }
 
+    /// Forgets where a text lies that is damaged, so that it can be kept anew.
+    pub(super) fn forget_text(&self, digest: &Digest) -> Result<(), CacheError> {
+        let mut tail = self.tail();
+        self.open_index(&mut tail)?;
+        self.update(&mut tail, |index| index.forget_text(digest))
+    }
+
     pub(super) fn index_error(&self, what: &str) -> CacheError {
         CacheError::Index { path: self.layout.index(), what: what.to_owned() }
     }
@@ -190,10 +215,11 @@ impl Core {
     /// Compares the index with the packs, once: before the first miss is believed, since a miss is paid for.
     /// Answers whether the index was made anew.
     pub(super) fn audit(&self) -> Result<bool, CacheError> {
-        if self.audited.swap(true, Ordering::AcqRel) {
+        let mut tail = self.tail();
+        let is_proven = self.proven.read().unwrap_or_else(PoisonError::into_inner).is_some();
+        if is_proven || self.audited.swap(true, Ordering::AcqRel) {
             return Ok(false);
         }
-        let mut tail = self.tail();
         let catalogue = Catalogue::scan(&self.layout, &self.packs)?;
         let lost = match &*self.index.read().unwrap_or_else(PoisonError::into_inner) {
             Some(index) => lost(index, &catalogue),
@@ -207,7 +233,7 @@ impl Core {
 }
 
 /// Whether the index lacks anything that the packs hold.
-fn lost(index: &Index, catalogue: &Catalogue) -> bool {
+pub(super) fn lost(index: &Index, catalogue: &Catalogue) -> bool {
     let differs = |record: &super::record::Record| match index.find(&record.key) {
         Ok(Some(found)) => found.location != record.location,
         Ok(None) | Err(_) => true,

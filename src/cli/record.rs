@@ -129,7 +129,7 @@ impl Listener for Recorder {
                 self.stage(StageName::Judge).cells += counts.judge;
             }
             Event::Warning(warning) => *self.notes.entry(warning.clone()).or_default() += 1,
-            Event::Rows { ordinals, lines } => self.rows.append(ordinals, lines)?,
+            Event::Rows { ordinals, lines, rows } => self.rows.append(ordinals, lines, rows)?,
             Event::Started { .. } | Event::Foretold(_) | Event::Selftested { .. } | Event::Closed(_) => {}
         }
         Ok(())

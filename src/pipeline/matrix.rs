@@ -176,7 +176,7 @@ impl Matrix {
 
     /// The answers to give from a context, in order.
     pub fn answers(&self, compress: CompressCell) -> impl Iterator<Item = AnswerCell> {
-        let readers = self.methods.get(compress.chain.method.0).map_or(&[][..], |m| &m.readers);
+        let readers = self.readers(compress.chain.method);
         self.probes(compress.chain.fixture, compress.point).iter().flat_map(move |&probe| {
             readers.iter().flat_map(move |&answerer| {
                 (1..=self.runs.answer).map(move |answer_n| AnswerCell { compress, probe, answerer, answer_n })
@@ -202,6 +202,11 @@ impl Matrix {
     /// The selected probes at a point.
     pub fn probes(&self, fixture: FixtureIx, point: PointIx) -> &[ProbeIx] {
         self.fixtures.get(fixture.0).and_then(|axis| axis.probes.get(point.0)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Who reads the contexts of a method.
+    pub fn readers(&self, method: MethodIx) -> &[AnswererIx] {
+        self.methods.get(method.0).map_or(&[], |m| &m.readers)
     }
 
     /// Whether a point needs the output of the point before.

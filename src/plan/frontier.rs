@@ -265,22 +265,36 @@ impl<'p> Frontier<'p> {
     }
 
     fn settle_compress(&mut self, task: &CompressTask, settled: Settled) -> Counts {
-        let keeps_state = self.matrix.keeps_state(task.cell.chain.method);
-        let Settled::Kept(kept) = settled else {
-            if !keeps_state {
-                self.push_next(task, None);
+        match settled {
+            Settled::Kept(kept) => {
+                if let Some(context) = self.context(task, kept) {
+                    self.push_answers(&context);
+                    self.settle_context(task, context);
+                }
+                Counts::default()
             }
-            return self.below(task.cell);
-        };
-        let Some(method) = self.pipeline.methods.get(task.cell.chain.method.0) else { return Counts::default() };
-        let reference = task.reference(method, kept.out);
-        let state = compress::state_ref(method, kept.out);
+            Settled::Without => {
+                if !self.matrix.keeps_state(task.cell.chain.method) {
+                    self.push_next(task, None);
+                }
+                self.below(task.cell)
+            }
+        }
+    }
+
+    /// What a compression with an output comes to.
+    pub fn context(&self, task: &CompressTask, kept: Kept) -> Option<Rc<SettledContext>> {
+        let method = self.pipeline.methods.get(task.cell.chain.method.0)?;
+        let (state, reference) = (compress::state_ref(method, kept.out), task.reference(method, kept.out));
         let (cell, texts, waiting) = (task.cell, task.texts.clone(), RefCell::default());
         let Kept { key, cost, spared, .. } = kept;
-        let context = Rc::new(SettledContext { cell, key, state, reference, texts, cost, spared, waiting });
-        self.push_answers(task.cell, &context);
+        Some(Rc::new(SettledContext { cell, key, state, reference, texts, cost, spared, waiting }))
+    }
+
+    /// Takes note of a context below which all is settled already.
+    pub fn settle_context(&mut self, task: &CompressTask, context: Rc<SettledContext>) {
+        let keeps_state = self.matrix.keeps_state(task.cell.chain.method);
         self.push_next(task, keeps_state.then_some(context));
-        Counts::default()
     }
 
     /// Makes the next compression of the chain ready, before any answer: chains are the longest way to the end.
@@ -292,9 +306,9 @@ impl<'p> Frontier<'p> {
 
     /// Pushes the answers of a context so that they are popped in order, one right after the other: they share
     /// their prefix.
-    fn push_answers(&mut self, cell: CompressCell, context: &Rc<SettledContext>) {
+    fn push_answers(&mut self, context: &Rc<SettledContext>) {
         let task = |cell| Task::Answer(AnswerTask { cell, context: context.clone() });
-        let mut answers: Vec<Task> = self.matrix.answers(cell).map(task).collect();
+        let mut answers: Vec<Task> = self.matrix.answers(context.cell).map(task).collect();
         answers.reverse();
         let caches = |task: &Task| match task {
             Task::Answer(task) => {
@@ -304,7 +318,7 @@ impl<'p> Frontier<'p> {
             Task::Compress(_) | Task::Judge(_) => false,
         };
         let warms = self.warms_prompt_caches && answers.last().is_some_and(caches);
-        if warms && context.texts.is_worth_warming(cell.point) {
+        if warms && context.texts.is_worth_warming(context.cell.point) {
             let first = answers.pop();
             *context.waiting.borrow_mut() = answers;
             self.ready.extend(first);

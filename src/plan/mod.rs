@@ -4,6 +4,7 @@
 
 mod prepare;
 mod frontier;
+mod below;
 mod reading;
 mod standing;
 mod selftest;

@@ -5,12 +5,14 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::action::{ActionKey, Inputs, Material, Replica, Request, RequestTurn, Stage, Work};
+use crate::action::{ActionKey, Digest, Inputs, Material, Replica, Request, RequestTurn, Stage, Work};
 use crate::answer::{self, AnswerFault, AnswerInput};
-use crate::compress::{self, CompressInput, PrepareFault, SpanText};
+use crate::compress::{self, CompressInput, ContextRef, PrepareFault, SpanText};
 use crate::fixture::estimate_tokens;
 use crate::judge::{JudgeQuestion, JudgeSpec, Truth};
-use crate::pipeline::{AnswerCell, FixtureIx, JudgeIx, LoadedFixture, Matrix, Pipeline, PointIx, ProbeIx, Tail};
+use crate::pipeline::{
+    AnswerCell, AnswererIx, FixtureIx, JudgeCell, JudgeIx, LoadedFixture, Matrix, Pipeline, PointIx, ProbeIx, Tail,
+};
 use crate::probe::Probe;
 use crate::provider::Operation;
 use crate::transcript::Message;
@@ -65,6 +67,8 @@ pub struct FixtureTexts {
     loaded: LoadedFixture,
     points: Vec<PointTexts>,
     questions: RefCell<HashMap<(ProbeIx, JudgeIx), Rc<JudgeQuestion>>>,
+    /// See [`Preparer::asked_below`].
+    pub(super) asked: RefCell<HashMap<(PointIx, Vec<AnswererIx>), Option<Digest>>>,
 }
 
 #[derive(Debug, Default)]
@@ -80,7 +84,7 @@ impl FixtureTexts {
     /// The texts of `loaded`, none of them made yet.
     pub fn new(ix: FixtureIx, loaded: &LoadedFixture) -> FixtureTexts {
         let points = loaded.points.iter().map(|_| PointTexts::default()).collect();
-        FixtureTexts { ix, loaded: loaded.clone(), points, questions: RefCell::default() }
+        FixtureTexts { ix, loaded: loaded.clone(), points, questions: RefCell::default(), asked: RefCell::default() }
     }
 
     /// Which fixture.
@@ -208,22 +212,40 @@ impl<'p> Preparer<'p> {
     }
 
     fn answer(&self, task: &AnswerTask) -> Result<Action, PrepareError> {
-        let answerer = self.pipeline.answerers.get(task.cell.answerer.0).ok_or(PrepareError::Coordinate)?;
-        let texts = &task.context.texts;
-        let tail = (self.pipeline.settings.tail == Tail::Verbatim).then(|| texts.tail(task.cell.compress.point));
-        let probe = probe_of(texts, &task.cell)?;
-        let input = AnswerInput { context: &task.context.reference, tail: tail.as_ref(), question: &probe.question };
-        let work = answer::prepare(answerer, &input)?;
+        let work = self.answer_work(&task.cell, &task.context.texts, &task.context.reference)?;
         Ok(Action::new(Stage::Answer, self.matrix.answer_replica(&task.cell), work))
     }
 
+    pub(super) fn answer_work(
+        &self,
+        cell: &AnswerCell,
+        texts: &FixtureTexts,
+        context: &ContextRef,
+    ) -> Result<Work, PrepareError> {
+        let answerer = self.pipeline.answerers.get(cell.answerer.0).ok_or(PrepareError::Coordinate)?;
+        let tail = (self.pipeline.settings.tail == Tail::Verbatim).then(|| texts.tail(cell.compress.point));
+        let probe = probe_of(texts, cell)?;
+        let input = AnswerInput { context, tail: tail.as_ref(), question: &probe.question };
+        Ok(answer::prepare(answerer, &input)?)
+    }
+
     fn judge(&self, task: &JudgeTask) -> Result<Action, PrepareError> {
-        let question = self.judge_question(&task.context.texts, &task.cell.answer, task.cell.judge)?;
-        let shown = if self.pipeline.settings.judge_context { task.context.reference.text() } else { None };
-        let turns = question.with(Material::Output(task.answer.out), shown)?;
-        let spec = self.pipeline.judges.get(task.cell.judge.0).ok_or(PrepareError::Coordinate)?;
-        let work = Work::Ask(judge_request(spec, turns, &question));
+        let work = self.judge_work(&task.cell, &task.context.texts, &task.context.reference, task.answer.out)?;
         Ok(Action::new(Stage::Judge, self.matrix.judge_replica(&task.cell), work))
+    }
+
+    pub(super) fn judge_work(
+        &self,
+        cell: &JudgeCell,
+        texts: &FixtureTexts,
+        context: &ContextRef,
+        answer: Digest,
+    ) -> Result<Work, PrepareError> {
+        let question = self.judge_question(texts, &cell.answer, cell.judge)?;
+        let shown = if self.pipeline.settings.judge_context { context.text() } else { None };
+        let turns = question.with(Material::Output(answer), shown)?;
+        let spec = self.pipeline.judges.get(cell.judge.0).ok_or(PrepareError::Coordinate)?;
+        Ok(Work::Ask(judge_request(spec, turns, &question)))
     }
 
     /// The part of a judge's request that does not depend on the answer, made once per probe and judge.

@@ -1,6 +1,7 @@
 //! Folders, manifests and rows on a real file system.
 
 use std::fs;
+use std::sync::Arc;
 
 use super::fakes::{design, row};
 use super::*;
@@ -12,6 +13,10 @@ fn a_row(run: u32) -> Row {
 
 fn line(run: u32) -> String {
     format!("{}\n", serde_json::to_string(&a_row(run)).unwrap())
+}
+
+fn listed(run: u32) -> Arc<ListedRow> {
+    Arc::new(ListedRow::read(&line(run)).unwrap())
 }
 
 fn manifest(label: &str, started: &str) -> Manifest {
@@ -34,14 +39,14 @@ fn rows_end_in_the_order_of_the_matrix_whatever_order_they_came_in() {
     let folder = with(temp.path(), "a", "t");
     let mut file = folder.begin_rows(4).unwrap();
     for run in [3, 1, 2] {
-        file.append(&[u64::from(run)], &line(run)).unwrap();
+        file.append(&[u64::from(run)], &line(run), &[listed(run)]).unwrap();
     }
     assert_eq!((file.len(), runs(&folder)), (3, vec![3, 1, 2]));
     let few = file.finish().unwrap().unwrap();
     assert_eq!(runs(&folder), [1, 2, 3]);
     assert_eq!(
         few,
-        [1, 2, 3].map(|run| ListedRow::read(&line(run)).unwrap()),
+        [1, 2, 3].map(|run| Arc::unwrap_or_clone(listed(run))),
         "what is handed over is what stands in the file"
     );
     let first = folder.rows().unwrap().next().unwrap().unwrap();
@@ -57,7 +62,7 @@ fn the_same_rows_give_the_same_bytes() {
         let folder = with(temp.path(), label, "t");
         let mut file = folder.begin_rows(4).unwrap();
         for run in order {
-            file.append(&[u64::from(run)], &line(run)).unwrap();
+            file.append(&[u64::from(run)], &line(run), &[listed(run)]).unwrap();
         }
         file.finish().unwrap();
         fs::read(folder.file(names::CELLS)).unwrap()

@@ -78,13 +78,19 @@ pub struct Row<T = String> {
 /// A row as figures are made of it: answer and reasons, which are most of it, are passed over.
 pub type ScoredRow = Row<Unread>;
 
-/// A text that was passed over. It cannot be written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// A text that was passed over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Unread;
 
 impl<'de> Deserialize<'de> for Unread {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Unread, D::Error> {
-        IgnoredAny::deserialize(deserializer).map(|_| Unread)
+        // where a format does not say what follows, nothing was written
+        if deserializer.is_human_readable() {
+            IgnoredAny::deserialize(deserializer)?;
+        } else {
+            <()>::deserialize(deserializer)?;
+        }
+        Ok(Unread)
     }
 }
 

@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{SyncSender, sync_channel};
-use std::thread::JoinHandle;
+use std::sync::Arc;
 
 use memchr::memchr_iter;
+use serde::{Deserialize, Serialize};
 
 use super::row::{Row, ScoredRow};
 use crate::action::Digest;
 use crate::files::{self, FileError};
-use crate::threads::joined;
 
 /// Rows up to which they are kept at hand and shown on one page; more are told from the file alone.
 pub const FEW: u64 = 25_000;
@@ -24,18 +23,12 @@ pub struct RowsFile {
     file: File,
     length: u64,
     lines: Vec<Line>,
-    reader: Option<Reader>,
-}
-
-/// Reads rows on a thread of its own, while more of them come.
-#[derive(Debug)]
-struct Reader {
-    lines: SyncSender<(Vec<u64>, String)>,
-    rows: JoinHandle<serde_json::Result<BTreeMap<u64, ListedRow>>>,
+    /// `None` where they are many.
+    rows: Option<BTreeMap<u64, Arc<ListedRow>>>,
 }
 
 /// A row with the name of its line, which says whether anything in it is another.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ListedRow {
     /// The row, without what was said at length.
     pub row: ScoredRow,
@@ -51,28 +44,6 @@ impl ListedRow {
     pub fn read(line: &str) -> serde_json::Result<ListedRow> {
         let line = line.trim_end_matches('\n');
         Ok(ListedRow { row: serde_json::from_str(line)?, name: Digest::of(line) })
-    }
-}
-
-impl Reader {
-    fn new() -> Reader {
-        // no more waits in memory than the next few contexts
-        let (lines, taken) = sync_channel::<(Vec<u64>, String)>(16);
-        let read = move || {
-            let mut rows = BTreeMap::new();
-            for (ordinals, lines) in taken {
-                for (ordinal, line) in ordinals.into_iter().zip(lines.lines()) {
-                    rows.insert(ordinal, ListedRow::read(line)?);
-                }
-            }
-            Ok(rows)
-        };
-        Reader { lines, rows: std::thread::spawn(read) }
-    }
-
-    fn finish(self) -> serde_json::Result<Vec<ListedRow>> {
-        drop(self.lines);
-        Ok(joined(self.rows)?.into_values().collect())
     }
 }
 
@@ -100,16 +71,16 @@ impl RowsFile {
             file,
             length: 0,
             lines: Vec::new(),
-            reader: (cells <= FEW).then(Reader::new),
+            rows: (cells <= FEW).then(BTreeMap::new),
         })
     }
 
     /// Appends rows; whole lines reach the file at once, so whoever reads along sees rows. `ordinals` are the places
-    /// of the `lines` in the matrix.
+    /// of the `lines` in the matrix, `rows` what they say.
     ///
     /// # Errors
     /// Whatever the file system says, with the path.
-    pub fn append(&mut self, ordinals: &[u64], lines: &str) -> Result<(), FileError> {
+    pub fn append(&mut self, ordinals: &[u64], lines: &str, rows: &[Arc<ListedRow>]) -> Result<(), FileError> {
         let fault = |e: std::io::Error| FileError::new("write", &self.path, e);
         self.file.write_all(lines.as_bytes()).map_err(fault)?;
         let mut start = 0;
@@ -119,9 +90,8 @@ impl RowsFile {
             self.length += u64::from(length);
             start = end + 1;
         }
-        if let Some(reader) = &self.reader {
-            // a reader that is gone says why in the end
-            let _ = reader.lines.send((ordinals.to_vec(), lines.to_owned()));
+        if let Some(kept) = &mut self.rows {
+            kept.extend(ordinals.iter().copied().zip(rows.iter().cloned()));
         }
         Ok(())
     }
@@ -140,17 +110,15 @@ impl RowsFile {
     /// are few.
     ///
     /// # Errors
-    /// What the file system says, with the path; a row that does not read back.
+    /// What the file system says, with the path.
     pub fn finish(mut self) -> Result<Option<Vec<ListedRow>>, FileError> {
-        let fault = |e: std::io::Error| FileError::new("write", &self.path, e);
-        let rows = self.reader.take().map(Reader::finish).transpose().map_err(|e| fault(e.into()))?;
         if !self.lines.is_sorted_by(|a, b| a.ordinal < b.ordinal) {
             self.lines.sort_by_key(|line| (line.ordinal, std::cmp::Reverse(line.offset)));
             self.lines.dedup_by_key(|line| line.ordinal);
             let sorted = self.rewrite().map_err(|e| FileError::new("write", &self.path, e))?;
             files::keep(sorted, &self.path)?;
         }
-        Ok(rows)
+        Ok(self.rows.map(|rows| rows.into_values().map(Arc::unwrap_or_clone).collect()))
     }
 
     fn rewrite(&mut self) -> std::io::Result<tempfile::NamedTempFile> {

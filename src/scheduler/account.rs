@@ -37,7 +37,9 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     pub(super) fn without(&mut self, task: &Task) -> Result<(), RunError> {
         let blocked = self.frontier.settle(task, Settled::Without);
         self.count(task.stage(), blocked);
-        task.context().map_or(Ok(()), |context| self.tear(context))?;
+        if let Some(context) = task.context() {
+            self.tear(context);
+        }
         Ok(self.listener.hear(&Event::Blocked(blocked))?)
     }
 

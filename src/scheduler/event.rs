@@ -1,12 +1,14 @@
 //! What happens in a run, as values. Bars, lines, manifest and rows are listeners to one stream.
 
+use std::sync::Arc;
+
 use super::doors::Closed;
 use crate::action::{ActionKey, StageName};
 use crate::files::FileError;
 use crate::judge::SelfTestVerdict;
 use crate::pipeline::Counts;
 use crate::plan::Estimate;
-use crate::results::Failure;
+use crate::results::{Failure, ListedRow};
 use crate::units::{Usage, Usd};
 
 /// What happened. Nothing is told before it is kept.
@@ -79,6 +81,8 @@ pub enum Event<'a> {
         ordinals: &'a [u64],
         /// As many lines of JSON, each a row.
         lines: &'a str,
+        /// The same rows as figures are made of them.
+        rows: &'a [Arc<ListedRow>],
     },
 }
 

@@ -1,10 +1,15 @@
 //! The loop's dealings with the cache: what stands already, and what is to come.
 
+use std::rc::Rc;
+
 use super::event::{Event, Listener};
 use super::perform::Performer;
 use super::run::{Loop, RunError};
-use crate::cache::{Damage, Reading, Record};
-use crate::plan::{Assumptions, Kept, Output, READER, Task, forecast};
+use super::sheets::{self, FullSheet, Standing};
+use crate::action::{Stage, StageName};
+use crate::cache::{Damage, Lookup, Reading, Record, Status};
+use crate::pipeline::{Counts, JudgeCell};
+use crate::plan::{Assumptions, JudgeTask, Kept, Output, READER, SettledAnswer, SettledContext, Task, forecast};
 
 impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     /// Makes sure that the output of a cached action can be read when somebody needs it, and notes that it is used.
@@ -21,14 +26,87 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
 
     /// Settles a task whose output stands.
     pub(super) fn cached(&mut self, task: &Task, kept: Kept) -> Result<(), RunError> {
-        let stage = task.stage();
+        self.tell_cached(task.stage(), kept)?;
+        self.settle(task, kept, None)
+    }
+
+    fn tell_cached(&mut self, stage: StageName, kept: Kept) -> Result<(), RunError> {
         let event = if self.seen.insert(kept.key) {
             Event::Cached { stage, key: kept.key, cut_off: kept.spared }
         } else {
             Event::Shared { stage }
         };
-        self.listener.hear(&event)?;
-        self.settle(task, kept, true, None)
+        Ok(self.listener.hear(&event)?)
+    }
+
+    /// Settles all that hangs on a context at once, if its sheet is in the cache and every action that it stands on
+    /// still has the output that its rows were made of.
+    pub(super) fn recall(&mut self, context: &Rc<SettledContext>) -> Result<bool, RunError> {
+        let (preparer, store, refresh) = (self.performer.preparer, self.performer.store, &self.options.refresh);
+        if refresh.contains(&Stage::Answer) || refresh.contains(&Stage::Judge) {
+            return Ok(false);
+        }
+        let bytes = sheets::name(&preparer, context).and_then(|name| store.read_derived(&name));
+        let Some(sheet) = bytes.as_deref().and_then(FullSheet::read) else { return Ok(false) };
+        let answers = preparer.matrix().answers(context.cell);
+        let cells: Vec<JudgeCell> = answers.flat_map(|answer| preparer.matrix().judgements(answer)).collect();
+        if cells.len() != sheet.stands.len() || !self.all_stand(&sheet) {
+            return Ok(false);
+        }
+        debug_assert!(self.has_their_keys(&sheet, context, &cells), "a sheet is not that of its cells");
+        self.tell_sheet(context, &cells, &sheet)?;
+        Ok(true)
+    }
+
+    /// Whether a sheet stands on the very actions that its cells have: that its name says so is the promise of
+    /// [`crate::plan::Preparer::asked_below`].
+    fn has_their_keys(&self, sheet: &FullSheet<'_>, context: &Rc<SettledContext>, cells: &[JudgeCell]) -> bool {
+        let key = |task: Task| self.performer.preparer.prepare(&task).ok().map(|action| action.key);
+        cells.iter().zip(&sheet.stands).all(|(cell, [answer, judgement])| {
+            let Standing { key: own, out, cost } = *answer;
+            let settled = Rc::new(SettledAnswer { key: own, out, cost, spared: context.spared });
+            let judge = JudgeTask { cell: *cell, context: context.clone(), answer: settled };
+            key(judge.answer_task()) == Some(own) && key(Task::Judge(judge)) == Some(judgement.key)
+        })
+    }
+
+    fn all_stand(&self, sheet: &FullSheet<'_>) -> bool {
+        let mut last = None;
+        sheet.stands.iter().all(|[answer, judgement]| {
+            // the judgements of an answer come together
+            let is_known = last.replace(answer) == Some(answer);
+            (is_known || self.stands(answer)) && self.stands(judgement)
+        })
+    }
+
+    /// Whether an action still has that output, and it can be read.
+    fn stands(&self, standing: &Standing) -> bool {
+        let Some(record) = self.performer.store.find(&standing.key) else { return false };
+        let out = match record.status {
+            Status::Output { out, reader: READER, .. } => Some(out),
+            _ => None,
+        };
+        out == Some(standing.out) && record.cost == standing.cost && self.vouch(&record, None).is_ok()
+    }
+
+    fn tell_sheet(
+        &mut self,
+        context: &SettledContext,
+        cells: &[JudgeCell],
+        sheet: &FullSheet<'_>,
+    ) -> Result<(), RunError> {
+        let mut last = None;
+        for (cell, [answer, judgement]) in cells.iter().zip(&sheet.stands) {
+            if last.replace(cell.answer) != Some(cell.answer) {
+                self.tell_cached(StageName::Answer, answer.kept(context.spared))?;
+                self.count(StageName::Answer, Counts::default());
+            }
+            self.tell_cached(StageName::Judge, judgement.kept(context.spared))?;
+            self.count(StageName::Judge, Counts::default());
+        }
+        self.warn(context.key, sheet.warnings.clone())?;
+        let ordinals: Vec<u64> = cells.iter().map(|cell| self.performer.preparer.matrix().ordinal(cell)).collect();
+        Ok(self.listener.hear(&Event::Rows { ordinals: &ordinals, lines: &sheet.lines, rows: &sheet.rows })?)
     }
 
     /// Finds out what is to come, before the first stale action begins: where all is cached nobody needs to know.

@@ -14,7 +14,7 @@ use crate::fixture::count_tokens;
 use crate::judge::{self, CriterionScore};
 use crate::measure::{ProbeMeasure, compression_ratio};
 use crate::pipeline::{FixtureIx, PointIx, ProbeIx, Tail};
-use crate::plan::{FixtureTexts, JudgeTask, Kept, Output, Preparer, Task, probe_of};
+use crate::plan::{FixtureTexts, JudgeTask, Kept, Output, Preparer, SettledContext, Task, probe_of};
 use crate::probe::Probe;
 use crate::results::{Row, RowCost, RowKeys};
 use crate::units::Tokens;
@@ -60,9 +60,9 @@ impl<'e> RowMaker<'e> {
         Ok(line)
     }
 
-    /// What is odd about the context of a judged cell.
-    pub(super) fn warnings(&self, task: &JudgeTask) -> Result<Vec<String>, OutOfReach> {
-        let context = self.shelf.context(&task.context)?;
+    /// What is odd about a context.
+    pub(super) fn warnings(&self, context: &Rc<SettledContext>) -> Result<Vec<String>, OutOfReach> {
+        let context = self.shelf.context(context)?;
         Ok(context.compressed.warnings.iter().map(ToString::to_string).collect())
     }
 

@@ -173,7 +173,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         self.find_selftests()?;
         let mut look = tokio::time::interval(LOOK);
         loop {
-            if self.heed(*stop.borrow_and_update())? {
+            if self.heed(*stop.borrow_and_update()) {
                 return Ok(self.ended);
             }
             let out_of_breath = self.admit()?;
@@ -198,15 +198,12 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     }
 
     /// Does as the user asked. Returns whether that is to end at once.
-    fn heed(&mut self, stop: Stop) -> Result<bool, RunError> {
+    fn heed(&mut self, stop: Stop) -> bool {
         if stop >= Stop::Drain && !self.ended.interrupted {
             self.ended.interrupted = true;
             self.doors.close_all();
         }
-        if stop == Stop::Now {
-            self.tell_all_waiting()?;
-        }
-        Ok(stop == Stop::Now)
+        stop == Stop::Now
     }
 
     pub(super) fn stops(&self) -> bool {
@@ -266,7 +263,6 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
 
     fn begin_stale(&mut self, task: Task, action: Action) -> Result<(), RunError> {
         self.foretell()?;
-        task.context().map_or(Ok(()), |context| self.stop_waiting(context))?;
         if let Task::Judge(judge) = &task {
             match self.selftests.trust(judge.cell.judge.0) {
                 Trust::Waiting => {
@@ -294,20 +290,21 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         Ok(())
     }
 
-    pub(super) fn settle(
-        &mut self,
-        task: &Task,
-        kept: Kept,
-        is_cached: bool,
-        output: Option<Output>,
-    ) -> Result<(), RunError> {
-        let blocked = self.frontier.settle(task, Settled::Kept(kept));
-        self.count(task.stage(), blocked);
+    pub(super) fn settle(&mut self, task: &Task, kept: Kept, output: Option<Output>) -> Result<(), RunError> {
+        self.count(task.stage(), Counts::default());
+        if let Task::Compress(task) = task
+            && let Some(context) = self.frontier.context(task, kept)
+            && self.recall(&context)?
+        {
+            self.frontier.settle_context(task, context);
+            return Ok(());
+        }
+        self.frontier.settle(task, Settled::Kept(kept));
         if let Some(Output::Answer(answer)) = &output {
             self.performer.shelf.put_answer(kept.key, answer.text.clone());
         }
         match task {
-            Task::Judge(judge) => self.judged(judge, kept, is_cached, output),
+            Task::Judge(judge) => self.judged(judge, kept, output),
             Task::Compress(_) | Task::Answer(_) => Ok(()),
         }
     }
@@ -348,10 +345,10 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         let (key, asked) = (action.key, is_asked(&action.work));
         self.listener.hear(&Event::Kept { stage, key, asked, usage, cost, unchanged })?;
         let kept = Kept { key: action.key, out, cost, spared: unchanged };
-        self.settle(task, kept, false, Some(output))?;
+        self.settle(task, kept, Some(output))?;
         for sharer in sharers {
             self.listener.hear(&Event::Shared { stage })?;
-            self.settle(&sharer, kept, false, None)?;
+            self.settle(&sharer, kept, None)?;
         }
         Ok(())
     }

@@ -1,128 +1,151 @@
-//! Sheets: the rows of one context together. A full sheet is kept in the cache under a digest of all that its rows are
-//! made of, so that where nothing changed no answer and no grade is read, and no row is made, a second time.
+//! Sheets: the rows of one context together, with the actions they stand on. A full sheet is kept in the cache under a
+//! name for all that its rows are made of besides answers and grades. So where nothing changed no key below a context
+//! is made, no answer and no grade is read, and no row is made, a second time.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
-use memchr::memchr_iter;
+use serde::{Deserialize, Serialize};
 
 use crate::action::{ActionKey, Digest, DigestBuilder};
-use crate::compress::ContextRef;
 use crate::pipeline::{CompressCell, Pipeline};
-use crate::plan::{JudgeTask, Kept, SettledContext};
-use crate::results::ROWS;
+use crate::plan::{Kept, Preparer, READER, SettledAnswer, SettledContext};
+use crate::results::{ListedRow, ROWS};
 use crate::units::Usd;
 
 /// The sheets of contexts that were begun.
 pub(super) type Sheets = HashMap<CompressCell, Sheet>;
 
-/// The rows of one context, by their places in the matrix.
+/// The rows of one context as they come.
 #[derive(Debug)]
 pub(super) struct Sheet {
-    /// Names what all rows are made of.
-    common: Digest,
-    /// Cells that are not judged yet.
-    pub(super) open: u64,
-    pub(super) lines: BTreeMap<u64, Line>,
-    pub(super) fate: Fate,
+    /// How many rows it will have.
+    cells: u64,
+    /// The rows so far, by places in the matrix; `None` if one is missing, or too many other sheets are open.
+    entries: Option<BTreeMap<u64, Entry>>,
 }
 
-/// The row of a judged cell.
+/// A row and what it stands on.
 #[derive(Debug)]
-pub(super) struct Line {
-    /// Names what the row is made of, besides what is common to all.
-    pub(super) name: Digest,
-    /// The row; `None` while nobody needs it.
-    pub(super) row: Option<String>,
-    pub(super) task: JudgeTask,
-    pub(super) kept: Kept,
+pub(super) struct Entry {
+    pub(super) line: String,
+    pub(super) row: Arc<ListedRow>,
+    pub(super) stands: [Standing; 2],
 }
 
-/// What becomes of the rows of a sheet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// All is cached so far: the rows are looked up when it is full.
-    Waiting,
-    /// Rows are told as they come, and kept when it is full.
-    Filling,
-    /// Rows are told as they come, and not kept: one is missing, they stand on more than their names say, or too many
-    /// other sheets are open.
-    Torn,
+/// An action with the output that a row was made of.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Standing {
+    pub(super) key: ActionKey,
+    pub(super) out: Digest,
+    pub(super) cost: Option<Usd>,
+}
+
+impl From<&SettledAnswer> for Standing {
+    fn from(answer: &SettledAnswer) -> Standing {
+        Standing { key: answer.key, out: answer.out, cost: answer.cost }
+    }
+}
+
+impl From<&Kept> for Standing {
+    fn from(kept: &Kept) -> Standing {
+        Standing { key: kept.key, out: kept.out, cost: kept.cost }
+    }
+}
+
+impl Standing {
+    /// The same below a context that was spared, or was not.
+    pub(super) fn kept(self, spared: bool) -> Kept {
+        Kept { key: self.key, out: self.out, cost: self.cost, spared }
+    }
+}
+
+/// A full sheet, as it lies in the cache; its lists are in the order of the matrix.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct FullSheet<'t> {
+    /// What is odd about the context.
+    pub(super) warnings: Vec<String>,
+    /// Answer and judgement of each row.
+    pub(super) stands: Vec<[Standing; 2]>,
+    pub(super) rows: Vec<Arc<ListedRow>>,
+    #[serde(borrow)]
+    pub(super) lines: Cow<'t, str>,
 }
 
 impl Sheet {
-    pub(super) fn new(pipeline: &Pipeline, context: &SettledContext, cells: u64, is_kept: bool) -> Sheet {
-        // How long an opaque context is, its provider says, in words that no digest here names.
-        let is_readable = matches!(context.reference, ContextRef::Readable { .. });
-        let fate = if is_readable && is_kept { Fate::Waiting } else { Fate::Torn };
-        Sheet { common: common(pipeline, context), open: cells, lines: BTreeMap::new(), fate }
+    pub(super) fn new(cells: u64, is_kept: bool) -> Sheet {
+        Sheet { cells, entries: is_kept.then(BTreeMap::new) }
     }
 
-    /// Names the sheet.
-    pub(super) fn name(&self) -> Digest {
-        let mut builder = DigestBuilder::new("compeval rows v1");
-        builder.field("common", self.common.0);
-        for line in self.lines.values() {
-            builder.field("row", line.name.0);
-        }
-        builder.finish()
+    /// Adds the row of a place. Returns whether the sheet is full.
+    pub(super) fn add(&mut self, ordinal: u64, entry: Entry) -> bool {
+        let Some(entries) = &mut self.entries else { return false };
+        entries.insert(ordinal, entry);
+        entries.len() as u64 == self.cells
     }
 
-    /// The rows of a text that was kept, and what is odd about the context; `None` if it is no sheet like this one.
-    pub(super) fn read<'t>(&self, text: &'t str) -> Option<(Vec<String>, &'t str)> {
-        let (head, rows) = text.split_once('\n')?;
-        let is_whole = memchr_iter(b'\n', rows.as_bytes()).count() == self.lines.len() && rows.ends_with('\n');
-        Some((serde_json::from_str(head).ok()?, rows)).filter(|_| is_whole)
+    /// It will never be full.
+    pub(super) fn tear(&mut self) {
+        self.entries = None;
     }
 
-    /// The sheet as it is kept; `None` if a row is missing.
-    pub(super) fn text(&self, warnings: &[String]) -> Option<String> {
-        if self.fate == Fate::Torn {
-            return None;
-        }
-        let mut text = serde_json::to_string(warnings).ok()?;
-        text.push('\n');
-        for line in self.lines.values() {
-            text.push_str(line.row.as_deref()?);
-        }
-        Some(text)
+    /// The sheet as it is kept.
+    pub(super) fn full(self, warnings: Vec<String>) -> Option<FullSheet<'static>> {
+        let entries = self.entries?;
+        let lines = entries.values().map(|entry| entry.line.as_str()).collect();
+        let stands = entries.values().map(|entry| entry.stands).collect();
+        Some(FullSheet { warnings, stands, rows: entries.into_values().map(|entry| entry.row).collect(), lines })
     }
 }
 
-/// Names what all rows of a context are made of.
-fn common(pipeline: &Pipeline, context: &SettledContext) -> Digest {
+impl<'t> FullSheet<'t> {
+    /// Reads a sheet that was kept.
+    pub(super) fn read(bytes: &'t [u8]) -> Option<FullSheet<'t>> {
+        postcard::from_bytes(bytes).ok()
+    }
+
+    /// The bytes to keep.
+    pub(super) fn bytes(&self) -> Option<Vec<u8>> {
+        postcard::to_stdvec(self).ok()
+    }
+}
+
+/// Names the sheet of a context; `None` of one whose rows stand on more than names say.
+pub(super) fn name(preparer: &Preparer<'_>, context: &SettledContext) -> Option<Digest> {
+    let asked = preparer.asked_below(context)?;
+    let (pipeline, runs) = (preparer.pipeline(), preparer.matrix().runs());
     let (digests, place) = (context.texts.loaded().digests, pipeline.name_compress(&context.cell));
-    let mut builder = DigestBuilder::new("compeval sheet v2");
+    let mut builder = DigestBuilder::new("compeval sheet v3");
     builder.field("version", env!("CARGO_PKG_VERSION")).field("rows", ROWS.to_le_bytes());
+    builder.field("reader", READER.to_le_bytes()).field("asked", asked.0);
     builder.field("rubric", pipeline.rubric.digest().0).field("tail", [pipeline.settings.tail as u8]);
     for digest in [digests.transcript, digests.points, digests.bank] {
         builder.field("fixture", digest.0);
     }
     builder.field("fixture", place.fixture.as_bytes()).field("method", place.method.as_bytes());
     builder.field("point", place.point.0.to_le_bytes()).field("run", place.run.to_le_bytes());
-    for answerer in &pipeline.answerers {
+    for number in [runs.answer, runs.judge] {
+        builder.field("runs", number.to_le_bytes());
+    }
+    names(&mut builder, preparer, context);
+    let cost = context.cost.map_or(Vec::new(), |Usd(usd)| usd.to_le_bytes().to_vec());
+    builder.field("context", context.key.0.0).field("output", context.reference.digest().0).field("cost", cost);
+    Some(builder.finish())
+}
+
+/// The names that rows call probes, answerers and judges by.
+fn names(builder: &mut DigestBuilder, preparer: &Preparer<'_>, context: &SettledContext) {
+    let Pipeline { answerers, judges, .. } = preparer.pipeline();
+    let cell = context.cell;
+    for probe in preparer.matrix().probes(cell.chain.fixture, cell.point) {
+        builder.field("probe", (probe.0 as u64).to_le_bytes());
+    }
+    let readers = preparer.matrix().readers(cell.chain.method).iter().filter_map(|reader| answerers.get(reader.0));
+    for answerer in readers {
         builder.field("answerer", answerer.name.0.as_bytes());
     }
-    for judge in &pipeline.judges {
+    for judge in judges {
         builder.field("judge", judge.name.0.as_bytes());
     }
-    add_action(&mut builder, context.key, context.reference.digest(), context.cost);
-    builder.finish()
-}
-
-/// Names what the row of a judged cell is made of besides: its place among what `common` names, and its actions.
-pub(super) fn own(task: &JudgeTask, kept: &Kept) -> Digest {
-    let (answer, judge) = (&task.cell.answer, &task.cell);
-    let mut builder = DigestBuilder::new("compeval row v2");
-    for index in [answer.probe.0, answer.answerer.0, judge.judge.0] {
-        builder.field("index", (index as u64).to_le_bytes());
-    }
-    builder.field("answer_n", answer.answer_n.to_le_bytes()).field("judge_n", judge.judge_n.to_le_bytes());
-    add_action(&mut builder, task.answer.key, task.answer.out, task.answer.cost);
-    add_action(&mut builder, kept.key, kept.out, kept.cost);
-    builder.finish()
-}
-
-fn add_action(builder: &mut DigestBuilder, key: ActionKey, out: Digest, cost: Option<Usd>) {
-    let cost = cost.map_or(Vec::new(), |Usd(usd)| usd.to_le_bytes().to_vec());
-    builder.field("action", key.0.0).field("output", out.0).field("cost", cost);
 }

@@ -98,6 +98,8 @@ fn flipped_bytes_of_the_index_lose_nothing() {
             let store = open(dir.path());
             store.find(&key(99));
             assert_eq!(served(&store), ENTRIES, "{case}: the packs are whole, so nothing is lost");
+            put(&store, 50, body(50, LENGTH));
+            assert_eq!(served(&store), ENTRIES, "{case}: nor where the index is asked");
             store.verify().unwrap();
             assert_eq!(served(&store), ENTRIES, "{case}");
         }
@@ -141,6 +143,12 @@ fn rubbish_in_place_of_the_index_is_put_aside() {
     std::fs::write(sound.path().join("index/db"), vec![0xAB; 300_000]).unwrap();
     std::fs::write(sound.path().join("index/conf"), "nonsense").unwrap();
     let store = open(sound.path());
+    assert_eq!(
+        (served(&store), store.notices()),
+        (ENTRIES, vec![]),
+        "the packs are sound, and there is nothing to write"
+    );
+    put(&store, 50, body(50, LENGTH));
     assert_eq!(served(&store), ENTRIES);
     assert!(store.notices()[0].contains("made again"));
     assert!(
