@@ -159,6 +159,13 @@ impl Tables for Catalogue {
         Ok(())
     }
 
+    fn change(&mut self, key: &ActionKey, change: impl FnOnce(&mut Record)) -> Result<(), Infallible> {
+        if let Some(record) = self.records.get_mut(key) {
+            change(record);
+        }
+        Ok(())
+    }
+
     fn remove(&mut self, key: &ActionKey, why: Removal) -> Result<(), Infallible> {
         self.records.remove(key);
         self.gone.insert(*key, why);

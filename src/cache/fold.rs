@@ -13,6 +13,8 @@ pub(super) trait Tables {
     type Error;
     fn record(&mut self, key: &ActionKey) -> Result<Option<Record>, Self::Error>;
     fn set_record(&mut self, record: Record) -> Result<(), Self::Error>;
+    /// Changes the record of a key, if there is one.
+    fn change(&mut self, key: &ActionKey, change: impl FnOnce(&mut Record)) -> Result<(), Self::Error>;
     fn remove(&mut self, key: &ActionKey, why: Removal) -> Result<(), Self::Error>;
     fn latest(&mut self, coordinate: &Digest) -> Result<Option<ActionKey>, Self::Error>;
     fn set_latest(&mut self, coordinate: Digest, key: ActionKey) -> Result<(), Self::Error>;
@@ -51,12 +53,11 @@ pub(super) fn apply<T: Tables>(tables: &mut T, at: Location, header: &Header) ->
             }
             header.record(at).map_or(Ok(()), |record| tables.set_record(record))
         }
-        Note::Verdict(reading) => match tables.record(&key)? {
-            Some(record) if record.raw == header.digest && !matches!(record.status, Status::Failed { .. }) => {
-                tables.set_record(Record { status: reading.into(), ..record })
+        Note::Verdict(reading) => tables.change(&key, |record| {
+            if record.raw == header.digest && !matches!(record.status, Status::Failed { .. }) {
+                record.status = reading.into();
             }
-            _ => Ok(()),
-        },
+        }),
         Note::Text => tables.set_text(header.key, at),
         Note::Counts(counts) => counts.iter().try_for_each(|(digest, count)| tables.set_count(*digest, *count)),
         Note::Touch { day, keys } => keys.iter().try_for_each(|key| tables.set_day(*key, *day)),

@@ -284,6 +284,12 @@ impl Tables for &Index {
         Ok(())
     }
 
+    fn change(&mut self, key: &ActionKey, change: impl FnOnce(&mut Record)) -> Checked<()> {
+        let Some(mut record) = self.find(key)? else { return Ok(()) };
+        change(&mut record);
+        self.set_record(record)
+    }
+
     fn remove(&mut self, key: &ActionKey, why: Removal) -> Checked<()> {
         self.settle(&mut self.recent())?;
         guard(|| self.actions.remove(key.0.0))?;

@@ -37,6 +37,11 @@ pub struct Store {
 }
 
 impl Store {
+    /// Whether there is a cache in `dir`.
+    pub fn is_in(dir: &Path) -> bool {
+        matches!(Layout::new(dir).inspect(), Ok(Found::Cache))
+    }
+
     /// Opens the cache in `dir` for writing, making it if it is not there.
     ///
     /// # Errors

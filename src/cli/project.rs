@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use super::args::{Common, SelectArgs};
 use super::console::{Console, Meaning};
 use super::failure::{Exit, Failure};
-use crate::cache::{Holder, Snapshot, Store};
+use crate::cache::{CacheError, Holder, Snapshot, Store};
 use crate::pipeline::{
     Environment, OpenError, Opened, Overrides, Pipeline, Places, Problems, Request, Selection, find_pipeline, open,
     places,
 };
 use crate::provider::ModelUse;
+use crate::threads::both;
 
 /// The variables of this process: the one place where they are read, besides keys.
 pub(crate) struct ProcessEnvironment;
@@ -118,13 +119,37 @@ pub(crate) fn tell(console: &Console, warnings: &Problems) {
     }
 }
 
+/// Opens the project and its cache; side by side if the cache is there already, since both take a while. One that is
+/// not there is made only for a sound project.
+pub(crate) fn open_project_and_store(
+    common: &Common,
+    select: &SelectArgs,
+    opening: Opening,
+    console: &Console,
+) -> Result<(Pipeline, Store), Failure> {
+    let places = places_of(common).ok().filter(|places| Store::is_in(&places.cache));
+    let Some(places) = places else {
+        let pipeline = open_project(common, select, opening, console)?;
+        let store = open_store(&pipeline.cache, console)?;
+        return Ok((pipeline, store));
+    };
+    let (store, pipeline) = both(|| hold(&places.cache), || open_project(common, select, opening, console));
+    let (pipeline, store) = (pipeline?, store?);
+    tell_notices(&store, console);
+    Ok((pipeline, store))
+}
+
 /// Opens the cache for writing; `COMPEVAL_CACHE` moves it, which the pipeline has seen to.
 pub(crate) fn open_store(cache: &Path, console: &Console) -> Result<Store, Failure> {
     refuse_file(cache)?;
-    let command: Vec<String> = std::env::args().skip(1).collect();
-    let store = Store::open(cache, &Holder { command: command.join(" ") })?;
+    let store = hold(cache)?;
     tell_notices(&store, console);
     Ok(store)
+}
+
+fn hold(cache: &Path) -> Result<Store, CacheError> {
+    let command: Vec<String> = std::env::args().skip(1).collect();
+    Store::open(cache, &Holder { command: command.join(" ") })
 }
 
 /// Tells what the cache has to say of itself.

@@ -60,8 +60,8 @@ pub(crate) fn compare_sides(
 }
 
 /// Writes every file of a label that is made from its rows. If these are few they are at hand, with the cache that has
-/// their contexts; else they are read from the folder one by one, and the page carries the summary alone. The page is
-/// most of the work: the other files are written beside it.
+/// their contexts; else they are read from the folder one by one, and the page carries the summary alone. The files of
+/// runs are half of the work: they are written beside the others.
 pub(crate) fn publish<C: Lookup + PackShelf + Sync>(
     pipeline: &Pipeline,
     folder: &ResultsFolder,
@@ -86,9 +86,10 @@ pub(crate) fn publish<C: Lookup + PackShelf + Sync>(
         },
     );
     let (set, summary, refused) = summed_up?;
-    let (figures, page) = both(
-        || write_figures(folder, &set, &summary, rows, reference),
+    let (run_files, others) = both(
+        || write_run_files(folder, &set),
         || {
+            write_figures(folder, &set, &summary, rows, reference)?;
             let contexts = cache.map_or_else(BTreeMap::new, |cache| page_contexts(&found, preparer, cache));
             let packs: &(dyn PackShelf + Sync) = cache.map_or(&(), |cache| cache);
             let whole = |range: Range<usize>| folder.rows_at(range);
@@ -97,8 +98,8 @@ pub(crate) fn publish<C: Lookup + PackShelf + Sync>(
             Ok::<_, Failure>(folder.write(names::HTML, page)?)
         },
     );
-    figures?;
-    page?;
+    run_files?;
+    others?;
     Ok(Published { summary, manifest: set.into_manifest(), refused })
 }
 
@@ -121,7 +122,7 @@ impl PackShelf for Snapshot {
     fn keep(&self, _: Digest, _: &str) {}
 }
 
-/// Writes summary, run files and report.md.
+/// Writes summary and report.md.
 fn write_figures(
     folder: &ResultsFolder,
     set: &ResultSet,
@@ -130,7 +131,6 @@ fn write_figures(
     reference: bool,
 ) -> Result<(), Failure> {
     folder.write_json(names::SUMMARY, summary)?;
-    write_run_files(folder, set)?;
     let worst = worst(folder, set.design(), rows)?;
     let text = markdown(&ReportInput { summary, manifest: &set.manifest, worst: &worst, reference });
     Ok(folder.write(names::MARKDOWN, text)?)

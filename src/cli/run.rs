@@ -11,7 +11,7 @@ use super::engine::{Orders, drive, models};
 use super::failure::{Exit, Failure};
 use super::plan;
 use super::progress::Progress;
-use super::project::{Opening, open_project, open_store, tell_notices};
+use super::project::{Opening, open_project_and_store, tell_notices};
 use super::publish::{Published, publish};
 use super::record::Recorder;
 use super::typed::Typed;
@@ -25,6 +25,7 @@ use crate::provider::Prices;
 use crate::report::comparison_table;
 use crate::results::{Design, Forecast, Label, ListedRow, Manifest, ResultsFolder, blind_spots, regressions};
 use crate::scheduler::{Allowance, Budget, Event, Listener};
+use crate::threads::both;
 
 impl StageArg {
     /// The stage it names.
@@ -44,7 +45,7 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
         return Ok(plan::tell(&forecast, console));
     }
     let opening = Opening { needs_keys: !args.offline, ..Opening::default() };
-    let pipeline = open_project(common, &args.select, opening, console)?;
+    let (pipeline, store) = open_project_and_store(common, &args.select, opening, console)?;
     let prices = Prices::new(pipeline.prices.clone());
     let allowance = args.budget.allowance(models(&pipeline), &prices, &pipeline.file)?;
     let label = label(args)?;
@@ -54,7 +55,6 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
         // A baseline that is not there is found out before anything is spent.
         ResultsFolder::open_side(&pipeline.results, baseline)?;
     }
-    let store = open_store(&pipeline.cache, console)?;
     let mut manifest = begin(&pipeline, &store, &label, args);
     folder.write_manifest(&manifest)?;
     let Executed { exit, rows } = execute(&pipeline, &store, &orders, &folder, &mut manifest, console)?;
@@ -62,7 +62,13 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
     tell_notices(&store, console);
     // Without rows at hand no context is looked up: what the store keeps in memory is let go.
     let store = rows.is_some().then_some(store);
-    let published = publish(&pipeline, &folder, manifest, rows.zip(store.as_ref()), false)?;
+    let ended = manifest.clone();
+    let (written, published) = both(
+        || folder.write_manifest(&ended),
+        || publish(&pipeline, &folder, manifest, rows.zip(store.as_ref()), false),
+    );
+    written?;
+    let published = published?;
     ending::tell_summary(&published, &folder, &next(exit, args, &published), console);
     if let Some(refusal) = &published.refused {
         let refused = refusal.report(console);
@@ -139,7 +145,6 @@ fn execute(
     manifest.forecast = ended.forecast.as_ref().map(expected);
     manifest.ended = Some(jiff::Timestamp::now().to_string());
     manifest.wall_s = began.elapsed().as_secs_f64();
-    folder.write_manifest(manifest)?;
     Ok(Executed { exit, rows })
 }
 
