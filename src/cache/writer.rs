@@ -56,7 +56,6 @@ pub(super) struct Core {
 }
 
 /// Who answers questions when a cache has been opened.
-#[expect(clippy::large_enum_variant, reason = "taken apart where it is made, never kept")]
 pub(super) enum Source {
     Index(Index),
     Proven(Proven),

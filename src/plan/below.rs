@@ -10,26 +10,24 @@ use super::prepare::{FixtureTexts, PrepareError, Preparer};
 
 impl Preparer<'_> {
     /// Names the work of all answers and judgements below a context, with stand-ins for the context and the answers:
-    /// where this name, the context, its run and the answers are the same, so are all keys. `None` where that is not
-    /// so, since the prompts of an empty context, and of one that only its provider reads, are put together in another
-    /// way; and where a prompt does not render.
+    /// where this name, the context, its run and the answers are the same, so are all keys. `None` of a context that
+    /// only its provider reads, whose prompts are put together in another way, and where a prompt does not render.
     pub fn asked_below(&self, context: &SettledContext) -> Option<Digest> {
         let ContextRef::Readable { text } = &context.reference else { return None };
-        if *text == Digest::of("") {
-            return None;
-        }
+        // prompts may ask whether the context is empty, and nothing else about it
+        let stand_in = Digest::of(if *text == Digest::of("") { "" } else { "a context" });
         let (texts, cell) = (&context.texts, context.cell);
-        let readers = self.matrix().readers(cell.chain.method).to_vec();
-        let known = texts.asked.borrow().get(&(cell.point, readers.clone())).copied();
-        known.unwrap_or_else(|| {
-            let asked = self.asked_at(cell, texts).ok();
-            texts.asked.borrow_mut().insert((cell.point, readers), asked);
-            asked
-        })
+        let place = (cell.point, stand_in, self.matrix().readers(cell.chain.method).to_vec());
+        if let Some(known) = texts.asked.borrow().get(&place) {
+            return *known;
+        }
+        let asked = self.asked_at(cell, texts, stand_in).ok();
+        texts.asked.borrow_mut().insert(place, asked);
+        asked
     }
 
-    fn asked_at(&self, cell: CompressCell, texts: &FixtureTexts) -> Result<Digest, PrepareError> {
-        let (context, answer) = (ContextRef::Readable { text: Digest::of("a context") }, Digest::of("an answer"));
+    fn asked_at(&self, cell: CompressCell, texts: &FixtureTexts, context: Digest) -> Result<Digest, PrepareError> {
+        let (context, answer) = (ContextRef::Readable { text: context }, Digest::of("an answer"));
         let mut asked = DigestBuilder::new("compeval asked v1");
         let mut add = |stage: Stage, work: &Work| {
             asked.field(stage.name(), Inputs::key_of(stage, Replica::NONE, work).0.0);

@@ -68,8 +68,11 @@ pub struct FixtureTexts {
     points: Vec<PointTexts>,
     questions: RefCell<HashMap<(ProbeIx, JudgeIx), Rc<JudgeQuestion>>>,
     /// See [`Preparer::asked_below`].
-    pub(super) asked: RefCell<HashMap<(PointIx, Vec<AnswererIx>), Option<Digest>>>,
+    pub(super) asked: RefCell<HashMap<AskedAt, Option<Digest>>>,
 }
+
+/// Where it is asked, the stand-in for the context, and who reads it.
+pub(super) type AskedAt = (PointIx, Digest, Vec<AnswererIx>);
 
 #[derive(Debug, Default)]
 struct PointTexts {

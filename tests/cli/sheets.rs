@@ -45,6 +45,47 @@ fn a_criterion_that_moves_gives_other_scores_and_asks_nobody() {
     assert!(project.rows("a") == before);
 }
 
+/// Edits of which some change what is asked, some only what a row says, and some nothing: each leaves the project as
+/// the next one finds it.
+const EDITS: [(&str, &str, &str); 16] = [
+    ("pipeline.toml", "runs = 2", "runs = 1"),
+    ("pipeline.toml", "rubric = ", "judge_context = false\nrubric = "),
+    ("pipeline.toml", "rubric = ", "tail = \"verbatim\"\nrubric = "),
+    ("pipeline.toml", "name     = \"twin\"", "name     = \"sibling\""),
+    ("pipeline.toml", "name   = \"agent\"", "name   = \"reader\""),
+    ("prompts/answer.md", "and from nothing else", "and from nothing but it"),
+    ("prompts/answer.md", "Answer", "{% if context %}Answer{% else %}Guess{% endif %}"),
+    ("prompts/anchored.md", "working notes", "standing notes"),
+    ("probes/harbor.probes.json", "\"count = 4\"", "\"count = 4\", \"4711\""),
+    ("probes/harbor.probes.json", "Who owns the machine?", "Who owns that machine?"),
+    ("rubric.toml", "dimension = \"continuity\"", "dimension = \"completeness\""),
+    ("fixtures/harbor.json", "\"context_length\": 32000", "\"context_length\": 16000"),
+    ("pipeline.toml", "runs = 1", "runs = { compress = 2, answer = 2, judge = 1 }"),
+    ("pipeline.toml", "answer = 2, judge = 1", "answer = 1, judge = 2"),
+    ("pipeline.toml", "[[judge]]", "[[judge]]\nname = \"second\"\nmodel = \"mock/judge-2\"\n\n[[judge]]"),
+    ("pipeline.toml", "[[answer]]", "[[answer]]\nname = \"other\"\nmodel = \"mock/small-2\"\n\n[[answer]]"),
+];
+
+#[test]
+fn after_any_edit_rows_from_sheets_are_those_that_are_made_anew() {
+    let (server, project) = finished();
+    for (path, from, to) in EDITS {
+        project.edit(path, from, to);
+        // once to make what is new, once from sheets of which some are older than the edit, and once without any
+        project.expect(0, "run --label made");
+        let made = project.rows("made");
+        server.forget();
+        project.expect(0, "run --label recalled");
+        project.expect(0, "cache prune --older-than 3650d");
+        project.expect(0, "run --label anew");
+        assert_eq!(server.count(), 0, "{to}");
+        assert!(!made.is_empty() && made == project.rows("recalled"), "{to}");
+        assert!(made == project.rows("anew"), "{to}");
+        let counted = |label: &str| project.result(label, "manifest.json")["stages"].clone();
+        assert_eq!(counted("recalled"), counted("anew"), "{to}");
+    }
+}
+
 #[test]
 fn rows_of_a_selection_and_of_the_whole_are_the_same() {
     let (server, project) = finished();
