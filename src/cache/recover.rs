@@ -29,7 +29,9 @@ pub(super) fn open(layout: Layout, found: Found) -> Result<Core, CacheError> {
         return Ok(Core::new(layout, packs, Source::Proven(proven), tail, notices));
     }
     let on_disk = states(&layout, &packs)?;
-    let (index, tail) = match indexed(&layout, &packs, &on_disk) {
+    let resumed = indexed(&layout, &packs, &on_disk)
+        .and_then(|(index, state)| Ok((index, Tail::resume(&layout, state).map_err(|error| error.to_string())?)));
+    let (index, tail) = match resumed {
         Ok((index, tail)) => (index, tail),
         Err(reason) => {
             let (index, catalogue) = remake(&layout, &packs)?;
@@ -41,12 +43,12 @@ pub(super) fn open(layout: Layout, found: Found) -> Result<Core, CacheError> {
     Ok(Core::new(layout, packs, Source::Index(index), tail, notices))
 }
 
-/// Reads a small cache through, if it has an index to go on with.
+/// Reads a small cache through, if it has an index to go on with. What cannot be read is not proven.
 fn prove(layout: &Layout, packs: &Packs) -> Result<Option<Proven>, CacheError> {
     if !layout.index().join("db").exists() {
         return Ok(None);
     }
-    Proven::read(&layout.pack_ids()?, packs).map_err(CacheError::io("read", &layout.packs()))
+    Ok(Proven::read(&layout.pack_ids()?, packs).unwrap_or(None))
 }
 
 /// Why the index must be made anew; `None` where there is nothing to tell.
@@ -58,8 +60,8 @@ impl<T: Into<String>> From<T> for Reason {
     }
 }
 
-/// The index, if it agrees with the packs but for what was appended last.
-fn indexed(layout: &Layout, packs: &Packs, on_disk: &[PackState]) -> Result<(Index, Tail), Reason> {
+/// The index, if it agrees with the packs but for what was appended last, and the newest pack up to its last good frame.
+fn indexed(layout: &Layout, packs: &Packs, on_disk: &[PackState]) -> Result<(Index, PackState), Reason> {
     if !layout.index().join("db").exists() {
         return Err(if on_disk.is_empty() { Reason(None) } else { "it was missing".into() });
     }
@@ -78,9 +80,7 @@ fn indexed(layout: &Layout, packs: &Packs, on_disk: &[PackState]) -> Result<(Ind
         return Err("the packs are not those it was made of".into());
     }
     let good = replay(&index, packs, last_known, newest.len)?;
-    let state = PackState { good, ..*newest };
-    let tail = Tail::resume(layout, state).map_err(|error| error.to_string())?;
-    Ok((index, tail))
+    Ok((index, PackState { good, ..*newest }))
 }
 
 /// Indexes the frames behind those that are indexed. Answers where the last good one ends.
@@ -249,12 +249,12 @@ impl Core {
         let mut proven = self.proven.write().unwrap_or_else(PoisonError::into_inner);
         let Some(Proven { tables, .. }) = &*proven else { return Ok(()) };
         match indexed(&self.layout, &self.packs, &tables.packs) {
-            Ok((index, _)) if !lost(&index, tables) => {
+            Ok((index, state)) => {
+                let is_good = state.good == tail.len && !lost(&index, tables);
                 *self.index.write().unwrap_or_else(PoisonError::into_inner) = Some(index);
-            }
-            Ok((index, _)) => {
-                drop(index);
-                self.rebuild(tail, "entries are missing from it")?;
+                if !is_good {
+                    self.rebuild(tail, "entries are missing from it")?;
+                }
             }
             Err(Reason(why)) => self.rebuild(tail, why.as_deref().unwrap_or("it was missing"))?,
         }

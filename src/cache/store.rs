@@ -264,8 +264,7 @@ impl Lookup for Store {
             return found;
         }
         match self.core.audit() {
-            Ok(false) => None,
-            Ok(true) => self.ask(|tables| tables.find(key)),
+            Ok(_) => self.ask(|tables| tables.find(key)),
             Err(error) => {
                 self.core.notice(error.to_string());
                 None

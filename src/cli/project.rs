@@ -119,24 +119,25 @@ pub(crate) fn tell(console: &Console, warnings: &Problems) {
     }
 }
 
-/// Opens the project and its cache; side by side if the cache is there already, since both take a while. One that is
-/// not there is made only for a sound project.
-pub(crate) fn open_project_and_store(
+/// Opens the cache for writing and does `first` what must have gone well before it is made; side by side if it is there
+/// already, since both take a while.
+pub(crate) fn with_store<T>(
     common: &Common,
-    select: &SelectArgs,
-    opening: Opening,
     console: &Console,
-) -> Result<(Pipeline, Store), Failure> {
+    first: impl FnOnce() -> Result<T, Failure>,
+    cache: impl FnOnce(&T) -> &Path,
+) -> Result<(T, Store), Failure> {
     let places = places_of(common).ok().filter(|places| Store::is_in(&places.cache));
     let Some(places) = places else {
-        let pipeline = open_project(common, select, opening, console)?;
-        let store = open_store(&pipeline.cache, console)?;
-        return Ok((pipeline, store));
+        let done = first()?;
+        let store = open_store(cache(&done), console)?;
+        return Ok((done, store));
     };
-    let (store, pipeline) = both(|| hold(&places.cache), || open_project(common, select, opening, console));
-    let (pipeline, store) = (pipeline?, store?);
-    tell_notices(&store, console);
-    Ok((pipeline, store))
+    let (store, done) = both(|| hold(&places.cache), first);
+    if let Ok(store) = &store {
+        tell_notices(store, console);
+    }
+    Ok((done?, store?))
 }
 
 /// Opens the cache for writing; `COMPEVAL_CACHE` moves it, which the pipeline has seen to.

@@ -1,6 +1,7 @@
 //! `compeval run`: runs the matrix, writes results, prints the summary.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -11,7 +12,7 @@ use super::engine::{Orders, drive, models};
 use super::failure::{Exit, Failure};
 use super::plan;
 use super::progress::Progress;
-use super::project::{Opening, open_project_and_store, tell_notices};
+use super::project::{Opening, open_project, tell_notices, with_store};
 use super::publish::{Published, publish};
 use super::record::Recorder;
 use super::typed::Typed;
@@ -44,29 +45,20 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
         let forecast = plan::of_project(common, &args.select, console)?;
         return Ok(plan::tell(&forecast, console));
     }
-    let opening = Opening { needs_keys: !args.offline, ..Opening::default() };
-    let (pipeline, store) = open_project_and_store(common, &args.select, opening, console)?;
-    let prices = Prices::new(pipeline.prices.clone());
-    let allowance = args.budget.allowance(models(&pipeline), &prices, &pipeline.file)?;
-    let label = label(args)?;
-    let orders = orders(args, allowance);
-    let folder = ResultsFolder::of(&pipeline.results, &label);
-    if let Some(baseline) = &args.compare_to {
-        // A baseline that is not there is found out before anything is spent.
-        ResultsFolder::open_side(&pipeline.results, baseline)?;
-    }
+    let wanted = || Wanted::of(common, args, console);
+    let (Wanted { pipeline, label, folder, orders }, store) = with_store(common, console, wanted, Wanted::cache)?;
     let mut manifest = begin(&pipeline, &store, &label, args);
     folder.write_manifest(&manifest)?;
     let Executed { exit, rows } = execute(&pipeline, &store, &orders, &folder, &mut manifest, console)?;
-    store.sync()?;
-    tell_notices(&store, console);
-    // Without rows at hand no context is looked up: what the store keeps in memory is let go.
-    let store = rows.is_some().then_some(store);
     let ended = manifest.clone();
-    let (written, published) = both(
-        || folder.write_manifest(&ended),
-        || publish(&pipeline, &folder, manifest, rows.zip(store.as_ref()), false),
-    );
+    let publish = || {
+        store.sync()?;
+        tell_notices(&store, console);
+        // Without rows at hand no context is looked up: what the store keeps in memory is let go.
+        let store = rows.is_some().then_some(store);
+        publish(&pipeline, &folder, manifest, rows.zip(store.as_ref()), false)
+    };
+    let (written, published) = both(|| folder.write_manifest(&ended), publish);
     written?;
     let published = published?;
     ending::tell_summary(&published, &folder, &next(exit, args, &published), console);
@@ -77,6 +69,33 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
     }
     let gate = gate(args, &published, console);
     Ok(exit.and(gate))
+}
+
+/// What is to be run, found to be sound before anything is made or spent.
+struct Wanted {
+    pipeline: Pipeline,
+    label: Label,
+    folder: ResultsFolder,
+    orders: Orders,
+}
+
+impl Wanted {
+    fn of(common: &Common, args: &RunArgs, console: &Console) -> Result<Wanted, Failure> {
+        let opening = Opening { needs_keys: !args.offline, ..Opening::default() };
+        let pipeline = open_project(common, &args.select, opening, console)?;
+        let prices = Prices::new(pipeline.prices.clone());
+        let allowance = args.budget.allowance(models(&pipeline), &prices, &pipeline.file)?;
+        let label = label(args)?;
+        let folder = ResultsFolder::of(&pipeline.results, &label);
+        if let Some(baseline) = &args.compare_to {
+            ResultsFolder::open_side(&pipeline.results, baseline)?;
+        }
+        Ok(Wanted { pipeline, label, folder, orders: orders(args, allowance) })
+    }
+
+    fn cache(&self) -> &Path {
+        &self.pipeline.cache
+    }
 }
 
 fn orders(args: &RunArgs, allowance: Allowance) -> Orders {

@@ -64,6 +64,13 @@ pub struct Counts {
     pub judge: u64,
 }
 
+impl Counts {
+    /// Cells of all stages.
+    pub fn all(&self) -> u64 {
+        self.compress + self.answer + self.judge
+    }
+}
+
 /// The whole matrix.
 #[derive(Clone, Debug)]
 pub struct Matrix {

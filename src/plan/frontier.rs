@@ -268,8 +268,7 @@ impl<'p> Frontier<'p> {
         match settled {
             Settled::Kept(kept) => {
                 if let Some(context) = self.context(task, kept) {
-                    self.push_answers(&context);
-                    self.settle_context(task, context);
+                    self.settle_context(task, context, false);
                 }
                 Counts::default()
             }
@@ -291,8 +290,11 @@ impl<'p> Frontier<'p> {
         Some(Rc::new(SettledContext { cell, key, state, reference, texts, cost, spared, waiting }))
     }
 
-    /// Takes note of a context below which all is settled already.
-    pub fn settle_context(&mut self, task: &CompressTask, context: Rc<SettledContext>) {
+    /// Takes note of what a compression came to and makes ready what depends on it, but for answers that are known.
+    pub fn settle_context(&mut self, task: &CompressTask, context: Rc<SettledContext>, are_answers_known: bool) {
+        if !are_answers_known {
+            self.push_answers(&context);
+        }
         let keeps_state = self.matrix.keeps_state(task.cell.chain.method);
         self.push_next(task, keeps_state.then_some(context));
     }

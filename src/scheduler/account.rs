@@ -38,7 +38,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         let blocked = self.frontier.settle(task, Settled::Without);
         self.count(task.stage(), blocked);
         if let Some(context) = task.context() {
-            self.tear(context);
+            self.sheets.tear(context.cell);
         }
         Ok(self.listener.hear(&Event::Blocked(blocked))?)
     }

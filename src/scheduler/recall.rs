@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::event::{Event, Listener};
 use super::perform::Performer;
 use super::run::{Loop, RunError};
-use super::sheets::{self, FullSheet, Standing};
+use super::sheets::{Footing, FullSheet};
 use crate::action::{Stage, StageName};
 use crate::cache::{Damage, Lookup, Reading, Record, Status};
 use crate::pipeline::{Counts, JudgeCell};
@@ -46,7 +46,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         if refresh.contains(&Stage::Answer) || refresh.contains(&Stage::Judge) {
             return Ok(false);
         }
-        let bytes = sheets::name(&preparer, context).and_then(|name| store.read_derived(&name));
+        let bytes = self.sheet_name(context).and_then(|name| store.read_derived(&name));
         let Some(sheet) = bytes.as_deref().and_then(FullSheet::read) else { return Ok(false) };
         let answers = preparer.matrix().answers(context.cell);
         let cells: Vec<JudgeCell> = answers.flat_map(|answer| preparer.matrix().judgements(answer)).collect();
@@ -63,7 +63,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     fn has_their_keys(&self, sheet: &FullSheet<'_>, context: &Rc<SettledContext>, cells: &[JudgeCell]) -> bool {
         let key = |task: Task| self.performer.preparer.prepare(&task).ok().map(|action| action.key);
         cells.iter().zip(&sheet.stands).all(|(cell, [answer, judgement])| {
-            let Standing { key: own, out, cost } = *answer;
+            let Footing { key: own, out, cost } = *answer;
             let settled = Rc::new(SettledAnswer { key: own, out, cost, spared: context.spared });
             let judge = JudgeTask { cell: *cell, context: context.clone(), answer: settled };
             key(judge.answer_task()) == Some(own) && key(Task::Judge(judge)) == Some(judgement.key)
@@ -80,13 +80,13 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     }
 
     /// Whether an action still has that output, and it can be read.
-    fn stands(&self, standing: &Standing) -> bool {
-        let Some(record) = self.performer.store.find(&standing.key) else { return false };
+    fn stands(&self, footing: &Footing) -> bool {
+        let Some(record) = self.performer.store.find(&footing.key) else { return false };
         let out = match record.status {
             Status::Output { out, reader: READER, .. } => Some(out),
             _ => None,
         };
-        out == Some(standing.out) && record.cost == standing.cost && self.vouch(&record, None).is_ok()
+        out == Some(footing.out) && record.cost == footing.cost && self.vouch(&record, None).is_ok()
     }
 
     fn tell_sheet(

@@ -65,7 +65,7 @@ pub enum Stop {
 }
 
 /// Cached cells settled in one go, before actions under way get their turn.
-const BREATH: usize = 256;
+const BREATH: u64 = 256;
 
 /// Time between two looks whether there is room for more, where nothing lands.
 const LOOK: Duration = Duration::from_secs(1);
@@ -113,7 +113,7 @@ pub async fn run<L: Listener>(
         selftests,
         tests,
         rows,
-        sheets: Sheets::new(),
+        sheets: Sheets::default(),
         flights,
         lanes: HashMap::new(),
         aside: HashMap::new(),
@@ -214,7 +214,11 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
 
     /// Begins what is ready, until enough is under way. Returns whether there is more that needs no waiting.
     fn admit(&mut self) -> Result<bool, RunError> {
+        let enough = self.settled.all() + BREATH;
         for _ in 0..BREATH {
+            if self.settled.all() >= enough {
+                break;
+            }
             if self.squeezed || self.is_full() {
                 return Ok(false);
             }
@@ -292,11 +296,10 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
 
     pub(super) fn settle(&mut self, task: &Task, kept: Kept, output: Option<Output>) -> Result<(), RunError> {
         self.count(task.stage(), Counts::default());
-        if let Task::Compress(task) = task
-            && let Some(context) = self.frontier.context(task, kept)
-            && self.recall(&context)?
-        {
-            self.frontier.settle_context(task, context);
+        if let Task::Compress(task) = task {
+            let Some(context) = self.frontier.context(task, kept) else { return Ok(()) };
+            let is_all_known = self.recall(&context)?;
+            self.frontier.settle_context(task, context, is_all_known);
             return Ok(());
         }
         self.frontier.settle(task, Settled::Kept(kept));

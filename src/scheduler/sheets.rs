@@ -3,58 +3,60 @@
 //! is made, no answer and no grade is read, and no row is made, a second time.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::action::{ActionKey, Digest, DigestBuilder};
 use crate::pipeline::{CompressCell, Pipeline};
-use crate::plan::{Kept, Preparer, READER, SettledAnswer, SettledContext};
+use crate::plan::{Kept, Preparer, READER, SettledAnswer, SettledContext, Today};
 use crate::results::{ListedRow, ROWS};
 use crate::units::Usd;
 
-/// The sheets of contexts that were begun.
-pub(super) type Sheets = HashMap<CompressCell, Sheet>;
+/// Contexts whose rows are held at once to be kept as sheets, so that memory stays flat where all wait for one judge.
+const MOST: usize = 256;
 
-/// The rows of one context as they come.
-#[derive(Debug)]
-pub(super) struct Sheet {
-    /// How many rows it will have.
-    cells: u64,
-    /// The rows so far, by places in the matrix; `None` if one is missing, or too many other sheets are open.
-    entries: Option<BTreeMap<u64, Entry>>,
+/// The sheets of contexts that were begun.
+#[derive(Debug, Default)]
+pub(super) struct Sheets {
+    open: HashMap<CompressCell, Sheet>,
+    /// Contexts without one: a row is missing, or too many others were open.
+    torn: HashSet<CompressCell>,
 }
+
+/// The rows of one context as they come, by places in the matrix.
+type Sheet = BTreeMap<u64, Entry>;
 
 /// A row and what it stands on.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) line: String,
     pub(super) row: Arc<ListedRow>,
-    pub(super) stands: [Standing; 2],
+    pub(super) stands: [Footing; 2],
 }
 
 /// An action with the output that a row was made of.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Standing {
+pub(super) struct Footing {
     pub(super) key: ActionKey,
     pub(super) out: Digest,
     pub(super) cost: Option<Usd>,
 }
 
-impl From<&SettledAnswer> for Standing {
-    fn from(answer: &SettledAnswer) -> Standing {
-        Standing { key: answer.key, out: answer.out, cost: answer.cost }
+impl From<&SettledAnswer> for Footing {
+    fn from(answer: &SettledAnswer) -> Footing {
+        Footing { key: answer.key, out: answer.out, cost: answer.cost }
     }
 }
 
-impl From<&Kept> for Standing {
-    fn from(kept: &Kept) -> Standing {
-        Standing { key: kept.key, out: kept.out, cost: kept.cost }
+impl From<&Kept> for Footing {
+    fn from(kept: &Kept) -> Footing {
+        Footing { key: kept.key, out: kept.out, cost: kept.cost }
     }
 }
 
-impl Standing {
+impl Footing {
     /// The same below a context that was spared, or was not.
     pub(super) fn kept(self, spared: bool) -> Kept {
         Kept { key: self.key, out: self.out, cost: self.cost, spared }
@@ -67,39 +69,40 @@ pub(super) struct FullSheet<'t> {
     /// What is odd about the context.
     pub(super) warnings: Vec<String>,
     /// Answer and judgement of each row.
-    pub(super) stands: Vec<[Standing; 2]>,
+    pub(super) stands: Vec<[Footing; 2]>,
     pub(super) rows: Vec<Arc<ListedRow>>,
     #[serde(borrow)]
     pub(super) lines: Cow<'t, str>,
 }
 
-impl Sheet {
-    pub(super) fn new(cells: u64, is_kept: bool) -> Sheet {
-        Sheet { cells, entries: is_kept.then(BTreeMap::new) }
+impl Sheets {
+    /// Adds the row of a place to the sheet of a context, which is to have `cells` rows. Returns a sheet that is full.
+    pub(super) fn add(&mut self, context: CompressCell, cells: u64, ordinal: u64, entry: Entry) -> Option<Sheet> {
+        if !self.open.contains_key(&context) && self.open.len() >= MOST {
+            self.torn.insert(context);
+        }
+        if self.torn.contains(&context) {
+            return None;
+        }
+        let sheet = self.open.entry(context).or_default();
+        sheet.insert(ordinal, entry);
+        if sheet.len() as u64 == cells { self.open.remove(&context) } else { None }
     }
 
-    /// Adds the row of a place. Returns whether the sheet is full.
-    pub(super) fn add(&mut self, ordinal: u64, entry: Entry) -> bool {
-        let Some(entries) = &mut self.entries else { return false };
-        entries.insert(ordinal, entry);
-        entries.len() as u64 == self.cells
-    }
-
-    /// It will never be full.
-    pub(super) fn tear(&mut self) {
-        self.entries = None;
-    }
-
-    /// The sheet as it is kept.
-    pub(super) fn full(self, warnings: Vec<String>) -> Option<FullSheet<'static>> {
-        let entries = self.entries?;
-        let lines = entries.values().map(|entry| entry.line.as_str()).collect();
-        let stands = entries.values().map(|entry| entry.stands).collect();
-        Some(FullSheet { warnings, stands, rows: entries.into_values().map(|entry| entry.row).collect(), lines })
+    /// The sheet of a context will never be full.
+    pub(super) fn tear(&mut self, context: CompressCell) {
+        self.open.remove(&context);
+        self.torn.insert(context);
     }
 }
 
 impl<'t> FullSheet<'t> {
+    pub(super) fn of(sheet: Sheet, warnings: Vec<String>) -> FullSheet<'static> {
+        let lines = sheet.values().map(|entry| entry.line.as_str()).collect();
+        let stands = sheet.values().map(|entry| entry.stands).collect();
+        FullSheet { warnings, stands, rows: sheet.into_values().map(|entry| entry.row).collect(), lines }
+    }
+
     /// Reads a sheet that was kept.
     pub(super) fn read(bytes: &'t [u8]) -> Option<FullSheet<'t>> {
         postcard::from_bytes(bytes).ok()
@@ -111,8 +114,8 @@ impl<'t> FullSheet<'t> {
     }
 }
 
-/// Names the sheet of a context; `None` of one whose rows stand on more than names say.
-pub(super) fn name(preparer: &Preparer<'_>, context: &SettledContext) -> Option<Digest> {
+/// Names the sheet of a context that was read from `raw`; `None` of one whose rows stand on more than names say.
+pub(super) fn name(preparer: &Preparer<'_>, context: &SettledContext, raw: Digest) -> Option<Digest> {
     let asked = preparer.asked_below(context)?;
     let (pipeline, runs) = (preparer.pipeline(), preparer.matrix().runs());
     let (digests, place) = (context.texts.loaded().digests, pipeline.name_compress(&context.cell));
@@ -129,6 +132,11 @@ pub(super) fn name(preparer: &Preparer<'_>, context: &SettledContext) -> Option<
         builder.field("runs", number.to_le_bytes());
     }
     names(&mut builder, preparer, context);
+    // what is odd about a context depends on how it is read
+    let task = context.task();
+    let (method, today) = (task.method(pipeline)?, Today::of(pipeline, &task));
+    builder.field("strategy", method.strategy.name()).field("raw", raw.0);
+    builder.field("prompt", today.prompt.map_or(Digest::of(""), |prompt| prompt.digest).0);
     let cost = context.cost.map_or(Vec::new(), |Usd(usd)| usd.to_le_bytes().to_vec());
     builder.field("context", context.key.0.0).field("output", context.reference.digest().0).field("cost", cost);
     Some(builder.finish())

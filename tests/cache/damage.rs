@@ -125,6 +125,19 @@ fn flipped_bytes_of_the_small_files_lose_nothing() {
 }
 
 #[test]
+fn damage_that_comes_after_opening_is_named_when_it_is_met() {
+    let dir = tempdir().unwrap();
+    filled(dir.path(), ENTRIES, LENGTH);
+    let store = open(dir.path());
+    let record = store.find(&key(2)).unwrap();
+    flip(&dir.path().join("packs/00000001.pack"), record.location.offset + u64::from(record.location.head));
+    assert_eq!(served(&store), ENTRIES - 1);
+    assert!(store.notices()[0].contains(&record.key.to_string()[..12]));
+    put(&store, 2, body(2, LENGTH));
+    assert_eq!((served(&store), store.notices()), (ENTRIES, vec![]));
+}
+
+#[test]
 fn a_lost_index_is_made_again() {
     let sound = tempdir().unwrap();
     filled(sound.path(), ENTRIES, LENGTH);

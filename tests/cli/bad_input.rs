@@ -178,3 +178,12 @@ fn a_file_in_the_place_of_the_cache_is_told_with_what_to_do() {
         project.expect(2, command).says(&["some.txt is a file, not a folder", "COMPEVAL_CACHE"]);
     }
 }
+
+#[test]
+fn what_is_refused_makes_no_cache() {
+    let project = Project::offline();
+    for refused in ["--label a/b", "--compare-to none", "--max-cost 1"] {
+        project.expect(2, &format!("run {refused}"));
+        assert!(!project.exists("cache"), "{refused}");
+    }
+}
