@@ -20,6 +20,7 @@ use crate::action::{ActionKey, Digest};
 
 fn fault(error: &sled::Error) -> IndexFault {
     let text = error.to_string();
+    let text = text.split_once(" backtrace").map_or(text.as_str(), |(text, _)| text).to_owned();
     if text.contains("could not acquire lock") { IndexFault::Locked(text) } else { IndexFault::Broken(text) }
 }
 

@@ -56,6 +56,16 @@ impl Store {
         core.reclaim(&mut tail, &found, kept).map_err(|error| core.fail(&error))?;
         Ok(Pruned { entries: found.len() as u64, bytes: found.iter().map(Record::stored_bytes).sum() })
     }
+
+    /// Makes the index anew, so that it takes no more of the disk than its entries need.
+    ///
+    /// # Errors
+    /// As `prune`.
+    pub fn shrink_index(&self) -> Result<(), CacheError> {
+        let core = &self.core;
+        let mut tail = core.tail();
+        core.open_index(&mut tail).and_then(|()| core.shrink_index(&mut tail)).map_err(|error| core.fail(&error))
+    }
 }
 
 impl Core {

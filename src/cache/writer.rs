@@ -215,8 +215,8 @@ impl Core {
     /// Answers whether the index was made anew.
     pub(super) fn audit(&self) -> Result<bool, CacheError> {
         let mut tail = self.tail();
-        let is_proven = self.proven.read().unwrap_or_else(PoisonError::into_inner).is_some();
-        if is_proven || self.audited.swap(true, Ordering::AcqRel) {
+        self.open_index(&mut tail)?;
+        if self.audited.swap(true, Ordering::AcqRel) {
             return Ok(false);
         }
         let catalogue = Catalogue::scan(&self.layout, &self.packs)?;

@@ -44,6 +44,10 @@ pub(super) fn tell_end(
         tell_weak(&ended.weak_judges, weaknesses, orders.allow_weak_judge, console);
         exit = if orders.allow_weak_judge { exit } else { exit.and(Exit::Error) };
     }
+    if let Some(broken) = &ended.broken {
+        say(broken);
+        exit = exit.and(Exit::Error);
+    }
     if ended.interrupted {
         say("interrupted; what was finished is kept, and running again goes on from there");
         exit = exit.and(Exit::Interrupted);
@@ -80,7 +84,7 @@ pub(super) fn outcome_of(exit: Exit, ended: &Ended, failures: &[Failure]) -> Out
         Exit::Pending => Outcome::Pending,
         Exit::Interrupted => Outcome::Interrupted,
         // A judge that was found weak when all it had to do was in the cache.
-        Exit::Error if ended.held_back == 0 && failures.is_empty() => Outcome::Complete,
+        Exit::Error if ended.held_back == 0 && failures.is_empty() && ended.broken.is_none() => Outcome::Complete,
         Exit::Incomplete | Exit::Error | Exit::BadInput | Exit::EmptySelection => Outcome::Incomplete,
     }
 }
@@ -112,7 +116,7 @@ pub(super) fn tell_summary(published: &Published, folder: &ResultsFolder, next: 
 /// What early cutoff spared.
 fn cut_off_line(manifest: &Manifest) -> Option<String> {
     let cut_off = manifest.stages.values().map(|stage| stage.cut_off).sum();
-    let told = || format!("{} cut off: an edit left what they build on unchanged.", count(cut_off, "action"));
+    let told = || format!("{} cut off: what they build on came out as it was.", count(cut_off, "action"));
     (cut_off > 0).then(told)
 }
 

@@ -49,10 +49,13 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
     let (Wanted { pipeline, label, folder, orders }, store) = with_store(common, console, wanted, Wanted::cache)?;
     let mut manifest = begin(&pipeline, &store, &label, args);
     folder.write_manifest(&manifest)?;
-    let Executed { exit, rows } = execute(&pipeline, &store, &orders, &folder, &mut manifest, console)?;
+    let Executed { exit, rows, is_broken } = execute(&pipeline, &store, &orders, &folder, &mut manifest, console)?;
     let ended = manifest.clone();
     let publish = || {
-        store.sync()?;
+        // A cache that can keep nothing more has said so.
+        if !is_broken {
+            store.sync()?;
+        }
         tell_notices(&store, console);
         // Without rows at hand no context is looked up: what the store keeps in memory is let go.
         let store = rows.is_some().then_some(store);
@@ -133,6 +136,8 @@ struct Executed {
     exit: Exit,
     /// Its rows, if they are few.
     rows: Option<Vec<ListedRow>>,
+    /// Whether the cache can keep nothing more.
+    is_broken: bool,
 }
 
 /// Runs the matrix and fills the manifest in.
@@ -164,7 +169,7 @@ fn execute(
     manifest.forecast = ended.forecast.as_ref().map(expected);
     manifest.ended = Some(jiff::Timestamp::now().to_string());
     manifest.wall_s = began.elapsed().as_secs_f64();
-    Ok(Executed { exit, rows })
+    Ok(Executed { exit, rows, is_broken: ended.broken.is_some() })
 }
 
 fn expected(estimate: &Estimate) -> Forecast {
@@ -200,7 +205,8 @@ fn next(exit: Exit, args: &RunArgs, Published { summary, manifest, .. }: &Publis
     let typed = Typed::here();
     let is_judged = summary.methods.iter().any(|(_, method)| method.cells.judged > 0);
     match (exit, summary.fixtures.first()) {
-        (Exit::Error, _) => selftest(typed, args),
+        (Exit::Error, _) if !manifest.caveats.weak_judges.is_empty() => selftest(typed, args),
+        (Exit::Error, _) => typed.labelled(&manifest.label).told("run"),
         (Exit::Interrupted | Exit::Incomplete, _) if args.select.refresh.is_empty() => {
             typed.labelled(&manifest.label).told("run")
         }

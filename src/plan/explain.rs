@@ -130,9 +130,13 @@ impl<'l, L: Lookup> Explainer<'l, L> {
         let (prompt_moved, rubric_moved) = (moved(&today.prompt), moved(&today.rubric));
         let other_values = prompt_moved == Some(true) || changes.iter().any(is_to_or_from_rules);
         for change in changes.iter().filter(|change| !is_nothing(change) && !is_to_or_from_rules(change)) {
+            if let Some(setting) = switched(change, today) {
+                add(Kind::Setting, setting);
+                continue;
+            }
             match role(&change.part) {
                 Role::Of(_) if other_values && is_value_of_prompt(change) => {}
-                Role::Of(_) if is_composed(&change.part, changes) => {}
+                Role::Of(_) if is_composed(&change.part, changes) || is_split_off(change) => {}
                 Role::Of(kind) => add(kind, words(kind, change, today)),
                 Role::Skeleton if prompt_moved != Some(false) => {
                     self.places(today.prompt.as_ref(), old).iter().for_each(|place| add(Kind::Prompt, place.clone()));
@@ -214,6 +218,26 @@ fn is_value_of_prompt(change: &Change) -> bool {
     is_value && (change.old.is_none() || change.new.is_none())
 }
 
+/// The setting that shows a part or hides it, if that came or went.
+fn switched(change: &Change, today: &Today<'_>) -> Option<String> {
+    let (setting, hidden, shown) = match change.part.as_str() {
+        // an answerer is always shown the context, a judge if he may see it
+        "context" if today.rubric.is_some() => ("judge_context", "false", "true"),
+        "tail" => ("tail", "none", "verbatim"),
+        _ => return None,
+    };
+    match (&change.old, &change.new) {
+        (None, Some(_)) => Some(format!("{setting}: {hidden} → {shown}")),
+        (Some(_), None) => Some(format!("{setting}: {shown} → {hidden}")),
+        _ => None,
+    }
+}
+
+/// Whether a part came or went because the context stands with a tail or alone.
+fn is_split_off(change: &Change) -> bool {
+    change.part == "kept" && (change.old.is_none() || change.new.is_none())
+}
+
 /// Whether a value that was left out is empty now, or the other way round.
 fn is_nothing(change: &Change) -> bool {
     let empty = Digest::of("");
@@ -293,8 +317,10 @@ fn values(name: &str, change: &Change) -> String {
 /// Where nothing that a user knows has changed: which part has, and the kind that comes nearest.
 fn fallback(change: &Change, today: &Today<'_>) -> (Kind, String) {
     match role(&change.part) {
-        // the criteria that apply follow from the probe's type and from the rubric's scope
-        Role::Criteria if today.probe.is_some() => (Kind::Probe, "criteria that apply".to_owned()),
+        // neither the rubric nor what is asked has changed
+        Role::Criteria if today.probe.is_some() => {
+            (Kind::Setting, "criteria that apply, by rubric_scope or the probe's type".to_owned())
+        }
         Role::Criteria => (Kind::Rubric, "criteria that apply".to_owned()),
         Role::Skeleton => (Kind::Prompt, today.prompt.as_ref().map_or_else(|| change.part.clone(), Origin::shown)),
         Role::Derived => (Kind::Schema, change.part.clone()),

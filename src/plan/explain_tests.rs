@@ -133,6 +133,16 @@ fn models_and_settings_have_their_old_and_new_values() {
 }
 
 #[test]
+fn what_a_setting_shows_or_hides_is_told_by_its_name() {
+    let came = |name| change(name, None, Some(long("x")));
+    let hidden = [change("context", Some(long("x")), None), differs("request")];
+    insta::assert_snapshot!(worded(&hidden, &same()), @"setting: judge_context: true → false");
+    let tail = [differs("context"), came("kept"), came("tail")];
+    insta::assert_snapshot!(worded(&tail, &same()), @"setting: tail: none → verbatim");
+    insta::assert_snapshot!(worded(&[differs("context"), differs("tail")], &same()), @"fixture span: fixtures/debug.json");
+}
+
+#[test]
 fn from_our_own_rules_to_a_model_the_model_alone_has_changed() {
     let to_model = [
         change("endpoint", Some(part("lexical")), Some(part("anthropic"))),
@@ -182,7 +192,7 @@ fn a_rubric_is_blamed_only_where_it_changed() {
     let changes = [differs("criteria"), differs("output schema"), differs("system rubric"), differs("request")];
     let edited = worded(&changes, &sources(NEW, "a = 1\nb = 1\n"));
     insta::assert_snapshot!(edited, @"rubric: rubric.toml:2");
-    insta::assert_snapshot!(worded(&changes, &same()), @"probe text: criteria that apply");
+    insta::assert_snapshot!(worded(&changes, &same()), @"setting: criteria that apply, by rubric_scope or the probe's type");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::action::{ActionKey, Change, Digest, Replica, Stage};
+use crate::action::{Change, Digest, Replica, Stage};
 use crate::cache::{Coordinate, Lookup, Meta, Record, Removal, Status};
 
 use super::frontier::{Kept, Task};
@@ -134,10 +134,10 @@ fn earlier<L: Lookup>(lookup: &L, coordinate: &Coordinate, stage: Stage) -> Opti
 }
 
 /// What the last action made for a place put out, by name.
-pub fn earlier_output<L: Lookup>(lookup: &L, coordinate: &Coordinate, action: &Action) -> Option<(ActionKey, Digest)> {
+pub fn earlier_output<L: Lookup>(lookup: &L, coordinate: &Coordinate, action: &Action) -> Option<Digest> {
     let key = lookup.latest(&coordinate.digest(action.stage))?;
     match lookup.find(&key)?.status {
-        Status::Output { out, .. } => Some((key, out)),
+        Status::Output { out, .. } => Some(out),
         Status::Unread | Status::Unreadable { .. } | Status::Failed { .. } => None,
     }
 }

@@ -12,6 +12,8 @@ pub struct Ended {
     pub budget: Option<BudgetReached>,
     /// The user interrupted it.
     pub interrupted: bool,
+    /// Why the cache could keep nothing more, if it could not.
+    pub broken: Option<String>,
     /// Whom every further call would have failed at.
     pub closed: Vec<Closed>,
     /// Judges that failed their self-test.

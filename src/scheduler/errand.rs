@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::shelf::{OutOfReach, Shelf};
 use crate::action::StageName;
-use crate::action::{ActionKey, Digest, Sources, Work};
+use crate::action::{Digest, Sources, Work};
 use crate::answer;
 use crate::cache::{Coordinate, Store};
 use crate::compress::{CommandSpec, Strategy};
@@ -90,7 +90,7 @@ impl Errand {
     }
 
     /// What the last action in this place put out.
-    pub(super) fn earlier_output(&self, store: &Store, action: &Action) -> Option<(ActionKey, Digest)> {
+    pub(super) fn earlier_output(&self, store: &Store, action: &Action) -> Option<Digest> {
         plan::earlier_output(store, &self.coordinate, action)
     }
 

@@ -42,7 +42,7 @@ pub enum Event<'a> {
         usage: Usage,
         /// What it cost; `None` where no price is known, 0 where nobody was asked.
         cost: Option<Usd>,
-        /// Whether the output is that of the earlier action in this place, though the inputs are not.
+        /// Whether the output is that of the earlier action in this place.
         unchanged: bool,
     },
     /// An action has no output.

@@ -1,10 +1,11 @@
 //! From judged cells to rows, told as they come, and to sheets that are kept.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use super::event::{Event, Listener};
 use super::run::{Loop, RunError};
-use super::sheets::{self, Entry, Footing, FullSheet};
+use super::sheets::{self, Entry, Footing, FullSheet, Sheet};
 use super::shelf::OutOfReach;
 use crate::action::{Digest, StageName};
 use crate::cache::Lookup;
@@ -15,11 +16,6 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     /// Makes the row of a judged cell and tells it.
     pub(super) fn judged(&mut self, task: &JudgeTask, kept: Kept, output: Option<Output>) -> Result<(), RunError> {
         let preparer = self.performer.preparer;
-        if !self.warned.contains(&task.context.key)
-            && let Ok(warnings) = self.rows.warnings(&task.context)
-        {
-            self.warn(task.context.key, warnings)?;
-        }
         let made = self.rows.line(task, &kept, output).and_then(|line| Ok((Arc::new(ListedRow::read(&line)?), line)));
         let (row, line) = match made {
             Ok(made) => made,
@@ -35,16 +31,20 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         self.listener.hear(&Event::Rows { ordinals: &[ordinal], lines: &line, rows: std::slice::from_ref(&row) })?;
         let stands = [Footing::from(&*task.answer), Footing::from(&kept)];
         let cells = preparer.matrix().judgements_below(task.context.cell);
-        let full = self.sheets.add(task.context.cell, cells, ordinal, Entry { line, row, stands });
-        // A sheet that cannot be kept is no loss: its rows are made again.
-        if let Some(sheet) = full
-            && let Some(name) = self.sheet_name(&task.context)
-            && let Ok(warnings) = self.rows.warnings(&task.context)
+        if let Some(sheet) = self.sheets.add(task.context.cell, cells, ordinal, Entry { line, row, stands }) {
+            self.keep_sheet(&task.context, sheet);
+        }
+        Ok(())
+    }
+
+    /// Keeps a sheet that is full. One that cannot be kept is no loss: its rows are made again.
+    pub(super) fn keep_sheet(&mut self, context: &Rc<SettledContext>, sheet: Sheet) {
+        if let Some(name) = self.sheet_name(context)
+            && let Ok(warnings) = self.rows.warnings(context)
             && let Some(bytes) = FullSheet::of(sheet, warnings).bytes()
         {
             self.performer.store.keep_derived(name, &bytes);
         }
-        Ok(())
     }
 
     pub(super) fn sheet_name(&self, context: &SettledContext) -> Option<Digest> {

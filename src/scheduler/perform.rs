@@ -31,7 +31,7 @@ pub(super) struct Fresh {
     pub(super) usage: Usage,
     /// `None` where no price is known; 0 where nobody was asked.
     pub(super) cost: Option<Usd>,
-    /// Whether the last action in this place had the same output, from other inputs.
+    /// Whether the last action in this place had the same output.
     pub(super) unchanged: bool,
     pub(super) warnings: Vec<String>,
 }
@@ -126,7 +126,7 @@ impl Performer<'_> {
             }
             Work::Compute(computation) => self.compute(errand, action, computation).await,
         }?;
-        fresh.unchanged = before.is_some_and(|(key, out)| key != action.key && out == fresh.out);
+        fresh.unchanged = before == Some(fresh.out);
         Ok(fresh)
     }
 

@@ -5,11 +5,13 @@ use std::rc::Rc;
 use super::event::{Event, Listener};
 use super::perform::Performer;
 use super::run::{Loop, RunError};
-use super::sheets::{Footing, FullSheet};
-use crate::action::{Stage, StageName};
+use super::sheets::{Footing, FullSheet, Sheet};
+use crate::action::{ActionKey, Stage, StageName};
 use crate::cache::{Damage, Lookup, Reading, Record, Status};
 use crate::pipeline::{Counts, JudgeCell};
-use crate::plan::{Assumptions, JudgeTask, Kept, Output, READER, SettledAnswer, SettledContext, Task, forecast};
+use crate::plan::{
+    Assumptions, CompressTask, JudgeTask, Kept, Output, READER, SettledAnswer, SettledContext, Task, forecast,
+};
 
 impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     /// Makes sure that the output of a cached action can be read when somebody needs it, and notes that it is used.
@@ -28,6 +30,38 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     pub(super) fn cached(&mut self, task: &Task, kept: Kept) -> Result<(), RunError> {
         self.tell_cached(task.stage(), kept)?;
         self.settle(task, kept, None)
+    }
+
+    /// Settles what a compression came to, and all that hangs on it if that is known.
+    pub(super) fn settle_context(&mut self, task: &CompressTask, kept: Kept) -> Result<(), RunError> {
+        let Some(context) = self.frontier.context(task, kept) else { return Ok(()) };
+        let is_recalled = self.recall(&context)?;
+        if !is_recalled {
+            self.warn_of(&context)?;
+        }
+        self.frontier.settle_context(task, context, is_recalled);
+        Ok(())
+    }
+
+    /// Tells what is odd about a context that comes from the cache. One that nobody reads has a sheet for that alone.
+    fn warn_of(&mut self, context: &Rc<SettledContext>) -> Result<(), RunError> {
+        if !self.warned.contains(&context.key)
+            && let Ok(warnings) = self.rows.warnings(context)
+        {
+            self.warn(context.key, warnings)?;
+        }
+        if self.performer.preparer.matrix().judgements_below(context.cell) == 0 {
+            self.keep_sheet(context, Sheet::new());
+        }
+        Ok(())
+    }
+
+    /// Tells the oddities of a context once in each run, also where it came from the cache.
+    pub(super) fn warn(&mut self, key: ActionKey, warnings: Vec<String>) -> Result<(), RunError> {
+        if !self.warned.insert(key) {
+            return Ok(());
+        }
+        warnings.into_iter().try_for_each(|warning| Ok(self.listener.hear(&Event::Warning(warning))?))
     }
 
     fn tell_cached(&mut self, stage: StageName, kept: Kept) -> Result<(), RunError> {

@@ -89,7 +89,7 @@ type Flight<'f> = Pin<Box<dyn Future<Output = Landed> + 'f>>;
 /// Runs the matrix: executes what is stale, tells `listener` everything.
 ///
 /// # Errors
-/// A store that can keep nothing more, a listener that cannot go on. What was kept is safe.
+/// A listener that cannot go on. What was kept is safe.
 pub async fn run<L: Listener>(
     performer: &Performer<'_>,
     options: &Options,
@@ -106,7 +106,7 @@ pub async fn run<L: Listener>(
     let (tests, squeezed, ended) =
         (Vec::new(), false, Ended { forecast: Some(Estimate::nothing()), ..Ended::default() });
     let (doors, settled) = (Rc::new(Doors::default()), Counts::default());
-    let ended = Loop {
+    let mut run = Loop {
         performer,
         options,
         frontier,
@@ -127,10 +127,16 @@ pub async fn run<L: Listener>(
         settled,
         ended,
         listener,
-    }
-    .go(stop)
-    .await?;
-    Ok(Ended { models: performer.shelf.models(), ..ended })
+    };
+    let broken = match run.go(stop).await {
+        Ok(()) => None,
+        // What was kept is good, and there is to be a report of it.
+        Err(RunError::Cache(error)) => Some(error.to_string()),
+        Err(error) => return Err(error),
+    };
+    let mut ended = Ended { models: performer.shelf.models(), broken, ..run.ended };
+    ended.weak_judges.sort_by_key(|name| pipeline.judges.iter().position(|judge| *judge.name.0 == **name));
+    Ok(ended)
 }
 
 /// The state of a run.
@@ -169,12 +175,12 @@ pub(super) struct Loop<'r, 'e, L> {
 }
 
 impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
-    async fn go(mut self, mut stop: watch::Receiver<Stop>) -> Result<Ended, RunError> {
+    async fn go(&mut self, mut stop: watch::Receiver<Stop>) -> Result<(), RunError> {
         self.find_selftests()?;
         let mut look = tokio::time::interval(LOOK);
         loop {
             if self.heed(*stop.borrow_and_update()) {
-                return Ok(self.ended);
+                return Ok(());
             }
             let out_of_breath = self.admit()?;
             if out_of_breath {
@@ -185,8 +191,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
                 continue;
             }
             if self.flights.is_empty() && !stop.has_changed().unwrap_or(false) {
-                self.account()?;
-                return Ok(self.ended);
+                return self.account();
             }
             tokio::select! {
                 Some(landed) = self.flights.next() => self.land(landed)?,
@@ -297,10 +302,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     pub(super) fn settle(&mut self, task: &Task, kept: Kept, output: Option<Output>) -> Result<(), RunError> {
         self.count(task.stage(), Counts::default());
         if let Task::Compress(task) = task {
-            let Some(context) = self.frontier.context(task, kept) else { return Ok(()) };
-            let is_all_known = self.recall(&context)?;
-            self.frontier.settle_context(task, context, is_all_known);
-            return Ok(());
+            return self.settle_context(task, kept);
         }
         self.frontier.settle(task, Settled::Kept(kept));
         if let Some(Output::Answer(answer)) = &output {
@@ -354,14 +356,6 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
             self.settle(&sharer, kept, None)?;
         }
         Ok(())
-    }
-
-    /// Tells the oddities of a context once in each run, also where it came from the cache.
-    pub(super) fn warn(&mut self, key: ActionKey, warnings: Vec<String>) -> Result<(), RunError> {
-        if !self.warned.insert(key) {
-            return Ok(());
-        }
-        warnings.into_iter().try_for_each(|warning| Ok(self.listener.hear(&Event::Warning(warning))?))
     }
 }
 

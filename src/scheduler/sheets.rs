@@ -26,7 +26,7 @@ pub(super) struct Sheets {
 }
 
 /// The rows of one context as they come, by places in the matrix.
-type Sheet = BTreeMap<u64, Entry>;
+pub(super) type Sheet = BTreeMap<u64, Entry>;
 
 /// A row and what it stands on.
 #[derive(Debug)]

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
+use super::super::brain::Wanted;
 use super::project::Project;
-use super::server::Server;
+use super::server::{Reply, Server};
 
 const RUBRIC: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/assets/rubric/en.toml"));
 
@@ -84,11 +85,34 @@ fn after_any_edit_rows_from_sheets_are_those_that_are_made_anew() {
         assert!(made == project.rows("anew"), "{to}");
         let told = |label: &str| {
             let mut manifest = project.result(label, "manifest.json");
-            ["label", "started", "ended", "wall_s"].map(|name| manifest[name] = Value::Null);
+            for name in ["label", "started", "ended", "wall_s"] {
+                manifest[name] = Value::Null;
+            }
             manifest
         };
         assert_eq!(told("recalled"), told("anew"), "{to}");
     }
+}
+
+#[test]
+fn what_is_odd_about_contexts_is_told_alike_by_every_run() {
+    let (server, project) = finished();
+    server.script(|asked| match asked.wanted {
+        Wanted::Compression => Reply::Text("The port is another one now.".into()),
+        _ => Reply::Sensible,
+    });
+    // at the first point nobody asks anything, but the summary of the second stands on it
+    let part = "run --label part --methods anchored,rewritten --probes port";
+    project.expect(0, &format!("{part} --refresh compress"));
+    let made = project.read("results/part/report.md");
+    assert!(made.contains("lacks"), "{made}");
+    for _ in 0..2 {
+        project.expect(0, part);
+        assert_eq!(project.read("results/part/report.md"), made);
+    }
+    project.expect(0, "cache prune --older-than 3650d");
+    project.expect(0, part);
+    assert_eq!(project.read("results/part/report.md"), made);
 }
 
 #[test]

@@ -224,6 +224,8 @@ impl Going {
         store.prune(&[], &choice.sources)?;
         let mut left = choice.records.as_slice();
         loop {
+            // an entry is not to go for bytes that the index takes for nothing
+            store.shrink_index()?;
             let kept = store.records().iter().map(Record::stored_bytes).sum();
             let disk = disk_bytes(folder);
             let (round, rest) = left.split_at(enough(left, kept, disk, most));
@@ -289,7 +291,7 @@ fn enough(records: &[Record], kept: u64, disk: u64, most: u64) -> usize {
         is_needed
     });
     // not too few at a time: every round writes packs anew
-    let least = records.len().div_ceil(20);
+    let least = records.len().div_ceil(50);
     needed.count().max(least)
 }
 

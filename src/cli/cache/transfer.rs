@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::super::console::{Console, Meaning};
 use super::super::failure::{Exit, Failure, chain};
 use super::super::project::{open_store, tell_notices};
+use super::super::typed::Typed;
 use super::super::words::size;
 use super::failure;
 use super::verify::entries_of;
@@ -85,7 +86,8 @@ pub(super) fn import(cache: &Path, file: &Path, console: &Console) -> Result<Exi
     let (added, present) = (imported.added, imported.present);
     let there = if present == 0 { String::new() } else { format!("; {} were there already", entries_of(present)) };
     console.say(&format!("Added {}{there}.", entries_of(added)));
-    console.remark(&format!("{} compeval run --offline", console.paint(Meaning::Hint, "next:")));
+    let next = Typed::here().of_project().with("offline", "--offline").told("run");
+    console.remark(&format!("{} {next}", console.paint(Meaning::Hint, "next:")));
     console.json(&ImportedJson { added, present });
     Ok(Exit::Done)
 }
