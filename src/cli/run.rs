@@ -205,7 +205,7 @@ fn next(exit: Exit, args: &RunArgs, Published { summary, manifest, .. }: &Publis
     let typed = Typed::here();
     let is_judged = summary.methods.iter().any(|(_, method)| method.cells.judged > 0);
     match (exit, summary.fixtures.first()) {
-        (Exit::Error, _) if !manifest.caveats.weak_judges.is_empty() => selftest(typed, args),
+        (Exit::Error, _) if !args.allow_weak_judge && !manifest.caveats.weak_judges.is_empty() => selftest(typed, args),
         (Exit::Error, _) => typed.labelled(&manifest.label).told("run"),
         (Exit::Interrupted | Exit::Incomplete, _) if args.select.refresh.is_empty() => {
             typed.labelled(&manifest.label).told("run")
