@@ -66,6 +66,7 @@ pub(super) fn apply<T: Tables>(tables: &mut T, at: Location, header: &Header) ->
             // where an entry was swept away, its tombstone still tells what was last at its place
             coordinate.map_or(Ok(()), |coordinate| tables.set_latest(coordinate, *key))
         }),
+        Note::Latest(places) => places.iter().try_for_each(|(place, key)| tables.set_latest(*place, *key)),
         Note::Unknown => Ok(()),
     }
 }

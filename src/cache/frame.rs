@@ -55,6 +55,8 @@ pub(super) enum Note {
     Touch { day: Day, keys: Vec<KeyHead> },
     /// Entries that are gone, each with its coordinate if it was the latest there.
     Remove { why: Removal, keys: Vec<(ActionKey, Option<Digest>)> },
+    /// Actions that are in use again at their coordinates, where others were made since.
+    Latest(Vec<(Digest, ActionKey)>),
     /// A kind this version does not know: passed over.
     Unknown,
 }
@@ -198,6 +200,7 @@ mod kind {
     pub(super) const COUNTS: u8 = 5;
     pub(super) const TOUCH: u8 = 6;
     pub(super) const REMOVE: u8 = 7;
+    pub(super) const LATEST: u8 = 8;
 }
 
 fn decode_note(kind: u8, bytes: &[u8]) -> Option<Note> {
@@ -218,6 +221,7 @@ fn decode_note(kind: u8, bytes: &[u8]) -> Option<Note> {
             let (why, keys) = postcard::from_bytes(bytes).ok()?;
             Note::Remove { why, keys }
         }
+        kind::LATEST => Note::Latest(postcard::from_bytes(bytes).ok()?),
         _ => Note::Unknown,
     })
 }
@@ -265,6 +269,11 @@ pub(super) fn touch(day: Day, keys: &[KeyHead]) -> Result<Vec<u8>, postcard::Err
 /// A frame of entries that are gone.
 pub(super) fn remove(why: Removal, keys: &[(ActionKey, Option<Digest>)]) -> Result<Vec<u8>, postcard::Error> {
     Ok(assemble(kind::REMOVE, Digest([0; 32]), &Packed::empty(), &postcard::to_stdvec(&(why, keys))?))
+}
+
+/// The frame of actions that are in use again.
+pub(super) fn latest(places: &[(Digest, ActionKey)]) -> Result<Vec<u8>, postcard::Error> {
+    Ok(assemble(kind::LATEST, Digest([0; 32]), &Packed::empty(), &postcard::to_stdvec(places)?))
 }
 
 impl Packed {

@@ -173,6 +173,16 @@ impl Store {
         }
     }
 
+    /// Notes which actions are in use at their coordinates (`Coordinate::digest`), where others were made since: what
+    /// is stale is explained by what was last in use. Does not wait.
+    pub fn note_latest(&self, places: &[(Digest, ActionKey)]) {
+        let is_news = |(place, key): &&(Digest, ActionKey)| self.latest(place) != Some(*key);
+        let news: Vec<(Digest, ActionKey)> = places.iter().filter(is_news).copied().collect();
+        if !news.is_empty() {
+            self.quiet(frame::latest(&news));
+        }
+    }
+
     fn write_touches(&self) {
         let today = Day::today();
         let used = std::mem::take(&mut *self.used.lock().unwrap_or_else(PoisonError::into_inner));

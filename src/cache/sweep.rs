@@ -191,6 +191,7 @@ impl Alive<'_> {
             Note::Counts(_) | Note::Unknown => true,
             Note::Touch { day, keys } => return self.touches(*day, keys),
             Note::Remove { why, keys } => return self.tombstones(at, *why, keys),
+            Note::Latest(places) => return self.latest(places),
         };
         Ok(if alive { Fate::Keep } else { Fate::Drop })
     }
@@ -204,6 +205,17 @@ impl Alive<'_> {
             }
         }
         Ok(shortened(last.len(), keys.len(), || frame::touch(day, &last)))
+    }
+
+    /// What is in use at a place is kept while it is there.
+    fn latest(&self, places: &[(Digest, ActionKey)]) -> Result<Fate, IndexFault> {
+        let mut kept = Vec::new();
+        for (place, key) in places {
+            if self.index.latest_at(place)? == Some(*key) && self.index.find(key)?.is_some() {
+                kept.push((*place, *key));
+            }
+        }
+        Ok(shortened(kept.len(), places.len(), || frame::latest(&kept)))
     }
 
     /// A tombstone is kept while an older pack may hold its entry, or while it is new and explains what was last at its

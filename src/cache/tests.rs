@@ -136,7 +136,9 @@ fn any_frame() -> impl Strategy<Value = (Vec<u8>, Note)> {
         .prop_map(|(day, keys)| (frame::touch(Day(day), &keys).unwrap(), Note::Touch { day: Day(day), keys }));
     let remove = prop::collection::vec((key(), prop::option::of(digest())), 0..20)
         .prop_map(|keys| (frame::remove(Removal::Pruned, &keys).unwrap(), Note::Remove { why: Removal::Pruned, keys }));
-    prop_oneof![reply, verdict, failure, counts, touch, remove]
+    let latest = proptest::collection::vec((digest(), digest().prop_map(ActionKey)), 0..4)
+        .prop_map(|places| (frame::latest(&places).unwrap(), Note::Latest(places)));
+    prop_oneof![reply, verdict, failure, counts, touch, remove, latest]
 }
 
 proptest! {

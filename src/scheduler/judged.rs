@@ -41,9 +41,10 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     pub(super) fn keep_sheet(&mut self, context: &Rc<SettledContext>, sheet: Sheet) {
         if let Some(name) = self.sheet_name(context)
             && let Ok(warnings) = self.rows.warnings(context)
-            && let Some(bytes) = FullSheet::of(sheet, warnings).bytes()
         {
-            self.performer.store.keep_derived(name, &bytes);
+            let sheet = FullSheet::of(sheet, warnings);
+            sheet.bytes().into_iter().for_each(|bytes| self.performer.store.keep_derived(name, &bytes));
+            self.note_sheet_used(context, name, &sheet, &[]);
         }
     }
 

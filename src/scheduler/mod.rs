@@ -20,6 +20,7 @@ mod sheets;
 mod account;
 mod run;
 mod recall;
+mod places;
 mod judged;
 mod generate;
 mod examine;

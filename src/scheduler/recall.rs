@@ -80,7 +80,8 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         if refresh.contains(&Stage::Answer) || refresh.contains(&Stage::Judge) {
             return Ok(false);
         }
-        let bytes = self.sheet_name(context).and_then(|name| store.read_derived(&name));
+        let Some(name) = self.sheet_name(context) else { return Ok(false) };
+        let bytes = store.read_derived(&name);
         let Some(sheet) = bytes.as_deref().and_then(FullSheet::read) else { return Ok(false) };
         let answers = preparer.matrix().answers(context.cell);
         let cells: Vec<JudgeCell> = answers.flat_map(|answer| preparer.matrix().judgements(answer)).collect();
@@ -88,6 +89,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
             return Ok(false);
         }
         debug_assert!(self.has_their_keys(&sheet, context, &cells), "a sheet is not that of its cells");
+        self.note_sheet_used(context, name, &sheet, &cells);
         self.tell_sheet(context, &cells, &sheet)?;
         Ok(true)
     }

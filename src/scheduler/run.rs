@@ -262,7 +262,10 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         let refresh = if self.seen.contains(&action.key) { &HashSet::new() } else { &self.options.refresh };
         match plan::find(self.performer.store, &self.performer.preparer, &task, &action, refresh) {
             Finding::Cached { kept, reread, record } => match self.vouch(&record, reread) {
-                Ok(()) => self.cached(&task, Kept { spared: task.is_below_spared(), ..kept }),
+                Ok(()) => {
+                    self.note_used(&task, &action);
+                    self.cached(&task, Kept { spared: task.is_below_spared(), ..kept })
+                }
                 // The store has named it, and it is made again.
                 Err(_) => self.begin_stale(task, action),
             },
@@ -352,6 +355,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         let kept = Kept { key: action.key, out, cost, spared: unchanged };
         self.settle(task, kept, Some(output))?;
         for sharer in sharers {
+            self.note_used(&sharer, action);
             self.listener.hear(&Event::Shared { stage })?;
             self.settle(&sharer, kept, None)?;
         }

@@ -172,3 +172,30 @@ fn the_worst_case_is_told_with_what_it_assumes() {
     assert!(worst() < unlimited / 4.0);
     assert!(project.expect(0, "plan").stdout.contains("every reply reaches its max_output_tokens"));
 }
+
+#[test]
+fn after_going_back_an_edit_is_told_by_what_was_in_use_last() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    let prompts = ["prompts/anchored.md", "prompts/answer.md"];
+    let before = prompts.map(|path| project.read(path));
+    project.expect(0, "run --label a");
+    project.edit("prompts/anchored.md", "Keep the working notes", "Keep some working notes");
+    project.edit("prompts/answer.md", "Answer from", "Reply from");
+    project.expect(0, "run --label a");
+    prompts.iter().zip(&before).for_each(|(path, text)| project.write(path, text));
+    server.forget();
+    project.expect(0, "run --label a");
+    assert_eq!(server.count(), 0);
+    project.edit("prompts/anchored.md", "## Files created", "## Files made");
+    project.edit("prompts/answer.md", "Question:", "The question:");
+    let told = project.expect(0, "plan").stdout;
+    assert!(told.contains("anchored.md:12") && told.contains("answer.md:6"), "{told}");
+    for wrong in ["anchored.md:1 ", "anchored.md:1\n", "anchored.md:1,", "answer.md:1", "never computed"] {
+        assert!(!told.contains(wrong), "`{wrong}`\n{told}");
+    }
+    prompts.iter().zip(&before).for_each(|(path, text)| project.write(path, text));
+    project.edit("prompts/anchored.md", "working notes", "standing notes");
+    let told = project.expect(0, "run --label a").stdout;
+    assert!(told.contains("what they build on came out as it was"), "{told}");
+}
