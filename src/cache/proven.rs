@@ -13,6 +13,8 @@ use crate::action::ActionKey;
 
 /// Bytes of packs up to which they are read through.
 const MOST: u64 = 64 << 20;
+/// Bytes that an entry takes or more, mostly.
+const ENTRY: u64 = 2 << 10;
 
 /// A cache that is as it was written.
 #[derive(Debug, Default)]
@@ -32,7 +34,10 @@ impl Proven {
         if ids.is_empty() || bytes > MOST {
             return Ok(None);
         }
-        let mut proven = Proven::default();
+        let (mut proven, entries) = (Proven::default(), (bytes / ENTRY) as usize);
+        proven.tables.records.reserve(entries);
+        proven.tables.latest.reserve(entries);
+        proven.spoken.reserve(entries);
         for id in ids {
             if !proven.read_pack(*id, packs)? {
                 return Ok(None);
