@@ -13,7 +13,7 @@ use crate::action::ActionKey;
 
 /// Bytes of packs up to which they are read through.
 const MOST: u64 = 64 << 20;
-/// Bytes that an entry takes or more, mostly.
+/// Few entries take less.
 const ENTRY: u64 = 2 << 10;
 
 /// A cache that is as it was written.

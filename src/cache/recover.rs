@@ -7,7 +7,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use super::catalogue::{Catalogue, PackState, read_pack_header};
-use super::error::CacheError;
+use super::error::{CacheError, IndexFault};
 use super::index::Index;
 use super::layout::{Found, Layout};
 use super::pack::{PackHeader, Packs};
@@ -159,8 +159,7 @@ fn remake(layout: &Layout, packs: &Packs) -> Result<(Index, Catalogue), CacheErr
     let catalogue = Catalogue::scan(layout, packs)?;
     let fresh = fresh_index(layout);
     remove_folder(&fresh)?;
-    let failed =
-        |fault: super::error::IndexFault| CacheError::Index { path: layout.index(), what: fault.text().to_owned() };
+    let failed = |fault: IndexFault| CacheError::Index { path: layout.index(), what: fault.text().to_owned() };
     let index = Index::open(&fresh).map_err(failed)?;
     index.fill(&catalogue).map_err(failed)?;
     drop(index);

@@ -52,19 +52,20 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
     let Executed { exit, rows, is_broken } = execute(&pipeline, &store, &orders, &folder, &mut manifest, console)?;
     let ended = manifest.clone();
     let publish = || {
-        // A cache that can keep nothing more has said so.
-        if !is_broken {
-            store.sync()?;
-        }
+        let synced = store.sync();
         tell_notices(&store, console);
         // Without rows at hand no context is looked up: what the store keeps in memory is let go.
         let store = rows.is_some().then_some(store);
-        publish(&pipeline, &folder, manifest, rows.zip(store.as_ref()), false)
+        Ok::<_, Failure>((publish(&pipeline, &folder, manifest, rows.zip(store.as_ref()), false)?, synced))
     };
     let (written, published) = both(|| folder.write_manifest(&ended), publish);
     written?;
-    let published = published?;
+    let (published, synced) = published?;
     ending::tell_summary(&published, &folder, &next(exit, args, &published), console);
+    // A cache that can keep nothing more has said so.
+    if !is_broken {
+        synced?;
+    }
     if let Some(refusal) = &published.refused {
         let refused = refusal.report(console);
         // Of a run that ended early this is no surprise, and not why it ended.

@@ -6,15 +6,19 @@ use super::run::Loop;
 use super::sheets::FullSheet;
 use crate::action::{ActionKey, Digest, DigestBuilder, Replica, Stage};
 use crate::cache::Lookup;
-use crate::pipeline::{CompressCell, Coordinate, JudgeCell};
+use crate::pipeline::{AnswerCell, Coordinate, JudgeCell};
 use crate::plan::{self, Action, SettledContext, Task};
 
 impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     /// Takes note that an action is in use at the place of a task.
     pub(super) fn note_used(&self, task: &Task, action: &Action) {
         let Action { stage, replica, key, .. } = *action;
-        let is_one = task.context().is_none_or(|context| self.is_one_place(context.cell, replica));
-        if is_one {
+        let is_one_place = match task {
+            Task::Compress(_) => true,
+            Task::Answer(task) => self.is_one_answer(&task.cell),
+            Task::Judge(task) => self.is_one_judgement(&task.cell),
+        };
+        if is_one_place {
             let place = task.place(self.performer.preparer.pipeline());
             self.performer.store.note_latest(&[used(&place, replica, stage, key)]);
         }
@@ -35,21 +39,30 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         }
         let mut all = vec![(place, sheet_key)];
         for (cell, [answer, judgement]) in cells.iter().zip(&sheet.stands) {
-            let (answers, judges) = (matrix.answer_replica(&cell.answer), matrix.judge_replica(cell));
-            if self.is_one_place(context.cell, answers) {
-                all.push(used(&pipeline.name_answer(&cell.answer), answers, Stage::Answer, answer.key));
+            if self.is_one_answer(&cell.answer) {
+                let (place, replica) = (pipeline.name_answer(&cell.answer), matrix.answer_replica(&cell.answer));
+                all.push(used(&place, replica, Stage::Answer, answer.key));
             }
-            if self.is_one_place(context.cell, judges) {
-                all.push(used(&pipeline.name_judge(cell), judges, Stage::Judge, judgement.key));
+            if self.is_one_judgement(cell) {
+                let (place, replica) = (pipeline.name_judge(cell), matrix.judge_replica(cell));
+                all.push(used(&place, replica, Stage::Judge, judgement.key));
             }
         }
         self.performer.store.note_latest(&all);
     }
 
-    /// Whether no other run of the matrix has an action of its own at the same place: what is answered by rules has no
-    /// number, though the contexts of each run may differ.
-    fn is_one_place(&self, context: CompressCell, replica: Replica) -> bool {
-        replica != Replica::NONE || self.performer.preparer.matrix().compress_replica(&context) == Replica::NONE
+    /// Whether no other run has an action of its own at the place of an answer: what rules answer has no number, though
+    /// the contexts of runs may differ.
+    fn is_one_answer(&self, cell: &AnswerCell) -> bool {
+        let matrix = self.performer.preparer.matrix();
+        matrix.answer_replica(cell) != Replica::NONE || matrix.compress_replica(&cell.compress) == Replica::NONE
+    }
+
+    /// The same of a judgement: what rules grade has no number either, though the answers may differ.
+    fn is_one_judgement(&self, cell: &JudgeCell) -> bool {
+        let matrix = self.performer.preparer.matrix();
+        let is_one_above = matrix.answer_replica(&cell.answer) == Replica::NONE && self.is_one_answer(&cell.answer);
+        matrix.judge_replica(cell) != Replica::NONE || is_one_above
     }
 }
 
