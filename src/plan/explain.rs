@@ -323,6 +323,11 @@ fn fallback(change: &Change, today: &Today<'_>) -> (Kind, String) {
         }
         Role::Criteria => (Kind::Rubric, "criteria that apply".to_owned()),
         Role::Skeleton => (Kind::Prompt, today.prompt.as_ref().map_or_else(|| change.part.clone(), Origin::shown)),
+        // one execution served all runs, or does now
+        Role::Derived if change.part == "replica" => {
+            let was_one = change.old.as_ref().is_some_and(|part| part.text.as_deref() == Some("none"));
+            (Kind::Setting, format!("deterministic: {was_one} → {}", !was_one))
+        }
         Role::Derived => (Kind::Schema, change.part.clone()),
         Role::Of(kind) => (kind, words(kind, change, today)),
     }

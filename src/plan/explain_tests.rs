@@ -137,6 +137,8 @@ fn what_a_setting_shows_or_hides_is_told_by_its_name() {
     let came = |name| change(name, None, Some(long("x")));
     let hidden = [change("context", Some(long("x")), None), differs("request")];
     insta::assert_snapshot!(worded(&hidden, &same()), @"setting: judge_context: true → false");
+    let fixed = [change("replica", Some(part("none")), Some(part("1")))];
+    insta::assert_snapshot!(worded(&fixed, &same()), @"setting: deterministic: true → false");
     let tail = [differs("context"), came("kept"), came("tail")];
     insta::assert_snapshot!(worded(&tail, &same()), @"setting: tail: none → verbatim");
     insta::assert_snapshot!(worded(&[differs("context"), differs("tail")], &same()), @"fixture span: fixtures/debug.json");

@@ -110,10 +110,7 @@ pub fn reason<L: Lookup>(
     }
     let Some(old) = earlier(lookup, coordinate, action.stage) else { return (Reason::NeverRun, None) };
     let changes = action.inputs().changes_since(&old.inputs);
-    match changes.iter().all(|change| change.part == "replica") {
-        true => (Reason::NeverRun, None),
-        false => (Reason::Changed(changes), Some(old)),
-    }
+    if changes.is_empty() { (Reason::NeverRun, None) } else { (Reason::Changed(changes), Some(old)) }
 }
 
 /// The last action made for a place. A place that was deterministic and is sampled now, or the other way round, is
