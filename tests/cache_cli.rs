@@ -174,11 +174,36 @@ fn the_least_recently_used_go_first_until_the_size_is_kept() {
     assert!(disk(&project) <= 2_000_000 && entries > 50, "{} with {entries} entries", disk(&project));
     assert_eq!(done["disk"], disk(&project));
     assert_eq!(done["freed"], before["total"].as_u64().unwrap() - disk(&project));
+    assert!(disk(&project) > 1_700_000, "{}: no entry goes for what the index takes for nothing", disk(&project));
     let planned = dry["entries"].as_u64().unwrap().abs_diff(done["entries"].as_u64().unwrap());
     assert!(planned < 150, "{dry} {done}");
     assert!(project.ok(&["cache", "prune", "--max-size", "2MB"]).contains("Nothing is to go: the cache takes"));
     assert!(project.fails(2, &["cache", "prune", "--max-size", "100KB"]).contains("an empty cache alone takes"));
     assert!(project.ok(&["cache", "verify"]).contains("All is well"));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_whose_cache_is_full_leaves_a_report_of_what_there_is() {
+    let project = Project::ran("a");
+    enlarge(&project);
+    // the pack can grow no more; all other files are smaller than it
+    let pack = fs::metadata(project.path("cache/packs/00000001.pack")).unwrap().len();
+    let limit = pack / 512 + 8;
+    let output = Command::new("sh")
+        .args(["-c", &format!("trap '' XFSZ; ulimit -f {limit}; exec \"$0\" \"$@\"")])
+        .args([env!("CARGO_BIN_EXE_compeval"), "run", "--label", "new", "--refresh", "answer"])
+        .current_dir(project.0.path())
+        .output()
+        .unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("can no longer be written to"), "{told}");
+    let manifest: Value =
+        serde_json::from_str(&fs::read_to_string(project.path("results/new/manifest.json")).unwrap()).unwrap();
+    assert_eq!(manifest["outcome"], "incomplete");
+    assert!(manifest["ended"].is_string() && Path::new(&project.path("results/new/report.md")).exists());
+    project.ok(&["run", "--label", "new"]);
 }
 
 /// Puts entries of some size into the cache, made like one that is there.

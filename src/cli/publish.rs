@@ -109,7 +109,7 @@ impl PackShelf for Store {
     }
 
     fn keep(&self, name: Digest, pack: &str) {
-        self.text(name, pack);
+        self.keep_derived(name, pack.as_bytes());
     }
 }
 

@@ -6,7 +6,7 @@ use super::event::{Event, Listener};
 use super::perform::Performer;
 use super::run::{Loop, RunError};
 use super::sheets::{Footing, FullSheet, Sheet};
-use crate::action::{ActionKey, Stage, StageName};
+use crate::action::{ActionKey, Digest, Stage, StageName};
 use crate::cache::{Damage, Lookup, Reading, Record, Status};
 use crate::pipeline::{Counts, JudgeCell};
 use crate::plan::{
@@ -35,23 +35,30 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     /// Settles what a compression came to, and all that hangs on it if that is known.
     pub(super) fn settle_context(&mut self, task: &CompressTask, kept: Kept) -> Result<(), RunError> {
         let Some(context) = self.frontier.context(task, kept) else { return Ok(()) };
-        let is_recalled = self.recall(&context)?;
+        let is_recalled = match self.sheet_name(&context) {
+            Some(name) => self.recall(&context, name)?,
+            None => {
+                self.sheets.tear(context.cell);
+                false
+            }
+        };
         if !is_recalled {
             self.warn_of(&context)?;
+            if self.performer.preparer.matrix().judgements_below(context.cell) == 0 {
+                // what is odd about a context that nobody reads has a sheet too
+                self.keep_sheet(&context, Sheet::new());
+            }
         }
         self.frontier.settle_context(task, context, is_recalled);
         Ok(())
     }
 
-    /// Tells what is odd about a context that comes from the cache. One that nobody reads has a sheet for that alone.
+    /// Tells what is odd about a context that comes from the cache.
     fn warn_of(&mut self, context: &Rc<SettledContext>) -> Result<(), RunError> {
         if !self.warned.contains(&context.key)
             && let Ok(warnings) = self.rows.warnings(context)
         {
             self.warn(context.key, warnings)?;
-        }
-        if self.performer.preparer.matrix().judgements_below(context.cell) == 0 {
-            self.keep_sheet(context, Sheet::new());
         }
         Ok(())
     }
@@ -75,12 +82,11 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
 
     /// Settles all that hangs on a context at once, if its sheet is in the cache and every action that it stands on
     /// still has the output that its rows were made of.
-    pub(super) fn recall(&mut self, context: &Rc<SettledContext>) -> Result<bool, RunError> {
+    fn recall(&mut self, context: &Rc<SettledContext>, name: Digest) -> Result<bool, RunError> {
         let (preparer, store, refresh) = (self.performer.preparer, self.performer.store, &self.options.refresh);
         if refresh.contains(&Stage::Answer) || refresh.contains(&Stage::Judge) {
             return Ok(false);
         }
-        let Some(name) = self.sheet_name(context) else { return Ok(false) };
         let bytes = store.read_derived(&name);
         let Some(sheet) = bytes.as_deref().and_then(FullSheet::read) else { return Ok(false) };
         let answers = preparer.matrix().answers(context.cell);

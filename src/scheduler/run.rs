@@ -96,38 +96,7 @@ pub async fn run<L: Listener>(
     stop: watch::Receiver<Stop>,
     listener: &mut L,
 ) -> Result<Ended, RunError> {
-    let (preparer, pipeline) = (performer.preparer, performer.preparer.pipeline());
-    let frontier = Frontier::new(&preparer).warming_prompt_caches();
-    let frontier = if options.selftests_only { frontier.without_cells() } else { frontier };
-    let selftests = Selftests::new(pipeline.judges.len(), pipeline.settings.locale);
-    let rows = RowMaker::new(preparer, performer.shelf, performer.store);
-    let (flights, parked) = (FuturesUnordered::new(), HashMap::new());
-    let (seen, lost, warned) = (HashSet::new(), HashSet::new(), HashSet::new());
-    let (tests, squeezed, ended) =
-        (Vec::new(), false, Ended { forecast: Some(Estimate::nothing()), ..Ended::default() });
-    let (doors, settled) = (Rc::new(Doors::default()), Counts::default());
-    let mut run = Loop {
-        performer,
-        options,
-        frontier,
-        selftests,
-        tests,
-        rows,
-        sheets: Sheets::default(),
-        flights,
-        lanes: HashMap::new(),
-        aside: HashMap::new(),
-        parked,
-        seen,
-        lost,
-        warned,
-        squeezed,
-        is_foretold: false,
-        doors,
-        settled,
-        ended,
-        listener,
-    };
+    let mut run = Loop::new(performer, options, listener);
     let broken = match run.go(stop).await {
         Ok(()) => None,
         // What was kept is good, and there is to be a report of it.
@@ -135,7 +104,8 @@ pub async fn run<L: Listener>(
         Err(error) => return Err(error),
     };
     let mut ended = Ended { models: performer.shelf.models(), broken, ..run.ended };
-    ended.weak_judges.sort_by_key(|name| pipeline.judges.iter().position(|judge| *judge.name.0 == **name));
+    let judges = &performer.preparer.pipeline().judges;
+    ended.weak_judges.sort_by_key(|name| judges.iter().position(|judge| *judge.name.0 == **name));
     Ok(ended)
 }
 
@@ -175,6 +145,33 @@ pub(super) struct Loop<'r, 'e, L> {
 }
 
 impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
+    fn new(performer: &'r Performer<'e>, options: &'r Options, listener: &'r mut L) -> Loop<'r, 'e, L> {
+        let (preparer, pipeline) = (performer.preparer, performer.preparer.pipeline());
+        let frontier = Frontier::new(&preparer).warming_prompt_caches();
+        Loop {
+            performer,
+            options,
+            frontier: if options.selftests_only { frontier.without_cells() } else { frontier },
+            selftests: Selftests::new(pipeline.judges.len(), pipeline.settings.locale),
+            tests: Vec::new(),
+            rows: RowMaker::new(preparer, performer.shelf, performer.store),
+            sheets: Sheets::default(),
+            flights: FuturesUnordered::new(),
+            lanes: HashMap::new(),
+            aside: HashMap::new(),
+            parked: HashMap::new(),
+            seen: HashSet::new(),
+            lost: HashSet::new(),
+            warned: HashSet::new(),
+            squeezed: false,
+            is_foretold: false,
+            doors: Rc::new(Doors::default()),
+            settled: Counts::default(),
+            ended: Ended { forecast: Some(Estimate::nothing()), ..Ended::default() },
+            listener,
+        }
+    }
+
     async fn go(&mut self, mut stop: watch::Receiver<Stop>) -> Result<(), RunError> {
         self.find_selftests()?;
         let mut look = tokio::time::interval(LOOK);

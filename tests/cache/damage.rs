@@ -138,6 +138,22 @@ fn damage_that_comes_after_opening_is_named_when_it_is_met() {
 }
 
 #[test]
+fn entries_that_a_pack_has_lost_are_named_at_the_first_miss() {
+    let dir = tempdir().unwrap();
+    filled(dir.path(), ENTRIES, LENGTH);
+    let pack = dir.path().join("packs/00000001.pack");
+    let before = std::fs::read(&pack).unwrap();
+    let store = open(dir.path());
+    put(&store, 50, body(50, LENGTH));
+    store.close().unwrap();
+    std::fs::write(&pack, before).unwrap();
+    let store = open(dir.path());
+    assert_eq!((served(&store), store.notices()), (ENTRIES, vec![]));
+    assert!(store.find(&key(50)).is_none());
+    assert!(store.notices()[0].contains("made again"));
+}
+
+#[test]
 fn a_lost_index_is_made_again() {
     let sound = tempdir().unwrap();
     filled(sound.path(), ENTRIES, LENGTH);

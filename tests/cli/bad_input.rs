@@ -180,6 +180,16 @@ fn a_file_in_the_place_of_the_cache_is_told_with_what_to_do() {
 }
 
 #[test]
+fn what_the_cache_has_to_say_is_told_beside_a_fault_of_the_project() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.expect(0, "run --label a");
+    std::fs::remove_dir_all(project.path("cache/index")).unwrap();
+    project.write("probes/harbor.probes.json", "{");
+    project.expect(2, "run --label a").says(&["made again from the packs", "harbor.probes.json"]);
+}
+
+#[test]
 fn what_is_refused_makes_no_cache() {
     let project = Project::offline();
     for refused in ["--label a/b", "--compare-to none", "--max-cost 1"] {

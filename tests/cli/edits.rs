@@ -89,3 +89,11 @@ fn a_probe_that_is_added_asks_for_itself_alone() {
     assert!(server.asked().iter().all(|asked| asked.text.contains("Why does the proxy matter")));
     assert_eq!(server.counts(), [(Wanted::Answer, 8), (Wanted::Grades, 8)].into());
 }
+
+#[test]
+fn what_a_refresh_leaves_as_it_was_is_told_as_cut_off() {
+    let (server, project) = finished();
+    let told = project.expect(0, "run --label a --refresh compress").stdout;
+    assert!(server.counts().keys().eq([&Wanted::Compression]), "{:?}", server.counts());
+    assert!(told.contains("what they build on came out as it was"), "{told}");
+}

@@ -95,3 +95,20 @@ fn of_money_that_nobody_knows_no_sum_is_told() {
     let unused = project.result("a", "manifest.json")["unused"].clone();
     assert_eq!((&unused["replies"], &unused["usd"]), (&json!(0), &json!(0.0)), "nothing lost costs nothing");
 }
+
+#[test]
+fn weak_judges_are_told_in_the_order_of_the_pipeline() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    server.script(indifferent);
+    let run = "run --label a --runs 1 --methods full --allow-weak-judge";
+    project.expect(0, run);
+    let second = "[[judge]]\nname = \"second\"\nmodel = \"mock/judge-2\"\n\n[[judge]]";
+    project.edit("pipeline.toml", "[[judge]]", second);
+    // one self-test is cached and done at once, the other is not
+    for _ in 0..2 {
+        project.expect(0, run);
+        let weak = &project.result("a", "manifest.json")["caveats"]["weak_judges"];
+        assert_eq!(weak, &json!(["second", "grader"]));
+    }
+}
