@@ -31,7 +31,6 @@ pub mod fault;
 pub mod transcript;
 pub mod stats;
 
-pub mod fixture;
 pub mod import;
 pub mod provider;
 pub mod action;

@@ -3,11 +3,11 @@
 use std::ops::{Range, RangeInclusive};
 
 use crate::cache::{Lookup, Snapshot};
-use crate::fixture::{Fixture, ParsedFixture, render};
 use crate::pipeline::{LoadedFixture, Pipeline};
 use crate::plan::{Hunk, Side, hunks};
 use crate::probe::ParsedBank;
 use crate::results::Manifest;
+use crate::transcript::{Fixture, ParsedFixture, render};
 
 /// Lines around a difference.
 pub(crate) const AROUND: usize = 1;

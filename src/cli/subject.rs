@@ -4,9 +4,9 @@ use serde::Serialize;
 
 use super::cell::{Chosen, Missing};
 use crate::action::{ActionKey, Stage, StageName};
-use crate::fixture::Point;
 use crate::pipeline::Coordinate;
 use crate::results::{Failure, Manifest};
+use crate::transcript::Point;
 
 /// A cell of a result set.
 pub(crate) struct Subject<'a> {

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use crate::action::{Digest, DigestBuilder, Material};
-use crate::fixture::render;
 use crate::provider::{Endpoint, ModelName};
-use crate::transcript::{Message, Role};
+use crate::transcript::{Message, Role, render};
 
 /// What stands in place of the compressed messages.
 #[derive(Clone, Debug, PartialEq)]

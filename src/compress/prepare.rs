@@ -7,10 +7,9 @@ use crate::action::{
     Computation, Material, Pieces, PiecesBuilder, Program, Request, RequestTurn, Rule, Template, TemplateFault,
     Variable, Work,
 };
-use crate::fixture::render;
 use crate::locale::Locale;
 use crate::provider::{ModelUse, Operation};
-use crate::transcript::{Message, Role};
+use crate::transcript::{Message, Role, render};
 
 /// Messages in the two forms that work is made of; computed once per fixture and point, and shared.
 #[derive(Clone, Debug)]

@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use super::*;
 use crate::action::{Computation, Digest, Inputs, Replica, RequestTurn, Rule, Stage, Template, Work};
-use crate::fixture::estimate_tokens;
 use crate::locale::Locale;
 use crate::provider::{Completion, Dialect, Limits, ModelRef, ModelUse, Operation, ProviderSpec, Settings};
-use crate::transcript::{Message, Role, ToolCall};
+use crate::transcript::{Message, Role, ToolCall, estimate_tokens};
 use crate::units::{Tokens, Usage};
 use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
 

@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use crate::fixture::is_boundary;
-use crate::transcript::{Message, Role};
+use crate::transcript::{Message, Role, is_boundary};
 use crate::units::Tokens;
 
 /// The newest messages of at most `target` tokens together, whole, calls and results never parted.

@@ -10,8 +10,7 @@ use super::detect::Format;
 use super::points::{PointRules, propose};
 use super::scrub::{ScrubReport, ScrubSettings, scrub};
 use super::source::plain_name;
-use crate::fixture::Fixture;
-use crate::transcript::Message;
+use crate::transcript::{Fixture, Message};
 use crate::units::Tokens;
 
 /// The note of a fixture that names the message in the person's own words. Whoever paraphrased it takes the note out.

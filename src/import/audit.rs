@@ -8,7 +8,7 @@ use regex::Regex;
 
 use super::edit::unescaped;
 use super::{personal, secrets};
-use crate::fixture::Fixture;
+use crate::transcript::Fixture;
 
 /// What something looks like.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,7 +1,6 @@
 //! Compression points for a transcript: where the product itself compacted, every so many tokens, at the end.
 
-use crate::fixture::is_boundary;
-use crate::transcript::{Message, Role};
+use crate::transcript::{Message, Role, is_boundary};
 use crate::units::Tokens;
 
 /// Where points are wanted.

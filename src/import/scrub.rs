@@ -10,8 +10,7 @@ use super::conversation::ORPHAN_HEAD;
 use super::cut::cut;
 use super::personal::{self, Handles};
 use super::secrets::secrets;
-use crate::fixture::Fixture;
-use crate::transcript::{Message, Role};
+use crate::transcript::{Fixture, Message, Role};
 
 /// What stands in place of every system prompt.
 pub const SYSTEM_PLACEHOLDER: &str = "You are a helpful assistant with access to tools.";

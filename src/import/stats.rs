@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::fixture::{Fixture, file_operation};
-use crate::transcript::{Message, Role};
+use crate::transcript::{Fixture, Message, Role, file_operation};
 use crate::units::Tokens;
 
 /// The figures of one fixture.

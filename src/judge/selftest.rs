@@ -243,8 +243,8 @@ impl PaddingFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::fold;
     use crate::probe::FactFinder;
+    use crate::transcript::fold;
     use std::collections::BTreeSet;
 
     fn case<'a>(test: &'a SelfTest, id: &CaseId) -> &'a Case {

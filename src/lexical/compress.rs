@@ -3,8 +3,7 @@
 use super::gather::{Entry, Kind, gather};
 use super::passages::messages;
 use crate::compress::rooms;
-use crate::fixture::estimate_tokens;
-use crate::transcript::{Message, Role};
+use crate::transcript::{Message, Role, estimate_tokens};
 
 /// The values of a compress prompt.
 pub(super) struct Given<'a> {

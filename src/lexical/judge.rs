@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::fixture::fold;
 use crate::judge::{Brief, CriterionId};
 use crate::probe::{Fact, FactFinder};
+use crate::transcript::fold;
 
 /// What was found in the answer, once for all criteria.
 struct Finding {

@@ -157,7 +157,7 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::render;
+    use crate::transcript::render;
 
     fn session() -> Vec<Message> {
         let mut call = Message::text(Role::Assistant, "Look. Then fix.");

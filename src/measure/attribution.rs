@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-use crate::fixture::fold;
 use crate::probe::{Fact, FactFinder};
+use crate::transcript::fold;
 
 /// What became of one expected fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -9,8 +9,8 @@ use super::attribution::{FactClass, stated_as_current};
 use super::fabrication::{Fabrication, asserts, unknown_names};
 use super::refetch::{Refetch, refetch, smallest_holders};
 use super::survival::{share, standing};
-use crate::fixture::fold;
 use crate::probe::{FactFinder, History, Probe};
+use crate::transcript::fold;
 use crate::units::Tokens;
 
 /// One probe at its point, ready to measure many contexts and answers.

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
-use crate::fixture::fold;
 use crate::probe::{History, normal_path, paths, suffixes, words};
+use crate::transcript::fold;
 
 /// What an answer made up.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use crate::probe::FactFinder;
 
-/// For each fact whether it stands in `context`, a text made by [`crate::fixture::fold`].
+/// For each fact whether it stands in `context`, a text made by [`crate::transcript::fold`].
 pub fn standing(context: &str, facts: &[FactFinder]) -> Vec<bool> {
     facts.iter().map(|fact| fact.stands_in(context)).collect()
 }
@@ -20,8 +20,8 @@ pub fn share(standing: impl IntoIterator<Item = bool>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::fold;
     use crate::probe::Fact;
+    use crate::transcript::fold;
 
     #[test]
     fn survival_is_the_share_of_facts_that_stand() {

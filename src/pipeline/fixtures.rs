@@ -12,8 +12,8 @@ use super::select::{Selection, is_wanted, tell_unknown};
 use super::sources::{Library, Pattern, shown};
 use crate::action::{Digest, DigestBuilder};
 use crate::fault::Fault;
-use crate::fixture::{Fixture, ParsedFixture};
 use crate::probe::{Bank, FindingKind, History, ParsedBank, check_bank};
+use crate::transcript::{Fixture, ParsedFixture};
 
 pub(super) const BANK: &str = ".probes.json";
 

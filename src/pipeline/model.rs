@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use crate::action::{Digest, Template};
 use crate::answer::Answerer;
 use crate::compress::Method;
-use crate::fixture::{Fixture, Point};
 use crate::judge::{JudgeSpec, Rubric, Scope};
 use crate::locale::Locale;
 use crate::probe::{Bank, History, Probe};
 use crate::provider::{ModelRef, ModelUse, Price, ProviderName, ProviderSpec};
+use crate::transcript::{Fixture, Point};
 
 /// What was declared, read, resolved, selected and found sound.
 #[derive(Clone, Debug)]

@@ -8,9 +8,9 @@ use super::frontier::Task;
 use super::prepare::Action;
 use crate::action::{Material, Request, RequestTurn, StageName, Work};
 use crate::cache::{Lookup, Status};
-use crate::fixture::estimate_tokens;
 use crate::pipeline::Pipeline;
 use crate::provider::{Limits, ModelRef, ModelUse, Prices, ProviderSpec, context_window, longest_reply};
+use crate::transcript::estimate_tokens;
 use crate::units::{Tokens, Usage, Usd, add_known};
 
 /// What is to come.

@@ -8,14 +8,13 @@ use std::sync::Arc;
 use crate::action::{ActionKey, Digest, Inputs, Material, Replica, Request, RequestTurn, Stage, Work};
 use crate::answer::{self, AnswerFault, AnswerInput};
 use crate::compress::{self, CompressInput, ContextRef, PrepareFault, SpanText};
-use crate::fixture::estimate_tokens;
 use crate::judge::{JudgeQuestion, JudgeSpec, Truth};
 use crate::pipeline::{
     AnswerCell, AnswererIx, FixtureIx, JudgeCell, JudgeIx, LoadedFixture, Matrix, Pipeline, PointIx, ProbeIx, Tail,
 };
 use crate::probe::Probe;
 use crate::provider::Operation;
-use crate::transcript::Message;
+use crate::transcript::{Message, estimate_tokens};
 
 use super::frontier::{AnswerTask, CompressTask, JudgeTask, Task};
 

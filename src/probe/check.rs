@@ -7,7 +7,7 @@ use super::bank::{Fact, Probe, ProbeId, ProbeType};
 use super::bank_file::{ParsedBank, ProbePlaces};
 use super::facts::FactFinder;
 use super::history::History;
-use crate::fixture::{Fixture, Point, fold};
+use crate::transcript::{Fixture, Point, fold};
 
 /// What a bank was found to be, one thing at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

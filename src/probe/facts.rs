@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::bank::Fact;
-use crate::fixture::fold;
+use crate::transcript::fold;
 
 /// A fact made ready to be looked for in many texts.
 #[derive(Clone, Debug)]

@@ -14,10 +14,9 @@ use super::bank::{Fact, Probe, ProbeId, ProbeType};
 use super::facts::FactFinder;
 use super::history::History;
 use crate::action::{Material, ReplyShape, Request, RequestTurn, Template, TemplateFault, Variable, Work};
-use crate::fixture::{Point, fold};
 use crate::locale::Locale;
 use crate::provider::{ModelUse, Operation, OutputSchema, ReadFault};
-use crate::transcript::{Message, Role};
+use crate::transcript::{Message, Point, Role, fold};
 
 /// The variables a generation prompt may use.
 pub const GENERATION_VARIABLES: &[Variable] = &["transcript"];

@@ -6,7 +6,7 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization, char::canonical_
 
 use super::facts::FactFinder;
 
-/// A text folded as [`crate::fixture::fold`] does, that knows where each piece came from.
+/// A text folded as [`crate::transcript::fold`] does, that knows where each piece came from.
 ///
 /// Slower than plain folding; for what people look at, not for measuring.
 #[derive(Clone, Debug)]
@@ -135,8 +135,8 @@ fn begins_piece(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::fold;
     use crate::probe::Fact;
+    use crate::transcript::fold;
     use proptest::prelude::*;
 
     #[test]

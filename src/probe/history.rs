@@ -8,8 +8,7 @@ use serde_json::Value;
 
 use super::facts::FactFinder;
 use super::names::{normal_path, paths, suffixes, words};
-use crate::fixture::fold;
-use crate::transcript::Message;
+use crate::transcript::{Message, fold};
 
 /// What a transcript says, message by message. One serves all points: a prefix is a range of its messages.
 #[derive(Clone, Debug)]

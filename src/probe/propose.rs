@@ -239,8 +239,8 @@ fn standing<'c>(clues: &'c Clues, say: &'c Say<'c>) -> impl Iterator<Item = Cand
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::Point;
     use crate::probe::{ProbeType, verify};
+    use crate::transcript::Point;
     use crate::transcript::{Message, Role};
 
     fn clues() -> Clues {

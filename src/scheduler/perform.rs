@@ -14,13 +14,12 @@ use super::shelf::{OutOfReach, Shelf};
 use crate::action::{Computation, Digest, Request, RequestTurn, Work};
 use crate::cache::{CacheError, Lookup, Meta, Reading, Record, Store};
 use crate::compress;
-use crate::fixture::count_tokens;
 use crate::judge::{self, CriterionScore};
 use crate::lexical;
 use crate::plan::{Action, Output, Preparer, READER, SelftestTask, completion};
 use crate::provider::{Client, Dialect, ErrorClass, Operation, Prices};
 use crate::results::{Blame, Failure};
-use crate::transcript::Message;
+use crate::transcript::{Message, count_tokens};
 use crate::units::{Usage, Usd};
 
 /// An output just made.

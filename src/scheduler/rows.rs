@@ -10,13 +10,13 @@ use super::tally::TokenCounts;
 use crate::action::{RequestTurn, Work};
 use crate::cache::{Lookup, Store};
 use crate::compress::Context;
-use crate::fixture::count_tokens;
 use crate::judge::{self, CriterionScore};
 use crate::measure::{ProbeMeasure, compression_ratio};
 use crate::pipeline::{FixtureIx, PointIx, ProbeIx, Tail};
 use crate::plan::{FixtureTexts, JudgeTask, Kept, Output, Preparer, SettledContext, Task, probe_of};
 use crate::probe::Probe;
 use crate::results::{Row, RowCost, RowKeys};
+use crate::transcript::count_tokens;
 use crate::units::Tokens;
 
 /// Makes rows. Holds what is the same for all cells of the fixture at hand.

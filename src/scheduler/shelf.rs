@@ -12,9 +12,9 @@ use bytes::Bytes;
 use crate::action::{ActionKey, Digest};
 use crate::cache::{Damage, Lookup, Record, Reply};
 use crate::compress::Compressed;
-use crate::fixture::fold;
 use crate::pipeline::{MethodIx, PointIx};
 use crate::plan::{Body, Output, Preparer, SettledAnswer, SettledContext, Task, Unreadable};
+use crate::transcript::fold;
 
 /// Contexts kept within reach: more than a run has open at once.
 const CONTEXTS: usize = 96;

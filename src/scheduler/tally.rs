@@ -2,7 +2,7 @@
 
 use crate::action::Digest;
 use crate::cache::{Lookup, Store};
-use crate::fixture::count_tokens;
+use crate::transcript::count_tokens;
 use crate::units::Tokens;
 
 /// Counts tokens, each text once.

@@ -86,7 +86,7 @@ fn scrubbing_the_collection_keeps_hashes_ids_and_paths_and_leaves_nothing_certai
             };
             let before = keepsakes(&text(&conversation.messages));
             let options = import::FixtureOptions::default();
-            let count = |m: &compeval::transcript::Message| compeval::fixture::estimate_tokens(&m.content);
+            let count = |m: &compeval::transcript::Message| compeval::transcript::estimate_tokens(&m.content);
             let made = import::assemble(conversation, imported.format, &options, &|_| false, &count);
             let after = keepsakes(&text(&made.fixture.messages));
             for (kept, count) in before {

@@ -198,7 +198,7 @@ proptest! {
             prop_assert!(!conversation.messages.is_empty());
             let fixture = serde_json::json!({"name": "f", "messages": conversation.messages, "points": conversation.compactions});
             if conversation.messages.iter().any(|message| message.role != Role::System)
-                && let Err(faults) = compeval::fixture::ParsedFixture::read(&fixture.to_string())
+                && let Err(faults) = compeval::transcript::ParsedFixture::read(&fixture.to_string())
             {
                 prop_assert!(false, "{faults:?}");
             }

@@ -1,7 +1,7 @@
 //! The scrubber on whole fixtures.
 
-use compeval::fixture::{Fixture, ParsedFixture};
 use compeval::import::{SYSTEM_PLACEHOLDER, ScrubSettings, audit, scrub};
+use compeval::transcript::{Fixture, ParsedFixture};
 use compeval::transcript::{Message, Role, ToolCall};
 use proptest::prelude::*;
 

@@ -8,10 +8,9 @@ use super::super::words::{age, duration, money, short, size};
 use super::filter::now_ms;
 use crate::action::{Replica, Stage};
 use crate::cache::{Coordinate, Day, Meta, Record, Status};
-use crate::fixture::render;
 use crate::plan::completion;
 use crate::provider::Operation;
-use crate::transcript::Message;
+use crate::transcript::{Message, render};
 use crate::units::{Usage, Usd};
 
 /// Who made an output: the model as it was asked for, whatever its provider calls it; a rule or a program of ours.

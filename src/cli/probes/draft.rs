@@ -1,10 +1,10 @@
 //! A bank in the making: proposals proven point by point, and what became of the others.
 
 use crate::cli::failure::Failure;
-use crate::fixture::{Point, fold};
 use crate::pipeline::{LoadedFixture, PointIx};
 use crate::plan::Output;
 use crate::probe::{Bank, FactFinder, Probe, Verified, verify};
+use crate::transcript::{Point, fold};
 
 /// The tag of a probe that is answered without any context: it measures what a model knows, not what was kept.
 pub(super) const GUESSABLE: &str = "guessable";

@@ -12,8 +12,7 @@ pub use notes::{Failure, FileNote, Notes};
 pub(crate) use rooms::rooms;
 pub(crate) use write::{file_entry, index_within};
 
-use crate::fixture::estimate_tokens;
-use crate::transcript::Message;
+use crate::transcript::{Message, estimate_tokens};
 use crate::units::Tokens;
 
 /// The size of an index that nobody asked to be of another size.

@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::{rules, shell};
-use crate::fixture::{FileAction, file_operation};
-use crate::transcript::{Message, Role, ToolCall};
+use crate::transcript::{FileAction, Message, Role, ToolCall, file_operation};
 
 /// Everything noted, in the order of the transcript.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,6 +1,6 @@
 //! The file operations that a shell command line evidently stands for.
 
-use crate::fixture::{FileAction, FileOperation};
+use crate::transcript::{FileAction, FileOperation};
 
 /// The file operations of a command line, in order. What is not evident is left out.
 pub(super) fn operations(command: &str) -> Vec<FileOperation> {

@@ -99,7 +99,7 @@ pub(crate) fn file_entry(file: &FileNote, detailed: bool) -> String {
 mod tests {
     use super::super::artifact_index;
     use super::*;
-    use crate::fixture::estimate_tokens;
+    use crate::transcript::estimate_tokens;
     use crate::transcript::{Message, Role, ToolCall};
     use proptest::prelude::*;
     use serde_json::json;
