@@ -13,6 +13,7 @@ const GROUND: &[&str] = &["units", "locale", "files", "fault", "transcript", "th
 /// Wider than the first floor plan: `probe` makes work, for it also generates banks; `plan` knows the stages, for it alone makes work of tasks; `results` and `report`
 /// word what `measure`, `probe` and `judge` found; `pipeline` builds answerers and their providers.
 const ROOMS: &[(&str, &[&str])] = &[
+    ("transcript", &[]),
     ("stats", &[]),
     ("provider", &[]),
     ("import", &[]),
