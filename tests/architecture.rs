@@ -81,8 +81,8 @@ const HOMES: &[(&str, &[&str])] = &[
     ("eprintln!", &[]),
     ("print!", &[]),
     ("dbg!", &[]),
-    ("io::stdout", &["src/cli/console.rs", "src/cli/progress.rs", "src/cli/pager.rs"]),
-    ("io::stderr", &["src/cli/console.rs", "src/cli/progress.rs"]),
+    ("io::stdout", &["src/cli/terminal/console.rs", "src/cli/terminal/progress.rs", "src/cli/terminal/pager.rs"]),
+    ("io::stderr", &["src/cli/terminal/console.rs", "src/cli/terminal/progress.rs"]),
 ];
 
 /// Where a file of a room uses one that leads back to it: each holds a part of one thought. None is to be added.

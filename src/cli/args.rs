@@ -1,20 +1,14 @@
-//! The command line as typed: close to the flags, nothing resolved.
+//! Arguments that several commands take. Those of one command stand in its own file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, ValueEnum};
 
-use super::budget_args::BudgetArgs;
-
-/// After an agent's history was compressed, can the agent still do its work?
-#[derive(Debug, Parser)]
-#[command(name = "compeval", version, max_term_width = 100, propagate_version = true, disable_help_subcommand = true)]
-pub(crate) struct Cli {
-    #[command(flatten)]
-    pub(crate) common: Common,
-    #[command(subcommand)]
-    pub(crate) command: Command,
-}
+use crate::action::Stage;
+use crate::cli::failure::Failure;
+use crate::provider::{ModelUse, Prices};
+use crate::scheduler::Allowance;
+use crate::units::{Tokens, Usd};
 
 /// Flags that every command takes.
 #[derive(Debug, Clone, Args)]
@@ -54,51 +48,6 @@ pub(crate) enum ColorChoice {
     Always,
     /// Never.
     Never,
-}
-
-/// What to do.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// Write a project that runs
-    Init(InitArgs),
-    /// Validate everything without calling anyone
-    Check,
-    /// Say what would run, what is cached, and why each stale group is stale
-    Plan(PlanArgs),
-    /// Run the matrix, write results, print the summary
-    Run(RunArgs),
-    /// Compare two labels: a verdict for each dimension
-    Compare(CompareArgs),
-    /// Write report.md and report.html again
-    Report(ReportArgs),
-    /// Show one cell, whole
-    Show(ShowArgs),
-    /// Explain a score: the chain of actions behind it
-    Why(ShowArgs),
-    /// Look at, prune, verify and move the cache
-    #[command(subcommand)]
-    Cache(CacheCommand),
-    /// Make fixtures from real session logs
-    #[command(subcommand)]
-    Fixture(FixtureCommand),
-    /// Generate probe banks
-    #[command(subcommand)]
-    Probes(ProbesCommand),
-    /// Examine a judge
-    #[command(subcommand)]
-    Judge(JudgeCommand),
-    /// Print a completion script
-    Completions {
-        /// The shell to complete for
-        shell: clap_complete::Shell,
-    },
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct InitArgs {
-    /// Where to write it
-    #[arg(default_value = ".")]
-    pub(crate) dir: PathBuf,
 }
 
 /// Which part of the matrix, with which models.
@@ -155,243 +104,54 @@ pub(crate) enum StageArg {
     Judge,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct PlanArgs {
-    #[command(flatten)]
-    pub(crate) select: SelectArgs,
-    /// Exit with 7 if work is pending
-    #[arg(long)]
-    pub(crate) exit_code: bool,
+impl StageArg {
+    /// The stage it names.
+    pub(crate) fn stage(self) -> Stage {
+        match self {
+            StageArg::Probes => Stage::Probes,
+            StageArg::Compress => Stage::Compress,
+            StageArg::Answer => Stage::Answer,
+            StageArg::Judge => Stage::Judge,
+        }
+    }
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct RunArgs {
-    #[command(flatten)]
-    pub(crate) select: SelectArgs,
-    /// Compare with this label or results folder
-    #[arg(long, value_name = "LABEL")]
-    pub(crate) compare_to: Option<String>,
-    /// Exit with 100 if a dimension regressed
-    #[arg(long, requires = "compare_to")]
-    pub(crate) fail_on_regression: bool,
-    #[command(flatten)]
-    pub(crate) budget: BudgetArgs,
-    /// Send no request and start no program
-    #[arg(long)]
-    pub(crate) offline: bool,
-    /// Go on with a judge that fails its self-test
-    #[arg(long)]
-    pub(crate) allow_weak_judge: bool,
-    /// At most this many actions at once
-    #[arg(short, long, value_name = "N")]
-    pub(crate) jobs: Option<usize>,
-    /// Only say what would run (= plan)
-    #[arg(short = 'n', long)]
-    pub(crate) dry_run: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct CompareArgs {
-    /// LABEL, LABEL:METHOD or a results folder
-    pub(crate) a: String,
-    /// LABEL, LABEL:METHOD or a results folder
-    pub(crate) b: String,
-    /// Compare only the cells that match
-    #[arg(long)]
-    pub(crate) only_common: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ReportArgs {
-    /// The result set
-    #[arg(required_unless_present = "reference")]
-    pub(crate) label: Option<String>,
-    /// Print the published reference table beside the measured one
-    #[arg(long)]
-    pub(crate) reference: bool,
-}
-
-#[derive(Debug, Clone, Args)]
-pub(crate) struct ShowArgs {
-    /// The fixture
-    pub(crate) fixture: String,
-    /// The method
-    #[arg(long)]
-    pub(crate) method: Option<String>,
-    /// The run, from 1
-    #[arg(long)]
-    pub(crate) run: Option<u32>,
-    /// The compression point, from 1
-    #[arg(long)]
-    pub(crate) point: Option<u32>,
-    /// The probe
-    #[arg(long)]
-    pub(crate) probe: Option<String>,
-    /// The result set [default: the newest]
-    #[arg(long)]
-    pub(crate) label: Option<String>,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum CacheCommand {
-    /// List entries
-    Ls(CacheFilter),
-    /// Show one entry: output and provenance
-    Show {
-        /// A unique prefix of its key
-        key: String,
-        /// Print the stored bytes alone
-        #[arg(long)]
-        raw: bool,
-        /// List the inputs too
-        #[arg(long)]
-        inputs: bool,
-    },
-    /// Compare two entries input by input
-    Diff {
-        /// A unique key prefix
-        a: String,
-        /// A unique key prefix
-        b: String,
-    },
-    /// Sum up by stage, model and age
-    Stats,
-    /// Remove entries and give their space back
-    Prune(PruneArgs),
-    /// Re-hash everything
-    Verify,
-    /// Write entries to one file
-    Export {
-        /// The file to write
-        file: PathBuf,
-        /// Only what this result set stands on
-        #[arg(long)]
-        label: Option<String>,
-    },
-    /// Add the entries of an exported file
-    Import {
-        /// The file to read
-        file: PathBuf,
-    },
-}
-
-/// Which entries.
+/// Limits of a command that sends requests.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct CacheFilter {
-    /// Of this stage
-    #[arg(long)]
-    pub(crate) stage: Option<StageArg>,
-    /// Made for this method
-    #[arg(long)]
-    pub(crate) method: Option<String>,
-    /// Answered by this model
-    #[arg(long)]
-    pub(crate) model: Option<String>,
-    /// Made for this fixture
-    #[arg(long)]
-    pub(crate) fixture: Option<String>,
-    /// Older than this (30d, 12h)
-    #[arg(long, value_name = "AGE")]
-    pub(crate) older_than: Option<String>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct PruneArgs {
-    /// What the current pipeline does not reach and no label in results/ names
-    #[arg(long)]
-    pub(crate) unreachable: bool,
-    /// What is older than this (30d, 12h)
-    #[arg(long, value_name = "AGE")]
-    pub(crate) older_than: Option<String>,
-    /// The least recently used, until the cache takes no more than this on disk (2GB, 500MB)
-    #[arg(long, value_name = "SIZE")]
-    pub(crate) max_size: Option<String>,
-    /// What is of this stage
-    #[arg(long)]
-    pub(crate) stage: Option<StageArg>,
-    /// What this model answered
-    #[arg(long)]
-    pub(crate) model: Option<String>,
-    /// Only say what would go
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum FixtureCommand {
-    /// Read session logs, scrub them, write fixtures
-    Import(ImportArgs),
-    /// Scrub fixtures again
-    Scrub {
-        /// Fixture files
-        #[arg(required = true)]
-        paths: Vec<PathBuf>,
-        /// Personal handles to replace
-        #[arg(long = "handle", value_name = "NAME")]
-        handles: Vec<String>,
-    },
-    /// A table over all fixtures
-    Stats,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ImportArgs {
-    /// Log files or folders
-    #[arg(required = true)]
-    pub(crate) paths: Vec<PathBuf>,
-    /// Read the logs as this format instead of detecting it
-    #[arg(long, value_name = "FORMAT")]
-    pub(crate) format: Option<String>,
-    /// A compression point every N tokens
+pub(crate) struct BudgetArgs {
+    /// Spend at most this much, in US dollars
+    #[arg(long, value_name = "USD")]
+    pub(crate) max_cost: Option<f64>,
+    /// Send at most this many requests
     #[arg(long, value_name = "N")]
-    pub(crate) every_tokens: Option<u64>,
-    /// A compression point where the log itself was compacted
-    #[arg(long)]
-    pub(crate) at_compactions: bool,
-    /// One compression point at the end
-    #[arg(long = "final")]
-    pub(crate) at_end: bool,
-    /// Personal handles to replace
-    #[arg(long = "handle", value_name = "NAME")]
-    pub(crate) handles: Vec<String>,
-    /// The fixture's name [default: from the file's name]
-    #[arg(long)]
-    pub(crate) name: Option<String>,
+    pub(crate) max_requests: Option<u64>,
 }
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum ProbesCommand {
-    /// Generate probe banks from the truncated spans
-    Generate {
-        /// Only these fixtures
-        fixtures: Vec<String>,
-        /// Use this model
-        #[arg(long)]
-        model: Option<String>,
-        /// Replace banks that exist; a model that was asked the same before is not asked again
-        #[arg(long)]
-        force: bool,
-        #[command(flatten)]
-        budget: BudgetArgs,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum JudgeCommand {
-    /// Compare the judge with human grades
-    Agreement {
-        /// CSV: fixture, point, method, run, probe, criterion, score
-        labels: PathBuf,
-        /// The result set [default: the newest]
-        #[arg(long)]
-        label: Option<String>,
-    },
-    /// Grade pairs whose order is known
-    Selftest {
-        /// Use this model
-        #[arg(long)]
-        judge_model: Option<String>,
-        #[command(flatten)]
-        budget: BudgetArgs,
-    },
+impl BudgetArgs {
+    /// What may be spent on `models`. Money can be limited only where every price is known; `file` is where one can
+    /// be declared.
+    pub(crate) fn allowance<'m>(
+        &self,
+        models: impl Iterator<Item = &'m ModelUse>,
+        prices: &Prices,
+        file: &Path,
+    ) -> Result<Allowance, Failure> {
+        let requests = self.max_requests;
+        let Some(limit) = self.max_cost else { return Ok(Allowance { usd: None, requests }) };
+        if !limit.is_finite() || limit < 0.0 {
+            return Err(Failure::input(format!("--max-cost {limit} is no amount of money: expected 0 or more")));
+        }
+        let is_unknown = |model: &&ModelUse| !model.is_lexical() && prices.price(&model.reference, Tokens(0)).is_none();
+        let mut models = models;
+        if let Some(model) = models.find(is_unknown) {
+            let model = &model.reference;
+            let message = format!("--max-cost cannot be kept: the price of `{model}` is not known");
+            let hint = format!(
+                "declare it in {}: [prices.\"{model}\"] with input and output in USD per million tokens",
+                file.display()
+            );
+            return Err(Failure::input(message).hinted(hint));
+        }
+        Ok(Allowance { usd: Some(Usd(limit)), requests })
+    }
 }

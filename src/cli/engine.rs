@@ -7,12 +7,10 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
-use super::board::Pulse;
-use super::failure::Failure;
-use super::interrupts::Interrupts;
-use super::progress::Progress;
 use crate::action::Stage;
 use crate::cache::Store;
+use crate::cli::failure::Failure;
+use crate::cli::terminal::{Interrupts, Progress, Pulse};
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::Preparer;
 use crate::provider::{Client, Limits, ModelUse, Prices, ProviderSpec};

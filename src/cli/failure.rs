@@ -4,8 +4,8 @@ use std::error::Error;
 
 use miette::{GraphicalReportHandler, GraphicalTheme};
 
-use super::console::{Console, Meaning};
 use crate::cache::CacheError;
+use crate::cli::terminal::{Console, Meaning};
 use crate::files::FileError;
 use crate::pipeline::{Problem, Problems, Severity};
 
@@ -205,7 +205,7 @@ pub(crate) fn chain(error: &dyn Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::args::Cli;
+    use crate::cli::commands::Cli;
     use crate::pipeline::SourceFile;
 
     #[test]

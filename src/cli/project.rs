@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::args::{Common, SelectArgs};
-use super::console::{Console, Meaning};
-use super::failure::{Exit, Failure};
 use crate::cache::{CacheError, Holder, Snapshot, Store};
+use crate::cli::args::{Common, SelectArgs};
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::terminal::{Console, Meaning};
 use crate::pipeline::{
     Environment, OpenError, Opened, Overrides, Pipeline, Places, Problems, Request, Selection, find_pipeline, open,
     places,
@@ -115,7 +115,7 @@ fn some(names: &[String]) -> Option<Vec<String>> {
 /// Tells warnings, one after the other.
 pub(crate) fn tell(console: &Console, warnings: &Problems) {
     if !warnings.is_empty() {
-        console.remark(&super::failure::render(warnings, console));
+        console.remark(&crate::cli::failure::render(warnings, console));
     }
 }
 

@@ -1,0 +1,228 @@
+//! An entry as people see it: what it is, where it came from, and its output as its stage would show it.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::filter::now_ms;
+use crate::action::{Replica, Stage};
+use crate::cache::{Coordinate, Day, Meta, Record, Status};
+use crate::cli::format::{age, duration, money, short, size};
+use crate::cli::terminal::{Console, Meaning};
+use crate::plan::completion;
+use crate::provider::Operation;
+use crate::transcript::{Message, render};
+use crate::units::{Usage, Usd};
+
+/// Who made an output: the model as it was asked for, whatever its provider calls it; a rule or a program of ours.
+pub(crate) fn model_of(meta: &Meta) -> String {
+    let part = |name: &str| {
+        let (_, part) = meta.inputs.parts.iter().find(|(part, _)| part == name)?;
+        part.text.clone()
+    };
+    let asked = || meta.requested_model.as_deref().map(|name| name.strip_prefix("lexical/").unwrap_or(name).to_owned());
+    let rule = || part("rule").map(|rule| format!("rule {rule}"));
+    let program = || meta.inputs.parts.iter().any(|(name, _)| name == "command").then(|| "program".to_owned());
+    asked().or_else(rule).or_else(program).unwrap_or_else(|| "–".to_owned())
+}
+
+/// The place an entry was first made for.
+pub(crate) fn place_of(coordinate: &Coordinate) -> String {
+    let Coordinate { fixture, point, method, probe, answerer, judge, replica } = coordinate;
+    let point = point.map(|point| format!("point {point}"));
+    let replica = (*replica != Replica::NONE).then(|| format!("run {replica}"));
+    let parts = [fixture, &point, method, probe, answerer, judge, &replica];
+    parts.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join(" · ")
+}
+
+/// What an entry is good for, in a word.
+pub(crate) fn status_of(status: &Status) -> &'static str {
+    match status {
+        Status::Unread => "unread",
+        Status::Output { .. } => "output",
+        Status::Unreadable { .. } => "unreadable",
+        Status::Failed { .. } => "failed",
+    }
+}
+
+/// A time in milliseconds since 1970 as RFC 3339, to the second.
+pub(crate) fn time_of(ms: u64) -> String {
+    let time = i64::try_from(ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    time.map_or_else(|| "–".to_owned(), |time| time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+}
+
+/// A day as a date.
+pub(crate) fn date_of(day: Day) -> String {
+    time_of(u64::from(day.0) * 86_400_000).chars().take(10).collect()
+}
+
+/// An entry in JSON, as `ls`, `show` and `why` give it.
+#[derive(Debug, Serialize)]
+pub(crate) struct EntryJson {
+    key: String,
+    stage: Stage,
+    status: &'static str,
+    /// Why there is no output.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fault: Option<String>,
+    model: Option<String>,
+    requested_model: Option<String>,
+    bytes: u64,
+    usage: Usage,
+    usd: Option<Usd>,
+    latency_ms: u64,
+    attempts: u32,
+    request_id: Option<String>,
+    created: String,
+    last_used: String,
+    #[serde(flatten)]
+    coordinate: Coordinate,
+}
+
+impl EntryJson {
+    /// The entry of a record.
+    pub(crate) fn new(record: &Record, meta: &Meta, last_used: Day) -> EntryJson {
+        EntryJson {
+            key: record.key.to_string(),
+            stage: record.stage,
+            status: status_of(&record.status),
+            fault: fault_of(record),
+            model: meta.model.clone(),
+            requested_model: meta.requested_model.clone(),
+            bytes: record.stored_bytes(),
+            usage: meta.usage,
+            usd: meta.cost,
+            latency_ms: meta.latency_ms,
+            attempts: meta.attempts,
+            request_id: meta.request_id.clone(),
+            created: time_of(record.created),
+            last_used: date_of(last_used),
+            coordinate: meta.coordinate.clone(),
+        }
+    }
+}
+
+/// Why an entry has no output.
+pub(crate) fn fault_of(record: &Record) -> Option<String> {
+    match &record.status {
+        Status::Unreadable { fault, .. } => Some(fault.to_string()),
+        Status::Failed { class, message } => Some(format!("{class}: {message}")),
+        Status::Unread | Status::Output { .. } => None,
+    }
+}
+
+/// What an entry is good for, and if for nothing, why.
+pub(crate) fn standing_of(record: &Record) -> String {
+    let status = status_of(&record.status);
+    fault_of(record).map_or_else(|| status.to_owned(), |fault| format!("{status}: {fault}"))
+}
+
+/// Where an entry came from, a line each.
+pub(crate) fn provenance(console: &Console, record: &Record, meta: &Meta) -> Vec<String> {
+    let seconds = now_ms().saturating_sub(record.created) / 1000;
+    let tokens = format!(
+        "{} in, {} out{}",
+        short(meta.usage.input.map(|t| t.0)),
+        short(meta.usage.output.map(|t| t.0)),
+        meta.usage.cached_input.map_or(String::new(), |t| format!(", {} from the prompt cache", short(Some(t.0))))
+    );
+    let retried = if meta.attempts > 1 { format!(" at attempt {}", meta.attempts) } else { String::new() };
+    let answered = meta.model.as_ref().filter(|model| meta.requested_model.as_ref() != Some(*model));
+    let mut lines = vec![
+        (
+            "made by",
+            format!(
+                "{}{}",
+                model_of(meta),
+                answered.map_or(String::new(), |name| format!(" (it calls itself {name})"))
+            ),
+        ),
+        (
+            "made",
+            format!(
+                "{} ({} ago) in {}{retried}",
+                time_of(record.created),
+                age(seconds),
+                duration(meta.latency_ms as f64 / 1000.0)
+            ),
+        ),
+        ("took", format!("{tokens}; {}; {} on disk", money(meta.cost), size(record.stored_bytes()))),
+    ];
+    lines.extend(meta.request_id.as_ref().map(|id| ("request", id.clone())));
+    for (name, source) in &meta.sources.0 {
+        let path = crate::plan::shown(name, source.path.as_deref());
+        lines.push(("from", format!("{path} as of {}", source.digest.short())));
+    }
+    lines
+        .into_iter()
+        .map(|(name, value)| format!("{}{value}", console.paint(Meaning::Dim, &format!("{name:<9}"))))
+        .collect()
+}
+
+/// An output as its stage would show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Output {
+    /// A context, an answer, whatever is text.
+    Text(String),
+    /// Grades: criterion, score, reason.
+    Grades(Vec<(String, String, String)>),
+    /// Something that only its provider can read.
+    Opaque(usize),
+}
+
+/// Reads a body as its stage would show it, as far as that can be done without the pipeline.
+pub(crate) fn output_of(record: &Record, meta: &Meta, bytes: &[u8]) -> Output {
+    let plain = || Output::Text(String::from_utf8_lossy(bytes).into_owned());
+    let Some(dialect) = record.dialect else { return local_output(bytes).map_or_else(plain, Output::Text) };
+    let operation = match meta.inputs.parts.iter().find(|(name, _)| name == "operation") {
+        Some((_, part)) if part.text.as_deref() == Some("Compact") => Operation::Compact,
+        Some(_) => Operation::Summarize,
+        None => Operation::Generate,
+    };
+    let Ok(reply) = completion(dialect, operation, bytes) else { return plain() };
+    if reply.text.is_empty() && reply.items.is_some() {
+        return Output::Opaque(bytes.len());
+    }
+    let grades = if record.stage == Stage::Judge { grades_of(&reply.text) } else { None };
+    grades.map_or(Output::Text(reply.text), Output::Grades)
+}
+
+/// What a rule or a program put out: messages or a summary.
+fn local_output(bytes: &[u8]) -> Option<String> {
+    if let Ok(messages) = serde_json::from_slice::<Vec<Message>>(bytes) {
+        return Some(render(&messages));
+    }
+    let object: Value = serde_json::from_slice(bytes).ok()?;
+    match (object.get("summary"), object.get("messages")) {
+        (Some(summary), _) => summary.as_str().map(str::to_owned),
+        (None, Some(messages)) => serde_json::from_value::<Vec<Message>>(messages.clone()).ok().map(|m| render(&m)),
+        (None, None) => None,
+    }
+}
+
+/// The grades in a judge's reply.
+fn grades_of(text: &str) -> Option<Vec<(String, String, String)>> {
+    let object: Value = serde_json::from_str(text.get(text.find('{')?..=text.rfind('}')?)?).ok()?;
+    let word = |value: Option<&Value>| match value {
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+        None => "–".to_owned(),
+    };
+    let grade =
+        |entry: &Value| (word(entry.get("criterionId")), word(entry.get("score")), word(entry.get("reasoning")));
+    Some(object.get("criterionResults")?.as_array()?.iter().map(grade).collect())
+}
+
+impl Output {
+    /// As text, for people and for comparing.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Output::Text(text) => text.clone(),
+            Output::Grades(grades) => {
+                let line =
+                    |(criterion, score, reason): &(String, String, String)| format!("{criterion}  {score}  {reason}");
+                grades.iter().map(line).collect::<Vec<_>>().join("\n")
+            }
+            Output::Opaque(bytes) => format!("({} that only its provider can read)", size(*bytes as u64)),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! `cache show`: one entry: what it is, where it came from, and its output as its stage would show it.
+
+use serde::Serialize;
+
+use super::entry::{EntryJson, Output, fault_of, output_of, place_of, provenance, status_of};
+use super::failure;
+use crate::cache::{Lookup, Meta, Record, Snapshot, Status};
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::terminal::{Console, Meaning, page};
+
+/// An entry in JSON, whole.
+#[derive(Debug, Serialize)]
+struct ShownJson {
+    #[serde(flatten)]
+    entry: EntryJson,
+    sources: Vec<SourceJson>,
+    inputs: Vec<InputJson>,
+    output: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct SourceJson {
+    name: String,
+    path: Option<String>,
+    digest: String,
+}
+
+/// An input in JSON.
+#[derive(Debug, Serialize)]
+pub(crate) struct InputJson {
+    name: String,
+    digest: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+}
+
+pub(super) fn run(
+    snapshot: &Snapshot,
+    prefix: &str,
+    raw: bool,
+    inputs: bool,
+    console: &Console,
+) -> Result<Exit, Failure> {
+    let key = snapshot.resolve(prefix).map_err(failure)?;
+    let record = snapshot.find(&key).ok_or_else(|| Failure::error(format!("the entry {key} is gone")))?;
+    let damaged = |damage: crate::cache::Damage| {
+        Failure::error(damage.to_string()).hinted("`compeval cache verify` sets it aside; the next run makes it again")
+    };
+    if raw && let Status::Failed { .. } = record.status {
+        let why = fault_of(&record).unwrap_or_default();
+        let message = format!("no reply was kept of {}, whose call failed: {why}", key.0.short());
+        return Err(Failure::error(message).hinted("`compeval run` asks again"));
+    }
+    if raw {
+        console.raw(&snapshot.body(&record).map_err(damaged)?);
+        return Ok(Exit::Done);
+    }
+    let meta = snapshot.meta(&record).map_err(damaged)?;
+    let output = match record.status {
+        Status::Failed { .. } => None,
+        _ => Some(output_of(&record, &meta, &snapshot.body(&record).map_err(damaged)?)),
+    };
+    if console.is_json() {
+        console.json(&json(snapshot, &record, &meta, output.as_ref()));
+    } else {
+        page(console, &told(&record, &meta, output.as_ref(), inputs, console));
+    }
+    Ok(Exit::Done)
+}
+
+fn json(snapshot: &Snapshot, record: &Record, meta: &Meta, output: Option<&Output>) -> ShownJson {
+    let source = |(name, source): (&std::borrow::Cow<'static, str>, &crate::action::Source)| SourceJson {
+        name: name.to_string(),
+        path: source.path.clone(),
+        digest: source.digest.to_string(),
+    };
+    ShownJson {
+        entry: EntryJson::new(record, meta, snapshot.last_used(record)),
+        sources: meta.sources.0.iter().map(source).collect(),
+        inputs: inputs_json(meta),
+        output: output.map(Output::text),
+    }
+}
+
+/// The named inputs, in the order in which the work names them.
+pub(crate) fn inputs_json(meta: &Meta) -> Vec<InputJson> {
+    let input = |(name, part): &(std::borrow::Cow<'static, str>, crate::action::Part)| InputJson {
+        name: name.to_string(),
+        digest: part.digest.to_string(),
+        text: part.text.clone(),
+    };
+    meta.inputs.parts.iter().map(input).collect()
+}
+
+fn told(record: &Record, meta: &Meta, output: Option<&Output>, inputs: bool, console: &Console) -> String {
+    let mut lines = vec![heading(record, meta, console)];
+    lines.push(console.paint(Meaning::Dim, &record.key.to_string()));
+    lines.extend(provenance(console, record, meta));
+    if let Some(fault) = fault_of(record) {
+        lines.push(format!("{} {fault}", console.paint(Meaning::Bad, &format!("{}:", status_of(&record.status)))));
+    }
+    if inputs {
+        lines.push(format!("\n{}", console.paint(Meaning::Strong, "Inputs")));
+        lines.extend(input_lines(meta, console));
+    }
+    match output {
+        None => {}
+        Some(Output::Grades(grades)) => {
+            lines.push(format!("\n{}", console.paint(Meaning::Strong, "Grades")));
+            for (criterion, score, reason) in grades {
+                lines.push(format!("  {criterion:<28} {}", console.paint(Meaning::Strong, score)));
+                let options =
+                    textwrap::Options::new(console.width()).initial_indent("      ").subsequent_indent("      ");
+                lines.push(console.paint(Meaning::Dim, &textwrap::fill(reason, options)));
+            }
+        }
+        Some(output) => {
+            lines.push(format!("\n{}", console.paint(Meaning::Strong, "Output")));
+            lines.push(output.text());
+        }
+    }
+    lines.join("\n")
+}
+
+fn heading(record: &Record, meta: &Meta, console: &Console) -> String {
+    let place = place_of(&meta.coordinate);
+    console.paint(Meaning::Strong, &format!("{} {} · {place}", record.stage.name(), record.key.0.short()))
+}
+
+/// The inputs of an entry, a line each: name, digest, and the value where it is short.
+pub(crate) fn input_lines(meta: &Meta, console: &Console) -> Vec<String> {
+    let width = meta.inputs.parts.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let line = |(name, part): &(std::borrow::Cow<'static, str>, crate::action::Part)| {
+        let is_empty = part.text.as_deref() == Some("");
+        let text = if is_empty { "(empty)".to_owned() } else { part.text.as_deref().map(one_line).unwrap_or_default() };
+        let text = textwrap::wrap(&text, console.width().saturating_sub(width + 18).max(20)).first().map_or_else(
+            String::new,
+            |first| {
+                if first.len() < text.len() { format!("{first}…") } else { first.to_string() }
+            },
+        );
+        format!("  {name:<width$}  {}  {text}", console.paint(Meaning::Dim, &part.digest.short())).trim_end().to_owned()
+    };
+    meta.inputs.parts.iter().map(line).collect()
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

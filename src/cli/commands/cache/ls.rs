@@ -1,0 +1,139 @@
+//! `cache ls`: a line an entry, newest first, written as it is read.
+
+use super::entry::{EntryJson, date_of, model_of, place_of};
+use super::filter::{CacheFilter, Filter, Names, now_ms};
+use super::verify::entries_of;
+use crate::cache::{Day, Lookup, Meta, Record, Snapshot, Status};
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::format::{age, money, short, size};
+use crate::cli::terminal::{Console, Meaning, Pages};
+
+pub(super) fn run(snapshot: &Snapshot, args: &CacheFilter, console: &Console) -> Result<Exit, Failure> {
+    let filter = Filter::new(args)?;
+    let mut records: Vec<Record> = snapshot.records().into_iter().filter(|record| filter.admits(record)).collect();
+    records.sort_by_key(|record| std::cmp::Reverse(record.created));
+    let mut list = List::begin(console);
+    let (mut names, mut damaged) = (Names::default(), Vec::new());
+    for record in &records {
+        let day = snapshot.last_used(record);
+        match snapshot.meta(record) {
+            Ok(meta) => {
+                if filter.names_anything() {
+                    names.note(&meta);
+                }
+                if filter.admits_names(&meta) {
+                    list.add(record, &meta, day);
+                }
+            }
+            Err(damage) => damaged.push(damage),
+        }
+        if !list.is_read {
+            break;
+        }
+    }
+    list.end(filter.advice(&names), snapshot.is_empty());
+    // not before: a pager may have had the screen
+    for damage in damaged {
+        console.tell(&format!("{} {damage}", console.paint(Meaning::Warning, "cache:")));
+    }
+    Ok(Exit::Done)
+}
+
+/// What is collected before it is written.
+const BLOCK: usize = 32 << 10;
+
+/// The list, written block by block.
+struct List<'c> {
+    console: &'c Console,
+    pages: Pages<'c>,
+    /// Whether anybody reads on.
+    is_read: bool,
+    now: u64,
+    block: String,
+    entries: u64,
+    bytes: u64,
+}
+
+impl<'c> List<'c> {
+    fn begin(console: &'c Console) -> List<'c> {
+        let pages = Pages::begin(console);
+        List { console, pages, is_read: true, now: now_ms(), block: String::new(), entries: 0, bytes: 0 }
+    }
+
+    fn add(&mut self, record: &Record, meta: &Meta, day: Day) {
+        if self.console.is_json() {
+            self.block.push_str(if self.entries == 0 { "[\n" } else { ",\n" });
+            // An entry is plain data: there is nothing in it that could fail.
+            self.block.push_str(&serde_json::to_string(&EntryJson::new(record, meta, day)).unwrap_or_default());
+        } else {
+            if self.entries == 0 {
+                self.block.push_str(&self.console.paint(Meaning::Strong, HEAD));
+                self.block.push('\n');
+            }
+            self.block.push_str(&self.line(record, meta, day));
+            self.block.push('\n');
+        }
+        self.entries += 1;
+        self.bytes += record.stored_bytes();
+        if self.block.len() >= BLOCK {
+            self.flush();
+        }
+    }
+
+    fn line(&self, record: &Record, meta: &Meta, day: Day) -> String {
+        let tokens = match (meta.usage.input, meta.usage.output) {
+            (None, None) => "–".to_owned(),
+            (input, output) => format!("{}+{}", short(input.map(|t| t.0)), short(output.map(|t| t.0))),
+        };
+        let line = format!(
+            "{:<12}  {:<8}  {:<22}  {:>7}  {:>11}  {:>8}  {:>6}  {:<10}  {}",
+            record.key.0.short(),
+            record.stage.name(),
+            cut(&model_of(meta), 22),
+            size(record.stored_bytes()),
+            tokens,
+            money(meta.cost),
+            age(self.now.saturating_sub(record.created) / 1000),
+            date_of(day),
+            place_of(&meta.coordinate),
+        );
+        match record.status {
+            Status::Output { .. } | Status::Unread => line,
+            Status::Unreadable { .. } => format!("{line}  {}", self.console.paint(Meaning::Warning, "unreadable")),
+            Status::Failed { .. } => format!("{line}  {}", self.console.paint(Meaning::Bad, "failed")),
+        }
+    }
+
+    fn flush(&mut self) {
+        let block = std::mem::take(&mut self.block);
+        self.is_read = self.is_read && self.pages.write(&block);
+    }
+
+    fn end(mut self, advice: Option<String>, is_empty: bool) {
+        if self.console.is_json() {
+            self.block.push_str(if self.entries == 0 { "[]\n" } else { "\n]\n" });
+        }
+        self.flush();
+        self.pages.end();
+        match (self.entries, is_empty) {
+            (0, true) => self.console.remark("The cache is empty; `compeval run` fills it."),
+            (0, false) => self.console.remark(&advice.unwrap_or_else(|| "No entry is like that.".to_owned())),
+            // of a list that was left, the sums are not known
+            (entries, _) if self.is_read => {
+                self.console.remark(&format!("{}, {}", entries_of(entries), size(self.bytes)));
+            }
+            _ => {}
+        }
+    }
+}
+
+const HEAD: &str =
+    "key           stage     model                      size       tokens      cost     age  last use    made for";
+
+/// The beginning of a text that is too long for its column.
+fn cut(text: &str, width: usize) -> String {
+    match text.char_indices().nth(width) {
+        None => text.to_owned(),
+        Some(_) => text.chars().take(width.saturating_sub(1)).chain(['…']).collect(),
+    }
+}

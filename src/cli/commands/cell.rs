@@ -1,0 +1,288 @@
+//! The cell that `show` and `why` are about: found by what was typed, or a list to choose from.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::cli::command_line::Typed;
+use crate::cli::failure::{Exit, Failure, chain};
+use crate::cli::format::shell_word;
+use crate::cli::terminal::{Console, Meaning};
+use crate::pipeline::suggest;
+use crate::results::{self, FixtureInfo, Manifest, ResultsFolder, Row, RowKeys, newest};
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ShowArgs {
+    /// The fixture
+    pub(crate) fixture: String,
+    /// The method
+    #[arg(long)]
+    pub(crate) method: Option<String>,
+    /// The run, from 1
+    #[arg(long)]
+    pub(crate) run: Option<u32>,
+    /// The compression point, from 1
+    #[arg(long)]
+    pub(crate) point: Option<u32>,
+    /// The probe
+    #[arg(long)]
+    pub(crate) probe: Option<String>,
+    /// The result set [default: the newest]
+    #[arg(long)]
+    pub(crate) label: Option<String>,
+}
+
+/// What was asked for.
+pub(crate) enum Choice {
+    /// One cell.
+    One(Box<Chosen>),
+    /// Several: method or probe was not named.
+    Several(Box<Several>),
+    /// None: it was not judged.
+    Missing(Box<Missing>),
+}
+
+/// A cell with the result set it stands in.
+pub(crate) struct Chosen {
+    pub(crate) manifest: Manifest,
+    pub(crate) row: Row,
+    /// Other repetitions of the same question to the same method.
+    pub(crate) others: Vec<Row>,
+}
+
+/// A cell that was not judged.
+pub(crate) struct Missing {
+    pub(crate) manifest: Manifest,
+    /// What failed there or above it, if anything did.
+    pub(crate) failure: Option<results::Failure>,
+}
+
+/// Cells to choose from.
+pub(crate) struct Several {
+    manifest: Manifest,
+    rows: Vec<Row>,
+    has_method: bool,
+    has_probe: bool,
+}
+
+/// Finds the cell.
+pub(crate) fn choose(results: &Path, args: &ShowArgs) -> Result<Choice, Failure> {
+    let folder = match &args.label {
+        Some(label) => ResultsFolder::open(results, label),
+        None => newest(results),
+    };
+    let read = folder.and_then(|folder| folder.manifest().map(|manifest| (folder, manifest)));
+    let (folder, manifest) = read.map_err(|error| Failure::input(chain(&error)))?;
+    check_names(&manifest, args)?;
+    let mut rows = Vec::new();
+    for row in folder.rows()? {
+        let row = row.map_err(|error| Failure::error(chain(&error)))?;
+        if is_meant(&row, args) {
+            rows.push(row);
+        }
+    }
+    if rows.is_empty() {
+        let failure = failure_at(&manifest, args).cloned();
+        return Ok(Choice::Missing(Box::new(Missing { manifest, failure })));
+    }
+    let (has_method, has_probe) = (args.method.is_some(), args.probe.is_some());
+    if !(has_method && has_probe) && rows.len() > 1 {
+        return Ok(Choice::Several(Box::new(Several { manifest, rows, has_method, has_probe })));
+    }
+    let row = rows.remove(0);
+    Ok(Choice::One(Box::new(Chosen { manifest, row, others: rows })))
+}
+
+fn is_meant(row: &Row, args: &ShowArgs) -> bool {
+    row.fixture == args.fixture
+        && args.method.as_ref().is_none_or(|method| *method == row.method)
+        && args.probe.as_ref().is_none_or(|probe| *probe == row.probe)
+        && args.run.is_none_or(|run| run == row.run)
+        && args.point.is_none_or(|point| point == row.point)
+}
+
+/// Each name must be one of the result set; else the nearest is told.
+fn check_names(manifest: &Manifest, args: &ShowArgs) -> Result<(), Failure> {
+    let design = &manifest.design;
+    let unknown = |what: &str, name: &str, known: Vec<&str>| {
+        let message = format!("the result set `{}` has no {what} `{name}`", manifest.label);
+        Failure::input(message).hinted(suggest(name, known))
+    };
+    let Some(fixture) = design.fixtures.iter().find(|fixture| fixture.name == args.fixture) else {
+        let known = design.fixtures.iter().map(|fixture| fixture.name.as_str()).collect();
+        return Err(unknown("fixture", &args.fixture, known));
+    };
+    let methods: Vec<&str> = design.methods.iter().map(|method| method.name.as_str()).collect();
+    if let Some(method) = args.method.as_deref().filter(|method| !methods.contains(method)) {
+        return Err(unknown("method", method, methods));
+    }
+    let probes: Vec<&str> = fixture.probes.iter().map(|probe| probe.id.as_str()).collect();
+    if let Some(probe) = args.probe.as_deref().filter(|probe| !probes.contains(probe)) {
+        return Err(unknown("probe", probe, probes));
+    }
+    check_numbers(manifest, fixture, args)
+}
+
+fn check_numbers(manifest: &Manifest, fixture: &FixtureInfo, args: &ShowArgs) -> Result<(), Failure> {
+    let (label, runs) = (&manifest.label, manifest.design.runs.compress);
+    if let Some(run) = args.run.filter(|run| !(1..=runs).contains(run)) {
+        return Err(Failure::input(format!("the result set `{label}` has no run {run}: runs are 1 to {runs}")));
+    }
+    let points: BTreeSet<u32> = fixture.probes.iter().map(|probe| probe.point).collect();
+    if let Some(point) = args.point.filter(|point| !points.contains(point)) {
+        let known: Vec<String> = points.iter().map(ToString::to_string).collect();
+        let message = format!("the result set `{label}` asks nothing at point {point} of `{}`", fixture.name);
+        return Err(Failure::input(message).hinted(format!("it asks at {}", known.join(", "))));
+    }
+    Ok(())
+}
+
+/// What failed at the cell, or above it: of several the one nearest to what was named. A failure that cells share is
+/// listed where it was met first.
+fn failure_at<'m>(manifest: &'m Manifest, args: &ShowArgs) -> Option<&'m results::Failure> {
+    let is_like = |failure: &&results::Failure| {
+        failure.place.cell().is_some_and(|cell| {
+            *cell.fixture == args.fixture
+                && args.method.as_ref().is_none_or(|method| **method == *cell.method)
+                && args.point.is_none_or(|point| cell.point.0 <= point)
+                && (cell.probe.is_none() || args.probe.is_none() || cell.probe.as_deref() == args.probe.as_deref())
+        })
+    };
+    let is_elsewhere = |failure: &&results::Failure| {
+        let cell = failure.place.cell();
+        let is = |wanted: Option<u32>, found: Option<u32>| wanted.is_none() || wanted == found;
+        !(is(args.run, cell.map(|cell| cell.run)) && is(args.point, cell.map(|cell| cell.point.0)))
+    };
+    manifest.failures.iter().filter(is_like).min_by_key(is_elsewhere)
+}
+
+impl Missing {
+    /// That there is no such cell, and why.
+    pub(crate) fn told(&self) -> Failure {
+        let label = &self.manifest.label;
+        let message = match &self.failure {
+            Some(failure) => format!(
+                "`{label}` has no such cell: {} failed at {}: {}",
+                failure.stage.name(),
+                failure.place,
+                failure.message
+            ),
+            None => format!("`{label}` has no such judged cell"),
+        };
+        let again = Typed::here().of_project().labelled(label).told("run");
+        Failure::input(message).hinted(format!("{again}   goes on where it ended")).exiting(Exit::EmptySelection)
+    }
+}
+
+/// The command that shows or explains a cell of the results at hand.
+pub(crate) fn command_for(command: &str, [fixture, method, probe]: [&str; 3], run: u32) -> String {
+    let [fixture, method, probe] = [fixture, method, probe].map(shell_word);
+    let cell = format!("{command} {fixture} --method {method} --run {run} --probe {probe}");
+    Typed::here().of_results().told(&cell)
+}
+
+#[derive(Serialize)]
+struct CellJson<'r> {
+    fixture: &'r str,
+    point: u32,
+    method: &'r str,
+    run: u32,
+    probe: &'r str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    overall: Option<f64>,
+    fact_survival: Option<f64>,
+    keys: &'r RowKeys,
+}
+
+impl Several {
+    /// A short list with scores: probes or methods down, methods or runs across.
+    pub(crate) fn tell(&self, command: &str, console: &Console) {
+        let cells: Vec<CellJson<'_>> = self.rows.iter().map(cell_json).collect();
+        console.json(&cells);
+        if console.is_json() {
+            return;
+        }
+        console.say(&self.table(console));
+        let Some(worst) = self.rows.iter().filter(|row| row.overall.is_some()).min_by(|a, b| lower(a, b)) else {
+            return;
+        };
+        let next = command_for(command, [&worst.fixture, &worst.method, &worst.probe], worst.run);
+        let hint = console.paint(Meaning::Hint, "next:");
+        console.remark(&format!("\n{hint} {next}   (the lowest score of these)"));
+    }
+
+    fn down<'r>(&self, row: &'r Row) -> (u32, &'r str) {
+        if self.has_probe { (0, &row.method) } else { (row.point, &row.probe) }
+    }
+
+    fn across(&self, row: &Row) -> String {
+        if self.has_method || self.has_probe { format!("run {}", row.run) } else { row.method.clone() }
+    }
+
+    fn table(&self, console: &Console) -> String {
+        let (mut down, mut across): (Vec<(u32, &str)>, Vec<String>) = (Vec::new(), Vec::new());
+        for row in &self.rows {
+            let (line, column) = (self.down(row), self.across(row));
+            if !down.contains(&line) {
+                down.push(line);
+            }
+            if !across.contains(&column) {
+                across.push(column);
+            }
+        }
+        down.sort_by_key(|(point, _)| *point);
+        let width = down.iter().map(|(_, name)| name.chars().count()).max().unwrap_or(0) + 2;
+        let fixture = self.rows.first().map_or("", |row| row.fixture.as_str());
+        let rules = if self.manifest.design.is_lexical() { " (built-in rules, no model)" } else { "" };
+        let title = format!("{fixture} in {}: overall scores from 0 to 5{rules}", self.manifest.label);
+        let heads: String = across.iter().map(|name| format!("  {name:>7}")).collect();
+        let mut lines = vec![
+            console.paint(Meaning::Strong, &title),
+            console.paint(Meaning::Dim, &format!("  {:width$}{heads}", "")),
+        ];
+        let mut last = 0;
+        for (point, name) in down {
+            if point != last && point > 0 {
+                lines.push(console.paint(Meaning::Dim, &format!("  point {point}")));
+                last = point;
+            }
+            let scores = across.iter().map(|column| {
+                let wide = column.chars().count().max(7);
+                let mean = self.mean((point, name), column);
+                let text = format!("{:>wide$}", mean.map_or("–".to_owned(), |mean| format!("{mean:.2}")));
+                format!("  {}", console.paint(meaning_of(mean), &text))
+            });
+            lines.push(format!("  {name:width$}{}", scores.collect::<String>()));
+        }
+        lines.join("\n")
+    }
+
+    fn mean(&self, line: (u32, &str), column: &str) -> Option<f64> {
+        let here = self.rows.iter().filter(|row| self.down(row) == line && self.across(row) == column);
+        let scores: Vec<f64> = here.filter_map(|row| row.overall).collect();
+        (!scores.is_empty()).then(|| scores.iter().sum::<f64>() / scores.len() as f64)
+    }
+}
+
+fn lower(a: &Row, b: &Row) -> std::cmp::Ordering {
+    a.overall.unwrap_or(f64::MAX).total_cmp(&b.overall.unwrap_or(f64::MAX))
+}
+
+fn cell_json(row: &Row) -> CellJson<'_> {
+    let Row { fixture, point, method, run, probe, kind, overall, fact_survival, keys, .. } = row;
+    let (point, run, overall, fact_survival) = (*point, *run, *overall, *fact_survival);
+    CellJson { fixture, point, method, run, probe, kind: kind.name(), overall, fact_survival, keys }
+}
+
+/// What a score means to the eye.
+pub(crate) fn meaning_of(score: Option<f64>) -> Meaning {
+    match score {
+        Some(score) if score >= 4.0 => Meaning::Good,
+        Some(score) if score >= 2.5 => Meaning::Warning,
+        Some(_) => Meaning::Bad,
+        None => Meaning::Dim,
+    }
+}

@@ -1,0 +1,84 @@
+//! `compeval init`: writes a project that runs.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use clap::Args;
+
+use crate::cli::args::Common;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::project::folder;
+use crate::cli::terminal::{Console, Meaning};
+use crate::files::{FileError, write_whole};
+use crate::pipeline::{list, starter_files};
+
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    /// Where to write it
+    #[arg(default_value = ".")]
+    pub(crate) dir: PathBuf,
+}
+
+pub(crate) fn run(common: &Common, args: &InitArgs, console: &Console) -> Result<Exit, Failure> {
+    let root = folder(common).join(&args.dir);
+    refuse_taken(&root)?;
+    let mut written = Vec::new();
+    for file in starter_files() {
+        let path = root.join(file.path);
+        write_whole(&path, file.text).map_err(|error| undo(&written, error))?;
+        written.push(path);
+    }
+    let names: Vec<&str> = starter_files().iter().map(|file| file.path).collect();
+    let next = format!("compeval{} run", place_flag(common, &args.dir));
+    console.json(&json!({ "folder": root.display().to_string(), "written": names, "next": next }));
+    if !console.is_json() {
+        names.iter().for_each(|name| console.say(&format!("wrote {}", shown(&root.join(name)))));
+        console.say(&format!("\nIt runs as it is, offline: {}", console.paint(Meaning::Hint, &next)));
+        console.say("Then put your own sessions under test: compeval fixture import LOG…");
+    }
+    Ok(Exit::Done)
+}
+
+/// Nothing is written where anything would be overwritten.
+fn refuse_taken(root: &Path) -> Result<(), Failure> {
+    if root.exists() && !root.is_dir() {
+        return Err(Failure::input(format!("{} is not a folder", shown(root))).hinted("name a folder, or none"));
+    }
+    // A dangling link counts as taken too, so what the link leads to is not asked.
+    let is_taken = |path: &&str| root.join(path).symlink_metadata().is_ok();
+    let taken: Vec<&str> = starter_files().iter().map(|file| file.path).filter(is_taken).collect();
+    if taken.is_empty() {
+        return Ok(());
+    }
+    let message = format!("{} already has {}; nothing was written", shown(root), list(taken));
+    Err(Failure::input(message).hinted("choose another folder: compeval init DIR"))
+}
+
+/// Half a project is worse than none: what was written before the fault goes again.
+fn undo(written: &[PathBuf], error: FileError) -> Failure {
+    for path in written {
+        if let Err(fault) = std::fs::remove_file(path) {
+            tracing::warn!("{} is left behind: {fault}", path.display());
+        }
+    }
+    error.into()
+}
+
+/// What leads to the project from where the user stands.
+fn place_flag(common: &Common, dir: &Path) -> String {
+    let plain = folder(common).join(dir);
+    let parts: PathBuf = plain.components().filter(|part| *part != std::path::Component::CurDir).collect();
+    if parts.as_os_str().is_empty() {
+        return String::new();
+    }
+    let text = parts.display().to_string();
+    let is_plain = text.chars().all(|c| c.is_alphanumeric() || "/._-+~:\\".contains(c));
+    if is_plain { format!(" -C {text}") } else { format!(" -C '{}'", text.replace('\'', "'\\''")) }
+}
+
+/// A path without needless dots; `.` for the folder the user stands in.
+fn shown(path: &Path) -> String {
+    let parts: PathBuf = path.components().filter(|part| *part != std::path::Component::CurDir).collect();
+    if parts.as_os_str().is_empty() { ".".to_owned() } else { parts.display().to_string() }
+}

@@ -1,0 +1,168 @@
+//! `compeval judge agreement`: compares the judges with people, and prints what came of it.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::agreement::{Compared, JudgeAgreement, compare};
+use super::labels::Labels;
+use crate::cli::args::Common;
+use crate::cli::failure::{Exit, Failure, chain};
+use crate::cli::project::{given, places_of};
+use crate::cli::terminal::{Column, Console, Meaning, count, grid, number};
+use crate::pipeline::Places;
+use crate::results::{FolderError, ResultsFolder, newest};
+use crate::stats::thresholds::MIN_PAIRS;
+use crate::stats::{Agreement, Coefficient, NoCoefficient};
+
+/// The whole result, as JSON.
+#[derive(Serialize)]
+struct Told<'a> {
+    label: &'a str,
+    #[serde(flatten)]
+    compared: &'a Compared,
+    warnings: &'a [String],
+}
+
+pub(super) fn run(common: &Common, path: &Path, label: Option<&str>, console: &Console) -> Result<Exit, Failure> {
+    let labels = Labels::read(&given(common, path))?;
+    let folder = results(&places_of(common)?, label)?;
+    let manifest = folder.manifest().map_err(|error| refused(&error))?;
+    let compared = compare(&labels, &manifest.design, folder.rows()?)
+        .map_err(|error| Failure::error(chain(&error)))?
+        .map_err(Failure::Problems)?;
+    let name = folder.label();
+    if compared.judges.iter().all(|judge| judge.pooled.pairs == 0) {
+        return Err(nothing_common(&compared, &name));
+    }
+    let warnings = warnings(&compared, &name);
+    console.json(&Told { label: &name, compared: &compared, warnings: &warnings });
+    if !console.is_json() {
+        compared.judges.iter().for_each(|judge| console.say(&page(judge, console)));
+        console.say(&counts(&compared, &name));
+    }
+    for warning in &warnings {
+        console.tell(&format!("{} {warning}", console.paint(Meaning::Warning, "warning:")));
+    }
+    Ok(Exit::Done)
+}
+
+fn results(places: &Places, label: Option<&str>) -> Result<ResultsFolder, Failure> {
+    let found = match label {
+        Some(label) => ResultsFolder::open(&places.results, label),
+        None => newest(&places.results),
+    };
+    found.map_err(|error| refused(&error))
+}
+
+fn refused(error: &FolderError) -> Failure {
+    match error {
+        FolderError::File(_) => Failure::error(chain(error)),
+        _ => Failure::input(chain(error)),
+    }
+}
+
+fn nothing_common(compared: &Compared, label: &str) -> Failure {
+    let message = format!("no grade in the file meets a judged cell of `{label}`");
+    let hint = match compared.excluded {
+        0 => "the cells named were not judged; `compeval run` again completes them".to_owned(),
+        all if all == compared.graded => "all grades are of ceiling and floor, which are left out: they are easy to \
+                                          grade, and inflate every coefficient; grade cells of real methods"
+            .to_owned(),
+        some => format!("{some} of {} grades are of ceiling and floor, which are left out", compared.graded),
+    };
+    Failure::input(message).hinted(hint)
+}
+
+/// One judge, for people.
+fn page(judge: &JudgeAgreement, console: &Console) -> String {
+    let columns = [
+        Column::Left("dimension"),
+        Column::Right("pairs"),
+        Column::Right("exact"),
+        Column::Right("within 1"),
+        Column::Right("Spearman"),
+        Column::Right("kappa"),
+        Column::Right("judge − human"),
+    ];
+    let dimensions = judge.dimensions.iter().map(|(dimension, found)| line(dimension.name(), found));
+    let table = grid(&columns, dimensions.chain([line("all", &judge.pooled)]), console.width());
+    let name = judge.judge.as_deref().unwrap_or("panel (median)");
+    let itself = match judge.against_itself {
+        Some(spread) => format!(
+            "against itself: σ {:.2}, {} of {} 2 points or more apart",
+            spread.sigma,
+            percent(Some(spread.far_share)),
+            count(spread.pairs, "repeat")
+        ),
+        None if judge.judge.is_none() => String::new(),
+        None => "against itself: nothing was graded twice; runs = { judge = 2 } under [pipeline] would".to_owned(),
+    };
+    format!("{}\n\n{table}\n\n{itself}\n", console.paint(Meaning::Strong, name))
+}
+
+fn line(name: &str, found: &Agreement) -> Vec<String> {
+    vec![
+        name.to_owned(),
+        found.pairs.to_string(),
+        percent(found.exact),
+        percent(found.within_one),
+        coefficient(&found.spearman),
+        coefficient(&found.quadratic_kappa),
+        found.mean_difference.map_or_else(|| "–".to_owned(), |difference| format!("{difference:+.2}")),
+    ]
+}
+
+fn percent(share: Option<f64>) -> String {
+    share.map_or_else(|| "–".to_owned(), |share| format!("{:.0}%", share * 100.0))
+}
+
+fn coefficient(found: &Coefficient) -> String {
+    match (found.value, found.reason) {
+        (Some(value), _) => format!("{value:.3}"),
+        (None, Some(NoCoefficient::NoVariation)) => "no variation".to_owned(),
+        (None, _) => number(None, 3),
+    }
+}
+
+fn counts(compared: &Compared, label: &str) -> String {
+    let Compared { graded, excluded, unmatched, alpha, .. } = compared;
+    let mut text = format!("{} against `{label}`", count(*graded, "human grade"));
+    if *excluded > 0 {
+        text.push_str(&format!(", {excluded} of ceiling and floor left out"));
+    }
+    if !unmatched.is_empty() {
+        text.push_str(&format!(", {} not judged", unmatched.len()));
+    }
+    if let Some(alpha) = alpha {
+        text.push_str(&format!("\nthe judges with each other: Krippendorff's alpha {}", coefficient(alpha)));
+    }
+    text
+}
+
+fn warnings(compared: &Compared, label: &str) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let few = |judge: &&JudgeAgreement| judge.pooled.spearman.rests_on_few();
+    if let Some(judge) = compared.judges.iter().find(few) {
+        let pairs = count(judge.pooled.pairs, "pair");
+        warnings.push(format!("{pairs} in all: coefficients on under {MIN_PAIRS} say little"));
+    } else {
+        let thin = compared.judges.iter().flat_map(|judge| &judge.dimensions);
+        let mut names: Vec<&str> = thin.filter(|(_, f)| f.spearman.rests_on_few()).map(|(d, _)| d.name()).collect();
+        names.dedup();
+        if !names.is_empty() {
+            warnings.push(format!("under {MIN_PAIRS} pairs, so of little weight: {}", names.join(", ")));
+        }
+    }
+    if !compared.unmatched.is_empty() {
+        let first: Vec<String> = compared.unmatched.iter().take(10).map(u64::to_string).collect();
+        let more = if compared.unmatched.len() > 10 { ", …" } else { "" };
+        let lines = first.join(", ");
+        warnings.push(format!("`{label}` holds no grade for what these lines name: {lines}{more}"));
+    }
+    if let Some(alpha) = compared.alpha.filter(Coefficient::is_low_alpha) {
+        let value = number(alpha.value, 3);
+        warnings.push(format!("the judges hardly agree with each other: alpha {value}, below .667"));
+    }
+    warnings
+}

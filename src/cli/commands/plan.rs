@@ -1,0 +1,155 @@
+//! `compeval plan`: what would run, what is cached, why, and what it will take.
+
+use clap::Args;
+
+use crate::action::StageName;
+use crate::cli::args::{Common, SelectArgs};
+use crate::cli::command_line::Typed;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::format::{cost, count, duration, money, short};
+use crate::cli::project::{Opening, open_project, open_snapshot};
+use crate::cli::terminal::{Console, Meaning};
+use crate::pipeline::Matrix;
+use crate::plan::{Assumptions, Forecast, Preparer, TooLong, Worst, forecast};
+use crate::provider::Prices;
+use crate::units::Tokens;
+
+#[derive(Debug, Args)]
+pub(crate) struct PlanArgs {
+    #[command(flatten)]
+    pub(crate) select: SelectArgs,
+    /// Exit with 7 if work is pending
+    #[arg(long)]
+    pub(crate) exit_code: bool,
+}
+
+pub(crate) fn run(common: &Common, args: &PlanArgs, console: &Console) -> Result<Exit, Failure> {
+    let forecast = of_project(common, &args.select, console)?;
+    let exit = tell(&forecast, console);
+    Ok(if args.exit_code && forecast.is_pending() { Exit::Pending } else { exit })
+}
+
+/// Prints the plan.
+pub(crate) fn tell(forecast: &Forecast, console: &Console) -> Exit {
+    console.json(forecast);
+    if !console.is_json() {
+        console.say(&told(forecast, console));
+    }
+    Exit::Done
+}
+
+/// The plan as a command prints it, also for `run --dry-run`.
+pub(crate) fn of_project(common: &Common, select: &SelectArgs, console: &Console) -> Result<Forecast, Failure> {
+    let pipeline = open_project(common, select, Opening::default(), console)?;
+    let snapshot = open_snapshot(&pipeline.cache)?;
+    let refresh = select.refresh.iter().map(|stage| stage.stage()).collect();
+    let matrix = Matrix::new(&pipeline);
+    let prices = Prices::new(pipeline.prices.clone());
+    let assumptions = Assumptions { refresh: &refresh, prices: &prices, reasons: true };
+    forecast(Preparer::new(&pipeline, &matrix), &snapshot, assumptions).map_err(|e| Failure::input(e.to_string()))
+}
+
+fn told(forecast: &Forecast, console: &Console) -> String {
+    let mut text = stage_table(forecast, console);
+    if !forecast.reasons.is_empty() {
+        text.push_str(&format!("\n\n{}\n", console.paint(Meaning::Strong, "Why")));
+        for group in &forecast.reasons {
+            let method = group.method.as_deref().map(|method| format!(" · {method}")).unwrap_or_default();
+            let actions = count(group.actions, "action");
+            text.push_str(&format!("  {}{method}: {} ({actions})\n", group.stage.name(), group.why));
+            for changed in &group.changed {
+                text.push_str(&format!("      {}\n", console.paint(Meaning::Dim, changed)));
+            }
+        }
+    } else {
+        text.push('\n');
+    }
+    text.push('\n');
+    for group in &forecast.too_long {
+        text.push_str(&format!("{}\n", console.paint(Meaning::Warning, &too_long_line(group))));
+    }
+    text.push_str(&estimate_line(forecast));
+    let next = Typed::here().without("dry_run").told("run");
+    let what = if forecast.is_pending() { "" } else { "   (everything is cached)" };
+    text.push_str(&format!("\n{} {next}{what}", console.paint(Meaning::Hint, "next:")));
+    text
+}
+
+fn stage_table(forecast: &Forecast, console: &Console) -> String {
+    let head = format!("{:<10}{:>9}{:>9}{:>9}{:>9}{:>9}", "stage", "cells", "actions", "cached", "stale", "blocked");
+    let mut lines = vec![console.paint(Meaning::Strong, &head)];
+    for stage in StageName::ALL {
+        let Some(counts) = forecast.stages.get(&stage) else { continue };
+        let line = format!(
+            "{:<10}{:>9}{:>9}{:>9}{:>9}{:>9}",
+            stage.name(),
+            counts.cells,
+            counts.actions,
+            counts.cached,
+            counts.stale,
+            counts.blocked
+        );
+        let meaning = if counts.stale + counts.blocked > 0 { Meaning::Warning } else { Meaning::Good };
+        lines.push(console.paint(meaning, &line));
+    }
+    lines.join("\n")
+}
+
+fn too_long_line(group: &TooLong) -> String {
+    let method = group.method.as_ref().map(|method| format!(" · {method}")).unwrap_or_default();
+    format!(
+        "Too long: {} of {}{method} would send up to {} tokens, and {} takes {} at most. They would fail: compress \
+         harder, move the point, or take a model with a larger window.",
+        count(group.actions, "action"),
+        group.stage.name(),
+        group.longest,
+        group.model,
+        group.window,
+    )
+}
+
+fn estimate_line(forecast: &Forecast) -> String {
+    let estimate = &forecast.estimate;
+    if estimate.requests == 0 {
+        return "No request is to be sent.".to_owned();
+    }
+    let money = match (estimate.usd, estimate.usd_worst) {
+        (None, None) => cost(None),
+        (usd, worst) => format!("{} (at worst {})", cost(usd), cost(worst)),
+    };
+    let about = format!(
+        "About {} (at worst {}), {:.0}k tokens in, {:.0}k out, {money}, {}.",
+        count(estimate.requests, "request"),
+        estimate.requests_worst,
+        estimate.input_tokens / 1000.0,
+        estimate.output_tokens / 1000.0,
+        duration(estimate.seconds),
+    );
+    format!("{about}\n{}", worst_words(&forecast.worst))
+}
+
+/// What the worst case assumes, and how to bring it down.
+fn worst_words(worst: &Worst) -> String {
+    let attempts = match worst.attempts {
+        0 | 1 => String::new(),
+        attempts => format!("each call takes all {attempts} attempts and each is billed, "),
+    };
+    let replies = match worst.replies {
+        0 | 1 => String::new(),
+        replies => format!("each grade takes {replies} calls, as replies break the judge's contract, "),
+    };
+    let and = if attempts.is_empty() && replies.is_empty() { "" } else { "and " };
+    let calls = format!("{attempts}{replies}{and}");
+    if worst.unlimited.is_empty() {
+        return format!("At worst: {calls}every reply reaches its max_output_tokens.");
+    }
+    let longest = |(model, tokens): (&String, &Tokens)| format!("{model} (up to {} tokens)", short(Some(tokens.0)));
+    let unlimited: Vec<String> = worst.unlimited.iter().map(longest).collect();
+    let limited = worst.usd_limited.map(|usd| format!(" (with {} to {})", Worst::LIMIT.0, money(Some(usd))));
+    format!(
+        "At worst: {calls}every reply is as long as the model can write. No max_output_tokens is set for {}: setting \
+         it brings this down{}, and lets --max-cost have more under way.",
+        unlimited.join(", "),
+        limited.unwrap_or_default(),
+    )
+}

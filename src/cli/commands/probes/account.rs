@@ -1,0 +1,209 @@
+//! The account of a generation: what was written, what was dropped and why, what to look at.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::draft::{Draft, PointDraft};
+use crate::cli::failure::Exit;
+use crate::cli::format::cost;
+use crate::cli::terminal::{Column, Console, Hearing, Meaning, count, grid, tell_causes};
+use crate::probe::{PROBES, ProbeType, Unfit};
+use crate::scheduler::Budget;
+
+/// All that a generation did.
+pub(super) struct Account<'a> {
+    /// Who proposed.
+    pub(super) generator: String,
+    pub(super) hearing: Hearing<'a>,
+    pub(super) budget: &'a Budget,
+    pub(super) interrupted: bool,
+    /// The banks with their files.
+    pub(super) banks: Vec<(String, Draft)>,
+}
+
+/// Tells it, and says how to exit.
+pub(super) fn tell(account: &Account<'_>, console: &Console) -> Exit {
+    let Hearing { failures, executed, cached, .. } = &account.hearing;
+    console.json(&account.json());
+    if !console.is_json() {
+        account.banks.iter().for_each(|(path, draft)| console.say(&page(account, path, draft, console)));
+        let cost = cost(account.budget.spent().usd);
+        console.remark(&format!("{executed} asked now of {} ({cost}), {cached} from the cache", account.generator));
+    }
+    tell_causes(failures, usize::MAX, console);
+    if account.banks.iter().any(|(_, draft)| draft.is_written()) {
+        console.remark("Next: read the banks, mend them, then compeval check");
+    }
+    if let Some(reached) = account.budget.reached() {
+        console.tell(&format!("{reached}; run it again with a larger budget to go on where this ended"));
+    }
+    let is_short = |(_, draft): &(String, Draft)| !draft.is_written() || !draft.unchecked.is_empty();
+    let over_budget = account.budget.reached().is_some();
+    match (account.interrupted, account.banks.iter().any(is_short)) {
+        (true, _) => Exit::Interrupted,
+        (false, true) if over_budget => Exit::Budget,
+        (false, true) => Exit::Incomplete,
+        (false, false) => Exit::Done,
+    }
+}
+
+/// One bank, for people.
+fn page(account: &Account, path: &str, draft: &Draft, console: &Console) -> String {
+    let probes = count(draft.probes().count(), "probe");
+    let mut text = match (draft.is_written(), draft.is_whole()) {
+        (true, _) => format!("wrote {path}  {probes}"),
+        (false, true) => format!("{} nothing holds, no bank was written", console.paint(Meaning::Bad, &draft.fixture)),
+        (false, false) => {
+            let name = console.paint(Meaning::Bad, &draft.fixture);
+            format!("{name} some points have no answer, no bank was written; run again to go on")
+        }
+    };
+    text.push_str(&format!("\n{}\n", table(draft, console)));
+    let mut warn = |words: String| {
+        text.push_str(&format!("{} {words}\n", console.paint(Meaning::Warning, "warning:")));
+    };
+    shortages(draft, &account.generator).into_iter().for_each(&mut warn);
+    let guessable = draft.guessable();
+    if !guessable.is_empty() {
+        warn(format!("answered without any context, and tagged `guessable`: {}", guessable.join(", ")));
+    }
+    if !draft.unchecked.is_empty() {
+        warn(format!("not asked without a context: {}", draft.unchecked.join(", ")));
+    }
+    text.push_str(&dropped(draft));
+    text
+}
+
+/// What the points lack. One that nothing was proposed for is told of as failed; it lacks nothing that a hand could add.
+fn shortages(draft: &Draft, generator: &str) -> Vec<String> {
+    let mut shortages = Vec::new();
+    for point in &draft.points {
+        let Some(verified) = &point.verified else { continue };
+        let missing: Vec<&str> = verified.missing.iter().map(|kind| kind.name()).collect();
+        if !missing.is_empty() {
+            shortages.push(format!("point {} has no probe of type {}", point.number, missing.join(", ")));
+        }
+        let kept = verified.kept.len();
+        if kept < *PROBES.start() {
+            let (few, enough) = (count(kept, "probe"), PROBES.start());
+            let advice = "the span names no more by rule; add some by hand, or generate with a model";
+            let advice = if generator == "lexical" { advice } else { "add some by hand" };
+            shortages.push(format!("point {} has {few}, and check asks for {enough}: {advice}", point.number));
+        }
+    }
+    shortages
+}
+
+fn table(draft: &Draft, console: &Console) -> String {
+    let columns = [
+        Column::Right("point"),
+        Column::Right("proposed"),
+        Column::Right("kept"),
+        Column::Right("recall"),
+        Column::Right("artifact"),
+        Column::Right("continuation"),
+        Column::Right("decision"),
+        Column::Right("dropped"),
+    ];
+    let row = |point: &PointDraft| {
+        let Some(verified) = &point.verified else { return vec![point.number.to_string(), "–".to_owned()] };
+        let of = |kind: ProbeType| verified.kept.iter().filter(|probe| probe.kind == kind).count();
+        let lost = verified.dropped.len() + point.unreadable;
+        let mut cells = vec![point.number as usize, verified.kept.len() + lost, verified.kept.len()];
+        cells.extend(ProbeType::ALL.map(of));
+        cells.push(lost);
+        cells.iter().map(ToString::to_string).collect()
+    };
+    grid(&columns, draft.points.iter().map(row), console.width())
+}
+
+/// Why candidates were dropped, with counts.
+fn reasons(draft: &Draft) -> BTreeMap<&'static str, usize> {
+    let mut counts = BTreeMap::new();
+    for point in &draft.points {
+        for (_, why) in point.verified.iter().flat_map(|verified| &verified.dropped) {
+            *counts.entry(reason(why)).or_default() += 1;
+        }
+        if point.unreadable > 0 {
+            *counts.entry("the entry is no probe").or_default() += point.unreadable;
+        }
+    }
+    counts
+}
+
+fn reason(why: &Unfit) -> &'static str {
+    match why {
+        Unfit::NoQuestion => "it asks nothing",
+        Unfit::NoFacts => "it expects no fact",
+        Unfit::NotInSpan(_) => "a fact does not stand in the span",
+        Unfit::GivenAway(_) => "the question gives a fact away",
+        Unfit::Weak(_) => "a fact is too short to mean anything",
+        Unfit::Repeated => "it repeats another probe",
+        Unfit::Surplus => "there are enough of its type",
+    }
+}
+
+fn dropped(draft: &Draft) -> String {
+    reasons(draft).into_iter().map(|(why, times)| format!("dropped {times}: {why}\n")).collect()
+}
+
+impl Account<'_> {
+    fn json(&self) -> Value {
+        let Hearing { failures, executed, cached, .. } = &self.hearing;
+        json!({
+            "generator": self.generator,
+            "banks": self.banks.iter().map(|(path, draft)| bank_json(path, draft)).collect::<Vec<_>>(),
+            "executed": executed,
+            "cached": cached,
+            "usd": self.budget.spent().usd,
+            "interrupted": self.interrupted,
+            "failures": failures,
+        })
+    }
+}
+
+fn bank_json(path: &str, draft: &Draft) -> Value {
+    let point = |point: &PointDraft| {
+        let verified = point.verified.as_ref();
+        let dropped = verified.map(|v| {
+            let one = |(candidate, why): &(crate::probe::Candidate, Unfit)| {
+                json!({ "type": candidate.kind, "question": candidate.question, "why": why.to_string() })
+            };
+            v.dropped.iter().map(one).collect::<Vec<_>>()
+        });
+        json!({
+            "point": point.number,
+            "kept": verified.map(|v| v.kept.len()),
+            "missing_types": verified.map(|v| &v.missing),
+            "dropped": dropped,
+            "unreadable": point.unreadable,
+        })
+    };
+    json!({
+        "fixture": draft.fixture,
+        "file": draft.is_written().then_some(path),
+        "probes": draft.probes().count(),
+        "points": draft.points.iter().map(point).collect::<Vec<_>>(),
+        "dropped": reasons(draft),
+        "guessable": draft.guessable(),
+        "unchecked": draft.unchecked,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::Verified;
+
+    #[test]
+    fn a_point_whose_request_failed_is_not_told_as_one_without_probes() {
+        let nothing = Verified { kept: Vec::new(), dropped: Vec::new(), missing: Vec::new() };
+        let point = |number, verified| PointDraft { number, unreadable: 0, verified };
+        let points = vec![point(1, None), point(2, Some(nothing))];
+        let draft = Draft { fixture: "f".to_owned(), points, unchecked: Vec::new() };
+        let told = shortages(&draft, "openai/m");
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].starts_with("point 2 has 0 probes"), "{told:?}");
+    }
+}

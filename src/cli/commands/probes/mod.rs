@@ -1,0 +1,158 @@
+//! `compeval probes generate`: asks for probes about every span, proves them, asks each without a context, and writes
+//! the banks.
+
+mod account;
+mod draft;
+
+use tokio::sync::watch;
+
+use clap::Subcommand;
+
+use crate::cli::args::{BudgetArgs, Common, SelectArgs};
+use crate::cli::engine::{Orders, engage};
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::project::{Opening, open_project, open_store, places_of, require_keys, tell_notices};
+use crate::cli::terminal::{Console, Hearing, Progress};
+use crate::files::write_whole;
+use crate::pipeline::{FixtureIx, Generator, LoadedFixture, Pipeline, Places, PointIx, list};
+use crate::plan::{FixtureTexts, GenerationTask, Output, PrepareError};
+use crate::provider::Prices;
+use crate::scheduler::{Budget, Options, Performer, Stop, generate};
+use account::Account;
+use draft::Draft;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProbesCommand {
+    /// Generate probe banks from the truncated spans
+    Generate {
+        /// Only these fixtures
+        fixtures: Vec<String>,
+        /// Use this model
+        #[arg(long)]
+        model: Option<String>,
+        /// Replace banks that exist; a model that was asked the same before is not asked again
+        #[arg(long)]
+        force: bool,
+        #[command(flatten)]
+        budget: BudgetArgs,
+    },
+}
+
+pub(crate) fn run(common: &Common, command: &ProbesCommand, console: &Console) -> Result<Exit, Failure> {
+    let ProbesCommand::Generate { fixtures, model, force, budget } = command;
+    let places = places_of(common)?;
+    let wanted = wanted(&places, fixtures, *force, console)?;
+    let select = SelectArgs { fixtures: wanted, model: model.clone(), ..SelectArgs::default() };
+    let opening = Opening { without_banks: true, ..Opening::default() };
+    let pipeline = open_project(common, &select, opening, console)?;
+    let generator = pipeline.generators.first().ok_or_else(|| Failure::input("no [[probes]] table can be used"))?;
+    let floor = pipeline.answerers.first().map(|answerer| &answerer.model);
+    let models = || [&generator.model].into_iter().chain(floor);
+    require_keys(models())?;
+    let allowance = budget.allowance(models(), &Prices::new(pipeline.prices.clone()), &pipeline.file)?;
+    let store = open_store(&pipeline.cache, console)?;
+    store.text(crate::action::Digest::of(generator.template.text()), generator.template.text());
+    let orders = Orders::within(Budget::new(allowance));
+    let progress = Progress::new([], allowance, console);
+    let (mut hearing, mut interrupted) = (Hearing::new(&progress), false);
+    let drafts = engage(&pipeline, &store, &orders, &progress, async |performer, options, stop| {
+        let work = Work { performer, options, stop: stop.clone(), progress: &progress, hearing: &mut hearing };
+        let drafts = work.drafts(generator).await;
+        interrupted = *stop.borrow() != Stop::No;
+        drafts
+    })?;
+    store.sync()?;
+    tell_notices(&store, console);
+    let generator = generator.model.reference.to_string();
+    let mut account = Account { generator, hearing, budget: &orders.budget, interrupted, banks: Vec::new() };
+    for draft in drafts {
+        let path = places.bank_of(&draft.fixture);
+        if let Some(text) = draft.bank_text()? {
+            write_whole(&path, text)?;
+        }
+        account.banks.push((places.shown(&path), draft));
+    }
+    Ok(account::tell(&account, console))
+}
+
+/// The fixtures to write banks for: those named, else all that have none. A bank that exists is replaced by force
+/// alone.
+fn wanted(places: &Places, named: &[String], force: bool, console: &Console) -> Result<Vec<String>, Failure> {
+    let has_bank = |name: &&String| places.bank_of(name).symlink_metadata().is_ok();
+    let all: Vec<&String> = if named.is_empty() { places.files.keys().collect() } else { named.iter().collect() };
+    if force {
+        return Ok(all.into_iter().cloned().collect());
+    }
+    let (taken, free): (Vec<&String>, Vec<&String>) = all.into_iter().partition(has_bank);
+    let names = list(taken.iter().map(|name| name.as_str()));
+    let hint = "--force replaces banks that exist";
+    match (named.is_empty(), taken.is_empty(), free.is_empty()) {
+        (false, false, _) => Err(Failure::input(format!("there is a bank already for {names}")).hinted(hint)),
+        (true, true, true) => {
+            let hint = "`compeval fixture import LOG…` makes fixtures from session logs";
+            Err(Failure::input("there is no fixture to write probes for").hinted(hint).exiting(Exit::EmptySelection))
+        }
+        (true, false, true) => {
+            Err(Failure::input("every fixture has a bank").hinted(hint).exiting(Exit::EmptySelection))
+        }
+        _ => {
+            if !taken.is_empty() {
+                console.remark(&format!("left as they are: the banks of {names}"));
+            }
+            Ok(free.into_iter().cloned().collect())
+        }
+    }
+}
+
+struct Work<'w, 'e, 'p> {
+    performer: &'w Performer<'e>,
+    options: &'w Options,
+    stop: watch::Receiver<Stop>,
+    progress: &'w Progress,
+    hearing: &'w mut Hearing<'p>,
+}
+
+impl Work<'_, '_, '_> {
+    /// One draft a fixture: proposals of all points, then each probe without a context.
+    async fn drafts(mut self, generator: &Generator) -> Result<Vec<Draft>, Failure> {
+        let pipeline: &Pipeline = self.performer.preparer.pipeline();
+        let mut tasks = Vec::new();
+        for (index, loaded) in pipeline.fixtures.iter().enumerate() {
+            let texts = FixtureTexts::new(FixtureIx(index), loaded);
+            for point in (0..loaded.points.len()).map(PointIx) {
+                tasks.push(self.performer.preparer.generation(generator, &texts, point).map_err(unprepared)?);
+            }
+        }
+        let mut outputs = self.ask(&tasks).await?.into_iter();
+        let draft = |loaded: &LoadedFixture| Draft::new(loaded, outputs.by_ref().take(loaded.points.len()).collect());
+        let mut drafts: Vec<Draft> = pipeline.fixtures.iter().map(draft).collect();
+        self.floor(&mut drafts).await?;
+        Ok(drafts)
+    }
+
+    async fn floor(&mut self, drafts: &mut [Draft]) -> Result<(), Failure> {
+        let mut tasks = Vec::new();
+        for draft in drafts.iter().filter(|draft| draft.is_whole()) {
+            for probe in draft.probes() {
+                let point = probe.point.map_or(1, |point| point.0);
+                tasks.push(self.performer.preparer.floor(&draft.fixture, point, probe).map_err(unprepared)?);
+            }
+        }
+        let mut answers = self.ask(&tasks).await?.into_iter();
+        for draft in drafts.iter_mut().filter(|draft| draft.is_whole()) {
+            draft.mark_guessable(&mut answers);
+        }
+        Ok(())
+    }
+
+    async fn ask(&mut self, tasks: &[GenerationTask]) -> Result<Vec<Option<Output>>, Failure> {
+        for task in tasks {
+            self.progress.add(task.stage(), 1);
+        }
+        Ok(generate(self.performer, self.options, self.stop.clone(), tasks, self.hearing).await?)
+    }
+}
+
+fn unprepared(error: PrepareError) -> Failure {
+    Failure::input(error.to_string())
+}

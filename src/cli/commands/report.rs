@@ -1,0 +1,46 @@
+//! `compeval report`: writes report.md and report.html of a label again.
+
+use clap::Args;
+
+use crate::cli::args::{Common, SelectArgs};
+use crate::cli::commands::run::publish;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::project::{Opening, open_snapshot, read_project};
+use crate::cli::terminal::{Console, Meaning};
+use crate::locale::Locale;
+use crate::report::{reference_table, summary_table};
+use crate::results::{ResultsFolder, SetError, names};
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// The result set
+    #[arg(required_unless_present = "reference")]
+    pub(crate) label: Option<String>,
+    /// Print the published reference table beside the measured one
+    #[arg(long)]
+    pub(crate) reference: bool,
+}
+
+pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Result<Exit, Failure> {
+    let Some(label) = &args.label else {
+        console.say(&console.styled(&reference_table(Locale::En, console.width())));
+        return Ok(Exit::Done);
+    };
+    let select = SelectArgs { allow_unproven: true, ..SelectArgs::default() };
+    let pipeline = read_project(common, &select, Opening::default())?.pipeline;
+    let folder = ResultsFolder::open(&pipeline.results, label)?;
+    let (manifest, rows) = (folder.manifest()?, folder.few_rows().map_err(SetError::from)?);
+    let snapshot = rows.is_some().then(|| open_snapshot(&pipeline.cache)).transpose()?;
+    let published = publish(&pipeline, &folder, manifest, rows.zip(snapshot.as_ref()), args.reference)?;
+    console.json(&published.summary);
+    let mut table = summary_table(&published.summary, &published.manifest, console.width());
+    if args.reference {
+        table.gap();
+        table.append(reference_table(published.manifest.design.locale, console.width()));
+    }
+    console.say(&console.styled(&table));
+    for name in [names::MARKDOWN, names::HTML] {
+        console.say(&format!("{} {}", console.paint(Meaning::Dim, "wrote"), folder.file(name).display()));
+    }
+    published.refused.map_or(Ok(Exit::Done), Err)
+}

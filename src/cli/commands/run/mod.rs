@@ -1,0 +1,282 @@
+//! `compeval run`: runs the matrix, writes results, prints the summary.
+
+mod finish;
+mod publish;
+mod record;
+
+pub(super) use publish::{compare_sides, publish};
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use clap::Args;
+
+use crate::cache::Store;
+use crate::cli::args::{BudgetArgs, Common, SelectArgs};
+use crate::cli::command_line::Typed;
+use crate::cli::commands::plan;
+use crate::cli::engine::{Orders, drive, models};
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::format::shell_word;
+use crate::cli::project::{Opening, open_project, tell_notices, with_store};
+use crate::cli::terminal::{Console, Meaning, Progress};
+use crate::files::FileError;
+use crate::pipeline::{Matrix, Pipeline};
+use crate::plan::Estimate;
+use crate::provider::Prices;
+use crate::report::comparison_table;
+use crate::results::{Design, Forecast, Label, ListedRow, Manifest, ResultsFolder, blind_spots, regressions};
+use crate::scheduler::{Allowance, Budget, Event, Listener};
+use crate::threads::both;
+use publish::Published;
+use record::Recorder;
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) select: SelectArgs,
+    /// Compare with this label or results folder
+    #[arg(long, value_name = "LABEL")]
+    pub(crate) compare_to: Option<String>,
+    /// Exit with 100 if a dimension regressed
+    #[arg(long, requires = "compare_to")]
+    pub(crate) fail_on_regression: bool,
+    #[command(flatten)]
+    pub(crate) budget: BudgetArgs,
+    /// Send no request and start no program
+    #[arg(long)]
+    pub(crate) offline: bool,
+    /// Go on with a judge that fails its self-test
+    #[arg(long)]
+    pub(crate) allow_weak_judge: bool,
+    /// At most this many actions at once
+    #[arg(short, long, value_name = "N")]
+    pub(crate) jobs: Option<usize>,
+    /// Only say what would run (= plan)
+    #[arg(short = 'n', long)]
+    pub(crate) dry_run: bool,
+}
+
+pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<Exit, Failure> {
+    if args.dry_run {
+        let forecast = plan::of_project(common, &args.select, console)?;
+        return Ok(plan::tell(&forecast, console));
+    }
+    let wanted = || Wanted::of(common, args, console);
+    let (Wanted { pipeline, label, folder, orders }, store) = with_store(common, console, wanted, Wanted::cache)?;
+    let mut manifest = begin(&pipeline, &store, &label, args);
+    folder.write_manifest(&manifest)?;
+    let Executed { exit, rows, is_broken } = execute(&pipeline, &store, &orders, &folder, &mut manifest, console)?;
+    let ended = manifest.clone();
+    let publish = || {
+        let synced = store.sync();
+        tell_notices(&store, console);
+        // Without rows at hand no context is looked up: what the store keeps in memory is let go.
+        let store = rows.is_some().then_some(store);
+        Ok::<_, Failure>((publish(&pipeline, &folder, manifest, rows.zip(store.as_ref()), false)?, synced))
+    };
+    let (written, published) = both(|| folder.write_manifest(&ended), publish);
+    written?;
+    let (published, synced) = published?;
+    finish::tell_summary(&published, &folder, &next(exit, args, &published), console);
+    // A cache that can keep nothing more has said so.
+    if !is_broken {
+        synced?;
+    }
+    if let Some(refusal) = &published.refused {
+        let refused = refusal.report(console);
+        // Of a run that ended early this is no surprise, and not why it ended.
+        return Ok(if matches!(exit, Exit::Done | Exit::Incomplete) { refused } else { exit });
+    }
+    let gate = gate(args, &published, console);
+    Ok(exit.and(gate))
+}
+
+/// What is to be run, found to be sound before anything is made or spent.
+struct Wanted {
+    pipeline: Pipeline,
+    label: Label,
+    folder: ResultsFolder,
+    orders: Orders,
+}
+
+impl Wanted {
+    fn of(common: &Common, args: &RunArgs, console: &Console) -> Result<Wanted, Failure> {
+        let opening = Opening { needs_keys: !args.offline, ..Opening::default() };
+        let pipeline = open_project(common, &args.select, opening, console)?;
+        let prices = Prices::new(pipeline.prices.clone());
+        let allowance = args.budget.allowance(models(&pipeline), &prices, &pipeline.file)?;
+        let label = label(args)?;
+        let folder = ResultsFolder::of(&pipeline.results, &label);
+        if let Some(baseline) = &args.compare_to {
+            ResultsFolder::open_side(&pipeline.results, baseline)?;
+        }
+        Ok(Wanted { pipeline, label, folder, orders: orders(args, allowance) })
+    }
+
+    fn cache(&self) -> &Path {
+        &self.pipeline.cache
+    }
+}
+
+fn orders(args: &RunArgs, allowance: Allowance) -> Orders {
+    Orders {
+        budget: Budget::new(allowance),
+        offline: args.offline,
+        allow_weak_judge: args.allow_weak_judge,
+        refresh: args.select.refresh.iter().map(|stage| stage.stage()).collect(),
+        jobs: args.jobs,
+        selftests_only: false,
+    }
+}
+
+/// The manifest of a run that begins, and the texts that later explain a change.
+fn begin(pipeline: &Pipeline, store: &Store, label: &Label, args: &RunArgs) -> Manifest {
+    let started = jiff::Timestamp::now().to_string();
+    let mut manifest = Manifest::begin(label.as_str(), &started, Design::of(pipeline));
+    for file in pipeline.sources.iter().cloned().chain(pipeline.data_files()) {
+        store.text(file.digest, &file.text);
+        manifest.files.insert(file.path, file.digest);
+    }
+    for origin in crate::plan::origins(pipeline) {
+        store.text(origin.digest, origin.text);
+    }
+    manifest.compared_to.clone_from(&args.compare_to);
+    manifest.caveats.offline = args.offline;
+    manifest.caveats.allow_weak_judge = args.allow_weak_judge;
+    manifest.caveats.allow_unproven = args.select.allow_unproven;
+    manifest
+}
+
+/// What a run did.
+struct Executed {
+    /// How it ended.
+    exit: Exit,
+    /// Its rows, if they are few.
+    rows: Option<Vec<ListedRow>>,
+    /// Whether the cache can keep nothing more.
+    is_broken: bool,
+}
+
+/// Runs the matrix and fills the manifest in.
+fn execute(
+    pipeline: &Pipeline,
+    store: &Store,
+    orders: &Orders,
+    folder: &ResultsFolder,
+    manifest: &mut Manifest,
+    console: &Console,
+) -> Result<Executed, Failure> {
+    let began = Instant::now();
+    let progress = Progress::of_run(pipeline, orders.budget.allowance(), console);
+    let cells = Matrix::new(pipeline).counts().judge;
+    let recorder = Recorder::new(folder.begin_rows(cells)?);
+    let mut listener = Listeners { recorder, progress: &progress, weaknesses: BTreeMap::new() };
+    let ended = drive(pipeline, store, orders, &progress, &mut listener)?;
+    let Listeners { recorder, weaknesses, .. } = listener;
+    let exit = finish::tell_end(&ended, &weaknesses, recorder.failures(), orders, console);
+    let traffic = &progress.traffic;
+    manifest.requests_sent = traffic.sent.load(Ordering::Relaxed);
+    manifest.retries = traffic.retries.load(Ordering::Relaxed);
+    manifest.rate_limited = traffic.rate_limited.load(Ordering::Relaxed);
+    manifest.outcome = finish::outcome_of(exit, &ended, recorder.failures());
+    let spent = orders.budget.spent().cut_short(manifest.requests_sent);
+    let rows = recorder.finish(manifest, &spent)?;
+    manifest.caveats.weak_judges.clone_from(&ended.weak_judges);
+    manifest.models.clone_from(&ended.models);
+    manifest.forecast = ended.forecast.as_ref().map(expected);
+    manifest.ended = Some(jiff::Timestamp::now().to_string());
+    manifest.wall_s = began.elapsed().as_secs_f64();
+    Ok(Executed { exit, rows, is_broken: ended.broken.is_some() })
+}
+
+fn expected(estimate: &Estimate) -> Forecast {
+    Forecast {
+        requests: estimate.requests,
+        input_tokens: estimate.input_tokens.round() as u64,
+        output_tokens: estimate.output_tokens.round() as u64,
+        usd: estimate.usd,
+        seconds: estimate.seconds,
+    }
+}
+
+/// Recorder and progress hear the same events.
+struct Listeners<'p> {
+    recorder: Recorder,
+    progress: &'p Progress,
+    /// What a judge failed in, by judge.
+    weaknesses: BTreeMap<String, Vec<String>>,
+}
+
+impl Listener for Listeners<'_> {
+    fn hear(&mut self, event: &Event<'_>) -> Result<(), FileError> {
+        self.progress.hear(event);
+        if let Event::Selftested { judge, verdict } = event {
+            self.weaknesses.insert((*judge).to_owned(), verdict.failures.clone());
+        }
+        self.recorder.hear(event)
+    }
+}
+
+/// The command to type next: one that goes on with the work, and where all is done, one that looks at it.
+fn next(exit: Exit, args: &RunArgs, Published { summary, manifest, .. }: &Published) -> String {
+    let typed = Typed::here();
+    let is_judged = summary.methods.iter().any(|(_, method)| method.cells.judged > 0);
+    match (exit, summary.fixtures.first()) {
+        (Exit::Error, _) if !args.allow_weak_judge && !manifest.caveats.weak_judges.is_empty() => selftest(typed, args),
+        (Exit::Error, _) => typed.labelled(&manifest.label).told("run"),
+        (Exit::Interrupted | Exit::Incomplete, _) if args.select.refresh.is_empty() => {
+            typed.labelled(&manifest.label).told("run")
+        }
+        (Exit::Pending, _) => typed.without("offline").labelled(&manifest.label).told("run"),
+        // The same budget again goes further, but not where it is too small for a beginning, nor where all that it
+        // paid for is asked anew.
+        (Exit::Budget, _) if manifest.requests_sent > 0 && args.select.refresh.is_empty() => {
+            typed.labelled(&manifest.label).told("run")
+        }
+        (Exit::Budget | Exit::Interrupted | Exit::Incomplete, _) => typed.labelled(&manifest.label).told("plan"),
+        (_, Some(fixture)) if is_judged => {
+            typed.of_results().labelled(&manifest.label).told(&format!("show {}", shell_word(fixture)))
+        }
+        _ => typed.of_project().told("plan"),
+    }
+}
+
+/// The self-test of the judges that were asked: `judge selftest` knows no `--model`.
+fn selftest(typed: Typed, args: &RunArgs) -> String {
+    let model = args.select.judge_model.as_ref().or(args.select.model.as_ref());
+    let typed = typed.of_project();
+    let typed = match model {
+        Some(model) => typed.with("judge_model", &format!("--judge-model {}", shell_word(model))),
+        None => typed,
+    };
+    typed.told("judge selftest")
+}
+
+/// What the gate says of the comparison.
+fn gate(args: &RunArgs, published: &Published, console: &Console) -> Exit {
+    let Some(comparison) = &published.summary.comparison else { return Exit::Done };
+    let table = comparison_table(comparison, published.manifest.design.locale, console.width());
+    console.say(&console.styled(&table));
+    if !args.fail_on_regression {
+        return Exit::Done;
+    }
+    for (method, mdd) in blind_spots(comparison) {
+        let from = mdd.map_or("none would be".to_owned(), |mdd| format!("only losses over {mdd:.2} points would be"));
+        console.remark(&format!("{} {method}: {from} seen by this gate", console.paint(Meaning::Warning, "gate:")));
+    }
+    let worse = regressions(comparison);
+    for regression in &worse {
+        console.tell(&format!("{} {}", console.paint(Meaning::Bad, "regressed:"), regression.why));
+    }
+    if worse.is_empty() { Exit::Done } else { Exit::Regression }
+}
+
+fn label(args: &RunArgs) -> Result<Label, Failure> {
+    match &args.select.label {
+        Some(text) => Label::new(text).map_err(|error| Failure::input(error.to_string())),
+        None => Ok(Label::of_time(jiff::Timestamp::now())),
+    }
+}

@@ -1,0 +1,308 @@
+//! `compeval show`: one cell, whole.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+use std::rc::Rc;
+
+use serde::Serialize;
+
+use crate::cache::{Lookup, Snapshot};
+use crate::cli::args::{Common, SelectArgs};
+use crate::cli::commands::cache::{output_of, snapshot};
+use crate::cli::commands::cell::{Choice, Chosen, ShowArgs, choose, command_for, meaning_of};
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::format::{count, percent};
+use crate::cli::project::{Opening, places_of, read_project};
+use crate::cli::terminal::{Console, Meaning, page};
+use crate::judge::Dimension;
+use crate::measure::FactClass;
+use crate::pipeline::{Chain, CompressCell, FixtureIx, Matrix, MethodIx, Pipeline, PointIx};
+use crate::plan::{Body, CompressTask, FixtureTexts, Output, Preparer, Task};
+use crate::probe::{Fact, FactFinder, MappedFold, Probe};
+use crate::results::{ProbeInfo, Row};
+
+/// A cell in JSON, whole.
+#[derive(Serialize)]
+struct ShownJson<'a> {
+    label: &'a str,
+    question: Option<&'a str>,
+    /// The context as it was answered from; null where it is not at hand.
+    context: Option<&'a str>,
+    #[serde(flatten)]
+    row: &'a Row,
+}
+
+pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result<Exit, Failure> {
+    let places = places_of(common)?;
+    let chosen = match choose(&places.results, args)? {
+        Choice::One(chosen) => chosen,
+        Choice::Several(several) => {
+            several.tell("show", console);
+            return Ok(Exit::Done);
+        }
+        Choice::Missing(missing) => return Err(missing.told()),
+    };
+    let pipeline = pipeline_of(common, &chosen.row.fixture, &chosen.row.method);
+    let snapshot = snapshot(&places.cache, console)?;
+    let context = context(&snapshot, pipeline.as_ref(), &chosen);
+    let label = &chosen.manifest.label;
+    let question = chosen.probe().map(|probe| probe.question.as_str());
+    console.json(&ShownJson { label, question, context: context.as_ref().ok().map(String::as_str), row: &chosen.row });
+    if !console.is_json() {
+        let shown =
+            Page { chosen: &chosen, probe: pipeline.as_ref().and_then(|p| probe_today(p, &chosen.row)), console };
+        page(console, &shown.text(context.as_deref()));
+    }
+    Ok(Exit::Done)
+}
+
+/// The part of today's project that a cell belongs to, if there still is one.
+pub(super) fn pipeline_of(common: &Common, fixture: &str, method: &str) -> Option<Pipeline> {
+    let select = SelectArgs {
+        fixtures: vec![fixture.to_owned()],
+        methods: vec![method.to_owned()],
+        allow_unproven: true,
+        ..SelectArgs::default()
+    };
+    read_project(common, &select, Opening::default()).ok().map(|opened| opened.pipeline)
+}
+
+fn probe_today<'p>(pipeline: &'p Pipeline, row: &Row) -> Option<&'p Probe> {
+    pipeline.fixtures.first()?.bank.probes.iter().find(|probe| *probe.id.0 == *row.probe)
+}
+
+impl Chosen {
+    /// The probe as it was asked.
+    fn probe(&self) -> Option<&ProbeInfo> {
+        let fixture = self.manifest.design.fixtures.iter().find(|fixture| fixture.name == self.row.fixture)?;
+        fixture.probes.iter().find(|probe| probe.id == self.row.probe && probe.point == self.row.point)
+    }
+}
+
+/// The context that the answer was given from; else why it cannot be shown.
+fn context(snapshot: &Snapshot, pipeline: Option<&Pipeline>, chosen: &Chosen) -> Result<String, String> {
+    let key = chosen.row.keys.compress;
+    let gone = || format!("the entry {} is no longer in the cache", key.0.short());
+    let record = snapshot.find(&key).ok_or_else(gone)?;
+    let body = snapshot.body(&record).map_err(|damage| damage.to_string())?;
+    let read = |pipeline| as_read(pipeline, chosen, Body { dialect: record.dialect, bytes: &body });
+    if let Some(read) = pipeline.and_then(read) {
+        return read.ok_or_else(|| "only its provider can read it".to_owned());
+    }
+    let meta = snapshot.meta(&record).map_err(|damage| damage.to_string())?;
+    Ok(output_of(&record, &meta, &body).text())
+}
+
+/// The context as the pipeline reads it, with the artifact index; `None` where method or fixture are others by now.
+fn as_read(pipeline: &Pipeline, chosen: &Chosen, body: Body<'_>) -> Option<Option<String>> {
+    let loaded = pipeline.fixtures.first()?;
+    let design = chosen.manifest.design.fixtures.iter().find(|fixture| fixture.name == chosen.row.fixture)?;
+    let same = design.digests.transcript == loaded.digests.transcript && design.digests.points == loaded.digests.points;
+    let method = chosen.manifest.design.methods.iter().find(|method| method.name == chosen.row.method)?;
+    let today = pipeline.methods.first()?;
+    if !same || method.strategy != today.strategy.name() || method.artifact_index != today.wants_index() {
+        return None;
+    }
+    let matrix = Matrix::new(pipeline);
+    let chain = Chain { fixture: FixtureIx(0), method: MethodIx(0), run: chosen.row.run };
+    let point = PointIx(usize::try_from(chosen.row.point).ok()?.checked_sub(1)?);
+    let texts = Rc::new(FixtureTexts::new(FixtureIx(0), loaded));
+    let task = Task::Compress(CompressTask { cell: CompressCell { chain, point }, before: None, texts });
+    match Preparer::new(pipeline, &matrix).read(&task, body).ok()? {
+        Output::Context(compressed) => Some(compressed.context.text().map(|text| text.to_string())),
+        Output::Answer(_) | Output::Grades(_) | Output::Probes { .. } => None,
+    }
+}
+
+/// The page of a cell.
+struct Page<'a> {
+    chosen: &'a Chosen,
+    /// The probe as it stands in the bank today, for other spellings of its facts.
+    probe: Option<&'a Probe>,
+    console: &'a Console,
+}
+
+impl Page<'_> {
+    fn text(&self, context: Result<&str, &String>) -> String {
+        let row = &self.chosen.row;
+        let mut text = self.head();
+        self.section(&mut text, "Question", "");
+        self.body(&mut text, self.chosen.probe().map_or("(no longer told)", |probe| &probe.question));
+        self.facts(&mut text);
+        self.section(&mut text, "Context", &self.size());
+        match context {
+            Ok("") => self.note(&mut text, "empty"),
+            Ok(context) => self.body(&mut text, &self.marked(context)),
+            Err(why) => self.note(&mut text, &format!("not at hand: {why}")),
+        }
+        self.section(&mut text, "Answer", &format!("by {}", row.answerer));
+        self.body(&mut text, &self.marked(&row.answer));
+        self.answer_notes(&mut text);
+        self.grades(&mut text);
+        self.foot(&mut text);
+        text
+    }
+
+    fn paint(&self, meaning: Meaning, text: &str) -> String {
+        self.console.paint(meaning, text)
+    }
+
+    fn section(&self, text: &mut String, heading: &str, beside: &str) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "\n{}  {}", self.paint(Meaning::Strong, heading), self.paint(Meaning::Dim, beside));
+    }
+
+    fn note(&self, text: &mut String, note: &str) {
+        let _ = writeln!(text, "  {}", self.paint(Meaning::Dim, &format!("({note})")));
+    }
+
+    /// Text wrapped to the width, its own lines kept.
+    fn body(&self, text: &mut String, body: &str) {
+        let options = textwrap::Options::new(self.console.width()).initial_indent("  ").subsequent_indent("  ");
+        for line in body.trim_end().lines() {
+            let _ = writeln!(text, "{}", textwrap::fill(line, &options).trim_end());
+        }
+    }
+
+    fn head(&self) -> String {
+        let row = &self.chosen.row;
+        let place = format!("{} · point {} · {} · run {} · {}", row.fixture, row.point, row.method, row.run, row.probe);
+        let score = row.overall.map_or("–".to_owned(), |score| format!("{score:.2} of 5"));
+        let (manifest, kind) = (&self.chosen.manifest, row.kind.name());
+        let (label, rules) =
+            (&manifest.label, if manifest.design.is_lexical() { " · built-in rules, no model" } else { "" });
+        format!(
+            "{}   {}\n{}\n",
+            self.paint(Meaning::Strong, &place),
+            self.paint(meaning_of(row.overall), &score),
+            self.paint(Meaning::Dim, &format!("{kind} probe · label {label} · graded by {}{rules}", row.judge))
+        )
+    }
+
+    fn size(&self) -> String {
+        let row = &self.chosen.row;
+        match (row.context_tokens, row.replaced_tokens) {
+            (Some(kept), Some(replaced)) => format!(
+                "{kept} tokens in place of {replaced}, {} removed; {} of the facts stand in it",
+                percent(row.compression_ratio),
+                percent(row.fact_survival)
+            ),
+            _ => "of unknown size".to_owned(),
+        }
+    }
+
+    fn facts(&self, text: &mut String) {
+        let row = &self.chosen.row;
+        self.section(text, "Expected facts", "");
+        if row.facts.is_empty() {
+            self.note(text, "none: the transcript does not say, and the right answer is to say so");
+        }
+        let width = row.facts.iter().map(|fact| fact.fact.chars().count()).max().unwrap_or(0).min(48);
+        for fact in &row.facts {
+            let (mark, meaning, what) = fate(fact.class, fact.answered);
+            let _ =
+                writeln!(text, "  {} {:width$}  {}", self.paint(meaning, mark), fact.fact, self.paint(meaning, what));
+        }
+    }
+
+    /// The text with expected facts marked in green and superseded ones in yellow.
+    fn marked(&self, text: &str) -> String {
+        let named: Vec<Fact> =
+            self.chosen.row.facts.iter().map(|fate| Fact { spellings: vec![fate.fact.clone()] }).collect();
+        let (expected, superseded) = match self.probe {
+            Some(probe) => (probe.expected_facts.as_slice(), probe.superseded_facts.as_slice()),
+            None => (named.as_slice(), &[][..]),
+        };
+        let mapped = MappedFold::new(text);
+        let find = |facts: &[Fact], meaning| -> Vec<(Range<usize>, Meaning)> {
+            let ranges = FactFinder::all(facts).into_iter().flat_map(|finder| mapped.find(&finder));
+            ranges.map(|range| (range, meaning)).collect()
+        };
+        let mut marks = find(expected, Meaning::Good);
+        marks.extend(find(superseded, Meaning::Warning));
+        marks.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
+        let (mut marked, mut done) = (String::with_capacity(text.len()), 0);
+        for (range, meaning) in marks {
+            let (Some(before), Some(fact)) = (text.get(done..range.start), text.get(range.clone())) else { continue };
+            marked.push_str(before);
+            // each line by itself, so that no colour runs over an indent
+            let lines: Vec<String> = fact.split('\n').map(|line| self.paint(meaning, line)).collect();
+            marked.push_str(&lines.join("\n"));
+            done = range.end;
+        }
+        marked.push_str(text.get(done..).unwrap_or(""));
+        marked
+    }
+
+    fn answer_notes(&self, text: &mut String) {
+        let row = &self.chosen.row;
+        let mut tell = |what: &str, names: &[String]| {
+            if !names.is_empty() {
+                let _ = writeln!(text, "  {} {}", self.paint(Meaning::Bad, what), names.join(", "));
+            }
+        };
+        tell("stated as current, though superseded:", &row.stale_facts);
+        tell("in no message of the transcript:", &row.invented);
+        if row.fabricated == Some(true) {
+            tell("made up:", &["the transcript does not say, and the answer asserts something".to_owned()]);
+        }
+    }
+
+    fn grades(&self, text: &mut String) {
+        let row = &self.chosen.row;
+        self.section(text, "Grades", &format!("by {}, from 0 to 5", row.judge));
+        let options = textwrap::Options::new(self.console.width()).initial_indent("      ").subsequent_indent("      ");
+        let weights = &self.chosen.manifest.design.rubric.criteria;
+        for (dimension, score) in &row.dimensions {
+            let score_text = self.paint(meaning_of(Some(*score)), &format!("{score:.2}"));
+            let _ = writeln!(text, "  {score_text}  {}", self.paint(Meaning::Strong, dimension.name()));
+            let of = |id: &crate::judge::CriterionId| -> Option<Dimension> {
+                weights.iter().find(|criterion| criterion.id == *id).map(|criterion| criterion.dimension)
+            };
+            let mut last = "";
+            for grade in row.criteria.iter().filter(|grade| of(&grade.criterion) == Some(*dimension)) {
+                let points = f64::from(grade.points());
+                let points = self.paint(meaning_of(Some(points)), &format!("{points}"));
+                let _ = writeln!(text, "    {points}  {}", grade.criterion);
+                // a judge that gives one reason for several criteria is quoted once
+                if !grade.reasoning.is_empty() && grade.reasoning != last {
+                    last = &grade.reasoning;
+                    let reason = textwrap::fill(&grade.reasoning, &options);
+                    let _ = writeln!(text, "{}", self.paint(Meaning::Dim, &reason));
+                }
+            }
+        }
+    }
+
+    fn foot(&self, text: &mut String) {
+        let row = &self.chosen.row;
+        if let Some(tokens) = row.refetch_tokens.filter(|tokens| *tokens > 0) {
+            let _ = writeln!(text, "\nTo fetch again what was lost takes {}.", count(tokens, "token"));
+        }
+        if !self.chosen.others.is_empty() {
+            let other = |row: &Row| {
+                let score = row.overall.map_or("–".to_owned(), |score| format!("{score:.2}"));
+                format!("run {} {score}", row.run)
+            };
+            let others: Vec<String> = self.chosen.others.iter().map(other).collect();
+            let _ = writeln!(text, "\n{} {}", self.paint(Meaning::Dim, "other repetitions:"), others.join(", "));
+        }
+        let keys = [("compress", row.keys.compress), ("answer", row.keys.answer), ("judge", row.keys.judge)];
+        let keys: Vec<String> = keys.iter().map(|(stage, key)| format!("{stage} {}", key.0.short())).collect();
+        let _ = writeln!(text, "\n{}", self.paint(Meaning::Dim, &format!("keys: {}", keys.join(", "))));
+        let next = command_for("why", [&row.fixture, &row.method, &row.probe], row.run);
+        let _ = writeln!(text, "{} {next}", self.paint(Meaning::Hint, "next:"));
+    }
+}
+
+/// What became of a fact: a mark, what it means, in words.
+fn fate(class: Option<FactClass>, answered: bool) -> (&'static str, Meaning, &'static str) {
+    match class {
+        Some(FactClass::Answered) => ("✓", Meaning::Good, "answered from the context"),
+        Some(FactClass::Missed) => ("✗", Meaning::Warning, "in the context, missed by the answerer"),
+        Some(FactClass::Lost) => ("✗", Meaning::Bad, "lost in compression"),
+        Some(FactClass::AnsweredElsewhere) => ("✓", Meaning::Warning, "answered, though not literally in the context"),
+        None if answered => ("✓", Meaning::Good, "answered"),
+        None => ("✗", Meaning::Bad, "not answered"),
+    }
+}

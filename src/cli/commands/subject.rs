@@ -1,0 +1,88 @@
+//! What `why` explains: a judged cell, or one that failed, with what is known of the actions behind it.
+
+use serde::Serialize;
+
+use crate::action::{ActionKey, Stage, StageName};
+use crate::cli::commands::cell::{Chosen, Missing};
+use crate::pipeline::Coordinate;
+use crate::results::{Failure, Manifest};
+use crate::transcript::Point;
+
+/// A cell of a result set.
+pub(crate) struct Subject<'a> {
+    pub(crate) manifest: &'a Manifest,
+    pub(crate) place: Coordinate,
+    pub(crate) keys: Keys,
+    pub(crate) overall: Option<f64>,
+    /// What failed, where nothing was judged for it.
+    pub(crate) failure: Option<&'a Failure>,
+}
+
+/// The actions behind it, as far as the results tell.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Keys {
+    compress: Option<ActionKey>,
+    answer: Option<ActionKey>,
+    judge: Option<ActionKey>,
+}
+
+impl Keys {
+    /// The action of one stage.
+    pub(crate) fn of(&self, stage: Stage) -> Option<ActionKey> {
+        match stage {
+            Stage::Compress => self.compress,
+            Stage::Answer => self.answer,
+            Stage::Judge => self.judge,
+            Stage::Probes => None,
+        }
+    }
+}
+
+impl<'a> Subject<'a> {
+    /// A judged cell.
+    pub(crate) fn judged(chosen: &'a Chosen) -> Subject<'a> {
+        let row = &chosen.row;
+        let place = Coordinate {
+            fixture: row.fixture.as_str().into(),
+            point: Point(row.point),
+            method: row.method.as_str().into(),
+            run: row.run,
+            probe: Some(row.probe.as_str().into()),
+            answerer: Some(row.answerer.as_str().into()),
+            answer_n: Some(row.answer_n),
+            judge: Some(row.judge.as_str().into()),
+            judge_n: Some(row.judge_n),
+        };
+        let keys = &row.keys;
+        let keys = Keys { compress: Some(keys.compress), answer: Some(keys.answer), judge: Some(keys.judge) };
+        Subject { manifest: &chosen.manifest, place, keys, overall: row.overall, failure: None }
+    }
+
+    /// The cell that failed; `None` where nothing did.
+    pub(crate) fn failed(missing: &'a Missing) -> Option<Subject<'a>> {
+        let failure = missing.failure.as_ref()?;
+        let (place, key) = (failure.place.cell()?.clone(), failure.key);
+        let keys = match failure.stage {
+            StageName::Compress => Keys { compress: key, ..Keys::default() },
+            StageName::Answer => Keys { answer: key, ..Keys::default() },
+            StageName::Judge => Keys { judge: key, ..Keys::default() },
+            StageName::Probes | StageName::Selftest => Keys::default(),
+        };
+        Some(Subject { manifest: &missing.manifest, place, keys, overall: None, failure: Some(failure) })
+    }
+
+    /// The stages at its point, in order, down to what failed.
+    pub(crate) fn stages(&self) -> impl Iterator<Item = Stage> {
+        let last = match self.failure.map(|failure| failure.stage) {
+            Some(StageName::Compress) => Stage::Compress,
+            Some(StageName::Answer) => Stage::Answer,
+            _ => Stage::Judge,
+        };
+        [Stage::Compress, Stage::Answer, Stage::Judge].into_iter().filter(move |stage| *stage <= last)
+    }
+
+    /// What failed in a stage at its point.
+    pub(crate) fn failure_in(&self, stage: Stage) -> Option<&'a Failure> {
+        self.failure.filter(|failure| failure.stage == stage.into())
+    }
+}

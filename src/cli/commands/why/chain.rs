@@ -1,0 +1,185 @@
+//! The actions behind a cell, as they were and as today's project would have them.
+
+use std::collections::{HashMap, HashSet};
+
+use super::edited::{AROUND, Edited, FileLines};
+use crate::action::{ActionKey, Stage};
+use crate::cache::{self, Lookup, Meta, Record, Snapshot};
+use crate::cli::commands::subject::Subject;
+use crate::pipeline::{Coordinate, Matrix, Pipeline};
+use crate::plan::{
+    Action, Explained, Explainer, Finding, Frontier, Origin, Preparer, Reason, Settled, Today, cache_coordinate, find,
+    hunks, reason,
+};
+use crate::results::Failure;
+
+/// One action of the chain.
+pub(crate) struct Step<'a> {
+    pub(crate) stage: Stage,
+    pub(crate) point: u32,
+    /// The action that the score stands on; `None` where that is not known any more.
+    pub(crate) key: Option<ActionKey>,
+    /// What is kept of it.
+    pub(crate) entry: Option<(Record, Meta)>,
+    pub(crate) state: State,
+    /// Why the score is missing, where this is what failed.
+    pub(crate) failure: Option<&'a Failure>,
+}
+
+/// Where an action stands today.
+pub(crate) enum State {
+    /// Nothing has changed, and its output is there.
+    Cached,
+    /// It would run.
+    Stale(Differs),
+    /// Something has changed since, and what it is now has been computed already.
+    Superseded(Differs),
+    /// It waits for a stale action above it.
+    Blocked,
+    /// Today's project does not have it.
+    Absent,
+}
+
+/// What differs from the action that the score stands on.
+pub(crate) struct Differs {
+    pub(crate) explained: Explained,
+    /// Differing lines, by file.
+    pub(crate) files: Vec<FileLines>,
+}
+
+/// An action as today's project would have it.
+struct Now<'p> {
+    point: u32,
+    action: Action,
+    coordinate: cache::Coordinate,
+    is_cached: bool,
+    today: Today<'p>,
+}
+
+/// The chain behind a cell: compressions up to its point, its answer, its grades. Without a pipeline, what was kept.
+pub(crate) fn chain_of<'a>(snapshot: &Snapshot, pipeline: Option<&Pipeline>, subject: &Subject<'a>) -> Vec<Step<'a>> {
+    let now = pipeline.map(|pipeline| walk(snapshot, pipeline, &subject.place)).unwrap_or_default();
+    let edited = pipeline.map(|pipeline| Edited { snapshot, manifest: subject.manifest, pipeline });
+    let comparison = Comparison { snapshot, explainer: Explainer::new(snapshot), edited };
+    let mut steps = Vec::new();
+    let mut is_stale = false;
+    for (stage, point) in places(pipeline, subject) {
+        let is_own = point == subject.place.point.0;
+        let today = now.get(&(stage, point));
+        let recorded = if is_own { subject.keys.of(stage) } else { None };
+        let key = recorded.or_else(|| latest(snapshot, stage, today?));
+        let record = key.and_then(|key| snapshot.find(&key));
+        let entry = record.and_then(|record| Some((record.clone(), snapshot.meta(&record).ok()?)));
+        let state = match today {
+            Some(today) => comparison.state(today, key, entry.as_ref().map(|(_, meta)| meta)),
+            None if is_stale => State::Blocked,
+            None => State::Absent,
+        };
+        is_stale |= matches!(state, State::Stale(_));
+        let failure = if is_own { subject.failure_in(stage) } else { None };
+        steps.push(Step { stage, point, key, entry, state, failure });
+    }
+    steps
+}
+
+/// The places of the chain, in order.
+fn places(pipeline: Option<&Pipeline>, subject: &Subject<'_>) -> Vec<(Stage, u32)> {
+    let Coordinate { point: own, run, .. } = subject.place;
+    let matrix = pipeline.map(Matrix::new);
+    let chain = matrix.as_ref().and_then(|matrix| matrix.chains().find(|chain| chain.run == run));
+    let before = matrix.iter().zip(chain).flat_map(|(matrix, chain)| {
+        let keeps_state = matrix.keeps_state(chain.method);
+        let points = matrix.compressions(chain).map(|cell| cell.point.number());
+        points.filter(|point| keeps_state && *point < own).collect::<Vec<_>>()
+    });
+    let before: Vec<_> = before.map(|point| (Stage::Compress, point.0)).collect();
+    before.into_iter().chain(subject.stages().map(|stage| (stage, own.0))).collect()
+}
+
+/// The action that a score stands on where the results do not tell: the last one made there.
+fn latest(snapshot: &Snapshot, stage: Stage, now: &Now<'_>) -> Option<ActionKey> {
+    if now.is_cached { Some(now.action.key) } else { snapshot.latest(&now.coordinate.digest(stage)) }
+}
+
+/// Walks the part of the matrix that leads to the cell.
+fn walk<'p>(snapshot: &Snapshot, pipeline: &'p Pipeline, cell: &Coordinate) -> HashMap<(Stage, u32), Now<'p>> {
+    let matrix = Matrix::new(pipeline);
+    let preparer = Preparer::new(pipeline, &matrix);
+    let mut frontier = Frontier::new(&preparer);
+    let (mut found, refresh) = (HashMap::new(), HashSet::new());
+    while let Some(task) = frontier.next_ready() {
+        let prepared = if leads_to(&task.place(pipeline), cell) { preparer.prepare(&task).ok() } else { None };
+        let Some(action) = prepared else {
+            frontier.settle(&task, Settled::Without);
+            continue;
+        };
+        let place = task.place(pipeline);
+        let settled = match find(snapshot, &preparer, &task, &action, &refresh) {
+            Finding::Cached { kept, .. } => Settled::Kept(kept),
+            Finding::Stale => Settled::Without,
+        };
+        frontier.settle(&task, settled);
+        let coordinate = cache_coordinate(&place, action.replica);
+        let is_cached = matches!(settled, Settled::Kept(_));
+        let today = Today::of(pipeline, &task);
+        let point = place.point.0;
+        found.insert((action.stage, point), Now { point, action, coordinate, is_cached, today });
+    }
+    found
+}
+
+/// Whether a cell stands on what is at `place`.
+fn leads_to(place: &Coordinate, cell: &Coordinate) -> bool {
+    place.fixture == cell.fixture
+        && place.method == cell.method
+        && place.run == cell.run
+        && place.point <= cell.point
+        && (place.probe.is_none() || place.probe == cell.probe)
+        && (place.answerer.is_none() || place.answerer == cell.answerer)
+        && (place.judge.is_none() || place.judge == cell.judge)
+        && (place.answer_n.is_none() || place.answer_n == cell.answer_n)
+        && (place.judge_n.is_none() || place.judge_n == cell.judge_n)
+}
+
+/// Holds what a score stands on against what today's project would have.
+struct Comparison<'a> {
+    snapshot: &'a Snapshot,
+    explainer: Explainer<'a, Snapshot>,
+    edited: Option<Edited<'a>>,
+}
+
+impl Comparison<'_> {
+    fn state(&self, now: &Now<'_>, key: Option<ActionKey>, old: Option<&Meta>) -> State {
+        if now.is_cached && key == Some(now.action.key) {
+            return State::Cached;
+        }
+        let differs = match old.filter(|_| key != Some(now.action.key)) {
+            Some(old) => {
+                let reason = Reason::Changed(now.action.inputs().changes_since(&old.inputs));
+                self.differs(now, &reason, Some(old))
+            }
+            None => {
+                let (reason, old) = reason(self.snapshot, &now.action, &now.coordinate, &HashSet::new());
+                self.differs(now, &reason, old.as_ref())
+            }
+        };
+        if now.is_cached { State::Superseded(differs) } else { State::Stale(differs) }
+    }
+
+    fn differs(&self, now: &Now<'_>, reason: &Reason, old: Option<&Meta>) -> Differs {
+        let explained = self.explainer.explain(reason, old.map(|old| &old.sources), &now.today);
+        let lines = |origin: &Origin<'_>| {
+            let before = old?.sources.0.get(origin.name).filter(|before| before.digest != origin.digest)?;
+            let text = self.snapshot.read_text(&before.digest)?;
+            Some((origin.shown(), hunks(&text, origin.text, AROUND)))
+        };
+        let mut files: Vec<FileLines> = now.today.origins().filter_map(lines).collect();
+        if let Some(edited) = self.edited.filter(|_| reason.touches_messages()) {
+            files.extend(edited.messages(now.point));
+        }
+        if let Some((edited, probe)) = self.edited.filter(|_| reason.touches_probe()).zip(now.today.probe) {
+            files.extend(edited.probe(probe));
+        }
+        Differs { explained, files }
+    }
+}

@@ -1,0 +1,203 @@
+//! `compeval why`: the chain behind a score.
+
+mod chain;
+mod edited;
+
+use serde::Serialize;
+
+use crate::action::Stage;
+use crate::cache::{Lookup, Snapshot};
+use crate::cli::args::Common;
+use crate::cli::command_line::Typed;
+use crate::cli::commands::cache::{EntryJson, InputJson, hunk_lines, input_lines, inputs_json, provenance, snapshot};
+use crate::cli::commands::cell::{Choice, ShowArgs, choose, command_for, meaning_of};
+use crate::cli::commands::show::pipeline_of;
+use crate::cli::commands::subject::{Keys, Subject};
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::project::places_of;
+use crate::cli::terminal::{Console, Meaning, page};
+use crate::pipeline::{Coordinate, Places};
+use crate::plan::Explained;
+use crate::results::Failure as FailedCell;
+use chain::{Differs, State, Step, chain_of};
+
+#[derive(Serialize)]
+struct WhyJson<'a> {
+    label: &'a str,
+    fixture: &'a str,
+    point: u32,
+    method: &'a str,
+    run: u32,
+    probe: Option<&'a str>,
+    overall: Option<f64>,
+    keys: &'a Keys,
+    /// What failed, where there is no score.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<&'a FailedCell>,
+    chain: Vec<StepJson>,
+}
+
+#[derive(Serialize)]
+struct StepJson {
+    stage: Stage,
+    point: u32,
+    key: Option<String>,
+    state: &'static str,
+    why: Option<&'static str>,
+    changed: Vec<String>,
+    entry: Option<EntryJson>,
+    inputs: Vec<InputJson>,
+}
+
+pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result<Exit, Failure> {
+    let places = places_of(common)?;
+    match choose(&places.results, args)? {
+        Choice::One(chosen) => explain(common, &places, &Subject::judged(&chosen), console),
+        Choice::Missing(missing) => match Subject::failed(&missing) {
+            Some(subject) => explain(common, &places, &subject, console),
+            None => Err(missing.told()),
+        },
+        Choice::Several(several) => {
+            several.tell("why", console);
+            Ok(Exit::Done)
+        }
+    }
+}
+
+fn explain(common: &Common, places: &Places, subject: &Subject<'_>, console: &Console) -> Result<Exit, Failure> {
+    let snapshot = snapshot(&places.cache, console)?;
+    let pipeline = pipeline_of(common, &subject.place.fixture, &subject.place.method);
+    if pipeline.is_none() {
+        console.tell(&format!(
+            "{} today's project has no such method or fixture, or does not pass `compeval check`: shown is what was kept",
+            console.paint(Meaning::Warning, "note:")
+        ));
+    }
+    let steps = chain_of(&snapshot, pipeline.as_ref(), subject);
+    console.json(&json(subject, &steps, &snapshot));
+    if !console.is_json() {
+        page(console, &told(subject, &steps, console));
+    }
+    Ok(Exit::Done)
+}
+
+impl State {
+    /// The state in a word, what differs, and what it means to the eye.
+    fn told(&self) -> (&'static str, Option<&Differs>, Meaning) {
+        match self {
+            State::Cached => ("cached", None, Meaning::Good),
+            State::Stale(differs) => ("stale", Some(differs), Meaning::Bad),
+            State::Superseded(differs) => ("superseded", Some(differs), Meaning::Warning),
+            State::Blocked => ("blocked", None, Meaning::Warning),
+            State::Absent => ("absent", None, Meaning::Dim),
+        }
+    }
+
+    /// What the word means.
+    fn meaning(&self) -> &'static str {
+        match self {
+            State::Cached => "nothing has changed",
+            State::Stale(_) => "it would run again",
+            State::Superseded(_) => "changed since; what it is now has run already",
+            State::Blocked => "it waits for what is stale above",
+            State::Absent => "today's project does not have it",
+        }
+    }
+}
+
+fn json<'a>(subject: &'a Subject<'_>, steps: &[Step<'_>], snapshot: &Snapshot) -> WhyJson<'a> {
+    let place = &subject.place;
+    let step = |step: &Step<'_>| {
+        let (state, differs, _) = step.state.told();
+        let explained = differs.map(|differs| &differs.explained);
+        let blocked = matches!(step.state, State::Blocked).then_some(Explained::UPSTREAM);
+        StepJson {
+            stage: step.stage,
+            point: step.point,
+            key: step.key.map(|key| key.to_string()),
+            state,
+            why: explained.map(|explained| explained.why).or(blocked),
+            changed: explained.map(|explained| explained.changed.clone()).unwrap_or_default(),
+            entry: step.entry.as_ref().map(|(record, meta)| EntryJson::new(record, meta, snapshot.last_used(record))),
+            inputs: step.entry.as_ref().map(|(_, meta)| inputs_json(meta)).unwrap_or_default(),
+        }
+    };
+    WhyJson {
+        label: &subject.manifest.label,
+        fixture: &place.fixture,
+        point: place.point.0,
+        method: &place.method,
+        run: place.run,
+        probe: place.probe.as_deref(),
+        overall: subject.overall,
+        keys: &subject.keys,
+        failure: subject.failure,
+        chain: steps.iter().map(step).collect(),
+    }
+}
+
+fn told(subject: &Subject<'_>, steps: &[Step<'_>], console: &Console) -> String {
+    let Coordinate { fixture, point, method, run, probe, .. } = &subject.place;
+    let probe_told = probe.as_ref().map(|probe| format!(" · {probe}")).unwrap_or_default();
+    let place = format!("{fixture} · point {} · {method} · run {run}{probe_told}", point.0);
+    let score = match (subject.overall, subject.failure) {
+        (Some(score), _) => format!("{score:.2} of 5"),
+        (None, Some(failure)) => format!("{} failed", failure.stage.name()),
+        (None, None) => "–".to_owned(),
+    };
+    let mut lines = vec![
+        format!("{}   {}", console.paint(Meaning::Strong, &place), console.paint(meaning_of(subject.overall), &score)),
+        console.paint(Meaning::Dim, &format!("label {}", subject.manifest.label)),
+    ];
+    for step in steps {
+        lines.push(String::new());
+        lines.extend(step_lines(step, point.0, console));
+    }
+    lines.push(format!("\n{} {}", console.paint(Meaning::Hint, "next:"), next(subject, steps)));
+    lines.join("\n")
+}
+
+/// The command to type next: one that makes what is missing, or shows what is there.
+fn next(subject: &Subject<'_>, steps: &[Step<'_>]) -> String {
+    let Coordinate { fixture, method, run, probe, .. } = &subject.place;
+    let is_stale = steps.iter().any(|step| matches!(step.state, State::Stale(_)));
+    match probe {
+        _ if subject.failure.is_some() => Typed::here().of_project().labelled(&subject.manifest.label).told("run"),
+        Some(probe) if !is_stale => command_for("show", [fixture, method, probe], *run),
+        _ => Typed::here().of_project().told("plan"),
+    }
+}
+
+fn step_lines(step: &Step<'_>, point: u32, console: &Console) -> Vec<String> {
+    let (state, differs, meaning) = step.state.told();
+    let at = if step.point == point { String::new() } else { format!(" at point {}", step.point) };
+    let key = step.key.map_or_else(String::new, |key| format!(" {}", key.0.short()));
+    let mut lines = vec![format!(
+        "{}{}  {}  {}",
+        console.paint(Meaning::Strong, &format!("{}{at}", step.stage.name())),
+        console.paint(Meaning::Dim, &key),
+        console.paint(meaning, state),
+        console.paint(Meaning::Dim, &format!("({})", step.state.meaning())),
+    )];
+    if let Some(Differs { explained, files }) = differs {
+        let changed = explained.changed.join("; ");
+        let colon = if changed.is_empty() { "" } else { ": " };
+        lines.push(format!("  {}{colon}{changed}", console.paint(meaning, explained.why)));
+        for (file, hunks) in files {
+            lines.push(console.paint(Meaning::Dim, &format!("    {file}")));
+            lines.extend(hunk_lines(hunks, "    ", console));
+        }
+    }
+    if let Some(failure) = step.failure {
+        lines.push(format!("  {} {}", console.paint(Meaning::Bad, "failed:"), failure.told()));
+    }
+    match &step.entry {
+        Some((record, meta)) => {
+            lines.extend(provenance(console, record, meta).into_iter().map(|line| format!("  {line}")));
+            lines.extend(input_lines(meta, console).into_iter().map(|line| format!("  {line}")));
+        }
+        None if step.failure.is_some() => {}
+        None => lines.push(console.paint(Meaning::Dim, "  (its entry is no longer in the cache)")),
+    }
+    lines
+}

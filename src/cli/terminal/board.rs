@@ -1,0 +1,298 @@
+//! What is known of a run under way, and how it is said: by stage, pace, money, time, and what is waited for. Pure:
+//! the time is given, nothing is printed.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use crate::action::StageName;
+use crate::cli::format::{amount, cost, duration, money, short};
+use crate::pipeline::Counts;
+use crate::provider::{ProviderName, Standing, Waiting};
+use crate::scheduler::{Allowance, Event, Spent, Stop};
+use crate::units::Usd;
+
+/// Over how long a pace is averaged.
+const WINDOW: Duration = Duration::from_secs(30);
+/// A pause worth a line of its own.
+const LONG_PAUSE: Duration = Duration::from_secs(5);
+/// Before this a pace says nothing.
+const FIRST_PACE: Duration = Duration::from_secs(2);
+
+/// What the engine tells now and then.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pulse {
+    pub(crate) standings: Vec<Standing>,
+    pub(crate) spent: Spent,
+    pub(crate) stop: Stop,
+}
+
+/// Cells of one stage.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) total: u64,
+    pub(crate) done: u64,
+    pub(crate) cached: u64,
+    pub(crate) failed: u64,
+    /// Without an output because one above has none, or because nothing more is to be sent.
+    pub(crate) left_out: u64,
+}
+
+impl Tally {
+    /// Cells of which nothing more will be heard.
+    pub(crate) fn settled(&self) -> u64 {
+        self.done + self.cached + self.failed + self.left_out
+    }
+
+    fn open(&self) -> u64 {
+        self.total.saturating_sub(self.settled())
+    }
+}
+
+/// How far it was at some time.
+#[derive(Debug)]
+struct Sample {
+    at: Instant,
+    /// Cells settled otherwise than from the cache.
+    worked: u64,
+    by_provider: BTreeMap<ProviderName, (u64, u64)>,
+}
+
+/// All that is known of a run under way.
+#[derive(Debug)]
+pub(crate) struct Board {
+    stages: BTreeMap<StageName, Tally>,
+    /// What it was expected to cost in all, if anything was.
+    expected: Option<Usd>,
+    allowance: Allowance,
+    pulse: Pulse,
+    samples: VecDeque<Sample>,
+}
+
+impl Board {
+    pub(crate) fn new(stages: impl IntoIterator<Item = (StageName, u64)>, allowance: Allowance) -> Board {
+        let tally = |(stage, total)| (stage, Tally { total, ..Tally::default() });
+        let stages = stages.into_iter().filter(|(_, total)| *total > 0).map(tally).collect();
+        Board { stages, expected: None, allowance, pulse: Pulse::default(), samples: VecDeque::new() }
+    }
+
+    /// More cells of a stage turned up.
+    pub(crate) fn add(&mut self, stage: StageName, cells: u64) {
+        self.stages.entry(stage).or_default().total += cells;
+    }
+
+    pub(crate) fn stages(&self) -> &BTreeMap<StageName, Tally> {
+        &self.stages
+    }
+
+    /// Takes note of an event.
+    pub(crate) fn hear(&mut self, event: &Event<'_>) {
+        let mut tally = |stage: StageName, count: fn(&mut Tally) -> &mut u64, by: u64| {
+            if let Some(tally) = self.stages.get_mut(&stage) {
+                *count(tally) += by;
+            }
+        };
+        match event {
+            Event::Cached { stage, .. } => tally(*stage, |t| &mut t.cached, 1),
+            Event::Kept { stage, .. } | Event::Shared { stage } => tally(*stage, |t| &mut t.done, 1),
+            Event::Failed(failure) => tally(failure.stage, |t| &mut t.failed, 1),
+            Event::HeldBack { stage } | Event::SharedFailure { stage } => tally(*stage, |t| &mut t.left_out, 1),
+            Event::Blocked(Counts { compress, answer, judge }) => {
+                tally(StageName::Compress, |t| &mut t.left_out, *compress);
+                tally(StageName::Answer, |t| &mut t.left_out, *answer);
+                tally(StageName::Judge, |t| &mut t.left_out, *judge);
+            }
+            // What was cached so far cost nothing, so this is for the whole run.
+            Event::Foretold(estimate) => self.expected = estimate.usd,
+            Event::Started { .. }
+            | Event::Closed(_)
+            | Event::Selftested { .. }
+            | Event::Warning(_)
+            | Event::Rows { .. } => {}
+        }
+    }
+
+    /// Takes note of how the providers are doing.
+    pub(crate) fn beat(&mut self, pulse: Pulse, now: Instant) {
+        let mut by_provider: BTreeMap<ProviderName, (u64, u64)> = BTreeMap::new();
+        for standing in &pulse.standings {
+            let entry = by_provider.entry(standing.provider.clone()).or_default();
+            *entry = (entry.0 + standing.sent, entry.1 + standing.tokens);
+        }
+        self.pulse = pulse;
+        let worked = self.stages.values().map(|tally| tally.settled() - tally.cached).sum();
+        while self.samples.len() > 1 && self.samples.get(1).is_some_and(|next| now - next.at >= WINDOW) {
+            self.samples.pop_front();
+        }
+        self.samples.push_back(Sample { at: now, worked, by_provider });
+    }
+
+    /// What one stage has done.
+    pub(crate) fn stage_words(tally: &Tally) -> String {
+        let parts = [
+            (tally.done, "done"),
+            (tally.cached, "cached"),
+            (tally.failed, "failed"),
+            (tally.left_out, "left out"),
+            (tally.open(), "to do"),
+        ];
+        let told = parts.iter().filter(|(count, _)| *count > 0);
+        told.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
+    }
+
+    /// First and last sample of the window, and the seconds between them.
+    fn window(&self) -> Option<(&Sample, &Sample, f64)> {
+        let (first, last) = (self.samples.front()?, self.samples.back()?);
+        let passed = last.at - first.at;
+        (passed >= FIRST_PACE).then_some((first, last, passed.as_secs_f64()))
+    }
+
+    /// Pace, tokens, money and time, for people.
+    pub(crate) fn pace_words(&self) -> String {
+        let mut parts = self.provider_words();
+        let spent = &self.pulse.spent;
+        if let Some(usage) = spent.usage {
+            let tokens = |tokens: Option<crate::units::Tokens>| short(tokens.map(|tokens| tokens.0));
+            parts.push(format!("{} tokens in, {} out", tokens(usage.input), tokens(usage.output)));
+            parts.push(self.money_words());
+        }
+        parts.extend(
+            self.seconds_left()
+                .filter(|_| !self.is_held_up() && self.pulse.stop == Stop::No)
+                .map(|seconds| format!("{} left", duration(seconds))),
+        );
+        parts.join(" · ")
+    }
+
+    /// Calls a second of each provider, beside what it allows.
+    fn provider_words(&self) -> Vec<String> {
+        let Some((first, last, seconds)) = self.window() else { return Vec::new() };
+        let words = |(provider, (sent, tokens)): (&ProviderName, &(u64, u64))| {
+            let (sent_before, tokens_before) = first.by_provider.get(provider).copied().unwrap_or_default();
+            let calls = sent.saturating_sub(sent_before) as f64 / seconds;
+            let rate = self.allowed(provider, |s| (s.requests_per_minute, s.account_requests_per_minute));
+            let rate = rate.map(|rate| format!(" of {}", amount(rate as f64 / 60.0))).unwrap_or_default();
+            let tokens = tokens.saturating_sub(tokens_before) as f64 / seconds * 60.0;
+            let limit = self.allowed(provider, |s| (s.tokens_per_minute, s.account_tokens_per_minute));
+            let limit =
+                limit.map(|limit| format!(", {} of {} tokens/min", short(Some(tokens as u64)), short(Some(limit))));
+            format!("{provider} {}{rate} calls/s{}", amount(calls), limit.unwrap_or_default())
+        };
+        last.by_provider.iter().map(words).collect()
+    }
+
+    /// A limit of a provider, from that of each model and that of the account: its models together, but no more than
+    /// the account allows; `None` if one has none.
+    fn allowed(&self, provider: &ProviderName, limits: fn(&Standing) -> (Option<u64>, Option<u64>)) -> Option<u64> {
+        let of = self.pulse.standings.iter().filter(|standing| standing.provider == *provider);
+        let (models, accounts): (Vec<_>, Vec<_>) = of.map(limits).unzip();
+        let account = accounts.into_iter().flatten().min().unwrap_or(u64::MAX);
+        let models: Vec<u64> = models.into_iter().collect::<Option<_>>()?;
+        (!models.is_empty()).then(|| models.iter().fold(0, |sum: u64, limit| sum.saturating_add(*limit)).min(account))
+    }
+
+    fn money_words(&self) -> String {
+        let spent = &self.pulse.spent;
+        let limit = self.allowance.usd.map(|limit| format!(" of at most {}", money(Some(limit)))).unwrap_or_default();
+        let to_come = self.to_come().map(|usd| format!(", about {} to come", money(Some(usd)))).unwrap_or_default();
+        let so_far = spent.usd.map_or_else(|| cost(None), |usd| format!("{} so far", money(Some(usd))));
+        format!("{so_far}{limit}{to_come}")
+    }
+
+    /// What was expected, for the cells that are left of it; and without that or once it is used up, as the cells so
+    /// far cost on the average.
+    fn to_come(&self) -> Option<Usd> {
+        let (expected, spent) = (self.expected.unwrap_or_default().0, self.pulse.spent.usd?.0);
+        let to_do: u64 = self.stages.values().map(Tally::open).sum();
+        let worked = self.samples.back().map_or(0, |sample| sample.worked);
+        let left = to_do as f64 / (worked + to_do).max(1) as f64;
+        if expected > spent || to_do == 0 {
+            return Some(Usd((expected * left).min((expected - spent).max(0.0))));
+        }
+        (worked > 0).then(|| Usd(spent / worked as f64 * to_do as f64))
+    }
+
+    /// By the pace of late; `None` while nothing moves.
+    fn seconds_left(&self) -> Option<f64> {
+        let (first, last, seconds) = self.window()?;
+        let pace = last.worked.saturating_sub(first.worked) as f64 / seconds;
+        let to_do: u64 = self.stages.values().map(Tally::open).sum();
+        (pace > 0.0 && to_do > 0).then(|| to_do as f64 / pace)
+    }
+
+    /// What is waited for, the heaviest first; `None` if nothing is.
+    pub(crate) fn wait_words(&self) -> Option<String> {
+        let in_flight: u32 = self.pulse.standings.iter().map(|standing| standing.in_flight).sum();
+        if self.pulse.stop == Stop::Drain {
+            return Some(format!("stopping: {in_flight} calls under way are finished and kept; Ctrl-C stops at once"));
+        }
+        let waits_for = |waiting: &Waiting| {
+            let standing = self.pulse.standings.iter().find(|standing| standing.waits.as_ref() == Some(waiting))?;
+            Some(standing.provider.to_string())
+        };
+        let mut waits = self.troubles();
+        if waits.is_empty() {
+            waits.extend(waits_for(&Waiting::Rate).map(|name| format!("the rate that {name} allows")));
+        }
+        waits.extend(self.budget_words());
+        if waits.is_empty() {
+            let words = |name| format!("replies of {name}, {in_flight} calls are under way");
+            waits.extend(waits_for(&Waiting::Replies).map(words));
+        }
+        (!waits.is_empty()).then(|| format!("waits for {}", waits.join("; ")))
+    }
+
+    /// Providers that are away, or asked for a pause.
+    fn troubles(&self) -> Vec<String> {
+        let words = |standing: &Standing| {
+            let name = format!("{}/{}", standing.provider, standing.model);
+            let clip = |why: &str| why.chars().take(90).collect::<String>();
+            let seconds = |wait: &Duration| duration(wait.as_secs_f64().ceil().max(1.0));
+            match standing.waits.as_ref()? {
+                Waiting::Away(wait, why) => {
+                    Some(format!("{name} to come back, tried again in {} ({})", seconds(wait), clip(why)))
+                }
+                Waiting::Pause(wait, why) if !wait.is_zero() => {
+                    Some(format!("{name}, paused for {} more ({})", seconds(wait), clip(why)))
+                }
+                Waiting::Pause(..) | Waiting::Rate | Waiting::Replies => None,
+            }
+        };
+        self.pulse.standings.iter().filter_map(words).collect()
+    }
+
+    /// Whether calls are held up for longer than a moment.
+    pub(crate) fn is_held_up(&self) -> bool {
+        self.pulse.standings.iter().any(|standing| match &standing.waits {
+            Some(Waiting::Away(..)) => true,
+            Some(Waiting::Pause(wait, _)) => *wait >= LONG_PAUSE,
+            Some(Waiting::Rate | Waiting::Replies) | None => false,
+        })
+    }
+
+    /// Where little is left besides what is set aside, replies decide how much more may be asked.
+    fn budget_words(&self) -> Option<String> {
+        let spent = self.pulse.spent;
+        let limit = self.allowance.usd.filter(|_| spent.is_short)?;
+        Some(format!(
+            "the budget: {} spent, {} set aside for what is under way, of {}",
+            spent.usd.map_or_else(|| "an unknown amount".to_owned(), |usd| money(Some(usd))),
+            money(Some(spent.reserved)),
+            money(Some(limit))
+        ))
+    }
+
+    /// Everything on one line.
+    pub(crate) fn line(&self) -> String {
+        let stage = |(stage, tally): (&StageName, &Tally)| {
+            let failed = if tally.failed > 0 { format!(" ({} failed)", tally.failed) } else { String::new() };
+            format!("{} {}/{}{failed}", stage.name(), tally.settled(), tally.total)
+        };
+        let stages: Vec<String> = self.stages.iter().map(stage).collect();
+        let parts = [Some(stages.join(", ")), Some(self.pace_words()), self.wait_words()];
+        parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
+    }
+}
+
+#[cfg(test)]
+#[path = "board_tests.rs"]
+mod tests;

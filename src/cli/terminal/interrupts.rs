@@ -1,0 +1,89 @@
+//! Ctrl-C: the first drains, the second stops at once, one more ends the process whatever it is doing.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::watch;
+
+use super::console::Console;
+use crate::cli::failure::{Exit, Failure, chain};
+use crate::scheduler::Stop;
+
+/// Heeds Ctrl-C from a thread of its own, so that it is heard while the rest of the process hangs.
+pub(crate) struct Interrupts {
+    /// What the user asked for so far.
+    pub(crate) stop: watch::Receiver<Stop>,
+    is_over: Arc<AtomicBool>,
+}
+
+/// What one more Ctrl-C brings about.
+#[derive(Debug, PartialEq, Eq)]
+enum Effect {
+    Ask(Stop),
+    End,
+}
+
+/// What the `nth` Ctrl-C brings about, counted from 1. When the work is over nothing is left to be stopped but the
+/// process: every file appears whole or not at all.
+fn effect(nth: u64, is_over: bool) -> Effect {
+    match nth {
+        _ if is_over => Effect::End,
+        1 => Effect::Ask(Stop::Drain),
+        2 => Effect::Ask(Stop::Now),
+        _ => Effect::End,
+    }
+}
+
+impl Interrupts {
+    /// Heeds Ctrl-C from now on until the process ends.
+    ///
+    /// # Errors
+    /// If the system has no thread to spare.
+    pub(crate) fn heed(console: &Console) -> Result<Interrupts, Failure> {
+        let (sender, stop) = watch::channel(Stop::No);
+        let (is_over, console) = (Arc::new(AtomicBool::new(false)), *console);
+        let seen = is_over.clone();
+        let heed = move || {
+            if let Err(error) = listen(&sender, &seen, &console) {
+                tracing::warn!("Ctrl-C is not heeded: {}", chain(&error));
+            }
+        };
+        std::thread::Builder::new()
+            .name("interrupts".to_owned())
+            .spawn(heed)
+            .map_err(|error| Failure::error(format!("failed to start a thread: {error}")))?;
+        Ok(Interrupts { stop, is_over })
+    }
+
+    /// The work is over: what follows takes a moment, and the next Ctrl-C ends the process.
+    pub(crate) fn work_is_over(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+fn listen(sender: &watch::Sender<Stop>, is_over: &AtomicBool, console: &Console) -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let mut presses = 0;
+        loop {
+            tokio::signal::ctrl_c().await?;
+            presses += 1;
+            match effect(presses, is_over.load(Ordering::Relaxed)) {
+                Effect::Ask(stop) => drop(sender.send_replace(stop)),
+                Effect::End => console.leave(Exit::Interrupted.code(), "stopped where it was; what was kept is safe"),
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_drains_the_second_stops_and_one_more_ends_it() {
+        let effects = [1, 2, 3, 4].map(|nth| effect(nth, false));
+        assert_eq!(effects, [Effect::Ask(Stop::Drain), Effect::Ask(Stop::Now), Effect::End, Effect::End]);
+        assert_eq!(effect(1, true), Effect::End, "no work is left that could be drained");
+    }
+}

@@ -1,0 +1,114 @@
+//! Long texts, a screen at a time: through `$PAGER` or `less` where standard output is a terminal.
+
+use std::io::{self, IsTerminal, Write};
+use std::process::{Child, Command, Stdio};
+
+use super::console::Console;
+use crate::cli::project::ProcessEnvironment;
+use crate::pipeline::Environment;
+
+/// Rows of a terminal that does not say how many it has.
+const USUAL_ROWS: usize = 24;
+
+/// Prints `text` as a result; a long one through a pager where somebody sits before it.
+pub(crate) fn page(console: &Console, text: &str) {
+    let mut pages = Pages::begin(console);
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    pages.write(&format!("{text}{end}"));
+    pages.end();
+}
+
+/// A result that is printed as it comes. On a terminal the beginning is held back until it fills the screen; then it
+/// goes through a pager.
+pub(crate) struct Pages<'c> {
+    console: &'c Console,
+    way: Way,
+}
+
+enum Way {
+    /// To standard output.
+    Straight,
+    /// Nowhere yet: it may fit the screen.
+    Held(String),
+    /// To the pager.
+    Pager(Child),
+}
+
+impl<'c> Pages<'c> {
+    /// A result that begins.
+    pub(crate) fn begin(console: &'c Console) -> Pages<'c> {
+        let is_read = io::stdout().is_terminal() && io::stdin().is_terminal() && !console.is_json();
+        Pages { console, way: if is_read { Way::Held(String::new()) } else { Way::Straight } }
+    }
+
+    /// Prints what comes next, lines whole. Answers whether anybody still reads.
+    pub(crate) fn write(&mut self, text: &str) -> bool {
+        let text = self.console.for_output(text);
+        match &mut self.way {
+            Way::Straight => self.console.raw(text.as_bytes()),
+            Way::Pager(pager) => return pass_on(pager, &text),
+            Way::Held(held) => {
+                held.push_str(&text);
+                if held.lines().count() >= rows() {
+                    return self.turn();
+                }
+            }
+        }
+        true
+    }
+
+    /// Hands what was held back to a pager; where there is none, to standard output.
+    fn turn(&mut self) -> bool {
+        let Way::Held(held) = std::mem::replace(&mut self.way, Way::Straight) else { return true };
+        match pager() {
+            Ok(mut pager) => {
+                let is_read = pass_on(&mut pager, &held);
+                self.way = Way::Pager(pager);
+                is_read
+            }
+            Err(_) => {
+                self.console.raw(held.as_bytes());
+                true
+            }
+        }
+    }
+
+    /// Prints what is left, and waits for whoever reads.
+    pub(crate) fn end(self) {
+        match self.way {
+            Way::Straight => {}
+            Way::Held(held) => self.console.raw(held.as_bytes()),
+            Way::Pager(mut pager) => {
+                // standard input is closed first, so that the pager learns that this was all; its own end is no
+                // business of ours
+                let _ = pager.wait();
+            }
+        }
+    }
+}
+
+fn rows() -> usize {
+    let told = ProcessEnvironment.var("LINES").and_then(|lines| lines.parse().ok());
+    told.or_else(|| terminal_size::terminal_size_of(io::stdout()).map(|(_, rows)| usize::from(rows.0)))
+        .filter(|rows| *rows > 0)
+        .unwrap_or(USUAL_ROWS)
+}
+
+/// A pager that waits for text.
+fn pager() -> io::Result<Child> {
+    let wanted = ProcessEnvironment.var("PAGER").unwrap_or_else(|| "less".to_owned());
+    let mut words = wanted.split_whitespace();
+    let program = words.next().ok_or(io::ErrorKind::NotFound)?;
+    let mut command = Command::new(program);
+    command.args(words).stdin(Stdio::piped());
+    if ProcessEnvironment.var("LESS").is_none() {
+        // colours as they are, no page for what fits, and the text stays on the screen
+        command.env("LESS", "FRX");
+    }
+    command.spawn()
+}
+
+/// Gives the pager some text. A reader who has seen enough closes the pipe: that is no failure.
+fn pass_on(pager: &mut Child, text: &str) -> bool {
+    pager.stdin.as_mut().is_some_and(|input| input.write_all(text.as_bytes()).is_ok())
+}

@@ -1,0 +1,73 @@
+//! Requests, retries and slow-downs, as the client tells them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::cli::format::duration;
+use crate::provider::ClientEvent;
+
+/// Counts of what went over the wire.
+#[derive(Debug, Default)]
+pub(crate) struct Traffic {
+    pub(crate) sent: AtomicU64,
+    pub(crate) retries: AtomicU64,
+    pub(crate) rate_limited: AtomicU64,
+}
+
+impl Traffic {
+    /// Takes note of an event, in the log too.
+    pub(crate) fn hear(&self, event: &ClientEvent) {
+        match told(event) {
+            Some(words) => tracing::info!("{words}"),
+            None => tracing::debug!(?event),
+        }
+        let counter = match event {
+            ClientEvent::Sent { .. } => &self.sent,
+            ClientEvent::Retrying { .. } => &self.retries,
+            ClientEvent::RateLimited { .. } => &self.rate_limited,
+            ClientEvent::Answered { .. } | ClientEvent::Paused { .. } => return,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// What slows a run down, in words.
+fn told(event: &ClientEvent) -> Option<String> {
+    let until = |wait: &Duration| if wait.is_zero() { String::new() } else { format!(" in {}", in_words(wait)) };
+    match event {
+        ClientEvent::Sent { .. } | ClientEvent::Answered { .. } => None,
+        ClientEvent::RateLimited { provider } => Some(format!("{provider} says that requests come too fast")),
+        ClientEvent::Retrying { provider, model, cause, wait, .. } => {
+            Some(format!("{provider}/{model} is asked again{}: {cause}", until(wait)))
+        }
+        ClientEvent::Paused { provider, model, wait } => {
+            Some(format!("{provider}/{model} is not asked for {}", in_words(wait)))
+        }
+    }
+}
+
+fn in_words(wait: &Duration) -> String {
+    duration(wait.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provider::ErrorClass;
+
+    #[test]
+    fn a_retry_is_told_with_its_model_and_cause() {
+        let retrying = |wait| ClientEvent::Retrying {
+            provider: "stub".into(),
+            model: "small".into(),
+            class: ErrorClass::Transient,
+            cause: "HTTP 500: try later".to_owned(),
+            wait,
+        };
+        let words = [Duration::from_millis(500), Duration::ZERO].map(|wait| told(&retrying(wait)));
+        let again = "stub/small is asked again";
+        let expected = [format!("{again} in 0.50 s: HTTP 500: try later"), format!("{again}: HTTP 500: try later")];
+        assert_eq!(words, expected.map(Some));
+        assert_eq!(told(&ClientEvent::Sent { provider: "stub".into() }), None);
+    }
+}
