@@ -1,0 +1,321 @@
+//! Which file of the crate uses which, read from the source.
+//!
+//! Every file that ships is found from `src/lib.rs` by its `mod` declarations; what stands under `#[cfg(test)]` is
+//! left out. A file uses another one if a path in it leads there: in a `use` declaration, also a nested one, or in
+//! code, with `crate::`, `self::`, `super::`, a child module or an imported name in front. Re-exports are followed to
+//! the file that defines the item, so a `mod.rs` that only re-exports is used by nobody and uses nothing.
+//!
+//! A method that is called through a value needs no path. So where a type has `impl` blocks outside its own file, a
+//! file that uses the type and calls a method of such a name uses the file of that block too.
+//!
+//! Steps: read each file into tokens; collect its child modules, its `use` declarations, its items, its paths, the
+//! names it calls and its inherent `impl` blocks; then resolve each path, module by module.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+
+type ModulePath = Vec<String>;
+
+/// A `use` that renames re-exports in a circle would resolve forever; real chains have two or three steps.
+const LONGEST_CHAIN: usize = 16;
+
+#[derive(Default)]
+struct Module {
+    file: String,
+    children: BTreeSet<String>,
+    items: BTreeSet<String>,
+    functions: BTreeSet<String>,
+    /// Imported name to path; re-exported names among them.
+    imports: BTreeMap<String, ModulePath>,
+    globs: Vec<ModulePath>,
+    paths: BTreeSet<ModulePath>,
+    /// Functions and methods that are called, and types that are named, without the path in front.
+    mentions: BTreeSet<String>,
+    /// Of each `impl` block without a trait: the type, and the names of its functions.
+    inherent_impls: Vec<(ModulePath, BTreeSet<String>)>,
+}
+
+/// The files of the crate, relative to the repository, and what each uses.
+pub type ModuleGraph = BTreeMap<String, BTreeSet<String>>;
+
+/// Reads the crate whose `src` folder is in `root`.
+pub fn read(root: &Path) -> ModuleGraph {
+    let mut modules = BTreeMap::new();
+    read_module(root, "src/lib.rs", &mut Vec::new(), &mut modules);
+    let modules = CrateModules { modules };
+    let mut graph = modules.uses_by_path();
+    let calls = modules.calls_of_methods_elsewhere(&graph);
+    for (file, used) in calls {
+        graph.entry(file).or_default().insert(used);
+    }
+    graph
+}
+
+struct CrateModules {
+    modules: BTreeMap<ModulePath, Module>,
+}
+
+impl CrateModules {
+    fn uses_by_path(&self) -> ModuleGraph {
+        let uses = |path: &ModulePath, module: &Module| -> BTreeSet<String> {
+            let files = module.paths.iter().filter_map(|used| self.file_of(path, used, 0));
+            files.filter(|file| *file != module.file).collect()
+        };
+        self.modules.iter().map(|(path, module)| (module.file.clone(), uses(path, module))).collect()
+    }
+
+    /// Calls of methods whose `impl` block is not in their type's file. Tokens do not say whose method `new` is called,
+    /// so the type's file counts for every name that it does not define itself, other files for names defined once.
+    fn calls_of_methods_elsewhere(&self, graph: &ModuleGraph) -> Vec<(String, String)> {
+        let is_unique = |name: &String| self.modules.values().filter(|m| m.functions.contains(name)).count() == 1;
+        let mut calls = Vec::new();
+        for (path, module) in &self.modules {
+            for (of, methods) in &module.inherent_impls {
+                let Some(home) = self.file_of(path, of, 0).filter(|home| *home != module.file) else { continue };
+                let is_caller = |caller: &&Module| {
+                    let calls = |name: &&String| caller.mentions.contains(*name);
+                    match graph.get(&caller.file) {
+                        _ if caller.file == module.file => false,
+                        _ if caller.file == home => methods.difference(&caller.functions).any(|name| calls(&name)),
+                        Some(uses) if uses.contains(&home) => {
+                            methods.iter().any(|name| calls(&name) && is_unique(name))
+                        }
+                        _ => false,
+                    }
+                };
+                let callers = self.modules.values().filter(is_caller);
+                calls.extend(callers.map(|caller| (caller.file.clone(), module.file.clone())));
+            }
+        }
+        calls
+    }
+
+    /// The file where `path`, as written in the module `from`, leads; nothing for other crates and local names.
+    fn file_of(&self, from: &[String], path: &[String], depth: usize) -> Option<String> {
+        let module = self.modules.get(from).filter(|_| depth < LONGEST_CHAIN)?;
+        let Some((first, rest)) = path.split_first() else { return Some(module.file.clone()) };
+        match first.as_str() {
+            "crate" => self.file_of(&[], rest, depth),
+            "self" => self.file_of(from, rest, depth),
+            "super" => self.file_of(from.split_last()?.1, rest, depth),
+            _ if module.children.contains(first) => self.file_of(&[from, &[first.clone()]].concat(), rest, depth),
+            _ if module.items.contains(first) => Some(module.file.clone()),
+            _ => {
+                let import = module.imports.get(first).map(|import| [import, rest].concat());
+                let through_glob = || module.globs.iter().map(|glob| [glob, path].concat()).collect::<Vec<_>>();
+                let candidates = import.map_or_else(through_glob, |import| vec![import]);
+                candidates.iter().find_map(|candidate| self.file_of(from, candidate, depth + 1))
+            }
+        }
+    }
+}
+
+fn read_module(root: &Path, file: &str, path: &mut ModulePath, modules: &mut BTreeMap<ModulePath, Module>) {
+    let text = fs::read_to_string(root.join(file)).expect("a source file");
+    let tokens: TokenStream = text.parse().unwrap_or_else(|error| panic!("{file}: {error}"));
+    let mut module = Module { file: file.to_owned(), ..Module::default() };
+    read_tokens(tokens, Level::File, &mut module);
+    // A re-export is no use; a re-exported name that the file itself works with is.
+    let mentioned: Vec<ModulePath> =
+        module.mentions.iter().filter_map(|name| module.imports.get(name)).cloned().collect();
+    module.paths.extend(mentioned);
+    let folder = match file.strip_suffix("/mod.rs").or(file.strip_suffix("/lib.rs")) {
+        Some(folder) => folder,
+        None => file.trim_end_matches(".rs"),
+    };
+    for child in &module.children {
+        let candidates = [format!("{folder}/{child}.rs"), format!("{folder}/{child}/mod.rs")];
+        let found = candidates.iter().find(|candidate| root.join(candidate).exists());
+        path.push(child.clone());
+        read_module(root, found.unwrap_or_else(|| panic!("{file}: no file of mod {child}")), path, modules);
+        path.pop();
+    }
+    modules.insert(path.clone(), module);
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Level {
+    File,
+    Block,
+    /// Parentheses and brackets, where no item can stand.
+    Inside,
+}
+
+fn read_tokens(tokens: TokenStream, level: Level, module: &mut Module) {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let mut at = 0;
+    while let Some(token) = tokens.get(at) {
+        let rest = tokens.get(at..).unwrap_or_default();
+        at += match token {
+            TokenTree::Punct(_) => attribute(rest),
+            TokenTree::Ident(ident) => match ident.to_string().as_str() {
+                "use" if starts_use(rest) => use_declaration(&tokens, at, module),
+                "mod" if ends_with_semicolon(rest) => {
+                    module.children.insert(name_at(rest, 1));
+                    3
+                }
+                "impl" if level != Level::Inside && starts_item(&tokens, at) => {
+                    module.inherent_impls.extend(inherent_impl(rest));
+                    1
+                }
+                "struct" | "enum" | "trait" | "type" | "fn" | "const" | "static" | "mod" | "macro_rules" => {
+                    let name_follows = matches!(rest.get(1), Some(TokenTree::Ident(_)));
+                    if name_follows && level == Level::File {
+                        module.items.insert(name_at(rest, 1));
+                    }
+                    if name_follows && ident == "fn" {
+                        module.functions.insert(name_at(rest, 1));
+                    }
+                    if name_follows { 2 } else { 1 }
+                }
+                _ => code_path(rest, module),
+            },
+            TokenTree::Group(group) => {
+                let is_block = group.delimiter() == Delimiter::Brace;
+                read_tokens(group.stream(), if is_block { Level::Block } else { Level::Inside }, module);
+                1
+            }
+            TokenTree::Literal(_) => 1,
+        };
+    }
+}
+
+fn is_punct(token: Option<&TokenTree>, which: char) -> bool {
+    matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == which)
+}
+
+fn name_at(tokens: &[TokenTree], at: usize) -> String {
+    tokens.get(at).map(ToString::to_string).unwrap_or_default()
+}
+
+fn ends_with_semicolon(declaration: &[TokenTree]) -> bool {
+    is_punct(declaration.get(2), ';')
+}
+
+/// `use` also stands in `impl Trait + use<'a>`.
+fn starts_use(rest: &[TokenTree]) -> bool {
+    !is_punct(rest.get(1), '<')
+}
+
+fn starts_item(tokens: &[TokenTree], at: usize) -> bool {
+    match at.checked_sub(1).and_then(|before| tokens.get(before)) {
+        None => true,
+        Some(TokenTree::Group(group)) => group.delimiter() != Delimiter::Parenthesis,
+        Some(before) => is_punct(Some(before), ';') || before.to_string() == "unsafe",
+    }
+}
+
+/// The tokens of an attribute, with the item after it where that is for tests only; of another punctuation mark, 1.
+fn attribute(rest: &[TokenTree]) -> usize {
+    let Some(TokenTree::Group(group)) = rest.get(1).filter(|_| is_punct(rest.first(), '#')) else { return 1 };
+    let text = group.stream().to_string();
+    if !(text.starts_with("cfg") && text.contains("test") && !text.contains("not")) {
+        return 2;
+    }
+    let ends_item = |token: &TokenTree| match token {
+        TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
+        other => is_punct(Some(other), ';'),
+    };
+    rest.iter().position(ends_item).map_or(rest.len(), |end| end + 1)
+}
+
+/// Reads `use …;`, which starts at `at`; how many tokens it has.
+fn use_declaration(tokens: &[TokenTree], at: usize, module: &mut Module) -> usize {
+    let rest = tokens.get(at..).unwrap_or_default();
+    let end = rest.iter().position(|token| is_punct(Some(token), ';')).unwrap_or(rest.len());
+    let before = at.checked_sub(1).and_then(|before| tokens.get(before));
+    let is_public = match before {
+        Some(TokenTree::Group(group)) => group.delimiter() == Delimiter::Parenthesis,
+        Some(before) => before.to_string() == "pub",
+        None => false,
+    };
+    use_tree(rest.get(1..end).unwrap_or_default(), &mut Vec::new(), is_public, module);
+    end + 1
+}
+
+fn use_tree(tokens: &[TokenTree], prefix: &mut ModulePath, is_public: bool, module: &mut Module) {
+    for branch in tokens.split(|token| is_punct(Some(token), ',')) {
+        let length = prefix.len();
+        let mut name = None;
+        for (at, token) in branch.iter().enumerate() {
+            match token {
+                TokenTree::Ident(word) if word == "as" => name = Some(name_at(branch, at + 1)),
+                TokenTree::Ident(word) if name.is_none() => prefix.push(word.to_string()),
+                TokenTree::Group(group) => {
+                    let inner: Vec<TokenTree> = group.stream().into_iter().collect();
+                    use_tree(&inner, prefix, is_public, module);
+                    prefix.truncate(length);
+                }
+                TokenTree::Punct(punct) if punct.as_char() == '*' => {
+                    module.globs.push(prefix.clone());
+                    prefix.truncate(length);
+                }
+                _ => {}
+            }
+        }
+        let mut path = prefix.clone();
+        prefix.truncate(length);
+        if path.len() == length {
+            continue; // A group or a glob, which is already read.
+        }
+        if path.len() > 1 && path.last().is_some_and(|last| last == "self") {
+            path.pop();
+        }
+        let Some(name) = name.or(path.last().cloned()) else { continue };
+        if !is_public {
+            module.paths.insert(path.clone());
+        }
+        module.imports.insert(name, path);
+    }
+}
+
+/// Reads the path that starts here; how many tokens it has.
+fn code_path(rest: &[TokenTree], module: &mut Module) -> usize {
+    let (mut path, mut at) = (vec![name_at(rest, 0)], 1);
+    while is_punct(rest.get(at), ':') && is_punct(rest.get(at + 1), ':') {
+        let Some(TokenTree::Ident(segment)) = rest.get(at + 2) else { break };
+        path.push(segment.to_string());
+        at += 3;
+    }
+    let first = path.first().cloned().unwrap_or_default();
+    let is_called =
+        matches!(rest.get(at), Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Parenthesis);
+    match path.last() {
+        Some(last) if path.len() > 1 => module.mentions.insert(last.clone()),
+        _ if is_called || first.starts_with(char::is_uppercase) => module.mentions.insert(first),
+        _ => false,
+    };
+    if path.len() > 1 {
+        module.paths.insert(path);
+    }
+    at
+}
+
+/// The type and the functions of `impl Type { … }`, which starts here; nothing for the `impl` of a trait.
+fn inherent_impl(rest: &[TokenTree]) -> Option<(ModulePath, BTreeSet<String>)> {
+    let is_body = |token: &TokenTree| matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace);
+    let end = rest.iter().position(is_body)?;
+    let (head, Some(TokenTree::Group(body))) = (rest.get(1..end)?, rest.get(end)) else { return None };
+    let (mut depth, mut path, mut is_complete) = (0_usize, Vec::new(), false);
+    for (at, token) in head.iter().enumerate() {
+        let is_arrow = at > 0 && is_punct(head.get(at - 1), '-');
+        match token {
+            TokenTree::Punct(punct) if punct.as_char() == '<' => {
+                depth += 1;
+                is_complete = !path.is_empty();
+            }
+            TokenTree::Punct(punct) if punct.as_char() == '>' && !is_arrow => depth = depth.saturating_sub(1),
+            TokenTree::Ident(word) if depth == 0 && word == "for" => return None,
+            TokenTree::Ident(word) if depth == 0 && word == "where" => break,
+            TokenTree::Ident(word) if depth == 0 && !is_complete => path.push(word.to_string()),
+            _ => {}
+        }
+    }
+    let body: Vec<TokenTree> = body.stream().into_iter().collect();
+    let is_fn = |token: &TokenTree| matches!(token, TokenTree::Ident(word) if word == "fn");
+    let functions = body.windows(2).filter(|pair| pair.first().is_some_and(is_fn)).map(|pair| name_at(pair, 1));
+    Some((path, functions.collect()))
+}
