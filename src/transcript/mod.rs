@@ -8,6 +8,7 @@ mod message;
 mod fixture;
 mod fold;
 mod points;
+mod shell;
 mod span;
 mod tokens;
 
@@ -15,5 +16,6 @@ pub use fixture::{Fixture, ParsedFixture};
 pub use fold::fold;
 pub use message::{CallKind, Function, Message, Role, ToolCall};
 pub use points::{Point, is_boundary};
+pub use shell::shell_operations;
 pub use span::{FileAction, FileOperation, file_operation, is_file_path_key, render};
 pub use tokens::{count_tokens, estimate_tokens};

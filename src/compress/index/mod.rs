@@ -3,7 +3,6 @@
 
 pub mod rules;
 mod notes;
-mod shell;
 mod rooms;
 mod write;
 

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::{rules, shell};
-use crate::transcript::{FileAction, Message, Role, ToolCall, file_operation};
+use super::rules;
+use crate::transcript::{FileAction, Message, Role, ToolCall, file_operation, shell_operations};
 
 /// Everything noted, in the order of the transcript.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -130,7 +130,7 @@ impl Notes {
             }
             self.file(operation.action, &operation.path, details);
         } else if let Some(command) = command_of(&arguments) {
-            let operations = shell::operations(command);
+            let operations = shell_operations(command);
             if operations.iter().any(|operation| operation.action != FileAction::Read) {
                 command.lines().for_each(|line| self.settings(replacement(line).unwrap_or(line)));
             }

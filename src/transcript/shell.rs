@@ -1,9 +1,9 @@
 //! The file operations that a shell command line evidently stands for.
 
-use crate::transcript::{FileAction, FileOperation};
+use super::span::{FileAction, FileOperation};
 
 /// The file operations of a command line, in order. What is not evident is left out.
-pub(super) fn operations(command: &str) -> Vec<FileOperation> {
+pub fn shell_operations(command: &str) -> Vec<FileOperation> {
     let mut folder = String::new();
     let mut found = Vec::new();
     for words in simple_commands(command) {
@@ -210,7 +210,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn of(command: &str) -> Vec<(FileAction, String)> {
-        operations(command).into_iter().map(|o| (o.action, o.path)).collect()
+        shell_operations(command).into_iter().map(|o| (o.action, o.path)).collect()
     }
 
     #[test]
