@@ -39,10 +39,10 @@ struct Module {
 }
 
 /// The files of the crate, relative to the repository, and what each uses.
-pub type ModuleGraph = BTreeMap<String, BTreeSet<String>>;
+pub(crate) type ModuleGraph = BTreeMap<String, BTreeSet<String>>;
 
 /// Reads the crate whose `src` folder is in `root`.
-pub fn read(root: &Path) -> ModuleGraph {
+pub(crate) fn read(root: &Path) -> ModuleGraph {
     let mut modules = BTreeMap::new();
     read_module(root, "src/lib.rs", &mut Vec::new(), &mut modules);
     let modules = CrateModules { modules };
