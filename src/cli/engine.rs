@@ -1,4 +1,4 @@
-//! Puts the parts of a run together: matrix, store, client, budget, and drives it to its end.
+//! Assembles the parts of a run (matrix, store, client, budget, signals) and runs it.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use tokio::sync::watch;
 use crate::action::Stage;
 use crate::cache::Store;
 use crate::cli::failure::Failure;
-use crate::cli::terminal::{Interrupts, Progress, Pulse};
+use crate::cli::terminal::{Interrupts, Progress, ProgressSnapshot};
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::Preparer;
 use crate::provider::{Client, Limits, ModelUse, Prices, ProviderSpec};
 use crate::scheduler::{Budget, Ended, Listener, Options, Performer, RunError, Shelf, Stop, run};
 
-/// What a run is told besides the pipeline.
-pub(crate) struct Orders {
+/// Options of a run that are not part of the pipeline.
+pub(crate) struct RunOptions {
     pub(crate) budget: Budget,
     pub(crate) offline: bool,
     pub(crate) allow_weak_judge: bool,
@@ -27,10 +27,10 @@ pub(crate) struct Orders {
     pub(crate) selftests_only: bool,
 }
 
-impl Orders {
-    /// Orders that limit nothing but what is spent.
-    pub(crate) fn within(budget: Budget) -> Orders {
-        Orders {
+impl RunOptions {
+    /// Options without limits, except for the budget.
+    pub(crate) fn within(budget: Budget) -> RunOptions {
+        RunOptions {
             budget,
             offline: false,
             allow_weak_judge: true,
@@ -41,7 +41,7 @@ impl Orders {
     }
 }
 
-/// Time between two looks at how a run is doing.
+/// Interval of progress updates.
 const BEAT: Duration = Duration::from_millis(500);
 
 /// All models in use.
@@ -72,23 +72,23 @@ fn jobs(pipeline: &Pipeline) -> usize {
 }
 
 /// Runs the matrix to its end, or until the user stops it.
-pub(crate) fn drive<L: Listener>(
+pub(crate) fn run_matrix<L: Listener>(
     pipeline: &Pipeline,
     store: &Store,
-    orders: &Orders,
+    options: &RunOptions,
     progress: &Progress,
     listener: &mut L,
 ) -> Result<Ended, Failure> {
-    engage(pipeline, store, orders, progress, async |performer, options, stop| {
+    with_engine(pipeline, store, options, progress, async |performer, options, stop| {
         run(performer, options, stop, listener).await.map_err(Failure::from)
     })
 }
 
-/// Puts everything together that performing takes, and lets `work` have it.
-pub(crate) fn engage<T>(
+/// Assembles everything that performing actions needs and passes it to `work`.
+pub(crate) fn with_engine<T>(
     pipeline: &Pipeline,
     store: &Store,
-    orders: &Orders,
+    options: &RunOptions,
     progress: &Progress,
     work: impl AsyncFnOnce(&Performer<'_>, &Options, watch::Receiver<Stop>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
@@ -98,20 +98,21 @@ pub(crate) fn engage<T>(
     let shelf = Shelf::new(preparer, store);
     let generators = pipeline.generators.iter().map(|generator| generator.model.provider.clone());
     let client = Client::new(used_providers(pipeline).into_iter().chain(generators)).listened_by({
-        let traffic = progress.traffic.clone();
-        move |event| traffic.hear(event)
+        let requests = progress.requests.clone();
+        move |event| requests.hear(event)
     });
     let performer =
-        Performer { preparer, store, shelf: &shelf, client: &client, budget: &orders.budget, prices: &prices };
-    let options = orders.options(pipeline);
+        Performer { preparer, store, shelf: &shelf, client: &client, budget: &options.budget, prices: &prices };
+    let scheduler_options = options.for_scheduler(pipeline);
     let runtime = runtime()?;
     let interrupts = Interrupts::heed(progress.console())?;
     let done = runtime.block_on(async {
         let stop = interrupts.stop.clone();
-        let pulse = || Pulse { standings: client.standings(), spent: orders.budget.spent(), stop: *stop.borrow() };
+        let snapshot =
+            || ProgressSnapshot { standings: client.standings(), spent: options.budget.spent(), stop: *stop.borrow() };
         tokio::select! {
-            done = work(&performer, &options, stop.clone()) => done,
-            () = heart(progress, pulse) => Err(Failure::error("the clock stopped")),
+            done = work(&performer, &scheduler_options, stop.clone()) => done,
+            () = heart(progress, snapshot) => Err(Failure::error("the clock stopped")),
         }
     });
     interrupts.work_is_over();
@@ -129,18 +130,18 @@ fn runtime() -> Result<Runtime, Failure> {
         .map_err(|e| Failure::error(format!("failed to start the runtime: {e}")))
 }
 
-/// Lets the progress see now and then how it goes, without end.
-async fn heart(progress: &Progress, pulse: impl Fn() -> Pulse) {
+/// Updates the progress periodically; never returns.
+async fn heart(progress: &Progress, snapshot: impl Fn() -> ProgressSnapshot) {
     let mut beats = tokio::time::interval(BEAT);
     beats.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     loop {
         beats.tick().await;
-        progress.beat(pulse());
+        progress.update(snapshot());
     }
 }
 
-impl Orders {
-    fn options(&self, pipeline: &Pipeline) -> Options {
+impl RunOptions {
+    fn for_scheduler(&self, pipeline: &Pipeline) -> Options {
         Options {
             jobs: self.jobs.unwrap_or_else(|| jobs(pipeline)).max(1),
             offline: self.offline,

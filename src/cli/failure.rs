@@ -110,13 +110,13 @@ impl Failure {
     pub(crate) fn report(&self, console: &Console) -> Exit {
         match self {
             Failure::Problems(problems) => {
-                console.tell(&render(problems, console));
+                console.eprint(&render(problems, console));
                 Exit::BadInput
             }
             Failure::Told { exit, message, hint } => {
-                console.tell(&format!("{} {message}", console.paint(Meaning::Bad, "error:")));
+                console.eprint(&format!("{} {message}", console.paint(Meaning::Bad, "error:")));
                 if let Some(hint) = hint {
-                    console.tell(&format!("{} {hint}", console.paint(Meaning::Hint, "hint:")));
+                    console.eprint(&format!("{} {hint}", console.paint(Meaning::Hint, "hint:")));
                 }
                 *exit
             }

@@ -7,8 +7,8 @@ use crate::cli::args::{Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::terminal::{Console, Meaning};
 use crate::pipeline::{
-    Environment, OpenError, Opened, Overrides, Pipeline, Places, Problems, Request, Selection, find_pipeline, open,
-    places,
+    Environment, MatrixSelection, OpenError, OpenRequest, Opened, Overrides, Pipeline, Problems, ProjectPaths,
+    find_pipeline, open, project_paths,
 };
 use crate::provider::ModelUse;
 use crate::threads::both;
@@ -51,9 +51,9 @@ pub(crate) fn open_project(
     console: &Console,
 ) -> Result<Pipeline, Failure> {
     let Opened { pipeline, warnings, missing_keys } = read_project(common, select, opening)?;
-    tell(console, &warnings);
+    print_warnings(console, &warnings);
     if opening.strict {
-        tell(console, &missing_keys);
+        print_warnings(console, &missing_keys);
     }
     Ok(pipeline)
 }
@@ -61,10 +61,10 @@ pub(crate) fn open_project(
 /// Opens the project.
 pub(crate) fn read_project(common: &Common, select: &SelectArgs, opening: Opening) -> Result<Opened, Failure> {
     let file = find_pipeline(&folder(common), common.config.as_deref())?;
-    let request = Request {
+    let request = OpenRequest {
         file,
         profile: common.profile.clone(),
-        selection: Selection {
+        selection: MatrixSelection {
             fixtures: some(&select.fixtures),
             methods: some(&select.methods),
             probes: some(&select.probes),
@@ -88,10 +88,10 @@ pub(crate) fn read_project(common: &Common, select: &SelectArgs, opening: Openin
     })
 }
 
-/// The places of the project's files, whether or not anything in them is sound.
-pub(crate) fn places_of(common: &Common) -> Result<Places, Failure> {
+/// The paths of the project's files, whether or not anything in them is sound.
+pub(crate) fn project_paths_of(common: &Common) -> Result<ProjectPaths, Failure> {
     let file = find_pipeline(&folder(common), common.config.as_deref())?;
-    Ok(places(&file, common.profile.as_deref(), &ProcessEnvironment)?)
+    Ok(project_paths(&file, common.profile.as_deref(), &ProcessEnvironment)?)
 }
 
 /// Refuses to begin where a model that will be asked has no key. Says the variable's name, never its value.
@@ -113,9 +113,9 @@ fn some(names: &[String]) -> Option<Vec<String>> {
 }
 
 /// Tells warnings, one after the other.
-pub(crate) fn tell(console: &Console, warnings: &Problems) {
+pub(crate) fn print_warnings(console: &Console, warnings: &Problems) {
     if !warnings.is_empty() {
-        console.remark(&crate::cli::failure::render(warnings, console));
+        console.note(&crate::cli::failure::render(warnings, console));
     }
 }
 
@@ -127,15 +127,15 @@ pub(crate) fn with_store<T>(
     first: impl FnOnce() -> Result<T, Failure>,
     cache: impl FnOnce(&T) -> &Path,
 ) -> Result<(T, Store), Failure> {
-    let places = places_of(common).ok().filter(|places| Store::is_in(&places.cache));
-    let Some(places) = places else {
+    let paths = project_paths_of(common).ok().filter(|paths| Store::is_in(&paths.cache));
+    let Some(paths) = paths else {
         let done = first()?;
         let store = open_store(cache(&done), console)?;
         return Ok((done, store));
     };
-    let (store, done) = both(|| hold(&places.cache), first);
+    let (store, done) = both(|| hold(&paths.cache), first);
     if let Ok(store) = &store {
-        tell_notices(store, console);
+        print_notices(store, console);
     }
     Ok((done?, store?))
 }
@@ -144,7 +144,7 @@ pub(crate) fn with_store<T>(
 pub(crate) fn open_store(cache: &Path, console: &Console) -> Result<Store, Failure> {
     refuse_file(cache)?;
     let store = hold(cache)?;
-    tell_notices(&store, console);
+    print_notices(&store, console);
     Ok(store)
 }
 
@@ -154,9 +154,9 @@ fn hold(cache: &Path) -> Result<Store, CacheError> {
 }
 
 /// Tells what the cache has to say of itself.
-pub(crate) fn tell_notices(store: &Store, console: &Console) {
+pub(crate) fn print_notices(store: &Store, console: &Console) {
     for notice in store.notices() {
-        console.tell(&format!("{} {notice}", console.paint(Meaning::Warning, "cache:")));
+        console.eprint(&format!("{} {notice}", console.paint(Meaning::Warning, "cache:")));
     }
 }
 

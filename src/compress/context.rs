@@ -121,7 +121,7 @@ pub struct StateRef {
 
 /// The state a point leaves to the next one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct State {
+pub struct CompressState {
     /// A summary, a JSON array of items, or the JSON object that a program is given as `previous`.
     pub text: Arc<str>,
 }

@@ -1,6 +1,6 @@
-//! What can be odd or wrong about what a compressor put out.
+//! Warnings and errors about the output of a compressor.
 
-/// Something odd about an output that is used all the same.
+/// A finding about an output that is used anyway.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Warning {
     /// The prompt asks for sections, and the summary has none of these names.
@@ -11,7 +11,7 @@ pub enum Warning {
     UnknownKey(String),
 }
 
-/// Why an output is no context.
+/// Why an output cannot be used as a context.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompressFault {
     /// Nothing was returned.

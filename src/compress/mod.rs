@@ -12,7 +12,6 @@ mod spec;
 mod context;
 mod prompts;
 mod truncate;
-mod ends;
 mod index;
 mod prepare;
 mod fault;
@@ -21,13 +20,13 @@ mod read;
 mod compute;
 
 pub use compute::compute;
-pub use context::{Context, ContextRef, State, StateRef, with_index};
+pub use context::{CompressState, Context, ContextRef, StateRef, with_index};
 pub use fault::{CompressFault, Warning};
-pub use index::{Failure, FileNote, Notes, artifact_index, rules};
-pub(crate) use index::{file_entry, readable, rooms};
+pub use index::{FailedCommand, FileNote, Notes, artifact_index, rules};
+pub(crate) use index::{allocate, file_entry, readable};
 pub use prepare::{CompressInput, PrepareFault, SpanText, prepare};
 pub use prompts::{VARIABLES, built_in, built_in_compaction, sections};
-pub use read::{Compressed, Output, context_ref, read, state_ref};
+pub use read::{CompressOutput, Compressed, context_ref, read, state_ref};
 pub use spec::{CommandSpec, Method, MethodName, PromptStyle, Strategy};
 
 #[cfg(test)]

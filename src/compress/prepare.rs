@@ -1,4 +1,4 @@
-//! The one `match` over strategies: what a point has before it, to the work of compressing it.
+//! Turns a strategy and the inputs of a point into work. This is the only `match` over strategies that makes work.
 
 use super::context::StateRef;
 use super::prompts::{built_in_compaction, headings};
@@ -23,11 +23,11 @@ pub struct SpanText {
 impl SpanText {
     /// Both forms of `messages`.
     pub fn of(messages: &[Message]) -> SpanText {
-        SpanText { text: render(messages).into(), json: super::ends::json_of(messages).into() }
+        SpanText { text: render(messages).into(), json: super::compute::json_of(messages).into() }
     }
 }
 
-/// What a compression has before it.
+/// The inputs of a compression at one point.
 #[derive(Clone, Copy, Debug)]
 pub struct CompressInput<'a> {
     /// The newly truncated messages.
@@ -78,10 +78,10 @@ fn prompted(
     let (transcript, previous) = match (style, input.previous) {
         (_, None) => (input.span.text.clone(), Material::from("")),
         (PromptStyle::Anchored, Some(previous)) => (input.span.text.clone(), Material::Output(previous.digest)),
-        (PromptStyle::Regenerative, Some(previous)) => (after_output(previous, input.span), Material::from("")),
+        (PromptStyle::Regenerative, Some(previous)) => (previous_and_span(previous, input.span), Material::from("")),
     };
     let mut values = vec![("transcript", transcript), ("previous_summary", previous)];
-    values.extend(wishes(method, input));
+    values.extend(instruction_values(method, input));
     if model.is_lexical() {
         values.push(("sections", headings(template).into()));
     }
@@ -91,7 +91,7 @@ fn prompted(
 }
 
 /// The span with the last output before it, as the assistant's own message of an ordinary history.
-fn after_output(previous: &StateRef, span: &SpanText) -> Material {
+fn previous_and_span(previous: &StateRef, span: &SpanText) -> Material {
     Pieces::builder()
         .glue("[assistant]\n")
         .json("previous output", Material::Output(previous.digest))
@@ -100,7 +100,7 @@ fn after_output(previous: &StateRef, span: &SpanText) -> Material {
         .build()
 }
 
-fn wishes(method: &Method, input: &CompressInput<'_>) -> [(Variable, Material); 2] {
+fn instruction_values(method: &Method, input: &CompressInput<'_>) -> [(Variable, Material); 2] {
     let target = method.target_tokens.map(|t| t.0.to_string()).unwrap_or_default();
     [("focus_topic", input.focus_topic.unwrap_or_default().into()), ("target_tokens", target.into())]
 }
@@ -133,11 +133,11 @@ fn vendor(
     template: Option<&Template>,
     input: &CompressInput<'_>,
 ) -> Result<Work, PrepareFault> {
-    let wished = input.focus_topic.is_some_and(|topic| !topic.is_empty()) || method.target_tokens.is_some();
-    let template = template.cloned().or_else(|| wished.then(|| built_in_compaction(input.locale)));
+    let needs_instructions = input.focus_topic.is_some_and(|topic| !topic.is_empty()) || method.target_tokens.is_some();
+    let template = template.cloned().or_else(|| needs_instructions.then(|| built_in_compaction(input.locale)));
     let mut request = compaction(model, Operation::Summarize, input);
     if let Some(template) = template {
-        request.instructions = Some(template.fill("prompt", wishes(method, input).to_vec())?);
+        request.instructions = Some(template.fill("prompt", instruction_values(method, input).to_vec())?);
     }
     Ok(Work::Ask(request))
 }

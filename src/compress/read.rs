@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::command;
-use super::context::{Context, ContextRef, State, StateRef, with_index};
+use super::context::{CompressState, Context, ContextRef, StateRef, with_index};
 use super::fault::{CompressFault, Warning};
 use super::prompts::missing_sections;
 use super::spec::{Method, Strategy};
@@ -12,9 +12,9 @@ use crate::provider::{Completion, ModelUse};
 use crate::transcript::Message;
 use crate::units::Usage;
 
-/// The output of a compression, as it lies in the store.
+/// The output of a compression, as the cache stores it.
 #[derive(Clone, Copy, Debug)]
-pub enum Output<'a> {
+pub enum CompressOutput<'a> {
     /// A model's or vendor's reply.
     Reply(&'a Completion),
     /// What a program wrote to its standard output.
@@ -26,17 +26,17 @@ pub enum Output<'a> {
 /// An output, read.
 #[derive(Clone, Debug)]
 pub struct Compressed {
-    /// Names what goes downstream, without the artifact index: what the store keeps as `out`.
+    /// Names what goes downstream, without the artifact index: the digest that the cache records as `out`.
     pub out: Digest,
     /// The context, the artifact index appended where the method asks for it.
     pub context: Context,
     /// The names of the context; equal to what [`context_ref`] makes of `out`.
     pub reference: ContextRef,
     /// What the next point is given, if the strategy keeps state.
-    pub state: Option<State>,
+    pub state: Option<CompressState>,
     /// What a program says it used; a model's usage is in its reply.
     pub usage: Option<Usage>,
-    /// What is odd, but no failure.
+    /// Findings that do not invalidate the output.
     pub warnings: Vec<Warning>,
 }
 
@@ -44,22 +44,22 @@ pub struct Compressed {
 /// for one, and may be empty elsewhere.
 ///
 /// # Errors
-/// Output that is empty, damaged, or breaks the protocol. A missing section is a warning, never an error.
-pub fn read(method: &Method, output: Output<'_>, index: &str) -> Result<Compressed, CompressFault> {
+/// An output that is empty, damaged, or breaks the protocol. A missing section is a warning, never an error.
+pub fn read(method: &Method, output: CompressOutput<'_>, index: &str) -> Result<Compressed, CompressFault> {
     let mut compressed = match (&method.strategy, output) {
-        (Strategy::Prompted { style, template, .. }, Output::Reply(reply)) => {
+        (Strategy::Prompted { style, template, .. }, CompressOutput::Reply(reply)) => {
             let text = summary_of(&reply.text)?;
             let missing = missing_sections(template, *style, text);
             let warnings = if missing.is_empty() { Vec::new() } else { vec![Warning::MissingSections(missing)] };
             Compressed { warnings, ..plain(Context::summary(text), Some(text)) }
         }
-        (Strategy::Opaque { model }, Output::Reply(reply)) => bound(method, model, reply, None)?,
-        (Strategy::ProviderCompaction { model, .. }, Output::Reply(reply)) => {
+        (Strategy::Opaque { model }, CompressOutput::Reply(reply)) => bound(method, model, reply, None)?,
+        (Strategy::ProviderCompaction { model, .. }, CompressOutput::Reply(reply)) => {
             let text = summary_of(&reply.text)?.to_owned();
             bound(method, model, reply, Some(text))?
         }
-        (Strategy::Command(_), Output::Stdout(bytes)) => program(method, bytes)?,
-        (Strategy::Rule(_), Output::Computed(bytes)) => {
+        (Strategy::Command(_), CompressOutput::Stdout(bytes)) => program(method, bytes)?,
+        (Strategy::Rule(_), CompressOutput::Computed(bytes)) => {
             let messages: Vec<Message> =
                 serde_json::from_slice(bytes).map_err(|error| CompressFault::Damaged(error.to_string()))?;
             plain(Context::Readable { messages }, None)
@@ -136,7 +136,7 @@ fn plain(context: Context, state: Option<&str>) -> Compressed {
         out,
         context,
         reference: ContextRef::Readable { text: out },
-        state: state.map(|text| State { text: text.into() }),
+        state: state.map(|text| CompressState { text: text.into() }),
         usage: None,
         warnings: Vec::new(),
     }
@@ -150,7 +150,7 @@ fn bound(
 ) -> Result<Compressed, CompressFault> {
     let items: Arc<str> = reply.items.as_deref().ok_or(CompressFault::NoItems)?.into();
     let out = Digest::of(items.as_bytes());
-    let state = Some(State { text: items.clone() });
+    let state = Some(CompressState { text: items.clone() });
     let endpoint = model.provider.endpoint.clone();
     let context = Context::Bound { items, endpoint, model: model.reference.model.clone(), text };
     let reference = context_ref(method, out, Digest::of(""));
@@ -165,7 +165,7 @@ fn program(method: &Method, stdout: &[u8]) -> Result<Compressed, CompressFault> 
         out,
         context: returned.context,
         reference: context_ref(method, out, Digest::of("")),
-        state: Some(State { text: returned.previous.into() }),
+        state: Some(CompressState { text: returned.previous.into() }),
         usage: returned.usage,
         warnings: returned.warnings,
     })

@@ -98,7 +98,7 @@ fn anchored_hands_over_its_summary_and_regenerative_its_history() {
     ] {
         let method = prompted(style);
         assert_eq!(text(&work(&method, None, None), &[]), "T:[user]\nnew P:");
-        let first = read(&method, Output::Reply(&reply(" S1\n", None)), "").expect("read");
+        let first = read(&method, CompressOutput::Reply(&reply(" S1\n", None)), "").expect("read");
         let state = state_ref(&method, first.out).expect("state").digest;
         assert_eq!(text(&work(&method, Some(state), None), &first.texts()), second);
     }
@@ -115,7 +115,7 @@ fn a_program_gets_the_protocol_and_its_state_back() {
         "focus_topic": "say \"hi\"", "target_tokens": null, "fixture_model": null, "context_length": 8192
     });
     assert_eq!(first, expected);
-    let done = read(&method, Output::Stdout(br#"{"summary":"S","state":{"n":1}}"#), "").expect("read");
+    let done = read(&method, CompressOutput::Stdout(br#"{"summary":"S","state":{"n":1}}"#), "").expect("read");
     let second = parse(&text(&work(&method, Some(done.out), None), &done.texts()));
     assert_eq!(second["previous"], serde_json::json!({"summary": "S", "state": {"n": 1}}));
 }
@@ -125,7 +125,7 @@ fn items_go_back_unchanged_before_the_new_messages() {
     for operation in [Operation::Compact, Operation::Summarize] {
         let method = vendor(operation);
         let items = "[ {\"type\": \"compaction\"} ]";
-        let done = read(&method, Output::Reply(&reply("text", Some(items))), "").expect("read");
+        let done = read(&method, CompressOutput::Reply(&reply("text", Some(items))), "").expect("read");
         let Work::Ask(request) = work(&method, Some(done.out), None) else { panic!("asks") };
         assert_eq!(request.operation, operation);
         let [RequestTurn::Items(back), RequestTurn::Messages(_)] = request.turns.as_slice() else {
@@ -160,9 +160,9 @@ fn names_made_beforehand_are_the_names_of_what_is_read() {
     for (mut method, completion, bytes) in outputs {
         method.artifact_index = true;
         let output = match &method.strategy {
-            Strategy::Command(_) => Output::Stdout(bytes),
-            Strategy::Rule(_) => Output::Computed(bytes),
-            _ => Output::Reply(&completion),
+            Strategy::Command(_) => CompressOutput::Stdout(bytes),
+            Strategy::Rule(_) => CompressOutput::Computed(bytes),
+            _ => CompressOutput::Reply(&completion),
         };
         let done = read(&method, output, index).expect("read");
         assert_eq!(done.reference, context_ref(&method, done.out, Digest::of(index)));
@@ -176,14 +176,17 @@ fn names_made_beforehand_are_the_names_of_what_is_read() {
 
 #[test]
 fn failures_of_a_method_are_told_apart() {
-    fn fault(method: &Method, output: Output<'_>) -> CompressFault {
+    fn fault(method: &Method, output: CompressOutput<'_>) -> CompressFault {
         read(method, output, "").expect_err("a fault")
     }
     let anchored = prompted(PromptStyle::Anchored);
-    assert_eq!(fault(&anchored, Output::Reply(&reply("```\n \n```", None))), CompressFault::Empty);
-    assert_eq!(fault(&vendor(Operation::Compact), Output::Reply(&reply("", None))), CompressFault::NoItems);
-    assert!(matches!(fault(&anchored, Output::Stdout(b"{}")), CompressFault::WrongKind { .. }));
-    assert!(matches!(fault(&method(Strategy::Rule(Rule::Full)), Output::Computed(b"{")), CompressFault::Damaged(_)));
+    assert_eq!(fault(&anchored, CompressOutput::Reply(&reply("```\n \n```", None))), CompressFault::Empty);
+    assert_eq!(fault(&vendor(Operation::Compact), CompressOutput::Reply(&reply("", None))), CompressFault::NoItems);
+    assert!(matches!(fault(&anchored, CompressOutput::Stdout(b"{}")), CompressFault::WrongKind { .. }));
+    assert!(matches!(
+        fault(&method(Strategy::Rule(Rule::Full)), CompressOutput::Computed(b"{")),
+        CompressFault::Damaged(_)
+    ));
 }
 
 #[test]
@@ -208,7 +211,7 @@ fn rules_compute_contexts_that_read_back() {
         method.target_tokens = Some(Tokens(3));
         let Work::Compute(computation) = work(&method, None, None) else { panic!("computes") };
         let bytes = compute(&computation, &messages, &estimate_tokens);
-        let context = read(&method, Output::Computed(&bytes), "").expect("read").context;
+        let context = read(&method, CompressOutput::Computed(&bytes), "").expect("read").context;
         match rule {
             Rule::Full => assert_eq!(context, Context::Readable { messages: messages.clone() }),
             Rule::Truncate => assert_eq!(context.text().as_deref(), Some("Done.")),
@@ -235,7 +238,7 @@ proptest! {
             let computation = Computation { rule, messages: "".into(), target_tokens: Some(Tokens(target)) };
             let bytes = compute(&computation, &messages, &estimate_tokens);
             prop_assert_eq!(&bytes, &compute(&computation, &messages, &estimate_tokens));
-            prop_assert!(read(&method(Strategy::Rule(rule)), Output::Computed(&bytes), "").is_ok());
+            prop_assert!(read(&method(Strategy::Rule(rule)), CompressOutput::Computed(&bytes), "").is_ok());
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::gather::{Entry, Kind, gather};
 use super::passages::messages;
-use crate::compress::rooms;
+use crate::compress::allocate;
 use crate::transcript::{Message, Role, estimate_tokens};
 
 /// The values of a compress prompt.
@@ -130,7 +130,7 @@ fn size(entry: &Entry) -> f64 {
 fn rooms_of(entries: &[Entry], wanted: &[Kind], limit: f64) -> Vec<(Kind, f64)> {
     let need = |kind: Kind| entries.iter().filter(|entry| entry.kind == kind).map(size).sum::<f64>();
     let wants: Vec<(f64, f64)> = wanted.iter().map(|kind| (kind.share(), need(*kind))).collect();
-    wanted.iter().copied().zip(rooms(&wants, limit)).collect()
+    wanted.iter().copied().zip(allocate(&wants, limit)).collect()
 }
 
 /// The entries of a kind that are worth most, as many as fit into `room` tokens, in their order.

@@ -11,7 +11,7 @@ use crate::transcript::Point;
 
 /// A coordinate in names, for people and rows. What a stage does not have yet is absent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Coordinate {
+pub struct CellCoordinate {
     /// The fixture's name.
     pub fixture: Arc<str>,
     /// The point's number, from 1.
@@ -39,10 +39,10 @@ pub struct Coordinate {
 
 impl Pipeline {
     /// The names of a compression.
-    pub fn name_compress(&self, cell: &CompressCell) -> Coordinate {
+    pub fn name_compress(&self, cell: &CompressCell) -> CellCoordinate {
         let fixture = self.fixtures.get(cell.chain.fixture.0).map_or("", |f| f.name());
         let method = self.methods.get(cell.chain.method.0).map_or_else(|| "".into(), |m| m.name.0.clone());
-        Coordinate {
+        CellCoordinate {
             fixture: fixture.into(),
             point: cell.point.number(),
             method,
@@ -56,9 +56,9 @@ impl Pipeline {
     }
 
     /// The names of an answer.
-    pub fn name_answer(&self, cell: &AnswerCell) -> Coordinate {
+    pub fn name_answer(&self, cell: &AnswerCell) -> CellCoordinate {
         let fixture = self.fixtures.get(cell.compress.chain.fixture.0);
-        Coordinate {
+        CellCoordinate {
             probe: fixture.and_then(|f| f.probe(cell.probe)).map(|p| p.id.0.clone()),
             answerer: self.answerers.get(cell.answerer.0).map(|a| a.name.0.clone()),
             answer_n: Some(cell.answer_n),
@@ -67,8 +67,8 @@ impl Pipeline {
     }
 
     /// The names of a judgement.
-    pub fn name_judge(&self, cell: &JudgeCell) -> Coordinate {
-        Coordinate {
+    pub fn name_judge(&self, cell: &JudgeCell) -> CellCoordinate {
+        CellCoordinate {
             judge: self.judges.get(cell.judge.0).map(|j| j.name.0.clone()),
             judge_n: Some(cell.judge_n),
             ..self.name_answer(&cell.answer)
@@ -76,7 +76,7 @@ impl Pipeline {
     }
 }
 
-impl fmt::Display for Coordinate {
+impl fmt::Display for CellCoordinate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} · {} · run {} · point {}", self.fixture, self.method, self.run, self.point.0)?;
         if let Some(probe) = &self.probe {

@@ -14,19 +14,19 @@ const GAP: &str = "…";
 pub(super) struct Excerpt<'f> {
     name: &'f str,
     text: String,
-    places: Vec<Place>,
+    places: Vec<ExcerptPlace>,
 }
 
 /// A place in the excerpt.
 #[derive(Debug)]
-struct Place {
+struct ExcerptPlace {
     shown: Range<usize>,
     /// In the file, in characters from 0.
     column: usize,
 }
 
 /// A stretch of the file that is shown.
-struct Piece {
+struct ExcerptPiece {
     /// Where it begins in the file.
     from: usize,
     len: usize,
@@ -51,7 +51,7 @@ impl<'f> Excerpt<'f> {
             let start = moved(&pieces, place.start);
             let before = text.get(..place.start).unwrap_or_default();
             let column = before.rsplit('\n').next().unwrap_or_default().chars().count();
-            Place { shown: start..moved(&pieces, place.end).max(start), column }
+            ExcerptPlace { shown: start..moved(&pieces, place.end).max(start), column }
         };
         let places = places.iter().map(place).collect();
         Excerpt { name, places, text: shown }
@@ -71,13 +71,19 @@ fn within(place: &Range<usize>, line_start: usize, line: &str) -> Option<Range<u
 }
 
 /// Puts the windows of a line into the excerpt, with gaps where something is left out.
-fn add_line(shown: &mut String, pieces: &mut Vec<Piece>, line_start: usize, line: &str, windows: &[Range<usize>]) {
+fn add_line(
+    shown: &mut String,
+    pieces: &mut Vec<ExcerptPiece>,
+    line_start: usize,
+    line: &str,
+    windows: &[Range<usize>],
+) {
     let mut end = 0;
     for window in windows {
         if window.start > end {
             shown.push_str(GAP);
         }
-        pieces.push(Piece { from: line_start + window.start, len: window.len(), at: shown.len() });
+        pieces.push(ExcerptPiece { from: line_start + window.start, len: window.len(), at: shown.len() });
         shown.push_str(line.get(window.clone()).unwrap_or_default());
         end = window.end;
     }
@@ -86,12 +92,12 @@ fn add_line(shown: &mut String, pieces: &mut Vec<Piece>, line_start: usize, line
     if rest.len() > ending.len() {
         shown.push_str(GAP);
     }
-    pieces.push(Piece { from: line_start + line.len() - ending.len(), len: ending.len(), at: shown.len() });
+    pieces.push(ExcerptPiece { from: line_start + line.len() - ending.len(), len: ending.len(), at: shown.len() });
     shown.push_str(ending);
 }
 
 /// Where a byte of the file stands in the excerpt: in the last piece that begins before it.
-fn moved(pieces: &[Piece], offset: usize) -> usize {
+fn moved(pieces: &[ExcerptPiece], offset: usize) -> usize {
     let after = pieces.partition_point(|piece| piece.from <= offset);
     let piece = after.checked_sub(1).and_then(|last| pieces.get(last));
     piece.map_or(0, |piece| piece.at + (offset - piece.from).min(piece.len))
@@ -159,7 +165,7 @@ impl SourceCode for Excerpt<'_> {
         lines_after: usize,
     ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
         let found = self.text.read_span(span, lines_before, lines_after)?;
-        // Without lines around it the place itself is asked for, for the head of the report.
+        // Without lines around it the place itself is requested, for the header of the report.
         let place = self.places.iter().find(|place| lines_before == 0 && place.shown.start == span.offset());
         let column = place.map_or(found.column(), |place| place.column);
         let (data, span) = (found.data(), *found.span());

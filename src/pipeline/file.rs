@@ -15,34 +15,34 @@ use super::problem::{Problem, Problems, suggest};
 
 /// A value, where it stands, and where its key stands (for an item of a list: where the item stands).
 #[derive(Clone, Debug)]
-pub(super) struct Placed<T> {
+pub(super) struct Located<T> {
     pub(super) value: T,
     pub(super) place: Range<usize>,
     pub(super) key: Range<usize>,
 }
 
 /// What can stand behind a key.
-trait Value: Sized {
+trait ReadToml: Sized {
     /// Whether a profile's value is merged in rather than put in its place.
     const MERGES: bool = false;
 
     /// Reads it, or tells what is wrong.
-    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self>;
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<Self>;
 
     /// Lays a profile's value over this one.
-    fn lay_over(&mut self, top: Self) {
+    fn merge(&mut self, top: Self) {
         *self = top;
     }
 }
 
-struct Reader<'a> {
+struct TomlReader<'a> {
     file: &'a SourceFile,
     problems: &'a mut Problems,
 }
 
 type Key<'i> = Spanned<DeString<'i>>;
 
-impl Reader<'_> {
+impl TomlReader<'_> {
     fn mistyped<T>(&mut self, value: &Spanned<DeValue<'_>>, expected: &str) -> Option<T> {
         let found = match value.get_ref() {
             DeValue::Integer(number) => &format!("the number {}", number.as_str()),
@@ -65,8 +65,8 @@ impl Reader<'_> {
         self.problems.push(problem.at(self.file, key.span()));
     }
 
-    fn placed<T: Value>(&mut self, key: Range<usize>, value: &Spanned<DeValue<'_>>) -> Option<Placed<T>> {
-        Some(Placed { value: T::read(value, self)?, place: value.span(), key })
+    fn placed<T: ReadToml>(&mut self, key: Range<usize>, value: &Spanned<DeValue<'_>>) -> Option<Located<T>> {
+        Some(Located { value: T::read(value, self)?, place: value.span(), key })
     }
 }
 
@@ -74,12 +74,12 @@ macro_rules! table {
     ($(#[$doc:meta])* $name:ident { $($field:ident: $type:ty),* $(,)? }) => {
         $(#[$doc])*
         #[derive(Clone, Debug, Default)]
-        pub(super) struct $name { $(pub(super) $field: Option<Placed<$type>>),* }
+        pub(super) struct $name { $(pub(super) $field: Option<Located<$type>>),* }
 
         impl $name {
             pub(super) const KEYS: &[&str] = &[$(stringify!($field)),*];
 
-            fn of(table: &DeTable<'_>, reader: &mut Reader<'_>) -> $name {
+            fn of(table: &DeTable<'_>, reader: &mut TomlReader<'_>) -> $name {
                 let mut read = $name::default();
                 for (key, value) in table {
                     match &**key.get_ref() {
@@ -99,26 +99,26 @@ macro_rules! table {
             }
         }
 
-        impl Value for $name {
+        impl ReadToml for $name {
             const MERGES: bool = true;
 
-            fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<$name> {
+            fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<$name> {
                 match value.get_ref() {
                     DeValue::Table(table) => Some($name::of(table, reader)),
                     _ => reader.mistyped(value, "a table"),
                 }
             }
 
-            fn lay_over(&mut self, top: $name) {
-                $(lay_over(&mut self.$field, top.$field);)*
+            fn merge(&mut self, top: $name) {
+                $(merge(&mut self.$field, top.$field);)*
             }
         }
     };
 }
 
-fn lay_over<T: Value>(base: &mut Option<Placed<T>>, top: Option<Placed<T>>) {
+fn merge<T: ReadToml>(base: &mut Option<Located<T>>, top: Option<Located<T>>) {
     match (base, top) {
-        (Some(base), Some(top)) if T::MERGES => base.value.lay_over(top.value),
+        (Some(base), Some(top)) if T::MERGES => base.value.merge(top.value),
         (base, Some(top)) => *base = Some(top),
         (_, None) => {}
     }
@@ -129,10 +129,10 @@ table! {
     Declared {
         pipeline: PipelineTable,
         providers: Map<ProviderTable>,
-        probes: Variants<GenerateTable>,
-        compress: Variants<CompressTable>,
-        answer: Variants<AnswerTable>,
-        judge: Variants<JudgeTable>,
+        probes: TableArray<GenerateTable>,
+        compress: TableArray<CompressTable>,
+        answer: TableArray<AnswerTable>,
+        judge: TableArray<JudgeTable>,
         prices: Map<PriceTable>,
     }
 }
@@ -140,7 +140,7 @@ table! {
 table! {
     /// `[pipeline]`
     PipelineTable {
-        fixtures: Paths, probes: String, results: String, cache: String, runs: RunsTable, locale: String,
+        fixtures: FixturePaths, probes: String, results: String, cache: String, runs: RunsTable, locale: String,
         rubric: String, tail: String, judge_context: bool, rubric_scope: String,
     }
 }
@@ -162,8 +162,8 @@ table! {
     /// `[[compress]]`
     CompressTable {
         name: String, strategy: String, model: String, prompt: String, max_output_tokens: u64, target_tokens: u64,
-        temperature: f64, effort: String, artifact_index: bool, answerers: Items, command: Items, inputs: Items,
-        env: Items, deterministic: bool, timeout_s: f64,
+        temperature: f64, effort: String, artifact_index: bool, answerers: StringList, command: StringList, inputs: StringList,
+        env: StringList, deterministic: bool, timeout_s: f64,
     }
 }
 
@@ -204,14 +204,14 @@ table! {
 #[derive(Clone, Debug, Default)]
 pub(super) struct RunsTable(pub(super) RunsByStage);
 
-impl Value for RunsTable {
+impl ReadToml for RunsTable {
     const MERGES: bool = true;
 
-    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<RunsTable> {
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<RunsTable> {
         match value.get_ref() {
             DeValue::Table(table) => Some(RunsTable(RunsByStage::of(table, reader))),
             DeValue::Integer(_) => {
-                let number = |value: u32, at: Range<usize>| Some(Placed { value, place: at.clone(), key: at });
+                let number = |value: u32, at: Range<usize>| Some(Located { value, place: at.clone(), key: at });
                 let runs = u32::read(value, reader)?;
                 let (compress, one) = (number(runs, value.span()), number(1, value.span()));
                 Some(RunsTable(RunsByStage { compress, answer: one.clone(), judge: one }))
@@ -220,15 +220,15 @@ impl Value for RunsTable {
         }
     }
 
-    fn lay_over(&mut self, top: RunsTable) {
-        self.0.lay_over(top.0);
+    fn merge(&mut self, top: RunsTable) {
+        self.0.merge(top.0);
     }
 }
 
 macro_rules! scalar {
     ($type:ty, $expected:literal, $pattern:pat => $read:expr) => {
-        impl Value for $type {
-            fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<$type> {
+        impl ReadToml for $type {
+            fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<$type> {
                 let found: Option<$type> = match value.get_ref() {
                     $pattern => $read,
                     _ => None,
@@ -244,8 +244,8 @@ scalar!(bool, "true or false", DeValue::Boolean(yes) => Some(*yes));
 scalar!(u32, "a whole number from 0 to 4294967295", DeValue::Integer(n) => u32::from_str_radix(n.as_str(), n.radix()).ok());
 scalar!(u64, "a whole number from 0 up", DeValue::Integer(n) => u64::from_str_radix(n.as_str(), n.radix()).ok());
 
-impl Value for f64 {
-    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<f64> {
+impl ReadToml for f64 {
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<f64> {
         let number: Option<f64> = match value.get_ref() {
             DeValue::Float(float) => float.as_str().parse().ok(),
             DeValue::Integer(integer) => integer.as_str().parse().ok(),
@@ -256,10 +256,10 @@ impl Value for f64 {
 }
 
 /// A list of strings, each with its place.
-pub(super) type Items = Vec<Placed<String>>;
+pub(super) type StringList = Vec<Located<String>>;
 
-impl Value for Items {
-    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Items> {
+impl ReadToml for StringList {
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<StringList> {
         let Some(items) = value.get_ref().as_array() else {
             return reader.mistyped(value, "a list of strings");
         };
@@ -269,28 +269,28 @@ impl Value for Items {
 
 /// A folder, or a list of globs.
 #[derive(Clone, Debug)]
-pub(super) enum Paths {
+pub(super) enum FixturePaths {
     Folder(String),
-    Globs(Items),
+    Globs(StringList),
 }
 
-impl Value for Paths {
-    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Paths> {
+impl ReadToml for FixturePaths {
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<FixturePaths> {
         match value.get_ref() {
-            DeValue::String(text) => Some(Paths::Folder(text.to_string())),
-            DeValue::Array(_) => Items::read(value, reader).map(Paths::Globs),
+            DeValue::String(text) => Some(FixturePaths::Folder(text.to_string())),
+            DeValue::Array(_) => StringList::read(value, reader).map(FixturePaths::Globs),
             _ => reader.mistyped(value, "a folder, or a list of globs"),
         }
     }
 }
 
 /// Tables by a name that the user chooses.
-pub(super) type Map<T> = BTreeMap<String, Placed<T>>;
+pub(super) type Map<T> = BTreeMap<String, Located<T>>;
 
-impl<T: Value> Value for Map<T> {
+impl<T: ReadToml> ReadToml for Map<T> {
     const MERGES: bool = true;
 
-    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Map<T>> {
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<Map<T>> {
         let Some(table) = value.get_ref().as_table() else {
             return reader.mistyped(value, "a table of named tables");
         };
@@ -300,26 +300,26 @@ impl<T: Value> Value for Map<T> {
         Some(table.iter().filter_map(entry).collect())
     }
 
-    fn lay_over(&mut self, top: Map<T>) {
+    fn merge(&mut self, top: Map<T>) {
         for (name, value) in top {
             let mut base = self.remove(&name);
-            lay_over(&mut base, Some(value));
+            merge(&mut base, Some(value));
             self.extend(base.map(|value| (name, value)));
         }
     }
 }
 
 /// The variants of a stage, in the order of the file.
-pub(super) type Variants<T> = Vec<Placed<T>>;
+pub(super) type TableArray<T> = Vec<Located<T>>;
 
 /// A table of an array that profiles address by its name.
-trait Named: Value {
+trait HasName: ReadToml {
     fn name(&self) -> Option<&str>;
 }
 
 macro_rules! named {
     ($($table:ident),*) => {$(
-        impl Named for $table {
+        impl HasName for $table {
             fn name(&self) -> Option<&str> {
                 self.name.as_ref().map(|name| name.value.as_str())
             }
@@ -328,28 +328,28 @@ macro_rules! named {
 }
 named!(CompressTable, AnswerTable, JudgeTable, GenerateTable);
 
-impl<T: Named> Value for Variants<T> {
+impl<T: HasName> ReadToml for TableArray<T> {
     const MERGES: bool = true;
 
-    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Variants<T>> {
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<TableArray<T>> {
         let Some(items) = value.get_ref().as_array() else {
             return reader.mistyped(value, "an array of tables (a header in double brackets)");
         };
         Some(items.iter().filter_map(|item| reader.placed(item.span(), item)).collect())
     }
 
-    fn lay_over(&mut self, top: Variants<T>) {
+    fn merge(&mut self, top: TableArray<T>) {
         for item in top {
-            let same = |base: &&mut Placed<T>| base.value.name().is_some() && base.value.name() == item.value.name();
+            let same = |base: &&mut Located<T>| base.value.name().is_some() && base.value.name() == item.value.name();
             match self.iter_mut().find(same) {
-                Some(base) => base.value.lay_over(item.value),
+                Some(base) => base.value.merge(item.value),
                 None => self.push(item),
             }
         }
     }
 }
 
-/// Reads `pipeline.toml` and lays the profile over it, if one is asked for. Every profile is read, so that a fault
+/// Reads `pipeline.toml` and merges the selected profile into it. Every profile is read, so that a fault
 /// in one shows before the day it is needed. `None`: this is not TOML.
 pub(super) fn read(file: &SourceFile, profile: Option<&str>, problems: &mut Problems) -> Option<Declared> {
     let (root, faults) = DeTable::parse_recoverable(&file.text);
@@ -362,12 +362,12 @@ pub(super) fn read(file: &SourceFile, profile: Option<&str>, problems: &mut Prob
     }
     let mut root = root.into_inner();
     let profiles = root.remove("profile");
-    let mut reader = Reader { file, problems };
+    let mut reader = TomlReader { file, problems };
     let mut declared = Declared::of(&root, &mut reader);
     let profiles: Map<Declared> = profiles.and_then(|value| Map::read(&value, &mut reader)).unwrap_or_default();
     match profile.map(|name| (name, profiles.get(name))) {
         None => {}
-        Some((_, Some(top))) => declared.lay_over(top.value.clone()),
+        Some((_, Some(top))) => declared.merge(top.value.clone()),
         Some((name, None)) => {
             let help = match profiles.is_empty() {
                 true => format!("{} declares no profiles; one begins with [profile.{name}]", file.path),
@@ -380,11 +380,11 @@ pub(super) fn read(file: &SourceFile, profile: Option<&str>, problems: &mut Prob
 }
 
 /// A string somewhere in the file: the keys that lead to it, itself, and its place.
-pub(super) type Text = (Vec<String>, String, Range<usize>);
+pub(super) type StringAt = (Vec<String>, String, Range<usize>);
 
 /// All strings of the file that stand in tables.
-pub(super) fn texts(file: &SourceFile) -> Vec<Text> {
-    fn walk(table: &DeTable<'_>, path: &[String], texts: &mut Vec<Text>) {
+pub(super) fn texts(file: &SourceFile) -> Vec<StringAt> {
+    fn walk(table: &DeTable<'_>, path: &[String], texts: &mut Vec<StringAt>) {
         for (key, value) in table {
             let path = [path, &[key.get_ref().to_string()]].concat();
             match value.get_ref() {

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::desk::check_name;
-use super::file::{Paths, Placed};
+use super::file::{FixturePaths, Located};
 use super::model::{FixtureDigests, LoadedFixture, ProbeIx, SourceFile};
 use super::problem::{Problem, Problems, Severity, suggest};
-use super::select::{Selection, is_wanted, tell_unknown};
-use super::sources::{Library, Pattern, shown};
+use super::select::{MatrixSelection, is_wanted, report_unknown};
+use super::sources::{Pattern, SourceReader, shown};
+use super::validation::check_name;
 use crate::action::{Digest, DigestBuilder};
 use crate::fault::Fault;
 use crate::probe::{Bank, FindingKind, History, ParsedBank, check_bank};
@@ -24,7 +24,7 @@ const FOLDER_BYTES: usize = 500_000;
 
 /// What is demanded of fixtures and banks beyond their structure.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Demands {
+pub(super) struct FixtureChecks {
     /// What makes a bank measure less than it could is an error, not a warning.
     pub(super) strict: bool,
     /// A fact that occurs nowhere is only told.
@@ -35,7 +35,7 @@ pub(super) struct Demands {
     pub(super) without_banks: bool,
 }
 
-impl Demands {
+impl FixtureChecks {
     fn weight(self, kind: FindingKind) -> Severity {
         match kind {
             FindingKind::PointOutOfRange => Severity::Error,
@@ -52,37 +52,37 @@ impl Demands {
 }
 
 /// Where fixtures and banks are looked for.
-pub(super) struct Shelves<'a> {
+pub(super) struct FixtureLoader<'a> {
     pub(super) file: &'a SourceFile,
-    pub(super) library: &'a Library,
-    pub(super) fixtures: Option<&'a Placed<Paths>>,
-    pub(super) probes: Option<&'a Placed<String>>,
-    pub(super) demands: Demands,
+    pub(super) reader: &'a SourceReader,
+    pub(super) fixtures: Option<&'a Located<FixturePaths>>,
+    pub(super) probes: Option<&'a Located<String>>,
+    pub(super) checks: FixtureChecks,
     pub(super) problems: &'a mut Problems,
 }
 
 /// What was found: fixtures with banks, sorted by name, and the names of those without.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct FixtureSet {
     pub(super) fixtures: Vec<LoadedFixture>,
     pub(super) without_bank: Vec<String>,
 }
 
-impl Shelves<'_> {
+impl FixtureLoader<'_> {
     /// Reads the fixtures wanted with their banks.
-    pub(super) fn load(mut self, selection: &Selection) -> Found {
+    pub(super) fn load(mut self, selection: &MatrixSelection) -> FixtureSet {
         let fixtures = self.fixture_files();
-        let banks = if self.demands.without_banks { BTreeMap::new() } else { self.bank_files() };
+        let banks = if self.checks.without_banks { BTreeMap::new() } else { self.bank_files() };
         let names: Vec<&str> = fixtures.keys().map(String::as_str).collect();
         let wanted = selection.fixtures.as_deref();
-        tell_unknown("--fixtures", "fixture", wanted, &names, self.problems);
-        self.tell_strays(&banks, &names);
-        let mut found = Found::default();
+        report_unknown("--fixtures", "fixture", wanted, &names, self.problems);
+        self.warn_orphan_banks(&banks, &names);
+        let mut found = FixtureSet::default();
         let mut sizes = Vec::new();
         for (name, path) in fixtures.iter().filter(|(name, _)| is_wanted(wanted, name)) {
             let fixture = self.fixture(name, path, &mut sizes);
             match (banks.get(name), fixture) {
-                (None, fixture) if self.demands.without_banks => {
+                (None, fixture) if self.checks.without_banks => {
                     found.fixtures.extend(fixture.map(|fixture| without_bank(fixture, path)));
                 }
                 (None, _) => {
@@ -98,15 +98,17 @@ impl Shelves<'_> {
                 (Some(_), None) => {}
             }
         }
-        self.weigh(&sizes);
+        self.check_sizes(&sizes);
         found
     }
 
     /// The fixture files by stem.
     pub(super) fn fixture_files(&mut self) -> BTreeMap<String, String> {
         let paths = match self.fixtures {
-            Some(Placed { value: Paths::Globs(globs), .. }) => self.matched(globs),
-            Some(Placed { value: Paths::Folder(folder), place, .. }) => self.in_folder(folder, Some(place.clone())),
+            Some(Located { value: FixturePaths::Globs(globs), .. }) => self.matched(globs),
+            Some(Located { value: FixturePaths::Folder(folder), place, .. }) => {
+                self.in_folder(folder, Some(place.clone()))
+            }
             None => self.in_folder("fixtures", None),
         };
         let mut files: BTreeMap<String, String> = BTreeMap::new();
@@ -124,7 +126,7 @@ impl Shelves<'_> {
         files
     }
 
-    fn matched(&mut self, globs: &[Placed<String>]) -> Vec<String> {
+    fn matched(&mut self, globs: &[Located<String>]) -> Vec<String> {
         let mut paths = Vec::new();
         for glob in globs {
             let pattern = match Pattern::new(&glob.value) {
@@ -134,7 +136,7 @@ impl Shelves<'_> {
                     continue;
                 }
             };
-            let files = pattern.files(self.library.folder(), |_| false);
+            let files = pattern.files(self.reader.folder(), |_| false);
             if files.is_empty() {
                 let message = format!("no file matches `{}`", glob.value);
                 self.problems.push(Problem::error(message).at(self.file, glob.place.clone()));
@@ -145,7 +147,7 @@ impl Shelves<'_> {
     }
 
     fn in_folder(&mut self, folder: &str, place: Option<std::ops::Range<usize>>) -> Vec<String> {
-        let path = self.library.folder().join(folder);
+        let path = self.reader.folder().join(folder);
         if path.is_dir() {
             return json_files(&path, Path::new(folder));
         }
@@ -165,19 +167,19 @@ impl Shelves<'_> {
     /// The bank files by the fixture they name.
     fn bank_files(&mut self) -> BTreeMap<String, String> {
         let folder = self.bank_folder();
-        let files = json_files(&self.library.folder().join(&folder), Path::new(&folder));
+        let files = json_files(&self.reader.folder().join(&folder), Path::new(&folder));
         files.into_iter().filter(|path| path.ends_with(BANK)).map(|path| (stem(&path), path)).collect()
     }
 
     /// A bank without its fixture. Where fixtures are globs, one that merely was not matched is no stray.
-    fn tell_strays(&mut self, banks: &BTreeMap<String, String>, names: &[&str]) {
+    fn warn_orphan_banks(&mut self, banks: &BTreeMap<String, String>, names: &[&str]) {
         let bases: Vec<PathBuf> = match self.fixtures.map(|placed| &placed.value) {
-            Some(Paths::Globs(globs)) => {
+            Some(FixturePaths::Globs(globs)) => {
                 globs.iter().filter_map(|glob| Pattern::new(&glob.value).ok()).map(|pattern| pattern.base()).collect()
             }
             _ => Vec::new(),
         };
-        let root = self.library.folder();
+        let root = self.reader.folder();
         for (name, path) in banks.iter().filter(|(name, _)| !names.contains(&name.as_str())) {
             if !bases.iter().any(|base| root.join(base).join(format!("{name}.json")).is_file()) {
                 let message = format!("{path} is a bank for the fixture `{name}`, which does not exist");
@@ -211,8 +213,8 @@ impl Shelves<'_> {
             return None;
         }
         let history = Arc::new(History::new(&fixture.messages));
-        for finding in check_bank(&parsed, &fixture, &history, self.demands.verbatim_tail) {
-            let weight = self.demands.weight(finding.kind);
+        for finding in check_bank(&parsed, &fixture, &history, self.checks.verbatim_tail) {
+            let weight = self.checks.weight(finding.kind);
             let help = match (finding.kind, weight) {
                 (FindingKind::UnprovenFact, Severity::Error) => {
                     format!("{}; `run` goes on with --allow-unproven", finding.help)
@@ -225,10 +227,10 @@ impl Shelves<'_> {
     }
 
     /// A fixture is to be read by people before it is shared.
-    fn weigh(&mut self, sizes: &[(String, usize)]) {
+    fn check_sizes(&mut self, sizes: &[(String, usize)]) {
         let mut tell = |message: String| {
             let help = "`compeval fixture scrub` cuts long tool outputs; a shorter stretch of the session may do";
-            self.problems.push(Problem::error(message).help(help).of(self.demands.size()));
+            self.problems.push(Problem::error(message).help(help).of(self.checks.size()));
         };
         for (path, size) in sizes.iter().filter(|(_, size)| *size > FIXTURE_BYTES) {
             tell(format!("{path} has {} KB, more than people review: {} KB", size / 1000, FIXTURE_BYTES / 1000));
@@ -245,7 +247,7 @@ impl Shelves<'_> {
 
     fn read(&mut self, what: &str, path: &str) -> Option<SourceFile> {
         let complain = |why| self.problems.push(Problem::error(format!("cannot read the {what} {path}: {why}")));
-        self.library.read_apart(path).map_err(complain).ok()
+        self.reader.read_uncached(path).map_err(complain).ok()
     }
 
     fn tell(&mut self, source: &SourceFile, faults: Vec<Fault>) {
@@ -280,7 +282,7 @@ fn without_bank(fixture: Fixture, path: &str) -> LoadedFixture {
     loaded(fixture, bank, history, path, "")
 }
 
-/// The probes asked at each of so many points; the last where a probe names none.
+/// The probes declaration at each of so many points; the last where a probe names none.
 fn probes_by_point(bank: &Bank, points: usize) -> Vec<Vec<ProbeIx>> {
     let mut selected = vec![Vec::new(); points];
     for (index, probe) in bank.probes.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! The matrix: every coordinate of a run, in a fixed order, without a list of them.
 //!
-//! Order: fixture, method, run, point, probe, answerer, answer_n, judge, judge_n. Counts are arithmetic and
+//! Order: fixture, method, run, point, probe, answerer, answer_n, judge, judge_n. MatrixCounts are arithmetic and
 //! memory grows with fixtures × points (and the probes at them), never with the number of cells.
 
 use serde::Serialize;
@@ -55,7 +55,7 @@ pub struct JudgeCell {
 
 /// Cells of each stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
+pub struct MatrixCounts {
     /// Compressions.
     pub compress: u64,
     /// Answers.
@@ -64,7 +64,7 @@ pub struct Counts {
     pub judge: u64,
 }
 
-impl Counts {
+impl MatrixCounts {
     /// Cells of all stages.
     pub fn all(&self) -> u64 {
         self.compress + self.answer + self.judge
@@ -84,7 +84,7 @@ pub struct Matrix {
 
 /// What the shape of a matrix depends on.
 #[derive(Clone, Debug)]
-pub(super) struct Shape {
+pub(super) struct MatrixShape {
     /// By fixture: the selected probes at each point.
     pub(super) fixtures: Vec<Vec<Vec<ProbeIx>>>,
     /// By method: who reads it, whether it keeps state, whether it yields the same each time.
@@ -105,7 +105,7 @@ struct FixtureAxis {
 
 #[derive(Clone, Debug)]
 struct MethodAxis {
-    readers: Vec<AnswererIx>,
+    method_answerers: Vec<AnswererIx>,
     keeps_state: bool,
     is_fixed: bool,
 }
@@ -132,21 +132,21 @@ impl FixtureAxis {
 impl Matrix {
     /// The matrix of what `pipeline` selects.
     pub fn new(pipeline: &Pipeline) -> Matrix {
-        let method = |(method, readers): (&Method, &Vec<AnswererIx>)| {
-            (readers.clone(), method.strategy.keeps_state(), method.strategy.is_deterministic())
+        let method = |(method, method_answerers): (&Method, &Vec<AnswererIx>)| {
+            (method_answerers.clone(), method.strategy.keeps_state(), method.strategy.is_deterministic())
         };
-        Matrix::of(Shape {
+        Matrix::of(MatrixShape {
             fixtures: pipeline.fixtures.iter().map(|fixture| fixture.selected.clone()).collect(),
-            methods: pipeline.methods.iter().zip(&pipeline.readers).map(method).collect(),
+            methods: pipeline.methods.iter().zip(&pipeline.method_answerers).map(method).collect(),
             answerer_is_fixed: pipeline.answerers.iter().map(|a| a.model.is_lexical()).collect(),
             judge_is_fixed: pipeline.judges.iter().map(|j| j.model.is_lexical()).collect(),
             runs: pipeline.settings.runs,
         })
     }
 
-    pub(super) fn of(shape: Shape) -> Matrix {
-        let Shape { fixtures, methods, answerer_is_fixed, judge_is_fixed, runs } = shape;
-        let method = |(readers, keeps_state, is_fixed)| MethodAxis { readers, keeps_state, is_fixed };
+    pub(super) fn of(shape: MatrixShape) -> Matrix {
+        let MatrixShape { fixtures, methods, answerer_is_fixed, judge_is_fixed, runs } = shape;
+        let method = |(method_answerers, keeps_state, is_fixed)| MethodAxis { method_answerers, keeps_state, is_fixed };
         Matrix {
             fixtures: fixtures.into_iter().map(FixtureAxis::new).collect(),
             methods: methods.into_iter().map(method).collect(),
@@ -183,9 +183,9 @@ impl Matrix {
 
     /// The answers to give from a context, in order.
     pub fn answers(&self, compress: CompressCell) -> impl Iterator<Item = AnswerCell> {
-        let readers = self.readers(compress.chain.method);
+        let method_answerers = self.method_answerers(compress.chain.method);
         self.probes(compress.chain.fixture, compress.point).iter().flat_map(move |&probe| {
-            readers.iter().flat_map(move |&answerer| {
+            method_answerers.iter().flat_map(move |&answerer| {
                 (1..=self.runs.answer).map(move |answer_n| AnswerCell { compress, probe, answerer, answer_n })
             })
         })
@@ -212,8 +212,8 @@ impl Matrix {
     }
 
     /// Who reads the contexts of a method.
-    pub fn readers(&self, method: MethodIx) -> &[AnswererIx] {
-        self.methods.get(method.0).map_or(&[], |m| &m.readers)
+    pub fn method_answerers(&self, method: MethodIx) -> &[AnswererIx] {
+        self.methods.get(method.0).map_or(&[], |m| &m.method_answerers)
     }
 
     /// Whether a point needs the output of the point before.
@@ -222,8 +222,8 @@ impl Matrix {
     }
 
     /// Cells of each stage, without walking them.
-    pub fn counts(&self) -> Counts {
-        let mut counts = Counts::default();
+    pub fn counts(&self) -> MatrixCounts {
+        let mut counts = MatrixCounts::default();
         let runs = u64::from(self.runs.compress);
         for axis in &self.fixtures {
             for method in &self.methods {
@@ -253,7 +253,7 @@ impl Matrix {
         let own = self.answers_a_probe(method);
         let probes_before =
             axis.before.get(point.0).copied().unwrap_or(axis.total) + place(self.probes(chain.fixture, point), &probe);
-        let reader = place(&method.readers, &answerer);
+        let reader = place(&method.method_answerers, &answerer);
         let answers = fixtures
             + axis.total * (methods + own * from_zero(chain.run))
             + probes_before * own
@@ -265,7 +265,7 @@ impl Matrix {
     }
 
     fn answers_a_probe(&self, method: &MethodAxis) -> u64 {
-        method.readers.len() as u64 * u64::from(self.runs.answer)
+        method.method_answerers.len() as u64 * u64::from(self.runs.answer)
     }
 
     fn judgements_an_answer(&self) -> u64 {

@@ -1,14 +1,14 @@
-//! Methods: each `[[compress]]` table becomes a strategy with what that way needs, and nothing else.
+//! Validates `[[compress]]` tables: each becomes a method whose strategy holds exactly what its kind needs.
 
 use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
-use super::desk::{Asked, Desk};
-use super::file::{CompressTable, Items, Placed};
+use super::file::{CompressTable, Located, StringList};
 use super::problem::{Problem, list, suggest};
 use super::providers::duration;
 use super::sources::{Pattern, word};
+use super::validation::{ModelDeclaration, ValidationContext};
 use crate::action::{Digest, Rule};
 use crate::compress::{self, CommandSpec, Method, MethodName, PromptStyle, Strategy};
 use crate::provider::{Dialect, ModelUse};
@@ -19,7 +19,7 @@ const COMMAND_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// The strategies as a file names them.
 #[derive(Clone, Copy)]
-enum Way {
+enum StrategyKind {
     Prompted(PromptStyle),
     Opaque,
     ProviderCompaction,
@@ -27,80 +27,87 @@ enum Way {
     Rule(Rule),
 }
 
-const WAYS: [(&str, Way); 9] = [
-    ("anchored-iterative", Way::Prompted(PromptStyle::Anchored)),
-    ("regenerative", Way::Prompted(PromptStyle::Regenerative)),
-    ("opaque", Way::Opaque),
-    ("provider-compaction", Way::ProviderCompaction),
-    ("command", Way::Command),
-    ("truncate", Way::Rule(Rule::Truncate)),
-    ("extract", Way::Rule(Rule::Extract)),
-    ("full", Way::Rule(Rule::Full)),
-    ("none", Way::Rule(Rule::None)),
+const WAYS: [(&str, StrategyKind); 9] = [
+    ("anchored-iterative", StrategyKind::Prompted(PromptStyle::Anchored)),
+    ("regenerative", StrategyKind::Prompted(PromptStyle::Regenerative)),
+    ("opaque", StrategyKind::Opaque),
+    ("provider-compaction", StrategyKind::ProviderCompaction),
+    ("command", StrategyKind::Command),
+    ("truncate", StrategyKind::Rule(Rule::Truncate)),
+    ("extract", StrategyKind::Rule(Rule::Extract)),
+    ("full", StrategyKind::Rule(Rule::Full)),
+    ("none", StrategyKind::Rule(Rule::None)),
 ];
 
-impl Way {
-    /// The keys this way takes besides `name`, `strategy` and `answerers`.
+impl StrategyKind {
+    /// The keys this kind takes besides `name`, `strategy` and `answerers`.
     fn keys(self) -> &'static [&'static str] {
         match self {
-            Way::Prompted(_) => {
+            StrategyKind::Prompted(_) => {
                 &["model", "prompt", "max_output_tokens", "target_tokens", "temperature", "effort", "artifact_index"]
             }
             // The block goes back as it came; nothing can be appended to it.
-            Way::ProviderCompaction => {
+            StrategyKind::ProviderCompaction => {
                 &["model", "prompt", "max_output_tokens", "target_tokens", "temperature", "effort"]
             }
-            Way::Opaque => &["model"],
-            Way::Command => {
+            StrategyKind::Opaque => &["model"],
+            StrategyKind::Command => {
                 &["command", "inputs", "env", "deterministic", "timeout_s", "target_tokens", "artifact_index"]
             }
-            Way::Rule(Rule::Truncate | Rule::Extract) => &["target_tokens", "artifact_index"],
-            Way::Rule(Rule::Full | Rule::None) => &["artifact_index"],
+            StrategyKind::Rule(Rule::Truncate | Rule::Extract) => &["target_tokens", "artifact_index"],
+            StrategyKind::Rule(Rule::Full | Rule::None) => &["artifact_index"],
         }
     }
 }
 
-/// Makes a method of a table; `instead` is the model the command line puts in the place of the table's.
+/// Validates one table. `override_model` is the model from the command line; it replaces the table's.
 pub(super) fn method(
-    desk: &mut Desk<'_>,
+    context: &mut ValidationContext<'_>,
     name: MethodName,
-    table: &Placed<CompressTable>,
-    instead: Option<&str>,
+    table: &Located<CompressTable>,
+    override_model: Option<&str>,
 ) -> Option<Method> {
     let Some(strategy) = &table.value.strategy else {
         let help = format!("add strategy = \"…\", one of {}", list(Strategy::NAMES));
-        desk.error(&table.place, format!("the method `{name}` has no strategy"), help);
+        context.error(&table.place, format!("the method `{name}` has no strategy"), help);
         return None;
     };
-    let way = desk.choice("strategy", Some(strategy), &WAYS)?;
-    refuse_foreign_keys(desk, &strategy.value, way, table);
-    let target_tokens = desk.at_least_one("target_tokens", table.value.target_tokens.as_ref()).map(Tokens);
-    let strategy = match way {
-        Way::Prompted(style) => prompted(desk, style, table, instead)?,
-        Way::Opaque => Strategy::Opaque { model: vendor(desk, Dialect::OpenaiResponses, table, instead)? },
-        Way::ProviderCompaction => compaction(desk, table, instead)?,
-        Way::Command => Strategy::Command(command(desk, table)?),
-        Way::Rule(rule) => Strategy::Rule(self::rule(desk, rule, table)?),
+    let kind = context.choice("strategy", Some(strategy), &WAYS)?;
+    reject_foreign_keys(context, &strategy.value, kind, table);
+    let target_tokens = context.at_least_one("target_tokens", table.value.target_tokens.as_ref()).map(Tokens);
+    let strategy = match kind {
+        StrategyKind::Prompted(style) => prompted(context, style, table, override_model)?,
+        StrategyKind::Opaque => {
+            Strategy::Opaque { model: vendor(context, Dialect::OpenaiResponses, table, override_model)? }
+        }
+        StrategyKind::ProviderCompaction => compaction(context, table, override_model)?,
+        StrategyKind::Command => Strategy::Command(command(context, table)?),
+        StrategyKind::Rule(rule) => Strategy::Rule(self::rule(context, rule, table)?),
     };
     let artifact_index = table.value.artifact_index.as_ref().is_some_and(|index| index.value);
     Some(Method { name, strategy, artifact_index, target_tokens })
 }
 
-fn refuse_foreign_keys(desk: &mut Desk<'_>, strategy: &str, way: Way, table: &Placed<CompressTable>) {
+fn reject_foreign_keys(
+    context: &mut ValidationContext<'_>,
+    strategy: &str,
+    kind: StrategyKind,
+    table: &Located<CompressTable>,
+) {
     for (key, place) in table.value.written() {
-        if !matches!(key, "name" | "strategy" | "answerers") && !way.keys().contains(&key) {
+        if !matches!(key, "name" | "strategy" | "answerers") && !kind.keys().contains(&key) {
             let message = format!("the strategy `{strategy}` does not take `{key}`");
-            desk.error(&place, message, format!("it takes {}", list(way.keys().iter().copied())));
+            context.error(&place, message, format!("it takes {}", list(kind.keys().iter().copied())));
         }
     }
 }
 
-fn asked<'a>(table: &'a Placed<CompressTable>, instead: Option<&'a str>) -> Asked<'a> {
-    Asked {
+fn declaration<'a>(table: &'a Located<CompressTable>, override_model: Option<&'a str>) -> ModelDeclaration<'a> {
+    ModelDeclaration {
         header: table.place.clone(),
         stage: "compress",
         model: table.value.model.as_ref(),
-        instead,
+        override_model,
         max_output_tokens: table.value.max_output_tokens.as_ref(),
         temperature: table.value.temperature.as_ref(),
         effort: table.value.effort.as_ref(),
@@ -108,22 +115,26 @@ fn asked<'a>(table: &'a Placed<CompressTable>, instead: Option<&'a str>) -> Aske
 }
 
 fn prompted(
-    desk: &mut Desk<'_>,
+    context: &mut ValidationContext<'_>,
     style: PromptStyle,
-    table: &Placed<CompressTable>,
-    instead: Option<&str>,
+    table: &Located<CompressTable>,
+    override_model: Option<&str>,
 ) -> Option<Strategy> {
-    let model = desk.model(&asked(table, instead));
-    let built_in = Some(compress::built_in(style, desk.locale));
-    let (template, prompt_path) = desk.prompt(table.value.prompt.as_ref(), compress::VARIABLES, built_in)?;
+    let model = context.model(&declaration(table, override_model));
+    let built_in = Some(compress::built_in(style, context.locale));
+    let (template, prompt_path) = context.prompt(table.value.prompt.as_ref(), compress::VARIABLES, built_in)?;
     Some(Strategy::Prompted { style, model: model?, template, prompt_path })
 }
 
-fn compaction(desk: &mut Desk<'_>, table: &Placed<CompressTable>, instead: Option<&str>) -> Option<Strategy> {
-    let model = vendor(desk, Dialect::Anthropic, table, instead);
+fn compaction(
+    context: &mut ValidationContext<'_>,
+    table: &Located<CompressTable>,
+    override_model: Option<&str>,
+) -> Option<Strategy> {
+    let model = vendor(context, Dialect::Anthropic, table, override_model);
     let prompt = table.value.prompt.as_ref();
     let (template, prompt_path) = match prompt {
-        Some(_) => desk.prompt(prompt, compress::VARIABLES, None).map(|(template, path)| (Some(template), path))?,
+        Some(_) => context.prompt(prompt, compress::VARIABLES, None).map(|(template, path)| (Some(template), path))?,
         None => (None, None),
     };
     Some(Strategy::ProviderCompaction { model: model?, template, prompt_path })
@@ -131,12 +142,12 @@ fn compaction(desk: &mut Desk<'_>, table: &Placed<CompressTable>, instead: Optio
 
 /// The model of a strategy that only one kind of provider has.
 fn vendor(
-    desk: &mut Desk<'_>,
+    context: &mut ValidationContext<'_>,
     dialect: Dialect,
-    table: &Placed<CompressTable>,
-    instead: Option<&str>,
+    table: &Located<CompressTable>,
+    override_model: Option<&str>,
 ) -> Option<ModelUse> {
-    let model = desk.model(&asked(table, instead))?;
+    let model = context.model(&declaration(table, override_model))?;
     if model.provider.dialect == dialect {
         return Some(model);
     }
@@ -144,21 +155,21 @@ fn vendor(
     let place = table.value.model.as_ref().map_or(&table.place, |model| &model.place);
     let kind = model.provider.dialect.name();
     let message = format!("the strategy `{strategy}` cannot use `{}`, whose provider is {kind}", model.reference);
-    desk.error(place, message, format!("it needs a provider of kind \"{}\"", dialect.name()));
+    context.error(place, message, format!("it needs a provider of kind \"{}\"", dialect.name()));
     None
 }
 
-fn rule(desk: &mut Desk<'_>, rule: Rule, table: &Placed<CompressTable>) -> Option<Rule> {
+fn rule(context: &mut ValidationContext<'_>, rule: Rule, table: &Located<CompressTable>) -> Option<Rule> {
     if rule == Rule::Truncate && table.value.target_tokens.is_none() {
         let place = table.value.strategy.as_ref().map_or(&table.place, |strategy| &strategy.place);
         let help = "add target_tokens = 2000, or how many of the newest tokens it shall keep";
-        desk.error(place, "the strategy `truncate` needs `target_tokens`", help);
+        context.error(place, "the strategy `truncate` needs `target_tokens`", help);
         return None;
     }
     Some(rule)
 }
 
-fn command(desk: &mut Desk<'_>, table: &Placed<CompressTable>) -> Option<CommandSpec> {
+fn command(context: &mut ValidationContext<'_>, table: &Located<CompressTable>) -> Option<CommandSpec> {
     let table_place = table.value.strategy.as_ref().map_or(&table.place, |strategy| &strategy.place).clone();
     let argv: Vec<String> = match &table.value.command {
         Some(argv) if argv.value.first().is_some_and(|program| !program.value.trim().is_empty()) => {
@@ -167,53 +178,53 @@ fn command(desk: &mut Desk<'_>, table: &Placed<CompressTable>) -> Option<Command
         written => {
             let place = written.as_ref().map_or(&table_place, |argv| &argv.place);
             let help = "add command = [\"python3\", \"tools/compress.py\"]: program and arguments, no shell";
-            desk.error(place, "the strategy `command` needs a program to run", help);
+            context.error(place, "the strategy `command` needs a program to run", help);
             return None;
         }
     };
-    warn_of_missing_program(desk, table.value.command.as_ref());
+    warn_of_missing_program(context, table.value.command.as_ref());
     if table.value.inputs.is_none() {
         let help = "list the program's files, inputs = [\"tools/**/*.py\"]: a change in them makes old outputs stale";
-        desk.warn(&table_place, "this command declares no `inputs`: a change of the program will not be seen", help);
+        context.warn(&table_place, "this command declares no `inputs`: a change of the program will not be seen", help);
     }
     Some(CommandSpec {
         argv,
-        folder: desk.library.folder().to_path_buf(),
-        files: input_files(desk, table.value.inputs.as_ref()),
-        environment: environment(desk, table.value.env.as_ref()),
+        folder: context.reader.folder().to_path_buf(),
+        files: input_files(context, table.value.inputs.as_ref()),
+        environment: environment(context, table.value.env.as_ref()),
         deterministic: table.value.deterministic.as_ref().is_some_and(|yes| yes.value),
-        timeout: duration(table.value.timeout_s.as_ref(), COMMAND_TIMEOUT, desk.file, &mut desk.problems),
+        timeout: duration(table.value.timeout_s.as_ref(), COMMAND_TIMEOUT, context.file, &mut context.problems),
     })
 }
 
 /// A program that is not here is only told: cached outputs serve without it.
-fn warn_of_missing_program(desk: &mut Desk<'_>, argv: Option<&Placed<Items>>) {
+fn warn_of_missing_program(context: &mut ValidationContext<'_>, argv: Option<&Located<StringList>>) {
     let Some(program) = argv.and_then(|argv| argv.value.first()) else {
         return;
     };
-    let is_here = match (program.value.contains('/'), desk.environment.var("PATH")) {
-        (true, _) => desk.library.folder().join(&program.value).is_file(),
+    let is_here = match (program.value.contains('/'), context.environment.var("PATH")) {
+        (true, _) => context.reader.folder().join(&program.value).is_file(),
         (false, Some(path)) => std::env::split_paths(&path).any(|folder| folder.join(&program.value).is_file()),
         (false, None) => true,
     };
     if !is_here {
         let help = "a program is found on PATH, or by a path relative to the folder of the pipeline";
-        desk.warn(&program.place, format!("there is no program `{}` here", program.value), help);
+        context.warn(&program.place, format!("there is no program `{}` here", program.value), help);
     }
 }
 
 /// The declared files with the digests of their contents, sorted by path, each once.
-fn input_files(desk: &mut Desk<'_>, inputs: Option<&Placed<Items>>) -> Vec<(String, Digest)> {
+fn input_files(context: &mut ValidationContext<'_>, inputs: Option<&Located<StringList>>) -> Vec<(String, Digest)> {
     let mut paths: Vec<(String, Range<usize>)> = Vec::new();
     for item in inputs.map(|inputs| inputs.value.as_slice()).unwrap_or_default() {
-        let folder = desk.library.folder();
+        let folder = context.reader.folder();
         match Pattern::new(&item.value) {
-            Err(why) => desk.error(&item.place, why, "patterns are relative to the folder of the pipeline"),
+            Err(why) => context.error(&item.place, why, "patterns are relative to the folder of the pipeline"),
             Ok(pattern) => {
-                let files = pattern.files(folder, |path| desk.outputs.iter().any(|output| output == path));
+                let files = pattern.files(folder, |path| context.outputs.iter().any(|output| output == path));
                 if files.is_empty() {
                     let help = missing_help(folder, &item.value);
-                    desk.error(&item.place, format!("no file matches `{}`", item.value), help);
+                    context.error(&item.place, format!("no file matches `{}`", item.value), help);
                 }
                 paths.extend(files.into_iter().map(|path| (path, item.place.clone())));
             }
@@ -221,7 +232,7 @@ fn input_files(desk: &mut Desk<'_>, inputs: Option<&Placed<Items>>) -> Vec<(Stri
     }
     paths.sort_by(|a, b| a.0.cmp(&b.0));
     paths.dedup_by(|a, b| a.0 == b.0);
-    paths.into_iter().filter_map(|(path, place)| digest_file(desk, path, &place)).collect()
+    paths.into_iter().filter_map(|(path, place)| digest_file(context, path, &place)).collect()
 }
 
 fn missing_help(folder: &Path, pattern: &str) -> String {
@@ -231,27 +242,30 @@ fn missing_help(folder: &Path, pattern: &str) -> String {
     "patterns are relative to the folder of the pipeline; `**` stands for any folders".to_owned()
 }
 
-fn digest_file(desk: &mut Desk<'_>, path: String, place: &Range<usize>) -> Option<(String, Digest)> {
-    match std::fs::read(desk.library.folder().join(&path)) {
+fn digest_file(context: &mut ValidationContext<'_>, path: String, place: &Range<usize>) -> Option<(String, Digest)> {
+    match std::fs::read(context.reader.folder().join(&path)) {
         Ok(bytes) => Some((path, Digest::of(bytes))),
         Err(e) => {
             let problem = Problem::error(format!("cannot read the input {path}: {}", word(&e)));
-            desk.problems.push(problem.at(desk.file, place.clone()));
+            context.problems.push(problem.at(context.file, place.clone()));
             None
         }
     }
 }
 
 /// The declared variables with the digests of their values, sorted by name, each once.
-fn environment(desk: &mut Desk<'_>, names: Option<&Placed<Items>>) -> Vec<(String, Option<Digest>)> {
+fn environment(
+    context: &mut ValidationContext<'_>,
+    names: Option<&Located<StringList>>,
+) -> Vec<(String, Option<Digest>)> {
     let mut variables: Vec<(String, Option<Digest>)> = Vec::new();
     for item in names.map(|names| names.value.as_slice()).unwrap_or_default() {
         if item.value.is_empty() || item.value.contains(['=', '\0']) {
             let help = "write the NAME of a variable; its value comes from the environment";
-            desk.error(&item.place, "this is not the name of a variable", help);
+            context.error(&item.place, "this is not the name of a variable", help);
             continue;
         }
-        variables.push((item.value.clone(), desk.environment.var(&item.value).map(Digest::of)));
+        variables.push((item.value.clone(), context.environment.var(&item.value).map(Digest::of)));
     }
     variables.sort_by(|a, b| a.0.cmp(&b.0));
     variables.dedup_by(|a, b| a.0 == b.0);
@@ -259,17 +273,21 @@ fn environment(desk: &mut Desk<'_>, names: Option<&Placed<Items>>) -> Vec<(Strin
 }
 
 /// The names of the answerers that read a method's contexts; all of them if the table names none.
-pub(super) fn named_readers<'a>(desk: &mut Desk<'_>, table: &CompressTable, answerers: &[&'a str]) -> Vec<&'a str> {
+pub(super) fn declared_answerers<'a>(
+    context: &mut ValidationContext<'_>,
+    table: &CompressTable,
+    answerers: &[&'a str],
+) -> Vec<&'a str> {
     let Some(named) = &table.answerers else {
         return answerers.to_vec();
     };
     if named.value.is_empty() {
-        desk.error(&named.place, "a method needs an answerer", "leave `answerers` out to let all answer");
+        context.error(&named.place, "a method needs an answerer", "leave `answerers` out to let all answer");
     }
     for item in &named.value {
         if !answerers.contains(&item.value.as_str()) {
             let help = suggest(&item.value, answerers.iter().copied());
-            desk.error(&item.place, format!("there is no answerer `{}`", item.value), help);
+            context.error(&item.place, format!("there is no answerer `{}`", item.value), help);
         }
     }
     answerers.iter().filter(|name| named.value.iter().any(|item| item.value == **name)).copied().collect()

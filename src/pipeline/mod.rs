@@ -16,27 +16,27 @@ mod secrets;
 mod url;
 mod providers;
 
-mod desk;
+mod validation;
 mod settings;
 mod methods;
 mod stages;
 mod select;
 mod fixtures;
-mod places;
-mod check;
+mod paths;
+mod open;
 mod starter;
 
-pub use check::{OpenError, Opened, Request, open};
-pub use coordinate::Coordinate;
-pub use matrix::{AnswerCell, Chain, CompressCell, Counts, JudgeCell, Matrix};
+pub use coordinate::CellCoordinate;
+pub use matrix::{AnswerCell, Chain, CompressCell, JudgeCell, Matrix, MatrixCounts};
 pub use model::{
     AnswererIx, FixtureDigests, FixtureIx, Generator, JudgeIx, LoadedFixture, MethodIx, Pipeline, PipelineSettings,
-    PointIx, ProbeIx, Runs, SourceFile, Tail,
+    PointIx, ProbeIx, Runs, SourceFile, TailMode,
 };
-pub use places::{Places, places};
-pub use problem::{Drawn, Problem, Problems, Severity, list, suggest};
+pub use open::{OpenError, OpenRequest, Opened, open};
+pub use paths::{ProjectPaths, project_paths};
+pub use problem::{Problem, Problems, RenderedProblem, Severity, list, suggest};
 pub use providers::Environment;
-pub use select::{EmptySelection, Overrides, Selection};
+pub use select::{EmptySelection, MatrixSelection, Overrides};
 pub use sources::{PIPELINE_FILE, find_pipeline};
 pub use starter::{StarterFile, starter_files};
 

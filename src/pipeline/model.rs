@@ -18,7 +18,7 @@ use crate::transcript::{Fixture, Point};
 /// What was declared, read, resolved, selected and found sound.
 #[derive(Clone, Debug)]
 pub struct Pipeline {
-    /// The folder of `pipeline.toml`, absolute. Paths in the file are relative to it.
+    /// The folder of `pipeline.toml`, absolute. FixturePaths in the file are relative to it.
     pub folder: PathBuf,
     /// `pipeline.toml` itself, absolute.
     pub file: PathBuf,
@@ -35,7 +35,7 @@ pub struct Pipeline {
     /// The answerers, in the order of the file; at least one.
     pub answerers: Vec<Answerer>,
     /// Which answerers read the contexts of each method: parallel to `methods`, none of them empty.
-    pub readers: Vec<Vec<AnswererIx>>,
+    pub method_answerers: Vec<Vec<AnswererIx>>,
     /// The judges, in the order of the file; at least one.
     pub judges: Vec<JudgeSpec>,
     /// How probes are generated; by the built-in rules where nothing is declared. `run` never generates.
@@ -62,7 +62,7 @@ pub struct PipelineSettings {
     /// Language of rubric and built-in prompts.
     pub locale: Locale,
     /// What stands after the point.
-    pub tail: Tail,
+    pub tail: TailMode,
     /// Whether the judge sees the compacted context.
     pub judge_context: bool,
     /// Which criteria grade a probe.
@@ -91,7 +91,7 @@ impl Default for Runs {
 /// What the answerer is shown of the transcript after the point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Tail {
+pub enum TailMode {
     /// Nothing.
     #[default]
     None,

@@ -27,21 +27,21 @@ pub struct Problem {
     message: String,
     help: Option<String>,
     severity: Severity,
-    source: Option<Source>,
+    source: Option<SourceText>,
     places: Vec<(Range<usize>, Option<String>)>,
-    spot: Option<Spot>,
+    position: Option<FilePosition>,
 }
 
 /// The file where it is seen.
 #[derive(Clone, Debug)]
-struct Source {
+struct SourceText {
     name: String,
     text: Arc<str>,
 }
 
 /// A place that is named and not shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Spot {
+struct FilePosition {
     file: String,
     line: usize,
     column: usize,
@@ -51,7 +51,7 @@ impl Problem {
     /// What stops the work, in a sentence that names what was found and what was expected.
     pub fn error(message: impl Into<String>) -> Problem {
         let (message, severity) = (message.into(), Severity::Error);
-        Problem { message, help: None, severity, source: None, places: Vec::new(), spot: None }
+        Problem { message, help: None, severity, source: None, places: Vec::new(), position: None }
     }
 
     /// What is only told.
@@ -67,23 +67,23 @@ impl Problem {
     /// Where it is seen: a byte range of a file.
     #[must_use]
     pub fn at(self, file: &SourceFile, place: Range<usize>) -> Problem {
-        self.labelled(file, place, None)
+        self.with_label(file, place, None)
     }
 
     /// Where it is seen, with a word beside the caret.
     #[must_use]
     pub fn label(self, file: &SourceFile, place: Range<usize>, label: impl Into<String>) -> Problem {
-        self.labelled(file, place, Some(label.into()))
+        self.with_label(file, place, Some(label.into()))
     }
 
     /// Where it is seen, line and column from 1, without showing the text there: it may hold a secret.
     #[must_use]
-    pub fn spotted(self, file: impl Into<String>, line: usize, column: usize) -> Problem {
-        Problem { spot: Some(Spot { file: file.into(), line, column }), ..self }
+    pub fn at_position(self, file: impl Into<String>, line: usize, column: usize) -> Problem {
+        Problem { position: Some(FilePosition { file: file.into(), line, column }), ..self }
     }
 
-    fn labelled(mut self, file: &SourceFile, place: Range<usize>, label: Option<String>) -> Problem {
-        self.source = Some(Source { name: file.path.clone(), text: file.text.clone() });
+    fn with_label(mut self, file: &SourceFile, place: Range<usize>, label: Option<String>) -> Problem {
+        self.source = Some(SourceText { name: file.path.clone(), text: file.text.clone() });
         let end = place.end.min(file.text.len());
         self.places.push((place.start.min(end)..end, label));
         self
@@ -118,19 +118,19 @@ impl Problem {
     }
 
     /// The problem as it is drawn in `width` columns: of long lines only what stands around its places.
-    pub fn drawn(&self, width: usize) -> Drawn<'_> {
+    pub fn drawn(&self, width: usize) -> RenderedProblem<'_> {
         /// Columns that go to the number of a line and its frame.
         const MARGIN: usize = 8;
         let excerpt = self.source.as_ref().map(|source| {
             let places: Vec<Range<usize>> = self.places.iter().map(|(place, _)| place.clone()).collect();
             Excerpt::new(&source.name, &source.text, &places, width.saturating_sub(MARGIN).max(40))
         });
-        Drawn { problem: self, excerpt }
+        RenderedProblem { problem: self, excerpt }
     }
 
     /// File, line and column (both from 1) where it is first seen.
     pub fn position(&self) -> Option<(&str, usize, usize)> {
-        if let Some(Spot { file, line, column }) = &self.spot {
+        if let Some(FilePosition { file, line, column }) = &self.position {
             return Some((file, *line, *column));
         }
         let (source, (place, _)) = (self.source.as_ref()?, self.places.first()?);
@@ -142,7 +142,7 @@ impl Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(Spot { file, line, column }) = &self.spot {
+        if let Some(FilePosition { file, line, column }) = &self.position {
             write!(f, "{file}:{line}:{column}: ")?;
         }
         f.write_str(&self.message)
@@ -151,20 +151,20 @@ impl fmt::Display for Problem {
 
 /// A problem with what is shown of its file.
 #[derive(Debug)]
-pub struct Drawn<'p> {
+pub struct RenderedProblem<'p> {
     problem: &'p Problem,
     excerpt: Option<Excerpt<'p>>,
 }
 
-impl fmt::Display for Drawn<'_> {
+impl fmt::Display for RenderedProblem<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.problem.fmt(f)
     }
 }
 
-impl std::error::Error for Drawn<'_> {}
+impl std::error::Error for RenderedProblem<'_> {}
 
-impl Diagnostic for Drawn<'_> {
+impl Diagnostic for RenderedProblem<'_> {
     fn severity(&self) -> Option<miette::Severity> {
         Some(match self.problem.severity {
             Severity::Error => miette::Severity::Error,
@@ -199,7 +199,7 @@ impl Problems {
     }
 
     /// Puts them in the order of their places, file by file, those without a place last; each is told once.
-    pub(super) fn tidy(&mut self) {
+    pub(super) fn sort_and_dedup(&mut self) {
         let mut files: Vec<String> = Vec::new();
         for problem in &self.0 {
             let name = problem.source.as_ref().map(|source| source.name.clone());

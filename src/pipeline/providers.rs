@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::file::{LimitsTable, Map, Placed, ProviderTable};
+use super::file::{LimitsTable, Located, Map, ProviderTable};
 use super::model::SourceFile;
 use super::problem::{Problem, Problems, suggest};
 use super::secrets::is_variable;
@@ -97,10 +97,10 @@ impl Providers {
         problems: &mut Problems,
     ) -> Providers {
         let mut providers = Providers { known: BTreeMap::new(), faulty: Vec::new() };
-        let undeclared = BUILT_IN.iter().map(|b| b.name).filter(|name| !declared.contains_key(*name));
-        for name in declared.keys().map(String::as_str).chain(undeclared) {
+        let default_generator = BUILT_IN.iter().map(|b| b.name).filter(|name| !declared.contains_key(*name));
+        for name in declared.keys().map(String::as_str).chain(default_generator) {
             let built_in = BUILT_IN.iter().find(|b| b.name == name);
-            let mut draft = Draft { name, built_in, table: declared.get(name), file, environment, problems };
+            let mut draft = ProviderDraft { name, built_in, table: declared.get(name), file, environment, problems };
             match draft.resolve() {
                 Some(spec) => drop(providers.known.insert(spec.name.clone(), Arc::new(spec))),
                 None => providers.faulty.push(name.to_owned()),
@@ -120,16 +120,16 @@ impl Providers {
 }
 
 /// One provider on its way from table to spec.
-struct Draft<'a> {
+struct ProviderDraft<'a> {
     name: &'a str,
     built_in: Option<&'a BuiltIn>,
-    table: Option<&'a Placed<ProviderTable>>,
+    table: Option<&'a Located<ProviderTable>>,
     file: &'a SourceFile,
     environment: &'a dyn Environment,
     problems: &'a mut Problems,
 }
 
-impl Draft<'_> {
+impl ProviderDraft<'_> {
     fn resolve(&mut self) -> Option<ProviderSpec> {
         let dialect = self.dialect()?;
         // A built-in provider that is declared with another kind keeps nothing but its name.
@@ -137,7 +137,7 @@ impl Draft<'_> {
         let limits = self.limits();
         let name = ProviderName::from(self.name);
         if dialect == Dialect::Lexical {
-            self.refuse_on_lexical();
+            self.reject_on_lexical();
             let endpoint = Endpoint::from(LEXICAL);
             return Some(ProviderSpec { name, dialect, base_url: String::new(), api_key: None, endpoint, limits });
         }
@@ -151,7 +151,7 @@ impl Draft<'_> {
         let Some(kind) = self.table.and_then(|table| table.value.kind.as_ref()) else {
             if self.built_in.is_none() {
                 let help = format!("add kind = \"openai-chat\" or another of {}", kinds());
-                self.complain_at_header(format!("provider `{}` has no kind", self.name), help);
+                self.error_at_header(format!("provider `{}` has no kind", self.name), help);
             }
             return self.built_in.map(|b| b.dialect);
         };
@@ -166,7 +166,7 @@ impl Draft<'_> {
         found
     }
 
-    fn refuse_on_lexical(&mut self) {
+    fn reject_on_lexical(&mut self) {
         for (key, place) in self.table.map(|table| table.value.written()).unwrap_or_default() {
             if !matches!(key, "kind" | "limits") {
                 let problem = Problem::error(format!("`{key}` says nothing for kind \"lexical\""))
@@ -180,11 +180,11 @@ impl Draft<'_> {
     fn base_url(&mut self, dialect: Dialect) -> Option<String> {
         if let Some(declared) = self.table.and_then(|table| table.value.base_url.as_ref()) {
             let url = normal(&declared.value, dialect);
-            return url.map_err(|(message, help)| self.complain(&declared.place, message, help)).ok();
+            return url.map_err(|(message, help)| self.error(&declared.place, message, help)).ok();
         }
         let Some(built_in) = self.built_in else {
             let help = "add base_url, the root of its API, such as \"http://127.0.0.1:8080/v1\"";
-            self.complain_at_header(format!("provider `{}` has no base_url", self.name), help.to_owned());
+            self.error_at_header(format!("provider `{}` has no base_url", self.name), help.to_owned());
             return None;
         };
         let moved = built_in.url_variable.and_then(|name| Some((name, self.environment.var(name)?)));
@@ -192,10 +192,10 @@ impl Draft<'_> {
             return Some(built_in.base_url.to_owned());
         };
         let url = normal(url.trim(), dialect);
-        let complain = |(message, help)| {
+        let error = |(message, help)| {
             self.problems.push(Problem::error(format!("the variable {variable}: {message}")).help(help));
         };
-        url.map_err(complain).ok()
+        url.map_err(error).ok()
     }
 
     fn endpoint(&mut self, dialect: Dialect, base_url: &str) -> Option<Endpoint> {
@@ -205,13 +205,13 @@ impl Draft<'_> {
         let name = identity.value.trim();
         if name.is_empty() || name == LEXICAL {
             let help = "an identity is what cache keys call this endpoint: any name of your own";
-            self.complain(&identity.place, format!("`{name}` cannot be an identity"), help.to_owned());
+            self.error(&identity.place, format!("`{name}` cannot be an identity"), help.to_owned());
             return None;
         }
         Some(Endpoint::from(name))
     }
 
-    /// A local server needs no key unless one is asked for by name.
+    /// A local server needs no key unless `api_key_env` names one.
     fn api_key(&mut self, base_url: &str) -> Option<ApiKeyVariable> {
         let written = self.table.and_then(|table| table.value.api_key_env.as_ref());
         if let Some(variable) = written {
@@ -220,7 +220,7 @@ impl Draft<'_> {
             }
             // What stands here may be the key itself: it is not repeated, and masked where the file is shown.
             let help = "keys never stand in files: export the key in a variable and write that variable's NAME here";
-            self.complain(&variable.place, "api_key_env is not the name of a variable".to_owned(), help.to_owned());
+            self.error(&variable.place, "api_key_env is not the name of a variable".to_owned(), help.to_owned());
             return None;
         }
         let usual = self.built_in.and_then(|b| b.key)?;
@@ -245,23 +245,23 @@ impl Draft<'_> {
         limits
     }
 
-    fn positive<T: Copy + Default + PartialOrd>(&mut self, number: Option<&Placed<T>>) -> Option<T> {
+    fn positive<T: Copy + Default + PartialOrd>(&mut self, number: Option<&Located<T>>) -> Option<T> {
         let number = number?;
         if number.value > T::default() {
             return Some(number.value);
         }
         let help = "leave the key out for no limit of your own";
-        self.complain(&number.place, "a limit is at least 1".to_owned(), help.to_owned());
+        self.error(&number.place, "a limit is at least 1".to_owned(), help.to_owned());
         None
     }
 
-    fn complain(&mut self, place: &Range<usize>, message: String, help: String) {
+    fn error(&mut self, place: &Range<usize>, message: String, help: String) {
         self.problems.push(Problem::error(message).at(self.file, place.clone()).help(help));
     }
 
-    fn complain_at_header(&mut self, message: String, help: String) {
+    fn error_at_header(&mut self, message: String, help: String) {
         if let Some(table) = self.table {
-            self.complain(&table.key.clone(), message, help);
+            self.error(&table.key.clone(), message, help);
         }
     }
 }
@@ -272,7 +272,7 @@ fn kinds() -> String {
 
 /// A time of some seconds, above 0 and up to a day.
 pub(super) fn duration(
-    seconds: Option<&Placed<f64>>,
+    seconds: Option<&Located<f64>>,
     default: Duration,
     file: &SourceFile,
     problems: &mut Problems,

@@ -5,7 +5,7 @@ use super::model::SourceFile;
 
 /// The file with every value masked that looks like a secret: what problems show, and what is kept. Lengths stay,
 /// so places do.
-pub(super) fn without_secrets(file: &SourceFile) -> SourceFile {
+pub(super) fn mask_secrets(file: &SourceFile) -> SourceFile {
     let mut text = file.text.to_string();
     for (path, value, place) in texts(file) {
         if is_secret(&path, &value) {

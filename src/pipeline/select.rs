@@ -5,7 +5,7 @@ use super::problem::{Problem, Problems, list, suggest};
 
 /// Which part of the matrix is meant. `None` is all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Selection {
+pub struct MatrixSelection {
     /// `--fixtures`
     pub fixtures: Option<Vec<String>>,
     /// `--methods`
@@ -64,7 +64,13 @@ pub(super) fn is_wanted(wanted: Option<&[String]>, name: &str) -> bool {
 }
 
 /// Tells the wanted names that nobody has.
-pub(super) fn tell_unknown(flag: &str, what: &str, wanted: Option<&[String]>, known: &[&str], problems: &mut Problems) {
+pub(super) fn report_unknown(
+    flag: &str,
+    what: &str,
+    wanted: Option<&[String]>,
+    known: &[&str],
+    problems: &mut Problems,
+) {
     for name in wanted.unwrap_or_default() {
         if !known.contains(&name.as_str()) {
             let problem = Problem::error(format!("{flag}: there is no {what} `{name}`"));
@@ -74,7 +80,7 @@ pub(super) fn tell_unknown(flag: &str, what: &str, wanted: Option<&[String]>, kn
 }
 
 /// Keeps the wanted probes, and the fixtures that have one.
-pub(super) fn keep_probes(fixtures: &mut Vec<LoadedFixture>, selection: &Selection, problems: &mut Problems) {
+pub(super) fn keep_probes(fixtures: &mut Vec<LoadedFixture>, selection: &MatrixSelection, problems: &mut Problems) {
     let Some(wanted) = selection.probes.as_deref() else {
         fixtures.retain(|fixture| fixture.selected.iter().any(|at| !at.is_empty()));
         return;
@@ -88,7 +94,7 @@ pub(super) fn keep_probes(fixtures: &mut Vec<LoadedFixture>, selection: &Selecti
     // With `--fixtures`, ids of other fixtures are no slip of the pen: they only leave nothing here.
     let is_elsewhere = selection.fixtures.is_some() && !wanted.iter().any(|id| known.contains(&id.as_str()));
     if !is_elsewhere {
-        tell_unknown("--probes", "probe", Some(wanted), &known, problems);
+        report_unknown("--probes", "probe", Some(wanted), &known, problems);
     }
     for fixture in fixtures.iter_mut() {
         let bank = fixture.bank.clone();
@@ -100,8 +106,8 @@ pub(super) fn keep_probes(fixtures: &mut Vec<LoadedFixture>, selection: &Selecti
     fixtures.retain(|fixture| fixture.selected.iter().any(|at| !at.is_empty()));
 }
 
-/// Why nothing is left, in the words of what was asked for.
-pub(super) fn empty(selection: &Selection, left_out: &[String]) -> EmptySelection {
+/// Names the flags that selected nothing.
+pub(super) fn empty(selection: &MatrixSelection, left_out: &[String]) -> EmptySelection {
     let flags = [
         ("--fixtures", selection.fixtures.is_some()),
         ("--methods", selection.methods.is_some()),

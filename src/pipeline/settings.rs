@@ -3,26 +3,31 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::desk::Desk;
-use super::file::{Map, PipelineTable, Placed, PriceTable, RunsTable};
-use super::model::{PipelineSettings, Runs, Tail};
+use super::file::{Located, Map, PipelineTable, PriceTable, RunsTable};
+use super::model::{PipelineSettings, Runs, TailMode};
 use super::problem::Problem;
 use super::select::Overrides;
+use super::validation::ValidationContext;
 use crate::judge::{Rubric, Scope};
 use crate::locale::Locale;
 use crate::provider::{ModelRef, Price};
 
 /// The settings, with what the command line puts in their place.
-pub(super) fn settings(desk: &mut Desk<'_>, table: Option<&PipelineTable>, overrides: &Overrides) -> PipelineSettings {
+pub(super) fn settings(
+    context: &mut ValidationContext<'_>,
+    table: Option<&PipelineTable>,
+    overrides: &Overrides,
+) -> PipelineSettings {
     let nothing = PipelineTable::default();
     let table = table.unwrap_or(&nothing);
-    let locale = desk.choice("locale", table.locale.as_ref(), &[("en", Locale::En), ("zh", Locale::Zh)]);
-    let tail = desk.choice("tail", table.tail.as_ref(), &[("none", Tail::None), ("verbatim", Tail::Verbatim)]);
+    let locale = context.choice("locale", table.locale.as_ref(), &[("en", Locale::En), ("zh", Locale::Zh)]);
+    let tail =
+        context.choice("tail", table.tail.as_ref(), &[("none", TailMode::None), ("verbatim", TailMode::Verbatim)]);
     let scopes = [("by-type", Scope::ByType), ("all", Scope::All)];
-    let rubric_scope = desk.choice("rubric_scope", table.rubric_scope.as_ref(), &scopes);
+    let rubric_scope = context.choice("rubric_scope", table.rubric_scope.as_ref(), &scopes);
     let focus_topic = overrides.focus_topic.as_deref().map(str::trim).filter(|topic| !topic.is_empty());
     PipelineSettings {
-        runs: runs(desk, table.runs.as_ref(), overrides),
+        runs: runs(context, table.runs.as_ref(), overrides),
         locale: locale.unwrap_or_default(),
         tail: tail.unwrap_or_default(),
         judge_context: table.judge_context.as_ref().is_none_or(|shown| shown.value),
@@ -31,15 +36,15 @@ pub(super) fn settings(desk: &mut Desk<'_>, table: Option<&PipelineTable>, overr
     }
 }
 
-fn runs(desk: &mut Desk<'_>, table: Option<&Placed<RunsTable>>, overrides: &Overrides) -> Runs {
+fn runs(context: &mut ValidationContext<'_>, table: Option<&Located<RunsTable>>, overrides: &Overrides) -> Runs {
     let mut runs = Runs::default();
-    if let Some(Placed { value: RunsTable(table), .. }) = table {
-        runs.compress = desk.at_least_one("a number of runs", table.compress.as_ref()).unwrap_or(runs.compress);
-        runs.answer = desk.at_least_one("a number of answers", table.answer.as_ref()).unwrap_or(runs.answer);
-        runs.judge = desk.at_least_one("a number of judgements", table.judge.as_ref()).unwrap_or(runs.judge);
+    if let Some(Located { value: RunsTable(table), .. }) = table {
+        runs.compress = context.at_least_one("a number of runs", table.compress.as_ref()).unwrap_or(runs.compress);
+        runs.answer = context.at_least_one("a number of answers", table.answer.as_ref()).unwrap_or(runs.answer);
+        runs.judge = context.at_least_one("a number of judgements", table.judge.as_ref()).unwrap_or(runs.judge);
     }
     match overrides.runs {
-        Some(0) => desk.problems.push(Problem::error("--runs: a number of runs is at least 1")),
+        Some(0) => context.problems.push(Problem::error("--runs: a number of runs is at least 1")),
         Some(number) => runs.compress = number,
         None => {}
     }
@@ -47,50 +52,56 @@ fn runs(desk: &mut Desk<'_>, table: Option<&Placed<RunsTable>>, overrides: &Over
 }
 
 /// The rubric: the user's own, or the built-in one of the locale.
-pub(super) fn rubric(desk: &mut Desk<'_>, table: Option<&PipelineTable>) -> Option<(Arc<Rubric>, Option<String>)> {
+pub(super) fn rubric(
+    context: &mut ValidationContext<'_>,
+    table: Option<&PipelineTable>,
+) -> Option<(Arc<Rubric>, Option<String>)> {
     let Some(path) = table.and_then(|table| table.rubric.as_ref()) else {
-        return Some((Arc::new(Rubric::built_in(desk.locale).clone()), None));
+        return Some((Arc::new(Rubric::built_in(context.locale).clone()), None));
     };
-    let source = desk.text_file("rubric", path)?;
+    let source = context.text_file("rubric", path)?;
     match Rubric::read(&source.text) {
         Ok(rubric) => Some((Arc::new(rubric), Some(source.path))),
         Err(faults) => {
-            desk.problems.0.extend(faults.into_iter().map(|fault| Problem::from_fault(fault, &source)));
+            context.problems.0.extend(faults.into_iter().map(|fault| Problem::from_fault(fault, &source)));
             None
         }
     }
 }
 
 /// The prices declared, by model.
-pub(super) fn prices(desk: &mut Desk<'_>, tables: Option<&Placed<Map<PriceTable>>>) -> BTreeMap<ModelRef, Price> {
+pub(super) fn prices(
+    context: &mut ValidationContext<'_>,
+    tables: Option<&Located<Map<PriceTable>>>,
+) -> BTreeMap<ModelRef, Price> {
     let mut prices = BTreeMap::new();
     for (name, table) in tables.into_iter().flat_map(|tables| &tables.value) {
         let Some(model) = ModelRef::parse(name) else {
             let message = format!("a price is for a model, and `{name}` names none");
-            desk.error(&table.key, message, "write [prices.\"PROVIDER/MODEL\"]");
+            context.error(&table.key, message, "write [prices.\"PROVIDER/MODEL\"]");
             continue;
         };
-        if let Err(Some(help)) = desk.providers.find(&model.provider) {
-            desk.error(&table.key, format!("unknown provider `{}` in a price", model.provider), help);
+        if let Err(Some(help)) = context.providers.find(&model.provider) {
+            context.error(&table.key, format!("unknown provider `{}` in a price", model.provider), help);
         }
-        let price = price(desk, name, table);
+        let price = price(context, name, table);
         prices.extend(price.map(|price| (model, price)));
     }
     prices
 }
 
-fn price(desk: &mut Desk<'_>, name: &str, table: &Placed<PriceTable>) -> Option<Price> {
+fn price(context: &mut ValidationContext<'_>, name: &str, table: &Located<PriceTable>) -> Option<Price> {
     let PriceTable { input, cached_input, cache_write, output } = &table.value;
     let [input, cached_input, cache_write, output] = [input, cached_input, cache_write, output].map(|price| {
         let price = price.as_ref()?;
         if price.value < 0.0 {
-            desk.error(&price.place, "a price is 0 or more", "US dollars per million tokens");
+            context.error(&price.place, "a price is 0 or more", "US dollars per million tokens");
         }
         Some(price.value)
     });
     if input.is_none() || output.is_none() {
         let help = "both in US dollars per million tokens; write 0 where a model is free";
-        desk.error(&table.key, format!("the price of `{name}` needs `input` and `output`"), help);
+        context.error(&table.key, format!("the price of `{name}` needs `input` and `output`"), help);
     }
     Some(Price { input: input?, cached_input, cache_write, output: output? })
 }

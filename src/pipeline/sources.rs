@@ -16,15 +16,15 @@ use crate::action::Digest;
 pub const PIPELINE_FILE: &str = "pipeline.toml";
 
 /// Text files of a project, each read once.
-pub(super) struct Library {
+pub(super) struct SourceReader {
     folder: PathBuf,
     read: BTreeMap<String, Result<SourceFile, String>>,
 }
 
-impl Library {
-    /// A library of the files under `folder`.
-    pub(super) fn new(folder: PathBuf) -> Library {
-        Library { folder, read: BTreeMap::new() }
+impl SourceReader {
+    /// A reader of the files under `folder`.
+    pub(super) fn new(folder: PathBuf) -> SourceReader {
+        SourceReader { folder, read: BTreeMap::new() }
     }
 
     /// The folder that paths are relative to.
@@ -38,13 +38,13 @@ impl Library {
         if let Some(known) = self.read.get(&name) {
             return known.clone();
         }
-        let read = self.read_apart(path);
+        let read = self.read_uncached(path);
         self.read.insert(name, read.clone());
         read
     }
 
     /// The same for data that is read once and not kept among the sources.
-    pub(super) fn read_apart(&self, path: &str) -> Result<SourceFile, String> {
+    pub(super) fn read_uncached(&self, path: &str) -> Result<SourceFile, String> {
         let text = read_text(&self.folder.join(path))?;
         let digest = Digest::of(&text);
         Ok(SourceFile { path: path.replace('\\', "/"), text: text.into(), digest })
@@ -64,9 +64,9 @@ impl Library {
 impl Pipeline {
     /// The files of fixtures and banks, as they are now; one that is gone is left out.
     pub fn data_files(&self) -> impl Iterator<Item = SourceFile> {
-        let library = Library::new(self.folder.clone());
+        let reader = SourceReader::new(self.folder.clone());
         let paths = self.fixtures.iter().flat_map(|fixture| [&fixture.path, &fixture.bank_path]);
-        paths.filter_map(move |path| library.read_apart(path).ok())
+        paths.filter_map(move |path| reader.read_uncached(path).ok())
     }
 }
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::desk::{Asked, Desk};
-use super::file::{AnswerTable, GenerateTable, JudgeTable, Placed};
+use super::file::{AnswerTable, GenerateTable, JudgeTable, Located};
 use super::model::Generator;
 use super::problem::Problem;
+use super::validation::{ModelDeclaration, ValidationContext};
 use crate::answer::{self, Answerer, AnswererName};
 use crate::compress::{Method, Strategy};
 use crate::judge::{self, JudgeName, JudgeSpec};
@@ -16,13 +16,13 @@ use crate::provider::{Dialect, ModelUse};
 /// Replies that break the contract before a cell fails, where the table says nothing.
 const ATTEMPTS: u32 = 3;
 
-macro_rules! asked {
-    ($table:expr, $stage:literal, $instead:expr) => {
-        Asked {
+macro_rules! declaration {
+    ($table:expr, $stage:literal, $override_model:expr) => {
+        ModelDeclaration {
             header: $table.place.clone(),
             stage: $stage,
             model: $table.value.model.as_ref(),
-            instead: $instead,
+            override_model: $override_model,
             max_output_tokens: $table.value.max_output_tokens.as_ref(),
             temperature: $table.value.temperature.as_ref(),
             effort: $table.value.effort.as_ref(),
@@ -31,14 +31,18 @@ macro_rules! asked {
 }
 
 /// The answerers, in the order of the file.
-pub(super) fn answerers(desk: &mut Desk<'_>, tables: &[Placed<AnswerTable>], instead: Option<&str>) -> Vec<Answerer> {
+pub(super) fn answerers(
+    context: &mut ValidationContext<'_>,
+    tables: &[Located<AnswerTable>],
+    override_model: Option<&str>,
+) -> Vec<Answerer> {
     let mut taken = BTreeMap::new();
     let mut answerers = Vec::new();
     for table in tables {
-        let name = desk.name(table.value.name.as_ref(), &table.place, "answer", &mut taken);
-        let model = desk.model(&asked!(table, "answer", instead));
-        let built_in = Some(answer::built_in(desk.locale));
-        let prompt = desk.prompt(table.value.prompt.as_ref(), answer::VARIABLES, built_in);
+        let name = context.name(table.value.name.as_ref(), &table.place, "answer", &mut taken);
+        let model = context.model(&declaration!(table, "answer", override_model));
+        let built_in = Some(answer::built_in(context.locale));
+        let prompt = context.prompt(table.value.prompt.as_ref(), answer::VARIABLES, built_in);
         if let (Some(name), Some(model), Some((template, prompt_path))) = (name, model, prompt) {
             answerers.push(Answerer { name: AnswererName(name), model, template, prompt_path });
         }
@@ -47,15 +51,19 @@ pub(super) fn answerers(desk: &mut Desk<'_>, tables: &[Placed<AnswerTable>], ins
 }
 
 /// The judges, in the order of the file.
-pub(super) fn judges(desk: &mut Desk<'_>, tables: &[Placed<JudgeTable>], instead: Option<&str>) -> Vec<JudgeSpec> {
+pub(super) fn judges(
+    context: &mut ValidationContext<'_>,
+    tables: &[Located<JudgeTable>],
+    override_model: Option<&str>,
+) -> Vec<JudgeSpec> {
     let mut taken = BTreeMap::new();
     let mut judges = Vec::new();
     for table in tables {
-        let name = desk.name(table.value.name.as_ref(), &table.place, "judge", &mut taken);
-        let model = desk.model(&asked!(table, "judge", instead));
-        let built_in = Some(judge::built_in_template(desk.locale));
-        let prompt = desk.prompt(table.value.prompt.as_ref(), judge::VARIABLES, built_in);
-        let attempts = desk.at_least_one("attempts", table.value.attempts.as_ref()).unwrap_or(ATTEMPTS);
+        let name = context.name(table.value.name.as_ref(), &table.place, "judge", &mut taken);
+        let model = context.model(&declaration!(table, "judge", override_model));
+        let built_in = Some(judge::built_in_template(context.locale));
+        let prompt = context.prompt(table.value.prompt.as_ref(), judge::VARIABLES, built_in);
+        let attempts = context.at_least_one("attempts", table.value.attempts.as_ref()).unwrap_or(ATTEMPTS);
         if let (Some(name), Some(model), Some((template, prompt_path))) = (name, model, prompt) {
             judges.push(JudgeSpec { name: JudgeName(name), model, template, prompt_path, attempts });
         }
@@ -65,67 +73,72 @@ pub(super) fn judges(desk: &mut Desk<'_>, tables: &[Placed<JudgeTable>], instead
 
 /// The generators of probes, in the order of the file. Their keys are no matter of a run.
 pub(super) fn generators(
-    desk: &mut Desk<'_>,
-    tables: &[Placed<GenerateTable>],
-    instead: Option<&str>,
+    context: &mut ValidationContext<'_>,
+    tables: &[Located<GenerateTable>],
+    override_model: Option<&str>,
 ) -> Vec<Generator> {
     let mut taken = BTreeMap::new();
-    let missing = desk.missing_keys.clone();
+    let missing = context.missing_keys.clone();
     let mut generators = Vec::new();
     for table in tables {
-        let name = desk.name(table.value.name.as_ref(), &table.place, "probes", &mut taken);
-        let model = desk.model(&asked!(table, "probes", instead));
-        let built_in = Some(generation_template(desk.locale));
-        let prompt = desk.prompt(table.value.prompt.as_ref(), GENERATION_VARIABLES, built_in);
-        let attempts = desk.at_least_one("attempts", table.value.attempts.as_ref()).unwrap_or(ATTEMPTS);
+        let name = context.name(table.value.name.as_ref(), &table.place, "probes", &mut taken);
+        let model = context.model(&declaration!(table, "probes", override_model));
+        let built_in = Some(generation_template(context.locale));
+        let prompt = context.prompt(table.value.prompt.as_ref(), GENERATION_VARIABLES, built_in);
+        let attempts = context.at_least_one("attempts", table.value.attempts.as_ref()).unwrap_or(ATTEMPTS);
         if let (Some(name), Some(model), Some((template, prompt_path))) = (name, model, prompt) {
             generators.push(Generator { name: name.to_string(), model, template, prompt_path, attempts });
         }
     }
     if tables.is_empty() {
-        generators.extend(undeclared(desk, instead));
+        generators.extend(default_generator(context, override_model));
     }
-    desk.missing_keys = missing;
+    context.missing_keys = missing;
     generators
 }
 
 /// The generator where none is declared: the model of the command line, or the built-in rules.
-fn undeclared(desk: &mut Desk<'_>, instead: Option<&str>) -> Option<Generator> {
-    let asked = Asked {
+fn default_generator(context: &mut ValidationContext<'_>, override_model: Option<&str>) -> Option<Generator> {
+    let declaration = ModelDeclaration {
         header: 0..0,
         stage: "probes",
         model: None,
-        instead: Some(instead.unwrap_or("lexical")),
+        override_model: Some(override_model.unwrap_or("lexical")),
         max_output_tokens: None,
         temperature: None,
         effort: None,
     };
-    let (model, template) = (desk.model(&asked)?, generation_template(desk.locale));
+    let (model, template) = (context.model(&declaration)?, generation_template(context.locale));
     Some(Generator { name: "probes".to_owned(), model, template, prompt_path: None, attempts: ATTEMPTS })
 }
 
 /// Proves that an answerer can read what a method yields.
-pub(super) fn check_reader(desk: &mut Desk<'_>, method: &Method, place: &Range<usize>, answerer: &Answerer) {
+pub(super) fn check_answerer(
+    context: &mut ValidationContext<'_>,
+    method: &Method,
+    place: &Range<usize>,
+    answerer: &Answerer,
+) {
     let reads = &answerer.model;
     let (who, name) = (&answerer.name.0, &method.name);
     match &method.strategy {
         Strategy::Opaque { model }
-            if !is_same_home(model, reads) || reads.provider.dialect != Dialect::OpenaiResponses =>
+            if !same_endpoint(model, reads) || reads.provider.dialect != Dialect::OpenaiResponses =>
         {
             let message = format!("`{who}` ({}) cannot read the opaque context of `{name}`", reads.reference);
             let help = format!(
                 "only {} can: name an answerer of that provider by answerers = [\"…\"] in this table",
                 model.provider.name
             );
-            desk.error(place, message, help);
+            context.error(place, message, help);
         }
-        Strategy::ProviderCompaction { model, .. } if !is_same_home(model, reads) => {
+        Strategy::ProviderCompaction { model, .. } if !same_endpoint(model, reads) => {
             let message = format!("`{who}` ({}) cannot read the compaction block of `{name}`", reads.reference);
             let help = format!(
                 "the block is bound to {}: name an answerer of that provider by answerers = [\"…\"] in this table",
                 model.provider.name
             );
-            desk.error(place, message, help);
+            context.error(place, message, help);
         }
         Strategy::ProviderCompaction { model, .. } if model.reference.model != reads.reference.model => {
             let problem = Problem::warning(format!(
@@ -133,12 +146,12 @@ pub(super) fn check_reader(desk: &mut Desk<'_>, method: &Method, place: &Range<u
                 reads.reference, model.reference
             ));
             let help = "the provider binds a block to its model: expect answers to suffer";
-            desk.problems.push(problem.at(desk.file, place.clone()).help(help));
+            context.problems.push(problem.at(context.file, place.clone()).help(help));
         }
         _ => {}
     }
 }
 
-fn is_same_home(one: &ModelUse, other: &ModelUse) -> bool {
+fn same_endpoint(one: &ModelUse, other: &ModelUse) -> bool {
     one.provider.endpoint == other.provider.endpoint
 }

@@ -17,7 +17,7 @@ impl Preparer<'_> {
         // prompts may ask whether the context is empty, and nothing else about it
         let stand_in = Digest::of(if *text == Digest::of("") { "" } else { "a context" });
         let (texts, cell) = (&context.texts, context.cell);
-        let place = (cell.point, stand_in, self.matrix().readers(cell.chain.method).to_vec());
+        let place = (cell.point, stand_in, self.matrix().method_answerers(cell.chain.method).to_vec());
         if let Some(known) = texts.asked.borrow().get(&place) {
             return *known;
         }

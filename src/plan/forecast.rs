@@ -12,7 +12,7 @@ use super::standing::{Finding, cache_coordinate, find, reason};
 use super::today::Today;
 use crate::action::{ActionKey, Stage, StageName};
 use crate::cache::{Coordinate, Lookup, Record};
-use crate::pipeline::Counts;
+use crate::pipeline::MatrixCounts;
 use crate::provider::Prices;
 
 /// What one stage would do.
@@ -236,7 +236,7 @@ impl<L: Lookup> Walk<'_, L> {
         }
     }
 
-    fn block(&mut self, task: &Task, blocked: Counts) {
+    fn block(&mut self, task: &Task, blocked: MatrixCounts) {
         let cells = [
             (StageName::Compress, blocked.compress),
             (StageName::Answer, blocked.answer),

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use crate::action::{ActionKey, Digest, StageName};
 use crate::compress::{self, ContextRef, Method, StateRef};
-use crate::pipeline::{AnswerCell, Chain, CompressCell, Coordinate, Counts, JudgeCell, Matrix, Pipeline};
+use crate::pipeline::{AnswerCell, CellCoordinate, Chain, CompressCell, JudgeCell, Matrix, MatrixCounts, Pipeline};
 use crate::units::Usd;
 
 use super::prepare::{FixtureTexts, Preparer};
@@ -123,7 +123,7 @@ impl Task {
     }
 
     /// Where it is, in names.
-    pub fn place(&self, pipeline: &Pipeline) -> Coordinate {
+    pub fn place(&self, pipeline: &Pipeline) -> CellCoordinate {
         match self {
             Task::Compress(task) => pipeline.name_compress(&task.cell),
             Task::Answer(task) => pipeline.name_answer(&task.cell),
@@ -253,24 +253,24 @@ impl<'p> Frontier<'p> {
 
     /// Takes note of how a task ended and makes ready what depends on it. Returns the cells, replicas told apart,
     /// that can have no output because this one has none.
-    pub fn settle(&mut self, task: &Task, settled: Settled) -> Counts {
+    pub fn settle(&mut self, task: &Task, settled: Settled) -> MatrixCounts {
         match task {
             Task::Compress(task) => self.settle_compress(task, settled),
             Task::Answer(task) => {
                 self.ready.append(&mut task.context.waiting.borrow_mut());
                 self.settle_answer(task, settled)
             }
-            Task::Judge(_) => Counts::default(),
+            Task::Judge(_) => MatrixCounts::default(),
         }
     }
 
-    fn settle_compress(&mut self, task: &CompressTask, settled: Settled) -> Counts {
+    fn settle_compress(&mut self, task: &CompressTask, settled: Settled) -> MatrixCounts {
         match settled {
             Settled::Kept(kept) => {
                 if let Some(context) = self.context(task, kept) {
                     self.settle_context(task, context, false);
                 }
-                Counts::default()
+                MatrixCounts::default()
             }
             Settled::Without => {
                 if !self.matrix.keeps_state(task.cell.chain.method) {
@@ -329,10 +329,10 @@ impl<'p> Frontier<'p> {
         }
     }
 
-    fn settle_answer(&mut self, task: &AnswerTask, settled: Settled) -> Counts {
+    fn settle_answer(&mut self, task: &AnswerTask, settled: Settled) -> MatrixCounts {
         let judgements = self.matrix.judgements(task.cell);
         let Settled::Kept(kept) = settled else {
-            return Counts { judge: judgements.count() as u64, ..Counts::default() };
+            return MatrixCounts { judge: judgements.count() as u64, ..MatrixCounts::default() };
         };
         let Kept { key, out, cost, spared } = kept;
         let answer = Rc::new(SettledAnswer { key, out, cost, spared });
@@ -344,7 +344,7 @@ impl<'p> Frontier<'p> {
         if let Some(pushed) = self.ready.get_mut(first..) {
             pushed.reverse();
         }
-        Counts::default()
+        MatrixCounts::default()
     }
 
     /// The compression after this one in its chain.
@@ -353,7 +353,7 @@ impl<'p> Frontier<'p> {
     }
 
     /// What hangs on a compression: its answers, and for a method with state the points after it.
-    fn below(&self, cell: CompressCell) -> Counts {
+    fn below(&self, cell: CompressCell) -> MatrixCounts {
         let mut counts = self.answers_below(cell);
         if self.matrix.keeps_state(cell.chain.method) {
             for later in self.matrix.compressions(cell.chain).filter(|next| next.point > cell.point) {
@@ -366,9 +366,9 @@ impl<'p> Frontier<'p> {
         counts
     }
 
-    fn answers_below(&self, cell: CompressCell) -> Counts {
+    fn answers_below(&self, cell: CompressCell) -> MatrixCounts {
         let answers: Vec<AnswerCell> = self.matrix.answers(cell).collect();
         let judge = answers.iter().map(|answer| self.matrix.judgements(*answer).count() as u64).sum();
-        Counts { compress: 0, answer: answers.len() as u64, judge }
+        MatrixCounts { compress: 0, answer: answers.len() as u64, judge }
     }
 }

@@ -10,7 +10,7 @@ use crate::answer::{self, AnswerFault, AnswerInput};
 use crate::compress::{self, CompressInput, ContextRef, PrepareFault, SpanText};
 use crate::judge::{JudgeQuestion, JudgeSpec, Truth};
 use crate::pipeline::{
-    AnswerCell, AnswererIx, FixtureIx, JudgeCell, JudgeIx, LoadedFixture, Matrix, Pipeline, PointIx, ProbeIx, Tail,
+    AnswerCell, AnswererIx, FixtureIx, JudgeCell, JudgeIx, LoadedFixture, Matrix, Pipeline, PointIx, ProbeIx, TailMode,
 };
 use crate::probe::Probe;
 use crate::provider::Operation;
@@ -225,7 +225,7 @@ impl<'p> Preparer<'p> {
         context: &ContextRef,
     ) -> Result<Work, PrepareError> {
         let answerer = self.pipeline.answerers.get(cell.answerer.0).ok_or(PrepareError::Coordinate)?;
-        let tail = (self.pipeline.settings.tail == Tail::Verbatim).then(|| texts.tail(cell.compress.point));
+        let tail = (self.pipeline.settings.tail == TailMode::Verbatim).then(|| texts.tail(cell.compress.point));
         let probe = probe_of(texts, cell)?;
         let input = AnswerInput { context, tail: tail.as_ref(), question: &probe.question };
         Ok(answer::prepare(answerer, &input)?)

@@ -117,8 +117,8 @@ impl Preparer<'_> {
                 self.read_reply(task, &reply)
             }
             (None, Task::Compress(task)) => match self.method(task)?.strategy {
-                Strategy::Command(_) => self.read_context(task, compress::Output::Stdout(body.bytes)),
-                _ => self.read_context(task, compress::Output::Computed(body.bytes)),
+                Strategy::Command(_) => self.read_context(task, compress::CompressOutput::Stdout(body.bytes)),
+                _ => self.read_context(task, compress::CompressOutput::Computed(body.bytes)),
             },
             (None, _) => Err(ReadFault::Malformed("no model's reply".to_owned()).into()),
         }
@@ -130,7 +130,7 @@ impl Preparer<'_> {
     /// Why it is no output of that task.
     pub fn read_reply(&self, task: &Task, reply: &Completion) -> Result<Output, Unreadable> {
         match task {
-            Task::Compress(task) => self.read_context(task, compress::Output::Reply(reply)),
+            Task::Compress(task) => self.read_context(task, compress::CompressOutput::Reply(reply)),
             Task::Answer(_) => Ok(Output::Answer(answer::read(&reply.text)?)),
             Task::Judge(task) => {
                 let question = self.judge_question(&task.context.texts, &task.cell.answer, task.cell.judge)?;
@@ -152,7 +152,7 @@ impl Preparer<'_> {
         }
     }
 
-    fn read_context(&self, task: &CompressTask, output: compress::Output<'_>) -> Result<Output, Unreadable> {
+    fn read_context(&self, task: &CompressTask, output: compress::CompressOutput<'_>) -> Result<Output, Unreadable> {
         let method = self.method(task)?;
         let index = if method.artifact_index { task.texts.index_text(task.cell.point) } else { "".into() };
         Ok(Output::Context(Box::new(compress::read(method, output, &index)?)))

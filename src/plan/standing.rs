@@ -140,7 +140,7 @@ pub fn earlier_output<L: Lookup>(lookup: &L, coordinate: &Coordinate, action: &A
 }
 
 /// A coordinate as the cache keeps it. Runs of a deterministic action are one place.
-pub fn cache_coordinate(place: &crate::pipeline::Coordinate, replica: Replica) -> Coordinate {
+pub fn cache_coordinate(place: &crate::pipeline::CellCoordinate, replica: Replica) -> Coordinate {
     Coordinate {
         fixture: Some(place.fixture.to_string()),
         point: Some(place.point.0),

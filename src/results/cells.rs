@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::failure::{Blame, Failure};
 use super::grade::Grade;
 use super::set::ResultSet;
-use crate::pipeline::Coordinate;
+use crate::pipeline::CellCoordinate;
 
 /// Cells of the judge stage of one arm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -48,7 +48,7 @@ struct Due<'s> {
 impl Due<'_> {
     /// Whether this failure leaves this cell without a grade. A failed compression takes with it what follows; one
     /// that serves all runs fails in all of them, though it is listed once.
-    fn is_hit_by(&self, at: &Coordinate) -> bool {
+    fn is_hit_by(&self, at: &CellCoordinate) -> bool {
         let compress = at.probe.is_none();
         let run = at.run == self.run || (compress && self.deterministic);
         let point = if compress { at.point.0 <= self.point } else { at.point.0 == self.point };

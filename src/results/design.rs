@@ -6,7 +6,7 @@ use crate::action::{Digest, Rule};
 use crate::compress::{Method, Strategy};
 use crate::judge::{CriterionId, Dimension, Rubric, Scope};
 use crate::locale::Locale;
-use crate::pipeline::{FixtureDigests, LoadedFixture, Pipeline, PointIx, ProbeIx, Runs, Tail};
+use crate::pipeline::{FixtureDigests, LoadedFixture, Pipeline, PointIx, ProbeIx, Runs, TailMode};
 use crate::probe::ProbeType;
 use crate::provider::{Endpoint, ModelUse, Settings};
 
@@ -18,7 +18,7 @@ pub struct Design {
     /// Language of rubric, built-in prompts and reports.
     pub locale: Locale,
     /// What the answerer saw after the point.
-    pub tail: Tail,
+    pub tail: TailMode,
     /// Whether judges saw the compacted context.
     pub judge_context: bool,
     /// What compressions were told to attend to.
@@ -131,7 +131,7 @@ impl Design {
         let names = |readers: &Vec<crate::pipeline::AnswererIx>| -> Vec<String> {
             readers.iter().filter_map(|ix| Some(pipeline.answerers.get(ix.0)?.name.0.to_string())).collect()
         };
-        let methods = pipeline.methods.iter().zip(&pipeline.readers);
+        let methods = pipeline.methods.iter().zip(&pipeline.method_answerers);
         Design {
             runs: settings.runs,
             locale: settings.locale,

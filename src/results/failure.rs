@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::action::{ActionKey, StageName};
-use crate::pipeline::Coordinate;
+use crate::pipeline::CellCoordinate;
 use crate::provider::ErrorClass;
 
 /// Whose fault a failure is.
@@ -45,7 +45,7 @@ pub struct Failure {
 #[serde(untagged)]
 pub enum Place {
     /// A cell.
-    Cell(Coordinate),
+    Cell(CellCoordinate),
     /// A case of a judge's self-test.
     Selftest {
         /// The judge's name.
@@ -68,7 +68,7 @@ pub enum Place {
 impl Failure {
     /// A cell that has no action, or no row, though nothing was asked of anyone.
     pub fn of_cell(
-        place: Coordinate,
+        place: CellCoordinate,
         stage: StageName,
         key: Option<ActionKey>,
         error: &dyn std::error::Error,
@@ -88,7 +88,7 @@ impl Failure {
 
 impl Place {
     /// The cell, if it is one.
-    pub fn cell(&self) -> Option<&Coordinate> {
+    pub fn cell(&self) -> Option<&CellCoordinate> {
         match self {
             Place::Cell(coordinate) => Some(coordinate),
             Place::Selftest { .. } | Place::Generation { .. } => None,

@@ -8,7 +8,7 @@ use crate::action::{ActionKey, Digest};
 use crate::judge::{CriterionScore, Dimension, Rubric, Scope};
 use crate::locale::Locale;
 use crate::measure::{FactClass, FactFate};
-use crate::pipeline::{FixtureDigests, Runs, Tail};
+use crate::pipeline::{FixtureDigests, Runs, TailMode};
 use crate::probe::ProbeType;
 use crate::provider::Settings;
 
@@ -61,7 +61,7 @@ pub(crate) fn design(methods: &[(&str, &str)], fixtures: &[(&str, u32)], runs: u
     Design {
         runs: Runs { compress: runs, answer: 1, judge: 1 },
         locale: Locale::En,
-        tail: Tail::None,
+        tail: TailMode::None,
         judge_context: true,
         focus_topic: None,
         methods: methods.iter().map(|(name, strategy)| method(name, strategy)).collect(),

@@ -5,7 +5,7 @@ use super::budget::BudgetReached;
 use super::event::{Event, Listener};
 use super::run::{Loop, RunError};
 use crate::action::{StageName, Work};
-use crate::pipeline::Counts;
+use crate::pipeline::MatrixCounts;
 use crate::plan::{Settled, Task};
 use crate::results::{Blame, Failure, Place};
 
@@ -62,9 +62,9 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         squeezed
     }
 
-    /// Counts a cell of which nothing more will be heard, and those that are blocked by it.
-    pub(super) fn count(&mut self, stage: StageName, blocked: Counts) {
-        let Counts { compress, answer, judge } = blocked;
+    /// MatrixCounts a cell of which nothing more will be heard, and those that are blocked by it.
+    pub(super) fn count(&mut self, stage: StageName, blocked: MatrixCounts) {
+        let MatrixCounts { compress, answer, judge } = blocked;
         self.settled.compress += compress + u64::from(stage == StageName::Compress);
         self.settled.answer += answer + u64::from(stage == StageName::Answer);
         self.settled.judge += judge + u64::from(stage == StageName::Judge);
@@ -82,7 +82,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
             self.fail(&task, &failure)?;
         }
         let all = self.performer.preparer.matrix().counts();
-        let due = if self.options.selftests_only { Counts::default() } else { all };
+        let due = if self.options.selftests_only { MatrixCounts::default() } else { all };
         let missing = |due: u64, settled: u64, stage: StageName| {
             (due != settled).then(|| format!("{settled} of {due} {} cells", stage.name()))
         };

@@ -6,7 +6,7 @@ use super::doors::Closed;
 use crate::action::{ActionKey, StageName};
 use crate::files::FileError;
 use crate::judge::SelfTestVerdict;
-use crate::pipeline::Counts;
+use crate::pipeline::MatrixCounts;
 use crate::plan::Estimate;
 use crate::results::{Failure, ListedRow};
 use crate::units::{Usage, Usd};
@@ -53,7 +53,7 @@ pub enum Event<'a> {
         stage: StageName,
     },
     /// Cells that can have no output because one above them has none.
-    Blocked(Counts),
+    Blocked(MatrixCounts),
     /// A cell shares the action of another.
     Shared {
         /// The stage.

@@ -6,7 +6,7 @@ use super::run::Loop;
 use super::sheets::FullSheet;
 use crate::action::{ActionKey, Digest, DigestBuilder, Replica, Stage};
 use crate::cache::Lookup;
-use crate::pipeline::{AnswerCell, Coordinate, JudgeCell};
+use crate::pipeline::{AnswerCell, CellCoordinate, JudgeCell};
 use crate::plan::{self, Action, SettledContext, Task};
 
 impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
@@ -66,12 +66,12 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     }
 }
 
-fn used(place: &Coordinate, replica: Replica, stage: Stage, key: ActionKey) -> (Digest, ActionKey) {
+fn used(place: &CellCoordinate, replica: Replica, stage: Stage, key: ActionKey) -> (Digest, ActionKey) {
     (plan::cache_coordinate(place, replica).digest(stage), key)
 }
 
 /// The place of the sheet of a context.
-fn sheet_place(place: &Coordinate) -> Digest {
+fn sheet_place(place: &CellCoordinate) -> Digest {
     let mut builder = DigestBuilder::new("compeval sheet place v1");
     builder.field("fixture", place.fixture.as_bytes()).field("method", place.method.as_bytes());
     builder.field("point", place.point.0.to_le_bytes()).field("run", place.run.to_le_bytes());

@@ -8,7 +8,7 @@ use super::run::{Loop, RunError};
 use super::sheets::{Footing, FullSheet, Sheet};
 use crate::action::{ActionKey, Digest, Stage, StageName};
 use crate::cache::{Damage, Lookup, Reading, Record, Status};
-use crate::pipeline::{Counts, JudgeCell};
+use crate::pipeline::{JudgeCell, MatrixCounts};
 use crate::plan::{
     Assumptions, CompressTask, JudgeTask, Kept, Output, READER, SettledAnswer, SettledContext, Task, forecast,
 };
@@ -141,10 +141,10 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         for (cell, [answer, judgement]) in cells.iter().zip(&sheet.stands) {
             if last.replace(cell.answer) != Some(cell.answer) {
                 self.tell_cached(StageName::Answer, answer.kept(context.spared))?;
-                self.count(StageName::Answer, Counts::default());
+                self.count(StageName::Answer, MatrixCounts::default());
             }
             self.tell_cached(StageName::Judge, judgement.kept(context.spared))?;
-            self.count(StageName::Judge, Counts::default());
+            self.count(StageName::Judge, MatrixCounts::default());
         }
         self.warn(context.key, sheet.warnings.clone())?;
         let ordinals: Vec<u64> = cells.iter().map(|cell| self.performer.preparer.matrix().ordinal(cell)).collect();

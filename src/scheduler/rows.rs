@@ -12,7 +12,7 @@ use crate::cache::{Lookup, Store};
 use crate::compress::Context;
 use crate::judge::{self, CriterionScore};
 use crate::measure::{ProbeMeasure, compression_ratio};
-use crate::pipeline::{FixtureIx, PointIx, ProbeIx, Tail};
+use crate::pipeline::{FixtureIx, PointIx, ProbeIx, TailMode};
 use crate::plan::{FixtureTexts, JudgeTask, Kept, Output, Preparer, SettledContext, Task, probe_of};
 use crate::probe::Probe;
 use crate::results::{Row, RowCost, RowKeys};
@@ -177,12 +177,12 @@ impl Measures {
         texts: &FixtureTexts,
         point: PointIx,
         (ix, asked): (ProbeIx, &Probe),
-        tail: Tail,
+        tail: TailMode,
     ) -> Rc<ProbeMeasure> {
         let make = || {
             let loaded = texts.loaded();
             let end = texts.end(point);
-            let until = if tail == Tail::Verbatim { loaded.fixture.messages.len() } else { end };
+            let until = if tail == TailMode::Verbatim { loaded.fixture.messages.len() } else { end };
             let range = loaded.fixture.start()..end;
             Rc::new(ProbeMeasure::new(asked, &loaded.history, range, until, self.tokens.clone()))
         };

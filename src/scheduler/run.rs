@@ -21,7 +21,7 @@ use super::sheets::Sheets;
 use crate::action::{ActionKey, Stage, Work};
 use crate::cache::CacheError;
 use crate::files::FileError;
-use crate::pipeline::Counts;
+use crate::pipeline::MatrixCounts;
 use crate::plan::{self, Action, Estimate, Finding, Frontier, Kept, Output, SelftestTask, Settled, Task, Today};
 use crate::provider::{ModelName, ProviderName};
 use crate::results::Failure;
@@ -139,7 +139,7 @@ pub(super) struct Loop<'r, 'e, L> {
     /// Whom nobody asks any more.
     pub(super) doors: Rc<Doors>,
     /// Cells that were settled.
-    pub(super) settled: Counts,
+    pub(super) settled: MatrixCounts,
     pub(super) ended: Ended,
     pub(super) listener: &'r mut L,
 }
@@ -166,7 +166,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
             squeezed: false,
             is_foretold: false,
             doors: Rc::new(Doors::default()),
-            settled: Counts::default(),
+            settled: MatrixCounts::default(),
             ended: Ended { forecast: Some(Estimate::nothing()), ..Ended::default() },
             listener,
         }
@@ -300,7 +300,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     }
 
     pub(super) fn settle(&mut self, task: &Task, kept: Kept, output: Option<Output>) -> Result<(), RunError> {
-        self.count(task.stage(), Counts::default());
+        self.count(task.stage(), MatrixCounts::default());
         if let Task::Compress(task) = task {
             return self.settle_context(task, kept);
         }

@@ -149,7 +149,8 @@ fn names(builder: &mut DigestBuilder, preparer: &Preparer<'_>, context: &Settled
     for probe in preparer.matrix().probes(cell.chain.fixture, cell.point) {
         builder.field("probe", (probe.0 as u64).to_le_bytes());
     }
-    let readers = preparer.matrix().readers(cell.chain.method).iter().filter_map(|reader| answerers.get(reader.0));
+    let readers =
+        preparer.matrix().method_answerers(cell.chain.method).iter().filter_map(|reader| answerers.get(reader.0));
     for answerer in readers {
         builder.field("answerer", answerer.name.0.as_bytes());
     }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use compeval::action::{ActionKey, Digest};
 use compeval::judge::{Rubric, Scope};
 use compeval::locale::Locale;
-use compeval::pipeline::{FixtureDigests, Runs, Tail};
+use compeval::pipeline::{FixtureDigests, Runs, TailMode};
 use compeval::probe::{Probe, ProbeType};
 use compeval::provider::Settings;
 use compeval::report::html::{
@@ -311,7 +311,7 @@ fn design(shape: &Shape, banks: &BTreeMap<String, Vec<Probe>>) -> Design {
     Design {
         runs: Runs { compress: shape.runs, answer: 1, judge: 1 },
         locale: shape.locale,
-        tail: Tail::None,
+        tail: TailMode::None,
         judge_context: true,
         focus_topic: None,
         methods: METHODS.iter().map(method).collect(),

@@ -1,4 +1,4 @@
-//! The cell that `show` and `why` are about: found by what was typed, or a list to choose from.
+//! Finds the cell that `show` and `why` print, or lists the candidates.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::Args;
 use serde::Serialize;
 
-use crate::cli::command_line::Typed;
+use crate::cli::command_line::CommandLine;
 use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::shell_word;
 use crate::cli::terminal::{Console, Meaning};
@@ -34,18 +34,18 @@ pub(crate) struct ShowArgs {
     pub(crate) label: Option<String>,
 }
 
-/// What was asked for.
-pub(crate) enum Choice {
+/// The cells that match the arguments.
+pub(crate) enum CellMatch {
     /// One cell.
-    One(Box<Chosen>),
+    One(Box<SelectedCell>),
     /// Several: method or probe was not named.
-    Several(Box<Several>),
-    /// None: it was not judged.
-    Missing(Box<Missing>),
+    Several(Box<CellList>),
+    /// No judged cell.
+    Missing(Box<MissingCell>),
 }
 
 /// A cell with the result set it stands in.
-pub(crate) struct Chosen {
+pub(crate) struct SelectedCell {
     pub(crate) manifest: Manifest,
     pub(crate) row: Row,
     /// Other repetitions of the same question to the same method.
@@ -53,14 +53,14 @@ pub(crate) struct Chosen {
 }
 
 /// A cell that was not judged.
-pub(crate) struct Missing {
+pub(crate) struct MissingCell {
     pub(crate) manifest: Manifest,
     /// What failed there or above it, if anything did.
     pub(crate) failure: Option<results::Failure>,
 }
 
-/// Cells to choose from.
-pub(crate) struct Several {
+/// Cells that match.
+pub(crate) struct CellList {
     manifest: Manifest,
     rows: Vec<Row>,
     has_method: bool,
@@ -68,7 +68,7 @@ pub(crate) struct Several {
 }
 
 /// Finds the cell.
-pub(crate) fn choose(results: &Path, args: &ShowArgs) -> Result<Choice, Failure> {
+pub(crate) fn find_cell(results: &Path, args: &ShowArgs) -> Result<CellMatch, Failure> {
     let folder = match &args.label {
         Some(label) => ResultsFolder::open(results, label),
         None => newest(results),
@@ -79,23 +79,23 @@ pub(crate) fn choose(results: &Path, args: &ShowArgs) -> Result<Choice, Failure>
     let mut rows = Vec::new();
     for row in folder.rows()? {
         let row = row.map_err(|error| Failure::error(chain(&error)))?;
-        if is_meant(&row, args) {
+        if matches(&row, args) {
             rows.push(row);
         }
     }
     if rows.is_empty() {
         let failure = failure_at(&manifest, args).cloned();
-        return Ok(Choice::Missing(Box::new(Missing { manifest, failure })));
+        return Ok(CellMatch::Missing(Box::new(MissingCell { manifest, failure })));
     }
     let (has_method, has_probe) = (args.method.is_some(), args.probe.is_some());
     if !(has_method && has_probe) && rows.len() > 1 {
-        return Ok(Choice::Several(Box::new(Several { manifest, rows, has_method, has_probe })));
+        return Ok(CellMatch::Several(Box::new(CellList { manifest, rows, has_method, has_probe })));
     }
     let row = rows.remove(0);
-    Ok(Choice::One(Box::new(Chosen { manifest, row, others: rows })))
+    Ok(CellMatch::One(Box::new(SelectedCell { manifest, row, others: rows })))
 }
 
-fn is_meant(row: &Row, args: &ShowArgs) -> bool {
+fn matches(row: &Row, args: &ShowArgs) -> bool {
     row.fixture == args.fixture
         && args.method.as_ref().is_none_or(|method| *method == row.method)
         && args.probe.as_ref().is_none_or(|probe| *probe == row.probe)
@@ -158,7 +158,7 @@ fn failure_at<'m>(manifest: &'m Manifest, args: &ShowArgs) -> Option<&'m results
     manifest.failures.iter().filter(is_like).min_by_key(is_elsewhere)
 }
 
-impl Missing {
+impl MissingCell {
     /// That there is no such cell, and why.
     pub(crate) fn told(&self) -> Failure {
         let label = &self.manifest.label;
@@ -171,7 +171,7 @@ impl Missing {
             ),
             None => format!("`{label}` has no such judged cell"),
         };
-        let again = Typed::here().of_project().labelled(label).told("run");
+        let again = CommandLine::current().of_project().with_label(label).command("run");
         Failure::input(message).hinted(format!("{again}   goes on where it ended")).exiting(Exit::EmptySelection)
     }
 }
@@ -180,7 +180,7 @@ impl Missing {
 pub(crate) fn command_for(command: &str, [fixture, method, probe]: [&str; 3], run: u32) -> String {
     let [fixture, method, probe] = [fixture, method, probe].map(shell_word);
     let cell = format!("{command} {fixture} --method {method} --run {run} --probe {probe}");
-    Typed::here().of_results().told(&cell)
+    CommandLine::current().of_results().command(&cell)
 }
 
 #[derive(Serialize)]
@@ -197,7 +197,7 @@ struct CellJson<'r> {
     keys: &'r RowKeys,
 }
 
-impl Several {
+impl CellList {
     /// A short list with scores: probes or methods down, methods or runs across.
     pub(crate) fn tell(&self, command: &str, console: &Console) {
         let cells: Vec<CellJson<'_>> = self.rows.iter().map(cell_json).collect();
@@ -205,13 +205,13 @@ impl Several {
         if console.is_json() {
             return;
         }
-        console.say(&self.table(console));
+        console.print(&self.table(console));
         let Some(worst) = self.rows.iter().filter(|row| row.overall.is_some()).min_by(|a, b| lower(a, b)) else {
             return;
         };
         let next = command_for(command, [&worst.fixture, &worst.method, &worst.probe], worst.run);
         let hint = console.paint(Meaning::Hint, "next:");
-        console.remark(&format!("\n{hint} {next}   (the lowest score of these)"));
+        console.note(&format!("\n{hint} {next}   (the lowest score of these)"));
     }
 
     fn down<'r>(&self, row: &'r Row) -> (u32, &'r str) {

@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::commands::fixture::audit::audit_all;
 use crate::cli::failure::{Exit, Failure, render};
-use crate::cli::project::{Opening, places_of, read_project};
-use crate::cli::terminal::{Column, Console, Meaning, count, grid};
+use crate::cli::project::{Opening, project_paths_of, read_project};
+use crate::cli::terminal::{Column, Console, Meaning, count, render_table};
 use crate::pipeline::{Opened, Pipeline, Problem, Problems, Severity};
 
-/// What a project was found to be.
+/// The problems of a project and, unless one is an error, its pipeline.
 #[derive(Default)]
-struct Found {
+struct CheckResult {
     problems: Problems,
     pipeline: Option<Pipeline>,
     /// Why there is nothing to run though nothing is wrong.
@@ -19,52 +19,52 @@ struct Found {
 }
 
 pub(crate) fn run(common: &Common, console: &Console) -> Result<Exit, Failure> {
-    let found = examine(common)?;
-    let errors = found.problems.errors();
-    console.json(&found.json());
+    let result = check_project(common)?;
+    let errors = result.problems.errors();
+    console.json(&result.json());
     if !console.is_json() {
-        if !found.problems.is_empty() {
-            console.tell(&found.shown(console));
+        if !result.problems.is_empty() {
+            console.eprint(&result.shown(console));
         }
-        if let Some(pipeline) = &found.pipeline {
-            console.say(&contents(pipeline, console));
+        if let Some(pipeline) = &result.pipeline {
+            console.print(&contents(pipeline, console));
         }
-        console.say(&found.summary(console));
+        console.print(&result.summary(console));
     }
     Ok(match errors {
         0 => Exit::Done,
-        _ if found.is_empty && errors == 1 => Exit::EmptySelection,
+        _ if result.is_empty && errors == 1 => Exit::EmptySelection,
         _ => Exit::BadInput,
     })
 }
 
 /// Opens the project as strictly as there is, and looks into every fixture.
-fn examine(common: &Common) -> Result<Found, Failure> {
-    let places = match places_of(common) {
-        Ok(places) => places,
-        Err(Failure::Problems(problems)) => return Ok(Found { problems, ..Found::default() }),
+fn check_project(common: &Common) -> Result<CheckResult, Failure> {
+    let paths = match project_paths_of(common) {
+        Ok(paths) => paths,
+        Err(Failure::Problems(problems)) => return Ok(CheckResult { problems, ..CheckResult::default() }),
         Err(other) => return Err(other),
     };
     let opening = Opening { strict: true, ..Opening::default() };
-    let mut found = Found::default();
+    let mut result = CheckResult::default();
     match read_project(common, &SelectArgs::default(), opening) {
         Ok(Opened { pipeline, warnings, missing_keys }) => {
-            found.pipeline = Some(pipeline);
-            found.problems = warnings;
-            found.problems.0.extend(missing_keys.0);
+            result.pipeline = Some(pipeline);
+            result.problems = warnings;
+            result.problems.0.extend(missing_keys.0);
         }
-        Err(Failure::Problems(problems)) => found.problems = problems,
+        Err(Failure::Problems(problems)) => result.problems = problems,
         Err(Failure::Told { exit: Exit::EmptySelection, message, hint }) => {
-            found.is_empty = true;
-            found.problems.push(Problem::error(message).help(hint.unwrap_or_default()));
+            result.is_empty = true;
+            result.problems.push(Problem::error(message).help(hint.unwrap_or_default()));
         }
         Err(other) => return Err(other),
     }
-    found.problems.0.extend(audit_all(&places).0);
-    Ok(found)
+    result.problems.0.extend(audit_all(&paths).0);
+    Ok(result)
 }
 
-impl Found {
+impl CheckResult {
     fn of(&self, severity: Severity) -> impl Iterator<Item = &Problem> {
         self.problems.0.iter().filter(move |problem| problem.kind() == severity)
     }
@@ -77,7 +77,7 @@ impl Found {
         self.pipeline.as_ref().map_or(0, |pipeline| pipeline.fixtures.len())
     }
 
-    /// The problems drawn at their places, errors first. Of very many the rest is counted, so that what matters is not
+    /// The problems rendered at their positions, errors first. Of very many the rest is counted, so that what matters is not
     /// scrolled away.
     fn shown(&self, console: &Console) -> String {
         const DRAWN: usize = 30;
@@ -147,5 +147,5 @@ fn contents(pipeline: &Pipeline, console: &Console) -> String {
         ]
     });
     let methods: Vec<&str> = pipeline.methods.iter().map(|method| &*method.name.0).collect();
-    format!("{}\n\nmethods: {}\n", grid(&columns, rows, console.width()), methods.join(", "))
+    format!("{}\n\nmethods: {}\n", render_table(&columns, rows, console.width()), methods.join(", "))
 }

@@ -24,6 +24,6 @@ pub(crate) fn run(common: &Common, args: &CompareArgs, console: &Console) -> Res
     let pipeline = read_project(common, &SelectArgs::default(), Opening::default())?.pipeline;
     let (judged, comparison) = compare_sides(&pipeline.results, &args.a, &args.b, args.only_common)?;
     console.json(&comparison);
-    console.say(&console.styled(&comparison_table(&comparison, judged.design().locale, console.width())));
+    console.print(&console.styled(&comparison_table(&comparison, judged.design().locale, console.width())));
     Ok(Exit::Done)
 }

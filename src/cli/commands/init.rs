@@ -33,9 +33,9 @@ pub(crate) fn run(common: &Common, args: &InitArgs, console: &Console) -> Result
     let next = format!("compeval{} run", place_flag(common, &args.dir));
     console.json(&json!({ "folder": root.display().to_string(), "written": names, "next": next }));
     if !console.is_json() {
-        names.iter().for_each(|name| console.say(&format!("wrote {}", shown(&root.join(name)))));
-        console.say(&format!("\nIt runs as it is, offline: {}", console.paint(Meaning::Hint, &next)));
-        console.say("Then put your own sessions under test: compeval fixture import LOG…");
+        names.iter().for_each(|name| console.print(&format!("wrote {}", shown(&root.join(name)))));
+        console.print(&format!("\nIt runs as it is, offline: {}", console.paint(Meaning::Hint, &next)));
+        console.print("Then put your own sessions under test: compeval fixture import LOG…");
     }
     Ok(Exit::Done)
 }

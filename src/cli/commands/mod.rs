@@ -12,7 +12,6 @@ mod probes;
 mod report;
 mod run;
 mod show;
-mod subject;
 mod why;
 
 use clap::{CommandFactory, Parser, Subcommand};

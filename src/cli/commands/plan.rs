@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::action::StageName;
 use crate::cli::args::{Common, SelectArgs};
-use crate::cli::command_line::Typed;
+use crate::cli::command_line::CommandLine;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{cost, count, duration, money, short};
 use crate::cli::project::{Opening, open_project, open_snapshot};
@@ -33,7 +33,7 @@ pub(crate) fn run(common: &Common, args: &PlanArgs, console: &Console) -> Result
 pub(crate) fn tell(forecast: &Forecast, console: &Console) -> Exit {
     console.json(forecast);
     if !console.is_json() {
-        console.say(&told(forecast, console));
+        console.print(&told(forecast, console));
     }
     Exit::Done
 }
@@ -69,7 +69,7 @@ fn told(forecast: &Forecast, console: &Console) -> String {
         text.push_str(&format!("{}\n", console.paint(Meaning::Warning, &too_long_line(group))));
     }
     text.push_str(&estimate_line(forecast));
-    let next = Typed::here().without("dry_run").told("run");
+    let next = CommandLine::current().without("dry_run").command("run");
     let what = if forecast.is_pending() { "" } else { "   (everything is cached)" };
     text.push_str(&format!("\n{} {next}{what}", console.paint(Meaning::Hint, "next:")));
     text

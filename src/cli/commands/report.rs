@@ -23,7 +23,7 @@ pub(crate) struct ReportArgs {
 
 pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Result<Exit, Failure> {
     let Some(label) = &args.label else {
-        console.say(&console.styled(&reference_table(Locale::En, console.width())));
+        console.print(&console.styled(&reference_table(Locale::En, console.width())));
         return Ok(Exit::Done);
     };
     let select = SelectArgs { allow_unproven: true, ..SelectArgs::default() };
@@ -38,9 +38,9 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
         table.gap();
         table.append(reference_table(published.manifest.design.locale, console.width()));
     }
-    console.say(&console.styled(&table));
+    console.print(&console.styled(&table));
     for name in [names::MARKDOWN, names::HTML] {
-        console.say(&format!("{} {}", console.paint(Meaning::Dim, "wrote"), folder.file(name).display()));
+        console.print(&format!("{} {}", console.paint(Meaning::Dim, "wrote"), folder.file(name).display()));
     }
     published.refused.map_or(Ok(Exit::Done), Err)
 }

@@ -9,10 +9,10 @@ use serde::Serialize;
 use crate::cache::{Lookup, Snapshot};
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::commands::cache::{output_of, snapshot};
-use crate::cli::commands::cell::{Choice, Chosen, ShowArgs, choose, command_for, meaning_of};
+use crate::cli::commands::cell::{CellMatch, SelectedCell, ShowArgs, command_for, find_cell, meaning_of};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{count, percent};
-use crate::cli::project::{Opening, places_of, read_project};
+use crate::cli::project::{Opening, project_paths_of, read_project};
 use crate::cli::terminal::{Console, Meaning, page};
 use crate::judge::Dimension;
 use crate::measure::FactClass;
@@ -33,24 +33,29 @@ struct ShownJson<'a> {
 }
 
 pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result<Exit, Failure> {
-    let places = places_of(common)?;
-    let chosen = match choose(&places.results, args)? {
-        Choice::One(chosen) => chosen,
-        Choice::Several(several) => {
+    let paths = project_paths_of(common)?;
+    let selected = match find_cell(&paths.results, args)? {
+        CellMatch::One(selected) => selected,
+        CellMatch::Several(several) => {
             several.tell("show", console);
             return Ok(Exit::Done);
         }
-        Choice::Missing(missing) => return Err(missing.told()),
+        CellMatch::Missing(missing) => return Err(missing.told()),
     };
-    let pipeline = pipeline_of(common, &chosen.row.fixture, &chosen.row.method);
-    let snapshot = snapshot(&places.cache, console)?;
-    let context = context(&snapshot, pipeline.as_ref(), &chosen);
-    let label = &chosen.manifest.label;
-    let question = chosen.probe().map(|probe| probe.question.as_str());
-    console.json(&ShownJson { label, question, context: context.as_ref().ok().map(String::as_str), row: &chosen.row });
+    let pipeline = pipeline_of(common, &selected.row.fixture, &selected.row.method);
+    let snapshot = snapshot(&paths.cache, console)?;
+    let context = context(&snapshot, pipeline.as_ref(), &selected);
+    let label = &selected.manifest.label;
+    let question = selected.probe().map(|probe| probe.question.as_str());
+    console.json(&ShownJson {
+        label,
+        question,
+        context: context.as_ref().ok().map(String::as_str),
+        row: &selected.row,
+    });
     if !console.is_json() {
         let shown =
-            Page { chosen: &chosen, probe: pipeline.as_ref().and_then(|p| probe_today(p, &chosen.row)), console };
+            Page { selected: &selected, probe: pipeline.as_ref().and_then(|p| probe_today(p, &selected.row)), console };
         page(console, &shown.text(context.as_deref()));
     }
     Ok(Exit::Done)
@@ -71,7 +76,7 @@ fn probe_today<'p>(pipeline: &'p Pipeline, row: &Row) -> Option<&'p Probe> {
     pipeline.fixtures.first()?.bank.probes.iter().find(|probe| *probe.id.0 == *row.probe)
 }
 
-impl Chosen {
+impl SelectedCell {
     /// The probe as it was asked.
     fn probe(&self) -> Option<&ProbeInfo> {
         let fixture = self.manifest.design.fixtures.iter().find(|fixture| fixture.name == self.row.fixture)?;
@@ -80,12 +85,12 @@ impl Chosen {
 }
 
 /// The context that the answer was given from; else why it cannot be shown.
-fn context(snapshot: &Snapshot, pipeline: Option<&Pipeline>, chosen: &Chosen) -> Result<String, String> {
-    let key = chosen.row.keys.compress;
+fn context(snapshot: &Snapshot, pipeline: Option<&Pipeline>, selected: &SelectedCell) -> Result<String, String> {
+    let key = selected.row.keys.compress;
     let gone = || format!("the entry {} is no longer in the cache", key.0.short());
     let record = snapshot.find(&key).ok_or_else(gone)?;
     let body = snapshot.body(&record).map_err(|damage| damage.to_string())?;
-    let read = |pipeline| as_read(pipeline, chosen, Body { dialect: record.dialect, bytes: &body });
+    let read = |pipeline| as_read(pipeline, selected, Body { dialect: record.dialect, bytes: &body });
     if let Some(read) = pipeline.and_then(read) {
         return read.ok_or_else(|| "only its provider can read it".to_owned());
     }
@@ -94,18 +99,18 @@ fn context(snapshot: &Snapshot, pipeline: Option<&Pipeline>, chosen: &Chosen) ->
 }
 
 /// The context as the pipeline reads it, with the artifact index; `None` where method or fixture are others by now.
-fn as_read(pipeline: &Pipeline, chosen: &Chosen, body: Body<'_>) -> Option<Option<String>> {
+fn as_read(pipeline: &Pipeline, selected: &SelectedCell, body: Body<'_>) -> Option<Option<String>> {
     let loaded = pipeline.fixtures.first()?;
-    let design = chosen.manifest.design.fixtures.iter().find(|fixture| fixture.name == chosen.row.fixture)?;
+    let design = selected.manifest.design.fixtures.iter().find(|fixture| fixture.name == selected.row.fixture)?;
     let same = design.digests.transcript == loaded.digests.transcript && design.digests.points == loaded.digests.points;
-    let method = chosen.manifest.design.methods.iter().find(|method| method.name == chosen.row.method)?;
+    let method = selected.manifest.design.methods.iter().find(|method| method.name == selected.row.method)?;
     let today = pipeline.methods.first()?;
     if !same || method.strategy != today.strategy.name() || method.artifact_index != today.wants_index() {
         return None;
     }
     let matrix = Matrix::new(pipeline);
-    let chain = Chain { fixture: FixtureIx(0), method: MethodIx(0), run: chosen.row.run };
-    let point = PointIx(usize::try_from(chosen.row.point).ok()?.checked_sub(1)?);
+    let chain = Chain { fixture: FixtureIx(0), method: MethodIx(0), run: selected.row.run };
+    let point = PointIx(usize::try_from(selected.row.point).ok()?.checked_sub(1)?);
     let texts = Rc::new(FixtureTexts::new(FixtureIx(0), loaded));
     let task = Task::Compress(CompressTask { cell: CompressCell { chain, point }, before: None, texts });
     match Preparer::new(pipeline, &matrix).read(&task, body).ok()? {
@@ -116,7 +121,7 @@ fn as_read(pipeline: &Pipeline, chosen: &Chosen, body: Body<'_>) -> Option<Optio
 
 /// The page of a cell.
 struct Page<'a> {
-    chosen: &'a Chosen,
+    selected: &'a SelectedCell,
     /// The probe as it stands in the bank today, for other spellings of its facts.
     probe: Option<&'a Probe>,
     console: &'a Console,
@@ -124,10 +129,10 @@ struct Page<'a> {
 
 impl Page<'_> {
     fn text(&self, context: Result<&str, &String>) -> String {
-        let row = &self.chosen.row;
+        let row = &self.selected.row;
         let mut text = self.head();
         self.section(&mut text, "Question", "");
-        self.body(&mut text, self.chosen.probe().map_or("(no longer told)", |probe| &probe.question));
+        self.body(&mut text, self.selected.probe().map_or("(no longer told)", |probe| &probe.question));
         self.facts(&mut text);
         self.section(&mut text, "Context", &self.size());
         match context {
@@ -165,10 +170,10 @@ impl Page<'_> {
     }
 
     fn head(&self) -> String {
-        let row = &self.chosen.row;
+        let row = &self.selected.row;
         let place = format!("{} · point {} · {} · run {} · {}", row.fixture, row.point, row.method, row.run, row.probe);
         let score = row.overall.map_or("–".to_owned(), |score| format!("{score:.2} of 5"));
-        let (manifest, kind) = (&self.chosen.manifest, row.kind.name());
+        let (manifest, kind) = (&self.selected.manifest, row.kind.name());
         let (label, rules) =
             (&manifest.label, if manifest.design.is_lexical() { " · built-in rules, no model" } else { "" });
         format!(
@@ -180,7 +185,7 @@ impl Page<'_> {
     }
 
     fn size(&self) -> String {
-        let row = &self.chosen.row;
+        let row = &self.selected.row;
         match (row.context_tokens, row.replaced_tokens) {
             (Some(kept), Some(replaced)) => format!(
                 "{kept} tokens in place of {replaced}, {} removed; {} of the facts stand in it",
@@ -192,7 +197,7 @@ impl Page<'_> {
     }
 
     fn facts(&self, text: &mut String) {
-        let row = &self.chosen.row;
+        let row = &self.selected.row;
         self.section(text, "Expected facts", "");
         if row.facts.is_empty() {
             self.note(text, "none: the transcript does not say, and the right answer is to say so");
@@ -208,7 +213,7 @@ impl Page<'_> {
     /// The text with expected facts marked in green and superseded ones in yellow.
     fn marked(&self, text: &str) -> String {
         let named: Vec<Fact> =
-            self.chosen.row.facts.iter().map(|fate| Fact { spellings: vec![fate.fact.clone()] }).collect();
+            self.selected.row.facts.iter().map(|fate| Fact { spellings: vec![fate.fact.clone()] }).collect();
         let (expected, superseded) = match self.probe {
             Some(probe) => (probe.expected_facts.as_slice(), probe.superseded_facts.as_slice()),
             None => (named.as_slice(), &[][..]),
@@ -235,7 +240,7 @@ impl Page<'_> {
     }
 
     fn answer_notes(&self, text: &mut String) {
-        let row = &self.chosen.row;
+        let row = &self.selected.row;
         let mut tell = |what: &str, names: &[String]| {
             if !names.is_empty() {
                 let _ = writeln!(text, "  {} {}", self.paint(Meaning::Bad, what), names.join(", "));
@@ -249,10 +254,10 @@ impl Page<'_> {
     }
 
     fn grades(&self, text: &mut String) {
-        let row = &self.chosen.row;
+        let row = &self.selected.row;
         self.section(text, "Grades", &format!("by {}, from 0 to 5", row.judge));
         let options = textwrap::Options::new(self.console.width()).initial_indent("      ").subsequent_indent("      ");
-        let weights = &self.chosen.manifest.design.rubric.criteria;
+        let weights = &self.selected.manifest.design.rubric.criteria;
         for (dimension, score) in &row.dimensions {
             let score_text = self.paint(meaning_of(Some(*score)), &format!("{score:.2}"));
             let _ = writeln!(text, "  {score_text}  {}", self.paint(Meaning::Strong, dimension.name()));
@@ -275,16 +280,16 @@ impl Page<'_> {
     }
 
     fn foot(&self, text: &mut String) {
-        let row = &self.chosen.row;
+        let row = &self.selected.row;
         if let Some(tokens) = row.refetch_tokens.filter(|tokens| *tokens > 0) {
             let _ = writeln!(text, "\nTo fetch again what was lost takes {}.", count(tokens, "token"));
         }
-        if !self.chosen.others.is_empty() {
+        if !self.selected.others.is_empty() {
             let other = |row: &Row| {
                 let score = row.overall.map_or("–".to_owned(), |score| format!("{score:.2}"));
                 format!("run {} {score}", row.run)
             };
-            let others: Vec<String> = self.chosen.others.iter().map(other).collect();
+            let others: Vec<String> = self.selected.others.iter().map(other).collect();
             let _ = writeln!(text, "\n{} {}", self.paint(Meaning::Dim, "other repetitions:"), others.join(", "));
         }
         let keys = [("compress", row.keys.compress), ("answer", row.keys.answer), ("judge", row.keys.judge)];

@@ -104,9 +104,9 @@ impl Console {
     }
 
     /// Text for people: the result of a command. With `--json` it goes to standard error.
-    pub(crate) fn say(&self, text: &str) {
+    pub(crate) fn print(&self, text: &str) {
         if self.json {
-            self.tell(text);
+            self.eprint(text);
         } else {
             write_line(&mut io::stdout().lock(), &self.for_output(text));
         }
@@ -118,14 +118,14 @@ impl Console {
     }
 
     /// A remark beside the result; not with `--quiet`.
-    pub(crate) fn remark(&self, text: &str) {
+    pub(crate) fn note(&self, text: &str) {
         if !self.quiet {
-            self.tell(text);
+            self.eprint(text);
         }
     }
 
     /// Something that must be read.
-    pub(crate) fn tell(&self, text: &str) {
+    pub(crate) fn eprint(&self, text: &str) {
         write_line(&mut io::stderr().lock(), text);
     }
 
@@ -134,7 +134,7 @@ impl Console {
         if self.json {
             match serde_json::to_string_pretty(value) {
                 Ok(text) => write_line(&mut io::stdout().lock(), &text),
-                Err(error) => self.tell(&format!("error: failed to write JSON: {error}")),
+                Err(error) => self.eprint(&format!("error: failed to write JSON: {error}")),
             }
         }
     }
@@ -145,7 +145,7 @@ impl Console {
         let (sender, is_said) = mpsc::channel();
         std::thread::spawn(move || {
             // Below the bars, where there are some.
-            self.tell(&format!("\n{words}"));
+            self.eprint(&format!("\n{words}"));
             sender.send(())
         });
         let _ = is_said.recv_timeout(PATIENCE);

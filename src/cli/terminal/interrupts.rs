@@ -9,22 +9,22 @@ use super::console::Console;
 use crate::cli::failure::{Exit, Failure, chain};
 use crate::scheduler::Stop;
 
-/// Heeds Ctrl-C from a thread of its own, so that it is heard while the rest of the process hangs.
+/// Handles Ctrl-C on a thread of its own, so that it works while the rest of the process is blocked.
 pub(crate) struct Interrupts {
     /// What the user asked for so far.
     pub(crate) stop: watch::Receiver<Stop>,
     is_over: Arc<AtomicBool>,
 }
 
-/// What one more Ctrl-C brings about.
+/// The effect of one more Ctrl-C.
 #[derive(Debug, PartialEq, Eq)]
 enum Effect {
     Ask(Stop),
     End,
 }
 
-/// What the `nth` Ctrl-C brings about, counted from 1. When the work is over nothing is left to be stopped but the
-/// process: every file appears whole or not at all.
+/// The effect of the `nth` Ctrl-C, counted from 1. After the work only the process is left to stop, which is safe:
+/// every file is written atomically.
 fn effect(nth: u64, is_over: bool) -> Effect {
     match nth {
         _ if is_over => Effect::End,
@@ -35,17 +35,17 @@ fn effect(nth: u64, is_over: bool) -> Effect {
 }
 
 impl Interrupts {
-    /// Heeds Ctrl-C from now on until the process ends.
+    /// Starts handling Ctrl-C, until the process ends.
     ///
     /// # Errors
-    /// If the system has no thread to spare.
+    /// The thread cannot be started.
     pub(crate) fn heed(console: &Console) -> Result<Interrupts, Failure> {
         let (sender, stop) = watch::channel(Stop::No);
         let (is_over, console) = (Arc::new(AtomicBool::new(false)), *console);
         let seen = is_over.clone();
         let heed = move || {
             if let Err(error) = listen(&sender, &seen, &console) {
-                tracing::warn!("Ctrl-C is not heeded: {}", chain(&error));
+                tracing::warn!("Ctrl-C is not handled: {}", chain(&error));
             }
         };
         std::thread::Builder::new()

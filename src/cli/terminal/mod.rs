@@ -1,20 +1,20 @@
 //! What the user sees while and after a command runs: lines, tables, progress, a pager; and the keys that end it.
 
-mod board;
-mod causes;
+mod progress_model;
+mod failures;
 mod console;
-mod grid;
-mod hearing;
+mod table;
+mod run_log;
 mod interrupts;
 mod pager;
 mod progress;
-mod traffic;
+mod request_log;
 
-pub(super) use board::Pulse;
-pub(super) use causes::tell_causes;
 pub(super) use console::{Console, Meaning};
-pub(super) use grid::{Column, count, grid, number};
-pub(super) use hearing::Hearing;
+pub(super) use failures::print_failures;
 pub(super) use interrupts::Interrupts;
 pub(super) use pager::{Pages, page};
 pub(super) use progress::{Progress, selftest_cases};
+pub(super) use progress_model::ProgressSnapshot;
+pub(super) use run_log::RunLog;
+pub(super) use table::{Column, count, number, render_table};

@@ -18,18 +18,18 @@ pub(crate) fn page(console: &Console, text: &str) {
     pages.end();
 }
 
-/// A result that is printed as it comes. On a terminal the beginning is held back until it fills the screen; then it
-/// goes through a pager.
+/// A result that is printed as it comes. On a terminal, output is buffered until it fills the screen; then a
+/// pager is started.
 pub(crate) struct Pages<'c> {
     console: &'c Console,
-    way: Way,
+    state: PagerState,
 }
 
-enum Way {
+enum PagerState {
     /// To standard output.
-    Straight,
+    Direct,
     /// Nowhere yet: it may fit the screen.
-    Held(String),
+    Buffered(String),
     /// To the pager.
     Pager(Child),
 }
@@ -38,36 +38,38 @@ impl<'c> Pages<'c> {
     /// A result that begins.
     pub(crate) fn begin(console: &'c Console) -> Pages<'c> {
         let is_read = io::stdout().is_terminal() && io::stdin().is_terminal() && !console.is_json();
-        Pages { console, way: if is_read { Way::Held(String::new()) } else { Way::Straight } }
+        Pages { console, state: if is_read { PagerState::Buffered(String::new()) } else { PagerState::Direct } }
     }
 
     /// Prints what comes next, lines whole. Answers whether anybody still reads.
     pub(crate) fn write(&mut self, text: &str) -> bool {
         let text = self.console.for_output(text);
-        match &mut self.way {
-            Way::Straight => self.console.raw(text.as_bytes()),
-            Way::Pager(pager) => return pass_on(pager, &text),
-            Way::Held(held) => {
-                held.push_str(&text);
-                if held.lines().count() >= rows() {
-                    return self.turn();
+        match &mut self.state {
+            PagerState::Direct => self.console.raw(text.as_bytes()),
+            PagerState::Pager(pager) => return pass_on(pager, &text),
+            PagerState::Buffered(buffered) => {
+                buffered.push_str(&text);
+                if buffered.lines().count() >= rows() {
+                    return self.start_pager();
                 }
             }
         }
         true
     }
 
-    /// Hands what was held back to a pager; where there is none, to standard output.
-    fn turn(&mut self) -> bool {
-        let Way::Held(held) = std::mem::replace(&mut self.way, Way::Straight) else { return true };
+    /// Passes the buffer to a pager, or to standard output if no pager starts.
+    fn start_pager(&mut self) -> bool {
+        let PagerState::Buffered(buffered) = std::mem::replace(&mut self.state, PagerState::Direct) else {
+            return true;
+        };
         match pager() {
             Ok(mut pager) => {
-                let is_read = pass_on(&mut pager, &held);
-                self.way = Way::Pager(pager);
+                let is_read = pass_on(&mut pager, &buffered);
+                self.state = PagerState::Pager(pager);
                 is_read
             }
             Err(_) => {
-                self.console.raw(held.as_bytes());
+                self.console.raw(buffered.as_bytes());
                 true
             }
         }
@@ -75,10 +77,10 @@ impl<'c> Pages<'c> {
 
     /// Prints what is left, and waits for whoever reads.
     pub(crate) fn end(self) {
-        match self.way {
-            Way::Straight => {}
-            Way::Held(held) => self.console.raw(held.as_bytes()),
-            Way::Pager(mut pager) => {
+        match self.state {
+            PagerState::Direct => {}
+            PagerState::Buffered(buffered) => self.console.raw(buffered.as_bytes()),
+            PagerState::Pager(mut pager) => {
                 // standard input is closed first, so that the pager learns that this was all; its own end is no
                 // business of ours
                 let _ = pager.wait();

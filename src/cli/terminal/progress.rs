@@ -7,30 +7,30 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-use super::board::{Board, Pulse};
 use super::console::{Console, Meaning};
-use super::traffic::Traffic;
+use super::progress_model::{ProgressModel, ProgressSnapshot};
+use super::request_log::RequestLog;
 use crate::action::StageName;
 use crate::judge::SelfTest;
 use crate::pipeline::{Matrix, Pipeline};
 use crate::scheduler::{Allowance, Closed, Event, Stop};
 
-/// Tells how far a run is.
+/// The progress display of a run.
 pub(crate) struct Progress {
     console: Console,
-    pub(crate) traffic: Arc<Traffic>,
-    board: RefCell<Board>,
-    face: RefCell<Face>,
+    pub(crate) requests: Arc<RequestLog>,
+    model: RefCell<ProgressModel>,
+    view: RefCell<View>,
 }
 
-/// How it is shown.
-enum Face {
-    Bars(Bars),
-    Lines(Lines),
+/// The form of the display.
+enum View {
+    LiveBars(LiveBars),
+    PlainLines(PlainLines),
 }
 
 /// Live bars: one a stage, then pace and what is waited for.
-struct Bars {
+struct LiveBars {
     multi: MultiProgress,
     stages: BTreeMap<StageName, ProgressBar>,
     pace: ProgressBar,
@@ -39,11 +39,11 @@ struct Bars {
 }
 
 /// Plain lines.
-struct Lines {
+struct PlainLines {
     began: Instant,
     told: Instant,
-    /// Trouble that was told and is not over.
-    in_trouble: bool,
+    /// Whether the last line reported held-up calls.
+    held_up: bool,
     stopping: bool,
 }
 
@@ -54,13 +54,13 @@ impl Progress {
         allowance: Allowance,
         console: &Console,
     ) -> Progress {
-        let board = Board::new(stages, allowance);
-        let face = match console.draws_progress() {
-            true => Face::Bars(Bars::new(&board, console.colors())),
-            false => Face::Lines(Lines::new(Instant::now())),
+        let model = ProgressModel::new(stages, allowance);
+        let view = match console.draws_progress() {
+            true => View::LiveBars(LiveBars::new(&model, console.colors())),
+            false => View::PlainLines(PlainLines::new(Instant::now())),
         };
-        let (board, face) = (RefCell::new(board), RefCell::new(face));
-        Progress { console: *console, traffic: Arc::default(), board, face }
+        let (model, view) = (RefCell::new(model), RefCell::new(view));
+        Progress { console: *console, requests: Arc::default(), model, view }
     }
 
     /// Progress of a run that begins.
@@ -75,71 +75,70 @@ impl Progress {
         Progress::new(stages, allowance, console)
     }
 
-    /// Where it is told.
     pub(crate) fn console(&self) -> &Console {
         &self.console
     }
 
     /// More cells of a stage turned up.
     pub(crate) fn add(&self, stage: StageName, cells: u64) {
-        let mut board = self.board.borrow_mut();
-        board.add(stage, cells);
-        if let Face::Bars(bars) = &mut *self.face.borrow_mut() {
+        let mut model = self.model.borrow_mut();
+        model.add(stage, cells);
+        if let View::LiveBars(bars) = &mut *self.view.borrow_mut() {
             bars.add(stage);
         }
     }
 
-    /// Takes note of an event.
+    /// Applies an event.
     pub(crate) fn hear(&self, event: &Event<'_>) {
-        self.board.borrow_mut().hear(event);
+        self.model.borrow_mut().hear(event);
         if let Event::Closed(Closed { who, why }) = event {
             let mark = self.console.paint(Meaning::Warning, "stopped:");
             self.say(&format!("{mark} {who} is not asked any more, every further call would fail the same way: {why}"));
         }
     }
 
-    /// Takes note of how the providers are doing, and shows all that is known.
-    pub(crate) fn beat(&self, pulse: Pulse) {
-        let (mut board, now, stop) = (self.board.borrow_mut(), Instant::now(), pulse.stop);
-        board.beat(pulse, now);
-        match &mut *self.face.borrow_mut() {
-            Face::Bars(bars) => bars.show(&board),
-            Face::Lines(lines) => {
-                if let Some(line) = lines.due(&board, stop, now) {
-                    self.console.remark(&line);
+    /// Stores a snapshot and redraws.
+    pub(crate) fn update(&self, snapshot: ProgressSnapshot) {
+        let (mut model, now, stop) = (self.model.borrow_mut(), Instant::now(), snapshot.stop);
+        model.update(snapshot, now);
+        match &mut *self.view.borrow_mut() {
+            View::LiveBars(bars) => bars.show(&model),
+            View::PlainLines(lines) => {
+                if let Some(line) = lines.due(&model, stop, now) {
+                    self.console.note(&line);
                 }
             }
         }
     }
 
-    /// Says something while the bars stand.
+    /// Prints a line above the bars.
     fn say(&self, text: &str) {
-        match &*self.face.borrow() {
-            Face::Bars(bars) => bars.multi.suspend(|| self.console.tell(text)),
-            Face::Lines(_) => self.console.tell(text),
+        match &*self.view.borrow() {
+            View::LiveBars(bars) => bars.multi.suspend(|| self.console.eprint(text)),
+            View::PlainLines(_) => self.console.eprint(text),
         }
     }
 
     /// Takes the bars away.
     pub(crate) fn finish(&self) {
-        if let Face::Bars(bars) = &*self.face.borrow() {
+        if let View::LiveBars(bars) = &*self.view.borrow() {
             bars.clear();
         }
     }
 }
 
-/// What the judges are asked before they may grade.
+/// The number of self-test cases of all judges.
 pub(crate) fn selftest_cases(pipeline: &Pipeline) -> u64 {
     (pipeline.judges.len() * SelfTest::built_in(pipeline.settings.locale).cases.len()) as u64
 }
 
-impl Bars {
-    fn new(board: &Board, colors: bool) -> Bars {
+impl LiveBars {
+    fn new(model: &ProgressModel, colors: bool) -> LiveBars {
         let multi = MultiProgress::new();
         let line = || multi.add(ProgressBar::new(0)).with_style(style("{prefix:>9}  {wide_msg}"));
         let (pace, waits) = (line(), line());
-        let mut bars = Bars { multi, stages: BTreeMap::new(), pace, waits, colors };
-        board.stages().keys().for_each(|stage| bars.add(*stage));
+        let mut bars = LiveBars { multi, stages: BTreeMap::new(), pace, waits, colors };
+        model.stages().keys().for_each(|stage| bars.add(*stage));
         bars
     }
 
@@ -156,15 +155,15 @@ impl Bars {
         self.stages.insert(stage, bar.with_style(style(template).progress_chars("━━─")).with_prefix(stage.name()));
     }
 
-    fn show(&self, board: &Board) {
-        for (stage, tally) in board.stages() {
+    fn show(&self, model: &ProgressModel) {
+        for (stage, progress) in model.stages() {
             let Some(bar) = self.stages.get(stage) else { continue };
-            bar.set_length(tally.total);
-            bar.set_position(tally.settled());
-            bar.set_message(Board::stage_words(tally));
+            bar.set_length(progress.total);
+            bar.set_position(progress.finished());
+            bar.set_message(ProgressModel::stage_words(progress));
         }
-        self.pace.set_message(board.pace_words());
-        self.waits.set_message(board.wait_words().unwrap_or_default());
+        self.pace.set_message(model.pace_words());
+        self.waits.set_message(model.wait_words().unwrap_or_default());
     }
 
     fn clear(&self) {
@@ -178,25 +177,25 @@ fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
-impl Lines {
-    fn new(now: Instant) -> Lines {
-        Lines { began: now, told: now, in_trouble: false, stopping: false }
+impl PlainLines {
+    fn new(now: Instant) -> PlainLines {
+        PlainLines { began: now, told: now, held_up: false, stopping: false }
     }
 
     /// The line to print now, if one is due: often at first, seldom later, and at once when trouble begins or ends.
-    fn due(&mut self, board: &Board, stop: Stop, now: Instant) -> Option<String> {
+    fn due(&mut self, model: &ProgressModel, stop: Stop, now: Instant) -> Option<String> {
         let every = match (now - self.began).as_secs() {
             0..60 => 10,
             60..600 => 30,
             _ => 60,
         };
-        let (in_trouble, stopping) = (board.is_held_up(), stop != Stop::No);
-        let unchanged = (in_trouble, stopping) == (self.in_trouble, self.stopping);
+        let (held_up, stopping) = (model.is_held_up(), stop != Stop::No);
+        let unchanged = (held_up, stopping) == (self.held_up, self.stopping);
         if unchanged && now - self.told < Duration::from_secs(every) {
             return None;
         }
-        (self.told, self.in_trouble, self.stopping) = (now, in_trouble, stopping);
-        Some(board.line())
+        (self.told, self.held_up, self.stopping) = (now, held_up, stopping);
+        Some(model.line())
     }
 }
 

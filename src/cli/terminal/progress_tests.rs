@@ -2,9 +2,9 @@ use super::*;
 use crate::action::Template;
 use crate::cache::{Holder, Store};
 use crate::cli::commands::Cli;
-use crate::cli::engine::{Orders, drive};
-use crate::cli::terminal::Hearing;
-use crate::pipeline::{Environment, Request, open, starter_files};
+use crate::cli::engine::{RunOptions, run_matrix};
+use crate::cli::terminal::RunLog;
+use crate::pipeline::{Environment, OpenRequest, open, starter_files};
 use crate::scheduler::{Budget, Ended};
 
 struct Bare;
@@ -20,7 +20,7 @@ fn with_a_mute_judge(folder: &std::path::Path) -> Pipeline {
     for file in starter_files() {
         crate::files::write_whole(&folder.join(file.path), file.text).unwrap();
     }
-    let request = Request { file: folder.join("pipeline.toml"), ..Request::default() };
+    let request = OpenRequest { file: folder.join("pipeline.toml"), ..OpenRequest::default() };
     let mut pipeline = open(&request, &Bare).unwrap().pipeline;
     let text = "{% if request and not other %}{{ 1 // 0 }}{% endif %}{{ request }}";
     pipeline.judges[0].template = Template::new(text, &["request", "other"]).unwrap();
@@ -29,8 +29,8 @@ fn with_a_mute_judge(folder: &std::path::Path) -> Pipeline {
 
 fn driven(pipeline: &Pipeline, progress: &Progress) -> Ended {
     let store = Store::open(&pipeline.cache, &Holder { command: "test".to_owned() }).unwrap();
-    let orders = Orders { allow_weak_judge: false, ..Orders::within(Budget::default()) };
-    drive(pipeline, &store, &orders, progress, &mut Hearing::new(progress)).unwrap()
+    let options = RunOptions { allow_weak_judge: false, ..RunOptions::within(Budget::default()) };
+    run_matrix(pipeline, &store, &options, progress, &mut RunLog::new(progress)).unwrap()
 }
 
 #[test]
@@ -41,10 +41,10 @@ fn every_cell_is_settled_where_a_judge_cannot_be_asked() {
     let progress = Progress::of_run(&pipeline, Allowance::default(), &Console::new(&common));
     let ended = driven(&pipeline, &progress);
     assert!(ended.untested[0].why.contains("1 // 0"), "{:?}", ended.untested);
-    let board = progress.board.borrow();
-    for (stage, tally) in board.stages() {
-        assert_eq!(tally.settled(), tally.total, "{stage:?}: {tally:?}");
+    let model = progress.model.borrow();
+    for (stage, progress) in model.stages() {
+        assert_eq!(progress.finished(), progress.total, "{stage:?}: {progress:?}");
     }
-    let selftest = board.stages()[&StageName::Selftest];
+    let selftest = model.stages()[&StageName::Selftest];
     assert_eq!((selftest.total, selftest.failed), (31, 1), "one failure stands for all");
 }

@@ -3,18 +3,18 @@
 
 pub mod rules;
 mod notes;
-mod rooms;
+mod allocation;
 mod write;
 
+pub(crate) use allocation::allocate;
 pub(crate) use notes::readable;
-pub use notes::{Failure, FileNote, Notes};
-pub(crate) use rooms::rooms;
+pub use notes::{FailedCommand, FileNote, Notes};
 pub(crate) use write::{file_entry, index_within};
 
 use crate::transcript::{Message, estimate_tokens};
 use crate::units::Tokens;
 
-/// The size of an index that nobody asked to be of another size.
+/// The default size of an index.
 pub(crate) const INDEX_TOKENS: Tokens = Tokens(1200);
 
 /// The artifact index of `messages` as Markdown, at most some 1,200 tokens; empty if there is nothing to index.

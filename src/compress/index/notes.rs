@@ -1,4 +1,4 @@
-//! What a transcript says about itself: files, failures, decisions, demands, tasks, values. Rules, no model.
+//! Facts extracted from a transcript by rules: files, failures, decisions, demands, tasks, values. No model.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::rules;
 use crate::transcript::{FileAction, Message, Role, ToolCall, file_operation, shell_operations};
 
-/// Everything noted, in the order of the transcript.
+/// All extracted facts, in the order of the transcript.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Notes {
     /// What the user asked, message by message.
@@ -17,7 +17,7 @@ pub struct Notes {
     /// Files, in the order of their last change or, if never changed, their last reading.
     pub files: Vec<FileNote>,
     /// Commands that failed, with what they printed.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<FailedCommand>,
     /// Sentences that state a choice.
     pub decisions: Vec<String>,
     /// Sentences that name something left to do.
@@ -47,7 +47,7 @@ pub struct FileNote {
 
 /// A command that failed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Failure {
+pub struct FailedCommand {
     /// The command, or the tool's name.
     pub command: String,
     /// The lines that say what went wrong, word for word.
@@ -178,7 +178,7 @@ impl Notes {
         // The folder says little: what was run comes after it.
         let run = line.strip_prefix("cd ").and_then(|rest| rest.split_once("&& ")).map_or(line, |(_, run)| run);
         let command = short(run.trim(), COMMAND);
-        let failure = Failure { command, lines };
+        let failure = FailedCommand { command, lines };
         self.failures.retain(|known| known.lines != failure.lines);
         self.failures.push(failure);
     }

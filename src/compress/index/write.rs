@@ -1,10 +1,10 @@
 //! The index as text, within a size.
 
+use super::allocation::allocate;
 use super::notes::{FileNote, Notes};
-use super::rooms::rooms;
 use crate::units::Tokens;
 
-/// A heading with its entries, the newest last, and its share of the room.
+/// A heading with its entries, the newest last, and its share of the limit.
 struct Section {
     heading: &'static str,
     entries: Vec<String>,
@@ -21,7 +21,7 @@ pub(crate) fn index_within(notes: &Notes, limit: Tokens, count: &impl Fn(&str) -
     let mut scale = 1.0;
     // Room is shared out by the parts; should the whole come out too large, everything shrinks alike.
     for _ in 0..12 {
-        let text = written(&sections, &rooms(&wants, limit.0 as f64 * scale), count);
+        let text = render(&sections, &allocate(&wants, limit.0 as f64 * scale), count);
         if count(&text) <= limit {
             return text;
         }
@@ -33,10 +33,10 @@ pub(crate) fn index_within(notes: &Notes, limit: Tokens, count: &impl Fn(&str) -
 /// The tokens that a heading takes, and the line that says what was left out.
 const HEADING: f64 = 12.0;
 
-fn written(sections: &[Section], rooms: &[f64], count: &impl Fn(&str) -> Tokens) -> String {
+fn render(sections: &[Section], allocation: &[f64], count: &impl Fn(&str) -> Tokens) -> String {
     let mut text = String::new();
-    for (section, room) in sections.iter().zip(rooms) {
-        let entries = newest_within(&section.entries, *room, count);
+    for (section, limit) in sections.iter().zip(allocation) {
+        let entries = newest_within(&section.entries, *limit, count);
         if entries.is_empty() {
             continue;
         }
@@ -51,14 +51,14 @@ fn written(sections: &[Section], rooms: &[f64], count: &impl Fn(&str) -> Tokens)
     text.trim_end().to_owned()
 }
 
-/// The newest entries that fit into `room`, in their order.
-fn newest_within<'a>(entries: &'a [String], room: f64, count: &impl Fn(&str) -> Tokens) -> &'a [String] {
+/// The newest entries that fit into `limit`, in their order.
+fn newest_within<'a>(entries: &'a [String], limit: f64, count: &impl Fn(&str) -> Tokens) -> &'a [String] {
     let mut used = HEADING;
     let mut kept = entries.len();
     for entry in entries.iter().rev() {
         used += count(entry).0 as f64 + 2.0;
-        // A hair of rounding must not cost an entry that has its room.
-        if used > room + 1e-6 {
+        // Rounding must not drop an entry that fits exactly.
+        if used > limit + 1e-6 {
             break;
         }
         kept -= 1;

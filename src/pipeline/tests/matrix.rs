@@ -4,16 +4,16 @@ use proptest::prelude::*;
 
 use super::{Project, STAGES};
 use crate::action::Replica;
-use crate::pipeline::matrix::Shape;
+use crate::pipeline::matrix::MatrixShape;
 use crate::pipeline::{AnswererIx, Matrix, ProbeIx, Runs};
 
-fn shapes() -> impl Strategy<Value = Shape> {
+fn shapes() -> impl Strategy<Value = MatrixShape> {
     let fixture = proptest::collection::vec(0_usize..4, 1..4);
     let method = (proptest::collection::btree_set(0_usize..3, 1..3), any::<bool>(), any::<bool>());
     let fixtures = proptest::collection::vec(fixture, 1..4);
     let methods = proptest::collection::vec(method, 1..4);
     (fixtures, methods, 1_usize..3, (1_u32..4, 1_u32..3, 1_u32..3)).prop_map(|(fixtures, methods, judges, runs)| {
-        Shape {
+        MatrixShape {
             fixtures: fixtures.into_iter().map(numbered).collect(),
             methods: methods
                 .into_iter()

@@ -14,7 +14,7 @@ use std::path::Path;
 
 use miette::{GraphicalReportHandler, GraphicalTheme};
 
-use super::{OpenError, Opened, Problem, Problems, Request, Severity, find_pipeline, open};
+use super::{OpenError, OpenRequest, Opened, Problem, Problems, Severity, find_pipeline, open};
 
 const STAGES: &str = r#"
 [[compress]]
@@ -56,7 +56,7 @@ const BANK: &str = r#"{
 struct Project {
     files: BTreeMap<String, String>,
     variables: BTreeMap<&'static str, &'static str>,
-    request: Request,
+    request: OpenRequest,
 }
 
 impl Project {
@@ -64,7 +64,7 @@ impl Project {
     fn new(text: &str) -> Project {
         let files = [("fixtures/tiny.json", FIXTURE), ("probes/tiny.probes.json", BANK), ("pipeline.toml", text)];
         let files = files.map(|(path, text)| (path.to_owned(), text.to_owned())).into();
-        Project { files, variables: BTreeMap::new(), request: Request::default() }
+        Project { files, variables: BTreeMap::new(), request: OpenRequest::default() }
     }
 
     /// One whose pipeline is a `[pipeline]` table with `text` in it, and the least of stages.
@@ -87,7 +87,7 @@ impl Project {
         self
     }
 
-    fn asking(mut self, change: impl FnOnce(&mut Request)) -> Project {
+    fn asking(mut self, change: impl FnOnce(&mut OpenRequest)) -> Project {
         change(&mut self.request);
         self
     }
@@ -105,7 +105,9 @@ impl Project {
         }
         let file = find_pipeline(folder, None).expect("a pipeline");
         let variables = self.variables.clone();
-        open(&Request { file, ..self.request.clone() }, &move |name: &str| variables.get(name).map(|v| (*v).to_owned()))
+        open(&OpenRequest { file, ..self.request.clone() }, &move |name: &str| {
+            variables.get(name).map(|v| (*v).to_owned())
+        })
     }
 
     fn opened(&self) -> Opened {

@@ -186,7 +186,7 @@ fn an_opaque_context_is_read_by_its_own_provider_only() {
     "#);
     let own = "\n[[answer]]\nname = \"own\"\nmodel = \"openai-responses/m\"\n";
     let paired = text.replace("strategy = \"opaque\"", "strategy = \"opaque\"\nanswerers = [\"own\"]") + own;
-    let readers = Project::new(&paired).opened().pipeline.readers;
+    let readers = Project::new(&paired).opened().pipeline.method_answerers;
     assert_eq!(readers.iter().map(Vec::len).collect::<Vec<_>>(), [1, 2]);
 }
 

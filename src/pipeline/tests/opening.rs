@@ -3,7 +3,7 @@
 use super::{BANK, FIXTURE, Project, STAGES, render};
 use crate::judge::Scope;
 use crate::locale::Locale;
-use crate::pipeline::{OpenError, Request, Runs, Selection, Tail, find_pipeline, open, starter_files};
+use crate::pipeline::{MatrixSelection, OpenError, OpenRequest, Runs, TailMode, find_pipeline, open, starter_files};
 
 fn runs(text: &str) -> Runs {
     Project::with_settings(text).opened().pipeline.settings.runs
@@ -26,13 +26,13 @@ fn runs_is_a_number_or_a_table() {
 fn settings_have_their_defaults_and_their_words() {
     let plain = Project::new(STAGES).opened().pipeline;
     let settings = &plain.settings;
-    assert_eq!((settings.locale, settings.tail, settings.judge_context), (Locale::En, Tail::None, true));
+    assert_eq!((settings.locale, settings.tail, settings.judge_context), (Locale::En, TailMode::None, true));
     assert_eq!((settings.rubric_scope, settings.focus_topic.clone()), (Scope::ByType, None));
     assert!(plain.cache.ends_with("cache") && plain.results.ends_with("results") && plain.probes.ends_with("probes"));
     let words =
         "locale = \"zh\"\ntail = \"verbatim\"\njudge_context = false\nrubric_scope = \"all\"\nresults = \"out\"";
     let set = Project::with_settings(words).variable("COMPEVAL_CACHE", "/elsewhere").opened().pipeline;
-    assert_eq!((set.settings.locale, set.settings.tail), (Locale::Zh, Tail::Verbatim));
+    assert_eq!((set.settings.locale, set.settings.tail), (Locale::Zh, TailMode::Verbatim));
     assert_eq!((set.settings.judge_context, set.settings.rubric_scope), (false, Scope::All));
     assert_eq!(set.cache, std::path::Path::new("/elsewhere"));
     assert!(set.results.ends_with("out"));
@@ -88,7 +88,7 @@ fn selecting(fixtures: &[&str], methods: &[&str], probes: &[&str]) -> Project {
         .file("fixtures/other.json", &FIXTURE.replace("tiny", "other"))
         .file("probes/other.probes.json", &BANK.replace("tiny", "other").replace("\"why\"", "\"whence\""));
     project.asking(|request| {
-        request.selection = Selection { fixtures: list(fixtures), methods: list(methods), probes: list(probes) };
+        request.selection = MatrixSelection { fixtures: list(fixtures), methods: list(methods), probes: list(probes) };
     })
 }
 
@@ -169,7 +169,7 @@ fn what_the_shipped_pipeline_shows_in_comments_is_true() {
 fn the_shipped_project_is_sound() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let file = find_pipeline(&root.join("src"), None).expect("the shipped pipeline");
-    let request = Request { file, strict: true, ..Request::default() };
+    let request = OpenRequest { file, strict: true, ..OpenRequest::default() };
     match open(&request, &|_: &str| None) {
         Ok(opened) => assert!(opened.pipeline.fixtures.len() >= 3 && opened.pipeline.methods.len() >= 5),
         Err(OpenError::Problems(problems)) => panic!("{}", render(&problems)),

@@ -34,7 +34,7 @@ pub(super) fn run(snapshot: &Snapshot, args: &CacheFilter, console: &Console) ->
     list.end(filter.advice(&names), snapshot.is_empty());
     // not before: a pager may have had the screen
     for damage in damaged {
-        console.tell(&format!("{} {damage}", console.paint(Meaning::Warning, "cache:")));
+        console.eprint(&format!("{} {damage}", console.paint(Meaning::Warning, "cache:")));
     }
     Ok(Exit::Done)
 }
@@ -116,11 +116,11 @@ impl<'c> List<'c> {
         self.flush();
         self.pages.end();
         match (self.entries, is_empty) {
-            (0, true) => self.console.remark("The cache is empty; `compeval run` fills it."),
-            (0, false) => self.console.remark(&advice.unwrap_or_else(|| "No entry is like that.".to_owned())),
+            (0, true) => self.console.note("The cache is empty; `compeval run` fills it."),
+            (0, false) => self.console.note(&advice.unwrap_or_else(|| "No entry is like that.".to_owned())),
             // of a list that was left, the sums are not known
             (entries, _) if self.is_read => {
-                self.console.remark(&format!("{}, {}", entries_of(entries), size(self.bytes)));
+                self.console.note(&format!("{}, {}", entries_of(entries), size(self.bytes)));
             }
             _ => {}
         }

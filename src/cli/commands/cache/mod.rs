@@ -21,7 +21,7 @@ use clap::Subcommand;
 use crate::cache::{CacheError, Snapshot};
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::project::{given, open_snapshot, places_of};
+use crate::cli::project::{given, open_snapshot, project_paths_of};
 use crate::cli::terminal::{Console, Meaning};
 use filter::CacheFilter;
 use prune::PruneArgs;
@@ -74,21 +74,21 @@ pub(crate) enum CacheCommand {
 }
 
 pub(crate) fn run(common: &Common, command: &CacheCommand, console: &Console) -> Result<Exit, Failure> {
-    let places = places_of(common)?;
+    let paths = project_paths_of(common)?;
     match command {
-        CacheCommand::Ls(filter) => ls::run(&snapshot(&places.cache, console)?, filter, console),
+        CacheCommand::Ls(filter) => ls::run(&snapshot(&paths.cache, console)?, filter, console),
         CacheCommand::Show { key, raw, inputs } => {
-            inspect::run(&snapshot(&places.cache, console)?, key, *raw, *inputs, console)
+            inspect::run(&snapshot(&paths.cache, console)?, key, *raw, *inputs, console)
         }
-        CacheCommand::Diff { a, b } => diff::run(&snapshot(&places.cache, console)?, a, b, console),
-        CacheCommand::Stats => stats::run(&snapshot(&places.cache, console)?, &places.results, console),
-        CacheCommand::Prune(args) => prune::run(common, &places, args, console),
-        CacheCommand::Verify => verify::run(&places.cache, console),
+        CacheCommand::Diff { a, b } => diff::run(&snapshot(&paths.cache, console)?, a, b, console),
+        CacheCommand::Stats => stats::run(&snapshot(&paths.cache, console)?, &paths.results, console),
+        CacheCommand::Prune(args) => prune::run(common, &paths, args, console),
+        CacheCommand::Verify => verify::run(&paths.cache, console),
         CacheCommand::Export { file, label } => {
-            let snapshot = snapshot(&places.cache, console)?;
-            transfer::export(&snapshot, &places.results, &given(common, file), label.as_deref(), console)
+            let snapshot = snapshot(&paths.cache, console)?;
+            transfer::export(&snapshot, &paths.results, &given(common, file), label.as_deref(), console)
         }
-        CacheCommand::Import { file } => transfer::import(&places.cache, &given(common, file), console),
+        CacheCommand::Import { file } => transfer::import(&paths.cache, &given(common, file), console),
     }
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn run(common: &Common, command: &CacheCommand, console: &Console) ->
 pub(crate) fn snapshot(cache: &std::path::Path, console: &Console) -> Result<Snapshot, Failure> {
     let snapshot = open_snapshot(cache)?;
     for notice in snapshot.notices() {
-        console.tell(&format!("{} {notice}", console.paint(Meaning::Warning, "cache:")));
+        console.eprint(&format!("{} {notice}", console.paint(Meaning::Warning, "cache:")));
     }
     Ok(snapshot)
 }

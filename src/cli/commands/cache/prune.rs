@@ -19,9 +19,9 @@ use crate::cache::{Lookup, Record, Snapshot, Store, disk_bytes};
 use crate::cli::args::{Common, SelectArgs, StageArg};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{count, duration, size};
-use crate::cli::project::{Opening, open_project, open_store, read_project, tell_notices};
+use crate::cli::project::{Opening, open_project, open_store, print_notices, read_project};
 use crate::cli::terminal::{Console, Meaning};
-use crate::pipeline::Places;
+use crate::pipeline::ProjectPaths;
 use crate::provider::{ModelRef, Prices};
 use crate::units::Usd;
 
@@ -94,22 +94,22 @@ struct Group {
     sums: Sums,
 }
 
-pub(super) fn run(common: &Common, places: &Places, args: &PruneArgs, console: &Console) -> Result<Exit, Failure> {
+pub(super) fn run(common: &Common, paths: &ProjectPaths, args: &PruneArgs, console: &Console) -> Result<Exit, Failure> {
     let wanted = Wanted::new(args)?;
     let prices = todays_prices(common);
-    let before = disk_bytes(&places.cache);
+    let before = disk_bytes(&paths.cache);
     let mut going = Going { disk: before, dry_run: args.dry_run, ..Going::default() };
     if args.dry_run {
-        let snapshot = snapshot(&places.cache, console)?;
-        let choice = choose(&snapshot, &wanted, common, places, console)?;
+        let snapshot = snapshot(&paths.cache, console)?;
+        let choice = choose(&snapshot, &wanted, common, paths, console)?;
         going.plan(&snapshot, &prices, choice, wanted.most);
     } else {
-        let store = open_store(&places.cache, console)?;
-        let choice = choose(&store, &wanted, common, places, console)?;
-        going.prune(&store, &prices, choice, &places.cache, wanted.most)?;
-        tell_notices(&store, console);
+        let store = open_store(&paths.cache, console)?;
+        let choice = choose(&store, &wanted, common, paths, console)?;
+        going.prune(&store, &prices, choice, &paths.cache, wanted.most)?;
+        print_notices(&store, console);
         store.close()?;
-        going.disk = disk_bytes(&places.cache);
+        going.disk = disk_bytes(&paths.cache);
         going.freed = Some(before.saturating_sub(going.disk));
     }
     going.again = Again { usd: going.all.usd, unpriced: going.all.unpriced, ..going.again };
@@ -171,7 +171,7 @@ fn choose<L: Lookup>(
     lookup: &L,
     wanted: &Wanted,
     common: &Common,
-    places: &Places,
+    paths: &ProjectPaths,
     console: &Console,
 ) -> Result<Choice, Failure> {
     let mut records = lookup.records();
@@ -184,21 +184,21 @@ fn choose<L: Lookup>(
         });
     }
     if wanted.unreachable {
-        let kept = kept_by_labels(&places.results)?;
+        let kept = kept_by_labels(&paths.results)?;
         let pipeline = open_project(common, &SelectArgs::default(), Opening::default(), console)?;
         let reached = reached(&pipeline, lookup)?;
         warn_of_stale(&reached, console);
         records.retain(|record| !kept.contains(&record.key) && !reached.holds(&record.key, record.stage));
     }
     records.sort_by_cached_key(|record| (lookup.last_used(record), record.created, record.key));
-    Ok(Choice { records, advice: wanted.filter.advice(&names), sources: sources_of_labels(&places.results) })
+    Ok(Choice { records, advice: wanted.filter.advice(&names), sources: sources_of_labels(&paths.results) })
 }
 
 /// What hangs on a stale action may be reached again once that has run: better told than lost.
 fn warn_of_stale(reached: &Reached, console: &Console) {
     if reached.stale > 0 {
         let stale = count(reached.stale, "action");
-        console.tell(&format!(
+        console.eprint(&format!(
             "{} {stale} of the pipeline have no output here; what was made from an earlier one counts as unreachable. \
              `compeval run` first keeps what turns out unchanged",
             console.paint(Meaning::Warning, "note:")
@@ -331,12 +331,12 @@ fn tell(going: &Going, before: u64, console: &Console) {
     let disk = disk.unwrap_or_default();
     if going.entries == 0 {
         let why = going.why.as_deref().unwrap_or("no entry is like that.");
-        console.say(&format!("Nothing is to go: {why}{disk}"));
+        console.print(&format!("Nothing is to go: {why}{disk}"));
         return;
     }
     for Group { stage, model, sums } in &going.groups {
         let entries = entries_of(sums.entries);
-        console.say(&format!("  {stage:<9} {model:<24} {entries:>14} {:>9}   {}", size(sums.bytes), sums.money()));
+        console.print(&format!("  {stage:<9} {model:<24} {entries:>14} {:>9}   {}", size(sums.bytes), sums.money()));
     }
     let head = match (going.dry_run, going.is_least) {
         (true, false) => console.paint(Meaning::Warning, "Would go:"),
@@ -344,7 +344,7 @@ fn tell(going: &Going, before: u64, console: &Console) {
         (false, _) => console.paint(Meaning::Good, "Gone:"),
     };
     let again = format!("{} and {} of calls to make again", going.all.money(), duration(going.again.seconds));
-    console.say(&format!("{head} {}, {}: {again}.{disk}", entries_of(going.entries), size(going.bytes)));
+    console.print(&format!("{head} {}, {}: {again}.{disk}", entries_of(going.entries), size(going.bytes)));
 }
 
 /// What the cache takes now, and how that compares.

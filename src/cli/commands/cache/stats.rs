@@ -131,7 +131,7 @@ pub(super) fn run(snapshot: &Snapshot, results: &Path, console: &Console) -> Res
     stats.saved = saved(results, &costs, console);
     console.json(&stats);
     if !console.is_json() {
-        console.say(&told(&stats, console));
+        console.print(&told(&stats, console));
     }
     Ok(Exit::Done)
 }
@@ -149,7 +149,7 @@ fn saved(results: &Path, costs: &Costs, console: &Console) -> Option<Saved> {
                     saved.usd = add_known(saved.usd, not_paid(&manifest, costs));
                 }
             }
-            Err(error) => console.remark(&format!("{} {error}", console.paint(Meaning::Warning, "skipped:"))),
+            Err(error) => console.note(&format!("{} {error}", console.paint(Meaning::Warning, "skipped:"))),
         }
     }
     (saved.labels > 0).then_some(saved)

@@ -8,10 +8,10 @@ use super::failure;
 use super::verify::entries_of;
 use crate::action::ActionKey;
 use crate::cache::{Lookup, Snapshot, Status, export as write};
-use crate::cli::command_line::Typed;
+use crate::cli::command_line::CommandLine;
 use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::size;
-use crate::cli::project::{open_store, tell_notices};
+use crate::cli::project::{open_store, print_notices};
 use crate::cli::terminal::{Console, Meaning};
 use crate::results::{Manifest, ResultsFolder};
 
@@ -40,8 +40,8 @@ pub(super) fn export(
     let exported = write(snapshot, &keys, file).map_err(failure)?;
     let (entries, bytes) = (exported.entries, exported.bytes);
     let (shown, label) = (file.display().to_string(), label.map(str::to_owned));
-    console.say(&format!("Wrote {} ({}) to {shown}.", entries_of(entries), size(bytes)));
-    console.remark(&format!("{} compeval cache import {shown}   (elsewhere)", console.paint(Meaning::Hint, "next:")));
+    console.print(&format!("Wrote {} ({}) to {shown}.", entries_of(entries), size(bytes)));
+    console.note(&format!("{} compeval cache import {shown}   (elsewhere)", console.paint(Meaning::Hint, "next:")));
     console.json(&ExportedJson { file: shown, label, entries, bytes });
     Ok(Exit::Done)
 }
@@ -81,13 +81,13 @@ pub(super) fn import(cache: &Path, file: &Path, console: &Console) -> Result<Exi
     }
     let store = open_store(cache, console)?;
     let imported = store.import(file).map_err(failure)?;
-    tell_notices(&store, console);
+    print_notices(&store, console);
     store.close()?;
     let (added, present) = (imported.added, imported.present);
     let there = if present == 0 { String::new() } else { format!("; {} were there already", entries_of(present)) };
-    console.say(&format!("Added {}{there}.", entries_of(added)));
-    let next = Typed::here().of_project().with("offline", "--offline").told("run");
-    console.remark(&format!("{} {next}", console.paint(Meaning::Hint, "next:")));
+    console.print(&format!("Added {}{there}.", entries_of(added)));
+    let next = CommandLine::current().of_project().with("offline", "--offline").command("run");
+    console.note(&format!("{} {next}", console.paint(Meaning::Hint, "next:")));
     console.json(&ImportedJson { added, present });
     Ok(Exit::Done)
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::cache::{DamageReport, Lookup, Record};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{count, size};
-use crate::cli::project::{open_store, tell_notices};
+use crate::cli::project::{open_store, print_notices};
 use crate::cli::terminal::{Console, Meaning};
 
 #[derive(Debug, Serialize)]
@@ -46,7 +46,7 @@ pub(super) fn run(cache: &Path, console: &Console) -> Result<Exit, Failure> {
     let entries = records.len() as u64;
     console.json(&VerifiedJson { entries, bytes, damaged: reports.iter().map(DamageJson::from).collect() });
     for report in &reports {
-        console.say(&format!("{} {report}", console.paint(Meaning::Bad, "damaged:")));
+        console.print(&format!("{} {report}", console.paint(Meaning::Bad, "damaged:")));
     }
     let lost: u64 = reports.iter().map(|report| report.lost.len() as u64).sum();
     let places = count(reports.len() as u64, "damaged place");
@@ -60,8 +60,8 @@ pub(super) fn run(cache: &Path, console: &Console) -> Result<Exit, Failure> {
             entries_of(lost),
         ),
     };
-    console.say(&verdict);
-    tell_notices(&store, console);
+    console.print(&verdict);
+    print_notices(&store, console);
     store.close()?;
     Ok(if reports.is_empty() { Exit::Done } else { Exit::Error })
 }

@@ -8,9 +8,9 @@ use super::agreement::{Compared, JudgeAgreement, compare};
 use super::labels::Labels;
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure, chain};
-use crate::cli::project::{given, places_of};
-use crate::cli::terminal::{Column, Console, Meaning, count, grid, number};
-use crate::pipeline::Places;
+use crate::cli::project::{given, project_paths_of};
+use crate::cli::terminal::{Column, Console, Meaning, count, number, render_table};
+use crate::pipeline::ProjectPaths;
 use crate::results::{FolderError, ResultsFolder, newest};
 use crate::stats::thresholds::MIN_PAIRS;
 use crate::stats::{Agreement, Coefficient, NoCoefficient};
@@ -26,7 +26,7 @@ struct Told<'a> {
 
 pub(super) fn run(common: &Common, path: &Path, label: Option<&str>, console: &Console) -> Result<Exit, Failure> {
     let labels = Labels::read(&given(common, path))?;
-    let folder = results(&places_of(common)?, label)?;
+    let folder = results(&project_paths_of(common)?, label)?;
     let manifest = folder.manifest().map_err(|error| refused(&error))?;
     let compared = compare(&labels, &manifest.design, folder.rows()?)
         .map_err(|error| Failure::error(chain(&error)))?
@@ -38,19 +38,19 @@ pub(super) fn run(common: &Common, path: &Path, label: Option<&str>, console: &C
     let warnings = warnings(&compared, &name);
     console.json(&Told { label: &name, compared: &compared, warnings: &warnings });
     if !console.is_json() {
-        compared.judges.iter().for_each(|judge| console.say(&page(judge, console)));
-        console.say(&counts(&compared, &name));
+        compared.judges.iter().for_each(|judge| console.print(&page(judge, console)));
+        console.print(&counts(&compared, &name));
     }
     for warning in &warnings {
-        console.tell(&format!("{} {warning}", console.paint(Meaning::Warning, "warning:")));
+        console.eprint(&format!("{} {warning}", console.paint(Meaning::Warning, "warning:")));
     }
     Ok(Exit::Done)
 }
 
-fn results(places: &Places, label: Option<&str>) -> Result<ResultsFolder, Failure> {
+fn results(paths: &ProjectPaths, label: Option<&str>) -> Result<ResultsFolder, Failure> {
     let found = match label {
-        Some(label) => ResultsFolder::open(&places.results, label),
-        None => newest(&places.results),
+        Some(label) => ResultsFolder::open(&paths.results, label),
+        None => newest(&paths.results),
     };
     found.map_err(|error| refused(&error))
 }
@@ -86,7 +86,7 @@ fn page(judge: &JudgeAgreement, console: &Console) -> String {
         Column::Right("judge − human"),
     ];
     let dimensions = judge.dimensions.iter().map(|(dimension, found)| line(dimension.name(), found));
-    let table = grid(&columns, dimensions.chain([line("all", &judge.pooled)]), console.width());
+    let table = render_table(&columns, dimensions.chain([line("all", &judge.pooled)]), console.width());
     let name = judge.judge.as_deref().unwrap_or("panel (median)");
     let itself = match judge.against_itself {
         Some(spread) => format!(

@@ -74,7 +74,7 @@ impl Labels {
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(without_mark(bytes));
         let fault = |error: &csv::Error| {
             let line = error.position().map_or(1, csv::Position::line);
-            Problem::error(words(error)).help(SHAPE).spotted(file, usize::try_from(line).unwrap_or(1), 1)
+            Problem::error(words(error)).help(SHAPE).at_position(file, usize::try_from(line).unwrap_or(1), 1)
         };
         let headings = reader.headers().map_err(|error| Problems(vec![fault(&error)]))?.clone();
         let columns = columns(file, &headings)?;
@@ -110,7 +110,7 @@ impl Labels {
 
     /// A fault on a line of the file.
     pub(super) fn at(&self, line: u64, message: String) -> Problem {
-        Problem::error(message).spotted(&self.file, usize::try_from(line).unwrap_or(usize::MAX), 1)
+        Problem::error(message).at_position(&self.file, usize::try_from(line).unwrap_or(usize::MAX), 1)
     }
 
     /// The same thing graded twice by the same person.
@@ -152,7 +152,7 @@ fn columns(file: &str, headings: &csv::StringRecord) -> Result<Columns, Problems
     let mut found = BTreeMap::new();
     let mut problems = Problems::default();
     let mut fault = |message: String, help: String| {
-        problems.push(Problem::error(message).help(help).spotted(file, 1, 1));
+        problems.push(Problem::error(message).help(help).at_position(file, 1, 1));
     };
     let is_known = |heading: &str| COLUMNS.iter().any(|name| heading.eq_ignore_ascii_case(name));
     if !headings.iter().any(is_known) {

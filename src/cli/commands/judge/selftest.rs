@@ -4,11 +4,13 @@ use serde::Serialize;
 
 use crate::action::StageName;
 use crate::cli::args::{BudgetArgs, Common, SelectArgs};
-use crate::cli::engine::{Orders, drive};
+use crate::cli::engine::{RunOptions, run_matrix};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::cost;
-use crate::cli::project::{Opening, open_project, open_store, require_keys, tell_notices};
-use crate::cli::terminal::{Column, Console, Hearing, Meaning, Progress, grid, number, selftest_cases, tell_causes};
+use crate::cli::project::{Opening, open_project, open_store, print_notices, require_keys};
+use crate::cli::terminal::{
+    Column, Console, Meaning, Progress, RunLog, number, print_failures, render_table, selftest_cases,
+};
 use crate::judge::{Check, CheckOutcome, MARGIN, PAIRS_TO_PASS, PairOutcome, Score, SelfTestVerdict};
 use crate::pipeline::Pipeline;
 use crate::provider::Prices;
@@ -54,19 +56,19 @@ pub(super) fn run(
     for source in &pipeline.sources {
         store.text(source.digest, &source.text);
     }
-    let orders = Orders { selftests_only: true, ..Orders::within(Budget::new(allowance)) };
+    let orders = RunOptions { selftests_only: true, ..RunOptions::within(Budget::new(allowance)) };
     let progress = Progress::new([(StageName::Selftest, selftest_cases(&pipeline))], allowance, console);
-    let mut hearing = Hearing::new(&progress);
-    let ended = drive(&pipeline, &store, &orders, &progress, &mut hearing)?;
+    let mut hearing = RunLog::new(&progress);
+    let ended = run_matrix(&pipeline, &store, &orders, &progress, &mut hearing)?;
     store.sync()?;
-    tell_notices(&store, console);
+    print_notices(&store, console);
     tell(&pipeline, &hearing, &ended, orders.budget.spent().usd, console);
     Ok(exit_of(&ended, &hearing, console))
 }
 
 /// The cases that a judge could not be asked about: no fault of its grading. One that loses itself in its grading
 /// until the token limit was asked, and would be no better when asked again.
-fn unasked<'h>(hearing: &'h Hearing<'_>, judge: &str) -> Vec<&'h str> {
+fn unasked<'h>(hearing: &'h RunLog<'_>, judge: &str) -> Vec<&'h str> {
     let calls = hearing.failures.iter().filter(|failure| is_unasked(failure));
     calls
         .filter_map(|failure| match &failure.place {
@@ -76,7 +78,7 @@ fn unasked<'h>(hearing: &'h Hearing<'_>, judge: &str) -> Vec<&'h str> {
         .collect()
 }
 
-fn tell(pipeline: &Pipeline, hearing: &Hearing<'_>, ended: &Ended, usd: Option<Usd>, console: &Console) {
+fn tell(pipeline: &Pipeline, hearing: &RunLog<'_>, ended: &Ended, usd: Option<Usd>, console: &Console) {
     let tested: Vec<Tested<'_>> = (pipeline.judges.iter())
         .filter_map(|judge| {
             let name = &*judge.name.0;
@@ -87,13 +89,13 @@ fn tell(pipeline: &Pipeline, hearing: &Hearing<'_>, ended: &Ended, usd: Option<U
             Some(Tested { judge: name, model, verdict, unasked, completed })
         })
         .collect();
-    let Hearing { executed, cached, .. } = *hearing;
+    let RunLog { executed, cached, .. } = *hearing;
     console.json(&Told { judges: &tested, executed, cached, usd });
     if !console.is_json() {
-        tested.iter().for_each(|tested| console.say(&page(tested, console)));
-        console.remark(&format!("{executed} cases graded now ({}), {cached} from the cache", cost(usd)));
+        tested.iter().for_each(|tested| console.print(&page(tested, console)));
+        console.note(&format!("{executed} cases graded now ({}), {cached} from the cache", cost(usd)));
     }
-    tell_causes(&hearing.failures, usize::MAX, console);
+    print_failures(&hearing.failures, usize::MAX, console);
 }
 
 /// One judge, for people.
@@ -111,12 +113,12 @@ fn page(tested: &Tested<'_>, console: &Console) -> String {
         let passed = mark(Some(pair.passed));
         vec![pair.pair.clone(), score(pair.right), score(pair.damaged), number(lead(pair), 2), passed]
     });
-    let pairs = grid(&columns, rows, console.width());
+    let pairs = render_table(&columns, rows, console.width());
     let columns = [Column::Left("check"), Column::Right("value"), Column::Left(""), Column::Left("")];
     let row = |found: &CheckOutcome| {
         vec![found.check.name().to_owned(), number(found.value, 2), mark(found.passed), rule(found.check).to_owned()]
     };
-    let checks = grid(&columns, tested.verdict.checks.iter().map(row), console.width());
+    let checks = render_table(&columns, tested.verdict.checks.iter().map(row), console.width());
     let judge = console.paint(Meaning::Strong, tested.judge);
     format!("{judge} ({})\n\n{pairs}\n\n{checks}\n\n{}\n", tested.model, outcome(tested, console))
 }
@@ -164,16 +166,16 @@ fn is_unasked(failure: &Failed) -> bool {
     failure.class.is_some_and(|class| !class.was_answered())
 }
 
-fn exit_of(ended: &Ended, hearing: &Hearing<'_>, console: &Console) -> Exit {
+fn exit_of(ended: &Ended, hearing: &RunLog<'_>, console: &Console) -> Exit {
     if ended.interrupted {
         return Exit::Interrupted;
     }
     if let Some(reached) = ended.budget {
-        console.tell(&format!("{reached}; run it again with a larger budget to go on where this ended"));
+        console.eprint(&format!("{reached}; run it again with a larger budget to go on where this ended"));
         return Exit::Budget;
     }
     if ended.held_back > 0 || !ended.untested.is_empty() || hearing.failures.iter().any(is_unasked) {
-        console.tell("the judge could not be asked about every case; run it again when it can");
+        console.eprint("the judge could not be asked about every case; run it again when it can");
         return Exit::Incomplete;
     }
     let weak = !ended.weak_judges.is_empty() || hearing.verdicts.values().any(|verdict| !verdict.passed);

@@ -20,17 +20,17 @@ pub(super) struct PointDraft {
 }
 
 /// The bank of one fixture.
-pub(super) struct Draft {
+pub(super) struct BankDraft {
     pub(super) fixture: String,
     pub(super) points: Vec<PointDraft>,
     /// Ids of probes that nobody could be asked about without a context.
     pub(super) unchecked: Vec<String>,
 }
 
-impl Draft {
+impl BankDraft {
     /// Proves what was proposed at each point of a fixture against the span it is about.
-    pub(super) fn new(loaded: &LoadedFixture, outputs: Vec<Option<Output>>) -> Draft {
-        let mut draft = Draft { fixture: loaded.name().to_owned(), points: Vec::new(), unchecked: Vec::new() };
+    pub(super) fn new(loaded: &LoadedFixture, outputs: Vec<Option<Output>>) -> BankDraft {
+        let mut draft = BankDraft { fixture: loaded.name().to_owned(), points: Vec::new(), unchecked: Vec::new() };
         let mut start = loaded.fixture.start();
         for ((index, end), output) in loaded.points.iter().enumerate().zip(outputs) {
             let number: Point = PointIx(index).number();

@@ -1,7 +1,7 @@
 //! `compeval probes generate`: asks for probes about every span, proves them, asks each without a context, and writes
 //! the banks.
 
-mod account;
+mod report;
 mod draft;
 
 use tokio::sync::watch;
@@ -9,17 +9,17 @@ use tokio::sync::watch;
 use clap::Subcommand;
 
 use crate::cli::args::{BudgetArgs, Common, SelectArgs};
-use crate::cli::engine::{Orders, engage};
+use crate::cli::engine::{RunOptions, with_engine};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::project::{Opening, open_project, open_store, places_of, require_keys, tell_notices};
-use crate::cli::terminal::{Console, Hearing, Progress};
+use crate::cli::project::{Opening, open_project, open_store, print_notices, project_paths_of, require_keys};
+use crate::cli::terminal::{Console, Progress, RunLog};
 use crate::files::write_whole;
-use crate::pipeline::{FixtureIx, Generator, LoadedFixture, Pipeline, Places, PointIx, list};
+use crate::pipeline::{FixtureIx, Generator, LoadedFixture, Pipeline, PointIx, ProjectPaths, list};
 use crate::plan::{FixtureTexts, GenerationTask, Output, PrepareError};
 use crate::provider::Prices;
 use crate::scheduler::{Budget, Options, Performer, Stop, generate};
-use account::Account;
-use draft::Draft;
+use draft::BankDraft;
+use report::GenerationReport;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ProbesCommand {
@@ -40,8 +40,8 @@ pub(crate) enum ProbesCommand {
 
 pub(crate) fn run(common: &Common, command: &ProbesCommand, console: &Console) -> Result<Exit, Failure> {
     let ProbesCommand::Generate { fixtures, model, force, budget } = command;
-    let places = places_of(common)?;
-    let wanted = wanted(&places, fixtures, *force, console)?;
+    let paths = project_paths_of(common)?;
+    let wanted = wanted(&paths, fixtures, *force, console)?;
     let select = SelectArgs { fixtures: wanted, model: model.clone(), ..SelectArgs::default() };
     let opening = Opening { without_banks: true, ..Opening::default() };
     let pipeline = open_project(common, &select, opening, console)?;
@@ -52,34 +52,34 @@ pub(crate) fn run(common: &Common, command: &ProbesCommand, console: &Console) -
     let allowance = budget.allowance(models(), &Prices::new(pipeline.prices.clone()), &pipeline.file)?;
     let store = open_store(&pipeline.cache, console)?;
     store.text(crate::action::Digest::of(generator.template.text()), generator.template.text());
-    let orders = Orders::within(Budget::new(allowance));
+    let options = RunOptions::within(Budget::new(allowance));
     let progress = Progress::new([], allowance, console);
-    let (mut hearing, mut interrupted) = (Hearing::new(&progress), false);
-    let drafts = engage(&pipeline, &store, &orders, &progress, async |performer, options, stop| {
-        let work = Work { performer, options, stop: stop.clone(), progress: &progress, hearing: &mut hearing };
+    let (mut run_log, mut interrupted) = (RunLog::new(&progress), false);
+    let drafts = with_engine(&pipeline, &store, &options, &progress, async |performer, options, stop| {
+        let work = Generation { performer, options, stop: stop.clone(), progress: &progress, run_log: &mut run_log };
         let drafts = work.drafts(generator).await;
         interrupted = *stop.borrow() != Stop::No;
         drafts
     })?;
     store.sync()?;
-    tell_notices(&store, console);
+    print_notices(&store, console);
     let generator = generator.model.reference.to_string();
-    let mut account = Account { generator, hearing, budget: &orders.budget, interrupted, banks: Vec::new() };
+    let mut report = GenerationReport { generator, run_log, budget: &options.budget, interrupted, banks: Vec::new() };
     for draft in drafts {
-        let path = places.bank_of(&draft.fixture);
+        let path = paths.bank_of(&draft.fixture);
         if let Some(text) = draft.bank_text()? {
             write_whole(&path, text)?;
         }
-        account.banks.push((places.shown(&path), draft));
+        report.banks.push((paths.shown(&path), draft));
     }
-    Ok(account::tell(&account, console))
+    Ok(report::tell(&report, console))
 }
 
 /// The fixtures to write banks for: those named, else all that have none. A bank that exists is replaced by force
 /// alone.
-fn wanted(places: &Places, named: &[String], force: bool, console: &Console) -> Result<Vec<String>, Failure> {
-    let has_bank = |name: &&String| places.bank_of(name).symlink_metadata().is_ok();
-    let all: Vec<&String> = if named.is_empty() { places.files.keys().collect() } else { named.iter().collect() };
+fn wanted(paths: &ProjectPaths, named: &[String], force: bool, console: &Console) -> Result<Vec<String>, Failure> {
+    let has_bank = |name: &&String| paths.bank_of(name).symlink_metadata().is_ok();
+    let all: Vec<&String> = if named.is_empty() { paths.files.keys().collect() } else { named.iter().collect() };
     if force {
         return Ok(all.into_iter().cloned().collect());
     }
@@ -97,24 +97,24 @@ fn wanted(places: &Places, named: &[String], force: bool, console: &Console) -> 
         }
         _ => {
             if !taken.is_empty() {
-                console.remark(&format!("left as they are: the banks of {names}"));
+                console.note(&format!("left as they are: the banks of {names}"));
             }
             Ok(free.into_iter().cloned().collect())
         }
     }
 }
 
-struct Work<'w, 'e, 'p> {
+struct Generation<'w, 'e, 'p> {
     performer: &'w Performer<'e>,
     options: &'w Options,
     stop: watch::Receiver<Stop>,
     progress: &'w Progress,
-    hearing: &'w mut Hearing<'p>,
+    run_log: &'w mut RunLog<'p>,
 }
 
-impl Work<'_, '_, '_> {
+impl Generation<'_, '_, '_> {
     /// One draft a fixture: proposals of all points, then each probe without a context.
-    async fn drafts(mut self, generator: &Generator) -> Result<Vec<Draft>, Failure> {
+    async fn drafts(mut self, generator: &Generator) -> Result<Vec<BankDraft>, Failure> {
         let pipeline: &Pipeline = self.performer.preparer.pipeline();
         let mut tasks = Vec::new();
         for (index, loaded) in pipeline.fixtures.iter().enumerate() {
@@ -124,13 +124,14 @@ impl Work<'_, '_, '_> {
             }
         }
         let mut outputs = self.ask(&tasks).await?.into_iter();
-        let draft = |loaded: &LoadedFixture| Draft::new(loaded, outputs.by_ref().take(loaded.points.len()).collect());
-        let mut drafts: Vec<Draft> = pipeline.fixtures.iter().map(draft).collect();
+        let draft =
+            |loaded: &LoadedFixture| BankDraft::new(loaded, outputs.by_ref().take(loaded.points.len()).collect());
+        let mut drafts: Vec<BankDraft> = pipeline.fixtures.iter().map(draft).collect();
         self.floor(&mut drafts).await?;
         Ok(drafts)
     }
 
-    async fn floor(&mut self, drafts: &mut [Draft]) -> Result<(), Failure> {
+    async fn floor(&mut self, drafts: &mut [BankDraft]) -> Result<(), Failure> {
         let mut tasks = Vec::new();
         for draft in drafts.iter().filter(|draft| draft.is_whole()) {
             for probe in draft.probes() {
@@ -149,7 +150,7 @@ impl Work<'_, '_, '_> {
         for task in tasks {
             self.progress.add(task.stage(), 1);
         }
-        Ok(generate(self.performer, self.options, self.stop.clone(), tasks, self.hearing).await?)
+        Ok(generate(self.performer, self.options, self.stop.clone(), tasks, self.run_log).await?)
     }
 }
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::publish::Published;
-use crate::cli::engine::Orders;
+use crate::cli::engine::RunOptions;
 use crate::cli::failure::Exit;
 use crate::cli::format::{cost, count, duration, money, percent, short};
-use crate::cli::terminal::{Console, Meaning, tell_causes};
+use crate::cli::terminal::{Console, Meaning, print_failures};
 use crate::report::summary_table;
 use crate::results::{Failure, Forecast, Manifest, Outcome, ResultsFolder, Unused, names};
 use crate::scheduler::{Ended, Untested};
@@ -17,17 +17,17 @@ const SHOWN_CAUSES: usize = 8;
 
 /// Tells why a run ended before all was done, if it did; how it ended, as an exit. `weaknesses` are what judges failed
 /// in, by judge.
-pub(super) fn tell_end(
+pub(super) fn print_stop_reasons(
     ended: &Ended,
     weaknesses: &BTreeMap<String, Vec<String>>,
     failures: &[Failure],
-    orders: &Orders,
+    options: &RunOptions,
     console: &Console,
 ) -> Exit {
     let mut exit = Exit::Done;
-    let say = |what: &str| console.tell(&format!("{} {what}", console.paint(Meaning::Warning, "stopped:")));
+    let say = |what: &str| console.eprint(&format!("{} {what}", console.paint(Meaning::Warning, "stopped:")));
     for Untested { judge, why } in &ended.untested {
-        let grades = if orders.allow_weak_judge { "its grades may mean little" } else { "it grades nothing" };
+        let grades = if options.allow_weak_judge { "its grades may mean little" } else { "it grades nothing" };
         say(&format!("the self-test of judge {judge} could not be completed, so {grades}: {why}"));
         exit = exit.and(Exit::Incomplete);
     }
@@ -40,8 +40,8 @@ pub(super) fn tell_end(
         exit = exit.and(Exit::Budget);
     }
     if !ended.weak_judges.is_empty() {
-        tell_weak(&ended.weak_judges, weaknesses, orders.allow_weak_judge, console);
-        exit = if orders.allow_weak_judge { exit } else { exit.and(Exit::Error) };
+        print_weak_judges(&ended.weak_judges, weaknesses, options.allow_weak_judge, console);
+        exit = if options.allow_weak_judge { exit } else { exit.and(Exit::Error) };
     }
     if let Some(broken) = &ended.broken {
         say(broken);
@@ -60,17 +60,22 @@ pub(super) fn tell_end(
 }
 
 /// Which judges failed their self-test, and in what.
-fn tell_weak(judges: &[String], weaknesses: &BTreeMap<String, Vec<String>>, is_allowed: bool, console: &Console) {
+fn print_weak_judges(
+    judges: &[String],
+    weaknesses: &BTreeMap<String, Vec<String>>,
+    is_allowed: bool,
+    console: &Console,
+) {
     let names = judges.join(", ");
     let told = format!("judge failed its self-test: {names} (`compeval judge selftest` shows how)");
     let (mark, then) = match is_allowed {
         true => ("warning:", "its grades may mean little"),
         false => ("stopped:", "--allow-weak-judge goes on all the same"),
     };
-    console.tell(&format!("{} {told}; {then}", console.paint(Meaning::Warning, mark)));
+    console.eprint(&format!("{} {told}; {then}", console.paint(Meaning::Warning, mark)));
     for judge in judges {
         for weakness in weaknesses.get(judge).into_iter().flatten() {
-            console.tell(&format!("  {judge}: {weakness}"));
+            console.eprint(&format!("  {judge}: {weakness}"));
         }
     }
 }
@@ -89,18 +94,19 @@ pub(super) fn outcome_of(exit: Exit, ended: &Ended, failures: &[Failure]) -> Out
 }
 
 /// The table, and the last lines: label, cost, share from the cache, and what to type `next`.
-pub(super) fn tell_summary(published: &Published, folder: &ResultsFolder, next: &str, console: &Console) {
+pub(super) fn print_summary(published: &Published, folder: &ResultsFolder, next: &str, console: &Console) {
     let Published { summary, manifest, .. } = published;
     console.json(summary);
     let table = summary_table(summary, manifest, console.width());
-    console.say(&console.styled(&table));
-    match tell_causes(&manifest.failures, SHOWN_CAUSES, console) {
+    console.print(&console.styled(&table));
+    match print_failures(&manifest.failures, SHOWN_CAUSES, console) {
         0 => {}
-        other => console.tell(&format!("… and {other} more in {}", folder.file(names::MANIFEST).display())),
+        other => console.eprint(&format!("… and {other} more in {}", folder.file(names::MANIFEST).display())),
     }
-    let lines = [cut_off_line(manifest), prompt_cache_line(manifest), unused_line(manifest), forecast_line(manifest)];
-    lines.into_iter().flatten().for_each(|line| console.say(&line));
-    console.say(&format!(
+    let lines =
+        [early_cutoff_line(manifest), prompt_cache_line(manifest), unused_line(manifest), forecast_line(manifest)];
+    lines.into_iter().flatten().for_each(|line| console.print(&line));
+    console.print(&format!(
         "{} · {} · {} from the cache · {} · {}",
         console.paint(Meaning::Strong, &manifest.label),
         cost(manifest.usd),
@@ -108,12 +114,12 @@ pub(super) fn tell_summary(published: &Published, folder: &ResultsFolder, next: 
         count(manifest.requests_sent, "request"),
         duration(manifest.wall_s),
     ));
-    console.say(&format!("{} {}", console.paint(Meaning::Dim, "report:"), folder.file(names::HTML).display()));
-    console.say(&format!("{} {next}", console.paint(Meaning::Hint, "next:")));
+    console.print(&format!("{} {}", console.paint(Meaning::Dim, "report:"), folder.file(names::HTML).display()));
+    console.print(&format!("{} {next}", console.paint(Meaning::Hint, "next:")));
 }
 
 /// What early cutoff spared.
-fn cut_off_line(manifest: &Manifest) -> Option<String> {
+fn early_cutoff_line(manifest: &Manifest) -> Option<String> {
     let cut_off = manifest.stages.values().map(|stage| stage.cut_off).sum();
     let told = || format!("{} cut off: what they build on came out as it was.", count(cut_off, "action"));
     (cut_off > 0).then(told)

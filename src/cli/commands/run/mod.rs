@@ -15,12 +15,12 @@ use clap::Args;
 
 use crate::cache::Store;
 use crate::cli::args::{BudgetArgs, Common, SelectArgs};
-use crate::cli::command_line::Typed;
+use crate::cli::command_line::CommandLine;
 use crate::cli::commands::plan;
-use crate::cli::engine::{Orders, drive, models};
+use crate::cli::engine::{RunOptions, models, run_matrix};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::shell_word;
-use crate::cli::project::{Opening, open_project, tell_notices, with_store};
+use crate::cli::project::{Opening, open_project, print_notices, with_store};
 use crate::cli::terminal::{Console, Meaning, Progress};
 use crate::files::FileError;
 use crate::pipeline::{Matrix, Pipeline};
@@ -64,15 +64,16 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
         let forecast = plan::of_project(common, &args.select, console)?;
         return Ok(plan::tell(&forecast, console));
     }
-    let wanted = || Wanted::of(common, args, console);
-    let (Wanted { pipeline, label, folder, orders }, store) = with_store(common, console, wanted, Wanted::cache)?;
+    let prepare = || PreparedRun::of(common, args, console);
+    let (PreparedRun { pipeline, label, folder, options }, store) =
+        with_store(common, console, prepare, PreparedRun::cache)?;
     let mut manifest = begin(&pipeline, &store, &label, args);
     folder.write_manifest(&manifest)?;
-    let Executed { exit, rows, is_broken } = execute(&pipeline, &store, &orders, &folder, &mut manifest, console)?;
+    let Execution { exit, rows, is_broken } = execute(&pipeline, &store, &options, &folder, &mut manifest, console)?;
     let ended = manifest.clone();
     let publish = || {
         let synced = store.sync();
-        tell_notices(&store, console);
+        print_notices(&store, console);
         // Without rows at hand no context is looked up: what the store keeps in memory is let go.
         let store = rows.is_some().then_some(store);
         Ok::<_, Failure>((publish(&pipeline, &folder, manifest, rows.zip(store.as_ref()), false)?, synced))
@@ -80,7 +81,7 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
     let (written, published) = both(|| folder.write_manifest(&ended), publish);
     written?;
     let (published, synced) = published?;
-    finish::tell_summary(&published, &folder, &next(exit, args, &published), console);
+    finish::print_summary(&published, &folder, &next(exit, args, &published), console);
     // A cache that can keep nothing more has said so.
     if !is_broken {
         synced?;
@@ -95,15 +96,15 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
 }
 
 /// What is to be run, found to be sound before anything is made or spent.
-struct Wanted {
+struct PreparedRun {
     pipeline: Pipeline,
     label: Label,
     folder: ResultsFolder,
-    orders: Orders,
+    options: RunOptions,
 }
 
-impl Wanted {
-    fn of(common: &Common, args: &RunArgs, console: &Console) -> Result<Wanted, Failure> {
+impl PreparedRun {
+    fn of(common: &Common, args: &RunArgs, console: &Console) -> Result<PreparedRun, Failure> {
         let opening = Opening { needs_keys: !args.offline, ..Opening::default() };
         let pipeline = open_project(common, &args.select, opening, console)?;
         let prices = Prices::new(pipeline.prices.clone());
@@ -113,7 +114,7 @@ impl Wanted {
         if let Some(baseline) = &args.compare_to {
             ResultsFolder::open_side(&pipeline.results, baseline)?;
         }
-        Ok(Wanted { pipeline, label, folder, orders: orders(args, allowance) })
+        Ok(PreparedRun { pipeline, label, folder, options: options(args, allowance) })
     }
 
     fn cache(&self) -> &Path {
@@ -121,8 +122,8 @@ impl Wanted {
     }
 }
 
-fn orders(args: &RunArgs, allowance: Allowance) -> Orders {
-    Orders {
+fn options(args: &RunArgs, allowance: Allowance) -> RunOptions {
+    RunOptions {
         budget: Budget::new(allowance),
         offline: args.offline,
         allow_weak_judge: args.allow_weak_judge,
@@ -151,7 +152,7 @@ fn begin(pipeline: &Pipeline, store: &Store, label: &Label, args: &RunArgs) -> M
 }
 
 /// What a run did.
-struct Executed {
+struct Execution {
     /// How it ended.
     exit: Exit,
     /// Its rows, if they are few.
@@ -164,32 +165,32 @@ struct Executed {
 fn execute(
     pipeline: &Pipeline,
     store: &Store,
-    orders: &Orders,
+    options: &RunOptions,
     folder: &ResultsFolder,
     manifest: &mut Manifest,
     console: &Console,
-) -> Result<Executed, Failure> {
+) -> Result<Execution, Failure> {
     let began = Instant::now();
-    let progress = Progress::of_run(pipeline, orders.budget.allowance(), console);
+    let progress = Progress::of_run(pipeline, options.budget.allowance(), console);
     let cells = Matrix::new(pipeline).counts().judge;
     let recorder = Recorder::new(folder.begin_rows(cells)?);
     let mut listener = Listeners { recorder, progress: &progress, weaknesses: BTreeMap::new() };
-    let ended = drive(pipeline, store, orders, &progress, &mut listener)?;
+    let ended = run_matrix(pipeline, store, options, &progress, &mut listener)?;
     let Listeners { recorder, weaknesses, .. } = listener;
-    let exit = finish::tell_end(&ended, &weaknesses, recorder.failures(), orders, console);
-    let traffic = &progress.traffic;
-    manifest.requests_sent = traffic.sent.load(Ordering::Relaxed);
-    manifest.retries = traffic.retries.load(Ordering::Relaxed);
-    manifest.rate_limited = traffic.rate_limited.load(Ordering::Relaxed);
+    let exit = finish::print_stop_reasons(&ended, &weaknesses, recorder.failures(), options, console);
+    let requests = &progress.requests;
+    manifest.requests_sent = requests.sent.load(Ordering::Relaxed);
+    manifest.retries = requests.retries.load(Ordering::Relaxed);
+    manifest.rate_limited = requests.rate_limited.load(Ordering::Relaxed);
     manifest.outcome = finish::outcome_of(exit, &ended, recorder.failures());
-    let spent = orders.budget.spent().cut_short(manifest.requests_sent);
+    let spent = options.budget.spent().cut_short(manifest.requests_sent);
     let rows = recorder.finish(manifest, &spent)?;
     manifest.caveats.weak_judges.clone_from(&ended.weak_judges);
     manifest.models.clone_from(&ended.models);
     manifest.forecast = ended.forecast.as_ref().map(expected);
     manifest.ended = Some(jiff::Timestamp::now().to_string());
     manifest.wall_s = began.elapsed().as_secs_f64();
-    Ok(Executed { exit, rows, is_broken: ended.broken.is_some() })
+    Ok(Execution { exit, rows, is_broken: ended.broken.is_some() })
 }
 
 fn expected(estimate: &Estimate) -> Forecast {
@@ -222,54 +223,54 @@ impl Listener for Listeners<'_> {
 
 /// The command to type next: one that goes on with the work, and where all is done, one that looks at it.
 fn next(exit: Exit, args: &RunArgs, Published { summary, manifest, .. }: &Published) -> String {
-    let typed = Typed::here();
+    let typed = CommandLine::current();
     let is_judged = summary.methods.iter().any(|(_, method)| method.cells.judged > 0);
     match (exit, summary.fixtures.first()) {
         (Exit::Error, _) if !args.allow_weak_judge && !manifest.caveats.weak_judges.is_empty() => selftest(typed, args),
-        (Exit::Error, _) => typed.labelled(&manifest.label).told("run"),
+        (Exit::Error, _) => typed.with_label(&manifest.label).command("run"),
         (Exit::Interrupted | Exit::Incomplete, _) if args.select.refresh.is_empty() => {
-            typed.labelled(&manifest.label).told("run")
+            typed.with_label(&manifest.label).command("run")
         }
-        (Exit::Pending, _) => typed.without("offline").labelled(&manifest.label).told("run"),
+        (Exit::Pending, _) => typed.without("offline").with_label(&manifest.label).command("run"),
         // The same budget again goes further, but not where it is too small for a beginning, nor where all that it
         // paid for is asked anew.
         (Exit::Budget, _) if manifest.requests_sent > 0 && args.select.refresh.is_empty() => {
-            typed.labelled(&manifest.label).told("run")
+            typed.with_label(&manifest.label).command("run")
         }
-        (Exit::Budget | Exit::Interrupted | Exit::Incomplete, _) => typed.labelled(&manifest.label).told("plan"),
+        (Exit::Budget | Exit::Interrupted | Exit::Incomplete, _) => typed.with_label(&manifest.label).command("plan"),
         (_, Some(fixture)) if is_judged => {
-            typed.of_results().labelled(&manifest.label).told(&format!("show {}", shell_word(fixture)))
+            typed.of_results().with_label(&manifest.label).command(&format!("show {}", shell_word(fixture)))
         }
-        _ => typed.of_project().told("plan"),
+        _ => typed.of_project().command("plan"),
     }
 }
 
 /// The self-test of the judges that were asked: `judge selftest` knows no `--model`.
-fn selftest(typed: Typed, args: &RunArgs) -> String {
+fn selftest(typed: CommandLine, args: &RunArgs) -> String {
     let model = args.select.judge_model.as_ref().or(args.select.model.as_ref());
     let typed = typed.of_project();
     let typed = match model {
         Some(model) => typed.with("judge_model", &format!("--judge-model {}", shell_word(model))),
         None => typed,
     };
-    typed.told("judge selftest")
+    typed.command("judge selftest")
 }
 
 /// What the gate says of the comparison.
 fn gate(args: &RunArgs, published: &Published, console: &Console) -> Exit {
     let Some(comparison) = &published.summary.comparison else { return Exit::Done };
     let table = comparison_table(comparison, published.manifest.design.locale, console.width());
-    console.say(&console.styled(&table));
+    console.print(&console.styled(&table));
     if !args.fail_on_regression {
         return Exit::Done;
     }
     for (method, mdd) in blind_spots(comparison) {
         let from = mdd.map_or("none would be".to_owned(), |mdd| format!("only losses over {mdd:.2} points would be"));
-        console.remark(&format!("{} {method}: {from} seen by this gate", console.paint(Meaning::Warning, "gate:")));
+        console.note(&format!("{} {method}: {from} seen by this gate", console.paint(Meaning::Warning, "gate:")));
     }
     let worse = regressions(comparison);
     for regression in &worse {
-        console.tell(&format!("{} {}", console.paint(Meaning::Bad, "regressed:"), regression.why));
+        console.eprint(&format!("{} {}", console.paint(Meaning::Bad, "regressed:"), regression.why));
     }
     if worse.is_empty() { Exit::Done } else { Exit::Regression }
 }

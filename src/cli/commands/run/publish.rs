@@ -191,13 +191,13 @@ fn page<'a>(
 }
 
 /// A context in the cache. It holds no text of its fixture: those of all fixtures would be too much.
-struct Found {
+struct CachedContext {
     name: Digest,
     cell: CompressCell,
     record: Record,
 }
 
-impl Found {
+impl CachedContext {
     fn read<L: Lookup>(&self, preparer: Preparer<'_>, cache: &L) -> Option<ContextText> {
         let bytes = cache.body(&self.record).ok()?;
         let fixture = self.cell.chain.fixture;
@@ -210,7 +210,7 @@ impl Found {
 }
 
 /// The contexts that the cache still has.
-fn find_contexts<L: Lookup>(preparer: Preparer<'_>, cache: &L) -> BTreeMap<ContextPlace, Found> {
+fn find_contexts<L: Lookup>(preparer: Preparer<'_>, cache: &L) -> BTreeMap<ContextPlace, CachedContext> {
     let mut frontier = Frontier::new(&preparer);
     let mut contexts = BTreeMap::new();
     while let Some(task) = frontier.next_ready() {
@@ -224,7 +224,7 @@ fn find_contexts<L: Lookup>(preparer: Preparer<'_>, cache: &L) -> BTreeMap<Conte
             (Some(Finding::Cached { kept, record, .. }), Some(method)) => {
                 let place = (kept.key, method.name.to_string(), task.place(preparer.pipeline()).point.0);
                 let name = compress.reference(method, kept.out).digest();
-                contexts.insert(place, Found { name, cell: compress.cell, record });
+                contexts.insert(place, CachedContext { name, cell: compress.cell, record });
                 Settled::Kept(kept)
             }
             _ => Settled::Without,
@@ -236,10 +236,11 @@ fn find_contexts<L: Lookup>(preparer: Preparer<'_>, cache: &L) -> BTreeMap<Conte
 
 /// The contexts found, to be read when the page needs them.
 fn page_contexts<'a, L: Lookup>(
-    found: &'a BTreeMap<ContextPlace, Found>,
+    found: &'a BTreeMap<ContextPlace, CachedContext>,
     preparer: Preparer<'a>,
     cache: &'a L,
 ) -> BTreeMap<ContextPlace, PageContext<'a>> {
-    let of = |found: &'a Found| PageContext { name: found.name, read: Rc::new(move || found.read(preparer, cache)) };
+    let of =
+        |found: &'a CachedContext| PageContext { name: found.name, read: Rc::new(move || found.read(preparer, cache)) };
     found.iter().map(|(place, found)| (place.clone(), of(found))).collect()
 }

@@ -2,11 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::edited::{AROUND, Edited, FileLines};
+use super::source_changes::{AROUND, FileDiff, SourceChanges};
+use super::subject::ExplainedCell;
 use crate::action::{ActionKey, Stage};
 use crate::cache::{self, Lookup, Meta, Record, Snapshot};
-use crate::cli::commands::subject::Subject;
-use crate::pipeline::{Coordinate, Matrix, Pipeline};
+use crate::pipeline::{CellCoordinate, Matrix, Pipeline};
 use crate::plan::{
     Action, Explained, Explainer, Finding, Frontier, Origin, Preparer, Reason, Settled, Today, cache_coordinate, find,
     hunks, reason,
@@ -21,19 +21,19 @@ pub(crate) struct Step<'a> {
     pub(crate) key: Option<ActionKey>,
     /// What is kept of it.
     pub(crate) entry: Option<(Record, Meta)>,
-    pub(crate) state: State,
+    pub(crate) state: StepState,
     /// Why the score is missing, where this is what failed.
     pub(crate) failure: Option<&'a Failure>,
 }
 
 /// Where an action stands today.
-pub(crate) enum State {
+pub(crate) enum StepState {
     /// Nothing has changed, and its output is there.
     Cached,
     /// It would run.
-    Stale(Differs),
+    Stale(Difference),
     /// Something has changed since, and what it is now has been computed already.
-    Superseded(Differs),
+    Superseded(Difference),
     /// It waits for a stale action above it.
     Blocked,
     /// Today's project does not have it.
@@ -41,14 +41,14 @@ pub(crate) enum State {
 }
 
 /// What differs from the action that the score stands on.
-pub(crate) struct Differs {
+pub(crate) struct Difference {
     pub(crate) explained: Explained,
     /// Differing lines, by file.
-    pub(crate) files: Vec<FileLines>,
+    pub(crate) files: Vec<FileDiff>,
 }
 
 /// An action as today's project would have it.
-struct Now<'p> {
+struct CurrentAction<'p> {
     point: u32,
     action: Action,
     coordinate: cache::Coordinate,
@@ -57,10 +57,14 @@ struct Now<'p> {
 }
 
 /// The chain behind a cell: compressions up to its point, its answer, its grades. Without a pipeline, what was kept.
-pub(crate) fn chain_of<'a>(snapshot: &Snapshot, pipeline: Option<&Pipeline>, subject: &Subject<'a>) -> Vec<Step<'a>> {
+pub(crate) fn chain_of<'a>(
+    snapshot: &Snapshot,
+    pipeline: Option<&Pipeline>,
+    subject: &ExplainedCell<'a>,
+) -> Vec<Step<'a>> {
     let now = pipeline.map(|pipeline| walk(snapshot, pipeline, &subject.place)).unwrap_or_default();
-    let edited = pipeline.map(|pipeline| Edited { snapshot, manifest: subject.manifest, pipeline });
-    let comparison = Comparison { snapshot, explainer: Explainer::new(snapshot), edited };
+    let edited = pipeline.map(|pipeline| SourceChanges { snapshot, manifest: subject.manifest, pipeline });
+    let comparison = StepComparison { snapshot, explainer: Explainer::new(snapshot), edited };
     let mut steps = Vec::new();
     let mut is_stale = false;
     for (stage, point) in places(pipeline, subject) {
@@ -72,10 +76,10 @@ pub(crate) fn chain_of<'a>(snapshot: &Snapshot, pipeline: Option<&Pipeline>, sub
         let entry = record.and_then(|record| Some((record.clone(), snapshot.meta(&record).ok()?)));
         let state = match today {
             Some(today) => comparison.state(today, key, entry.as_ref().map(|(_, meta)| meta)),
-            None if is_stale => State::Blocked,
-            None => State::Absent,
+            None if is_stale => StepState::Blocked,
+            None => StepState::Absent,
         };
-        is_stale |= matches!(state, State::Stale(_));
+        is_stale |= matches!(state, StepState::Stale(_));
         let failure = if is_own { subject.failure_in(stage) } else { None };
         steps.push(Step { stage, point, key, entry, state, failure });
     }
@@ -83,8 +87,8 @@ pub(crate) fn chain_of<'a>(snapshot: &Snapshot, pipeline: Option<&Pipeline>, sub
 }
 
 /// The places of the chain, in order.
-fn places(pipeline: Option<&Pipeline>, subject: &Subject<'_>) -> Vec<(Stage, u32)> {
-    let Coordinate { point: own, run, .. } = subject.place;
+fn places(pipeline: Option<&Pipeline>, subject: &ExplainedCell<'_>) -> Vec<(Stage, u32)> {
+    let CellCoordinate { point: own, run, .. } = subject.place;
     let matrix = pipeline.map(Matrix::new);
     let chain = matrix.as_ref().and_then(|matrix| matrix.chains().find(|chain| chain.run == run));
     let before = matrix.iter().zip(chain).flat_map(|(matrix, chain)| {
@@ -97,12 +101,16 @@ fn places(pipeline: Option<&Pipeline>, subject: &Subject<'_>) -> Vec<(Stage, u32
 }
 
 /// The action that a score stands on where the results do not tell: the last one made there.
-fn latest(snapshot: &Snapshot, stage: Stage, now: &Now<'_>) -> Option<ActionKey> {
+fn latest(snapshot: &Snapshot, stage: Stage, now: &CurrentAction<'_>) -> Option<ActionKey> {
     if now.is_cached { Some(now.action.key) } else { snapshot.latest(&now.coordinate.digest(stage)) }
 }
 
 /// Walks the part of the matrix that leads to the cell.
-fn walk<'p>(snapshot: &Snapshot, pipeline: &'p Pipeline, cell: &Coordinate) -> HashMap<(Stage, u32), Now<'p>> {
+fn walk<'p>(
+    snapshot: &Snapshot,
+    pipeline: &'p Pipeline,
+    cell: &CellCoordinate,
+) -> HashMap<(Stage, u32), CurrentAction<'p>> {
     let matrix = Matrix::new(pipeline);
     let preparer = Preparer::new(pipeline, &matrix);
     let mut frontier = Frontier::new(&preparer);
@@ -123,13 +131,13 @@ fn walk<'p>(snapshot: &Snapshot, pipeline: &'p Pipeline, cell: &Coordinate) -> H
         let is_cached = matches!(settled, Settled::Kept(_));
         let today = Today::of(pipeline, &task);
         let point = place.point.0;
-        found.insert((action.stage, point), Now { point, action, coordinate, is_cached, today });
+        found.insert((action.stage, point), CurrentAction { point, action, coordinate, is_cached, today });
     }
     found
 }
 
 /// Whether a cell stands on what is at `place`.
-fn leads_to(place: &Coordinate, cell: &Coordinate) -> bool {
+fn leads_to(place: &CellCoordinate, cell: &CellCoordinate) -> bool {
     place.fixture == cell.fixture
         && place.method == cell.method
         && place.run == cell.run
@@ -142,16 +150,16 @@ fn leads_to(place: &Coordinate, cell: &Coordinate) -> bool {
 }
 
 /// Holds what a score stands on against what today's project would have.
-struct Comparison<'a> {
+struct StepComparison<'a> {
     snapshot: &'a Snapshot,
     explainer: Explainer<'a, Snapshot>,
-    edited: Option<Edited<'a>>,
+    edited: Option<SourceChanges<'a>>,
 }
 
-impl Comparison<'_> {
-    fn state(&self, now: &Now<'_>, key: Option<ActionKey>, old: Option<&Meta>) -> State {
+impl StepComparison<'_> {
+    fn state(&self, now: &CurrentAction<'_>, key: Option<ActionKey>, old: Option<&Meta>) -> StepState {
         if now.is_cached && key == Some(now.action.key) {
-            return State::Cached;
+            return StepState::Cached;
         }
         let differs = match old.filter(|_| key != Some(now.action.key)) {
             Some(old) => {
@@ -163,23 +171,23 @@ impl Comparison<'_> {
                 self.differs(now, &reason, old.as_ref())
             }
         };
-        if now.is_cached { State::Superseded(differs) } else { State::Stale(differs) }
+        if now.is_cached { StepState::Superseded(differs) } else { StepState::Stale(differs) }
     }
 
-    fn differs(&self, now: &Now<'_>, reason: &Reason, old: Option<&Meta>) -> Differs {
+    fn differs(&self, now: &CurrentAction<'_>, reason: &Reason, old: Option<&Meta>) -> Difference {
         let explained = self.explainer.explain(reason, old.map(|old| &old.sources), &now.today);
         let lines = |origin: &Origin<'_>| {
             let before = old?.sources.0.get(origin.name).filter(|before| before.digest != origin.digest)?;
             let text = self.snapshot.read_text(&before.digest)?;
             Some((origin.shown(), hunks(&text, origin.text, AROUND)))
         };
-        let mut files: Vec<FileLines> = now.today.origins().filter_map(lines).collect();
+        let mut files: Vec<FileDiff> = now.today.origins().filter_map(lines).collect();
         if let Some(edited) = self.edited.filter(|_| reason.touches_messages()) {
             files.extend(edited.messages(now.point));
         }
         if let Some((edited, probe)) = self.edited.filter(|_| reason.touches_probe()).zip(now.today.probe) {
             files.extend(edited.probe(probe));
         }
-        Differs { explained, files }
+        Difference { explained, files }
     }
 }

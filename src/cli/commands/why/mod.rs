@@ -1,25 +1,26 @@
 //! `compeval why`: the chain behind a score.
 
 mod chain;
-mod edited;
+mod source_changes;
+mod subject;
 
 use serde::Serialize;
 
 use crate::action::Stage;
 use crate::cache::{Lookup, Snapshot};
 use crate::cli::args::Common;
-use crate::cli::command_line::Typed;
+use crate::cli::command_line::CommandLine;
 use crate::cli::commands::cache::{EntryJson, InputJson, hunk_lines, input_lines, inputs_json, provenance, snapshot};
-use crate::cli::commands::cell::{Choice, ShowArgs, choose, command_for, meaning_of};
+use crate::cli::commands::cell::{CellMatch, ShowArgs, command_for, find_cell, meaning_of};
 use crate::cli::commands::show::pipeline_of;
-use crate::cli::commands::subject::{Keys, Subject};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::project::places_of;
+use crate::cli::project::project_paths_of;
 use crate::cli::terminal::{Console, Meaning, page};
-use crate::pipeline::{Coordinate, Places};
+use crate::pipeline::{CellCoordinate, ProjectPaths};
 use crate::plan::Explained;
 use crate::results::Failure as FailedCell;
-use chain::{Differs, State, Step, chain_of};
+use chain::{Difference, Step, StepState, chain_of};
+use subject::{CellKeys, ExplainedCell};
 
 #[derive(Serialize)]
 struct WhyJson<'a> {
@@ -30,7 +31,7 @@ struct WhyJson<'a> {
     run: u32,
     probe: Option<&'a str>,
     overall: Option<f64>,
-    keys: &'a Keys,
+    keys: &'a CellKeys,
     /// What failed, where there is no score.
     #[serde(skip_serializing_if = "Option::is_none")]
     failure: Option<&'a FailedCell>,
@@ -50,25 +51,30 @@ struct StepJson {
 }
 
 pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result<Exit, Failure> {
-    let places = places_of(common)?;
-    match choose(&places.results, args)? {
-        Choice::One(chosen) => explain(common, &places, &Subject::judged(&chosen), console),
-        Choice::Missing(missing) => match Subject::failed(&missing) {
-            Some(subject) => explain(common, &places, &subject, console),
+    let paths = project_paths_of(common)?;
+    match find_cell(&paths.results, args)? {
+        CellMatch::One(selected) => explain(common, &paths, &ExplainedCell::judged(&selected), console),
+        CellMatch::Missing(missing) => match ExplainedCell::failed(&missing) {
+            Some(subject) => explain(common, &paths, &subject, console),
             None => Err(missing.told()),
         },
-        Choice::Several(several) => {
+        CellMatch::Several(several) => {
             several.tell("why", console);
             Ok(Exit::Done)
         }
     }
 }
 
-fn explain(common: &Common, places: &Places, subject: &Subject<'_>, console: &Console) -> Result<Exit, Failure> {
-    let snapshot = snapshot(&places.cache, console)?;
+fn explain(
+    common: &Common,
+    paths: &ProjectPaths,
+    subject: &ExplainedCell<'_>,
+    console: &Console,
+) -> Result<Exit, Failure> {
+    let snapshot = snapshot(&paths.cache, console)?;
     let pipeline = pipeline_of(common, &subject.place.fixture, &subject.place.method);
     if pipeline.is_none() {
-        console.tell(&format!(
+        console.eprint(&format!(
             "{} today's project has no such method or fixture, or does not pass `compeval check`: shown is what was kept",
             console.paint(Meaning::Warning, "note:")
         ));
@@ -81,36 +87,36 @@ fn explain(common: &Common, places: &Places, subject: &Subject<'_>, console: &Co
     Ok(Exit::Done)
 }
 
-impl State {
+impl StepState {
     /// The state in a word, what differs, and what it means to the eye.
-    fn told(&self) -> (&'static str, Option<&Differs>, Meaning) {
+    fn told(&self) -> (&'static str, Option<&Difference>, Meaning) {
         match self {
-            State::Cached => ("cached", None, Meaning::Good),
-            State::Stale(differs) => ("stale", Some(differs), Meaning::Bad),
-            State::Superseded(differs) => ("superseded", Some(differs), Meaning::Warning),
-            State::Blocked => ("blocked", None, Meaning::Warning),
-            State::Absent => ("absent", None, Meaning::Dim),
+            StepState::Cached => ("cached", None, Meaning::Good),
+            StepState::Stale(differs) => ("stale", Some(differs), Meaning::Bad),
+            StepState::Superseded(differs) => ("superseded", Some(differs), Meaning::Warning),
+            StepState::Blocked => ("blocked", None, Meaning::Warning),
+            StepState::Absent => ("absent", None, Meaning::Dim),
         }
     }
 
     /// What the word means.
     fn meaning(&self) -> &'static str {
         match self {
-            State::Cached => "nothing has changed",
-            State::Stale(_) => "it would run again",
-            State::Superseded(_) => "changed since; what it is now has run already",
-            State::Blocked => "it waits for what is stale above",
-            State::Absent => "today's project does not have it",
+            StepState::Cached => "nothing has changed",
+            StepState::Stale(_) => "it would run again",
+            StepState::Superseded(_) => "changed since; what it is now has run already",
+            StepState::Blocked => "it waits for what is stale above",
+            StepState::Absent => "today's project does not have it",
         }
     }
 }
 
-fn json<'a>(subject: &'a Subject<'_>, steps: &[Step<'_>], snapshot: &Snapshot) -> WhyJson<'a> {
+fn json<'a>(subject: &'a ExplainedCell<'_>, steps: &[Step<'_>], snapshot: &Snapshot) -> WhyJson<'a> {
     let place = &subject.place;
     let step = |step: &Step<'_>| {
         let (state, differs, _) = step.state.told();
         let explained = differs.map(|differs| &differs.explained);
-        let blocked = matches!(step.state, State::Blocked).then_some(Explained::UPSTREAM);
+        let blocked = matches!(step.state, StepState::Blocked).then_some(Explained::UPSTREAM);
         StepJson {
             stage: step.stage,
             point: step.point,
@@ -136,8 +142,8 @@ fn json<'a>(subject: &'a Subject<'_>, steps: &[Step<'_>], snapshot: &Snapshot) -
     }
 }
 
-fn told(subject: &Subject<'_>, steps: &[Step<'_>], console: &Console) -> String {
-    let Coordinate { fixture, point, method, run, probe, .. } = &subject.place;
+fn told(subject: &ExplainedCell<'_>, steps: &[Step<'_>], console: &Console) -> String {
+    let CellCoordinate { fixture, point, method, run, probe, .. } = &subject.place;
     let probe_told = probe.as_ref().map(|probe| format!(" · {probe}")).unwrap_or_default();
     let place = format!("{fixture} · point {} · {method} · run {run}{probe_told}", point.0);
     let score = match (subject.overall, subject.failure) {
@@ -158,13 +164,15 @@ fn told(subject: &Subject<'_>, steps: &[Step<'_>], console: &Console) -> String 
 }
 
 /// The command to type next: one that makes what is missing, or shows what is there.
-fn next(subject: &Subject<'_>, steps: &[Step<'_>]) -> String {
-    let Coordinate { fixture, method, run, probe, .. } = &subject.place;
-    let is_stale = steps.iter().any(|step| matches!(step.state, State::Stale(_)));
+fn next(subject: &ExplainedCell<'_>, steps: &[Step<'_>]) -> String {
+    let CellCoordinate { fixture, method, run, probe, .. } = &subject.place;
+    let is_stale = steps.iter().any(|step| matches!(step.state, StepState::Stale(_)));
     match probe {
-        _ if subject.failure.is_some() => Typed::here().of_project().labelled(&subject.manifest.label).told("run"),
+        _ if subject.failure.is_some() => {
+            CommandLine::current().of_project().with_label(&subject.manifest.label).command("run")
+        }
         Some(probe) if !is_stale => command_for("show", [fixture, method, probe], *run),
-        _ => Typed::here().of_project().told("plan"),
+        _ => CommandLine::current().of_project().command("plan"),
     }
 }
 
@@ -179,7 +187,7 @@ fn step_lines(step: &Step<'_>, point: u32, console: &Console) -> Vec<String> {
         console.paint(meaning, state),
         console.paint(Meaning::Dim, &format!("({})", step.state.meaning())),
     )];
-    if let Some(Differs { explained, files }) = differs {
+    if let Some(Difference { explained, files }) = differs {
         let changed = explained.changed.join("; ");
         let colon = if changed.is_empty() { "" } else { ": " };
         lines.push(format!("  {}{colon}{changed}", console.paint(meaning, explained.why)));

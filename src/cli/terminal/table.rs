@@ -1,8 +1,8 @@
-//! Plain tables for the terminal: no lines, words to the left, numbers to the right.
+//! Plain tables for the terminal: no rules, text to the left, numbers to the right.
 
 use comfy_table::{CellAlignment, Table, presets};
 
-/// A column's heading, and on which side its cells stand.
+/// A column: its heading and its alignment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Column {
     /// Words.
@@ -11,8 +11,8 @@ pub(crate) enum Column {
     Right(&'static str),
 }
 
-/// Lays `rows` out under their headings, `width` columns wide at most.
-pub(crate) fn grid(columns: &[Column], rows: impl IntoIterator<Item = Vec<String>>, width: usize) -> String {
+/// Lays `rows` out under their headings in at most `width` terminal columns.
+pub(crate) fn render_table(columns: &[Column], rows: impl IntoIterator<Item = Vec<String>>, width: usize) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_width(u16::try_from(width).unwrap_or(u16::MAX));
     table.set_content_arrangement(comfy_table::ContentArrangement::Dynamic);

@@ -1,46 +1,46 @@
-//! The account of a generation: what was written, what was dropped and why, what to look at.
+//! Prints the outcome of `probes generate`: what was written, what was dropped and why.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::draft::{Draft, PointDraft};
+use super::draft::{BankDraft, PointDraft};
 use crate::cli::failure::Exit;
 use crate::cli::format::cost;
-use crate::cli::terminal::{Column, Console, Hearing, Meaning, count, grid, tell_causes};
+use crate::cli::terminal::{Column, Console, Meaning, RunLog, count, print_failures, render_table};
 use crate::probe::{PROBES, ProbeType, Unfit};
 use crate::scheduler::Budget;
 
 /// All that a generation did.
-pub(super) struct Account<'a> {
+pub(super) struct GenerationReport<'a> {
     /// Who proposed.
     pub(super) generator: String,
-    pub(super) hearing: Hearing<'a>,
+    pub(super) run_log: RunLog<'a>,
     pub(super) budget: &'a Budget,
     pub(super) interrupted: bool,
     /// The banks with their files.
-    pub(super) banks: Vec<(String, Draft)>,
+    pub(super) banks: Vec<(String, BankDraft)>,
 }
 
 /// Tells it, and says how to exit.
-pub(super) fn tell(account: &Account<'_>, console: &Console) -> Exit {
-    let Hearing { failures, executed, cached, .. } = &account.hearing;
-    console.json(&account.json());
+pub(super) fn tell(report: &GenerationReport<'_>, console: &Console) -> Exit {
+    let RunLog { failures, executed, cached, .. } = &report.run_log;
+    console.json(&report.json());
     if !console.is_json() {
-        account.banks.iter().for_each(|(path, draft)| console.say(&page(account, path, draft, console)));
-        let cost = cost(account.budget.spent().usd);
-        console.remark(&format!("{executed} asked now of {} ({cost}), {cached} from the cache", account.generator));
+        report.banks.iter().for_each(|(path, draft)| console.print(&page(report, path, draft, console)));
+        let cost = cost(report.budget.spent().usd);
+        console.note(&format!("{executed} asked now of {} ({cost}), {cached} from the cache", report.generator));
     }
-    tell_causes(failures, usize::MAX, console);
-    if account.banks.iter().any(|(_, draft)| draft.is_written()) {
-        console.remark("Next: read the banks, mend them, then compeval check");
+    print_failures(failures, usize::MAX, console);
+    if report.banks.iter().any(|(_, draft)| draft.is_written()) {
+        console.note("Next: read the banks, mend them, then compeval check");
     }
-    if let Some(reached) = account.budget.reached() {
-        console.tell(&format!("{reached}; run it again with a larger budget to go on where this ended"));
+    if let Some(reached) = report.budget.reached() {
+        console.eprint(&format!("{reached}; run it again with a larger budget to go on where this ended"));
     }
-    let is_short = |(_, draft): &(String, Draft)| !draft.is_written() || !draft.unchecked.is_empty();
-    let over_budget = account.budget.reached().is_some();
-    match (account.interrupted, account.banks.iter().any(is_short)) {
+    let is_short = |(_, draft): &(String, BankDraft)| !draft.is_written() || !draft.unchecked.is_empty();
+    let over_budget = report.budget.reached().is_some();
+    match (report.interrupted, report.banks.iter().any(is_short)) {
         (true, _) => Exit::Interrupted,
         (false, true) if over_budget => Exit::Budget,
         (false, true) => Exit::Incomplete,
@@ -49,7 +49,7 @@ pub(super) fn tell(account: &Account<'_>, console: &Console) -> Exit {
 }
 
 /// One bank, for people.
-fn page(account: &Account, path: &str, draft: &Draft, console: &Console) -> String {
+fn page(report: &GenerationReport, path: &str, draft: &BankDraft, console: &Console) -> String {
     let probes = count(draft.probes().count(), "probe");
     let mut text = match (draft.is_written(), draft.is_whole()) {
         (true, _) => format!("wrote {path}  {probes}"),
@@ -63,7 +63,7 @@ fn page(account: &Account, path: &str, draft: &Draft, console: &Console) -> Stri
     let mut warn = |words: String| {
         text.push_str(&format!("{} {words}\n", console.paint(Meaning::Warning, "warning:")));
     };
-    shortages(draft, &account.generator).into_iter().for_each(&mut warn);
+    shortages(draft, &report.generator).into_iter().for_each(&mut warn);
     let guessable = draft.guessable();
     if !guessable.is_empty() {
         warn(format!("answered without any context, and tagged `guessable`: {}", guessable.join(", ")));
@@ -76,7 +76,7 @@ fn page(account: &Account, path: &str, draft: &Draft, console: &Console) -> Stri
 }
 
 /// What the points lack. One that nothing was proposed for is told of as failed; it lacks nothing that a hand could add.
-fn shortages(draft: &Draft, generator: &str) -> Vec<String> {
+fn shortages(draft: &BankDraft, generator: &str) -> Vec<String> {
     let mut shortages = Vec::new();
     for point in &draft.points {
         let Some(verified) = &point.verified else { continue };
@@ -95,7 +95,7 @@ fn shortages(draft: &Draft, generator: &str) -> Vec<String> {
     shortages
 }
 
-fn table(draft: &Draft, console: &Console) -> String {
+fn table(draft: &BankDraft, console: &Console) -> String {
     let columns = [
         Column::Right("point"),
         Column::Right("proposed"),
@@ -115,11 +115,11 @@ fn table(draft: &Draft, console: &Console) -> String {
         cells.push(lost);
         cells.iter().map(ToString::to_string).collect()
     };
-    grid(&columns, draft.points.iter().map(row), console.width())
+    render_table(&columns, draft.points.iter().map(row), console.width())
 }
 
 /// Why candidates were dropped, with counts.
-fn reasons(draft: &Draft) -> BTreeMap<&'static str, usize> {
+fn reasons(draft: &BankDraft) -> BTreeMap<&'static str, usize> {
     let mut counts = BTreeMap::new();
     for point in &draft.points {
         for (_, why) in point.verified.iter().flat_map(|verified| &verified.dropped) {
@@ -144,13 +144,13 @@ fn reason(why: &Unfit) -> &'static str {
     }
 }
 
-fn dropped(draft: &Draft) -> String {
+fn dropped(draft: &BankDraft) -> String {
     reasons(draft).into_iter().map(|(why, times)| format!("dropped {times}: {why}\n")).collect()
 }
 
-impl Account<'_> {
+impl GenerationReport<'_> {
     fn json(&self) -> Value {
-        let Hearing { failures, executed, cached, .. } = &self.hearing;
+        let RunLog { failures, executed, cached, .. } = &self.run_log;
         json!({
             "generator": self.generator,
             "banks": self.banks.iter().map(|(path, draft)| bank_json(path, draft)).collect::<Vec<_>>(),
@@ -163,7 +163,7 @@ impl Account<'_> {
     }
 }
 
-fn bank_json(path: &str, draft: &Draft) -> Value {
+fn bank_json(path: &str, draft: &BankDraft) -> Value {
     let point = |point: &PointDraft| {
         let verified = point.verified.as_ref();
         let dropped = verified.map(|v| {
@@ -201,7 +201,7 @@ mod tests {
         let nothing = Verified { kept: Vec::new(), dropped: Vec::new(), missing: Vec::new() };
         let point = |number, verified| PointDraft { number, unreadable: 0, verified };
         let points = vec![point(1, None), point(2, Some(nothing))];
-        let draft = Draft { fixture: "f".to_owned(), points, unchecked: Vec::new() };
+        let draft = BankDraft { fixture: "f".to_owned(), points, unchecked: Vec::new() };
         let told = shortages(&draft, "openai/m");
         assert_eq!(told.len(), 1, "{told:?}");
         assert!(told[0].starts_with("point 2 has 0 probes"), "{told:?}");

@@ -1,12 +1,12 @@
-//! Failures for people: each cause once, with the first place it befell.
+//! Prints failures grouped by cause.
 
 use super::console::{Console, Meaning};
 use crate::results::Failure;
 
-/// A cause with the first failure it led to, and how many more.
+/// The first failure with a cause, and the number of further ones.
 type Cause<'f> = (&'f Failure, usize);
 
-/// The distinct causes, in order of their first failures. Alike are those with the same message and hint.
+/// Groups failures by message and hint, in the order of the first of each group.
 fn causes(failures: &[Failure]) -> Vec<Cause<'_>> {
     let mut causes: Vec<Cause<'_>> = Vec::new();
     for failure in failures {
@@ -19,15 +19,15 @@ fn causes(failures: &[Failure]) -> Vec<Cause<'_>> {
     causes
 }
 
-/// Tells the first `shown` causes. Returns how many failures have another one.
-pub(crate) fn tell_causes(failures: &[Failure], shown: usize, console: &Console) -> usize {
+/// Prints the first `shown` causes. Returns the number of failures with other causes.
+pub(crate) fn print_failures(failures: &[Failure], shown: usize, console: &Console) -> usize {
     let causes = causes(failures);
     let (told, left) = causes.split_at(shown.min(causes.len()));
     for (failure, alike) in told {
         let hint = failure.hint.as_deref().map(|hint| format!(" ({hint})")).unwrap_or_default();
         let more = if *alike > 0 { format!(" and {alike} more") } else { String::new() };
         let word = console.paint(Meaning::Bad, "failed:");
-        console.tell(&format!("{word} {}{more}: {}{hint}", failure.place, failure.message));
+        console.eprint(&format!("{word} {}{more}: {}{hint}", failure.place, failure.message));
     }
     left.iter().map(|(_, alike)| 1 + alike).sum()
 }

@@ -1,4 +1,4 @@
-//! Requests, retries and slow-downs, as the client tells them.
+//! Counts and logs the events of the HTTP client.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -6,16 +6,16 @@ use std::time::Duration;
 use crate::cli::format::duration;
 use crate::provider::ClientEvent;
 
-/// Counts of what went over the wire.
+/// Counters of requests.
 #[derive(Debug, Default)]
-pub(crate) struct Traffic {
+pub(crate) struct RequestLog {
     pub(crate) sent: AtomicU64,
     pub(crate) retries: AtomicU64,
     pub(crate) rate_limited: AtomicU64,
 }
 
-impl Traffic {
-    /// Takes note of an event, in the log too.
+impl RequestLog {
+    /// Counts an event and logs it.
     pub(crate) fn hear(&self, event: &ClientEvent) {
         match told(event) {
             Some(words) => tracing::info!("{words}"),
@@ -31,7 +31,7 @@ impl Traffic {
     }
 }
 
-/// What slows a run down, in words.
+/// The message for an event that slows a run down.
 fn told(event: &ClientEvent) -> Option<String> {
     let until = |wait: &Duration| if wait.is_zero() { String::new() } else { format!(" in {}", in_words(wait)) };
     match event {

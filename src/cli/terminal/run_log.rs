@@ -1,4 +1,4 @@
-//! What is heard while a command beside `run` asks models: counts, failures, verdicts.
+//! Counts, failures and self-test verdicts of `probes generate` and `judge selftest`.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use crate::judge::SelfTestVerdict;
 use crate::results::Failure;
 use crate::scheduler::{Event, Listener};
 
-/// Takes note of what happens, and lets the progress know.
-pub(crate) struct Hearing<'p> {
+/// Records events and forwards them to the progress display.
+pub(crate) struct RunLog<'p> {
     progress: &'p Progress,
     pub(crate) executed: u64,
     pub(crate) cached: u64,
@@ -18,13 +18,13 @@ pub(crate) struct Hearing<'p> {
     pub(crate) verdicts: BTreeMap<String, SelfTestVerdict>,
 }
 
-impl<'p> Hearing<'p> {
-    pub(crate) fn new(progress: &'p Progress) -> Hearing<'p> {
-        Hearing { progress, executed: 0, cached: 0, failures: Vec::new(), verdicts: BTreeMap::new() }
+impl<'p> RunLog<'p> {
+    pub(crate) fn new(progress: &'p Progress) -> RunLog<'p> {
+        RunLog { progress, executed: 0, cached: 0, failures: Vec::new(), verdicts: BTreeMap::new() }
     }
 }
 
-impl Listener for Hearing<'_> {
+impl Listener for RunLog<'_> {
     fn hear(&mut self, event: &Event<'_>) -> Result<(), FileError> {
         self.progress.hear(event);
         match event {

@@ -18,46 +18,46 @@ fn standing(sent: u64, waits: Option<Waiting>) -> Standing {
     }
 }
 
-fn pulse(sent: u64, usd: f64, waits: Option<Waiting>) -> Pulse {
+fn snapshot(sent: u64, usd: f64, waits: Option<Waiting>) -> ProgressSnapshot {
     let usage = Usage { input: Some(Tokens(sent * 900)), output: Some(Tokens(sent * 100)), ..Usage::default() };
     let spent = Spent { replies: sent, usage: Some(usage), usd: Some(Usd(usd)), ..Spent::default() };
-    Pulse { standings: vec![standing(sent, waits)], spent, stop: Stop::No }
+    ProgressSnapshot { standings: vec![standing(sent, waits)], spent, stop: Stop::No }
 }
 
-fn kept(board: &mut Board, stage: StageName, times: usize) {
+fn kept(model: &mut ProgressModel, stage: StageName, times: usize) {
     let key = ActionKey(crate::action::Digest::of("x"));
     for _ in 0..times {
         let (usage, cost) = (Usage::default(), None);
-        board.hear(&Event::Kept { stage, key, asked: true, usage, cost, unchanged: false });
+        model.hear(&Event::Kept { stage, key, asked: true, usage, cost, unchanged: false });
     }
 }
 
 /// A run of 400 answers and grades, of which 60 answers came in half a minute at 2 a second.
-fn under_way(waits: Option<Waiting>) -> Board {
+fn under_way(waits: Option<Waiting>) -> ProgressModel {
     let stages = [(StageName::Answer, 200), (StageName::Judge, 200), (StageName::Selftest, 0)];
-    let mut board = Board::new(stages, Allowance::default());
-    board.hear(&Event::Foretold(&Estimate { usd: Some(Usd(4.0)), ..Estimate::default() }));
+    let mut model = ProgressModel::new(stages, Allowance::default());
+    model.hear(&Event::Foretold(&Estimate { usd: Some(Usd(4.0)), ..Estimate::default() }));
     let start = Instant::now();
-    board.beat(pulse(0, 0.0, None), start);
-    board.hear(&Event::Cached {
+    model.update(snapshot(0, 0.0, None), start);
+    model.hear(&Event::Cached {
         stage: StageName::Answer,
         key: ActionKey(crate::action::Digest::of("y")),
         cut_off: false,
     });
-    kept(&mut board, StageName::Answer, 60);
-    board.beat(pulse(60, 0.5, waits), start + Duration::from_secs(30));
-    board
+    kept(&mut model, StageName::Answer, 60);
+    model.update(snapshot(60, 0.5, waits), start + Duration::from_secs(30));
+    model
 }
 
 #[test]
 fn a_line_tells_how_far_how_fast_what_it_costs_and_how_long_it_takes() {
-    let board = under_way(None);
+    let model = under_way(None);
     assert_eq!(
-        board.line(),
+        model.line(),
         "answer 61/200, judge 0/200 · openai 2.0 of 8.3 calls/s, 120k of 200k tokens/min · 54k tokens in, 6.0k out · \
          $0.50 so far, about $3.40 to come · 3 min left"
     );
-    assert_eq!(Board::stage_words(&board.stages()[&StageName::Answer]), "60 done, 1 cached, 139 to do");
+    assert_eq!(ProgressModel::stage_words(&model.stages()[&StageName::Answer]), "60 done, 1 cached, 139 to do");
 }
 
 #[test]
@@ -78,21 +78,21 @@ fn what_is_waited_for_is_told_the_heaviest_first() {
 
 #[test]
 fn a_budget_that_holds_calls_back_is_told() {
-    let mut board = under_way(None);
-    board.allowance.usd = Some(Usd(1.0));
-    assert_eq!(board.wait_words(), None);
-    let mut pulse = pulse(60, 0.7, None);
-    pulse.spent.reserved = Usd(0.29);
-    board.beat(pulse.clone(), Instant::now() + Duration::from_secs(31));
-    assert_eq!(board.wait_words(), None, "nobody waits for what is set aside");
-    pulse.spent.is_short = true;
-    board.beat(pulse.clone(), Instant::now() + Duration::from_secs(31));
+    let mut model = under_way(None);
+    model.allowance.usd = Some(Usd(1.0));
+    assert_eq!(model.wait_words(), None);
+    let mut snapshot = snapshot(60, 0.7, None);
+    snapshot.spent.reserved = Usd(0.29);
+    model.update(snapshot.clone(), Instant::now() + Duration::from_secs(31));
+    assert_eq!(model.wait_words(), None, "nobody waits for what is set aside");
+    snapshot.spent.is_short = true;
+    model.update(snapshot.clone(), Instant::now() + Duration::from_secs(31));
     let words = "the budget: $0.70 spent, $0.29 set aside for what is under way, of $1.00";
-    assert_eq!(board.wait_words().unwrap(), format!("waits for {words}"));
-    pulse.standings = vec![standing(60, Some(Waiting::Rate))];
-    board.beat(pulse, Instant::now() + Duration::from_secs(32));
-    assert_eq!(board.wait_words().unwrap(), format!("waits for the rate that openai allows; {words}"));
-    assert!(board.pace_words().contains("$0.70 so far of at most $1.00"), "{}", board.pace_words());
+    assert_eq!(model.wait_words().unwrap(), format!("waits for {words}"));
+    snapshot.standings = vec![standing(60, Some(Waiting::Rate))];
+    model.update(snapshot, Instant::now() + Duration::from_secs(32));
+    assert_eq!(model.wait_words().unwrap(), format!("waits for the rate that openai allows; {words}"));
+    assert!(model.pace_words().contains("$0.70 so far of at most $1.00"), "{}", model.pace_words());
 }
 
 #[test]
@@ -105,10 +105,13 @@ fn what_two_models_are_allowed_adds_up_to_what_the_account_allows() {
             account_requests_per_minute: account,
             ..standing(sent, None)
         };
-        let mut board = under_way(None);
+        let mut model = under_way(None);
         let standings = vec![of((60, "gpt-5.2"), models[0]), of((60, "gpt-5.2-mini"), models[1])];
-        board.beat(Pulse { standings, ..Pulse::default() }, Instant::now() + Duration::from_secs(30));
-        board.provider_words().join(" · ").split(" of ").nth(1).unwrap().to_owned()
+        model.update(
+            ProgressSnapshot { standings, ..ProgressSnapshot::default() },
+            Instant::now() + Duration::from_secs(30),
+        );
+        model.provider_words().join(" · ").split(" of ").nth(1).unwrap().to_owned()
     };
     assert_eq!(words([600, 600], None), "20 calls/s", "each has its own");
     assert_eq!(words([600, 300], None), "15 calls/s");
@@ -118,25 +121,25 @@ fn what_two_models_are_allowed_adds_up_to_what_the_account_allows() {
 
 #[test]
 fn what_nobody_knows_is_a_dash_and_nothing_is_forecast_from_it() {
-    let mut board = under_way(None);
-    let mut pulse = pulse(60, 0.0, None);
-    (pulse.spent.usd, pulse.spent.usage) = (None, Some(Usage::default()));
-    board.beat(pulse, Instant::now() + Duration::from_secs(31));
-    assert!(board.pace_words().contains("– tokens in, – out · cost unknown · "), "{}", board.pace_words());
+    let mut model = under_way(None);
+    let mut snapshot = snapshot(60, 0.0, None);
+    (snapshot.spent.usd, snapshot.spent.usage) = (None, Some(Usage::default()));
+    model.update(snapshot, Instant::now() + Duration::from_secs(31));
+    assert!(model.pace_words().contains("– tokens in, – out · cost unknown · "), "{}", model.pace_words());
 }
 
 #[test]
 fn a_run_that_stops_tells_no_time_for_what_it_leaves() {
-    let mut board = under_way(None);
-    assert!(board.line().ends_with("3 min left"), "{}", board.line());
-    board.pulse.stop = Stop::Drain;
-    assert!(!board.line().contains("left"), "{}", board.line());
+    let mut model = under_way(None);
+    assert!(model.line().ends_with("3 min left"), "{}", model.line());
+    model.snapshot.stop = Stop::Drain;
+    assert!(!model.line().contains("left"), "{}", model.line());
 }
 
 #[test]
 fn cells_below_a_failure_are_no_longer_to_be_done() {
-    let mut board = under_way(None);
-    board.hear(&Event::Blocked(Counts { compress: 0, answer: 10, judge: 20 }));
-    board.hear(&Event::HeldBack { stage: StageName::Judge });
-    assert_eq!(Board::stage_words(&board.stages()[&StageName::Judge]), "21 left out, 179 to do");
+    let mut model = under_way(None);
+    model.hear(&Event::Blocked(MatrixCounts { compress: 0, answer: 10, judge: 20 }));
+    model.hear(&Event::HeldBack { stage: StageName::Judge });
+    assert_eq!(ProgressModel::stage_words(&model.stages()[&StageName::Judge]), "21 left out, 179 to do");
 }

@@ -3,16 +3,16 @@
 use serde::Serialize;
 
 use crate::action::{ActionKey, Stage, StageName};
-use crate::cli::commands::cell::{Chosen, Missing};
-use crate::pipeline::Coordinate;
+use crate::cli::commands::cell::{MissingCell, SelectedCell};
+use crate::pipeline::CellCoordinate;
 use crate::results::{Failure, Manifest};
 use crate::transcript::Point;
 
 /// A cell of a result set.
-pub(crate) struct Subject<'a> {
+pub(crate) struct ExplainedCell<'a> {
     pub(crate) manifest: &'a Manifest,
-    pub(crate) place: Coordinate,
-    pub(crate) keys: Keys,
+    pub(crate) place: CellCoordinate,
+    pub(crate) keys: CellKeys,
     pub(crate) overall: Option<f64>,
     /// What failed, where nothing was judged for it.
     pub(crate) failure: Option<&'a Failure>,
@@ -20,13 +20,13 @@ pub(crate) struct Subject<'a> {
 
 /// The actions behind it, as far as the results tell.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Keys {
+pub(crate) struct CellKeys {
     compress: Option<ActionKey>,
     answer: Option<ActionKey>,
     judge: Option<ActionKey>,
 }
 
-impl Keys {
+impl CellKeys {
     /// The action of one stage.
     pub(crate) fn of(&self, stage: Stage) -> Option<ActionKey> {
         match stage {
@@ -38,11 +38,11 @@ impl Keys {
     }
 }
 
-impl<'a> Subject<'a> {
+impl<'a> ExplainedCell<'a> {
     /// A judged cell.
-    pub(crate) fn judged(chosen: &'a Chosen) -> Subject<'a> {
-        let row = &chosen.row;
-        let place = Coordinate {
+    pub(crate) fn judged(selected: &'a SelectedCell) -> ExplainedCell<'a> {
+        let row = &selected.row;
+        let place = CellCoordinate {
             fixture: row.fixture.as_str().into(),
             point: Point(row.point),
             method: row.method.as_str().into(),
@@ -54,21 +54,21 @@ impl<'a> Subject<'a> {
             judge_n: Some(row.judge_n),
         };
         let keys = &row.keys;
-        let keys = Keys { compress: Some(keys.compress), answer: Some(keys.answer), judge: Some(keys.judge) };
-        Subject { manifest: &chosen.manifest, place, keys, overall: row.overall, failure: None }
+        let keys = CellKeys { compress: Some(keys.compress), answer: Some(keys.answer), judge: Some(keys.judge) };
+        ExplainedCell { manifest: &selected.manifest, place, keys, overall: row.overall, failure: None }
     }
 
     /// The cell that failed; `None` where nothing did.
-    pub(crate) fn failed(missing: &'a Missing) -> Option<Subject<'a>> {
+    pub(crate) fn failed(missing: &'a MissingCell) -> Option<ExplainedCell<'a>> {
         let failure = missing.failure.as_ref()?;
         let (place, key) = (failure.place.cell()?.clone(), failure.key);
         let keys = match failure.stage {
-            StageName::Compress => Keys { compress: key, ..Keys::default() },
-            StageName::Answer => Keys { answer: key, ..Keys::default() },
-            StageName::Judge => Keys { judge: key, ..Keys::default() },
-            StageName::Probes | StageName::Selftest => Keys::default(),
+            StageName::Compress => CellKeys { compress: key, ..CellKeys::default() },
+            StageName::Answer => CellKeys { answer: key, ..CellKeys::default() },
+            StageName::Judge => CellKeys { judge: key, ..CellKeys::default() },
+            StageName::Probes | StageName::Selftest => CellKeys::default(),
         };
-        Some(Subject { manifest: &missing.manifest, place, keys, overall: None, failure: Some(failure) })
+        Some(ExplainedCell { manifest: &missing.manifest, place, keys, overall: None, failure: Some(failure) })
     }
 
     /// The stages at its point, in order, down to what failed.

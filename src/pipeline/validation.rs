@@ -1,25 +1,25 @@
-//! The desk where declared tables become checked values: what every check needs at hand, and the checks that all
-//! stages share (names, numbers, models, prompts).
+//! State shared by all validation of `pipeline.toml`, and the checks that every stage needs: names, numbers, models,
+//! prompts.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::file::Placed;
+use super::file::Located;
 use super::model::SourceFile;
 use super::problem::{Problem, Problems, suggest};
 use super::providers::{Environment, Providers};
-use super::sources::Library;
+use super::sources::SourceReader;
 use crate::action::{Template, Variable};
 use crate::locale::Locale;
 use crate::provider::{ModelRef, ModelUse, Settings};
 use crate::units::Tokens;
 
-/// What a check needs at hand.
-pub(super) struct Desk<'a> {
+/// Inputs and collected problems of validation.
+pub(super) struct ValidationContext<'a> {
     pub(super) file: &'a SourceFile,
-    pub(super) library: &'a mut Library,
+    pub(super) reader: &'a mut SourceReader,
     pub(super) providers: &'a Providers,
     pub(super) environment: &'a dyn Environment,
     pub(super) locale: Locale,
@@ -30,21 +30,21 @@ pub(super) struct Desk<'a> {
     pub(super) outputs: Vec<PathBuf>,
 }
 
-/// The keys by which a table says who is asked, and how.
-pub(super) struct Asked<'a> {
+/// The model keys of a table.
+pub(super) struct ModelDeclaration<'a> {
     /// The place of the table.
     pub(super) header: Range<usize>,
     /// The stage in a word.
     pub(super) stage: &'static str,
-    pub(super) model: Option<&'a Placed<String>>,
+    pub(super) model: Option<&'a Located<String>>,
     /// The model the command line puts in its place.
-    pub(super) instead: Option<&'a str>,
-    pub(super) max_output_tokens: Option<&'a Placed<u64>>,
-    pub(super) temperature: Option<&'a Placed<f64>>,
-    pub(super) effort: Option<&'a Placed<String>>,
+    pub(super) override_model: Option<&'a str>,
+    pub(super) max_output_tokens: Option<&'a Located<u64>>,
+    pub(super) temperature: Option<&'a Located<f64>>,
+    pub(super) effort: Option<&'a Located<String>>,
 }
 
-impl Desk<'_> {
+impl ValidationContext<'_> {
     pub(super) fn error(&mut self, place: &Range<usize>, message: impl Into<String>, help: impl Into<String>) {
         self.problems.push(Problem::error(message).at(self.file, place.clone()).help(help));
     }
@@ -56,7 +56,7 @@ impl Desk<'_> {
     /// A name that is there, serves as a JSON key, a file name and a word on the command line, and is new.
     pub(super) fn name(
         &mut self,
-        name: Option<&Placed<String>>,
+        name: Option<&Located<String>>,
         header: &Range<usize>,
         stage: &str,
         taken: &mut BTreeMap<String, Range<usize>>,
@@ -83,7 +83,7 @@ impl Desk<'_> {
     pub(super) fn at_least_one<T: Copy + From<u8> + PartialOrd>(
         &mut self,
         what: &str,
-        number: Option<&Placed<T>>,
+        number: Option<&Located<T>>,
     ) -> Option<T> {
         let number = number?;
         if number.value >= T::from(1) {
@@ -97,7 +97,7 @@ impl Desk<'_> {
     pub(super) fn choice<T: Copy>(
         &mut self,
         what: &str,
-        word: Option<&Placed<String>>,
+        word: Option<&Located<String>>,
         words: &[(&str, T)],
     ) -> Option<T> {
         let word = word?;
@@ -109,20 +109,24 @@ impl Desk<'_> {
         found.map(|(_, value)| *value)
     }
 
-    /// Who is asked: the model of the table, or the one the command line puts in its place.
-    pub(super) fn model(&mut self, asked: &Asked<'_>) -> Option<ModelUse> {
-        let settings = self.settings(asked);
-        let place = asked.model.map_or(&asked.header, |model| &model.place).clone();
-        let written = asked.instead.or(asked.model.map(|model| model.value.as_str()));
+    /// Resolves the model of a table, or the override from the command line.
+    pub(super) fn model(&mut self, declaration: &ModelDeclaration<'_>) -> Option<ModelUse> {
+        let settings = self.settings(declaration);
+        let place = declaration.model.map_or(&declaration.header, |model| &model.place).clone();
+        let written = declaration.override_model.or(declaration.model.map(|model| model.value.as_str()));
         let Some(written) = written else {
             let help = "add model = \"PROVIDER/MODEL\", or model = \"lexical\" for the built-in rules";
-            self.error(&place, format!("this {} table has no model", asked.stage), help);
+            self.error(&place, format!("this {} table has no model", declaration.stage), help);
             return None;
         };
-        let complain = |desk: &mut Self, message: String, help: String| {
+        let complain = |context: &mut Self, message: String, help: String| {
             let problem = Problem::error(message).help(help);
             // What the command line says has no place in the file.
-            desk.problems.push(if asked.instead.is_some() { problem } else { problem.at(desk.file, place.clone()) });
+            context.problems.push(if declaration.override_model.is_some() {
+                problem
+            } else {
+                problem.at(context.file, place.clone())
+            });
         };
         let Some(reference) = ModelRef::parse(written) else {
             let names: Vec<&str> = self.providers.known.keys().map(|name| &*name.0).collect();
@@ -132,7 +136,7 @@ impl Desk<'_> {
         };
         match self.providers.find(&reference.provider) {
             Ok(provider) => {
-                self.need_key(&provider, asked.model.filter(|_| asked.instead.is_none()));
+                self.need_key(&provider, declaration.model.filter(|_| declaration.override_model.is_none()));
                 Some(ModelUse { reference, provider, settings })
             }
             Err(Some(help)) => {
@@ -144,15 +148,15 @@ impl Desk<'_> {
         }
     }
 
-    fn settings(&mut self, asked: &Asked<'_>) -> Settings {
-        let temperature = asked.temperature.filter(|t| {
+    fn settings(&mut self, declaration: &ModelDeclaration<'_>) -> Settings {
+        let temperature = declaration.temperature.filter(|t| {
             let is_sound = t.value >= 0.0;
             if !is_sound {
                 self.error(&t.place, "temperature is 0 or more", "leave it out and none is sent");
             }
             is_sound
         });
-        let effort = asked.effort.filter(|effort| {
+        let effort = declaration.effort.filter(|effort| {
             let is_sound = !effort.value.trim().is_empty();
             if !is_sound {
                 self.error(&effort.place, "effort is empty", "write the provider's own word, or leave it out");
@@ -160,13 +164,13 @@ impl Desk<'_> {
             is_sound
         });
         Settings {
-            max_output_tokens: self.at_least_one("max_output_tokens", asked.max_output_tokens).map(Tokens),
+            max_output_tokens: self.at_least_one("max_output_tokens", declaration.max_output_tokens).map(Tokens),
             temperature: temperature.map(|t| t.value),
             effort: effort.map(|effort| effort.value.clone()),
         }
     }
 
-    fn need_key(&mut self, provider: &crate::provider::ProviderSpec, model: Option<&Placed<String>>) {
+    fn need_key(&mut self, provider: &crate::provider::ProviderSpec, model: Option<&Located<String>>) {
         let Some(variable) = &provider.api_key else {
             return;
         };
@@ -186,7 +190,7 @@ impl Desk<'_> {
     /// The prompt of a table, proven, with its path; the built-in one where none is named.
     pub(super) fn prompt(
         &mut self,
-        path: Option<&Placed<String>>,
+        path: Option<&Located<String>>,
         variables: &'static [Variable],
         built_in: Option<Template>,
     ) -> Option<(Template, Option<String>)> {
@@ -207,8 +211,8 @@ impl Desk<'_> {
     }
 
     /// A text file that the pipeline names, read once.
-    pub(super) fn text_file(&mut self, what: &str, path: &Placed<String>) -> Option<SourceFile> {
-        match self.library.read(&path.value) {
+    pub(super) fn text_file(&mut self, what: &str, path: &Located<String>) -> Option<SourceFile> {
+        match self.reader.read(&path.value) {
             Ok(source) => Some(source),
             Err(why) => {
                 let message = format!("cannot read the {what} {}: {why}", path.value);

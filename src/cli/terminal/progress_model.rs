@@ -1,12 +1,12 @@
-//! What is known of a run under way, and how it is said: by stage, pace, money, time, and what is waited for. Pure:
-//! the time is given, nothing is printed.
+//! The state of a run in progress and the text that describes it: stages, rate, cost, time left, what it waits for.
+//! Pure: the caller passes the time, and nothing is printed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use crate::action::StageName;
 use crate::cli::format::{amount, cost, duration, money, short};
-use crate::pipeline::Counts;
+use crate::pipeline::MatrixCounts;
 use crate::provider::{ProviderName, Standing, Waiting};
 use crate::scheduler::{Allowance, Event, Spent, Stop};
 use crate::units::Usd;
@@ -18,9 +18,9 @@ const LONG_PAUSE: Duration = Duration::from_secs(5);
 /// Before this a pace says nothing.
 const FIRST_PACE: Duration = Duration::from_secs(2);
 
-/// What the engine tells now and then.
+/// Providers, spending and stop state at one moment.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Pulse {
+pub(crate) struct ProgressSnapshot {
     pub(crate) standings: Vec<Standing>,
     pub(crate) spent: Spent,
     pub(crate) stop: Stop,
@@ -28,7 +28,7 @@ pub(crate) struct Pulse {
 
 /// Cells of one stage.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct StageProgress {
     pub(crate) total: u64,
     pub(crate) done: u64,
     pub(crate) cached: u64,
@@ -37,42 +37,48 @@ pub(crate) struct Tally {
     pub(crate) left_out: u64,
 }
 
-impl Tally {
-    /// Cells of which nothing more will be heard.
-    pub(crate) fn settled(&self) -> u64 {
+impl StageProgress {
+    /// Cells that are finished, with or without an output.
+    pub(crate) fn finished(&self) -> u64 {
         self.done + self.cached + self.failed + self.left_out
     }
 
     fn open(&self) -> u64 {
-        self.total.saturating_sub(self.settled())
+        self.total.saturating_sub(self.finished())
     }
 }
 
-/// How far it was at some time.
+/// A sample for the rate.
 #[derive(Debug)]
 struct Sample {
     at: Instant,
-    /// Cells settled otherwise than from the cache.
+    /// Cells finished by work, not by the cache.
     worked: u64,
     by_provider: BTreeMap<ProviderName, (u64, u64)>,
 }
 
-/// All that is known of a run under way.
+/// The state of a run in progress.
 #[derive(Debug)]
-pub(crate) struct Board {
-    stages: BTreeMap<StageName, Tally>,
-    /// What it was expected to cost in all, if anything was.
+pub(crate) struct ProgressModel {
+    stages: BTreeMap<StageName, StageProgress>,
+    /// Estimated total cost, if there is an estimate.
     expected: Option<Usd>,
     allowance: Allowance,
-    pulse: Pulse,
+    snapshot: ProgressSnapshot,
     samples: VecDeque<Sample>,
 }
 
-impl Board {
-    pub(crate) fn new(stages: impl IntoIterator<Item = (StageName, u64)>, allowance: Allowance) -> Board {
-        let tally = |(stage, total)| (stage, Tally { total, ..Tally::default() });
-        let stages = stages.into_iter().filter(|(_, total)| *total > 0).map(tally).collect();
-        Board { stages, expected: None, allowance, pulse: Pulse::default(), samples: VecDeque::new() }
+impl ProgressModel {
+    pub(crate) fn new(stages: impl IntoIterator<Item = (StageName, u64)>, allowance: Allowance) -> ProgressModel {
+        let progress = |(stage, total)| (stage, StageProgress { total, ..StageProgress::default() });
+        let stages = stages.into_iter().filter(|(_, total)| *total > 0).map(progress).collect();
+        ProgressModel {
+            stages,
+            expected: None,
+            allowance,
+            snapshot: ProgressSnapshot::default(),
+            samples: VecDeque::new(),
+        }
     }
 
     /// More cells of a stage turned up.
@@ -80,26 +86,26 @@ impl Board {
         self.stages.entry(stage).or_default().total += cells;
     }
 
-    pub(crate) fn stages(&self) -> &BTreeMap<StageName, Tally> {
+    pub(crate) fn stages(&self) -> &BTreeMap<StageName, StageProgress> {
         &self.stages
     }
 
-    /// Takes note of an event.
+    /// Applies an event.
     pub(crate) fn hear(&mut self, event: &Event<'_>) {
-        let mut tally = |stage: StageName, count: fn(&mut Tally) -> &mut u64, by: u64| {
-            if let Some(tally) = self.stages.get_mut(&stage) {
-                *count(tally) += by;
+        let mut progress = |stage: StageName, count: fn(&mut StageProgress) -> &mut u64, by: u64| {
+            if let Some(progress) = self.stages.get_mut(&stage) {
+                *count(progress) += by;
             }
         };
         match event {
-            Event::Cached { stage, .. } => tally(*stage, |t| &mut t.cached, 1),
-            Event::Kept { stage, .. } | Event::Shared { stage } => tally(*stage, |t| &mut t.done, 1),
-            Event::Failed(failure) => tally(failure.stage, |t| &mut t.failed, 1),
-            Event::HeldBack { stage } | Event::SharedFailure { stage } => tally(*stage, |t| &mut t.left_out, 1),
-            Event::Blocked(Counts { compress, answer, judge }) => {
-                tally(StageName::Compress, |t| &mut t.left_out, *compress);
-                tally(StageName::Answer, |t| &mut t.left_out, *answer);
-                tally(StageName::Judge, |t| &mut t.left_out, *judge);
+            Event::Cached { stage, .. } => progress(*stage, |t| &mut t.cached, 1),
+            Event::Kept { stage, .. } | Event::Shared { stage } => progress(*stage, |t| &mut t.done, 1),
+            Event::Failed(failure) => progress(failure.stage, |t| &mut t.failed, 1),
+            Event::HeldBack { stage } | Event::SharedFailure { stage } => progress(*stage, |t| &mut t.left_out, 1),
+            Event::Blocked(MatrixCounts { compress, answer, judge }) => {
+                progress(StageName::Compress, |t| &mut t.left_out, *compress);
+                progress(StageName::Answer, |t| &mut t.left_out, *answer);
+                progress(StageName::Judge, |t| &mut t.left_out, *judge);
             }
             // What was cached so far cost nothing, so this is for the whole run.
             Event::Foretold(estimate) => self.expected = estimate.usd,
@@ -111,15 +117,15 @@ impl Board {
         }
     }
 
-    /// Takes note of how the providers are doing.
-    pub(crate) fn beat(&mut self, pulse: Pulse, now: Instant) {
+    /// Stores a snapshot and samples the rate.
+    pub(crate) fn update(&mut self, snapshot: ProgressSnapshot, now: Instant) {
         let mut by_provider: BTreeMap<ProviderName, (u64, u64)> = BTreeMap::new();
-        for standing in &pulse.standings {
+        for standing in &snapshot.standings {
             let entry = by_provider.entry(standing.provider.clone()).or_default();
             *entry = (entry.0 + standing.sent, entry.1 + standing.tokens);
         }
-        self.pulse = pulse;
-        let worked = self.stages.values().map(|tally| tally.settled() - tally.cached).sum();
+        self.snapshot = snapshot;
+        let worked = self.stages.values().map(|progress| progress.finished() - progress.cached).sum();
         while self.samples.len() > 1 && self.samples.get(1).is_some_and(|next| now - next.at >= WINDOW) {
             self.samples.pop_front();
         }
@@ -127,13 +133,13 @@ impl Board {
     }
 
     /// What one stage has done.
-    pub(crate) fn stage_words(tally: &Tally) -> String {
+    pub(crate) fn stage_words(progress: &StageProgress) -> String {
         let parts = [
-            (tally.done, "done"),
-            (tally.cached, "cached"),
-            (tally.failed, "failed"),
-            (tally.left_out, "left out"),
-            (tally.open(), "to do"),
+            (progress.done, "done"),
+            (progress.cached, "cached"),
+            (progress.failed, "failed"),
+            (progress.left_out, "left out"),
+            (progress.open(), "to do"),
         ];
         let told = parts.iter().filter(|(count, _)| *count > 0);
         told.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
@@ -149,7 +155,7 @@ impl Board {
     /// Pace, tokens, money and time, for people.
     pub(crate) fn pace_words(&self) -> String {
         let mut parts = self.provider_words();
-        let spent = &self.pulse.spent;
+        let spent = &self.snapshot.spent;
         if let Some(usage) = spent.usage {
             let tokens = |tokens: Option<crate::units::Tokens>| short(tokens.map(|tokens| tokens.0));
             parts.push(format!("{} tokens in, {} out", tokens(usage.input), tokens(usage.output)));
@@ -157,7 +163,7 @@ impl Board {
         }
         parts.extend(
             self.seconds_left()
-                .filter(|_| !self.is_held_up() && self.pulse.stop == Stop::No)
+                .filter(|_| !self.is_held_up() && self.snapshot.stop == Stop::No)
                 .map(|seconds| format!("{} left", duration(seconds))),
         );
         parts.join(" · ")
@@ -183,7 +189,7 @@ impl Board {
     /// A limit of a provider, from that of each model and that of the account: its models together, but no more than
     /// the account allows; `None` if one has none.
     fn allowed(&self, provider: &ProviderName, limits: fn(&Standing) -> (Option<u64>, Option<u64>)) -> Option<u64> {
-        let of = self.pulse.standings.iter().filter(|standing| standing.provider == *provider);
+        let of = self.snapshot.standings.iter().filter(|standing| standing.provider == *provider);
         let (models, accounts): (Vec<_>, Vec<_>) = of.map(limits).unzip();
         let account = accounts.into_iter().flatten().min().unwrap_or(u64::MAX);
         let models: Vec<u64> = models.into_iter().collect::<Option<_>>()?;
@@ -191,7 +197,7 @@ impl Board {
     }
 
     fn money_words(&self) -> String {
-        let spent = &self.pulse.spent;
+        let spent = &self.snapshot.spent;
         let limit = self.allowance.usd.map(|limit| format!(" of at most {}", money(Some(limit)))).unwrap_or_default();
         let to_come = self.to_come().map(|usd| format!(", about {} to come", money(Some(usd)))).unwrap_or_default();
         let so_far = spent.usd.map_or_else(|| cost(None), |usd| format!("{} so far", money(Some(usd))));
@@ -201,8 +207,8 @@ impl Board {
     /// What was expected, for the cells that are left of it; and without that or once it is used up, as the cells so
     /// far cost on the average.
     fn to_come(&self) -> Option<Usd> {
-        let (expected, spent) = (self.expected.unwrap_or_default().0, self.pulse.spent.usd?.0);
-        let to_do: u64 = self.stages.values().map(Tally::open).sum();
+        let (expected, spent) = (self.expected.unwrap_or_default().0, self.snapshot.spent.usd?.0);
+        let to_do: u64 = self.stages.values().map(StageProgress::open).sum();
         let worked = self.samples.back().map_or(0, |sample| sample.worked);
         let left = to_do as f64 / (worked + to_do).max(1) as f64;
         if expected > spent || to_do == 0 {
@@ -215,18 +221,18 @@ impl Board {
     fn seconds_left(&self) -> Option<f64> {
         let (first, last, seconds) = self.window()?;
         let pace = last.worked.saturating_sub(first.worked) as f64 / seconds;
-        let to_do: u64 = self.stages.values().map(Tally::open).sum();
+        let to_do: u64 = self.stages.values().map(StageProgress::open).sum();
         (pace > 0.0 && to_do > 0).then(|| to_do as f64 / pace)
     }
 
     /// What is waited for, the heaviest first; `None` if nothing is.
     pub(crate) fn wait_words(&self) -> Option<String> {
-        let in_flight: u32 = self.pulse.standings.iter().map(|standing| standing.in_flight).sum();
-        if self.pulse.stop == Stop::Drain {
+        let in_flight: u32 = self.snapshot.standings.iter().map(|standing| standing.in_flight).sum();
+        if self.snapshot.stop == Stop::Drain {
             return Some(format!("stopping: {in_flight} calls under way are finished and kept; Ctrl-C stops at once"));
         }
         let waits_for = |waiting: &Waiting| {
-            let standing = self.pulse.standings.iter().find(|standing| standing.waits.as_ref() == Some(waiting))?;
+            let standing = self.snapshot.standings.iter().find(|standing| standing.waits.as_ref() == Some(waiting))?;
             Some(standing.provider.to_string())
         };
         let mut waits = self.troubles();
@@ -257,12 +263,12 @@ impl Board {
                 Waiting::Pause(..) | Waiting::Rate | Waiting::Replies => None,
             }
         };
-        self.pulse.standings.iter().filter_map(words).collect()
+        self.snapshot.standings.iter().filter_map(words).collect()
     }
 
     /// Whether calls are held up for longer than a moment.
     pub(crate) fn is_held_up(&self) -> bool {
-        self.pulse.standings.iter().any(|standing| match &standing.waits {
+        self.snapshot.standings.iter().any(|standing| match &standing.waits {
             Some(Waiting::Away(..)) => true,
             Some(Waiting::Pause(wait, _)) => *wait >= LONG_PAUSE,
             Some(Waiting::Rate | Waiting::Replies) | None => false,
@@ -271,7 +277,7 @@ impl Board {
 
     /// Where little is left besides what is set aside, replies decide how much more may be asked.
     fn budget_words(&self) -> Option<String> {
-        let spent = self.pulse.spent;
+        let spent = self.snapshot.spent;
         let limit = self.allowance.usd.filter(|_| spent.is_short)?;
         Some(format!(
             "the budget: {} spent, {} set aside for what is under way, of {}",
@@ -283,9 +289,9 @@ impl Board {
 
     /// Everything on one line.
     pub(crate) fn line(&self) -> String {
-        let stage = |(stage, tally): (&StageName, &Tally)| {
-            let failed = if tally.failed > 0 { format!(" ({} failed)", tally.failed) } else { String::new() };
-            format!("{} {}/{}{failed}", stage.name(), tally.settled(), tally.total)
+        let stage = |(stage, progress): (&StageName, &StageProgress)| {
+            let failed = if progress.failed > 0 { format!(" ({} failed)", progress.failed) } else { String::new() };
+            format!("{} {}/{}{failed}", stage.name(), progress.finished(), progress.total)
         };
         let stages: Vec<String> = self.stages.iter().map(stage).collect();
         let parts = [Some(stages.join(", ")), Some(self.pace_words()), self.wait_words()];
@@ -294,5 +300,5 @@ impl Board {
 }
 
 #[cfg(test)]
-#[path = "board_tests.rs"]
+#[path = "progress_model_tests.rs"]
 mod tests;

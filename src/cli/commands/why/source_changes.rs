@@ -13,20 +13,20 @@ use crate::transcript::{Fixture, ParsedFixture, render};
 pub(crate) const AROUND: usize = 1;
 
 /// Differing lines, under the name of what they are of.
-pub(crate) type FileLines = (String, Vec<Hunk>);
+pub(crate) type FileDiff = (String, Vec<Hunk>);
 
 /// Holds the files of today against those that a result set was made from.
 #[derive(Clone, Copy)]
-pub(crate) struct Edited<'a> {
+pub(crate) struct SourceChanges<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) manifest: &'a Manifest,
     /// Today's project: the fixture, and nothing else, of the result.
     pub(crate) pipeline: &'a Pipeline,
 }
 
-impl Edited<'_> {
+impl SourceChanges<'_> {
     /// The messages before a point: read as models read them, for in the file a message is a line, however long.
-    pub(crate) fn messages(&self, point: u32) -> Option<FileLines> {
+    pub(crate) fn messages(&self, point: u32) -> Option<FileDiff> {
         let loaded = self.fixture()?;
         let old = ParsedFixture::read(&self.earlier(&loaded.path)?).ok()?.fixture;
         let differing = hunks(&before(&old, point), &before(&loaded.fixture, point), AROUND);
@@ -34,7 +34,7 @@ impl Edited<'_> {
     }
 
     /// The lines of the bank that are the probe's.
-    pub(crate) fn probe(&self, id: &str) -> Option<FileLines> {
+    pub(crate) fn probe(&self, id: &str) -> Option<FileDiff> {
         let path = &self.fixture()?.bank_path;
         let (old, new) = (self.earlier(path)?, self.pipeline.data_files().find(|file| file.path == *path)?.text);
         let parsed = ParsedBank::read(&new).ok()?;

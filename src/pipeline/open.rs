@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::desk::Desk;
-use super::file::{self, AnswerTable, CompressTable, Declared, Placed};
-use super::fixtures::{Demands, Found, Shelves};
+use super::file::{self, AnswerTable, CompressTable, Declared, Located};
+use super::fixtures::{FixtureChecks, FixtureLoader, FixtureSet};
 use super::methods;
 use super::model::{AnswererIx, LoadedFixture, Pipeline, PipelineSettings, SourceFile};
-use super::places;
+use super::paths;
 use super::problem::{Problem, Problems, Severity};
 use super::providers::{Environment, Providers};
-use super::secrets::without_secrets;
-use super::select::{self, EmptySelection, Overrides, Selection, is_wanted, tell_unknown};
+use super::secrets::mask_secrets;
+use super::select::{self, EmptySelection, MatrixSelection, Overrides, is_wanted, report_unknown};
 use super::settings;
-use super::sources::Library;
+use super::sources::SourceReader;
 use super::stages;
+use super::validation::ValidationContext;
 use crate::answer::Answerer;
 use crate::compress::{Method, MethodName, Strategy};
 use crate::locale::Locale;
@@ -24,13 +24,13 @@ use crate::provider::{ModelRef, Price};
 
 /// What to open, and how.
 #[derive(Clone, Debug, Default)]
-pub struct Request {
+pub struct OpenRequest {
     /// The pipeline's file, absolute, as [`super::find_pipeline`] returns it.
     pub file: PathBuf,
     /// `--profile`
     pub profile: Option<String>,
     /// What part of the matrix is meant.
-    pub selection: Selection,
+    pub selection: MatrixSelection,
     /// What is put in the place of what is declared.
     pub overrides: Overrides,
     /// Whether what makes a bank measure less than it could, and a fixture too large to review, is an error
@@ -70,14 +70,14 @@ pub enum OpenError {
 ///
 /// # Errors
 /// All problems at once, or an empty selection.
-pub fn open(request: &Request, environment: &dyn Environment) -> Result<Opened, OpenError> {
+pub fn open(request: &OpenRequest, environment: &dyn Environment) -> Result<Opened, OpenError> {
     let folder = request.file.parent().unwrap_or(Path::new(".")).to_path_buf();
     let name = request.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let mut library = Library::new(folder);
-    let file = library.read(&name).map_err(|why| OpenError::Problems(unreadable(&request.file, &why)))?;
+    let mut reader = SourceReader::new(folder);
+    let file = reader.read(&name).map_err(|why| OpenError::Problems(unreadable(&request.file, &why)))?;
     // Whatever is shown or kept of the file from here on shows no secret that someone wrote into it.
-    let file = without_secrets(&file);
-    library.replace(file.clone());
+    let file = mask_secrets(&file);
+    reader.replace(file.clone());
     let mut problems = Problems::default();
     let Some(declared) = file::read(&file, request.profile.as_deref(), &mut problems) else {
         return Err(OpenError::Problems(problems));
@@ -85,16 +85,16 @@ pub fn open(request: &Request, environment: &dyn Environment) -> Result<Opened, 
     let empty = BTreeMap::new();
     let tables = declared.providers.as_ref().map_or(&empty, |providers| &providers.value);
     let providers = Providers::resolve(tables, &file, environment, &mut problems);
-    let project = Project { request, declared: &declared, file: &file, environment, providers: &providers };
-    project.open(library, problems)
+    let project = ProjectLoader { request, declared: &declared, file: &file, environment, providers: &providers };
+    project.open(reader, problems)
 }
 
 fn unreadable(file: &Path, why: &str) -> Problems {
     Problems(vec![Problem::error(format!("cannot read {}: {why}", file.display()))])
 }
 
-struct Project<'a> {
-    request: &'a Request,
+struct ProjectLoader<'a> {
+    request: &'a OpenRequest,
     declared: &'a Declared,
     file: &'a SourceFile,
     environment: &'a dyn Environment,
@@ -102,10 +102,10 @@ struct Project<'a> {
 }
 
 /// The stages, checked.
-struct Checked {
+struct ValidatedStages {
     settings: PipelineSettings,
     methods: Vec<Method>,
-    readers: Vec<Vec<AnswererIx>>,
+    method_answerers: Vec<Vec<AnswererIx>>,
     answerers: Vec<crate::answer::Answerer>,
     judges: Vec<crate::judge::JudgeSpec>,
     generators: Vec<super::model::Generator>,
@@ -114,12 +114,12 @@ struct Checked {
     prices: BTreeMap<ModelRef, Price>,
 }
 
-impl Project<'_> {
-    fn open(&self, mut library: Library, problems: Problems) -> Result<Opened, OpenError> {
-        let [results, cache, probes] = places::folders(self.declared, self.environment, library.folder());
-        let mut desk = Desk {
+impl ProjectLoader<'_> {
+    fn open(&self, mut reader: SourceReader, problems: Problems) -> Result<Opened, OpenError> {
+        let [results, cache, probes] = paths::folders(self.declared, self.environment, reader.folder());
+        let mut context = ValidationContext {
             file: self.file,
-            library: &mut library,
+            reader: &mut reader,
             providers: self.providers,
             environment: self.environment,
             locale: Locale::default(),
@@ -127,9 +127,10 @@ impl Project<'_> {
             missing_keys: BTreeMap::new(),
             outputs: vec![results.clone(), cache.clone()],
         };
-        let checked = self.check(&mut desk);
-        let (mut problems, missing_keys) = (desk.problems, desk.missing_keys);
-        let Found { mut fixtures, without_bank } = self.shelves(&library, &mut problems).load(&self.request.selection);
+        let checked = self.check(&mut context);
+        let (mut problems, missing_keys) = (context.problems, context.missing_keys);
+        let FixtureSet { mut fixtures, without_bank } =
+            self.fixture_loader(&reader, &mut problems).load(&self.request.selection);
         if !self.request.without_banks {
             select::keep_probes(&mut fixtures, &self.request.selection, &mut problems);
         }
@@ -138,7 +139,7 @@ impl Project<'_> {
             problems.0.append(&mut missing_keys.0);
         }
         missing_keys.0 = missing_keys.0.into_iter().map(|problem| problem.of(Severity::Warning)).collect();
-        problems.tidy();
+        problems.sort_and_dedup();
         let Some(checked) = checked.filter(|_| problems.errors() == 0) else {
             return Err(OpenError::Problems(problems));
         };
@@ -146,19 +147,19 @@ impl Project<'_> {
         if !has_cells && !self.request.without_banks {
             return Err(OpenError::Empty(select::empty(&self.request.selection, &without_bank)));
         }
-        let pipeline = self.assemble(checked, fixtures, [results, cache, probes], library);
+        let pipeline = self.assemble(checked, fixtures, [results, cache, probes], reader);
         Ok(Opened { pipeline, warnings: problems, missing_keys })
     }
 
     fn assemble(
         &self,
-        checked: Checked,
+        checked: ValidatedStages,
         fixtures: Vec<LoadedFixture>,
         [results, cache, probes]: [PathBuf; 3],
-        library: Library,
+        reader: SourceReader,
     ) -> Pipeline {
         Pipeline {
-            folder: library.folder().to_path_buf(),
+            folder: reader.folder().to_path_buf(),
             file: self.request.file.clone(),
             results,
             cache,
@@ -166,7 +167,7 @@ impl Project<'_> {
             settings: checked.settings,
             methods: checked.methods,
             answerers: checked.answerers,
-            readers: checked.readers,
+            method_answerers: checked.method_answerers,
             judges: checked.judges,
             generators: checked.generators,
             rubric: checked.rubric,
@@ -174,28 +175,28 @@ impl Project<'_> {
             fixtures,
             prices: checked.prices,
             providers: self.providers.known.clone(),
-            sources: library.into_sources(),
+            sources: reader.into_sources(),
         }
     }
 
-    fn shelves<'a>(&'a self, library: &'a Library, problems: &'a mut Problems) -> Shelves<'a> {
+    fn fixture_loader<'a>(&'a self, reader: &'a SourceReader, problems: &'a mut Problems) -> FixtureLoader<'a> {
         let table = self.declared.pipeline.as_ref().map(|table| &table.value);
         let fixtures = table.and_then(|table| table.fixtures.as_ref());
         let probes = table.and_then(|table| table.probes.as_ref());
         let verbatim_tail = table.and_then(|table| table.tail.as_ref()).is_some_and(|tail| tail.value == "verbatim");
-        let Request { strict, allow_unproven, without_banks, .. } = *self.request;
-        let demands = Demands { strict, allow_unproven, verbatim_tail, without_banks };
-        Shelves { file: self.file, library, fixtures, probes, demands, problems }
+        let OpenRequest { strict, allow_unproven, without_banks, .. } = *self.request;
+        let checks = FixtureChecks { strict, allow_unproven, verbatim_tail, without_banks };
+        FixtureLoader { file: self.file, reader, fixtures, probes, checks, problems }
     }
 
     /// All tables but the fixtures; `None` if something in them cannot be used, which is told by then.
-    fn check(&self, desk: &mut Desk<'_>) -> Option<Checked> {
+    fn check(&self, context: &mut ValidationContext<'_>) -> Option<ValidatedStages> {
         let (declared, overrides) = (self.declared, &self.request.overrides);
         let pipeline = declared.pipeline.as_ref().map(|table| &table.value);
-        let settings = settings::settings(desk, pipeline, overrides);
-        desk.locale = settings.locale;
-        let rubric = settings::rubric(desk, pipeline);
-        let prices = settings::prices(desk, declared.prices.as_ref());
+        let settings = settings::settings(context, pipeline, overrides);
+        context.locale = settings.locale;
+        let rubric = settings::rubric(context, pipeline);
+        let prices = settings::prices(context, declared.prices.as_ref());
         let (answer, judge) = (tables(&declared.answer), tables(&declared.judge));
         let compress = tables(&declared.compress);
         for (name, is_missing) in
@@ -204,95 +205,110 @@ impl Project<'_> {
             if is_missing {
                 let problem = Problem::error(format!("{} declares no [[{name}]] table", self.file.path));
                 let help = "a pipeline has at least one [[compress]], one [[answer]] and one [[judge]]";
-                desk.problems.push(problem.help(help));
+                context.problems.push(problem.help(help));
             }
         }
-        let answerers = stages::answerers(desk, &self.heard(answer), overrides.answer());
-        let judges = stages::judges(desk, judge, overrides.judge());
-        let generators = stages::generators(desk, tables(&declared.probes), overrides.model.as_deref());
-        let (methods, readers) = self.methods(desk, &settings, &answerers);
+        let answerers = stages::answerers(context, &self.answerers_in_use(answer), overrides.answer());
+        let judges = stages::judges(context, judge, overrides.judge());
+        let generators = stages::generators(context, tables(&declared.probes), overrides.model.as_deref());
+        let (methods, method_answerers) = self.methods(context, &settings, &answerers);
         let (rubric, rubric_path) = rubric?;
-        Some(Checked { settings, methods, readers, answerers, judges, generators, rubric, rubric_path, prices })
+        Some(ValidatedStages {
+            settings,
+            methods,
+            method_answerers,
+            answerers,
+            judges,
+            generators,
+            rubric,
+            rubric_path,
+            prices,
+        })
     }
 
-    fn is_wanted(&self, table: &Placed<CompressTable>) -> bool {
+    fn is_wanted(&self, table: &Located<CompressTable>) -> bool {
         let name = table.value.name.as_ref();
         name.is_none_or(|name| is_wanted(self.request.selection.methods.as_deref(), &name.value))
     }
 
-    /// The answerers that a selected method may be read by: no key is asked for of anybody else.
-    fn heard(&self, answer: &[Placed<AnswerTable>]) -> Vec<Placed<AnswerTable>> {
-        let is_heard = |name: &str| {
-            let names = |table: &Placed<CompressTable>| {
+    /// The answerer tables that a selected method uses. Others need no key.
+    fn answerers_in_use(&self, answer: &[Located<AnswerTable>]) -> Vec<Located<AnswerTable>> {
+        let is_in_use = |name: &str| {
+            let names = |table: &Located<CompressTable>| {
                 table.value.answerers.as_ref().is_none_or(|names| names.value.iter().any(|item| item.value == name))
             };
             let mut wanted = tables(&self.declared.compress).iter().filter(|table| self.is_wanted(table));
             self.request.selection.methods.is_none() || wanted.any(names)
         };
-        let name = |table: &&Placed<AnswerTable>| table.value.name.as_ref().is_none_or(|name| is_heard(&name.value));
+        let name = |table: &&Located<AnswerTable>| table.value.name.as_ref().is_none_or(|name| is_in_use(&name.value));
         answer.iter().filter(name).cloned().collect()
     }
 
     /// The methods selected, each with the answerers that read it.
     fn methods(
         &self,
-        desk: &mut Desk<'_>,
+        context: &mut ValidationContext<'_>,
         settings: &PipelineSettings,
         answerers: &[Answerer],
     ) -> (Vec<Method>, Vec<Vec<AnswererIx>>) {
         let all = tables(&self.declared.compress);
         let names: Vec<&str> =
             all.iter().filter_map(|t| t.value.name.as_ref()).map(|name| name.value.as_str()).collect();
-        tell_unknown("--methods", "method", self.request.selection.methods.as_deref(), &names, &mut desk.problems);
+        report_unknown("--methods", "method", self.request.selection.methods.as_deref(), &names, &mut context.problems);
         let mut taken = BTreeMap::new();
-        let (mut methods, mut readers) = (Vec::new(), Vec::new());
+        let (mut methods, mut method_answerers) = (Vec::new(), Vec::new());
         for table in all {
-            let name = desk.name(table.value.name.as_ref(), &table.place, "compress", &mut taken);
+            let name = context.name(table.value.name.as_ref(), &table.place, "compress", &mut taken);
             let Some(name) = name.filter(|_| self.is_wanted(table)) else {
                 continue;
             };
-            let instead = self.request.overrides.compressor();
-            let Some(method) = methods::method(desk, MethodName(name), table, instead) else {
+            let override_model = self.request.overrides.compressor();
+            let Some(method) = methods::method(context, MethodName(name), table, override_model) else {
                 continue;
             };
             if settings.judge_context && matches!(method.strategy, Strategy::Opaque { .. }) {
-                self.refuse_shown_opaque(desk, &method, table);
+                self.reject_opaque_with_judge_context(context, &method, table);
             }
-            readers.push(self.readers(desk, &method, table, answerers));
+            method_answerers.push(self.method_answerers(context, &method, table, answerers));
             methods.push(method);
         }
-        (methods, readers)
+        (methods, method_answerers)
     }
 
-    fn readers(
+    fn method_answerers(
         &self,
-        desk: &mut Desk<'_>,
+        context: &mut ValidationContext<'_>,
         method: &Method,
-        table: &Placed<CompressTable>,
+        table: &Located<CompressTable>,
         answerers: &[Answerer],
     ) -> Vec<AnswererIx> {
         let declared = tables(&self.declared.answer);
         let names: Vec<&str> =
             declared.iter().filter_map(|t| t.value.name.as_ref()).map(|n| n.value.as_str()).collect();
         let place = table.value.strategy.as_ref().map_or(&table.place, |strategy| &strategy.place);
-        let mut readers = Vec::new();
-        for name in methods::named_readers(desk, &table.value, &names) {
+        let mut method_answerers = Vec::new();
+        for name in methods::declared_answerers(context, &table.value, &names) {
             // An answerer that is declared and not here was found faulty, and that is told.
             let found = answerers.iter().enumerate().find(|(_, answerer)| *answerer.name.0 == *name);
             if let Some((index, answerer)) = found {
-                stages::check_reader(desk, method, place, answerer);
-                readers.push(AnswererIx(index));
+                stages::check_answerer(context, method, place, answerer);
+                method_answerers.push(AnswererIx(index));
             }
         }
-        readers
+        method_answerers
     }
 
-    fn refuse_shown_opaque(&self, desk: &mut Desk<'_>, method: &Method, table: &Placed<CompressTable>) {
+    fn reject_opaque_with_judge_context(
+        &self,
+        context: &mut ValidationContext<'_>,
+        method: &Method,
+        table: &Located<CompressTable>,
+    ) {
         let written = self.declared.pipeline.as_ref().and_then(|t| t.value.judge_context.as_ref());
         let own = table.value.strategy.as_ref().map_or(&table.place, |strategy| &strategy.place);
         let place = written.map_or(own, |judge_context| &judge_context.key).clone();
         let message = format!("judge_context = true does not go with the opaque method `{}`", method.name);
-        desk.error(
+        context.error(
             &place,
             message,
             "nobody can show the judge an opaque context, and its absence would betray the method. With judge_context = \
@@ -304,6 +320,6 @@ impl Project<'_> {
 }
 
 /// The tables of a stage; none if it is not declared.
-fn tables<T>(declared: &Option<Placed<Vec<Placed<T>>>>) -> &[Placed<T>] {
+fn tables<T>(declared: &Option<Located<Vec<Located<T>>>>) -> &[Located<T>] {
     declared.as_ref().map_or(&[], |tables| &tables.value)
 }
