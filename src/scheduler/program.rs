@@ -1,4 +1,9 @@
 //! Runs the user's own program: no shell, no undeclared variable, bounded in time and output.
+//!
+//! The program leads a process group of its own, and the group is killed however the run of it ends: success, failure,
+//! time-out, or a run that is stopped. A server that a compressor leaves behind would otherwise hold ports and memory
+//! for the rest of the matrix. Signals that end compeval itself at once (SIGKILL) cannot be passed on without unsafe
+//! code, so there a program runs until it notices that its pipes are closed.
 
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -42,25 +47,17 @@ fn tail(stderr: &str) -> String {
 pub(crate) async fn run(spec: &CommandSpec, stdin: Bytes) -> Result<Bytes, ProgramError> {
     let program = spec.argv.join(" ");
     let mut child = start(spec).map_err(|source| ProgramError::Start { program: program.clone(), source })?;
+    let _group = ProcessGroup::of(&child);
     let mut stderr = String::new();
     let talked = tokio::time::timeout(spec.timeout, talk(&mut child, stdin, &mut stderr)).await;
     if !stderr.is_empty() {
         tracing::debug!(program, stderr, "the program wrote to standard error");
     }
     match talked {
-        Err(_) => {
-            end_group(&mut child).await;
-            Err(ProgramError::TimedOut { program, timeout: spec.timeout, stderr })
-        }
-        Ok(Err(source)) => {
-            end_group(&mut child).await;
-            Err(ProgramError::Broken { program, source })
-        }
+        Err(_) => Err(ProgramError::TimedOut { program, timeout: spec.timeout, stderr }),
+        Ok(Err(source)) => Err(ProgramError::Broken { program, source }),
         Ok(Ok((status, _))) if !status.success() => Err(ProgramError::Failed { program, status, stderr }),
-        Ok(Ok((_, output))) if output.len() as u64 > MAX_OUTPUT => {
-            end_group(&mut child).await;
-            Err(ProgramError::TooMuchOutput { program })
-        }
+        Ok(Ok((_, output))) if output.len() as u64 > MAX_OUTPUT => Err(ProgramError::TooMuchOutput { program }),
         Ok(Ok((_, output))) => Ok(output.into()),
     }
 }
@@ -118,13 +115,32 @@ async fn keep_tail(pipe: Option<impl AsyncRead + Unpin>, kept: &mut String) {
     }
 }
 
-/// Ends the child and whatever it started.
-async fn end_group(child: &mut Child) {
+/// The process group that a child leads. Killed when dropped.
+struct ProcessGroup {
     #[cfg(unix)]
-    if let Some(pid) = child.id().and_then(|id| rustix::process::Pid::from_raw(id.cast_signed())) {
-        let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
+    leader: Option<rustix::process::Pid>,
+}
+
+impl ProcessGroup {
+    #[cfg(unix)]
+    fn of(child: &Child) -> ProcessGroup {
+        ProcessGroup { leader: child.id().and_then(|id| rustix::process::Pid::from_raw(id.cast_signed())) }
     }
-    let _ = child.kill().await;
+
+    #[cfg(not(unix))]
+    fn of(_: &Child) -> ProcessGroup {
+        ProcessGroup {}
+    }
+}
+
+impl Drop for ProcessGroup {
+    fn drop(&mut self) {
+        #[cfg(unix)]
+        if let Some(leader) = self.leader {
+            // An empty group is an error, and what is wanted.
+            let _ = rustix::process::kill_process_group(leader, rustix::process::Signal::KILL);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -166,6 +182,27 @@ mod tests {
         slow.timeout = Duration::from_millis(300);
         let error = run(&slow, Bytes::new()).await.unwrap_err().to_string();
         assert!(error.contains("did not finish") && error.contains("waiting"), "{error}");
+    }
+
+    /// Whether the process still runs; a dead one that nobody has waited for does not.
+    #[cfg(target_os = "linux")]
+    fn is_running(pid: &str) -> bool {
+        std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn what_a_program_leaves_behind_ends_with_it() {
+        let left = "sleep 600 >/dev/null 2>&1 </dev/null & echo $!";
+        let output = run(&spec(left), Bytes::new()).await.unwrap();
+        let pid = String::from_utf8_lossy(&output).trim().to_owned();
+        for _ in 0..200 {
+            if !is_running(&pid) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("process {pid} still runs");
     }
 
     #[tokio::test]

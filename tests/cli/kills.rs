@@ -98,6 +98,24 @@ fn what_waits_for_its_turn_at_ctrl_c_is_not_sent() {
 }
 
 #[test]
+fn a_job_scheduler_and_a_closed_terminal_stop_a_run_as_ctrl_c_does() {
+    use rustix::process::Signal;
+    for (signal, label) in [(Signal::TERM, "term"), (Signal::HUP, "hup")] {
+        let server = Server::start();
+        let project = Project::new(&server);
+        server.script(|_| Reply::Held);
+        let mut running = project.start(&format!("run --label {label} --runs 1 -j 5"));
+        server.wait_for(5);
+        running.signal(signal);
+        running.wait_for_words("stopping");
+        server.let_go();
+        let ended = running.end();
+        assert_eq!((ended.code, server.count()), (130, 5), "{}", ended.stderr);
+        assert_eq!(project.result(label, "manifest.json")["outcome"], "interrupted");
+    }
+}
+
+#[test]
 fn a_second_ctrl_c_ends_at_once() {
     let server = Server::start();
     let project = Project::new(&server);

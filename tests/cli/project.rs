@@ -201,8 +201,13 @@ impl Running {
 
     /// Sends Ctrl-C.
     pub fn interrupt(&self) {
+        self.signal(rustix::process::Signal::INT);
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_raw(self.pid().cast_signed()).expect("a process");
-        rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("a signal");
+        rustix::process::kill_process(pid, signal).expect("a signal");
     }
 
     /// Whether it has ended.

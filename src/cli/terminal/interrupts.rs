@@ -1,4 +1,6 @@
-//! Ctrl-C: the first drains, the second stops at once, one more ends the process whatever it is doing.
+//! Requests to stop: Ctrl-C, SIGTERM and SIGHUP. The first drains, the second stops at once, one more ends the process
+//! whatever it is doing. A job scheduler sends SIGTERM and a closed terminal SIGHUP: both leave the same report that
+//! Ctrl-C does.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,16 +66,54 @@ impl Interrupts {
 fn listen(sender: &watch::Sender<Stop>, is_over: &AtomicBool, console: &Console) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let mut presses = 0;
+        let mut signals = Signals::new()?;
+        let mut received = 0;
         loop {
-            tokio::signal::ctrl_c().await?;
-            presses += 1;
-            match effect(presses, is_over.load(Ordering::Relaxed)) {
+            signals.next().await?;
+            received += 1;
+            match effect(received, is_over.load(Ordering::Relaxed)) {
                 Effect::Ask(stop) => drop(sender.send_replace(stop)),
                 Effect::End => console.leave(Exit::Interrupted.code(), "stopped where it was; what was kept is safe"),
             }
         }
     })
+}
+
+/// The signals that ask the program to stop.
+#[cfg(unix)]
+struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    hang_up: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    fn new() -> std::io::Result<Signals> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Signals { terminate: signal(SignalKind::terminate())?, hang_up: signal(SignalKind::hangup())? })
+    }
+
+    async fn next(&mut self) -> std::io::Result<()> {
+        tokio::select! {
+            pressed = tokio::signal::ctrl_c() => pressed,
+            _ = self.terminate.recv() => Ok(()),
+            _ = self.hang_up.recv() => Ok(()),
+        }
+    }
+}
+
+#[cfg(not(unix))]
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    fn new() -> std::io::Result<Signals> {
+        Ok(Signals)
+    }
+
+    async fn next(&mut self) -> std::io::Result<()> {
+        tokio::signal::ctrl_c().await
+    }
 }
 
 #[cfg(test)]
