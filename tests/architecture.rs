@@ -25,7 +25,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("probe", &["action", "provider"]),
     ("compress", &["action", "provider"]),
     ("answer", &["compress", "action", "provider"]),
-    ("judge", &["probe", "action", "provider"]),
+    ("judge", &["stats", "probe", "action", "provider"]),
     ("measure", &["probe"]),
     ("lexical", &["action", "compress", "probe", "judge"]),
     ("pipeline", &["probe", "compress", "answer", "judge", "provider", "action"]),

@@ -19,9 +19,8 @@ pub use reply::{ReplyFault, read_reply};
 pub use request::{Brief, GroundTruth, JudgeQuestion, Truth, VARIABLES, built_in_template, request};
 pub use rubric::{Rubric, Scope};
 pub use score::{CriterionScore, DimensionScores, OffScale, Score, dimension_scores, grade, panel_medians};
-pub use selftest::{Case, CaseId, Check, Pair, SelfTest};
+pub use selftest::{Case, CaseId, CaseKind, Expected, SelfTest};
 pub use selftest_verdict::{
-    CheckOutcome, EMPTY_COMPLETENESS, INJECTION_GAIN, MARGIN, PADDING_GAIN, PAIRS_TO_PASS, PairOutcome,
-    SelfTestVerdict, is_out_of_reach, verdict,
+    INJECTION_GAIN, KindOutcome, MAX_MISSES, MIN_SPREAD, MISSES_OF_A_KIND, SelfTestVerdict, is_out_of_reach, verdict,
 };
 pub use spec::{JudgeName, JudgeSpec};

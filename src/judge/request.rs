@@ -27,6 +27,8 @@ pub const VARIABLES: &[Variable] = &["request"];
 pub struct Truth<'a> {
     /// What a correct answer contains.
     pub expected_facts: &'a [Fact],
+    /// What was true once and no longer is: stated as current, it is wrong.
+    pub superseded_facts: &'a [Fact],
     /// A model answer.
     pub reference_answer: Option<&'a str>,
     /// False where the transcript does not say: then admitting it is right.
@@ -38,6 +40,7 @@ impl<'a> Truth<'a> {
     pub fn of(probe: &'a Probe) -> Truth<'a> {
         Truth {
             expected_facts: &probe.expected_facts,
+            superseded_facts: &probe.superseded_facts,
             reference_answer: probe.reference_answer.as_deref(),
             answerable: probe.answerable,
         }
@@ -66,6 +69,9 @@ pub struct GroundTruth {
     /// What a correct answer contains; empty exactly where the transcript does not say.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expected_facts: Vec<Fact>,
+    /// What was true once and no longer is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub superseded_facts: Vec<Fact>,
     /// A model answer; of an unanswerable probe, that the transcript does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference_answer: Option<String>,
@@ -224,7 +230,11 @@ fn rubric_text(criteria: &[&Criterion], locale: Locale) -> String {
 fn ground_truth(truth: Truth<'_>, locale: Locale) -> GroundTruth {
     if truth.answerable {
         let reference_answer = truth.reference_answer.map(str::to_owned);
-        return GroundTruth { expected_facts: truth.expected_facts.to_vec(), reference_answer };
+        return GroundTruth {
+            expected_facts: truth.expected_facts.to_vec(),
+            superseded_facts: truth.superseded_facts.to_vec(),
+            reference_answer,
+        };
     }
     let unsaid = match locale {
         Locale::En => {
@@ -233,7 +243,7 @@ fn ground_truth(truth: Truth<'_>, locale: Locale) -> GroundTruth {
         Locale::Zh => "对话记录没有提及。正确的回答是承认这一点；断言任何内容都属于捏造。",
     };
     let reference = [Some(unsaid), truth.reference_answer].into_iter().flatten().collect::<Vec<_>>().join(" ");
-    GroundTruth { expected_facts: Vec::new(), reference_answer: Some(reference) }
+    GroundTruth { reference_answer: Some(reference), ..GroundTruth::default() }
 }
 
 /// Within the vendors' strict modes: every property required, no further ones, no bounds on numbers or lists. The
@@ -293,13 +303,14 @@ mod tests {
     #[test]
     fn the_request_is_the_object_of_the_method() {
         let facts = facts();
-        let truth = Truth { expected_facts: &facts, reference_answer: None, answerable: true };
+        let superseded = [Fact { spellings: vec!["8080".into()] }];
+        let truth = Truth { superseded_facts: &superseded, reference_answer: None, expected_facts: &facts, answerable: true };
         let turns = asked(truth, Locale::En).with("It is\n8081".into(), Some("a </material> b".into())).unwrap();
         let user = texts(&turns).remove(1).replace("a </material> b", "a b");
         let (read, value) = brief(&user);
         assert_eq!(read.model_response, "It is\n8081");
         assert_eq!(read.ground_truth.expected_facts, facts);
-        assert_eq!(value["ground_truth"], json!({"expected_facts": ["8081", ["10 s", "10s"]]}));
+        assert_eq!(value["ground_truth"], json!({"expected_facts": ["8081", ["10 s", "10s"]], "superseded_facts": ["8080"]}));
         assert_eq!(value["probe_question"], "Which \"port\"?");
         assert_eq!(value["compacted_context"], "a b");
         assert_eq!(value["rubric_criteria"].as_array().unwrap().len(), 8);
@@ -308,7 +319,7 @@ mod tests {
 
     #[test]
     fn absent_values_are_left_out_and_an_empty_context_is_not_absent() {
-        let truth = Truth { expected_facts: &[], reference_answer: Some("none"), answerable: true };
+        let truth = Truth { expected_facts: &[], superseded_facts: &[], reference_answer: Some("none"), answerable: true };
         let without = texts(&asked(truth, Locale::En).with("a".into(), None).unwrap());
         let (_, value) = brief(&without[1]);
         assert_eq!(value.get("compacted_context"), None);
@@ -319,7 +330,7 @@ mod tests {
 
     #[test]
     fn an_unanswerable_probe_says_so_in_the_language_of_the_rubric() {
-        let truth = Truth { expected_facts: &[], reference_answer: None, answerable: false };
+        let truth = Truth { expected_facts: &[], superseded_facts: &[], reference_answer: None, answerable: false };
         for (locale, words) in [(Locale::En, "does not say"), (Locale::Zh, "没有提及")] {
             let turns = texts(&asked(truth, locale).with("a".into(), None).unwrap());
             let (read, _) = brief(&turns[1]);
@@ -329,7 +340,7 @@ mod tests {
 
     #[test]
     fn the_system_text_holds_the_criteria_that_apply_and_no_others() {
-        let truth = Truth { expected_facts: &[], reference_answer: None, answerable: true };
+        let truth = Truth { expected_facts: &[], superseded_facts: &[], reference_answer: None, answerable: true };
         let turns = texts(&asked(truth, Locale::Zh).with("a".into(), None).unwrap());
         assert!(turns[0].contains("accuracy_factual (事实)"));
         assert!(!turns[0].contains("artifact_files_created"));
@@ -337,7 +348,7 @@ mod tests {
 
     #[test]
     fn the_schema_accepts_the_contract_and_nothing_else() {
-        let truth = Truth { expected_facts: &[], reference_answer: None, answerable: true };
+        let truth = Truth { expected_facts: &[], superseded_facts: &[], reference_answer: None, answerable: true };
         let schema = asked(truth, Locale::En).schema();
         let valid = jsonschema::validator_for(&schema.schema().schema).unwrap();
         let entry = |id: &str| json!({"criterionResults":[{"criterionId":id,"score":4,"reasoning":"r"}]});
@@ -354,7 +365,7 @@ mod tests {
     fn judge_request_names_no_method() {
         let probe: Probe = serde_json::from_value(json!({
             "id": "LEAK-probe-id", "type": "recall", "question": "Which port?", "expected_facts": ["8081"],
-            "superseded_facts": ["LEAK-superseded"], "tags": ["LEAK-tag"]
+            "tags": ["LEAK-tag"]
         }))
         .unwrap();
         for locale in [Locale::En, Locale::Zh] {
@@ -371,7 +382,7 @@ mod tests {
 
     #[test]
     fn digests_stand_for_the_bytes() {
-        let truth = Truth { expected_facts: &[], reference_answer: None, answerable: true };
+        let truth = Truth { expected_facts: &[], superseded_facts: &[], reference_answer: None, answerable: true };
         let question = asked(truth, Locale::En);
         let named = question.with(Material::Output(Digest::of("fetched")), None).unwrap();
         let held = question.with("fetched".into(), None).unwrap();

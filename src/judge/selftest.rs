@@ -1,8 +1,10 @@
-//! The self-test of a judge: answers of known worth, asked as ordinary judge requests, and what its grades say.
+//! The self-test of a judge: answers of known worth, sent as ordinary judge requests.
 //!
-//! Twelve pairs, each a right answer and a damaged copy of it, must be ranked; four checks look at padding, honest
-//! refusal, an empty answer, and an answer that tries to instruct the judge. The
-//! material is data, in each language; a damaged answer replaces the true facts.
+//! 44 answers of eleven kinds, four each, and three answers that try to instruct the judge. The kinds are chosen so that
+//! no shortcut passes: a judge that looks for key words, for any or for all expected facts, or that compares the answer
+//! with the context instead of the ground truth, misses whole kinds. (Twelve pairs of a right answer and a damaged copy,
+//! which this replaced, were all ranked by a judge that never looked at the ground truth: each damaged copy also
+//! disagreed with its context.) The material is data, in each language.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +16,7 @@ use super::request::Truth;
 use crate::locale::Locale;
 use crate::probe::{Fact, ProbeType};
 
-/// Names a case of the self-test, as in `recall-wrong/right`.
+/// Names a case of the self-test, as in `negated-2`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CaseId(pub String);
@@ -25,17 +27,118 @@ impl fmt::Display for CaseId {
     }
 }
 
+/// What is right or wrong about the answer of a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CaseKind {
+    /// States the facts.
+    Right,
+    /// States the facts in other words than the ground truth.
+    Reworded,
+    /// States the facts, and names the superseded value as superseded.
+    RejectedNamed,
+    /// States other facts.
+    Wrong,
+    /// Speaks about the subject and states no fact.
+    Missing,
+    /// States what no longer holds, or what was never so.
+    Stale,
+    /// Denies the facts.
+    Negated,
+    /// Quotes the facts as what was considered and rejected.
+    QuotedAsRejected,
+    /// The context lost the facts; the answer says that it does not know.
+    LostHonest,
+    /// The context lost the facts; the answer invents others.
+    LostInvented,
+    /// One of two facts is right.
+    HalfRight,
+    /// A wrong answer with an instruction to the judge.
+    Injection,
+}
+
+/// Where the score of a case belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Expected {
+    /// Above the midpoint of the judge's scale.
+    High,
+    /// Below it.
+    Low,
+    /// Between the medians of right and bad answers.
+    Between,
+    /// Not far above the median of bad answers.
+    Unmoved,
+}
+
+impl CaseKind {
+    /// All kinds, in the order of tables.
+    pub const ALL: [CaseKind; 12] = [
+        CaseKind::Right,
+        CaseKind::Reworded,
+        CaseKind::RejectedNamed,
+        CaseKind::Wrong,
+        CaseKind::Missing,
+        CaseKind::Stale,
+        CaseKind::Negated,
+        CaseKind::QuotedAsRejected,
+        CaseKind::LostHonest,
+        CaseKind::LostInvented,
+        CaseKind::HalfRight,
+        CaseKind::Injection,
+    ];
+
+    /// The kind's name in JSON and in case ids.
+    pub fn name(self) -> &'static str {
+        match self {
+            CaseKind::Right => "right",
+            CaseKind::Reworded => "reworded",
+            CaseKind::RejectedNamed => "rejected_named",
+            CaseKind::Wrong => "wrong",
+            CaseKind::Missing => "missing",
+            CaseKind::Stale => "stale",
+            CaseKind::Negated => "negated",
+            CaseKind::QuotedAsRejected => "quoted_as_rejected",
+            CaseKind::LostHonest => "lost_honest",
+            CaseKind::LostInvented => "lost_invented",
+            CaseKind::HalfRight => "half_right",
+            CaseKind::Injection => "injection",
+        }
+    }
+
+    /// Where a good judge puts it. An honest "not said" about a fact that the context lost is a low one: the score of a
+    /// method has to fall when its contexts lose facts, however politely the answerer says so.
+    pub fn expected(self) -> Expected {
+        match self {
+            CaseKind::Right | CaseKind::Reworded | CaseKind::RejectedNamed => Expected::High,
+            CaseKind::Wrong
+            | CaseKind::Missing
+            | CaseKind::Stale
+            | CaseKind::Negated
+            | CaseKind::QuotedAsRejected
+            | CaseKind::LostHonest
+            | CaseKind::LostInvented => Expected::Low,
+            CaseKind::HalfRight => Expected::Between,
+            CaseKind::Injection => Expected::Unmoved,
+        }
+    }
+}
+
 /// One answer to be graded, with all that goes into an ordinary judge request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
     /// Its name.
     pub id: CaseId,
+    /// What is right or wrong about the answer.
+    pub kind: CaseKind,
     /// The probe's question.
     pub question: String,
     /// The probe's type.
-    pub kind: ProbeType,
-    /// What a correct answer contains; empty where the context does not say.
+    pub probe_type: ProbeType,
+    /// What a correct answer contains.
     pub expected_facts: Vec<Fact>,
+    /// What was true once and no longer is.
+    pub superseded_facts: Vec<Fact>,
     /// The context the answer was given from.
     pub context: String,
     /// The answer.
@@ -43,60 +146,13 @@ pub struct Case {
 }
 
 impl Case {
-    /// What is true about it.
+    /// The ground truth of its request.
     pub fn truth(&self) -> Truth<'_> {
-        let answerable = !self.expected_facts.is_empty();
-        Truth { expected_facts: &self.expected_facts, reference_answer: None, answerable }
-    }
-}
-
-/// A right answer and its damaged copy.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pair {
-    /// Type and damage, as in `recall-wrong`.
-    pub name: String,
-    /// The right answer.
-    pub right: CaseId,
-    /// The damaged one.
-    pub damaged: CaseId,
-}
-
-/// What is looked at besides ranking.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Check {
-    /// Empty words may not gain.
-    Padding,
-    /// An honest refusal beats an invention.
-    Refusal,
-    /// An empty answer covers nothing.
-    Empty,
-    /// An instruction inside a wrong answer may not raise it.
-    Injection,
-}
-
-impl Check {
-    /// All checks.
-    pub const ALL: [Check; 4] = [Check::Padding, Check::Refusal, Check::Empty, Check::Injection];
-
-    /// The check's name in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Check::Padding => "padding",
-            Check::Refusal => "refusal",
-            Check::Empty => "empty",
-            Check::Injection => "injection",
-        }
-    }
-
-    /// The cases it compares: the plain answer, and the one it is about. Of `Empty` both are the empty answer.
-    pub fn cases(self) -> (CaseId, CaseId) {
-        let id = |part: &str| CaseId(format!("{}/{part}", self.name()));
-        match self {
-            Check::Padding => (id("plain"), id("padded")),
-            Check::Refusal => (id("invented"), id("honest")),
-            Check::Empty => (id("answer"), id("answer")),
-            Check::Injection => (id("plain"), id("instructed")),
+        Truth {
+            expected_facts: &self.expected_facts,
+            superseded_facts: &self.superseded_facts,
+            reference_answer: None,
+            answerable: true,
         }
     }
 }
@@ -104,10 +160,8 @@ impl Check {
 /// The self-test in one language.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SelfTest {
-    /// All cases to be graded, each once.
+    /// All cases, each graded once.
     pub cases: Vec<Case>,
-    /// The pairs among them.
-    pub pairs: Vec<Pair>,
 }
 
 static ENGLISH: LazyLock<SelfTest> = LazyLock::new(|| built_in(include_str!("../../assets/selftest/en.json")));
@@ -126,117 +180,64 @@ impl SelfTest {
             Locale::Zh => &CHINESE,
         }
     }
+
+    /// The cases of one kind.
+    pub fn of_kind(&self, kind: CaseKind) -> impl Iterator<Item = &Case> {
+        self.cases.iter().filter(move |case| case.kind == kind)
+    }
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
     contexts: BTreeMap<String, String>,
-    pairs: Vec<PairFile>,
-    padding: PaddingFile,
-    refusal: RefusalFile,
-    empty: Asked,
-    injection: InjectionFile,
+    probes: Vec<ProbeEntry>,
 }
 
-/// What all cases of one question share.
 #[derive(Deserialize)]
-struct Asked {
+#[serde(deny_unknown_fields)]
+struct ProbeEntry {
     #[serde(rename = "type")]
-    kind: ProbeType,
+    probe_type: ProbeType,
     context: String,
     question: String,
-    #[serde(default)]
     expected_facts: Vec<Fact>,
+    #[serde(default)]
+    superseded_facts: Vec<Fact>,
+    answers: Vec<AnswerEntry>,
 }
 
 #[derive(Deserialize)]
-struct PairFile {
-    #[serde(flatten)]
-    asked: Asked,
-    damage: String,
-    right: String,
-    damaged: String,
-}
-
-#[derive(Deserialize)]
-struct PaddingFile {
-    #[serde(flatten)]
-    asked: Asked,
+#[serde(deny_unknown_fields)]
+struct AnswerEntry {
+    kind: CaseKind,
     answer: String,
-    filler: Vec<String>,
-}
-
-#[derive(Deserialize)]
-struct RefusalFile {
-    #[serde(flatten)]
-    asked: Asked,
-    honest: String,
-    invented: String,
-}
-
-#[derive(Deserialize)]
-struct InjectionFile {
-    #[serde(flatten)]
-    asked: Asked,
-    wrong: String,
-    instruction: String,
+    /// The context this answer was given from, where it is another one than the probe's.
+    context: Option<String>,
 }
 
 impl File {
     fn into_test(self) -> SelfTest {
+        let mut counts: BTreeMap<CaseKind, u32> = BTreeMap::new();
         let mut cases = Vec::new();
-        let mut pairs = Vec::new();
-        let mut add = |id: CaseId, asked: &Asked, answer: &str| {
-            cases.push(Case {
-                id,
-                question: asked.question.clone(),
-                kind: asked.kind,
-                expected_facts: asked.expected_facts.clone(),
-                context: self.contexts.get(&asked.context).cloned().unwrap_or_default(),
-                answer: answer.to_owned(),
-            });
-        };
-        for pair in &self.pairs {
-            let name = format!("{}-{}", pair.asked.kind.name(), pair.damage);
-            let (right, damaged) = (CaseId(format!("{name}/right")), CaseId(format!("{name}/damaged")));
-            add(right.clone(), &pair.asked, &pair.right);
-            add(damaged.clone(), &pair.asked, &pair.damaged);
-            pairs.push(Pair { name, right, damaged });
-        }
-        let (plain, padded) = Check::Padding.cases();
-        add(plain, &self.padding.asked, &self.padding.answer);
-        add(padded, &self.padding.asked, &self.padding.padded());
-        let (invented, honest) = Check::Refusal.cases();
-        add(invented, &self.refusal.asked, &self.refusal.invented);
-        add(honest, &self.refusal.asked, &self.refusal.honest);
-        add(Check::Empty.cases().0, &self.empty, "");
-        let (plain, instructed) = Check::Injection.cases();
-        let injection = &self.injection;
-        add(plain, &injection.asked, &injection.wrong);
-        add(instructed, &injection.asked, &format!("{}{}", injection.wrong, injection.instruction));
-        SelfTest { cases, pairs }
-    }
-}
-
-/// Empty words appended to an answer.
-const PADDING_WORDS: usize = 300;
-
-impl PaddingFile {
-    /// The answer and at least 300 empty words; a character beyond ASCII counts as one.
-    fn padded(&self) -> String {
-        let mut text = self.answer.clone();
-        let mut words = 0;
-        for sentence in self.filler.iter().cycle().take(PADDING_WORDS) {
-            if words >= PADDING_WORDS {
-                break;
+        for probe in &self.probes {
+            for AnswerEntry { kind, answer, context } in &probe.answers {
+                let count = counts.entry(*kind).or_default();
+                *count += 1;
+                let context = self.contexts.get(context.as_ref().unwrap_or(&probe.context));
+                cases.push(Case {
+                    id: CaseId(format!("{}-{count}", kind.name())),
+                    kind: *kind,
+                    question: probe.question.clone(),
+                    probe_type: probe.probe_type,
+                    expected_facts: probe.expected_facts.clone(),
+                    superseded_facts: probe.superseded_facts.clone(),
+                    context: context.cloned().unwrap_or_default(),
+                    answer: answer.clone(),
+                });
             }
-            let wide = sentence.chars().filter(|c| c.is_alphanumeric() && !c.is_ascii()).count();
-            words += wide.max(sentence.split_whitespace().count());
-            text.push(' ');
-            text.push_str(sentence);
         }
-        text
+        SelfTest { cases }
     }
 }
 
@@ -247,71 +248,60 @@ mod tests {
     use crate::transcript::fold;
     use std::collections::BTreeSet;
 
-    fn case<'a>(test: &'a SelfTest, id: &CaseId) -> &'a Case {
-        test.cases.iter().find(|case| case.id == *id).expect("a case of this id")
+    fn each_case(kinds: &[CaseKind], check: impl Fn(&Case)) {
+        for locale in [Locale::En, Locale::Zh] {
+            let cases = SelfTest::built_in(locale).cases.iter();
+            cases.filter(|case| kinds.contains(&case.kind)).for_each(&check);
+        }
     }
 
-    fn each(run: impl Fn(&SelfTest)) {
-        run(SelfTest::built_in(Locale::En));
-        run(SelfTest::built_in(Locale::Zh));
+    /// How many of the case's facts stand in `text`.
+    fn facts_in(case: &Case, text: &str) -> usize {
+        FactFinder::all(&case.expected_facts).iter().filter(|fact| fact.stands_in(&fold(text))).count()
     }
 
     #[test]
-    fn twelve_pairs_cover_four_types_with_three_damages_each() {
-        each(|test| {
-            let names: BTreeSet<&str> = test.pairs.iter().map(|pair| pair.name.as_str()).collect();
-            assert_eq!(names.len(), 12);
-            for kind in ProbeType::ALL {
-                assert_eq!(names.iter().filter(|name| name.starts_with(kind.name())).count(), 3);
+    fn each_kind_has_four_cases_and_three_try_to_instruct() {
+        for locale in [Locale::En, Locale::Zh] {
+            let test = SelfTest::built_in(locale);
+            for kind in CaseKind::ALL {
+                let due = if kind == CaseKind::Injection { 3 } else { 4 };
+                assert_eq!(test.of_kind(kind).count(), due, "{}", kind.name());
             }
-            let ids: BTreeSet<&CaseId> = test.cases.iter().map(|case| &case.id).collect();
-            assert_eq!((ids.len(), test.cases.len()), (31, 31));
+            let requests: BTreeSet<_> = test.cases.iter().map(|case| (&case.question, &case.answer)).collect();
+            assert_eq!(requests.len(), 47, "no request is made twice");
+            let types: BTreeSet<_> = test.cases.iter().map(|case| case.probe_type).collect();
+            assert_eq!(types.len(), ProbeType::ALL.len());
+        }
+    }
+
+    #[test]
+    fn questions_do_not_give_facts_away_and_contexts_are_there() {
+        each_case(&CaseKind::ALL, |case| {
+            assert!(case.context.len() > 200 && !case.expected_facts.is_empty(), "{}", case.id);
+            assert_eq!(facts_in(case, &case.question), 0, "{}", case.id);
         });
     }
 
     #[test]
-    fn right_answers_state_every_fact_and_damaged_ones_none() {
-        each(|test| {
-            for pair in &test.pairs {
-                let (right, damaged) = (case(test, &pair.right), case(test, &pair.damaged));
-                for (fact, finder) in right.expected_facts.iter().zip(FactFinder::all(&right.expected_facts)) {
-                    let stands = |text: &str| finder.stands_in(&fold(text));
-                    assert!(stands(&right.answer), "{}: {fact:?} in the right answer", pair.name);
-                    assert!(stands(&right.context), "{}: {fact:?} in the context", pair.name);
-                    assert!(!stands(&damaged.answer), "{}: {fact:?} in the damaged answer", pair.name);
-                    assert!(!stands(&right.question), "{}: {fact:?} in the question", pair.name);
-                }
-            }
+    fn answers_hold_the_facts_that_their_kind_says() {
+        use CaseKind::*;
+        let all = |case: &Case| assert_eq!(facts_in(case, &case.answer), case.expected_facts.len(), "{}", case.id);
+        each_case(&[Right, Reworded, RejectedNamed, Negated, QuotedAsRejected], all);
+        each_case(&[Wrong, Missing, LostHonest, LostInvented, Injection], |case| {
+            assert_eq!(facts_in(case, &case.answer), 0, "{}", case.id);
         });
+        each_case(&[HalfRight], |case| assert_eq!(facts_in(case, &case.answer), 1, "{}", case.id));
     }
 
     #[test]
-    fn every_case_has_a_context_and_only_one_probe_is_unanswerable() {
-        each(|test| {
-            assert!(test.cases.iter().all(|case| case.context.len() > 200));
-            let unanswerable = test.cases.iter().filter(|case| !case.truth().answerable);
-            assert!(unanswerable.map(|case| &case.id.0).eq(["refusal/invented", "refusal/honest"]));
+    fn lost_facts_are_not_in_the_context_and_a_superseded_value_is_named() {
+        each_case(&[CaseKind::LostHonest, CaseKind::LostInvented], |case| {
+            assert_eq!(facts_in(case, &case.context), 0, "{}", case.id);
         });
-    }
-
-    #[test]
-    fn padding_adds_words_and_nothing_else() {
-        each(|test| {
-            let (plain, padded) = Check::Padding.cases();
-            let (plain, padded) = (case(test, &plain), case(test, &padded));
-            let added = padded.answer.strip_prefix(&plain.answer).expect("the same answer first");
-            assert!(added.chars().count() > 300);
-            let finders = FactFinder::all(&plain.expected_facts);
-            assert!(finders.iter().all(|fact| !fact.stands_in(&fold(added))));
-        });
-    }
-
-    #[test]
-    fn the_instructed_answer_is_the_wrong_one_with_an_instruction() {
-        each(|test| {
-            let (plain, instructed) = Check::Injection.cases();
-            let (plain, instructed) = (case(test, &plain), case(test, &instructed));
-            assert!(instructed.answer.starts_with(&plain.answer) && instructed.answer.contains('5'));
+        each_case(&[CaseKind::RejectedNamed], |case| {
+            let superseded = FactFinder::all(&case.superseded_facts);
+            assert!(superseded.iter().any(|fact| fact.stands_in(&fold(&case.answer))), "{}", case.id);
         });
     }
 }

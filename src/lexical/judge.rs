@@ -1,5 +1,14 @@
-//! Judging by matching: which of the expected facts stand in the answer. It sees what any judge sees: the request.
+//! Judging by rules: which of the expected facts the answer asserts. It sees what any judge sees: the request.
+//!
+//! The ground truth decides, never the context. A fact is asserted where one of its spellings stands in the answer and
+//! the words around it neither deny it nor report it as rejected. Where facts are missing, a superseded one in their
+//! place costs as much as one more that is missing. Rules know no meaning: a paraphrase that no spelling covers is not found, and where the question
+//! itself is about what was rejected, words of rejection say nothing and are passed over.
 
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
 use serde_json::json;
 
 use crate::judge::{Brief, CriterionId};
@@ -37,26 +46,117 @@ pub(super) fn judge(request: &str) -> String {
 
 fn find(brief: &Brief) -> Finding {
     let response = brief.model_response.trim();
-    let folded = fold(response);
+    let folded = fold(response).replace('’', "'");
     // Without facts the material does not say: then admitting it is all there is to do right.
-    let facts = &brief.ground_truth.expected_facts;
-    let (base, words) = if facts.is_empty() { by_admission(&folded) } else { by_facts(&folded, facts) };
+    let truth = &brief.ground_truth;
+    let (base, words) = if truth.expected_facts.is_empty() {
+        by_admission(&folded)
+    } else {
+        let polarity = Polarity { reads_rejection: !REJECTION_ASKED.is_match(&fold(&brief.probe_question)) };
+        let outdated: Vec<&Fact> = truth.superseded_facts.iter().filter(|fact| polarity.asserts(&folded, fact)).collect();
+        by_facts(&folded, &truth.expected_facts, &outdated, polarity)
+    };
     Finding { base, words, empty: response.is_empty(), long: response.chars().count() > 4000 }
 }
 
 /// 5 for all facts; a missing one is never worth less than two points of accuracy, as a wrong one may stand in its
-/// place.
-fn by_facts(folded: &str, facts: &[Fact]) -> (u8, String) {
-    let (found, missing): (Vec<&Fact>, Vec<&Fact>) =
-        facts.iter().partition(|fact| FactFinder::new(fact).stands_in(folded));
-    let base = match (found.len(), missing.len()) {
-        (_, 0) => 5,
-        (found, _) => u8::try_from(found * 4 / facts.len()).unwrap_or(0).min(3),
+/// place. Beside all expected facts a superseded one tells how things were, and costs nothing.
+fn by_facts(folded: &str, facts: &[Fact], outdated: &[&Fact], polarity: Polarity) -> (u8, String) {
+    let (found, missing): (Vec<&Fact>, Vec<&Fact>) = facts.iter().partition(|fact| polarity.asserts(folded, fact));
+    let base = match (found.len(), missing.len() + outdated.len()) {
+        _ if missing.is_empty() => 5,
+        (found, wrong) => u8::try_from(found * 4 / (found + wrong)).unwrap_or(0).min(3),
     };
-    let names = |facts: &[&Fact]| facts.iter().map(|f| format!("\"{}\"", f.name())).collect::<Vec<_>>().join(", ");
-    let found = if found.is_empty() { "none".to_owned() } else { names(&found) };
-    let missing = if missing.is_empty() { "none".to_owned() } else { names(&missing) };
-    (base, format!("By literal matching. Facts found: {found}. Facts missing: {missing}."))
+    let names = |facts: &[&Fact]| match facts {
+        [] => "none".to_owned(),
+        facts => facts.iter().map(|fact| format!("\"{}\"", fact.name())).collect::<Vec<_>>().join(", "),
+    };
+    let mut words =
+        format!("By literal matching. Facts found: {}. Facts missing: {}.", names(&found), names(&missing));
+    if !outdated.is_empty() {
+        words.push_str(&format!(" Superseded facts stated as current: {}.", names(outdated)));
+    }
+    (base, words)
+}
+
+/// Whether the words around a fact are read.
+#[derive(Clone, Copy, Debug)]
+struct Polarity {
+    reads_rejection: bool,
+}
+
+/// Questions whose right answer names something as rejected, absent or no longer so.
+static REJECTION_ASKED: LazyLock<Regex> = LazyLock::new(|| {
+    any_of(
+        "",
+        &[
+            r"\b(?:not|no longer|instead|rather|former|before|first|old|alternatives?|turned down|over (?:which|what))\b",
+            r"\b(?:reject|abandon|drop|discard|rul(?:ed|ing) out|original|replac|remov|revert)\w*",
+            r"n't\b|否决|放弃|不|没|未|而非|原先|原来|起初|最初|之前|替代|取代|推翻|撤销",
+        ],
+        "",
+    )
+});
+
+/// What, right before a fact, denies it.
+static DENIED_BEFORE: LazyLock<Regex> = LazyLock::new(|| {
+    any_of(
+        "",
+        &[
+            r"\b(?:was|is|were|are|did|does|do|has|have|had)(?: not|n't)(?: [\w']+){0,4}",
+            r"\b(?:never|no longer|neither|nor)(?: [\w']+){0,3}",
+            r"\bnothing (?:is|was)(?: [\w']+){0,5}",
+            r"\bnot",
+            r"\b(?:instead of|rather than|(?:chosen|preferred|picked) over)(?: [\w']+){0,2}",
+            r"\b(?:rejected|abandoned|discarded|ruled out|dropped|gave up|turned down)(?: [\w']+){0,2}",
+            r"(?:不是|并非|而非|不再|没有|并未|从未|不需要|无需|否决了|放弃了|推翻了|弃用了?)[^，。；]{0,6}",
+        ],
+        "[\\s`'\"“”「」:]*$",
+    )
+});
+
+/// What, right after a fact, denies it or reports it as rejected.
+static DENIED_AFTER: LazyLock<Regex> = LazyLock::new(|| {
+    let were = r"(?: [\w']+){0,3} (?:was|were|is|are|had been|has been|have been)(?: [\w']+ (?:and|but))?";
+    let rejected = "(?:rejected|abandoned|discarded|dropped|ruled out|turned down|given up|reversed|never|no longer)";
+    let untrue = "(?: not|n't) (?:the one|what|created|deleted|chosen|used|needed|found|true|right)";
+    any_of(
+        "^[`'\"”」)]*",
+        &[
+            &format!(r"{were} {rejected}\b"),
+            &format!(r"{were}{untrue}\b"),
+            r"(?: [\w']+){0,2} no longer (?:holds?|applies|needed)\b",
+            "[^，。；]{0,10}?(?:被否决|被驳回|被放弃|被推翻|已放弃|已经放弃|作废|没有采用|未被采用|不再|从未)",
+            "[^，。；]{0,10}?(?:没有删除|没有新建|并不成立)",
+        ],
+        "",
+    )
+});
+
+fn any_of(start: &str, alternatives: &[&str], end: &str) -> Regex {
+    Regex::new(&format!("{start}(?:{}){end}", alternatives.join("|"))).expect("a constant that the tests compile")
+}
+
+impl Polarity {
+    /// Whether the folded answer asserts the fact somewhere.
+    fn asserts(self, folded: &str, fact: &Fact) -> bool {
+        let places = FactFinder::new(fact).ranges(folded);
+        places.iter().any(|place| !self.reads_rejection || !is_denied(folded, place))
+    }
+}
+
+fn is_denied(folded: &str, place: &Range<usize>) -> bool {
+    let (before, after) = (folded.get(..place.start).unwrap_or(""), folded.get(place.end..).unwrap_or(""));
+    // Only the clause around the fact speaks about it. A full stop inside a name or number ends none.
+    let is_stop = |text: &str, at: usize, c: char| match c {
+        ',' | ';' | '!' | '?' | '\n' | '，' | '。' | '；' | '！' | '？' | '、' => true,
+        '.' | ':' => text.get(at + 1..).is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace)),
+        _ => false,
+    };
+    let start = before.char_indices().rfind(|(at, c)| is_stop(before, *at, *c)).map_or(0, |(at, c)| at + c.len_utf8());
+    let end = after.char_indices().find(|(at, c)| is_stop(after, *at, *c)).map_or(after.len(), |(at, _)| at);
+    DENIED_BEFORE.is_match(before.get(start..).unwrap_or(""))
+        || DENIED_AFTER.is_match(after.get(..end).unwrap_or(""))
 }
 
 fn by_admission(folded: &str) -> (u8, String) {
@@ -155,19 +255,62 @@ mod tests {
         for locale in [Locale::En, Locale::Zh] {
             let (test, rubric) = (SelfTest::built_in(locale), Rubric::built_in(locale));
             let grades = test.cases.iter().map(|case| {
-                let criteria = rubric.criteria_for(case.kind, Scope::ByType);
+                let criteria = rubric.criteria_for(case.probe_type, Scope::ByType);
                 let ids: Vec<CriterionId> = criteria.iter().map(|criterion| criterion.id.clone()).collect();
                 let request = json!({
                     "probe_question": case.question, "model_response": case.answer, "compacted_context": case.context,
-                    "ground_truth": {"expected_facts": case.expected_facts}, "rubric_criteria": ids
+                    "rubric_criteria": ids,
+                    "ground_truth": {"expected_facts": case.expected_facts, "superseded_facts": case.superseded_facts}
                 });
                 let scores = read_reply(&judge(&request.to_string()), &ids).expect("keeps the contract");
                 (case.id.clone(), grade(rubric, &scores))
             });
             let verdict = verdict(test, &grades.collect());
             assert!(verdict.passed, "{verdict:?}");
-            assert!(verdict.checks.iter().all(|check| check.passed == Some(true)), "{:?}", verdict.checks);
+            assert_eq!(verdict.misses, [], "{verdict:?}");
         }
+    }
+
+    #[test]
+    fn a_denied_or_rejected_fact_is_not_asserted() {
+        let facts = ["wiki-nightly"];
+        for asserted in ["It goes into wiki-nightly.", "It is wiki-nightly, not wiki-backup.", "不是 wiki-backup，而是 wiki-nightly。"] {
+            assert_eq!(graded(asserted, &facts, None), [5, 5, 5], "{asserted}");
+        }
+        for denied in [
+            "It does not go into wiki-nightly.",
+            "wiki-nightly was rejected.",
+            "wiki-backup was chosen over wiki-nightly.",
+            "It is wiki-backup rather than `wiki-nightly`.",
+            "wiki-nightly 被否决了。",
+            "不再使用 wiki-nightly。",
+        ] {
+            assert_eq!(graded(denied, &facts, None), [0, 0, 5], "{denied}");
+        }
+    }
+
+    #[test]
+    fn a_question_about_what_was_rejected_wants_it_named_as_rejected() {
+        let request = json!({
+            "probe_question": "Which tool was rejected?", "model_response": "tar was rejected.",
+            "ground_truth": {"expected_facts": ["tar"]}, "rubric_criteria": ["accuracy_factual"]
+        });
+        assert!(judge(&request.to_string()).contains("\"score\":5"));
+    }
+
+    #[test]
+    fn a_superseded_fact_in_the_place_of_a_missing_one_lowers_the_grade() {
+        let score = |answer: &str| {
+            let request = json!({
+                "probe_question": "Which port, and where?", "model_response": answer,
+                "ground_truth": {"expected_facts": ["8081", "app.toml"], "superseded_facts": ["8080"]},
+                "rubric_criteria": ["accuracy_factual"]
+            });
+            let reply: Value = serde_json::from_str(&judge(&request.to_string())).expect("json");
+            reply["criterionResults"][0]["score"].as_u64().expect("a score")
+        };
+        assert_eq!((score("Set in app.toml."), score("8080, in app.toml.")), (2, 1));
+        assert_eq!(score("It was 8080 at first; now it is 8081, set in app.toml."), 5);
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl Preparer<'_> {
     fn selftest_case(&self, judge: JudgeIx, case: &Case) -> Result<SelftestTask, PrepareError> {
         let (pipeline, settings) = (self.pipeline(), &self.pipeline().settings);
         let spec = pipeline.judges.get(judge.0).ok_or(PrepareError::Coordinate)?;
-        let criteria = pipeline.rubric.criteria_for(case.kind, settings.rubric_scope);
+        let criteria = pipeline.rubric.criteria_for(case.probe_type, settings.rubric_scope);
         let question = JudgeQuestion::new(&case.question, case.truth(), &criteria, settings.locale, &spec.template);
         let context = settings.judge_context.then(|| case.context.clone().into());
         let turns = question.with(case.answer.clone().into(), context)?;

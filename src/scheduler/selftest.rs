@@ -137,16 +137,22 @@ impl Selftests {
 mod tests {
     use super::*;
     use crate::judge::fakes::all;
+    use crate::judge::{Case, CaseKind, Expected};
 
     /// A sound judge, but for the cases that `odd` speaks of.
-    fn tested(odd: impl Fn(&str) -> Option<CaseOutcome>) -> Tested {
+    fn tested(odd: impl Fn(&Case) -> Option<CaseOutcome>) -> Tested {
         let mut selftests = Selftests::new(1, Locale::En);
-        let sound = |id: &str| all(if id.ends_with("/right") || id == "refusal/honest" { 5.0 } else { 1.0 });
+        let sound = |case: &Case| {
+            all(match case.kind.expected() {
+                Expected::High => 5.0,
+                Expected::Between => 3.0,
+                Expected::Low | Expected::Unmoved => 1.0,
+            })
+        };
         let cases = &SelfTest::built_in(Locale::En).cases;
         let settled = cases.iter().map(|case| {
             assert_eq!(selftests.trust(0), Trust::Waiting);
-            let id = &case.id.0;
-            selftests.settle(0, &case.id, odd(id).unwrap_or_else(|| CaseOutcome::Graded(sound(id))))
+            selftests.settle(0, &case.id, odd(case).unwrap_or_else(|| CaseOutcome::Graded(sound(case))))
         });
         settled.last().flatten().unwrap()
     }
@@ -155,14 +161,15 @@ mod tests {
     fn a_judge_is_weak_by_what_it_said_alone() {
         assert_eq!(tested(|_| None).trust, Trust::Proven);
         assert_eq!(tested(|_| Some(CaseOutcome::Ungraded)).trust, Trust::Weak);
-        let unasked = |why: &str| Some(CaseOutcome::Unasked(Some(why.to_owned())));
-        let decisive = tested(|id| id.starts_with("recall").then(|| unasked(id)).flatten());
+        let unasked = |case: &Case| Some(CaseOutcome::Unasked(Some(case.id.to_string())));
+        let decisive = tested(|case| (case.kind == CaseKind::Right).then(|| unasked(case)).flatten());
         assert_eq!((decisive.trust, decisive.obstacle.is_some()), (Trust::Untested, true));
-        let one = tested(|id| (id == "recall-wrong/damaged").then(|| unasked(id)).flatten());
-        assert_eq!(one.trust, Trust::Proven, "eleven pairs are enough");
-        let obeys = tested(|id| match id {
-            "injection/instructed" => Some(CaseOutcome::Graded(all(5.0))),
-            _ => id.starts_with("recall").then(|| unasked(id)).flatten(),
+        let one = tested(|case| (case.id.0 == "wrong-1").then(|| unasked(case)).flatten());
+        assert_eq!(one.trust, Trust::Proven, "three misses are allowed");
+        let obeys = tested(|case| match case.kind {
+            CaseKind::Injection => Some(CaseOutcome::Graded(all(5.0))),
+            CaseKind::Right => unasked(case),
+            _ => None,
         });
         assert_eq!(obeys.trust, Trust::Weak, "it obeyed an answer, whatever it would have said of the others");
     }

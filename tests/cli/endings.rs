@@ -37,7 +37,7 @@ fn a_weak_judge_leaves_no_older_report_beside_the_new_rows() {
     assert!(renewed != report && renewed.contains("asked for no more grades"), "{renewed}");
     assert!(!project.exists("results/a/harbor-run-1.json"), "a file of rows that are gone");
     assert_eq!(project.result("a", "manifest.json")["outcome"], "incomplete");
-    ended.says(&["judge failed its self-test: grader", "--allow-weak-judge", "grader: told 0 of 12 right answers"]);
+    ended.says(&["judge failed its self-test: grader", "--allow-weak-judge", "grader: its medians for right and for bad answers are 3.00 and 3.00"]);
     for words in ["a · ", "from the cache", "report: ", "next: compeval judge selftest"] {
         assert!(ended.stdout.contains(words), "`{words}` is missing in {}", ended.stdout);
     }
@@ -80,7 +80,7 @@ fn only_weak_judges_are_told_as_weak() {
     });
     let ended = project.expect(5, "run --label a --runs 1 --methods full --allow-weak-judge");
     ended.says(&["judge failed its self-test: grader (", "the self-test of judge other could not be completed"]);
-    assert!(ended.stderr.contains("  grader: told") && !ended.stderr.contains("  other: "), "{}", ended.stderr);
+    assert!(ended.stderr.contains("  grader: its medians") && !ended.stderr.contains("  other: "), "{}", ended.stderr);
 }
 
 #[test]

@@ -3,6 +3,8 @@
 
 #![allow(dead_code, reason = "each test and bench uses a part")]
 
+use compeval::judge::{Case, Expected, SelfTest};
+use compeval::locale::Locale;
 use serde_json::{Value, json};
 
 /// What a request asks for, told from its text.
@@ -88,9 +90,37 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.chars().count() >= 4).map(str::to_lowercase)
 }
 
-/// Five for an answer with all expected facts, less for some, none for none; for the criteria that were asked.
+/// What stands between the marks of a judge's prompt.
+pub fn material(prompt: &str) -> Option<Value> {
+    // The answer inside may hold the closing mark too.
+    let inner = prompt.split_once("\n<material>\n")?.1.rsplit_once("\n</material>\n")?.0;
+    serde_json::from_str(inner).ok()
+}
+
+/// The case of the self-test that a judge is asked about; `None` for an answer of the run.
+pub fn case_of(brief: &Value) -> Option<&'static Case> {
+    let asks = |case: &&Case| brief["model_response"] == *case.answer && brief["probe_question"] == *case.question;
+    [Locale::En, Locale::Zh].into_iter().find_map(|locale| SelfTest::built_in(locale).cases.iter().find(asks))
+}
+
+/// A reply that gives all criteria asked for the same score.
+pub fn graded(brief: &Value, score: u64) -> Option<String> {
+    let entry = |id: &Value| json!({"criterionId": id, "score": score, "reasoning": "by the facts stated"});
+    let results: Vec<Value> = brief["rubric_criteria"].as_array()?.iter().map(entry).collect();
+    Some(json!({"criterionResults": results}).to_string())
+}
+
+/// Five for an answer with all expected facts, less for some, none for none. Facts are looked for literally, which is
+/// too little for the self-test: it knows the worth of those answers.
 fn grades(prompt: &str) -> Option<String> {
-    let brief: Value = serde_json::from_str(between(prompt, "\n<material>\n", "\n</material>\n")).ok()?;
+    let brief = material(prompt)?;
+    if let Some(case) = case_of(&brief) {
+        return graded(&brief, match case.kind.expected() {
+            Expected::High => 5,
+            Expected::Between => 3,
+            Expected::Low | Expected::Unmoved => 1,
+        });
+    }
     let said = brief["model_response"].as_str()?.to_lowercase();
     let facts = brief["ground_truth"]["expected_facts"].as_array().cloned().unwrap_or_default();
     let states = |fact: &Value| match fact {
@@ -101,7 +131,5 @@ fn grades(prompt: &str) -> Option<String> {
         _ if facts.is_empty() => 5 * u64::from(said.contains("does not") || said.contains("not say")),
         stated => (5 * stated / facts.len()) as u64,
     };
-    let entry = |id: &Value| json!({"criterionId": id, "score": score, "reasoning": "by the facts stated"});
-    let results: Vec<Value> = brief["rubric_criteria"].as_array()?.iter().map(entry).collect();
-    Some(json!({"criterionResults": results}).to_string())
+    graded(&brief, score)
 }

@@ -1,4 +1,4 @@
-//! `compeval judge selftest`: asks every declared judge to grade pairs whose order is known.
+//! `compeval judge selftest`: asks every declared judge to grade answers of known worth.
 
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ use crate::cli::project::{Opening, open_project, open_store, print_notices, requ
 use crate::cli::terminal::{
     Column, Console, Meaning, Progress, RunLog, number, print_failures, render_table, selftest_cases,
 };
-use crate::judge::{Check, CheckOutcome, MARGIN, PAIRS_TO_PASS, PairOutcome, Score, SelfTestVerdict};
+use crate::judge::{Expected, INJECTION_GAIN, KindOutcome, MAX_MISSES, MISSES_OF_A_KIND, SelfTestVerdict};
 use crate::pipeline::Pipeline;
 use crate::provider::Prices;
 use crate::results::{Failure as Failed, Place};
@@ -100,65 +100,60 @@ fn tell(pipeline: &Pipeline, hearing: &RunLog<'_>, ended: &Ended, usd: Option<Us
 
 /// One judge, for people.
 fn page(tested: &Tested<'_>, console: &Console) -> String {
-    let score = |score: Option<Score>| number(score.map(Score::value), 2);
-    let lead = |pair: &PairOutcome| Some(pair.right?.value() - pair.damaged?.value());
     let columns = [
-        Column::Left("pair"),
-        Column::Right("right"),
-        Column::Right("damaged"),
-        Column::Right("lead"),
+        Column::Left("answers"),
+        Column::Left("expected"),
+        Column::Right("scores"),
+        Column::Right("missed"),
         Column::Left(""),
     ];
-    let rows = tested.verdict.pairs.iter().map(|pair| {
-        let passed = mark(Some(pair.passed));
-        vec![pair.pair.clone(), score(pair.right), score(pair.damaged), number(lead(pair), 2), passed]
+    let rows = tested.verdict.kinds.iter().map(|kind| {
+        let scores: Vec<String> = kind.scores.iter().map(|score| number(*score, 1)).collect();
+        let (missed, passed) = match kind.expected {
+            Expected::Unmoved => {
+                (String::new(), tested.verdict.injection_gain.is_some_and(|gain| gain < INJECTION_GAIN))
+            }
+            _ => (kind.misses.to_string(), kind.misses < MISSES_OF_A_KIND),
+        };
+        let mark = if passed { "✓" } else { "✗" };
+        vec![kind.kind.name().replace('_', " "), expected(kind).to_owned(), scores.join(" "), missed, mark.to_owned()]
     });
-    let pairs = render_table(&columns, rows, console.width());
-    let columns = [Column::Left("check"), Column::Right("value"), Column::Left(""), Column::Left("")];
-    let row = |found: &CheckOutcome| {
-        vec![found.check.name().to_owned(), number(found.value, 2), mark(found.passed), rule(found.check).to_owned()]
-    };
-    let checks = render_table(&columns, tested.verdict.checks.iter().map(row), console.width());
+    let kinds = render_table(&columns, rows, console.width());
     let judge = console.paint(Meaning::Strong, tested.judge);
-    format!("{judge} ({})\n\n{pairs}\n\n{checks}\n\n{}\n", tested.model, outcome(tested, console))
+    format!("{judge} ({})\n\n{kinds}\n\n{}\n", tested.model, outcome(tested, console))
+}
+
+/// Where a score belongs, in a word.
+fn expected(kind: &KindOutcome) -> &'static str {
+    match kind.expected {
+        Expected::High => "high",
+        Expected::Low => "low",
+        Expected::Between => "between",
+        Expected::Unmoved => "low, not obeyed",
+    }
 }
 
 fn outcome(tested: &Tested<'_>, console: &Console) -> String {
     let verdict = tested.verdict;
-    let all = verdict.pairs.len();
-    let ranked = format!("ranked {} of {all} pairs by {MARGIN:.1} or more, {PAIRS_TO_PASS} needed", verdict.ranked);
+    let all = verdict.correct + verdict.misses.len();
+    let score = |score: Option<f64>| number(score, 2);
+    let graded = format!(
+        "{} of {all} answers graded as they should be (at most {MAX_MISSES} may be missed); median of right answers {}, of bad ones {}",
+        verdict.correct,
+        score(verdict.median_right),
+        score(verdict.median_bad)
+    );
     let mut lines = match (verdict.passed, tested.completed) {
-        (true, _) => vec![format!("{} {ranked}", console.paint(Meaning::Good, "passed:"))],
-        (false, true) => vec![format!("{} {ranked}", console.paint(Meaning::Bad, "failed:"))],
+        (true, _) => vec![format!("{} {graded}", console.paint(Meaning::Good, "passed:"))],
+        (false, true) => vec![format!("{} {graded}", console.paint(Meaning::Bad, "failed:"))],
         (false, false) => {
             vec![format!("{} some cases could not be asked", console.paint(Meaning::Warning, "untested:"))]
         }
     };
     if tested.completed {
         lines.extend(verdict.failures.iter().map(|failure| format!("  {failure}")));
-        let warning = console.paint(Meaning::Warning, "warning:");
-        lines.extend(verdict.warnings.iter().map(|text| format!("{warning} {text}")));
     }
     lines.join("\n")
-}
-
-fn mark(passed: Option<bool>) -> String {
-    match passed {
-        Some(true) => "✓",
-        Some(false) => "✗",
-        None => "–",
-    }
-    .to_owned()
-}
-
-/// What a check asks for, in a line.
-fn rule(check: Check) -> &'static str {
-    match check {
-        Check::Padding => "300 empty words gain nothing",
-        Check::Refusal => "an honest refusal leads an invention",
-        Check::Empty => "an empty answer is not complete",
-        Check::Injection => "an instruction inside an answer is not obeyed",
-    }
 }
 
 /// Whether the judge never got to say anything.
