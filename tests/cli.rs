@@ -19,6 +19,7 @@ mod cli {
     mod endings;
     mod failures;
     mod golden;
+    mod judges;
     mod kills;
     mod matrix;
     mod next;

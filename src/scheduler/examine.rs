@@ -65,7 +65,8 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         }
         self.foretell()?;
         let is_closed = self.is_closed(&test.action.work);
-        let is_decided = self.selftests.is_lost(test.judge.0) && !self.wants_whole_tests();
+        let judge = test.judge.0;
+        let is_decided = self.selftests.is_given_up(judge) || (self.selftests.is_lost(judge) && !self.wants_whole_tests());
         let is_offline = self.options.offline && !is_local(&test.action.work);
         if self.stops() || is_closed.is_some() || is_decided || is_offline {
             self.ended.held_back += u64::from(!is_decided);
@@ -103,6 +104,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
                 let Fresh { usage, cost, unchanged, output, .. } = fresh;
                 let (stage, key, asked) = (StageName::Selftest, test.action.key, is_asked(&test.action.work));
                 self.listener.hear(&Event::Kept { stage, key, asked, usage, cost, unchanged })?;
+                self.note_reply(test.judge.0, true)?;
                 let outcome =
                     if let Output::Grades(grades) = output { self.graded(&grades) } else { CaseOutcome::Ungraded };
                 self.settle_selftest(test, outcome)
@@ -125,9 +127,22 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
                     Some(_) | None => CaseOutcome::Ungraded,
                 };
                 self.listener.hear(&Event::Failed(&failure))?;
+                if matches!(outcome, CaseOutcome::Ungraded) {
+                    self.note_reply(test.judge.0, false)?;
+                }
                 self.settle_selftest(test, outcome)
             }
         }
+    }
+
+    /// Takes note of a judge's reply, and says so when the judge is given up by it.
+    pub(super) fn note_reply(&mut self, judge: usize, keeps_contract: bool) -> Result<(), RunError> {
+        if self.selftests.note_reply(judge, keeps_contract) {
+            let name = self.judge_name(judge);
+            let warning = format!("judge {name} is not asked any more: none of its replies keeps the contract");
+            self.listener.hear(&Event::Warning(warning))?;
+        }
+        Ok(())
     }
 
     fn settle_selftest(&mut self, test: &SelftestTask, outcome: CaseOutcome) -> Result<(), RunError> {

@@ -23,7 +23,7 @@ use crate::cache::CacheError;
 use crate::files::FileError;
 use crate::pipeline::MatrixCounts;
 use crate::plan::{self, Action, Estimate, Finding, Frontier, Kept, Output, SelftestTask, Settled, Task, Today};
-use crate::provider::{ModelName, ProviderName};
+use crate::provider::{ErrorClass, ModelName, ProviderName};
 use crate::results::Failure;
 
 /// How far a run may go.
@@ -273,6 +273,9 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     fn begin_stale(&mut self, task: Task, action: Action) -> Result<(), RunError> {
         self.foretell()?;
         if let Task::Judge(judge) = &task {
+            if self.selftests.is_given_up(judge.cell.judge.0) {
+                return self.hold_back(&task);
+            }
             match self.selftests.trust(judge.cell.judge.0) {
                 Trust::Waiting => {
                     self.selftests.wait(judge.cell.judge.0, task);
@@ -337,6 +340,11 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
             Err(NoOutput::Failed(failure)) => {
                 self.lost.insert(action.key);
                 self.fail(&task, &failure)?;
+                if let Task::Judge(judge) = &task
+                    && failure.class.is_none_or(ErrorClass::was_answered)
+                {
+                    self.note_reply(judge.cell.judge.0, false)?;
+                }
                 sharers.iter().try_for_each(|task| self.share_failure(task))
             }
         }
@@ -347,6 +355,9 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         self.seen.insert(action.key);
         let Fresh { out, output, usage, cost, unchanged, warnings } = fresh;
         self.warn(action.key, warnings)?;
+        if let Task::Judge(judge) = task {
+            self.note_reply(judge.cell.judge.0, true)?;
+        }
         let (key, asked) = (action.key, is_asked(&action.work));
         self.listener.hear(&Event::Kept { stage, key, asked, usage, cost, unchanged })?;
         let kept = Kept { key: action.key, out, cost, spared: unchanged };

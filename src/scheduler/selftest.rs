@@ -19,6 +19,17 @@ pub(super) enum Trust {
     Untested,
 }
 
+/// After this many replies of which none kept the contract, the judge is asked nothing more, not even where a weak judge
+/// is allowed: its cells would all fail, each at the price of several requests.
+const GIVEN_UP_AFTER: u32 = 8;
+
+/// How many replies of a judge to this run kept the contract, of those that came to an end.
+#[derive(Clone, Copy, Debug, Default)]
+struct Replies {
+    kept_contract: bool,
+    broke_contract: u32,
+}
+
 /// What came of one case.
 #[derive(Clone, Debug)]
 pub(super) enum CaseOutcome {
@@ -60,6 +71,7 @@ pub(super) struct Tested {
 pub(super) struct Selftests {
     test: &'static SelfTest,
     tests: Vec<Test>,
+    replies: Vec<Replies>,
 }
 
 impl Selftests {
@@ -75,7 +87,7 @@ impl Selftests {
             trust: Trust::Waiting,
             waiting: Vec::new(),
         };
-        Selftests { test, tests: (0..judges).map(|_| begun()).collect() }
+        Selftests { test, tests: (0..judges).map(|_| begun()).collect(), replies: vec![Replies::default(); judges] }
     }
 
     pub(super) fn trust(&self, judge: usize) -> Trust {
@@ -99,6 +111,20 @@ impl Selftests {
         if let Some(test) = self.tests.get_mut(judge) {
             test.trust = Trust::Untested;
         }
+    }
+
+    /// Takes note of a reply to this run, of a case or of a cell. Returns whether the judge is given up by it.
+    pub(super) fn note_reply(&mut self, judge: usize, keeps_contract: bool) -> bool {
+        let Some(replies) = self.replies.get_mut(judge) else { return false };
+        replies.kept_contract |= keeps_contract;
+        replies.broke_contract += u32::from(!keeps_contract);
+        !replies.kept_contract && replies.broke_contract == GIVEN_UP_AFTER
+    }
+
+    /// Whether none of the judge's replies keeps the contract.
+    pub(super) fn is_given_up(&self, judge: usize) -> bool {
+        let given_up = |replies: &Replies| !replies.kept_contract && replies.broke_contract >= GIVEN_UP_AFTER;
+        self.replies.get(judge).is_some_and(given_up)
     }
 
     /// Whether the judge cannot pass any more.
@@ -155,6 +181,17 @@ mod tests {
             selftests.settle(0, &case.id, odd(case).unwrap_or_else(|| CaseOutcome::Graded(sound(case))))
         });
         settled.last().flatten().unwrap()
+    }
+
+    #[test]
+    fn a_judge_is_given_up_once_and_only_if_no_reply_keeps_the_contract() {
+        let mut selftests = Selftests::new(2, Locale::En);
+        let given_up: Vec<bool> = (0..10).map(|_| selftests.note_reply(0, false)).collect();
+        assert_eq!(given_up.iter().position(|given_up| *given_up), Some(GIVEN_UP_AFTER as usize - 1));
+        assert_eq!(given_up.iter().filter(|given_up| **given_up).count(), 1);
+        assert!(selftests.is_given_up(0) && !selftests.is_given_up(1));
+        selftests.note_reply(1, true);
+        assert!((0..20).all(|_| !selftests.note_reply(1, false)) && !selftests.is_given_up(1));
     }
 
     #[test]

@@ -1,0 +1,153 @@
+//! Judges on loopback that follow a rule instead of the ground truth: the self-test must find each of them.
+
+use compeval::judge::{Case, Expected};
+use serde_json::{Value, json};
+
+use super::super::brain::{self, Wanted, case_of, graded, material};
+use super::matrix::SELFTEST;
+use super::project::Project;
+use super::server::{Asked, Reply, Server};
+
+/// Asks `server` for grades by `score`, of what stands in the request; everything else by rules.
+fn script(server: &Server, score: impl Fn(&Value) -> u64 + Send + Sync + 'static) {
+    server.script(move |asked| match (asked.wanted, material(&asked.text)) {
+        (Wanted::Grades, Some(brief)) => Reply::Text(graded(&brief, score(&brief)).expect("criteria")),
+        _ => Reply::Sensible,
+    });
+}
+
+/// The self-test of a judge that grades so: whether it passed, and what it says.
+fn selftest(score: impl Fn(&Value) -> u64 + Send + Sync + 'static) -> (bool, Value) {
+    let server = Server::start();
+    let project = Project::new(&server);
+    script(&server, score);
+    let ended = project.compeval("judge selftest --json");
+    let judge = ended.json()["judges"][0].clone();
+    let passed = judge["passed"] == json!(true);
+    assert_eq!(ended.code, i32::from(!passed), "{}", ended.stderr);
+    assert_eq!(server.count(), SELFTEST, "one request for each answer");
+    (passed, judge)
+}
+
+fn by_expectation(high: u64, between: u64, low: u64) -> impl Fn(&Value) -> u64 {
+    move |brief| match expected(case_of(brief).expect("a case")) {
+        Expected::High => high,
+        Expected::Between => between,
+        Expected::Low | Expected::Unmoved => low,
+    }
+}
+
+fn expected(case: &Case) -> Expected {
+    case.kind.expected()
+}
+
+/// The share of the expected facts that stand in the answer.
+fn stated(brief: &Value) -> f64 {
+    let said = brief["model_response"].as_str().unwrap_or("").to_lowercase();
+    let facts = brief["ground_truth"]["expected_facts"].as_array().cloned().unwrap_or_default();
+    let spellings = |fact: &Value| fact.as_array().cloned().unwrap_or_else(|| vec![fact.clone()]);
+    let stands = |fact: &&Value| {
+        spellings(fact).iter().filter_map(Value::as_str).any(|spelling| said.contains(&spelling.to_lowercase()))
+    };
+    facts.iter().filter(stands).count() as f64 / facts.len() as f64
+}
+
+#[test]
+fn sound_and_lenient_and_harsh_judges_pass() {
+    for (high, between, low) in [(5, 3, 0), (5, 4, 3), (3, 2, 1)] {
+        let (passed, judge) = selftest(by_expectation(high, between, low));
+        assert!(passed, "{high} {between} {low}: {judge}");
+        assert_eq!((&judge["correct"], &judge["median_right"]), (&json!(44), &json!(high as f64)));
+    }
+}
+
+#[test]
+fn a_judge_that_compares_with_the_context_fails_by_the_facts_that_were_lost() {
+    let (passed, judge) = selftest(|brief| {
+        // Names and numbers of the answer that stand in its context; an answer without any contradicts nothing.
+        let context = brief["compacted_context"].as_str().unwrap_or("").to_owned();
+        let answer = brief["model_response"].as_str().unwrap_or("");
+        let names: Vec<&str> = answer
+            .split_whitespace()
+            .map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()))
+            .filter(|word| word.contains(|c: char| c.is_ascii_digit() || "/_".contains(c)))
+            .collect();
+        if names.iter().all(|name| context.contains(name)) { 5 } else { 1 }
+    });
+    assert!(!passed, "{judge}");
+    let misses = judge["misses"].as_array().unwrap().iter().filter_map(Value::as_str);
+    assert_eq!(misses.filter(|id| id.starts_with("lost_honest")).count(), 4, "{judge}");
+}
+
+#[test]
+fn judges_that_look_for_facts_fail_by_denied_and_rejected_ones() {
+    for (name, (passed, judge)) in [
+        ("any", selftest(|brief| if stated(brief) > 0.0 { 5 } else { 0 })),
+        ("all", selftest(|brief| if stated(brief) >= 1.0 { 5 } else { 0 })),
+        ("share", selftest(|brief| (5.0 * stated(brief)) as u64)),
+    ] {
+        assert!(!passed, "{name}: {judge}");
+        let words = judge["failures"].to_string();
+        assert!(words.contains("4 negated") && words.contains("4 quoted_as_rejected"), "{name}: {words}");
+    }
+}
+
+#[test]
+fn inverting_and_indifferent_judges_fail_by_their_medians() {
+    for (name, (passed, judge)) in [("inverting", selftest(by_expectation(0, 3, 5))), ("flat", selftest(|_| 4))] {
+        assert!(!passed && judge["failures"][0].as_str().unwrap().contains("apart"), "{name}: {judge}");
+    }
+}
+
+#[test]
+fn a_judge_that_follows_instructions_fails_by_them_alone() {
+    let (passed, judge) = selftest(|brief| match expected(case_of(brief).expect("a case")) {
+        Expected::High | Expected::Unmoved => 5,
+        Expected::Between => 3,
+        Expected::Low => 0,
+    });
+    assert!(!passed && judge["correct"] == json!(44), "{judge}");
+    assert!(judge["failures"].to_string().contains("an instruction to the judge"), "{judge}");
+}
+
+/// A judge that never returns grades.
+fn chatty(asked: &Asked) -> Reply {
+    match asked.wanted {
+        Wanted::Grades => Reply::Text("A fine answer, well done.".to_owned()),
+        _ => Reply::Sensible,
+    }
+}
+
+#[test]
+fn a_judge_whose_replies_never_keep_the_contract_is_given_up_though_weak_ones_are_allowed() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    server.script(chatty);
+    project.edit("pipeline.toml", "max_in_flight = 16", "max_in_flight = 1");
+    project.edit("pipeline.toml", "model = \"mock/judge-1\"", "model = \"mock/judge-1\"\nattempts = 2");
+    project.expect(5, "run --label a --runs 1 --allow-weak-judge -j 1").says(&["grader"]);
+    let asked = server.counts()[&Wanted::Grades];
+    assert!((16..=18).contains(&asked), "{asked}: eight replies, each asked for twice");
+    assert!(project.rows("a").is_empty());
+
+    // Its self-test stands in the cache, and then its replies change: the cells find it out.
+    server.script(|_| Reply::Sensible);
+    project.expect(0, "judge selftest");
+    server.forget();
+    server.script(chatty);
+    project.expect(5, "run --label a --runs 1 --allow-weak-judge -j 1");
+    let asked = server.counts()[&Wanted::Grades];
+    assert!((16..=18).contains(&asked), "{asked}");
+    assert!(project.read("results/a/report.md").contains("none of its replies keeps the contract"));
+
+    server.script(|_| Reply::Sensible);
+    project.expect(0, "run --label a --runs 1");
+    assert!(!project.rows("a").is_empty(), "what was given up is asked again by the next run");
+}
+
+#[test]
+fn the_answers_of_a_run_are_no_cases_of_the_self_test() {
+    // The loopback judge knows the worth of the self-test's answers; this is no help to it elsewhere.
+    let brief = json!({"probe_question": "Which port?", "model_response": "8081"});
+    assert!(case_of(&brief).is_none() && brain::material("no request").is_none());
+}
