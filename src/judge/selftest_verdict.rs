@@ -343,9 +343,11 @@ mod tests {
         for n in 0..=ids.len() {
             assert!(!is_out_of_reach(test(), &first(&sound, n), &open_after(n)), "sound after {n}");
         }
-        // A judge whose replies cannot be read misses for certain, four cases are enough.
-        assert!(!is_out_of_reach(test(), &Grades::new(), &open_after(3)));
-        assert!(is_out_of_reach(test(), &Grades::new(), &open_after(4)));
+        // A judge whose replies cannot be read misses for certain: the fourth case that counts decides.
+        let counts = |n: &usize| test().cases.iter().take(*n).filter(|c| c.kind.expected() != Expected::Unmoved).count();
+        let fourth = (0..ids.len()).find(|n| counts(n) == 4).unwrap();
+        assert!(!is_out_of_reach(test(), &Grades::new(), &open_after(fourth - 1)));
+        assert!(is_out_of_reach(test(), &Grades::new(), &open_after(fourth)));
         let flat = graded(|_| 3.0);
         let lost = (0..=ids.len()).find(|n| is_out_of_reach(test(), &first(&flat, *n), &open_after(*n)));
         assert!(lost.is_some_and(|n| n < 44), "{lost:?}: an indifferent judge is known before the end");
