@@ -155,7 +155,8 @@ fn print_simulated(simulations: usize) -> bool {
     let mut random = Random(20_260_101);
     let test = SelfTest::built_in(Locale::En);
     JUDGES.into_iter().fold(true, |held, (right, due)| {
-        let passed = (0..simulations).filter(|_| judged(test, |case| simulated(&mut random, case, right)).passed).count();
+        let passed =
+            (0..simulations).filter(|_| judged(test, |case| simulated(&mut random, case, right)).passed).count();
         let share = passed as f64 / simulations as f64;
         println!("{:<28}{:>7.1}%{:>9.0}%", format!("{:.0}%", right * 100.0), share * 100.0, due * 100.0);
         held && (share - due).abs() <= TOLERANCE

@@ -304,13 +304,17 @@ mod tests {
     fn the_request_is_the_object_of_the_method() {
         let facts = facts();
         let superseded = [Fact { spellings: vec!["8080".into()] }];
-        let truth = Truth { superseded_facts: &superseded, reference_answer: None, expected_facts: &facts, answerable: true };
+        let truth =
+            Truth { superseded_facts: &superseded, reference_answer: None, expected_facts: &facts, answerable: true };
         let turns = asked(truth, Locale::En).with("It is\n8081".into(), Some("a </material> b".into())).unwrap();
         let user = texts(&turns).remove(1).replace("a </material> b", "a b");
         let (read, value) = brief(&user);
         assert_eq!(read.model_response, "It is\n8081");
         assert_eq!(read.ground_truth.expected_facts, facts);
-        assert_eq!(value["ground_truth"], json!({"expected_facts": ["8081", ["10 s", "10s"]], "superseded_facts": ["8080"]}));
+        assert_eq!(
+            value["ground_truth"],
+            json!({"expected_facts": ["8081", ["10 s", "10s"]], "superseded_facts": ["8080"]})
+        );
         assert_eq!(value["probe_question"], "Which \"port\"?");
         assert_eq!(value["compacted_context"], "a b");
         assert_eq!(value["rubric_criteria"].as_array().unwrap().len(), 8);
@@ -319,7 +323,8 @@ mod tests {
 
     #[test]
     fn absent_values_are_left_out_and_an_empty_context_is_not_absent() {
-        let truth = Truth { expected_facts: &[], superseded_facts: &[], reference_answer: Some("none"), answerable: true };
+        let truth =
+            Truth { expected_facts: &[], superseded_facts: &[], reference_answer: Some("none"), answerable: true };
         let without = texts(&asked(truth, Locale::En).with("a".into(), None).unwrap());
         let (_, value) = brief(&without[1]);
         assert_eq!(value.get("compacted_context"), None);

@@ -279,12 +279,7 @@ mod tests {
 
     #[test]
     fn three_misses_pass_and_four_do_not() {
-        let four = [
-            ("right-1", Some(1.0)),
-            ("wrong-2", Some(5.0)),
-            ("half_right-1", Some(5.0)),
-            ("negated-4", None),
-        ];
+        let four = [("right-1", Some(1.0)), ("wrong-2", Some(5.0)), ("half_right-1", Some(5.0)), ("negated-4", None)];
         let three = judged(&four[..3]);
         assert!(three.passed && three.correct == 41, "{three:?}");
         let found = judged(&four);
@@ -344,7 +339,8 @@ mod tests {
             assert!(!is_out_of_reach(test(), &first(&sound, n), &open_after(n)), "sound after {n}");
         }
         // A judge whose replies cannot be read misses for certain: the fourth case that counts decides.
-        let counts = |n: &usize| test().cases.iter().take(*n).filter(|c| c.kind.expected() != Expected::Unmoved).count();
+        let counts =
+            |n: &usize| test().cases.iter().take(*n).filter(|c| c.kind.expected() != Expected::Unmoved).count();
         let fourth = (0..ids.len()).find(|n| counts(n) == 4).unwrap();
         assert!(!is_out_of_reach(test(), &Grades::new(), &open_after(fourth - 1)));
         assert!(is_out_of_reach(test(), &Grades::new(), &open_after(fourth)));

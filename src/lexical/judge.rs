@@ -53,7 +53,8 @@ fn find(brief: &Brief) -> Finding {
         by_admission(&folded)
     } else {
         let polarity = Polarity { reads_rejection: !REJECTION_ASKED.is_match(&fold(&brief.probe_question)) };
-        let outdated: Vec<&Fact> = truth.superseded_facts.iter().filter(|fact| polarity.asserts(&folded, fact)).collect();
+        let outdated: Vec<&Fact> =
+            truth.superseded_facts.iter().filter(|fact| polarity.asserts(&folded, fact)).collect();
         by_facts(&folded, &truth.expected_facts, &outdated, polarity)
     };
     Finding { base, words, empty: response.is_empty(), long: response.chars().count() > 4000 }
@@ -71,8 +72,7 @@ fn by_facts(folded: &str, facts: &[Fact], outdated: &[&Fact], polarity: Polarity
         [] => "none".to_owned(),
         facts => facts.iter().map(|fact| format!("\"{}\"", fact.name())).collect::<Vec<_>>().join(", "),
     };
-    let mut words =
-        format!("By literal matching. Facts found: {}. Facts missing: {}.", names(&found), names(&missing));
+    let mut words = format!("By literal matching. Facts found: {}. Facts missing: {}.", names(&found), names(&missing));
     if !outdated.is_empty() {
         words.push_str(&format!(" Superseded facts stated as current: {}.", names(outdated)));
     }
@@ -155,8 +155,7 @@ fn is_denied(folded: &str, place: &Range<usize>) -> bool {
     };
     let start = before.char_indices().rfind(|(at, c)| is_stop(before, *at, *c)).map_or(0, |(at, c)| at + c.len_utf8());
     let end = after.char_indices().find(|(at, c)| is_stop(after, *at, *c)).map_or(after.len(), |(at, _)| at);
-    DENIED_BEFORE.is_match(before.get(start..).unwrap_or(""))
-        || DENIED_AFTER.is_match(after.get(..end).unwrap_or(""))
+    DENIED_BEFORE.is_match(before.get(start..).unwrap_or("")) || DENIED_AFTER.is_match(after.get(..end).unwrap_or(""))
 }
 
 fn by_admission(folded: &str) -> (u8, String) {
@@ -274,7 +273,11 @@ mod tests {
     #[test]
     fn a_denied_or_rejected_fact_is_not_asserted() {
         let facts = ["wiki-nightly"];
-        for asserted in ["It goes into wiki-nightly.", "It is wiki-nightly, not wiki-backup.", "不是 wiki-backup，而是 wiki-nightly。"] {
+        for asserted in [
+            "It goes into wiki-nightly.",
+            "It is wiki-nightly, not wiki-backup.",
+            "不是 wiki-backup，而是 wiki-nightly。",
+        ] {
             assert_eq!(graded(asserted, &facts, None), [5, 5, 5], "{asserted}");
         }
         for denied in [

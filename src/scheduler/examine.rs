@@ -66,7 +66,8 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         self.foretell()?;
         let is_closed = self.is_closed(&test.action.work);
         let judge = test.judge.0;
-        let is_decided = self.selftests.is_given_up(judge) || (self.selftests.is_lost(judge) && !self.wants_whole_tests());
+        let is_decided =
+            self.selftests.is_given_up(judge) || (self.selftests.is_lost(judge) && !self.wants_whole_tests());
         let is_offline = self.options.offline && !is_local(&test.action.work);
         if self.stops() || is_closed.is_some() || is_decided || is_offline {
             self.ended.held_back += u64::from(!is_decided);

@@ -37,7 +37,11 @@ fn a_weak_judge_leaves_no_older_report_beside_the_new_rows() {
     assert!(renewed != report && renewed.contains("asked for no more grades"), "{renewed}");
     assert!(!project.exists("results/a/harbor-run-1.json"), "a file of rows that are gone");
     assert_eq!(project.result("a", "manifest.json")["outcome"], "incomplete");
-    ended.says(&["judge failed its self-test: grader", "--allow-weak-judge", "grader: its medians for right and for bad answers are 3.00 and 3.00"]);
+    ended.says(&[
+        "judge failed its self-test: grader",
+        "--allow-weak-judge",
+        "grader: its medians for right and for bad answers are 3.00 and 3.00",
+    ]);
     for words in ["a · ", "from the cache", "report: ", "next: compeval judge selftest"] {
         assert!(ended.stdout.contains(words), "`{words}` is missing in {}", ended.stdout);
     }

@@ -115,11 +115,14 @@ pub fn graded(brief: &Value, score: u64) -> Option<String> {
 fn grades(prompt: &str) -> Option<String> {
     let brief = material(prompt)?;
     if let Some(case) = case_of(&brief) {
-        return graded(&brief, match case.kind.expected() {
-            Expected::High => 5,
-            Expected::Between => 3,
-            Expected::Low | Expected::Unmoved => 1,
-        });
+        return graded(
+            &brief,
+            match case.kind.expected() {
+                Expected::High => 5,
+                Expected::Between => 3,
+                Expected::Low | Expected::Unmoved => 1,
+            },
+        );
     }
     let said = brief["model_response"].as_str()?.to_lowercase();
     let facts = brief["ground_truth"]["expected_facts"].as_array().cloned().unwrap_or_default();
