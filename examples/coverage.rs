@@ -1,4 +1,5 @@
-//! How often the 95% intervals of compeval cover the truth, and how often its verdicts are wrong, by simulation.
+//! How often the 95% intervals of compeval cover the truth, how often its verdicts are wrong, and what its gate detects,
+//! by simulation.
 //!
 //! `cargo run --release --example coverage [SIMULATIONS]`
 //!
@@ -10,8 +11,8 @@
 
 use compeval::stats::thresholds::MARGIN;
 use compeval::stats::{
-    Estimate, Paired, RunValues, Verdict, combined_runs, interval, level, rerun_interval, retention, run_values,
-    verdicts,
+    Estimate, FailureCounts, MethodDifferences, Paired, RunValues, Verdict, combined_runs, failure_tests,
+    family_verdicts, interval, level, rerun_interval, retention, run_values, verdicts,
 };
 
 const CLUSTERS: [usize; 5] = [3, 5, 8, 12, 20];
@@ -353,13 +354,136 @@ fn print_false_findings(simulations: usize) -> bool {
     found.iter().all(|f| f.improved <= 5.0 && f.regressed <= 5.0)
 }
 
+/// Methods of a simulated pipeline.
+const METHODS: usize = 6;
+/// Sizes of the sets that a gate runs on.
+const GATE_CLUSTERS: [usize; 4] = [3, 5, 8, 12];
+
+/// Their quality before: the middle of the scale, where rounding to its ends hides least of a loss.
+const GATE_MEAN: f64 = 3.0;
+
+/// What becomes of the methods between the two sides of a gate: the loss of each in points.
+struct Edit {
+    name: &'static str,
+    losses: [f64; METHODS],
+}
+
+const EDITS: [Edit; 4] = [
+    Edit { name: "false alarms: six methods answered anew, none loses", losses: [0.0; METHODS] },
+    Edit { name: "one of six loses 0.9", losses: [0.9, 0.0, 0.0, 0.0, 0.0, 0.0] },
+    Edit { name: "all six lose 0.3", losses: [0.3; METHODS] },
+    Edit { name: "all six lose 0.5", losses: [0.5; METHODS] },
+];
+
+/// How often the gate fails, in percent: any regression, by the primary test or in a family.
+fn gate_failures(losses: &[f64], clusters: usize, simulations: usize) -> f64 {
+    let mut random = Random::seeded(400 + clusters as u64);
+    let failed = (0..simulations).filter(|_| family_verdicts(&edited(&mut random, losses, clusters)).has_regression());
+    percent(failed.count(), simulations)
+}
+
+/// The differences of methods that lose so many points each, over clusters that they share.
+fn edited(random: &mut Random, losses: &[f64], clusters: usize) -> Vec<MethodDifferences> {
+    let mut overall: Vec<Vec<(RunValues, RunValues)>> = vec![Vec::new(); losses.len()];
+    let mut dimensions: Vec<Vec<Vec<(RunValues, RunValues)>>> = vec![vec![Vec::new(); ITEMS.len()]; losses.len()];
+    for _ in 0..clusters {
+        let cluster = Cluster::draw(random, Random::normal);
+        for ((loss, overall), dimensions) in losses.iter().zip(&mut overall).zip(&mut dimensions) {
+            let mut side = |mean: f64| {
+                let latent = cluster.side(random, mean);
+                run_side(random, &latent, &ITEMS)
+            };
+            let (after, before) = (side(GATE_MEAN - loss), side(GATE_MEAN));
+            overall.push((combined_runs(&after), combined_runs(&before)));
+            for (pairs, pair) in dimensions.iter_mut().zip(after.into_iter().zip(before)) {
+                pairs.push(pair);
+            }
+        }
+    }
+    let paired = |(overall, dimensions): (&Vec<_>, &Vec<Vec<_>>)| MethodDifferences {
+        overall: Paired::between(overall),
+        dimensions: dimensions.iter().filter_map(|pairs| Paired::between(pairs)).collect(),
+    };
+    overall.iter().zip(&dimensions).map(paired).collect()
+}
+
+fn print_gate(simulations: usize) -> bool {
+    println!("\nThe gate, six methods changed on every cluster; percent of comparisons that it fails, by clusters:\n");
+    print_row("", &GATE_CLUSTERS.map(|count| format!("{count:5}")));
+    let mut honest = true;
+    for (place, edit) in EDITS.iter().enumerate() {
+        let found = GATE_CLUSTERS.map(|count| gate_failures(&edit.losses, count, simulations));
+        print_row(edit.name, &found.map(|share| format!("{share:5.1}")));
+        honest &= place > 0 || found.iter().all(|share| *share <= 5.0);
+    }
+    for (name, loss) in [("one method alone, unchanged in quality", 0.0), ("one method alone, loses 0.9", 0.9)] {
+        let found = GATE_CLUSTERS.map(|count| gate_failures(&[loss], count, simulations));
+        print_row(name, &found.map(|share| format!("{share:5.1}")));
+        honest &= loss > 0.0 || found.iter().all(|share| *share <= 5.0);
+    }
+    honest
+}
+
+/// How likely the chains of a cluster fail: half of all clusters twice as hard as the mean, the others not at all.
+fn hardness(random: &mut Random) -> f64 {
+    if random.uniform() < 0.5 { 2.0 } else { 0.0 }
+}
+
+/// Chains of one method that fail with these mean rates on the two sides, over clusters that are hard or easy for both.
+fn chains(random: &mut Random, rates: [f64; 2], clusters: usize) -> Vec<FailureCounts> {
+    let cluster = |_| {
+        let hard = hardness(random);
+        let [failed, baseline_failed] = rates.map(|rate| (0..RUNS).filter(|_| random.uniform() < rate * hard).count());
+        FailureCounts { failed, chains: RUNS, baseline_failed, baseline_chains: RUNS }
+    };
+    (0..clusters).map(cluster).collect()
+}
+
+/// How often any of six methods is called less reliable, and how often a plain comparison of rates would do so, in
+/// percent. The first method fails at these rates after and before, the others at the rate before.
+fn reliability(rates: [f64; 2], clusters: usize, simulations: usize) -> [f64; 2] {
+    let mut random = Random::seeded(500 + clusters as u64);
+    let (mut tested, mut naive) = (0, 0);
+    for _ in 0..simulations {
+        let rates_of = |method| if method == 0 { rates } else { [rates[1]; 2] };
+        let methods: Vec<_> = (0..METHODS).map(|method| chains(&mut random, rates_of(method), clusters)).collect();
+        tested += usize::from(failure_tests(&methods).iter().any(|test| test.regressed));
+        let rose = |method: &Vec<FailureCounts>| {
+            let sum = |of: fn(&FailureCounts) -> usize| method.iter().map(of).sum::<usize>();
+            sum(|counts| counts.failed) > sum(|counts| counts.baseline_failed)
+        };
+        naive += usize::from(methods.iter().any(rose));
+    }
+    [tested, naive].map(|count| percent(count, simulations))
+}
+
+fn print_reliability(simulations: usize) -> bool {
+    println!(
+        "\nReliability of six methods, three runs; percent of comparisons in which any is called worse, by clusters:\n"
+    );
+    print_row("chains that fail: before, and after of one method", &GATE_CLUSTERS.map(|count| format!("{count:5}")));
+    let mut honest = true;
+    for (before, after) in [(0.005, 0.005), (0.02, 0.02), (0.10, 0.10), (0.02, 0.25), (0.02, 0.40)] {
+        let found = GATE_CLUSTERS.map(|count| reliability([after, before], count, simulations));
+        let name = format!("{:.1}%, {:.1}%", 100.0 * before, 100.0 * after);
+        print_row(&name, &found.map(|[tested, _]| format!("{tested:5.1}")));
+        if before == after {
+            print_row("    if a higher rate were enough", &found.map(|[_, naive]| format!("{naive:5.1}")));
+            honest &= found.iter().all(|[tested, _]| *tested <= 2.5 + 0.8);
+        }
+    }
+    honest
+}
+
 fn main() {
     let simulations = std::env::args().nth(1).and_then(|n| n.parse().ok()).filter(|n| *n > 0).unwrap_or(SIMULATIONS);
     let error = (0.95 * 0.05 / simulations as f64).sqrt() * 100.0;
     println!("{simulations} simulations; standard error of a coverage of 95%: {error:.1} points.");
     let covered = print_coverage(simulations);
     let honest = print_false_findings(simulations);
+    let alert = print_gate(simulations) & print_reliability(simulations);
     let word = |held: bool| if held { "yes" } else { "NO" };
     println!("\nEvery cluster t interval covers in 93 to 97%: {}.", word(covered));
     println!("No more than 5% false improvements, or false regressions: {}.", word(honest));
+    println!("No more than 5% false alarms of the gate, and 2.5% of the reliability test: {}.", word(alert));
 }

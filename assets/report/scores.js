@@ -132,6 +132,8 @@ function comparisonSection() {
     h('div', { class: 'key' }, h('span', { class: 'key-ci' }, t('ci95')), h('span', { class: 'key-rerun' }, t('ci95_rerun')),
       h('span', { class: 'key-margin' }, t('margin'))),
     live('forest', () => rove(h('div', {}, measured.map((d) => forestGroup(d, rows, reach))))),
+    (report.changes ?? []).map(([name, notes]) => h('div', { class: 'note' }, name ? h('b', {}, name) : null,
+      h('ul', {}, notes.map((text) => h('li', {}, text))))),
     (compared.unmatched ?? []).length ? h('p', { class: 'note' }, t('unmatched', { names: compared.unmatched.map(String).join(', ') })) : null);
 }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::action::{Change, Digest, Part, Source, Sources};
 use crate::cache::Lookup;
 
-use super::lines::changed_lines;
+use super::lines::changed_places;
 use super::standing::Reason;
 use super::today::{Origin, Today};
 
@@ -170,28 +170,10 @@ impl<'l, L: Lookup> Explainer<'l, L> {
 
     fn lines_of(&self, origin: &Origin<'_>, old: &Digest) -> Vec<String> {
         let shown = origin.shown();
-        let Some(old) = self.lookup.read_text(old) else { return vec![shown] };
-        let mut places: Vec<String> = changed_lines(&old, origin.text)
-            .into_iter()
-            .map(|(first, last)| match first == last {
-                true => format!("{shown}:{first}"),
-                false => format!("{shown}:{first}-{last}"),
-            })
-            .collect();
-        if places.is_empty() {
-            places.push(shown);
-        }
-        if places.len() > MOST_PLACES {
-            let more = places.len() - MOST_PLACES;
-            places.truncate(MOST_PLACES);
-            places.push(format!("and {more} more places"));
-        }
-        places
+        let old = self.lookup.read_text(old);
+        old.map_or_else(|| vec![shown.clone()], |old| changed_places(&shown, &old, origin.text))
     }
 }
-
-/// Places of one file that are named.
-const MOST_PLACES: usize = 8;
 
 fn source_of<'s>(origin: &Origin<'_>, old: Option<&'s Sources>) -> Option<&'s Source> {
     old?.0.get(origin.name)

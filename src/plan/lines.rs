@@ -40,6 +40,29 @@ pub fn hunks(old: &str, new: &str, around: usize) -> Vec<Hunk> {
     diff.grouped_ops(around).into_iter().map(hunk).collect()
 }
 
+/// Places of one file that are named.
+const MOST_PLACES: usize = 8;
+
+/// Where the text of `path` differs from what it was: `path:line`, `path:first-last`; the path alone if no line differs.
+pub fn changed_places(path: &str, old: &str, new: &str) -> Vec<String> {
+    let mut places: Vec<String> = changed_lines(old, new)
+        .into_iter()
+        .map(|(first, last)| match first == last {
+            true => format!("{path}:{first}"),
+            false => format!("{path}:{first}-{last}"),
+        })
+        .collect();
+    if places.is_empty() {
+        places.push(path.to_owned());
+    }
+    if places.len() > MOST_PLACES {
+        let more = places.len() - MOST_PLACES;
+        places.truncate(MOST_PLACES);
+        places.push(format!("and {more} more places"));
+    }
+    places
+}
+
 /// The lines of `new`, from 1, that differ from `old`: first and last of each stretch. Where lines were only taken
 /// out, the line that now stands in their place.
 pub fn changed_lines(old: &str, new: &str) -> Vec<(usize, usize)> {

@@ -20,7 +20,7 @@ pub use explain::{Explained, Explainer};
 pub use forecast::{Assumptions, Forecast, ReasonGroup, StageForecast, TooLong, forecast};
 pub use frontier::{AnswerTask, CompressTask, Frontier, JudgeTask, Kept, Settled, SettledAnswer, SettledContext, Task};
 pub use generate::GenerationTask;
-pub use lines::{Hunk, Side, changed_lines, hunks};
+pub use lines::{Hunk, Side, changed_lines, changed_places, hunks};
 pub use prepare::{Action, FixtureTexts, PrepareError, Preparer, judge_request, probe_of};
 pub use reading::{Body, Output, READER, Unreadable, completion};
 pub use selftest::{SelftestCell, SelftestTask};

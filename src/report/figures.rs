@@ -49,6 +49,11 @@ pub(super) fn range(interval: Option<Interval>) -> String {
     interval.map(|ci| format!("{:.1}–{:.1}", ci.low(), ci.high())).unwrap_or_default()
 }
 
+/// `0.012`; rounding never writes that something is impossible.
+pub(super) fn probability(p: f64) -> String {
+    if p < 0.0005 { "<0.001".to_owned() } else { format!("{p:.3}") }
+}
+
 /// `+0.47`; rounding never writes a minus before nothing.
 pub(super) fn signed(value: f64) -> String {
     let text = format!("{value:+.2}");

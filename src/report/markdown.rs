@@ -2,12 +2,13 @@
 
 use std::fmt::Write;
 
+use super::changes::{unchanged, what_changed};
 use super::figures::{UNKNOWN, brackets, count, mark, ratio, score, share, signed, usd};
 use super::notes::{about_comparison, caveats, confounds};
-use super::tables::{cost, lacks_cells, published};
-use super::words::{Words, words};
+use super::tables::{cost, detectable, lacks_cells, published};
+use super::words::{Words, fill, words};
 use crate::judge::Dimension;
-use crate::results::{Comparison, Level, Manifest, MethodSummary, Summary, Worst};
+use crate::results::{Comparison, Judged, Level, Manifest, MethodComparison, MethodSummary, Summary, Worst};
 
 /// All that a report is made from.
 #[derive(Clone, Copy, Debug)]
@@ -128,31 +129,45 @@ fn value(level: &Level) -> String {
 
 /// ` (+0.47 ▲)`
 fn change(judged: Option<&crate::results::Judged>) -> String {
-    let text = judged.map(|judged| format!(" ({} {}", signed(judged.difference), mark(Some(judged))));
+    let text = judged.map(|judged| format!(" ({} {}", signed(judged.difference_all), mark(Some(judged))));
     text.map(|text| format!("{})", text.trim_end())).unwrap_or_default()
 }
 
 fn differences(summary: &Summary, comparison: &Comparison, words: &Words) -> String {
     let mut out = String::new();
-    let is_scale = |name: &str| summary.methods.get(name).is_some_and(MethodSummary::is_scale);
-    let methods = comparison.methods.iter().filter(|(name, compared)| !is_scale(name) && !compared.is_identical());
-    for (method, compared) in methods.take(SPELLED_OUT) {
-        let head = [words.dimension, words.difference, words.interval, words.detectable, words.verdict];
-        let _ = write!(out, "\n**{}**\n\n{}", escape(method), table_head(&head.map(str::to_owned)));
-        let overall = compared.overall.iter().map(|judged| (words.overall.to_owned(), judged));
-        for (name, judged) in overall.chain(compared.dimensions.iter().map(|(id, j)| (words.dimension_label(id), j))) {
-            let verdict = words.verdict(judged.verdict, judged.reason);
-            let verdict = if mark(Some(judged)).is_empty() { verdict } else { format!("**{verdict}**") };
-            let cells = [name, signed(judged.difference), brackets(judged.ci95), score(judged.mdd), verdict];
-            out.push_str(&table_row(&cells));
-        }
+    let head = [words.dimension, words.difference, words.interval, words.detectable, words.verdict];
+    let head = table_head(&head.map(str::to_owned));
+    if let Some(primary) = &comparison.primary {
+        let name = fill(words.primary, &[&comparison.tested.to_string()]);
+        let _ = write!(out, "\n**{name}**\n\n{head}{}", difference_row(words.overall.to_owned(), primary, words));
     }
-    let identical: Vec<String> = comparison.identical().map(escape).collect();
-    if !identical.is_empty() {
-        let _ = write!(out, "\n{}: {}\n", words.identical, identical.join(", "));
+    let is_scale = |name: &str| summary.methods.get(name).is_some_and(MethodSummary::is_scale);
+    let changed = |compared: &MethodComparison| compared.fixtures.tested() > 0;
+    let methods = comparison.methods.iter().filter(|(name, compared)| !is_scale(name) && changed(compared));
+    for (method, compared) in methods.take(SPELLED_OUT) {
+        let _ = write!(out, "\n**{}**\n\n", escape(method));
+        if compared.is_identical() {
+            let _ = writeln!(out, "{}", words.identical);
+        } else {
+            out.push_str(&head);
+            let overall = compared.overall.iter().map(|judged| (words.overall.to_owned(), judged));
+            let all = overall.chain(compared.dimensions.iter().map(|(id, j)| (words.dimension_label(id), j)));
+            out.extend(all.map(|(name, judged)| difference_row(name, judged, words)));
+        }
+        out.push('\n');
+        out.extend(what_changed(compared, words).iter().map(|note| format!("- {}\n", escape(note))));
+    }
+    if let Some(unchanged) = unchanged(comparison, words) {
+        let _ = write!(out, "\n{}\n", escape(&unchanged));
     }
     let _ = write!(out, "\n{}\n", words.margin);
     out
+}
+
+fn difference_row(name: String, judged: &Judged, words: &Words) -> String {
+    let verdict = words.verdict(judged.verdict, judged.reason);
+    let verdict = if mark(Some(judged)).is_empty() { verdict } else { format!("**{verdict}**") };
+    table_row(&[name, signed(judged.difference), brackets(judged.ci95), detectable(judged), verdict])
 }
 
 fn economy(summary: &Summary, words: &Words) -> String {

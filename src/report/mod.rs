@@ -7,6 +7,7 @@
 mod ink;
 mod words;
 mod grid;
+mod changes;
 mod figures;
 mod notes;
 mod tables;

@@ -1,8 +1,9 @@
 //! What must be said beside the figures: stand-ins, weak judges, confounds.
 
+use super::changes::list;
 use super::figures::{brackets, signed};
 use super::words::{Words, fill};
-use crate::results::{Comparison, Design, Judged, Manifest, MethodComparison, Summary, blind_spots};
+use crate::results::{Comparison, Design, Judged, Manifest, MethodComparison, Reliability, Summary, blind_spots};
 
 /// What no table may be printed without. That a run was offline is not among it: its results are the same.
 pub(super) fn caveats(summary: &Summary, manifest: &Manifest, words: &Words) -> Vec<String> {
@@ -89,27 +90,56 @@ pub(super) fn about_comparison(comparison: &Comparison, words: &Words) -> Vec<St
     if comparison.lexical {
         notes.push(words.lexical_compared.to_owned());
     }
+    if comparison.left_out > 0 {
+        let figures = [comparison.fixtures.len(), comparison.probes, comparison.left_out].map(|n| n.to_string());
+        notes.push(fill(words.compared, &figures.each_ref().map(String::as_str)));
+    }
+    notes.extend(list(words.edited_all, &comparison.edits, words));
     for (method, compared) in comparison.methods.iter() {
-        notes.extend(beyond_rerun(method, compared, words));
-        let r = &compared.reliability;
-        if r.regressed {
-            let numbers = [r.failed, r.cells, r.baseline_failed, r.baseline_cells].map(|n| n.to_string());
-            let [failed, cells, base, base_cells] = &numbers;
-            notes.push(fill(words.reliability, &[method, failed, cells, base, base_cells]));
+        if compared.fixtures.compared() == 0 {
+            notes.push(fill(words.no_common_cell, &[method]));
         }
+        notes.extend(if compared.is_untestable() {
+            untestable(method, compared, words)
+        } else {
+            beyond_rerun(method, compared, words)
+        });
+        notes.extend(reliability(method, &compared.reliability, words));
     }
-    let blind: Vec<&str> = blind_spots(comparison).into_iter().map(|(method, _)| method).collect();
-    if !blind.is_empty() {
-        notes.push(fill(words.nearly_blind, &[words.overall, &blind.join(", ")]));
-    }
+    notes.extend(blind(comparison, words));
     if !comparison.unmatched.is_empty() {
         notes.push(fill(words.unmatched, &[&comparison.unmatched.join(", ")]));
     }
-    if comparison.left_out > 0 {
-        notes.push(fill(words.left_out, &[&comparison.left_out.to_string()]));
-    }
     notes.extend(comparison.warnings.iter().cloned());
     notes
+}
+
+/// A method that changed in one or two fixtures: what these show.
+fn untestable(method: &str, compared: &MethodComparison, words: &Words) -> Option<String> {
+    let overall = compared.overall.as_ref()?;
+    let (tested, all) = (overall.clusters.to_string(), (overall.clusters + overall.unchanged).to_string());
+    let figures = [&signed(overall.difference), &brackets(overall.ci95_rerun)];
+    Some(fill(words.untestable, &[method, &tested, &all, figures[0], figures[1]]))
+}
+
+fn reliability(method: &str, found: &Reliability, words: &Words) -> Vec<String> {
+    let figures = [found.failed, found.chains, found.baseline_failed, found.baseline_chains].map(|n| n.to_string());
+    let [failed, chains, base, base_chains] = &figures;
+    let worse = found.regressed.then(|| fill(words.reliability, &[method, failed, chains, base, base_chains]));
+    let new: Vec<String> = found.newly_failing.iter().map(ToString::to_string).collect();
+    let count = new.len().to_string();
+    let listed = (!new.is_empty()).then(|| fill(words.newly_failing, &[method, &count, &new.join("; ")]));
+    worse.into_iter().chain(listed).collect()
+}
+
+/// The methods of which these fixtures hardly show a loss, or none at all.
+fn blind(comparison: &Comparison, words: &Words) -> Vec<String> {
+    let (hardly, never): (Vec<_>, Vec<_>) = blind_spots(comparison).into_iter().partition(|(_, mdd)| mdd.is_some());
+    let sentence = |pattern, methods: Vec<(&str, Option<f64>)>| {
+        let names: Vec<&str> = methods.into_iter().map(|(method, _)| method).collect();
+        (!names.is_empty()).then(|| fill(pattern, &[words.overall, &names.join(", ")]))
+    };
+    sentence(words.nearly_blind, hardly).into_iter().chain(sentence(words.blind, never)).collect()
 }
 
 /// What is more than re-run noise on these fixtures, though not shown for others: a sentence a method.

@@ -1,12 +1,13 @@
 //! Tables for a terminal.
 
-use super::figures::{brackets, count, grouped, mark, range, ratio, score, share, signed, usd};
+use super::changes::{unchanged, what_changed};
+use super::figures::{brackets, count, grouped, mark, probability, range, ratio, score, share, signed, usd};
 use super::grid::{Cell, Grid};
 use super::ink::{Ink, Styled};
 use super::notes::{about_comparison, caveats};
-use super::words::{Words, words};
+use super::words::{Words, fill, words};
 use crate::judge::Dimension;
-use crate::results::{Comparison, Judged, Level, Manifest, MethodSummary, Summary};
+use crate::results::{Comparison, Judged, Level, Manifest, MethodComparison, MethodSummary, Summary};
 use crate::stats::Verdict;
 
 /// Needs of each fact that the column of tokens per task stands for.
@@ -36,9 +37,6 @@ pub fn summary_table(summary: &Summary, manifest: &Manifest, width: usize) -> St
     }
     let offline = manifest.caveats.offline.then(|| words.offline.to_owned());
     for note in offline.into_iter().chain(caveats(summary, manifest, words)) {
-        out.paragraph(Ink::Warning, &note, width);
-    }
-    for note in summary.comparison.iter().flat_map(|comparison| about_comparison(comparison, words)) {
         out.paragraph(Ink::Warning, &note, width);
     }
     out
@@ -122,27 +120,23 @@ pub(super) fn cost(method: &MethodSummary) -> Option<f64> {
     stages.filter(|stages| !stages.is_empty()).map(|stages| stages.iter().sum())
 }
 
-/// A comparison: each method's differences with intervals and verdicts.
+/// A comparison: each changed method's differences with intervals and verdicts, and what changed.
 pub fn comparison_table(comparison: &Comparison, locale: crate::locale::Locale, width: usize) -> Styled {
     let words = words(locale);
     let mut out = Styled::default();
-    for (method, compared) in comparison.methods.iter().filter(|(_, compared)| !compared.is_identical()) {
-        let mut heading = vec![(Ink::Strong, method.to_owned())];
-        heading.push((Ink::Plain, format!("  {} {}", words.against, comparison.baseline)));
-        if compared.against != method {
-            heading.push((Ink::Plain, format!(" · {}", compared.against)));
-        }
-        out.line(heading);
-        let overall = compared.overall.iter().map(|judged| (words.overall.to_owned(), judged));
-        let rows = overall.chain(compared.dimensions.iter().map(|(id, judged)| (words.dimension_label(id), judged)));
-        let head = [words.dimension, words.difference, words.interval, "p", words.detectable, words.verdict];
-        let rows = rows.map(|(name, judged)| difference_row(name, judged, words)).collect();
-        out.append(Grid { head: head.map(str::to_owned).into(), rows }.lay_out(width));
+    if let Some(primary) = &comparison.primary {
+        let name = fill(words.primary, &[&comparison.tested.to_string()]);
+        out.line([(Ink::Strong, name), (Ink::Plain, format!("  {} {}", words.against, comparison.baseline))]);
+        out.append(difference_grid([(words.overall.to_owned(), primary)].into_iter(), words).lay_out(width));
         out.gap();
     }
-    let identical: Vec<&str> = comparison.identical().collect();
-    if !identical.is_empty() {
-        out.paragraph(Ink::Plain, &format!("{}: {}", words.identical, identical.join(", ")), width);
+    for (method, compared) in comparison.methods.iter() {
+        if compared.fixtures.tested() > 0 {
+            method_comparison(&mut out, (method, compared), &comparison.baseline, words, width);
+        }
+    }
+    if let Some(unchanged) = unchanged(comparison, words) {
+        out.paragraph(Ink::Plain, &unchanged, width);
     }
     out.paragraph(Ink::Dim, words.margin, width);
     for note in about_comparison(comparison, words) {
@@ -151,17 +145,55 @@ pub fn comparison_table(comparison: &Comparison, locale: crate::locale::Locale, 
     out
 }
 
+fn method_comparison(
+    out: &mut Styled,
+    (method, compared): (&str, &MethodComparison),
+    baseline: &str,
+    words: &Words,
+    width: usize,
+) {
+    let mut heading = vec![(Ink::Strong, method.to_owned()), (Ink::Plain, format!("  {} {baseline}", words.against))];
+    if compared.against != method {
+        heading.push((Ink::Plain, format!(" · {}", compared.against)));
+    }
+    out.line(heading);
+    if compared.is_identical() {
+        out.paragraph(Ink::Plain, words.identical, width);
+    } else {
+        let overall = compared.overall.iter().map(|judged| (words.overall.to_owned(), judged));
+        let rows = overall.chain(compared.dimensions.iter().map(|(id, judged)| (words.dimension_label(id), judged)));
+        out.append(difference_grid(rows, words).lay_out(width));
+    }
+    for note in what_changed(compared, words) {
+        out.paragraph(Ink::Plain, &note, width);
+    }
+    out.gap();
+}
+
+fn difference_grid<'c>(rows: impl Iterator<Item = (String, &'c Judged)>, words: &Words) -> Grid {
+    let head = [words.dimension, words.difference, words.interval, "p", words.detectable, words.verdict];
+    Grid {
+        head: head.map(str::to_owned).into(),
+        rows: rows.map(|(name, judged)| difference_row(name, judged, words)).collect(),
+    }
+}
+
 fn difference_row(name: String, judged: &Judged, words: &Words) -> Vec<Cell> {
-    let p = judged.p_adjusted.map_or_else(|| "–".to_owned(), |p| format!("{p:.3}"));
+    let p = judged.p_adjusted.map_or_else(|| "–".to_owned(), probability);
     let verdict = format!("{} {}", mark(Some(judged)), words.verdict(judged.verdict, judged.reason));
     vec![
         vec![(Ink::Plain, name)],
         vec![(ink(Some(judged)), signed(judged.difference))],
         vec![(Ink::Dim, brackets(judged.ci95))],
         vec![(Ink::Dim, p)],
-        vec![(Ink::Dim, score(judged.mdd))],
+        vec![(Ink::Dim, detectable(judged))],
         vec![(ink(Some(judged)), verdict.trim().to_owned())],
     ]
+}
+
+/// The smallest detectable difference, beside no evidence alone: next to a verdict it would read as a bound on it.
+pub(super) fn detectable(judged: &Judged) -> String {
+    score(judged.mdd.filter(|_| judged.verdict == Verdict::NoEvidence))
 }
 
 /// Figures that others published: name, overall, six dimensions, share of tokens removed.

@@ -42,7 +42,7 @@ fn set(manifest: Manifest, rows: Vec<Row>) -> ResultSet {
 fn compared(manifest_a: Manifest) -> Summary {
     let (a, b) = (set(manifest_a, all_rows(3.1)), set(manifest("baseline"), all_rows(2.6)));
     let side = |set| Side { set, method: None };
-    let comparison = compare(side(&a), side(&b), false).unwrap();
+    let comparison = compare(side(&a), side(&b), ComparisonScope::All, &|path, _, _| vec![path.to_owned()]).unwrap();
     summarize(&a, Some(comparison))
 }
 

@@ -1,8 +1,10 @@
 //! Whether two result sets may be compared: by digests, not by names.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use super::design::{Asked, FixtureInfo};
+use super::manifest::ComparisonScope;
 use super::set::{Arm, ResultSet};
 use crate::fault::suggestion;
 
@@ -23,8 +25,10 @@ pub enum Barrier {
     Transcript(String),
     /// The points of a fixture.
     Points(String),
-    /// The bank of a fixture, or the probes selected from it.
+    /// The bank of a fixture.
     Bank(String),
+    /// The probes selected from one bank.
+    Selection(String),
     /// A fixture that only one side has.
     Fixture(String),
     /// No method has the same name on both sides.
@@ -36,9 +40,13 @@ pub enum Barrier {
 }
 
 impl Barrier {
-    /// Whether leaving cells out cannot help.
-    pub fn is_fatal(&self) -> bool {
-        !matches!(self, Barrier::Points(_) | Barrier::Bank(_) | Barrier::Fixture(_) | Barrier::Transcript(_))
+    /// Whether the comparison may leave out what differs.
+    pub(super) fn is_lifted_by(&self, scope: ComparisonScope) -> bool {
+        match self {
+            Barrier::Fixture(_) | Barrier::Selection(_) => scope != ComparisonScope::All,
+            Barrier::Points(_) | Barrier::Bank(_) | Barrier::Transcript(_) => scope == ComparisonScope::Common,
+            _ => false,
+        }
     }
 
     /// The fixture of which no cell can be compared.
@@ -61,6 +69,7 @@ impl fmt::Display for Barrier {
             Barrier::Transcript(fixture) => write!(f, "the messages of fixture `{fixture}`"),
             Barrier::Points(fixture) => write!(f, "the compression points of fixture `{fixture}`"),
             Barrier::Bank(fixture) => write!(f, "the probes of fixture `{fixture}`"),
+            Barrier::Selection(fixture) => write!(f, "the selection of probes of fixture `{fixture}`"),
             Barrier::Fixture(fixture) => write!(f, "fixture `{fixture}`, which only one side has"),
             Barrier::NoMethodInCommon(all) => write!(f, "the methods: none has the same name ({})", all.join(", ")),
             Barrier::NoSuchMethod(what) => f.write_str(what),
@@ -74,8 +83,8 @@ impl fmt::Display for Barrier {
 pub struct Incomparable {
     /// All that differs; at least one entry.
     pub differences: Vec<Barrier>,
-    /// Whether only what is common was asked for.
-    pub only_common: bool,
+    /// What the comparison was allowed to leave out.
+    pub scope: ComparisonScope,
 }
 
 impl fmt::Display for Incomparable {
@@ -84,7 +93,8 @@ impl fmt::Display for Incomparable {
         for difference in &self.differences {
             write!(f, "\n  - {difference}")?;
         }
-        if !self.only_common && !self.differences.iter().any(Barrier::is_fatal) {
+        let is_all_common = self.differences.iter().all(|barrier| barrier.is_lifted_by(ComparisonScope::Common));
+        if self.scope != ComparisonScope::Common && is_all_common {
             f.write_str("\n`--only-common` compares the cells that do match")?;
         }
         Ok(())
@@ -97,12 +107,12 @@ impl Incomparable {
     pub(super) fn no_such_method(label: &str, method: &str, arms: &[Arm]) -> Incomparable {
         let known: Vec<&str> = arms.iter().map(|arm| arm.key.as_str()).collect();
         let what = format!("`{label}` has no method `{method}`; {}", suggestion(method, &known));
-        Incomparable { differences: vec![Barrier::NoSuchMethod(what)], only_common: false }
+        Incomparable { differences: vec![Barrier::NoSuchMethod(what)], scope: ComparisonScope::All }
     }
 }
 
-/// Who answers for an arm.
-pub(super) fn reader(set: &ResultSet, arm: usize) -> Option<&Asked> {
+/// The answerer of an arm.
+pub(super) fn answerer_of(set: &ResultSet, arm: usize) -> Option<&Asked> {
     let name = &set.arms.get(arm)?.reader;
     set.design().answerers.iter().find(|asked| asked.name == *name)
 }
@@ -150,8 +160,10 @@ fn fixture_barrier(a: &FixtureInfo, b: &FixtureInfo) -> Option<Barrier> {
         Some(Barrier::Transcript(name))
     } else if a.digests.points != b.digests.points {
         Some(Barrier::Points(name))
-    } else if a.digests.bank != b.digests.bank || probes(a) != probes(b) {
+    } else if a.digests.bank != b.digests.bank {
         Some(Barrier::Bank(name))
+    } else if probes(a) != probes(b) {
+        Some(Barrier::Selection(name))
     } else {
         None
     }
@@ -159,12 +171,13 @@ fn fixture_barrier(a: &FixtureInfo, b: &FixtureInfo) -> Option<Barrier> {
 
 /// Answerers that differ where the user did not ask for these very methods.
 fn answerers(a: &ResultSet, b: &ResultSet, pairs: &[ArmPair]) -> Vec<Barrier> {
-    let differs =
-        |pair: &&ArmPair| reader(a, pair.a).zip(reader(b, pair.b)).is_none_or(|(own, other)| !own.is_same(other));
+    let differs = |pair: &&ArmPair| {
+        answerer_of(a, pair.a).zip(answerer_of(b, pair.b)).is_none_or(|(own, other)| !own.is_same(other))
+    };
     let mut found: Vec<Barrier> = Vec::new();
     for pair in pairs.iter().filter(|pair| !pair.explicit).filter(differs) {
         let name = |asked: Option<&Asked>| asked.map_or_else(String::new, |asked| asked.model.clone());
-        let barrier = Barrier::Answerer(versus(&name(reader(a, pair.a)), &name(reader(b, pair.b))));
+        let barrier = Barrier::Answerer(versus(&name(answerer_of(a, pair.a)), &name(answerer_of(b, pair.b))));
         if !found.contains(&barrier) {
             found.push(barrier);
         }
@@ -197,11 +210,21 @@ pub(super) fn warnings(a: &ResultSet, b: &ResultSet, pairs: &[ArmPair]) -> Vec<S
         }
     };
     left.judges.iter().zip(&right.judges).for_each(|(own, other)| endpoint(own, other));
-    for (own, other) in pairs.iter().filter_map(|pair| reader(a, pair.a).zip(reader(b, pair.b))) {
+    for (own, other) in pairs.iter().filter_map(|pair| answerer_of(a, pair.a).zip(answerer_of(b, pair.b))) {
         endpoint(own, other);
     }
-    if left.focus_topic != right.focus_topic {
-        found.push("compressions were told to attend to another topic".to_owned());
-    }
+    found.extend(served_models(a, b));
     found
+}
+
+/// Models that were asked for by one name on both sides and answered by another one.
+fn served_models(a: &ResultSet, b: &ResultSet) -> impl Iterator<Item = String> {
+    let names =
+        |served: &BTreeSet<String>| served.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let (now, before) = (&a.manifest.models, &b.manifest.models);
+    let changed = now.iter().filter_map(|(asked, served)| Some((asked, served, before.get(asked)?)));
+    changed.filter(|(_, served, earlier)| served != earlier).map(move |(asked, served, earlier)| {
+        let (now, before) = (names(served), names(earlier));
+        format!("`{asked}` was served by {now}, in the baseline by {before}: differences may come from the model")
+    })
 }

@@ -1,16 +1,19 @@
-//! Comparison of two result sets: paired differences, two families of tests, verdicts.
+//! Comparison of two result sets: what changed, paired differences over it, three families of tests, verdicts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::cells::cell_counts;
-use super::comparable::{ArmPair, Barrier, Incomparable, barriers, warnings};
+use super::changes::{Differences, FixtureChanges, Matched};
+use super::comparable::{ArmPair, Barrier, Incomparable, answerer_of, barriers, warnings};
+use super::edits::{ChangedLines, method_edits, pipeline_edits};
+use super::manifest::ComparisonScope;
 use super::ordered::Ordered;
+use super::reliability::{ChainPairs, Reliability};
 use super::selection::{Selection, Subset};
 use super::set::{Arm, ProbeAt, ResultSet};
 use crate::judge::Dimension;
-use crate::stats::{self, NoRerun, Paired, RunValues};
+use crate::stats::{self, MethodDifferences, MethodVerdicts, NoRerun, Paired, RunValues};
 
 /// A judged difference.
 pub type Judged = stats::Comparison;
@@ -29,6 +32,10 @@ pub struct Side<'s> {
 pub struct Comparison {
     /// What the baseline is called.
     pub baseline: String,
+    /// K: how many methods were tested, those changed in three fixtures or more.
+    pub tested: usize,
+    /// The test of the mean over the methods tested; null where there are under two.
+    pub primary: Option<Judged>,
     /// The methods compared, by name on the judged side.
     pub methods: Ordered<MethodComparison>,
     /// Methods that only one side has.
@@ -37,10 +44,12 @@ pub struct Comparison {
     pub fixtures: Vec<String>,
     /// Probes compared.
     pub probes: usize,
-    /// Probes of either side left out (`--only-common`), for one side asked something else or not at all.
+    /// Probes of either side left out, for one side asked something else or not at all.
     pub left_out: usize,
     /// The built-in rules stood in for a model on either side: every table says so.
     pub lexical: bool,
+    /// What was edited of the whole pipeline.
+    pub edits: Vec<String>,
     /// What differs and bars nothing, as sentences.
     pub warnings: Vec<String>,
 }
@@ -50,12 +59,19 @@ pub struct Comparison {
 pub struct MethodComparison {
     /// The baseline's method.
     pub against: String,
+    /// The fixtures by what became of them: the tests rest on those that changed.
+    pub fixtures: FixtureChanges,
     /// The difference of `overall`; null where nothing was measured on both sides.
     pub overall: Option<Judged>,
     /// Of each dimension measured on both sides.
     pub dimensions: Ordered<Judged>,
     /// The method's own failures.
     pub reliability: Reliability,
+    /// What was edited.
+    pub edits: Vec<String>,
+    /// What became different.
+    #[serde(flatten)]
+    pub differences: Differences,
 }
 
 impl MethodComparison {
@@ -64,6 +80,11 @@ impl MethodComparison {
         let mut all = self.overall.iter().chain(self.dimensions.iter().map(|(_, judged)| judged));
         self.overall.is_some()
             && all.all(|judged| judged.difference == 0.0 && (judged.degenerate || judged.clusters == 1))
+    }
+
+    /// Whether it changed in too few fixtures for any test.
+    pub fn is_untestable(&self) -> bool {
+        (1..stats::thresholds::MIN_CLUSTERS).contains(&self.fixtures.tested())
     }
 }
 
@@ -74,47 +95,39 @@ impl Comparison {
     }
 }
 
-/// How often a method failed by itself, on both sides.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Reliability {
-    /// Cells that the method failed.
-    pub failed: u64,
-    /// Of so many.
-    pub cells: u64,
-    /// Cells that the baseline failed.
-    pub baseline_failed: u64,
-    /// Of so many.
-    pub baseline_cells: u64,
-    /// A larger share failed than in the baseline: worse, whatever the scores say.
-    pub regressed: bool,
-}
-
-/// Compares two sides: the first against the second, the baseline. With `only_common`, what differs between them is
-/// left out instead of refused.
+/// Compares two sides: the first against the second, the baseline.
 ///
 /// # Errors
 /// What makes them incomparable.
-pub fn compare(judged: Side<'_>, baseline: Side<'_>, only_common: bool) -> Result<Comparison, Incomparable> {
+pub fn compare(
+    judged: Side<'_>,
+    baseline: Side<'_>,
+    scope: ComparisonScope,
+    lines: ChangedLines<'_>,
+) -> Result<Comparison, Incomparable> {
     let (pairs, unmatched) = pair_arms(&judged, &baseline)?;
     let found = barriers(judged.set, baseline.set, &pairs);
-    let fatal = found.iter().any(Barrier::is_fatal) || (!only_common && !found.is_empty());
-    if fatal {
-        return Err(Incomparable { differences: found, only_common });
+    if found.iter().any(|barrier| !barrier.is_lifted_by(scope)) {
+        return Err(Incomparable { differences: found, scope });
     }
-    let matched = matched_probes(judged.set, baseline.set, &found);
-    let desk = Desk { judged, baseline, matched };
-    let rows: Vec<PairRow> = pairs.iter().map(|pair| desk.pair(pair)).collect();
-    if rows.iter().all(|row| row.overall.is_none() && row.dimensions.is_empty()) {
-        return Err(Incomparable { differences: vec![Barrier::NothingInCommon], only_common });
+    let probes = matched_probes(judged.set, baseline.set, &found);
+    let matched = |pair: &ArmPair| Matched { judged: judged.set, baseline: baseline.set, probes: &probes, pair: *pair };
+    let rows: Vec<PairRow<'_>> = pairs.iter().map(|pair| PairRow::of(matched(pair), lines)).collect();
+    if rows.iter().all(|row| row.fixtures.compared() == 0 && row.chains.counts().iter().all(|c| c.failed == 0)) {
+        return Err(Incomparable { differences: vec![Barrier::NothingInCommon], scope });
     }
+    let (tested, primary, methods) = judge(rows);
     Ok(Comparison {
         baseline: name(&baseline),
-        methods: verdicts(rows),
+        tested,
+        primary,
+        methods,
         unmatched,
-        fixtures: desk.fixtures(),
-        probes: desk.matched.len(),
-        left_out: judged.set.probes.len() + baseline.set.probes.len() - 2 * desk.matched.len(),
+        fixtures: fixtures(judged.set, &probes),
+        probes: probes.len(),
+        left_out: judged.set.probes.len() + baseline.set.probes.len() - 2 * probes.len(),
         lexical: judged.set.design().is_lexical() || baseline.set.design().is_lexical(),
+        edits: pipeline_edits(baseline.set.design(), judged.set.design()),
         warnings: warnings(judged.set, baseline.set, &pairs),
     })
 }
@@ -143,7 +156,10 @@ fn pair_arms(judged: &Side<'_>, baseline: &Side<'_>) -> Result<(Vec<ArmPair>, Ve
     }
     unmatched.extend(right.iter().filter(|(b, _)| !taken.contains(b)).map(|(_, arm)| arm.key.clone()));
     if pairs.is_empty() {
-        return Err(Incomparable { differences: vec![Barrier::NoMethodInCommon(unmatched)], only_common: false });
+        return Err(Incomparable {
+            differences: vec![Barrier::NoMethodInCommon(unmatched)],
+            scope: ComparisonScope::All,
+        });
     }
     // naming a method asks for that one alone: the others are no loss
     let named = judged.method.is_some() || baseline.method.is_some();
@@ -187,106 +203,135 @@ fn matched_probes(a: &ResultSet, b: &ResultSet, found: &[Barrier]) -> BTreeMap<u
     a.probes.iter().enumerate().filter_map(alike).collect()
 }
 
-/// What all pairs of a comparison are made from.
-struct Desk<'s> {
-    judged: Side<'s>,
-    baseline: Side<'s>,
-    /// Places of a probe on the judged side and in the baseline.
-    matched: BTreeMap<usize, usize>,
+/// The fixtures of the probes that are compared.
+fn fixtures(set: &ResultSet, probes: &BTreeMap<usize, usize>) -> Vec<String> {
+    let places: BTreeSet<usize> = probes.keys().filter_map(|probe| set.scores.fixture_of(*probe)).collect();
+    places.iter().filter_map(|place| set.design().fixtures.get(*place).map(|info| info.name.clone())).collect()
 }
 
 /// One pair before its differences are judged among all others.
-struct PairRow {
+struct PairRow<'s> {
     key: String,
     against: String,
+    fixtures: FixtureChanges,
     overall: Option<Paired>,
     dimensions: Vec<(Dimension, Paired)>,
-    reliability: Reliability,
+    chains: ChainPairs<'s>,
+    edits: Vec<String>,
+    differences: Differences,
 }
 
-impl Desk<'_> {
-    fn fixtures(&self) -> Vec<String> {
-        let places: BTreeSet<usize> =
-            self.matched.keys().filter_map(|probe| self.judged.set.scores.fixture_of(*probe)).collect();
-        let info = |place: &usize| self.judged.set.design().fixtures.get(*place).map(|info| info.name.clone());
-        places.iter().filter_map(info).collect()
-    }
-
-    fn pair(&self, pair: &ArmPair) -> PairRow {
-        let (scores_a, scores_b) = (&self.judged.set.scores, &self.baseline.set.scores);
-        let (judged_a, judged_b) = (scores_a.judged(pair.a), scores_b.judged(pair.b));
-        let both = self.matched.iter().filter(|(a, b)| judged_a.contains(a) && judged_b.contains(b));
-        let (kept_a, kept_b): (Subset, Subset) = both.map(|(a, b)| (*a, *b)).unzip();
-        let (due_a, due_b) = (self.matched.keys().copied().collect(), self.matched.values().copied().collect());
-        let a = Selection::new(scores_a, kept_a, due_a);
-        let b = Selection::new(scores_b, kept_b, due_b).with_overall_of(&a);
-        let (a, b) = (a.runs(pair.a), b.runs(pair.b));
-        let still = a.are_deterministic() || b.are_deterministic();
-        let finish = |paired: Paired| {
-            let paired = if still { paired.without_rerun(NoRerun::Deterministic) } else { paired };
-            if self.readers_differ(pair) { paired.confounded() } else { paired }
-        };
-        let dimension = |dimension: Dimension| {
-            let both = self.by_fixture(a.dimension(dimension), b.dimension(dimension));
-            Some((dimension, finish(Paired::between(&both)?)))
-        };
+impl<'s> PairRow<'s> {
+    fn of(matched: Matched<'s>, lines: ChangedLines<'_>) -> PairRow<'s> {
+        let fixtures = matched.fixture_changes();
+        let (overall, dimensions) = paired_differences(&matched, &fixtures);
         let key = |set: &ResultSet, arm: usize| set.arms.get(arm).map(|arm| arm.key.clone()).unwrap_or_default();
+        let info = |set: &'s ResultSet, arm: usize| set.design().methods.get(set.arms.get(arm)?.method);
+        let (before, after) = (info(matched.baseline, matched.pair.b), info(matched.judged, matched.pair.a));
         PairRow {
-            key: key(self.judged.set, pair.a),
-            against: key(self.baseline.set, pair.b),
-            overall: Paired::between(&self.by_fixture(a.overall(), b.overall())).map(&finish),
-            dimensions: Dimension::ALL.into_iter().filter_map(dimension).collect(),
-            reliability: self.reliability(pair),
+            key: key(matched.judged, matched.pair.a),
+            against: key(matched.baseline, matched.pair.b),
+            overall,
+            dimensions,
+            chains: ChainPairs::of(&matched),
+            edits: before.zip(after).map(|(before, after)| method_edits(before, after, lines)).unwrap_or_default(),
+            differences: matched.differences(),
+            fixtures,
         }
     }
 
-    /// The runs of both sides, fixture by fixture; fixtures are known by their names.
-    fn by_fixture<'r>(
-        &self,
-        a: impl Iterator<Item = (usize, &'r RunValues)>,
-        b: impl Iterator<Item = (usize, &'r RunValues)>,
-    ) -> Vec<(RunValues, RunValues)> {
-        let name = |set: &'_ ResultSet, place: usize| set.design().fixtures.get(place).map(|info| info.name.clone());
-        let there: BTreeMap<String, &RunValues> =
-            b.filter_map(|(place, runs)| Some((name(self.baseline.set, place)?, runs))).collect();
-        let both = |(place, runs): (usize, &RunValues)| {
-            let other = *there.get(&name(self.judged.set, place)?)?;
-            Some((runs.clone(), other.clone()))
-        };
-        a.filter_map(both).collect()
-    }
-
-    fn readers_differ(&self, pair: &ArmPair) -> bool {
-        super::comparable::reader(self.judged.set, pair.a)
-            .zip(super::comparable::reader(self.baseline.set, pair.b))
-            .is_none_or(|(a, b)| !a.is_same(b))
-    }
-
-    fn reliability(&self, pair: &ArmPair) -> Reliability {
-        let (own, base) = (cell_counts(self.judged.set, pair.a), cell_counts(self.baseline.set, pair.b));
-        let rate = |counts: &super::cells::CellCounts| counts.method_failure_rate().unwrap_or(0.0);
-        Reliability {
-            failed: own.failed_by_method,
-            cells: own.due(),
-            baseline_failed: base.failed_by_method,
-            baseline_cells: base.due(),
-            regressed: rate(&own) > rate(&base) + 1e-12,
-        }
+    /// Whether both sides have the same answers with the same grades in all fixtures.
+    fn is_unchanged(&self) -> bool {
+        self.fixtures.tested() == 0 && self.fixtures.compared() > 0
     }
 }
 
-/// Judges all pairs together: one family of overalls, one of all dimensions.
-fn verdicts(rows: Vec<PairRow>) -> Ordered<MethodComparison> {
-    let overall: Vec<Paired> = rows.iter().filter_map(|row| row.overall.clone()).collect();
-    let dimensions: Vec<Paired> =
-        rows.iter().flat_map(|row| &row.dimensions).map(|(_, paired)| paired.clone()).collect();
-    let (mut overall, mut dimensions) =
-        (stats::verdicts(&overall).into_iter(), stats::verdicts(&dimensions).into_iter());
-    let judge = |row: PairRow| {
-        let own = row.dimensions.iter().map_while(|(d, _)| Some((d.name().to_owned(), dimensions.next()?))).collect();
-        let overall = row.overall.as_ref().and_then(|_| overall.next());
-        let (against, reliability) = (row.against, row.reliability);
-        (row.key, MethodComparison { against, overall, dimensions: own, reliability })
+/// The differences of `overall` and of each dimension over the fixtures that changed; where none did, over all of them.
+fn paired_differences(matched: &Matched<'_>, fixtures: &FixtureChanges) -> (Option<Paired>, Vec<(Dimension, Paired)>) {
+    let Matched { judged, baseline, pair, .. } = matched;
+    let (scores_a, scores_b) = (&judged.scores, &baseline.scores);
+    let (judged_a, judged_b) = (scores_a.judged(pair.a), scores_b.judged(pair.b));
+    let both = matched.probes.iter().filter(|(a, b)| judged_a.contains(a) && judged_b.contains(b));
+    let (kept_a, kept_b): (Subset, Subset) = both.map(|(a, b)| (*a, *b)).unzip();
+    let (due_a, due_b) = (matched.probes.keys().copied().collect(), matched.probes.values().copied().collect());
+    let a = Selection::new(scores_a, kept_a, due_a);
+    let b = Selection::new(scores_b, kept_b, due_b).with_overall_of(&a);
+    let (a, b) = (a.runs(pair.a), b.runs(pair.b));
+    let is_deterministic = a.are_deterministic() || b.are_deterministic();
+    let answerer_differs =
+        answerer_of(judged, pair.a).zip(answerer_of(baseline, pair.b)).is_none_or(|(own, other)| !own.is_same(other));
+    let paired = |all: Vec<(usize, &str, RunValues, RunValues)>| {
+        let is_tested = |name: &str| fixtures.tested() == 0 || fixtures.is_tested(name);
+        let tested = all.iter().filter(|(_, name, ..)| is_tested(name));
+        let clusters: Vec<_> = tested.map(|(at, _, a, b)| (*at, a.clone(), b.clone())).collect();
+        let paired = Paired::by_cluster(&clusters)?.with_unchanged(all.len() - clusters.len());
+        let paired = if is_deterministic { paired.without_rerun(NoRerun::Deterministic) } else { paired };
+        Some(if answerer_differs { paired.confounded() } else { paired })
     };
-    rows.into_iter().map(judge).collect()
+    let overall = paired(by_fixture(matched, fixtures, a.overall(), b.overall()));
+    let dimension = |dimension: Dimension| {
+        Some((dimension, paired(by_fixture(matched, fixtures, a.dimension(dimension), b.dimension(dimension)))?))
+    };
+    (overall, Dimension::ALL.into_iter().filter_map(dimension).collect())
+}
+
+/// The runs of both sides, fixture by fixture, where they have a cell in common. Fixtures are known by their names.
+fn by_fixture<'m>(
+    matched: &Matched<'m>,
+    fixtures: &FixtureChanges,
+    a: impl Iterator<Item = (usize, &'m RunValues)>,
+    b: impl Iterator<Item = (usize, &'m RunValues)>,
+) -> Vec<(usize, &'m str, RunValues, RunValues)> {
+    let name = |set: &'m ResultSet, place: usize| set.design().fixtures.get(place).map(|info| info.name.as_str());
+    let there: BTreeMap<&str, &RunValues> =
+        b.filter_map(|(place, runs)| Some((name(matched.baseline, place)?, runs))).collect();
+    let both = |(place, runs): (usize, &RunValues)| {
+        let name = name(matched.judged, place)?;
+        let is_comparable = !fixtures.not_comparable.iter().any(|lone| lone == name);
+        is_comparable.then_some((place, name, runs.clone(), (*there.get(name)?).clone()))
+    };
+    a.filter_map(both).collect()
+}
+
+/// Judges all pairs together: the changed ones in families, failures of all.
+fn judge(rows: Vec<PairRow<'_>>) -> (usize, Option<Judged>, Ordered<MethodComparison>) {
+    let changed: Vec<MethodDifferences> = rows.iter().filter(|row| !row.is_unchanged()).map(PairRow::tests).collect();
+    let families = stats::family_verdicts(&changed);
+    let counts: Vec<_> = rows.iter().map(|row| row.chains.counts()).collect();
+    let failures = stats::failure_tests(&counts);
+    let mut verdicts = families.methods.into_iter();
+    let judge = |(row, failures): (PairRow<'_>, &stats::FailureTest)| {
+        let found = if row.is_unchanged() { Some(row.unchanged()) } else { verdicts.next() };
+        let MethodVerdicts { overall, dimensions } = found.unwrap_or_default();
+        let reliability = row.chains.judged(failures);
+        let names = row.dimensions.iter().map(|(dimension, _)| dimension.name().to_owned());
+        let compared = MethodComparison {
+            against: row.against,
+            fixtures: row.fixtures,
+            overall,
+            dimensions: names.zip(dimensions).collect(),
+            reliability,
+            edits: row.edits,
+            differences: row.differences,
+        };
+        (row.key, compared)
+    };
+    let methods = rows.into_iter().zip(&failures).map(judge).collect();
+    (families.tested, families.primary, methods)
+}
+
+impl PairRow<'_> {
+    fn tests(&self) -> MethodDifferences {
+        let dimensions = self.dimensions.iter().map(|(_, paired)| paired.clone()).collect();
+        MethodDifferences { overall: self.overall.clone(), dimensions }
+    }
+
+    /// The verdicts where nothing changed.
+    fn unchanged(&self) -> MethodVerdicts {
+        let of = |paired: &Paired| Judged::unchanged(paired.estimate().clusters);
+        MethodVerdicts {
+            overall: self.overall.as_ref().map(of),
+            dimensions: self.dimensions.iter().map(|(_, paired)| of(paired)).collect(),
+        }
+    }
 }

@@ -1,9 +1,11 @@
 //! The design of a result set: the pipeline as resolved, with the digests that make two result sets comparable.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::action::{Digest, Rule};
-use crate::compress::{Method, Strategy};
+use crate::compress::{CommandSpec, Method, Strategy};
 use crate::judge::{CriterionId, Dimension, Rubric, Scope};
 use crate::locale::Locale;
 use crate::pipeline::{FixtureDigests, LoadedFixture, Pipeline, PointIx, ProbeIx, Runs, TailMode};
@@ -52,6 +54,33 @@ pub struct MethodInfo {
     pub deterministic: bool,
     /// The names of those who answer from its contexts.
     pub readers: Vec<String>,
+    /// The user's own program, where one compresses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<ProgramInfo>,
+}
+
+/// A method's program: what decides its output, as a comparison names edits by it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProgramInfo {
+    /// Program and arguments.
+    pub command: Vec<String>,
+    /// Its declared input files.
+    pub inputs: BTreeMap<String, Digest>,
+    /// Its declared variables: digests of the values, null where unset.
+    pub environment: BTreeMap<String, Option<Digest>>,
+    /// Whether one execution serves all runs.
+    pub deterministic: bool,
+}
+
+impl ProgramInfo {
+    fn of(spec: &CommandSpec) -> ProgramInfo {
+        ProgramInfo {
+            command: spec.argv.clone(),
+            inputs: spec.files.iter().cloned().collect(),
+            environment: spec.environment.iter().cloned().collect(),
+            deterministic: spec.deterministic,
+        }
+    }
 }
 
 /// A model in use: who is asked, with which settings and prompt.
@@ -186,6 +215,10 @@ impl MethodInfo {
             artifact_index: method.wants_index(),
             deterministic: method.strategy.is_deterministic(),
             readers,
+            program: match &method.strategy {
+                Strategy::Command(spec) => Some(ProgramInfo::of(spec)),
+                _ => None,
+            },
         }
     }
 

@@ -33,6 +33,7 @@ pub(crate) fn method(name: &str, strategy: &str) -> MethodInfo {
         artifact_index: false,
         deterministic: true,
         readers: vec!["agent".into()],
+        program: None,
     }
 }
 

@@ -2,60 +2,86 @@
 
 use super::compare::{Comparison, Judged, MethodComparison};
 use super::level::OVERALL;
-use crate::stats::Verdict;
+use super::reliability::FailedChain;
+use crate::stats::{Reason, Verdict};
 
 /// One thing that got worse.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Regression {
-    /// The method.
-    pub method: String,
+    /// The method; `None` for the mean over the methods tested.
+    pub method: Option<String>,
     /// `overall`, a dimension, or `reliability`.
     pub what: String,
-    /// One line why, with the smallest detectable difference.
+    /// One line why.
     pub why: String,
 }
 
-/// All regressions of a comparison, in the order of tables.
+/// All regressions of a comparison: of the mean over the methods tested, then of each method, in the order of tables.
 pub fn regressions(comparison: &Comparison) -> Vec<Regression> {
-    comparison.methods.iter().flat_map(|(method, compared)| of_method(comparison, method, compared)).collect()
+    let primary = comparison.primary.as_ref().filter(|judged| judged.verdict == Verdict::Regressed);
+    let primary = primary.map(|judged| Regression {
+        method: None,
+        what: OVERALL.to_owned(),
+        why: format!("mean of {} methods: {OVERALL} {}", comparison.tested, against(judged, comparison)),
+    });
+    let of_method = |(method, compared): (&str, &MethodComparison)| of_method(comparison, method, compared);
+    primary.into_iter().chain(comparison.methods.iter().flat_map(of_method)).collect()
 }
 
 fn of_method(comparison: &Comparison, method: &str, compared: &MethodComparison) -> Vec<Regression> {
     let overall = compared.overall.iter().map(|judged| (OVERALL, judged));
     let worse = overall.chain(compared.dimensions.iter()).filter(|(_, judged)| judged.verdict == Verdict::Regressed);
-    let regression = |what: &str, why: String| Regression { method: method.to_owned(), what: what.to_owned(), why };
-    let mut found: Vec<Regression> = worse
-        .map(|(what, judged)| {
-            regression(what, format!("{method}: {what} {} against {}", words(judged), comparison.baseline))
-        })
-        .collect();
-    let reliability = &compared.reliability;
-    if reliability.regressed {
+    let regression = |what: &str, why: String| {
+        let why = format!("{method}: {why}");
+        Regression { method: Some(method.to_owned()), what: what.to_owned(), why }
+    };
+    let scores = worse.map(|(what, judged)| regression(what, format!("{what} {}", against(judged, comparison))));
+    let reliability = Some(&compared.reliability).filter(|reliability| reliability.regressed).map(|found| {
         let why = format!(
-            "{method}: the method itself failed {} of {} cells, in {} {} of {}",
-            reliability.failed,
-            reliability.cells,
+            "failed {} of {} chains (fixture and run), in {} {} of {}, p {} on these fixtures",
+            found.failed,
+            found.chains,
             comparison.baseline,
-            reliability.baseline_failed,
-            reliability.baseline_cells
+            found.baseline_failed,
+            found.baseline_chains,
+            probability(found.p_adjusted),
         );
-        found.push(regression("reliability", why));
-    }
-    found
+        regression("reliability", why)
+    });
+    scores.chain(reliability).collect()
 }
 
-/// `−0.52 [−0.71, −0.33], p 0.003, 5 fixtures, detectable from 0.41`.
-fn words(judged: &Judged) -> String {
+/// `-1.00 [-1.31, -0.69] on 4 of 8 fixtures, the others unchanged (over all -0.50), p 0.003, against main`.
+fn against(judged: &Judged, comparison: &Comparison) -> String {
     let interval = judged.ci95.map(|ci| format!(" [{:+.2}, {:+.2}]", ci.low(), ci.high())).unwrap_or_default();
-    let p = judged.p_adjusted.map(|p| format!(", p {p:.3}")).unwrap_or_default();
-    let mdd = judged.mdd.map(|mdd| format!(", detectable from {mdd:.2}")).unwrap_or_default();
-    format!("{:+.2}{interval}{p}, {} fixtures{mdd}", judged.difference, judged.clusters)
+    let p = judged.p_adjusted.map(|p| format!(", p {}", probability(p))).unwrap_or_default();
+    let fixtures = match judged.unchanged {
+        0 => format!("{} fixtures", judged.clusters),
+        unchanged => {
+            let all = judged.clusters + unchanged;
+            format!("{} of {all} fixtures that changed (over all {:+.2})", judged.clusters, judged.difference_all)
+        }
+    };
+    format!("{:+.2}{interval} on {fixtures}{p}, against {}", judged.difference, comparison.baseline)
 }
 
-/// Methods whose `overall` could lose over a point unseen, each with the smallest detectable difference where it is
-/// known. A method that differs by the same on all fixtures says nothing about noise, and is not among them.
+fn probability(p: f64) -> String {
+    if p < 0.0005 { "<0.001".to_owned() } else { format!("{p:.3}") }
+}
+
+/// Methods whose `overall` could lose over a point unseen, each with the smallest detectable difference where there is
+/// one on the scale. A method that differs by the same on all fixtures says nothing about noise, and one with a verdict
+/// was seen: neither is among them, nor is one that changed in too few fixtures for a test, which is said otherwise.
 pub fn blind_spots(comparison: &Comparison) -> Vec<(&str, Option<f64>)> {
     let overall = comparison.methods.iter().filter_map(|(method, compared)| Some((method, compared.overall.as_ref()?)));
-    let blind = overall.filter(|(_, judged)| judged.is_nearly_blind() && !judged.degenerate);
+    let blind = overall.filter(|(_, judged)| judged.is_nearly_blind() && judged.reason != Some(Reason::FewClusters));
     blind.map(|(method, judged)| (method, judged.mdd)).collect()
+}
+
+/// Every chain that fails now and did not in the baseline, with its method.
+pub fn newly_failing(comparison: &Comparison) -> impl Iterator<Item = (&str, &FailedChain)> {
+    comparison
+        .methods
+        .iter()
+        .flat_map(|(method, compared)| compared.reliability.newly_failing.iter().map(move |chain| (method, chain)))
 }

@@ -42,6 +42,18 @@ pub(super) struct Grade {
     pub keys: [ActionKey; 3],
 }
 
+impl Grade {
+    /// Whether both say the same: every criterion's points, and the dimensions recorded.
+    pub(super) fn is_graded_like(&self, other: &Grade) -> bool {
+        let sorted = |grade: &Grade| {
+            let mut points = grade.points.clone();
+            points.sort_unstable();
+            points
+        };
+        self.dimensions == other.dimensions && (self.points == other.points || sorted(self) == sorted(other))
+    }
+}
+
 /// What was measured of one answer without a judge.
 #[derive(Clone, Debug)]
 pub(super) struct Measured {

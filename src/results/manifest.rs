@@ -62,8 +62,24 @@ pub struct Manifest {
     pub caveats: Caveats,
     /// Against what it was compared (`--compare-to`), to be compared again when the report is made anew.
     pub compared_to: Option<String>,
+    /// What that comparison may leave out.
+    #[serde(default)]
+    pub compared_scope: ComparisonScope,
     /// Every action that the result stands on, those of judges' self-tests included.
     pub keys: BTreeSet<ActionKey>,
+}
+
+/// What may be left out of a comparison.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ComparisonScope {
+    /// Nothing: both sides measured the same fixtures and probes.
+    #[default]
+    All,
+    /// Fixtures and probes that one side did not select (`run --fixtures`).
+    Selected,
+    /// Also what the two sides measured differently (`--only-common`).
+    Common,
 }
 
 /// How a run ended.
@@ -177,6 +193,7 @@ impl Manifest {
             forecast: None,
             caveats: Caveats::default(),
             compared_to: None,
+            compared_scope: ComparisonScope::All,
             keys: BTreeSet::new(),
         }
     }

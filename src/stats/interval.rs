@@ -52,7 +52,7 @@ impl Interval {
         -margin < self.low && self.high < margin
     }
 
-    fn clipped(self, (floor, ceiling): (f64, f64)) -> Interval {
+    pub(super) fn clipped(self, (floor, ceiling): (f64, f64)) -> Interval {
         Interval { low: self.low.clamp(floor, ceiling), high: self.high.clamp(floor, ceiling) }
     }
 }

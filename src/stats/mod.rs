@@ -16,6 +16,8 @@ mod alpha;
 mod center;
 mod components;
 mod distribution;
+mod exact;
+mod families;
 mod interval;
 mod pairing;
 mod pairs;
@@ -30,6 +32,8 @@ pub use agreement::{Agreement, Coefficient, NoCoefficient, RepeatSpread, agreeme
 pub use alpha::{Metric, krippendorff_alpha};
 pub use center::{Gaps, RunValues, combined_runs, mean, mean_of, median, run_values, sample_sd};
 pub use components::{Component, Components, NoComponent, components};
+pub use exact::{FailureCounts, FailureTest, excess_failures_p, failure_tests};
+pub use families::{FamilyVerdicts, MethodDifferences, MethodVerdicts, family_verdicts};
 pub use interval::{Estimate, Interval, interval, level};
 pub use pairing::Paired;
 pub use pairs::{Observation, PairClasses};

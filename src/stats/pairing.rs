@@ -1,39 +1,87 @@
 //! One comparison before it is judged: the paired differences of two sides, cluster by cluster.
 
-use super::center::{Gaps, RunValues, usable};
+use std::collections::BTreeMap;
+
+use super::center::{Gaps, RunValues, mean, usable};
 use super::interval::{Estimate, interval};
 use super::rerun::{NoRerun, Rerun, rerun_interval};
+use super::thresholds::{MAX_MISSING, MIN_CLUSTERS, TINY};
+use super::verdict::Reason;
 
 /// The paired differences of one measure over at least one cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Paired {
+    /// The difference of each cluster, by the number that the caller gave it.
+    differences: Vec<(usize, f64)>,
     pub(super) estimate: Estimate,
     pub(super) rerun: Result<Rerun, NoRerun>,
     pub(super) missing_share: f64,
     pub(super) confounded: bool,
+    pub(super) unchanged: usize,
 }
 
 impl Paired {
     /// From the differences of the clusters' values, one a cluster; nothing is missing and no runs are known.
     /// `None` for no differences, or if one of them is no usable number.
     pub fn new(differences: &[f64]) -> Option<Paired> {
-        let estimate = interval(differences)?;
-        Some(Paired { estimate, rerun: Err(NoRerun::NoRuns), missing_share: 0.0, confounded: false })
+        Paired::numbered(differences.iter().copied().enumerate().collect())
+    }
+
+    fn numbered(differences: Vec<(usize, f64)>) -> Option<Paired> {
+        let estimate = interval(&differences.iter().map(|(_, difference)| *difference).collect::<Vec<_>>())?;
+        let rerun = Err(NoRerun::NoRuns);
+        Some(Paired { differences, estimate, rerun, missing_share: 0.0, confounded: false, unchanged: 0 })
     }
 
     /// The first side minus the second, cluster by cluster, with the re-run interval and the larger missing share of
-    /// the two sides. Both sides of a cluster must have been restricted to the same items before.
+    /// the two sides. Both sides of a cluster must have been restricted to the same items before. The numbers of the
+    /// clusters say which clusters several measures have in common.
     ///
     /// A cluster without a value on either side is left out, though its missing cells count. `None` if none is left.
-    pub fn between(clusters: &[(RunValues, RunValues)]) -> Option<Paired> {
-        let kept: Vec<Kept> = clusters.iter().filter_map(|(a, b)| Kept::of(a, b)).collect();
-        let differences: Vec<f64> = kept.iter().map(|cluster| cluster.difference).collect();
+    pub fn by_cluster(clusters: &[(usize, RunValues, RunValues)]) -> Option<Paired> {
+        let kept: Vec<Kept> = clusters.iter().filter_map(|(at, a, b)| Kept::of(*at, a, b)).collect();
+        let differences = kept.iter().map(|cluster| (cluster.at, cluster.difference)).collect();
         let (a, b): (Vec<_>, Vec<_>) = kept.into_iter().map(|cluster| (cluster.a, cluster.b)).unzip();
-        let share = |side: fn(&(RunValues, RunValues)) -> Gaps| {
+        let share = |side: fn(&(usize, RunValues, RunValues)) -> Gaps| {
             clusters.iter().map(side).fold(Gaps::default(), |sum, gaps| sum + gaps).share().unwrap_or(0.0)
         };
-        let missing_share = share(|pair| pair.0.gaps).max(share(|pair| pair.1.gaps));
-        Some(Paired { rerun: rerun_interval(&a, Some(&b)), missing_share, ..Paired::new(&differences)? })
+        let missing_share = share(|(_, a, _)| a.gaps).max(share(|(_, _, b)| b.gaps));
+        Some(Paired { rerun: rerun_interval(&a, Some(&b)), missing_share, ..Paired::numbered(differences)? })
+    }
+
+    /// The same for clusters that are numbered as they come.
+    pub fn between(clusters: &[(RunValues, RunValues)]) -> Option<Paired> {
+        let numbered = clusters.iter().enumerate().map(|(at, (a, b))| (at, a.clone(), b.clone()));
+        Paired::by_cluster(&numbered.collect::<Vec<_>>())
+    }
+
+    /// The mean over several measures in each cluster, over those that have the cluster. `None` for no measure.
+    pub(super) fn mean_over(measures: &[&Paired]) -> Option<Paired> {
+        let mut by_cluster: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+        for (at, difference) in measures.iter().flat_map(|measure| &measure.differences) {
+            by_cluster.entry(*at).or_default().push(*difference);
+        }
+        let means: Option<Vec<(usize, f64)>> =
+            by_cluster.into_iter().map(|(at, differences)| Some((at, mean(&differences)?))).collect();
+        Paired::numbered(means?)
+    }
+
+    /// Beside these clusters, so many others in which nothing changed.
+    pub fn with_unchanged(self, unchanged: usize) -> Paired {
+        Paired { unchanged, ..self }
+    }
+
+    /// Why no test of it would mean anything, whatever the differences are; `None` where it can be tested.
+    pub fn untestable(&self) -> Option<Reason> {
+        if self.confounded {
+            Some(Reason::Confounded)
+        } else if self.estimate.clusters < MIN_CLUSTERS {
+            Some(Reason::FewClusters)
+        } else if self.missing_share > MAX_MISSING + TINY {
+            Some(Reason::Missing)
+        } else {
+            None
+        }
     }
 
     /// With this share of cells missing, from 0 to 1, on the side that lacks more. Anything else counts as all.
@@ -60,15 +108,16 @@ impl Paired {
 
 /// A cluster with a value on both sides.
 struct Kept {
+    at: usize,
     difference: f64,
     a: Vec<f64>,
     b: Vec<f64>,
 }
 
 impl Kept {
-    fn of(a: &RunValues, b: &RunValues) -> Option<Kept> {
+    fn of(at: usize, a: &RunValues, b: &RunValues) -> Option<Kept> {
         let difference = a.cluster_value()? - b.cluster_value()?;
-        usable(difference).then(|| Kept { difference, a: a.present(), b: b.present() })
+        usable(difference).then(|| Kept { at, difference, a: a.present(), b: b.present() })
     }
 }
 

@@ -13,6 +13,12 @@ pub const POWER: f64 = 0.8;
 /// `examples/coverage.rs` for how often some dimension moves by as much when nothing has changed.
 pub const MARGIN: f64 = 0.3;
 
+/// The same for the mean over several methods, whose noise is smaller.
+pub const PRIMARY_MARGIN: f64 = 0.2;
+
+/// The smallest rise of a failure rate that is worth a verdict: 2 percentage points.
+pub const MIN_RATE_INCREASE: f64 = 0.02;
+
 /// Fewest clusters that a verdict may rest on.
 pub const MIN_CLUSTERS: usize = 3;
 
@@ -43,8 +49,17 @@ pub const ALPHA_WARNING: f64 = 0.667;
 /// Two gradings of one thing that differ by this many points, or more, are far apart.
 pub const FAR_APART: f64 = 2.0;
 
+/// A probe's score from which its answer is called good, bad below: the middle of the scale.
+pub const GOOD: f64 = 2.5;
+
+/// The smallest step between bad and good, in points, that is named: smaller ones are noise about the middle.
+pub const MIN_FLIP: f64 = 1.0;
+
 /// The ends of the scale of scores.
 pub const SCALE: (f64, f64) = (0.0, 5.0);
+
+/// The ends of what a difference of two scores can be.
+pub(super) const DIFFERENCES: (f64, f64) = (SCALE.0 - SCALE.1, SCALE.1 - SCALE.0);
 
 /// A standard deviation or difference below this is rounding, and treated as 0.
 pub(super) const TINY: f64 = 1e-9;

@@ -9,7 +9,7 @@ use super::distribution::StudentT;
 use super::interval::{Estimate, Interval};
 use super::pairing::Paired;
 use super::rerun::NoRerun;
-use super::thresholds::{ALPHA, MARGIN, MAX_MISSING, MDD_WARNING, MIN_CLUSTERS, POWER, TINY};
+use super::thresholds::{ALPHA, DIFFERENCES, MARGIN, MDD_WARNING, MIN_CLUSTERS, POWER, TINY};
 
 /// What a comparison shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -40,6 +40,12 @@ pub enum Reason {
     /// The adjusted p passes, but the difference is smaller than the margin.
     #[serde(rename = "below 0.3")]
     BelowMargin,
+    /// The same for the mean over several methods, whose margin is smaller.
+    #[serde(rename = "below 0.2")]
+    BelowPrimaryMargin,
+    /// Nothing changed: the same answers, graded the same.
+    #[serde(rename = "unchanged")]
+    Unchanged,
     /// The p passes by itself, but not among all comparisons of its family.
     #[serde(rename = "correction")]
     Correction,
@@ -54,9 +60,12 @@ pub enum Reason {
 /// A judged comparison. Differences are in points of the scale, the first side minus the second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// Mean of the clusters' differences.
+    /// Mean of the differences of the clusters that changed.
     pub difference: f64,
-    /// 95% cluster t interval: would it hold on other clusters like these? `None` with one cluster. Not clipped.
+    /// The same over all clusters that were compared, those without a change counted as 0.
+    pub difference_all: f64,
+    /// 95% cluster t interval of `difference`: would it hold on other clusters like these? `None` with one cluster.
+    /// Clipped to what differences can be.
     pub ci95: Option<Interval>,
     /// 95% re-run interval: on exactly these clusters, is it more than the noise of running again?
     pub ci95_rerun: Option<Interval>,
@@ -66,10 +75,10 @@ pub struct Comparison {
     pub no_rerun: Option<NoRerun>,
     /// Two-sided p by itself; `None` with one cluster.
     pub p: Option<f64>,
-    /// The same adjusted for its family, by Holm.
+    /// The same adjusted for its family, by Holm; `None` where it is not tested.
     pub p_adjusted: Option<f64>,
-    /// Smallest true difference that would get a verdict with 80% power. `None` where no difference would (under three
-    /// clusters) or where all clusters differ by the same, which leaves the noise unknown.
+    /// Smallest true difference that would get a verdict with 80% power. `None` where no difference on the scale would,
+    /// and where all clusters differ by the same, which leaves the noise unknown.
     pub mdd: Option<f64>,
     /// What this shows.
     pub verdict: Verdict,
@@ -77,8 +86,10 @@ pub struct Comparison {
     pub reason: Option<Reason>,
     /// Whether `ci95` lies inside ±0.3: evidence that nothing of that size happened. `None` without `ci95`.
     pub within_margin: Option<bool>,
-    /// G, the number of clusters.
+    /// G, the number of clusters that changed.
     pub clusters: usize,
+    /// Clusters that were compared and did not change.
+    pub unchanged: usize,
     /// All clusters differ by exactly the same.
     pub degenerate: bool,
 }
@@ -89,57 +100,91 @@ impl Comparison {
         self.verdict == Verdict::NoEvidence && self.ci95_rerun.is_some_and(|ci| !ci.contains(0.0))
     }
 
-    /// Even a large difference would hardly be seen: worth a warning, above all at a gate.
+    /// No evidence was found, and hardly any loss would have been: worth a warning, above all at a gate. A comparison
+    /// without noise says nothing about noise.
     pub fn is_nearly_blind(&self) -> bool {
-        self.mdd.is_none_or(|mdd| mdd > MDD_WARNING)
+        let is_blind = self.mdd.is_none_or(|mdd| mdd > MDD_WARNING);
+        self.verdict == Verdict::NoEvidence && self.reason != Some(Reason::Unchanged) && !self.degenerate && is_blind
+    }
+
+    /// The comparison of `clusters` clusters none of which changed.
+    pub fn unchanged(clusters: usize) -> Comparison {
+        Comparison {
+            difference: 0.0,
+            difference_all: 0.0,
+            ci95: Interval::new(0.0, 0.0),
+            ci95_rerun: None,
+            rerun_difference: None,
+            no_rerun: Some(NoRerun::NoRuns),
+            p: Some(1.0),
+            p_adjusted: None,
+            mdd: None,
+            verdict: Verdict::NoEvidence,
+            reason: Some(Reason::Unchanged),
+            within_margin: Some(true),
+            clusters: 0,
+            unchanged: clusters,
+            degenerate: true,
+        }
     }
 }
 
-/// Judges one family of comparisons together, in order. A family of one is judged as it stands.
+/// Judges one family of comparisons together, in order. A family of one is judged as it stands. What cannot be tested
+/// is no member of the family, so that it costs the others nothing.
 pub fn verdicts(family: &[Paired]) -> Vec<Comparison> {
-    // a comparison that cannot be tested counts as one that shows nothing
-    let p: Vec<f64> = family.iter().map(|paired| paired.estimate.p.unwrap_or(1.0)).collect();
-    let alpha = ALPHA / family.len().max(1) as f64;
-    family.iter().zip(holm(&p)).map(|(paired, adjusted)| compare(paired, adjusted, alpha)).collect()
+    judge_family(family, (MARGIN, Reason::BelowMargin))
 }
 
-fn compare(paired: &Paired, adjusted: f64, alpha: f64) -> Comparison {
+/// The same with a margin, and the reason that a smaller difference gets.
+pub(super) fn judge_family(family: &[Paired], margin: (f64, Reason)) -> Vec<Comparison> {
+    let tested: Vec<f64> = family.iter().filter_map(p_of_test).collect();
+    let alpha = ALPHA / tested.len().max(1) as f64;
+    let mut adjusted = holm(&tested).into_iter();
+    let judge = |paired| compare(paired, p_of_test(paired).and_then(|_| adjusted.next()), alpha, margin);
+    family.iter().map(judge).collect()
+}
+
+/// The p of a comparison that can be tested.
+fn p_of_test(paired: &Paired) -> Option<f64> {
+    paired.estimate.p.filter(|_| paired.untestable().is_none())
+}
+
+fn compare(paired: &Paired, adjusted: Option<f64>, alpha: f64, margin: (f64, Reason)) -> Comparison {
     let estimate = &paired.estimate;
-    let (verdict, reason) = judge(paired, adjusted);
+    let (verdict, reason) = judge(paired, adjusted, margin);
     let rerun = paired.rerun.as_ref().ok();
+    let changed = estimate.clusters as f64 / (estimate.clusters + paired.unchanged).max(1) as f64;
     Comparison {
         difference: estimate.center,
-        ci95: estimate.ci95,
-        ci95_rerun: rerun.map(|rerun| rerun.ci95),
+        difference_all: estimate.center * changed,
+        ci95: estimate.ci95.map(|ci| ci.clipped(DIFFERENCES)),
+        ci95_rerun: rerun.map(|rerun| rerun.ci95.clipped(DIFFERENCES)),
         rerun_difference: rerun.map(|rerun| rerun.center),
         no_rerun: paired.rerun.as_ref().err().copied(),
         p: estimate.p,
-        p_adjusted: estimate.p.map(|_| adjusted),
-        mdd: smallest_detectable(estimate, alpha),
+        p_adjusted: adjusted,
+        mdd: smallest_detectable(estimate, alpha, margin.0).filter(|mdd| *mdd <= DIFFERENCES.1),
         verdict,
         reason,
         within_margin: estimate.ci95.map(|ci| ci.is_within(MARGIN)),
         clusters: estimate.clusters,
+        unchanged: paired.unchanged,
         degenerate: estimate.degenerate,
     }
 }
 
-fn judge(paired: &Paired, adjusted: f64) -> (Verdict, Option<Reason>) {
+fn judge(paired: &Paired, adjusted: Option<f64>, (margin, below): (f64, Reason)) -> (Verdict, Option<Reason>) {
     let estimate = &paired.estimate;
-    let reason = if paired.confounded {
-        Reason::Confounded
-    } else if estimate.clusters < MIN_CLUSTERS {
-        Reason::FewClusters
-    } else if paired.missing_share > MAX_MISSING + TINY {
-        Reason::Missing
-    } else if adjusted > ALPHA {
+    let reason = if let Some(reason) = paired.untestable() {
+        reason
+    } else if adjusted.is_none_or(|p| p > ALPHA) {
         unproven(estimate)
-    } else if estimate.center >= MARGIN - TINY {
+    } else if estimate.center >= margin - TINY {
         return (Verdict::Improved, None);
-    } else if estimate.center <= -(MARGIN - TINY) {
+    } else if estimate.center <= -(margin - TINY) {
         return (Verdict::Regressed, None);
     } else {
-        Reason::BelowMargin
+        below
     };
     (Verdict::NoEvidence, Some(reason))
 }
@@ -156,13 +201,13 @@ fn unproven(estimate: &Estimate) -> Reason {
 
 /// The smallest detectable difference (Bloom 1995, Evaluation Review 19): large enough to be significant at `alpha`,
 /// and to be at least the margin, each with the stated power. It depends on the noise alone, not on what was seen.
-fn smallest_detectable(estimate: &Estimate, alpha: f64) -> Option<f64> {
+fn smallest_detectable(estimate: &Estimate, alpha: f64, margin: f64) -> Option<f64> {
     if estimate.clusters < MIN_CLUSTERS || estimate.degenerate {
         return None;
     }
     let (se, t) = (estimate.se?, StudentT::new(estimate.clusters - 1)?);
     let power = t.quantile(POWER)?;
-    Some(((t.quantile(1.0 - alpha / 2.0)? + power) * se).max(MARGIN + power * se))
+    Some(((t.quantile(1.0 - alpha / 2.0)? + power) * se).max(margin + power * se))
 }
 
 /// Holm's adjusted p values, in the order given. What is no probability counts as 1.
@@ -220,7 +265,10 @@ mod tests {
         // t(.975, 3) = 3.182446, t(.8, 3) = 0.978472, se .047871: .199189 against .346841
         let wide = judged(&[6.0, 4.0, 4.0, 5.0]);
         assert!((wide.mdd.unwrap() - 1.99189).abs() < 5e-6);
-        assert!(wide.is_nearly_blind() && !judged(&[0.6, 0.4, 0.4, 0.5]).is_nearly_blind());
+        assert_eq!(judged(&[5.0, -5.0, 0.5]).mdd, None, "no difference on the scale would do");
+        assert!(judged(&[5.0, -5.0, 0.5]).ci95.is_some_and(|ci| (ci.low(), ci.high()) == (-5.0, 5.0)));
+        assert!(!wide.is_nearly_blind(), "a verdict was found");
+        assert!(judged(&[3.0, -3.0, 0.5]).is_nearly_blind() && !judged(&[0.6, 0.4, 0.4, 0.5]).is_nearly_blind());
     }
 
     #[test]

@@ -14,8 +14,8 @@ use compeval::report::html::{
     WholeRows,
 };
 use compeval::results::{
-    Asked, CriterionWeight, Design, FixtureInfo, ListedRow, Manifest, MethodInfo, ProbeInfo, ResultSet, Row,
-    RubricInfo, Side, Summary, compare, summarize,
+    Asked, ComparisonScope, CriterionWeight, Design, FixtureInfo, ListedRow, Manifest, MethodInfo, ProbeInfo,
+    ResultSet, Row, RubricInfo, Side, Summary, compare, summarize,
 };
 
 use super::cell::{Place, row};
@@ -101,7 +101,8 @@ impl Sample {
         };
         let (now, then) = (set("tuned-prompt", &rows), set("main", &before));
         let side = |set| Side { set, method: None };
-        let comparison = compare(side(&now), side(&then), false).expect("comparable");
+        let comparison = compare(side(&now), side(&then), ComparisonScope::All, &|path, _, _| vec![path.to_owned()])
+            .expect("comparable");
         let summary = summarize(&now, Some(comparison));
         let label = format!("tuned-prompt{}", shape.plant);
         Sample {
@@ -138,6 +139,7 @@ impl Sample {
                 planted("The judge sees the compacted context."),
                 planted("Tokens are counted by one offline tokenizer for all methods."),
             ],
+            changes: vec![(planted("anchored"), vec![planted("probes from good to bad (1): login · p1 4.50 → 0.80.")])],
             models: ["compress", "answer", "judge"].map(|role| self.model(role)).into(),
             methods: METHODS.iter().map(|(name, strategy, ..)| self.method(name, strategy)).collect(),
             rubric: Rubric::built_in(self.locale),
@@ -307,6 +309,7 @@ fn design(shape: &Shape, banks: &BTreeMap<String, Vec<Probe>>) -> Design {
         artifact_index: false,
         deterministic: false,
         readers: vec![format!("agent{}", shape.plant)],
+        program: None,
     };
     Design {
         runs: Runs { compress: shape.runs, answer: 1, judge: 1 },

@@ -8,7 +8,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{Opening, open_snapshot, read_project};
 use crate::cli::terminal::{Console, Meaning};
 use crate::locale::Locale;
-use crate::report::{reference_table, summary_table};
+use crate::report::{comparison_table, reference_table, summary_table};
 use crate::results::{ResultsFolder, SetError, names};
 
 #[derive(Debug, Args)]
@@ -34,6 +34,10 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
     let published = publish(&pipeline, &folder, manifest, rows.zip(snapshot.as_ref()), args.reference)?;
     console.json(&published.summary);
     let mut table = summary_table(&published.summary, &published.manifest, console.width());
+    if let Some(comparison) = &published.summary.comparison {
+        table.gap();
+        table.append(comparison_table(comparison, published.manifest.design.locale, console.width()));
+    }
     if args.reference {
         table.gap();
         table.append(reference_table(published.manifest.design.locale, console.width()));

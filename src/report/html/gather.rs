@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::input::{Anchor, CostLine, FailureLine, MethodLine, ModelLine, PageInput, WholeRows};
 use crate::judge::Rubric;
+use crate::report::changes::changes;
 use crate::report::figures::count;
 use crate::report::notes::{about_comparison, caveats, confounds};
 use crate::report::words::{Words, words};
@@ -29,6 +30,7 @@ impl<'a> PageInput<'a> {
             facts: facts(manifest, rows, words),
             warnings: caveats(summary, manifest, words),
             notes,
+            changes: summary.comparison.as_ref().map(|comparison| changes(comparison, words)).unwrap_or_default(),
             models: models(design),
             methods: summary.methods.iter().map(|(name, method)| method_line(name, method, design)).collect(),
             rubric,

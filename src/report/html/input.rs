@@ -26,6 +26,8 @@ pub struct PageInput<'a> {
     pub warnings: Vec<String>,
     /// Notes on the method, in sentences.
     pub notes: Vec<String>,
+    /// What changed since the baseline, in sentences: by method, and first for the mean over methods.
+    pub changes: Vec<(String, Vec<String>)>,
     /// Who compressed, answered and judged.
     pub models: Vec<ModelLine>,
     /// The methods, in the order of tables, named as `summary` names them.

@@ -4,7 +4,7 @@ mod finish;
 mod publish;
 mod record;
 
-pub(super) use publish::{compare_sides, publish};
+pub(super) use publish::{changed_lines_in, compare_sides, publish};
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,7 +27,10 @@ use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::Estimate;
 use crate::provider::Prices;
 use crate::report::comparison_table;
-use crate::results::{Design, Forecast, Label, ListedRow, Manifest, ResultsFolder, blind_spots, regressions};
+use crate::results::{
+    Comparison, ComparisonScope, Design, Forecast, Label, ListedRow, Manifest, ResultsFolder, blind_spots,
+    newly_failing, regressions,
+};
 use crate::scheduler::{Allowance, Budget, Event, Listener};
 use crate::threads::both;
 use publish::Published;
@@ -40,9 +43,15 @@ pub(crate) struct RunArgs {
     /// Compare with this label or results folder
     #[arg(long, value_name = "LABEL")]
     pub(crate) compare_to: Option<String>,
-    /// Exit with 100 if a dimension regressed
+    /// With --compare-to: leave out what the two sides do not have alike
+    #[arg(long, requires = "compare_to")]
+    pub(crate) only_common: bool,
+    /// Exit with 100 if a score or the reliability of a method regressed
     #[arg(long, requires = "compare_to")]
     pub(crate) fail_on_regression: bool,
+    /// Exit with 100 if a method fails on a fixture and run that it did not fail before
+    #[arg(long, requires = "compare_to")]
+    pub(crate) fail_on_new_failures: bool,
     #[command(flatten)]
     pub(crate) budget: BudgetArgs,
     /// Send no request and start no program
@@ -145,10 +154,22 @@ fn begin(pipeline: &Pipeline, store: &Store, label: &Label, args: &RunArgs) -> M
         store.text(origin.digest, origin.text);
     }
     manifest.compared_to.clone_from(&args.compare_to);
+    manifest.compared_scope = scope(args);
     manifest.caveats.offline = args.offline;
     manifest.caveats.allow_weak_judge = args.allow_weak_judge;
     manifest.caveats.allow_unproven = args.select.allow_unproven;
     manifest
+}
+
+/// What the comparison may leave out: a run of some fixtures is compared on what both sides have.
+fn scope(args: &RunArgs) -> ComparisonScope {
+    if args.only_common {
+        ComparisonScope::Common
+    } else if args.select.fixtures.is_empty() && args.select.probes.is_empty() {
+        ComparisonScope::All
+    } else {
+        ComparisonScope::Selected
+    }
 }
 
 /// What a run did.
@@ -261,18 +282,34 @@ fn gate(args: &RunArgs, published: &Published, console: &Console) -> Exit {
     let Some(comparison) = &published.summary.comparison else { return Exit::Done };
     let table = comparison_table(comparison, published.manifest.design.locale, console.width());
     console.print(&console.styled(&table));
-    if !args.fail_on_regression {
-        return Exit::Done;
-    }
+    let is_worse = args.fail_on_regression && reports_regressions(comparison, console);
+    let fails_anew = args.fail_on_new_failures && reports_new_failures(comparison, console);
+    if is_worse || fails_anew { Exit::Regression } else { Exit::Done }
+}
+
+/// Names what the gate cannot see and what regressed; whether anything did.
+fn reports_regressions(comparison: &Comparison, console: &Console) -> bool {
     for (method, mdd) in blind_spots(comparison) {
-        let from = mdd.map_or("none would be".to_owned(), |mdd| format!("only losses over {mdd:.2} points would be"));
-        console.note(&format!("{} {method}: {from} seen by this gate", console.paint(Meaning::Warning, "gate:")));
+        let seen = mdd.map_or_else(
+            || "no loss, however large, would be detected on these fixtures".to_owned(),
+            |mdd| format!("only losses over {mdd:.2} points would be detected on these fixtures"),
+        );
+        console.note(&format!("{} {method}: {seen}", console.paint(Meaning::Warning, "gate:")));
     }
     let worse = regressions(comparison);
     for regression in &worse {
         console.eprint(&format!("{} {}", console.paint(Meaning::Bad, "regressed:"), regression.why));
     }
-    if worse.is_empty() { Exit::Done } else { Exit::Regression }
+    !worse.is_empty()
+}
+
+/// Names every chain that fails now and did not before; whether there is one.
+fn reports_new_failures(comparison: &Comparison, console: &Console) -> bool {
+    let new: Vec<String> = newly_failing(comparison).map(|(method, chain)| format!("{method} · {chain}")).collect();
+    for chain in &new {
+        console.eprint(&format!("{} {chain}", console.paint(Meaning::Bad, "newly failing:")));
+    }
+    !new.is_empty()
 }
 
 fn label(args: &RunArgs) -> Result<Label, Failure> {

@@ -9,12 +9,14 @@ use crate::action::Digest;
 use crate::cache::{Lookup, Record, Snapshot, Store};
 use crate::cli::failure::{Failure, chain};
 use crate::pipeline::{CompressCell, Matrix, Pipeline};
-use crate::plan::{Body, CompressTask, Finding, FixtureTexts, Frontier, Output, Preparer, Settled, Task, find};
+use crate::plan::{
+    Body, CompressTask, Finding, FixtureTexts, Frontier, Output, Preparer, Settled, Task, changed_places, find,
+};
 use crate::report::html::{self, ContextPlace, ContextText, PackShelf, PageContext, PageInput, WholeRows};
 use crate::report::{ReportInput, markdown};
 use crate::results::{
-    Comparison, Design, FolderError, ListedRow, Manifest, ResultSet, ResultsFolder, SetError, Side, Summary, Worst,
-    compare, names, run_files, summarize, worst_rows,
+    ChangedLines, Comparison, ComparisonScope, Design, FolderError, ListedRow, Manifest, ResultSet, ResultsFolder,
+    SetError, Side, Summary, Worst, compare, names, run_files, summarize, worst_rows,
 };
 use crate::threads::both;
 
@@ -44,9 +46,9 @@ impl From<FolderError> for Failure {
 /// Reads both sides of a comparison and compares them.
 pub(crate) fn compare_sides(
     results: &Path,
-    a: &str,
-    b: &str,
-    only_common: bool,
+    (a, b): (&str, &str),
+    scope: ComparisonScope,
+    lines: ChangedLines<'_>,
 ) -> Result<(ResultSet, Comparison), Failure> {
     let read = |text: &str| -> Result<(ResultSet, Option<String>), Failure> {
         let (folder, method) = ResultsFolder::open_side(results, text)?;
@@ -55,8 +57,18 @@ pub(crate) fn compare_sides(
     let ((a, a_method), (b, b_method)) = (read(a)?, read(b)?);
     let (judged, baseline) =
         (Side { set: &a, method: a_method.as_deref() }, Side { set: &b, method: b_method.as_deref() });
-    let comparison = compare(judged, baseline, only_common).map_err(|error| Failure::input(error.to_string()))?;
+    let comparison = compare(judged, baseline, scope, lines).map_err(|error| Failure::input(error.to_string()))?;
     Ok((a, comparison))
+}
+
+/// Finds the lines in which texts that the cache has differ; without the cache or a text, the path alone.
+pub(crate) fn changed_lines_in<C: Lookup>(cache: Option<&C>) -> impl Fn(&str, &Digest, &Digest) -> Vec<String> {
+    move |path, before, after| {
+        let text = |digest| cache.and_then(|cache| cache.read_text(digest));
+        text(before)
+            .zip(text(after))
+            .map_or_else(|| vec![path.to_owned()], |(before, after)| changed_places(path, &before, &after))
+    }
 }
 
 /// Writes every file of a label that is made from its rows. If these are few they are at hand, with the cache that has
@@ -77,7 +89,8 @@ pub(crate) fn publish<C: Lookup + PackShelf + Sync>(
         || cache.map_or_else(BTreeMap::new, |cache| find_contexts(preparer, cache)),
         || {
             let set = gather(folder, manifest, rows)?;
-            let (comparison, refused) = match compared(pipeline, &set) {
+            let lines = changed_lines_in(cache);
+            let (comparison, refused) = match compared(pipeline, &set, &lines) {
                 Ok(comparison) => (comparison, None),
                 Err(refusal) => (None, Some(refusal)),
             };
@@ -154,13 +167,15 @@ fn gather(folder: &ResultsFolder, manifest: Manifest, rows: Option<&[ListedRow]>
 }
 
 /// The comparison with the baseline that the run was given, if it was given one.
-fn compared(pipeline: &Pipeline, set: &ResultSet) -> Result<Option<Comparison>, Failure> {
+fn compared(pipeline: &Pipeline, set: &ResultSet, lines: ChangedLines<'_>) -> Result<Option<Comparison>, Failure> {
     let Some(baseline) = &set.manifest.compared_to else { return Ok(None) };
     let (other, method) = ResultsFolder::open_side(&pipeline.results, baseline)?;
     let other = ResultSet::read(&other)?;
     let baseline = Side { set: &other, method: method.as_deref() };
     let judged = Side { set, method: None };
-    compare(judged, baseline, false).map(Some).map_err(|error| Failure::input(error.to_string()))
+    compare(judged, baseline, set.manifest.compared_scope, lines)
+        .map(Some)
+        .map_err(|error| Failure::input(error.to_string()))
 }
 
 fn write_run_files(folder: &ResultsFolder, set: &ResultSet) -> Result<(), Failure> {

@@ -1,0 +1,267 @@
+//! What changed between the two sides of a method: fixtures, contexts, probes and facts.
+//!
+//! A fixture is *unchanged* if every cell that both sides have rests on the same answer and judgement and has the same
+//! recorded grades. The compression's key is not looked at: a reworded prompt that yields the same context changed
+//! nothing. Grades are looked at besides the keys, since a stage that was asked again (`--refresh`) replaces outputs
+//! under the same key; such a fixture is *asked again*, and is tested like a changed one.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use serde::Serialize;
+
+use super::comparable::{ArmPair, answerer_of};
+use super::grade::{Grade, Measured};
+use super::set::ResultSet;
+use crate::action::ActionKey;
+use crate::judge::Dimension;
+use crate::measure::FactClass;
+use crate::stats;
+use crate::stats::thresholds::{GOOD, MIN_FLIP};
+
+/// The fixtures of a pair of methods by what became of their common cells.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FixtureChanges {
+    /// Another answer or judgement in at least one cell.
+    pub changed: Vec<String>,
+    /// The same actions, graded otherwise: they were asked again.
+    pub asked_again: Vec<String>,
+    /// The same answers, judgements and grades.
+    pub unchanged: Vec<String>,
+    /// No cell in common.
+    pub not_comparable: Vec<String>,
+    /// Cells that only the judged side has, a line for each probe.
+    pub only_judged: Vec<String>,
+    /// Cells that only the baseline has.
+    pub only_baseline: Vec<String>,
+}
+
+impl FixtureChanges {
+    /// How many fixtures are tested.
+    pub fn tested(&self) -> usize {
+        self.changed.len() + self.asked_again.len()
+    }
+
+    /// How many fixtures have a cell on both sides.
+    pub fn compared(&self) -> usize {
+        self.tested() + self.unchanged.len()
+    }
+
+    /// Whether the fixture of this name has to be tested.
+    pub(super) fn is_tested(&self, fixture: &str) -> bool {
+        self.changed.iter().chain(&self.asked_again).any(|known| known == fixture)
+    }
+}
+
+/// What became different for a method, as far as rows say it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Differences {
+    /// Contexts that are byte for byte the same; null where the answerer differs, so that rows do not say.
+    pub contexts: Option<SameContexts>,
+    /// Probes that went from good to bad or back, the largest step first.
+    pub flipped: Vec<Flip>,
+    /// Expected facts that stood in the context of most answers and no longer do.
+    pub facts_lost: Vec<ProbeFact>,
+    /// Expected facts that stand in the context of most answers and did not.
+    pub facts_gained: Vec<ProbeFact>,
+}
+
+/// How many contexts are the same on both sides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SameContexts {
+    /// Byte for byte the same.
+    pub same: usize,
+    /// Contexts that both sides have: one for each fixture, point and run.
+    pub compared: usize,
+}
+
+/// A probe that was answered well on one side and badly on the other.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Flip {
+    /// The fixture.
+    pub fixture: String,
+    /// The point, from 1.
+    pub point: u32,
+    /// The probe's id.
+    pub probe: String,
+    /// Its score in the baseline: the mean over dimensions of the mean over runs.
+    pub before: f64,
+    /// Its score now.
+    pub after: f64,
+}
+
+/// An expected fact of a probe.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ProbeFact {
+    /// The fixture.
+    pub fixture: String,
+    /// The point, from 1.
+    pub point: u32,
+    /// The probe's id.
+    pub probe: String,
+    /// The fact.
+    pub fact: String,
+}
+
+/// Two methods that are compared, with the probes that both sides asked alike.
+#[derive(Clone, Copy)]
+pub(super) struct Matched<'s> {
+    pub judged: &'s ResultSet,
+    pub baseline: &'s ResultSet,
+    /// By a probe's place on the judged side, its place in the baseline.
+    pub probes: &'s BTreeMap<usize, usize>,
+    pub pair: ArmPair,
+}
+
+/// A cell within a probe: run, answer, judgement, judge.
+type CellAt = (u32, u32, u32, usize);
+
+/// The grades of one probe by their cells.
+type ProbeGrades<'s> = HashMap<CellAt, &'s Grade>;
+
+#[derive(Clone, Copy, Default)]
+struct CommonCells {
+    any: bool,
+    other_keys: bool,
+    other_grades: bool,
+}
+
+impl<'s> Matched<'s> {
+    /// The fixtures by what became of them.
+    pub(super) fn fixture_changes(&self) -> FixtureChanges {
+        let (judged, baseline) = (by_probe(self.judged, self.pair.a), by_probe(self.baseline, self.pair.b));
+        let mut found = FixtureChanges::default();
+        let mut fixtures: BTreeMap<usize, CommonCells> = BTreeMap::new();
+        for (probe, other) in self.probes {
+            let Some(at) = self.judged.probes.get(*probe) else { continue };
+            let common = fixtures.entry(at.fixture).or_default();
+            let none = ProbeGrades::new();
+            let (own, theirs) = (judged.get(probe).unwrap_or(&none), baseline.get(other).unwrap_or(&none));
+            for (cell, grade) in own {
+                let Some(earlier) = theirs.get(cell) else { continue };
+                common.any = true;
+                common.other_keys |= grade.keys[1..] != earlier.keys[1..];
+                common.other_grades |= !grade.is_graded_like(earlier);
+            }
+            found.only_judged.extend(self.one_sided(*probe, own, theirs));
+            found.only_baseline.extend(self.one_sided(*probe, theirs, own));
+        }
+        for (fixture, common) in fixtures {
+            let list = match common {
+                CommonCells { any: false, .. } => &mut found.not_comparable,
+                CommonCells { other_keys: true, .. } => &mut found.changed,
+                CommonCells { other_grades: true, .. } => &mut found.asked_again,
+                _ => &mut found.unchanged,
+            };
+            list.push(self.fixture(fixture));
+        }
+        found
+    }
+
+    /// The cells of a probe that `own` has and `other` lacks, in words.
+    fn one_sided(&self, probe: usize, own: &ProbeGrades<'_>, other: &ProbeGrades<'_>) -> Option<String> {
+        let lone = || own.keys().filter(|cell| !other.contains_key(cell));
+        let runs: BTreeSet<u32> = lone().map(|(run, ..)| *run).collect();
+        let at = self.judged.probes.get(probe)?;
+        let runs: Vec<String> = runs.iter().map(u32::to_string).collect();
+        let place = format!("{} · point {} · {}", self.fixture(at.fixture), at.point, at.id);
+        (!runs.is_empty()).then(|| format!("{place} · run {}", runs.join(", ")))
+    }
+
+    /// What else differs.
+    pub(super) fn differences(&self) -> Differences {
+        let mut found = Differences { contexts: self.same_contexts(), ..Differences::default() };
+        for (probe, other) in self.probes {
+            found.flipped.extend(self.flip(*probe, *other));
+            self.compare_facts(*probe, *other, &mut found);
+        }
+        // stable: probes that moved by the same stay in the order of the matrix
+        found.flipped.sort_by(|a, b| (b.after - b.before).abs().total_cmp(&(a.after - a.before).abs()));
+        found
+    }
+
+    /// An answer's key holds the context that was read, besides question, answerer and repetition: the same key of the
+    /// same cell is the same context. With another answerer no key is the same, and nothing can be said.
+    fn same_contexts(&self) -> Option<SameContexts> {
+        let (own, other) = (answerer_of(self.judged, self.pair.a)?, answerer_of(self.baseline, self.pair.b)?);
+        if !own.is_same(other) || own.endpoint != other.endpoint {
+            return None;
+        }
+        let baseline = by_probe(self.baseline, self.pair.b);
+        let mut contexts: BTreeMap<(usize, u32, u32), bool> = BTreeMap::new();
+        for grade in self.judged.grades(self.pair.a) {
+            let Some(at) = self.judged.probes.get(grade.at.probe) else { continue };
+            let earlier = self.probes.get(&grade.at.probe).and_then(|other| baseline.get(other)?.get(&cell(grade)));
+            let Some(earlier) = earlier else { continue };
+            *contexts.entry((at.fixture, at.point, grade.at.run)).or_default() |=
+                answer_key(grade) == answer_key(earlier);
+        }
+        let same = contexts.values().filter(|same| **same).count();
+        Some(SameContexts { same, compared: contexts.len() })
+    }
+
+    fn flip(&self, probe: usize, other: usize) -> Option<Flip> {
+        let (after, before) = (score(self.judged, self.pair.a, probe)?, score(self.baseline, self.pair.b, other)?);
+        let is_flip = (after >= GOOD) != (before >= GOOD) && (after - before).abs() >= MIN_FLIP;
+        let at = self.judged.probes.get(probe).filter(|_| is_flip)?;
+        Some(Flip { fixture: self.fixture(at.fixture), point: at.point, probe: at.id.clone(), before, after })
+    }
+
+    fn compare_facts(&self, probe: usize, other: usize, found: &mut Differences) {
+        let Some(at) = self.judged.probes.get(probe) else { return };
+        let held = |set: &ResultSet, arm: usize, probe: usize, fact: usize| {
+            let answers = answers_of(set, arm, probe).iter().filter_map(|measured| measured.facts.get(fact));
+            let held = answers.map(|(answered, class)| f64::from(u8::from(stands(*answered, *class))));
+            stats::mean_of(held).map(|share| share >= 0.5)
+        };
+        for (fact, name) in at.facts.iter().enumerate() {
+            let now = held(self.judged, self.pair.a, probe, fact);
+            let list = match (held(self.baseline, self.pair.b, other, fact), now) {
+                (Some(true), Some(false)) => &mut found.facts_lost,
+                (Some(false), Some(true)) => &mut found.facts_gained,
+                _ => continue,
+            };
+            let fixture = self.fixture(at.fixture);
+            list.push(ProbeFact { fixture, point: at.point, probe: at.id.clone(), fact: name.clone() });
+        }
+    }
+
+    fn fixture(&self, place: usize) -> String {
+        self.judged.design().fixtures.get(place).map(|info| info.name.clone()).unwrap_or_default()
+    }
+}
+
+/// Whether a fact stands in the context; of a context that cannot be read, whether the answer has it.
+fn stands(answered: bool, class: Option<FactClass>) -> bool {
+    class.map_or(answered, |class| matches!(class, FactClass::Answered | FactClass::Missed))
+}
+
+fn cell(grade: &Grade) -> CellAt {
+    (grade.at.run, grade.at.answer_n, grade.judge_n, grade.judge)
+}
+
+fn answer_key(grade: &Grade) -> ActionKey {
+    let [_, answer, _] = grade.keys;
+    answer
+}
+
+fn by_probe(set: &ResultSet, arm: usize) -> HashMap<usize, ProbeGrades<'_>> {
+    let mut found: HashMap<usize, ProbeGrades<'_>> = HashMap::new();
+    for grade in set.grades(arm) {
+        found.entry(grade.at.probe).or_default().insert(cell(grade), grade);
+    }
+    found
+}
+
+/// The answers to one probe.
+fn answers_of(set: &ResultSet, arm: usize, probe: usize) -> &[Measured] {
+    let answers = set.answers(arm);
+    let from = answers.partition_point(|measured| measured.at.probe < probe);
+    let until = answers.partition_point(|measured| measured.at.probe <= probe);
+    answers.get(from..until).unwrap_or_default()
+}
+
+/// A probe's score, for display: the mean over its dimensions of the mean over runs.
+fn score(set: &ResultSet, arm: usize, probe: usize) -> Option<f64> {
+    let of = |dimension| stats::mean_of(set.scores.by_run(arm, probe, dimension).iter().flatten().copied());
+    stats::mean_of(Dimension::ALL.into_iter().filter_map(of))
+}

@@ -1,0 +1,162 @@
+//! The exact test of failures: does a method fail in more chains than its baseline, on these fixtures?
+//!
+//! Failures are rare and come in bursts (a hard fixture fails in all of its runs), so rates have no usable t interval,
+//! and comparing them (`rate > rate`) calls a third to a half of equal methods worse. This test is conditional: under
+//! equal failure rates every split of a cluster's failures over the two sides is as likely as drawing them without
+//! replacement. So in each cluster the failures of one side are hypergeometric given the cluster's total; their sum over
+//! the clusters is the convolution of these distributions. A hard cluster, in which both sides fail, adds nothing.
+//! Alternatives that were simulated and dropped: a t test over fixtures is blind to rare failures, and a test that counts
+//! single cells calls 24% of equal methods worse, since the cells of one chain fail together.
+
+use super::thresholds::{MIN_RATE_INCREASE, TINY, UPPER_TAIL};
+use super::verdict::holm;
+
+/// Chains of one cluster, and how many of them failed, on both sides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FailureCounts {
+    /// Failed on the side that is judged.
+    pub failed: usize,
+    /// Observed there.
+    pub chains: usize,
+    /// Failed in the baseline.
+    pub baseline_failed: usize,
+    /// Observed there.
+    pub baseline_chains: usize,
+}
+
+/// The result of the exact test of one method.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FailureTest {
+    /// One-sided p: the chance of as many failures or more on the judged side, given the totals.
+    pub p: f64,
+    /// The same adjusted for all methods tested together, by Holm.
+    pub p_adjusted: f64,
+    /// Failure rate of the judged side minus that of the baseline, over all clusters.
+    pub increase: f64,
+    /// The adjusted p is at most .025 and the rate rose by 2 percentage points or more.
+    pub regressed: bool,
+}
+
+/// Tests several methods together, each given by its clusters. A cluster that one side did not observe says nothing.
+pub fn failure_tests(methods: &[Vec<FailureCounts>]) -> Vec<FailureTest> {
+    let observed = |clusters: &Vec<FailureCounts>| -> Vec<FailureCounts> {
+        let both = |counts: &&FailureCounts| counts.chains > 0 && counts.baseline_chains > 0;
+        clusters.iter().filter(both).copied().collect()
+    };
+    let methods: Vec<Vec<FailureCounts>> = methods.iter().map(observed).collect();
+    let p: Vec<f64> = methods.iter().map(|clusters| excess_failures_p(clusters)).collect();
+    let judge = |((clusters, p), p_adjusted): ((&Vec<FailureCounts>, &f64), f64)| {
+        let increase = increase(clusters);
+        let regressed = p_adjusted <= 1.0 - UPPER_TAIL + TINY && increase >= MIN_RATE_INCREASE - TINY;
+        FailureTest { p: *p, p_adjusted, increase, regressed }
+    };
+    methods.iter().zip(&p).zip(holm(&p)).map(judge).collect()
+}
+
+fn increase(clusters: &[FailureCounts]) -> f64 {
+    let rate = |of: fn(&FailureCounts) -> (usize, usize)| {
+        let (failed, chains) = clusters.iter().map(of).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        if chains == 0 { 0.0 } else { failed as f64 / chains as f64 }
+    };
+    rate(|counts| (counts.failed, counts.chains)) - rate(|counts| (counts.baseline_failed, counts.baseline_chains))
+}
+
+/// P(as many failures or more on the judged side | the failures of each cluster), from 0 to 1.
+pub fn excess_failures_p(clusters: &[FailureCounts]) -> f64 {
+    let failed: usize = clusters.iter().map(|counts| counts.failed.min(counts.chains)).sum();
+    let distribution = clusters.iter().map(hypergeometric).fold(vec![1.0], |sum, one| convolve(&sum, &one));
+    distribution.iter().skip(failed).sum::<f64>().clamp(0.0, 1.0)
+}
+
+/// The chances of 0, 1, .. failures on the judged side of a cluster, given its total.
+///
+/// By the ratio of neighbouring terms, P(k+1) / P(k) = (n−k)(t−k) / ((k+1)(m−t+k+1)) for n chains against m and t
+/// failures, from an unnormalised first term; so no factorial overflows.
+fn hypergeometric(counts: &FailureCounts) -> Vec<f64> {
+    let (n, m) = (counts.chains, counts.baseline_chains);
+    let total = counts.failed.min(n) + counts.baseline_failed.min(m);
+    let (least, most) = (total.saturating_sub(m), total.min(n));
+    let mut chances = vec![0.0; least];
+    let mut term = 1.0_f64;
+    for k in least..=most {
+        chances.push(term);
+        term *= (n - k) as f64 * (total - k) as f64 / ((k + 1) as f64 * (m + k + 1 - total) as f64);
+        if term > 1e200 {
+            chances.iter_mut().for_each(|chance| *chance *= 1e-200);
+            term *= 1e-200;
+        }
+    }
+    let sum: f64 = chances.iter().sum();
+    chances.iter().map(|chance| chance / sum).collect()
+}
+
+fn convolve(one: &[f64], other: &[f64]) -> Vec<f64> {
+    let mut sum = vec![0.0; one.len() + other.len() - 1];
+    for (i, x) in one.iter().enumerate() {
+        for (slot, y) in sum.iter_mut().skip(i).zip(other) {
+            *slot += x * y;
+        }
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(failed: usize, chains: usize, baseline_failed: usize, baseline_chains: usize) -> FailureCounts {
+        FailureCounts { failed, chains, baseline_failed, baseline_chains }
+    }
+
+    #[test]
+    fn one_cluster_is_fishers_exact_test() {
+        // all three of three against none of three: 1 of the 20 ways to draw three failures from six chains
+        assert!((excess_failures_p(&[counts(3, 3, 0, 3)]) - 1.0 / 20.0).abs() < 1e-12);
+        // Fisher's tea: 3 of 4 against 1 of 4
+        assert!((excess_failures_p(&[counts(3, 4, 1, 4)]) - 17.0 / 70.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn clusters_are_convolved() {
+        let two = excess_failures_p(&[counts(3, 3, 0, 3), counts(3, 3, 0, 3)]);
+        assert!((two - 1.0 / 400.0).abs() < 1e-12);
+        // one lone failure in each of two clusters, both on the judged side: a half times a half
+        assert!((excess_failures_p(&[counts(1, 3, 0, 3), counts(1, 3, 0, 3)]) - 0.25).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_cluster_in_which_everything_fails_says_nothing() {
+        let hard = counts(3, 3, 3, 3);
+        let plain = [counts(2, 3, 0, 3), counts(1, 3, 1, 3)];
+        let with: Vec<_> = plain.into_iter().chain([hard, hard]).collect();
+        assert!((excess_failures_p(&plain) - excess_failures_p(&with)).abs() < 1e-12);
+        assert_eq!(excess_failures_p(&[hard]), 1.0);
+        assert_eq!(excess_failures_p(&[]), 1.0);
+    }
+
+    #[test]
+    fn a_regression_needs_a_small_p_and_two_points() {
+        let failing = vec![counts(3, 3, 0, 3); 2];
+        assert!(failure_tests(std::slice::from_ref(&failing))[0].regressed);
+        let once = failure_tests(&[vec![counts(3, 3, 0, 3)]])[0];
+        assert!(!once.regressed && once.p > 0.025);
+        // eight failures of 1,000 chains against none: sure, and under two points
+        let rare = failure_tests(&[vec![counts(8, 1_000, 0, 1_000)]])[0];
+        assert!(rare.p < 0.025 && !rare.regressed, "{rare:?}");
+        // sure by itself, not among twenty methods
+        let many: Vec<Vec<FailureCounts>> = std::iter::repeat_n(failing, 20).collect();
+        assert!(failure_tests(&many).iter().all(|test| (test.p_adjusted - 0.05).abs() < 1e-9 && !test.regressed));
+    }
+
+    #[test]
+    fn what_one_side_did_not_observe_is_left_out() {
+        let tests = failure_tests(&[vec![counts(3, 3, 0, 0), counts(0, 3, 0, 3)]]);
+        assert_eq!((tests[0].p, tests[0].increase), (1.0, 0.0));
+    }
+
+    #[test]
+    fn many_chains_do_not_overflow() {
+        let p = excess_failures_p(&[counts(5_000, 10_000, 4_800, 10_000)]);
+        assert!(p > 0.002 && p < 0.003, "{p}");
+    }
+}
