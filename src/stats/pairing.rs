@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use super::center::{Gaps, RunValues, mean, usable};
 use super::interval::{Estimate, interval};
 use super::rerun::{NoRerun, Rerun, rerun_interval};
-use super::thresholds::{MAX_MISSING, MIN_CLUSTERS, TINY};
-use super::verdict::Reason;
 
 /// The paired differences of one measure over at least one cluster.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,19 +67,6 @@ impl Paired {
     /// Beside these clusters, so many others in which nothing changed.
     pub fn with_unchanged(self, unchanged: usize) -> Paired {
         Paired { unchanged, ..self }
-    }
-
-    /// Why no test of it would mean anything, whatever the differences are; `None` where it can be tested.
-    pub fn untestable(&self) -> Option<Reason> {
-        if self.confounded {
-            Some(Reason::Confounded)
-        } else if self.estimate.clusters < MIN_CLUSTERS {
-            Some(Reason::FewClusters)
-        } else if self.missing_share > MAX_MISSING + TINY {
-            Some(Reason::Missing)
-        } else {
-            None
-        }
     }
 
     /// With this share of cells missing, from 0 to 1, on the side that lacks more. Anything else counts as all.

@@ -9,7 +9,7 @@ use super::distribution::StudentT;
 use super::interval::{Estimate, Interval};
 use super::pairing::Paired;
 use super::rerun::NoRerun;
-use super::thresholds::{ALPHA, DIFFERENCES, MARGIN, MDD_WARNING, MIN_CLUSTERS, POWER, TINY};
+use super::thresholds::{ALPHA, DIFFERENCES, MARGIN, MAX_MISSING, MDD_WARNING, MIN_CLUSTERS, POWER, TINY};
 
 /// What a comparison shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -125,6 +125,21 @@ impl Comparison {
             clusters: 0,
             unchanged: clusters,
             degenerate: true,
+        }
+    }
+}
+
+impl Paired {
+    /// Why no test of it would mean anything, whatever the differences are; `None` where it can be tested.
+    pub fn untestable(&self) -> Option<Reason> {
+        if self.confounded {
+            Some(Reason::Confounded)
+        } else if self.estimate.clusters < MIN_CLUSTERS {
+            Some(Reason::FewClusters)
+        } else if self.missing_share > MAX_MISSING + TINY {
+            Some(Reason::Missing)
+        } else {
+            None
         }
     }
 }
