@@ -67,7 +67,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("sled::", &["src/cache/index.rs"]),
     ("zstd::", &["src/cache/pack.rs"]),
     (" zip::", &["src/import/archive.rs"]),
-    ("governor::", &["src/provider/rates.rs"]),
+    ("governor::", &["src/provider/limits/buckets.rs"]),
     ("reqwest::", &["src/provider/http.rs"]),
     ("rustls::", &["src/provider/http.rs"]),
     ("blake3::", &["src/action/digest.rs"]),

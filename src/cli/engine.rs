@@ -97,7 +97,7 @@ pub(crate) fn with_engine<T>(
     let prices = Prices::new(pipeline.prices.clone());
     let shelf = Shelf::new(preparer, store);
     let generators = pipeline.generators.iter().map(|generator| generator.model.provider.clone());
-    let client = Client::new(used_providers(pipeline).into_iter().chain(generators)).listened_by({
+    let client = Client::new(used_providers(pipeline).into_iter().chain(generators)).with_listener({
         let requests = progress.requests.clone();
         move |event| requests.hear(event)
     });
@@ -109,7 +109,7 @@ pub(crate) fn with_engine<T>(
     let done = runtime.block_on(async {
         let stop = interrupts.stop.clone();
         let snapshot =
-            || ProgressSnapshot { standings: client.standings(), spent: options.budget.spent(), stop: *stop.borrow() };
+            || ProgressSnapshot { statuses: client.statuses(), spent: options.budget.spent(), stop: *stop.borrow() };
         tokio::select! {
             done = work(&performer, &scheduler_options, stop.clone()) => done,
             () = heart(progress, snapshot) => Err(Failure::error("the clock stopped")),

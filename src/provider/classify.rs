@@ -1,83 +1,83 @@
-//! What a failed call means: its class, the provider's words, and what the user can do.
+//! What a failed attempt means: its class, the provider's message, and what the user can do.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::api::{ErrorClass, ReadFault};
-use super::reading::{beginning, error_text};
+use super::call::{ErrorClass, ReadFault};
+use super::dialects::{beginning, error_text};
 
 /// A failure of one attempt.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Fault {
+pub(super) struct AttemptError {
     pub class: ErrorClass,
     pub message: String,
     pub hint: Option<String>,
-    /// What it says about our pace.
-    pub pressure: Option<Pressure>,
+    /// What it says about our request rate and concurrency.
+    pub throttle: Option<Throttle>,
     /// How long the provider asks to wait.
     pub wait: Option<Duration>,
-    /// The provider's own word on retrying.
+    /// Whether the provider itself says that a retry may help.
     pub should_retry: Option<bool>,
     /// How far the request got.
-    pub reach: Reach,
+    pub delivery: Delivery,
 }
 
 /// How far a request got that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
-    /// No connection stood: it was never sent.
-    Unsent,
-    /// The provider turned it away, so it costs nothing.
-    TurnedAway,
-    /// It may have been worked on.
-    Worked,
+pub(super) enum Delivery {
+    /// No connection was established: nothing was sent.
+    NotSent,
+    /// The provider rejected it, so it costs nothing.
+    Rejected,
+    /// The provider may have processed it, so it may be billed.
+    MaybeProcessed,
 }
 
-/// Why a provider turned a request away.
+/// Which limit a provider enforced by rejecting a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pressure {
+pub(super) enum Throttle {
     /// Too many requests or tokens a minute.
-    TooFast,
-    /// Too many at once.
-    TooMany,
-    /// It has too much to do, whoever asks.
+    Rate,
+    /// Too many requests in flight.
+    Concurrency,
+    /// The provider is overloaded, whoever asks.
     Overloaded,
 }
 
-impl Fault {
-    /// Whether it may be the provider that is out, rather than the request that is wrong.
-    pub(super) fn is_out(&self) -> bool {
+impl AttemptError {
+    /// Whether the provider may be down, rather than the request wrong.
+    pub(super) fn may_be_outage(&self) -> bool {
         matches!(self.class, ErrorClass::Overloaded | ErrorClass::Transient)
     }
 
-    pub(super) fn new(class: ErrorClass, message: impl Into<String>) -> Fault {
-        Fault {
+    pub(super) fn new(class: ErrorClass, message: impl Into<String>) -> AttemptError {
+        AttemptError {
             class,
             message: message.into(),
             hint: None,
-            pressure: None,
+            throttle: None,
             wait: None,
             should_retry: None,
-            reach: Reach::Worked,
+            delivery: Delivery::MaybeProcessed,
         }
     }
 
-    pub(super) fn hinted(mut self, hint: impl Into<String>) -> Fault {
+    pub(super) fn with_hint(mut self, hint: impl Into<String>) -> AttemptError {
         self.hint = Some(hint.into());
         self
     }
 
     /// Whether sending the same bytes again may help.
-    pub(super) fn may_pass(&self) -> bool {
+    pub(super) fn is_retryable(&self) -> bool {
         use ErrorClass::{Malformed, Overloaded, RateLimited, Transient};
         let by_class = matches!(self.class, RateLimited | Overloaded | Transient | Malformed);
         self.should_retry.filter(|_| !self.class.is_terminal()).unwrap_or(by_class)
     }
 }
 
-impl From<ReadFault> for Fault {
-    fn from(fault: ReadFault) -> Fault {
+impl From<ReadFault> for AttemptError {
+    fn from(fault: ReadFault) -> AttemptError {
         let class = match &fault {
             ReadFault::Malformed(_) | ReadFault::Empty => ErrorClass::Malformed,
             ReadFault::Upstream(_) => ErrorClass::Transient,
@@ -92,12 +92,12 @@ impl From<ReadFault> for Fault {
             }
             _ => None,
         };
-        Fault { hint, ..Fault::new(class, fault.to_string()) }
+        AttemptError { hint, ..AttemptError::new(class, fault.to_string()) }
     }
 }
 
 /// Reads a reply whose status is not 2xx, in any of the shapes that servers use.
-pub(super) fn classify(status: u16, body: &[u8]) -> Fault {
+pub(super) fn classify(status: u16, body: &[u8]) -> AttemptError {
     let value: Option<Value> = serde_json::from_slice(body).ok();
     let error = value.as_ref().map_or(&Value::Null, inner);
     let said = match &value {
@@ -112,9 +112,9 @@ pub(super) fn classify(status: u16, body: &[u8]) -> Fault {
     if let Some(code) = codes.first() {
         message = format!("{code}: {message}");
     }
-    let mut fault = Fault::new(class, format!("HTTP {status}: {message}"));
+    let mut fault = AttemptError::new(class, format!("HTTP {status}: {message}"));
     fault.hint = hint(status, class, error, &lower);
-    fault.pressure = pressure(class, &codes, &lower);
+    fault.throttle = throttle(class, &codes, &lower);
     fault.wait = body_wait(error, &codes);
     fault
 }
@@ -174,14 +174,14 @@ fn is_too_long(status: u16, codes: &[String], text: &str) -> bool {
         || phrases.iter().any(|phrase| text.contains(phrase))
 }
 
-fn pressure(class: ErrorClass, codes: &[String], text: &str) -> Option<Pressure> {
+fn throttle(class: ErrorClass, codes: &[String], text: &str) -> Option<Throttle> {
     match class {
         ErrorClass::RateLimited if text.contains("concurren") || text.contains("in parallel") => {
-            Some(Pressure::TooMany)
+            Some(Throttle::Concurrency)
         }
-        ErrorClass::RateLimited if codes.iter().any(|code| code.contains("overloaded")) => Some(Pressure::Overloaded),
-        ErrorClass::RateLimited => Some(Pressure::TooFast),
-        ErrorClass::Overloaded => Some(Pressure::Overloaded),
+        ErrorClass::RateLimited if codes.iter().any(|code| code.contains("overloaded")) => Some(Throttle::Overloaded),
+        ErrorClass::RateLimited => Some(Throttle::Rate),
+        ErrorClass::Overloaded => Some(Throttle::Overloaded),
         _ => None,
     }
 }

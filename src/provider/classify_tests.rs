@@ -107,13 +107,13 @@ fn every_documented_error_has_its_class_and_keeps_its_words() {
 
 #[test]
 fn reasons_to_slow_down_are_told_apart() {
-    let pressure = |status, message: &str| {
-        classify(status, format!(r#"{{"error":{{"message":"{message}"}}}}"#).as_bytes()).pressure
+    let throttle = |status, message: &str| {
+        classify(status, format!(r#"{{"error":{{"message":"{message}"}}}}"#).as_bytes()).throttle
     };
-    assert_eq!(pressure(429, "requests per minute"), Some(Pressure::TooFast));
-    assert_eq!(pressure(429, "Too many concurrent requests"), Some(Pressure::TooMany));
-    assert_eq!(pressure(529, "later"), Some(Pressure::Overloaded));
-    assert_eq!(pressure(500, "oops"), None);
+    assert_eq!(throttle(429, "requests per minute"), Some(Throttle::Rate));
+    assert_eq!(throttle(429, "Too many concurrent requests"), Some(Throttle::Concurrency));
+    assert_eq!(throttle(529, "later"), Some(Throttle::Overloaded));
+    assert_eq!(throttle(500, "oops"), None);
 }
 
 #[test]
@@ -141,10 +141,10 @@ fn keys_are_cut_out_of_messages() {
 #[test]
 fn the_providers_word_on_retrying_stands_above_the_status() {
     let mut fault = classify(500, b"");
-    assert!(fault.may_pass());
+    assert!(fault.is_retryable());
     fault.should_retry = Some(false);
-    assert!(!fault.may_pass());
+    assert!(!fault.is_retryable());
     let mut auth = classify(401, b"");
     auth.should_retry = Some(true);
-    assert!(!auth.may_pass());
+    assert!(!auth.is_retryable());
 }

@@ -1,5 +1,5 @@
-//! The client: the only retry loop. Permit, fair queue, pause, rates, then the wire; a reply is handed to the caller
-//! to keep before it is read.
+//! The client: budget, rate limiters, request, and the only retry loop. A successful reply is handed to the caller to
+//! store before it is read, so that nothing that was paid for can be lost to a reading error.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -9,47 +9,43 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::api::{Billing, Call, CallFailure, Completion, ErrorClass, RawReply, ReadFault};
-use super::classify::{Fault, Pressure, Reach, classify};
-use super::dialect;
-use super::event::{ClientEvent, Listener};
-use super::gate::{Gate, Pass};
-use super::headers::{Announced, Headers};
+use super::budget::{AttemptBudget, AttemptCost};
+use super::call::{Billing, Call, CallFailure, Completion, ErrorClass, RawReply, ReadFault};
+use super::classify::{AttemptError, Delivery, Throttle, classify};
+use super::connection::{ModelConnection, ProviderConnection, account_limiter, shared_limits};
+use super::dialects::{self, HttpRequest};
+use super::event::{ClientEvent, ClientListener};
 use super::http::{ApiKey, Http, HttpReply};
-use super::line::{Lane, Line, account, shared_limits};
-use super::meter::{Bill, Meter};
-use super::rates::Need;
-use super::retry::{Patience, Tally};
+use super::limits::{AnnouncedLimits, Headers, Permit, ProviderStatus, RateLimiter, TokenDemand};
+use super::retry::{AttemptCounts, RetryPolicy};
 use super::spec::{ApiKeyVariable, Dialect, ModelName, ProviderName, ProviderSpec};
-use super::standing::Standing;
-use super::wire::HttpRequest;
 use crate::units::{Tokens, Usage};
 
 /// Asks models. One for a process; shared by reference.
 pub struct Client {
     http: Http,
-    lines: BTreeMap<ProviderName, Line>,
-    patience: Patience,
-    listener: Listener,
-    /// Source of jitter.
-    dice: AtomicU64,
+    connections: BTreeMap<ProviderName, ProviderConnection>,
+    policy: RetryPolicy,
+    listener: ClientListener,
+    /// The state of the jitter generator.
+    jitter_state: AtomicU64,
 }
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AskFailure<E> {
-    /// The provider yielded none within the attempts allowed.
+    /// The provider gave none within the allowed attempts.
     #[error(transparent)]
     Call(CallFailure),
-    /// The reply arrived, but the caller could not keep it.
-    #[error("a reply could not be kept")]
-    Keep(E),
-    /// The meter let no further attempt through.
-    #[error("no further request is allowed")]
-    NotAdmitted,
-    /// It was called off before it was sent, or sent again.
-    #[error("no further request is wanted")]
-    CalledOff,
+    /// A reply arrived, but the caller could not store it.
+    #[error("a reply could not be stored")]
+    Store(E),
+    /// The budget allows no further attempt.
+    #[error("the budget allows no further request")]
+    BudgetExhausted,
+    /// It was cancelled while it waited to be sent or sent again.
+    #[error("the request was cancelled before it was sent")]
+    Cancelled,
 }
 
 impl<E> From<CallFailure> for AskFailure<E> {
@@ -70,230 +66,249 @@ impl Client {
         key: impl Fn(&ApiKeyVariable) -> Option<ApiKey>,
     ) -> Client {
         let specs: Vec<Arc<ProviderSpec>> = specs.into_iter().filter(|s| s.dialect != Dialect::Lexical).collect();
-        let mut accounts: BTreeMap<(String, Option<Arc<str>>), Arc<Gate>> = BTreeMap::new();
-        let mut lines = BTreeMap::new();
+        let mut accounts: BTreeMap<(String, Option<Arc<str>>), Arc<RateLimiter>> = BTreeMap::new();
+        let mut connections = BTreeMap::new();
         for spec in &specs {
             let identity = (spec.base_url.clone(), spec.api_key.as_ref().map(|v| v.0.clone()));
-            let gate = accounts.entry(identity).or_insert_with(|| Arc::new(account(&shared_limits(spec, &specs))));
-            let line = Line::new(spec.clone(), spec.api_key.as_ref().and_then(&key), gate.clone());
-            lines.insert(spec.name.clone(), line);
+            let limiter =
+                accounts.entry(identity).or_insert_with(|| Arc::new(account_limiter(&shared_limits(spec, &specs))));
+            let connection =
+                ProviderConnection::new(spec.clone(), spec.api_key.as_ref().and_then(&key), limiter.clone());
+            connections.insert(spec.name.clone(), connection);
         }
-        let dice = AtomicU64::new(u64::from(std::process::id()));
-        Client { http: Http::new(), lines, patience: Patience::default(), listener: Arc::new(|_| ()), dice }
+        let jitter_state = AtomicU64::new(u64::from(std::process::id()));
+        Client {
+            http: Http::new(),
+            connections,
+            policy: RetryPolicy::default(),
+            listener: Arc::new(|_| ()),
+            jitter_state,
+        }
     }
 
-    /// Tells `listener` what happens.
-    pub fn listened_by(self, listener: impl Fn(&ClientEvent) + Send + Sync + 'static) -> Client {
+    /// Reports events to `listener`.
+    pub fn with_listener(self, listener: impl Fn(&ClientEvent) + Send + Sync + 'static) -> Client {
         Client { listener: Arc::new(listener), ..self }
     }
 
-    /// Waits as `patience` says.
-    pub fn with_patience(self, patience: Patience) -> Client {
-        Client { patience, ..self }
+    pub fn with_retry_policy(self, policy: RetryPolicy) -> Client {
+        Client { policy, ..self }
     }
 
-    /// How the models that were asked so far are doing, by provider and model.
-    pub fn standings(&self) -> Vec<Standing> {
-        self.lines.values().flat_map(Line::standings).collect()
+    /// The status of every model used so far, by provider and model.
+    pub fn statuses(&self) -> Vec<ProviderStatus> {
+        self.connections.values().flat_map(ProviderConnection::statuses).collect()
     }
 
-    /// Whether nothing gets through to a model that was asked before.
-    pub fn is_away(&self, provider: &ProviderName, model: &ModelName) -> bool {
-        self.lines.get(provider).is_some_and(|line| line.lane(model).gate.is_away())
+    /// Whether a model that was used before is unavailable now.
+    pub fn is_unavailable(&self, provider: &ProviderName, model: &ModelName) -> bool {
+        self.connections.get(provider).is_some_and(|connection| connection.model(model).limiter.is_unavailable())
     }
 
-    /// The variable that should hold the key of `provider` and does not; `None` if all is well.
+    /// The variable that should hold the key of `provider` but is not set; `None` if none is missing.
     pub fn missing_key(&self, provider: &ProviderName) -> Option<&ApiKeyVariable> {
-        let line = self.lines.get(provider)?;
-        line.spec.api_key.as_ref().filter(|_| line.key.is_none())
+        let connection = self.connections.get(provider)?;
+        connection.spec.api_key.as_ref().filter(|_| connection.key.is_none())
     }
 
-    /// Sends `call` until it is answered or cannot be. `expected` is its [`estimate`](super::estimate()). `meter` is
-    /// asked before every attempt, and may call off what waits for its turn. `keep` is awaited with every successful
-    /// reply, also one that turns out to be no answer, before it is read.
+    /// Sends `call` until it is answered or cannot be. `expected` is its [`estimate`](super::estimate()). `budget` is
+    /// asked before every attempt and may cancel one that waits. `store` is awaited with every successful reply before
+    /// it is read, including one that turns out to be no answer.
     ///
     /// # Errors
-    /// The last failure, that of `keep`, or the word of the meter.
+    /// The last failed attempt, an error of `store`, or that the budget ended the call.
     pub async fn ask<M, K, F, E>(
         &self,
         provider: &ProviderName,
         call: &Call,
         expected: (Tokens, Tokens),
-        meter: &M,
-        mut keep: K,
+        budget: &M,
+        mut store: K,
     ) -> Result<(RawReply, Completion), AskFailure<E>>
     where
-        M: Meter,
+        M: AttemptBudget,
         K: FnMut(&RawReply) -> F,
         F: Future<Output = Result<(), E>>,
     {
-        let errand = self.errand(provider, call, expected)?;
-        let mut tally = Tally::default();
+        let prepared = self.prepare(provider, call, expected)?;
+        let mut counts = AttemptCounts::default();
         loop {
-            let set_aside = meter.admit().ok_or(AskFailure::NotAdmitted)?;
-            let turn = errand.lane.gate.enter(&errand.line.account, errand.need);
-            let Some(passes) = unless(meter.called_off(), turn).await else {
-                meter.give_back(set_aside);
-                return Err(AskFailure::CalledOff);
+            let reservation = budget.reserve().ok_or(AskFailure::BudgetExhausted)?;
+            let turn = prepared.model.limiter.acquire(&prepared.connection.account, prepared.need);
+            let Some(permits) = unless(budget.cancelled(), turn).await else {
+                budget.release(reservation);
+                return Err(AskFailure::Cancelled);
             };
-            let attempt = self.attempt(&errand, &mut tally, passes).await;
-            let (fault, held) = match attempt {
-                Err((fault, held)) => {
-                    meter.settle(set_aside, if fault.reach == Reach::Worked { Bill::Unknown } else { Bill::Free });
-                    (fault, held)
+            let attempt = self.attempt(&prepared, &mut counts, permits).await;
+            let (error, pause) = match attempt {
+                Err((error, pause)) => {
+                    budget.settle(
+                        reservation,
+                        if error.delivery == Delivery::MaybeProcessed {
+                            AttemptCost::Unknown
+                        } else {
+                            AttemptCost::Free
+                        },
+                    );
+                    (error, pause)
                 }
                 Ok(reply) => {
-                    meter.settle(set_aside, Bill::Reported(&reply.usage));
-                    keep(&reply).await.map_err(AskFailure::Keep)?;
-                    match errand.read(&reply) {
+                    budget.settle(reservation, AttemptCost::Reported(&reply.usage));
+                    store(&reply).await.map_err(AskFailure::Store)?;
+                    match prepared.read(&reply) {
                         Ok(completion) => return Ok((reply, completion)),
-                        Err(fault) => (fault, None),
+                        Err(error) => (error, None),
                     }
                 }
             };
-            // Whoever answers, this request or others, may find fault with this request alone: its attempts count.
-            let answered = errand.lane.gate.answered();
-            let is_heard = fault.reach == Reach::TurnedAway || answered > *tally.answered.get_or_insert(answered);
-            let held = held.filter(|_| !(fault.is_out() && fault.wait.is_none() && is_heard));
-            let limits = &errand.line.spec.limits;
-            let Some(wait) = tally.next(&fault, held, limits.max_attempts, &self.patience, self.jitter()) else {
-                let waited = tally.waited > self.patience.wait_budget;
-                return Err(failure(errand.lane.gate.last_word(fault, waited), tally.sent).into());
+            // While the provider answers this or other requests, the fault may lie with this request alone, so its
+            // attempts count.
+            let answered = prepared.model.limiter.answered();
+            let is_answering =
+                error.delivery == Delivery::Rejected || answered > *counts.answered.get_or_insert(answered);
+            let pause = pause.filter(|_| !(error.may_be_outage() && error.wait.is_none() && is_answering));
+            let limits = &prepared.connection.spec.limits;
+            let Some(wait) = counts.next(&error, pause, limits.max_attempts, &self.policy, self.jitter()) else {
+                let waited = counts.waited > self.policy.wait_budget;
+                return Err(failure(prepared.model.limiter.final_error(error, waited), counts.sent).into());
             };
-            tracing::debug!(%provider, attempts = tally.sent, ?wait, "asking again after: {}", fault.message);
+            tracing::debug!(%provider, attempts = counts.sent, ?wait, "retrying after: {}", error.message);
             let (provider, model) = (provider.clone(), call.model.clone());
-            self.tell(ClientEvent::Retrying { provider, model, class: fault.class, cause: fault.message, wait });
-            unless(meter.called_off(), tokio::time::sleep(wait)).await.ok_or(AskFailure::CalledOff)?;
+            self.emit(ClientEvent::Retrying { provider, model, class: error.class, cause: error.message, wait });
+            unless(budget.cancelled(), tokio::time::sleep(wait)).await.ok_or(AskFailure::Cancelled)?;
         }
     }
 
-    fn errand<'a>(
+    fn prepare<'a>(
         &'a self,
         provider: &ProviderName,
         call: &'a Call,
         expected: (Tokens, Tokens),
-    ) -> Result<Errand<'a>, CallFailure> {
-        let line = self.lines.get(provider).ok_or_else(|| {
-            failure(Fault::new(ErrorClass::Invalid, format!("no provider is called `{provider}`")), 0)
+    ) -> Result<PreparedCall<'a>, CallFailure> {
+        let connection = self.connections.get(provider).ok_or_else(|| {
+            failure(AttemptError::new(ErrorClass::Invalid, format!("no provider is called `{provider}`")), 0)
         })?;
         if let Some(variable) = self.missing_key(provider) {
-            let fault =
-                Fault::new(ErrorClass::Auth, format!("provider `{provider}` has no key: {} is not set", variable.0));
-            return Err(failure(fault.hinted(format!("set {} to the provider's API key", variable.0)), 0));
+            let fault = AttemptError::new(
+                ErrorClass::Auth,
+                format!("provider `{provider}` has no key: {} is not set", variable.0),
+            );
+            return Err(failure(fault.with_hint(format!("set {} to the provider's API key", variable.0)), 0));
         }
-        let request = dialect::request(&line.spec, call)
-            .map_err(|e| failure(Fault::new(ErrorClass::Invalid, e.to_string()), 0))?;
-        let lane = line.lane(&call.model);
-        let need = lane.need(expected);
-        Ok(Errand { line, lane, call, request, expected: expected.0, need })
+        let request = dialects::request(&connection.spec, call)
+            .map_err(|e| failure(AttemptError::new(ErrorClass::Invalid, e.to_string()), 0))?;
+        let model = connection.model(&call.model);
+        let need = model.demand(expected);
+        Ok(PreparedCall { connection, model, call, request, expected: expected.0, need })
     }
 
-    /// One request. Its places among those in flight are given back before the reply is handed on.
+    /// Sends one request. Its permits are released before the reply is handed on.
     async fn attempt(
         &self,
-        errand: &Errand<'_>,
-        tally: &mut Tally,
-        passes: (Pass<'_>, Pass<'_>),
-    ) -> Result<RawReply, (Fault, Option<Duration>)> {
-        let line = errand.line;
-        let spec = &line.spec;
-        tally.sent += 1;
-        self.tell(ClientEvent::Sent { provider: spec.name.clone() });
+        prepared: &PreparedCall<'_>,
+        counts: &mut AttemptCounts,
+        permits: (Permit<'_>, Permit<'_>),
+    ) -> Result<RawReply, (AttemptError, Option<Duration>)> {
+        let connection = prepared.connection;
+        let spec = &connection.spec;
+        counts.sent += 1;
+        self.emit(ClientEvent::Sent { provider: spec.name.clone() });
         let sent = Instant::now();
-        let answer = self.http.send(&spec.base_url, &errand.request, line.key.as_ref(), spec.limits.timeout).await;
-        drop(passes);
+        let answer =
+            self.http.send(&spec.base_url, &prepared.request, connection.key.as_ref(), spec.limits.timeout).await;
+        drop(permits);
         let reply = match answer {
             Ok(reply) => reply,
-            Err(fault) => return Err(self.refused(errand, fault, sent, &Announced::default())),
+            Err(fault) => return Err(self.refused(prepared, fault, sent, &AnnouncedLimits::default())),
         };
         let announced = reply.headers.announced(reply.at);
         if let Some(fault) = refusal(&reply) {
-            return Err(self.refused(errand, fault, sent, &announced));
+            return Err(self.refused(prepared, fault, sent, &announced));
         }
-        errand.lane.gate.served(&announced);
+        prepared.model.limiter.succeeded(&announced);
         let latency = sent.elapsed();
-        self.tell(ClientEvent::Answered { provider: spec.name.clone(), latency });
+        self.emit(ClientEvent::Answered { provider: spec.name.clone(), latency });
         let request_id = reply.headers.request_id().map(str::to_owned);
-        let (dialect, body, attempts) = (spec.dialect, reply.body, tally.sent);
-        let Billing { model, usage } = dialect::read_billing(dialect, &body);
+        let (dialect, body, attempts) = (spec.dialect, reply.body, counts.sent);
+        let Billing { model, usage } = dialects::read_billing(dialect, &body);
         Ok(RawReply { dialect, body, model, usage, request_id, latency, attempts })
     }
 
-    /// Slows down as the failure demands; answers it with how long everyone is held back because of it.
+    /// Adapts the limits to a failure; returns it with the pause that it causes for all requests.
     fn refused(
         &self,
-        errand: &Errand<'_>,
-        fault: Fault,
+        prepared: &PreparedCall<'_>,
+        fault: AttemptError,
         sent: Instant,
-        announced: &Announced,
-    ) -> (Fault, Option<Duration>) {
-        let provider = errand.line.spec.name.clone();
-        if fault.pressure.is_some() {
-            // A request that was turned away at the door took no tokens.
-            errand.settle(Need::default());
+        announced: &AnnouncedLimits,
+    ) -> (AttemptError, Option<Duration>) {
+        let provider = prepared.connection.spec.name.clone();
+        if fault.throttle.is_some() {
+            // A rejected request took no tokens.
+            prepared.settle(TokenDemand::default());
         }
-        if fault.pressure.is_some_and(|p| p != Pressure::Overloaded) {
-            self.tell(ClientEvent::RateLimited { provider: provider.clone() });
+        if fault.throttle.is_some_and(|p| p != Throttle::Overloaded) {
+            self.emit(ClientEvent::RateLimited { provider: provider.clone() });
         }
-        let held = errand.lane.gate.failed(&fault, sent, announced, &self.patience);
-        if let Some(wait) = held {
-            self.tell(ClientEvent::Paused { provider, model: errand.call.model.clone(), wait });
+        let pause = prepared.model.limiter.failed(&fault, sent, announced, &self.policy);
+        if let Some(wait) = pause {
+            self.emit(ClientEvent::Paused { provider, model: prepared.call.model.clone(), wait });
         }
-        (fault, held)
+        (fault, pause)
     }
 
-    fn tell(&self, event: ClientEvent) {
+    fn emit(&self, event: ClientEvent) {
         (self.listener)(&event);
     }
 
-    /// An even spread over 0..1; it decides about milliseconds only.
+    /// A uniform value in 0..1. It only spreads retries over time, so its quality does not matter.
     fn jitter(&self) -> f64 {
-        let step = self.dice.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
+        let step = self.jitter_state.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
         (step >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 
-/// A call on its way, with the bytes that every attempt sends.
-struct Errand<'a> {
-    line: &'a Line,
-    lane: Arc<Lane>,
+/// A call ready to be sent, with the bytes that every attempt sends.
+struct PreparedCall<'a> {
+    connection: &'a ProviderConnection,
+    model: Arc<ModelConnection>,
     call: &'a Call,
     request: HttpRequest,
     expected: Tokens,
-    need: Need,
+    need: TokenDemand,
 }
 
-impl Errand<'_> {
-    fn read(&self, reply: &RawReply) -> Result<Completion, Fault> {
-        self.lane.observe(self.expected, &reply.usage);
+impl PreparedCall<'_> {
+    fn read(&self, reply: &RawReply) -> Result<Completion, AttemptError> {
+        self.model.observe(self.expected, &reply.usage);
         self.settle(self.used(&reply.usage));
-        let read = dialect::read(reply.dialect, self.call.operation, &reply.body, Some(self.expected));
+        let read = dialects::read(reply.dialect, self.call.operation, &reply.body, Some(self.expected));
         read.map_err(|fault| match fault {
-            ReadFault::Truncated => cut_off(&reply.usage, self.call.settings.max_output_tokens),
+            ReadFault::Truncated => truncated(&reply.usage, self.call.settings.max_output_tokens),
             other => other.into(),
         })
     }
 
-    /// What the limits count; what the provider did not report stays as reserved.
-    fn used(&self, usage: &Usage) -> Need {
-        let free = match self.line.spec.dialect {
+    /// The tokens that count against the limits; a count that the provider did not report stays as reserved.
+    fn used(&self, usage: &Usage) -> TokenDemand {
+        let free = match self.connection.spec.dialect {
             // Reads from the prompt cache do not count here.
             Dialect::Anthropic => usage.cached_input.unwrap_or_default().0,
             _ => 0,
         };
-        Need {
+        TokenDemand {
             input: usage.input.map_or(self.need.input, |n| n.0.saturating_sub(free)),
             output: usage.output.map_or(self.need.output, |n| n.0),
         }
     }
 
-    fn settle(&self, used: Need) {
-        self.lane.gate.settle(self.need, used);
-        self.line.account.settle(self.need, used);
+    fn settle(&self, used: TokenDemand) {
+        self.model.limiter.settle(self.need, used);
+        self.connection.account.settle(self.need, used);
     }
 }
 
-/// What `work` comes to, unless `end` comes first.
+/// The output of `work`, or `None` if `end` completes first.
 async fn unless<T>(end: impl Future<Output = ()>, work: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         biased;
@@ -302,10 +317,10 @@ async fn unless<T>(end: impl Future<Output = ()>, work: impl Future<Output = T>)
     }
 }
 
-/// A reply that its token limit cut off: ours, or where none was sent, the server's own or the end of its window.
-fn cut_off(usage: &Usage, limit: Option<Tokens>) -> Fault {
-    let fault = Fault::from(ReadFault::Truncated);
-    let told = usage.output.map_or(String::new(), |n| format!(" after {} tokens", n.0));
+/// A reply cut off by a token limit: the stage's or, where it set none, the server's own or the end of its window.
+fn truncated(usage: &Usage, limit: Option<Tokens>) -> AttemptError {
+    let fault = AttemptError::from(ReadFault::Truncated);
+    let length = usage.output.map_or(String::new(), |n| format!(" after {} tokens", n.0));
     let hint = match limit {
         Some(limit) => format!(
             "max_output_tokens of this stage is {}: raise it (reasoning counts towards it), unless the model only \
@@ -316,15 +331,15 @@ fn cut_off(usage: &Usage, limit: Option<Tokens>) -> Fault {
                  reached: set one, or enlarge the window"
             .to_owned(),
     };
-    Fault { message: format!("{}{told}", fault.message), hint: Some(hint), ..fault }
+    AttemptError { message: format!("{}{length}", fault.message), hint: Some(hint), ..fault }
 }
 
-/// What a reply of another status than 2xx means.
-fn refusal(reply: &HttpReply) -> Option<Fault> {
+/// The error that a reply with another status than 2xx means.
+fn refusal(reply: &HttpReply) -> Option<AttemptError> {
     if (200..300).contains(&reply.status) {
         return None;
     }
-    let mut fault = Fault { reach: Reach::TurnedAway, ..classify(reply.status, &reply.body) };
+    let mut fault = AttemptError { delivery: Delivery::Rejected, ..classify(reply.status, &reply.body) };
     fault.wait = reply.headers.wait(reply.at).or(fault.wait);
     fault.should_retry = reply.headers.should_retry();
     fault.message = with_request_id(fault.message, &reply.headers);
@@ -338,7 +353,7 @@ fn with_request_id(message: String, headers: &Headers) -> String {
     }
 }
 
-fn failure(fault: Fault, attempts: u32) -> CallFailure {
+fn failure(fault: AttemptError, attempts: u32) -> CallFailure {
     CallFailure { class: fault.class, message: fault.message, hint: fault.hint, attempts }
 }
 
@@ -354,13 +369,13 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_cut_off_tells_whose_limit_it_was() {
+    fn a_truncated_reply_says_whose_limit_it_was() {
         let used = Usage { output: Some(Tokens(800)), ..Usage::default() };
-        let ours = cut_off(&used, Some(Tokens(800)));
-        assert_eq!((ours.class, ours.may_pass()), (ErrorClass::Truncated, false));
+        let ours = truncated(&used, Some(Tokens(800)));
+        assert_eq!((ours.class, ours.is_retryable()), (ErrorClass::Truncated, false));
         assert!(ours.message.ends_with("token limit after 800 tokens"), "{}", ours.message);
         assert!(ours.hint.is_some_and(|hint| hint.contains("is 800: raise it")));
-        let theirs = cut_off(&Usage::default(), None);
+        let theirs = truncated(&Usage::default(), None);
         assert!(theirs.message.ends_with("token limit"), "{}", theirs.message);
         assert!(theirs.hint.is_some_and(|hint| hint.contains("sets no max_output_tokens")));
     }
@@ -381,7 +396,8 @@ mod tests {
         let limits = shared_limits(&all[0], &all);
         assert_eq!((limits.requests_per_minute, limits.max_in_flight), (Some(50), Some(8)));
         let client = Client::new(all);
-        let account = |name: &str| client.lines.get(&name.into()).map(|line| line.account.clone()).unwrap();
+        let account =
+            |name: &str| client.connections.get(&name.into()).map(|connection| connection.account.clone()).unwrap();
         assert!(Arc::ptr_eq(&account("a"), &account("b")));
     }
 }

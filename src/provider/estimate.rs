@@ -1,6 +1,6 @@
 //! How many tokens a call will take, before anyone has counted: for pacing, and to notice a prompt that was cut.
 
-use super::api::{Call, Turn};
+use super::call::{Call, Turn};
 use crate::units::Tokens;
 
 /// Reserved for the reply of a call that sets no limit.
@@ -66,10 +66,10 @@ const BLOCK: usize = 128;
 /// Bytes of the block before, in which a run may have begun.
 const BEFORE: usize = 16;
 
-type Window = [u8; BEFORE + BLOCK];
+type KindWindow = [u8; BEFORE + BLOCK];
 
 /// 1 where a run that ends in `left` continues one that ended `BACK` bytes earlier in `right`.
-fn joined<const BACK: usize>(left: &Window, right: &Window) -> Window {
+fn joined<const BACK: usize>(left: &KindWindow, right: &KindWindow) -> KindWindow {
     let mut both = [0; BEFORE + BLOCK];
     for at in BACK..both.len() {
         both[at] = left[at] & right[at - BACK];
@@ -88,8 +88,8 @@ struct Counted {
 
 impl Counted {
     /// Counts the block of a window, by the kinds of its bytes.
-    fn add(&mut self, kinds: &Window) {
-        let mut same: Window = [0; BEFORE + BLOCK];
+    fn add(&mut self, kinds: &KindWindow) {
+        let mut same: KindWindow = [0; BEFORE + BLOCK];
         for at in 1..same.len() {
             same[at] = u8::from(kinds[at] == kinds[at - 1]);
         }
@@ -116,7 +116,7 @@ impl Counted {
 /// scripts four tenths a character. Real tokenizers find 1.0 to 1.5 times as many in prose, code and logs.
 pub(super) fn estimate_text(text: &str) -> Tokens {
     let mut counted = Counted::default();
-    let mut kinds: Window = [kind::SPACE; BEFORE + BLOCK];
+    let mut kinds: KindWindow = [kind::SPACE; BEFORE + BLOCK];
     for block in text.as_bytes().chunks(BLOCK) {
         kinds.copy_within(BLOCK.., 0);
         kinds[BEFORE..].fill(kind::SPACE);

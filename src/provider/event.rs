@@ -1,34 +1,34 @@
-//! What the client tells while it works, for progress displays and counters.
+//! Events of the client, for progress displays and counters.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::api::ErrorClass;
+use super::call::ErrorClass;
 use super::spec::{ModelName, ProviderName};
 
 /// Something that happened to a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientEvent {
-    /// A request goes out.
+    /// A request is sent.
     Sent {
-        /// Who carries it.
+        /// The provider.
         provider: ProviderName,
     },
     /// A whole 2xx reply arrived.
     Answered {
-        /// Who sent it.
+        /// The provider.
         provider: ProviderName,
         /// From sending to the last byte.
         latency: Duration,
     },
-    /// The provider answered that requests come too fast. What follows is a `Retrying` or a failure.
+    /// The provider rejected a request because of a limit. A `Retrying` or a failure follows.
     RateLimited {
-        /// Who said so.
+        /// The provider.
         provider: ProviderName,
     },
     /// A failed attempt will be repeated with the same bytes.
     Retrying {
-        /// Who failed.
+        /// The provider.
         provider: ProviderName,
         /// The model that was asked.
         model: ModelName,
@@ -39,16 +39,16 @@ pub enum ClientEvent {
         /// How long this call waits before it queues again.
         wait: Duration,
     },
-    /// Nobody asks this model for a while.
+    /// All requests to this model are paused.
     Paused {
-        /// Who asked for it, or is away.
+        /// The provider that asked for the pause, or is unavailable.
         provider: ProviderName,
         /// The model whose requests wait.
         model: ModelName,
-        /// From now.
+        /// How long, from now.
         wait: Duration,
     },
 }
 
-/// Who is told. Called on the path of every request: it must return at once.
-pub type Listener = Arc<dyn Fn(&ClientEvent) + Send + Sync>;
+/// Receives events. Called on the path of every request: it must return at once.
+pub type ClientListener = Arc<dyn Fn(&ClientEvent) + Send + Sync>;

@@ -7,11 +7,11 @@ use std::time::{Duration, SystemTime};
 use bytes::{Bytes, BytesMut};
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
 
-use super::api::ErrorClass;
-use super::classify::{Fault, Reach, redact};
-use super::headers::Headers;
+use super::call::ErrorClass;
+use super::classify::{AttemptError, Delivery, redact};
+use super::dialects::{Auth, HttpRequest, address, host};
+use super::limits::Headers;
 use super::spec::ApiKeyVariable;
-use super::wire::{Auth, HttpRequest, address, host};
 
 /// A key. It has no `Debug`, `Display` or `Serialize`: it can be sent and nothing else.
 pub struct ApiKey(String);
@@ -64,7 +64,7 @@ impl Http {
         request: &HttpRequest,
         key: Option<&ApiKey>,
         timeout: Duration,
-    ) -> Result<HttpReply, Fault> {
+    ) -> Result<HttpReply, AttemptError> {
         let client = self.client(host(base_url))?;
         let mut builder = client
             .post(address(base_url, request.path))
@@ -82,11 +82,11 @@ impl Http {
         read(response, key, timeout).await
     }
 
-    fn client(&self, host: &str) -> Result<&reqwest::Client, Fault> {
+    fn client(&self, host: &str) -> Result<&reqwest::Client, AttemptError> {
         let near = matches!(host, "localhost" | "::1" | "0.0.0.0") || host.starts_with("127.");
         let slot = if near { &self.loopback } else { &self.outside };
         let built = slot.get_or_init(|| build(near).map_err(|e| root_cause(&e)));
-        built.as_ref().map_err(|e| Fault::new(ErrorClass::Invalid, format!("the HTTP client cannot start: {e}")))
+        built.as_ref().map_err(|e| AttemptError::new(ErrorClass::Invalid, format!("the HTTP client cannot start: {e}")))
     }
 }
 
@@ -105,19 +105,23 @@ fn build(near: bool) -> reqwest::Result<reqwest::Client> {
     if near { builder.no_proxy().build() } else { builder.build() }
 }
 
-fn presented(auth: Auth, key: &ApiKey) -> Result<(&'static str, HeaderValue), Fault> {
+fn presented(auth: Auth, key: &ApiKey) -> Result<(&'static str, HeaderValue), AttemptError> {
     let (name, text) = match auth {
         Auth::Bearer => ("authorization", format!("Bearer {}", key.0)),
         Auth::ApiKey => ("api-key", key.0.clone()),
         Auth::XApiKey => ("x-api-key", key.0.clone()),
     };
     let mut value = HeaderValue::from_str(&text)
-        .map_err(|_| Fault::new(ErrorClass::Auth, "the API key holds characters that no header can carry"))?;
+        .map_err(|_| AttemptError::new(ErrorClass::Auth, "the API key holds characters that no header can carry"))?;
     value.set_sensitive(true);
     Ok((name, value))
 }
 
-async fn read(mut response: reqwest::Response, key: Option<&ApiKey>, timeout: Duration) -> Result<HttpReply, Fault> {
+async fn read(
+    mut response: reqwest::Response,
+    key: Option<&ApiKey>,
+    timeout: Duration,
+) -> Result<HttpReply, AttemptError> {
     let status = response.status().as_u16();
     let known = response.headers().iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
     let headers = Headers::new(known);
@@ -125,7 +129,10 @@ async fn read(mut response: reqwest::Response, key: Option<&ApiKey>, timeout: Du
     while let Some(chunk) = response.chunk().await.map_err(|e| fault(e, timeout))? {
         body.extend_from_slice(&chunk);
         if body.len() > MAX_BODY {
-            return Err(Fault::new(ErrorClass::Malformed, format!("the reply is longer than {} MB", MAX_BODY >> 20)));
+            return Err(AttemptError::new(
+                ErrorClass::Malformed,
+                format!("the reply is longer than {} MB", MAX_BODY >> 20),
+            ));
         }
     }
     let body = without_key(body.freeze(), key);
@@ -133,7 +140,7 @@ async fn read(mut response: reqwest::Response, key: Option<&ApiKey>, timeout: Du
     Ok(HttpReply { status, headers, body, at })
 }
 
-/// Some gateways echo what they were sent; a key must not reach the cache.
+/// Some gateways echo what they were sent; a key must not delivery the cache.
 fn without_key(body: Bytes, key: Option<&ApiKey>) -> Bytes {
     match (std::str::from_utf8(&body), key) {
         (Ok(text), Some(key)) if key.0.len() >= 6 && text.contains(&key.0) => redact(text, Some(&key.0)).into(),
@@ -141,30 +148,33 @@ fn without_key(body: Bytes, key: Option<&ApiKey>) -> Bytes {
     }
 }
 
-fn fault(error: reqwest::Error, timeout: Duration) -> Fault {
+fn fault(error: reqwest::Error, timeout: Duration) -> AttemptError {
     let error = error.without_url();
     if error.is_builder() {
         let hint = "base_url must be a full address such as https://api.example.com/v1";
-        let fault = Fault::new(ErrorClass::Invalid, format!("the address is unusable: {}", root_cause(&error)));
-        return Fault { reach: Reach::Unsent, ..fault.hinted(hint) };
+        let fault = AttemptError::new(ErrorClass::Invalid, format!("the address is unusable: {}", root_cause(&error)));
+        return AttemptError { delivery: Delivery::NotSent, ..fault.with_hint(hint) };
     }
     if error.is_timeout() && !error.is_connect() {
         let message = format!("no complete reply within {} s", timeout.as_secs_f64());
         let hint = "raise timeout_s in the provider's limits; where it is a server of your own, also set \
                     max_in_flight there to what it works on at once: what waits inside the server counts as time";
-        return Fault::new(ErrorClass::Transient, message).hinted(hint);
+        return AttemptError::new(ErrorClass::Transient, message).with_hint(hint);
     }
     if error.is_connect() {
         let message = format!("cannot connect: {}", root_cause(&error));
-        let fault = Fault::new(ErrorClass::Transient, message);
-        return Fault { reach: Reach::Unsent, ..fault.hinted("is the server running, and base_url its address?") };
+        let fault = AttemptError::new(ErrorClass::Transient, message);
+        return AttemptError {
+            delivery: Delivery::NotSent,
+            ..fault.with_hint("is the server running, and base_url its address?")
+        };
     }
     let message = if error.is_body() || error.is_decode() {
         format!("the reply broke off: {}", root_cause(&error))
     } else {
         format!("the connection failed: {}", root_cause(&error))
     };
-    Fault::new(ErrorClass::Transient, message)
+    AttemptError::new(ErrorClass::Transient, message)
 }
 
 fn root_cause(error: &dyn Error) -> String {

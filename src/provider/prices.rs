@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-use super::anthropic::DEFAULT_MAX_TOKENS;
+use super::dialects::DEFAULT_MAX_TOKENS;
 use super::spec::{Dialect, ModelName, ModelRef, ProviderSpec};
 use crate::units::{Tokens, Usage, Usd};
 
@@ -34,24 +34,24 @@ pub struct Prices {
 }
 
 #[derive(Deserialize)]
-struct Table {
-    models: BTreeMap<String, Entry>,
+struct PriceTable {
+    models: BTreeMap<String, PriceEntry>,
 }
 
 #[derive(Deserialize)]
-struct Entry {
+struct PriceEntry {
     input: f64,
     cached_input: Option<f64>,
     cache_write: Option<f64>,
     output: f64,
     max_input_tokens: Option<Tokens>,
     max_output_tokens: Option<Tokens>,
-    above: Option<Tier>,
+    above: Option<PriceTier>,
 }
 
 /// The rates of a request whose input exceeds `tokens`.
 #[derive(Deserialize)]
-struct Tier {
+struct PriceTier {
     tokens: Tokens,
     input: f64,
     cached_input: Option<f64>,
@@ -61,8 +61,8 @@ struct Tier {
 
 /// Read when the first price is asked for. The file is part of the program and a test reads it, so a fault in it
 /// leaves an empty table rather than a panic.
-static TABLE: LazyLock<BTreeMap<String, Entry>> = LazyLock::new(|| {
-    let table: Result<Table, _> = serde_json::from_str(include_str!("../../assets/prices.json"));
+static TABLE: LazyLock<BTreeMap<String, PriceEntry>> = LazyLock::new(|| {
+    let table: Result<PriceTable, _> = serde_json::from_str(include_str!("../../assets/prices.json"));
     table.map(|table| table.models).unwrap_or_default()
 });
 
@@ -136,7 +136,7 @@ fn is_lexical(model: &ModelRef) -> bool {
     &*model.provider.0 == "lexical"
 }
 
-impl Entry {
+impl PriceEntry {
     fn price(&self, input: Tokens) -> Price {
         match &self.above {
             Some(tier) if input > tier.tokens => Price {
@@ -157,7 +157,7 @@ impl Entry {
 
 /// The table's entry for a model as any provider may spell it: behind a vendor's prefix (`openai/gpt-5.2`), or with
 /// the date of a snapshot that the table does not list.
-fn entry(model: &str) -> Option<&'static Entry> {
+fn entry(model: &str) -> Option<&'static PriceEntry> {
     let bare = model.rsplit('/').next().unwrap_or(model);
     TABLE.get(bare).or_else(|| TABLE.get(without_date(bare)?))
 }

@@ -1,24 +1,24 @@
-//! Whether and when to ask again. Pure: one question, one answer; the client does the sleeping.
+//! Whether and when to retry. Pure: the client does the sleeping.
 
 use std::time::Duration;
 
-use super::classify::Fault;
+use super::classify::AttemptError;
 
-/// How patient the client is.
+/// How long the client waits between attempts, and in total.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Patience {
+pub struct RetryPolicy {
     /// The back-off after the first failure; it doubles with each.
     pub first_wait: Duration,
     /// The longest back-off.
     pub longest_wait: Duration,
-    /// Waits that a provider asked for, and outages of one that worked before, count as no attempt until they sum up
+    /// Pauses that a provider asked for, and outages of one that worked before, count as no attempt until they add up
     /// to this.
     pub wait_budget: Duration,
 }
 
-impl Default for Patience {
-    fn default() -> Patience {
-        Patience {
+impl Default for RetryPolicy {
+    fn default() -> RetryPolicy {
+        RetryPolicy {
             first_wait: Duration::from_millis(500),
             longest_wait: Duration::from_secs(30),
             wait_budget: Duration::from_secs(30 * 60),
@@ -26,7 +26,7 @@ impl Default for Patience {
     }
 }
 
-impl Patience {
+impl RetryPolicy {
     /// The wait after `failures` failures in a row; `jitter` in 0..1 shortens it by up to a quarter.
     pub(super) fn back_off(&self, failures: u32, jitter: f64) -> Duration {
         let doublings = failures.saturating_sub(1).min(20);
@@ -35,67 +35,67 @@ impl Patience {
     }
 }
 
-/// What one call has been through.
+/// The attempts and waits of one call so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Tally {
+pub(super) struct AttemptCounts {
     /// Requests sent.
     pub sent: u32,
     /// Failures that count against `max_attempts`.
     pub counted: u32,
-    /// Time waited because the provider asked for it or was away.
+    /// Time waited because the provider asked for it or was unavailable.
     pub waited: Duration,
-    /// What the gate had answered when this call failed first.
+    /// How many requests the model's limiter had seen answered when this call first failed.
     pub answered: Option<u64>,
 }
 
-impl Tally {
-    /// After `fault`: how long this call waits by itself before it queues again, or `None` to give up. `held` is how
-    /// long the gate holds everyone back because of it.
+impl AttemptCounts {
+    /// After `error`: how long this call waits before it queues again, or `None` to give up. `pause` is how long the rate
+    /// limiter pauses all requests because of the error.
     pub(super) fn next(
         &mut self,
-        fault: &Fault,
-        held: Option<Duration>,
+        error: &AttemptError,
+        pause: Option<Duration>,
         max_attempts: u32,
-        patience: &Patience,
+        policy: &RetryPolicy,
         jitter: f64,
     ) -> Option<Duration> {
-        if !fault.may_pass() || max_attempts <= 1 {
+        if !error.is_retryable() || max_attempts <= 1 {
             self.counted += 1;
             return None;
         }
-        if let Some(held) = held {
-            self.waited += held;
-            if self.waited <= patience.wait_budget {
+        if let Some(pause) = pause {
+            self.waited += pause;
+            if self.waited <= policy.wait_budget {
                 return Some(Duration::ZERO);
             }
         }
-        if fault.wait.is_some_and(|asked| asked > patience.wait_budget) {
+        if error.wait.is_some_and(|asked| asked > policy.wait_budget) {
             return None;
         }
         self.counted += 1;
-        (self.counted < max_attempts).then(|| patience.back_off(self.counted, jitter))
+        (self.counted < max_attempts).then(|| policy.back_off(self.counted, jitter))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provider::api::ErrorClass;
+    use crate::provider::call::ErrorClass;
     use proptest::prelude::*;
 
-    const PATIENCE: Patience = Patience {
+    const PATIENCE: RetryPolicy = RetryPolicy {
         first_wait: Duration::from_millis(500),
         longest_wait: Duration::from_secs(8),
         wait_budget: Duration::from_secs(60),
     };
 
-    fn fault(class: ErrorClass) -> Fault {
-        Fault::new(class, "x")
+    fn fault(class: ErrorClass) -> AttemptError {
+        AttemptError::new(class, "x")
     }
 
     fn waits(class: ErrorClass, max_attempts: u32) -> Vec<Duration> {
-        let mut tally = Tally::default();
-        std::iter::from_fn(|| tally.next(&fault(class), None, max_attempts, &PATIENCE, 0.0)).collect()
+        let mut counts = AttemptCounts::default();
+        std::iter::from_fn(|| counts.next(&fault(class), None, max_attempts, &PATIENCE, 0.0)).collect()
     }
 
     #[test]
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_pass_is_not_asked_again() {
+    fn what_cannot_succeed_is_not_retried() {
         use ErrorClass::{Auth, Invalid, Quota, Refused, TooLong, Truncated};
         for class in [Auth, Invalid, Quota, Refused, TooLong, Truncated] {
             assert!(waits(class, 6).is_empty(), "{class:?}");
@@ -115,18 +115,18 @@ mod tests {
     }
 
     #[test]
-    fn waits_that_were_asked_for_count_as_attempts_only_past_the_budget() {
-        let mut tally = Tally::default();
+    fn pauses_count_as_attempts_only_past_the_budget() {
+        let mut counts = AttemptCounts::default();
         let held = Some(Duration::from_secs(7));
         let fault = fault(ErrorClass::RateLimited);
-        let free = std::iter::from_fn(|| tally.next(&fault, held, 3, &PATIENCE, 0.0)).count();
+        let free = std::iter::from_fn(|| counts.next(&fault, held, 3, &PATIENCE, 0.0)).count();
         assert_eq!(free, 8 + 2, "8 times 7 s fit into a minute, then two more attempts");
     }
 
     #[test]
-    fn a_wait_beyond_the_budget_is_not_waited_for() {
-        let asked = Fault { wait: Some(Duration::from_secs(3600)), ..fault(ErrorClass::RateLimited) };
-        assert_eq!(Tally::default().next(&asked, asked.wait, 6, &PATIENCE, 0.0), None);
+    fn a_pause_beyond_the_budget_ends_the_call() {
+        let asked = AttemptError { wait: Some(Duration::from_secs(3600)), ..fault(ErrorClass::RateLimited) };
+        assert_eq!(AttemptCounts::default().next(&asked, asked.wait, 6, &PATIENCE, 0.0), None);
     }
 
     proptest! {

@@ -106,7 +106,7 @@ impl Dialect {
 #[serde(transparent)]
 pub struct ApiKeyVariable(pub Arc<str>);
 
-/// The pace a user allows. Rates have no default: unset is unlimited until the provider's headers say more.
+/// The pace a user allows. RateBuckets have no default: unset is unlimited until the provider's headers say more.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
     /// Requests a minute.

@@ -58,9 +58,9 @@ impl Performer<'_> {
             let asked = self.client.ask(&request.provider, &call, expected, &purse, keep).await;
             let completion = match asked {
                 Ok((_, completion)) => completion,
-                Err(AskFailure::Keep(error)) => return Err(error.into()),
-                Err(AskFailure::NotAdmitted) => return Err(NoOutput::OverBudget(purse.word())),
-                Err(AskFailure::CalledOff) => return Err(NoOutput::CalledOff),
+                Err(AskFailure::Store(error)) => return Err(error.into()),
+                Err(AskFailure::BudgetExhausted) => return Err(NoOutput::OverBudget(purse.word())),
+                Err(AskFailure::Cancelled) => return Err(NoOutput::CalledOff),
                 Err(AskFailure::Call(failure)) => {
                     return Err(self.call_failed(errand, action, (request, doors), failure).await);
                 }

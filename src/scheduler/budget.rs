@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::doors::Doors;
 use crate::action::Request;
-use crate::provider::{Bill, Meter, ModelRef, Prices};
+use crate::provider::{AttemptBudget, AttemptCost, ModelRef, Prices};
 use crate::units::{Tokens, Usage, Usd, add_known};
 
 /// The limits of a run. `None` is no limit.
@@ -79,12 +79,12 @@ impl Spent {
         Spent { unanswered: self.unanswered + sent.saturating_sub(self.settled), ..self }
     }
 
-    fn add(&mut self, bill: Bill<'_>, cost: Option<Usd>) {
+    fn add(&mut self, bill: AttemptCost<'_>, cost: Option<Usd>) {
         self.settled += 1;
         match bill {
-            Bill::Free => {}
-            Bill::Unknown => self.unanswered += 1,
-            Bill::Reported(usage) => {
+            AttemptCost::Free => {}
+            AttemptCost::Unknown => self.unanswered += 1,
+            AttemptCost::Reported(usage) => {
                 self.replies += 1;
                 self.usage = Some(self.usage.map_or(*usage, |before| before + *usage));
                 self.usd = add_known(self.usd, cost);
@@ -232,10 +232,10 @@ impl<'b> Purse<'b> {
     }
 }
 
-impl Meter for Purse<'_> {
-    type Held = Reservation;
+impl AttemptBudget for Purse<'_> {
+    type Reservation = Reservation;
 
-    fn admit(&self) -> Option<Reservation> {
+    fn reserve(&self) -> Option<Reservation> {
         match self.budget.reserve(self.worst) {
             Ok(reservation) => Some(reservation),
             Err(reached) => {
@@ -245,13 +245,13 @@ impl Meter for Purse<'_> {
         }
     }
 
-    fn settle(&self, held: Reservation, bill: Bill<'_>) {
+    fn settle(&self, held: Reservation, bill: AttemptCost<'_>) {
         let (cost, saved) = match bill {
-            Bill::Free => (Some(Usd(0.0)), None),
-            Bill::Reported(usage) => {
+            AttemptCost::Free => (Some(Usd(0.0)), None),
+            AttemptCost::Reported(usage) => {
                 (self.prices.cost(self.model, usage), self.prices.saved_by_cache(self.model, usage))
             }
-            Bill::Unknown => (None, None),
+            AttemptCost::Unknown => (None, None),
         };
         self.budget.settle(held, cost);
         let paid = &mut self.budget.state().paid;
@@ -259,11 +259,11 @@ impl Meter for Purse<'_> {
         paid.saved += saved.unwrap_or_default();
     }
 
-    fn give_back(&self, held: Reservation) {
+    fn release(&self, held: Reservation) {
         self.budget.give_back(held);
     }
 
-    async fn called_off(&self) {
+    async fn cancelled(&self) {
         match self.behind {
             Some((doors, request)) => doors.closed_for(request).await,
             None => std::future::pending().await,
@@ -296,13 +296,15 @@ mod tests {
         let model = ModelRef::parse("openai/gpt-5.2").unwrap();
         let purse = Purse::new(&budget, &prices, &model, (Tokens(1000), Tokens(1000)));
         let used = Usage { input: Some(Tokens(1000)), output: Some(Tokens(100)), ..Usage::default() };
-        for bill in [Bill::Reported(&used), Bill::Free, Bill::Unknown, Bill::Reported(&used)] {
-            purse.settle(purse.admit().unwrap(), bill);
+        for bill in
+            [AttemptCost::Reported(&used), AttemptCost::Free, AttemptCost::Unknown, AttemptCost::Reported(&used)]
+        {
+            purse.settle(purse.reserve().unwrap(), bill);
         }
         let spent = budget.spent();
         assert_eq!((spent.replies, spent.unanswered, spent.usage), (2, 1, Some(used + used)));
         assert_eq!(spent.usd, prices.cost(&model, &(used + used)));
-        purse.settle(purse.admit().unwrap(), Bill::Reported(&Usage::default()));
+        purse.settle(purse.reserve().unwrap(), AttemptCost::Reported(&Usage::default()));
         assert_eq!(budget.spent().usd, None, "a reply that counts nothing has a price that nobody knows");
     }
 
@@ -311,9 +313,11 @@ mod tests {
         let (budget, prices) = (Budget::default(), Prices::default());
         let model = ModelRef::parse("openai/gpt-5.2").unwrap();
         let purse = Purse::new(&budget, &prices, &model, (Tokens(1000), Tokens(1000)));
-        let held: Vec<Reservation> = (0..6).map(|_| purse.admit().unwrap()).collect();
+        let held: Vec<Reservation> = (0..6).map(|_| purse.reserve().unwrap()).collect();
         let used = Usage::default();
-        for (held, bill) in held.into_iter().zip([Bill::Reported(&used), Bill::Free, Bill::Unknown]) {
+        for (held, bill) in
+            held.into_iter().zip([AttemptCost::Reported(&used), AttemptCost::Free, AttemptCost::Unknown])
+        {
             purse.settle(held, bill);
         }
         // Of the other three one still waits for its turn.

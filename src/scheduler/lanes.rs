@@ -22,7 +22,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
 
     fn stuck(&self) -> usize {
         let client = self.performer.client;
-        self.lanes.iter().filter(|((provider, model), _)| client.is_away(provider, model)).map(|(_, n)| n).sum()
+        self.lanes.iter().filter(|((provider, model), _)| client.is_unavailable(provider, model)).map(|(_, n)| n).sum()
     }
 
     /// Puts a task aside whose model is away, if others already wait for it and there is something else to do.
@@ -38,7 +38,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     }
 
     fn is_away(&self, request: &Request) -> bool {
-        self.performer.client.is_away(&request.provider, &request.model)
+        self.performer.client.is_unavailable(&request.provider, &request.model)
     }
 
     pub(super) fn note_begun(&mut self, work: &Work) {

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use compeval::provider::{
-    ApiKey, AskFailure, Bill, Call, CallFailure, Client, ClientEvent, Completion, Dialect, ErrorClass, Limits, Meter,
-    Patience, ProviderSpec, RawReply, Unmetered, estimate,
+    ApiKey, AskFailure, AttemptBudget, AttemptCost, Call, CallFailure, Client, ClientEvent, Completion, Dialect,
+    ErrorClass, Limits, NoBudget, ProviderSpec, RawReply, RetryPolicy, estimate,
 };
 use compeval::units::Tokens;
 
@@ -22,13 +22,13 @@ fn good() -> Scripted {
     Scripted::new(200, reply("/chat/completions", b"", "4711")).header("x-request-id", "req_7")
 }
 
-fn quick() -> Patience {
+fn quick() -> RetryPolicy {
     let first_wait = Duration::from_micros(200);
-    Patience { first_wait, longest_wait: Duration::from_millis(1), wait_budget: Duration::from_secs(60) }
+    RetryPolicy { first_wait, longest_wait: Duration::from_millis(1), wait_budget: Duration::from_secs(60) }
 }
 
 fn client_of(spec: ProviderSpec) -> Client {
-    Client::with_keys([Arc::new(spec)], |_| ApiKey::new(KEY)).with_patience(quick())
+    Client::with_keys([Arc::new(spec)], |_| ApiKey::new(KEY)).with_retry_policy(quick())
 }
 
 fn client(simulator: &Simulator) -> Client {
@@ -37,10 +37,10 @@ fn client(simulator: &Simulator) -> Client {
 
 async fn asked(client: &Client, call: &Call) -> Result<(RawReply, Completion), CallFailure> {
     let keep = |_: &RawReply| ready(Ok::<(), Infallible>(()));
-    client.ask(&"sim".into(), call, estimate(call), &Unmetered, keep).await.map_err(|failure| match failure {
+    client.ask(&"sim".into(), call, estimate(call), &NoBudget, keep).await.map_err(|failure| match failure {
         AskFailure::Call(failure) => failure,
-        AskFailure::Keep(never) => match never {},
-        AskFailure::NotAdmitted | AskFailure::CalledOff => unreachable!("nothing is metered here"),
+        AskFailure::Store(never) => match never {},
+        AskFailure::BudgetExhausted | AskFailure::Cancelled => unreachable!("nothing is metered here"),
     })
 }
 
@@ -124,7 +124,7 @@ async fn every_successful_body_is_kept_before_it_is_read() {
         kept.lock().unwrap().push(String::from_utf8(reply.body.to_vec()).unwrap());
         ready(Ok::<(), Infallible>(()))
     };
-    assert!(client(&simulator).ask(&"sim".into(), &ask("q"), EXPECTED, &Unmetered, keep).await.is_ok());
+    assert!(client(&simulator).ask(&"sim".into(), &ask("q"), EXPECTED, &NoBudget, keep).await.is_ok());
     let kept = kept.into_inner().unwrap();
     assert_eq!(kept.len(), 2);
     assert_eq!(kept[0], "not json");
@@ -134,8 +134,8 @@ async fn every_successful_body_is_kept_before_it_is_read() {
 async fn a_reply_that_cannot_be_kept_ends_the_call() {
     let simulator = Simulator::scripted([good(), good()]);
     let outcome =
-        client(&simulator).ask(&"sim".into(), &ask("q"), EXPECTED, &Unmetered, |_| ready(Err("disk full"))).await;
-    assert_eq!(outcome.err(), Some(AskFailure::Keep("disk full")));
+        client(&simulator).ask(&"sim".into(), &ask("q"), EXPECTED, &NoBudget, |_| ready(Err("disk full"))).await;
+    assert_eq!(outcome.err(), Some(AskFailure::Store("disk full")));
     assert_eq!(simulator.seen().len(), 1);
 }
 
@@ -174,25 +174,25 @@ async fn nobody_listening_is_a_clear_failure() {
 #[derive(Default)]
 struct Bills(Mutex<Vec<&'static str>>);
 
-impl Meter for Bills {
-    type Held = ();
+impl AttemptBudget for Bills {
+    type Reservation = ();
 
-    fn admit(&self) -> Option<()> {
+    fn reserve(&self) -> Option<()> {
         Some(())
     }
 
-    fn settle(&self, (): (), bill: Bill<'_>) {
+    fn settle(&self, (): (), bill: AttemptCost<'_>) {
         let name = match bill {
-            Bill::Free => "free",
-            Bill::Reported(_) => "reported",
-            Bill::Unknown => "unknown",
+            AttemptCost::Free => "free",
+            AttemptCost::Reported(_) => "reported",
+            AttemptCost::Unknown => "unknown",
         };
         self.0.lock().unwrap().push(name);
     }
 
-    fn give_back(&self, (): ()) {}
+    fn release(&self, (): ()) {}
 
-    async fn called_off(&self) {
+    async fn cancelled(&self) {
         std::future::pending().await
     }
 }
@@ -200,31 +200,31 @@ impl Meter for Bills {
 /// Calls off what was refused once.
 struct OnceOnly(tokio::sync::watch::Sender<bool>);
 
-impl Meter for OnceOnly {
-    type Held = ();
+impl AttemptBudget for OnceOnly {
+    type Reservation = ();
 
-    fn admit(&self) -> Option<()> {
+    fn reserve(&self) -> Option<()> {
         Some(())
     }
 
-    fn settle(&self, (): (), _: Bill<'_>) {
+    fn settle(&self, (): (), _: AttemptCost<'_>) {
         self.0.send_replace(true);
     }
 
-    fn give_back(&self, (): ()) {}
+    fn release(&self, (): ()) {}
 
-    async fn called_off(&self) {
+    async fn cancelled(&self) {
         let _ = self.0.subscribe().wait_for(|is_over| *is_over).await;
     }
 }
 
 #[tokio::test]
-async fn what_is_called_off_waits_for_nothing() {
+async fn a_cancelled_call_does_not_wait() {
     let keep = |_: &RawReply| ready(Ok::<(), Infallible>(()));
     let simulator = Simulator::scripted([Scripted::new(429, "").header("retry-after", "50"), good()]);
     let meter = OnceOnly(tokio::sync::watch::Sender::new(false));
     let asked = client(&simulator).ask(&"sim".into(), &ask("q"), EXPECTED, &meter, keep).await;
-    assert_eq!((asked.unwrap_err(), simulator.seen().len()), (AskFailure::CalledOff, 1));
+    assert_eq!((asked.unwrap_err(), simulator.seen().len()), (AskFailure::Cancelled, 1));
 }
 
 #[tokio::test]
@@ -285,7 +285,7 @@ async fn events_tell_what_happens() {
     let simulator = Simulator::scripted([slow_down, good()]);
     let told = Arc::new(Mutex::new(Vec::new()));
     let listener = told.clone();
-    let client = client(&simulator).listened_by(move |event: &ClientEvent| {
+    let client = client(&simulator).with_listener(move |event: &ClientEvent| {
         let name = match event {
             ClientEvent::Sent { .. } => "sent",
             ClientEvent::Answered { .. } => "answered",

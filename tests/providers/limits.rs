@@ -5,7 +5,7 @@ use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
-use compeval::provider::{ApiKey, Client, Dialect, Patience, ProviderSpec, RawReply, Unmetered, estimate};
+use compeval::provider::{ApiKey, Client, Dialect, NoBudget, ProviderSpec, RawReply, RetryPolicy, estimate};
 use futures::StreamExt;
 
 use super::calls::{ask, spec};
@@ -13,9 +13,9 @@ use crate::simulator::{Scenario, Simulator, Style};
 
 fn client(spec: ProviderSpec) -> Client {
     let first_wait = Duration::from_micros(500);
-    let patience =
-        Patience { first_wait, longest_wait: Duration::from_millis(4), wait_budget: Duration::from_secs(60) };
-    Client::with_keys([Arc::new(spec)], |_| ApiKey::new("sk-none-of-them")).with_patience(patience)
+    let policy =
+        RetryPolicy { first_wait, longest_wait: Duration::from_millis(4), wait_budget: Duration::from_secs(60) };
+    Client::with_keys([Arc::new(spec)], |_| ApiKey::new("sk-none-of-them")).with_retry_policy(policy)
 }
 
 /// Asks `count` different questions, as many at once as the client lets; answers how many failed.
@@ -23,7 +23,7 @@ async fn failures(client: &Client, count: usize) -> usize {
     let one = async |index: usize| {
         let call = ask(&format!("question {index}"));
         let keep = |_: &RawReply| ready(Ok::<(), Infallible>(()));
-        client.ask(&"sim".into(), &call, estimate(&call), &Unmetered, keep).await.is_err()
+        client.ask(&"sim".into(), &call, estimate(&call), &NoBudget, keep).await.is_err()
     };
     let outcomes = futures::stream::iter((0..count).map(one)).buffer_unordered(count);
     outcomes.filter(|failed| ready(*failed)).count().await

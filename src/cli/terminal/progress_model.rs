@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::action::StageName;
 use crate::cli::format::{amount, cost, duration, money, short};
 use crate::pipeline::MatrixCounts;
-use crate::provider::{ProviderName, Standing, Waiting};
+use crate::provider::{ProviderName, ProviderStatus, WaitReason};
 use crate::scheduler::{Allowance, Event, Spent, Stop};
 use crate::units::Usd;
 
@@ -21,7 +21,7 @@ const FIRST_PACE: Duration = Duration::from_secs(2);
 /// Providers, spending and stop state at one moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProgressSnapshot {
-    pub(crate) standings: Vec<Standing>,
+    pub(crate) statuses: Vec<ProviderStatus>,
     pub(crate) spent: Spent,
     pub(crate) stop: Stop,
 }
@@ -120,9 +120,9 @@ impl ProgressModel {
     /// Stores a snapshot and samples the rate.
     pub(crate) fn update(&mut self, snapshot: ProgressSnapshot, now: Instant) {
         let mut by_provider: BTreeMap<ProviderName, (u64, u64)> = BTreeMap::new();
-        for standing in &snapshot.standings {
-            let entry = by_provider.entry(standing.provider.clone()).or_default();
-            *entry = (entry.0 + standing.sent, entry.1 + standing.tokens);
+        for status in &snapshot.statuses {
+            let entry = by_provider.entry(status.provider.clone()).or_default();
+            *entry = (entry.0 + status.sent, entry.1 + status.tokens);
         }
         self.snapshot = snapshot;
         let worked = self.stages.values().map(|progress| progress.finished() - progress.cached).sum();
@@ -188,8 +188,8 @@ impl ProgressModel {
 
     /// A limit of a provider, from that of each model and that of the account: its models together, but no more than
     /// the account allows; `None` if one has none.
-    fn allowed(&self, provider: &ProviderName, limits: fn(&Standing) -> (Option<u64>, Option<u64>)) -> Option<u64> {
-        let of = self.snapshot.standings.iter().filter(|standing| standing.provider == *provider);
+    fn allowed(&self, provider: &ProviderName, limits: fn(&ProviderStatus) -> (Option<u64>, Option<u64>)) -> Option<u64> {
+        let of = self.snapshot.statuses.iter().filter(|status| status.provider == *provider);
         let (models, accounts): (Vec<_>, Vec<_>) = of.map(limits).unzip();
         let account = accounts.into_iter().flatten().min().unwrap_or(u64::MAX);
         let models: Vec<u64> = models.into_iter().collect::<Option<_>>()?;
@@ -227,51 +227,51 @@ impl ProgressModel {
 
     /// What is waited for, the heaviest first; `None` if nothing is.
     pub(crate) fn wait_words(&self) -> Option<String> {
-        let in_flight: u32 = self.snapshot.standings.iter().map(|standing| standing.in_flight).sum();
+        let in_flight: u32 = self.snapshot.statuses.iter().map(|status| status.in_flight).sum();
         if self.snapshot.stop == Stop::Drain {
             return Some(format!("stopping: {in_flight} calls under way are finished and kept; Ctrl-C stops at once"));
         }
-        let waits_for = |waiting: &Waiting| {
-            let standing = self.snapshot.standings.iter().find(|standing| standing.waits.as_ref() == Some(waiting))?;
-            Some(standing.provider.to_string())
+        let waits_for = |waiting: &WaitReason| {
+            let status = self.snapshot.statuses.iter().find(|status| status.waits.as_ref() == Some(waiting))?;
+            Some(status.provider.to_string())
         };
         let mut waits = self.troubles();
         if waits.is_empty() {
-            waits.extend(waits_for(&Waiting::Rate).map(|name| format!("the rate that {name} allows")));
+            waits.extend(waits_for(&WaitReason::Rate).map(|name| format!("the rate that {name} allows")));
         }
         waits.extend(self.budget_words());
         if waits.is_empty() {
             let words = |name| format!("replies of {name}, {in_flight} calls are under way");
-            waits.extend(waits_for(&Waiting::Replies).map(words));
+            waits.extend(waits_for(&WaitReason::Replies).map(words));
         }
         (!waits.is_empty()).then(|| format!("waits for {}", waits.join("; ")))
     }
 
     /// Providers that are away, or asked for a pause.
     fn troubles(&self) -> Vec<String> {
-        let words = |standing: &Standing| {
-            let name = format!("{}/{}", standing.provider, standing.model);
+        let words = |status: &ProviderStatus| {
+            let name = format!("{}/{}", status.provider, status.model);
             let clip = |why: &str| why.chars().take(90).collect::<String>();
             let seconds = |wait: &Duration| duration(wait.as_secs_f64().ceil().max(1.0));
-            match standing.waits.as_ref()? {
-                Waiting::Away(wait, why) => {
+            match status.waits.as_ref()? {
+                WaitReason::Unavailable(wait, why) => {
                     Some(format!("{name} to come back, tried again in {} ({})", seconds(wait), clip(why)))
                 }
-                Waiting::Pause(wait, why) if !wait.is_zero() => {
+                WaitReason::Paused(wait, why) if !wait.is_zero() => {
                     Some(format!("{name}, paused for {} more ({})", seconds(wait), clip(why)))
                 }
-                Waiting::Pause(..) | Waiting::Rate | Waiting::Replies => None,
+                WaitReason::Paused(..) | WaitReason::Rate | WaitReason::Replies => None,
             }
         };
-        self.snapshot.standings.iter().filter_map(words).collect()
+        self.snapshot.statuses.iter().filter_map(words).collect()
     }
 
     /// Whether calls are held up for longer than a moment.
     pub(crate) fn is_held_up(&self) -> bool {
-        self.snapshot.standings.iter().any(|standing| match &standing.waits {
-            Some(Waiting::Away(..)) => true,
-            Some(Waiting::Pause(wait, _)) => *wait >= LONG_PAUSE,
-            Some(Waiting::Rate | Waiting::Replies) | None => false,
+        self.snapshot.statuses.iter().any(|status| match &status.waits {
+            Some(WaitReason::Unavailable(..)) => true,
+            Some(WaitReason::Paused(wait, _)) => *wait >= LONG_PAUSE,
+            Some(WaitReason::Rate | WaitReason::Replies) | None => false,
         })
     }
 

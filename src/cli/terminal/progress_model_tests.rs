@@ -3,8 +3,8 @@ use crate::action::ActionKey;
 use crate::plan::Estimate;
 use crate::units::{Tokens, Usage};
 
-fn standing(sent: u64, waits: Option<Waiting>) -> Standing {
-    Standing {
+fn status(sent: u64, waits: Option<WaitReason>) -> ProviderStatus {
+    ProviderStatus {
         provider: "openai".into(),
         model: "gpt-5.2".into(),
         sent,
@@ -18,10 +18,10 @@ fn standing(sent: u64, waits: Option<Waiting>) -> Standing {
     }
 }
 
-fn snapshot(sent: u64, usd: f64, waits: Option<Waiting>) -> ProgressSnapshot {
+fn snapshot(sent: u64, usd: f64, waits: Option<WaitReason>) -> ProgressSnapshot {
     let usage = Usage { input: Some(Tokens(sent * 900)), output: Some(Tokens(sent * 100)), ..Usage::default() };
     let spent = Spent { replies: sent, usage: Some(usage), usd: Some(Usd(usd)), ..Spent::default() };
-    ProgressSnapshot { standings: vec![standing(sent, waits)], spent, stop: Stop::No }
+    ProgressSnapshot { statuses: vec![status(sent, waits)], spent, stop: Stop::No }
 }
 
 fn kept(model: &mut ProgressModel, stage: StageName, times: usize) {
@@ -33,7 +33,7 @@ fn kept(model: &mut ProgressModel, stage: StageName, times: usize) {
 }
 
 /// A run of 400 answers and grades, of which 60 answers came in half a minute at 2 a second.
-fn under_way(waits: Option<Waiting>) -> ProgressModel {
+fn under_way(waits: Option<WaitReason>) -> ProgressModel {
     let stages = [(StageName::Answer, 200), (StageName::Judge, 200), (StageName::Selftest, 0)];
     let mut model = ProgressModel::new(stages, Allowance::default());
     model.hear(&Event::Foretold(&Estimate { usd: Some(Usd(4.0)), ..Estimate::default() }));
@@ -64,11 +64,11 @@ fn a_line_tells_how_far_how_fast_what_it_costs_and_how_long_it_takes() {
 fn what_is_waited_for_is_told_the_heaviest_first() {
     let words = |waits| under_way(waits).wait_words();
     assert_eq!(words(None), None);
-    assert_eq!(words(Some(Waiting::Rate)).unwrap(), "waits for the rate that openai allows");
-    assert_eq!(words(Some(Waiting::Replies)).unwrap(), "waits for replies of openai, 12 calls are under way");
-    let pause = Waiting::Pause(Duration::from_millis(11_200), "HTTP 429: slow down".into());
+    assert_eq!(words(Some(WaitReason::Rate)).unwrap(), "waits for the rate that openai allows");
+    assert_eq!(words(Some(WaitReason::Replies)).unwrap(), "waits for replies of openai, 12 calls are under way");
+    let pause = WaitReason::Paused(Duration::from_millis(11_200), "HTTP 429: slow down".into());
     assert_eq!(words(Some(pause)).unwrap(), "waits for openai/gpt-5.2, paused for 12 s more (HTTP 429: slow down)");
-    let away = under_way(Some(Waiting::Away(Duration::from_secs(8), "cannot connect: refused".into())));
+    let away = under_way(Some(WaitReason::Unavailable(Duration::from_secs(8), "cannot connect: refused".into())));
     assert_eq!(
         away.wait_words().unwrap(),
         "waits for openai/gpt-5.2 to come back, tried again in 8 s (cannot connect: refused)"
@@ -89,7 +89,7 @@ fn a_budget_that_holds_calls_back_is_told() {
     model.update(snapshot.clone(), Instant::now() + Duration::from_secs(31));
     let words = "the budget: $0.70 spent, $0.29 set aside for what is under way, of $1.00";
     assert_eq!(model.wait_words().unwrap(), format!("waits for {words}"));
-    snapshot.standings = vec![standing(60, Some(Waiting::Rate))];
+    snapshot.statuses = vec![status(60, Some(WaitReason::Rate))];
     model.update(snapshot, Instant::now() + Duration::from_secs(32));
     assert_eq!(model.wait_words().unwrap(), format!("waits for the rate that openai allows; {words}"));
     assert!(model.pace_words().contains("$0.70 so far of at most $1.00"), "{}", model.pace_words());
@@ -98,17 +98,17 @@ fn a_budget_that_holds_calls_back_is_told() {
 #[test]
 fn what_two_models_are_allowed_adds_up_to_what_the_account_allows() {
     let words = |models: [u64; 2], account: Option<u64>| {
-        let of = |(sent, name): (u64, &str), limit| Standing {
+        let of = |(sent, name): (u64, &str), limit| ProviderStatus {
             model: name.into(),
             requests_per_minute: Some(limit),
             tokens_per_minute: None,
             account_requests_per_minute: account,
-            ..standing(sent, None)
+            ..status(sent, None)
         };
         let mut model = under_way(None);
-        let standings = vec![of((60, "gpt-5.2"), models[0]), of((60, "gpt-5.2-mini"), models[1])];
+        let statuses = vec![of((60, "gpt-5.2"), models[0]), of((60, "gpt-5.2-mini"), models[1])];
         model.update(
-            ProgressSnapshot { standings, ..ProgressSnapshot::default() },
+            ProgressSnapshot { statuses, ..ProgressSnapshot::default() },
             Instant::now() + Duration::from_secs(30),
         );
         model.provider_words().join(" · ").split(" of ").nth(1).unwrap().to_owned()

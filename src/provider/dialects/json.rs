@@ -3,11 +3,11 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::api::ReadFault;
+use crate::provider::call::ReadFault;
 use crate::units::Tokens;
 
 /// Reads a body as `T`; what is no JSON of that shape is malformed, with its beginning quoted.
-pub(super) fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, ReadFault> {
+pub(crate) fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, ReadFault> {
     serde_json::from_slice(body).map_err(|e| {
         if body.iter().all(u8::is_ascii_whitespace) {
             return ReadFault::Malformed("the body is empty".into());
@@ -17,7 +17,7 @@ pub(super) fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, ReadFau
 }
 
 /// The first `limit` bytes of a body as one line of text.
-pub(super) fn beginning(body: &[u8], limit: usize) -> String {
+pub(crate) fn beginning(body: &[u8], limit: usize) -> String {
     let part = body.get(..limit).unwrap_or(body);
     let text = String::from_utf8_lossy(part);
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -25,14 +25,14 @@ pub(super) fn beginning(body: &[u8], limit: usize) -> String {
 }
 
 /// A count that may be missing, null, a float or nonsense: only a whole number of tokens is known.
-pub(super) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Tokens>, D::Error> {
+pub(crate) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Tokens>, D::Error> {
     let value = Value::deserialize(deserializer)?;
     let whole = value.as_u64().or_else(|| value.as_f64().filter(|f| *f >= 0.0 && f.fract() == 0.0).map(|f| f as u64));
     Ok(whole.map(Tokens))
 }
 
 /// A field of which only some shape is of use: any other shape counts as absent.
-pub(super) fn lenient<'de, D: Deserializer<'de>, T: serde::de::DeserializeOwned>(
+pub(crate) fn lenient<'de, D: Deserializer<'de>, T: serde::de::DeserializeOwned>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
     let value = Value::deserialize(deserializer)?;
@@ -40,7 +40,7 @@ pub(super) fn lenient<'de, D: Deserializer<'de>, T: serde::de::DeserializeOwned>
 }
 
 /// What an error value says, whatever its shape: an object, a string, an object in an array, `detail`.
-pub(super) fn error_text(error: &Value) -> String {
+pub(crate) fn error_text(error: &Value) -> String {
     match error {
         Value::String(text) => text.clone(),
         Value::Array(list) => list.iter().map(error_text).collect::<Vec<_>>().join("; "),

@@ -1,16 +1,193 @@
-//! What Anthropic's Messages endpoint answers.
+//! Anthropic Messages, with structured output, compaction on demand and a breakpoint for the prompt cache.
+//!
+//! A compaction block goes back first, alone in an assistant message, byte for byte, with the beta header.
 
-use serde::Deserialize;
-use serde_json::Value;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
-use super::api::{Completion, Operation, ReadFault};
-use super::reading::{count, error_text, lenient, parse};
+use super::conversation::{ConversationPart, FlatConversation, HistoryStyle, conversation};
+use super::json::{count, error_text, lenient, parse};
+use super::request::{self, Auth, BuildFault, HttpRequest};
+use crate::provider::call::{Call, Completion, Operation, ReadFault};
+use crate::provider::estimate::estimate_text;
+use crate::provider::spec::{Dialect, ProviderSpec};
 use crate::units::{Tokens, Usage};
+
+/// Sent where the user set no limit: the API demands one, and thinking counts towards it.
+pub(crate) const DEFAULT_MAX_TOKENS: Tokens = Tokens(8192);
+
+/// Shared prefixes shorter than this are not cached by most models.
+const MIN_CACHED_PREFIX: Tokens = Tokens(1024);
+
+const COMPACTION_BETA: &str = "compact-2026-09-04";
+
+#[derive(Serialize)]
+struct MessagesRequest<'a> {
+    model: &'a str,
+    max_tokens: Tokens,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    system: Vec<RequestBlock<'a>>,
+    messages: Vec<AnthropicMessage<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<OutputConfig<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compaction: Option<Compaction<'a>>,
+}
+
+#[derive(Serialize)]
+struct AnthropicMessage<'a> {
+    role: &'static str,
+    content: Vec<RequestBlock<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum RequestBlock<'a> {
+    Text {
+        #[serde(rename = "type")]
+        kind: &'static str,
+        text: Cow<'a, str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<Value>,
+    },
+    Stored(&'a RawValue),
+}
+
+#[derive(Serialize)]
+struct OutputConfig<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<Value>,
+}
+
+#[derive(Serialize)]
+struct Compaction<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<&'a str>,
+}
+
+/// Puts `call` into the dialect.
+pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, BuildFault> {
+    if call.operation == Operation::Compact {
+        return Err(BuildFault::Unsupported { dialect: Dialect::Anthropic, operation: call.operation });
+    }
+    let conversation = conversation(call, HistoryStyle::CallsAsText)?;
+    let holds_items = conversation.parts.iter().any(|part| matches!(part, ConversationPart::Items(_)));
+    // The newer version refuses a temperature; the older one still serves models that honour it.
+    let version = if call.settings.temperature.is_some() { "2023-06-01" } else { "2026-10-21" };
+    let mut headers = vec![("anthropic-version", version)];
+    if call.operation == Operation::Summarize || holds_items {
+        headers.push(("anthropic-beta", COMPACTION_BETA));
+    }
+    let root = spec.base_url.split('?').next().unwrap_or("").trim_end_matches('/');
+    Ok(HttpRequest {
+        path: if root.ends_with("/v1") { "/messages" } else { "/v1/messages" },
+        auth: auth(request::host(&spec.base_url)),
+        headers,
+        body: request::body(&body(call, conversation))?,
+    })
+}
+
+/// Bedrock takes a bearer key; the vendor and its proxies take `x-api-key`.
+fn auth(host: &str) -> Auth {
+    if request::is_below(host, "api.aws") || request::is_below(host, "amazonaws.com") {
+        Auth::Bearer
+    } else {
+        Auth::XApiKey
+    }
+}
+
+fn body<'a>(call: &'a Call, conversation: FlatConversation<'a>) -> MessagesRequest<'a> {
+    let settings = &call.settings;
+    let summarize = call.operation == Operation::Summarize;
+    let format = call.schema.as_deref().filter(|_| !summarize);
+    let format = format.map(|schema| json!({"type": "json_schema", "schema": schema.schema}));
+    let effort = settings.effort.as_deref();
+    let (system, messages) = prompt(conversation, !summarize);
+    MessagesRequest {
+        model: &call.model.0,
+        max_tokens: settings.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS),
+        system,
+        messages,
+        temperature: settings.temperature,
+        output_config: (effort.is_some() || format.is_some()).then_some(OutputConfig { effort, format }),
+        compaction: summarize.then(|| Compaction {
+            kind: "summarize",
+            instructions: call.instructions.as_deref().filter(|text| !text.trim().is_empty()),
+        }),
+    }
+}
+
+/// System blocks and messages, with a cache breakpoint at the end of what other questions share: all that comes
+/// before the last turn.
+fn prompt(conversation: FlatConversation<'_>, cached: bool) -> (Vec<RequestBlock<'_>>, Vec<AnthropicMessage<'_>>) {
+    let mut length = conversation.system.as_deref().map_or(Tokens(0), estimate_text);
+    let mut system: Vec<RequestBlock<'_>> =
+        conversation.system.map(|text| block(Cow::Owned(text))).into_iter().collect();
+    let mut messages: Vec<AnthropicMessage<'_>> = Vec::new();
+    if cached && conversation.last_turn == 0 && length >= MIN_CACHED_PREFIX {
+        mark(system.last_mut());
+    }
+    for (index, part) in conversation.parts.into_iter().enumerate() {
+        if let ConversationPart::Text(_, text) = &part {
+            length += estimate_text(text);
+        }
+        push(&mut messages, part);
+        if cached && index + 1 == conversation.last_turn && length >= MIN_CACHED_PREFIX {
+            mark(messages.last_mut().and_then(|said| said.content.last_mut()));
+        }
+    }
+    (system, messages)
+}
+
+fn push<'a>(messages: &mut Vec<AnthropicMessage<'a>>, part: ConversationPart<'a>) {
+    let (role, blocks) = match part {
+        ConversationPart::Text(speaker, text) => (speaker.name(), vec![block(text)]),
+        ConversationPart::Items(items) => {
+            // The block stands alone in its message, so the next text opens a new one.
+            messages.push(AnthropicMessage {
+                role: "assistant",
+                content: items.into_iter().map(RequestBlock::Stored).collect(),
+            });
+            return;
+        }
+        // Calls are rendered as text in this dialect: a foreign history brings no tool definitions.
+        ConversationPart::Calls(text, _) => ("assistant", vec![block(text)]),
+        ConversationPart::Result { text, .. } => ("user", vec![block(Cow::Borrowed(text))]),
+    };
+    if messages.is_empty() && role == "assistant" {
+        messages
+            .push(AnthropicMessage { role: "user", content: vec![block(Cow::Borrowed("[the conversation so far]"))] });
+    }
+    match messages.last_mut() {
+        Some(last) if last.role == role && !matches!(last.content.last(), Some(RequestBlock::Stored(_))) => {
+            last.content.extend(blocks);
+        }
+        _ => messages.push(AnthropicMessage { role, content: blocks }),
+    }
+}
+
+fn block(text: Cow<'_, str>) -> RequestBlock<'_> {
+    RequestBlock::Text { kind: "text", text, cache_control: None }
+}
+
+fn mark(block: Option<&mut RequestBlock<'_>>) {
+    if let Some(RequestBlock::Text { cache_control, .. }) = block {
+        *cache_control = Some(json!({"type": "ephemeral"}));
+    }
+}
 
 /// A reply of this dialect, not yet judged to be an answer.
 #[derive(Deserialize)]
-pub(super) struct Reply<'a> {
+pub(crate) struct MessagesReply<'a> {
     #[serde(default, deserialize_with = "lenient")]
     model: Option<String>,
     #[serde(default, borrow)]
@@ -33,15 +210,15 @@ struct StopDetails {
 
 /// What this dialect says a call used.
 #[derive(Deserialize)]
-pub(super) struct MessagesUsage {
+pub(crate) struct MessagesUsage {
     #[serde(flatten)]
-    whole: Counts,
+    whole: AnthropicCounts,
     #[serde(default, deserialize_with = "lenient")]
-    iterations: Option<Vec<Counts>>,
+    iterations: Option<Vec<AnthropicCounts>>,
 }
 
 #[derive(Clone, Copy, Deserialize)]
-struct Counts {
+struct AnthropicCounts {
     #[serde(default, deserialize_with = "count")]
     input_tokens: Option<Tokens>,
     #[serde(default, deserialize_with = "count")]
@@ -52,7 +229,7 @@ struct Counts {
     output_tokens: Option<Tokens>,
 }
 
-impl Counts {
+impl AnthropicCounts {
     /// `input_tokens` is only what follows the last breakpoint; what the cache wrote and read comes on top.
     fn usage(self) -> Usage {
         let cached =
@@ -78,7 +255,7 @@ struct ContentBlock {
 }
 
 /// Opens a body.
-pub(super) fn open(body: &[u8]) -> Result<Reply<'_>, ReadFault> {
+pub(crate) fn open(body: &[u8]) -> Result<MessagesReply<'_>, ReadFault> {
     #[derive(Deserialize)]
     struct Kind {
         #[serde(default, rename = "type")]
@@ -109,12 +286,12 @@ impl From<MessagesUsage> for Usage {
     }
 }
 
-impl Reply<'_> {
-    pub(super) fn usage(&self) -> Usage {
+impl MessagesReply<'_> {
+    pub(crate) fn usage(&self) -> Usage {
         self.usage.as_ref().map(MessagesUsage::sum).unwrap_or_default()
     }
 
-    pub(super) fn completion(self, operation: Operation) -> Result<Completion, ReadFault> {
+    pub(crate) fn completion(self, operation: Operation) -> Result<Completion, ReadFault> {
         let usage = self.usage();
         self.check_stop(operation)?;
         let raw = self.content.as_deref().ok_or_else(|| ReadFault::Malformed("it has no `content`".into()))?;

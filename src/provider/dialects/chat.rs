@@ -6,15 +6,15 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::api::{Call, Completion, Operation, OutputSchema, ReadFault};
-use super::conversation::{Conversation, Part, Speaker, Style, conversation};
-use super::reading::{count, error_text, lenient, parse};
-use super::spec::{Dialect, ProviderSpec};
-use super::wire::{self, Auth, BuildFault, HttpRequest};
+use super::conversation::{ConversationPart, FlatConversation, HistoryStyle, Speaker, conversation};
+use super::json::{count, error_text, lenient, parse};
+use super::request::{self, Auth, BuildFault, HttpRequest};
+use crate::provider::call::{Call, Completion, Operation, OutputSchema, ReadFault};
+use crate::provider::spec::{Dialect, ProviderSpec};
 use crate::units::{Tokens, Usage};
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct ChatRequest<'a> {
     model: &'a str,
     messages: Vec<ChatMessage<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,17 +44,17 @@ struct ChatMessage<'a> {
 }
 
 /// Puts `call` into the dialect.
-pub(super) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, BuildFault> {
+pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, BuildFault> {
     if call.operation != Operation::Generate {
         return Err(BuildFault::Unsupported { dialect: Dialect::OpenaiChat, operation: call.operation });
     }
-    let host = wire::host(&spec.base_url);
-    let azure = wire::is_below(host, "azure.com");
-    let vendor = azure || wire::is_below(host, "openai.com");
-    let router = wire::is_below(host, "openrouter.ai");
-    let conversation = conversation(call, Style::NativeCalls)?;
+    let host = request::host(&spec.base_url);
+    let azure = request::is_below(host, "azure.com");
+    let vendor = azure || request::is_below(host, "openai.com");
+    let router = request::is_below(host, "openrouter.ai");
+    let conversation = conversation(call, HistoryStyle::NativeCalls)?;
     let limit = call.settings.max_output_tokens;
-    let body = Body {
+    let body = ChatRequest {
         model: &call.model.0,
         messages: messages(&conversation)?,
         max_tokens: limit.filter(|_| !vendor),
@@ -69,7 +69,7 @@ pub(super) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, B
         path: "/chat/completions",
         auth: if azure { Auth::ApiKey } else { Auth::Bearer },
         headers: Vec::new(),
-        body: wire::body(&body)?,
+        body: request::body(&body)?,
     })
 }
 
@@ -77,19 +77,19 @@ fn response_format(schema: &OutputSchema) -> Value {
     json!({"type": "json_schema", "json_schema": {"name": schema.name, "strict": true, "schema": schema.schema}})
 }
 
-fn messages<'a>(conversation: &'a Conversation<'a>) -> Result<Vec<ChatMessage<'a>>, BuildFault> {
+fn messages<'a>(conversation: &'a FlatConversation<'a>) -> Result<Vec<ChatMessage<'a>>, BuildFault> {
     let said = |role, text: &'a str| ChatMessage { role, content: Some(text), tool_calls: &[], tool_call_id: None };
     let mut messages: Vec<ChatMessage<'a>> = conversation.system.iter().map(|text| said("system", text)).collect();
     for part in &conversation.parts {
         messages.push(match part {
-            Part::Text(speaker, text) => said(speaker.name(), text),
-            Part::Calls(text, calls) => ChatMessage {
+            ConversationPart::Text(speaker, text) => said(speaker.name(), text),
+            ConversationPart::Calls(text, calls) => ChatMessage {
                 content: Some(text.as_ref()).filter(|text| !text.is_empty()),
                 tool_calls: calls,
                 ..said(Speaker::Assistant.name(), "")
             },
-            Part::Result { call, text } => ChatMessage { tool_call_id: Some(call), ..said("tool", text) },
-            Part::Items(_) => return Err(BuildFault::ForeignItems(Dialect::OpenaiChat)),
+            ConversationPart::Result { call, text } => ChatMessage { tool_call_id: Some(call), ..said("tool", text) },
+            ConversationPart::Items(_) => return Err(BuildFault::ForeignItems(Dialect::OpenaiChat)),
         });
     }
     Ok(messages)
@@ -97,11 +97,11 @@ fn messages<'a>(conversation: &'a Conversation<'a>) -> Result<Vec<ChatMessage<'a
 
 /// A reply of this dialect, not yet judged to be an answer.
 #[derive(Deserialize)]
-pub(super) struct Reply {
+pub(crate) struct ChatReply {
     #[serde(default, deserialize_with = "lenient")]
     model: Option<String>,
     #[serde(default)]
-    choices: Option<Vec<Choice>>,
+    choices: Option<Vec<ChatChoice>>,
     #[serde(default, deserialize_with = "lenient")]
     usage: Option<ChatUsage>,
     #[serde(default)]
@@ -109,9 +109,9 @@ pub(super) struct Reply {
 }
 
 #[derive(Deserialize)]
-struct Choice {
+struct ChatChoice {
     #[serde(default)]
-    message: Option<Said>,
+    message: Option<ChatReplyMessage>,
     #[serde(default, deserialize_with = "lenient")]
     finish_reason: Option<String>,
     #[serde(default)]
@@ -119,27 +119,27 @@ struct Choice {
 }
 
 #[derive(Default, Deserialize)]
-struct Said {
+struct ChatReplyMessage {
     #[serde(default)]
-    content: Option<Content>,
+    content: Option<ChatContent>,
     #[serde(default, deserialize_with = "lenient")]
     refusal: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(try_from = "Value")]
-enum Content {
+enum ChatContent {
     Text(String),
     Parts(Vec<Value>),
 }
 
-impl TryFrom<Value> for Content {
+impl TryFrom<Value> for ChatContent {
     type Error = &'static str;
 
-    fn try_from(value: Value) -> Result<Content, &'static str> {
+    fn try_from(value: Value) -> Result<ChatContent, &'static str> {
         match value {
-            Value::String(text) => Ok(Content::Text(text)),
-            Value::Array(parts) => Ok(Content::Parts(parts)),
+            Value::String(text) => Ok(ChatContent::Text(text)),
+            Value::Array(parts) => Ok(ChatContent::Parts(parts)),
             _ => Err("`content` is neither text nor a list of parts"),
         }
     }
@@ -147,19 +147,19 @@ impl TryFrom<Value> for Content {
 
 /// What this dialect says a call used.
 #[derive(Clone, Copy, Deserialize)]
-pub(super) struct ChatUsage {
+pub(crate) struct ChatUsage {
     #[serde(default, deserialize_with = "count")]
     prompt_tokens: Option<Tokens>,
     #[serde(default, deserialize_with = "count")]
     completion_tokens: Option<Tokens>,
     #[serde(default, deserialize_with = "lenient")]
-    prompt_tokens_details: Option<Details>,
+    prompt_tokens_details: Option<TokenDetails>,
     #[serde(default, deserialize_with = "lenient")]
-    completion_tokens_details: Option<Details>,
+    completion_tokens_details: Option<TokenDetails>,
 }
 
 #[derive(Clone, Copy, Default, Deserialize)]
-struct Details {
+struct TokenDetails {
     #[serde(default, deserialize_with = "count")]
     cached_tokens: Option<Tokens>,
     #[serde(default, deserialize_with = "count")]
@@ -169,7 +169,7 @@ struct Details {
 }
 
 /// Opens a body.
-pub(super) fn open(body: &[u8]) -> Result<Reply, ReadFault> {
+pub(crate) fn open(body: &[u8]) -> Result<ChatReply, ReadFault> {
     parse(body)
 }
 
@@ -187,12 +187,12 @@ impl From<ChatUsage> for Usage {
     }
 }
 
-impl Reply {
-    pub(super) fn usage(&self) -> Usage {
+impl ChatReply {
+    pub(crate) fn usage(&self) -> Usage {
         self.usage.map(Usage::from).unwrap_or_default()
     }
 
-    pub(super) fn completion(self) -> Result<Completion, ReadFault> {
+    pub(crate) fn completion(self) -> Result<Completion, ReadFault> {
         let usage = self.usage();
         if let Some(error) = self.error.as_ref().filter(|e| !e.is_null()) {
             return Err(ReadFault::Upstream(error_text(error)));
@@ -204,7 +204,7 @@ impl Reply {
     }
 }
 
-impl Choice {
+impl ChatChoice {
     fn answer(self) -> Result<String, ReadFault> {
         if let Some(error) = self.error.as_ref().filter(|e| !e.is_null()) {
             return Err(ReadFault::Upstream(error_text(error)));
@@ -213,7 +213,7 @@ impl Choice {
         if let Some(refusal) = said.refusal.filter(|text| !text.is_empty()) {
             return Err(ReadFault::Refused(Some(refusal)));
         }
-        let text = without_thoughts(&said.content.map(Content::text).unwrap_or_default());
+        let text = without_thoughts(&said.content.map(ChatContent::text).unwrap_or_default());
         match self.finish_reason.as_deref() {
             Some("error") => Err(ReadFault::Upstream("finish_reason `error`".into())),
             Some("content_filter") => Err(ReadFault::Refused(Some("content filter".into()))),
@@ -224,11 +224,11 @@ impl Choice {
     }
 }
 
-impl Content {
+impl ChatContent {
     fn text(self) -> String {
         match self {
-            Content::Text(text) => text,
-            Content::Parts(parts) => {
+            ChatContent::Text(text) => text,
+            ChatContent::Parts(parts) => {
                 parts.iter().filter(|p| p["type"] == "text").filter_map(|p| p["text"].as_str()).collect()
             }
         }

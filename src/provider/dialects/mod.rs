@@ -1,14 +1,24 @@
 //! The one choice among dialects: a call to a request, and a body to a completion. Both pure.
 
+mod anthropic;
+mod chat;
+mod conversation;
+mod json;
+mod request;
+mod responses;
+
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::api::{Billing, Call, Completion, Operation, ReadFault};
-use super::reading::lenient;
-use super::spec::{Dialect, ProviderSpec};
-use super::wire::{BuildFault, HttpRequest};
-use super::{anthropic, anthropic_reply, chat, responses};
+use crate::provider::call::{Billing, Call, Completion, Operation, ReadFault};
+use crate::provider::spec::{Dialect, ProviderSpec};
 use crate::units::{Tokens, Usage};
+use json::lenient;
+
+pub(crate) use anthropic::DEFAULT_MAX_TOKENS;
+pub(crate) use json::{beginning, error_text};
+pub use request::{Auth, BuildFault, HttpRequest};
+pub(crate) use request::{address, host};
 
 /// Puts `call` into the dialect of `spec`.
 ///
@@ -46,7 +56,7 @@ pub fn read(
             reply.completion(operation)
         }
         Dialect::Anthropic => {
-            let reply = anthropic_reply::open(body)?;
+            let reply = anthropic::open(body)?;
             check_prompt(&reply.usage(), expected)?;
             reply.completion(operation)
         }
@@ -59,7 +69,7 @@ pub fn read_billing(dialect: Dialect, body: &[u8]) -> Billing {
     match dialect {
         Dialect::OpenaiChat => billing::<chat::ChatUsage>(body),
         Dialect::OpenaiResponses => billing::<responses::ResponsesUsage>(body),
-        Dialect::Anthropic => billing::<anthropic_reply::MessagesUsage>(body),
+        Dialect::Anthropic => billing::<anthropic::MessagesUsage>(body),
         Dialect::Lexical => Billing::default(),
     }
 }
@@ -68,14 +78,14 @@ pub fn read_billing(dialect: Dialect, body: &[u8]) -> Billing {
 fn billing<U: DeserializeOwned + Into<Usage>>(body: &[u8]) -> Billing {
     #[derive(Deserialize)]
     #[serde(bound = "U: DeserializeOwned")]
-    struct Signed<U> {
+    struct BilledReply<U> {
         #[serde(default, deserialize_with = "lenient")]
         model: Option<String>,
         #[serde(default, deserialize_with = "lenient")]
         usage: Option<U>,
     }
-    let signed = serde_json::from_slice::<Signed<U>>(body).ok();
-    signed.map_or_else(Billing::default, |Signed { model, usage }| Billing {
+    let signed = serde_json::from_slice::<BilledReply<U>>(body).ok();
+    signed.map_or_else(Billing::default, |BilledReply { model, usage }| Billing {
         model,
         usage: usage.map(U::into).unwrap_or_default(),
     })

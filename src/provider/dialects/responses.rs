@@ -6,21 +6,21 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::api::{Call, Completion, Operation, OutputSchema, ReadFault};
-use super::conversation::{Conversation, Part, Style, conversation};
-use super::reading::{count, error_text, lenient, parse};
-use super::spec::{Dialect, ProviderSpec};
-use super::wire::{self, Auth, BuildFault, HttpRequest};
+use super::conversation::{ConversationPart, FlatConversation, HistoryStyle, conversation};
+use super::json::{count, error_text, lenient, parse};
+use super::request::{self, Auth, BuildFault, HttpRequest};
+use crate::provider::call::{Call, Completion, Operation, OutputSchema, ReadFault};
+use crate::provider::spec::{Dialect, ProviderSpec};
 use crate::units::{Tokens, Usage};
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct ResponsesRequest<'a> {
     model: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     store: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     instructions: Option<&'a str>,
-    input: Vec<Item<'a>>,
+    input: Vec<InputItem<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_output_tokens: Option<Tokens>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,7 +33,7 @@ struct Body<'a> {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Item<'a> {
+enum InputItem<'a> {
     Said {
         role: &'static str,
         content: &'a str,
@@ -51,11 +51,11 @@ enum Item<'a> {
         call_id: &'a str,
         output: &'a str,
     },
-    Kept(&'a RawValue),
+    Stored(&'a RawValue),
 }
 
 /// Puts `call` into the dialect.
-pub(super) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, BuildFault> {
+pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, BuildFault> {
     let path = match call.operation {
         Operation::Generate => "/responses",
         Operation::Compact => "/responses/compact",
@@ -63,7 +63,7 @@ pub(super) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, B
             return Err(BuildFault::Unsupported { dialect: Dialect::OpenaiResponses, operation });
         }
     };
-    let azure = wire::is_below(wire::host(&spec.base_url), "azure.com");
+    let azure = request::is_below(request::host(&spec.base_url), "azure.com");
     Ok(HttpRequest {
         path,
         auth: if azure { Auth::ApiKey } else { Auth::Bearer },
@@ -73,11 +73,11 @@ pub(super) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, B
 }
 
 fn body(call: &Call) -> Result<bytes::Bytes, BuildFault> {
-    let conversation = conversation(call, Style::NativeCalls)?;
+    let conversation = conversation(call, HistoryStyle::NativeCalls)?;
     let settings = &call.settings;
     // The compact endpoint takes no setting at all.
     let generate = call.operation == Operation::Generate;
-    wire::body(&Body {
+    request::body(&ResponsesRequest {
         model: &call.model.0,
         store: generate.then_some(false),
         instructions: call.instructions.as_deref().or(conversation.system.as_deref()),
@@ -93,26 +93,28 @@ fn text_format(schema: &OutputSchema) -> Value {
     json!({"format": {"type": "json_schema", "name": schema.name, "strict": true, "schema": schema.schema}})
 }
 
-fn items<'a>(conversation: &'a Conversation<'a>) -> Vec<Item<'a>> {
+fn items<'a>(conversation: &'a FlatConversation<'a>) -> Vec<InputItem<'a>> {
     let mut items = Vec::new();
     for part in &conversation.parts {
         match part {
-            Part::Text(speaker, text) => items.push(Item::Said { role: speaker.name(), content: text }),
-            Part::Calls(text, calls) => {
+            ConversationPart::Text(speaker, text) => {
+                items.push(InputItem::Said { role: speaker.name(), content: text })
+            }
+            ConversationPart::Calls(text, calls) => {
                 if !text.trim().is_empty() {
-                    items.push(Item::Said { role: "assistant", content: text });
+                    items.push(InputItem::Said { role: "assistant", content: text });
                 }
-                items.extend(calls.iter().map(|call| Item::Call {
+                items.extend(calls.iter().map(|call| InputItem::Call {
                     kind: "function_call",
                     call_id: &call.id,
                     name: &call.function.name,
                     arguments: &call.function.arguments,
                 }));
             }
-            Part::Result { call, text } => {
-                items.push(Item::Result { kind: "function_call_output", call_id: call, output: text });
+            ConversationPart::Result { call, text } => {
+                items.push(InputItem::Result { kind: "function_call_output", call_id: call, output: text });
             }
-            Part::Items(kept) => items.extend(kept.iter().copied().map(Item::Kept)),
+            ConversationPart::Items(kept) => items.extend(kept.iter().copied().map(InputItem::Stored)),
         }
     }
     items
@@ -120,7 +122,7 @@ fn items<'a>(conversation: &'a Conversation<'a>) -> Vec<Item<'a>> {
 
 /// A reply of this dialect, not yet judged to be an answer.
 #[derive(Deserialize)]
-pub(super) struct Reply<'a> {
+pub(crate) struct ResponsesReply<'a> {
     #[serde(default, deserialize_with = "lenient")]
     model: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
@@ -137,19 +139,19 @@ pub(super) struct Reply<'a> {
 
 /// What this dialect says a call used.
 #[derive(Clone, Copy, Deserialize)]
-pub(super) struct ResponsesUsage {
+pub(crate) struct ResponsesUsage {
     #[serde(default, deserialize_with = "count")]
     input_tokens: Option<Tokens>,
     #[serde(default, deserialize_with = "count")]
     output_tokens: Option<Tokens>,
     #[serde(default, deserialize_with = "lenient")]
-    input_tokens_details: Option<Details>,
+    input_tokens_details: Option<TokenDetails>,
     #[serde(default, deserialize_with = "lenient")]
-    output_tokens_details: Option<Details>,
+    output_tokens_details: Option<TokenDetails>,
 }
 
 #[derive(Clone, Copy, Default, Deserialize)]
-struct Details {
+struct TokenDetails {
     #[serde(default, deserialize_with = "count")]
     cached_tokens: Option<Tokens>,
     #[serde(default, deserialize_with = "count")]
@@ -159,7 +161,7 @@ struct Details {
 }
 
 #[derive(Deserialize)]
-struct Output {
+struct OutputItem {
     #[serde(default, rename = "type", deserialize_with = "lenient")]
     kind: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
@@ -181,7 +183,7 @@ struct OutputPart {
 }
 
 /// Opens a body.
-pub(super) fn open(body: &[u8]) -> Result<Reply<'_>, ReadFault> {
+pub(crate) fn open(body: &[u8]) -> Result<ResponsesReply<'_>, ReadFault> {
     parse(body)
 }
 
@@ -198,18 +200,18 @@ impl From<ResponsesUsage> for Usage {
     }
 }
 
-impl Reply<'_> {
-    pub(super) fn usage(&self) -> Usage {
+impl ResponsesReply<'_> {
+    pub(crate) fn usage(&self) -> Usage {
         self.usage.map(Usage::from).unwrap_or_default()
     }
 
-    pub(super) fn completion(self, operation: Operation) -> Result<Completion, ReadFault> {
+    pub(crate) fn completion(self, operation: Operation) -> Result<Completion, ReadFault> {
         if let Some(error) = self.error.as_ref().filter(|e| !e.is_null()) {
             return Err(upstream(error));
         }
         let usage = self.usage();
         let raw = self.output.ok_or_else(|| ReadFault::Malformed("it has no `output`".into()))?;
-        let output: Vec<Output> =
+        let output: Vec<OutputItem> =
             serde_json::from_str(raw.get()).map_err(|e| ReadFault::Malformed(format!("its `output`: {e}")))?;
         if operation == Operation::Compact {
             let items = compacted(&output, raw)?;
@@ -242,8 +244,8 @@ fn upstream(error: &Value) -> ReadFault {
     }
 }
 
-fn compacted(output: &[Output], raw: &RawValue) -> Result<String, ReadFault> {
-    let is_item = |o: &Output| o.kind.as_deref() == Some("compaction") && o.encrypted_content.is_some();
+fn compacted(output: &[OutputItem], raw: &RawValue) -> Result<String, ReadFault> {
+    let is_item = |o: &OutputItem| o.kind.as_deref() == Some("compaction") && o.encrypted_content.is_some();
     if output.iter().any(is_item) {
         Ok(raw.get().to_owned())
     } else {
@@ -251,8 +253,8 @@ fn compacted(output: &[Output], raw: &RawValue) -> Result<String, ReadFault> {
     }
 }
 
-fn answer(output: &[Output]) -> Result<String, ReadFault> {
-    let mut messages: Vec<&Output> = output.iter().filter(|o| o.kind.as_deref() == Some("message")).collect();
+fn answer(output: &[OutputItem]) -> Result<String, ReadFault> {
+    let mut messages: Vec<&OutputItem> = output.iter().filter(|o| o.kind.as_deref() == Some("message")).collect();
     if messages.iter().any(|m| m.phase.as_deref() == Some("final_answer")) {
         messages.retain(|m| m.phase.as_deref() == Some("final_answer"));
     }

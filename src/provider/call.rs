@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::spec::{Dialect, ModelName};
+use super::spec::{Dialect, ModelName, ModelRef, ProviderSpec};
 use crate::transcript::{Message, Role};
 use crate::units::{Tokens, Usage};
 
@@ -224,4 +224,22 @@ pub struct CallFailure {
     pub hint: Option<String>,
     /// Attempts made.
     pub attempts: u32,
+}
+
+/// A model, its provider and the settings to ask it with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelUse {
+    /// `provider/model` as written.
+    pub reference: ModelRef,
+    /// The provider, resolved.
+    pub provider: Arc<ProviderSpec>,
+    /// Sampling settings.
+    pub settings: Settings,
+}
+
+impl ModelUse {
+    /// Whether the built-in rules answer: no request is sent, and every repetition is the same.
+    pub fn is_lexical(&self) -> bool {
+        self.provider.dialect == Dialect::Lexical
+    }
 }

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::api::Operation;
-use super::spec::Dialect;
+use crate::provider::call::Operation;
+use crate::provider::spec::Dialect;
 
 /// A request ready to send, made once: every retry sends these bytes. All operations are a POST.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub enum BuildFault {
 }
 
 /// Serialises a body.
-pub(super) fn body(value: &impl Serialize) -> Result<Bytes, BuildFault> {
+pub(crate) fn body(value: &impl Serialize) -> Result<Bytes, BuildFault> {
     /// Most bodies fit, so that they do not move while they grow.
     const USUAL: usize = 16 << 10;
     let mut bytes = Vec::with_capacity(USUAL);
@@ -66,12 +66,12 @@ pub(super) fn body(value: &impl Serialize) -> Result<Bytes, BuildFault> {
 }
 
 /// The elements of a JSON array, each byte for byte.
-pub(super) fn elements(array: &str) -> Result<Vec<&RawValue>, BuildFault> {
+pub(crate) fn elements(array: &str) -> Result<Vec<&RawValue>, BuildFault> {
     serde_json::from_str(array).map_err(|e| BuildFault::Items(e.to_string()))
 }
 
 /// The host of a base URL, without port; empty if there is none.
-pub(super) fn host(base_url: &str) -> &str {
+pub(crate) fn host(base_url: &str) -> &str {
     let rest = base_url.split_once("://").map_or(base_url, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or("");
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
@@ -82,12 +82,12 @@ pub(super) fn host(base_url: &str) -> &str {
 }
 
 /// Whether `host` is `domain` or lies below it.
-pub(super) fn is_below(host: &str, domain: &str) -> bool {
+pub(crate) fn is_below(host: &str, domain: &str) -> bool {
     host == domain || host.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'))
 }
 
 /// The full address: `path` goes before a query that the base URL carries (Azure's `api-version`).
-pub(super) fn address(base_url: &str, path: &str) -> String {
+pub(crate) fn address(base_url: &str, path: &str) -> String {
     match base_url.split_once('?') {
         Some((root, query)) => format!("{}{path}?{query}", root.trim_end_matches('/')),
         None => format!("{}{path}", base_url.trim_end_matches('/')),

@@ -4,11 +4,11 @@ use std::time::{Duration, SystemTime};
 
 /// The few headers of a reply that are read; names in lower case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Headers(Vec<(String, String)>);
+pub(crate) struct Headers(Vec<(String, String)>);
 
 /// One limit as a provider announces it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Window {
+pub(crate) struct LimitWindow {
     /// Allowed a minute.
     pub limit: Option<u64>,
     /// Left at the time of the reply.
@@ -19,17 +19,17 @@ pub(super) struct Window {
 
 /// The limits that a reply announces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Announced {
-    pub requests: Window,
+pub(crate) struct AnnouncedLimits {
+    pub requests: LimitWindow,
     /// Input and output tokens together.
-    pub tokens: Window,
-    pub input: Window,
-    pub output: Window,
+    pub tokens: LimitWindow,
+    pub input: LimitWindow,
+    pub output: LimitWindow,
 }
 
 impl Headers {
     /// Keeps the headers that matter here.
-    pub(super) fn new<'a>(all: impl Iterator<Item = (&'a str, &'a str)>) -> Headers {
+    pub(crate) fn new<'a>(all: impl Iterator<Item = (&'a str, &'a str)>) -> Headers {
         let prefixes =
             ["retry-after", "x-ratelimit-", "anthropic-ratelimit-", "x-should-retry", "x-request-id", "request-id"];
         let wanted = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
@@ -48,12 +48,12 @@ impl Headers {
     }
 
     /// The provider's id of the request.
-    pub(super) fn request_id(&self) -> Option<&str> {
+    pub(crate) fn request_id(&self) -> Option<&str> {
         self.get("x-request-id").or_else(|| self.get("request-id"))
     }
 
     /// Whether the provider itself says that a retry may help.
-    pub(super) fn should_retry(&self) -> Option<bool> {
+    pub(crate) fn should_retry(&self) -> Option<bool> {
         match self.get("x-should-retry")? {
             "true" => Some(true),
             "false" => Some(false),
@@ -63,11 +63,11 @@ impl Headers {
 
     /// How long the provider asks to wait: `retry-after-ms`, `retry-after` in seconds or as a date, else the
     /// longest reset of a limit that is used up.
-    pub(super) fn wait(&self, now: SystemTime) -> Option<Duration> {
+    pub(crate) fn wait(&self, now: SystemTime) -> Option<Duration> {
         let millis = self.get("retry-after-ms").and_then(seconds).map(|thousandfold| thousandfold / 1000);
         let retry_after = || self.get("retry-after").and_then(|text| seconds(text).or_else(|| until_date(text, now)));
         let announced = || {
-            let Announced { requests, tokens, input, output } = self.announced(now);
+            let AnnouncedLimits { requests, tokens, input, output } = self.announced(now);
             let used_up = [requests, tokens, input, output].into_iter().filter(|w| w.remaining == Some(0));
             used_up.filter_map(|w| w.reset).max()
         };
@@ -75,11 +75,11 @@ impl Headers {
     }
 
     /// The limits announced, in OpenAI's or Anthropic's style.
-    pub(super) fn announced(&self, now: SystemTime) -> Announced {
+    pub(crate) fn announced(&self, now: SystemTime) -> AnnouncedLimits {
         let window = |openai: &str, anthropic: &str| self.openai(openai).or(self.anthropic(anthropic, now));
         let project = self.openai("project-tokens");
         let tokens = window("tokens", "tokens");
-        Announced {
+        AnnouncedLimits {
             requests: window("requests", "requests"),
             tokens: tokens.stricter(project),
             input: self.anthropic("input-tokens", now),
@@ -87,18 +87,18 @@ impl Headers {
         }
     }
 
-    fn openai(&self, what: &str) -> Window {
+    fn openai(&self, what: &str) -> LimitWindow {
         let told = |field: &str| self.joined(["x-ratelimit-", field, what]);
-        Window {
+        LimitWindow {
             limit: told("limit-").and_then(number),
             remaining: told("remaining-").and_then(number),
             reset: told("reset-").and_then(|text| go_duration(text).or_else(|| seconds(text))),
         }
     }
 
-    fn anthropic(&self, what: &str, now: SystemTime) -> Window {
+    fn anthropic(&self, what: &str, now: SystemTime) -> LimitWindow {
         let told = |field: &str| self.joined(["anthropic-ratelimit-", what, field]);
-        Window {
+        LimitWindow {
             limit: told("-limit").and_then(number),
             remaining: told("-remaining").and_then(number),
             reset: told("-reset").and_then(|text| until_timestamp(text, now)),
@@ -110,12 +110,12 @@ fn number(text: &str) -> Option<u64> {
     text.parse().ok()
 }
 
-impl Window {
-    fn or(self, other: Window) -> Window {
-        if self == Window::default() { other } else { self }
+impl LimitWindow {
+    fn or(self, other: LimitWindow) -> LimitWindow {
+        if self == LimitWindow::default() { other } else { self }
     }
 
-    fn stricter(self, other: Window) -> Window {
+    fn stricter(self, other: LimitWindow) -> LimitWindow {
         match (self.limit, other.limit) {
             (Some(a), Some(b)) if b < a => other,
             (None, Some(_)) => other,
@@ -210,7 +210,7 @@ mod tests {
             ("x-ratelimit-limit-project-tokens", "150000"),
         ])
         .announced(at(0));
-        let window = Window { limit: Some(500), remaining: Some(499), reset: Some(Duration::from_millis(120)) };
+        let window = LimitWindow { limit: Some(500), remaining: Some(499), reset: Some(Duration::from_millis(120)) };
         assert_eq!(openai.requests, window);
         assert_eq!(openai.tokens.limit, Some(150_000));
         let anthropic = headers(&[
@@ -218,7 +218,7 @@ mod tests {
             ("anthropic-ratelimit-input-tokens-remaining", "0"),
             ("anthropic-ratelimit-input-tokens-reset", "1970-01-01T00:00:09Z"),
         ]);
-        let window = Window { limit: Some(40_000), remaining: Some(0), reset: Some(Duration::from_secs(8)) };
+        let window = LimitWindow { limit: Some(40_000), remaining: Some(0), reset: Some(Duration::from_secs(8)) };
         assert_eq!(anthropic.announced(at(1)).input, window);
         assert_eq!(anthropic.wait(at(1)), Some(Duration::from_secs(8)));
     }

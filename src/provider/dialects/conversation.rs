@@ -8,30 +8,30 @@ use std::collections::HashSet;
 
 use serde_json::value::RawValue;
 
-use super::api::{Call, Turn};
-use super::wire::{BuildFault, elements};
+use super::request::{BuildFault, elements};
+use crate::provider::call::{Call, Turn};
 use crate::transcript::{Function, Message, Role, ToolCall};
 
 /// A conversation to render.
 #[derive(Debug, Default)]
-pub(super) struct Conversation<'a> {
+pub(crate) struct FlatConversation<'a> {
     /// The system texts before anything else, joined.
     pub system: Option<String>,
     /// What follows.
-    pub parts: Vec<Part<'a>>,
+    pub parts: Vec<ConversationPart<'a>>,
     /// Where the last turn begins in `parts`: what stands before is shared with other questions.
     pub last_turn: usize,
 }
 
 /// Who speaks a text; system texts in the middle are labelled and spoken by the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Speaker {
+pub(crate) enum Speaker {
     User,
     Assistant,
 }
 
 impl Speaker {
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Speaker::User => "user",
             Speaker::Assistant => "assistant",
@@ -41,7 +41,7 @@ impl Speaker {
 
 /// One part of a conversation.
 #[derive(Debug)]
-pub(super) enum Part<'a> {
+pub(crate) enum ConversationPart<'a> {
     Text(Speaker, Cow<'a, str>),
     /// Tool calls, each answered by one of the `Result`s that follow; the text said with them may be empty.
     Calls(Cow<'a, str>, Vec<&'a ToolCall>),
@@ -54,7 +54,7 @@ pub(super) enum Part<'a> {
 
 /// How a dialect takes a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Style {
+pub(crate) enum HistoryStyle {
     /// Tool calls as such; neighbouring text turns of one speaker are one message, since many a model's template
     /// wants its speakers to alternate.
     NativeCalls,
@@ -63,8 +63,8 @@ pub(super) enum Style {
 }
 
 /// Flattens the turns of `call`.
-pub(super) fn conversation(call: &Call, style: Style) -> Result<Conversation<'_>, BuildFault> {
-    let mut whole = Conversation::default();
+pub(crate) fn conversation(call: &Call, style: HistoryStyle) -> Result<FlatConversation<'_>, BuildFault> {
+    let mut whole = FlatConversation::default();
     let mut was_text = false;
     for turn in &call.turns {
         let begin = whole.parts.len();
@@ -72,12 +72,12 @@ pub(super) fn conversation(call: &Call, style: Style) -> Result<Conversation<'_>
         match turn {
             Turn::Text { role, text } => {
                 whole.say(*role, Cow::Borrowed(text));
-                if style == Style::NativeCalls && after_text {
+                if style == HistoryStyle::NativeCalls && after_text {
                     whole.join_neighbours();
                 }
             }
             Turn::Messages(messages) => whole.recorded(messages, style),
-            Turn::Items(items) => whole.parts.push(Part::Items(elements(items)?)),
+            Turn::Items(items) => whole.parts.push(ConversationPart::Items(elements(items)?)),
         }
         if whole.parts.len() > begin {
             whole.last_turn = begin;
@@ -86,7 +86,7 @@ pub(super) fn conversation(call: &Call, style: Style) -> Result<Conversation<'_>
     if whole.parts.is_empty() { Err(BuildFault::Empty) } else { Ok(whole) }
 }
 
-impl<'a> Conversation<'a> {
+impl<'a> FlatConversation<'a> {
     fn say(&mut self, role: Role, text: Cow<'a, str>) {
         if text.trim().is_empty() {
             return;
@@ -107,11 +107,12 @@ impl<'a> Conversation<'a> {
     }
 
     fn text(&mut self, speaker: Speaker, text: Cow<'a, str>) {
-        self.parts.push(Part::Text(speaker, text));
+        self.parts.push(ConversationPart::Text(speaker, text));
     }
 
     fn join_neighbours(&mut self) {
-        if let [.., Part::Text(before, first), Part::Text(speaker, second)] = self.parts.as_mut_slice()
+        if let [.., ConversationPart::Text(before, first), ConversationPart::Text(speaker, second)] =
+            self.parts.as_mut_slice()
             && before == speaker
         {
             *first = [first, "\n\n", second].concat().into();
@@ -119,8 +120,8 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    fn recorded(&mut self, messages: &'a [Message], style: Style) {
-        let native = if style == Style::NativeCalls { native_calls(messages) } else { HashSet::new() };
+    fn recorded(&mut self, messages: &'a [Message], style: HistoryStyle) {
+        let native = if style == HistoryStyle::NativeCalls { native_calls(messages) } else { HashSet::new() };
         for message in messages {
             match message.role {
                 Role::Assistant => self.assistant(message, &native),
@@ -143,7 +144,7 @@ impl<'a> Conversation<'a> {
         if calls.is_empty() {
             self.say(Role::Assistant, text);
         } else {
-            self.parts.push(Part::Calls(text, calls));
+            self.parts.push(ConversationPart::Calls(text, calls));
         }
     }
 
@@ -151,7 +152,7 @@ impl<'a> Conversation<'a> {
         let call = message.tool_call_id.as_deref().unwrap_or("");
         let text = message.content.as_str();
         if native.contains(call) {
-            self.parts.push(Part::Result { call, text });
+            self.parts.push(ConversationPart::Result { call, text });
         } else {
             let text = if text.is_empty() { "(empty)" } else { text };
             self.text(Speaker::User, format!("[tool result {call}]\n{text}").into());
@@ -177,7 +178,7 @@ fn native_calls(messages: &[Message]) -> HashSet<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provider::api::{Operation, Settings};
+    use crate::provider::call::{Operation, Settings};
 
     fn call(turns: Vec<Turn>) -> Call {
         Call {
@@ -201,14 +202,14 @@ mod tests {
         ]
     }
 
-    fn shape(conversation: &Conversation<'_>) -> Vec<String> {
-        let one = |part: &Part<'_>| match part {
-            Part::Text(speaker, text) => format!("{}: {text}", speaker.name()),
-            Part::Calls(text, calls) => {
+    fn shape(conversation: &FlatConversation<'_>) -> Vec<String> {
+        let one = |part: &ConversationPart<'_>| match part {
+            ConversationPart::Text(speaker, text) => format!("{}: {text}", speaker.name()),
+            ConversationPart::Calls(text, calls) => {
                 format!("calls {:?} {text}", calls.iter().map(|c| c.id.as_str()).collect::<Vec<_>>())
             }
-            Part::Result { call, text } => format!("result {call}: {text}"),
-            Part::Items(items) => format!("items {}", items.len()),
+            ConversationPart::Result { call, text } => format!("result {call}: {text}"),
+            ConversationPart::Items(items) => format!("items {}", items.len()),
         };
         conversation.parts.iter().map(one).collect()
     }
@@ -217,7 +218,7 @@ mod tests {
     fn only_whole_pairs_stay_native() {
         let call = call(vec![Turn::Messages(recorded().into())]);
         assert_eq!(
-            shape(&conversation(&call, Style::NativeCalls).unwrap()),
+            shape(&conversation(&call, HistoryStyle::NativeCalls).unwrap()),
             [
                 "user: [tool result gone]\nleft over",
                 "calls [\"a\"] [tool call b] run\n{\"x\":1}",
@@ -226,8 +227,8 @@ mod tests {
                 "user: [tool result b]\nlate",
             ]
         );
-        let text = conversation(&call, Style::CallsAsText).unwrap();
-        assert!(text.parts.iter().all(|part| matches!(part, Part::Text(..))));
+        let text = conversation(&call, HistoryStyle::CallsAsText).unwrap();
+        assert!(text.parts.iter().all(|part| matches!(part, ConversationPart::Text(..))));
     }
 
     #[test]
@@ -235,7 +236,7 @@ mod tests {
         let say = |role, text: &str| Turn::Text { role, text: text.into() };
         let call =
             call(vec![say(Role::System, "a"), say(Role::System, "b"), say(Role::User, "q"), say(Role::System, "c")]);
-        let conversation = conversation(&call, Style::CallsAsText).unwrap();
+        let conversation = conversation(&call, HistoryStyle::CallsAsText).unwrap();
         assert_eq!(conversation.system.as_deref(), Some("a\n\nb"));
         assert_eq!(shape(&conversation), ["user: q", "user: [system message]\nc"]);
         assert_eq!(conversation.last_turn, 1);
@@ -245,14 +246,14 @@ mod tests {
     fn neighbouring_texts_of_one_speaker_are_one_message_where_speakers_must_alternate() {
         let say = |role, text: &str| Turn::Text { role, text: text.into() };
         let call = call(vec![say(Role::User, "context"), say(Role::User, "question"), say(Role::Assistant, "a")]);
-        let joined = conversation(&call, Style::NativeCalls).unwrap();
+        let joined = conversation(&call, HistoryStyle::NativeCalls).unwrap();
         assert_eq!(shape(&joined), ["user: context\n\nquestion", "assistant: a"]);
-        assert_eq!(conversation(&call, Style::CallsAsText).unwrap().parts.len(), 3);
+        assert_eq!(conversation(&call, HistoryStyle::CallsAsText).unwrap().parts.len(), 3);
     }
 
     #[test]
     fn a_blank_conversation_is_not_sent() {
         let call = call(vec![Turn::Text { role: Role::User, text: " \n".into() }]);
-        assert_eq!(conversation(&call, Style::NativeCalls).unwrap_err(), BuildFault::Empty);
+        assert_eq!(conversation(&call, HistoryStyle::NativeCalls).unwrap_err(), BuildFault::Empty);
     }
 }

@@ -1,0 +1,259 @@
+//! Token buckets: the requests and tokens per minute of one rate limiter, taken together or not at all.
+//!
+//! governor keeps the requests per minute. It cannot refund, and what a call reserves for its reply is corrected once
+//! the usage is known, so tokens have a bucket of their own.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use governor::Quota;
+use governor::clock::Clock;
+use governor::middleware::NoOpMiddleware;
+use governor::nanos::Nanos;
+use governor::state::{InMemoryState, NotKeyed};
+use tokio::time::Instant;
+
+/// Limits per minute; `None` is no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RatesPerMinute {
+    pub requests: Option<u64>,
+    /// Input and output together.
+    pub tokens: Option<u64>,
+    pub input: Option<u64>,
+    pub output: Option<u64>,
+}
+
+/// Tokens that a call is expected to take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TokenDemand {
+    pub input: u64,
+    pub output: u64,
+}
+
+impl TokenDemand {
+    pub(crate) fn total(self) -> u64 {
+        self.input.saturating_add(self.output)
+    }
+}
+
+/// The share of an allowed rate that is used, so that no minute exceeds it, bursts and network jitter included.
+const USED_SHARE: f64 = 0.985;
+
+/// Governor's clock on tokio's time, so that tests can use virtual time.
+#[derive(Clone, Debug)]
+struct TokioClock(Instant);
+
+impl Clock for TokioClock {
+    type Instant = Nanos;
+    fn now(&self) -> Nanos {
+        self.0.elapsed().into()
+    }
+}
+
+type GovernorLimiter = governor::RateLimiter<NotKeyed, InMemoryState, TokioClock, NoOpMiddleware<Nanos>>;
+
+#[derive(Debug)]
+struct RequestQuota {
+    limiter: GovernorLimiter,
+    clock: TokioClock,
+}
+
+impl RequestQuota {
+    /// Spread evenly, with bursts of a tenth of a second.
+    fn new(per_minute: u64) -> RequestQuota {
+        let per_second = per_minute.max(1) as f64 * USED_SHARE / 60.0;
+        let burst = NonZeroU32::new((per_second / 10.0) as u32).unwrap_or(NonZeroU32::MIN);
+        let quota = Quota::with_period(Duration::from_secs_f64(1.0 / per_second));
+        let quota = quota.unwrap_or(Quota::per_second(NonZeroU32::MIN)).allow_burst(burst);
+        let clock = TokioClock(Instant::now());
+        RequestQuota { limiter: governor::RateLimiter::direct_with_clock(quota, clock.clone()), clock }
+    }
+
+    fn take(&self) -> Result<(), Duration> {
+        self.limiter.check().map_err(|not_until| not_until.wait_time_from(self.clock.now()))
+    }
+}
+
+/// The limits of one rate limiter.
+#[derive(Debug, Default)]
+pub(crate) struct RateBuckets {
+    allowed: RatesPerMinute,
+    requests: Option<RequestQuota>,
+    tokens: Option<TokenBucket>,
+    input: Option<TokenBucket>,
+    output: Option<TokenBucket>,
+}
+
+impl RateBuckets {
+    pub(crate) fn new(allowed: RatesPerMinute, now: Instant) -> RateBuckets {
+        let mut rates = RateBuckets::default();
+        rates.set(allowed, now);
+        rates
+    }
+
+    /// Applies new rates; tokens owed stay owed.
+    pub(crate) fn set(&mut self, allowed: RatesPerMinute, now: Instant) {
+        if allowed.requests != self.allowed.requests {
+            self.requests = allowed.requests.map(RequestQuota::new);
+        }
+        let set = |bucket: &mut Option<TokenBucket>, rate: Option<u64>| {
+            let rate = rate.map(|rate| rate as f64 * USED_SHARE);
+            match (bucket.as_mut(), rate) {
+                (Some(bucket), Some(rate)) => bucket.set_rate(rate, now),
+                (_, rate) => *bucket = rate.map(|rate| TokenBucket::new(rate, 1.0, now)),
+            }
+        };
+        set(&mut self.tokens, allowed.tokens);
+        set(&mut self.input, allowed.input);
+        set(&mut self.output, allowed.output);
+        self.allowed = allowed;
+    }
+
+    /// Takes one request and its tokens, or says how long to wait.
+    pub(crate) fn take(&mut self, need: TokenDemand, now: Instant) -> Result<(), Duration> {
+        let waits = self.buckets(need).map(|(bucket, tokens)| bucket.wait(tokens, now));
+        let wait = waits.max().unwrap_or_default();
+        if !wait.is_zero() {
+            return Err(wait);
+        }
+        if let Some(requests) = &self.requests {
+            requests.take()?;
+        }
+        self.buckets(need).for_each(|(bucket, tokens)| bucket.take(tokens));
+        Ok(())
+    }
+
+    /// Corrects what was reserved for a call to what it used.
+    pub(crate) fn settle(&mut self, reserved: TokenDemand, used: TokenDemand) {
+        let kinds = [
+            (&mut self.tokens, reserved.total(), used.total()),
+            (&mut self.input, reserved.input, used.input),
+            (&mut self.output, reserved.output, used.output),
+        ];
+        for (bucket, reserved, used) in kinds {
+            if let Some(bucket) = bucket {
+                bucket.settle(reserved, used);
+            }
+        }
+    }
+
+    /// The provider announced what is left of each kind of token.
+    pub(crate) fn at_most(&mut self, tokens: Option<u64>, input: Option<u64>, output: Option<u64>, now: Instant) {
+        let kinds = [(&mut self.tokens, tokens), (&mut self.input, input), (&mut self.output, output)];
+        for (bucket, remaining) in kinds {
+            if let (Some(bucket), Some(remaining)) = (bucket.as_mut(), remaining) {
+                bucket.at_most(remaining, now);
+            }
+        }
+    }
+
+    fn buckets(&mut self, need: TokenDemand) -> impl Iterator<Item = (&mut TokenBucket, u64)> {
+        let all = [(&mut self.tokens, need.total()), (&mut self.input, need.input), (&mut self.output, need.output)];
+        all.into_iter().filter_map(|(bucket, tokens)| Some((bucket.as_mut()?, tokens)))
+    }
+}
+
+/// A token bucket that refills evenly. What is taken can be returned. A request larger than the bucket is admitted by
+/// a full one and leaves it in debt, so that no request is too large to be sent.
+#[derive(Clone, Debug)]
+pub(crate) struct TokenBucket {
+    per_second: f64,
+    /// How many seconds of its rate it holds.
+    seconds: f64,
+    size: f64,
+    level: f64,
+    at: Instant,
+}
+
+impl TokenBucket {
+    /// A full bucket that refills with `per_minute` tokens and holds those of `seconds`, one at least.
+    pub(crate) fn new(per_minute: f64, seconds: f64, now: Instant) -> TokenBucket {
+        let per_second = per_minute.max(1.0) / 60.0;
+        let size = (per_second * seconds).max(1.0);
+        TokenBucket { per_second, seconds, size, level: size, at: now }
+    }
+
+    /// Changes the rate; level and debt stay.
+    pub(crate) fn set_rate(&mut self, per_minute: f64, now: Instant) {
+        self.refill(now);
+        let fresh = TokenBucket::new(per_minute, self.seconds, now);
+        *self = TokenBucket { level: self.level.min(fresh.size), ..fresh };
+    }
+
+    fn refill(&mut self, now: Instant) {
+        let passed = now.saturating_duration_since(self.at).as_secs_f64();
+        self.level = (self.level + passed * self.per_second).min(self.size);
+        self.at = now;
+    }
+
+    /// How long until `tokens` may be taken; zero if at once.
+    pub(crate) fn wait(&mut self, tokens: u64, now: Instant) -> Duration {
+        self.refill(now);
+        let missing = (tokens as f64).min(self.size) - self.level;
+        // A hair of rounding must not cost a timer tick.
+        if missing <= 1e-6 { Duration::ZERO } else { Duration::from_secs_f64(missing / self.per_second) }
+    }
+
+    /// Takes `tokens`, into debt if need be.
+    pub(crate) fn take(&mut self, tokens: u64) {
+        self.level -= tokens as f64;
+    }
+
+    /// Corrects what was reserved to what was used.
+    pub(crate) fn settle(&mut self, reserved: u64, used: u64) {
+        self.level = (self.level + reserved as f64 - used as f64).min(self.size);
+    }
+
+    /// The provider says that only `remaining` are left.
+    pub(crate) fn at_most(&mut self, remaining: u64, now: Instant) {
+        self.refill(now);
+        self.level = self.level.min(remaining as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_request_larger_than_the_bucket_is_admitted_and_paid_off() {
+        let start = Instant::now();
+        let mut bucket = TokenBucket::new(6000.0, 1.0, start);
+        assert_eq!(bucket.wait(1000, start), Duration::ZERO);
+        bucket.take(1000);
+        assert_eq!(bucket.wait(1000, start), Duration::from_secs(10));
+        bucket.settle(1000, 500);
+        assert_eq!(bucket.wait(1000, start), Duration::from_secs(5));
+    }
+
+    #[test]
+    fn a_refund_never_overfills() {
+        let start = Instant::now();
+        let mut bucket = TokenBucket::new(6000.0, 1.0, start);
+        bucket.settle(100_000, 0);
+        bucket.take(100);
+        assert!(bucket.wait(100, start) > Duration::ZERO);
+        bucket.at_most(0, start);
+        assert_eq!(bucket.wait(1, start), Duration::from_millis(10));
+    }
+
+    proptest! {
+        #[test]
+        fn no_minute_holds_more_than_its_tokens_and_one_burst(
+            per_minute in 60u64..100_000,
+            sizes in proptest::collection::vec(1u64..5000, 1..200),
+        ) {
+            let start = Instant::now();
+            let (mut now, mut taken) = (start, 0);
+            let mut bucket = TokenBucket::new(per_minute as f64, 1.0, start);
+            for size in &sizes {
+                now += bucket.wait(*size, now) + Duration::from_nanos(1);
+                bucket.take(*size);
+                taken += size;
+                let allowed = per_minute as f64 / 60.0 * ((now - start).as_secs_f64() + 1.0) + 5001.0;
+                prop_assert!(taken as f64 <= allowed);
+            }
+        }
+    }
+}
