@@ -188,7 +188,11 @@ impl ProgressModel {
 
     /// A limit of a provider, from that of each model and that of the account: its models together, but no more than
     /// the account allows; `None` if one has none.
-    fn allowed(&self, provider: &ProviderName, limits: fn(&ProviderStatus) -> (Option<u64>, Option<u64>)) -> Option<u64> {
+    fn allowed(
+        &self,
+        provider: &ProviderName,
+        limits: fn(&ProviderStatus) -> (Option<u64>, Option<u64>),
+    ) -> Option<u64> {
         let of = self.snapshot.statuses.iter().filter(|status| status.provider == *provider);
         let (models, accounts): (Vec<_>, Vec<_>) = of.map(limits).unzip();
         let account = accounts.into_iter().flatten().min().unwrap_or(u64::MAX);
