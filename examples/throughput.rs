@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use compeval::provider::{
-    ApiKey, Call, Client, Dialect, Limits, Operation, ProviderSpec, RawReply, Settings, Turn, Unmetered, estimate,
+    ApiKey, Call, Client, Dialect, Limits, NoBudget, Operation, ProviderSpec, RawReply, Settings, Turn, estimate,
 };
 use compeval::transcript::Role;
 use compeval::units::Tokens;
@@ -128,7 +128,7 @@ async fn crowd(client: Client, trial: &Trial) -> usize {
             schema: None,
         };
         let keep = |_: &RawReply| ready(Ok::<(), Infallible>(()));
-        client.ask(&"sim".into(), &call, estimate(&call), &Unmetered, keep).await.is_err()
+        client.ask(&"sim".into(), &call, estimate(&call), &NoBudget, keep).await.is_err()
     };
     let outcomes = futures::stream::iter((0..trial.calls).map(one)).buffer_unordered(2000);
     outcomes.filter(|failed| ready(*failed)).count().await
