@@ -6,10 +6,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use minijinja::value::{Object, ObjectRepr, Value};
 use minijinja::{Environment, UndefinedBehavior};
+use regex::Regex;
 
 use super::digest::{Digest, DigestBuilder};
 use super::work::Material;
@@ -63,6 +64,7 @@ impl Template {
         let mut environment = Environment::empty();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment.add_template_owned(NAME, text.to_owned()).map_err(|e| fault(&e))?;
+        only_insertions(text)?;
         let template =
             Template { text: text.into(), variables, environment: Arc::new(environment), skeletons: Arc::default() };
         template.unknown_variable()?;
@@ -121,6 +123,43 @@ impl Template {
         let compiled = self.environment.get_template(NAME).map_err(|e| fault(&e))?;
         compiled.render(context).map_err(|e| fault(&e))
     }
+}
+
+/// A tag: an expression in `{{ }}`, a statement in `{% %}`, a comment, or a block that is not interpreted.
+static TAG: LazyLock<Regex> = LazyLock::new(|| {
+    let raw = r"\{%[-+]?\s*raw\s*[-+]?%\}.*?\{%[-+]?\s*endraw\s*[-+]?%\}";
+    pattern(&format!(r"(?s){raw}|\{{#.*?#\}}|\{{\{{[-+]?(?<expression>.*?)[-+]?\}}\}}|\{{%[-+]?(?<statement>.*?)[-+]?%\}}"))
+});
+/// A variable, or a string, which is how literal braces are written.
+static INSERTION: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r#"^\s*(?:\w+|"[^"]*"|'[^']*'|\w+\s*(?:\||\().*)\s*$"#));
+/// A test of variables for emptiness.
+static CONDITION: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r#"^\s*(?:(?:if|elif)\s(?:[\w\s()]|[=!]=|""|'')*|else\s*|endif\s*)$"#));
+
+#[expect(clippy::expect_used, reason = "three constants, compiled by the tests")]
+fn pattern(text: &str) -> Regex {
+    Regex::new(text).expect("a valid pattern")
+}
+
+/// Refuses everything but insertions and tests for emptiness. Loops and assignments could make a short template render
+/// to gigabytes, and would make a rendering depend on more than which variables are empty.
+fn only_insertions(text: &str) -> Result<(), TemplateFault> {
+    for tag in TAG.captures_iter(text) {
+        let (found, allowed) = match (tag.name("expression"), tag.name("statement")) {
+            (Some(expression), _) => (expression, &INSERTION),
+            (_, Some(statement)) => (statement, &CONDITION),
+            _ => continue,
+        };
+        if !allowed.is_match(found.as_str()) {
+            let line = text.get(..found.start()).unwrap_or("").matches('\n').count() + 1;
+            let what = found.as_str().trim();
+            let message =
+                format!("`{what}` is not allowed: a template inserts `{{{{ variables }}}}` and tests them with `{{% if %}}`");
+            return Err(TemplateFault { line, message });
+        }
+    }
+    Ok(())
 }
 
 fn fault(error: &minijinja::Error) -> TemplateFault {
@@ -302,8 +341,29 @@ mod tests {
         assert_eq!(message("\n{{ transcrip }}").line, 2);
         assert!(message("{{ transcrip }}").message.contains("unknown variable `transcrip`"));
         assert!(message("{{ transcript|upper }}").message.contains("filter"));
-        assert!(message("{% for c in transcript %}x{% endfor %}").message.contains("not iterable"));
+        assert!(message("{% for c in transcript %}x{% endfor %}").message.contains("`for c in transcript` is not allowed"));
         assert_eq!(message("a\nb {{").line, 2);
+    }
+
+    #[test]
+    fn whatever_could_grow_is_refused_where_it_stands() {
+        for grows in [
+            "{% set a = 'x' %}",
+            "{{ 'x' * 1000000000 }}",
+            "{{ transcript ~ transcript }}",
+            "{% if 'x' * 1000000000 %}{% endif %}",
+            "{% macro a() %}{% endmacro %}",
+            "{% for a in [1, 2] %}{% endfor %}",
+        ] {
+            let fault = Template::new(&format!("one\ntwo {grows}"), VARIABLES).expect_err(grows);
+            assert_eq!(fault.line, 2, "{grows}: {fault}");
+        }
+        for sound in [
+            "{{ '{{' }} {% raw %}{% for %}{{ x * 2 }}{% endraw %}{# {% set %} #}",
+            "{% if not (transcript or previous_summary) -%} a {%- elif transcript != '' %}b{% else %}c{% endif %}",
+        ] {
+            Template::new(sound, VARIABLES).expect(sound);
+        }
     }
 
     #[test]

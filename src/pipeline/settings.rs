@@ -36,19 +36,35 @@ pub(super) fn settings(
     }
 }
 
+/// The most repetitions of one thing: far beyond use, and a matrix of them still fits in memory.
+const MOST_REPETITIONS: u32 = 1000;
+
 fn runs(context: &mut ValidationContext<'_>, table: Option<&Located<RunsTable>>, overrides: &Overrides) -> Runs {
     let mut runs = Runs::default();
     if let Some(Located { value: RunsTable(table), .. }) = table {
-        runs.compress = context.at_least_one("a number of runs", table.compress.as_ref()).unwrap_or(runs.compress);
-        runs.answer = context.at_least_one("a number of answers", table.answer.as_ref()).unwrap_or(runs.answer);
-        runs.judge = context.at_least_one("a number of judgements", table.judge.as_ref()).unwrap_or(runs.judge);
+        runs.compress = repetitions(context, "a number of runs", table.compress.as_ref()).unwrap_or(runs.compress);
+        runs.answer = repetitions(context, "a number of answers", table.answer.as_ref()).unwrap_or(runs.answer);
+        runs.judge = repetitions(context, "a number of judgements", table.judge.as_ref()).unwrap_or(runs.judge);
     }
     match overrides.runs {
         Some(0) => context.problems.push(Problem::error("--runs: a number of runs is at least 1")),
+        Some(number) if number > MOST_REPETITIONS => {
+            context.problems.push(Problem::error(format!("--runs: a number of runs is at most {MOST_REPETITIONS}")));
+        }
         Some(number) => runs.compress = number,
         None => {}
     }
     runs
+}
+
+fn repetitions(context: &mut ValidationContext<'_>, what: &str, number: Option<&Located<u32>>) -> Option<u32> {
+    let value = context.at_least_one(what, number)?;
+    if let Some(number) = number.filter(|_| value > MOST_REPETITIONS) {
+        let help = "more repetitions narrow no interval that more sessions would not narrow further";
+        context.error(&number.place, format!("{what} is at most {MOST_REPETITIONS}"), help);
+        return None;
+    }
+    Some(value)
 }
 
 /// The rubric: the user's own, or the built-in one of the locale.

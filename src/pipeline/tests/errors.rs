@@ -90,6 +90,13 @@ model = "gpt-5.2"
 }
 
 #[test]
+fn repetitions_have_a_limit() {
+    let refused = |runs: &str| Project::new(&format!("[pipeline]\nruns = {runs}\n{STAGES}")).messages();
+    assert_eq!(refused("4294967295"), ["a number of runs is at most 1000"]);
+    assert_eq!(refused("{ judge = 1001 }"), ["a number of judgements is at most 1000"]);
+}
+
+#[test]
 fn an_unknown_strategy_is_shown_with_the_nearest() {
     let text = STAGES.replace("strategy = \"full\"", "strategy = \"anchored\"");
     assert_snapshot!(Project::new(&text).refusal(), @r#"
