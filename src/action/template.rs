@@ -128,11 +128,12 @@ impl Template {
 /// A tag: an expression in `{{ }}`, a statement in `{% %}`, a comment, or a block that is not interpreted.
 static TAG: LazyLock<Regex> = LazyLock::new(|| {
     let raw = r"\{%[-+]?\s*raw\s*[-+]?%\}.*?\{%[-+]?\s*endraw\s*[-+]?%\}";
-    pattern(&format!(r"(?s){raw}|\{{#.*?#\}}|\{{\{{[-+]?(?<expression>.*?)[-+]?\}}\}}|\{{%[-+]?(?<statement>.*?)[-+]?%\}}"))
+    pattern(&format!(
+        r"(?s){raw}|\{{#.*?#\}}|\{{\{{[-+]?(?<expression>.*?)[-+]?\}}\}}|\{{%[-+]?(?<statement>.*?)[-+]?%\}}"
+    ))
 });
 /// A variable, or a string, which is how literal braces are written.
-static INSERTION: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r#"^\s*(?:\w+|"[^"]*"|'[^']*'|\w+\s*(?:\||\().*)\s*$"#));
+static INSERTION: LazyLock<Regex> = LazyLock::new(|| pattern(r#"^\s*(?:\w+|"[^"]*"|'[^']*'|\w+\s*(?:\||\().*)\s*$"#));
 /// A test of variables for emptiness.
 static CONDITION: LazyLock<Regex> =
     LazyLock::new(|| pattern(r#"^\s*(?:(?:if|elif)\s(?:[\w\s()]|[=!]=|""|'')*|else\s*|endif\s*)$"#));
@@ -154,8 +155,9 @@ fn only_insertions(text: &str) -> Result<(), TemplateFault> {
         if !allowed.is_match(found.as_str()) {
             let line = text.get(..found.start()).unwrap_or("").matches('\n').count() + 1;
             let what = found.as_str().trim();
-            let message =
-                format!("`{what}` is not allowed: a template inserts `{{{{ variables }}}}` and tests them with `{{% if %}}`");
+            let message = format!(
+                "`{what}` is not allowed: a template inserts `{{{{ variables }}}}` and tests them with `{{% if %}}`"
+            );
             return Err(TemplateFault { line, message });
         }
     }
@@ -341,7 +343,9 @@ mod tests {
         assert_eq!(message("\n{{ transcrip }}").line, 2);
         assert!(message("{{ transcrip }}").message.contains("unknown variable `transcrip`"));
         assert!(message("{{ transcript|upper }}").message.contains("filter"));
-        assert!(message("{% for c in transcript %}x{% endfor %}").message.contains("`for c in transcript` is not allowed"));
+        assert!(
+            message("{% for c in transcript %}x{% endfor %}").message.contains("`for c in transcript` is not allowed")
+        );
         assert_eq!(message("a\nb {{").line, 2);
     }
 
