@@ -9,7 +9,7 @@
 //! 2. [`plan::Frontier`] walks the matrix and says which [`plan::Task`] is ready. [`plan::Preparer`] makes an
 //!    [`action::Work`] of it by the pure functions of [`compress`], [`answer`] and [`judge`]; its named
 //!    [`action::Inputs`] hashed are its [`action::ActionKey`].
-//! 3. [`plan::find`] looks the key up in the [`cache`]. What is there is used. What is stale, [`scheduler::Performer`]
+//! 3. [`plan::look_up`] looks the key up in the [`cache`]. What is there is used. What is stale, [`scheduler::Performer`]
 //!    does: it asks a model through [`provider::Client`], starts the user's program, or applies a rule ([`lexical`],
 //!    [`compress::compute()`]). The raw output is on disk before it is read; reading it gives a digest; the frontier
 //!    settles the task, and more become ready.

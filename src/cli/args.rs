@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use crate::action::Stage;
 use crate::cli::failure::Failure;
 use crate::provider::{ModelUse, Prices};
-use crate::scheduler::Allowance;
+use crate::scheduler::BudgetLimits;
 use crate::units::{Tokens, Usd};
 
 /// Flags that every command takes.
@@ -135,9 +135,9 @@ impl BudgetArgs {
         models: impl Iterator<Item = &'m ModelUse>,
         prices: &Prices,
         file: &Path,
-    ) -> Result<Allowance, Failure> {
+    ) -> Result<BudgetLimits, Failure> {
         let requests = self.max_requests;
-        let Some(limit) = self.max_cost else { return Ok(Allowance { usd: None, requests }) };
+        let Some(limit) = self.max_cost else { return Ok(BudgetLimits { usd: None, requests }) };
         if !limit.is_finite() || limit < 0.0 {
             return Err(Failure::input(format!("--max-cost {limit} is no amount of money: expected 0 or more")));
         }
@@ -152,6 +152,6 @@ impl BudgetArgs {
             );
             return Err(Failure::input(message).hinted(hint));
         }
-        Ok(Allowance { usd: Some(Usd(limit)), requests })
+        Ok(BudgetLimits { usd: Some(Usd(limit)), requests })
     }
 }

@@ -14,7 +14,7 @@ use crate::cli::terminal::{Interrupts, Progress, ProgressSnapshot};
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::Preparer;
 use crate::provider::{Client, Limits, ModelUse, Prices, ProviderSpec};
-use crate::scheduler::{Budget, Ended, Listener, Options, Performer, RunError, Shelf, Stop, run};
+use crate::scheduler::{Budget, Listener, OutputCache, Performer, RunError, RunOutcome, SchedulerOptions, Stop, run};
 
 /// Options of a run that are not part of the pipeline.
 pub(crate) struct RunOptions {
@@ -78,7 +78,7 @@ pub(crate) fn run_matrix<L: Listener>(
     options: &RunOptions,
     progress: &Progress,
     listener: &mut L,
-) -> Result<Ended, Failure> {
+) -> Result<RunOutcome, Failure> {
     with_engine(pipeline, store, options, progress, async |performer, options, stop| {
         run(performer, options, stop, listener).await.map_err(Failure::from)
     })
@@ -90,19 +90,19 @@ pub(crate) fn with_engine<T>(
     store: &Store,
     options: &RunOptions,
     progress: &Progress,
-    work: impl AsyncFnOnce(&Performer<'_>, &Options, watch::Receiver<Stop>) -> Result<T, Failure>,
+    work: impl AsyncFnOnce(&Performer<'_>, &SchedulerOptions, watch::Receiver<Stop>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let matrix = Matrix::new(pipeline);
     let preparer = Preparer::new(pipeline, &matrix);
     let prices = Prices::new(pipeline.prices.clone());
-    let shelf = Shelf::new(preparer, store);
+    let outputs = OutputCache::new(preparer, store);
     let generators = pipeline.generators.iter().map(|generator| generator.model.provider.clone());
     let client = Client::new(used_providers(pipeline).into_iter().chain(generators)).with_listener({
         let requests = progress.requests.clone();
-        move |event| requests.hear(event)
+        move |event| requests.on_event(event)
     });
     let performer =
-        Performer { preparer, store, shelf: &shelf, client: &client, budget: &options.budget, prices: &prices };
+        Performer { preparer, store, outputs: &outputs, client: &client, budget: &options.budget, prices: &prices };
     let scheduler_options = options.for_scheduler(pipeline);
     let runtime = runtime()?;
     let interrupts = Interrupts::heed(progress.console())?;
@@ -141,8 +141,8 @@ async fn heart(progress: &Progress, snapshot: impl Fn() -> ProgressSnapshot) {
 }
 
 impl RunOptions {
-    fn for_scheduler(&self, pipeline: &Pipeline) -> Options {
-        Options {
+    fn for_scheduler(&self, pipeline: &Pipeline) -> SchedulerOptions {
+        SchedulerOptions {
             jobs: self.jobs.unwrap_or_else(|| jobs(pipeline)).max(1),
             offline: self.offline,
             refresh: self.refresh.clone(),

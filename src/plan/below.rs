@@ -5,14 +5,14 @@ use crate::action::{Digest, DigestBuilder, Inputs, Replica, Stage, Work};
 use crate::compress::ContextRef;
 use crate::pipeline::CompressCell;
 
-use super::frontier::SettledContext;
+use super::frontier::ResolvedContext;
 use super::prepare::{FixtureTexts, PrepareError, Preparer};
 
 impl Preparer<'_> {
     /// Names the work of all answers and judgements below a context, with stand-ins for the context and the answers:
     /// where this name, the context, its run and the answers are the same, so are all keys. `None` of a context that
     /// only its provider reads, whose prompts are put together in another way, and where a prompt does not render.
-    pub fn asked_below(&self, context: &SettledContext) -> Option<Digest> {
+    pub fn asked_below(&self, context: &ResolvedContext) -> Option<Digest> {
         let ContextRef::Readable { text } = &context.reference else { return None };
         // prompts may ask whether the context is empty, and nothing else about it
         let stand_in = Digest::of(if *text == Digest::of("") { "" } else { "a context" });

@@ -50,18 +50,18 @@ const SAMPLE: usize = 400;
 
 /// What the worst case of an [`Estimate`] assumes.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Worst {
+pub struct WorstCase {
     /// Attempts of each call, all of them billed.
     pub attempts: u32,
     /// Calls for each grade: all but the last are answered by a reply that breaks the judge's contract.
     pub replies: u32,
     /// Models asked without a `max_output_tokens`, with the longest reply they are taken to write.
     pub unlimited: BTreeMap<String, Tokens>,
-    /// The worst case if no reply could exceed [`Worst::LIMIT`]; `None` where a price is unknown.
+    /// The worst case if no reply could exceed [`WorstCase::LIMIT`]; `None` where a price is unknown.
     pub usd_limited: Option<Usd>,
 }
 
-impl Worst {
+impl WorstCase {
     /// A limit that few stages need to exceed.
     pub const LIMIT: Tokens = Tokens(4096);
 }
@@ -98,12 +98,12 @@ pub(super) struct Estimator<'w, L> {
     seen: Option<HashMap<(StageName, String), Seen>>,
     loads: BTreeMap<String, (ProviderSpec, Load)>,
     total: Estimate,
-    worst: Worst,
+    worst: WorstCase,
 }
 
 impl<'w, L: Lookup> Estimator<'w, L> {
     pub(super) fn new(pipeline: &'w Pipeline, lookup: &'w L, prices: &'w Prices) -> Estimator<'w, L> {
-        let worst = Worst { usd_limited: Some(Usd(0.0)), ..Worst::default() };
+        let worst = WorstCase { usd_limited: Some(Usd(0.0)), ..WorstCase::default() };
         Estimator { pipeline, lookup, prices, seen: None, loads: BTreeMap::new(), total: Estimate::nothing(), worst }
     }
 
@@ -152,7 +152,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         let (expected, worst) = (price(output, count), price(longest.0 as f64, worst_requests as f64));
         self.total.usd = add_known(self.total.usd, expected);
         self.total.usd_worst = add_known(self.total.usd_worst, worst);
-        let limited = price(longest.min(Worst::LIMIT).0 as f64, worst_requests as f64);
+        let limited = price(longest.min(WorstCase::LIMIT).0 as f64, worst_requests as f64);
         self.worst.usd_limited = add_known(self.worst.usd_limited, limited);
         self.worst.attempts = self.worst.attempts.max(attempts);
         self.worst.replies = self.worst.replies.max(replies);
@@ -171,7 +171,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     }
 
     /// Providers work side by side: the slowest one decides.
-    pub(super) fn finish(self) -> (Estimate, Worst) {
+    pub(super) fn finish(self) -> (Estimate, WorstCase) {
         let seconds = self.loads.values().map(|(spec, load)| seconds_under(&spec.limits, load)).fold(0.0, f64::max);
         (Estimate { seconds, ..self.total }, self.worst)
     }

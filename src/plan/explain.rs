@@ -11,7 +11,7 @@ use crate::cache::Lookup;
 
 use super::lines::changed_places;
 use super::standing::Reason;
-use super::today::{Origin, Today};
+use super::today::{CurrentSources, SourceText};
 
 /// A reason in words.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -104,11 +104,11 @@ impl<'l, L: Lookup> Explainer<'l, L> {
     }
 
     /// A reason in words. `old` are the sources of the action that it is held against, where there is one.
-    pub fn explain(&self, reason: &Reason, old: Option<&Sources>, today: &Today<'_>) -> Explained {
+    pub fn explain(&self, reason: &Reason, old: Option<&Sources>, current: &CurrentSources<'_>) -> Explained {
         let plain = |why| Explained { why, changed: Vec::new() };
         match reason {
             Reason::NeverRun => plain("never computed"),
-            Reason::Changed(changes) => self.changed(changes, old, today),
+            Reason::Changed(changes) => self.changed(changes, old, current),
             Reason::Failed { class } => Explained { why: "failed last time", changed: vec![class.clone()] },
             Reason::Unreadable => {
                 Explained { why: "failed last time", changed: vec!["the reply could not be used".to_owned()] }
@@ -119,36 +119,36 @@ impl<'l, L: Lookup> Explainer<'l, L> {
         }
     }
 
-    fn changed(&self, changes: &[Change], old: Option<&Sources>, today: &Today<'_>) -> Explained {
+    fn changed(&self, changes: &[Change], old: Option<&Sources>, current: &CurrentSources<'_>) -> Explained {
         let mut found: Vec<(Kind, String)> = Vec::new();
         let mut add = |kind, text: String| {
             if !found.contains(&(kind, text.clone())) {
                 found.push((kind, text));
             }
         };
-        let moved = |origin: &Option<Origin<'_>>| is_moved(origin.as_ref(), old);
-        let (prompt_moved, rubric_moved) = (moved(&today.prompt), moved(&today.rubric));
+        let moved = |origin: &Option<SourceText<'_>>| is_moved(origin.as_ref(), old);
+        let (prompt_moved, rubric_moved) = (moved(&current.prompt), moved(&current.rubric));
         let other_values = prompt_moved == Some(true) || changes.iter().any(is_to_or_from_rules);
         for change in changes.iter().filter(|change| !is_nothing(change) && !is_to_or_from_rules(change)) {
-            if let Some(setting) = switched(change, today) {
+            if let Some(setting) = switched(change, current) {
                 add(Kind::Setting, setting);
                 continue;
             }
             match role(&change.part) {
                 Role::Of(_) if other_values && is_value_of_prompt(change) => {}
                 Role::Of(_) if is_composed(&change.part, changes) || is_split_off(change) => {}
-                Role::Of(kind) => add(kind, words(kind, change, today)),
+                Role::Of(kind) => add(kind, words(kind, change, current)),
                 Role::Skeleton if prompt_moved != Some(false) => {
-                    self.places(today.prompt.as_ref(), old).iter().for_each(|place| add(Kind::Prompt, place.clone()));
+                    self.places(current.prompt.as_ref(), old).iter().for_each(|place| add(Kind::Prompt, place.clone()));
                 }
                 Role::Criteria if rubric_moved != Some(false) => {
-                    self.places(today.rubric.as_ref(), old).iter().for_each(|place| add(Kind::Rubric, place.clone()));
+                    self.places(current.rubric.as_ref(), old).iter().for_each(|place| add(Kind::Rubric, place.clone()));
                 }
                 Role::Skeleton | Role::Criteria | Role::Derived => {}
             }
         }
         if found.is_empty() {
-            found.extend(changes.first().map(|change| fallback(change, today)));
+            found.extend(changes.first().map(|change| fallback(change, current)));
         }
         found.sort_by_key(|(kind, _)| *kind);
         let why = found.first().map_or("never computed", |(kind, _)| kind.why());
@@ -156,9 +156,9 @@ impl<'l, L: Lookup> Explainer<'l, L> {
     }
 
     /// Where a source differs from what it was: `path:line`; the path alone where the old text is not at hand.
-    fn places(&self, origin: Option<&Origin<'_>>, old: Option<&Sources>) -> Rc<[String]> {
+    fn places(&self, origin: Option<&SourceText<'_>>, old: Option<&Sources>) -> Rc<[String]> {
         let Some(origin) = origin else { return Rc::new([]) };
-        let Some(source) = source_of(origin, old) else { return Rc::new([origin.shown()]) };
+        let Some(source) = source_of(origin, old) else { return Rc::new([origin.label()]) };
         let place = (source.digest, origin.digest);
         if let Some(known) = self.lines.borrow().get(&place) {
             return known.clone();
@@ -168,19 +168,19 @@ impl<'l, L: Lookup> Explainer<'l, L> {
         lines
     }
 
-    fn lines_of(&self, origin: &Origin<'_>, old: &Digest) -> Vec<String> {
-        let shown = origin.shown();
+    fn lines_of(&self, origin: &SourceText<'_>, old: &Digest) -> Vec<String> {
+        let shown = origin.label();
         let old = self.lookup.read_text(old);
         old.map_or_else(|| vec![shown.clone()], |old| changed_places(&shown, &old, origin.text))
     }
 }
 
-fn source_of<'s>(origin: &Origin<'_>, old: Option<&'s Sources>) -> Option<&'s Source> {
+fn source_of<'s>(origin: &SourceText<'_>, old: Option<&'s Sources>) -> Option<&'s Source> {
     old?.0.get(origin.name)
 }
 
 /// Whether a source is another than it was; `None` where that is not known.
-fn is_moved(origin: Option<&Origin<'_>>, old: Option<&Sources>) -> Option<bool> {
+fn is_moved(origin: Option<&SourceText<'_>>, old: Option<&Sources>) -> Option<bool> {
     let origin = origin?;
     Some(source_of(origin, old)?.digest != origin.digest)
 }
@@ -201,10 +201,10 @@ fn is_value_of_prompt(change: &Change) -> bool {
 }
 
 /// The setting that shows a part or hides it, if that came or went.
-fn switched(change: &Change, today: &Today<'_>) -> Option<String> {
+fn switched(change: &Change, current: &CurrentSources<'_>) -> Option<String> {
     let (setting, hidden, shown) = match change.part.as_str() {
         // an answerer is always shown the context, a judge if he may see it
-        "context" if today.rubric.is_some() => ("judge_context", "false", "true"),
+        "context" if current.rubric.is_some() => ("judge_context", "false", "true"),
         "tail" => ("tail", "none", "verbatim"),
         _ => return None,
     };
@@ -260,15 +260,15 @@ fn role(part: &str) -> Role {
 }
 
 /// A change in words.
-fn words(kind: Kind, change: &Change, today: &Today<'_>) -> String {
+fn words(kind: Kind, change: &Change, current: &CurrentSources<'_>) -> String {
     let part = change.part.as_str();
     let file = |path: Option<&str>| path.map_or_else(|| part.to_owned(), str::to_owned);
     match kind {
         Kind::Span if matches!(part, "fixture_model" | "context_length") => {
-            format!("{}: {}", file(today.fixture), values(part, change))
+            format!("{}: {}", file(current.fixture), values(part, change))
         }
-        Kind::Span => file(today.fixture),
-        Kind::Probe => match (today.bank, today.probe) {
+        Kind::Span => file(current.fixture),
+        Kind::Probe => match (current.bank, current.probe) {
             (Some(bank), Some(probe)) => format!("{bank}: {part} of {probe}"),
             _ => part.to_owned(),
         },
@@ -297,21 +297,23 @@ fn values(name: &str, change: &Change) -> String {
 }
 
 /// Where nothing that a user knows has changed: which part has, and the kind that comes nearest.
-fn fallback(change: &Change, today: &Today<'_>) -> (Kind, String) {
+fn fallback(change: &Change, current: &CurrentSources<'_>) -> (Kind, String) {
     match role(&change.part) {
         // neither the rubric nor what is asked has changed
-        Role::Criteria if today.probe.is_some() => {
+        Role::Criteria if current.probe.is_some() => {
             (Kind::Setting, "criteria that apply, by rubric_scope or the probe's type".to_owned())
         }
         Role::Criteria => (Kind::Rubric, "criteria that apply".to_owned()),
-        Role::Skeleton => (Kind::Prompt, today.prompt.as_ref().map_or_else(|| change.part.clone(), Origin::shown)),
+        Role::Skeleton => {
+            (Kind::Prompt, current.prompt.as_ref().map_or_else(|| change.part.clone(), SourceText::label))
+        }
         // one execution served all runs, or does now
         Role::Derived if change.part == "replica" => {
             let was_one = change.old.as_ref().is_some_and(|part| part.text.as_deref() == Some("none"));
             (Kind::Setting, format!("deterministic: {was_one} → {}", !was_one))
         }
         Role::Derived => (Kind::Schema, change.part.clone()),
-        Role::Of(kind) => (kind, words(kind, change, today)),
+        Role::Of(kind) => (kind, words(kind, change, current)),
     }
 }
 

@@ -71,9 +71,9 @@ fn differs(name: &str) -> Change {
 const OLD: &str = "Sum up.\nBe brief.\nKeep paths.\n";
 const NEW: &str = "Sum up.\nBe very brief.\nKeep paths.\nKeep numbers.\n";
 
-fn today() -> Today<'static> {
-    let origin = |name, path, text| Origin { name, path: Some(path), text, digest: Digest::of(text) };
-    Today {
+fn current() -> CurrentSources<'static> {
+    let origin = |name, path, text| SourceText { name, path: Some(path), text, digest: Digest::of(text) };
+    CurrentSources {
         prompt: Some(origin("prompt", "prompts/anchored.md", NEW)),
         rubric: Some(origin("rubric", "rubric.toml", "a = 1\nb = 2\n")),
         fixture: Some("fixtures/debug.json"),
@@ -92,7 +92,7 @@ fn sources(prompt: &str, rubric: &str) -> Sources {
 fn worded(changes: &[Change], old: &Sources) -> String {
     let texts = Texts::of(&[OLD, "a = 1\nb = 1\n"]);
     let reason = Reason::Changed(changes.to_vec());
-    let Explained { why, changed } = Explainer::new(&texts).explain(&reason, Some(old), &today());
+    let Explained { why, changed } = Explainer::new(&texts).explain(&reason, Some(old), &current());
     format!("{why}: {}", changed.join("; "))
 }
 
@@ -208,7 +208,7 @@ fn of_several_changes_the_nearest_to_the_user_gives_the_reason() {
 fn what_is_no_change_has_a_phrase_of_its_own() {
     let texts = Texts::default();
     let of = |reason: Reason| {
-        let Explained { why, changed } = Explainer::new(&texts).explain(&reason, None, &today());
+        let Explained { why, changed } = Explainer::new(&texts).explain(&reason, None, &current());
         format!("{why} {changed:?}")
     };
     let failed = Reason::Failed { class: "overloaded".to_owned() };

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde::Serialize;
 
-use super::estimate::{Estimate, Estimator, Excess, Worst};
+use super::estimate::{Estimate, Estimator, Excess, WorstCase};
 use super::explain::Explainer;
-use super::frontier::{Frontier, Settled, Task};
+use super::frontier::{Frontier, Task, TaskOutcome};
 use super::prepare::{Action, PrepareError, Preparer};
-use super::standing::{Finding, cache_coordinate, find, reason};
-use super::today::Today;
+use super::standing::{ActionStatus, cache_coordinate, look_up, reason};
+use super::today::CurrentSources;
 use crate::action::{ActionKey, Stage, StageName};
 use crate::cache::{Coordinate, Lookup, Record};
 use crate::pipeline::MatrixCounts;
@@ -75,7 +75,7 @@ pub struct Forecast {
     pub estimate: Estimate,
     /// What its worst case assumes.
     #[serde(skip)]
-    pub worst: Worst,
+    pub worst: WorstCase,
 }
 
 impl Forecast {
@@ -155,8 +155,8 @@ impl<L: Lookup> Walk<'_, L> {
                     self.cached(StageName::Selftest);
                 } else {
                     let coordinate = self.preparer.selftest_coordinate(&test);
-                    let today = Today::of_judge(self.preparer.pipeline(), test.judge);
-                    self.stale(StageName::Selftest, None, &test.action, &coordinate, &today);
+                    let current = CurrentSources::of_judge(self.preparer.pipeline(), test.judge);
+                    self.stale(StageName::Selftest, None, &test.action, &coordinate, &current);
                 }
             }
         }
@@ -167,31 +167,31 @@ impl<L: Lookup> Walk<'_, L> {
         let mut frontier = Frontier::new(&self.preparer);
         while let Some(task) = frontier.next_ready() {
             let action = self.preparer.prepare(&task)?;
-            let settled = self.look_up(&task, &action);
-            let blocked = frontier.settle(&task, settled);
+            let outcome = self.count(&task, &action);
+            let blocked = frontier.resolve(&task, outcome);
             self.block(&task, blocked);
         }
         Ok(())
     }
 
-    fn look_up(&mut self, task: &Task, action: &Action) -> Settled {
+    fn count(&mut self, task: &Task, action: &Action) -> TaskOutcome {
         let stage = task.stage();
         let new = self.seen.insert(action.key);
-        match find(self.lookup, &self.preparer, task, action, self.assumptions.refresh) {
-            Finding::Cached { kept, .. } => {
+        match look_up(self.lookup, &self.preparer, task, action, self.assumptions.refresh) {
+            ActionStatus::Cached { resolved, .. } => {
                 if new {
                     self.cached(stage);
                 }
-                Settled::Kept(kept)
+                TaskOutcome::Resolved(resolved)
             }
-            Finding::Stale => {
+            ActionStatus::Stale => {
                 if new {
                     let place = task.place(self.preparer.pipeline());
                     let coordinate = cache_coordinate(&place, action.replica);
-                    let today = Today::of(self.preparer.pipeline(), task);
-                    self.stale(stage, Some(place.method.to_string()), action, &coordinate, &today);
+                    let current = CurrentSources::of(self.preparer.pipeline(), task);
+                    self.stale(stage, Some(place.method.to_string()), action, &coordinate, &current);
                 }
-                Settled::Without
+                TaskOutcome::Unresolved
             }
         }
     }
@@ -208,7 +208,7 @@ impl<L: Lookup> Walk<'_, L> {
         method: Option<String>,
         action: &Action,
         coordinate: &Coordinate,
-        today: &Today<'_>,
+        current: &CurrentSources<'_>,
     ) {
         let counts = self.stage(stage);
         counts.actions += 1;
@@ -218,7 +218,7 @@ impl<L: Lookup> Walk<'_, L> {
         }
         if self.assumptions.reasons {
             let (found, old) = reason(self.lookup, action, coordinate, self.assumptions.refresh);
-            let told = self.explainer.explain(&found, old.as_ref().map(|old| &old.sources), today);
+            let told = self.explainer.explain(&found, old.as_ref().map(|old| &old.sources), current);
             *self.groups.entry((stage, method, told.why, told.changed)).or_default() += 1;
         }
     }

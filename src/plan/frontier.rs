@@ -31,7 +31,7 @@ pub struct CompressTask {
     /// Where.
     pub cell: CompressCell,
     /// The context of the point before, for a method that keeps state.
-    pub before: Option<Rc<SettledContext>>,
+    pub before: Option<Rc<ResolvedContext>>,
     /// The fixture's spans.
     pub texts: Rc<FixtureTexts>,
 }
@@ -42,7 +42,7 @@ pub struct AnswerTask {
     /// Where.
     pub cell: AnswerCell,
     /// What it is answered from.
-    pub context: Rc<SettledContext>,
+    pub context: Rc<ResolvedContext>,
 }
 
 /// A judgement that is due.
@@ -51,14 +51,14 @@ pub struct JudgeTask {
     /// Where.
     pub cell: JudgeCell,
     /// The context behind the answer.
-    pub context: Rc<SettledContext>,
+    pub context: Rc<ResolvedContext>,
     /// What is graded.
-    pub answer: Rc<SettledAnswer>,
+    pub answer: Rc<ResolvedAnswer>,
 }
 
 /// A context that stands, by name.
 #[derive(Debug)]
-pub struct SettledContext {
+pub struct ResolvedContext {
     /// The coordinate it was settled for.
     pub cell: CompressCell,
     /// The compression that made it.
@@ -69,15 +69,15 @@ pub struct SettledContext {
     pub reference: ContextRef,
     /// The fixture's spans.
     pub texts: Rc<FixtureTexts>,
-    /// See [`Kept::cost`].
+    /// See [`Resolved::cost`].
     pub cost: Option<Usd>,
-    /// See [`Kept::spared`].
-    pub spared: bool,
+    /// See [`Resolved::unchanged`].
+    pub unchanged: bool,
     /// Answers that wait until the first one has warmed the provider's prompt cache.
     waiting: RefCell<Vec<Task>>,
 }
 
-impl SettledContext {
+impl ResolvedContext {
     /// The task that made it, as far as reading its output needs one.
     pub fn task(&self) -> Task {
         Task::Compress(CompressTask::to_read(self.cell, self.texts.clone()))
@@ -85,12 +85,12 @@ impl SettledContext {
 }
 
 impl Task {
-    /// Whether what stands above the task was spared: its inputs changed and its output did not.
-    pub fn is_below_spared(&self) -> bool {
+    /// Whether what stands above the task came out unchanged: its inputs changed and its output did not.
+    pub fn follows_unchanged(&self) -> bool {
         match self {
-            Task::Compress(task) => task.before.as_ref().is_some_and(|before| before.spared),
-            Task::Answer(task) => task.context.spared,
-            Task::Judge(task) => task.answer.spared,
+            Task::Compress(task) => task.before.as_ref().is_some_and(|before| before.unchanged),
+            Task::Answer(task) => task.context.unchanged,
+            Task::Judge(task) => task.answer.unchanged,
         }
     }
 
@@ -104,7 +104,7 @@ impl Task {
     }
 
     /// The context that it stands on; none of a compression.
-    pub fn context(&self) -> Option<&SettledContext> {
+    pub fn context(&self) -> Option<&ResolvedContext> {
         match self {
             Task::Compress(_) => None,
             Task::Answer(task) => Some(&task.context),
@@ -154,37 +154,37 @@ impl JudgeTask {
 
 /// An answer that stands, by name.
 #[derive(Debug)]
-pub struct SettledAnswer {
+pub struct ResolvedAnswer {
     /// The action that gave it.
     pub key: ActionKey,
     /// Digest of its text.
     pub out: Digest,
-    /// See [`Kept::cost`].
+    /// See [`Resolved::cost`].
     pub cost: Option<Usd>,
-    /// See [`Kept::spared`].
-    pub spared: bool,
+    /// See [`Resolved::unchanged`].
+    pub unchanged: bool,
 }
 
-/// How a task ended.
+/// What a task came to.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Settled {
+pub enum TaskOutcome {
     /// Its output stands.
-    Kept(Kept),
+    Resolved(Resolved),
     /// It has no output: it failed, or is not to be computed now.
-    Without,
+    Unresolved,
 }
 
 /// An output that stands, by name.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Kept {
+pub struct Resolved {
     /// The action.
     pub key: ActionKey,
     /// Digest of the output as read.
     pub out: Digest,
     /// What it cost when it was executed; `None` where no price is known.
     pub cost: Option<Usd>,
-    /// Whether the inputs above it changed and the output did not: what follows from it is spared.
-    pub spared: bool,
+    /// Whether the inputs above it changed and the output did not: what follows from it is cut off early.
+    pub unchanged: bool,
 }
 
 /// The walk over the matrix.
@@ -253,26 +253,26 @@ impl<'p> Frontier<'p> {
 
     /// Takes note of how a task ended and makes ready what depends on it. Returns the cells, replicas told apart,
     /// that can have no output because this one has none.
-    pub fn settle(&mut self, task: &Task, settled: Settled) -> MatrixCounts {
+    pub fn resolve(&mut self, task: &Task, outcome: TaskOutcome) -> MatrixCounts {
         match task {
-            Task::Compress(task) => self.settle_compress(task, settled),
+            Task::Compress(task) => self.resolve_compress(task, outcome),
             Task::Answer(task) => {
                 self.ready.append(&mut task.context.waiting.borrow_mut());
-                self.settle_answer(task, settled)
+                self.resolve_answer(task, outcome)
             }
             Task::Judge(_) => MatrixCounts::default(),
         }
     }
 
-    fn settle_compress(&mut self, task: &CompressTask, settled: Settled) -> MatrixCounts {
-        match settled {
-            Settled::Kept(kept) => {
-                if let Some(context) = self.context(task, kept) {
-                    self.settle_context(task, context, false);
+    fn resolve_compress(&mut self, task: &CompressTask, outcome: TaskOutcome) -> MatrixCounts {
+        match outcome {
+            TaskOutcome::Resolved(resolved) => {
+                if let Some(context) = self.context(task, resolved) {
+                    self.resolve_context(task, context, false);
                 }
                 MatrixCounts::default()
             }
-            Settled::Without => {
+            TaskOutcome::Unresolved => {
                 if !self.matrix.keeps_state(task.cell.chain.method) {
                     self.push_next(task, None);
                 }
@@ -282,16 +282,16 @@ impl<'p> Frontier<'p> {
     }
 
     /// What a compression with an output comes to.
-    pub fn context(&self, task: &CompressTask, kept: Kept) -> Option<Rc<SettledContext>> {
+    pub fn context(&self, task: &CompressTask, resolved: Resolved) -> Option<Rc<ResolvedContext>> {
         let method = self.pipeline.methods.get(task.cell.chain.method.0)?;
-        let (state, reference) = (compress::state_ref(method, kept.out), task.reference(method, kept.out));
+        let (state, reference) = (compress::state_ref(method, resolved.out), task.reference(method, resolved.out));
         let (cell, texts, waiting) = (task.cell, task.texts.clone(), RefCell::default());
-        let Kept { key, cost, spared, .. } = kept;
-        Some(Rc::new(SettledContext { cell, key, state, reference, texts, cost, spared, waiting }))
+        let Resolved { key, cost, unchanged, .. } = resolved;
+        Some(Rc::new(ResolvedContext { cell, key, state, reference, texts, cost, unchanged, waiting }))
     }
 
     /// Takes note of what a compression came to and makes ready what depends on it, but for answers that are known.
-    pub fn settle_context(&mut self, task: &CompressTask, context: Rc<SettledContext>, are_answers_known: bool) {
+    pub fn resolve_context(&mut self, task: &CompressTask, context: Rc<ResolvedContext>, are_answers_known: bool) {
         if !are_answers_known {
             self.push_answers(&context);
         }
@@ -300,7 +300,7 @@ impl<'p> Frontier<'p> {
     }
 
     /// Makes the next compression of the chain ready, before any answer: chains are the longest way to the end.
-    fn push_next(&mut self, task: &CompressTask, before: Option<Rc<SettledContext>>) {
+    fn push_next(&mut self, task: &CompressTask, before: Option<Rc<ResolvedContext>>) {
         if let Some(cell) = self.after(task.cell) {
             self.ready.push(Task::Compress(CompressTask { cell, before, texts: task.texts.clone() }));
         }
@@ -308,7 +308,7 @@ impl<'p> Frontier<'p> {
 
     /// Pushes the answers of a context so that they are popped in order, one right after the other: they share
     /// their prefix.
-    fn push_answers(&mut self, context: &Rc<SettledContext>) {
+    fn push_answers(&mut self, context: &Rc<ResolvedContext>) {
         let task = |cell| Task::Answer(AnswerTask { cell, context: context.clone() });
         let mut answers: Vec<Task> = self.matrix.answers(context.cell).map(task).collect();
         answers.reverse();
@@ -329,13 +329,13 @@ impl<'p> Frontier<'p> {
         }
     }
 
-    fn settle_answer(&mut self, task: &AnswerTask, settled: Settled) -> MatrixCounts {
+    fn resolve_answer(&mut self, task: &AnswerTask, outcome: TaskOutcome) -> MatrixCounts {
         let judgements = self.matrix.judgements(task.cell);
-        let Settled::Kept(kept) = settled else {
+        let TaskOutcome::Resolved(resolved) = outcome else {
             return MatrixCounts { judge: judgements.count() as u64, ..MatrixCounts::default() };
         };
-        let Kept { key, out, cost, spared } = kept;
-        let answer = Rc::new(SettledAnswer { key, out, cost, spared });
+        let Resolved { key, out, cost, unchanged } = resolved;
+        let answer = Rc::new(ResolvedAnswer { key, out, cost, unchanged });
         let context = &task.context;
         let first = self.ready.len();
         self.ready.extend(

@@ -15,14 +15,16 @@ mod explain;
 mod estimate;
 mod forecast;
 
-pub use estimate::{Estimate, Worst};
+pub use estimate::{Estimate, WorstCase};
 pub use explain::{Explained, Explainer};
 pub use forecast::{Assumptions, Forecast, ReasonGroup, StageForecast, TooLong, forecast};
-pub use frontier::{AnswerTask, CompressTask, Frontier, JudgeTask, Kept, Settled, SettledAnswer, SettledContext, Task};
+pub use frontier::{
+    AnswerTask, CompressTask, Frontier, JudgeTask, Resolved, ResolvedAnswer, ResolvedContext, Task, TaskOutcome,
+};
 pub use generate::GenerationTask;
 pub use lines::{Hunk, Side, changed_lines, changed_places, hunks};
 pub use prepare::{Action, FixtureTexts, PrepareError, Preparer, judge_request, probe_of};
 pub use reading::{Body, Output, READER, Unreadable, completion};
 pub use selftest::{SelftestCell, SelftestTask};
-pub use standing::{Finding, Reason, cache_coordinate, earlier_output, find, reason};
-pub use today::{Origin, Today, origins, shown};
+pub use standing::{ActionStatus, Reason, cache_coordinate, earlier_output, look_up, reason};
+pub use today::{CurrentSources, SourceText, source_label, source_texts};

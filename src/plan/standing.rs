@@ -1,11 +1,11 @@
-//! Where an action stands: its output is in the cache, or it is stale, and why.
+//! The status of an action: its output is in the cache, or it is stale, and why.
 
 use std::collections::HashSet;
 
 use crate::action::{Change, Digest, Replica, Stage};
 use crate::cache::{Coordinate, Lookup, Meta, Record, Removal, Status};
 
-use super::frontier::{Kept, Task};
+use super::frontier::{Resolved, Task};
 use super::prepare::{Action, Preparer};
 use super::reading::{Body, Output, READER};
 
@@ -31,57 +31,57 @@ pub enum Reason {
     Refreshed,
 }
 
-/// What the cache knows of an action.
+/// Whether the output of an action is in the cache.
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "taken apart where it is made, never kept")]
-pub enum Finding {
-    /// Its output stands.
+#[expect(clippy::large_enum_variant, reason = "taken apart where it is made, never resolved")]
+pub enum ActionStatus {
+    /// Its output is there.
     Cached {
         /// The output, by name.
-        kept: Kept,
+        resolved: Resolved,
         /// The entry.
         record: Record,
         /// The output itself, where it had to be read to be named.
         reread: Option<Box<Output>>,
     },
-    /// It must be executed. Why is found out only where somebody asks ([`reason`]).
+    /// It must be executed; [`reason`] finds out why, where that is wanted.
     Stale,
 }
 
 /// Looks an action up.
-pub fn find<L: Lookup>(
+pub fn look_up<L: Lookup>(
     lookup: &L,
     preparer: &Preparer<'_>,
     task: &Task,
     action: &Action,
     refresh: &HashSet<Stage>,
-) -> Finding {
+) -> ActionStatus {
     if refresh.contains(&action.stage) {
-        return Finding::Stale;
+        return ActionStatus::Stale;
     }
-    let Some(record) = lookup.find(&action.key) else { return Finding::Stale };
+    let Some(record) = lookup.find(&action.key) else { return ActionStatus::Stale };
     match &record.status {
         Status::Output { out, reader: READER, .. } => {
-            let kept = Kept { key: action.key, out: *out, cost: record.cost, spared: false };
-            Finding::Cached { kept, record, reread: None }
+            let resolved = Resolved { key: action.key, out: *out, cost: record.cost, unchanged: false };
+            ActionStatus::Cached { resolved, record, reread: None }
         }
         Status::Unread | Status::Output { .. } | Status::Unreadable { .. } => reread(lookup, preparer, task, record),
-        Status::Failed { .. } => Finding::Stale,
+        Status::Failed { .. } => ActionStatus::Stale,
     }
 }
 
 /// Reads a body whose reading is not known, or was done by other rules.
-fn reread<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, task: &Task, record: Record) -> Finding {
+fn reread<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, task: &Task, record: Record) -> ActionStatus {
     if matches!(&record.status, Status::Unreadable { reader: READER, .. }) {
-        return Finding::Stale;
+        return ActionStatus::Stale;
     }
-    let Ok(bytes) = lookup.body(&record) else { return Finding::Stale };
+    let Ok(bytes) = lookup.body(&record) else { return ActionStatus::Stale };
     match preparer.read(task, Body { dialect: record.dialect, bytes: &bytes }) {
         Ok(output) => {
-            let kept = Kept { key: record.key, out: output.digest(), cost: record.cost, spared: false };
-            Finding::Cached { kept, record, reread: Some(Box::new(output)) }
+            let resolved = Resolved { key: record.key, out: output.digest(), cost: record.cost, unchanged: false };
+            ActionStatus::Cached { resolved, record, reread: Some(Box::new(output)) }
         }
-        Err(_) => Finding::Stale,
+        Err(_) => ActionStatus::Stale,
     }
 }
 

@@ -1,5 +1,5 @@
-//! What the inputs of a place are made from today: its prompt, the rubric, the files behind them. Kept with an entry
-//! as its sources, and held against the sources of an earlier one to say what has changed.
+//! What the inputs of a place are made from now: its prompt, the rubric, the files behind them. Stored with an entry
+//! as its sources, and compared with the sources of an earlier one to say what has changed.
 
 use crate::action::{Digest, Source, Sources};
 use crate::compress::Strategy;
@@ -13,13 +13,13 @@ const PROMPT: &str = "prompt";
 /// The name of the rubric among the sources of a judgement.
 const RUBRIC: &str = "rubric";
 
-/// What the inputs of one place are made from today.
+/// What the inputs of one place are made from now.
 #[derive(Clone, Debug, Default)]
-pub struct Today<'p> {
+pub struct CurrentSources<'p> {
     /// The prompt; `None` where there is none.
-    pub prompt: Option<Origin<'p>>,
+    pub prompt: Option<SourceText<'p>>,
     /// The rubric, of a judgement.
-    pub rubric: Option<Origin<'p>>,
+    pub rubric: Option<SourceText<'p>>,
     /// The fixture's file.
     pub fixture: Option<&'p str>,
     /// The bank's file.
@@ -30,7 +30,7 @@ pub struct Today<'p> {
 
 /// A text that inputs are made from.
 #[derive(Clone, Copy, Debug)]
-pub struct Origin<'p> {
+pub struct SourceText<'p> {
     /// What it is: `prompt` or `rubric`.
     pub name: &'static str,
     /// Its path in the project; `None` of what is built in.
@@ -41,68 +41,71 @@ pub struct Origin<'p> {
     pub digest: Digest,
 }
 
-impl<'p> Today<'p> {
+impl<'p> CurrentSources<'p> {
     /// What `task` is made from.
-    pub fn of(pipeline: &'p Pipeline, task: &Task) -> Today<'p> {
+    pub fn of(pipeline: &'p Pipeline, task: &Task) -> CurrentSources<'p> {
         match task {
-            Task::Compress(task) => Today {
-                prompt: pipeline.methods.get(task.cell.chain.method.0).and_then(|m| Origin::of_strategy(&m.strategy)),
+            Task::Compress(task) => CurrentSources {
+                prompt: pipeline
+                    .methods
+                    .get(task.cell.chain.method.0)
+                    .and_then(|m| SourceText::of_strategy(&m.strategy)),
                 fixture: fixture(pipeline, task.cell.chain.fixture).map(|f| f.path.as_str()),
-                ..Today::default()
+                ..CurrentSources::default()
             },
             Task::Answer(task) => {
                 let answerer = pipeline.answerers.get(task.cell.answerer.0);
-                let prompt = answerer.map(|a| Origin::prompt(a.template.text(), a.prompt_path.as_deref()));
-                Today { prompt, ..Today::asked(pipeline, &task.cell) }
+                let prompt = answerer.map(|a| SourceText::prompt(a.template.text(), a.prompt_path.as_deref()));
+                CurrentSources { prompt, ..CurrentSources::asked(pipeline, &task.cell) }
             }
             Task::Judge(task) => {
-                let Today { prompt, rubric, .. } = Today::of_judge(pipeline, task.cell.judge);
-                Today { prompt, rubric, ..Today::asked(pipeline, &task.cell.answer) }
+                let CurrentSources { prompt, rubric, .. } = CurrentSources::of_judge(pipeline, task.cell.judge);
+                CurrentSources { prompt, rubric, ..CurrentSources::asked(pipeline, &task.cell.answer) }
             }
         }
     }
 
     /// What a case of a judge's self-test is made from.
-    pub fn of_judge(pipeline: &'p Pipeline, judge: JudgeIx) -> Today<'p> {
-        let prompt = |spec: &'p JudgeSpec| Origin::prompt(spec.template.text(), spec.prompt_path.as_deref());
+    pub fn of_judge(pipeline: &'p Pipeline, judge: JudgeIx) -> CurrentSources<'p> {
+        let prompt = |spec: &'p JudgeSpec| SourceText::prompt(spec.template.text(), spec.prompt_path.as_deref());
         let prompt = pipeline.judges.get(judge.0).map(prompt);
-        Today { prompt, rubric: Some(Origin::rubric(pipeline)), ..Today::default() }
+        CurrentSources { prompt, rubric: Some(SourceText::rubric(pipeline)), ..CurrentSources::default() }
     }
 
     /// The files behind a question.
-    fn asked(pipeline: &'p Pipeline, cell: &AnswerCell) -> Today<'p> {
-        let Some(fixture) = fixture(pipeline, cell.compress.chain.fixture) else { return Today::default() };
-        Today {
+    fn asked(pipeline: &'p Pipeline, cell: &AnswerCell) -> CurrentSources<'p> {
+        let Some(fixture) = fixture(pipeline, cell.compress.chain.fixture) else { return CurrentSources::default() };
+        CurrentSources {
             fixture: Some(&fixture.path),
             bank: Some(&fixture.bank_path),
             probe: fixture.probe(cell.probe).map(|probe| &*probe.id.0),
-            ..Today::default()
+            ..CurrentSources::default()
         }
     }
 
     /// The texts that have an origin, the prompt first.
-    pub fn origins(&self) -> impl Iterator<Item = &Origin<'p>> {
+    pub fn source_texts(&self) -> impl Iterator<Item = &SourceText<'p>> {
         self.prompt.iter().chain(&self.rubric)
     }
 
     /// The same as an entry keeps it.
     pub fn sources(&self) -> Sources {
-        let source = |origin: &Origin<'_>| Source { digest: origin.digest, path: origin.path.map(str::to_owned) };
-        Sources(self.origins().map(|origin| (origin.name.into(), source(origin))).collect())
+        let source = |origin: &SourceText<'_>| Source { digest: origin.digest, path: origin.path.map(str::to_owned) };
+        Sources(self.source_texts().map(|origin| (origin.name.into(), source(origin))).collect())
     }
 }
 
-impl<'p> Origin<'p> {
+impl<'p> SourceText<'p> {
     /// A prompt with its file.
-    pub fn prompt(text: &'p str, path: Option<&'p str>) -> Origin<'p> {
-        Origin { name: PROMPT, path, text, digest: Digest::of(text) }
+    pub fn prompt(text: &'p str, path: Option<&'p str>) -> SourceText<'p> {
+        SourceText { name: PROMPT, path, text, digest: Digest::of(text) }
     }
 
-    fn of_strategy(strategy: &'p Strategy) -> Option<Origin<'p>> {
+    fn of_strategy(strategy: &'p Strategy) -> Option<SourceText<'p>> {
         match strategy {
             Strategy::Prompted { template, prompt_path, .. }
             | Strategy::ProviderCompaction { template: Some(template), prompt_path, .. } => {
-                Some(Origin::prompt(template.text(), prompt_path.as_deref()))
+                Some(SourceText::prompt(template.text(), prompt_path.as_deref()))
             }
             Strategy::ProviderCompaction { template: None, .. }
             | Strategy::Opaque { .. }
@@ -111,21 +114,21 @@ impl<'p> Origin<'p> {
         }
     }
 
-    fn rubric(pipeline: &'p Pipeline) -> Origin<'p> {
+    fn rubric(pipeline: &'p Pipeline) -> SourceText<'p> {
         let path = pipeline.rubric_path.as_deref();
         let file = path.and_then(|path| pipeline.sources.iter().find(|source| source.path == path));
         let text = file.map_or_else(|| Rubric::built_in_text(pipeline.settings.locale), |file| &*file.text);
-        Origin { name: RUBRIC, path, text, digest: file.map_or_else(|| Digest::of(text), |file| file.digest) }
+        SourceText { name: RUBRIC, path, text, digest: file.map_or_else(|| Digest::of(text), |file| file.digest) }
     }
 
     /// How people call it: its path, or that it is built in.
-    pub fn shown(&self) -> String {
-        shown(self.name, self.path)
+    pub fn label(&self) -> String {
+        source_label(self.name, self.path)
     }
 }
 
 /// How people call a source: its path, or that it is built in.
-pub fn shown(name: &str, path: Option<&str>) -> String {
+pub fn source_label(name: &str, path: Option<&str>) -> String {
     path.map_or_else(|| format!("built-in {name}"), str::to_owned)
 }
 
@@ -135,9 +138,9 @@ fn fixture(pipeline: &Pipeline, ix: FixtureIx) -> Option<&LoadedFixture> {
 
 /// The prompts and the rubric in use, to be kept by their digests: what an entry was made from can then still be shown
 /// when the file, or the program that had it built in, has changed.
-pub fn origins(pipeline: &Pipeline) -> impl Iterator<Item = Origin<'_>> {
-    let methods = pipeline.methods.iter().filter_map(|method| Origin::of_strategy(&method.strategy));
-    let answerers = pipeline.answerers.iter().map(|a| Origin::prompt(a.template.text(), a.prompt_path.as_deref()));
-    let judges = pipeline.judges.iter().map(|j| Origin::prompt(j.template.text(), j.prompt_path.as_deref()));
-    methods.chain(answerers).chain(judges).chain([Origin::rubric(pipeline)])
+pub fn source_texts(pipeline: &Pipeline) -> impl Iterator<Item = SourceText<'_>> {
+    let methods = pipeline.methods.iter().filter_map(|method| SourceText::of_strategy(&method.strategy));
+    let answerers = pipeline.answerers.iter().map(|a| SourceText::prompt(a.template.text(), a.prompt_path.as_deref()));
+    let judges = pipeline.judges.iter().map(|j| SourceText::prompt(j.template.text(), j.prompt_path.as_deref()));
+    methods.chain(answerers).chain(judges).chain([SourceText::rubric(pipeline)])
 }

@@ -55,7 +55,7 @@ pub enum FolderError {
     Empty(PathBuf),
     /// Written in another format.
     #[error(
-        "`{}` was written by compeval {version} in format {format}, and this program reads format {FORMAT}; \
+        "`{}` was written by compeval {version} in format {format}, and this program reads formats up to {FORMAT}; \
          run the label again, or read it with that version",
         path.display()
     )]
@@ -274,7 +274,7 @@ impl ResultsFolder {
 fn head(path: &Path, text: &str) -> Result<Head, FolderError> {
     let broken = |source| FolderError::Broken { path: path.to_owned(), source };
     let head: Head = serde_json::from_str(text).map_err(broken)?;
-    if head.format != FORMAT {
+    if !(1..=FORMAT).contains(&head.format) {
         return Err(FolderError::Format { path: path.to_owned(), format: head.format, version: head.version });
     }
     Ok(head)

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use super::fakes::{design, row};
 use super::*;
+use crate::action::StageName;
 use crate::judge::Dimension;
+use crate::results::StageCounts;
 
 fn a_row(run: u32) -> Row {
     row("f1", "mine", run, &[(Dimension::Accuracy, 3.4)])
@@ -135,9 +137,23 @@ fn a_manifest_survives_its_file_and_another_format_is_refused() {
     assert_eq!(folder.manifest().unwrap(), manifest("a", "t"));
     folder.write(names::MANIFEST, r#"{"format": 7, "version": "9.1.0"}"#).unwrap();
     let error = folder.manifest().unwrap_err().to_string();
-    assert!(error.contains("compeval 9.1.0 in format 7") && error.contains("reads format 1"), "{error}");
-    folder.write(names::MANIFEST, r#"{"format": 1}"#).unwrap();
+    assert!(error.contains("compeval 9.1.0 in format 7") && error.contains("reads formats up to 2"), "{error}");
+    folder.write(names::MANIFEST, r#"{"format": 2}"#).unwrap();
     assert!(folder.manifest().unwrap_err().to_string().contains("is not a manifest"));
+}
+
+#[test]
+fn a_manifest_of_format_1_is_read_with_the_names_of_today() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = with(temp.path(), "a", "t");
+    let mut old = manifest("a", "t");
+    old.stages.insert(StageName::Judge, StageCounts { early_cutoff: 3, skipped: 2, ..StageCounts::default() });
+    let text = serde_json::to_string(&old).unwrap();
+    let text =
+        text.replace("\"format\":2", "\"format\":1").replace("early_cutoff", "cut_off").replace("skipped", "held_back");
+    assert!(text.contains("\"format\":1") && text.contains("cut_off") && text.contains("held_back"), "{text}");
+    folder.write(names::MANIFEST, text).unwrap();
+    assert_eq!(folder.manifest().unwrap().stages, old.stages);
 }
 
 #[test]

@@ -9,8 +9,10 @@ use super::failure::Failure;
 use crate::action::{ActionKey, Digest, StageName};
 use crate::units::{Usage, Usd};
 
-/// The version of the format of a results folder. A folder of another one is refused.
-pub const FORMAT: u32 = 1;
+/// The version of the format of a results folder. Older ones are read, newer ones refused.
+///
+/// 2: `cut_off` and `held_back` of a stage became `early_cutoff` and `skipped`.
+pub const FORMAT: u32 = 2;
 
 /// What ran.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -115,11 +117,12 @@ pub struct StageCounts {
     /// Actions that failed.
     pub failed: u64,
     /// Of the cached actions, those that stand because an edit above them left an output as it was: early cutoff.
-    #[serde(default)]
-    pub cut_off: u64,
-    /// Cells that were not begun: offline, over budget, interrupted, or nobody to ask. Those below them come on top.
-    #[serde(default)]
-    pub held_back: u64,
+    #[serde(default, alias = "cut_off")]
+    pub early_cutoff: u64,
+    /// Cells that were not begun: offline, over budget, interrupted, provider unavailable, weak judge. The cells that
+    /// depend on them are not counted here.
+    #[serde(default, alias = "held_back")]
+    pub skipped: u64,
 }
 
 /// What was paid for and no result stands on: replies that were malformed, cut off, refused, or broke the contract.

@@ -2,11 +2,11 @@
 //! for in the end.
 
 use super::budget::BudgetReached;
-use super::event::{Event, Listener};
+use super::event::{Event, Listener, SkipReason};
 use super::run::{Loop, RunError};
 use crate::action::{StageName, Work};
 use crate::pipeline::MatrixCounts;
-use crate::plan::{Settled, Task};
+use crate::plan::{Task, TaskOutcome};
 use crate::results::{Blame, Failure, Place};
 
 impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
@@ -18,35 +18,35 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         }
     }
 
-    pub(super) fn hold_back(&mut self, task: &Task) -> Result<(), RunError> {
-        self.ended.held_back += 1;
-        self.listener.hear(&Event::HeldBack { stage: task.stage() })?;
+    pub(super) fn skip(&mut self, task: &Task, reason: SkipReason) -> Result<(), RunError> {
+        self.ended.skipped += 1;
+        self.listener.on_event(&Event::Skipped { stage: task.stage(), reason })?;
         self.without(task)
     }
 
     pub(super) fn fail(&mut self, task: &Task, failure: &Failure) -> Result<(), RunError> {
-        self.listener.hear(&Event::Failed(failure))?;
+        self.listener.on_event(&Event::Failed(failure))?;
         self.without(task)
     }
 
     pub(super) fn share_failure(&mut self, task: &Task) -> Result<(), RunError> {
-        self.listener.hear(&Event::SharedFailure { stage: task.stage() })?;
+        self.listener.on_event(&Event::SharedFailure { stage: task.stage() })?;
         self.without(task)
     }
 
     pub(super) fn without(&mut self, task: &Task) -> Result<(), RunError> {
-        let blocked = self.frontier.settle(task, Settled::Without);
+        let blocked = self.frontier.resolve(task, TaskOutcome::Unresolved);
         self.count(task.stage(), blocked);
         if let Some(context) = task.context() {
             self.sheets.tear(context.cell);
         }
-        Ok(self.listener.hear(&Event::Blocked(blocked))?)
+        Ok(self.listener.on_event(&Event::Blocked(blocked))?)
     }
 
     /// Tells whom nobody asks any more.
     pub(super) fn tell_closed(&mut self) -> Result<(), RunError> {
         for closed in self.doors.untold() {
-            self.listener.hear(&Event::Closed(&closed))?;
+            self.listener.on_event(&Event::BreakerTripped(&closed))?;
             self.ended.closed.push(closed);
         }
         Ok(())

@@ -5,11 +5,11 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-use super::budget::Purse;
+use super::budget::BudgetLease;
 use super::doors::Doors;
 use super::errand::Errand;
 use super::perform::{Fresh, NoOutput, Performer, Raw};
-use super::shelf::OutOfReach;
+use super::shelf::OutputUnavailable;
 use crate::action::{Digest, Request, RequestTurn};
 use crate::answer;
 use crate::cache::{Lookup, Status};
@@ -47,7 +47,7 @@ impl Performer<'_> {
         let expected @ (input, _) = estimate(&call);
         self.fits_window(errand, action, &model, input)?;
         let tokens = (input, self.longest_reply(&model, &call));
-        let purse = Purse::new(self.budget, self.prices, &model, tokens).behind(doors, request);
+        let lease = BudgetLease::new(self.budget, self.prices, &model, tokens).behind(doors, request);
         let mut attempt = 1;
         loop {
             let kept = &Cell::new(None);
@@ -55,11 +55,11 @@ impl Performer<'_> {
                 let raw = self.raw_of(&model, reply);
                 async move { self.keep(errand, action, &raw).await.map(|record| kept.set(Some(record))) }
             };
-            let asked = self.client.ask(&request.provider, &call, expected, &purse, keep).await;
+            let asked = self.client.ask(&request.provider, &call, expected, &lease, keep).await;
             let completion = match asked {
                 Ok((_, completion)) => completion,
                 Err(AskFailure::Store(error)) => return Err(error.into()),
-                Err(AskFailure::BudgetExhausted) => return Err(NoOutput::OverBudget(purse.word())),
+                Err(AskFailure::BudgetExhausted) => return Err(NoOutput::OverBudget(lease.word())),
                 Err(AskFailure::Cancelled) => return Err(NoOutput::CalledOff),
                 Err(AskFailure::Call(failure)) => {
                     return Err(self.call_failed(errand, action, (request, doors), failure).await);
@@ -67,7 +67,7 @@ impl Performer<'_> {
             };
             match errand.read_reply(&self.preparer, &completion) {
                 Ok(output) => {
-                    self.shelf.note_model(errand.requested_model(action), completion.model);
+                    self.outputs.note_model(errand.requested_model(action), completion.model);
                     let cost = self.prices.cost(&model, &completion.usage);
                     return Ok(self.fresh(kept.take(), completion.usage, cost, output));
                 }
@@ -105,20 +105,20 @@ impl Performer<'_> {
     }
 
     fn call(&self, errand: &Errand, action: &Action, request: &Request) -> Result<Call, NoOutput> {
-        let resolve = |digest: &Digest| errand.resolve(self.shelf, digest);
-        let out_of_reach = |error: OutOfReach| self.out_of_reach(errand, action, &error);
+        let resolve = |digest: &Digest| errand.resolve(self.outputs, digest);
+        let output_unavailable = |error: OutputUnavailable| self.output_unavailable(errand, action, &error);
         let mut turns = Vec::new();
         for turn in &request.turns {
             let turn = match turn {
                 RequestTurn::Text(role, prompt) => {
-                    let (text, shared) = prompt.text_until(answer::QUESTION, &resolve).map_err(out_of_reach)?;
+                    let (text, shared) = prompt.text_until(answer::QUESTION, &resolve).map_err(output_unavailable)?;
                     let (shared, own) = at_paragraph(&text, shared);
                     turns.extend(shared.map(|text| Turn::Text { role: *role, text: text.into() }));
                     Turn::Text { role: *role, text: own.into() }
                 }
-                RequestTurn::Items(material) => Turn::Items(material.text(&resolve).map_err(out_of_reach)?),
+                RequestTurn::Items(material) => Turn::Items(material.text(&resolve).map_err(output_unavailable)?),
                 RequestTurn::Messages(material) => {
-                    let json = material.text(&resolve).map_err(out_of_reach)?;
+                    let json = material.text(&resolve).map_err(output_unavailable)?;
                     let messages: Vec<Message> = serde_json::from_str(&json).map_err(|e| {
                         let message = format!("the messages cannot be read: {e}");
                         self.failure(errand, action, Blame::Infrastructure, None, message, None)
@@ -129,7 +129,7 @@ impl Performer<'_> {
             turns.push(turn);
         }
         let instructions = match &request.instructions {
-            Some(prompt) => Some(prompt.text(&resolve).map_err(out_of_reach)?),
+            Some(prompt) => Some(prompt.text(&resolve).map_err(output_unavailable)?),
             None => None,
         };
         Ok(Call {

@@ -10,7 +10,7 @@ use crate::units::{Tokens, Usage, Usd, add_known};
 
 /// The limits of a run. `None` is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Allowance {
+pub struct BudgetLimits {
     /// Money.
     pub usd: Option<Usd>,
     /// Requests, every attempt counted.
@@ -54,7 +54,7 @@ pub struct Spent {
     /// Set aside for what is under way.
     pub reserved: Usd,
     /// Whether the next request waits for what others leave over of the money.
-    pub is_short: bool,
+    pub is_waiting: bool,
 }
 
 impl Default for Spent {
@@ -67,7 +67,7 @@ impl Default for Spent {
             unanswered: 0,
             settled: 0,
             reserved: Usd(0.0),
-            is_short: false,
+            is_waiting: false,
         }
     }
 }
@@ -75,7 +75,7 @@ impl Default for Spent {
 impl Spent {
     /// The same once nothing more is heard: of `sent` requests, those still under way are never answered.
     #[must_use]
-    pub fn cut_short(self, sent: u64) -> Spent {
+    pub fn with_unfinished(self, sent: u64) -> Spent {
         Spent { unanswered: self.unanswered + sent.saturating_sub(self.settled), ..self }
     }
 
@@ -107,7 +107,7 @@ struct State {
 /// What a run may spend, and has spent.
 #[derive(Debug, Default)]
 pub struct Budget {
-    allowance: Allowance,
+    limits: BudgetLimits,
     state: Mutex<State>,
 }
 
@@ -119,8 +119,8 @@ pub struct Reservation {
 
 impl Budget {
     /// A budget of which nothing is spent.
-    pub fn new(allowance: Allowance) -> Budget {
-        Budget { allowance, state: Mutex::default() }
+    pub fn new(limits: BudgetLimits) -> Budget {
+        Budget { limits, state: Mutex::default() }
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -134,7 +134,7 @@ impl Budget {
     pub fn reserve(&self, worst: Option<Usd>) -> Result<Reservation, BudgetReached> {
         let mut state = self.state();
         let worst = worst.map_or(0.0, |usd| usd.0);
-        if let Some(limit) = self.allowance.requests.filter(|limit| state.requests >= *limit) {
+        if let Some(limit) = self.limits.requests.filter(|limit| state.requests >= *limit) {
             let reached = BudgetReached::Requests { limit };
             // What waits for its turn may be given back.
             if state.open == 0 {
@@ -143,19 +143,19 @@ impl Budget {
             return Err(reached);
         }
         let spent = state.spent + state.reserved;
-        if let Some(limit) = self.allowance.usd.filter(|limit| spent + worst > limit.0) {
+        if let Some(limit) = self.limits.usd.filter(|limit| spent + worst > limit.0) {
             let reached = BudgetReached::Cost { limit: limit.0, spent };
             // What others hold back may come free again: only with nothing reserved is this the end.
             match state.open {
                 0 => state.reached = Some(reached),
-                _ => state.paid.is_short = true,
+                _ => state.paid.is_waiting = true,
             }
             return Err(reached);
         }
         state.requests += 1;
         state.open += 1;
         state.reserved += worst;
-        state.paid.is_short = false;
+        state.paid.is_waiting = false;
         Ok(Reservation { worst })
     }
 
@@ -178,8 +178,8 @@ impl Budget {
     }
 
     /// What is allowed.
-    pub fn allowance(&self) -> Allowance {
-        self.allowance
+    pub fn limits(&self) -> BudgetLimits {
+        self.limits
     }
 
     /// What was paid for so far.
@@ -198,7 +198,7 @@ impl Budget {
 const CAUTION: u64 = 2;
 
 /// The budget as one action's attempts meet it.
-pub(super) struct Purse<'b> {
+pub(super) struct BudgetLease<'b> {
     budget: &'b Budget,
     prices: &'b Prices,
     model: &'b ModelRef,
@@ -208,21 +208,21 @@ pub(super) struct Purse<'b> {
     behind: Option<(&'b Doors, &'b Request)>,
 }
 
-impl<'b> Purse<'b> {
-    /// A purse for requests to `model`: the input as estimated, and the longest reply.
+impl<'b> BudgetLease<'b> {
+    /// A lease for requests to `model`: the input as estimated, and the longest reply.
     pub(super) fn new(
         budget: &'b Budget,
         prices: &'b Prices,
         model: &'b ModelRef,
         (input, output): (Tokens, Tokens),
-    ) -> Purse<'b> {
+    ) -> BudgetLease<'b> {
         let worst = prices.worst_case(model, Tokens(input.0.saturating_mul(CAUTION)), output);
-        Purse { budget, prices, model, worst, word: Mutex::default(), behind: None }
+        BudgetLease { budget, prices, model, worst, word: Mutex::default(), behind: None }
     }
 
     /// The same for a request that is called off when its door closes.
-    pub(super) fn behind(self, doors: &'b Doors, request: &'b Request) -> Purse<'b> {
-        Purse { behind: Some((doors, request)), ..self }
+    pub(super) fn behind(self, doors: &'b Doors, request: &'b Request) -> BudgetLease<'b> {
+        BudgetLease { behind: Some((doors, request)), ..self }
     }
 
     /// Why the last attempt was not let through.
@@ -232,7 +232,7 @@ impl<'b> Purse<'b> {
     }
 }
 
-impl AttemptBudget for Purse<'_> {
+impl AttemptBudget for BudgetLease<'_> {
     type Reservation = Reservation;
 
     fn reserve(&self) -> Option<Reservation> {
@@ -277,14 +277,14 @@ mod tests {
 
     #[test]
     fn the_worst_case_is_set_aside_until_settled() {
-        let budget = Budget::new(Allowance { usd: Some(Usd(1.0)), requests: None });
+        let budget = Budget::new(BudgetLimits { usd: Some(Usd(1.0)), requests: None });
         let first = budget.reserve(Some(Usd(0.6))).unwrap();
         assert!(budget.reserve(Some(Usd(0.6))).is_err());
         assert_eq!(budget.reached(), None, "the first may turn out cheaper");
-        assert!(budget.spent().is_short);
+        assert!(budget.spent().is_waiting);
         budget.settle(first, Some(Usd(0.1)));
         let second = budget.reserve(Some(Usd(0.6))).unwrap();
-        assert!(!budget.spent().is_short);
+        assert!(!budget.spent().is_waiting);
         budget.settle(second, None);
         assert!(matches!(budget.reserve(Some(Usd(0.4))), Err(BudgetReached::Cost { .. })));
         assert!(budget.reached().is_some());
@@ -294,17 +294,17 @@ mod tests {
     fn what_was_paid_is_counted_and_what_nobody_knows_is_not_guessed() {
         let (budget, prices) = (Budget::default(), Prices::default());
         let model = ModelRef::parse("openai/gpt-5.2").unwrap();
-        let purse = Purse::new(&budget, &prices, &model, (Tokens(1000), Tokens(1000)));
+        let lease = BudgetLease::new(&budget, &prices, &model, (Tokens(1000), Tokens(1000)));
         let used = Usage { input: Some(Tokens(1000)), output: Some(Tokens(100)), ..Usage::default() };
         for bill in
             [AttemptCost::Reported(&used), AttemptCost::Free, AttemptCost::Unknown, AttemptCost::Reported(&used)]
         {
-            purse.settle(purse.reserve().unwrap(), bill);
+            lease.settle(lease.reserve().unwrap(), bill);
         }
         let spent = budget.spent();
         assert_eq!((spent.replies, spent.unanswered, spent.usage), (2, 1, Some(used + used)));
         assert_eq!(spent.usd, prices.cost(&model, &(used + used)));
-        purse.settle(purse.reserve().unwrap(), AttemptCost::Reported(&Usage::default()));
+        lease.settle(lease.reserve().unwrap(), AttemptCost::Reported(&Usage::default()));
         assert_eq!(budget.spent().usd, None, "a reply that counts nothing has a price that nobody knows");
     }
 
@@ -312,21 +312,21 @@ mod tests {
     fn what_was_sent_and_never_settled_is_unanswered() {
         let (budget, prices) = (Budget::default(), Prices::default());
         let model = ModelRef::parse("openai/gpt-5.2").unwrap();
-        let purse = Purse::new(&budget, &prices, &model, (Tokens(1000), Tokens(1000)));
-        let held: Vec<Reservation> = (0..6).map(|_| purse.reserve().unwrap()).collect();
+        let lease = BudgetLease::new(&budget, &prices, &model, (Tokens(1000), Tokens(1000)));
+        let held: Vec<Reservation> = (0..6).map(|_| lease.reserve().unwrap()).collect();
         let used = Usage::default();
         for (held, bill) in
             held.into_iter().zip([AttemptCost::Reported(&used), AttemptCost::Free, AttemptCost::Unknown])
         {
-            purse.settle(held, bill);
+            lease.settle(held, bill);
         }
         // Of the other three one still waits for its turn.
-        assert_eq!(budget.spent().cut_short(5).unanswered, 1 + 2);
+        assert_eq!(budget.spent().with_unfinished(5).unanswered, 1 + 2);
     }
 
     #[test]
     fn a_request_that_was_not_sent_leaves_its_place_to_another() {
-        let budget = Budget::new(Allowance { usd: None, requests: Some(1) });
+        let budget = Budget::new(BudgetLimits { usd: None, requests: Some(1) });
         let waiting = budget.reserve(None).unwrap();
         assert!(budget.reserve(None).is_err());
         assert_eq!(budget.reached(), None, "it may be given back");
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn requests_are_counted_one_by_one() {
-        let budget = Budget::new(Allowance { usd: None, requests: Some(2) });
+        let budget = Budget::new(BudgetLimits { usd: None, requests: Some(2) });
         for _ in 0..2 {
             let reservation = budget.reserve(None).unwrap();
             budget.settle(reservation, Some(Usd(0.0)));

@@ -11,11 +11,11 @@ use crate::results::Failure;
 
 /// A provider, or one of its models, at which every further call would have failed the same way.
 #[derive(Clone, Debug)]
-pub struct Closed {
+pub struct TrippedBreaker {
     /// `provider` or `provider/model`.
-    pub who: String,
+    pub target: String,
     /// What it said, and what to do.
-    pub why: String,
+    pub reason: String,
 }
 
 /// Where every further call would fail the same way.
@@ -32,7 +32,7 @@ struct Door {
 pub(super) struct Doors {
     closed: RefCell<Vec<Door>>,
     /// Those of which the user was not told yet.
-    untold: RefCell<Vec<Closed>>,
+    untold: RefCell<Vec<TrippedBreaker>>,
     all: Cell<bool>,
     changed: Notify,
 }
@@ -59,13 +59,13 @@ impl Doors {
             Some((model, _)) => format!("{provider}/{model}"),
             None => provider.to_string(),
         };
-        self.untold.borrow_mut().push(Closed { who, why: why.clone() });
+        self.untold.borrow_mut().push(TrippedBreaker { target: who, reason: why.clone() });
         self.closed.borrow_mut().push(Door { provider, only, why });
         self.changed.notify_waiters();
     }
 
     /// What was closed since the last time, to be told.
-    pub(super) fn untold(&self) -> Vec<Closed> {
+    pub(super) fn untold(&self) -> Vec<TrippedBreaker> {
         self.untold.take()
     }
 

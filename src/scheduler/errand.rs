@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::shelf::{OutOfReach, Shelf};
+use super::shelf::{OutputCache, OutputUnavailable};
 use crate::action::StageName;
 use crate::action::{Digest, Sources, Work};
 use crate::answer;
@@ -11,7 +11,8 @@ use crate::compress::{CommandSpec, Strategy};
 use crate::judge;
 use crate::lexical;
 use crate::plan::{
-    self, Action, Body, GenerationTask, Origin, Output, Preparer, SelftestTask, Task, Today, Unreadable, completion,
+    self, Action, Body, CurrentSources, GenerationTask, Output, Preparer, SelftestTask, SourceText, Task, Unreadable,
+    completion,
 };
 use crate::probe::read_candidates;
 use crate::provider::{Completion, Dialect, Operation};
@@ -50,7 +51,7 @@ impl Errand {
         };
         Errand {
             coordinate: plan::cache_coordinate(&place, action.replica),
-            sources: Today::of(pipeline, task).sources(),
+            sources: CurrentSources::of(pipeline, task).sources(),
             attempts: judge.map_or(1, |judge| judge.attempts),
             place: Place::Cell(place),
             stage: task.stage(),
@@ -63,7 +64,7 @@ impl Errand {
         let spec = preparer.pipeline().judges.get(task.judge.0);
         Errand {
             coordinate: preparer.selftest_coordinate(task),
-            sources: Today::of_judge(preparer.pipeline(), task.judge).sources(),
+            sources: CurrentSources::of_judge(preparer.pipeline(), task.judge).sources(),
             attempts: spec.map_or(1, |spec| spec.attempts),
             place: Place::Selftest { judge: cell.judge, case: cell.case },
             stage: StageName::Selftest,
@@ -81,7 +82,11 @@ impl Errand {
                 replica: action.replica,
                 ..Coordinate::default()
             },
-            sources: Today { prompt: Some(Origin::prompt(text, path.as_deref())), ..Today::default() }.sources(),
+            sources: CurrentSources {
+                prompt: Some(SourceText::prompt(text, path.as_deref())),
+                ..CurrentSources::default()
+            }
+            .sources(),
             attempts: *attempts,
             place: Place::Generation { fixture: fixture.clone(), point: *point, probe: probe.clone() },
             stage: task.stage(),
@@ -140,10 +145,14 @@ impl Errand {
     }
 
     /// The text that a digest among the inputs stands for.
-    pub(super) fn resolve(&self, shelf: &Shelf<'_, Store>, digest: &Digest) -> Result<Arc<str>, OutOfReach> {
+    pub(super) fn resolve(
+        &self,
+        outputs: &OutputCache<'_, Store>,
+        digest: &Digest,
+    ) -> Result<Arc<str>, OutputUnavailable> {
         match &self.purpose {
-            Purpose::Cell(task) => shelf.resolve(task, digest),
-            Purpose::Selftest(_) | Purpose::Generation | Purpose::Floor => Err(OutOfReach::Unnamed(*digest)),
+            Purpose::Cell(task) => outputs.resolve(task, digest),
+            Purpose::Selftest(_) | Purpose::Generation | Purpose::Floor => Err(OutputUnavailable::Unnamed(*digest)),
         }
     }
 

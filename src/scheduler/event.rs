@@ -1,8 +1,8 @@
-//! What happens in a run, as values. Bars, lines, manifest and rows are listeners to one stream.
+//! What happens in a run, as values. Bars, log lines, manifest and rows are listeners to one stream.
 
 use std::sync::Arc;
 
-use super::doors::Closed;
+use super::doors::TrippedBreaker;
 use crate::action::{ActionKey, StageName};
 use crate::files::FileError;
 use crate::judge::SelfTestVerdict;
@@ -11,7 +11,8 @@ use crate::plan::Estimate;
 use crate::results::{Failure, ListedRow};
 use crate::units::{Usage, Usd};
 
-/// What happened. Nothing is told before it is kept.
+/// What happened. An event follows the commit of what it reports, so that a reader of events never knows more than the
+/// cache.
 #[derive(Clone, Debug)]
 pub enum Event<'a> {
     /// An output was found in the cache.
@@ -21,17 +22,17 @@ pub enum Event<'a> {
         /// The action.
         key: ActionKey,
         /// Whether only an unchanged output above it made that so: early cutoff.
-        cut_off: bool,
+        early_cutoff: bool,
     },
-    /// What is to come, told before the first stale action begins.
-    Foretold(&'a Estimate),
+    /// What the rest of the run is expected to take; sent before the first stale action begins.
+    Estimated(&'a Estimate),
     /// Work on an action begins.
     Started {
         /// The stage.
         stage: StageName,
     },
-    /// An action was executed and its output is kept.
-    Kept {
+    /// An action was executed and its output is in the cache.
+    Completed {
         /// The stage.
         stage: StageName,
         /// The action.
@@ -47,10 +48,12 @@ pub enum Event<'a> {
     },
     /// An action has no output.
     Failed(&'a Failure),
-    /// A cell whose action is stale is not begun: offline, over budget, interrupted, or nobody to ask.
-    HeldBack {
+    /// A cell whose action is stale is not begun.
+    Skipped {
         /// The stage.
         stage: StageName,
+        /// Why not.
+        reason: SkipReason,
     },
     /// Cells that can have no output because one above them has none.
     Blocked(MatrixCounts),
@@ -64,10 +67,10 @@ pub enum Event<'a> {
         /// The stage.
         stage: StageName,
     },
-    /// Nobody asks a provider or a model any more.
-    Closed(&'a Closed),
+    /// No more calls to a provider or a model: they would all fail the same way.
+    BreakerTripped(&'a TrippedBreaker),
     /// A judge's self-test is done.
-    Selftested {
+    SelftestCompleted {
         /// The judge.
         judge: &'a str,
         /// How it did.
@@ -86,11 +89,28 @@ pub enum Event<'a> {
     },
 }
 
-/// Takes note of what happens.
+/// Why a cell was not begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SkipReason {
+    /// The run is offline.
+    Offline,
+    /// The budget is used up.
+    Budget,
+    /// The user interrupted the run.
+    Interrupted,
+    /// Every further call to its provider would fail the same way.
+    ProviderUnavailable,
+    /// A judge failed its self-test, or could not complete it.
+    WeakJudge,
+    /// The judge's self-test is decided without this case.
+    Decided,
+}
+
+/// Receives the events of a run.
 pub trait Listener {
-    /// Is told of one event.
+    /// Handles one event.
     ///
     /// # Errors
     /// A listener that cannot go on, such as one that writes rows to a full disk. It ends the run.
-    fn hear(&mut self, event: &Event<'_>) -> Result<(), FileError>;
+    fn on_event(&mut self, event: &Event<'_>) -> Result<(), FileError>;
 }

@@ -1,16 +1,16 @@
 //! The loop's dealings with judges: their self-tests run beside the compressions, and nothing is graded before.
 
-use super::ended::Untested;
+use super::ended::UntestedJudge;
 use super::errand::Errand;
-use super::event::{Event, Listener};
+use super::event::{Event, Listener, SkipReason};
 use super::perform::{Fresh, NoOutput};
-use super::run::{Errands, Landed, Loop, RunError, is_asked, is_local};
+use super::run::{Errands, Landed, Loop, RunError, is_asked};
 use super::selftest::{CaseOutcome, Tested, Trust};
 use crate::action::{Stage, StageName};
 use crate::cache::Lookup;
 use crate::judge::{self, CriterionScore, SelfTest};
 use crate::pipeline::JudgeIx;
-use crate::plan::{Output, SelftestTask, Today};
+use crate::plan::{CurrentSources, Output, SelftestTask};
 use crate::results::{Blame, Failure, Place};
 
 impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
@@ -32,18 +32,18 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     /// A judge whose prompt does not render for the cases grades nothing.
     fn cannot_test(&mut self, judge: usize, error: &str) -> Result<(), RunError> {
         let pipeline = self.performer.preparer.pipeline();
-        let prompt = Today::of_judge(pipeline, JudgeIx(judge)).prompt.and_then(|prompt| prompt.path);
+        let prompt = CurrentSources::of_judge(pipeline, JudgeIx(judge)).prompt.and_then(|prompt| prompt.path);
         let why = prompt.map_or_else(|| error.to_owned(), |path| format!("{path}: {error}"));
         let name = self.judge_name(judge);
         let place = Place::Selftest { judge: name.clone(), case: "every case".to_owned() };
         let (stage, blame, message) = (StageName::Selftest, Blame::Infrastructure, why.clone());
         let failure = Failure { place, stage, key: None, blame, class: None, message, hint: None };
         self.selftests.give_up(judge);
-        self.ended.untested.push(Untested { judge: name, why });
-        self.listener.hear(&Event::Failed(&failure))?;
+        self.ended.untested.push(UntestedJudge { judge: name, why });
+        self.listener.on_event(&Event::Failed(&failure))?;
         // One failure stands for all cases, and each of them is accounted for.
         let cases = SelfTest::built_in(pipeline.settings.locale).cases.len();
-        (1..cases).try_for_each(|_| Ok(self.listener.hear(&Event::SharedFailure { stage })?))
+        (1..cases).try_for_each(|_| Ok(self.listener.on_event(&Event::SharedFailure { stage })?))
     }
 
     fn judge_name(&self, judge: usize) -> String {
@@ -56,11 +56,11 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         let refreshed = self.options.refresh.contains(&Stage::Judge);
         if let Some(grades) = self.performer.cached_grades(&test).filter(|_| !refreshed) {
             let event = if self.seen.insert(key) {
-                Event::Cached { stage, key, cut_off: false }
+                Event::Cached { stage, key, early_cutoff: false }
             } else {
                 Event::Shared { stage }
             };
-            self.listener.hear(&event)?;
+            self.listener.on_event(&event)?;
             return self.settle_selftest(&test, self.graded(&grades));
         }
         self.foretell()?;
@@ -68,14 +68,14 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         let judge = test.judge.0;
         let is_decided =
             self.selftests.is_given_up(judge) || (self.selftests.is_lost(judge) && !self.wants_whole_tests());
-        let is_offline = self.options.offline && !is_local(&test.action.work);
-        if self.stops() || is_closed.is_some() || is_decided || is_offline {
-            self.ended.held_back += u64::from(!is_decided);
-            self.listener.hear(&Event::HeldBack { stage })?;
+        let reason = self.skip_reason(&test.action.work).filter(|_| !is_decided);
+        if let Some(reason) = reason.or(is_decided.then_some(SkipReason::Decided)) {
+            self.ended.skipped += u64::from(!is_decided);
+            self.listener.on_event(&Event::Skipped { stage, reason })?;
             return self.settle_selftest(&test, CaseOutcome::Unasked(is_closed));
         }
         self.note_begun(&test.action.work);
-        self.listener.hear(&Event::Started { stage })?;
+        self.listener.on_event(&Event::Started { stage })?;
         let performer = self.performer;
         let (errand, doors) = (Errand::of_selftest(&performer.preparer, &test), self.doors.clone());
         self.flights.push(Box::pin(async move {
@@ -104,7 +104,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
                 self.seen.insert(test.action.key);
                 let Fresh { usage, cost, unchanged, output, .. } = fresh;
                 let (stage, key, asked) = (StageName::Selftest, test.action.key, is_asked(&test.action.work));
-                self.listener.hear(&Event::Kept { stage, key, asked, usage, cost, unchanged })?;
+                self.listener.on_event(&Event::Completed { stage, key, asked, usage, cost, unchanged })?;
                 self.note_reply(test.judge.0, true)?;
                 let outcome =
                     if let Output::Grades(grades) = output { self.graded(&grades) } else { CaseOutcome::Ungraded };
@@ -116,8 +116,9 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
                 Ok(())
             }
             Err(NoOutput::OverBudget(_) | NoOutput::CalledOff) => {
-                self.ended.held_back += 1;
-                self.listener.hear(&Event::HeldBack { stage: StageName::Selftest })?;
+                self.ended.skipped += 1;
+                let reason = self.skip_reason(&test.action.work).unwrap_or(SkipReason::Interrupted);
+                self.listener.on_event(&Event::Skipped { stage: StageName::Selftest, reason })?;
                 let why = self.is_closed(&test.action.work);
                 self.settle_selftest(test, CaseOutcome::Unasked(why))
             }
@@ -127,7 +128,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
                     Some(class) if !class.was_answered() => CaseOutcome::Unasked(Some(failure.told())),
                     Some(_) | None => CaseOutcome::Ungraded,
                 };
-                self.listener.hear(&Event::Failed(&failure))?;
+                self.listener.on_event(&Event::Failed(&failure))?;
                 if matches!(outcome, CaseOutcome::Ungraded) {
                     self.note_reply(test.judge.0, false)?;
                 }
@@ -141,7 +142,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         if self.selftests.note_reply(judge, keeps_contract) {
             let name = self.judge_name(judge);
             let warning = format!("judge {name} is not asked any more: none of its replies keeps the contract");
-            self.listener.hear(&Event::Warning(warning))?;
+            self.listener.on_event(&Event::Warning(warning))?;
         }
         Ok(())
     }
@@ -151,7 +152,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         let Some(tested) = self.selftests.settle(judge, &test.case, outcome) else { return Ok(()) };
         let Tested { verdict, trust, obstacle, waiting } = tested;
         let name = self.judge_name(judge);
-        self.listener.hear(&Event::Selftested { judge: &name, verdict: &verdict })?;
+        self.listener.on_event(&Event::SelftestCompleted { judge: &name, verdict: &verdict })?;
         match (trust, obstacle) {
             (Trust::Weak, _) => {
                 self.ended.weak_judges.push(name);
@@ -159,7 +160,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
                     self.doors.close_all();
                 }
             }
-            (Trust::Untested, Some(why)) => self.ended.untested.push(Untested { judge: name, why }),
+            (Trust::Untested, Some(why)) => self.ended.untested.push(UntestedJudge { judge: name, why }),
             // Where cases were left alone the reason is told elsewhere: offline, budget, interrupted.
             (Trust::Untested, None) | (Trust::Proven | Trust::Waiting, _) => {}
         }

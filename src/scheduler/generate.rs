@@ -8,9 +8,9 @@ use tokio::sync::watch;
 
 use super::doors::Doors;
 use super::errand::Errand;
-use super::event::{Event, Listener};
+use super::event::{Event, Listener, SkipReason};
 use super::perform::{Fresh, NoOutput, Performer};
-use super::run::{Options, RunError, Stop, is_asked};
+use super::run::{RunError, SchedulerOptions, Stop, is_asked};
 use crate::action::ActionKey;
 use crate::cache::{Lookup, Record};
 use crate::plan::{GenerationTask, Output};
@@ -22,7 +22,7 @@ use crate::plan::{GenerationTask, Output};
 /// As [`super::run`].
 pub async fn generate<L: Listener>(
     performer: &Performer<'_>,
-    options: &Options,
+    options: &SchedulerOptions,
     mut stop: watch::Receiver<Stop>,
     tasks: &[GenerationTask],
     listener: &mut L,
@@ -30,12 +30,13 @@ pub async fn generate<L: Listener>(
     let mut distinct: BTreeMap<ActionKey, &GenerationTask> = BTreeMap::new();
     for task in tasks {
         if let Some(earlier) = distinct.insert(task.action.key, task) {
-            listener.hear(&Event::Shared { stage: earlier.stage() })?;
+            listener.on_event(&Event::Shared { stage: earlier.stage() })?;
         }
     }
     let (doors, outputs) = (&Doors::default(), BTreeMap::new());
     let waiting = distinct.into_values().collect();
-    let mut round = Round { performer, doors, listener, waiting, outputs, is_squeezed: false };
+    let mut round =
+        Round { performer, doors, listener, waiting, outputs, is_squeezed: false, reason: SkipReason::Interrupted };
     let mut flights = FuturesUnordered::new();
     loop {
         while flights.len() < options.jobs && !round.is_squeezed {
@@ -76,6 +77,8 @@ struct Round<'r, 'e, 't, L> {
     outputs: BTreeMap<ActionKey, Output>,
     /// What is left of the budget is set aside for what is under way.
     is_squeezed: bool,
+    /// Why what is left is skipped.
+    reason: SkipReason,
 }
 
 impl<'t, L: Listener> Round<'_, '_, 't, L> {
@@ -86,9 +89,10 @@ impl<'t, L: Listener> Round<'_, '_, 't, L> {
             if let Some(output) = cached(self.performer, &errand, task, self.listener)? {
                 self.outputs.insert(task.action.key, output);
             } else if self.doors.are_closed() || stop != Stop::No {
-                self.listener.hear(&Event::HeldBack { stage })?;
+                let reason = if stop == Stop::No { self.reason } else { SkipReason::Interrupted };
+                self.listener.on_event(&Event::Skipped { stage, reason })?;
             } else {
-                self.listener.hear(&Event::Started { stage })?;
+                self.listener.on_event(&Event::Started { stage })?;
                 return Ok(Some((task, errand)));
             }
         }
@@ -105,13 +109,14 @@ impl<'t, L: Listener> Round<'_, '_, 't, L> {
         self.is_squeezed = false;
         for closed in self.doors.untold() {
             self.doors.close_all();
-            self.listener.hear(&Event::Closed(&closed))?;
+            self.reason = SkipReason::ProviderUnavailable;
+            self.listener.on_event(&Event::BreakerTripped(&closed))?;
         }
         let (stage, key) = (task.stage(), task.action.key);
         match result {
             Ok(Fresh { output, usage, cost, unchanged, .. }) => {
                 let asked = is_asked(&task.action.work);
-                self.listener.hear(&Event::Kept { stage, key, asked, usage, cost, unchanged })?;
+                self.listener.on_event(&Event::Completed { stage, key, asked, usage, cost, unchanged })?;
                 self.outputs.insert(key, output);
             }
             Err(NoOutput::Store(error)) => return Err(error.into()),
@@ -121,10 +126,13 @@ impl<'t, L: Listener> Round<'_, '_, 't, L> {
             }
             Err(NoOutput::OverBudget(_) | NoOutput::CalledOff) => {
                 self.doors.close_all();
-                self.listener.hear(&Event::HeldBack { stage })?;
+                if self.performer.budget.reached().is_some() {
+                    self.reason = SkipReason::Budget;
+                }
+                self.listener.on_event(&Event::Skipped { stage, reason: self.reason })?;
             }
             Err(NoOutput::Failed(failure)) => {
-                self.listener.hear(&Event::Failed(&failure))?;
+                self.listener.on_event(&Event::Failed(&failure))?;
             }
         }
         Ok(())
@@ -148,7 +156,7 @@ fn cached<L: Listener>(
     };
     let output = read();
     if output.is_some() {
-        listener.hear(&Event::Cached { stage, key, cut_off: false })?;
+        listener.on_event(&Event::Cached { stage, key, early_cutoff: false })?;
     }
     Ok(output)
 }

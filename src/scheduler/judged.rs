@@ -6,15 +6,15 @@ use std::sync::Arc;
 use super::event::{Event, Listener};
 use super::run::{Loop, RunError};
 use super::sheets::{self, Entry, Footing, FullSheet, Sheet};
-use super::shelf::OutOfReach;
+use super::shelf::OutputUnavailable;
 use crate::action::{Digest, StageName};
 use crate::cache::Lookup;
-use crate::plan::{JudgeTask, Kept, Output, SettledContext};
+use crate::plan::{JudgeTask, Output, Resolved, ResolvedContext};
 use crate::results::{Failure, ListedRow};
 
 impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     /// Makes the row of a judged cell and tells it.
-    pub(super) fn judged(&mut self, task: &JudgeTask, kept: Kept, output: Option<Output>) -> Result<(), RunError> {
+    pub(super) fn judged(&mut self, task: &JudgeTask, kept: Resolved, output: Option<Output>) -> Result<(), RunError> {
         let preparer = self.performer.preparer;
         let made = self.rows.line(task, &kept, output).and_then(|line| Ok((Arc::new(ListedRow::read(&line)?), line)));
         let (row, line) = match made {
@@ -22,13 +22,17 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
             Err(error) => {
                 let place = preparer.pipeline().name_judge(&task.cell);
                 let failure = Failure::of_cell(place, StageName::Judge, Some(kept.key), &error);
-                let failure = Failure { hint: Some(OutOfReach::REMEDY.to_owned()), ..failure };
+                let failure = Failure { hint: Some(OutputUnavailable::REMEDY.to_owned()), ..failure };
                 self.sheets.tear(task.context.cell);
-                return Ok(self.listener.hear(&Event::Failed(&failure))?);
+                return Ok(self.listener.on_event(&Event::Failed(&failure))?);
             }
         };
         let ordinal = preparer.matrix().ordinal(&task.cell);
-        self.listener.hear(&Event::Rows { ordinals: &[ordinal], lines: &line, rows: std::slice::from_ref(&row) })?;
+        self.listener.on_event(&Event::Rows {
+            ordinals: &[ordinal],
+            lines: &line,
+            rows: std::slice::from_ref(&row),
+        })?;
         let stands = [Footing::from(&*task.answer), Footing::from(&kept)];
         let cells = preparer.matrix().judgements_below(task.context.cell);
         if let Some(sheet) = self.sheets.add(task.context.cell, cells, ordinal, Entry { line, row, stands }) {
@@ -38,7 +42,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     }
 
     /// Keeps a sheet that is full. One that cannot be kept is no loss: its rows are made again.
-    pub(super) fn keep_sheet(&mut self, context: &Rc<SettledContext>, sheet: Sheet) {
+    pub(super) fn keep_sheet(&mut self, context: &Rc<ResolvedContext>, sheet: Sheet) {
         if let Some(name) = self.sheet_name(context)
             && let Ok(warnings) = self.rows.warnings(context)
         {
@@ -48,7 +52,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         }
     }
 
-    pub(super) fn sheet_name(&self, context: &SettledContext) -> Option<Digest> {
+    pub(super) fn sheet_name(&self, context: &ResolvedContext) -> Option<Digest> {
         let record = self.performer.store.find(&context.key)?;
         sheets::name(&self.performer.preparer, context, record.raw)
     }

@@ -1,4 +1,4 @@
-//! Models that are away for a while: what waits for them does not keep the others from being asked.
+//! ReportedModels that are away for a while: what waits for them does not keep the others from being asked.
 
 use super::event::Listener;
 use super::run::Loop;

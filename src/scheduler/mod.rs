@@ -25,11 +25,11 @@ mod judged;
 mod generate;
 mod examine;
 
-pub use budget::{Allowance, Budget, BudgetReached, Spent};
-pub use doors::Closed;
-pub use ended::{Ended, Untested};
-pub use event::{Event, Listener};
+pub use budget::{Budget, BudgetLimits, BudgetReached, Spent};
+pub use doors::TrippedBreaker;
+pub use ended::{RunOutcome, UntestedJudge};
+pub use event::{Event, Listener, SkipReason};
 pub use generate::generate;
 pub use perform::Performer;
-pub use run::{Options, RunError, Stop, run};
-pub use shelf::{Loaded, Models, OutOfReach, Shelf};
+pub use run::{RunError, SchedulerOptions, Stop, run};
+pub use shelf::{LoadedContext, OutputCache, OutputUnavailable, ReportedModels};

@@ -10,7 +10,7 @@ use super::budget::{Budget, BudgetReached};
 use super::doors::Doors;
 use super::errand::Errand;
 use super::program;
-use super::shelf::{OutOfReach, Shelf};
+use super::shelf::{OutputCache, OutputUnavailable};
 use crate::action::{Computation, Digest, Request, RequestTurn, Work};
 use crate::cache::{CacheError, Lookup, Meta, Reading, Record, Store};
 use crate::compress;
@@ -67,7 +67,7 @@ pub struct Performer<'e> {
     /// Keeps what comes of it.
     pub store: &'e Store,
     /// Outputs within reach.
-    pub shelf: &'e Shelf<'e, Store>,
+    pub outputs: &'e OutputCache<'e, Store>,
     /// Asks models.
     pub client: &'e Client,
     /// What may be spent.
@@ -106,7 +106,7 @@ impl Performer<'_> {
     /// The grades of a self-test's case, if it was graded before.
     pub(super) fn cached_grades(&self, test: &SelftestTask) -> Option<Vec<CriterionScore>> {
         let record = self.store.find(&test.action.key).filter(Record::is_usable)?;
-        let bytes = self.shelf.body(&record).ok()?;
+        let bytes = self.outputs.body(&record).ok()?;
         let reply = completion(record.dialect.unwrap_or(Dialect::Lexical), Operation::Generate, &bytes).ok()?;
         let grades = judge::read_reply(&reply.text, test.question.criteria()).ok()?;
         self.store.touch(&record);
@@ -186,8 +186,8 @@ impl Performer<'_> {
     }
 
     fn text(&self, errand: &Errand, action: &Action, material: &crate::action::Material) -> Result<Arc<str>, NoOutput> {
-        let resolve = |digest: &Digest| errand.resolve(self.shelf, digest);
-        material.text(&resolve).map_err(|error| self.out_of_reach(errand, action, &error))
+        let resolve = |digest: &Digest| errand.resolve(self.outputs, digest);
+        material.text(&resolve).map_err(|error| self.output_unavailable(errand, action, &error))
     }
 
     /// Puts a raw output on disk. What is taken from it for the entry's description is a glance that cannot fail:
@@ -241,8 +241,8 @@ impl Performer<'_> {
         }
     }
 
-    pub(super) fn out_of_reach(&self, errand: &Errand, action: &Action, error: &OutOfReach) -> NoOutput {
-        let hint = Some(OutOfReach::REMEDY.to_owned());
+    pub(super) fn output_unavailable(&self, errand: &Errand, action: &Action, error: &OutputUnavailable) -> NoOutput {
+        let hint = Some(OutputUnavailable::REMEDY.to_owned());
         self.failure(errand, action, Blame::Infrastructure, None, error.to_string(), hint).into()
     }
 

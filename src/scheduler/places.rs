@@ -7,7 +7,7 @@ use super::sheets::FullSheet;
 use crate::action::{ActionKey, Digest, DigestBuilder, Replica, Stage};
 use crate::cache::Lookup;
 use crate::pipeline::{AnswerCell, CellCoordinate, JudgeCell};
-use crate::plan::{self, Action, SettledContext, Task};
+use crate::plan::{self, Action, ResolvedContext, Task};
 
 impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     /// Takes note that an action is in use at the place of a task.
@@ -27,7 +27,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
     /// Takes note that a sheet is in use for a context, and if it was not, all actions that it stands on.
     pub(super) fn note_sheet_used(
         &self,
-        context: &SettledContext,
+        context: &ResolvedContext,
         name: Digest,
         sheet: &FullSheet<'_>,
         cells: &[JudgeCell],

@@ -10,7 +10,7 @@ use crate::action::{ActionKey, Digest, Stage, StageName};
 use crate::cache::{Damage, Lookup, Reading, Record, Status};
 use crate::pipeline::{JudgeCell, MatrixCounts};
 use crate::plan::{
-    Assumptions, CompressTask, JudgeTask, Kept, Output, READER, SettledAnswer, SettledContext, Task, forecast,
+    Assumptions, CompressTask, JudgeTask, Output, READER, Resolved, ResolvedAnswer, ResolvedContext, Task, forecast,
 };
 
 impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
@@ -21,19 +21,19 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
             let reading = Reading::Output { out: output.digest(), state: None, reader: READER };
             self.performer.store.note(record, &reading);
         }
-        self.performer.shelf.vouch(record)?;
+        self.performer.outputs.vouch(record)?;
         self.performer.store.touch(record);
         Ok(())
     }
 
     /// Settles a task whose output stands.
-    pub(super) fn cached(&mut self, task: &Task, kept: Kept) -> Result<(), RunError> {
+    pub(super) fn cached(&mut self, task: &Task, kept: Resolved) -> Result<(), RunError> {
         self.tell_cached(task.stage(), kept)?;
         self.settle(task, kept, None)
     }
 
     /// Settles what a compression came to, and all that hangs on it if that is known.
-    pub(super) fn settle_context(&mut self, task: &CompressTask, kept: Kept) -> Result<(), RunError> {
+    pub(super) fn settle_context(&mut self, task: &CompressTask, kept: Resolved) -> Result<(), RunError> {
         let Some(context) = self.frontier.context(task, kept) else { return Ok(()) };
         let is_recalled = match self.sheet_name(&context) {
             Some(name) => self.recall(&context, name)?,
@@ -49,12 +49,12 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
                 self.keep_sheet(&context, Sheet::new());
             }
         }
-        self.frontier.settle_context(task, context, is_recalled);
+        self.frontier.resolve_context(task, context, is_recalled);
         Ok(())
     }
 
     /// Tells what is odd about a context that comes from the cache.
-    fn warn_of(&mut self, context: &Rc<SettledContext>) -> Result<(), RunError> {
+    fn warn_of(&mut self, context: &Rc<ResolvedContext>) -> Result<(), RunError> {
         if !self.warned.contains(&context.key)
             && let Ok(warnings) = self.rows.warnings(context)
         {
@@ -68,21 +68,21 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         if !self.warned.insert(key) {
             return Ok(());
         }
-        warnings.into_iter().try_for_each(|warning| Ok(self.listener.hear(&Event::Warning(warning))?))
+        warnings.into_iter().try_for_each(|warning| Ok(self.listener.on_event(&Event::Warning(warning))?))
     }
 
-    fn tell_cached(&mut self, stage: StageName, kept: Kept) -> Result<(), RunError> {
+    fn tell_cached(&mut self, stage: StageName, kept: Resolved) -> Result<(), RunError> {
         let event = if self.seen.insert(kept.key) {
-            Event::Cached { stage, key: kept.key, cut_off: kept.spared }
+            Event::Cached { stage, key: kept.key, early_cutoff: kept.unchanged }
         } else {
             Event::Shared { stage }
         };
-        Ok(self.listener.hear(&event)?)
+        Ok(self.listener.on_event(&event)?)
     }
 
     /// Settles all that hangs on a context at once, if its sheet is in the cache and every action that it stands on
     /// still has the output that its rows were made of.
-    fn recall(&mut self, context: &Rc<SettledContext>, name: Digest) -> Result<bool, RunError> {
+    fn recall(&mut self, context: &Rc<ResolvedContext>, name: Digest) -> Result<bool, RunError> {
         let (preparer, store, refresh) = (self.performer.preparer, self.performer.store, &self.options.refresh);
         if refresh.contains(&Stage::Answer) || refresh.contains(&Stage::Judge) {
             return Ok(false);
@@ -102,11 +102,11 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
 
     /// Whether a sheet stands on the very actions that its cells have: that its name says so is the promise of
     /// [`crate::plan::Preparer::asked_below`].
-    fn has_their_keys(&self, sheet: &FullSheet<'_>, context: &Rc<SettledContext>, cells: &[JudgeCell]) -> bool {
+    fn has_their_keys(&self, sheet: &FullSheet<'_>, context: &Rc<ResolvedContext>, cells: &[JudgeCell]) -> bool {
         let key = |task: Task| self.performer.preparer.prepare(&task).ok().map(|action| action.key);
         cells.iter().zip(&sheet.stands).all(|(cell, [answer, judgement])| {
             let Footing { key: own, out, cost } = *answer;
-            let settled = Rc::new(SettledAnswer { key: own, out, cost, spared: context.spared });
+            let settled = Rc::new(ResolvedAnswer { key: own, out, cost, unchanged: context.unchanged });
             let judge = JudgeTask { cell: *cell, context: context.clone(), answer: settled };
             key(judge.answer_task()) == Some(own) && key(Task::Judge(judge)) == Some(judgement.key)
         })
@@ -133,22 +133,22 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
 
     fn tell_sheet(
         &mut self,
-        context: &SettledContext,
+        context: &ResolvedContext,
         cells: &[JudgeCell],
         sheet: &FullSheet<'_>,
     ) -> Result<(), RunError> {
         let mut last = None;
         for (cell, [answer, judgement]) in cells.iter().zip(&sheet.stands) {
             if last.replace(cell.answer) != Some(cell.answer) {
-                self.tell_cached(StageName::Answer, answer.kept(context.spared))?;
+                self.tell_cached(StageName::Answer, answer.kept(context.unchanged))?;
                 self.count(StageName::Answer, MatrixCounts::default());
             }
-            self.tell_cached(StageName::Judge, judgement.kept(context.spared))?;
+            self.tell_cached(StageName::Judge, judgement.kept(context.unchanged))?;
             self.count(StageName::Judge, MatrixCounts::default());
         }
         self.warn(context.key, sheet.warnings.clone())?;
         let ordinals: Vec<u64> = cells.iter().map(|cell| self.performer.preparer.matrix().ordinal(cell)).collect();
-        Ok(self.listener.hear(&Event::Rows { ordinals: &ordinals, lines: &sheet.lines, rows: &sheet.rows })?)
+        Ok(self.listener.on_event(&Event::Rows { ordinals: &ordinals, lines: &sheet.lines, rows: &sheet.rows })?)
     }
 
     /// Finds out what is to come, before the first stale action begins: where all is cached nobody needs to know.
@@ -161,7 +161,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         // Where a prompt does not render nothing can be foretold; its cells fail by name.
         self.ended.forecast = forecast(preparer, store, assumptions).ok().map(|found| found.estimate);
         if let Some(estimate) = &self.ended.forecast {
-            self.listener.hear(&Event::Foretold(estimate))?;
+            self.listener.on_event(&Event::Estimated(estimate))?;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::shelf::{Loaded, OutOfReach, Shelf};
+use super::shelf::{LoadedContext, OutputCache, OutputUnavailable};
 use super::tally::TokenCounts;
 use crate::action::{RequestTurn, Work};
 use crate::cache::{Lookup, Store};
@@ -13,7 +13,7 @@ use crate::compress::Context;
 use crate::judge::{self, CriterionScore};
 use crate::measure::{ProbeMeasure, compression_ratio};
 use crate::pipeline::{FixtureIx, PointIx, ProbeIx, TailMode};
-use crate::plan::{FixtureTexts, JudgeTask, Kept, Output, Preparer, SettledContext, Task, probe_of};
+use crate::plan::{FixtureTexts, JudgeTask, Output, Preparer, Resolved, ResolvedContext, Task, probe_of};
 use crate::probe::Probe;
 use crate::results::{Row, RowCost, RowKeys};
 use crate::transcript::count_tokens;
@@ -22,7 +22,7 @@ use crate::units::Tokens;
 /// Makes rows. Holds what is the same for all cells of the fixture at hand.
 pub(super) struct RowMaker<'e> {
     preparer: Preparer<'e>,
-    shelf: &'e Shelf<'e, Store>,
+    outputs: &'e OutputCache<'e, Store>,
     store: &'e Store,
     counts: TokenCounts<'e>,
     fixtures: RefCell<HashMap<FixtureIx, Rc<Measures>>>,
@@ -38,42 +38,47 @@ struct Measures {
 const FIXTURES_AT_HAND: usize = 4;
 
 impl<'e> RowMaker<'e> {
-    pub(super) fn new(preparer: Preparer<'e>, shelf: &'e Shelf<'e, Store>, store: &'e Store) -> RowMaker<'e> {
-        RowMaker { preparer, shelf, store, counts: TokenCounts::new(store), fixtures: RefCell::default() }
+    pub(super) fn new(preparer: Preparer<'e>, outputs: &'e OutputCache<'e, Store>, store: &'e Store) -> RowMaker<'e> {
+        RowMaker { preparer, outputs, store, counts: TokenCounts::new(store), fixtures: RefCell::default() }
     }
 
     /// The row of a judged cell, as a line. What was just read is handed over in `output`.
-    pub(super) fn line(&self, task: &JudgeTask, kept: &Kept, output: Option<Output>) -> Result<String, OutOfReach> {
+    pub(super) fn line(
+        &self,
+        task: &JudgeTask,
+        kept: &Resolved,
+        output: Option<Output>,
+    ) -> Result<String, OutputUnavailable> {
         let grades = match output {
             Some(Output::Grades(grades)) => grades,
-            _ => match self.shelf.read(&Task::Judge(task.clone()), &kept.key)? {
+            _ => match self.outputs.read(&Task::Judge(task.clone()), &kept.key)? {
                 Output::Grades(grades) => grades,
                 Output::Context(_) | Output::Answer(_) | Output::Probes { .. } => {
-                    return Err(OutOfReach::Gone(kept.key));
+                    return Err(OutputUnavailable::Gone(kept.key));
                 }
             },
         };
-        let context = self.shelf.context(&task.context)?;
-        let answer = self.shelf.answer(&task.answer_task(), &task.answer)?;
+        let context = self.outputs.context(&task.context)?;
+        let answer = self.outputs.answer(&task.answer_task(), &task.answer)?;
         let mut line = serde_json::to_string(&self.assemble(task, kept, grades, &context, &answer)?)?;
         line.push('\n');
         Ok(line)
     }
 
     /// What is odd about a context.
-    pub(super) fn warnings(&self, context: &Rc<SettledContext>) -> Result<Vec<String>, OutOfReach> {
-        let context = self.shelf.context(context)?;
+    pub(super) fn warnings(&self, context: &Rc<ResolvedContext>) -> Result<Vec<String>, OutputUnavailable> {
+        let context = self.outputs.context(context)?;
         Ok(context.compressed.warnings.iter().map(ToString::to_string).collect())
     }
 
     fn assemble(
         &self,
         task: &JudgeTask,
-        kept: &Kept,
+        kept: &Resolved,
         grades: Vec<CriterionScore>,
-        context: &Loaded,
+        context: &LoadedContext,
         answer: &str,
-    ) -> Result<Row, OutOfReach> {
+    ) -> Result<Row, OutputUnavailable> {
         let pipeline = self.preparer.pipeline();
         let (texts, point) = (&task.context.texts, task.cell.answer.compress.point);
         let place = pipeline.name_judge(&task.cell);
@@ -121,7 +126,7 @@ impl<'e> RowMaker<'e> {
 
     /// The size of a context by the pinned tokenizer, counted as the messages it replaces are; of one that only its
     /// provider can read, as that provider counts it.
-    fn context_tokens(&self, task: &JudgeTask, context: &Loaded) -> Option<Tokens> {
+    fn context_tokens(&self, task: &JudgeTask, context: &LoadedContext) -> Option<Tokens> {
         let kept = &context.compressed.context;
         let Some((reference, text)) = task.context.reference.text().zip(kept.text()) else {
             return self.reported_tokens(task);

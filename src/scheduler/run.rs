@@ -11,9 +11,9 @@ use futures::{FutureExt, StreamExt};
 use tokio::sync::watch;
 
 use super::doors::Doors;
-use super::ended::Ended;
+use super::ended::RunOutcome;
 use super::errand::Errand;
-use super::event::{Event, Listener};
+use super::event::{Event, Listener, SkipReason};
 use super::perform::{Fresh, NoOutput, Performer};
 use super::rows::RowMaker;
 use super::selftest::{Selftests, Trust};
@@ -22,13 +22,15 @@ use crate::action::{ActionKey, Stage, Work};
 use crate::cache::CacheError;
 use crate::files::FileError;
 use crate::pipeline::MatrixCounts;
-use crate::plan::{self, Action, Estimate, Finding, Frontier, Kept, Output, SelftestTask, Settled, Task, Today};
+use crate::plan::{
+    self, Action, ActionStatus, CurrentSources, Estimate, Frontier, Output, Resolved, SelftestTask, Task, TaskOutcome,
+};
 use crate::provider::{ErrorClass, ModelName, ProviderName};
 use crate::results::Failure;
 
 /// How far a run may go.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct SchedulerOptions {
     /// Actions under way at once.
     pub jobs: usize,
     /// Sends no request and starts no program.
@@ -92,10 +94,10 @@ type Flight<'f> = Pin<Box<dyn Future<Output = Landed> + 'f>>;
 /// A listener that cannot go on. What was kept is safe.
 pub async fn run<L: Listener>(
     performer: &Performer<'_>,
-    options: &Options,
+    options: &SchedulerOptions,
     stop: watch::Receiver<Stop>,
     listener: &mut L,
-) -> Result<Ended, RunError> {
+) -> Result<RunOutcome, RunError> {
     let mut run = Loop::new(performer, options, listener);
     let broken = match run.go(stop).await {
         Ok(()) => None,
@@ -103,7 +105,7 @@ pub async fn run<L: Listener>(
         Err(RunError::Cache(error)) => Some(error.to_string()),
         Err(error) => return Err(error),
     };
-    let mut ended = Ended { models: performer.shelf.models(), broken, ..run.ended };
+    let mut ended = RunOutcome { models: performer.outputs.models(), broken, ..run.ended };
     let judges = &performer.preparer.pipeline().judges;
     ended.weak_judges.sort_by_key(|name| judges.iter().position(|judge| *judge.name.0 == **name));
     Ok(ended)
@@ -112,7 +114,7 @@ pub async fn run<L: Listener>(
 /// The state of a run.
 pub(super) struct Loop<'r, 'e, L> {
     pub(super) performer: &'r Performer<'e>,
-    pub(super) options: &'r Options,
+    pub(super) options: &'r SchedulerOptions,
     pub(super) frontier: Frontier<'e>,
     pub(super) selftests: Selftests,
     /// Cases of self-tests that were not begun yet.
@@ -140,12 +142,12 @@ pub(super) struct Loop<'r, 'e, L> {
     pub(super) doors: Rc<Doors>,
     /// Cells that were settled.
     pub(super) settled: MatrixCounts,
-    pub(super) ended: Ended,
+    pub(super) ended: RunOutcome,
     pub(super) listener: &'r mut L,
 }
 
 impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
-    fn new(performer: &'r Performer<'e>, options: &'r Options, listener: &'r mut L) -> Loop<'r, 'e, L> {
+    fn new(performer: &'r Performer<'e>, options: &'r SchedulerOptions, listener: &'r mut L) -> Loop<'r, 'e, L> {
         let (preparer, pipeline) = (performer.preparer, performer.preparer.pipeline());
         let frontier = Frontier::new(&preparer).warming_prompt_caches();
         Loop {
@@ -154,7 +156,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
             frontier: if options.selftests_only { frontier.without_cells() } else { frontier },
             selftests: Selftests::new(pipeline.judges.len(), pipeline.settings.locale),
             tests: Vec::new(),
-            rows: RowMaker::new(preparer, performer.shelf, performer.store),
+            rows: RowMaker::new(preparer, performer.outputs, performer.store),
             sheets: Sheets::default(),
             flights: FuturesUnordered::new(),
             lanes: HashMap::new(),
@@ -167,7 +169,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
             is_foretold: false,
             doors: Rc::new(Doors::default()),
             settled: MatrixCounts::default(),
-            ended: Ended { forecast: Some(Estimate::nothing()), ..Ended::default() },
+            ended: RunOutcome { forecast: Some(Estimate::nothing()), ..RunOutcome::default() },
             listener,
         }
     }
@@ -208,10 +210,24 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         stop == Stop::Now
     }
 
-    pub(super) fn stops(&self) -> bool {
-        self.ended.interrupted
-            || self.ended.budget.is_some()
-            || (!self.ended.weak_judges.is_empty() && !self.options.allow_weak_judge)
+    /// Why nothing more is to be begun, if so.
+    pub(super) fn stop_reason(&self) -> Option<SkipReason> {
+        let is_weak = !self.ended.weak_judges.is_empty() && !self.options.allow_weak_judge;
+        [
+            (self.ended.interrupted, SkipReason::Interrupted),
+            (self.ended.budget.is_some(), SkipReason::Budget),
+            (is_weak, SkipReason::WeakJudge),
+        ]
+        .into_iter()
+        .find_map(|(holds, reason)| holds.then_some(reason))
+    }
+
+    /// Why this work is not to be begun, if so.
+    pub(super) fn skip_reason(&self, work: &Work) -> Option<SkipReason> {
+        let is_offline = self.options.offline && !is_local(work);
+        let offline = is_offline.then_some(SkipReason::Offline);
+        let unavailable = || self.is_closed(work).map(|_| SkipReason::ProviderUnavailable);
+        self.stop_reason().or(offline).or_else(unavailable)
     }
 
     /// Begins what is ready, until enough is under way. Returns whether there is more that needs no waiting.
@@ -242,7 +258,7 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
             Err(error) => {
                 let pipeline = self.performer.preparer.pipeline();
                 let mut failure = Failure::of_cell(task.place(pipeline), stage, None, &error);
-                if let Some(path) = Today::of(pipeline, &task).prompt.and_then(|prompt| prompt.path) {
+                if let Some(path) = CurrentSources::of(pipeline, &task).prompt.and_then(|prompt| prompt.path) {
                     failure.message = format!("{path}: {}", failure.message);
                 }
                 return self.fail(&task, &failure);
@@ -257,16 +273,16 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         }
         // What this run has just made stands, also of a stage that is to be refreshed.
         let refresh = if self.seen.contains(&action.key) { &HashSet::new() } else { &self.options.refresh };
-        match plan::find(self.performer.store, &self.performer.preparer, &task, &action, refresh) {
-            Finding::Cached { kept, reread, record } => match self.vouch(&record, reread) {
+        match plan::look_up(self.performer.store, &self.performer.preparer, &task, &action, refresh) {
+            ActionStatus::Cached { resolved, reread, record } => match self.vouch(&record, reread) {
                 Ok(()) => {
                     self.note_used(&task, &action);
-                    self.cached(&task, Kept { spared: task.is_below_spared(), ..kept })
+                    self.cached(&task, Resolved { unchanged: task.follows_unchanged(), ..resolved })
                 }
                 // The store has named it, and it is made again.
                 Err(_) => self.begin_stale(task, action),
             },
-            Finding::Stale => self.begin_stale(task, action),
+            ActionStatus::Stale => self.begin_stale(task, action),
         }
     }
 
@@ -274,25 +290,26 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         self.foretell()?;
         if let Task::Judge(judge) = &task {
             if self.selftests.is_given_up(judge.cell.judge.0) {
-                return self.hold_back(&task);
+                return self.skip(&task, SkipReason::WeakJudge);
             }
             match self.selftests.trust(judge.cell.judge.0) {
                 Trust::Waiting => {
                     self.selftests.wait(judge.cell.judge.0, task);
                     return Ok(());
                 }
-                Trust::Weak | Trust::Untested if !self.options.allow_weak_judge => return self.hold_back(&task),
+                Trust::Weak | Trust::Untested if !self.options.allow_weak_judge => {
+                    return self.skip(&task, SkipReason::WeakJudge);
+                }
                 Trust::Weak | Trust::Untested | Trust::Proven => {}
             }
         }
-        let is_offline = self.options.offline && !is_local(&action.work);
-        if self.stops() || is_offline || self.is_closed(&action.work).is_some() {
-            return self.hold_back(&task);
+        if let Some(reason) = self.skip_reason(&action.work) {
+            return self.skip(&task, reason);
         }
         let Some(task) = self.put_aside(task, &action.work) else { return Ok(()) };
         self.parked.insert(action.key, Vec::new());
         self.note_begun(&action.work);
-        self.listener.hear(&Event::Started { stage: task.stage() })?;
+        self.listener.on_event(&Event::Started { stage: task.stage() })?;
         let performer = self.performer;
         let (errand, doors) = (Errand::of_task(&performer.preparer, &task, &action), self.doors.clone());
         self.flights.push(Box::pin(async move {
@@ -302,14 +319,14 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
         Ok(())
     }
 
-    pub(super) fn settle(&mut self, task: &Task, kept: Kept, output: Option<Output>) -> Result<(), RunError> {
+    pub(super) fn settle(&mut self, task: &Task, kept: Resolved, output: Option<Output>) -> Result<(), RunError> {
         self.count(task.stage(), MatrixCounts::default());
         if let Task::Compress(task) = task {
             return self.settle_context(task, kept);
         }
-        self.frontier.settle(task, Settled::Kept(kept));
+        self.frontier.resolve(task, TaskOutcome::Resolved(kept));
         if let Some(Output::Answer(answer)) = &output {
-            self.performer.shelf.put_answer(kept.key, answer.text.clone());
+            self.performer.outputs.put_answer(kept.key, answer.text.clone());
         }
         match task {
             Task::Judge(judge) => self.judged(judge, kept, output),
@@ -335,7 +352,8 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
                 Ok(())
             }
             Err(NoOutput::OverBudget(_) | NoOutput::CalledOff) => {
-                sharers.iter().chain([&task]).try_for_each(|task| self.hold_back(task))
+                let reason = self.skip_reason(&action.work).unwrap_or(SkipReason::Interrupted);
+                sharers.iter().chain([&task]).try_for_each(|task| self.skip(task, reason))
             }
             Err(NoOutput::Failed(failure)) => {
                 self.lost.insert(action.key);
@@ -359,12 +377,12 @@ impl<'r, 'e: 'r, L: Listener> Loop<'r, 'e, L> {
             self.note_reply(judge.cell.judge.0, true)?;
         }
         let (key, asked) = (action.key, is_asked(&action.work));
-        self.listener.hear(&Event::Kept { stage, key, asked, usage, cost, unchanged })?;
-        let kept = Kept { key: action.key, out, cost, spared: unchanged };
+        self.listener.on_event(&Event::Completed { stage, key, asked, usage, cost, unchanged })?;
+        let kept = Resolved { key: action.key, out, cost, unchanged };
         self.settle(task, kept, Some(output))?;
         for sharer in sharers {
             self.note_used(&sharer, action);
-            self.listener.hear(&Event::Shared { stage })?;
+            self.listener.on_event(&Event::Shared { stage })?;
             self.settle(&sharer, kept, None)?;
         }
         Ok(())

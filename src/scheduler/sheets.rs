@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::action::{ActionKey, Digest, DigestBuilder};
 use crate::pipeline::{CompressCell, Pipeline};
-use crate::plan::{Kept, Preparer, READER, SettledAnswer, SettledContext, Today};
+use crate::plan::{CurrentSources, Preparer, READER, Resolved, ResolvedAnswer, ResolvedContext};
 use crate::results::{ListedRow, ROWS};
 use crate::units::Usd;
 
@@ -44,22 +44,22 @@ pub(super) struct Footing {
     pub(super) cost: Option<Usd>,
 }
 
-impl From<&SettledAnswer> for Footing {
-    fn from(answer: &SettledAnswer) -> Footing {
+impl From<&ResolvedAnswer> for Footing {
+    fn from(answer: &ResolvedAnswer) -> Footing {
         Footing { key: answer.key, out: answer.out, cost: answer.cost }
     }
 }
 
-impl From<&Kept> for Footing {
-    fn from(kept: &Kept) -> Footing {
+impl From<&Resolved> for Footing {
+    fn from(kept: &Resolved) -> Footing {
         Footing { key: kept.key, out: kept.out, cost: kept.cost }
     }
 }
 
 impl Footing {
-    /// The same below a context that was spared, or was not.
-    pub(super) fn kept(self, spared: bool) -> Kept {
-        Kept { key: self.key, out: self.out, cost: self.cost, spared }
+    /// The same below a context that was unchanged, or was not.
+    pub(super) fn kept(self, unchanged: bool) -> Resolved {
+        Resolved { key: self.key, out: self.out, cost: self.cost, unchanged }
     }
 }
 
@@ -115,7 +115,7 @@ impl<'t> FullSheet<'t> {
 }
 
 /// Names the sheet of a context that was read from `raw`; `None` of one whose rows stand on more than names say.
-pub(super) fn name(preparer: &Preparer<'_>, context: &SettledContext, raw: Digest) -> Option<Digest> {
+pub(super) fn name(preparer: &Preparer<'_>, context: &ResolvedContext, raw: Digest) -> Option<Digest> {
     let asked = preparer.asked_below(context)?;
     let (pipeline, runs) = (preparer.pipeline(), preparer.matrix().runs());
     let (digests, place) = (context.texts.loaded().digests, pipeline.name_compress(&context.cell));
@@ -134,16 +134,16 @@ pub(super) fn name(preparer: &Preparer<'_>, context: &SettledContext, raw: Diges
     names(&mut builder, preparer, context);
     // what is odd about a context depends on how it is read
     let task = context.task();
-    let (method, today) = (task.method(pipeline)?, Today::of(pipeline, &task));
+    let (method, current) = (task.method(pipeline)?, CurrentSources::of(pipeline, &task));
     builder.field("strategy", method.strategy.name()).field("raw", raw.0);
-    builder.field("prompt", today.prompt.map_or(Digest::of(""), |prompt| prompt.digest).0);
+    builder.field("prompt", current.prompt.map_or(Digest::of(""), |prompt| prompt.digest).0);
     let cost = context.cost.map_or(Vec::new(), |Usd(usd)| usd.to_le_bytes().to_vec());
     builder.field("context", context.key.0.0).field("output", context.reference.digest().0).field("cost", cost);
     Some(builder.finish())
 }
 
 /// The names that rows call probes, answerers and judges by.
-fn names(builder: &mut DigestBuilder, preparer: &Preparer<'_>, context: &SettledContext) {
+fn names(builder: &mut DigestBuilder, preparer: &Preparer<'_>, context: &ResolvedContext) {
     let Pipeline { answerers, judges, .. } = preparer.pipeline();
     let cell = context.cell;
     for probe in preparer.matrix().probes(cell.chain.fixture, cell.point) {

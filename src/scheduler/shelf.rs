@@ -13,7 +13,7 @@ use crate::action::{ActionKey, Digest};
 use crate::cache::{Damage, Lookup, Record, Reply};
 use crate::compress::Compressed;
 use crate::pipeline::{MethodIx, PointIx};
-use crate::plan::{Body, Output, Preparer, SettledAnswer, SettledContext, Task, Unreadable};
+use crate::plan::{Body, Output, Preparer, ResolvedAnswer, ResolvedContext, Task, Unreadable};
 use crate::transcript::fold;
 
 /// Contexts kept within reach: more than a run has open at once.
@@ -22,7 +22,7 @@ const CONTEXTS: usize = 96;
 const ANSWERS: usize = 256;
 
 /// The models that answered, as providers name them: by model as asked.
-pub type Models = BTreeMap<String, BTreeSet<String>>;
+pub type ReportedModels = BTreeMap<String, BTreeSet<String>>;
 
 /// The last few values that were put.
 #[derive(Debug)]
@@ -53,17 +53,17 @@ impl<K: Copy + Eq + Hash, V: Clone> Recent<K, V> {
 
 /// A context with its texts.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadedContext {
     /// As it was read.
     pub compressed: Compressed,
     texts: Vec<(Digest, Arc<str>)>,
     folded: std::cell::OnceCell<Option<String>>,
 }
 
-impl Loaded {
-    fn new(compressed: Compressed) -> Loaded {
+impl LoadedContext {
+    fn new(compressed: Compressed) -> LoadedContext {
         let texts = compressed.texts();
-        Loaded { compressed, texts, folded: std::cell::OnceCell::new() }
+        LoadedContext { compressed, texts, folded: std::cell::OnceCell::new() }
     }
 
     /// The readable text, folded for the search of facts; `None` where only the provider can read it.
@@ -78,7 +78,7 @@ impl Loaded {
 
 /// Why an output that stood is out of reach.
 #[derive(Debug, thiserror::Error)]
-pub enum OutOfReach {
+pub enum OutputUnavailable {
     /// Its entry is gone.
     #[error("the cache entry {} is gone; run again to make it anew", .0.0.short())]
     Gone(ActionKey),
@@ -96,7 +96,7 @@ pub enum OutOfReach {
     Unwritable(#[from] serde_json::Error),
 }
 
-impl OutOfReach {
+impl OutputUnavailable {
     /// What the user can do about it.
     pub(super) const REMEDY: &str = "run `compeval cache verify`, then run again";
 }
@@ -105,23 +105,23 @@ impl OutOfReach {
 type Place = (ActionKey, MethodIx, PointIx);
 
 /// Outputs within reach.
-pub struct Shelf<'e, S> {
+pub struct OutputCache<'e, S> {
     preparer: Preparer<'e>,
     store: &'e S,
-    contexts: RefCell<Recent<Place, Rc<Loaded>>>,
+    contexts: RefCell<Recent<Place, Rc<LoadedContext>>>,
     answers: RefCell<Recent<ActionKey, Arc<str>>>,
-    models: RefCell<Models>,
+    models: RefCell<ReportedModels>,
 }
 
-impl<'e, S: Lookup> Shelf<'e, S> {
+impl<'e, S: Lookup> OutputCache<'e, S> {
     /// An empty shelf.
-    pub fn new(preparer: Preparer<'e>, store: &'e S) -> Shelf<'e, S> {
+    pub fn new(preparer: Preparer<'e>, store: &'e S) -> OutputCache<'e, S> {
         let (contexts, answers) = (Recent::new(CONTEXTS), Recent::new(ANSWERS));
-        Shelf { preparer, store, contexts, answers, models: RefCell::default() }
+        OutputCache { preparer, store, contexts, answers, models: RefCell::default() }
     }
 
     /// The models that said what was read here.
-    pub fn models(&self) -> Models {
+    pub fn models(&self) -> ReportedModels {
         self.models.borrow().clone()
     }
 
@@ -132,7 +132,7 @@ impl<'e, S: Lookup> Shelf<'e, S> {
         }
     }
 
-    fn place(context: &SettledContext) -> Place {
+    fn place(context: &ResolvedContext) -> Place {
         (context.key, context.cell.chain.method, context.cell.point)
     }
 
@@ -140,19 +140,19 @@ impl<'e, S: Lookup> Shelf<'e, S> {
     ///
     /// # Errors
     /// An entry that is gone, damaged, or no longer reads.
-    pub fn context(&self, context: &Rc<SettledContext>) -> Result<Rc<Loaded>, OutOfReach> {
-        let place = Shelf::<S>::place(context);
+    pub fn context(&self, context: &Rc<ResolvedContext>) -> Result<Rc<LoadedContext>, OutputUnavailable> {
+        let place = OutputCache::<S>::place(context);
         if let Some(loaded) = self.contexts.borrow().get(&place) {
             return Ok(loaded);
         }
         let task = context.task();
         match self.read(&task, &context.key)? {
             Output::Context(compressed) => {
-                let loaded = Rc::new(Loaded::new(*compressed));
+                let loaded = Rc::new(LoadedContext::new(*compressed));
                 self.contexts.borrow_mut().put(place, loaded.clone());
                 Ok(loaded)
             }
-            Output::Answer(_) | Output::Grades(_) | Output::Probes { .. } => Err(OutOfReach::Gone(context.key)),
+            Output::Answer(_) | Output::Grades(_) | Output::Probes { .. } => Err(OutputUnavailable::Gone(context.key)),
         }
     }
 
@@ -164,31 +164,31 @@ impl<'e, S: Lookup> Shelf<'e, S> {
     /// The text of an answer, read from the store unless it is at hand.
     ///
     /// # Errors
-    /// As [`Shelf::context`].
-    pub fn answer(&self, task: &Task, answer: &SettledAnswer) -> Result<Arc<str>, OutOfReach> {
+    /// As [`OutputCache::context`].
+    pub fn answer(&self, task: &Task, answer: &ResolvedAnswer) -> Result<Arc<str>, OutputUnavailable> {
         if let Some(text) = self.answers.borrow().get(&answer.key) {
             return Ok(text);
         }
         match self.read(task, &answer.key)? {
             Output::Answer(answer) => Ok(answer.text),
-            Output::Context(_) | Output::Grades(_) | Output::Probes { .. } => Err(OutOfReach::Gone(answer.key)),
+            Output::Context(_) | Output::Grades(_) | Output::Probes { .. } => Err(OutputUnavailable::Gone(answer.key)),
         }
     }
 
     /// Reads the output of a task's action from the store.
     ///
     /// # Errors
-    /// As [`Shelf::context`].
-    pub fn read(&self, task: &Task, key: &ActionKey) -> Result<Output, OutOfReach> {
-        let record = self.store.find(key).ok_or(OutOfReach::Gone(*key))?;
+    /// As [`OutputCache::context`].
+    pub fn read(&self, task: &Task, key: &ActionKey) -> Result<Output, OutputUnavailable> {
+        let record = self.store.find(key).ok_or(OutputUnavailable::Gone(*key))?;
         self.read_record(task, &record)
     }
 
     /// Reads the output that a record leads to.
     ///
     /// # Errors
-    /// As [`Shelf::context`].
-    pub fn read_record(&self, task: &Task, record: &Record) -> Result<Output, OutOfReach> {
+    /// As [`OutputCache::context`].
+    pub fn read_record(&self, task: &Task, record: &Record) -> Result<Output, OutputUnavailable> {
         let body = self.body(record)?;
         Ok(self.preparer.read(task, Body { dialect: record.dialect, bytes: &body })?)
     }
@@ -210,9 +210,10 @@ impl<'e, S: Lookup> Shelf<'e, S> {
     /// The text that a digest among a task's inputs stands for.
     ///
     /// # Errors
-    /// As [`Shelf::context`]; a digest that is none of the task's inputs.
-    pub fn resolve(&self, task: &Task, digest: &Digest) -> Result<Arc<str>, OutOfReach> {
-        let of_context = |context: &Rc<SettledContext>| Ok::<_, OutOfReach>(self.context(context)?.text(digest));
+    /// As [`OutputCache::context`]; a digest that is none of the task's inputs.
+    pub fn resolve(&self, task: &Task, digest: &Digest) -> Result<Arc<str>, OutputUnavailable> {
+        let of_context =
+            |context: &Rc<ResolvedContext>| Ok::<_, OutputUnavailable>(self.context(context)?.text(digest));
         let found = match task {
             Task::Compress(task) => task.before.as_ref().map(of_context).transpose()?.flatten(),
             Task::Answer(task) => of_context(&task.context)?,
@@ -221,6 +222,6 @@ impl<'e, S: Lookup> Shelf<'e, S> {
             }
             Task::Judge(judge) => of_context(&judge.context)?,
         };
-        found.ok_or(OutOfReach::Unnamed(*digest))
+        found.ok_or(OutputUnavailable::Unnamed(*digest))
     }
 }

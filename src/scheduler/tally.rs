@@ -5,7 +5,7 @@ use crate::cache::{Lookup, Store};
 use crate::transcript::count_tokens;
 use crate::units::Tokens;
 
-/// Counts tokens, each text once.
+/// MatrixCounts tokens, each text once.
 pub(super) struct TokenCounts<'e> {
     store: &'e Store,
 }

@@ -10,7 +10,7 @@ use crate::cli::format::{cost, count, duration, money, short};
 use crate::cli::project::{Opening, open_project, open_snapshot};
 use crate::cli::terminal::{Console, Meaning};
 use crate::pipeline::Matrix;
-use crate::plan::{Assumptions, Forecast, Preparer, TooLong, Worst, forecast};
+use crate::plan::{Assumptions, Forecast, Preparer, TooLong, WorstCase, forecast};
 use crate::provider::Prices;
 use crate::units::Tokens;
 
@@ -129,7 +129,7 @@ fn estimate_line(forecast: &Forecast) -> String {
 }
 
 /// What the worst case assumes, and how to bring it down.
-fn worst_words(worst: &Worst) -> String {
+fn worst_words(worst: &WorstCase) -> String {
     let attempts = match worst.attempts {
         0 | 1 => String::new(),
         attempts => format!("each call takes all {attempts} attempts and each is billed, "),
@@ -145,7 +145,7 @@ fn worst_words(worst: &Worst) -> String {
     }
     let longest = |(model, tokens): (&String, &Tokens)| format!("{model} (up to {} tokens)", short(Some(tokens.0)));
     let unlimited: Vec<String> = worst.unlimited.iter().map(longest).collect();
-    let limited = worst.usd_limited.map(|usd| format!(" (with {} to {})", Worst::LIMIT.0, money(Some(usd))));
+    let limited = worst.usd_limited.map(|usd| format!(" (with {} to {})", WorstCase::LIMIT.0, money(Some(usd))));
     format!(
         "At worst: {calls}every reply is as long as the model can write. No max_output_tokens is set for {}: setting \
          it brings this down{}, and lets --max-cost have more under way.",

@@ -13,7 +13,7 @@ use super::request_log::RequestLog;
 use crate::action::StageName;
 use crate::judge::SelfTest;
 use crate::pipeline::{Matrix, Pipeline};
-use crate::scheduler::{Allowance, Closed, Event, Stop};
+use crate::scheduler::{BudgetLimits, Event, Stop, TrippedBreaker};
 
 /// The progress display of a run.
 pub(crate) struct Progress {
@@ -51,10 +51,10 @@ impl Progress {
     /// Progress over `stages`, each with its number of cells.
     pub(crate) fn new(
         stages: impl IntoIterator<Item = (StageName, u64)>,
-        allowance: Allowance,
+        limits: BudgetLimits,
         console: &Console,
     ) -> Progress {
-        let model = ProgressModel::new(stages, allowance);
+        let model = ProgressModel::new(stages, limits);
         let view = match console.draws_progress() {
             true => View::LiveBars(LiveBars::new(&model, console.colors())),
             false => View::PlainLines(PlainLines::new(Instant::now())),
@@ -64,7 +64,7 @@ impl Progress {
     }
 
     /// Progress of a run that begins.
-    pub(crate) fn of_run(pipeline: &Pipeline, allowance: Allowance, console: &Console) -> Progress {
+    pub(crate) fn of_run(pipeline: &Pipeline, limits: BudgetLimits, console: &Console) -> Progress {
         let counts = Matrix::new(pipeline).counts();
         let stages = [
             (StageName::Compress, counts.compress),
@@ -72,7 +72,7 @@ impl Progress {
             (StageName::Selftest, selftest_cases(pipeline)),
             (StageName::Judge, counts.judge),
         ];
-        Progress::new(stages, allowance, console)
+        Progress::new(stages, limits, console)
     }
 
     pub(crate) fn console(&self) -> &Console {
@@ -89,11 +89,11 @@ impl Progress {
     }
 
     /// Applies an event.
-    pub(crate) fn hear(&self, event: &Event<'_>) {
-        self.model.borrow_mut().hear(event);
-        if let Event::Closed(Closed { who, why }) = event {
+    pub(crate) fn on_event(&self, event: &Event<'_>) {
+        self.model.borrow_mut().on_event(event);
+        if let Event::BreakerTripped(TrippedBreaker { target, reason }) = event {
             let mark = self.console.paint(Meaning::Warning, "stopped:");
-            self.say(&format!("{mark} {who} is not asked any more, every further call would fail the same way: {why}"));
+            self.say(&format!("{mark} no more calls to {target}, every further one would fail the same way: {reason}"));
         }
     }
 

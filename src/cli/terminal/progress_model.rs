@@ -8,7 +8,7 @@ use crate::action::StageName;
 use crate::cli::format::{amount, cost, duration, money, short};
 use crate::pipeline::MatrixCounts;
 use crate::provider::{ProviderName, ProviderStatus, WaitReason};
-use crate::scheduler::{Allowance, Event, Spent, Stop};
+use crate::scheduler::{BudgetLimits, Event, Spent, Stop};
 use crate::units::Usd;
 
 /// Over how long a pace is averaged.
@@ -63,19 +63,19 @@ pub(crate) struct ProgressModel {
     stages: BTreeMap<StageName, StageProgress>,
     /// Estimated total cost, if there is an estimate.
     expected: Option<Usd>,
-    allowance: Allowance,
+    limits: BudgetLimits,
     snapshot: ProgressSnapshot,
     samples: VecDeque<Sample>,
 }
 
 impl ProgressModel {
-    pub(crate) fn new(stages: impl IntoIterator<Item = (StageName, u64)>, allowance: Allowance) -> ProgressModel {
+    pub(crate) fn new(stages: impl IntoIterator<Item = (StageName, u64)>, limits: BudgetLimits) -> ProgressModel {
         let progress = |(stage, total)| (stage, StageProgress { total, ..StageProgress::default() });
         let stages = stages.into_iter().filter(|(_, total)| *total > 0).map(progress).collect();
         ProgressModel {
             stages,
             expected: None,
-            allowance,
+            limits,
             snapshot: ProgressSnapshot::default(),
             samples: VecDeque::new(),
         }
@@ -91,7 +91,7 @@ impl ProgressModel {
     }
 
     /// Applies an event.
-    pub(crate) fn hear(&mut self, event: &Event<'_>) {
+    pub(crate) fn on_event(&mut self, event: &Event<'_>) {
         let mut progress = |stage: StageName, count: fn(&mut StageProgress) -> &mut u64, by: u64| {
             if let Some(progress) = self.stages.get_mut(&stage) {
                 *count(progress) += by;
@@ -99,19 +99,19 @@ impl ProgressModel {
         };
         match event {
             Event::Cached { stage, .. } => progress(*stage, |t| &mut t.cached, 1),
-            Event::Kept { stage, .. } | Event::Shared { stage } => progress(*stage, |t| &mut t.done, 1),
+            Event::Completed { stage, .. } | Event::Shared { stage } => progress(*stage, |t| &mut t.done, 1),
             Event::Failed(failure) => progress(failure.stage, |t| &mut t.failed, 1),
-            Event::HeldBack { stage } | Event::SharedFailure { stage } => progress(*stage, |t| &mut t.left_out, 1),
+            Event::Skipped { stage, .. } | Event::SharedFailure { stage } => progress(*stage, |t| &mut t.left_out, 1),
             Event::Blocked(MatrixCounts { compress, answer, judge }) => {
                 progress(StageName::Compress, |t| &mut t.left_out, *compress);
                 progress(StageName::Answer, |t| &mut t.left_out, *answer);
                 progress(StageName::Judge, |t| &mut t.left_out, *judge);
             }
             // What was cached so far cost nothing, so this is for the whole run.
-            Event::Foretold(estimate) => self.expected = estimate.usd,
+            Event::Estimated(estimate) => self.expected = estimate.usd,
             Event::Started { .. }
-            | Event::Closed(_)
-            | Event::Selftested { .. }
+            | Event::BreakerTripped(_)
+            | Event::SelftestCompleted { .. }
             | Event::Warning(_)
             | Event::Rows { .. } => {}
         }
@@ -202,7 +202,7 @@ impl ProgressModel {
 
     fn money_words(&self) -> String {
         let spent = &self.snapshot.spent;
-        let limit = self.allowance.usd.map(|limit| format!(" of at most {}", money(Some(limit)))).unwrap_or_default();
+        let limit = self.limits.usd.map(|limit| format!(" of at most {}", money(Some(limit)))).unwrap_or_default();
         let to_come = self.to_come().map(|usd| format!(", about {} to come", money(Some(usd)))).unwrap_or_default();
         let so_far = spent.usd.map_or_else(|| cost(None), |usd| format!("{} so far", money(Some(usd))));
         format!("{so_far}{limit}{to_come}")
@@ -282,7 +282,7 @@ impl ProgressModel {
     /// Where little is left besides what is set aside, replies decide how much more may be asked.
     fn budget_words(&self) -> Option<String> {
         let spent = self.snapshot.spent;
-        let limit = self.allowance.usd.filter(|_| spent.is_short)?;
+        let limit = self.limits.usd.filter(|_| spent.is_waiting)?;
         Some(format!(
             "the budget: {} spent, {} set aside for what is under way, of {}",
             spent.usd.map_or_else(|| "an unknown amount".to_owned(), |usd| money(Some(usd))),

@@ -1,6 +1,7 @@
 use super::*;
 use crate::action::ActionKey;
 use crate::plan::Estimate;
+use crate::scheduler::SkipReason;
 use crate::units::{Tokens, Usage};
 
 fn status(sent: u64, waits: Option<WaitReason>) -> ProviderStatus {
@@ -28,21 +29,21 @@ fn kept(model: &mut ProgressModel, stage: StageName, times: usize) {
     let key = ActionKey(crate::action::Digest::of("x"));
     for _ in 0..times {
         let (usage, cost) = (Usage::default(), None);
-        model.hear(&Event::Kept { stage, key, asked: true, usage, cost, unchanged: false });
+        model.on_event(&Event::Completed { stage, key, asked: true, usage, cost, unchanged: false });
     }
 }
 
 /// A run of 400 answers and grades, of which 60 answers came in half a minute at 2 a second.
 fn under_way(waits: Option<WaitReason>) -> ProgressModel {
     let stages = [(StageName::Answer, 200), (StageName::Judge, 200), (StageName::Selftest, 0)];
-    let mut model = ProgressModel::new(stages, Allowance::default());
-    model.hear(&Event::Foretold(&Estimate { usd: Some(Usd(4.0)), ..Estimate::default() }));
+    let mut model = ProgressModel::new(stages, BudgetLimits::default());
+    model.on_event(&Event::Estimated(&Estimate { usd: Some(Usd(4.0)), ..Estimate::default() }));
     let start = Instant::now();
     model.update(snapshot(0, 0.0, None), start);
-    model.hear(&Event::Cached {
+    model.on_event(&Event::Cached {
         stage: StageName::Answer,
         key: ActionKey(crate::action::Digest::of("y")),
-        cut_off: false,
+        early_cutoff: false,
     });
     kept(&mut model, StageName::Answer, 60);
     model.update(snapshot(60, 0.5, waits), start + Duration::from_secs(30));
@@ -79,13 +80,13 @@ fn what_is_waited_for_is_told_the_heaviest_first() {
 #[test]
 fn a_budget_that_holds_calls_back_is_told() {
     let mut model = under_way(None);
-    model.allowance.usd = Some(Usd(1.0));
+    model.limits.usd = Some(Usd(1.0));
     assert_eq!(model.wait_words(), None);
     let mut snapshot = snapshot(60, 0.7, None);
     snapshot.spent.reserved = Usd(0.29);
     model.update(snapshot.clone(), Instant::now() + Duration::from_secs(31));
     assert_eq!(model.wait_words(), None, "nobody waits for what is set aside");
-    snapshot.spent.is_short = true;
+    snapshot.spent.is_waiting = true;
     model.update(snapshot.clone(), Instant::now() + Duration::from_secs(31));
     let words = "the budget: $0.70 spent, $0.29 set aside for what is under way, of $1.00";
     assert_eq!(model.wait_words().unwrap(), format!("waits for {words}"));
@@ -139,7 +140,7 @@ fn a_run_that_stops_tells_no_time_for_what_it_leaves() {
 #[test]
 fn cells_below_a_failure_are_no_longer_to_be_done() {
     let mut model = under_way(None);
-    model.hear(&Event::Blocked(MatrixCounts { compress: 0, answer: 10, judge: 20 }));
-    model.hear(&Event::HeldBack { stage: StageName::Judge });
+    model.on_event(&Event::Blocked(MatrixCounts { compress: 0, answer: 10, judge: 20 }));
+    model.on_event(&Event::Skipped { stage: StageName::Judge, reason: SkipReason::Budget });
     assert_eq!(ProgressModel::stage_words(&model.stages()[&StageName::Judge]), "21 left out, 179 to do");
 }

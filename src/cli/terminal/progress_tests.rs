@@ -5,7 +5,7 @@ use crate::cli::commands::Cli;
 use crate::cli::engine::{RunOptions, run_matrix};
 use crate::cli::terminal::RunLog;
 use crate::pipeline::{Environment, OpenRequest, open, starter_files};
-use crate::scheduler::{Budget, Ended};
+use crate::scheduler::{Budget, RunOutcome};
 
 struct Bare;
 
@@ -27,7 +27,7 @@ fn with_a_mute_judge(folder: &std::path::Path) -> Pipeline {
     pipeline
 }
 
-fn driven(pipeline: &Pipeline, progress: &Progress) -> Ended {
+fn driven(pipeline: &Pipeline, progress: &Progress) -> RunOutcome {
     let store = Store::open(&pipeline.cache, &Holder { command: "test".to_owned() }).unwrap();
     let options = RunOptions { allow_weak_judge: false, ..RunOptions::within(Budget::default()) };
     run_matrix(pipeline, &store, &options, progress, &mut RunLog::new(progress)).unwrap()
@@ -38,7 +38,7 @@ fn every_cell_is_settled_where_a_judge_cannot_be_asked() {
     let folder = tempfile::tempdir().unwrap();
     let pipeline = with_a_mute_judge(folder.path());
     let common = <Cli as clap::Parser>::parse_from(["compeval", "--quiet", "check"]).common;
-    let progress = Progress::of_run(&pipeline, Allowance::default(), &Console::new(&common));
+    let progress = Progress::of_run(&pipeline, BudgetLimits::default(), &Console::new(&common));
     let ended = driven(&pipeline, &progress);
     assert!(ended.untested[0].why.contains("1 // 0"), "{:?}", ended.untested);
     let model = progress.model.borrow();

@@ -16,7 +16,7 @@ pub(crate) struct RequestLog {
 
 impl RequestLog {
     /// Counts an event and logs it.
-    pub(crate) fn hear(&self, event: &ClientEvent) {
+    pub(crate) fn on_event(&self, event: &ClientEvent) {
         match told(event) {
             Some(words) => tracing::info!("{words}"),
             None => tracing::debug!(?event),

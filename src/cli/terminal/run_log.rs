@@ -25,13 +25,13 @@ impl<'p> RunLog<'p> {
 }
 
 impl Listener for RunLog<'_> {
-    fn hear(&mut self, event: &Event<'_>) -> Result<(), FileError> {
-        self.progress.hear(event);
+    fn on_event(&mut self, event: &Event<'_>) -> Result<(), FileError> {
+        self.progress.on_event(event);
         match event {
             Event::Cached { .. } => self.cached += 1,
-            Event::Kept { .. } => self.executed += 1,
+            Event::Completed { .. } => self.executed += 1,
             Event::Failed(failure) => self.failures.push((*failure).clone()),
-            Event::Selftested { judge, verdict } => {
+            Event::SelftestCompleted { judge, verdict } => {
                 self.verdicts.insert((*judge).to_owned(), (*verdict).clone());
             }
             _ => {}

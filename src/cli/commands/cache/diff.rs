@@ -10,7 +10,7 @@ use crate::action::{Change, Digest, Part};
 use crate::cache::{Lookup, Meta, Record, Snapshot, Status};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::terminal::{Console, Meaning, page};
-use crate::plan::{Hunk, Side, hunks, shown};
+use crate::plan::{Hunk, Side, hunks, source_label};
 
 /// Lines around a difference.
 const AROUND: usize = 2;
@@ -149,7 +149,7 @@ fn sources(snapshot: &Snapshot, old: &Meta, new: &Meta) -> Vec<Difference> {
         let texts = snapshot.read_text(&before.digest).zip(snapshot.read_text(&source.digest));
         let hunks = texts.map(|(old, new)| hunks(&old, &new, AROUND)).unwrap_or_default();
         let value = |digest: &Digest| Some(Value { digest: digest.to_string(), text: None });
-        let path = shown(name, source.path.as_deref());
+        let path = source_label(name, source.path.as_deref());
         Some(difference(&path, value(&before.digest), value(&source.digest), hunks))
     });
     changed.collect()

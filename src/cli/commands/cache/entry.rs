@@ -149,7 +149,7 @@ pub(crate) fn provenance(console: &Console, record: &Record, meta: &Meta) -> Vec
     ];
     lines.extend(meta.request_id.as_ref().map(|id| ("request", id.clone())));
     for (name, source) in &meta.sources.0 {
-        let path = crate::plan::shown(name, source.path.as_deref());
+        let path = crate::plan::source_label(name, source.path.as_deref());
         lines.push(("from", format!("{path} as of {}", source.digest.short())));
     }
     lines

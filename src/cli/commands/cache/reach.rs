@@ -7,7 +7,7 @@ use crate::action::{ActionKey, Digest, Stage};
 use crate::cache::Lookup;
 use crate::cli::failure::{Failure, chain};
 use crate::pipeline::{JudgeIx, Matrix, Pipeline};
-use crate::plan::{Finding, Frontier, Preparer, Settled, find};
+use crate::plan::{ActionStatus, Frontier, Preparer, TaskOutcome, look_up};
 use crate::results::{ResultsFolder, labels};
 
 /// What the walk over the pipeline met.
@@ -43,14 +43,14 @@ pub(super) fn reached<L: Lookup>(pipeline: &Pipeline, lookup: &L) -> Result<Reac
     while let Some(task) = frontier.next_ready() {
         let action = preparer.prepare(&task).map_err(refused)?;
         let is_new = reached.keys.insert(action.key);
-        let settled = match find(lookup, &preparer, &task, &action, &refresh) {
-            Finding::Cached { kept, .. } => Settled::Kept(kept),
-            Finding::Stale => {
+        let outcome = match look_up(lookup, &preparer, &task, &action, &refresh) {
+            ActionStatus::Cached { resolved, .. } => TaskOutcome::Resolved(resolved),
+            ActionStatus::Stale => {
                 reached.stale += u64::from(is_new);
-                Settled::Without
+                TaskOutcome::Unresolved
             }
         };
-        frontier.settle(&task, settled);
+        frontier.resolve(&task, outcome);
     }
     Ok(reached)
 }

@@ -15,7 +15,7 @@ use crate::judge::{Expected, INJECTION_GAIN, KindOutcome, MAX_MISSES, MISSES_OF_
 use crate::pipeline::Pipeline;
 use crate::provider::Prices;
 use crate::results::{Failure as Failed, Place};
-use crate::scheduler::{Budget, Ended};
+use crate::scheduler::{Budget, RunOutcome};
 use crate::units::Usd;
 
 /// How one judge did, as JSON.
@@ -78,14 +78,14 @@ fn unasked<'h>(hearing: &'h RunLog<'_>, judge: &str) -> Vec<&'h str> {
         .collect()
 }
 
-fn tell(pipeline: &Pipeline, hearing: &RunLog<'_>, ended: &Ended, usd: Option<Usd>, console: &Console) {
+fn tell(pipeline: &Pipeline, hearing: &RunLog<'_>, ended: &RunOutcome, usd: Option<Usd>, console: &Console) {
     let tested: Vec<Tested<'_>> = (pipeline.judges.iter())
         .filter_map(|judge| {
             let name = &*judge.name.0;
             let verdict = hearing.verdicts.get(name)?;
             let (model, unasked) = (judge.model.reference.to_string(), unasked(hearing, name));
             let is_named = ended.untested.iter().any(|untested| untested.judge == name);
-            let completed = unasked.is_empty() && ended.held_back == 0 && !is_named;
+            let completed = unasked.is_empty() && ended.skipped == 0 && !is_named;
             Some(Tested { judge: name, model, verdict, unasked, completed })
         })
         .collect();
@@ -161,7 +161,7 @@ fn is_unasked(failure: &Failed) -> bool {
     failure.class.is_some_and(|class| !class.was_answered())
 }
 
-fn exit_of(ended: &Ended, hearing: &RunLog<'_>, console: &Console) -> Exit {
+fn exit_of(ended: &RunOutcome, hearing: &RunLog<'_>, console: &Console) -> Exit {
     if ended.interrupted {
         return Exit::Interrupted;
     }
@@ -169,7 +169,7 @@ fn exit_of(ended: &Ended, hearing: &RunLog<'_>, console: &Console) -> Exit {
         console.eprint(&format!("{reached}; run it again with a larger budget to go on where this ended"));
         return Exit::Budget;
     }
-    if ended.held_back > 0 || !ended.untested.is_empty() || hearing.failures.iter().any(is_unasked) {
+    if ended.skipped > 0 || !ended.untested.is_empty() || hearing.failures.iter().any(is_unasked) {
         console.eprint("the judge could not be asked about every case; run it again when it can");
         return Exit::Incomplete;
     }

@@ -17,7 +17,7 @@ use crate::files::write_whole;
 use crate::pipeline::{FixtureIx, Generator, LoadedFixture, Pipeline, PointIx, ProjectPaths, list};
 use crate::plan::{FixtureTexts, GenerationTask, Output, PrepareError};
 use crate::provider::Prices;
-use crate::scheduler::{Budget, Options, Performer, Stop, generate};
+use crate::scheduler::{Budget, Performer, SchedulerOptions, Stop, generate};
 use draft::BankDraft;
 use report::GenerationReport;
 
@@ -106,7 +106,7 @@ fn wanted(paths: &ProjectPaths, named: &[String], force: bool, console: &Console
 
 struct Generation<'w, 'e, 'p> {
     performer: &'w Performer<'e>,
-    options: &'w Options,
+    options: &'w SchedulerOptions,
     stop: watch::Receiver<Stop>,
     progress: &'w Progress,
     run_log: &'w mut RunLog<'p>,

@@ -9,7 +9,7 @@ use crate::cli::format::{cost, count, duration, money, percent, short};
 use crate::cli::terminal::{Console, Meaning, print_failures};
 use crate::report::summary_table;
 use crate::results::{Failure, Forecast, Manifest, Outcome, ResultsFolder, Unused, names};
-use crate::scheduler::{Ended, Untested};
+use crate::scheduler::{RunOutcome, UntestedJudge};
 use crate::units::Tokens;
 
 /// Causes of failures told on the terminal; the manifest holds every failure.
@@ -18,7 +18,7 @@ const SHOWN_CAUSES: usize = 8;
 /// Tells why a run ended before all was done, if it did; how it ended, as an exit. `weaknesses` are what judges failed
 /// in, by judge.
 pub(super) fn print_stop_reasons(
-    ended: &Ended,
+    ended: &RunOutcome,
     weaknesses: &BTreeMap<String, Vec<String>>,
     failures: &[Failure],
     options: &RunOptions,
@@ -26,7 +26,7 @@ pub(super) fn print_stop_reasons(
 ) -> Exit {
     let mut exit = Exit::Done;
     let say = |what: &str| console.eprint(&format!("{} {what}", console.paint(Meaning::Warning, "stopped:")));
-    for Untested { judge, why } in &ended.untested {
+    for UntestedJudge { judge, why } in &ended.untested {
         let grades = if options.allow_weak_judge { "its grades may mean little" } else { "it grades nothing" };
         say(&format!("the self-test of judge {judge} could not be completed, so {grades}: {why}"));
         exit = exit.and(Exit::Incomplete);
@@ -53,7 +53,7 @@ pub(super) fn print_stop_reasons(
     }
     if !failures.is_empty() {
         exit = exit.and(Exit::Incomplete);
-    } else if ended.held_back > 0 && exit == Exit::Done {
+    } else if ended.skipped > 0 && exit == Exit::Done {
         exit = Exit::Pending;
     }
     exit
@@ -81,14 +81,14 @@ fn print_weak_judges(
 }
 
 /// The end as the manifest keeps it.
-pub(super) fn outcome_of(exit: Exit, ended: &Ended, failures: &[Failure]) -> Outcome {
+pub(super) fn outcome_of(exit: Exit, ended: &RunOutcome, failures: &[Failure]) -> Outcome {
     match exit {
         Exit::Done | Exit::Regression => Outcome::Complete,
         Exit::Budget => Outcome::Budget,
         Exit::Pending => Outcome::Pending,
         Exit::Interrupted => Outcome::Interrupted,
         // A judge that was found weak when all it had to do was in the cache.
-        Exit::Error if ended.held_back == 0 && failures.is_empty() && ended.broken.is_none() => Outcome::Complete,
+        Exit::Error if ended.skipped == 0 && failures.is_empty() && ended.broken.is_none() => Outcome::Complete,
         Exit::Incomplete | Exit::Error | Exit::BadInput | Exit::EmptySelection => Outcome::Incomplete,
     }
 }
@@ -120,9 +120,9 @@ pub(super) fn print_summary(published: &Published, folder: &ResultsFolder, next:
 
 /// What early cutoff spared.
 fn early_cutoff_line(manifest: &Manifest) -> Option<String> {
-    let cut_off = manifest.stages.values().map(|stage| stage.cut_off).sum();
-    let told = || format!("{} cut off: what they build on came out as it was.", count(cut_off, "action"));
-    (cut_off > 0).then(told)
+    let early_cutoff = manifest.stages.values().map(|stage| stage.early_cutoff).sum();
+    let told = || format!("{} cut off: what they build on came out as it was.", count(early_cutoff, "action"));
+    (early_cutoff > 0).then(told)
 }
 
 /// What the providers' prompt caches were worth; nothing if none was used.
@@ -162,7 +162,7 @@ fn were(requests: u64) -> String {
 /// is said where neither amount is known.
 fn forecast_line(manifest: &Manifest) -> Option<String> {
     let is_whole = !matches!(manifest.outcome, Outcome::Budget | Outcome::Pending | Outcome::Interrupted)
-        && manifest.stages.values().all(|stage| stage.held_back == 0);
+        && manifest.stages.values().all(|stage| stage.skipped == 0);
     let forecast = manifest.forecast.filter(|forecast| is_whole && forecast.requests > 0)?;
     let Forecast { requests, input_tokens, output_tokens, usd, .. } = forecast;
     let tokens = |tokens: Option<Tokens>| short(tokens.map(|tokens| tokens.0));

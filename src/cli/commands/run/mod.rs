@@ -31,7 +31,7 @@ use crate::results::{
     Comparison, ComparisonScope, Design, Forecast, Label, ListedRow, Manifest, ResultsFolder, blind_spots,
     newly_failing, regressions,
 };
-use crate::scheduler::{Allowance, Budget, Event, Listener};
+use crate::scheduler::{Budget, BudgetLimits, Event, Listener};
 use crate::threads::both;
 use publish::Published;
 use record::Recorder;
@@ -131,7 +131,7 @@ impl PreparedRun {
     }
 }
 
-fn options(args: &RunArgs, allowance: Allowance) -> RunOptions {
+fn options(args: &RunArgs, allowance: BudgetLimits) -> RunOptions {
     RunOptions {
         budget: Budget::new(allowance),
         offline: args.offline,
@@ -150,8 +150,8 @@ fn begin(pipeline: &Pipeline, store: &Store, label: &Label, args: &RunArgs) -> M
         store.text(file.digest, &file.text);
         manifest.files.insert(file.path, file.digest);
     }
-    for origin in crate::plan::origins(pipeline) {
-        store.text(origin.digest, origin.text);
+    for source in crate::plan::source_texts(pipeline) {
+        store.text(source.digest, source.text);
     }
     manifest.compared_to.clone_from(&args.compare_to);
     manifest.compared_scope = scope(args);
@@ -192,7 +192,7 @@ fn execute(
     console: &Console,
 ) -> Result<Execution, Failure> {
     let began = Instant::now();
-    let progress = Progress::of_run(pipeline, options.budget.allowance(), console);
+    let progress = Progress::of_run(pipeline, options.budget.limits(), console);
     let cells = Matrix::new(pipeline).counts().judge;
     let recorder = Recorder::new(folder.begin_rows(cells)?);
     let mut listener = Listeners { recorder, progress: &progress, weaknesses: BTreeMap::new() };
@@ -204,7 +204,7 @@ fn execute(
     manifest.retries = requests.retries.load(Ordering::Relaxed);
     manifest.rate_limited = requests.rate_limited.load(Ordering::Relaxed);
     manifest.outcome = finish::outcome_of(exit, &ended, recorder.failures());
-    let spent = options.budget.spent().cut_short(manifest.requests_sent);
+    let spent = options.budget.spent().with_unfinished(manifest.requests_sent);
     let rows = recorder.finish(manifest, &spent)?;
     manifest.caveats.weak_judges.clone_from(&ended.weak_judges);
     manifest.models.clone_from(&ended.models);
@@ -233,12 +233,12 @@ struct Listeners<'p> {
 }
 
 impl Listener for Listeners<'_> {
-    fn hear(&mut self, event: &Event<'_>) -> Result<(), FileError> {
-        self.progress.hear(event);
-        if let Event::Selftested { judge, verdict } = event {
+    fn on_event(&mut self, event: &Event<'_>) -> Result<(), FileError> {
+        self.progress.on_event(event);
+        if let Event::SelftestCompleted { judge, verdict } = event {
             self.weaknesses.insert((*judge).to_owned(), verdict.failures.clone());
         }
-        self.recorder.hear(event)
+        self.recorder.on_event(event)
     }
 }
 

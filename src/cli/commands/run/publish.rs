@@ -10,7 +10,8 @@ use crate::cache::{Lookup, Record, Snapshot, Store};
 use crate::cli::failure::{Failure, chain};
 use crate::pipeline::{CompressCell, Matrix, Pipeline};
 use crate::plan::{
-    Body, CompressTask, Finding, FixtureTexts, Frontier, Output, Preparer, Settled, Task, changed_places, find,
+    ActionStatus, Body, CompressTask, FixtureTexts, Frontier, Output, Preparer, Task, TaskOutcome, changed_places,
+    look_up,
 };
 use crate::report::html::{self, ContextPlace, ContextText, PackShelf, PageContext, PageInput, WholeRows};
 use crate::report::{ReportInput, markdown};
@@ -230,21 +231,21 @@ fn find_contexts<L: Lookup>(preparer: Preparer<'_>, cache: &L) -> BTreeMap<Conte
     let mut contexts = BTreeMap::new();
     while let Some(task) = frontier.next_ready() {
         let Task::Compress(compress) = &task else {
-            frontier.settle(&task, Settled::Without);
+            frontier.resolve(&task, TaskOutcome::Unresolved);
             continue;
         };
         let action = preparer.prepare(&task).ok();
-        let found = action.map(|action| find(cache, &preparer, &task, &action, &HashSet::new()));
-        let settled = match (found, task.method(preparer.pipeline())) {
-            (Some(Finding::Cached { kept, record, .. }), Some(method)) => {
-                let place = (kept.key, method.name.to_string(), task.place(preparer.pipeline()).point.0);
-                let name = compress.reference(method, kept.out).digest();
+        let found = action.map(|action| look_up(cache, &preparer, &task, &action, &HashSet::new()));
+        let outcome = match (found, task.method(preparer.pipeline())) {
+            (Some(ActionStatus::Cached { resolved, record, .. }), Some(method)) => {
+                let place = (resolved.key, method.name.to_string(), task.place(preparer.pipeline()).point.0);
+                let name = compress.reference(method, resolved.out).digest();
                 contexts.insert(place, CachedContext { name, cell: compress.cell, record });
-                Settled::Kept(kept)
+                TaskOutcome::Resolved(resolved)
             }
-            _ => Settled::Without,
+            _ => TaskOutcome::Unresolved,
         };
-        frontier.settle(&task, settled);
+        frontier.resolve(&task, outcome);
     }
     contexts
 }

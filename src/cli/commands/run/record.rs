@@ -90,17 +90,17 @@ impl Recorder {
 }
 
 impl Listener for Recorder {
-    fn hear(&mut self, event: &Event<'_>) -> Result<(), FileError> {
+    fn on_event(&mut self, event: &Event<'_>) -> Result<(), FileError> {
         match event {
-            Event::Cached { stage, cut_off, key } => {
+            Event::Cached { stage, early_cutoff, key } => {
                 self.keys.insert(*key);
                 let counts = self.stage(*stage);
                 counts.cells += 1;
                 counts.actions += 1;
                 counts.cached += 1;
-                counts.cut_off += u64::from(*cut_off);
+                counts.early_cutoff += u64::from(*early_cutoff);
             }
-            Event::Kept { stage, usage, cost, key, asked, .. } => {
+            Event::Completed { stage, usage, cost, key, asked, .. } => {
                 self.keys.insert(*key);
                 let counts = self.stage(*stage);
                 counts.cells += 1;
@@ -117,10 +117,10 @@ impl Listener for Recorder {
                 counts.failed += 1;
                 self.failures.push((*failure).clone());
             }
-            Event::HeldBack { stage } => {
+            Event::Skipped { stage, .. } => {
                 let counts = self.stage(*stage);
                 counts.cells += 1;
-                counts.held_back += 1;
+                counts.skipped += 1;
             }
             Event::Shared { stage } | Event::SharedFailure { stage } => self.stage(*stage).cells += 1,
             Event::Blocked(counts) => {
@@ -130,7 +130,10 @@ impl Listener for Recorder {
             }
             Event::Warning(warning) => *self.notes.entry(warning.clone()).or_default() += 1,
             Event::Rows { ordinals, lines, rows } => self.rows.append(ordinals, lines, rows)?,
-            Event::Started { .. } | Event::Foretold(_) | Event::Selftested { .. } | Event::Closed(_) => {}
+            Event::Started { .. }
+            | Event::Estimated(_)
+            | Event::SelftestCompleted { .. }
+            | Event::BreakerTripped(_) => {}
         }
         Ok(())
     }

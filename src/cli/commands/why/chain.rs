@@ -8,8 +8,8 @@ use crate::action::{ActionKey, Stage};
 use crate::cache::{self, Lookup, Meta, Record, Snapshot};
 use crate::pipeline::{CellCoordinate, Matrix, Pipeline};
 use crate::plan::{
-    Action, Explained, Explainer, Finding, Frontier, Origin, Preparer, Reason, Settled, Today, cache_coordinate, find,
-    hunks, reason,
+    Action, ActionStatus, CurrentSources, Explained, Explainer, Frontier, Preparer, Reason, SourceText, TaskOutcome,
+    cache_coordinate, hunks, look_up, reason,
 };
 use crate::results::Failure;
 
@@ -53,7 +53,7 @@ struct CurrentAction<'p> {
     action: Action,
     coordinate: cache::Coordinate,
     is_cached: bool,
-    today: Today<'p>,
+    current: CurrentSources<'p>,
 }
 
 /// The chain behind a cell: compressions up to its point, its answer, its grades. Without a pipeline, what was kept.
@@ -69,13 +69,13 @@ pub(crate) fn chain_of<'a>(
     let mut is_stale = false;
     for (stage, point) in places(pipeline, subject) {
         let is_own = point == subject.place.point.0;
-        let today = now.get(&(stage, point));
+        let current = now.get(&(stage, point));
         let recorded = if is_own { subject.keys.of(stage) } else { None };
-        let key = recorded.or_else(|| latest(snapshot, stage, today?));
+        let key = recorded.or_else(|| latest(snapshot, stage, current?));
         let record = key.and_then(|key| snapshot.find(&key));
         let entry = record.and_then(|record| Some((record.clone(), snapshot.meta(&record).ok()?)));
-        let state = match today {
-            Some(today) => comparison.state(today, key, entry.as_ref().map(|(_, meta)| meta)),
+        let state = match current {
+            Some(current) => comparison.state(current, key, entry.as_ref().map(|(_, meta)| meta)),
             None if is_stale => StepState::Blocked,
             None => StepState::Absent,
         };
@@ -118,20 +118,20 @@ fn walk<'p>(
     while let Some(task) = frontier.next_ready() {
         let prepared = if leads_to(&task.place(pipeline), cell) { preparer.prepare(&task).ok() } else { None };
         let Some(action) = prepared else {
-            frontier.settle(&task, Settled::Without);
+            frontier.resolve(&task, TaskOutcome::Unresolved);
             continue;
         };
         let place = task.place(pipeline);
-        let settled = match find(snapshot, &preparer, &task, &action, &refresh) {
-            Finding::Cached { kept, .. } => Settled::Kept(kept),
-            Finding::Stale => Settled::Without,
+        let outcome = match look_up(snapshot, &preparer, &task, &action, &refresh) {
+            ActionStatus::Cached { resolved, .. } => TaskOutcome::Resolved(resolved),
+            ActionStatus::Stale => TaskOutcome::Unresolved,
         };
-        frontier.settle(&task, settled);
+        frontier.resolve(&task, outcome);
         let coordinate = cache_coordinate(&place, action.replica);
-        let is_cached = matches!(settled, Settled::Kept(_));
-        let today = Today::of(pipeline, &task);
+        let is_cached = matches!(outcome, TaskOutcome::Resolved(_));
+        let current = CurrentSources::of(pipeline, &task);
         let point = place.point.0;
-        found.insert((action.stage, point), CurrentAction { point, action, coordinate, is_cached, today });
+        found.insert((action.stage, point), CurrentAction { point, action, coordinate, is_cached, current });
     }
     found
 }
@@ -175,17 +175,17 @@ impl StepComparison<'_> {
     }
 
     fn differs(&self, now: &CurrentAction<'_>, reason: &Reason, old: Option<&Meta>) -> Difference {
-        let explained = self.explainer.explain(reason, old.map(|old| &old.sources), &now.today);
-        let lines = |origin: &Origin<'_>| {
+        let explained = self.explainer.explain(reason, old.map(|old| &old.sources), &now.current);
+        let lines = |origin: &SourceText<'_>| {
             let before = old?.sources.0.get(origin.name).filter(|before| before.digest != origin.digest)?;
             let text = self.snapshot.read_text(&before.digest)?;
-            Some((origin.shown(), hunks(&text, origin.text, AROUND)))
+            Some((origin.label(), hunks(&text, origin.text, AROUND)))
         };
-        let mut files: Vec<FileDiff> = now.today.origins().filter_map(lines).collect();
+        let mut files: Vec<FileDiff> = now.current.source_texts().filter_map(lines).collect();
         if let Some(edited) = self.edited.filter(|_| reason.touches_messages()) {
             files.extend(edited.messages(now.point));
         }
-        if let Some((edited, probe)) = self.edited.filter(|_| reason.touches_probe()).zip(now.today.probe) {
+        if let Some((edited, probe)) = self.edited.filter(|_| reason.touches_probe()).zip(now.current.probe) {
             files.extend(edited.probe(probe));
         }
         Difference { explained, files }
