@@ -18,6 +18,7 @@ mod cli {
     mod edits;
     mod endings;
     mod failures;
+    mod gate;
     mod golden;
     mod judges;
     mod kills;

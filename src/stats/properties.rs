@@ -18,6 +18,27 @@ fn clusters() -> impl Strategy<Value = Vec<(RunValues, RunValues)>> {
     vec((table(), table()), 1..8).prop_map(|pairs| pairs.iter().map(|(a, b)| (run_values(a), run_values(b))).collect())
 }
 
+/// A few chains on both sides, some of which failed.
+fn failures() -> impl Strategy<Value = FailureCounts> {
+    (1..5_usize, 1..5_usize).prop_flat_map(|(chains, baseline_chains)| {
+        (0..=chains, 0..=baseline_chains).prop_map(move |(failed, baseline_failed)| FailureCounts {
+            failed,
+            chains,
+            baseline_failed,
+            baseline_chains,
+        })
+    })
+}
+
+fn swapped(counts: &FailureCounts) -> FailureCounts {
+    FailureCounts {
+        failed: counts.baseline_failed,
+        chains: counts.baseline_chains,
+        baseline_failed: counts.failed,
+        baseline_chains: counts.chains,
+    }
+}
+
 /// Numbers a careless caller might pass: usual ones, extremes, and none at all.
 fn wild() -> impl Strategy<Value = f64> {
     prop_oneof![3 => -5.0..5.0, 1 => ANY, 1 => Just(f64::NAN), 1 => Just(f64::INFINITY), 1 => Just(0.5)]
@@ -185,6 +206,77 @@ proptest! {
             for (j, other) in p.iter().enumerate() {
                 prop_assert!(one > other || adjusted[i] <= adjusted[j]);
             }
+        }
+    }
+
+    #[test]
+    fn the_exact_test_is_a_probability_whatever_the_order(clusters in vec(failures(), 0..7)) {
+        let p = excess_failures_p(&clusters);
+        prop_assert!((0.0..=1.0).contains(&p));
+        let turned: Vec<FailureCounts> = clusters.iter().rev().copied().collect();
+        prop_assert!(near(p, excess_failures_p(&turned)));
+    }
+
+    /// P(S >= s) + P(S <= s - 1) = 1, and the second is the tail of the sides swapped.
+    #[test]
+    fn the_tails_of_the_exact_test_add_up(clusters in vec(failures(), 1..7)) {
+        let swapped: Vec<FailureCounts> = clusters.iter().map(swapped).collect();
+        let sum = excess_failures_p(&clusters) + excess_failures_p(&swapped);
+        prop_assert!(sum >= 1.0 - 1e-9, "both tails hold what was seen: {sum}");
+        if let Some(at) = clusters.iter().position(|c| c.failed > 0 && c.baseline_failed < c.baseline_chains) {
+            let mut fewer = clusters.clone();
+            fewer[at].failed -= 1;
+            fewer[at].baseline_failed += 1;
+            let other: Vec<FailureCounts> = fewer.iter().map(self::swapped).collect();
+            let rest = excess_failures_p(&other);
+            prop_assert!(near(excess_failures_p(&clusters) + rest, 1.0), "as many failures, one fewer here: {rest}");
+        }
+    }
+
+    /// Against the definition: every way to draw the failing chains of each cluster, counted one by one.
+    #[test]
+    fn the_exact_test_is_what_counting_all_draws_gives(clusters in vec(failures(), 1..4)) {
+        let seen: usize = clusters.iter().map(|c| c.failed).sum();
+        let mut draws: Vec<(usize, f64)> = vec![(0, 1.0)];
+        for c in &clusters {
+            let (chains, total) = (c.chains + c.baseline_chains, c.failed + c.baseline_failed);
+            let ways: Vec<usize> = (0..1_u32 << chains)
+                .filter(|set| set.count_ones() as usize == total)
+                .map(|set| (set & ((1 << c.chains) - 1)).count_ones() as usize)
+                .collect();
+            let each = 1.0 / ways.len() as f64;
+            draws = draws.iter().flat_map(|(sum, p)| ways.iter().map(move |k| (sum + k, p * each))).collect();
+            draws.sort_by_key(|(sum, _)| *sum);
+            let same = draws.chunk_by(|a, b| a.0 == b.0);
+            draws = same.map(|same| (same[0].0, same.iter().map(|(_, p)| p).sum())).collect();
+        }
+        let counted: f64 = draws.iter().filter(|(sum, _)| *sum >= seen).map(|(_, p)| p).sum();
+        prop_assert!(near(excess_failures_p(&clusters), counted));
+    }
+
+    #[test]
+    fn more_failures_never_look_better(clusters in vec(failures(), 1..6), at in 0..6_usize) {
+        let at = at % clusters.len();
+        let mut worse = clusters.clone();
+        if worse[at].failed < worse[at].chains && worse[at].baseline_failed > 0 {
+            worse[at].failed += 1;
+            worse[at].baseline_failed -= 1;
+            prop_assert!(excess_failures_p(&worse) <= excess_failures_p(&clusters) + 1e-12);
+        }
+    }
+
+    /// Holm rejects what the closed test by Bonferroni rejects: a p is adjusted to the largest, over all sets of
+    /// hypotheses that hold it, of the smallest p of the set times its size.
+    #[test]
+    fn holm_is_the_closed_test_by_bonferroni(p in vec(0.0..=1.0_f64, 1..7)) {
+        let adjusted = holm(&p);
+        for (i, one) in adjusted.iter().enumerate() {
+            let sets = (0..1_usize << p.len()).filter(|set| set >> i & 1 == 1);
+            let of = |set: usize| {
+                let members = || p.iter().enumerate().filter(move |(j, _)| set >> j & 1 == 1).map(|(_, p)| *p);
+                (members().fold(1.0, f64::min) * members().count() as f64).min(1.0)
+            };
+            prop_assert!(near(*one, sets.map(of).fold(0.0, f64::max)));
         }
     }
 }

@@ -1,0 +1,209 @@
+//! The gate: what it detects with one, two and six methods, in some fixtures only, and what a comparison says.
+
+#![cfg(unix)]
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::project::{Ended, Project};
+
+const CODES: [&str; 4] = ["alpha", "beta", "gamma", "delta"];
+
+/// Prints the sentences of a session that hold a code, without those that `tools/METHOD.drop` names; fails on the
+/// sessions that `tools/METHOD.crash` names.
+const COMPRESSOR: &str = r#"input=$(cat)
+for session in $(cat "tools/$1.crash"); do
+  case "$input" in *"$session"*) echo "cannot compress $session" >&2; exit 3;; esac
+done
+kept=$(printf '%s' "$input" | grep -o 'The [a-z]* code is K[0-9]*-[a-z]*' | sort -u | grep -v -F -f "tools/$1.drop" | tr '\n' '.')
+printf '{"summary":"Notes. %s"}\n' "$kept"
+"#;
+
+/// A project of short sessions with four facts each, compressed by programs that can be told what to lose; the built-in
+/// rules answer and grade.
+fn sessions(methods: usize, fixtures: usize) -> Project {
+    let project = Project::offline();
+    for path in ["fixtures/harbor.json", "probes/harbor.probes.json"] {
+        std::fs::remove_file(project.path(path)).expect("a file");
+    }
+    project.write("tools/compress.sh", COMPRESSOR);
+    let mut pipeline = "[pipeline]\nruns = 1\n\n[[answer]]\nname = \"agent\"\nmodel = \"lexical\"\n\n\
+                        [[judge]]\nname = \"judge\"\nmodel = \"lexical\"\n"
+        .to_owned();
+    for method in 1..=methods {
+        pipeline.push_str(&format!(
+            "\n[[compress]]\nname = \"m{method}\"\nstrategy = \"command\"\ncommand = [\"sh\", \"tools/compress.sh\", \
+             \"m{method}\"]\ninputs = [\"tools/compress.sh\", \"tools/m{method}.*\"]\n"
+        ));
+        project.write(&format!("tools/m{method}.drop"), "");
+        project.write(&format!("tools/m{method}.crash"), "");
+    }
+    project.write("pipeline.toml", &pipeline);
+    (1..=fixtures).for_each(|number| write_session(&project, number));
+    project
+}
+
+fn write_session(project: &Project, number: usize) {
+    let sentence = |code: &&str| format!("The {code} code is {}.", fact(number, code));
+    let told: Vec<String> = CODES.iter().map(sentence).collect();
+    let messages = json!([
+        {"role": "user", "content": format!("Write down the codes of session-{number}.")},
+        {"role": "assistant", "content": told.join(" ")},
+        {"role": "user", "content": "Good. Then go on with the next step."},
+        {"role": "assistant", "content": "I go on with it."},
+    ]);
+    let fixture = json!({"name": format!("s{number}"), "messages": messages, "points": [4]});
+    let probe = |code: &&str| {
+        json!({"id": code, "type": "recall", "question": format!("What is the {code} code?"),
+               "expected_facts": [fact(number, code)]})
+    };
+    let bank = json!({"fixture": format!("s{number}"), "probes": CODES.iter().map(probe).collect::<Vec<_>>()});
+    project.write(&format!("fixtures/s{number}.json"), &fixture.to_string());
+    project.write(&format!("probes/s{number}.probes.json"), &bank.to_string());
+}
+
+fn fact(number: usize, code: &str) -> String {
+    format!("K{number}-{code}")
+}
+
+/// Lets a method lose the first `count(session)` facts of each session.
+fn lose(project: &Project, method: &str, fixtures: usize, count: impl Fn(usize) -> usize) {
+    let lost = |number: usize| CODES.iter().take(count(number)).map(move |code| fact(number, code));
+    let words: Vec<String> = (1..=fixtures).flat_map(lost).collect();
+    project.write(&format!("tools/{method}.drop"), &words.join("\n"));
+}
+
+fn compared(project: &Project, label: &str) -> Value {
+    project.result(label, "summary.json")["comparison"].clone()
+}
+
+fn flat(ended: &Ended) -> String {
+    format!("{} {}", ended.stdout, ended.stderr).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_cut_of_one_shipped_method_fails_the_gate_with_five_others_in_the_run() {
+    let project = Project::offline();
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for part in ["fixtures", "probes", "prompts", "."] {
+        for entry in std::fs::read_dir(repository.join(part)).expect("a folder").flatten() {
+            let name = entry.file_name().into_string().expect("a name");
+            if entry.path().is_file() && (part != "." || name == "pipeline.toml") {
+                project.write(&format!("{part}/{name}"), &std::fs::read_to_string(entry.path()).expect("a text"));
+            }
+        }
+    }
+    for path in ["fixtures/harbor.json", "probes/harbor.probes.json"] {
+        std::fs::remove_file(project.path(path)).expect("a file");
+    }
+    project.expect(0, "run --label first --runs 1");
+    project.edit("pipeline.toml", "target_tokens = 2000", "target_tokens = 150");
+    let ended = project.expect(100, "run --label second --runs 1 --compare-to first --fail-on-regression");
+    ended.says(&["regressed: truncate: overall -"]);
+    assert!(flat(&ended).contains("edited (1): target_tokens: 2000 → 150."), "{}", ended.stdout);
+    let comparison = compared(&project, "second");
+    assert_eq!((&comparison["tested"], &comparison["primary"]), (&json!(1), &Value::Null));
+    for method in ["full", "anchored", "regenerative", "extract", "none"] {
+        assert_eq!(comparison["methods"][method]["overall"]["reason"], "unchanged", "{method}");
+    }
+    let truncate = &comparison["methods"]["truncate"];
+    assert!(
+        !truncate["flipped"].as_array().unwrap().is_empty() && !truncate["facts_lost"].as_array().unwrap().is_empty()
+    );
+    // The same sentences stand in the report and on the page.
+    for file in ["report.md", "report.html"] {
+        let text = project.read(&format!("results/second/{file}"));
+        assert!(text.contains("edited (1): target") && text.contains("facts lost from the context"), "{file}");
+    }
+    let again = project.expect(0, "compare second first");
+    assert!(flat(&again).contains("probes from good to bad"), "{}", again.stdout);
+}
+
+#[test]
+fn two_methods_that_both_lose_a_little_fail_by_their_mean() {
+    let project = sessions(2, 6);
+    project.expect(0, "run --label before");
+    for method in ["m1", "m2"] {
+        lose(&project, method, 6, |session| 1 + usize::from(session == 2 && method == "m1"));
+    }
+    let ended = project.expect(100, "run --label after --compare-to before --fail-on-regression");
+    ended.says(&["regressed: mean of 2 methods: overall -"]);
+    let comparison = compared(&project, "after");
+    assert_eq!((&comparison["tested"], &comparison["primary"]["clusters"]), (&json!(2), &json!(6)));
+    assert_eq!(comparison["primary"]["verdict"], "regressed");
+}
+
+#[test]
+fn one_of_six_methods_that_lost_in_three_of_six_fixtures_fails_the_gate_and_both_figures_are_printed() {
+    let project = sessions(6, 6);
+    project.expect(0, "run --label before");
+    lose(&project, "m4", 6, |session| if session <= 3 { 2 + session % 2 } else { 0 });
+    let ended = project.expect(100, "run --label after --compare-to before --fail-on-regression");
+    let m4 = &compared(&project, "after")["methods"]["m4"];
+    assert_eq!(m4["fixtures"]["changed"], json!(["s1", "s2", "s3"]));
+    let (part, all) = (&m4["overall"]["difference"], &m4["overall"]["difference_all"]);
+    assert!((part.as_f64().unwrap() - 2.0 * all.as_f64().unwrap()).abs() < 1e-9);
+    assert!(flat(&ended).contains("on 3 of 6 fixtures, those that changed: −"), "{}", ended.stdout);
+    assert!(flat(&ended).contains("contexts that are byte for byte the same: 3 of 6."), "{}", ended.stdout);
+    assert_eq!(m4["facts_lost"].as_array().unwrap().len(), 3 + 2 + 3);
+}
+
+#[test]
+fn a_loss_in_two_fixtures_cannot_be_tested_and_is_said_so() {
+    let project = sessions(2, 6);
+    project.expect(0, "run --label before");
+    lose(&project, "m1", 6, |session| if session <= 2 { 4 } else { 0 });
+    let ended = project.expect(0, "run --label after --compare-to before --fail-on-regression");
+    let text = flat(&ended);
+    assert!(text.contains("m1 cannot be tested: it changed in 2 of 6 fixtures"), "{text}");
+    assert!(!text.contains("cannot show any difference"), "no second sentence about the same: {text}");
+    let comparison = compared(&project, "after");
+    assert_eq!(comparison["tested"], 0);
+    assert_eq!(comparison["methods"]["m1"]["overall"]["reason"], "few fixtures");
+}
+
+#[test]
+fn a_new_prompt_that_yields_the_same_context_is_no_change() {
+    let project = sessions(1, 3);
+    project.expect(0, "run --label before");
+    project.write("tools/compress.sh", &format!("# a remark\n{COMPRESSOR}"));
+    let ended = project.expect(0, "run --label after --compare-to before --fail-on-regression");
+    let m1 = &compared(&project, "after")["methods"]["m1"];
+    assert_eq!(m1["fixtures"]["unchanged"], json!(["s1", "s2", "s3"]));
+    assert_eq!(m1["edits"].as_array().unwrap().len(), 1, "{m1}");
+    assert!(flat(&ended).contains("unchanged (the same answers, graded the same): m1"), "{}", ended.stdout);
+}
+
+#[test]
+fn new_failures_are_listed_and_fail_on_demand_and_many_of_them_are_a_regression() {
+    let project = sessions(1, 3);
+    project.expect(0, "run --label before --runs 3");
+    project.write("tools/m1.crash", "session-1");
+    let lone = "run --label one --runs 3 --compare-to before --fail-on-regression";
+    let ended = project.expect(5, lone);
+    assert!(flat(&ended).contains("fail now and did not in the baseline (3): s1 · run 1"), "{}", ended.stdout);
+    assert_eq!(compared(&project, "one")["methods"]["m1"]["reliability"]["regressed"], false);
+    let ended = project.compeval(&format!("{lone} --fail-on-new-failures"));
+    ended.says(&["newly failing: m1 · s1 · run 2"]);
+    project.write("tools/m1.crash", "session-1 session-2");
+    let ended = project.compeval("run --label two --runs 3 --compare-to before --fail-on-regression");
+    ended.says(&["regressed: m1: failed 6 of 9 chains (fixture and run), in before 0 of 9, p 0.003"]);
+}
+
+#[test]
+fn a_run_of_some_fixtures_is_compared_on_what_both_sides_have() {
+    let project = sessions(1, 4);
+    project.expect(0, "run --label before");
+    let ended = project.expect(0, "run --label some --fixtures s1,s2,s3 --compare-to before");
+    assert!(flat(&ended).contains("Compared is what both sides have: 3 fixtures with 12 probes."), "{}", ended.stdout);
+    assert_eq!(compared(&project, "some")["left_out"], 4);
+    // What was asked differently is still refused, unless it may be left out.
+    project.edit("probes/s2.probes.json", "What is the beta code?", "Which is the beta code?");
+    let ended = project.compeval("run --label other --fixtures s1,s2,s3 --compare-to before");
+    ended.says(&["the probes of fixture `s2`", "`--only-common` compares the cells that do match"]);
+    project.expect(0, "run --label other --fixtures s1,s2,s3 --compare-to before --only-common");
+    assert_eq!(compared(&project, "other")["probes"], 11);
+    project.expect(0, "report other");
+    assert_eq!(compared(&project, "other")["probes"], 11, "the report compares what the run compared");
+}
