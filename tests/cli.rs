@@ -27,6 +27,8 @@ mod cli {
     mod plan;
     mod secrets;
     mod sheets;
+    #[cfg(unix)]
+    mod terminal;
     mod vendors;
     mod why;
 }

@@ -5,7 +5,7 @@ use std::error::Error;
 use miette::{GraphicalReportHandler, GraphicalTheme};
 
 use crate::cache::CacheError;
-use crate::cli::terminal::{Console, Meaning};
+use crate::cli::terminal::{Console, Meaning, own_color};
 use crate::files::FileError;
 use crate::pipeline::{Problem, Problems, Severity};
 
@@ -157,7 +157,7 @@ pub(crate) fn render(problems: &Problems, console: &Console) -> String {
             text.push_str(&format!("  also: {}\n", places(&alike)));
         }
     }
-    text.trim_end().to_owned()
+    own_color(text.trim_end())
 }
 
 /// Problems to be drawn, each with those that are told by their place alone: warnings that repeat one before.

@@ -41,6 +41,8 @@ impl<'f> Excerpt<'f> {
             .iter()
             .map(|place| text.floor_char_boundary(place.start)..text.ceil_char_boundary(place.end))
             .collect();
+        // What is drawn holds colours of its own, from which an escape character of the file could not be told.
+        let text = &text.replace('\u{1b}', "?");
         let (mut shown, mut pieces, mut line_start) = (String::new(), Vec::new(), 0);
         for line in text.split_inclusive('\n') {
             let marks: Vec<Range<usize>> = places.iter().filter_map(|place| within(place, line_start, line)).collect();

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 
+use super::controls::{escape_json, own_color, visible};
 use crate::cli::args::{ColorChoice, Common};
 use crate::report::{Ink, Styled};
 
@@ -88,7 +89,8 @@ impl Console {
             Meaning::Warning => Style::new().fg_color(Some(AnsiColor::Yellow.into())),
             Meaning::Hint => Style::new().fg_color(Some(AnsiColor::Cyan.into())),
         };
-        format!("{style}{text}{style:#}")
+        let [begin, end] = [style.render().to_string(), style.render_reset().to_string()].map(|code| own_color(&code));
+        format!("{begin}{text}{end}")
     }
 
     /// Lines with meaning, painted.
@@ -112,9 +114,9 @@ impl Console {
         }
     }
 
-    /// `text` as standard output can take it: without colours where that is no terminal.
+    /// `text` as standard output can take it: controls visible, and without colours where that is no terminal.
     pub(crate) fn for_output<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        if self.colored_output { text.into() } else { anstream::adapter::strip_str(text).to_string().into() }
+        visible(text, self.colored_output)
     }
 
     /// A remark beside the result; not with `--quiet`.
@@ -126,14 +128,19 @@ impl Console {
 
     /// Something that must be read.
     pub(crate) fn eprint(&self, text: &str) {
-        write_line(&mut io::stderr().lock(), text);
+        write_line(&mut io::stderr().lock(), &self.for_errors(text));
+    }
+
+    /// `text` as standard error can take it.
+    pub(crate) fn for_errors<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        visible(text, self.colors)
     }
 
     /// A JSON document on standard output, if the user asked for JSON.
     pub(crate) fn json(&self, value: &impl serde::Serialize) {
         if self.json {
             match serde_json::to_string_pretty(value) {
-                Ok(text) => write_line(&mut io::stdout().lock(), &text),
+                Ok(text) => write_line(&mut io::stdout().lock(), &escape_json(&text)),
                 Err(error) => self.eprint(&format!("error: failed to write JSON: {error}")),
             }
         }

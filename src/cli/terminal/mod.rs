@@ -2,6 +2,7 @@
 
 mod progress_model;
 mod failures;
+mod controls;
 mod console;
 mod table;
 mod run_log;
@@ -11,6 +12,7 @@ mod progress;
 mod request_log;
 
 pub(super) use console::{Console, Meaning};
+pub(super) use controls::own_color;
 pub(super) use failures::print_failures;
 pub(super) use interrupts::Interrupts;
 pub(super) use pager::{Pages, page};

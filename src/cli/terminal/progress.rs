@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use super::console::{Console, Meaning};
+use super::controls::visible;
 use super::progress_model::{ProgressModel, ProgressSnapshot};
 use super::request_log::RequestLog;
 use crate::action::StageName;
@@ -163,7 +164,8 @@ impl LiveBars {
             bar.set_message(ProgressModel::stage_words(progress));
         }
         self.pace.set_message(model.pace_words());
-        self.waits.set_message(model.wait_words().unwrap_or_default());
+        let waits = model.wait_words().unwrap_or_default();
+        self.waits.set_message(visible(&waits, false).into_owned());
     }
 
     fn clear(&self) {

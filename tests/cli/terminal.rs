@@ -1,0 +1,67 @@
+//! What reaches a terminal: no control character of a reply, an error or a file, with or without a terminal.
+
+use std::fs::File;
+use std::io::Read;
+use std::process::Stdio;
+
+use super::super::brain::Wanted;
+use super::project::{Project, Running};
+use super::server::{Reply, Server};
+
+/// Writes the clipboard, clears the screen (as C0 and as C1), colours, and reverses what follows.
+const HOSTILE: &str = "It is \u{1b}]52;c;aGFja2Vk\u{7}\u{1b}[2J\u{9b}2J\u{1b}[31mred\u{202e}txt.exe";
+
+fn hostile_project(server: &Server) -> Project {
+    server.script(|asked| match asked.wanted {
+        Wanted::Answer => Reply::Text(HOSTILE.to_owned()),
+        _ => Reply::Sensible,
+    });
+    let project = Project::new(server);
+    project.expect(0, "run --label a --runs 1");
+    project
+}
+
+fn assert_harmless(text: &str, of: &str) {
+    let steers = |c: char| (c.is_control() && c != '\n' && c != '\t') || c == '\u{202e}';
+    assert!(!text.chars().any(steers), "{of}: {text:?}");
+}
+
+#[test]
+fn controls_of_a_reply_are_shown_as_escapes_where_nobody_watches() {
+    let server = Server::start();
+    let project = hostile_project(&server);
+    let shown = project.expect(0, "show harbor --method anchored --run 1 --probe port --label a");
+    assert!(shown.stdout.contains("\\u{1b}]52;c;aGFja2Vk"), "{}", shown.stdout);
+    assert_harmless(&shown.stdout, "show");
+    let json = project.expect(0, "show harbor --method anchored --run 1 --probe port --label a --json");
+    assert_harmless(&json.stdout, "show --json");
+    assert!(json.json().to_string().contains('\u{9b}'), "JSON keeps the value");
+}
+
+#[test]
+fn controls_of_a_reply_do_not_steer_a_real_terminal() {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let server = Server::start();
+    let project = hostile_project(&server);
+    let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&controller).unwrap();
+    unlockpt(&controller).unwrap();
+    let name = ptsname(&controller, Vec::new()).unwrap().into_string().unwrap();
+    let terminal = || Stdio::from(File::options().read(true).write(true).open(&name).unwrap());
+    let mut command = project.command("show harbor --method anchored --run 1 --probe port --label a --color always");
+    command.env("PAGER", "cat").stdin(terminal()).stdout(terminal()).stderr(terminal());
+    let running = Running::of(command);
+    let reader = std::thread::spawn(move || {
+        let (mut bytes, mut controller) = (Vec::new(), File::from(controller));
+        // A terminal whose last user went away is an error for who reads it.
+        let _ = controller.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    });
+    assert_eq!(running.end().code, 0);
+    let screen = reader.join().unwrap();
+    assert!(screen.contains("\\u{1b}]52;c;aGFja2Vk"), "{screen:?}");
+    assert!(screen.contains("\u{1b}["), "it has colours of its own");
+    for steers in ["\u{1b}]", "\u{1b}[2J", "\u{9b}", "\u{202e}", "\u{1b}[31mred"] {
+        assert!(!screen.contains(steers), "{steers:?} in {screen:?}");
+    }
+}
