@@ -72,7 +72,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("rustls::", &["src/provider/http.rs"]),
     ("blake3::", &["src/action/digest.rs"]),
     ("minijinja::", &["src/action/template.rs"]),
-    ("bpe_openai::", &["src/transcript/tokens.rs", "src/provider/estimate.rs"]),
+    ("regex_automata::", &["src/transcript/tokenizer.rs"]),
     // Pipelines and rubrics are the files that users write.
     ("toml::", &["src/pipeline/file.rs", "src/judge/rubric_file.rs"]),
     ("miette::", &["src/pipeline/problem.rs", "src/pipeline/excerpt.rs", "src/cli/failure.rs"]),

@@ -10,6 +10,7 @@ mod fold;
 mod points;
 mod shell;
 mod span;
+mod tokenizer;
 mod tokens;
 
 pub use fixture::{Fixture, ParsedFixture};
