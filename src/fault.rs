@@ -1,23 +1,22 @@
-//! Faults in files that a user wrote: what is wrong, where it stands, what to do.
+//! Mistakes in files that a user wrote: what is wrong, where, and what to do.
 //!
-//! Shared by every room that reads such a file. Deliberately absent: paths and printing; a fault knows bytes of a
-//! text, whoever opened the file knows its name.
+//! A fault has a byte range of a text and no path; the caller that opened the file adds its name.
 
 use std::ops::Range;
 
-/// A fault in a file: what is wrong, and the bytes of the file where it is seen.
+/// A mistake in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// One sentence: what was found and what was expected.
     pub message: String,
     /// What to do about it.
     pub help: Option<String>,
-    /// Byte range in the file's text.
+    /// Byte range in the text of the file.
     pub place: Range<usize>,
 }
 
 impl Fault {
-    /// A fault at `place`, with what to do about it.
+    /// A fault with what to do about it.
     pub fn at(place: Range<usize>, message: impl Into<String>, help: impl Into<String>) -> Fault {
         Fault { message: message.into(), help: Some(help.into()), place }
     }
@@ -43,7 +42,7 @@ impl Fault {
     }
 }
 
-/// Where `part`, a slice of `text`, stands in it.
+/// The byte range of `part`, a slice of `text`.
 pub fn place_of(text: &str, part: &str) -> Range<usize> {
     let start = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize).min(text.len());
     start..(start + part.len()).min(text.len())
@@ -69,13 +68,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nearest_names_a_slip_and_stays_silent_on_the_rest() {
+    fn nearest_finds_a_typing_mistake_and_nothing_else() {
         assert_eq!(nearest("wieght", &["id", "weight", "question"]), Some("weight"));
         assert_eq!(nearest("colour", &["id", "weight"]), None);
     }
 
     #[test]
-    fn a_part_is_found_where_it_stands() {
+    fn a_part_is_found_at_its_place() {
         let text = "one two";
         assert_eq!(place_of(text, &text[4..]), 4..7);
     }

@@ -1,4 +1,4 @@
-//! Files that appear whole or not at all.
+//! Atomic writes: a file is complete or absent, also after a crash.
 
 use std::fs;
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ pub struct FileError {
 }
 
 impl FileError {
-    /// An error met while doing `verb` to `path`.
+    /// An error while doing `verb` to `path`.
     pub fn new(verb: &'static str, path: &Path, source: io::Error) -> FileError {
         FileError { verb, path: path.to_owned(), source }
     }
@@ -24,16 +24,16 @@ impl FileError {
         matches!(self.source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
     }
 
-    /// Whether the file is not there.
+    /// Whether the file does not exist.
     pub fn is_missing(&self) -> bool {
         self.source.kind() == io::ErrorKind::NotFound
     }
 }
 
-/// Writes `path` through a temporary file in the same folder and a rename; makes the folder if need be.
+/// Writes `path` by a temporary file in the same folder and a rename. Creates the folder if it does not exist.
 ///
 /// # Errors
-/// Whatever the file system says, with the path.
+/// The error of the file system, with the path.
 pub fn write_whole(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), FileError> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let fault = |e| FileError::new("write", path, e);
@@ -43,16 +43,16 @@ pub fn write_whole(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), FileError
     keep(file, path)
 }
 
-/// Gives a finished temporary file its name.
+/// Renames a finished temporary file to `path`.
 ///
 /// # Errors
-/// Whatever the file system says, with the path.
+/// The error of the file system, with the path.
 pub fn keep(file: tempfile::NamedTempFile, path: &Path) -> Result<(), FileError> {
     open_to_others(file.path()).map_err(|e| FileError::new("write", path, e))?;
     file.persist(path).map(drop).map_err(|e| FileError::new("write", path, e.error))
 }
 
-/// Temporary files are born private; results are to be read by others.
+/// Temporary files are private to their owner; results can be read by others.
 #[cfg(unix)]
 fn open_to_others(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
@@ -67,7 +67,7 @@ fn open_to_others(_: &Path) -> io::Result<()> {
 /// Reads a text file.
 ///
 /// # Errors
-/// Whatever the file system says, with the path; invalid UTF-8 too.
+/// The error of the file system, with the path; also for invalid UTF-8.
 pub fn read_text(path: &Path) -> Result<String, FileError> {
     fs::read_to_string(path).map_err(|e| FileError::new("read", path, e))
 }

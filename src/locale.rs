@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A language compeval speaks. Ids, JSON fields and the command line stay English.
+/// A language of prompts and reports. Ids, JSON fields and the command line are always English.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Locale {

@@ -1,7 +1,7 @@
-//! Numbers with units: tokens, dollars, and what a provider says a call used.
+//! Numbers with units: tokens, dollars, and the usage that a provider reports for a call.
 //!
-//! Deliberately absent: any arithmetic that turns an unknown into 0. What nobody reported stays `None`
-//! up to the printed table, where it is a dash.
+//! No arithmetic here turns an unknown number into 0. What was not reported stays `None` up to the printed table, which
+//! shows a dash.
 
 use std::iter::Sum;
 use std::ops::{Add, AddAssign};
@@ -50,23 +50,23 @@ impl AddAssign for Usd {
     }
 }
 
-/// What one call used, as its provider reported it. A number the provider left out is `None`, never 0.
+/// The tokens of one call, as its provider reported them. A number that it did not report is `None`, never 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// All input tokens, those read from and written to a prompt cache included.
+    /// All input tokens, including those read from and written to a prompt cache.
     pub input: Option<Tokens>,
     /// Of the input, tokens read from the provider's prompt cache.
     pub cached_input: Option<Tokens>,
     /// Of the input, tokens written to the provider's prompt cache.
     pub cache_write: Option<Tokens>,
-    /// All output tokens, reasoning included.
+    /// All output tokens, including reasoning.
     pub output: Option<Tokens>,
     /// Of the output, tokens spent on reasoning.
     pub reasoning: Option<Tokens>,
 }
 
 impl Usage {
-    /// What is left where `other` is taken away, with each number unknown where either is.
+    /// This usage minus `other`. A number is unknown if either is.
     pub fn without(&self, other: &Usage) -> Usage {
         let left = |all: Option<Tokens>, part: Option<Tokens>| Some(Tokens(all?.0.saturating_sub(part?.0)));
         Usage {
@@ -81,7 +81,7 @@ impl Usage {
 
 impl Add for Usage {
     type Output = Usage;
-    /// What two calls used together, with each number unknown where either is.
+    /// The usage of two calls. A number is unknown if either is.
     fn add(self, other: Usage) -> Usage {
         Usage {
             input: add_known(self.input, other.input),

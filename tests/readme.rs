@@ -1,11 +1,19 @@
-//! What the documents say, tried: commands parse, TOML opens, links lead somewhere, rooms are named.
+//! Checks what the documents say: commands parse, TOML opens, links and paths exist, all modules are listed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-const DOCUMENTS: [&str; 5] = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "docs/pipeline.md", "docs/method.md"];
-/// How commands begin: on the path, and inside the repository.
+const DOCUMENTS: [&str; 7] = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "docs/pipeline.md",
+    "docs/method.md",
+];
+/// How commands start: with the installed program, and inside the repository.
 const PROGRAMS: [&str; 2] = ["compeval ", "cargo run --release -- "];
 
 fn root() -> &'static Path {
@@ -20,7 +28,7 @@ fn compeval(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_compeval")).args(args).output().expect("the program starts")
 }
 
-/// The fenced blocks of a language.
+/// The fenced code blocks in a language.
 fn blocks(document: &str, language: &str) -> Vec<String> {
     let (text, fence) = (text(document), format!("```{language}\n"));
     let inner = |rest: &str| rest.split("\n```").next().unwrap_or_default().to_owned();
@@ -44,7 +52,7 @@ fn every_command_parses() {
     let all: Vec<Vec<String>> = DOCUMENTS.iter().flat_map(|document| commands(document)).collect();
     assert!(all.len() > 15, "only {} commands were found", all.len());
     for command in all {
-        // The last flag asks for help once all before it was understood, so nothing is run.
+        // `--help` at the end: the arguments are parsed, and nothing is run.
         let words: Vec<&str> = command.iter().map(String::as_str).chain(["--help"]).collect();
         let output = compeval(&words);
         assert!(output.status.success(), "compeval {}\n{}", command.join(" "), String::from_utf8_lossy(&output.stderr));
@@ -71,7 +79,7 @@ fn every_flag_in_the_text_is_one_of_the_programs() {
     let known: String = pages.iter().map(help).collect();
     for document in DOCUMENTS {
         let text = text(document);
-        // Every second stretch between back-ticks is code; blocks of code are commands and tried above.
+        // Code blocks are commands and checked above; here every second part between back-ticks is inline code.
         let prose: String = text.split("```").step_by(2).collect();
         let spans = prose.split('`').skip(1).step_by(2).filter(|span| !span.starts_with("cargo"));
         for flag in spans.flat_map(str::split_whitespace).filter(|word| word.starts_with("--")) {
@@ -93,7 +101,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The shipped project, with `more` at the end of its pipeline, in place of its settings, or in place of all of it.
+/// The shipped project, with `more` at the end of `pipeline.toml`, instead of its settings, or instead of all of it.
 fn project(more: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     for name in ["fixtures", "probes", "prompts", "examples/compressors"] {
@@ -116,13 +124,13 @@ fn every_toml_block_opens_in_the_shipped_pipeline() {
             let project = project(&block);
             let folder = project.path().to_str().expect("a path in UTF-8");
             let output = compeval(&["-C", folder, "plan", "--fixtures", "feature-csv-export", "--methods", "none"]);
-            let told = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "{document}:\n{block}\n{told}");
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{document}:\n{block}\n{errors}");
         }
     }
 }
 
-/// A heading as links name it.
+/// The name of a heading in links.
 fn anchor(heading: &str) -> String {
     let heading = heading.trim_start_matches('#').trim().to_lowercase();
     heading.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c)).collect::<String>().replace(' ', "-")
@@ -145,12 +153,40 @@ fn every_link_leads_somewhere() {
     }
 }
 
+/// Inline code that is a path from the root of the repository.
+fn paths(document: &str) -> Vec<String> {
+    let text = text(document);
+    let spans = text.split("```").step_by(2).flat_map(|prose| prose.split('`').skip(1).step_by(2));
+    let roots = ["src/", "tests/", "assets/", "examples/", "docs/", "scripts/"];
+    spans.filter(|span| roots.iter().any(|root| span.starts_with(root))).map(str::to_owned).collect()
+}
+
 #[test]
-fn the_floor_plan_names_every_room() {
-    let plan = text("ARCHITECTURE.md");
+fn every_path_in_the_text_exists() {
+    let all: Vec<(&str, String)> =
+        DOCUMENTS.iter().flat_map(|document| paths(document).into_iter().map(move |path| (*document, path))).collect();
+    assert!(all.len() > 15, "only {} paths were found", all.len());
+    for (document, path) in all {
+        assert!(root().join(&path).exists(), "{document} names {path}, which does not exist");
+    }
+}
+
+#[test]
+fn the_architecture_page_is_short_and_lists_every_module() {
+    let page = text("ARCHITECTURE.md");
+    assert!(page.lines().count() <= 150, "{} lines", page.lines().count());
     for entry in fs::read_dir(root().join("src")).expect("the source").flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let row = format!("| `{name}` |");
-        assert!(!entry.path().is_dir() || plan.contains(&row), "ARCHITECTURE.md has no row for {name}");
+        assert!(!entry.path().is_dir() || page.contains(&row), "ARCHITECTURE.md has no row for {name}");
     }
+}
+
+#[test]
+fn the_oldest_rust_is_the_same_everywhere() {
+    let declared = env!("CARGO_PKG_RUST_VERSION");
+    assert!(
+        text("README.md").contains(&format!("You need Rust {declared} or newer")),
+        "README.md does not say {declared}"
+    );
 }

@@ -1,5 +1,5 @@
-//! A model by rules, for servers of tests: takes notes of lines with figures, answers with the lines that a question
-//! is about, and grades by the facts that an answer states. It knows nothing but the text of a request.
+//! A model by rules for test servers: summarizes by keeping lines with figures, answers with the lines that match the
+//! question, and grades by the facts in the answer. It sees nothing but the text of a request.
 
 #![allow(dead_code, reason = "each test and bench uses a part")]
 
@@ -7,7 +7,7 @@ use compeval::judge::{Case, Expected, SelfTest};
 use compeval::locale::Locale;
 use serde_json::{Value, json};
 
-/// What a request asks for, told from its text.
+/// What a request asks for, as its text shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Wanted {
     Compression,

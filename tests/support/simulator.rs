@@ -1,6 +1,6 @@
-//! A provider on loopback: speaks all three dialects, keeps limits and announces them in each vendor's style, and
-//! fails as often as it is told. What befalls a request depends on the seed, the request and how often it came, never
-//! on the order of arrival.
+//! A provider on loopback in all three dialects. It enforces rate limits, announces them in each vendor's headers, and
+//! fails with given rates. The fate of a request depends on the seed, the request and how often it came, never on the
+//! order of arrival.
 
 #![allow(dead_code, reason = "each test and bench uses a part")]
 
