@@ -295,7 +295,7 @@ fn a_model_is_asked_once_a_point_and_its_probes_once_without_context() {
     let arguments = ["probes", "generate", "session", "--model", "local/m-1", "--json"];
     let account = project.run(&arguments).json();
     assert_eq!(account["banks"][0]["guessable"], json!(["p1-recall-2"]), "{account}");
-    assert_eq!(account["banks"][0]["dropped"], json!({"a fact does not stand in the span": 1}));
+    assert_eq!(account["banks"][0]["dropped"], json!({"a fact does not occur in the span": 1}));
     assert_eq!((account["executed"].as_u64(), count.load(Ordering::SeqCst)), (Some(3), 3));
     let again = project.run(&[&arguments[..], &["--force"]].concat()).json();
     assert_eq!((again["cached"].as_u64(), count.load(Ordering::SeqCst)), (Some(3), 3));

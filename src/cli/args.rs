@@ -10,36 +10,43 @@ use crate::provider::{ModelUse, Prices};
 use crate::scheduler::BudgetLimits;
 use crate::units::{Tokens, Usd};
 
-/// Flags that every command takes.
+/// Headings of `--help`. Arguments of one command without a heading stand under "Arguments" and "Options".
+pub(crate) const SELECTION: &str = "Selection";
+pub(crate) const MODELS: &str = "Models";
+pub(crate) const LIMITS: &str = "Limits";
+pub(crate) const OUTPUT: &str = "Output";
+const GLOBAL: &str = "Global options";
+
+/// Options that every command accepts.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Common {
-    /// Work in DIR instead of the current folder
-    #[arg(short = 'C', long = "directory", value_name = "DIR", global = true)]
+    /// Run in DIR instead of the current folder
+    #[arg(short = 'C', long = "directory", value_name = "DIR", global = true, help_heading = GLOBAL)]
     pub(crate) directory: Option<PathBuf>,
-    /// Use this pipeline file instead of the nearest pipeline.toml
-    #[arg(short = 'c', long = "config", value_name = "FILE", global = true)]
+    /// Read FILE instead of the nearest pipeline.toml
+    #[arg(short = 'c', long = "config", value_name = "FILE", global = true, help_heading = GLOBAL)]
     pub(crate) config: Option<PathBuf>,
-    /// Lay [profile.P] over the pipeline
-    #[arg(long, value_name = "P", global = true)]
+    /// Merge [profile.P] into the pipeline
+    #[arg(long, value_name = "P", global = true, help_heading = GLOBAL)]
     pub(crate) profile: Option<String>,
-    /// Print JSON alone on standard output
-    #[arg(long, global = true)]
+    /// Print only JSON on standard output
+    #[arg(long, global = true, help_heading = GLOBAL)]
     pub(crate) json: bool,
-    /// Say less
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    /// Print only errors and what the command is asked for: no progress, notes or warnings
+    #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = GLOBAL)]
     pub(crate) quiet: bool,
-    /// Log what happens; twice for more
-    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    /// Log actions to standard error; -vv logs each request
+    #[arg(short, long, action = clap::ArgAction::Count, global = true, help_heading = GLOBAL)]
     pub(crate) verbose: u8,
-    /// When to use colours (NO_COLOR is heeded)
-    #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
+    /// When to use colors; NO_COLOR also turns them off
+    #[arg(long, value_name = "WHEN", default_value = "auto", global = true, help_heading = GLOBAL)]
     pub(crate) color: ColorChoice,
-    /// Draw no progress bars
-    #[arg(long, global = true)]
+    /// Do not draw progress bars
+    #[arg(long, global = true, help_heading = GLOBAL)]
     pub(crate) no_progress: bool,
 }
 
-/// When to use colours.
+/// When to use colors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ColorChoice {
     /// On a terminal.
@@ -54,40 +61,40 @@ pub(crate) enum ColorChoice {
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct SelectArgs {
     /// Only these fixtures
-    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    #[arg(long, value_delimiter = ',', value_name = "NAMES", help_heading = SELECTION)]
     pub(crate) fixtures: Vec<String>,
     /// Only these methods
-    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    #[arg(long, value_delimiter = ',', value_name = "NAMES", help_heading = SELECTION)]
     pub(crate) methods: Vec<String>,
     /// Only these probes
-    #[arg(long, value_delimiter = ',', value_name = "IDS")]
+    #[arg(long, value_delimiter = ',', value_name = "IDS", help_heading = SELECTION)]
     pub(crate) probes: Vec<String>,
-    /// Repetitions of everything that is sampled
-    #[arg(long, value_name = "N")]
+    /// Number of repetitions of each sampled action
+    #[arg(long, value_name = "N", help_heading = SELECTION)]
     pub(crate) runs: Option<u32>,
-    /// Use this model in all stages (provider/model)
-    #[arg(long, value_name = "MODEL")]
+    /// Model for all stages, as PROVIDER/MODEL
+    #[arg(long, value_name = "MODEL", help_heading = MODELS)]
     pub(crate) model: Option<String>,
-    /// Use this model to compress
-    #[arg(long, value_name = "MODEL")]
+    /// Model that compresses
+    #[arg(long, value_name = "MODEL", help_heading = MODELS)]
     pub(crate) compressor_model: Option<String>,
-    /// Use this model to answer
-    #[arg(long, value_name = "MODEL")]
+    /// Model that answers
+    #[arg(long, value_name = "MODEL", help_heading = MODELS)]
     pub(crate) answer_model: Option<String>,
-    /// Use this model to judge
-    #[arg(long, value_name = "MODEL")]
+    /// Model that judges
+    #[arg(long, value_name = "MODEL", help_heading = MODELS)]
     pub(crate) judge_model: Option<String>,
-    /// A topic the compression shall focus on
-    #[arg(long, value_name = "TOPIC")]
+    /// Topic that the compression should focus on
+    #[arg(long, value_name = "TOPIC", help_heading = MODELS)]
     pub(crate) focus_topic: Option<String>,
     /// Name of the result set [default: a UTC timestamp]
-    #[arg(long, value_name = "LABEL")]
+    #[arg(long, value_name = "LABEL", help_heading = OUTPUT)]
     pub(crate) label: Option<String>,
-    /// Let a bank whose facts occur nowhere literally go through
-    #[arg(long)]
+    /// Accept probe banks with facts that do not occur in the transcript
+    #[arg(long, help_heading = SELECTION)]
     pub(crate) allow_unproven: bool,
-    /// Ignore what is cached of a stage, then replace it
-    #[arg(long, value_name = "STAGE")]
+    /// Ignore cached outputs of this stage and replace them
+    #[arg(long, value_name = "STAGE", help_heading = SELECTION)]
     pub(crate) refresh: Vec<StageArg>,
 }
 
@@ -119,17 +126,16 @@ impl StageArg {
 /// Limits of a command that sends requests.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct BudgetArgs {
-    /// Spend at most this much, in US dollars
-    #[arg(long, value_name = "USD")]
+    /// Stop before the cost exceeds this many US dollars
+    #[arg(long, value_name = "USD", help_heading = LIMITS)]
     pub(crate) max_cost: Option<f64>,
     /// Send at most this many requests
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = LIMITS)]
     pub(crate) max_requests: Option<u64>,
 }
 
 impl BudgetArgs {
-    /// What may be spent on `models`. Money can be limited only where every price is known; `file` is where one can
-    /// be declared.
+    /// The limits for `models`. A cost limit requires a known price of each; `file` is named in the hint.
     pub(crate) fn allowance<'m>(
         &self,
         models: impl Iterator<Item = &'m ModelUse>,
@@ -139,13 +145,13 @@ impl BudgetArgs {
         let requests = self.max_requests;
         let Some(limit) = self.max_cost else { return Ok(BudgetLimits { usd: None, requests }) };
         if !limit.is_finite() || limit < 0.0 {
-            return Err(Failure::input(format!("--max-cost {limit} is no amount of money: expected 0 or more")));
+            return Err(Failure::input(format!("--max-cost {limit} is not an amount of money: expected 0 or more")));
         }
         let is_unknown = |model: &&ModelUse| !model.is_lexical() && prices.price(&model.reference, Tokens(0)).is_none();
         let mut models = models;
         if let Some(model) = models.find(is_unknown) {
             let model = &model.reference;
-            let message = format!("--max-cost cannot be kept: the price of `{model}` is not known");
+            let message = format!("--max-cost needs known prices, and the price of `{model}` is unknown");
             let hint = format!(
                 "declare it in {}: [prices.\"{model}\"] with input and output in USD per million tokens",
                 file.display()

@@ -2,10 +2,14 @@
 
 use crate::units::Usd;
 
-/// `1 action`, `3 actions`.
-pub(crate) fn count(number: u64, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {noun}{plural}")
+/// A number with its noun in singular or plural: `1 action`, `3 actions`, `2 entries`.
+pub(crate) fn count<N: TryInto<u64>>(number: N, noun: &str) -> String {
+    let number = number.try_into().unwrap_or(u64::MAX);
+    match noun.strip_suffix('y') {
+        _ if number == 1 => format!("1 {noun}"),
+        Some(stem) => format!("{number} {stem}ies"),
+        None => format!("{number} {noun}s"),
+    }
 }
 
 /// Dollars; what is unknown is a dash, never 0.

@@ -9,15 +9,21 @@ mod format;
 mod project;
 mod terminal;
 
+use std::path::Path;
+
 use clap::Parser;
 use clap::error::ErrorKind;
 
+use crate::pipeline::find_pipeline;
 use commands::{Cli, dispatch};
 use failure::Exit;
 use terminal::Console;
 
 /// Runs the program with the arguments of this process; returns its exit code.
 pub fn main() -> u8 {
+    if std::env::args_os().len() == 1 && find_pipeline(Path::new("."), None).is_err() {
+        return introduce();
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -35,7 +41,19 @@ pub fn main() -> u8 {
     }
 }
 
-/// Logs to standard error: once asked what the program does, twice every request.
+/// What a user sees who types `compeval` where there is no project yet.
+fn introduce() -> u8 {
+    Console::plain().print(
+        "compeval measures whether an agent can still do its work after its history was compressed.\n\
+         There is no project here. Try:\n\n  \
+         compeval init               write a sample project that runs offline\n  \
+         compeval run                run it and print the scores\n\n\
+         `compeval --help` lists all commands.",
+    );
+    Exit::Done.code()
+}
+
+/// Logs to standard error: `-v` logs what the program does, `-vv` every request.
 fn start_logging(verbose: u8, console: &Console) {
     let level = match verbose {
         0 => return,

@@ -91,9 +91,9 @@ fn a_probe_that_is_added_asks_for_itself_alone() {
 }
 
 #[test]
-fn what_a_refresh_leaves_as_it_was_is_told_as_cut_off() {
+fn a_refresh_with_the_same_output_is_reported_as_early_cutoff() {
     let (server, project) = finished();
     let told = project.expect(0, "run --label a --refresh compress").stdout;
     assert!(server.counts().keys().eq([&Wanted::Compression]), "{:?}", server.counts());
-    assert!(told.contains("what they build on came out as it was"), "{told}");
+    assert!(told.contains("skipped by early cutoff"), "{told}");
 }

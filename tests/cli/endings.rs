@@ -83,7 +83,7 @@ fn only_weak_judges_are_told_as_weak() {
         false => indifferent(asked),
     });
     let ended = project.expect(5, "run --label a --runs 1 --methods full --allow-weak-judge");
-    ended.says(&["judge failed its self-test: grader (", "the self-test of judge other could not be completed"]);
+    ended.says(&["judge failed its self-test: grader (", "the self-test of judge other did not complete"]);
     assert!(ended.stderr.contains("  grader: its medians") && !ended.stderr.contains("  other: "), "{}", ended.stderr);
 }
 
@@ -94,7 +94,7 @@ fn of_money_that_nobody_knows_no_sum_is_told() {
     let ended = project.expect(0, "run --label a --runs 1 --methods full");
     assert!(ended.stdout.contains("a · cost unknown · 0% from the cache"), "{}", ended.stdout);
     assert!(!ended.stdout.contains("$–"), "{}", ended.stdout);
-    let forecast = ended.stdout.lines().find(|line| line.starts_with("Forecast and outcome:")).unwrap();
+    let forecast = ended.stdout.lines().find(|line| line.starts_with("Forecast / actual:")).unwrap();
     assert!(forecast.ends_with(" out."), "{forecast}");
     let unused = project.result("a", "manifest.json")["unused"].clone();
     assert_eq!((&unused["replies"], &unused["usd"]), (&json!(0), &json!(0.0)), "nothing lost costs nothing");

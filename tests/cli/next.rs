@@ -28,10 +28,10 @@ fn a_run_that_left_something_undone_leads_on() {
     let project = Project::new(&server);
     let ended = project.expect(7, "run --label a --runs 1 --methods full --offline");
     assert_eq!(next(&ended), "compeval run --label a --runs 1 --methods full");
-    assert!(!ended.stdout.contains("Forecast and outcome"), "{}", ended.stdout);
+    assert!(!ended.stdout.contains("Forecast / actual"), "{}", ended.stdout);
     let ended = project.expect(6, "run --runs 1 --methods full --max-requests 9 --label a");
     assert_eq!(next(&ended), "compeval run --runs 1 --methods full --max-requests 9 --label a");
-    assert!(!ended.stdout.contains("Forecast and outcome"), "{}", ended.stdout);
+    assert!(!ended.stdout.contains("Forecast / actual"), "{}", ended.stdout);
     let ended = project.expect(6, "run --runs 1 --methods full --max-requests 0 --label a");
     assert_eq!(next(&ended), "compeval plan --runs 1 --methods full --label a", "the same again would send nothing");
     server.script(|asked| match asked.wanted {

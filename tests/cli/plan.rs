@@ -54,7 +54,7 @@ fn the_worst_case_is_what_a_run_sends_whose_judge_never_keeps_its_contract() {
     project.edit("pipeline.toml", "name  = \"grader\"", "name  = \"grader\"\nattempts = 4");
     let worst = plan(&project, OWN)["estimate"]["requests_worst"].as_u64().unwrap() as usize;
     let told = project.expect(0, &format!("plan {OWN}")).stdout;
-    assert!(told.contains("At worst: each grade takes 4 calls, as replies break the judge's contract, and"), "{told}");
+    assert!(told.contains("Upper bound: each grade needs 4 calls because replies are invalid, and"), "{told}");
     server.script(|asked| match asked.wanted {
         Wanted::Grades => Reply::Text("It is fine.".into()),
         _ => Reply::Sensible,
@@ -136,7 +136,7 @@ fn what_a_declared_window_cannot_hold_is_told_before_and_never_sent() {
     assert_eq!((&compress["method"], &compress["window"]), (&"anchored".into(), &120.into()));
     assert!(compress["longest"].as_u64().unwrap() > 120);
     let told = project.expect(0, "plan --runs 1 --methods full,anchored").stdout;
-    assert!(told.contains("Too long") && told.contains("take a model with a larger window"), "{told}");
+    assert!(told.contains("Too long") && told.contains("use a model with a larger context window"), "{told}");
 
     project.expect(5, "run --label a --runs 1 --methods full,anchored");
     assert!(server.asked().iter().all(|asked| asked.wanted != Wanted::Compression), "what is too long is not sent");
@@ -156,9 +156,9 @@ fn the_worst_case_is_told_with_what_it_assumes() {
     let told = project.expect(0, "plan").stdout;
     let flat = told.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in [
-        "each call takes all 6 attempts and each is billed",
-        "No max_output_tokens is set for mock/judge-1 (up to 33k tokens), mock/small-1 (up to 33k tokens)",
-        "setting it brings this down (with 4096 to $",
+        "each call needs all 6 attempts, all billed",
+        "Setting max_output_tokens for mock/judge-1 (up to 33k tokens), mock/small-1 (up to 33k tokens)",
+        "lowers it (with 4096 to $",
     ] {
         assert!(flat.contains(words), "`{words}` is missing in {flat}");
     }
@@ -197,5 +197,5 @@ fn after_going_back_an_edit_is_told_by_what_was_in_use_last() {
     prompts.iter().zip(&before).for_each(|(path, text)| project.write(path, text));
     project.edit("prompts/anchored.md", "working notes", "standing notes");
     let told = project.expect(0, "run --label a").stdout;
-    assert!(told.contains("what they build on came out as it was"), "{told}");
+    assert!(told.contains("skipped by early cutoff"), "{told}");
 }

@@ -20,13 +20,13 @@ pub(crate) struct ShowArgs {
     /// The method
     #[arg(long)]
     pub(crate) method: Option<String>,
-    /// The run, from 1
+    /// The run number, from 1
     #[arg(long)]
     pub(crate) run: Option<u32>,
-    /// The compression point, from 1
+    /// The number of the compression point, from 1
     #[arg(long)]
     pub(crate) point: Option<u32>,
-    /// The probe
+    /// The id of the probe
     #[arg(long)]
     pub(crate) probe: Option<String>,
     /// The result set [default: the newest]
@@ -133,8 +133,8 @@ fn check_numbers(manifest: &Manifest, fixture: &FixtureInfo, args: &ShowArgs) ->
     let points: BTreeSet<u32> = fixture.probes.iter().map(|probe| probe.point).collect();
     if let Some(point) = args.point.filter(|point| !points.contains(point)) {
         let known: Vec<String> = points.iter().map(ToString::to_string).collect();
-        let message = format!("the result set `{label}` asks nothing at point {point} of `{}`", fixture.name);
-        return Err(Failure::input(message).hinted(format!("it asks at {}", known.join(", "))));
+        let message = format!("the result set `{label}` has no probe at point {point} of `{}`", fixture.name);
+        return Err(Failure::input(message).hinted(format!("its points are {}", known.join(", "))));
     }
     Ok(())
 }
@@ -172,7 +172,7 @@ impl MissingCell {
             None => format!("`{label}` has no such judged cell"),
         };
         let again = CommandLine::current().of_project().with_label(label).command("run");
-        Failure::input(message).hinted(format!("{again}   goes on where it ended")).exiting(Exit::EmptySelection)
+        Failure::input(message).hinted(format!("{again}   continues that run")).exiting(Exit::EmptySelection)
     }
 }
 

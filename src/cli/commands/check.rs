@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::commands::fixture::audit::audit_all;
 use crate::cli::failure::{Exit, Failure, render};
+use crate::cli::format::count;
 use crate::cli::project::{Opening, project_paths_of, read_project};
-use crate::cli::terminal::{Column, Console, Meaning, count, render_table};
+use crate::cli::terminal::{Column, Console, Meaning, render_table};
 use crate::pipeline::{Opened, Pipeline, Problem, Problems, Severity};
 
 /// The problems of a project and, unless one is an error, its pipeline.
@@ -86,8 +87,7 @@ impl CheckResult {
         let mut text = render(&drawn, console);
         for (severity, noun) in [(Severity::Error, "error"), (Severity::Warning, "warning")] {
             if let Some(rest @ 1..) = self.of(severity).count().checked_sub(DRAWN) {
-                let plural = if rest == 1 { "" } else { "s" };
-                text.push_str(&format!("\n\nand {rest} more {noun}{plural}; --json lists all"));
+                text.push_str(&format!("\n\nand {}; --json lists all", count(rest, &format!("more {noun}"))));
             }
         }
         text

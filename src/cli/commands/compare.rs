@@ -16,7 +16,7 @@ pub(crate) struct CompareArgs {
     pub(crate) a: String,
     /// LABEL, LABEL:METHOD or a results folder
     pub(crate) b: String,
-    /// Compare only the cells that match
+    /// Compare only the cells that both have
     #[arg(long)]
     pub(crate) only_common: bool,
 }

@@ -15,7 +15,7 @@ use crate::pipeline::{list, starter_files};
 
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
-    /// Where to write it
+    /// The folder of the new project
     #[arg(default_value = ".")]
     pub(crate) dir: PathBuf,
 }
@@ -32,40 +32,41 @@ pub(crate) fn run(common: &Common, args: &InitArgs, console: &Console) -> Result
     let names: Vec<&str> = starter_files().iter().map(|file| file.path).collect();
     let next = format!("compeval{} run", place_flag(common, &args.dir));
     console.json(&json!({ "folder": root.display().to_string(), "written": names, "next": next }));
-    if !console.is_json() {
+    if !(console.is_json() || console.is_quiet()) {
         names.iter().for_each(|name| console.print(&format!("wrote {}", shown(&root.join(name)))));
-        console.print(&format!("\nIt runs as it is, offline: {}", console.paint(Meaning::Hint, &next)));
-        console.print("Then put your own sessions under test: compeval fixture import LOG…");
+        console.print(&format!("\nRun it offline: {}", console.paint(Meaning::Hint, &next)));
+        console.print("Then import your own sessions: compeval fixture import LOG…");
     }
     Ok(Exit::Done)
 }
 
-/// Nothing is written where anything would be overwritten.
+/// Refuses to overwrite files.
 fn refuse_taken(root: &Path) -> Result<(), Failure> {
     if root.exists() && !root.is_dir() {
-        return Err(Failure::input(format!("{} is not a folder", shown(root))).hinted("name a folder, or none"));
+        return Err(Failure::input(format!("{} is not a folder", shown(root)))
+            .hinted("name a folder, or leave the argument out"));
     }
-    // A dangling link counts as taken too, so what the link leads to is not asked.
+    // A dangling link counts too, so its target is not checked.
     let is_taken = |path: &&str| root.join(path).symlink_metadata().is_ok();
     let taken: Vec<&str> = starter_files().iter().map(|file| file.path).filter(is_taken).collect();
     if taken.is_empty() {
         return Ok(());
     }
-    let message = format!("{} already has {}; nothing was written", shown(root), list(taken));
+    let message = format!("{} already contains {}; nothing was written", shown(root), list(taken));
     Err(Failure::input(message).hinted("choose another folder: compeval init DIR"))
 }
 
-/// Half a project is worse than none: what was written before the fault goes again.
+/// Removes the files already written: half a project is worse than none.
 fn undo(written: &[PathBuf], error: FileError) -> Failure {
     for path in written {
         if let Err(fault) = std::fs::remove_file(path) {
-            tracing::warn!("{} is left behind: {fault}", path.display());
+            tracing::warn!("{} could not be removed: {fault}", path.display());
         }
     }
     error.into()
 }
 
-/// What leads to the project from where the user stands.
+/// The flag that leads to the project from the current folder.
 fn place_flag(common: &Common, dir: &Path) -> String {
     let plain = folder(common).join(dir);
     let parts: PathBuf = plain.components().filter(|part| *part != std::path::Component::CurDir).collect();
@@ -77,7 +78,7 @@ fn place_flag(common: &Common, dir: &Path) -> String {
     if is_plain { format!(" -C {text}") } else { format!(" -C '{}'", text.replace('\'', "'\\''")) }
 }
 
-/// A path without needless dots; `.` for the folder the user stands in.
+/// A path without `.` components; `.` for the current folder.
 fn shown(path: &Path) -> String {
     let parts: PathBuf = path.components().filter(|part| *part != std::path::Component::CurDir).collect();
     if parts.as_os_str().is_empty() { ".".to_owned() } else { parts.display().to_string() }

@@ -32,7 +32,7 @@ use run::RunArgs;
 
 /// After an agent's history was compressed, can the agent still do its work?
 #[derive(Debug, Parser)]
-#[command(name = "compeval", version, max_term_width = 100, propagate_version = true, disable_help_subcommand = true)]
+#[command(name = "compeval", version, max_term_width = 100, propagate_version = true)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) common: Common,
@@ -40,45 +40,77 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// What to do.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Write a project that runs
+    /// Write a sample project that runs offline
+    #[command(
+        after_help = "Examples:\n  compeval init            write it into this folder\n  compeval init my-project"
+    )]
     Init(InitArgs),
-    /// Validate everything without calling anyone
+    /// Validate the project: pipeline, prompts, fixtures, probe banks. Sends no request
+    #[command(after_help = "Examples:\n  compeval check\n  compeval check --json    for CI")]
     Check,
-    /// Say what would run, what is cached, and why each stale group is stale
+    /// Show what would run, what is cached, and why a stage is stale
+    #[command(after_help = "Examples:\n  compeval plan\n  compeval plan --methods anchored --exit-code")]
     Plan(PlanArgs),
-    /// Run the matrix, write results, print the summary
+    /// Run the matrix, write the results, print the summary
+    #[command(
+        after_help = "Examples:\n  compeval run\n  compeval run --label new-prompt --compare-to baseline --max-cost 5\n  \
+                            compeval run --methods anchored,truncate --fixtures config-reverse-proxy --runs 1"
+    )]
     Run(RunArgs),
-    /// Compare two labels: a verdict for each dimension
+    /// Compare two result sets, with a verdict for each dimension
+    #[command(
+        after_help = "Examples:\n  compeval compare baseline new-prompt\n  compeval compare new-prompt:anchored new-prompt:truncate"
+    )]
     Compare(CompareArgs),
-    /// Write report.md and report.html again
+    /// Rewrite report.md and report.html of a result set
+    #[command(after_help = "Examples:\n  compeval report baseline\n  compeval report --reference")]
     Report(ReportArgs),
-    /// Show one cell, whole
+    /// Show one cell: question, context, answer, grades
+    #[command(
+        after_help = "Examples:\n  compeval show config-reverse-proxy\n  compeval show config-reverse-proxy --method anchored --probe port --run 1"
+    )]
     Show(ShowArgs),
-    /// Explain a score: the chain of actions behind it
+    /// Explain a score: the actions that it depends on, and what changed in them
+    #[command(after_help = "Examples:\n  compeval why config-reverse-proxy --method anchored --probe port")]
     Why(ShowArgs),
-    /// Look at, prune, verify and move the cache
-    #[command(subcommand)]
+    /// List, inspect, prune, verify, export and import cached outputs
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  compeval cache stats\n  compeval cache prune --unreachable --dry-run"
+    )]
     Cache(CacheCommand),
-    /// Make fixtures from real session logs
-    #[command(subcommand)]
+    /// Make fixtures from session logs
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  compeval fixture import ~/.claude/projects/app/*.jsonl --every-tokens 20000\n  compeval fixture stats"
+    )]
     Fixture(FixtureCommand),
     /// Generate probe banks
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  compeval probes generate\n  compeval probes generate my-session --model openai/gpt-5.2 --max-cost 1"
+    )]
     Probes(ProbesCommand),
-    /// Examine a judge
-    #[command(subcommand)]
+    /// Test a judge
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  compeval judge selftest\n  compeval judge agreement human-grades.csv"
+    )]
     Judge(JudgeCommand),
-    /// Print a completion script
+    /// Print a shell completion script
+    #[command(
+        after_help = "Examples:\n  compeval completions bash > ~/.local/share/bash-completion/completions/compeval"
+    )]
     Completions {
         /// The shell to complete for
         shell: clap_complete::Shell,
     },
 }
 
-/// Runs the command that was typed.
+/// Runs the parsed command.
 pub(super) fn dispatch(cli: &Cli, console: &Console) -> Result<Exit, Failure> {
     let common = &cli.common;
     match &cli.command {

@@ -1,4 +1,4 @@
-//! `compeval plan`: what would run, what is cached, why, and what it will take.
+//! `compeval plan`: what would run, what is cached and why, and the estimated cost.
 
 use clap::Args;
 
@@ -98,8 +98,8 @@ fn stage_table(forecast: &Forecast, console: &Console) -> String {
 fn too_long_line(group: &TooLong) -> String {
     let method = group.method.as_ref().map(|method| format!(" · {method}")).unwrap_or_default();
     format!(
-        "Too long: {} of {}{method} would send up to {} tokens, and {} takes {} at most. They would fail: compress \
-         harder, move the point, or take a model with a larger window.",
+        "Too long: {} of {}{method} would send up to {} tokens, but {} accepts at most {}. They would fail: compress \
+         more, move the point, or use a model with a larger context window.",
         count(group.actions, "action"),
         group.stage.name(),
         group.longest,
@@ -111,14 +111,14 @@ fn too_long_line(group: &TooLong) -> String {
 fn estimate_line(forecast: &Forecast) -> String {
     let estimate = &forecast.estimate;
     if estimate.requests == 0 {
-        return "No request is to be sent.".to_owned();
+        return "No requests.".to_owned();
     }
     let money = match (estimate.usd, estimate.usd_worst) {
         (None, None) => cost(None),
-        (usd, worst) => format!("{} (at worst {})", cost(usd), cost(worst)),
+        (usd, worst) => format!("{} (at most {})", cost(usd), cost(worst)),
     };
     let about = format!(
-        "About {} (at worst {}), {:.0}k tokens in, {:.0}k out, {money}, {}.",
+        "About {} (at most {}), {:.0}k tokens in, {:.0}k out, {money}, {}.",
         count(estimate.requests, "request"),
         estimate.requests_worst,
         estimate.input_tokens / 1000.0,
@@ -128,27 +128,27 @@ fn estimate_line(forecast: &Forecast) -> String {
     format!("{about}\n{}", worst_words(&forecast.worst))
 }
 
-/// What the worst case assumes, and how to bring it down.
+/// The assumptions of the upper bound, and how to lower it.
 fn worst_words(worst: &WorstCase) -> String {
     let attempts = match worst.attempts {
         0 | 1 => String::new(),
-        attempts => format!("each call takes all {attempts} attempts and each is billed, "),
+        attempts => format!("each call needs all {attempts} attempts, all billed, "),
     };
     let replies = match worst.replies {
         0 | 1 => String::new(),
-        replies => format!("each grade takes {replies} calls, as replies break the judge's contract, "),
+        replies => format!("each grade needs {replies} calls because replies are invalid, "),
     };
     let and = if attempts.is_empty() && replies.is_empty() { "" } else { "and " };
     let calls = format!("{attempts}{replies}{and}");
     if worst.unlimited.is_empty() {
-        return format!("At worst: {calls}every reply reaches its max_output_tokens.");
+        return format!("Upper bound: {calls}every reply reaches its max_output_tokens.");
     }
     let longest = |(model, tokens): (&String, &Tokens)| format!("{model} (up to {} tokens)", short(Some(tokens.0)));
     let unlimited: Vec<String> = worst.unlimited.iter().map(longest).collect();
     let limited = worst.usd_limited.map(|usd| format!(" (with {} to {})", WorstCase::LIMIT.0, money(Some(usd))));
     format!(
-        "At worst: {calls}every reply is as long as the model can write. No max_output_tokens is set for {}: setting \
-         it brings this down{}, and lets --max-cost have more under way.",
+        "Upper bound: {calls}every reply is as long as the model allows. Setting max_output_tokens for {} lowers it{} and \
+         lets --max-cost run more calls at once.",
         unlimited.join(", "),
         limited.unwrap_or_default(),
     )

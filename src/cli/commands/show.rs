@@ -132,13 +132,13 @@ impl Page<'_> {
         let row = &self.selected.row;
         let mut text = self.head();
         self.section(&mut text, "Question", "");
-        self.body(&mut text, self.selected.probe().map_or("(no longer told)", |probe| &probe.question));
+        self.body(&mut text, self.selected.probe().map_or("(not recorded)", |probe| &probe.question));
         self.facts(&mut text);
         self.section(&mut text, "Context", &self.size());
         match context {
             Ok("") => self.note(&mut text, "empty"),
             Ok(context) => self.body(&mut text, &self.marked(context)),
-            Err(why) => self.note(&mut text, &format!("not at hand: {why}")),
+            Err(why) => self.note(&mut text, &format!("not available: {why}")),
         }
         self.section(&mut text, "Answer", &format!("by {}", row.answerer));
         self.body(&mut text, &self.marked(&row.answer));
@@ -188,11 +188,11 @@ impl Page<'_> {
         let row = &self.selected.row;
         match (row.context_tokens, row.replaced_tokens) {
             (Some(kept), Some(replaced)) => format!(
-                "{kept} tokens in place of {replaced}, {} removed; {} of the facts stand in it",
+                "{kept} tokens replace {replaced} ({} removed); it contains {} of the facts",
                 percent(row.compression_ratio),
                 percent(row.fact_survival)
             ),
-            _ => "of unknown size".to_owned(),
+            _ => "size unknown".to_owned(),
         }
     }
 
@@ -200,7 +200,7 @@ impl Page<'_> {
         let row = &self.selected.row;
         self.section(text, "Expected facts", "");
         if row.facts.is_empty() {
-            self.note(text, "none: the transcript does not say, and the right answer is to say so");
+            self.note(text, "none: the transcript does not contain the answer, and a correct answer says so");
         }
         let width = row.facts.iter().map(|fact| fact.fact.chars().count()).max().unwrap_or(0).min(48);
         for fact in &row.facts {
@@ -246,10 +246,10 @@ impl Page<'_> {
                 let _ = writeln!(text, "  {} {}", self.paint(Meaning::Bad, what), names.join(", "));
             }
         };
-        tell("stated as current, though superseded:", &row.stale_facts);
-        tell("in no message of the transcript:", &row.invented);
+        tell("superseded, but stated as current:", &row.stale_facts);
+        tell("not in the transcript:", &row.invented);
         if row.fabricated == Some(true) {
-            tell("made up:", &["the transcript does not say, and the answer asserts something".to_owned()]);
+            tell("fabricated:", &["the transcript does not contain this, and the answer asserts it".to_owned()]);
         }
     }
 
@@ -282,7 +282,7 @@ impl Page<'_> {
     fn foot(&self, text: &mut String) {
         let row = &self.selected.row;
         if let Some(tokens) = row.refetch_tokens.filter(|tokens| *tokens > 0) {
-            let _ = writeln!(text, "\nTo fetch again what was lost takes {}.", count(tokens, "token"));
+            let _ = writeln!(text, "\nRecovering the lost facts costs {}.", count(tokens, "token"));
         }
         if !self.selected.others.is_empty() {
             let other = |row: &Row| {
@@ -306,7 +306,7 @@ fn fate(class: Option<FactClass>, answered: bool) -> (&'static str, Meaning, &'s
         Some(FactClass::Answered) => ("✓", Meaning::Good, "answered from the context"),
         Some(FactClass::Missed) => ("✗", Meaning::Warning, "in the context, missed by the answerer"),
         Some(FactClass::Lost) => ("✗", Meaning::Bad, "lost in compression"),
-        Some(FactClass::AnsweredElsewhere) => ("✓", Meaning::Warning, "answered, though not literally in the context"),
+        Some(FactClass::AnsweredElsewhere) => ("✓", Meaning::Warning, "answered, but not literally in the context"),
         None if answered => ("✓", Meaning::Good, "answered"),
         None => ("✗", Meaning::Bad, "not answered"),
     }

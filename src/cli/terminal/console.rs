@@ -1,4 +1,4 @@
-//! The console: data to standard output, the rest to standard error; colour and width decided once.
+//! The console: data goes to standard output, everything else to standard error. Color and width are decided once.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
@@ -11,7 +11,7 @@ use super::controls::{escape_json, own_color, visible};
 use crate::cli::args::{ColorChoice, Common};
 use crate::report::{Ink, Styled};
 
-/// Where the program speaks. The only place that prints, with `progress`.
+/// Standard output and standard error. Only this file, `progress` and `pager` print.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Console {
     json: bool,
@@ -23,7 +23,7 @@ pub(crate) struct Console {
     progress: bool,
 }
 
-/// What a stretch of text means.
+/// The role of a piece of text, which decides its color.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
     /// A heading.
@@ -56,9 +56,19 @@ impl Console {
         Console { json: common.json, quiet: common.quiet, colors, colored_output, width, progress }
     }
 
-    /// Whether standard output is to hold JSON alone.
+    /// Text without color, JSON or progress, for output before the arguments are parsed.
+    pub(crate) fn plain() -> Console {
+        Console { json: false, quiet: false, colors: false, colored_output: false, width: 100, progress: false }
+    }
+
+    /// Whether standard output holds only JSON.
     pub(crate) fn is_json(&self) -> bool {
         self.json
+    }
+
+    /// Whether to print nothing but errors and requested data.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet
     }
 
     /// Whether colours are wanted.
@@ -71,7 +81,7 @@ impl Console {
         self.width
     }
 
-    /// Whether live bars may be drawn.
+    /// Whether to draw live bars.
     pub(crate) fn draws_progress(&self) -> bool {
         self.progress
     }
@@ -105,7 +115,7 @@ impl Console {
         })
     }
 
-    /// Text for people: the result of a command. With `--json` it goes to standard error.
+    /// The result of a command as text; with `--json` it goes to standard error.
     pub(crate) fn print(&self, text: &str) {
         if self.json {
             self.eprint(text);
@@ -119,14 +129,14 @@ impl Console {
         visible(text, self.colored_output)
     }
 
-    /// A remark beside the result; not with `--quiet`.
+    /// A note on standard error; dropped by `--quiet`.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet {
             self.eprint(text);
         }
     }
 
-    /// Something that must be read.
+    /// An error or a warning on standard error, also with `--quiet`.
     pub(crate) fn eprint(&self, text: &str) {
         write_line(&mut io::stderr().lock(), &self.for_errors(text));
     }
@@ -146,7 +156,7 @@ impl Console {
         }
     }
 
-    /// Ends the process at once. The last words are left unsaid if nobody takes them in: a terminal may be held.
+    /// Exits at once. The message is dropped if the terminal does not accept it in time: it may be stopped.
     pub(crate) fn leave(self, code: u8, words: &'static str) -> ! {
         const PATIENCE: Duration = Duration::from_millis(200);
         let (sender, is_said) = mpsc::channel();
@@ -165,7 +175,7 @@ impl Console {
     }
 }
 
-/// Exit code of a program whose reader went away.
+/// Exit code after the reader of standard output closed it.
 const CLOSED_PIPE: i32 = 0;
 
 fn write_line(out: &mut impl Write, text: &str) {
@@ -177,7 +187,7 @@ fn write_bytes(out: &mut impl Write, bytes: &[u8]) {
     if let Err(error) = out.write_all(bytes).and_then(|()| out.flush())
         && error.kind() == io::ErrorKind::BrokenPipe
     {
-        // Whoever reads has seen enough: `compeval cache ls | head` is no failure.
+        // The reader has seen enough: `compeval cache ls | head` is not a failure.
         std::process::exit(CLOSED_PIPE);
     }
 }

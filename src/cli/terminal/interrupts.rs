@@ -73,7 +73,7 @@ fn listen(sender: &watch::Sender<Stop>, is_over: &AtomicBool, console: &Console)
             received += 1;
             match effect(received, is_over.load(Ordering::Relaxed)) {
                 Effect::Ask(stop) => drop(sender.send_replace(stop)),
-                Effect::End => console.leave(Exit::Interrupted.code(), "stopped where it was; what was kept is safe"),
+                Effect::End => console.leave(Exit::Interrupted.code(), "stopped; finished work is saved"),
             }
         }
     })

@@ -19,4 +19,4 @@ pub(super) use pager::{Pages, page};
 pub(super) use progress::{Progress, selftest_cases};
 pub(super) use progress_model::ProgressSnapshot;
 pub(super) use run_log::RunLog;
-pub(super) use table::{Column, count, number, render_table};
+pub(super) use table::{Column, number, render_table};

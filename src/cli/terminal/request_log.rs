@@ -36,12 +36,12 @@ fn told(event: &ClientEvent) -> Option<String> {
     let until = |wait: &Duration| if wait.is_zero() { String::new() } else { format!(" in {}", in_words(wait)) };
     match event {
         ClientEvent::Sent { .. } | ClientEvent::Answered { .. } => None,
-        ClientEvent::RateLimited { provider } => Some(format!("{provider} says that requests come too fast")),
+        ClientEvent::RateLimited { provider } => Some(format!("{provider} reports a rate limit")),
         ClientEvent::Retrying { provider, model, cause, wait, .. } => {
-            Some(format!("{provider}/{model} is asked again{}: {cause}", until(wait)))
+            Some(format!("retrying {provider}/{model}{}: {cause}", until(wait)))
         }
         ClientEvent::Paused { provider, model, wait } => {
-            Some(format!("{provider}/{model} is not asked for {}", in_words(wait)))
+            Some(format!("{provider}/{model} is paused for {}", in_words(wait)))
         }
     }
 }
@@ -56,7 +56,7 @@ mod tests {
     use crate::provider::ErrorClass;
 
     #[test]
-    fn a_retry_is_told_with_its_model_and_cause() {
+    fn a_retry_is_logged_with_its_model_and_cause() {
         let retrying = |wait| ClientEvent::Retrying {
             provider: "stub".into(),
             model: "small".into(),
@@ -65,7 +65,7 @@ mod tests {
             wait,
         };
         let words = [Duration::from_millis(500), Duration::ZERO].map(|wait| told(&retrying(wait)));
-        let again = "stub/small is asked again";
+        let again = "retrying stub/small";
         let expected = [format!("{again} in 0.50 s: HTTP 500: try later"), format!("{again}: HTTP 500: try later")];
         assert_eq!(words, expected.map(Some));
         assert_eq!(told(&ClientEvent::Sent { provider: "stub".into() }), None);

@@ -36,13 +36,3 @@ pub(crate) fn render_table(columns: &[Column], rows: impl IntoIterator<Item = Ve
 pub(crate) fn number(value: Option<f64>, digits: usize) -> String {
     value.map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
 }
-
-/// `1 fixture`, `2 fixtures`.
-pub(crate) fn count(number: usize, one: &str) -> String {
-    let end = match one {
-        word if word.ends_with('y') && number != 1 => return format!("{number} {}ies", word.trim_end_matches('y')),
-        _ if number == 1 => "",
-        _ => "s",
-    };
-    format!("{number} {one}{end}")
-}

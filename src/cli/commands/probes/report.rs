@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::draft::{BankDraft, PointDraft};
 use crate::cli::failure::Exit;
-use crate::cli::format::cost;
-use crate::cli::terminal::{Column, Console, Meaning, RunLog, count, print_failures, render_table};
+use crate::cli::format::{cost, count};
+use crate::cli::terminal::{Column, Console, Meaning, RunLog, print_failures, render_table};
 use crate::probe::{PROBES, ProbeType, Unfit};
 use crate::scheduler::Budget;
 
@@ -33,10 +33,10 @@ pub(super) fn tell(report: &GenerationReport<'_>, console: &Console) -> Exit {
     }
     print_failures(failures, usize::MAX, console);
     if report.banks.iter().any(|(_, draft)| draft.is_written()) {
-        console.note("Next: read the banks, mend them, then compeval check");
+        console.note("next: review the banks, then run compeval check");
     }
     if let Some(reached) = report.budget.reached() {
-        console.eprint(&format!("{reached}; run it again with a larger budget to go on where this ended"));
+        console.eprint(&format!("{reached}; run it again with a larger budget to continue"));
     }
     let is_short = |(_, draft): &(String, BankDraft)| !draft.is_written() || !draft.unchecked.is_empty();
     let over_budget = report.budget.reached().is_some();
@@ -53,10 +53,12 @@ fn page(report: &GenerationReport, path: &str, draft: &BankDraft, console: &Cons
     let probes = count(draft.probes().count(), "probe");
     let mut text = match (draft.is_written(), draft.is_whole()) {
         (true, _) => format!("wrote {path}  {probes}"),
-        (false, true) => format!("{} nothing holds, no bank was written", console.paint(Meaning::Bad, &draft.fixture)),
+        (false, true) => {
+            format!("{} no probe passed verification; no bank was written", console.paint(Meaning::Bad, &draft.fixture))
+        }
         (false, false) => {
             let name = console.paint(Meaning::Bad, &draft.fixture);
-            format!("{name} some points have no answer, no bank was written; run again to go on")
+            format!("{name} some points have no reply; no bank was written. Run again to continue")
         }
     };
     text.push_str(&format!("\n{}\n", table(draft, console)));
@@ -66,7 +68,7 @@ fn page(report: &GenerationReport, path: &str, draft: &BankDraft, console: &Cons
     shortages(draft, &report.generator).into_iter().for_each(&mut warn);
     let guessable = draft.guessable();
     if !guessable.is_empty() {
-        warn(format!("answered without any context, and tagged `guessable`: {}", guessable.join(", ")));
+        warn(format!("answered without a context and tagged `guessable`: {}", guessable.join(", ")));
     }
     if !draft.unchecked.is_empty() {
         warn(format!("not asked without a context: {}", draft.unchecked.join(", ")));
@@ -87,9 +89,9 @@ fn shortages(draft: &BankDraft, generator: &str) -> Vec<String> {
         let kept = verified.kept.len();
         if kept < *PROBES.start() {
             let (few, enough) = (count(kept, "probe"), PROBES.start());
-            let advice = "the span names no more by rule; add some by hand, or generate with a model";
+            let advice = "the rules find no more; add some by hand, or generate with a model";
             let advice = if generator == "lexical" { advice } else { "add some by hand" };
-            shortages.push(format!("point {} has {few}, and check asks for {enough}: {advice}", point.number));
+            shortages.push(format!("point {} has {few}, and check requires {enough}: {advice}", point.number));
         }
     }
     shortages
@@ -126,7 +128,7 @@ fn reasons(draft: &BankDraft) -> BTreeMap<&'static str, usize> {
             *counts.entry(reason(why)).or_default() += 1;
         }
         if point.unreadable > 0 {
-            *counts.entry("the entry is no probe").or_default() += point.unreadable;
+            *counts.entry("the entry is not a probe").or_default() += point.unreadable;
         }
     }
     counts
@@ -134,13 +136,13 @@ fn reasons(draft: &BankDraft) -> BTreeMap<&'static str, usize> {
 
 fn reason(why: &Unfit) -> &'static str {
     match why {
-        Unfit::NoQuestion => "it asks nothing",
-        Unfit::NoFacts => "it expects no fact",
-        Unfit::NotInSpan(_) => "a fact does not stand in the span",
-        Unfit::GivenAway(_) => "the question gives a fact away",
-        Unfit::Weak(_) => "a fact is too short to mean anything",
+        Unfit::NoQuestion => "it has no question",
+        Unfit::NoFacts => "it has no expected fact",
+        Unfit::NotInSpan(_) => "a fact does not occur in the span",
+        Unfit::GivenAway(_) => "the question contains a fact",
+        Unfit::Weak(_) => "a fact is too short",
         Unfit::Repeated => "it repeats another probe",
-        Unfit::Surplus => "there are enough of its type",
+        Unfit::Surplus => "its type has enough probes",
     }
 }
 

@@ -1,4 +1,4 @@
-//! How a run's end is told: why it stopped, what failed, and the last lines.
+//! Prints the end of a run: why it stopped, what failed, the summary.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,10 @@ use crate::results::{Failure, Forecast, Manifest, Outcome, ResultsFolder, Unused
 use crate::scheduler::{RunOutcome, UntestedJudge};
 use crate::units::Tokens;
 
-/// Causes of failures told on the terminal; the manifest holds every failure.
+/// Number of failure causes that are printed; the manifest lists every failure.
 const SHOWN_CAUSES: usize = 8;
 
-/// Tells why a run ended before all was done, if it did; how it ended, as an exit. `weaknesses` are what judges failed
-/// in, by judge.
+/// Prints why a run ended early, if it did, and returns its exit. `weaknesses` are the failed self-test checks, by judge.
 pub(super) fn print_stop_reasons(
     ended: &RunOutcome,
     weaknesses: &BTreeMap<String, Vec<String>>,
@@ -27,16 +26,19 @@ pub(super) fn print_stop_reasons(
     let mut exit = Exit::Done;
     let say = |what: &str| console.eprint(&format!("{} {what}", console.paint(Meaning::Warning, "stopped:")));
     for UntestedJudge { judge, why } in &ended.untested {
-        let grades = if options.allow_weak_judge { "its grades may mean little" } else { "it grades nothing" };
-        say(&format!("the self-test of judge {judge} could not be completed, so {grades}: {why}"));
+        let grades = if options.allow_weak_judge { "its grades may be meaningless" } else { "it was not used" };
+        say(&format!("the self-test of judge {judge} did not complete, so {grades}: {why}"));
         exit = exit.and(Exit::Incomplete);
     }
     if !ended.unaccounted.is_empty() {
-        say(&format!("only {} were told of: a fault of compeval, please report it", ended.unaccounted.join(", ")));
+        say(&format!(
+            "only {} were accounted for; this is a bug in compeval, please report it",
+            ended.unaccounted.join(", ")
+        ));
         exit = exit.and(Exit::Incomplete);
     }
     if let Some(reached) = ended.budget {
-        say(&format!("{reached}; run again with a larger budget to go on where this ended"));
+        say(&format!("{reached}; run again with a larger budget to continue"));
         exit = exit.and(Exit::Budget);
     }
     if !ended.weak_judges.is_empty() {
@@ -48,7 +50,7 @@ pub(super) fn print_stop_reasons(
         exit = exit.and(Exit::Error);
     }
     if ended.interrupted {
-        say("interrupted; what was finished is kept, and running again goes on from there");
+        say("interrupted; finished work is saved, and the next run continues from there");
         exit = exit.and(Exit::Interrupted);
     }
     if !failures.is_empty() {
@@ -59,7 +61,7 @@ pub(super) fn print_stop_reasons(
     exit
 }
 
-/// Which judges failed their self-test, and in what.
+/// Prints which judges failed their self-test, and in which checks.
 fn print_weak_judges(
     judges: &[String],
     weaknesses: &BTreeMap<String, Vec<String>>,
@@ -67,12 +69,12 @@ fn print_weak_judges(
     console: &Console,
 ) {
     let names = judges.join(", ");
-    let told = format!("judge failed its self-test: {names} (`compeval judge selftest` shows how)");
+    let text = format!("judge failed its self-test: {names} (`compeval judge selftest` shows how)");
     let (mark, then) = match is_allowed {
-        true => ("warning:", "its grades may mean little"),
-        false => ("stopped:", "--allow-weak-judge goes on all the same"),
+        true => ("warning:", "its grades may be meaningless"),
+        false => ("stopped:", "--allow-weak-judge continues anyway"),
     };
-    console.eprint(&format!("{} {told}; {then}", console.paint(Meaning::Warning, mark)));
+    console.eprint(&format!("{} {text}; {then}", console.paint(Meaning::Warning, mark)));
     for judge in judges {
         for weakness in weaknesses.get(judge).into_iter().flatten() {
             console.eprint(&format!("  {judge}: {weakness}"));
@@ -80,25 +82,26 @@ fn print_weak_judges(
     }
 }
 
-/// The end as the manifest keeps it.
+/// The outcome that the manifest records.
 pub(super) fn outcome_of(exit: Exit, ended: &RunOutcome, failures: &[Failure]) -> Outcome {
     match exit {
         Exit::Done | Exit::Regression => Outcome::Complete,
         Exit::Budget => Outcome::Budget,
         Exit::Pending => Outcome::Pending,
         Exit::Interrupted => Outcome::Interrupted,
-        // A judge that was found weak when all it had to do was in the cache.
+        // A judge failed its self-test, but all its grades were in the cache.
         Exit::Error if ended.skipped == 0 && failures.is_empty() && ended.broken.is_none() => Outcome::Complete,
         Exit::Incomplete | Exit::Error | Exit::BadInput | Exit::EmptySelection => Outcome::Incomplete,
     }
 }
 
-/// The table, and the last lines: label, cost, share from the cache, and what to type `next`.
+/// Prints the summary table, failures, cost, and the `next` command. With `--quiet`, only the failures.
 pub(super) fn print_summary(published: &Published, folder: &ResultsFolder, next: &str, console: &Console) {
     let Published { summary, manifest, .. } = published;
     console.json(summary);
-    let table = summary_table(summary, manifest, console.width());
-    console.print(&console.styled(&table));
+    if !console.is_quiet() {
+        console.print(&console.styled(&summary_table(summary, manifest, console.width())));
+    }
     match print_failures(&manifest.failures, SHOWN_CAUSES, console) {
         0 => {}
         other => console.eprint(&format!("… and {other} more in {}", folder.file(names::MANIFEST).display())),
@@ -118,14 +121,14 @@ pub(super) fn print_summary(published: &Published, folder: &ResultsFolder, next:
     console.print(&format!("{} {next}", console.paint(Meaning::Hint, "next:")));
 }
 
-/// What early cutoff spared.
+/// How many actions early cutoff skipped.
 fn early_cutoff_line(manifest: &Manifest) -> Option<String> {
-    let early_cutoff = manifest.stages.values().map(|stage| stage.early_cutoff).sum();
-    let told = || format!("{} cut off: what they build on came out as it was.", count(early_cutoff, "action"));
-    (early_cutoff > 0).then(told)
+    let early_cutoff: u64 = manifest.stages.values().map(|stage| stage.early_cutoff).sum();
+    let text = || format!("{} skipped by early cutoff: their inputs came out unchanged.", count(early_cutoff, "action"));
+    (early_cutoff > 0).then(text)
 }
 
-/// What the providers' prompt caches were worth; nothing if none was used.
+/// The savings by providers' prompt caches, if any.
 fn prompt_cache_line(manifest: &Manifest) -> Option<String> {
     let (cached, input) = (manifest.usage.cached_input?.0, manifest.usage.input?.0);
     let share = (cached > 0 && input > 0).then(|| cached as f64 / input as f64);
@@ -136,18 +139,18 @@ fn prompt_cache_line(manifest: &Manifest) -> Option<String> {
     ))
 }
 
-/// What was paid for nothing.
+/// The cost of replies without a result.
 fn unused_line(manifest: &Manifest) -> Option<String> {
     let Unused { replies, usd, unanswered, .. } = manifest.unused;
     let lost = || match usd {
         Some(usd) => format!("{} gave no result and cost {}", of_replies(replies), money(Some(usd))),
-        None => format!("{} gave no result, at a cost that is unknown", of_replies(replies)),
+        None => format!("{} gave no result, at unknown cost", of_replies(replies)),
     };
     let replies = (replies > 0).then(lost);
-    let unanswered = (unanswered > 0)
-        .then(|| format!("{} never answered, and nobody knows whether they are billed", were(unanswered)));
-    let told: Vec<String> = [replies, unanswered].into_iter().flatten().collect();
-    (!told.is_empty()).then(|| format!("{}.", told.join("; ")))
+    let unanswered =
+        (unanswered > 0).then(|| format!("{} never answered; whether they are billed is unknown", were(unanswered)));
+    let text: Vec<String> = [replies, unanswered].into_iter().flatten().collect();
+    (!text.is_empty()).then(|| format!("{}.", text.join("; ")))
 }
 
 fn of_replies(number: u64) -> String {
@@ -158,8 +161,8 @@ fn were(requests: u64) -> String {
     format!("{} {}", count(requests, "request"), if requests == 1 { "was" } else { "were" })
 }
 
-/// How good the forecast was; nothing of a run that left something undone, for it was forecast too. Of money nothing
-/// is said where neither amount is known.
+/// Forecast beside outcome. None for an incomplete run, since the forecast covers all of it; without money if neither
+/// amount is known.
 fn forecast_line(manifest: &Manifest) -> Option<String> {
     let is_whole = !matches!(manifest.outcome, Outcome::Budget | Outcome::Pending | Outcome::Interrupted)
         && manifest.stages.values().all(|stage| stage.skipped == 0);
@@ -167,9 +170,9 @@ fn forecast_line(manifest: &Manifest) -> Option<String> {
     let Forecast { requests, input_tokens, output_tokens, usd, .. } = forecast;
     let tokens = |tokens: Option<Tokens>| short(tokens.map(|tokens| tokens.0));
     let known = usd.or(manifest.usd).is_some();
-    let money = known.then(|| format!(", {} and {}", money(usd), money(manifest.usd)));
+    let money = known.then(|| format!(", {} / {}", money(usd), money(manifest.usd)));
     Some(format!(
-        "Forecast and outcome: {requests} and {} requests, {} and {} tokens in, {} and {} out{}.",
+        "Forecast / actual: {requests} / {} requests, {} / {} tokens in, {} / {} out{}.",
         manifest.requests_sent,
         short(Some(input_tokens)),
         tokens(manifest.usage.input),

@@ -14,7 +14,7 @@ use std::time::Instant;
 use clap::Args;
 
 use crate::cache::Store;
-use crate::cli::args::{BudgetArgs, Common, SelectArgs};
+use crate::cli::args::{BudgetArgs, Common, LIMITS, MODELS, OUTPUT, SelectArgs};
 use crate::cli::command_line::CommandLine;
 use crate::cli::commands::plan;
 use crate::cli::engine::{RunOptions, models, run_matrix};
@@ -41,30 +41,30 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) select: SelectArgs,
     /// Compare with this label or results folder
-    #[arg(long, value_name = "LABEL")]
+    #[arg(long, value_name = "LABEL", help_heading = OUTPUT)]
     pub(crate) compare_to: Option<String>,
-    /// With --compare-to: leave out what the two sides do not have alike
-    #[arg(long, requires = "compare_to")]
+    /// With --compare-to: leave out what the two sides do not share
+    #[arg(long, requires = "compare_to", help_heading = OUTPUT)]
     pub(crate) only_common: bool,
     /// Exit with 100 if a score or the reliability of a method regressed
-    #[arg(long, requires = "compare_to")]
+    #[arg(long, requires = "compare_to", help_heading = OUTPUT)]
     pub(crate) fail_on_regression: bool,
     /// Exit with 100 if a method fails on a fixture and run that it did not fail before
-    #[arg(long, requires = "compare_to")]
+    #[arg(long, requires = "compare_to", help_heading = OUTPUT)]
     pub(crate) fail_on_new_failures: bool,
     #[command(flatten)]
     pub(crate) budget: BudgetArgs,
     /// Send no request and start no program
-    #[arg(long)]
+    #[arg(long, help_heading = LIMITS)]
     pub(crate) offline: bool,
-    /// Go on with a judge that fails its self-test
-    #[arg(long)]
+    /// Continue with a judge that fails its self-test
+    #[arg(long, help_heading = MODELS)]
     pub(crate) allow_weak_judge: bool,
-    /// At most this many actions at once
-    #[arg(short, long, value_name = "N")]
+    /// Run at most this many actions at once
+    #[arg(short, long, value_name = "N", help_heading = LIMITS)]
     pub(crate) jobs: Option<usize>,
-    /// Only say what would run (= plan)
-    #[arg(short = 'n', long)]
+    /// Print the plan and stop (same as `compeval plan`)
+    #[arg(short = 'n', long, help_heading = LIMITS)]
     pub(crate) dry_run: bool,
 }
 

@@ -75,7 +75,7 @@ fn explain(
     let pipeline = pipeline_of(common, &subject.place.fixture, &subject.place.method);
     if pipeline.is_none() {
         console.eprint(&format!(
-            "{} today's project has no such method or fixture, or does not pass `compeval check`: shown is what was kept",
+            "{} the current project has no such method or fixture, or fails `compeval check`; this shows the recorded run",
             console.paint(Meaning::Warning, "note:")
         ));
     }
@@ -104,9 +104,9 @@ impl StepState {
         match self {
             StepState::Cached => "nothing has changed",
             StepState::Stale(_) => "it would run again",
-            StepState::Superseded(_) => "changed since; what it is now has run already",
-            StepState::Blocked => "it waits for what is stale above",
-            StepState::Absent => "today's project does not have it",
+            StepState::Superseded(_) => "changed since; the current version has already run",
+            StepState::Blocked => "waits for a stale action above",
+            StepState::Absent => "not in the current project",
         }
     }
 }
