@@ -1,14 +1,10 @@
 //! Arguments that several commands take. Those of one command stand in its own file.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
 use crate::action::Stage;
-use crate::cli::failure::Failure;
-use crate::provider::{ModelUse, Prices};
-use crate::scheduler::BudgetLimits;
-use crate::units::{Tokens, Usd};
 
 /// Headings of `--help`. Arguments of one command without a heading stand under "Arguments" and "Options".
 pub(crate) const SELECTION: &str = "Selection";
@@ -132,32 +128,4 @@ pub(crate) struct BudgetArgs {
     /// Send at most this many requests
     #[arg(long, value_name = "N", help_heading = LIMITS)]
     pub(crate) max_requests: Option<u64>,
-}
-
-impl BudgetArgs {
-    /// The limits for `models`. A cost limit requires a known price of each; `file` is named in the hint.
-    pub(crate) fn allowance<'m>(
-        &self,
-        models: impl Iterator<Item = &'m ModelUse>,
-        prices: &Prices,
-        file: &Path,
-    ) -> Result<BudgetLimits, Failure> {
-        let requests = self.max_requests;
-        let Some(limit) = self.max_cost else { return Ok(BudgetLimits { usd: None, requests }) };
-        if !limit.is_finite() || limit < 0.0 {
-            return Err(Failure::input(format!("--max-cost {limit} is not an amount of money: expected 0 or more")));
-        }
-        let is_unknown = |model: &&ModelUse| !model.is_lexical() && prices.price(&model.reference, Tokens(0)).is_none();
-        let mut models = models;
-        if let Some(model) = models.find(is_unknown) {
-            let model = &model.reference;
-            let message = format!("--max-cost needs known prices, and the price of `{model}` is unknown");
-            let hint = format!(
-                "declare it in {}: [prices.\"{model}\"] with input and output in USD per million tokens",
-                file.display()
-            );
-            return Err(Failure::input(message).hinted(hint));
-        }
-        Ok(BudgetLimits { usd: Some(Usd(limit)), requests })
-    }
 }

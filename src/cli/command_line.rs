@@ -1,43 +1,49 @@
 //! Builds the command line that a hint suggests: another command with the flags of this one that it accepts.
 
-use std::ffi::OsString;
+use std::sync::OnceLock;
 
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 
-use crate::cli::commands::Cli;
 use crate::cli::format::shell_word;
 
-/// Flags that say which project is meant.
+/// Flags that select the project.
 const PROJECT: [&str; 3] = ["directory", "config", "profile"];
 
-/// The flags of a command line, each with its argument id and its text.
+/// The command line of this process: one process has one, and every hint starts from it.
+static CURRENT: OnceLock<CommandLine> = OnceLock::new();
+
+/// The flags of a command line, each with its argument id and its text, and the commands that could take them.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct CommandLine {
     program: Command,
     flags: Vec<(String, String)>,
 }
 
 impl CommandLine {
-    /// Those of this process.
+    /// The command line of this process; without flags if none was set.
     pub(crate) fn current() -> CommandLine {
-        CommandLine::of(std::env::args_os())
+        CURRENT.get().cloned().unwrap_or_default()
     }
 
-    fn of<W: Into<OsString> + Clone>(words: impl IntoIterator<Item = W>) -> CommandLine {
-        let mut program = Cli::command();
-        program.build();
-        let matches = program.try_get_matches_from_mut(words).ok();
-        let given = matches.as_ref().and_then(ArgMatches::subcommand);
-        let flags = given.and_then(|(name, matches)| Some(flags(program.find_subcommand(name)?, matches)));
+    /// Sets the command line of this process; only the first call has an effect.
+    pub(crate) fn set_current(self) {
+        let _ = CURRENT.set(self);
+    }
+
+    /// Reads the flags of the subcommand in `matches`. `program` must be built.
+    pub(crate) fn new(program: Command, matches: &ArgMatches) -> CommandLine {
+        let subcommand = matches.subcommand();
+        let flags = subcommand.and_then(|(name, matches)| Some(flags(program.find_subcommand(name)?, matches)));
         CommandLine { flags: flags.unwrap_or_default(), program }
     }
 
-    /// Only those that say which project is meant.
+    /// Only the flags that select the project.
     pub(crate) fn of_project(self) -> CommandLine {
         self.only(&PROJECT)
     }
 
-    /// Only those that say which project and which result set is meant.
+    /// Only the flags that select the project and the result set.
     pub(crate) fn of_results(self) -> CommandLine {
         let [directory, config, profile] = PROJECT;
         self.only(&["label", directory, config, profile])
@@ -48,18 +54,18 @@ impl CommandLine {
         self
     }
 
-    /// All but one.
+    /// All flags but one.
     pub(crate) fn without(mut self, unwanted: &str) -> CommandLine {
         self.flags.retain(|(name, _)| name != unwanted);
         self
     }
 
-    /// With `--label` as given, in the place of one that was given.
+    /// Sets or replaces `--label`.
     pub(crate) fn with_label(self, label: &str) -> CommandLine {
         self.with("label", &format!("--label {}", shell_word(label)))
     }
 
-    /// With a flag as given, in the place of one that was given.
+    /// Sets or replaces a flag.
     pub(crate) fn with(mut self, name: &str, words: &str) -> CommandLine {
         match self.flags.iter_mut().find(|(known, _)| known == name) {
             Some((_, given)) => words.clone_into(given),
@@ -68,7 +74,7 @@ impl CommandLine {
         self
     }
 
-    /// `command`, and behind it those flags that it takes.
+    /// `command`, followed by the flags that it accepts.
     pub(crate) fn command(&self, command: &str) -> String {
         let target =
             command.split(' ').try_fold(&self.program, |program, word| program.find_subcommand(word).ok_or(program));
@@ -79,7 +85,7 @@ impl CommandLine {
     }
 }
 
-/// The flags that were given, by name, in their order.
+/// The flags on the command line, in their order.
 fn flags(command: &Command, matches: &ArgMatches) -> Vec<(String, String)> {
     let is_typed = |arg: &&Arg| matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
     let mut given: Vec<&Arg> = command.get_arguments().filter(is_typed).collect();
@@ -87,7 +93,7 @@ fn flags(command: &Command, matches: &ArgMatches) -> Vec<(String, String)> {
     given.into_iter().map(|arg| (arg.get_id().to_string(), words(arg, matches))).collect()
 }
 
-/// A flag as it can be given.
+/// The text of a flag.
 fn words(arg: &Arg, matches: &ArgMatches) -> String {
     let id = arg.get_id().as_str();
     let name = match (arg.get_short(), arg.get_long()) {
@@ -117,10 +123,15 @@ fn words(arg: &Arg, matches: &ArgMatches) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
 
     fn given(line: &str) -> CommandLine {
-        CommandLine::of(line.split(' '))
+        let mut program = crate::cli::commands::Cli::command();
+        program.build();
+        let matches = program.try_get_matches_from_mut(line.split(' ')).unwrap();
+        CommandLine::new(program, &matches)
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Assembles the parts of a run (matrix, store, client, budget, signals) and runs it.
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,12 +10,16 @@ use tokio::sync::watch;
 
 use crate::action::Stage;
 use crate::cache::Store;
+use crate::cli::args::BudgetArgs;
 use crate::cli::failure::Failure;
 use crate::cli::terminal::{Interrupts, Progress, ProgressSnapshot};
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::Preparer;
 use crate::provider::{Client, Limits, ModelUse, Prices, ProviderSpec};
-use crate::scheduler::{Budget, Listener, OutputCache, Performer, RunError, RunOutcome, SchedulerOptions, Stop, run};
+use crate::scheduler::{
+    Budget, BudgetLimits, Listener, OutputCache, Performer, RunError, RunOutcome, SchedulerOptions, Stop, run,
+};
+use crate::units::{Tokens, Usd};
 
 /// Options of a run that are not part of the pipeline.
 pub(crate) struct RunOptions {
@@ -38,6 +43,34 @@ impl RunOptions {
             jobs: None,
             selftests_only: false,
         }
+    }
+}
+
+impl BudgetArgs {
+    /// The limits for `models`. A cost limit requires a known price of each; `file` is named in the hint.
+    pub(crate) fn limits<'m>(
+        &self,
+        models: impl Iterator<Item = &'m ModelUse>,
+        prices: &Prices,
+        file: &Path,
+    ) -> Result<BudgetLimits, Failure> {
+        let requests = self.max_requests;
+        let Some(limit) = self.max_cost else { return Ok(BudgetLimits { usd: None, requests }) };
+        if !limit.is_finite() || limit < 0.0 {
+            return Err(Failure::input(format!("--max-cost {limit} is not an amount of money: expected 0 or more")));
+        }
+        let is_unknown = |model: &&ModelUse| !model.is_lexical() && prices.price(&model.reference, Tokens(0)).is_none();
+        let mut models = models;
+        if let Some(model) = models.find(is_unknown) {
+            let model = &model.reference;
+            let message = format!("--max-cost needs known prices, and the price of `{model}` is unknown");
+            let hint = format!(
+                "declare it in {}: [prices.\"{model}\"] with input and output in USD per million tokens",
+                file.display()
+            );
+            return Err(Failure::input(message).hinted(hint));
+        }
+        Ok(BudgetLimits { usd: Some(Usd(limit)), requests })
     }
 }
 

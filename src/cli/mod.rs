@@ -11,10 +11,11 @@ mod terminal;
 
 use std::path::Path;
 
-use clap::Parser;
 use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches};
 
 use crate::pipeline::find_pipeline;
+use command_line::CommandLine;
 use commands::{Cli, dispatch};
 use failure::Exit;
 use terminal::Console;
@@ -24,13 +25,13 @@ pub fn main() -> u8 {
     if std::env::args_os().len() == 1 && find_pipeline(Path::new("."), None).is_err() {
         return introduce();
     }
-    let cli = match Cli::try_parse() {
+    let cli = match parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version are no errors; clap knows which stream is theirs.
-            let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+            // Help and version are not errors; clap knows which stream they go to.
+            let is_requested = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
             let _ = error.print();
-            return if asked { Exit::Done.code() } else { Exit::BadInput.code() };
+            return if is_requested { Exit::Done.code() } else { Exit::BadInput.code() };
         }
     };
     let console = Console::new(&cli.common);
@@ -39,6 +40,16 @@ pub fn main() -> u8 {
         Ok(exit) => exit.code(),
         Err(failure) => failure.report(&console).code(),
     }
+}
+
+/// Parses the arguments of this process, once for the command and for the hints that repeat its flags.
+fn parse() -> Result<Cli, clap::Error> {
+    let mut program = Cli::command();
+    program.build();
+    let matches = program.try_get_matches_from_mut(std::env::args_os())?;
+    let cli = Cli::from_arg_matches(&matches)?;
+    CommandLine::new(program, &matches).set_current();
+    Ok(cli)
 }
 
 /// What a user sees who types `compeval` where there is no project yet.

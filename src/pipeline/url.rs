@@ -1,40 +1,45 @@
-//! Base URLs: what one must look like, and its normal form, which default identities are made from.
+//! Base URLs: validation, and the normal form from which default endpoint identities are made.
+//!
+//! `url` parses and judges; the normal form keeps the user's spelling, because it is part of cache keys.
+
+use url::{Host, Url};
 
 use crate::provider::Dialect;
 
-/// The normal form of a base URL: no slash at the end, and for Anthropic no `/v1`. Or what is wrong with it, and
-/// what to do.
-pub(super) fn normal(url: &str, dialect: Dialect) -> Result<String, (String, String)> {
+/// The normal form of a base URL: no slash at the end, and for Anthropic no `/v1`.
+///
+/// # Errors
+/// What is wrong, and what to do. The message never repeats credentials.
+pub(super) fn normal(text: &str, dialect: Dialect) -> Result<String, (String, String)> {
     let fault = |message: String, help: &str| Err((message, help.to_owned()));
-    let Some((scheme, rest)) = url.split_once("://") else {
-        let help = format!("write https://{0}, or http://{0} for a local server", url.trim_start_matches('/'));
-        return Err((format!("base_url `{url}` has no scheme"), help));
+    let Some((scheme, rest)) = text.split_once("://") else {
+        let help = format!("write https://{0}, or http://{0} for a local server", text.trim_start_matches('/'));
+        return Err((format!("base_url `{text}` has no scheme"), help));
     };
     if !matches!(scheme, "http" | "https") {
-        return fault(format!("base_url has the scheme `{scheme}`"), "a provider is reached by http or https");
+        return fault(format!("base_url has the scheme `{scheme}`"), "use http or https");
     }
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or("");
-    if authority.contains('@') {
+    if rest.split(['/', '?', '#']).next().unwrap_or_default().contains('@') {
         return fault(
-            "base_url holds credentials".to_owned(),
+            "base_url contains credentials".to_owned(),
             "keys never stand in files: put the key into a variable and name it in api_key_env",
         );
     }
-    if host(url).is_empty() || url.contains(char::is_whitespace) || url.contains('#') {
-        return fault(format!("base_url `{url}` is not a web address"), "write https://HOST/PATH");
-    }
-    let (path, query) = rest.split_once('?').map_or((rest, None), |(path, query)| (path, Some(query)));
-    if query.is_some_and(|query| !is_api_version(query)) {
+    let url = Url::parse(text).ok().filter(|url| url.fragment().is_none() && !text.contains(char::is_whitespace));
+    let Some(url) = url else {
+        return fault(format!("base_url `{text}` is not a web address"), "write https://HOST/PATH");
+    };
+    if url.query().is_some_and(|query| !is_api_version(query)) {
         return fault(
             "base_url has a query".to_owned(),
             "a base_url is the root of an API; only Azure's `?api-version=…` may follow it",
         );
     }
+    let (path, query) = rest.split_once('?').map_or((rest, String::new()), |(path, query)| (path, format!("?{query}")));
     let mut path = path.trim_end_matches('/');
     if dialect == Dialect::Anthropic {
         path = path.strip_suffix("/v1").unwrap_or(path).trim_end_matches('/');
     }
-    let query = query.map(|query| format!("?{query}")).unwrap_or_default();
     Ok(format!("{scheme}://{path}{query}"))
 }
 
@@ -42,20 +47,14 @@ fn is_api_version(query: &str) -> bool {
     query.strip_prefix("api-version=").is_some_and(|version| !version.is_empty() && !version.contains('&'))
 }
 
-/// The host of a URL with a scheme, without its port.
-fn host(url: &str) -> &str {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or("");
-    match authority.strip_prefix('[') {
-        Some(v6) => v6.split(']').next().unwrap_or(""),
-        None => authority.split(':').next().unwrap_or(""),
-    }
-}
-
 /// Whether a URL leads to this machine.
-pub(super) fn is_loopback(url: &str) -> bool {
-    let host = host(url);
-    host == "localhost" || host.ends_with(".localhost") || host == "::1" || host.starts_with("127.")
+pub(super) fn is_loopback(text: &str) -> bool {
+    match Url::parse(text).ok().as_ref().and_then(Url::host) {
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
 }
 
 #[cfg(test)]
@@ -85,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_is_told_from_others() {
+    fn loopback_hosts_are_recognized() {
         assert!(["http://localhost:1/v1", "http://127.0.0.1", "http://[::1]:80/v1"].into_iter().all(is_loopback));
         assert!(!is_loopback("https://localhost.example.com/v1"));
     }

@@ -4,6 +4,7 @@ mod cache;
 mod cell;
 mod check;
 mod compare;
+mod context;
 mod fixture;
 mod init;
 mod judge;

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 use std::ops::Range;
-use std::rc::Rc;
 
 use serde::Serialize;
 
@@ -10,14 +9,15 @@ use crate::cache::{Lookup, Snapshot};
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::commands::cache::{output_of, snapshot};
 use crate::cli::commands::cell::{CellMatch, SelectedCell, ShowArgs, command_for, find_cell, meaning_of};
+use crate::cli::commands::context::{compress_cell, read_context, reading_task};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{count, percent};
 use crate::cli::project::{Opening, project_paths_of, read_project};
 use crate::cli::terminal::{Console, Meaning, page};
 use crate::judge::Dimension;
 use crate::measure::FactClass;
-use crate::pipeline::{Chain, CompressCell, FixtureIx, Matrix, MethodIx, Pipeline, PointIx};
-use crate::plan::{Body, CompressTask, FixtureTexts, Output, Preparer, Task};
+use crate::pipeline::{Matrix, Pipeline};
+use crate::plan::{Body, Preparer};
 use crate::probe::{Fact, FactFinder, MappedFold, Probe};
 use crate::results::{ProbeInfo, Row};
 
@@ -98,25 +98,11 @@ fn context(snapshot: &Snapshot, pipeline: Option<&Pipeline>, selected: &Selected
     Ok(output_of(&record, &meta, &body).text())
 }
 
-/// The context as the pipeline reads it, with the artifact index; `None` where method or fixture are others by now.
+/// The context as the pipeline reads it, with the artifact index; `None` where method or fixture have changed.
 fn as_read(pipeline: &Pipeline, selected: &SelectedCell, body: Body<'_>) -> Option<Option<String>> {
-    let loaded = pipeline.fixtures.first()?;
-    let design = selected.manifest.design.fixtures.iter().find(|fixture| fixture.name == selected.row.fixture)?;
-    let same = design.digests.transcript == loaded.digests.transcript && design.digests.points == loaded.digests.points;
-    let method = selected.manifest.design.methods.iter().find(|method| method.name == selected.row.method)?;
-    let today = pipeline.methods.first()?;
-    if !same || method.strategy != today.strategy.name() || method.artifact_index != today.wants_index() {
-        return None;
-    }
+    let task = reading_task(pipeline, compress_cell(pipeline, &selected.manifest.design, &selected.row)?)?;
     let matrix = Matrix::new(pipeline);
-    let chain = Chain { fixture: FixtureIx(0), method: MethodIx(0), run: selected.row.run };
-    let point = PointIx(usize::try_from(selected.row.point).ok()?.checked_sub(1)?);
-    let texts = Rc::new(FixtureTexts::new(FixtureIx(0), loaded));
-    let task = Task::Compress(CompressTask { cell: CompressCell { chain, point }, before: None, texts });
-    match Preparer::new(pipeline, &matrix).read(&task, body).ok()? {
-        Output::Context(compressed) => Some(compressed.context.text().map(|text| text.to_string())),
-        Output::Answer(_) | Output::Grades(_) | Output::Probes { .. } => None,
-    }
+    read_context(Preparer::new(pipeline, &matrix), task, body)
 }
 
 /// The page of a cell.

@@ -1,18 +1,16 @@
 //! The files of a label, from its rows: summary, run files, report.md, report.html.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 
 use crate::action::Digest;
 use crate::cache::{Lookup, Record, Snapshot, Store};
+use crate::cli::commands::context::{compress_cell, output_digest, read_context, reading_task};
 use crate::cli::failure::{Failure, chain};
 use crate::pipeline::{CompressCell, Matrix, Pipeline};
-use crate::plan::{
-    ActionStatus, Body, CompressTask, FixtureTexts, Frontier, Output, Preparer, Task, TaskOutcome, changed_places,
-    look_up,
-};
+use crate::plan::{Body, CompressTask, FixtureTexts, Preparer, changed_places};
 use crate::report::html::{self, ContextPlace, ContextText, PackShelf, PageContext, PageInput, WholeRows};
 use crate::report::{ReportInput, markdown};
 use crate::results::{
@@ -82,12 +80,13 @@ pub(crate) fn publish<C: Lookup + PackShelf + Sync>(
     at_hand: Option<(Vec<ListedRow>, &C)>,
     reference: bool,
 ) -> Result<Published, Failure> {
+    let at_hand = at_hand.as_ref().map(|(rows, cache)| (rows.as_slice(), *cache));
     let (rows, cache) = at_hand.unzip();
-    let rows = rows.as_deref();
+    let design = manifest.design.clone();
     let matrix = Matrix::new(pipeline);
     let preparer = Preparer::new(pipeline, &matrix);
     let (found, summed_up) = both(
-        || cache.map_or_else(BTreeMap::new, |cache| find_contexts(preparer, cache)),
+        || at_hand.map_or_else(BTreeMap::new, |(rows, cache)| find_contexts(rows, &design, preparer, cache)),
         || {
             let set = gather(folder, manifest, rows)?;
             let lines = changed_lines_in(cache);
@@ -216,36 +215,41 @@ struct CachedContext {
 impl CachedContext {
     fn read<L: Lookup>(&self, preparer: Preparer<'_>, cache: &L) -> Option<ContextText> {
         let bytes = cache.body(&self.record).ok()?;
-        let fixture = self.cell.chain.fixture;
-        let texts = FixtureTexts::new(fixture, preparer.pipeline().fixtures.get(fixture.0)?);
-        let task = Task::Compress(CompressTask::to_read(self.cell, Rc::new(texts)));
-        let body = Body { dialect: self.record.dialect, bytes: &bytes };
-        let Output::Context(compressed) = preparer.read(&task, body).ok()? else { return None };
-        Some(compressed.context.text().map_or(ContextText::Opaque, |text| ContextText::Readable(text.to_string())))
+        let task = reading_task(preparer.pipeline(), self.cell)?;
+        let text = read_context(preparer, task, Body { dialect: self.record.dialect, bytes: &bytes })?;
+        Some(text.map_or(ContextText::Opaque, ContextText::Readable))
     }
 }
 
-/// The contexts that the cache still has.
-fn find_contexts<L: Lookup>(preparer: Preparer<'_>, cache: &L) -> BTreeMap<ContextPlace, CachedContext> {
-    let mut frontier = Frontier::new(&preparer);
+/// The contexts of `rows` that are still in the cache. Each row names the key of its context, so the matrix is not walked
+/// a second time.
+fn find_contexts<L: Lookup>(
+    rows: &[ListedRow],
+    design: &Design,
+    preparer: Preparer<'_>,
+    cache: &L,
+) -> BTreeMap<ContextPlace, CachedContext> {
+    let pipeline = preparer.pipeline();
     let mut contexts = BTreeMap::new();
-    while let Some(task) = frontier.next_ready() {
-        let Task::Compress(compress) = &task else {
-            frontier.resolve(&task, TaskOutcome::Unresolved);
+    let mut tried = BTreeSet::new();
+    // Rows of a fixture follow one another, and its texts are shared among them.
+    let mut texts: Option<Rc<FixtureTexts>> = None;
+    for ListedRow { row, .. } in rows {
+        let place = (row.keys.compress, row.method.clone(), row.point);
+        if !tried.insert(place.clone()) {
             continue;
+        }
+        let Some(cell) = compress_cell(pipeline, design, row) else { continue };
+        let task = match texts.take().filter(|texts| texts.fixture() == cell.chain.fixture) {
+            Some(texts) => Some(CompressTask::to_read(cell, texts)),
+            None => reading_task(pipeline, cell),
         };
-        let action = preparer.prepare(&task).ok();
-        let found = action.map(|action| look_up(cache, &preparer, &task, &action, &HashSet::new()));
-        let outcome = match (found, task.method(preparer.pipeline())) {
-            (Some(ActionStatus::Cached { resolved, record, .. }), Some(method)) => {
-                let place = (resolved.key, method.name.to_string(), task.place(preparer.pipeline()).point.0);
-                let name = compress.reference(method, resolved.out).digest();
-                contexts.insert(place, CachedContext { name, cell: compress.cell, record });
-                TaskOutcome::Resolved(resolved)
-            }
-            _ => TaskOutcome::Unresolved,
-        };
-        frontier.resolve(&task, outcome);
+        let (Some(task), Some(method)) = (task, pipeline.methods.get(cell.chain.method.0)) else { continue };
+        texts = Some(task.texts.clone());
+        let Some(record) = cache.find(&row.keys.compress) else { continue };
+        if let Some(out) = output_digest(cache, preparer, &task, &record) {
+            contexts.insert(place, CachedContext { name: task.reference(method, out).digest(), cell, record });
+        }
     }
     contexts
 }

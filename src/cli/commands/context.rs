@@ -1,0 +1,57 @@
+//! Contexts of recorded cells, read from the cache by the current pipeline.
+
+use std::rc::Rc;
+
+use crate::action::Digest;
+use crate::cache::{Lookup, Record, Status};
+use crate::pipeline::{Chain, CompressCell, FixtureIx, MethodIx, Pipeline, PointIx};
+use crate::plan::{Body, CompressTask, FixtureTexts, Output, Preparer, READER, Task};
+use crate::results::{Design, Row};
+
+/// The compression behind a row, as a cell of the current pipeline. `None` if the transcript, its points, or the way in
+/// which outputs of the method are read have changed since: the current pipeline would read the output wrongly.
+pub(super) fn compress_cell<Q>(pipeline: &Pipeline, design: &Design, row: &Row<Q>) -> Option<CompressCell> {
+    let (fixture, loaded) = pipeline.fixtures.iter().enumerate().find(|(_, loaded)| loaded.name() == row.fixture)?;
+    let recorded = design.fixtures.iter().find(|fixture| fixture.name == row.fixture)?.digests;
+    let (method, current) = pipeline.methods.iter().enumerate().find(|(_, method)| *method.name.0 == *row.method)?;
+    let earlier = design.methods.iter().find(|method| method.name == row.method)?;
+    let is_same = recorded.transcript == loaded.digests.transcript
+        && recorded.points == loaded.digests.points
+        && earlier.strategy == current.strategy.name()
+        && earlier.artifact_index == current.wants_index();
+    let point = PointIx(usize::try_from(row.point).ok()?.checked_sub(1)?);
+    let chain = Chain { fixture: FixtureIx(fixture), method: MethodIx(method), run: row.run };
+    is_same.then_some(CompressCell { chain, point })
+}
+
+/// The task of a cell with what reading its output needs.
+pub(super) fn reading_task(pipeline: &Pipeline, cell: CompressCell) -> Option<CompressTask> {
+    let loaded = pipeline.fixtures.get(cell.chain.fixture.0)?;
+    Some(CompressTask::to_read(cell, Rc::new(FixtureTexts::new(cell.chain.fixture, loaded))))
+}
+
+/// The text of a context, the artifact index included; the inner `None` is a context that only its provider can read.
+pub(super) fn read_context(preparer: Preparer<'_>, task: CompressTask, body: Body<'_>) -> Option<Option<String>> {
+    match preparer.read(&Task::Compress(task), body).ok()? {
+        Output::Context(compressed) => Some(compressed.context.text().map(|text| text.to_string())),
+        Output::Answer(_) | Output::Grades(_) | Output::Probes { .. } => None,
+    }
+}
+
+/// The digest of a recorded output; it is read again where that was never done, or by older rules.
+pub(super) fn output_digest<L: Lookup>(
+    cache: &L,
+    preparer: Preparer<'_>,
+    task: &CompressTask,
+    record: &Record,
+) -> Option<Digest> {
+    match record.status {
+        Status::Output { out, reader: READER, .. } => Some(out),
+        Status::Unread | Status::Output { .. } => {
+            let bytes = cache.body(record).ok()?;
+            let body = Body { dialect: record.dialect, bytes: &bytes };
+            Some(preparer.read(&Task::Compress(task.clone()), body).ok()?.digest())
+        }
+        Status::Unreadable { .. } | Status::Failed { .. } => None,
+    }
+}
