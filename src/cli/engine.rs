@@ -138,19 +138,19 @@ pub(crate) fn with_engine<T>(
         Performer { preparer, store, outputs: &outputs, client: &client, budget: &options.budget, prices: &prices };
     let scheduler_options = options.for_scheduler(pipeline);
     let runtime = runtime()?;
-    let interrupts = Interrupts::heed(progress.console())?;
+    let interrupts = Interrupts::listen(progress.console())?;
     let done = runtime.block_on(async {
         let stop = interrupts.stop.clone();
         let snapshot =
             || ProgressSnapshot { statuses: client.statuses(), spent: options.budget.spent(), stop: *stop.borrow() };
         tokio::select! {
             done = work(&performer, &scheduler_options, stop.clone()) => done,
-            () = heart(progress, snapshot) => Err(Failure::error("the clock stopped")),
+            () = update_periodically(progress, snapshot) => Err(Failure::error("the clock stopped")),
         }
     });
     interrupts.work_is_over();
     progress.finish();
-    // Rules that are still computed are of no use any more, and nobody waits for them.
+    // Do not wait for computations whose result is no longer used.
     runtime.shutdown_background();
     done
 }
@@ -164,7 +164,7 @@ fn runtime() -> Result<Runtime, Failure> {
 }
 
 /// Updates the progress periodically; never returns.
-async fn heart(progress: &Progress, snapshot: impl Fn() -> ProgressSnapshot) {
+async fn update_periodically(progress: &Progress, snapshot: impl Fn() -> ProgressSnapshot) {
     let mut beats = tokio::time::interval(BEAT);
     beats.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     loop {

@@ -48,7 +48,7 @@ impl Exit {
         }
     }
 
-    /// Of several reasons to end, the one that is told: 130 > 6 > 5 > 7 > 100.
+    /// The exit with the higher precedence: 130 > 6 > 5 > 7 > 100.
     pub(crate) fn and(self, other: Exit) -> Exit {
         let rank = |exit: Exit| match exit {
             Exit::Error | Exit::BadInput | Exit::EmptySelection => 6,
@@ -69,7 +69,7 @@ pub(crate) enum Failure {
     /// Faults in the user's files, each with its place.
     Problems(Problems),
     /// Anything else, in words.
-    Told {
+    Message {
         /// How to exit.
         exit: Exit,
         /// What happened.
@@ -82,18 +82,18 @@ pub(crate) enum Failure {
 impl Failure {
     /// The user's input is wrong.
     pub(crate) fn input(message: impl Into<String>) -> Failure {
-        Failure::Told { exit: Exit::BadInput, message: message.into(), hint: None }
+        Failure::Message { exit: Exit::BadInput, message: message.into(), hint: None }
     }
 
     /// Something unexpected.
     pub(crate) fn error(message: impl Into<String>) -> Failure {
-        Failure::Told { exit: Exit::Error, message: message.into(), hint: None }
+        Failure::Message { exit: Exit::Error, message: message.into(), hint: None }
     }
 
     /// The same with what to do.
     pub(crate) fn hinted(self, text: impl Into<String>) -> Failure {
         match self {
-            Failure::Told { exit, message, .. } => Failure::Told { exit, message, hint: Some(text.into()) },
+            Failure::Message { exit, message, .. } => Failure::Message { exit, message, hint: Some(text.into()) },
             problems => problems,
         }
     }
@@ -101,7 +101,7 @@ impl Failure {
     /// The same with another exit.
     pub(crate) fn exiting(self, exit: Exit) -> Failure {
         match self {
-            Failure::Told { message, hint, .. } => Failure::Told { exit, message, hint },
+            Failure::Message { message, hint, .. } => Failure::Message { exit, message, hint },
             problems => problems,
         }
     }
@@ -113,7 +113,7 @@ impl Failure {
                 console.eprint(&render(problems, console));
                 Exit::BadInput
             }
-            Failure::Told { exit, message, hint } => {
+            Failure::Message { exit, message, hint } => {
                 console.eprint(&format!("{} {message}", console.paint(Meaning::Bad, "error:")));
                 if let Some(hint) = hint {
                     console.eprint(&format!("{} {hint}", console.paint(Meaning::Hint, "hint:")));
@@ -133,7 +133,7 @@ impl From<Problems> for Failure {
 impl From<FileError> for Failure {
     fn from(error: FileError) -> Failure {
         let hint = error.is_out_of_space().then(|| "free some space and run again; what was kept is safe".to_owned());
-        Failure::Told { exit: Exit::Error, message: chain(&error), hint }
+        Failure::Message { exit: Exit::Error, message: chain(&error), hint }
     }
 }
 
@@ -148,7 +148,7 @@ pub(crate) fn render(problems: &Problems, console: &Console) -> String {
     let theme = if console.colors() { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
     let handler = GraphicalReportHandler::new_themed(theme).with_width(console.width()).with_links(false);
     let mut text = String::new();
-    for (problem, alike) in told_once(&problems.0) {
+    for (problem, alike) in group_repeated(&problems.0) {
         if handler.render_report(&mut text, &problem.drawn(console.width())).is_err() {
             text.push_str(problem.message());
             text.push('\n');
@@ -160,20 +160,20 @@ pub(crate) fn render(problems: &Problems, console: &Console) -> String {
     own_color(text.trim_end())
 }
 
-/// Problems to be drawn, each with those that are told by their place alone: warnings that repeat one before.
-fn told_once(problems: &[Problem]) -> Vec<(&Problem, Vec<&Problem>)> {
-    let mut told: Vec<(&Problem, Vec<&Problem>)> = Vec::new();
+/// Groups warnings with equal text: the first is rendered, the others are listed by position.
+fn group_repeated(problems: &[Problem]) -> Vec<(&Problem, Vec<&Problem>)> {
+    let mut groups: Vec<(&Problem, Vec<&Problem>)> = Vec::new();
     for problem in problems {
         let is_alike = |(first, _): &&mut (&Problem, Vec<&Problem>)| {
             (first.kind(), first.message(), first.advice()) == (problem.kind(), problem.message(), problem.advice())
         };
         let may_repeat = problem.kind() == Severity::Warning && problem.position().is_some();
-        match told.iter_mut().find(is_alike).filter(|_| may_repeat) {
+        match groups.iter_mut().find(is_alike).filter(|_| may_repeat) {
             Some((_, alike)) => alike.push(problem),
-            None => told.push((problem, Vec::new())),
+            None => groups.push((problem, Vec::new())),
         }
     }
-    told
+    groups
 }
 
 /// Where problems stand; of many the first.

@@ -88,7 +88,7 @@ pub(crate) fn read_project(common: &Common, select: &SelectArgs, opening: Openin
     })
 }
 
-/// The paths of the project's files, whether or not anything in them is sound.
+/// The paths of the project, without validating its files.
 pub(crate) fn project_paths_of(common: &Common) -> Result<ProjectPaths, Failure> {
     let file = find_pipeline(&folder(common), common.config.as_deref())?;
     Ok(project_paths(&file, common.profile.as_deref(), &ProcessEnvironment)?)
@@ -153,14 +153,14 @@ fn hold(cache: &Path) -> Result<Store, CacheError> {
     Store::open(cache, &Holder { command: command.join(" ") })
 }
 
-/// Tells what the cache has to say of itself.
+/// Prints the notices of the cache.
 pub(crate) fn print_notices(store: &Store, console: &Console) {
     for notice in store.notices() {
         console.eprint(&format!("{} {notice}", console.paint(Meaning::Warning, "cache:")));
     }
 }
 
-/// Opens the cache for reading beside whoever writes to it.
+/// Opens the cache for reading, also while another process writes.
 pub(crate) fn open_snapshot(cache: &Path) -> Result<Snapshot, Failure> {
     refuse_file(cache)?;
     Ok(Snapshot::open(cache)?)

@@ -36,7 +36,7 @@ impl Context {
     }
 
     /// The readable text, as it goes into prompts and is counted: one summary as it is, several messages as a
-    /// transcript. `None` where nobody but the provider can read it.
+    /// transcript. `None` if only the provider can read it.
     pub fn text(&self) -> Option<Arc<str>> {
         match self {
             Context::Readable { messages } => Some(text_of(messages).into()),

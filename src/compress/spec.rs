@@ -71,7 +71,7 @@ pub enum Strategy {
     },
     /// The user's own program.
     Command(CommandSpec),
-    /// A rule of ours: truncate, extract, full, none.
+    /// A built-in rule: truncate, extract, full, none.
     Rule(Rule),
 }
 

@@ -1,7 +1,8 @@
 //! The shape of `pipeline.toml`: one plain struct a table, every value with its place.
 //!
-//! A key that no table knows, and a value of the wrong type, are told at once with the rest; which keys belong
-//! together is for `check` to say. A profile has the same shape and is laid over: tables merge by key, arrays of
+//! A key that no table knows, and a value of the wrong type, are reported together with all other problems; which keys belong
+//! together is validated later. serde stops at the first error, hence these readers. A profile has the same shape and is
+//! merged in: tables by key, arrays of
 //! tables by `name`, a value keeps the place where it was written. The one home of the `toml` crate in this room.
 
 use std::collections::BTreeMap;
@@ -26,7 +27,7 @@ trait ReadToml: Sized {
     /// Whether a profile's value is merged in rather than put in its place.
     const MERGES: bool = false;
 
-    /// Reads it, or tells what is wrong.
+    /// Reads the value, or reports a problem.
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<Self>;
 
     /// Lays a profile's value over this one.

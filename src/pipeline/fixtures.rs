@@ -27,7 +27,7 @@ const FOLDER_BYTES: usize = 500_000;
 pub(super) struct FixtureChecks {
     /// What makes a bank measure less than it could is an error, not a warning.
     pub(super) strict: bool,
-    /// A fact that occurs nowhere is only told.
+    /// A fact that occurs nowhere is a warning.
     pub(super) allow_unproven: bool,
     /// The answerer is shown what follows the point.
     pub(super) verbatim_tail: bool,
@@ -118,7 +118,7 @@ impl FixtureLoader<'_> {
                 self.problems.push(Problem::error(format!("{path}: {message}")).help("rename the file and its `name`"));
             } else if let Some(first) = files.get(&stem).filter(|first| **first != path) {
                 let message = format!("two fixtures are named `{stem}`: {first} and {path}");
-                self.problems.push(Problem::error(message).help("names tell results apart: give each its own"));
+                self.problems.push(Problem::error(message).help("names identify results: use a different one"));
             } else {
                 files.insert(stem, path);
             }
@@ -191,7 +191,7 @@ impl FixtureLoader<'_> {
     fn fixture(&mut self, name: &str, path: &str, sizes: &mut Vec<(String, usize)>) -> Option<Fixture> {
         let source = self.read("fixture", path)?;
         sizes.push((path.to_owned(), source.text.len()));
-        let parsed = ParsedFixture::read(&source.text).map_err(|faults| self.tell(&source, faults)).ok()?;
+        let parsed = ParsedFixture::read(&source.text).map_err(|faults| self.report(&source, faults)).ok()?;
         let fixture = parsed.fixture;
         if fixture.name != name {
             let message = format!("the fixture in {path} is named `{}`, its file `{name}`", fixture.name);
@@ -203,7 +203,7 @@ impl FixtureLoader<'_> {
 
     fn pair(&mut self, fixture: Fixture, path: &str, bank_path: &str) -> Option<LoadedFixture> {
         let source = self.read("bank", bank_path)?;
-        let parsed = ParsedBank::read(&source.text).map_err(|faults| self.tell(&source, faults)).ok()?;
+        let parsed = ParsedBank::read(&source.text).map_err(|faults| self.report(&source, faults)).ok()?;
         let bank = &parsed.bank;
         if bank.fixture != fixture.name {
             let message =
@@ -228,16 +228,16 @@ impl FixtureLoader<'_> {
 
     /// A fixture is to be read by people before it is shared.
     fn check_sizes(&mut self, sizes: &[(String, usize)]) {
-        let mut tell = |message: String| {
+        let mut warn = |message: String| {
             let help = "`compeval fixture scrub` cuts long tool outputs; a shorter stretch of the session may do";
             self.problems.push(Problem::error(message).help(help).of(self.checks.size()));
         };
         for (path, size) in sizes.iter().filter(|(_, size)| *size > FIXTURE_BYTES) {
-            tell(format!("{path} has {} KB, more than people review: {} KB", size / 1000, FIXTURE_BYTES / 1000));
+            warn(format!("{path} has {} KB, more than people review: {} KB", size / 1000, FIXTURE_BYTES / 1000));
         }
         let total: usize = sizes.iter().map(|(_, size)| size).sum();
         if total > FOLDER_BYTES {
-            tell(format!(
+            warn(format!(
                 "the fixtures have {} KB together, more than people review: {} KB",
                 total / 1000,
                 FOLDER_BYTES / 1000
@@ -250,7 +250,7 @@ impl FixtureLoader<'_> {
         self.reader.read_uncached(path).map_err(complain).ok()
     }
 
-    fn tell(&mut self, source: &SourceFile, faults: Vec<Fault>) {
+    fn report(&mut self, source: &SourceFile, faults: Vec<Fault>) {
         self.problems.0.extend(faults.into_iter().map(|fault| Problem::from_fault(fault, source)));
     }
 

@@ -162,7 +162,7 @@ fn vendor(
 fn rule(context: &mut ValidationContext<'_>, rule: Rule, table: &Located<CompressTable>) -> Option<Rule> {
     if rule == Rule::Truncate && table.value.target_tokens.is_none() {
         let place = table.value.strategy.as_ref().map_or(&table.place, |strategy| &strategy.place);
-        let help = "add target_tokens = 2000, or how many of the newest tokens it shall keep";
+        let help = "add target_tokens = 2000, or how many of the newest tokens to keep";
         context.error(place, "the strategy `truncate` needs `target_tokens`", help);
         return None;
     }
@@ -197,7 +197,7 @@ fn command(context: &mut ValidationContext<'_>, table: &Located<CompressTable>) 
     })
 }
 
-/// A program that is not here is only told: cached outputs serve without it.
+/// A missing program is only a warning, since cached outputs do not need it.
 fn warn_of_missing_program(context: &mut ValidationContext<'_>, argv: Option<&Located<StringList>>) {
     let Some(program) = argv.and_then(|argv| argv.value.first()) else {
         return;

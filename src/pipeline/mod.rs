@@ -1,7 +1,7 @@
-//! The pipeline: what was declared. TOML → checked model → matrix of cells.
+//! The pipeline: TOML → validated model → matrix of cells.
 //!
 //! Invariants: a [`Pipeline`] exists only if nothing is wrong with it; all problems of a project come at once, each
-//! with the place where the user can mend it; nothing here reads an environment variable by itself.
+//! with its position in the file; nothing here reads an environment variable by itself.
 //! Deliberately absent: network, cache, and what a strategy does.
 
 mod excerpt;

@@ -1,4 +1,4 @@
-//! The checked pipeline: fully resolved and plain. What could be wrong with it was found before it existed.
+//! The validated pipeline. One exists only if validation found no error.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::probe::{Bank, History, Probe};
 use crate::provider::{ModelRef, ModelUse, Price, ProviderName, ProviderSpec};
 use crate::transcript::{Fixture, Point};
 
-/// What was declared, read, resolved, selected and found sound.
+/// A validated pipeline: declared values, resolved, with the command line applied.
 #[derive(Clone, Debug)]
 pub struct Pipeline {
     /// The folder of `pipeline.toml`, absolute. FixturePaths in the file are relative to it.
@@ -67,7 +67,7 @@ pub struct PipelineSettings {
     pub judge_context: bool,
     /// Which criteria grade a probe.
     pub rubric_scope: Scope,
-    /// What the compressions shall attend to (`--focus-topic`).
+    /// The topic that compressions should focus on (`--focus-topic`).
     pub focus_topic: Option<Arc<str>>,
 }
 

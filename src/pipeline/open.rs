@@ -1,4 +1,4 @@
-//! Opening a project: from the file's shape to the checked pipeline, or to all that is wrong with it.
+//! Opens a project: validates the declared tables and returns the pipeline, or all problems.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,22 +29,22 @@ pub struct OpenRequest {
     pub file: PathBuf,
     /// `--profile`
     pub profile: Option<String>,
-    /// What part of the matrix is meant.
+    /// The part of the matrix to run.
     pub selection: MatrixSelection,
-    /// What is put in the place of what is declared.
+    /// Values from the command line that replace declared ones.
     pub overrides: Overrides,
     /// Whether what makes a bank measure less than it could, and a fixture too large to review, is an error
     /// (`check`) and not a warning (`run`).
     pub strict: bool,
-    /// `--allow-unproven`: a fact that occurs nowhere is only told.
+    /// `--allow-unproven`: a fact that occurs nowhere is a warning.
     pub allow_unproven: bool,
     /// Fixtures are taken without their banks, and none at all is no error: for commands that run no matrix.
     pub without_banks: bool,
-    /// Whether a key that is not set is an error. Where it is none, [`Opened::missing_keys`] tells.
+    /// Whether a key that is not set is an error. Otherwise [`Opened::missing_keys`] lists it.
     pub needs_keys: bool,
 }
 
-/// A sound pipeline, with what is to be told all the same.
+/// A valid pipeline and its warnings.
 #[derive(Clone, Debug)]
 pub struct Opened {
     /// The pipeline.
@@ -55,7 +55,7 @@ pub struct Opened {
     pub missing_keys: Problems,
 }
 
-/// Why there is no pipeline.
+/// Why a project cannot be opened.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum OpenError {
     /// Something is wrong: all of it, warnings included. Exit code 2.
@@ -189,7 +189,7 @@ impl ProjectLoader<'_> {
         FixtureLoader { file: self.file, reader, fixtures, probes, checks, problems }
     }
 
-    /// All tables but the fixtures; `None` if something in them cannot be used, which is told by then.
+    /// All tables but the fixtures; `None` if one has an error, which is in the problems.
     fn check(&self, context: &mut ValidationContext<'_>) -> Option<ValidatedStages> {
         let (declared, overrides) = (self.declared, &self.request.overrides);
         let pipeline = declared.pipeline.as_ref().map(|table| &table.value);
@@ -288,7 +288,7 @@ impl ProjectLoader<'_> {
         let place = table.value.strategy.as_ref().map_or(&table.place, |strategy| &strategy.place);
         let mut method_answerers = Vec::new();
         for name in methods::declared_answerers(context, &table.value, &names) {
-            // An answerer that is declared and not here was found faulty, and that is told.
+            // A declared answerer that is missing here had errors, already reported.
             let found = answerers.iter().enumerate().find(|(_, answerer)| *answerer.name.0 == *name);
             if let Some((index, answerer)) = found {
                 stages::check_answerer(context, method, place, answerer);
@@ -311,8 +311,8 @@ impl ProjectLoader<'_> {
         context.error(
             &place,
             message,
-            "nobody can show the judge an opaque context, and its absence would betray the method. With judge_context = \
-             false under [pipeline] the judge sees no context of any method: every grade is asked for anew, the judge \
+            "the judge cannot be shown an opaque context, and a missing context would reveal the method. With judge_context = \
+             false under [pipeline] the judge sees no context of any method: every grade is computed again, the judge \
              can no longer check an answer against the context, and new grades do not compare with old ones. Or leave \
              the method out by --methods",
         );

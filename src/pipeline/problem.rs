@@ -17,11 +17,11 @@ use crate::fault::{Fault, nearest};
 pub enum Severity {
     /// It stops.
     Error,
-    /// It is told.
+    /// It does not stop the work.
     Warning,
 }
 
-/// Something the user can mend.
+/// An error or a warning about a user's file.
 #[derive(Clone, Debug)]
 pub struct Problem {
     message: String,
@@ -54,7 +54,7 @@ impl Problem {
         Problem { message, help: None, severity, source: None, places: Vec::new(), position: None }
     }
 
-    /// What is only told.
+    /// A warning.
     pub fn warning(message: impl Into<String>) -> Problem {
         Problem { severity: Severity::Warning, ..Problem::error(message) }
     }
@@ -198,7 +198,7 @@ impl Problems {
         self.0.push(problem);
     }
 
-    /// Puts them in the order of their places, file by file, those without a place last; each is told once.
+    /// Puts them in the order of their places, file by file, those without a place last, without duplicates.
     pub(super) fn sort_and_dedup(&mut self) {
         let mut files: Vec<String> = Vec::new();
         for problem in &self.0 {
@@ -238,7 +238,7 @@ impl fmt::Display for Problems {
 
 impl std::error::Error for Problems {}
 
-/// A hint for a name that nobody knows: the nearest known one, else all of them.
+/// A hint for an unknown name: the nearest known one, else all of them.
 pub fn suggest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.into_iter().collect();
     match nearest(wanted, &known) {

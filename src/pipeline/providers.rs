@@ -1,4 +1,4 @@
-//! Providers: those everyone has, what the file declares laid over them, and the keys they need.
+//! Providers: the built-in ones, merged with what the file declares, and the keys they need.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -82,7 +82,7 @@ const BUILT_IN: [BuiltIn; 6] = [
 /// What the cache key calls the built-in rules. No other endpoint may be called that.
 const LEXICAL: &str = "lexical";
 
-/// All providers, declared and built in. A faulty one is told, and left out with its name remembered.
+/// All providers, declared and built in. One with errors is reported and left out; its name is kept.
 pub(super) struct Providers {
     pub(super) known: BTreeMap<ProviderName, Arc<ProviderSpec>>,
     faulty: Vec<String>,
@@ -109,7 +109,7 @@ impl Providers {
         providers
     }
 
-    /// A provider by name; an error hint if nobody knows it, `Err(None)` if its own fault is told already.
+    /// A provider by name; a hint if it is unknown, `Err(None)` if its own error is already reported.
     pub(super) fn find(&self, name: &ProviderName) -> Result<Arc<ProviderSpec>, Option<String>> {
         match self.known.get(name) {
             Some(spec) => Ok(spec.clone()),

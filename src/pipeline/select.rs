@@ -63,7 +63,7 @@ pub(super) fn is_wanted(wanted: Option<&[String]>, name: &str) -> bool {
     wanted.is_none_or(|wanted| wanted.iter().any(|w| w == name))
 }
 
-/// Tells the wanted names that nobody has.
+/// Reports names that do not exist.
 pub(super) fn report_unknown(
     flag: &str,
     what: &str,
@@ -91,7 +91,7 @@ pub(super) fn keep_probes(fixtures: &mut Vec<LoadedFixture>, selection: &MatrixS
     // Fixtures may share ids.
     known.sort_unstable();
     known.dedup();
-    // With `--fixtures`, ids of other fixtures are no slip of the pen: they only leave nothing here.
+    // With `--fixtures`, ids of other fixtures are not an error: they only select nothing here.
     let is_elsewhere = selection.fixtures.is_some() && !wanted.iter().any(|id| known.contains(&id.as_str()));
     if !is_elsewhere {
         report_unknown("--probes", "probe", Some(wanted), &known, problems);

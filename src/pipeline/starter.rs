@@ -9,7 +9,7 @@ pub struct StarterFile {
     pub text: &'static str,
 }
 
-/// A pipeline, a prompt, a fixture with its bank, and what git shall leave alone. The pipeline is the shipped one.
+/// A pipeline, a prompt, a fixture with its bank, and a .gitignore. The pipeline is the shipped one.
 pub fn starter_files() -> [StarterFile; 5] {
     [
         StarterFile { path: "pipeline.toml", text: include_str!("../../pipeline.toml") },

@@ -73,7 +73,7 @@ impl ValidationContext<'_> {
             let problem = Problem::error(format!("two {stage} tables are named `{}`", name.value));
             let problem =
                 problem.label(self.file, name.place.clone(), "again here").label(self.file, first, "first here");
-            self.problems.push(problem.help("names tell results apart: give each its own"));
+            self.problems.push(problem.help("names identify results: use a different one"));
             return None;
         }
         Some(name.value.as_str().into())

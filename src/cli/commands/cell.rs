@@ -103,7 +103,7 @@ fn matches(row: &Row, args: &ShowArgs) -> bool {
         && args.point.is_none_or(|point| point == row.point)
 }
 
-/// Each name must be one of the result set; else the nearest is told.
+/// Each name must be one of the result set; else the nearest is suggested.
 fn check_names(manifest: &Manifest, args: &ShowArgs) -> Result<(), Failure> {
     let design = &manifest.design;
     let unknown = |what: &str, name: &str, known: Vec<&str>| {
@@ -159,8 +159,8 @@ fn failure_at<'m>(manifest: &'m Manifest, args: &ShowArgs) -> Option<&'m results
 }
 
 impl MissingCell {
-    /// That there is no such cell, and why.
-    pub(crate) fn told(&self) -> Failure {
+    /// The error that says why there is no such cell.
+    pub(crate) fn failure(&self) -> Failure {
         let label = &self.manifest.label;
         let message = match &self.failure {
             Some(failure) => format!(
@@ -199,7 +199,7 @@ struct CellJson<'r> {
 
 impl CellList {
     /// A short list with scores: probes or methods down, methods or runs across.
-    pub(crate) fn tell(&self, command: &str, console: &Console) {
+    pub(crate) fn print(&self, command: &str, console: &Console) {
         let cells: Vec<CellJson<'_>> = self.rows.iter().map(cell_json).collect();
         console.json(&cells);
         if console.is_json() {

@@ -55,7 +55,7 @@ fn check_project(common: &Common) -> Result<CheckResult, Failure> {
             result.problems.0.extend(missing_keys.0);
         }
         Err(Failure::Problems(problems)) => result.problems = problems,
-        Err(Failure::Told { exit: Exit::EmptySelection, message, hint }) => {
+        Err(Failure::Message { exit: Exit::EmptySelection, message, hint }) => {
             result.is_empty = true;
             result.problems.push(Problem::error(message).help(hint.unwrap_or_default()));
         }
@@ -111,8 +111,8 @@ impl CheckResult {
         if errors > 0 {
             return format!("{}, {warnings}", console.paint(Meaning::Bad, &count(errors, "error")));
         }
-        let sound = console.paint(Meaning::Good, "sound:");
-        format!("{sound} {}, {}, {warnings}", count(self.fixtures(), "fixture"), count(self.probes(), "probe"))
+        let valid = console.paint(Meaning::Good, "valid:");
+        format!("{valid} {}, {}, {warnings}", count(self.fixtures(), "fixture"), count(self.probes(), "probe"))
     }
 }
 

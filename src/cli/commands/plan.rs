@@ -25,15 +25,15 @@ pub(crate) struct PlanArgs {
 
 pub(crate) fn run(common: &Common, args: &PlanArgs, console: &Console) -> Result<Exit, Failure> {
     let forecast = of_project(common, &args.select, console)?;
-    let exit = tell(&forecast, console);
+    let exit = print(&forecast, console);
     Ok(if args.exit_code && forecast.is_pending() { Exit::Pending } else { exit })
 }
 
 /// Prints the plan.
-pub(crate) fn tell(forecast: &Forecast, console: &Console) -> Exit {
+pub(crate) fn print(forecast: &Forecast, console: &Console) -> Exit {
     console.json(forecast);
     if !console.is_json() {
-        console.print(&told(forecast, console));
+        console.print(&render(forecast, console));
     }
     Exit::Done
 }
@@ -49,7 +49,7 @@ pub(crate) fn of_project(common: &Common, select: &SelectArgs, console: &Console
     forecast(Preparer::new(&pipeline, &matrix), &snapshot, assumptions).map_err(|e| Failure::input(e.to_string()))
 }
 
-fn told(forecast: &Forecast, console: &Console) -> String {
+fn render(forecast: &Forecast, console: &Console) -> String {
     let mut text = stage_table(forecast, console);
     if !forecast.reasons.is_empty() {
         text.push_str(&format!("\n\n{}\n", console.paint(Meaning::Strong, "Why")));

@@ -37,10 +37,10 @@ pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result
     let selected = match find_cell(&paths.results, args)? {
         CellMatch::One(selected) => selected,
         CellMatch::Several(several) => {
-            several.tell("show", console);
+            several.print("show", console);
             return Ok(Exit::Done);
         }
-        CellMatch::Missing(missing) => return Err(missing.told()),
+        CellMatch::Missing(missing) => return Err(missing.failure()),
     };
     let pipeline = pipeline_of(common, &selected.row.fixture, &selected.row.method);
     let snapshot = snapshot(&paths.cache, console)?;
@@ -227,15 +227,15 @@ impl Page<'_> {
 
     fn answer_notes(&self, text: &mut String) {
         let row = &self.selected.row;
-        let mut tell = |what: &str, names: &[String]| {
+        let mut list = |what: &str, names: &[String]| {
             if !names.is_empty() {
                 let _ = writeln!(text, "  {} {}", self.paint(Meaning::Bad, what), names.join(", "));
             }
         };
-        tell("superseded, but stated as current:", &row.stale_facts);
-        tell("not in the transcript:", &row.invented);
+        list("superseded, but stated as current:", &row.stale_facts);
+        list("not in the transcript:", &row.invented);
         if row.fabricated == Some(true) {
-            tell("fabricated:", &["the transcript does not contain this, and the answer asserts it".to_owned()]);
+            list("fabricated:", &["the transcript does not contain this, and the answer asserts it".to_owned()]);
         }
     }
 

@@ -22,8 +22,8 @@ fn causes(failures: &[Failure]) -> Vec<Cause<'_>> {
 /// Prints the first `shown` causes. Returns the number of failures with other causes.
 pub(crate) fn print_failures(failures: &[Failure], shown: usize, console: &Console) -> usize {
     let causes = causes(failures);
-    let (told, left) = causes.split_at(shown.min(causes.len()));
-    for (failure, alike) in told {
+    let (printed, left) = causes.split_at(shown.min(causes.len()));
+    for (failure, alike) in printed {
         let hint = failure.hint.as_deref().map(|hint| format!(" ({hint})")).unwrap_or_default();
         let more = if *alike > 0 { format!(" and {alike} more") } else { String::new() };
         let word = console.paint(Meaning::Bad, "failed:");

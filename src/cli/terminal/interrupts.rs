@@ -41,18 +41,18 @@ impl Interrupts {
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub(crate) fn heed(console: &Console) -> Result<Interrupts, Failure> {
+    pub(crate) fn listen(console: &Console) -> Result<Interrupts, Failure> {
         let (sender, stop) = watch::channel(Stop::No);
         let (is_over, console) = (Arc::new(AtomicBool::new(false)), *console);
         let seen = is_over.clone();
-        let heed = move || {
-            if let Err(error) = listen(&sender, &seen, &console) {
+        let listen_thread = move || {
+            if let Err(error) = forward_signals(&sender, &seen, &console) {
                 tracing::warn!("Ctrl-C is not handled: {}", chain(&error));
             }
         };
         std::thread::Builder::new()
             .name("interrupts".to_owned())
-            .spawn(heed)
+            .spawn(listen_thread)
             .map_err(|error| Failure::error(format!("failed to start a thread: {error}")))?;
         Ok(Interrupts { stop, is_over })
     }
@@ -63,7 +63,7 @@ impl Interrupts {
     }
 }
 
-fn listen(sender: &watch::Sender<Stop>, is_over: &AtomicBool, console: &Console) -> std::io::Result<()> {
+fn forward_signals(sender: &watch::Sender<Stop>, is_over: &AtomicBool, console: &Console) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut signals = Signals::new()?;

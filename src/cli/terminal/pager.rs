@@ -10,7 +10,7 @@ use crate::pipeline::Environment;
 /// Rows of a terminal that does not say how many it has.
 const USUAL_ROWS: usize = 24;
 
-/// Prints `text` as a result; a long one through a pager where somebody sits before it.
+/// Prints `text` to standard output; a long text on a terminal goes through a pager.
 pub(crate) fn page(console: &Console, text: &str) {
     let mut pages = Pages::begin(console);
     let end = if text.ends_with('\n') { "" } else { "\n" };
@@ -41,7 +41,7 @@ impl<'c> Pages<'c> {
         Pages { console, state: if is_read { PagerState::Buffered(String::new()) } else { PagerState::Direct } }
     }
 
-    /// Prints what comes next, lines whole. Answers whether anybody still reads.
+    /// Prints what comes next, lines whole. Returns false once the reader has closed the pipe.
     pub(crate) fn write(&mut self, text: &str) -> bool {
         let text = self.console.for_output(text);
         match &mut self.state {
@@ -75,7 +75,7 @@ impl<'c> Pages<'c> {
         }
     }
 
-    /// Prints what is left, and waits for whoever reads.
+    /// Prints the rest and waits for the pager.
     pub(crate) fn end(self) {
         match self.state {
             PagerState::Direct => {}
@@ -90,8 +90,9 @@ impl<'c> Pages<'c> {
 }
 
 fn rows() -> usize {
-    let told = ProcessEnvironment.var("LINES").and_then(|lines| lines.parse().ok());
-    told.or_else(|| terminal_size::terminal_size_of(io::stdout()).map(|(_, rows)| usize::from(rows.0)))
+    let declared = ProcessEnvironment.var("LINES").and_then(|lines| lines.parse().ok());
+    declared
+        .or_else(|| terminal_size::terminal_size_of(io::stdout()).map(|(_, rows)| usize::from(rows.0)))
         .filter(|rows| *rows > 0)
         .unwrap_or(USUAL_ROWS)
 }

@@ -42,7 +42,7 @@ struct LiveBars {
 /// Plain lines.
 struct PlainLines {
     began: Instant,
-    told: Instant,
+    printed: Instant,
     /// Whether the last line reported held-up calls.
     held_up: bool,
     stopping: bool,
@@ -181,7 +181,7 @@ fn style(template: &str) -> ProgressStyle {
 
 impl PlainLines {
     fn new(now: Instant) -> PlainLines {
-        PlainLines { began: now, told: now, held_up: false, stopping: false }
+        PlainLines { began: now, printed: now, held_up: false, stopping: false }
     }
 
     /// The line to print now, if one is due: often at first, seldom later, and at once when trouble begins or ends.
@@ -193,10 +193,10 @@ impl PlainLines {
         };
         let (held_up, stopping) = (model.is_held_up(), stop != Stop::No);
         let unchanged = (held_up, stopping) == (self.held_up, self.stopping);
-        if unchanged && now - self.told < Duration::from_secs(every) {
+        if unchanged && now - self.printed < Duration::from_secs(every) {
             return None;
         }
-        (self.told, self.held_up, self.stopping) = (now, held_up, stopping);
+        (self.printed, self.held_up, self.stopping) = (now, held_up, stopping);
         Some(model.line())
     }
 }

@@ -141,8 +141,8 @@ impl ProgressModel {
             (progress.left_out, "left out"),
             (progress.open(), "to do"),
         ];
-        let told = parts.iter().filter(|(count, _)| *count > 0);
-        told.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
+        let shown = parts.iter().filter(|(count, _)| *count > 0);
+        shown.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
     }
 
     /// First and last sample of the window, and the seconds between them.

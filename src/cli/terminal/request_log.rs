@@ -17,7 +17,7 @@ pub(crate) struct RequestLog {
 impl RequestLog {
     /// Counts an event and logs it.
     pub(crate) fn on_event(&self, event: &ClientEvent) {
-        match told(event) {
+        match describe(event) {
             Some(words) => tracing::info!("{words}"),
             None => tracing::debug!(?event),
         }
@@ -32,7 +32,7 @@ impl RequestLog {
 }
 
 /// The message for an event that slows a run down.
-fn told(event: &ClientEvent) -> Option<String> {
+fn describe(event: &ClientEvent) -> Option<String> {
     let until = |wait: &Duration| if wait.is_zero() { String::new() } else { format!(" in {}", in_words(wait)) };
     match event {
         ClientEvent::Sent { .. } | ClientEvent::Answered { .. } => None,
@@ -64,10 +64,10 @@ mod tests {
             cause: "HTTP 500: try later".to_owned(),
             wait,
         };
-        let words = [Duration::from_millis(500), Duration::ZERO].map(|wait| told(&retrying(wait)));
+        let words = [Duration::from_millis(500), Duration::ZERO].map(|wait| describe(&retrying(wait)));
         let again = "retrying stub/small";
         let expected = [format!("{again} in 0.50 s: HTTP 500: try later"), format!("{again}: HTTP 500: try later")];
         assert_eq!(words, expected.map(Some));
-        assert_eq!(told(&ClientEvent::Sent { provider: "stub".into() }), None);
+        assert_eq!(describe(&ClientEvent::Sent { provider: "stub".into() }), None);
     }
 }

@@ -139,7 +139,7 @@ fn truncate_needs_a_size() {
       ·            ──────────
     5 │
       ╰────
-     help: add target_tokens = 2000, or how many of the newest tokens it shall keep
+     help: add target_tokens = 2000, or how many of the newest tokens to keep
     "#);
 }
 
@@ -162,7 +162,7 @@ fn two_methods_of_one_name_are_both_shown() {
        ·           ╰── again here
     16 │ strategy = "none"
        ╰────
-     help: names tell results apart: give each its own
+     help: names identify results: use a different one
     "#);
 }
 

@@ -163,10 +163,10 @@ fn an_opaque_method_is_refused_with_a_judge_that_sees_contexts() {
       · ─────────────
     3 │
       ╰────
-     help: nobody can show the judge an opaque context, and its absence would betray the method. With
-           judge_context = false under [pipeline] the judge sees no context of any method: every
-           grade is asked for anew, the judge can no longer check an answer against the context, and
-           new grades do not compare with old ones. Or leave the method out by --methods
+     help: the judge cannot be shown an opaque context, and a missing context would reveal the
+           method. With judge_context = false under [pipeline] the judge sees no context of any
+           method: every grade is computed again, the judge can no longer check an answer against the
+           context, and new grades do not compare with old ones. Or leave the method out by --methods
     ");
 }
 

@@ -51,7 +51,7 @@ pub(super) fn run(
     let pipeline = open_project(common, &select, opening, console)?;
     require_keys(pipeline.judges.iter().map(|judge| &judge.model))?;
     let prices = Prices::new(pipeline.prices.clone());
-    let allowance = budget.allowance(pipeline.judges.iter().map(|judge| &judge.model), &prices, &pipeline.file)?;
+    let allowance = budget.limits(pipeline.judges.iter().map(|judge| &judge.model), &prices, &pipeline.file)?;
     let store = open_store(&pipeline.cache, console)?;
     for source in &pipeline.sources {
         store.text(source.digest, &source.text);

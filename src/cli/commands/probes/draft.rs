@@ -1,4 +1,4 @@
-//! A bank in the making: proposals proven point by point, and what became of the others.
+//! A generated bank before it is written: verified probes and rejected candidates of each point.
 
 use crate::cli::failure::Failure;
 use crate::pipeline::{LoadedFixture, PointIx};
@@ -23,7 +23,7 @@ pub(super) struct PointDraft {
 pub(super) struct BankDraft {
     pub(super) fixture: String,
     pub(super) points: Vec<PointDraft>,
-    /// Ids of probes that nobody could be asked about without a context.
+    /// Ids of probes that were not tried without a context.
     pub(super) unchecked: Vec<String>,
 }
 

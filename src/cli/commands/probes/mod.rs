@@ -49,11 +49,11 @@ pub(crate) fn run(common: &Common, command: &ProbesCommand, console: &Console) -
     let floor = pipeline.answerers.first().map(|answerer| &answerer.model);
     let models = || [&generator.model].into_iter().chain(floor);
     require_keys(models())?;
-    let allowance = budget.allowance(models(), &Prices::new(pipeline.prices.clone()), &pipeline.file)?;
+    let limits = budget.limits(models(), &Prices::new(pipeline.prices.clone()), &pipeline.file)?;
     let store = open_store(&pipeline.cache, console)?;
     store.text(crate::action::Digest::of(generator.template.text()), generator.template.text());
-    let options = RunOptions::within(Budget::new(allowance));
-    let progress = Progress::new([], allowance, console);
+    let options = RunOptions::within(Budget::new(limits));
+    let progress = Progress::new([], limits, console);
     let (mut run_log, mut interrupted) = (RunLog::new(&progress), false);
     let drafts = with_engine(&pipeline, &store, &options, &progress, async |performer, options, stop| {
         let work = Generation { performer, options, stop: stop.clone(), progress: &progress, run_log: &mut run_log };
@@ -72,7 +72,7 @@ pub(crate) fn run(common: &Common, command: &ProbesCommand, console: &Console) -
         }
         report.banks.push((paths.shown(&path), draft));
     }
-    Ok(report::tell(&report, console))
+    Ok(report::print(&report, console))
 }
 
 /// The fixtures to write banks for: those named, else all that have none. A bank that exists is replaced by force

@@ -23,7 +23,7 @@ pub(super) struct GenerationReport<'a> {
 }
 
 /// Tells it, and says how to exit.
-pub(super) fn tell(report: &GenerationReport<'_>, console: &Console) -> Exit {
+pub(super) fn print(report: &GenerationReport<'_>, console: &Console) -> Exit {
     let RunLog { failures, executed, cached, .. } = &report.run_log;
     console.json(&report.json());
     if !console.is_json() {
@@ -77,7 +77,7 @@ fn page(report: &GenerationReport, path: &str, draft: &BankDraft, console: &Cons
     text
 }
 
-/// What the points lack. One that nothing was proposed for is told of as failed; it lacks nothing that a hand could add.
+/// What each point lacks. A point without a reply is left out: it is reported as failed.
 fn shortages(draft: &BankDraft, generator: &str) -> Vec<String> {
     let mut shortages = Vec::new();
     for point in &draft.points {

@@ -106,6 +106,9 @@ pub(super) fn print_summary(published: &Published, folder: &ResultsFolder, next:
         0 => {}
         other => console.eprint(&format!("… and {other} more in {}", folder.file(names::MANIFEST).display())),
     }
+    if console.is_quiet() {
+        return;
+    }
     let lines =
         [early_cutoff_line(manifest), prompt_cache_line(manifest), unused_line(manifest), forecast_line(manifest)];
     lines.into_iter().flatten().for_each(|line| console.print(&line));
@@ -124,7 +127,8 @@ pub(super) fn print_summary(published: &Published, folder: &ResultsFolder, next:
 /// How many actions early cutoff skipped.
 fn early_cutoff_line(manifest: &Manifest) -> Option<String> {
     let early_cutoff: u64 = manifest.stages.values().map(|stage| stage.early_cutoff).sum();
-    let text = || format!("{} skipped by early cutoff: their inputs came out unchanged.", count(early_cutoff, "action"));
+    let text =
+        || format!("{} skipped by early cutoff: their inputs came out unchanged.", count(early_cutoff, "action"));
     (early_cutoff > 0).then(text)
 }
 

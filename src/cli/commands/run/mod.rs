@@ -71,7 +71,7 @@ pub(crate) struct RunArgs {
 pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<Exit, Failure> {
     if args.dry_run {
         let forecast = plan::of_project(common, &args.select, console)?;
-        return Ok(plan::tell(&forecast, console));
+        return Ok(plan::print(&forecast, console));
     }
     let prepare = || PreparedRun::of(common, args, console);
     let (PreparedRun { pipeline, label, folder, options }, store) =
@@ -104,7 +104,7 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
     Ok(exit.and(gate))
 }
 
-/// What is to be run, found to be sound before anything is made or spent.
+/// A run whose inputs are validated; nothing has been written or spent yet.
 struct PreparedRun {
     pipeline: Pipeline,
     label: Label,
@@ -117,13 +117,13 @@ impl PreparedRun {
         let opening = Opening { needs_keys: !args.offline, ..Opening::default() };
         let pipeline = open_project(common, &args.select, opening, console)?;
         let prices = Prices::new(pipeline.prices.clone());
-        let allowance = args.budget.allowance(models(&pipeline), &prices, &pipeline.file)?;
+        let limits = args.budget.limits(models(&pipeline), &prices, &pipeline.file)?;
         let label = label(args)?;
         let folder = ResultsFolder::of(&pipeline.results, &label);
         if let Some(baseline) = &args.compare_to {
             ResultsFolder::open_side(&pipeline.results, baseline)?;
         }
-        Ok(PreparedRun { pipeline, label, folder, options: options(args, allowance) })
+        Ok(PreparedRun { pipeline, label, folder, options: options(args, limits) })
     }
 
     fn cache(&self) -> &Path {
@@ -131,9 +131,9 @@ impl PreparedRun {
     }
 }
 
-fn options(args: &RunArgs, allowance: BudgetLimits) -> RunOptions {
+fn options(args: &RunArgs, limits: BudgetLimits) -> RunOptions {
     RunOptions {
-        budget: Budget::new(allowance),
+        budget: Budget::new(limits),
         offline: args.offline,
         allow_weak_judge: args.allow_weak_judge,
         refresh: args.select.refresh.iter().map(|stage| stage.stage()).collect(),
@@ -224,7 +224,7 @@ fn expected(estimate: &Estimate) -> Forecast {
     }
 }
 
-/// Recorder and progress hear the same events.
+/// Passes every event to the recorder and to the progress display.
 struct Listeners<'p> {
     recorder: Recorder,
     progress: &'p Progress,

@@ -1,4 +1,4 @@
-//! The actions behind a cell, as they were and as today's project would have them.
+//! The actions behind a cell: as recorded, and as the current project would run them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,26 +17,26 @@ use crate::results::Failure;
 pub(crate) struct Step<'a> {
     pub(crate) stage: Stage,
     pub(crate) point: u32,
-    /// The action that the score stands on; `None` where that is not known any more.
+    /// The recorded action; `None` if it is no longer known.
     pub(crate) key: Option<ActionKey>,
-    /// What is kept of it.
+    /// Its cache entry.
     pub(crate) entry: Option<(Record, Meta)>,
     pub(crate) state: StepState,
     /// Why the score is missing, where this is what failed.
     pub(crate) failure: Option<&'a Failure>,
 }
 
-/// Where an action stands today.
+/// The state of an action in the current project.
 pub(crate) enum StepState {
-    /// Nothing has changed, and its output is there.
+    /// Unchanged, and its output is cached.
     Cached,
     /// It would run.
     Stale(Difference),
-    /// Something has changed since, and what it is now has been computed already.
+    /// Its inputs changed, and the new version is cached.
     Superseded(Difference),
     /// It waits for a stale action above it.
     Blocked,
-    /// Today's project does not have it.
+    /// The current project does not have it.
     Absent,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Difference {
     pub(crate) files: Vec<FileDiff>,
 }
 
-/// An action as today's project would have it.
+/// An action of the current project.
 struct CurrentAction<'p> {
     point: u32,
     action: Action,
@@ -100,7 +100,7 @@ fn places(pipeline: Option<&Pipeline>, subject: &ExplainedCell<'_>) -> Vec<(Stag
     before.into_iter().chain(subject.stages().map(|stage| (stage, own.0))).collect()
 }
 
-/// The action that a score stands on where the results do not tell: the last one made there.
+/// The action behind a score if the results do not record it: the last one at its coordinate.
 fn latest(snapshot: &Snapshot, stage: Stage, now: &CurrentAction<'_>) -> Option<ActionKey> {
     if now.is_cached { Some(now.action.key) } else { snapshot.latest(&now.coordinate.digest(stage)) }
 }
@@ -149,7 +149,7 @@ fn leads_to(place: &CellCoordinate, cell: &CellCoordinate) -> bool {
         && (place.judge_n.is_none() || place.judge_n == cell.judge_n)
 }
 
-/// Holds what a score stands on against what today's project would have.
+/// Compares recorded actions with those of the current project.
 struct StepComparison<'a> {
     snapshot: &'a Snapshot,
     explainer: Explainer<'a, Snapshot>,

@@ -56,10 +56,10 @@ pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result
         CellMatch::One(selected) => explain(common, &paths, &ExplainedCell::judged(&selected), console),
         CellMatch::Missing(missing) => match ExplainedCell::failed(&missing) {
             Some(subject) => explain(common, &paths, &subject, console),
-            None => Err(missing.told()),
+            None => Err(missing.failure()),
         },
         CellMatch::Several(several) => {
-            several.tell("why", console);
+            several.print("why", console);
             Ok(Exit::Done)
         }
     }
@@ -82,14 +82,14 @@ fn explain(
     let steps = chain_of(&snapshot, pipeline.as_ref(), subject);
     console.json(&json(subject, &steps, &snapshot));
     if !console.is_json() {
-        page(console, &told(subject, &steps, console));
+        page(console, &explanation(subject, &steps, console));
     }
     Ok(Exit::Done)
 }
 
 impl StepState {
     /// The state in a word, what differs, and what it means to the eye.
-    fn told(&self) -> (&'static str, Option<&Difference>, Meaning) {
+    fn describe(&self) -> (&'static str, Option<&Difference>, Meaning) {
         match self {
             StepState::Cached => ("cached", None, Meaning::Good),
             StepState::Stale(differs) => ("stale", Some(differs), Meaning::Bad),
@@ -114,7 +114,7 @@ impl StepState {
 fn json<'a>(subject: &'a ExplainedCell<'_>, steps: &[Step<'_>], snapshot: &Snapshot) -> WhyJson<'a> {
     let place = &subject.place;
     let step = |step: &Step<'_>| {
-        let (state, differs, _) = step.state.told();
+        let (state, differs, _) = step.state.describe();
         let explained = differs.map(|differs| &differs.explained);
         let blocked = matches!(step.state, StepState::Blocked).then_some(Explained::UPSTREAM);
         StepJson {
@@ -142,7 +142,7 @@ fn json<'a>(subject: &'a ExplainedCell<'_>, steps: &[Step<'_>], snapshot: &Snaps
     }
 }
 
-fn told(subject: &ExplainedCell<'_>, steps: &[Step<'_>], console: &Console) -> String {
+fn explanation(subject: &ExplainedCell<'_>, steps: &[Step<'_>], console: &Console) -> String {
     let CellCoordinate { fixture, point, method, run, probe, .. } = &subject.place;
     let probe_told = probe.as_ref().map(|probe| format!(" · {probe}")).unwrap_or_default();
     let place = format!("{fixture} · point {} · {method} · run {run}{probe_told}", point.0);
@@ -177,7 +177,7 @@ fn next(subject: &ExplainedCell<'_>, steps: &[Step<'_>]) -> String {
 }
 
 fn step_lines(step: &Step<'_>, point: u32, console: &Console) -> Vec<String> {
-    let (state, differs, meaning) = step.state.told();
+    let (state, differs, meaning) = step.state.describe();
     let at = if step.point == point { String::new() } else { format!(" at point {}", step.point) };
     let key = step.key.map_or_else(String::new, |key| format!(" {}", key.0.short()));
     let mut lines = vec![format!(

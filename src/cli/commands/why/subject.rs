@@ -18,7 +18,7 @@ pub(crate) struct ExplainedCell<'a> {
     pub(crate) failure: Option<&'a Failure>,
 }
 
-/// The actions behind it, as far as the results tell.
+/// The keys of its actions, as far as the results record them.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct CellKeys {
     compress: Option<ActionKey>,
