@@ -107,14 +107,6 @@ const KNOWN_CYCLES: &[(&str, &str)] = &[
     ("import/detect", "import/source"),
     ("import/formats/inspect", "import/mod"),
     ("import/formats/openhands", "import/mod"),
-    ("plan/frontier", "plan/prepare"),
-    ("scheduler/account", "scheduler/run"),
-    ("scheduler/ask", "scheduler/perform"),
-    ("scheduler/examine", "scheduler/run"),
-    ("scheduler/judged", "scheduler/run"),
-    ("scheduler/lanes", "scheduler/run"),
-    ("scheduler/places", "scheduler/run"),
-    ("scheduler/recall", "scheduler/run"),
 ];
 
 /// Folders whose files and folders still depend on each other in a cycle. Entries are only taken out.

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use super::frontier::Task;
 use super::prepare::Action;
+use super::task::Task;
 use crate::action::{Material, Request, RequestTurn, StageName, Work};
 use crate::cache::{Lookup, Status};
 use crate::pipeline::Pipeline;

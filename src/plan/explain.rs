@@ -10,8 +10,8 @@ use crate::action::{Change, Digest, Part, Source, Sources};
 use crate::cache::Lookup;
 
 use super::lines::changed_places;
-use super::standing::Reason;
-use super::today::{CurrentSources, SourceText};
+use super::sources::{CurrentSources, SourceText};
+use super::status::Reason;
 
 /// A reason in words.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

@@ -6,10 +6,11 @@ use serde::Serialize;
 
 use super::estimate::{Estimate, Estimator, Excess, WorstCase};
 use super::explain::Explainer;
-use super::frontier::{Frontier, Task, TaskOutcome};
+use super::frontier::Frontier;
 use super::prepare::{Action, PrepareError, Preparer};
-use super::standing::{ActionStatus, cache_coordinate, look_up, reason};
-use super::today::CurrentSources;
+use super::sources::CurrentSources;
+use super::status::{ActionStatus, cache_coordinate, look_up, reason};
+use super::task::{Task, TaskOutcome};
 use crate::action::{ActionKey, Stage, StageName};
 use crate::cache::{Coordinate, Lookup, Record};
 use crate::pipeline::MatrixCounts;
@@ -154,7 +155,7 @@ impl<L: Lookup> Walk<'_, L> {
                 if !refreshed && usable.is_some() {
                     self.cached(StageName::Selftest);
                 } else {
-                    let coordinate = self.preparer.selftest_coordinate(&test);
+                    let coordinate = test.coordinate();
                     let current = CurrentSources::of_judge(self.preparer.pipeline(), test.judge);
                     self.stale(StageName::Selftest, None, &test.action, &coordinate, &current);
                 }

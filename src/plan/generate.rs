@@ -1,6 +1,7 @@
 //! The generation of probes as actions: one question a point, and each probe asked without any context.
 
-use super::prepare::{Action, FixtureTexts, PrepareError, Preparer};
+use super::prepare::{Action, PrepareError, Preparer};
+use super::texts::FixtureTexts;
 use crate::action::{Digest, Replica, Stage, StageName};
 use crate::answer::{self, AnswerInput};
 use crate::compress::ContextRef;

@@ -2,14 +2,15 @@
 //!
 //! Deliberately absent: doing anything.
 
+mod texts;
+mod task;
 mod prepare;
 mod frontier;
-mod below;
 mod reading;
-mod standing;
+mod status;
 mod selftest;
 mod generate;
-mod today;
+mod sources;
 mod lines;
 mod explain;
 mod estimate;
@@ -18,13 +19,13 @@ mod forecast;
 pub use estimate::{Estimate, WorstCase};
 pub use explain::{Explained, Explainer};
 pub use forecast::{Assumptions, Forecast, ReasonGroup, StageForecast, TooLong, forecast};
-pub use frontier::{
-    AnswerTask, CompressTask, Frontier, JudgeTask, Resolved, ResolvedAnswer, ResolvedContext, Task, TaskOutcome,
-};
+pub use frontier::Frontier;
 pub use generate::GenerationTask;
 pub use lines::{Hunk, Side, changed_lines, changed_places, hunks};
-pub use prepare::{Action, FixtureTexts, PrepareError, Preparer, judge_request, probe_of};
+pub use prepare::{Action, PrepareError, Preparer, judge_request, probe_of};
 pub use reading::{Body, Output, READER, Unreadable, completion};
 pub use selftest::{SelftestCell, SelftestTask};
-pub use standing::{ActionStatus, Reason, cache_coordinate, earlier_output, look_up, reason};
-pub use today::{CurrentSources, SourceText, source_label, source_texts};
+pub use sources::{CurrentSources, SourceText, source_label, source_texts};
+pub use status::{ActionStatus, Reason, cache_coordinate, earlier_output, look_up, reason};
+pub use task::{AnswerTask, CompressTask, JudgeTask, Resolved, ResolvedAnswer, ResolvedContext, Task, TaskOutcome};
+pub use texts::FixtureTexts;

@@ -1,22 +1,17 @@
 //! From a task to its action: the work and its key. The one place where the stages' pure functions meet the matrix.
 
-use std::cell::{OnceCell, RefCell};
-use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use crate::action::{ActionKey, Digest, Inputs, Material, Replica, Request, RequestTurn, Stage, Work};
 use crate::answer::{self, AnswerFault, AnswerInput};
-use crate::compress::{self, CompressInput, ContextRef, PrepareFault, SpanText};
+use crate::compress::{self, CompressInput, ContextRef, PrepareFault};
 use crate::judge::{JudgeQuestion, JudgeSpec, Truth};
-use crate::pipeline::{
-    AnswerCell, AnswererIx, FixtureIx, JudgeCell, JudgeIx, LoadedFixture, Matrix, Pipeline, PointIx, ProbeIx, TailMode,
-};
+use crate::pipeline::{AnswerCell, JudgeCell, JudgeIx, Matrix, Pipeline, TailMode};
 use crate::probe::Probe;
 use crate::provider::Operation;
-use crate::transcript::{Message, estimate_tokens};
 
-use super::frontier::{AnswerTask, CompressTask, JudgeTask, Task};
+use super::task::{AnswerTask, CompressTask, JudgeTask, Task};
+use super::texts::FixtureTexts;
 
 /// A piece of work with its name.
 #[derive(Clone, Debug)]
@@ -59,109 +54,6 @@ pub enum PrepareError {
     Coordinate,
 }
 
-/// The texts of one fixture that prompts are made of, each made when first needed.
-#[derive(Debug)]
-pub struct FixtureTexts {
-    ix: FixtureIx,
-    loaded: LoadedFixture,
-    points: Vec<PointTexts>,
-    questions: RefCell<HashMap<(ProbeIx, JudgeIx), Rc<JudgeQuestion>>>,
-    /// See [`Preparer::asked_below`].
-    pub(super) asked: RefCell<HashMap<AskedAt, Option<Digest>>>,
-}
-
-/// Where it is asked, the stand-in for the context, and who reads it.
-pub(super) type AskedAt = (PointIx, Digest, Vec<AnswererIx>);
-
-#[derive(Debug, Default)]
-struct PointTexts {
-    span: OnceCell<SpanText>,
-    prefix: OnceCell<SpanText>,
-    tail: OnceCell<SpanText>,
-    index: OnceCell<Material>,
-    is_worth_warming: OnceCell<bool>,
-}
-
-impl FixtureTexts {
-    /// The texts of `loaded`, none of them made yet.
-    pub fn new(ix: FixtureIx, loaded: &LoadedFixture) -> FixtureTexts {
-        let points = loaded.points.iter().map(|_| PointTexts::default()).collect();
-        FixtureTexts { ix, loaded: loaded.clone(), points, questions: RefCell::default(), asked: RefCell::default() }
-    }
-
-    /// Which fixture.
-    pub fn fixture(&self) -> FixtureIx {
-        self.ix
-    }
-
-    /// The fixture and its bank.
-    pub fn loaded(&self) -> &LoadedFixture {
-        &self.loaded
-    }
-
-    fn slice(&self, from: usize, to: usize) -> &[Message] {
-        self.loaded.fixture.messages.get(from..to).unwrap_or_default()
-    }
-
-    /// Index of the first message after the point.
-    pub fn end(&self, point: PointIx) -> usize {
-        self.loaded.points.get(point.0).copied().unwrap_or(self.loaded.fixture.messages.len())
-    }
-
-    /// All messages before the point, a leading system message left out.
-    pub fn prefix_messages(&self, point: PointIx) -> &[Message] {
-        self.slice(self.loaded.fixture.start(), self.end(point))
-    }
-
-    fn span_messages(&self, point: PointIx) -> &[Message] {
-        let before = point.0.checked_sub(1).map(PointIx);
-        self.slice(before.map_or(self.loaded.fixture.start(), |p| self.end(p)), self.end(point))
-    }
-
-    /// The messages that `point` takes away, in the forms that work is made of.
-    pub fn span(&self, point: PointIx) -> SpanText {
-        let make = || SpanText::of(self.span_messages(point));
-        self.points.get(point.0).map_or_else(make, |texts| texts.span.get_or_init(make).clone())
-    }
-
-    /// All messages before the point, likewise.
-    pub fn prefix(&self, point: PointIx) -> SpanText {
-        let make = || SpanText::of(self.prefix_messages(point));
-        self.points.get(point.0).map_or_else(make, |texts| texts.prefix.get_or_init(make).clone())
-    }
-
-    /// The messages after the point, likewise.
-    pub fn tail(&self, point: PointIx) -> SpanText {
-        let make = || SpanText::of(self.slice(self.end(point), self.loaded.fixture.messages.len()));
-        self.points.get(point.0).map_or_else(make, |texts| texts.tail.get_or_init(make).clone())
-    }
-
-    /// The deterministic artifact index of all messages before the point.
-    pub fn index(&self, point: PointIx) -> Material {
-        let make = || compress::artifact_index(self.prefix_messages(point)).into();
-        self.points.get(point.0).map_or_else(make, |texts| texts.index.get_or_init(make).clone())
-    }
-
-    /// The index as text.
-    pub fn index_text(&self, point: PointIx) -> Arc<str> {
-        match self.index(point) {
-            Material::Text(_, text) => text,
-            Material::Output(_) | Material::Composed(_) => "".into(),
-        }
-    }
-
-    /// Whether contexts of this point are long enough for a provider's prompt cache to matter.
-    pub fn is_worth_warming(&self, point: PointIx) -> bool {
-        /// The smallest prefix that vendors cache.
-        const SHORTEST_CACHED: u64 = 1024;
-        let is_long = || match self.prefix(point).text {
-            Material::Text(_, text) => estimate_tokens(&text).0 >= SHORTEST_CACHED,
-            Material::Output(_) | Material::Composed(_) => false,
-        };
-        self.points.get(point.0).is_some_and(|texts| *texts.is_worth_warming.get_or_init(is_long))
-    }
-}
-
 /// Makes actions of tasks.
 #[derive(Clone, Copy, Debug)]
 pub struct Preparer<'p> {
@@ -199,7 +91,7 @@ impl<'p> Preparer<'p> {
 
     fn compress(&self, task: &CompressTask) -> Result<Action, PrepareError> {
         let method = self.pipeline.methods.get(task.cell.chain.method.0).ok_or(PrepareError::Coordinate)?;
-        let fixture = &task.texts.loaded.fixture;
+        let fixture = &task.texts.loaded().fixture;
         let input = CompressInput {
             span: &task.texts.span(task.cell.point),
             prefix: &task.texts.prefix(task.cell.point),
@@ -218,7 +110,11 @@ impl<'p> Preparer<'p> {
         Ok(Action::new(Stage::Answer, self.matrix.answer_replica(&task.cell), work))
     }
 
-    pub(super) fn answer_work(
+    /// The work of an answer from a context.
+    ///
+    /// # Errors
+    /// As [`Preparer::prepare`].
+    pub fn answer_work(
         &self,
         cell: &AnswerCell,
         texts: &FixtureTexts,
@@ -236,7 +132,11 @@ impl<'p> Preparer<'p> {
         Ok(Action::new(Stage::Judge, self.matrix.judge_replica(&task.cell), work))
     }
 
-    pub(super) fn judge_work(
+    /// The work of a judgement of an answer, named by its digest.
+    ///
+    /// # Errors
+    /// As [`Preparer::prepare`].
+    pub fn judge_work(
         &self,
         cell: &JudgeCell,
         texts: &FixtureTexts,
@@ -288,5 +188,5 @@ pub fn judge_request(spec: &JudgeSpec, turns: Vec<RequestTurn>, question: &Judge
 
 /// The probe of a cell.
 pub fn probe_of<'t>(texts: &'t FixtureTexts, cell: &AnswerCell) -> Result<&'t Probe, PrepareError> {
-    texts.loaded.probe(cell.probe).ok_or(PrepareError::Coordinate)
+    texts.loaded().probe(cell.probe).ok_or(PrepareError::Coordinate)
 }

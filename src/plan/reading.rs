@@ -8,8 +8,8 @@ use crate::probe::Candidate;
 use crate::provider::{self, Completion, Dialect, Operation, ReadFault};
 use crate::units::Usage;
 
-use super::frontier::{CompressTask, Task};
 use super::prepare::{PrepareError, Preparer};
+use super::task::{CompressTask, Task};
 
 /// The version of the reading rules. Raised when a body would be read to another output.
 pub const READER: u16 = 2;

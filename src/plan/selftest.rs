@@ -18,6 +18,10 @@ pub struct SelftestTask {
     pub judge: JudgeIx,
     /// Which case.
     pub case: CaseId,
+    /// The same in names.
+    pub cell: SelftestCell,
+    /// Replies that may break the contract before the action fails.
+    pub attempts: u32,
     /// What the reply must score.
     pub question: Rc<JudgeQuestion>,
     /// The work.
@@ -59,19 +63,16 @@ impl Preparer<'_> {
         let turns = question.with(case.answer.clone().into(), context)?;
         let replica = if spec.model.is_lexical() { Replica::NONE } else { Replica { judge: Some(0), ..Replica::NONE } };
         let action = Action::new(Stage::Judge, replica, Work::Ask(judge_request(spec, turns, &question)));
-        Ok(SelftestTask { judge, case: case.id.clone(), question: Rc::new(question), action })
+        let cell = SelftestCell { judge: spec.name.0.to_string(), case: case.id.0.clone() };
+        let (case, question, attempts) = (case.id.clone(), Rc::new(question), spec.attempts);
+        Ok(SelftestTask { judge, case, cell, attempts, question, action })
     }
+}
 
-    /// The names of a case.
-    pub fn selftest_cell(&self, task: &SelftestTask) -> SelftestCell {
-        let judge = self.pipeline().judges.get(task.judge.0).map_or_else(String::new, |j| j.name.0.to_string());
-        SelftestCell { judge, case: task.case.0.clone() }
-    }
-
+impl SelftestTask {
     /// The place by which the cache finds the latest action of a case.
-    pub fn selftest_coordinate(&self, task: &SelftestTask) -> Coordinate {
-        let cell = self.selftest_cell(task);
-        let (judge, probe) = (Some(cell.judge), Some(format!("selftest/{}", cell.case)));
-        Coordinate { judge, probe, replica: task.action.replica, ..Coordinate::default() }
+    pub fn coordinate(&self) -> Coordinate {
+        let (judge, probe) = (Some(self.cell.judge.clone()), Some(format!("selftest/{}", self.cell.case)));
+        Coordinate { judge, probe, replica: self.action.replica, ..Coordinate::default() }
     }
 }

@@ -3,12 +3,12 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::doors::Doors;
+use super::breakers::CircuitBreakers;
 use crate::action::Request;
 use crate::provider::{AttemptBudget, AttemptCost, ModelRef, Prices};
 use crate::units::{Tokens, Usage, Usd, add_known};
 
-/// The limits of a run. `None` is no limit.
+/// The limits of a run's budget. `None` is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BudgetLimits {
     /// Money.
@@ -47,13 +47,13 @@ pub struct Spent {
     pub usd: Option<Usd>,
     /// Dollars that providers' prompt caches saved, as far as prices are known.
     pub saved: f64,
-    /// Requests that were never answered: whether they are billed nobody knows.
+    /// Requests that were never answered: whether they are billed is unknown.
     pub unanswered: u64,
     /// Requests of which it is known what came of them, those that were turned away included.
     pub settled: u64,
-    /// Set aside for what is under way.
+    /// Reserved for what is under way.
     pub reserved: Usd,
-    /// Whether the next request waits for what others leave over of the money.
+    /// Whether the next request waits for money that is reserved for others.
     pub is_waiting: bool,
 }
 
@@ -73,7 +73,7 @@ impl Default for Spent {
 }
 
 impl Spent {
-    /// The same once nothing more is heard: of `sent` requests, those still under way are never answered.
+    /// The same at the end of a run: of `sent` requests, those still under way count as unanswered.
     #[must_use]
     pub fn with_unfinished(self, sent: u64) -> Spent {
         Spent { unanswered: self.unanswered + sent.saturating_sub(self.settled), ..self }
@@ -111,7 +111,7 @@ pub struct Budget {
     state: Mutex<State>,
 }
 
-/// A request that was let through, with what is set aside for it.
+/// A request that was admitted, with what is reserved for it.
 #[derive(Debug)]
 pub struct Reservation {
     worst: f64,
@@ -159,17 +159,17 @@ impl Budget {
         Ok(Reservation { worst })
     }
 
-    /// Replaces what was set aside by what was paid. An unknown amount counts as the worst case: a request that
+    /// Replaces what was reserved by what was paid. An unknown amount counts as the worst case: a request that
     /// timed out may have been billed.
     pub fn settle(&self, reservation: Reservation, paid: Option<Usd>) {
         let mut state = self.state();
         state.open = state.open.saturating_sub(1);
-        // Sums of fractions leave a rest behind: with nothing open nothing is set aside.
+        // Sums of fractions leave a rest behind: with nothing open nothing is reserved.
         state.reserved = if state.open == 0 { 0.0 } else { (state.reserved - reservation.worst).max(0.0) };
         state.spent += paid.map_or(reservation.worst, |usd| usd.0);
     }
 
-    /// Takes back what was set aside for a request that was not sent.
+    /// Releases what was reserved for a request that was not sent.
     pub fn give_back(&self, reservation: Reservation) {
         let mut state = self.state();
         state.requests = state.requests.saturating_sub(1);
@@ -177,7 +177,7 @@ impl Budget {
         self.settle(reservation, Some(Usd(0.0)));
     }
 
-    /// What is allowed.
+    /// The limits.
     pub fn limits(&self) -> BudgetLimits {
         self.limits
     }
@@ -197,15 +197,15 @@ impl Budget {
 /// Real inputs are up to one and a half times the estimate, which is low on purpose: twice it is the worst case.
 const CAUTION: u64 = 2;
 
-/// The budget as one action's attempts meet it.
+/// What the attempts of one action take from the budget.
 pub(super) struct BudgetLease<'b> {
     budget: &'b Budget,
     prices: &'b Prices,
     model: &'b ModelRef,
     worst: Option<Usd>,
-    word: Mutex<Option<BudgetReached>>,
-    /// Where it is not to be paid for any more.
-    behind: Option<(&'b Doors, &'b Request)>,
+    refusal: Mutex<Option<BudgetReached>>,
+    /// Calls the request off.
+    breakers: Option<(&'b CircuitBreakers, &'b Request)>,
 }
 
 impl<'b> BudgetLease<'b> {
@@ -217,18 +217,18 @@ impl<'b> BudgetLease<'b> {
         (input, output): (Tokens, Tokens),
     ) -> BudgetLease<'b> {
         let worst = prices.worst_case(model, Tokens(input.0.saturating_mul(CAUTION)), output);
-        BudgetLease { budget, prices, model, worst, word: Mutex::default(), behind: None }
+        BudgetLease { budget, prices, model, worst, refusal: Mutex::default(), breakers: None }
     }
 
-    /// The same for a request that is called off when its door closes.
-    pub(super) fn behind(self, doors: &'b Doors, request: &'b Request) -> BudgetLease<'b> {
-        BudgetLease { behind: Some((doors, request)), ..self }
+    /// The same for a request that is called off when its breaker trips.
+    pub(super) fn until_blocked(self, breakers: &'b CircuitBreakers, request: &'b Request) -> BudgetLease<'b> {
+        BudgetLease { breakers: Some((breakers, request)), ..self }
     }
 
-    /// Why the last attempt was not let through.
-    pub(super) fn word(&self) -> BudgetReached {
-        let word = *self.word.lock().unwrap_or_else(PoisonError::into_inner);
-        word.unwrap_or(BudgetReached::Requests { limit: 0 })
+    /// Why the last attempt was refused.
+    pub(super) fn refusal(&self) -> BudgetReached {
+        let refusal = *self.refusal.lock().unwrap_or_else(PoisonError::into_inner);
+        refusal.unwrap_or(BudgetReached::Requests { limit: 0 })
     }
 }
 
@@ -239,7 +239,7 @@ impl AttemptBudget for BudgetLease<'_> {
         match self.budget.reserve(self.worst) {
             Ok(reservation) => Some(reservation),
             Err(reached) => {
-                *self.word.lock().unwrap_or_else(PoisonError::into_inner) = Some(reached);
+                *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(reached);
                 None
             }
         }
@@ -264,8 +264,8 @@ impl AttemptBudget for BudgetLease<'_> {
     }
 
     async fn cancelled(&self) {
-        match self.behind {
-            Some((doors, request)) => doors.closed_for(request).await,
+        match self.breakers {
+            Some((breakers, request)) => breakers.blocked(request).await,
             None => std::future::pending().await,
         }
     }
@@ -276,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_worst_case_is_set_aside_until_settled() {
+    fn the_worst_case_is_reserved_until_settled() {
         let budget = Budget::new(BudgetLimits { usd: Some(Usd(1.0)), requests: None });
         let first = budget.reserve(Some(Usd(0.6))).unwrap();
         assert!(budget.reserve(Some(Usd(0.6))).is_err());
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_paid_is_counted_and_what_nobody_knows_is_not_guessed() {
+    fn what_was_paid_is_counted_and_the_unknown_is_not_guessed() {
         let (budget, prices) = (Budget::default(), Prices::default());
         let model = ModelRef::parse("openai/gpt-5.2").unwrap();
         let lease = BudgetLease::new(&budget, &prices, &model, (Tokens(1000), Tokens(1000)));
@@ -305,7 +305,7 @@ mod tests {
         assert_eq!((spent.replies, spent.unanswered, spent.usage), (2, 1, Some(used + used)));
         assert_eq!(spent.usd, prices.cost(&model, &(used + used)));
         lease.settle(lease.reserve().unwrap(), AttemptCost::Reported(&Usage::default()));
-        assert_eq!(budget.spent().usd, None, "a reply that counts nothing has a price that nobody knows");
+        assert_eq!(budget.spent().usd, None, "a reply that counts nothing has an unknown price");
     }
 
     #[test]

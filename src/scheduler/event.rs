@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::doors::TrippedBreaker;
+use super::breakers::TrippedBreaker;
 use crate::action::{ActionKey, StageName};
 use crate::files::FileError;
 use crate::judge::SelfTestVerdict;

@@ -1,35 +1,35 @@
-//! The scheduler: executes what is stale, as fast as providers allow, within the budget, and tells what happens.
+//! The scheduler: executes what is stale, as fast as providers allow, within the budget, and emits an event for each
+//! step.
 //!
-//! Invariant: told means kept; an event follows the store's word, never precedes it. Deliberately absent: printing,
-//! paths, statistics.
+//! `run` is an event loop over components that own their state and know nothing of the loop: `cells` (what came of
+//! each task), `qualification` (the judges' self-tests), `queue` (models that are away), `breakers`, `stats`
+//! (events and counts), `in_flight`. They are called downwards; none calls back.
+//!
+//! Invariant: an event follows the commit of what it reports. Deliberately absent: printing, paths, statistics.
 
-mod ended;
-mod doors;
-mod lanes;
-mod event;
+mod options;
+mod breakers;
 mod budget;
+mod event;
 mod program;
-mod shelf;
-mod errand;
+mod outputs;
+mod job;
 mod perform;
-mod ask;
-mod selftest;
-mod tally;
+mod in_flight;
+mod queue;
 mod rows;
-mod sheets;
-mod account;
+mod row_cache;
+mod stats;
+mod cells;
+mod qualification;
 mod run;
-mod recall;
-mod places;
-mod judged;
 mod generate;
-mod examine;
 
+pub use breakers::TrippedBreaker;
 pub use budget::{Budget, BudgetLimits, BudgetReached, Spent};
-pub use doors::TrippedBreaker;
-pub use ended::{RunOutcome, UntestedJudge};
 pub use event::{Event, Listener, SkipReason};
 pub use generate::generate;
+pub use options::{RunError, RunOutcome, SchedulerOptions, Stop, UntestedJudge};
+pub use outputs::{LoadedContext, OutputCache, OutputUnavailable, ReportedModels};
 pub use perform::Performer;
-pub use run::{RunError, SchedulerOptions, Stop, run};
-pub use shelf::{LoadedContext, OutputCache, OutputUnavailable, ReportedModels};
+pub use run::run;

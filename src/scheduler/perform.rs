@@ -1,26 +1,31 @@
-//! One action's life: work is put together, done, its raw output kept, read, and its reading noted.
+//! The life of one action: work is put together and done, its raw output stored, read, and the reading noted. A model
+//! is asked again until its reply keeps the contract of its stage.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
 
-use super::budget::{Budget, BudgetReached};
-use super::doors::Doors;
-use super::errand::Errand;
+use super::breakers::CircuitBreakers;
+use super::budget::{Budget, BudgetLease, BudgetReached};
+use super::job::Job;
+use super::outputs::OutputCache;
 use super::program;
-use super::shelf::{OutputCache, OutputUnavailable};
-use crate::action::{Computation, Digest, Request, RequestTurn, Work};
-use crate::cache::{CacheError, Lookup, Meta, Reading, Record, Store};
+use crate::action::{Computation, Digest, Material, Request, RequestTurn, Work};
+use crate::answer;
+use crate::cache::{CacheError, Damage, Lookup, Meta, Reading, Record, Status, Store};
 use crate::compress;
-use crate::judge::{self, CriterionScore};
 use crate::lexical;
-use crate::plan::{Action, Output, Preparer, READER, SelftestTask, completion};
-use crate::provider::{Client, Dialect, ErrorClass, Operation, Prices};
+use crate::plan::{Output, Preparer, READER};
+use crate::provider::{
+    AskFailure, Call, CallFailure, Client, Dialect, ErrorClass, ModelRef, Prices, RawReply, Turn, context_window,
+    estimate, longest_reply,
+};
 use crate::results::{Blame, Failure};
 use crate::transcript::{Message, count_tokens};
-use crate::units::{Usage, Usd};
+use crate::units::{Tokens, Usage, Usd};
 
 /// An output just made.
 #[derive(Debug)]
@@ -28,7 +33,7 @@ pub(super) struct Fresh {
     pub(super) out: Digest,
     pub(super) output: Output,
     pub(super) usage: Usage,
-    /// `None` where no price is known; 0 where nobody was asked.
+    /// `None` where no price is known; 0 where no provider was asked.
     pub(super) cost: Option<Usd>,
     /// Whether the last action in this place had the same output.
     pub(super) unchanged: bool,
@@ -42,9 +47,9 @@ pub(super) enum NoOutput {
     Failed(Box<Failure>),
     /// The budget does not allow it.
     OverBudget(BudgetReached),
-    /// It was not sent, or not again: the run is to end, or nobody asks its provider any more.
+    /// It was not sent, or not again: the run is to end, or the breaker of its provider tripped.
     CalledOff,
-    /// The store cannot keep anything more: the run ends.
+    /// The store can write nothing more: the run ends.
     Store(CacheError),
 }
 
@@ -64,9 +69,9 @@ impl From<CacheError> for NoOutput {
 pub struct Performer<'e> {
     /// Makes work of tasks.
     pub preparer: Preparer<'e>,
-    /// Keeps what comes of it.
+    /// Stores what comes of it.
     pub store: &'e Store,
-    /// Outputs within reach.
+    /// Outputs in memory.
     pub outputs: &'e OutputCache<'e, Store>,
     /// Asks models.
     pub client: &'e Client,
@@ -77,137 +82,273 @@ pub struct Performer<'e> {
 }
 
 /// A raw output with what is known of how it came.
-pub(super) struct Raw {
-    pub(super) body: Bytes,
-    pub(super) dialect: Option<Dialect>,
-    pub(super) model: Option<String>,
-    pub(super) usage: Usage,
-    pub(super) cost: Option<Usd>,
-    pub(super) latency_ms: u64,
-    pub(super) attempts: u32,
-    pub(super) request_id: Option<String>,
-}
-
-/// Now, in milliseconds since 1970 (UTC).
-fn now_ms() -> u64 {
-    u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0)
+struct Raw {
+    body: Bytes,
+    dialect: Option<Dialect>,
+    model: Option<String>,
+    usage: Usage,
+    cost: Option<Usd>,
+    latency_ms: u64,
+    attempts: u32,
+    request_id: Option<String>,
 }
 
 impl Raw {
     /// Something made here, by rules or by the user's program.
-    pub(super) fn local(body: Bytes, dialect: Option<Dialect>, began: Instant) -> Raw {
+    fn local(body: Bytes, dialect: Option<Dialect>, began: Instant) -> Raw {
         let latency_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (usage, cost) = (Usage::default(), Some(Usd(0.0)));
         Raw { body, dialect, model: None, usage, cost, latency_ms, attempts: 1, request_id: None }
     }
+
+    fn of_reply(reply: &RawReply, cost: Option<Usd>) -> Raw {
+        Raw {
+            body: reply.body.clone(),
+            dialect: Some(reply.dialect),
+            model: reply.model.clone(),
+            usage: reply.usage,
+            cost,
+            latency_ms: u64::try_from(reply.latency.as_millis()).unwrap_or(u64::MAX),
+            attempts: reply.attempts,
+            request_id: reply.request_id.clone(),
+        }
+    }
+
+    /// Describes the entry of a job's action.
+    fn meta(&self, job: &Job) -> Meta {
+        Meta {
+            stage: job.action.stage,
+            created: u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0),
+            dialect: self.dialect,
+            model: self.model.clone(),
+            requested_model: job.requested_model(),
+            usage: self.usage,
+            cost: self.cost,
+            latency_ms: self.latency_ms,
+            attempts: self.attempts,
+            request_id: self.request_id.clone(),
+            coordinate: job.coordinate.clone(),
+            inputs: job.action.inputs(),
+            sources: job.sources.clone(),
+        }
+    }
 }
 
 impl Performer<'_> {
-    /// The grades of a self-test's case, if it was graded before.
-    pub(super) fn cached_grades(&self, test: &SelftestTask) -> Option<Vec<CriterionScore>> {
-        let record = self.store.find(&test.action.key).filter(Record::is_usable)?;
+    /// The output of a job outside of the matrix, if it is in the cache and reads.
+    pub(super) fn cached_output(&self, job: &Job) -> Option<Output> {
+        let record = self.store.find(&job.action.key).filter(Record::is_usable)?;
         let bytes = self.outputs.body(&record).ok()?;
-        let reply = completion(record.dialect.unwrap_or(Dialect::Lexical), Operation::Generate, &bytes).ok()?;
-        let grades = judge::read_reply(&reply.text, test.question.criteria()).ok()?;
+        let output = job.read_body(&self.preparer, record.dialect, &bytes).ok()?;
         self.store.touch(&record);
-        Some(grades)
+        Some(output)
     }
 
-    /// Does the work of an action and keeps what comes of it.
-    pub(super) async fn perform(&self, errand: &Errand, action: &Action, doors: &Doors) -> Result<Fresh, NoOutput> {
-        let before = errand.earlier_output(self.store, action);
-        let mut fresh = match &action.work {
-            Work::Ask(request) if request.is_lexical() => self.apply_rules(errand, action, request).await,
-            Work::Ask(request) => self.ask(errand, action, request, doors).await,
-            Work::Execute(program) => {
-                let stdin = self.text(errand, action, &program.stdin)?;
-                self.execute(errand, action, stdin).await
-            }
-            Work::Compute(computation) => self.compute(errand, action, computation).await,
+    /// Makes sure that the output of a cached action can be read when it is needed, without reading it, and notes that
+    /// it is used. Where it had to be read to be named, the name is noted.
+    pub(super) fn verify(&self, record: &Record, reread: Option<&Output>) -> Result<(), Damage> {
+        if let Some(output) = reread {
+            self.store.note(record, &Reading::Output { out: output.digest(), state: None, reader: READER });
+        }
+        self.outputs.verify(record)?;
+        self.store.touch(record);
+        Ok(())
+    }
+
+    /// Does the work of a job and stores what comes of it.
+    pub(super) async fn perform(&self, job: &Job, breakers: &CircuitBreakers) -> Result<Fresh, NoOutput> {
+        let before = job.earlier_output(self.store);
+        let mut fresh = match &job.action.work {
+            Work::Ask(request) if request.is_lexical() => self.apply_rules(job, request).await,
+            Work::Ask(request) => self.ask(job, request, breakers).await,
+            Work::Execute(program) => self.execute(job, self.text(job, &program.stdin)?).await,
+            Work::Compute(computation) => self.compute(job, computation).await,
         }?;
         fresh.unchanged = before == Some(fresh.out);
         Ok(fresh)
     }
 
-    /// The built-in stand-in for a model. It is given the values of the prompts, nothing else.
-    async fn apply_rules(&self, errand: &Errand, action: &Action, request: &Request) -> Result<Fresh, NoOutput> {
+    /// The built-in stand-in for a model. It gets the values of the prompts, nothing else.
+    async fn apply_rules(&self, job: &Job, request: &Request) -> Result<Fresh, NoOutput> {
         let mut values: BTreeMap<&'static str, Arc<str>> = BTreeMap::new();
         for turn in &request.turns {
             let RequestTurn::Text(_, prompt) = turn else { continue };
             for (name, material) in prompt.values() {
-                values.insert(name, self.text(errand, action, material)?);
+                values.insert(name, self.text(job, material)?);
             }
         }
-        let (task, began) = (errand.lexical_task(), Instant::now());
-        let reply = self.aside(errand, action, move || lexical::reply(task, &values)).await?;
-        self.finish(errand, action, Raw::local(reply.into(), Some(Dialect::Lexical), began)).await
+        let (task, began) = (job.lexical_task(), Instant::now());
+        let reply = on_blocking_pool(job, move || lexical::reply(task, &values)).await?;
+        self.store_and_read(job, Raw::local(reply.into(), Some(Dialect::Lexical), began)).await
     }
 
-    async fn execute(&self, errand: &Errand, action: &Action, stdin: Arc<str>) -> Result<Fresh, NoOutput> {
+    async fn execute(&self, job: &Job, stdin: Arc<str>) -> Result<Fresh, NoOutput> {
         let began = Instant::now();
-        let spec = errand.command(&self.preparer).ok_or_else(|| {
-            self.failure(errand, action, Blame::Infrastructure, None, "no program is declared here".to_owned(), None)
-        })?;
+        let undeclared = || job.failure(Blame::Infrastructure, "no program is declared here");
+        let spec = job.command(&self.preparer).ok_or_else(undeclared)?;
         match program::run(spec, Bytes::copy_from_slice(stdin.as_bytes())).await {
-            Ok(stdout) => self.finish(errand, action, Raw::local(stdout, None, began)).await,
+            Ok(stdout) => self.store_and_read(job, Raw::local(stdout, None, began)).await,
             Err(error) => {
                 let message = error.to_string();
-                let meta = self.meta(errand, action, &Raw::local(Bytes::new(), None, began));
-                self.store.fail(action.key, &meta, "program", &message).await?;
-                Err(self.failure(errand, action, Blame::Method, None, message, None).into())
+                let meta = Raw::local(Bytes::new(), None, began).meta(job);
+                self.store.fail(job.action.key, &meta, "program", &message).await?;
+                Err(job.failure(Blame::Method, message).into())
             }
         }
     }
 
-    async fn compute(&self, errand: &Errand, action: &Action, work: &Computation) -> Result<Fresh, NoOutput> {
-        let (began, json) = (Instant::now(), self.text(errand, action, &work.messages)?);
+    async fn compute(&self, job: &Job, work: &Computation) -> Result<Fresh, NoOutput> {
+        let (began, json) = (Instant::now(), self.text(job, &work.messages)?);
         let work = work.clone();
-        let computed = self.aside(errand, action, move || {
+        let computed = on_blocking_pool(job, move || {
             let messages: Vec<Message> = serde_json::from_str(&json)?;
             Ok::<_, serde_json::Error>(compress::compute(&work, &messages, &count_tokens))
         });
-        let bytes = computed.await?.map_err(|e| {
-            self.failure(errand, action, Blame::Infrastructure, None, format!("the messages cannot be read: {e}"), None)
-        })?;
-        self.finish(errand, action, Raw::local(bytes.into(), None, began)).await
+        let bytes = computed.await?.map_err(|error| unreadable_messages(job, &error))?;
+        self.store_and_read(job, Raw::local(bytes.into(), None, began)).await
     }
 
-    /// Runs something that takes processor time beside the loop.
-    async fn aside<T: Send + 'static>(
-        &self,
-        errand: &Errand,
-        action: &Action,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, NoOutput> {
-        tokio::task::spawn_blocking(work).await.map_err(|e| {
-            self.failure(errand, action, Blame::Infrastructure, None, format!("an internal rule failed: {e}"), None)
-                .into()
+    /// Asks a model, again if its reply breaks the contract of the stage.
+    async fn ask(&self, job: &Job, request: &Request, breakers: &CircuitBreakers) -> Result<Fresh, NoOutput> {
+        let call = self.call(job, request)?;
+        let model = ModelRef { provider: request.provider.clone(), model: request.model.clone() };
+        let expected @ (input, _) = estimate(&call);
+        self.fits_window(job, &model, input)?;
+        let tokens = (input, self.longest_reply(&model, &call));
+        let lease = BudgetLease::new(self.budget, self.prices, &model, tokens).until_blocked(breakers, request);
+        let mut attempt = 1;
+        loop {
+            let stored = &Cell::new(None);
+            let store = |reply: &RawReply| {
+                let raw = Raw::of_reply(reply, self.prices.cost(&model, &reply.usage));
+                async move { self.store(job, &raw).await.map(|record| stored.set(Some(record))) }
+            };
+            let completion = match self.client.ask(&request.provider, &call, expected, &lease, store).await {
+                Ok((_, completion)) => completion,
+                Err(AskFailure::Store(error)) => return Err(error.into()),
+                Err(AskFailure::BudgetExhausted) => return Err(NoOutput::OverBudget(lease.refusal())),
+                Err(AskFailure::Cancelled) => return Err(NoOutput::CalledOff),
+                Err(AskFailure::Call(failure)) => {
+                    return Err(self.call_failed(job, (request, breakers), failure).await);
+                }
+            };
+            match job.read_reply(&self.preparer, &completion) {
+                Ok(output) => {
+                    self.outputs.note_model(job.requested_model(), completion.model);
+                    let cost = self.prices.cost(&model, &completion.usage);
+                    return Ok(self.fresh(stored.take(), completion.usage, cost, output));
+                }
+                Err(fault) => {
+                    self.note_unreadable(stored.take(), &fault.to_string());
+                    if attempt >= job.attempts {
+                        return Err(job.unreadable(&fault, format!("{fault} ({attempt} replies)")).into());
+                    }
+                    attempt += 1;
+                }
+            }
+        }
+    }
+
+    /// Refuses early what the model's window cannot hold.
+    fn fits_window(&self, job: &Job, model: &ModelRef, input: Tokens) -> Result<(), NoOutput> {
+        let provider = self.preparer.pipeline().providers.get(&model.provider);
+        match provider.and_then(|provider| context_window(provider, &model.model)) {
+            Some(window) if input > window => {
+                let message =
+                    format!("about {} tokens are to be sent, and {model} takes {} at most", input.0, window.0);
+                let hint = Some("compress harder, move the point, or use a model with a larger window".to_owned());
+                let class = Some(ErrorClass::TooLong);
+                Err(Failure { class, hint, ..job.failure(Blame::Method, message) }.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The tokens that the reply to a call takes at most.
+    fn longest_reply(&self, model: &ModelRef, call: &Call) -> Tokens {
+        let provider = self.preparer.pipeline().providers.get(&model.provider);
+        let dialect = provider.map_or(Dialect::OpenaiChat, |provider| provider.dialect);
+        longest_reply(dialect, &model.model, call.settings.max_output_tokens)
+    }
+
+    fn call(&self, job: &Job, request: &Request) -> Result<Call, NoOutput> {
+        let text_of = |digest: &Digest| job.text_of(self.outputs, digest);
+        let mut turns = Vec::new();
+        for turn in &request.turns {
+            let turn = match turn {
+                RequestTurn::Text(role, prompt) => {
+                    let text = prompt.text_until(answer::QUESTION, &text_of);
+                    let (text, shared) = text.map_err(|error| job.unavailable(&error))?;
+                    let (shared, own) = at_paragraph(&text, shared);
+                    turns.extend(shared.map(|text| Turn::Text { role: *role, text: text.into() }));
+                    Turn::Text { role: *role, text: own.into() }
+                }
+                RequestTurn::Items(material) => Turn::Items(self.text(job, material)?),
+                RequestTurn::Messages(material) => {
+                    let messages: Vec<Message> = serde_json::from_str(&self.text(job, material)?)
+                        .map_err(|error| unreadable_messages(job, &error))?;
+                    Turn::Messages(messages.into())
+                }
+            };
+            turns.push(turn);
+        }
+        let instructions = request.instructions.as_ref().map(|prompt| prompt.text(&text_of)).transpose();
+        Ok(Call {
+            model: request.model.clone(),
+            operation: request.operation,
+            turns,
+            instructions: instructions.map_err(|error| job.unavailable(&error))?,
+            settings: request.settings.clone(),
+            schema: request.schema.as_ref().map(|shape| shape.schema().clone()),
         })
     }
 
-    fn text(&self, errand: &Errand, action: &Action, material: &crate::action::Material) -> Result<Arc<str>, NoOutput> {
-        let resolve = |digest: &Digest| errand.resolve(self.outputs, digest);
-        material.text(&resolve).map_err(|error| self.output_unavailable(errand, action, &error))
+    async fn call_failed(
+        &self,
+        job: &Job,
+        (request, breakers): (&Request, &CircuitBreakers),
+        failure: CallFailure,
+    ) -> NoOutput {
+        // A reply that arrived and is no answer stays to be looked at. Read by itself it might pass for one: that its
+        // prompt was cut, for one, shows only beside the request.
+        let stored = self.store.find(&job.action.key).filter(|record| record.status == Status::Unread);
+        self.note_unreadable(stored, &failure.message);
+        let mut raw = Raw::local(Bytes::new(), None, Instant::now());
+        (raw.attempts, raw.cost) = (failure.attempts, None);
+        let CallFailure { class, message, hint, .. } = failure;
+        let blame = if class == ErrorClass::TooLong { Blame::Method } else { Blame::Infrastructure };
+        let failure = Failure { class: Some(class), hint, ..job.failure(blame, message) };
+        // before anything is waited for: what waits for its turn would fail alike
+        breakers.record(request, &failure);
+        match self.store.fail(job.action.key, &raw.meta(job), class.name(), &failure.message).await {
+            Ok(_) => failure.into(),
+            Err(error) => error.into(),
+        }
+    }
+
+    fn text(&self, job: &Job, material: &Material) -> Result<Arc<str>, NoOutput> {
+        let text = material.text(&|digest: &Digest| job.text_of(self.outputs, digest));
+        text.map_err(|error| job.unavailable(&error).into())
     }
 
     /// Puts a raw output on disk. What is taken from it for the entry's description is a glance that cannot fail:
     /// the reply itself is read only afterwards.
-    pub(super) async fn keep(&self, errand: &Errand, action: &Action, raw: &Raw) -> Result<Record, CacheError> {
-        self.store.put_reply(action.key, &self.meta(errand, action, raw), raw.body.clone()).await
+    async fn store(&self, job: &Job, raw: &Raw) -> Result<Record, CacheError> {
+        self.store.put_reply(job.action.key, &raw.meta(job), raw.body.clone()).await
     }
 
-    async fn finish(&self, errand: &Errand, action: &Action, raw: Raw) -> Result<Fresh, NoOutput> {
-        let record = self.keep(errand, action, &raw).await?;
-        match errand.read_body(&self.preparer, raw.dialect, &raw.body) {
+    async fn store_and_read(&self, job: &Job, raw: Raw) -> Result<Fresh, NoOutput> {
+        let record = self.store(job, &raw).await?;
+        match job.read_body(&self.preparer, raw.dialect, &raw.body) {
             Ok(output) => Ok(self.fresh(Some(record), raw.usage, raw.cost, output)),
             Err(fault) => {
                 self.note_unreadable(Some(record), &fault.to_string());
-                Err(self.failure(errand, action, errand.blame_for(&fault), None, fault.to_string(), None).into())
+                Err(job.unreadable(&fault, fault.to_string()).into())
             }
         }
     }
 
-    pub(super) fn fresh(&self, record: Option<Record>, usage: Usage, cost: Option<Usd>, output: Output) -> Fresh {
+    fn fresh(&self, record: Option<Record>, usage: Usage, cost: Option<Usd>, output: Output) -> Fresh {
         let out = output.digest();
         if let Some(record) = record {
             self.store.note(&record, &Reading::Output { out, state: None, reader: READER });
@@ -217,45 +358,35 @@ impl Performer<'_> {
         Fresh { out, output, usage, cost, unchanged: false, warnings }
     }
 
-    pub(super) fn note_unreadable(&self, record: Option<Record>, fault: &str) {
+    fn note_unreadable(&self, record: Option<Record>, fault: &str) {
         if let Some(record) = record {
             self.store.note(&record, &Reading::Unreadable { reader: READER, fault: fault.to_owned() });
         }
     }
+}
 
-    pub(super) fn meta(&self, errand: &Errand, action: &Action, raw: &Raw) -> Meta {
-        Meta {
-            stage: action.stage,
-            created: now_ms(),
-            dialect: raw.dialect,
-            model: raw.model.clone(),
-            requested_model: errand.requested_model(action),
-            usage: raw.usage,
-            cost: raw.cost,
-            latency_ms: raw.latency_ms,
-            attempts: raw.attempts,
-            request_id: raw.request_id.clone(),
-            coordinate: errand.coordinate.clone(),
-            inputs: action.inputs(),
-            sources: errand.sources.clone(),
-        }
-    }
+fn unreadable_messages(job: &Job, error: &serde_json::Error) -> Failure {
+    job.failure(Blame::Infrastructure, format!("the messages cannot be read: {error}"))
+}
 
-    pub(super) fn output_unavailable(&self, errand: &Errand, action: &Action, error: &OutputUnavailable) -> NoOutput {
-        let hint = Some(OutputUnavailable::REMEDY.to_owned());
-        self.failure(errand, action, Blame::Infrastructure, None, error.to_string(), hint).into()
-    }
+/// Runs something that takes processor time beside the event loop.
+async fn on_blocking_pool<T: Send + 'static>(
+    job: &Job,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, NoOutput> {
+    let failed = |error: tokio::task::JoinError| {
+        job.failure(Blame::Infrastructure, format!("an internal rule failed: {error}")).into()
+    };
+    tokio::task::spawn_blocking(work).await.map_err(failed)
+}
 
-    pub(super) fn failure(
-        &self,
-        errand: &Errand,
-        action: &Action,
-        blame: Blame,
-        class: Option<ErrorClass>,
-        message: String,
-        hint: Option<String>,
-    ) -> Failure {
-        let (place, stage, key) = (errand.place.clone(), errand.stage, Some(action.key));
-        Failure { place, stage, key, blame, class, message, hint }
+/// Splits a text where dialects join turns of one speaker again: at the last blank line of what requests share, its
+/// first `shared` bytes. A provider's prompt cache ends at a turn.
+fn at_paragraph(text: &str, shared: usize) -> (Option<&str>, &str) {
+    const BLANK_LINE: &str = "\n\n";
+    let end = text.get(..shared).filter(|shared| shared.len() < text.len()).and_then(|text| text.rfind(BLANK_LINE));
+    match end.map(|end| (&text[..end], &text[end + BLANK_LINE.len()..])) {
+        Some((before, after)) if !before.trim().is_empty() => (Some(before), after),
+        _ => (None, text),
     }
 }

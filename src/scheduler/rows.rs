@@ -1,25 +1,25 @@
-//! From a judged cell to its row: grades, measures, sizes. Whoever changes what a row says raises [`ROWS`].
+//! From a judged cell to its row: grades, measures, sizes. A change to what a row says needs a higher
+//! [`crate::results::ROWS`]: rows that were cached before are then made anew.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::shelf::{LoadedContext, OutputCache, OutputUnavailable};
-use super::tally::TokenCounts;
-use crate::action::{RequestTurn, Work};
+use super::outputs::{LoadedContext, OutputCache, OutputUnavailable};
+use crate::action::{Digest, RequestTurn, Work};
 use crate::cache::{Lookup, Store};
 use crate::compress::Context;
 use crate::judge::{self, CriterionScore};
 use crate::measure::{ProbeMeasure, compression_ratio};
 use crate::pipeline::{FixtureIx, PointIx, ProbeIx, TailMode};
-use crate::plan::{FixtureTexts, JudgeTask, Output, Preparer, Resolved, ResolvedContext, Task, probe_of};
+use crate::plan::{FixtureTexts, JudgeTask, Output, Preparer, Resolved, Task, probe_of};
 use crate::probe::Probe;
 use crate::results::{Row, RowCost, RowKeys};
 use crate::transcript::count_tokens;
 use crate::units::Tokens;
 
-/// Makes rows. Holds what is the same for all cells of the fixture at hand.
+/// Makes rows. Holds what is the same for all cells of a fixture.
 pub(super) struct RowMaker<'e> {
     preparer: Preparer<'e>,
     outputs: &'e OutputCache<'e, Store>,
@@ -34,47 +34,41 @@ struct Measures {
     probes: RefCell<HashMap<(PointIx, ProbeIx), Rc<ProbeMeasure>>>,
 }
 
-/// Fixtures kept at hand: the matrix goes through them one after the other, a few overlap.
-const FIXTURES_AT_HAND: usize = 4;
+/// Fixtures in memory: the matrix goes through them one after the other, a few overlap.
+const FIXTURES_IN_MEMORY: usize = 4;
 
 impl<'e> RowMaker<'e> {
     pub(super) fn new(preparer: Preparer<'e>, outputs: &'e OutputCache<'e, Store>, store: &'e Store) -> RowMaker<'e> {
-        RowMaker { preparer, outputs, store, counts: TokenCounts::new(store), fixtures: RefCell::default() }
+        RowMaker { preparer, outputs, store, counts: TokenCounts { store }, fixtures: RefCell::default() }
     }
 
-    /// The row of a judged cell, as a line. What was just read is handed over in `output`.
+    /// The row of a judged cell, as a line. `output` is the judgement, where it was just read.
     pub(super) fn line(
         &self,
         task: &JudgeTask,
-        kept: &Resolved,
+        resolved: &Resolved,
         output: Option<Output>,
     ) -> Result<String, OutputUnavailable> {
         let grades = match output {
             Some(Output::Grades(grades)) => grades,
-            _ => match self.outputs.read(&Task::Judge(task.clone()), &kept.key)? {
+            _ => match self.outputs.read(&Task::Judge(task.clone()), &resolved.key)? {
                 Output::Grades(grades) => grades,
                 Output::Context(_) | Output::Answer(_) | Output::Probes { .. } => {
-                    return Err(OutputUnavailable::Gone(kept.key));
+                    return Err(OutputUnavailable::Gone(resolved.key));
                 }
             },
         };
         let context = self.outputs.context(&task.context)?;
         let answer = self.outputs.answer(&task.answer_task(), &task.answer)?;
-        let mut line = serde_json::to_string(&self.assemble(task, kept, grades, &context, &answer)?)?;
+        let mut line = serde_json::to_string(&self.assemble(task, resolved, grades, &context, &answer)?)?;
         line.push('\n');
         Ok(line)
-    }
-
-    /// What is odd about a context.
-    pub(super) fn warnings(&self, context: &Rc<ResolvedContext>) -> Result<Vec<String>, OutputUnavailable> {
-        let context = self.outputs.context(context)?;
-        Ok(context.compressed.warnings.iter().map(ToString::to_string).collect())
     }
 
     fn assemble(
         &self,
         task: &JudgeTask,
-        kept: &Resolved,
+        resolved: &Resolved,
         grades: Vec<CriterionScore>,
         context: &LoadedContext,
         answer: &str,
@@ -101,7 +95,7 @@ impl<'e> RowMaker<'e> {
             judge: place.judge.map(|name| name.to_string()).unwrap_or_default(),
             answer_n: task.cell.answer.answer_n,
             judge_n: task.cell.judge_n,
-            keys: RowKeys { compress: task.context.key, answer: task.answer.key, judge: kept.key },
+            keys: RowKeys { compress: task.context.key, answer: task.answer.key, judge: resolved.key },
             criteria: grades,
             dimensions: scores.iter().map(|(dimension, score)| (dimension, score.value())).collect(),
             overall: scores.overall().map(|score| score.value()),
@@ -118,7 +112,7 @@ impl<'e> RowMaker<'e> {
             usd: RowCost {
                 compress: task.context.cost.map(|usd| usd.0),
                 answer: task.answer.cost.map(|usd| usd.0),
-                judge: kept.cost.map(|usd| usd.0),
+                judge: resolved.cost.map(|usd| usd.0),
             },
             answer: answer.to_owned(),
         })
@@ -127,11 +121,11 @@ impl<'e> RowMaker<'e> {
     /// The size of a context by the pinned tokenizer, counted as the messages it replaces are; of one that only its
     /// provider can read, as that provider counts it.
     fn context_tokens(&self, task: &JudgeTask, context: &LoadedContext) -> Option<Tokens> {
-        let kept = &context.compressed.context;
-        let Some((reference, text)) = task.context.reference.text().zip(kept.text()) else {
+        let content = &context.compressed.context;
+        let Some((reference, text)) = task.context.reference.text().zip(content.text()) else {
             return self.reported_tokens(task);
         };
-        Some(self.counts.named(reference.digest(), || match kept {
+        Some(self.counts.named(reference.digest(), || match content {
             Context::Readable { messages } if messages.len() > 1 => {
                 messages.iter().map(|message| self.counts.text(&message.countable_text())).sum()
             }
@@ -167,7 +161,7 @@ impl<'e> RowMaker<'e> {
         let tokens = messages.iter().map(|message| self.counts.text(&message.countable_text())).collect();
         let measures = Rc::new(Measures { tokens, probes: RefCell::default() });
         let mut fixtures = self.fixtures.borrow_mut();
-        if fixtures.len() >= FIXTURES_AT_HAND {
+        if fixtures.len() >= FIXTURES_IN_MEMORY {
             let oldest = fixtures.keys().min().copied();
             oldest.and_then(|oldest| fixtures.remove(&oldest));
         }
@@ -197,5 +191,27 @@ impl Measures {
     fn replaced(&self, texts: &FixtureTexts, point: PointIx) -> Tokens {
         let range = texts.loaded().fixture.start()..texts.end(point);
         self.tokens.get(range).unwrap_or_default().iter().copied().sum()
+    }
+}
+
+/// MatrixCounts tokens, each text once: counts are in the cache by text digest, so that a warm run never loads the tokenizer.
+struct TokenCounts<'e> {
+    store: &'e Store,
+}
+
+impl TokenCounts<'_> {
+    /// The tokens of `text`.
+    fn text(&self, text: &str) -> Tokens {
+        self.named(Digest::of(text), || count_tokens(text))
+    }
+
+    /// The tokens of something that has a name already.
+    fn named(&self, digest: Digest, count: impl FnOnce() -> Tokens) -> Tokens {
+        if let Some(known) = self.store.count(&digest) {
+            return Tokens(known);
+        }
+        let counted = count();
+        self.store.put_counts(&[(digest, counted.0)]);
+        counted
     }
 }

@@ -1,5 +1,5 @@
-//! The shelf: outputs within reach. Contexts are read once and shared by the cells that need them; what is no
-//! longer needed falls off, so that memory stays flat.
+//! The output cache: outputs in memory. Contexts are read once and shared by the cells that need them; the oldest are
+//! evicted, so that memory stays flat.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -16,9 +16,9 @@ use crate::pipeline::{MethodIx, PointIx};
 use crate::plan::{Body, Output, Preparer, ResolvedAnswer, ResolvedContext, Task, Unreadable};
 use crate::transcript::fold;
 
-/// Contexts kept within reach: more than a run has open at once.
+/// Contexts in memory: more than a run has open at once.
 const CONTEXTS: usize = 96;
-/// Answers kept within reach: they are needed again when their judge is asked, and for their row.
+/// Answers in memory: they are needed again when their judge is asked, and for their row.
 const ANSWERS: usize = 256;
 
 /// The models that answered, as providers name them: by model as asked.
@@ -76,7 +76,7 @@ impl LoadedContext {
     }
 }
 
-/// Why an output that stood is out of reach.
+/// Why an output that the cache had cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputUnavailable {
     /// Its entry is gone.
@@ -88,8 +88,8 @@ pub enum OutputUnavailable {
     /// Its body no longer reads.
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
-    /// Nothing at hand has that name.
-    #[error("the output {0:?} belongs to no action at hand")]
+    /// No input has that name.
+    #[error("the output {0:?} belongs to no input of this action")]
     Unnamed(Digest),
     /// What was made of it cannot be written down.
     #[error("its row cannot be written: {0}")]
@@ -104,7 +104,7 @@ impl OutputUnavailable {
 /// The artifact index is part of a context but not of its action, so method and point tell contexts apart.
 type Place = (ActionKey, MethodIx, PointIx);
 
-/// Outputs within reach.
+/// Outputs in memory.
 pub struct OutputCache<'e, S> {
     preparer: Preparer<'e>,
     store: &'e S,
@@ -114,7 +114,7 @@ pub struct OutputCache<'e, S> {
 }
 
 impl<'e, S: Lookup> OutputCache<'e, S> {
-    /// An empty shelf.
+    /// An empty cache.
     pub fn new(preparer: Preparer<'e>, store: &'e S) -> OutputCache<'e, S> {
         let (contexts, answers) = (Recent::new(CONTEXTS), Recent::new(ANSWERS));
         OutputCache { preparer, store, contexts, answers, models: RefCell::default() }
@@ -125,7 +125,7 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
         self.models.borrow().clone()
     }
 
-    /// Takes note of who answered.
+    /// Notes which model answered.
     pub fn note_model(&self, asked: Option<String>, answered: Option<String>) {
         if let (Some(asked), Some(answered)) = (asked, answered) {
             self.models.borrow_mut().entry(asked).or_default().insert(answered);
@@ -136,7 +136,7 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
         (context.key, context.cell.chain.method, context.cell.point)
     }
 
-    /// The context, read from the store unless it is at hand.
+    /// The context, read from the store unless it is in memory.
     ///
     /// # Errors
     /// An entry that is gone, damaged, or no longer reads.
@@ -156,12 +156,12 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
         }
     }
 
-    /// Keeps an answer within reach that was just made.
+    /// Puts an answer that was just made into memory.
     pub fn put_answer(&self, key: ActionKey, text: Arc<str>) {
         self.answers.borrow_mut().put(key, text);
     }
 
-    /// The text of an answer, read from the store unless it is at hand.
+    /// The text of an answer, read from the store unless it is in memory.
     ///
     /// # Errors
     /// As [`OutputCache::context`].
@@ -193,15 +193,23 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
         Ok(self.preparer.read(task, Body { dialect: record.dialect, bytes: &body })?)
     }
 
-    /// The body that a record leads to; who said it is noted.
+    /// The body that a record leads to; the model that replied is noted.
     pub(super) fn body(&self, record: &Record) -> Result<Bytes, Damage> {
         let Reply { body, speaker } = self.store.reply(record)?;
         self.note_model(speaker.asked, speaker.answered);
         Ok(body)
     }
 
-    /// Makes sure that the body is there to be read, without reading it; who said it is noted.
-    pub(super) fn vouch(&self, record: &Record) -> Result<(), Damage> {
+    /// What is unusual about a context that is used all the same.
+    ///
+    /// # Errors
+    /// As [`OutputCache::context`].
+    pub(super) fn warnings(&self, context: &Rc<ResolvedContext>) -> Result<Vec<String>, OutputUnavailable> {
+        Ok(self.context(context)?.compressed.warnings.iter().map(ToString::to_string).collect())
+    }
+
+    /// Makes sure that the body is there to be read, without reading it; the model that replied is noted.
+    pub(super) fn verify(&self, record: &Record) -> Result<(), Damage> {
         let speaker = self.store.vouch(record)?;
         self.note_model(speaker.asked, speaker.answered);
         Ok(())
@@ -211,7 +219,7 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
     ///
     /// # Errors
     /// As [`OutputCache::context`]; a digest that is none of the task's inputs.
-    pub fn resolve(&self, task: &Task, digest: &Digest) -> Result<Arc<str>, OutputUnavailable> {
+    pub fn text_of(&self, task: &Task, digest: &Digest) -> Result<Arc<str>, OutputUnavailable> {
         let of_context =
             |context: &Rc<ResolvedContext>| Ok::<_, OutputUnavailable>(self.context(context)?.text(digest));
         let found = match task {

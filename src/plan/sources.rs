@@ -6,7 +6,7 @@ use crate::compress::Strategy;
 use crate::judge::{JudgeSpec, Rubric};
 use crate::pipeline::{AnswerCell, FixtureIx, JudgeIx, LoadedFixture, Pipeline};
 
-use super::frontier::Task;
+use super::task::Task;
 
 /// The name of the prompt among the sources of an action.
 const PROMPT: &str = "prompt";

@@ -1,14 +1,15 @@
-//! What an action is performed for: a cell of the matrix, or a case of a judge's self-test.
+//! A job: an action with what it is performed for, a cell of the matrix, a case of a judge's self-test, or a step in the
+//! generation of probes. What differs between these is decided here, so that performing knows no difference.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
-use super::shelf::{OutputCache, OutputUnavailable};
-use crate::action::StageName;
-use crate::action::{Digest, Sources, Work};
+use super::outputs::{OutputCache, OutputUnavailable};
+use crate::action::{Digest, Sources, StageName, Work};
 use crate::answer;
 use crate::cache::{Coordinate, Store};
 use crate::compress::{CommandSpec, Strategy};
-use crate::judge;
+use crate::judge::{self, JudgeQuestion};
 use crate::lexical;
 use crate::plan::{
     self, Action, Body, CurrentSources, GenerationTask, Output, Preparer, SelftestTask, SourceText, Task, Unreadable,
@@ -16,65 +17,67 @@ use crate::plan::{
 };
 use crate::probe::read_candidates;
 use crate::provider::{Completion, Dialect, Operation};
-use crate::results::{Blame, Place};
+use crate::results::{Blame, Failure, Place};
 
-/// What an action is performed for.
-pub(super) struct Errand {
+/// An action and what it is performed for.
+pub(super) struct Job {
+    pub(super) action: Action,
     purpose: Purpose,
-    pub(super) place: Place,
+    place: Place,
     pub(super) stage: StageName,
-    /// The place by which the cache finds the latest action.
+    /// By this the cache finds the latest action.
     pub(super) coordinate: Coordinate,
     /// What the inputs were made from.
     pub(super) sources: Sources,
-    /// Replies that break the contract, before it is given up.
+    /// Replies that may break the contract before the action fails.
     pub(super) attempts: u32,
 }
 
-#[expect(clippy::large_enum_variant, reason = "one at a time, and short-lived: a box would cost more than it saves")]
 enum Purpose {
     Cell(Task),
-    Selftest(SelftestTask),
+    Selftest(Rc<JudgeQuestion>),
     /// Probes are written.
     Generation,
     /// A probe is asked without a context.
     Floor,
 }
 
-impl Errand {
-    pub(super) fn of_task(preparer: &Preparer<'_>, task: &Task, action: &Action) -> Errand {
+impl Job {
+    pub(super) fn of_task(preparer: &Preparer<'_>, task: &Task, action: Action) -> Job {
         let pipeline = preparer.pipeline();
         let place = task.place(pipeline);
         let judge = match task {
             Task::Judge(task) => pipeline.judges.get(task.cell.judge.0),
             Task::Compress(_) | Task::Answer(_) => None,
         };
-        Errand {
+        Job {
             coordinate: plan::cache_coordinate(&place, action.replica),
             sources: CurrentSources::of(pipeline, task).sources(),
             attempts: judge.map_or(1, |judge| judge.attempts),
             place: Place::Cell(place),
             stage: task.stage(),
             purpose: Purpose::Cell(task.clone()),
+            action,
         }
     }
 
-    pub(super) fn of_selftest(preparer: &Preparer<'_>, task: &SelftestTask) -> Errand {
-        let cell = preparer.selftest_cell(task);
-        let spec = preparer.pipeline().judges.get(task.judge.0);
-        Errand {
-            coordinate: preparer.selftest_coordinate(task),
+    pub(super) fn of_selftest(preparer: &Preparer<'_>, task: &SelftestTask) -> Job {
+        let cell = task.cell.clone();
+        Job {
+            coordinate: task.coordinate(),
             sources: CurrentSources::of_judge(preparer.pipeline(), task.judge).sources(),
-            attempts: spec.map_or(1, |spec| spec.attempts),
+            attempts: task.attempts,
             place: Place::Selftest { judge: cell.judge, case: cell.case },
             stage: StageName::Selftest,
-            purpose: Purpose::Selftest(task.clone()),
+            purpose: Purpose::Selftest(task.question.clone()),
+            action: task.action.clone(),
         }
     }
 
-    pub(super) fn of_generation(task: &GenerationTask) -> Errand {
+    pub(super) fn of_generation(task: &GenerationTask) -> Job {
         let GenerationTask { fixture, point, probe, prompt: (text, path), attempts, action } = task;
-        Errand {
+        let prompt = Some(SourceText::prompt(text, path.as_deref()));
+        Job {
             coordinate: Coordinate {
                 fixture: Some(fixture.clone()),
                 point: Some(*point),
@@ -82,21 +85,18 @@ impl Errand {
                 replica: action.replica,
                 ..Coordinate::default()
             },
-            sources: CurrentSources {
-                prompt: Some(SourceText::prompt(text, path.as_deref())),
-                ..CurrentSources::default()
-            }
-            .sources(),
+            sources: CurrentSources { prompt, ..CurrentSources::default() }.sources(),
             attempts: *attempts,
             place: Place::Generation { fixture: fixture.clone(), point: *point, probe: probe.clone() },
             stage: task.stage(),
             purpose: if probe.is_some() { Purpose::Floor } else { Purpose::Generation },
+            action: action.clone(),
         }
     }
 
-    /// What the last action in this place put out.
-    pub(super) fn earlier_output(&self, store: &Store, action: &Action) -> Option<Digest> {
-        plan::earlier_output(store, &self.coordinate, action)
+    /// The output of the last action in this place.
+    pub(super) fn earlier_output(&self, store: &Store) -> Option<Digest> {
+        plan::earlier_output(store, &self.coordinate, &self.action)
     }
 
     pub(super) fn lexical_task(&self) -> lexical::Task {
@@ -108,7 +108,7 @@ impl Errand {
         }
     }
 
-    /// The program that this errand starts.
+    /// The program that this job starts.
     pub(super) fn command<'p>(&self, preparer: &Preparer<'p>) -> Option<&'p CommandSpec> {
         let Purpose::Cell(Task::Compress(task)) = &self.purpose else { return None };
         match &preparer.pipeline().methods.get(task.cell.chain.method.0)?.strategy {
@@ -120,7 +120,7 @@ impl Errand {
     pub(super) fn read_reply(&self, preparer: &Preparer<'_>, reply: &Completion) -> Result<Output, Unreadable> {
         match &self.purpose {
             Purpose::Cell(task) => preparer.read_reply(task, reply),
-            Purpose::Selftest(task) => Ok(Output::Grades(judge::read_reply(&reply.text, task.question.criteria())?)),
+            Purpose::Selftest(question) => Ok(Output::Grades(judge::read_reply(&reply.text, question.criteria())?)),
             Purpose::Floor => Ok(Output::Answer(answer::read(&reply.text)?)),
             Purpose::Generation => {
                 let (candidates, unreadable) = read_candidates(&reply.text)?;
@@ -145,30 +145,43 @@ impl Errand {
     }
 
     /// The text that a digest among the inputs stands for.
-    pub(super) fn resolve(
+    pub(super) fn text_of(
         &self,
         outputs: &OutputCache<'_, Store>,
         digest: &Digest,
     ) -> Result<Arc<str>, OutputUnavailable> {
         match &self.purpose {
-            Purpose::Cell(task) => outputs.resolve(task, digest),
+            Purpose::Cell(task) => outputs.text_of(task, digest),
             Purpose::Selftest(_) | Purpose::Generation | Purpose::Floor => Err(OutputUnavailable::Unnamed(*digest)),
         }
     }
 
     /// The model that was asked for.
-    pub(super) fn requested_model(&self, action: &Action) -> Option<String> {
-        match &action.work {
+    pub(super) fn requested_model(&self) -> Option<String> {
+        match &self.action.work {
             Work::Ask(request) => Some(format!("{}/{}", request.provider, request.model)),
             Work::Execute(_) | Work::Compute(_) => None,
         }
     }
 
+    /// A failure of this job.
+    pub(super) fn failure(&self, blame: Blame, message: impl Into<String>) -> Failure {
+        let (place, stage, key) = (self.place.clone(), self.stage, Some(self.action.key));
+        Failure { place, stage, key, blame, class: None, message: message.into(), hint: None }
+    }
+
     /// An output that does not read is the method's fault where the method made it.
-    pub(super) fn blame_for(&self, fault: &Unreadable) -> Blame {
-        match fault {
+    pub(super) fn unreadable(&self, fault: &Unreadable, message: String) -> Failure {
+        let blame = match fault {
             Unreadable::Context(_) => Blame::Method,
             Unreadable::Reply(_) | Unreadable::Grades(_) | Unreadable::Place(_) => Blame::Infrastructure,
-        }
+        };
+        self.failure(blame, message)
+    }
+
+    /// An input that cannot be read from the cache.
+    pub(super) fn unavailable(&self, error: &OutputUnavailable) -> Failure {
+        let hint = Some(OutputUnavailable::REMEDY.to_owned());
+        Failure { hint, ..self.failure(Blame::Infrastructure, error.to_string()) }
     }
 }

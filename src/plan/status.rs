@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use crate::action::{Change, Digest, Replica, Stage};
 use crate::cache::{Coordinate, Lookup, Meta, Record, Removal, Status};
 
-use super::frontier::{Resolved, Task};
 use super::prepare::{Action, Preparer};
 use super::reading::{Body, Output, READER};
+use super::task::{Resolved, Task};
 
 /// Why an action must be executed.
 #[derive(Clone, Debug, PartialEq)]

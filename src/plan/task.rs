@@ -1,0 +1,184 @@
+//! Tasks: coordinates of the matrix whose inputs are known, and what they come to. They hold indices and digests, no
+//! outputs.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::texts::FixtureTexts;
+use crate::action::{ActionKey, Digest, StageName};
+use crate::compress::{self, ContextRef, Method, StateRef};
+use crate::pipeline::{AnswerCell, CellCoordinate, CompressCell, JudgeCell, Pipeline};
+use crate::units::Usd;
+
+/// One coordinate of the matrix whose inputs are known.
+#[derive(Clone, Debug)]
+pub enum Task {
+    /// Compress up to a point.
+    Compress(CompressTask),
+    /// Answer a probe from a context.
+    Answer(AnswerTask),
+    /// Grade an answer.
+    Judge(JudgeTask),
+}
+
+/// A compression that is due.
+#[derive(Clone, Debug)]
+pub struct CompressTask {
+    /// Where.
+    pub cell: CompressCell,
+    /// The context of the point before, for a method that keeps state.
+    pub before: Option<Rc<ResolvedContext>>,
+    /// The fixture's spans.
+    pub texts: Rc<FixtureTexts>,
+}
+
+/// An answer that is due.
+#[derive(Clone, Debug)]
+pub struct AnswerTask {
+    /// Where.
+    pub cell: AnswerCell,
+    /// What it is answered from.
+    pub context: Rc<ResolvedContext>,
+}
+
+/// A judgement that is due.
+#[derive(Clone, Debug)]
+pub struct JudgeTask {
+    /// Where.
+    pub cell: JudgeCell,
+    /// The context behind the answer.
+    pub context: Rc<ResolvedContext>,
+    /// What is graded.
+    pub answer: Rc<ResolvedAnswer>,
+}
+
+/// A context that stands, by name.
+#[derive(Debug)]
+pub struct ResolvedContext {
+    /// The coordinate it was settled for.
+    pub cell: CompressCell,
+    /// The compression that made it.
+    pub key: ActionKey,
+    /// What it leaves to the next point.
+    pub state: Option<StateRef>,
+    /// What is known of it without its bytes.
+    pub reference: ContextRef,
+    /// The fixture's spans.
+    pub texts: Rc<FixtureTexts>,
+    /// See [`Resolved::cost`].
+    pub cost: Option<Usd>,
+    /// See [`Resolved::unchanged`].
+    pub unchanged: bool,
+    /// Answers that wait until the first one has warmed the provider's prompt cache.
+    pub(super) waiting: RefCell<Vec<Task>>,
+}
+
+impl ResolvedContext {
+    /// The task that made it, as far as reading its output needs one.
+    pub fn task(&self) -> Task {
+        Task::Compress(CompressTask::to_read(self.cell, self.texts.clone()))
+    }
+}
+
+impl Task {
+    /// Whether what stands above the task came out unchanged: its inputs changed and its output did not.
+    pub fn follows_unchanged(&self) -> bool {
+        match self {
+            Task::Compress(task) => task.before.as_ref().is_some_and(|before| before.unchanged),
+            Task::Answer(task) => task.context.unchanged,
+            Task::Judge(task) => task.answer.unchanged,
+        }
+    }
+
+    /// The stage.
+    pub fn stage(&self) -> StageName {
+        match self {
+            Task::Compress(_) => StageName::Compress,
+            Task::Answer(_) => StageName::Answer,
+            Task::Judge(_) => StageName::Judge,
+        }
+    }
+
+    /// The context that it stands on; none of a compression.
+    pub fn context(&self) -> Option<&ResolvedContext> {
+        match self {
+            Task::Compress(_) => None,
+            Task::Answer(task) => Some(&task.context),
+            Task::Judge(task) => Some(&task.context),
+        }
+    }
+
+    /// The method behind it.
+    pub fn method<'p>(&self, pipeline: &'p Pipeline) -> Option<&'p Method> {
+        let cell = match self {
+            Task::Compress(task) => task.cell,
+            Task::Answer(task) => task.cell.compress,
+            Task::Judge(task) => task.cell.answer.compress,
+        };
+        pipeline.methods.get(cell.chain.method.0)
+    }
+
+    /// Where it is, in names.
+    pub fn place(&self, pipeline: &Pipeline) -> CellCoordinate {
+        match self {
+            Task::Compress(task) => pipeline.name_compress(&task.cell),
+            Task::Answer(task) => pipeline.name_answer(&task.cell),
+            Task::Judge(task) => pipeline.name_judge(&task.cell),
+        }
+    }
+}
+
+impl CompressTask {
+    /// The task of a cell, as far as reading its output needs one.
+    pub fn to_read(cell: CompressCell, texts: Rc<FixtureTexts>) -> CompressTask {
+        CompressTask { cell, before: None, texts }
+    }
+
+    /// What is known of the context that `out`, the output of `method` here, comes to.
+    pub fn reference(&self, method: &Method, out: Digest) -> ContextRef {
+        let index = if method.artifact_index { self.texts.index(self.cell.point).digest() } else { Digest::of("") };
+        compress::context_ref(method, out, index)
+    }
+}
+
+impl JudgeTask {
+    /// The task whose answer is graded.
+    pub fn answer_task(&self) -> Task {
+        Task::Answer(AnswerTask { cell: self.cell.answer, context: self.context.clone() })
+    }
+}
+
+/// An answer that stands, by name.
+#[derive(Debug)]
+pub struct ResolvedAnswer {
+    /// The action that gave it.
+    pub key: ActionKey,
+    /// Digest of its text.
+    pub out: Digest,
+    /// See [`Resolved::cost`].
+    pub cost: Option<Usd>,
+    /// See [`Resolved::unchanged`].
+    pub unchanged: bool,
+}
+
+/// What a task came to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum TaskOutcome {
+    /// Its output stands.
+    Resolved(Resolved),
+    /// It has no output: it failed, or is not to be computed now.
+    Unresolved,
+}
+
+/// An output that stands, by name.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Resolved {
+    /// The action.
+    pub key: ActionKey,
+    /// Digest of the output as read.
+    pub out: Digest,
+    /// What it cost when it was executed; `None` where no price is known.
+    pub cost: Option<Usd>,
+    /// Whether the inputs above it changed and the output did not: what follows from it is cut off early.
+    pub unchanged: bool,
+}

@@ -1,0 +1,100 @@
+//! Circuit breakers: after a failure that every further call would repeat, no more calls are sent.
+
+use std::cell::{Cell, RefCell};
+
+use tokio::sync::Notify;
+
+use crate::action::{Request, Work};
+use crate::provider::{ErrorClass, ModelName, Operation, ProviderName};
+use crate::results::Failure;
+
+/// A provider, or one of its models, at which every further call would fail the same way.
+#[derive(Clone, Debug)]
+pub struct TrippedBreaker {
+    /// `provider` or `provider/model`.
+    pub target: String,
+    /// What it said, and what to do.
+    pub reason: String,
+}
+
+/// One tripped breaker, as requests are matched against it.
+#[derive(Debug)]
+struct Breaker {
+    provider: ProviderName,
+    /// The one model, and the operation: a server may lack one endpoint only. `None` for all of the provider.
+    only: Option<(ModelName, Operation)>,
+    reason: String,
+}
+
+/// The breakers of a run, and whether the run is to end. Calls that wait for their turn are called off through them.
+#[derive(Debug, Default)]
+pub(super) struct CircuitBreakers {
+    tripped: RefCell<Vec<Breaker>>,
+    /// Those for which no event was emitted yet.
+    unreported: RefCell<Vec<TrippedBreaker>>,
+    is_cancelled: Cell<bool>,
+    changed: Notify,
+}
+
+impl CircuitBreakers {
+    /// Why the work is not to be sent, if its provider is the reason.
+    pub(super) fn reason(&self, work: &Work) -> Option<String> {
+        match work {
+            Work::Ask(request) => self.reason_for(request),
+            Work::Execute(_) | Work::Compute(_) => None,
+        }
+    }
+
+    fn reason_for(&self, request: &Request) -> Option<String> {
+        let applies = |breaker: &&Breaker| {
+            let called = (&request.model, request.operation);
+            breaker.provider == request.provider
+                && breaker.only.as_ref().is_none_or(|(model, operation)| (model, *operation) == called)
+        };
+        self.tripped.borrow().iter().find(applies).map(|breaker| breaker.reason.clone())
+    }
+
+    /// Trips on a failure that every further call would repeat: a wrong key, an empty account, an unknown model.
+    pub(super) fn record(&self, request: &Request, failure: &Failure) {
+        let Some(class) = failure.class.filter(|class| class.is_terminal() && self.reason_for(request).is_none())
+        else {
+            return;
+        };
+        let (provider, reason) = (request.provider.clone(), failure.told());
+        let only = (class == ErrorClass::NotFound).then(|| (request.model.clone(), request.operation));
+        let target = match &only {
+            Some((model, _)) => format!("{provider}/{model}"),
+            None => provider.to_string(),
+        };
+        self.unreported.borrow_mut().push(TrippedBreaker { target, reason: reason.clone() });
+        self.tripped.borrow_mut().push(Breaker { provider, only, reason });
+        self.changed.notify_waiters();
+    }
+
+    /// The breakers that tripped since the last call.
+    pub(super) fn take_unreported(&self) -> Vec<TrippedBreaker> {
+        self.unreported.take()
+    }
+
+    /// Lets no further call through: the run is to end.
+    pub(super) fn cancel_all(&self) {
+        self.is_cancelled.set(true);
+        self.changed.notify_waiters();
+    }
+
+    /// Whether no further call is let through.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.is_cancelled.get()
+    }
+
+    /// Returns once the request is not to be sent any more.
+    pub(super) async fn blocked(&self, request: &Request) {
+        loop {
+            let changed = self.changed.notified();
+            if self.is_cancelled() || self.reason_for(request).is_some() {
+                return;
+            }
+            changed.await;
+        }
+    }
+}

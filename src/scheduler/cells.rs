@@ -1,0 +1,279 @@
+//! The cells of the matrix: what each task comes to. A task is resolved from the cache, by the action of another cell,
+//! or by executing its own; or it has no output, and then neither have those that depend on it.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::event::{Event, SkipReason};
+use super::in_flight::SharedActions;
+use super::options::RunError;
+use super::outputs::OutputUnavailable;
+use super::perform::{Fresh, Performer};
+use super::row_cache::{CachedRows, RowCache};
+use super::rows::RowMaker;
+use super::stats::RunStats;
+use crate::action::{ActionKey, Stage, StageName};
+use crate::pipeline::JudgeCell;
+use crate::plan::{
+    self, Action, ActionStatus, CompressTask, CurrentSources, Frontier, JudgeTask, Output, PrepareError, Resolved,
+    ResolvedContext, Task, TaskOutcome,
+};
+use crate::results::{Blame, Failure, ListedRow, Place};
+
+/// The walk over the matrix with all that it resolves tasks by.
+pub(super) struct Cells<'r, 'e> {
+    performer: &'r Performer<'e>,
+    refresh: &'r HashSet<Stage>,
+    frontier: Frontier<'e>,
+    shared: SharedActions,
+    rows: RowMaker<'e>,
+    row_cache: RowCache<'r, 'e>,
+}
+
+impl<'r, 'e> Cells<'r, 'e> {
+    pub(super) fn new(
+        performer: &'r Performer<'e>,
+        refresh: &'r HashSet<Stage>,
+        frontier: Frontier<'e>,
+    ) -> Cells<'r, 'e> {
+        let rows = RowMaker::new(performer.preparer, performer.outputs, performer.store);
+        let row_cache = RowCache::new(performer);
+        Cells { performer, refresh, frontier, shared: SharedActions::default(), rows, row_cache }
+    }
+
+    pub(super) fn next_ready(&mut self) -> Option<Task> {
+        self.frontier.next_ready()
+    }
+
+    pub(super) fn has_more(&self) -> bool {
+        self.frontier.has_more()
+    }
+
+    /// Makes tasks ready again that could not be begun yet; the first of them comes first.
+    pub(super) fn put_back(&mut self, tasks: Vec<Task>) {
+        tasks.into_iter().rev().for_each(|task| self.frontier.put_back(task));
+    }
+
+    /// Resolves a task from the cache or lets it share the action of another cell. Returns a task whose action is to be
+    /// executed.
+    pub(super) fn begin(&mut self, task: Task, stats: &mut RunStats<'_>) -> Result<Option<(Task, Action)>, RunError> {
+        let action = match self.performer.preparer.prepare(&task) {
+            Ok(action) => action,
+            Err(error) => {
+                self.fail(&task, &self.not_prepared(&task, &error), stats)?;
+                return Ok(None);
+            }
+        };
+        let Some(task) = self.shared.join(&action.key, task) else { return Ok(None) };
+        if self.shared.has_failed(&action.key) {
+            self.share_failure(&task, stats)?;
+            return Ok(None);
+        }
+        // What this run has just made is good, also of a stage that is to be refreshed.
+        let refresh = if self.shared.is_completed(&action.key) { &HashSet::new() } else { self.refresh };
+        let status = plan::look_up(self.performer.store, &self.performer.preparer, &task, &action, refresh);
+        let ActionStatus::Cached { resolved, reread, record } = status else { return Ok(Some((task, action))) };
+        if self.performer.verify(&record, reread.as_deref()).is_err() {
+            // The store has reported the damage, and the output is made again.
+            return Ok(Some((task, action)));
+        }
+        self.row_cache.note_used(&task, &action);
+        let resolved = Resolved { unchanged: task.follows_unchanged(), ..resolved };
+        self.cached(task.stage(), &resolved, stats)?;
+        self.resolve(&task, resolved, None, stats)?;
+        Ok(None)
+    }
+
+    fn not_prepared(&self, task: &Task, error: &PrepareError) -> Failure {
+        let pipeline = self.performer.preparer.pipeline();
+        let mut failure = Failure::of_cell(task.place(pipeline), task.stage(), None, error);
+        if let Some(path) = CurrentSources::of(pipeline, task).prompt.and_then(|prompt| prompt.path) {
+            failure.message = format!("{path}: {}", failure.message);
+        }
+        failure
+    }
+
+    /// The action of a cell is executed from now on: other cells with the same one wait for it.
+    pub(super) fn started(&mut self, key: ActionKey) {
+        self.shared.begin(key);
+    }
+
+    /// The action is no longer under way. Returns the cells that waited for it.
+    pub(super) fn finished(&mut self, key: &ActionKey) -> Vec<Task> {
+        self.shared.finish(key)
+    }
+
+    /// An action was executed: resolves its cell and the `sharers`, which have the same.
+    pub(super) fn complete(
+        &mut self,
+        task: &Task,
+        action: &Action,
+        (mut fresh, sharers): (Fresh, Vec<Task>),
+        stats: &mut RunStats<'_>,
+    ) -> Result<(), RunError> {
+        let (stage, key) = (task.stage(), action.key);
+        self.shared.complete(key);
+        stats.warn(key, std::mem::take(&mut fresh.warnings))?;
+        stats.completed(stage, action, &fresh)?;
+        let resolved = Resolved { key, out: fresh.out, cost: fresh.cost, unchanged: fresh.unchanged };
+        self.resolve(task, resolved, Some(fresh.output), stats)?;
+        for sharer in sharers {
+            self.row_cache.note_used(&sharer, action);
+            stats.emit(&Event::Shared { stage })?;
+            self.resolve(&sharer, resolved, None, stats)?;
+        }
+        Ok(())
+    }
+
+    /// An action failed: its cell has no output, nor have the `sharers`.
+    pub(super) fn fail_shared(
+        &mut self,
+        task: &Task,
+        key: ActionKey,
+        (failure, sharers): (&Failure, Vec<Task>),
+        stats: &mut RunStats<'_>,
+    ) -> Result<(), RunError> {
+        self.shared.fail(key);
+        self.fail(task, failure, stats)?;
+        sharers.iter().try_for_each(|sharer| self.share_failure(sharer, stats))
+    }
+
+    fn share_failure(&mut self, task: &Task, stats: &mut RunStats<'_>) -> Result<(), RunError> {
+        stats.emit(&Event::SharedFailure { stage: task.stage() })?;
+        self.unresolved(task, stats)
+    }
+
+    fn fail(&mut self, task: &Task, failure: &Failure, stats: &mut RunStats<'_>) -> Result<(), RunError> {
+        stats.emit(&Event::Failed(failure))?;
+        self.unresolved(task, stats)
+    }
+
+    pub(super) fn skip(&mut self, task: &Task, reason: SkipReason, stats: &mut RunStats<'_>) -> Result<(), RunError> {
+        stats.skipped(task.stage(), reason)?;
+        self.unresolved(task, stats)
+    }
+
+    fn unresolved(&mut self, task: &Task, stats: &mut RunStats<'_>) -> Result<(), RunError> {
+        let blocked = self.frontier.resolve(task, TaskOutcome::Unresolved);
+        if let Some(context) = task.context() {
+            self.row_cache.abandon(context.cell);
+        }
+        Ok(stats.unresolved(task.stage(), blocked)?)
+    }
+
+    fn cached(&mut self, stage: StageName, resolved: &Resolved, stats: &mut RunStats<'_>) -> Result<(), RunError> {
+        let is_first = self.shared.complete(resolved.key);
+        Ok(stats.cached((stage, resolved.key), is_first, resolved.unchanged)?)
+    }
+
+    fn resolve(
+        &mut self,
+        task: &Task,
+        resolved: Resolved,
+        output: Option<Output>,
+        stats: &mut RunStats<'_>,
+    ) -> Result<(), RunError> {
+        stats.resolved(task.stage());
+        if let Task::Compress(task) = task {
+            return self.resolve_context(task, resolved, stats);
+        }
+        self.frontier.resolve(task, TaskOutcome::Resolved(resolved));
+        if let Some(Output::Answer(answer)) = &output {
+            self.performer.outputs.put_answer(resolved.key, answer.text.clone());
+        }
+        match task {
+            Task::Judge(judge) => self.make_row(judge, &resolved, output, stats),
+            Task::Compress(_) | Task::Answer(_) => Ok(()),
+        }
+    }
+
+    /// Resolves a context, and all cells below it where their rows are cached.
+    fn resolve_context(
+        &mut self,
+        task: &CompressTask,
+        resolved: Resolved,
+        stats: &mut RunStats<'_>,
+    ) -> Result<(), RunError> {
+        let Some(context) = self.frontier.context(task, resolved) else { return Ok(()) };
+        let matrix = self.performer.preparer.matrix();
+        let found = self.row_cache.find(&context, self.refresh);
+        let is_cached = found.is_some();
+        match found {
+            Some((cells, cached)) => self.resolve_below(&context, &cells, cached, stats)?,
+            None => {
+                if !stats.has_warned(&context.key)
+                    && let Ok(warnings) = self.performer.outputs.warnings(&context)
+                {
+                    stats.warn(context.key, warnings)?;
+                }
+                if matrix.judgements_below(context.cell) == 0 {
+                    self.row_cache.add_without_rows(&context);
+                }
+            }
+        }
+        self.frontier.resolve_context(task, context, is_cached);
+        Ok(())
+    }
+
+    /// Reports the cells below a context as their rows are cached.
+    fn resolve_below(
+        &mut self,
+        context: &ResolvedContext,
+        cells: &[JudgeCell],
+        cached: CachedRows,
+        stats: &mut RunStats<'_>,
+    ) -> Result<(), RunError> {
+        let mut last = None;
+        for (cell, [answer, judgement]) in cells.iter().zip(&cached.dependencies) {
+            if last.replace(cell.answer) != Some(cell.answer) {
+                self.cached(StageName::Answer, &answer.resolved(context.unchanged), stats)?;
+                stats.resolved(StageName::Answer);
+            }
+            self.cached(StageName::Judge, &judgement.resolved(context.unchanged), stats)?;
+            stats.resolved(StageName::Judge);
+        }
+        stats.warn(context.key, cached.warnings)?;
+        let matrix = self.performer.preparer.matrix();
+        let ordinals: Vec<u64> = cells.iter().map(|cell| matrix.ordinal(cell)).collect();
+        Ok(stats.emit(&Event::Rows { ordinals: &ordinals, lines: &cached.lines, rows: &cached.rows })?)
+    }
+
+    /// Makes the row of a judged cell and reports it.
+    fn make_row(
+        &mut self,
+        task: &JudgeTask,
+        resolved: &Resolved,
+        output: Option<Output>,
+        stats: &mut RunStats<'_>,
+    ) -> Result<(), RunError> {
+        let preparer = self.performer.preparer;
+        let line = self.rows.line(task, resolved, output);
+        match line.and_then(|line| Ok((Arc::new(ListedRow::read(&line)?), line))) {
+            Ok((row, line)) => {
+                let (ordinals, rows) = ([preparer.matrix().ordinal(&task.cell)], std::slice::from_ref(&row));
+                stats.emit(&Event::Rows { ordinals: &ordinals, lines: &line, rows })?;
+                self.row_cache.add(task, resolved, line, row);
+                Ok(())
+            }
+            Err(error) => {
+                let place = preparer.pipeline().name_judge(&task.cell);
+                let failure = Failure::of_cell(place, StageName::Judge, Some(resolved.key), &error);
+                let failure = Failure { hint: Some(OutputUnavailable::REMEDY.to_owned()), ..failure };
+                self.row_cache.abandon(task.context.cell);
+                Ok(stats.emit(&Event::Failed(&failure))?)
+            }
+        }
+    }
+
+    /// No cell may go unreported: one that waits for something that will not come fails, by name.
+    pub(super) fn fail_waiting(&mut self, waiting: Vec<Task>, stats: &mut RunStats<'_>) -> Result<(), RunError> {
+        const HINT: &str = "run again; if it stays, please report it";
+        for task in waiting.into_iter().chain(self.shared.drain()) {
+            let place = Place::Cell(task.place(self.performer.preparer.pipeline()));
+            let message = "this cell was left waiting for what never came: a fault of compeval".to_owned();
+            let (stage, blame, hint) = (task.stage(), Blame::Infrastructure, Some(HINT.to_owned()));
+            self.fail(&task, &Failure { place, stage, key: None, blame, class: None, message, hint }, stats)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,110 @@
+//! Actions under way, and the cells that share one.
+
+use std::collections::{HashMap, HashSet};
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+
+use super::breakers::CircuitBreakers;
+use super::job::Job;
+use super::perform::{Fresh, NoOutput, Performer};
+use crate::action::ActionKey;
+use crate::plan::Task;
+
+/// A job that is no longer under way, with what it was performed for.
+pub(super) struct Completed<T> {
+    pub(super) subject: T,
+    pub(super) job: Rc<Job>,
+    pub(super) result: Result<Fresh, NoOutput>,
+}
+
+/// Jobs under way.
+pub(super) struct InFlight<'r, T>(FuturesUnordered<Pin<Box<dyn Future<Output = Completed<T>> + 'r>>>);
+
+impl<'r, T: 'r> InFlight<'r, T> {
+    pub(super) fn new() -> InFlight<'r, T> {
+        InFlight(FuturesUnordered::new())
+    }
+
+    pub(super) fn start<'e: 'r>(
+        &mut self,
+        performer: &'r Performer<'e>,
+        (subject, job): (T, Job),
+        breakers: &Rc<CircuitBreakers>,
+    ) {
+        let (job, breakers) = (Rc::new(job), breakers.clone());
+        self.0.push(Box::pin(async move {
+            let result = performer.perform(&job, &breakers).await;
+            Completed { subject, job, result }
+        }));
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The next job that completes; `None` where none is under way.
+    pub(super) async fn next(&mut self) -> Option<Completed<T>> {
+        self.0.next().await
+    }
+}
+
+/// Which actions were met in this run: cells with the same action share one execution, and one failure.
+#[derive(Debug, Default)]
+pub(super) struct SharedActions {
+    /// Actions under way, with the other cells that wait for them.
+    waiting: HashMap<ActionKey, Vec<Task>>,
+    completed: HashSet<ActionKey>,
+    failed: HashSet<ActionKey>,
+}
+
+impl SharedActions {
+    /// Lets a task wait for its action if that is under way; else returns the task.
+    pub(super) fn join(&mut self, key: &ActionKey, task: Task) -> Option<Task> {
+        match self.waiting.get_mut(key) {
+            Some(waiting) => {
+                waiting.push(task);
+                None
+            }
+            None => Some(task),
+        }
+    }
+
+    pub(super) fn begin(&mut self, key: ActionKey) {
+        self.waiting.insert(key, Vec::new());
+    }
+
+    /// The action is no longer under way. Returns the cells that waited for it.
+    pub(super) fn finish(&mut self, key: &ActionKey) -> Vec<Task> {
+        self.waiting.remove(key).unwrap_or_default()
+    }
+
+    /// The action has an output. Returns whether it is the first cell with this action.
+    pub(super) fn complete(&mut self, key: ActionKey) -> bool {
+        self.completed.insert(key)
+    }
+
+    pub(super) fn is_completed(&self, key: &ActionKey) -> bool {
+        self.completed.contains(key)
+    }
+
+    pub(super) fn fail(&mut self, key: ActionKey) {
+        self.failed.insert(key);
+    }
+
+    pub(super) fn has_failed(&self, key: &ActionKey) -> bool {
+        self.failed.contains(key)
+    }
+
+    /// Cells that still wait; none in a run that ends as it is meant to.
+    pub(super) fn drain(&mut self) -> Vec<Task> {
+        std::mem::take(&mut self.waiting).into_values().flatten().collect()
+    }
+}

@@ -1,0 +1,96 @@
+//! What a run is given and what it returns.
+
+use std::collections::HashSet;
+
+use super::breakers::TrippedBreaker;
+use super::budget::BudgetReached;
+use super::outputs::ReportedModels;
+use crate::action::{Stage, Work};
+use crate::cache::CacheError;
+use crate::files::FileError;
+use crate::plan::Estimate;
+
+/// How far a run may go.
+#[derive(Clone, Debug)]
+pub struct SchedulerOptions {
+    /// Actions under way at once.
+    pub jobs: usize,
+    /// Sends no request and starts no program.
+    pub offline: bool,
+    /// Stages whose cached outputs are ignored, then replaced.
+    pub refresh: HashSet<Stage>,
+    /// Goes on with a judge that fails its self-test.
+    pub allow_weak_judge: bool,
+    /// Tests the judges and leaves the matrix alone.
+    pub selftests_only: bool,
+}
+
+impl SchedulerOptions {
+    /// Whether the work needs a request or a program while the run is offline.
+    pub(super) fn forbids(&self, work: &Work) -> bool {
+        let is_local = match work {
+            Work::Ask(request) => request.is_lexical(),
+            Work::Execute(_) => false,
+            Work::Compute(_) => true,
+        };
+        self.offline && !is_local
+    }
+}
+
+/// What the user asked for while the run goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stop {
+    /// Nothing: go on.
+    #[default]
+    No,
+    /// No new calls; what is under way is finished and stored.
+    Drain,
+    /// At once.
+    Now,
+}
+
+/// Why a run could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The cache.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+    /// A file.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, Default)]
+pub struct RunOutcome {
+    /// The budget stopped it.
+    pub budget: Option<BudgetReached>,
+    /// The user interrupted it.
+    pub interrupted: bool,
+    /// Why the cache could store nothing more, if it could not.
+    pub broken: Option<String>,
+    /// Providers and models at which every further call would have failed.
+    pub tripped: Vec<TrippedBreaker>,
+    /// Judges that failed their self-test.
+    pub weak_judges: Vec<String>,
+    /// Judges whose self-test could not be completed.
+    pub untested: Vec<UntestedJudge>,
+    /// Cells and self-test cases that were not begun ([`super::SkipReason`] says why).
+    pub skipped: u64,
+    /// The models that answered.
+    pub models: ReportedModels,
+    /// What was expected when the first stale action was met: nothing where all was cached, `None` where there is no
+    /// estimate.
+    pub forecast: Option<Estimate>,
+    /// Cells of which nothing was reported, by stage: a fault of the program.
+    pub unaccounted: Vec<String>,
+}
+
+/// A judge whose self-test could not be completed.
+#[derive(Clone, Debug)]
+pub struct UntestedJudge {
+    /// The judge's name.
+    pub judge: String,
+    /// Why cases could not be asked.
+    pub why: String,
+}

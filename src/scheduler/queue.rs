@@ -1,0 +1,82 @@
+//! The queue in front of models: tasks whose model is away are deferred, so that they do not keep the others from being
+//! asked.
+
+use std::collections::HashMap;
+
+use crate::action::Work;
+use crate::plan::Task;
+use crate::provider::{Client, ModelName, ProviderName};
+
+/// Tasks deferred at once: past this they are begun all the same, so that memory stays flat.
+const MOST_DEFERRED: usize = 4096;
+
+type Model = (ProviderName, ModelName);
+
+/// Which models are asked just now, and the tasks that wait for one that is away.
+pub(super) struct ModelQueue<'r> {
+    client: &'r Client,
+    jobs: usize,
+    in_flight: HashMap<Model, usize>,
+    deferred: HashMap<Model, Vec<Task>>,
+}
+
+impl<'r> ModelQueue<'r> {
+    pub(super) fn new(client: &'r Client, jobs: usize) -> ModelQueue<'r> {
+        ModelQueue { client, jobs, in_flight: HashMap::new(), deferred: HashMap::new() }
+    }
+
+    /// Whether as much is under way as may be. What waits for a model that is away does not count, up to as much again.
+    pub(super) fn is_full(&self, in_flight: usize) -> bool {
+        in_flight >= self.jobs && in_flight >= self.jobs + self.stuck().min(self.jobs)
+    }
+
+    fn stuck(&self) -> usize {
+        self.in_flight.iter().filter(|(model, _)| self.is_away(model)).map(|(_, count)| count).sum()
+    }
+
+    fn is_away(&self, (provider, model): &Model) -> bool {
+        self.client.is_unavailable(provider, model)
+    }
+
+    /// Defers a task whose model is away, if others already wait for it and there is something else to do. Returns a
+    /// task that is to begin now.
+    pub(super) fn defer(&mut self, task: Task, work: &Work, has_other_work: bool) -> Option<Task> {
+        let Some(model) = model_of(work) else { return Some(task) };
+        let can_wait = has_other_work && self.deferred.values().map(Vec::len).sum::<usize>() < MOST_DEFERRED;
+        if can_wait && self.in_flight.contains_key(&model) && self.is_away(&model) {
+            self.deferred.entry(model).or_default().push(task);
+            return None;
+        }
+        Some(task)
+    }
+
+    pub(super) fn begin(&mut self, work: &Work) {
+        if let Some(model) = model_of(work) {
+            *self.in_flight.entry(model).or_default() += 1;
+        }
+    }
+
+    /// An action is no longer under way. If its model is back, returns the tasks that were deferred for it.
+    pub(super) fn finish(&mut self, work: &Work) -> Vec<Task> {
+        let Some(model) = model_of(work) else { return Vec::new() };
+        if let Some(count) = self.in_flight.get_mut(&model) {
+            *count -= 1;
+            if *count == 0 {
+                self.in_flight.remove(&model);
+            }
+        }
+        if self.is_away(&model) { Vec::new() } else { self.deferred.remove(&model).unwrap_or_default() }
+    }
+
+    /// A deferred task, for when there is nothing else to do.
+    pub(super) fn take(&mut self) -> Option<Task> {
+        self.deferred.values_mut().find_map(Vec::pop)
+    }
+}
+
+fn model_of(work: &Work) -> Option<Model> {
+    match work {
+        Work::Ask(request) => Some((request.provider.clone(), request.model.clone())),
+        Work::Execute(_) | Work::Compute(_) => None,
+    }
+}

@@ -1,0 +1,348 @@
+//! The row cache: the rows of one context, stored together, so that where nothing changed no key below the context is
+//! made, no answer and no grade is read, and no row is made a second time.
+//!
+//! The contract, which this module alone makes and keeps:
+//!
+//! 1. An entry is named by a digest over everything that its rows are computed from, except the outputs listed in it
+//!    ([`RowCache::name`]): names, rubric, fixture and bank, the context, the versions of rows and of reading rules, and
+//!    the *downstream fingerprint*, which stands for the work of all answers and judgements below the context.
+//! 2. An entry lists each answer and judgement that its rows were made of as a [`Dependency`]: key, output, cost. It is
+//!    used only if every one of them still has that output, and that output can be read.
+//! 3. So an entry that is found by its name and whose dependencies hold has the rows that would be made anew. Debug
+//!    builds check that by making the keys ([`RowCache::has_keys_of`]); an integration test compares rows after edits.
+//! 4. Entries are derived: they are dropped by a prune or damaged without loss, and an entry that cannot be stored is
+//!    none. The packs of the report page use the same facility of the store ([`Store::keep_derived`]).
+//!
+//! The same module notes which action is in use at a place of the matrix ([`RowCache::note_used`]), because an entry
+//! that is used notes it for all its dependencies at once. What is stale is explained by what was used there last; that
+//! is not what was made there last, where a user went back to an earlier prompt, or where cells share an action.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::perform::Performer;
+use crate::action::{ActionKey, Digest, DigestBuilder, Inputs, Replica, Stage, Work};
+use crate::cache::{Lookup, Status};
+use crate::compress::ContextRef;
+use crate::pipeline::{AnswerCell, AnswererIx, CellCoordinate, CompressCell, FixtureIx, JudgeCell, Pipeline, PointIx};
+use crate::plan::{
+    self, Action, CurrentSources, JudgeTask, PrepareError, READER, Resolved, ResolvedAnswer, ResolvedContext, Task,
+};
+use crate::results::{ListedRow, ROWS};
+use crate::units::Usd;
+
+/// Contexts whose rows are collected at once, so that memory stays flat where all wait for one judge.
+const MOST_OPEN: usize = 256;
+
+/// An action with the output that a row was made of.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Dependency {
+    key: ActionKey,
+    out: Digest,
+    cost: Option<Usd>,
+}
+
+/// The rows of one context as they are stored; its lists are in the order of the matrix.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct CachedRows {
+    /// What is unusual about the context.
+    pub(super) warnings: Vec<String>,
+    /// Answer and judgement of each row.
+    pub(super) dependencies: Vec<[Dependency; 2]>,
+    pub(super) rows: Vec<Arc<ListedRow>>,
+    pub(super) lines: String,
+}
+
+/// A row that was just made.
+#[derive(Debug)]
+struct NewRow {
+    line: String,
+    row: Arc<ListedRow>,
+    dependencies: [Dependency; 2],
+}
+
+/// What a downstream fingerprint depends on: fixture, point, whether the context is empty, and who answers.
+type FingerprintOf = (FixtureIx, PointIx, bool, Vec<AnswererIx>);
+
+/// The row cache of a run.
+pub(super) struct RowCache<'r, 'e> {
+    performer: &'r Performer<'e>,
+    /// The rows of contexts as they come, by their places in the matrix.
+    open: HashMap<CompressCell, BTreeMap<u64, NewRow>>,
+    /// Contexts without an entry: a row is missing, or too many others were open.
+    abandoned: HashSet<CompressCell>,
+    fingerprints: HashMap<FingerprintOf, Option<Digest>>,
+}
+
+impl<'r, 'e> RowCache<'r, 'e> {
+    pub(super) fn new(performer: &'r Performer<'e>) -> RowCache<'r, 'e> {
+        RowCache { performer, open: HashMap::new(), abandoned: HashSet::new(), fingerprints: HashMap::new() }
+    }
+
+    /// The rows of a context where they are cached and hold, with their cells.
+    pub(super) fn find(
+        &mut self,
+        context: &Rc<ResolvedContext>,
+        refresh: &HashSet<Stage>,
+    ) -> Option<(Vec<JudgeCell>, CachedRows)> {
+        let Some(name) = self.name(context) else {
+            self.abandon(context.cell);
+            return None;
+        };
+        if refresh.contains(&Stage::Answer) || refresh.contains(&Stage::Judge) {
+            return None;
+        }
+        let bytes = self.performer.store.read_derived(&name)?;
+        let cached: CachedRows = postcard::from_bytes(&bytes).ok()?;
+        let matrix = self.performer.preparer.matrix();
+        let answers = matrix.answers(context.cell);
+        let cells: Vec<JudgeCell> = answers.flat_map(|answer| matrix.judgements(answer)).collect();
+        if cells.len() != cached.dependencies.len() || !self.all_hold(&cached) {
+            return None;
+        }
+        debug_assert!(self.has_keys_of(&cached, context, &cells), "cached rows are not those of their cells");
+        self.note_rows_used(context, name, &cached, &cells);
+        Some((cells, cached))
+    }
+
+    /// Adds the row of a judged cell. With the last of its context the entry is stored.
+    pub(super) fn add(&mut self, task: &JudgeTask, resolved: &Resolved, line: String, row: Arc<ListedRow>) {
+        let (context, matrix) = (task.context.cell, self.performer.preparer.matrix());
+        if !self.open.contains_key(&context) && self.open.len() >= MOST_OPEN {
+            self.abandoned.insert(context);
+        }
+        if self.abandoned.contains(&context) {
+            return;
+        }
+        let dependencies = [Dependency::from(&*task.answer), Dependency::from(resolved)];
+        let rows = self.open.entry(context).or_default();
+        rows.insert(matrix.ordinal(&task.cell), NewRow { line, row, dependencies });
+        if rows.len() as u64 == matrix.judgements_below(context)
+            && let Some(rows) = self.open.remove(&context)
+        {
+            self.store(&task.context, rows);
+        }
+    }
+
+    /// Stores the entry of a context without answers: its warnings.
+    pub(super) fn add_without_rows(&mut self, context: &Rc<ResolvedContext>) {
+        self.store(context, BTreeMap::new());
+    }
+
+    /// The context will never have all its rows.
+    pub(super) fn abandon(&mut self, context: CompressCell) {
+        self.open.remove(&context);
+        self.abandoned.insert(context);
+    }
+
+    fn store(&mut self, context: &Rc<ResolvedContext>, rows: BTreeMap<u64, NewRow>) {
+        let Some(name) = self.name(context) else { return };
+        let Ok(warnings) = self.performer.outputs.warnings(context) else { return };
+        let lines = rows.values().map(|row| row.line.as_str()).collect();
+        let dependencies = rows.values().map(|row| row.dependencies).collect();
+        let rows = rows.into_values().map(|row| row.row).collect();
+        let cached = CachedRows { warnings, dependencies, rows, lines };
+        if let Ok(bytes) = postcard::to_stdvec(&cached) {
+            self.performer.store.keep_derived(name, &bytes);
+        }
+        self.note_rows_used(context, name, &cached, &[]);
+    }
+
+    fn all_hold(&self, cached: &CachedRows) -> bool {
+        let mut last = None;
+        cached.dependencies.iter().all(|[answer, judgement]| {
+            // the judgements of an answer come together
+            let is_known = last.replace(answer) == Some(answer);
+            (is_known || self.holds(answer)) && self.holds(judgement)
+        })
+    }
+
+    /// Whether an action still has that output, and it can be read.
+    fn holds(&self, dependency: &Dependency) -> bool {
+        let Some(record) = self.performer.store.find(&dependency.key) else { return false };
+        let out = match record.status {
+            Status::Output { out, reader: READER, .. } => Some(out),
+            _ => None,
+        };
+        out == Some(dependency.out) && record.cost == dependency.cost && self.performer.verify(&record, None).is_ok()
+    }
+
+    /// Whether an entry depends on the very actions that its cells have.
+    fn has_keys_of(&self, cached: &CachedRows, context: &Rc<ResolvedContext>, cells: &[JudgeCell]) -> bool {
+        let key = |task: Task| self.performer.preparer.prepare(&task).ok().map(|action| action.key);
+        cells.iter().zip(&cached.dependencies).all(|(cell, [answer, judgement])| {
+            let Dependency { key: own, out, cost } = *answer;
+            let resolved = Rc::new(ResolvedAnswer { key: own, out, cost, unchanged: context.unchanged });
+            let judge = JudgeTask { cell: *cell, context: context.clone(), answer: resolved };
+            key(judge.answer_task()) == Some(own) && key(Task::Judge(judge)) == Some(judgement.key)
+        })
+    }
+
+    /// Names the entry of a context; `None` of one whose rows depend on more than the name says.
+    fn name(&mut self, context: &ResolvedContext) -> Option<Digest> {
+        let raw = self.performer.store.find(&context.key)?.raw;
+        let downstream = self.downstream_fingerprint(context)?;
+        let preparer = &self.performer.preparer;
+        let (pipeline, runs) = (preparer.pipeline(), preparer.matrix().runs());
+        let (digests, place) = (context.texts.loaded().digests, pipeline.name_compress(&context.cell));
+        let mut name = DigestBuilder::new("compeval rows v4");
+        name.field("version", env!("CARGO_PKG_VERSION")).field("rows", ROWS.to_le_bytes());
+        name.field("reader", READER.to_le_bytes()).field("downstream", downstream.0);
+        name.field("rubric", pipeline.rubric.digest().0).field("tail", [pipeline.settings.tail as u8]);
+        for digest in [digests.transcript, digests.points, digests.bank] {
+            name.field("fixture", digest.0);
+        }
+        name.field("fixture", place.fixture.as_bytes()).field("method", place.method.as_bytes());
+        name.field("point", place.point.0.to_le_bytes()).field("run", place.run.to_le_bytes());
+        for number in [runs.answer, runs.judge] {
+            name.field("runs", number.to_le_bytes());
+        }
+        self.add_names(&mut name, context.cell);
+        // what is unusual about a context depends on how it is read
+        let task = context.task();
+        let (method, current) = (task.method(pipeline)?, CurrentSources::of(pipeline, &task));
+        name.field("strategy", method.strategy.name()).field("raw", raw.0);
+        name.field("prompt", current.prompt.map_or(Digest::of(""), |prompt| prompt.digest).0);
+        let cost = context.cost.map_or(Vec::new(), |Usd(usd)| usd.to_le_bytes().to_vec());
+        name.field("context", context.key.0.0).field("output", context.reference.digest().0).field("cost", cost);
+        Some(name.finish())
+    }
+
+    /// The names that rows call probes, answerers and judges by.
+    fn add_names(&self, name: &mut DigestBuilder, cell: CompressCell) {
+        let (Pipeline { answerers, judges, .. }, matrix) =
+            (self.performer.preparer.pipeline(), self.performer.preparer.matrix());
+        for probe in matrix.probes(cell.chain.fixture, cell.point) {
+            name.field("probe", (probe.0 as u64).to_le_bytes());
+        }
+        for answerer in matrix.method_answerers(cell.chain.method).iter().filter_map(|reader| answerers.get(reader.0)) {
+            name.field("answerer", answerer.name.0.as_bytes());
+        }
+        for judge in judges {
+            name.field("judge", judge.name.0.as_bytes());
+        }
+    }
+
+    /// Names the work of all answers and judgements below a context, with stand-ins for the context and the answers:
+    /// where this name, the context, its run and the answers are the same, so are all keys. It is made once for each
+    /// point of a fixture. `None` of a context that only its provider reads, whose prompts are put together in another
+    /// way, and where a prompt does not render.
+    fn downstream_fingerprint(&mut self, context: &ResolvedContext) -> Option<Digest> {
+        let ContextRef::Readable { text } = &context.reference else { return None };
+        // prompts may ask whether the context is empty, and nothing else about it
+        let is_empty = *text == Digest::of("");
+        let (cell, matrix) = (context.cell, self.performer.preparer.matrix());
+        let answerers = matrix.method_answerers(cell.chain.method).to_vec();
+        let place = (cell.chain.fixture, cell.point, is_empty, answerers);
+        if let Some(known) = self.fingerprints.get(&place) {
+            return *known;
+        }
+        let stand_in = Digest::of(if is_empty { "" } else { "a context" });
+        let fingerprint = self.fingerprint(context, stand_in).ok();
+        self.fingerprints.insert(place, fingerprint);
+        fingerprint
+    }
+
+    fn fingerprint(&self, context: &ResolvedContext, stand_in: Digest) -> Result<Digest, PrepareError> {
+        let (preparer, texts) = (&self.performer.preparer, &context.texts);
+        let matrix = preparer.matrix();
+        let (stand_in, answer) = (ContextRef::Readable { text: stand_in }, Digest::of("an answer"));
+        let mut fingerprint = DigestBuilder::new("compeval downstream v1");
+        let mut add = |stage: Stage, work: &Work| {
+            fingerprint.field(stage.name(), Inputs::key_of(stage, Replica::NONE, work).0.0);
+        };
+        for cell in matrix.answers(context.cell).filter(|cell| cell.answer_n == 1) {
+            add(Stage::Answer, &preparer.answer_work(&cell, texts, &stand_in)?);
+            for cell in matrix.judgements(cell).filter(|cell| cell.judge_n == 1) {
+                add(Stage::Judge, &preparer.judge_work(&cell, texts, &stand_in, answer)?);
+            }
+        }
+        Ok(fingerprint.finish())
+    }
+}
+
+/// The last-used notes.
+impl RowCache<'_, '_> {
+    /// Notes that an action is in use at the place of a task.
+    pub(super) fn note_used(&self, task: &Task, action: &Action) {
+        let Action { stage, replica, key, .. } = *action;
+        let is_one_place = match task {
+            Task::Compress(_) => true,
+            Task::Answer(task) => self.is_one_answer(&task.cell),
+            Task::Judge(task) => self.is_one_judgement(&task.cell),
+        };
+        if is_one_place {
+            let place = task.place(self.performer.preparer.pipeline());
+            self.performer.store.note_latest(&[used(&place, replica, stage, key)]);
+        }
+    }
+
+    /// Notes that an entry is in use for a context, and if it was not, all its dependencies.
+    fn note_rows_used(&self, context: &ResolvedContext, name: Digest, cached: &CachedRows, cells: &[JudgeCell]) {
+        let (matrix, pipeline) = (self.performer.preparer.matrix(), self.performer.preparer.pipeline());
+        let (place, rows_key) = (place_of_rows(&pipeline.name_compress(&context.cell)), ActionKey(name));
+        if self.performer.store.latest(&place) == Some(rows_key) {
+            return;
+        }
+        let mut all = vec![(place, rows_key)];
+        for (cell, [answer, judgement]) in cells.iter().zip(&cached.dependencies) {
+            if self.is_one_answer(&cell.answer) {
+                let (place, replica) = (pipeline.name_answer(&cell.answer), matrix.answer_replica(&cell.answer));
+                all.push(used(&place, replica, Stage::Answer, answer.key));
+            }
+            if self.is_one_judgement(cell) {
+                let (place, replica) = (pipeline.name_judge(cell), matrix.judge_replica(cell));
+                all.push(used(&place, replica, Stage::Judge, judgement.key));
+            }
+        }
+        self.performer.store.note_latest(&all);
+    }
+
+    /// Whether no other run has an action of its own at the place of an answer: what rules answer has no number, though
+    /// the contexts of runs may differ.
+    fn is_one_answer(&self, cell: &AnswerCell) -> bool {
+        let matrix = self.performer.preparer.matrix();
+        matrix.answer_replica(cell) != Replica::NONE || matrix.compress_replica(&cell.compress) == Replica::NONE
+    }
+
+    /// The same of a judgement: what rules grade has no number either, though the answers may differ.
+    fn is_one_judgement(&self, cell: &JudgeCell) -> bool {
+        let matrix = self.performer.preparer.matrix();
+        let is_one_above = matrix.answer_replica(&cell.answer) == Replica::NONE && self.is_one_answer(&cell.answer);
+        matrix.judge_replica(cell) != Replica::NONE || is_one_above
+    }
+}
+
+fn used(place: &CellCoordinate, replica: Replica, stage: Stage, key: ActionKey) -> (Digest, ActionKey) {
+    (plan::cache_coordinate(place, replica).digest(stage), key)
+}
+
+/// The place of the rows of a context.
+fn place_of_rows(place: &CellCoordinate) -> Digest {
+    let mut builder = DigestBuilder::new("compeval rows place v1");
+    builder.field("fixture", place.fixture.as_bytes()).field("method", place.method.as_bytes());
+    builder.field("point", place.point.0.to_le_bytes()).field("run", place.run.to_le_bytes());
+    builder.finish()
+}
+
+impl Dependency {
+    /// As the task's outcome, below a context that came out unchanged or not.
+    pub(super) fn resolved(self, unchanged: bool) -> Resolved {
+        Resolved { key: self.key, out: self.out, cost: self.cost, unchanged }
+    }
+}
+
+impl From<&ResolvedAnswer> for Dependency {
+    fn from(answer: &ResolvedAnswer) -> Dependency {
+        Dependency { key: answer.key, out: answer.out, cost: answer.cost }
+    }
+}
+
+impl From<&Resolved> for Dependency {
+    fn from(resolved: &Resolved) -> Dependency {
+        Dependency { key: resolved.key, out: resolved.out, cost: resolved.cost }
+    }
+}

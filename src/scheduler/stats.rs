@@ -1,0 +1,116 @@
+//! Statistics of a run: every event goes out through here and is counted on its way, so that what is reported and what
+//! is counted cannot differ.
+
+use std::collections::HashSet;
+
+use super::breakers::TrippedBreaker;
+use super::event::{Event, Listener, SkipReason};
+use super::options::RunOutcome;
+use super::perform::Fresh;
+use crate::action::{ActionKey, StageName, Work};
+use crate::files::FileError;
+use crate::pipeline::MatrixCounts;
+use crate::plan::{Action, Estimate};
+
+/// The events of a run and what they come to.
+pub(super) struct RunStats<'r> {
+    listener: &'r mut dyn Listener,
+    pub(super) outcome: RunOutcome,
+    /// Cells of which nothing more will be reported.
+    finished: MatrixCounts,
+    /// Contexts whose warnings were reported.
+    warned: HashSet<ActionKey>,
+}
+
+impl<'r> RunStats<'r> {
+    pub(super) fn new(listener: &'r mut dyn Listener) -> RunStats<'r> {
+        let outcome = RunOutcome { forecast: Some(Estimate::nothing()), ..RunOutcome::default() };
+        RunStats { listener, outcome, finished: MatrixCounts::default(), warned: HashSet::new() }
+    }
+
+    pub(super) fn emit(&mut self, event: &Event<'_>) -> Result<(), FileError> {
+        self.listener.on_event(event)
+    }
+
+    /// An output was found in the cache, for the `first` cell with its action or for another one.
+    pub(super) fn cached(
+        &mut self,
+        (stage, key): (StageName, ActionKey),
+        is_first: bool,
+        early_cutoff: bool,
+    ) -> Result<(), FileError> {
+        self.emit(&match is_first {
+            true => Event::Cached { stage, key, early_cutoff },
+            false => Event::Shared { stage },
+        })
+    }
+
+    /// An action was executed.
+    pub(super) fn completed(&mut self, stage: StageName, action: &Action, fresh: &Fresh) -> Result<(), FileError> {
+        let asked = matches!(&action.work, Work::Ask(request) if !request.is_lexical());
+        let Fresh { usage, cost, unchanged, .. } = *fresh;
+        self.emit(&Event::Completed { stage, key: action.key, asked, usage, cost, unchanged })
+    }
+
+    /// A cell or a case is not begun.
+    pub(super) fn skipped(&mut self, stage: StageName, reason: SkipReason) -> Result<(), FileError> {
+        self.outcome.skipped += u64::from(reason != SkipReason::Decided);
+        self.emit(&Event::Skipped { stage, reason })
+    }
+
+    /// Calls to a provider or a model are not sent any more.
+    pub(super) fn tripped(&mut self, breakers: Vec<TrippedBreaker>) -> Result<(), FileError> {
+        for breaker in breakers {
+            self.emit(&Event::BreakerTripped(&breaker))?;
+            self.outcome.tripped.push(breaker);
+        }
+        Ok(())
+    }
+
+    /// Reports the warnings of a context once in each run, also where it came from the cache.
+    pub(super) fn warn(&mut self, key: ActionKey, warnings: Vec<String>) -> Result<(), FileError> {
+        if !self.warned.insert(key) {
+            return Ok(());
+        }
+        warnings.into_iter().try_for_each(|warning| self.emit(&Event::Warning(warning)))
+    }
+
+    pub(super) fn has_warned(&self, key: &ActionKey) -> bool {
+        self.warned.contains(key)
+    }
+
+    /// A cell has an output.
+    pub(super) fn resolved(&mut self, stage: StageName) {
+        self.finish(stage, MatrixCounts::default());
+    }
+
+    /// A cell has no output, and so those that depend on it can have none.
+    pub(super) fn unresolved(&mut self, stage: StageName, blocked: MatrixCounts) -> Result<(), FileError> {
+        self.finish(stage, blocked);
+        self.emit(&Event::Blocked(blocked))
+    }
+
+    fn finish(&mut self, stage: StageName, blocked: MatrixCounts) {
+        let MatrixCounts { compress, answer, judge } = blocked;
+        self.finished.compress += compress + u64::from(stage == StageName::Compress);
+        self.finished.answer += answer + u64::from(stage == StageName::Answer);
+        self.finished.judge += judge + u64::from(stage == StageName::Judge);
+    }
+
+    pub(super) fn finished_cells(&self) -> u64 {
+        self.finished.all()
+    }
+
+    /// Compares the cells that were reported with those that were `due`.
+    pub(super) fn account(&mut self, due: MatrixCounts) {
+        let found = self.finished;
+        let stages = [
+            (StageName::Compress, due.compress, found.compress),
+            (StageName::Answer, due.answer, found.answer),
+            (StageName::Judge, due.judge, found.judge),
+        ];
+        let missing = stages.into_iter().filter(|(_, due, found)| due != found);
+        let words = missing.map(|(stage, due, found)| format!("{found} of {due} {} cells", stage.name()));
+        self.outcome.unaccounted = words.collect();
+    }
+}
