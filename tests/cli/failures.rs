@@ -288,7 +288,7 @@ fn a_model_that_is_unknown_is_given_up_once_and_the_others_go_on() {
         false => Reply::Sensible,
     });
     let ended = project.expect(5, "run --label a -j 1");
-    ended.says(&["no more calls to mock/small-9, every further one would fail the same way: HTTP 404"]);
+    ended.says(&["no more calls to mock/small-9, every further call would fail the same way: HTTP 404"]);
     assert_eq!(ended.stderr.matches("no more calls to").count(), 1, "{}", ended.stderr);
     let asked = server.asked().iter().filter(|asked| asked.json["model"] == "small-9").count();
     assert_eq!(asked, 1, "two runs would be two, and each second point waits for its first");

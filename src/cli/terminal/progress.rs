@@ -94,7 +94,9 @@ impl Progress {
         self.model.borrow_mut().on_event(event);
         if let Event::BreakerTripped(TrippedBreaker { target, reason }) = event {
             let mark = self.console.paint(Meaning::Warning, "stopped:");
-            self.say(&format!("{mark} no more calls to {target}, every further one would fail the same way: {reason}"));
+            self.say(&format!(
+                "{mark} no more calls to {target}, every further call would fail the same way: {reason}"
+            ));
         }
     }
 
