@@ -26,7 +26,7 @@ mod cli {
     mod next;
     mod plan;
     mod secrets;
-    mod sheets;
+    mod row_cache;
     #[cfg(unix)]
     mod terminal;
     mod vendors;

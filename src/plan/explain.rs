@@ -27,7 +27,7 @@ impl Explained {
     pub const UPSTREAM: &'static str = Kind::Upstream.why();
 }
 
-/// What kind of thing a change is, in the order in which kinds are told.
+/// What kind of thing a change is, in the order in which kinds are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Kind {
     Schema,

@@ -219,8 +219,8 @@ impl<L: Lookup> Walk<'_, L> {
         }
         if self.assumptions.reasons {
             let (found, old) = reason(self.lookup, action, coordinate, self.assumptions.refresh);
-            let told = self.explainer.explain(&found, old.as_ref().map(|old| &old.sources), current);
-            *self.groups.entry((stage, method, told.why, told.changed)).or_default() += 1;
+            let explained = self.explainer.explain(&found, old.as_ref().map(|old| &old.sources), current);
+            *self.groups.entry((stage, method, explained.why, explained.changed)).or_default() += 1;
         }
     }
 

@@ -11,7 +11,7 @@ pub struct Hunk {
     pub lines: Vec<(Side, String)>,
 }
 
-/// Where a line stands.
+/// Which text a line is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// In both texts.

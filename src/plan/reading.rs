@@ -47,7 +47,7 @@ impl Output {
         }
     }
 
-    /// What is odd about it, though it is used.
+    /// What is unusual about it, though it is used.
     pub fn warnings(&self) -> Vec<String> {
         match self {
             Output::Context(compressed) => compressed.warnings.iter().map(ToString::to_string).collect(),

@@ -136,7 +136,7 @@ fn fixture(pipeline: &Pipeline, ix: FixtureIx) -> Option<&LoadedFixture> {
     pipeline.fixtures.get(ix.0)
 }
 
-/// The prompts and the rubric in use, to be kept by their digests: what an entry was made from can then still be shown
+/// The prompts and the rubric in use, to be stored by their digests: what an entry was made from can then still be shown
 /// when the file, or the program that had it built in, has changed.
 pub fn source_texts(pipeline: &Pipeline) -> impl Iterator<Item = SourceText<'_>> {
     let methods = pipeline.methods.iter().filter_map(|method| SourceText::of_strategy(&method.strategy));

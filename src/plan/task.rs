@@ -52,10 +52,10 @@ pub struct JudgeTask {
     pub answer: Rc<ResolvedAnswer>,
 }
 
-/// A context that stands, by name.
+/// The context that a compression came to, by name.
 #[derive(Debug)]
 pub struct ResolvedContext {
-    /// The coordinate it was settled for.
+    /// The coordinate it was resolved for.
     pub cell: CompressCell,
     /// The compression that made it.
     pub key: ActionKey,
@@ -81,7 +81,7 @@ impl ResolvedContext {
 }
 
 impl Task {
-    /// Whether what stands above the task came out unchanged: its inputs changed and its output did not.
+    /// Whether the action that the task depends on came out unchanged: its inputs changed and its output did not.
     pub fn follows_unchanged(&self) -> bool {
         match self {
             Task::Compress(task) => task.before.as_ref().is_some_and(|before| before.unchanged),
@@ -99,7 +99,7 @@ impl Task {
         }
     }
 
-    /// The context that it stands on; none of a compression.
+    /// The context that it depends on; none of a compression.
     pub fn context(&self) -> Option<&ResolvedContext> {
         match self {
             Task::Compress(_) => None,
@@ -148,7 +148,7 @@ impl JudgeTask {
     }
 }
 
-/// An answer that stands, by name.
+/// The answer that a task came to, by name.
 #[derive(Debug)]
 pub struct ResolvedAnswer {
     /// The action that gave it.
@@ -164,13 +164,13 @@ pub struct ResolvedAnswer {
 /// What a task came to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TaskOutcome {
-    /// Its output stands.
+    /// It has an output.
     Resolved(Resolved),
     /// It has no output: it failed, or is not to be computed now.
     Unresolved,
 }
 
-/// An output that stands, by name.
+/// The output of a task, by name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Resolved {
     /// The action.

@@ -13,7 +13,7 @@ use crate::results::Failure;
 pub struct TrippedBreaker {
     /// `provider` or `provider/model`.
     pub target: String,
-    /// What it said, and what to do.
+    /// The error message, and what to do.
     pub reason: String,
 }
 
@@ -76,13 +76,13 @@ impl CircuitBreakers {
         self.unreported.take()
     }
 
-    /// Lets no further call through: the run is to end.
+    /// Blocks all further calls: the run is to end.
     pub(super) fn cancel_all(&self) {
         self.is_cancelled.set(true);
         self.changed.notify_waiters();
     }
 
-    /// Whether no further call is let through.
+    /// Whether further calls are blocked.
     pub(super) fn is_cancelled(&self) -> bool {
         self.is_cancelled.get()
     }

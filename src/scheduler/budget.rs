@@ -127,7 +127,7 @@ impl Budget {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets aside one request and its worst cost; unknown prices were refused before if money is limited.
+    /// Reserves one request and its worst cost; unknown prices were refused before if money is limited.
     ///
     /// # Errors
     /// The limit that would be exceeded. From then on the budget counts as reached.

@@ -41,7 +41,7 @@ pub enum Event<'a> {
         asked: bool,
         /// What it used.
         usage: Usage,
-        /// What it cost; `None` where no price is known, 0 where nobody was asked.
+        /// What it cost; `None` where no price is known, 0 where no provider was asked.
         cost: Option<Usd>,
         /// Whether the output is that of the earlier action in this place.
         unchanged: bool,

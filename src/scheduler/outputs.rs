@@ -120,7 +120,7 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
         OutputCache { preparer, store, contexts, answers, models: RefCell::default() }
     }
 
-    /// The models that said what was read here.
+    /// The models whose replies were read here.
     pub fn models(&self) -> ReportedModels {
         self.models.borrow().clone()
     }

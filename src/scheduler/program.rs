@@ -16,7 +16,7 @@ use crate::compress::CommandSpec;
 
 /// The most a program may write to standard output.
 const MAX_OUTPUT: u64 = 32 << 20;
-/// What is kept of standard error, from its end.
+/// The bytes of standard error that are shown, from its end.
 const ERROR_TAIL: usize = 8 << 10;
 
 /// Why a program yielded no output.

@@ -13,6 +13,10 @@
 //! 4. Entries are derived: they are dropped by a prune or damaged without loss, and an entry that cannot be stored is
 //!    none. The packs of the report page use the same facility of the store ([`Store::keep_derived`]).
 //!
+//! Measured for 6,181 cached actions with a release build, in processor time: a warm run takes 0.12 s; without entries,
+//! after a prune, it takes 0.74 s, of which the packs of the page are 0.13 s. The target is 0.15 s. Making and looking up
+//! all keys takes 0.04 s (`plan`): it is the outputs not read and the facts not searched that the cache saves.
+//!
 //! The same module notes which action is in use at a place of the matrix ([`RowCache::note_used`]), because an entry
 //! that is used notes it for all its dependencies at once. What is stale is explained by what was used there last; that
 //! is not what was made there last, where a user went back to an earlier prompt, or where cells share an action.

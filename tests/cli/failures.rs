@@ -300,7 +300,7 @@ fn a_model_that_is_unknown_is_given_up_once_and_the_others_go_on() {
         (&json!(1), &json!(1), &json!(0))
     );
     let settled = ["executed", "cached", "failed"].map(|what| compress[what].as_u64().unwrap());
-    assert_eq!(compress["actions"], settled.iter().sum::<u64>(), "what is held back is no action");
+    assert_eq!(compress["actions"], settled.iter().sum::<u64>(), "a skipped cell is no action");
 }
 
 #[test]

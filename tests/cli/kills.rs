@@ -128,7 +128,7 @@ fn a_second_ctrl_c_ends_at_once() {
     let ended = running.end();
     assert_eq!(ended.code, 130, "{}", ended.stderr);
     let unused = project.result("a", "manifest.json")["unused"].clone();
-    assert_eq!((&unused["unanswered"], &unused["replies"]), (&5.into(), &0.into()), "nobody knows what came of them");
+    assert_eq!((&unused["unanswered"], &unused["replies"]), (&5.into(), &0.into()), "what came of them is unknown");
     assert!(ended.stdout.contains("5 requests were never answered"), "{}", ended.stdout);
     assert!(ended.stdout.contains("next: compeval run --label a --runs 1 -j 5"), "{}", ended.stdout);
 }

@@ -1,4 +1,4 @@
-//! Rows that stand in the cache: never served where they would say anything else, and made again when they are damaged.
+//! Rows in the cache: never served where they would say anything else, and made again when they are damaged.
 
 use serde_json::Value;
 
@@ -18,8 +18,8 @@ fn finished() -> (Server, Project) {
     (server, project)
 }
 
-/// The sheets of a project: where in its pack each body begins.
-fn sheets(project: &Project) -> (std::path::PathBuf, Vec<u8>, Vec<usize>) {
+/// The cached rows of a project: where in its pack each body begins.
+fn cached_rows(project: &Project) -> (std::path::PathBuf, Vec<u8>, Vec<usize>) {
     const FRAME: [u8; 5] = [0xC5, b'f', b'r', 1, 4];
     const HEADER: usize = 92;
     let pack = project.files("cache/packs").pop().unwrap();
@@ -69,11 +69,11 @@ const EDITS: [(&str, &str, &str); 17] = [
 ];
 
 #[test]
-fn after_any_edit_rows_from_sheets_are_those_that_are_made_anew() {
+fn after_any_edit_cached_rows_are_those_that_are_made_anew() {
     let (server, project) = finished();
     for (path, from, to) in EDITS {
         project.edit(path, from, to);
-        // once to make what is new, once from sheets of which some are older than the edit, and once without any
+        // once to make what is new, once from cached rows of which some are older than the edit, and once without any
         project.expect(0, "run --label made");
         let made = project.rows("made");
         server.forget();
@@ -95,7 +95,7 @@ fn after_any_edit_rows_from_sheets_are_those_that_are_made_anew() {
 }
 
 #[test]
-fn what_is_odd_about_contexts_is_told_alike_by_every_run() {
+fn warnings_of_contexts_are_the_same_in_every_run() {
     let (server, project) = finished();
     server.script(|asked| match asked.wanted {
         Wanted::Compression => Reply::Text("The port is another one now.".into()),
@@ -127,11 +127,11 @@ fn rows_of_a_selection_and_of_the_whole_are_the_same() {
 }
 
 #[test]
-fn a_damaged_sheet_is_told_and_made_again() {
+fn damaged_rows_are_reported_and_made_again() {
     let (server, project) = finished();
     let rows = project.rows("a");
-    let (pack, mut bytes, bodies) = sheets(&project);
-    assert!(bodies.len() > rows.len() / 14, "a sheet for each context");
+    let (pack, mut bytes, bodies) = cached_rows(&project);
+    assert!(bodies.len() > rows.len() / 14, "an entry for each context");
     bodies.iter().for_each(|at| bytes[*at] ^= 0xFF);
     std::fs::write(&pack, bytes).unwrap();
     project.expect(0, "run --label a").says(&["checksum", "made again"]);
