@@ -4,6 +4,8 @@
 mod collection;
 #[path = "import/scrubbing.rs"]
 mod scrubbing;
+#[path = "import/scrubbing_settings/mod.rs"]
+mod scrubbing_settings;
 #[path = "import/formats.rs"]
 mod formats;
 #[path = "import/damage.rs"]

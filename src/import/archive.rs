@@ -8,10 +8,10 @@ use serde_json::Value;
 use zip::ZipArchive;
 use zip::result::ZipError;
 
-use super::conversation::{ImportError, Imported, Loss};
+use super::conversation::{ImportError, ImportedLog, Loss};
 use super::detect::Format;
 use super::formats::inspect_sample;
-use super::source::{DOCUMENT_LIMIT, Records, Shape, stem_of};
+use super::source::{DOCUMENT_LIMIT, LogShape, Records, stem_of};
 
 /// What all entries of one archive may come to when unpacked, in bytes. A larger log is read up to there.
 const ARCHIVE_LIMIT: u64 = 8 << 30;
@@ -23,7 +23,7 @@ const KEPT_LIMIT: usize = 512 << 20;
 /// # Errors
 /// A damaged archive, one that is no Inspect log, one without messages, another format than Inspect's asked for. A
 /// sample that cannot be read is a loss.
-pub(super) fn read(file: &Path, bytes: impl Read + Seek, format: Option<Format>) -> Result<Imported, ImportError> {
+pub(super) fn read(file: &Path, bytes: impl Read + Seek, format: Option<Format>) -> Result<ImportedLog, ImportError> {
     let damaged = |error: ZipError| ImportError::DamagedArchive { file: file.to_owned(), reason: error.to_string() };
     let mut archive = Archive { file, zip: ZipArchive::new(bytes).map_err(damaged)?, unpacked: 0, losses: Vec::new() };
     let names: Vec<String> = archive.zip.file_names().map(str::to_owned).collect();
@@ -49,7 +49,7 @@ pub(super) fn read(file: &Path, bytes: impl Read + Seek, format: Option<Format>)
         kept += conversation.messages.iter().map(|message| message.countable_text().len()).sum::<usize>();
         conversations.push(conversation);
     }
-    Imported::of(file.to_owned(), Format::Inspect, conversations, archive.losses)
+    ImportedLog::of(file.to_owned(), Format::Inspect, conversations, archive.losses)
 }
 
 /// `samples/NAME.json`; what else lies there is none.
@@ -87,7 +87,7 @@ impl<R: Read + Seek> Archive<'_, R> {
             self.lose(format!("the entry `{name}` is of more than {limit} MB; it was skipped"));
             return None;
         }
-        let mut records = Records::new(&self.file.join(name), Shape::Document, Box::new(Cursor::new(text)));
+        let mut records = Records::new(&self.file.join(name), LogShape::Document, Box::new(Cursor::new(text)));
         let value = records.next();
         self.losses.extend(records.into_losses());
         value

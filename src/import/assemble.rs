@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::audit::{Suspicion, audit};
 use super::conversation::{Conversation, FlagKind};
 use super::detect::Format;
 use super::points::{PointRules, propose};
 use super::scrub::{ScrubReport, ScrubSettings, scrub};
+use super::scrub::{Suspicion, audit};
 use super::source::plain_name;
 use crate::transcript::{Fixture, Message};
 use crate::units::Tokens;

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::conversation::Why;
-use super::draft::Draft;
+use super::conversation::DropReason;
+use super::draft::ConversationDraft;
 use crate::transcript::ToolCall;
 
 /// The string under `key`; empty if there is none.
@@ -23,7 +23,7 @@ pub(super) fn list_of<'a>(value: &'a Value, key: &str) -> &'a [Value] {
 
 /// A content of any vendor as text: a string, or parts joined by newlines, images as placeholders. Reasoning and
 /// what cannot be shown go to the draft.
-pub(super) fn text_of(content: &Value, draft: &mut Draft) -> String {
+pub(super) fn text_of(content: &Value, draft: &mut ConversationDraft) -> String {
     match content {
         Value::String(text) => text.clone(),
         Value::Null => String::new(),
@@ -36,7 +36,7 @@ pub(super) fn text_of(content: &Value, draft: &mut Draft) -> String {
     }
 }
 
-fn part_text(part: &Value, draft: &mut Draft) -> String {
+fn part_text(part: &Value, draft: &mut ConversationDraft) -> String {
     let Value::Object(object) = part else { return text_of_scalar(part) };
     match str_of(part, "type") {
         "thinking" | "reasoning" => {
@@ -45,7 +45,7 @@ fn part_text(part: &Value, draft: &mut Draft) -> String {
             String::new()
         }
         "redacted_thinking" => {
-            draft.count(Why::SealedReasoning);
+            draft.count(DropReason::SealedReasoning);
             String::new()
         }
         kind => match (object.get("text"), media(part)) {
@@ -60,7 +60,7 @@ fn text_of_scalar(value: &Value) -> String {
     value.as_str().map_or_else(|| if value.is_null() { String::new() } else { value.to_string() }, str::to_owned)
 }
 
-fn unknown_part(kind: &str, part: &Value, draft: &mut Draft) -> String {
+fn unknown_part(kind: &str, part: &Value, draft: &mut ConversationDraft) -> String {
     if kind == "tool_reference" {
         return format!("[tool {}]", str_of(part, "tool_name"));
     }
@@ -68,13 +68,13 @@ fn unknown_part(kind: &str, part: &Value, draft: &mut Draft) -> String {
     if let Some(inner) = inner {
         return text_of(inner, draft);
     }
-    draft.count(Why::Unknown(format!("part {}", if kind.is_empty() { "without type" } else { kind })));
+    draft.count(DropReason::Unknown(format!("part {}", if kind.is_empty() { "without type" } else { kind })));
     String::new()
 }
 
 /// Keeps readable reasoning apart and counts what is sealed.
-pub(super) fn think(text: &str, draft: &mut Draft) {
-    if text.trim().is_empty() { draft.count(Why::SealedReasoning) } else { draft.think(text) }
+pub(super) fn think(text: &str, draft: &mut ConversationDraft) {
+    if text.trim().is_empty() { draft.count(DropReason::SealedReasoning) } else { draft.think(text) }
 }
 
 /// The placeholder of an image, a sound or a document; `None` for anything else.
@@ -133,14 +133,14 @@ pub(super) fn arguments(value: Option<&Value>) -> String {
 }
 
 /// The calls of an OpenAI-shaped message.
-pub(super) fn openai_calls(message: &Value, draft: &mut Draft) -> Vec<ToolCall> {
+pub(super) fn openai_calls(message: &Value, draft: &mut ConversationDraft) -> Vec<ToolCall> {
     let parsed: Option<Value> =
         message.get("tool_calls").and_then(Value::as_str).and_then(|t| serde_json::from_str(t).ok());
     let list = parsed.as_ref().and_then(Value::as_array).map_or_else(|| list_of(message, "tool_calls"), Vec::as_slice);
     list.iter().map(|call| openai_call(call, draft)).collect()
 }
 
-fn openai_call(call: &Value, draft: &mut Draft) -> ToolCall {
+fn openai_call(call: &Value, draft: &mut ConversationDraft) -> ToolCall {
     let function = call.get("function").filter(|function| function.is_object()).unwrap_or(call);
     let name = [str_of(function, "name"), str_of(call, "function")].into_iter().find(|name| !name.is_empty());
     let given = ["arguments", "args", "input", "parameters"].into_iter().find_map(|key| function.get(key));
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn images_become_placeholders_and_reasoning_goes_aside() {
-        let mut draft = Draft::new("x");
+        let mut draft = ConversationDraft::new("x");
         let content = json!([
             {"type":"thinking","thinking":"hm"},
             {"type":"text","text":"see"},
@@ -167,6 +167,6 @@ mod tests {
         assert_eq!(text_of(&content, &mut draft), "see\n[image: image/png, 6 bytes]\n[image: image/jpeg, 3 bytes]");
         let done = draft.finish();
         assert_eq!(done.reasoning[0].text, "hm");
-        assert_eq!(done.dropped[&Why::Unknown("part hologram".into())], 1);
+        assert_eq!(done.dropped[&DropReason::Unknown("part hologram".into())], 1);
     }
 }

@@ -9,7 +9,7 @@ use crate::transcript::Message;
 
 /// One log file, read.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Imported {
+pub struct ImportedLog {
     /// The file.
     pub file: PathBuf,
     /// The format it was read as.
@@ -20,7 +20,7 @@ pub struct Imported {
     pub losses: Vec<Loss>,
 }
 
-impl Imported {
+impl ImportedLog {
     /// What a log gave. Conversations without messages go; what was counted in them is counted in the first that stays.
     ///
     /// # Errors
@@ -30,7 +30,7 @@ impl Imported {
         format: Format,
         conversations: Vec<Conversation>,
         losses: Vec<Loss>,
-    ) -> Result<Imported, ImportError> {
+    ) -> Result<ImportedLog, ImportError> {
         let (mut conversations, silent): (Vec<_>, Vec<_>) =
             conversations.into_iter().partition(|conversation| !conversation.messages.is_empty());
         let Some(first) = conversations.first_mut() else {
@@ -39,7 +39,7 @@ impl Imported {
         for (why, count) in silent.into_iter().flat_map(|conversation| conversation.dropped) {
             *first.dropped.entry(why).or_default() += count;
         }
-        Ok(Imported { file, format, conversations, losses })
+        Ok(ImportedLog { file, format, conversations, losses })
     }
 }
 
@@ -59,7 +59,7 @@ pub struct Conversation {
     /// Readable reasoning, apart from the messages.
     pub reasoning: Vec<Reasoning>,
     /// What was left out, and why, with counts.
-    pub dropped: BTreeMap<Why, usize>,
+    pub dropped: BTreeMap<DropReason, usize>,
     /// What was put right, message by message.
     pub flags: Vec<Flag>,
 }
@@ -75,7 +75,7 @@ pub struct Reasoning {
 
 /// Why a piece of a log did not become a message.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Why {
+pub enum DropReason {
     /// A kind of record this program does not know.
     Unknown(String),
     /// State of the tool that wrote the log; the model never saw it.
@@ -98,19 +98,19 @@ pub enum Why {
     SealedReasoning,
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for DropReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Why::Unknown(kind) => write!(f, "unknown record kind `{kind}`"),
-            Why::Bookkeeping(kind) => write!(f, "bookkeeping `{kind}`"),
-            Why::Injected(kind) => write!(f, "injected text `{kind}`"),
-            Why::Duplicate => f.write_str("repeated record"),
-            Why::DisplayCopy => f.write_str("copy for the screen"),
-            Why::AbandonedBranch => f.write_str("on an abandoned branch"),
-            Why::CompactSummary => f.write_str("summary of a compaction"),
-            Why::Demonstration => f.write_str("demonstration in the prompt"),
-            Why::Empty => f.write_str("empty message"),
-            Why::SealedReasoning => f.write_str("encrypted reasoning"),
+            DropReason::Unknown(kind) => write!(f, "unknown record kind `{kind}`"),
+            DropReason::Bookkeeping(kind) => write!(f, "bookkeeping `{kind}`"),
+            DropReason::Injected(kind) => write!(f, "injected text `{kind}`"),
+            DropReason::Duplicate => f.write_str("repeated record"),
+            DropReason::DisplayCopy => f.write_str("copy for the screen"),
+            DropReason::AbandonedBranch => f.write_str("on an abandoned branch"),
+            DropReason::CompactSummary => f.write_str("summary of a compaction"),
+            DropReason::Demonstration => f.write_str("demonstration in the prompt"),
+            DropReason::Empty => f.write_str("empty message"),
+            DropReason::SealedReasoning => f.write_str("encrypted reasoning"),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::source::Shape;
+use super::source::LogShape;
 
 /// The formats that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -107,12 +107,12 @@ impl fmt::Display for Format {
 pub(super) const LOOKED_AT: usize = 50;
 
 /// How the bytes of a file are to be cut, from its first ones and its name.
-pub(super) fn shape_of(head: &str, name: &str) -> Shape {
+pub(super) fn shape_of(head: &str, name: &str) -> LogShape {
     let text = head.trim_start_matches('\u{feff}').trim_start();
     if !text.starts_with(['{', '[']) {
         // A log whose first line is damaged still has JSON on its second.
         let json_follows = text.lines().skip(1).take(3).any(|line| line.starts_with('{'));
-        return if is_lines_name(name) || json_follows { Shape::Lines } else { Shape::Text };
+        return if is_lines_name(name) || json_follows { LogShape::Lines } else { LogShape::Text };
     }
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().unwrap_or("");
@@ -123,9 +123,9 @@ pub(super) fn shape_of(head: &str, name: &str) -> Shape {
     // Behind a damaged first line stands a whole value; behind the first line of a document, a part of it.
     let damaged = first.len() > 2 && second.is_some_and(is_whole);
     if is_lines_name(name) && (complete || second.is_none()) || second_opens && (complete || damaged) {
-        Shape::Lines
+        LogShape::Lines
     } else {
-        Shape::Document
+        LogShape::Document
     }
 }
 
@@ -159,12 +159,12 @@ fn is_lines_name(name: &str) -> bool {
 }
 
 /// The format of a log's first records.
-pub(super) fn detect(shape: Shape, records: &[&Value]) -> Option<Format> {
+pub(super) fn detect(shape: LogShape, records: &[&Value]) -> Option<Format> {
     let first = *records.first()?;
     match shape {
-        Shape::Text => None,
-        Shape::Lines => of_lines(records).or_else(|| of_document(first)),
-        Shape::Document => of_document(first).or_else(|| match first {
+        LogShape::Text => None,
+        LogShape::Lines => of_lines(records).or_else(|| of_document(first)),
+        LogShape::Document => of_document(first).or_else(|| match first {
             Value::Array(items) => of_lines(&items.iter().take(LOOKED_AT).collect::<Vec<_>>()),
             _ => of_lines(records),
         }),
@@ -370,8 +370,8 @@ mod tests {
     fn a_document_that_breaks_its_lines_is_no_list_of_lines() {
         let pretty =
             "{\"messages\":[\n{\"role\":\"user\",\"content\":\"hi\"},\n{\"role\":\"user\",\"content\":\"ho\"}]}\n";
-        assert!(matches!(shape_of(pretty, "log.json"), Shape::Document));
-        assert!(matches!(shape_of("{\"a\":1}\n{\"a\":2}\n", "log.json"), Shape::Lines));
-        assert!(matches!(shape_of("{\"a\":\n{\"a\":2}\n{\"a\":3}\n", "log"), Shape::Lines), "a damaged first line");
+        assert!(matches!(shape_of(pretty, "log.json"), LogShape::Document));
+        assert!(matches!(shape_of("{\"a\":1}\n{\"a\":2}\n", "log.json"), LogShape::Lines));
+        assert!(matches!(shape_of("{\"a\":\n{\"a\":2}\n{\"a\":3}\n", "log"), LogShape::Lines), "a damaged first line");
     }
 }

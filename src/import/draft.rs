@@ -4,20 +4,20 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::conversation::{Conversation, Flag, FlagKind, NO_RESULT, ORPHAN_HEAD, Reasoning, Why};
-use super::cut::held;
+use super::conversation::{Conversation, DropReason, Flag, FlagKind, NO_RESULT, ORPHAN_HEAD, Reasoning};
+use super::scrub::held;
 use crate::transcript::{Message, Role, ToolCall};
 
 /// What a reader appends to. Indices are those of entries, not of the final messages.
 #[derive(Debug, Default)]
-pub(super) struct Draft {
+pub(super) struct ConversationDraft {
     pub(super) name: String,
     pub(super) model: Option<String>,
     entries: Vec<Message>,
     compactions: Vec<usize>,
     summaries: Vec<String>,
     reasoning: Vec<(usize, String)>,
-    dropped: BTreeMap<Why, usize>,
+    dropped: BTreeMap<DropReason, usize>,
     keys: HashMap<String, usize>,
     /// Keys of messages that have said nothing so far.
     silent: HashSet<String>,
@@ -27,9 +27,9 @@ pub(super) struct Draft {
     copied: usize,
 }
 
-impl Draft {
-    pub(super) fn new(name: impl Into<String>) -> Draft {
-        Draft { name: name.into(), ..Draft::default() }
+impl ConversationDraft {
+    pub(super) fn new(name: impl Into<String>) -> ConversationDraft {
+        ConversationDraft { name: name.into(), ..ConversationDraft::default() }
     }
 
     /// How many entries there are so far.
@@ -38,7 +38,7 @@ impl Draft {
     }
 
     /// Takes out the entries that `abandoned` names, and counts them.
-    pub(super) fn drop_entries(&mut self, abandoned: impl Fn(usize) -> bool, why: &Why) {
+    pub(super) fn drop_entries(&mut self, abandoned: impl Fn(usize) -> bool, why: &DropReason) {
         for (index, entry) in self.entries.iter_mut().enumerate() {
             if abandoned(index) && !is_void(entry) {
                 *entry = Message::text(Role::User, "");
@@ -47,7 +47,7 @@ impl Draft {
         }
     }
 
-    pub(super) fn count(&mut self, why: Why) {
+    pub(super) fn count(&mut self, why: DropReason) {
         *self.dropped.entry(why).or_default() += 1;
     }
 
@@ -55,7 +55,7 @@ impl Draft {
     pub(super) fn say(&mut self, role: Role, text: impl Into<String>) {
         let text = text.into();
         if text.trim().is_empty() {
-            return self.count(Why::Empty);
+            return self.count(DropReason::Empty);
         }
         self.entries.push(Message::text(role, text));
     }
@@ -64,7 +64,7 @@ impl Draft {
     pub(super) fn assistant(&mut self, text: impl Into<String>, calls: Vec<ToolCall>) {
         let mut message = Message::text(Role::Assistant, text);
         if message.content.trim().is_empty() && calls.is_empty() {
-            return self.count(Why::Empty);
+            return self.count(DropReason::Empty);
         }
         self.open = calls.iter().map(|call| call.id.clone()).collect();
         message.tool_calls = calls;
@@ -142,14 +142,14 @@ impl Draft {
     }
 
     pub(super) fn summary(&mut self, summary: &str) {
-        self.count(Why::CompactSummary);
+        self.count(DropReason::CompactSummary);
         self.summaries.push(summary.to_owned());
     }
 
     /// Pairs calls and results by id and gives up the conversation.
     pub(super) fn finish(mut self) -> Conversation {
         for _ in 0..self.silent.len() {
-            self.count(Why::Empty);
+            self.count(DropReason::Empty);
         }
         let mut conversation = Conversation {
             name_hint: self.name,
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn results_move_behind_their_calls_and_what_stands_between_follows() {
-        let mut draft = Draft::new("x");
+        let mut draft = ConversationDraft::new("x");
         draft.assistant("a", vec![call("1"), call("2")]);
         draft.result("2", "two");
         draft.say(Role::User, "hm");
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn what_has_no_partner_is_put_right_and_flagged() {
-        let mut draft = Draft::new("x");
+        let mut draft = ConversationDraft::new("x");
         draft.result("0", "from before");
         draft.assistant("a", vec![call("1")]);
         draft.assistant("b", vec![call("1")]);
@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn pieces_of_one_message_are_merged_at_the_first() {
-        let mut draft = Draft::new("x");
+        let mut draft = ConversationDraft::new("x");
         draft.piece("m", "look", vec![call("1")]);
         draft.result("1", "one");
         draft.piece("m", "", vec![call("2"), call("1")]);

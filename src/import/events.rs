@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::conversation::{ImportError, Imported, Loss};
+use super::conversation::{ImportError, ImportedLog, Loss};
 use super::detect::Format;
-use super::draft::Draft;
+use super::draft::ConversationDraft;
 use super::formats::openhands_event;
-use super::source::{DOCUMENT_LIMIT, Records, Shape, plain_name};
+use super::source::{DOCUMENT_LIMIT, LogShape, Records, plain_name};
 
 /// The number of an event in its file's name.
 pub(super) fn event_number(file: &Path) -> Option<u64> {
@@ -32,12 +32,12 @@ pub(super) fn is_event_file(file: &Path) -> bool {
 ///
 /// # Errors
 /// The folder is gone, or there is no message in it.
-pub(super) fn read(folder: &Path, files: &[PathBuf]) -> Result<Imported, ImportError> {
+pub(super) fn read(folder: &Path, files: &[PathBuf]) -> Result<ImportedLog, ImportError> {
     // `.` and `events` alone do not say what the session is called.
     let whole = folder.canonicalize().map_err(|source| ImportError::Io { file: folder.to_owned(), source })?;
     let session = if whole.ends_with("events") { whole.parent().unwrap_or(&whole) } else { &whole };
     let name = session.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let mut draft = Draft::new(plain_name(&name));
+    let mut draft = ConversationDraft::new(plain_name(&name));
     let (state, _) = document(&session.join("base_state.json"));
     let model = state.as_ref().and_then(|state| state.pointer("/agent/llm/model")?.as_str());
     draft.model = model.map(str::to_owned);
@@ -49,7 +49,7 @@ pub(super) fn read(folder: &Path, files: &[PathBuf]) -> Result<Imported, ImportE
             openhands_event(&event, &mut draft);
         }
     }
-    Imported::of(folder.to_owned(), Format::OpenHands, vec![draft.finish()], losses)
+    ImportedLog::of(folder.to_owned(), Format::OpenHands, vec![draft.finish()], losses)
 }
 
 /// The JSON in one file, and what could not be read of it.
@@ -62,7 +62,7 @@ fn document(file: &Path) -> (Option<Value>, Vec<Loss>) {
             lost(format!("the event is of more than {} MB; it was skipped", DOCUMENT_LIMIT >> 20))
         }
         Ok((_, open)) => {
-            let mut records = Records::new(file, Shape::Document, Box::new(BufReader::new(open)));
+            let mut records = Records::new(file, LogShape::Document, Box::new(BufReader::new(open)));
             let value = records.next();
             (value, records.into_losses())
         }

@@ -1,7 +1,7 @@
 //! Fixtures from the logs of real sessions: reading, scrubbing, audit, compression points, statistics.
 //!
 //! A log is recognised by its content and read into conversations whose calls and results are paired. Nothing is lost
-//! silently: what is no message is counted with its reason ([`Why`]), what could not be read is named with file and
+//! silently: what is no message is counted with its reason ([`DropReason`]), what could not be read is named with file and
 //! line ([`Loss`]). Scrubbing is deterministic and idempotent, and the same string gets the same replacement
 //! everywhere in one fixture. Deliberately absent: probes (facts come in as plain strings), providers, writing files.
 
@@ -14,13 +14,7 @@ mod content;
 mod formats;
 mod archive;
 mod events;
-mod edit;
-mod secret_rules;
-mod secrets;
-mod personal;
-mod cut;
 mod scrub;
-mod audit;
 mod points;
 mod assemble;
 mod stats;
@@ -33,18 +27,19 @@ use std::path::Path;
 use serde_json::Value;
 
 pub use assemble::{Assembled, FixtureOptions, PARAPHRASE, assemble};
-pub use audit::{Field, Suspicion, SuspicionKind, audit};
 pub use conversation::{
-    Conversation, Flag, FlagKind, ImportError, Imported, Loss, NO_RESULT, ORPHAN_HEAD, Reasoning, Why,
+    Conversation, DropReason, Flag, FlagKind, ImportError, ImportedLog, Loss, NO_RESULT, ORPHAN_HEAD, Reasoning,
 };
 pub use detect::Format;
 pub use folder::{Log, log_files};
 pub use points::{PointRules, propose};
-pub use scrub::{Replacement, SYSTEM_PLACEHOLDER, ScrubReport, ScrubSettings, scrub};
+pub use scrub::{
+    Field, Replacement, SYSTEM_PLACEHOLDER, ScrubReport, ScrubSettings, Suspicion, SuspicionKind, audit, scrub,
+};
 pub use stats::{FixtureStats, stats};
 
 use near::nearest;
-use source::{DOCUMENT_LIMIT, Records, Shape};
+use source::{DOCUMENT_LIMIT, LogShape, Records};
 
 /// Bytes of a file that are looked at to see how it is cut.
 const HEAD: u64 = 64 << 10;
@@ -53,7 +48,7 @@ const HEAD: u64 = 64 << 10;
 ///
 /// # Errors
 /// As [`read_log`].
-pub fn read(log: &Log, format: Option<Format>) -> Result<Imported, ImportError> {
+pub fn read(log: &Log, format: Option<Format>) -> Result<ImportedLog, ImportError> {
     match log {
         Log::File(path) => read_log(path, format),
         Log::Events { folder, files } => {
@@ -76,8 +71,8 @@ fn expect_format(file: &Path, what: &'static str, expected: Format, given: Optio
 ///
 /// # Errors
 /// A file that cannot be read, is empty, is in no known format, or holds no message. Damage inside a log is no error:
-/// the sound part is imported and the loss counted in [`Imported::losses`].
-pub fn read_log(path: &Path, format: Option<Format>) -> Result<Imported, ImportError> {
+/// the sound part is imported and the loss counted in [`ImportedLog::losses`].
+pub fn read_log(path: &Path, format: Option<Format>) -> Result<ImportedLog, ImportError> {
     let io = |source| ImportError::Io { file: path.to_owned(), source };
     let file = File::open(path).map_err(io)?;
     let length = file.metadata().map_err(io)?.len();
@@ -88,7 +83,7 @@ pub fn read_log(path: &Path, format: Option<Format>) -> Result<Imported, ImportE
 ///
 /// # Errors
 /// As [`read_log`].
-pub fn read_bytes(name: &Path, bytes: Vec<u8>, format: Option<Format>) -> Result<Imported, ImportError> {
+pub fn read_bytes(name: &Path, bytes: Vec<u8>, format: Option<Format>) -> Result<ImportedLog, ImportError> {
     let length = bytes.len() as u64;
     read_from(name, Cursor::new(bytes), length, format)
 }
@@ -98,7 +93,7 @@ fn read_from(
     mut reader: impl BufRead + Seek + 'static,
     length: u64,
     format: Option<Format>,
-) -> Result<Imported, ImportError> {
+) -> Result<ImportedLog, ImportError> {
     let mut head = Vec::new();
     let io = |source| ImportError::Io { file: file.to_owned(), source };
     reader.by_ref().take(HEAD).read_to_end(&mut head).map_err(io)?;
@@ -112,8 +107,8 @@ fn read_from(
         return Err(ImportError::Empty(file.to_owned()));
     }
     let name = file.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
-    let shape = if format == Some(Format::Aider) { Shape::Text } else { detect::shape_of(&text, &name) };
-    if shape == Shape::Document && length > DOCUMENT_LIMIT {
+    let shape = if format == Some(Format::Aider) { LogShape::Text } else { detect::shape_of(&text, &name) };
+    if shape == LogShape::Document && length > DOCUMENT_LIMIT {
         return Err(ImportError::TooLarge { file: file.to_owned(), limit: DOCUMENT_LIMIT >> 20 });
     }
     let mut records = Records::new(file, shape, Box::new(Cursor::new(head).chain(reader)));
@@ -125,19 +120,19 @@ fn read_from(
 }
 
 fn recognised(records: &mut Records, head: &str) -> Option<Format> {
-    if records.shape == Shape::Text {
+    if records.shape == LogShape::Text {
         return detect::is_aider(head).then_some(Format::Aider);
     }
     let (shape, found) = records.look_ahead(detect::LOOKED_AT);
     detect::detect(shape, &found)
 }
 
-fn import(format: Format, mut records: Records) -> Result<Imported, ImportError> {
+fn import(format: Format, mut records: Records) -> Result<ImportedLog, ImportError> {
     let drafts = formats::read(format, &mut records);
     let file = records.file.clone();
     let losses = records.into_losses();
-    let conversations = drafts.into_iter().map(draft::Draft::finish).collect();
-    Imported::of(file, format, conversations, losses)
+    let conversations = drafts.into_iter().map(draft::ConversationDraft::finish).collect();
+    ImportedLog::of(file, format, conversations, losses)
 }
 
 fn unknown(file: &Path, head: &str, mut records: Records) -> ImportError {
@@ -145,7 +140,7 @@ fn unknown(file: &Path, head: &str, mut records: Records) -> ImportError {
     let first = found.first().map(|record| record.get(0).unwrap_or(record));
     let near = first.and_then(nearest);
     let keys = first.and_then(Value::as_object).map(|object| object.keys().take(20).cloned().collect());
-    if first.is_none() && shape != Shape::Text {
+    if first.is_none() && shape != LogShape::Text {
         let mut losses = records.into_losses().into_iter();
         let Some(first) = losses.next() else { return ImportError::Empty(file.to_owned()) };
         return ImportError::Broken { first, more: losses.count() };

@@ -15,7 +15,7 @@ pub(super) const DOCUMENT_LIMIT: u64 = 128 << 20;
 
 /// How the bytes are to be cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum LogShape {
     /// One JSON value a line.
     Lines,
     /// One JSON value.
@@ -27,7 +27,7 @@ pub(super) enum Shape {
 /// The records of one file.
 pub(super) struct Records {
     pub(super) file: PathBuf,
-    pub(super) shape: Shape,
+    pub(super) shape: LogShape,
     reader: Box<dyn BufRead>,
     line: u64,
     done: bool,
@@ -37,13 +37,13 @@ pub(super) struct Records {
 }
 
 /// A line as it was found.
-enum Line {
+enum LogLine {
     Text(String),
     TooLong,
 }
 
 impl Records {
-    pub(super) fn new(file: &Path, shape: Shape, reader: Box<dyn BufRead>) -> Records {
+    pub(super) fn new(file: &Path, shape: LogShape, reader: Box<dyn BufRead>) -> Records {
         let (losses, ahead) = (Vec::new(), VecDeque::new());
         Records { file: file.to_owned(), shape, reader, line: 0, done: false, losses, ahead }
     }
@@ -64,7 +64,7 @@ impl Records {
     }
 
     /// Reads up to `count` records ahead, for a look at them.
-    pub(super) fn look_ahead(&mut self, count: usize) -> (Shape, Vec<&Value>) {
+    pub(super) fn look_ahead(&mut self, count: usize) -> (LogShape, Vec<&Value>) {
         while self.ahead.len() < count {
             let Some(value) = self.read() else { break };
             self.ahead.push_back((self.line, value));
@@ -83,9 +83,9 @@ impl Records {
 
     fn read(&mut self) -> Option<Value> {
         match self.shape {
-            Shape::Lines => self.next_line_value(),
-            Shape::Document if !self.done => self.document(),
-            Shape::Document | Shape::Text => None,
+            LogShape::Lines => self.next_line_value(),
+            LogShape::Document if !self.done => self.document(),
+            LogShape::Document | LogShape::Text => None,
         }
     }
 
@@ -100,8 +100,8 @@ impl Records {
     fn next_line_value(&mut self) -> Option<Value> {
         loop {
             let text = match self.next_line()? {
-                Line::Text(text) => text,
-                Line::TooLong => {
+                LogLine::Text(text) => text,
+                LogLine::TooLong => {
                     let limit = LINE_LIMIT >> 20;
                     self.lose(format!("the line is longer than {limit} MB; it was skipped"));
                     continue;
@@ -129,13 +129,13 @@ impl Records {
     pub(super) fn next_text(&mut self) -> Option<String> {
         loop {
             match self.next_line()? {
-                Line::Text(text) => return Some(text),
-                Line::TooLong => self.lose("the line is too long; it was skipped"),
+                LogLine::Text(text) => return Some(text),
+                LogLine::TooLong => self.lose("the line is too long; it was skipped"),
             }
         }
     }
 
-    fn next_line(&mut self) -> Option<Line> {
+    fn next_line(&mut self) -> Option<LogLine> {
         let mut bytes = Vec::new();
         let read = read_bounded(&mut self.reader, &mut bytes);
         match read {
@@ -143,9 +143,9 @@ impl Records {
             Ok(length) => {
                 self.line += 1;
                 if length > LINE_LIMIT {
-                    return Some(Line::TooLong);
+                    return Some(LogLine::TooLong);
                 }
-                Some(Line::Text(self.text(bytes)))
+                Some(LogLine::Text(self.text(bytes)))
             }
             Err(error) => {
                 self.lose(format!("reading stopped after this line: {error}"));
@@ -174,7 +174,7 @@ impl Records {
             Ok(value) => Some(value),
             // Several values: these were lines after all.
             Err(error) if error.to_string().starts_with("trailing characters") && error.line() > 1 => {
-                self.shape = Shape::Lines;
+                self.shape = LogShape::Lines;
                 self.reader = Box::new(io::Cursor::new(text.to_owned()));
                 self.next_line_value()
             }
@@ -320,7 +320,7 @@ mod tests {
     use super::*;
     use std::io::Cursor;
 
-    fn records(shape: Shape, bytes: &[u8]) -> (Vec<Value>, Vec<Loss>) {
+    fn records(shape: LogShape, bytes: &[u8]) -> (Vec<Value>, Vec<Loss>) {
         let mut records = Records::new(Path::new("a.jsonl"), shape, Box::new(Cursor::new(bytes.to_vec())));
         let values = std::iter::from_fn(|| records.next()).collect();
         (values, records.into_losses())
@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn broken_lines_are_counted_and_the_rest_is_read() {
-        let (values, losses) = records(Shape::Lines, b"\xef\xbb\xbf{\"a\":1}\r\n\nnope\n{\"a\":\"\xff\"}\n{\"a\":");
+        let (values, losses) = records(LogShape::Lines, b"\xef\xbb\xbf{\"a\":1}\r\n\nnope\n{\"a\":\"\xff\"}\n{\"a\":");
         assert_eq!(values.len(), 2);
         let lines: Vec<Option<u64>> = losses.iter().map(|loss| loss.line).collect();
         assert_eq!(lines, [Some(3), Some(4), Some(5)]);
@@ -339,23 +339,23 @@ mod tests {
     fn a_line_that_never_ends_is_skipped_without_being_held() {
         let mut bytes = vec![b'x'; LINE_LIMIT + 5];
         bytes.extend(b"\n{\"a\":1}\n");
-        let (values, losses) = records(Shape::Lines, &bytes);
+        let (values, losses) = records(LogShape::Lines, &bytes);
         assert_eq!((values.len(), losses.len()), (1, 1));
         assert_eq!(losses[0].line, Some(1));
     }
 
     #[test]
     fn a_damaged_document_yields_what_stands_before_the_damage() {
-        let (values, losses) = records(Shape::Document, b"{\"m\":[{\"a\":\"x, y\"},{\"a\":2},{\"a\":\"cut of");
+        let (values, losses) = records(LogShape::Document, b"{\"m\":[{\"a\":\"x, y\"},{\"a\":2},{\"a\":\"cut of");
         assert_eq!(values[0]["m"].as_array().map(Vec::len), Some(2));
         assert_eq!(values[0]["m"][1]["a"], 2);
         assert_eq!(losses.len(), 1);
-        assert!(records(Shape::Document, b"{").0.is_empty());
+        assert!(records(LogShape::Document, b"{").0.is_empty());
     }
 
     #[test]
     fn half_surrogates_do_not_cost_a_line() {
-        let (values, losses) = records(Shape::Lines, br#"{"a":"x\ud83d y \ud83d\ude00 \\ud83d"}"#);
+        let (values, losses) = records(LogShape::Lines, br#"{"a":"x\ud83d y \ud83d\ude00 \\ud83d"}"#);
         assert_eq!(values[0]["a"], "x\u{fffd} y \u{1f600} \\ud83d");
         assert_eq!(losses, []);
     }

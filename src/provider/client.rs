@@ -91,6 +91,7 @@ impl Client {
         Client { listener: Arc::new(listener), ..self }
     }
 
+    /// Uses `policy` between attempts.
     pub fn with_retry_policy(self, policy: RetryPolicy) -> Client {
         Client { policy, ..self }
     }

@@ -65,7 +65,7 @@ impl Http {
         key: Option<&ApiKey>,
         timeout: Duration,
     ) -> Result<HttpReply, AttemptError> {
-        let client = self.client(host(base_url))?;
+        let client = self.client(&host(base_url))?;
         let mut builder = client
             .post(address(base_url, request.path))
             .timeout(timeout)

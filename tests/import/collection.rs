@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use compeval::import::{self, Why};
+use compeval::import::{self, DropReason};
 
 fn logs() -> Vec<PathBuf> {
     let root = std::env::var_os("COMPEVAL_LOGS").expect("COMPEVAL_LOGS names a folder of logs");
@@ -34,7 +34,7 @@ fn every_log_of_the_collection_is_imported() {
         let all = &imported.conversations;
         let sum = |of: fn(&import::Conversation) -> usize| all.iter().map(of).sum::<usize>();
         let calls = sum(|c| c.messages.iter().map(|m| m.tool_calls.len()).sum());
-        let mut dropped: BTreeMap<Why, usize> = BTreeMap::new();
+        let mut dropped: BTreeMap<DropReason, usize> = BTreeMap::new();
         let mut flags = BTreeMap::new();
         for conversation in all {
             conversation.dropped.iter().for_each(|(why, n)| *dropped.entry(why.clone()).or_default() += n);

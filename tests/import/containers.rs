@@ -3,7 +3,7 @@
 use std::io::{Cursor, Write};
 use std::path::Path;
 
-use compeval::import::{Format, ImportError, Imported, Log, log_files, read, read_bytes};
+use compeval::import::{Format, ImportError, ImportedLog, Log, log_files, read, read_bytes};
 use proptest::prelude::*;
 use zip::CompressionMethod;
 use zip::write::{SimpleFileOptions, ZipWriter};
@@ -38,7 +38,7 @@ fn sound() -> Vec<u8> {
     ])
 }
 
-fn imported(bytes: Vec<u8>) -> Result<Imported, ImportError> {
+fn imported(bytes: Vec<u8>) -> Result<ImportedLog, ImportError> {
     read_bytes(Path::new("log.eval"), bytes, None)
 }
 
@@ -177,7 +177,7 @@ fn another_format_than_a_folder_or_an_archive_has_is_refused() {
     session(root.path());
     let (logs, _) = log_files(root.path());
     let refused =
-        |found: Result<Imported, ImportError>| found.map_or_else(|error| error.to_string(), |_| String::new());
+        |found: Result<ImportedLog, ImportError>| found.map_or_else(|error| error.to_string(), |_| String::new());
     let found = refused(read(&logs[0], Some(Format::Codex)));
     assert!(found.contains("events` is a folder of events") && found.contains("expected openhands"), "{found}");
     let found = refused(read_bytes(Path::new("log.eval"), sound(), Some(Format::Codex)));

@@ -16,7 +16,7 @@ fn logs() -> Vec<PathBuf> {
     files.into_iter().map(|log| log.path().to_owned()).collect()
 }
 
-fn read(name: &str, text: &str) -> Result<compeval::import::Imported, ImportError> {
+fn read(name: &str, text: &str) -> Result<compeval::import::ImportedLog, ImportError> {
     read_bytes(Path::new(name), text.as_bytes().to_vec(), None)
 }
 

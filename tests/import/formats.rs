@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use compeval::import::{Imported, read_log};
+use compeval::import::{ImportedLog, read_log};
 use compeval::transcript::Message;
 
 fn log(name: &str) -> PathBuf {
@@ -20,7 +20,7 @@ fn line(message: &Message) -> String {
     format!("{}{answers}: {:?}{}", message.role.name(), message.content, calls.concat())
 }
 
-fn shown(imported: &Imported) -> String {
+fn shown(imported: &ImportedLog) -> String {
     let mut text = format!("{}\n", imported.format);
     for conversation in &imported.conversations {
         let model = conversation.model.as_deref().unwrap_or("-");

@@ -1,21 +1,21 @@
 //! Aider's chat history: Markdown, many chats in one file; prompts, Aider's own output and replies told apart by how
 //! their lines begin.
 
-use super::super::conversation::Why;
-use super::super::draft::Draft;
+use super::super::conversation::DropReason;
+use super::super::draft::ConversationDraft;
 use super::super::source::Records;
 use crate::transcript::Role;
 
 const CHAT: &str = "# aider chat started at ";
 
-pub(super) fn read(records: &mut Records) -> Vec<Draft> {
+pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let stem = records.stem();
     let mut chats = Vec::new();
-    let mut chat = Chat::new(stem.clone());
+    let mut chat = AiderChat::new(stem.clone());
     while let Some(line) = records.next_text() {
         let line = line.trim_end_matches(['\n', '\r']);
         if line.starts_with(CHAT) {
-            let next = Chat::new(format!("{stem}-{}", chats.len() + 1));
+            let next = AiderChat::new(format!("{stem}-{}", chats.len() + 1));
             chats.push(std::mem::replace(&mut chat, next).finish());
         } else {
             chat.line(line);
@@ -26,15 +26,15 @@ pub(super) fn read(records: &mut Records) -> Vec<Draft> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Speaker {
+enum AiderSpeaker {
     Person,
     Aider,
     Model,
 }
 
-struct Chat {
-    draft: Draft,
-    speaker: Option<Speaker>,
+struct AiderChat {
+    draft: ConversationDraft,
+    speaker: Option<AiderSpeaker>,
     text: String,
     /// Inside a fence or a search block no line is a marker.
     fenced: bool,
@@ -42,32 +42,39 @@ struct Chat {
     prompted: bool,
 }
 
-impl Chat {
-    fn new(name: String) -> Chat {
+impl AiderChat {
+    fn new(name: String) -> AiderChat {
         let (speaker, text) = (None, String::new());
-        Chat { draft: Draft::new(name), speaker, text, fenced: false, searching: false, prompted: false }
+        AiderChat {
+            draft: ConversationDraft::new(name),
+            speaker,
+            text,
+            fenced: false,
+            searching: false,
+            prompted: false,
+        }
     }
 
     fn line(&mut self, line: &str) {
-        let inside = (self.fenced || self.searching) && self.speaker == Some(Speaker::Model);
+        let inside = (self.fenced || self.searching) && self.speaker == Some(AiderSpeaker::Model);
         let (speaker, text) = match (inside, line.strip_prefix("#### "), line.strip_prefix("> ")) {
-            (false, Some(prompt), _) => (Speaker::Person, prompt),
-            (false, None, Some(output)) => (Speaker::Aider, output),
-            (false, None, None) if line == "####" => (Speaker::Person, ""),
-            (false, None, None) if line == ">" => (Speaker::Aider, ""),
-            (false, None, None) if line.is_empty() && self.speaker != Some(Speaker::Model) => return,
-            _ => (Speaker::Model, line),
+            (false, Some(prompt), _) => (AiderSpeaker::Person, prompt),
+            (false, None, Some(output)) => (AiderSpeaker::Aider, output),
+            (false, None, None) if line == "####" => (AiderSpeaker::Person, ""),
+            (false, None, None) if line == ">" => (AiderSpeaker::Aider, ""),
+            (false, None, None) if line.is_empty() && self.speaker != Some(AiderSpeaker::Model) => return,
+            _ => (AiderSpeaker::Model, line),
         };
         if self.speaker != Some(speaker) {
             self.flush();
             self.speaker = Some(speaker);
         }
-        if speaker == Speaker::Model {
+        if speaker == AiderSpeaker::Model {
             self.track(line);
-        } else if speaker == Speaker::Aider {
+        } else if speaker == AiderSpeaker::Aider {
             self.header(text);
         }
-        self.text.push_str(if speaker == Speaker::Model { text } else { text.trim_end() });
+        self.text.push_str(if speaker == AiderSpeaker::Model { text } else { text.trim_end() });
         self.text.push('\n');
     }
 
@@ -96,21 +103,21 @@ impl Chat {
             return;
         }
         match self.speaker {
-            Some(Speaker::Person) => {
+            Some(AiderSpeaker::Person) => {
                 self.prompted = true;
                 self.draft.say(Role::User, text);
             }
-            Some(Speaker::Model) => self.draft.assistant(text, Vec::new()),
+            Some(AiderSpeaker::Model) => self.draft.assistant(text, Vec::new()),
             // What Aider prints before the first prompt is its greeting.
-            Some(Speaker::Aider) if !self.prompted => {
-                self.draft.count(Why::Bookkeeping("start of the chat".to_owned()));
+            Some(AiderSpeaker::Aider) if !self.prompted => {
+                self.draft.count(DropReason::Bookkeeping("start of the chat".to_owned()));
             }
-            Some(Speaker::Aider) => self.draft.say(Role::User, format!("[output of aider]\n{text}")),
+            Some(AiderSpeaker::Aider) => self.draft.say(Role::User, format!("[output of aider]\n{text}")),
             None => {}
         }
     }
 
-    fn finish(mut self) -> Draft {
+    fn finish(mut self) -> ConversationDraft {
         self.flush();
         self.draft
     }

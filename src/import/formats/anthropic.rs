@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::super::content::{arguments, list_of, str_of, text_of};
-use super::super::conversation::Why;
-use super::super::draft::Draft;
-use super::super::source::{Records, Shape};
+use super::super::conversation::DropReason;
+use super::super::draft::ConversationDraft;
+use super::super::source::{LogShape, Records};
 use crate::transcript::{Role, ToolCall};
 
 /// A content taken apart.
@@ -20,7 +20,7 @@ pub(super) struct Blocks {
 }
 
 /// Takes a content apart; reasoning goes to the draft.
-pub(super) fn blocks_of(content: &Value, draft: &mut Draft) -> Blocks {
+pub(super) fn blocks_of(content: &Value, draft: &mut ConversationDraft) -> Blocks {
     let Value::Array(list) = content else {
         return Blocks { text: text_of(content, draft), ..Blocks::default() };
     };
@@ -50,10 +50,10 @@ pub(super) fn blocks_of(content: &Value, draft: &mut Draft) -> Blocks {
     blocks
 }
 
-pub(super) fn read(records: &mut Records) -> Vec<Draft> {
+pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut drafts = Vec::new();
-    let mut loose = Draft::new(records.stem());
-    let lines = records.shape == Shape::Lines;
+    let mut loose = ConversationDraft::new(records.stem());
+    let lines = records.shape == LogShape::Lines;
     while let Some(items) = records.next_items() {
         for item in items {
             if item.get("messages").is_some() {
@@ -68,8 +68,8 @@ pub(super) fn read(records: &mut Records) -> Vec<Draft> {
     drafts
 }
 
-fn conversation(body: &Value, name: String) -> Draft {
-    let mut draft = Draft::new(name);
+fn conversation(body: &Value, name: String) -> ConversationDraft {
+    let mut draft = ConversationDraft::new(name);
     draft.model = Some(str_of(body, "model")).filter(|model| !model.is_empty()).map(str::to_owned);
     let system = text_of(body.get("system").unwrap_or(&Value::Null), &mut draft);
     if !system.is_empty() {
@@ -84,7 +84,7 @@ fn conversation(body: &Value, name: String) -> Draft {
     draft
 }
 
-fn message(item: &Value, draft: &mut Draft) {
+fn message(item: &Value, draft: &mut ConversationDraft) {
     let blocks = blocks_of(item.get("content").unwrap_or(&Value::Null), draft);
     if let Some(summary) = &blocks.summary {
         draft.compaction(Some(summary));
@@ -101,6 +101,6 @@ fn message(item: &Value, draft: &mut Draft) {
             }
         }
         "system" => draft.say(Role::System, blocks.text),
-        other => draft.count(Why::Unknown(format!("role `{other}`"))),
+        other => draft.count(DropReason::Unknown(format!("role `{other}`"))),
     }
 }

@@ -5,15 +5,19 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::super::content::{list_of, str_at, str_of, text_of};
-use super::super::conversation::Why;
-use super::super::draft::Draft;
+use super::super::conversation::DropReason;
+use super::super::draft::ConversationDraft;
 use super::super::source::Records;
 use super::anthropic::blocks_of;
-use super::claude_tree::{Link, Tree};
+use super::claude_tree::{ClaudeTree, Link};
 use crate::transcript::Role;
 
-pub(super) fn read(records: &mut Records) -> Vec<Draft> {
-    let mut session = Session { name: records.stem(), main: Draft::new(records.stem()), ..Session::default() };
+pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
+    let mut session = ClaudeSession {
+        name: records.stem(),
+        main: ConversationDraft::new(records.stem()),
+        ..ClaudeSession::default()
+    };
     while let Some(items) = records.next_items() {
         for record in items {
             session.record(&record);
@@ -23,21 +27,21 @@ pub(super) fn read(records: &mut Records) -> Vec<Draft> {
 }
 
 #[derive(Default)]
-struct Session {
+struct ClaudeSession {
     name: String,
-    main: Draft,
-    sides: Vec<Draft>,
+    main: ConversationDraft,
+    sides: Vec<ConversationDraft>,
     /// The sub-agent that each sidechain record or agent id belongs to.
     side_of: HashMap<String, usize>,
     side_seen: HashSet<String>,
-    tree: Tree,
+    tree: ClaudeTree,
 }
 
-impl Session {
+impl ClaudeSession {
     fn record(&mut self, record: &Value) {
         let uuid = str_of(record, "uuid");
         if self.tree.knows(uuid) || self.side_seen.contains(uuid) {
-            return self.main.count(Why::Duplicate);
+            return self.main.count(DropReason::Duplicate);
         }
         if record.get("isSidechain").and_then(Value::as_bool) == Some(true) {
             return self.side_record(record);
@@ -58,7 +62,7 @@ impl Session {
         let keys = [str_of(record, "agentId"), str_of(record, "parentUuid")];
         let known = keys.into_iter().filter(|key| !key.is_empty()).find_map(|key| self.side_of.get(key).copied());
         let side = known.unwrap_or_else(|| {
-            self.sides.push(Draft::new(format!("{}-agent-{}", self.name, self.sides.len() + 1)));
+            self.sides.push(ConversationDraft::new(format!("{}-agent-{}", self.name, self.sides.len() + 1)));
             self.sides.len() - 1
         });
         for key in [str_of(record, "uuid"), keys[0]] {
@@ -72,21 +76,21 @@ impl Session {
         }
     }
 
-    fn finish(mut self) -> Vec<Draft> {
+    fn finish(mut self) -> Vec<ConversationDraft> {
         let abandoned = self.tree.abandoned();
-        self.main.drop_entries(|entry| abandoned.contains(&entry), &Why::AbandonedBranch);
+        self.main.drop_entries(|entry| abandoned.contains(&entry), &DropReason::AbandonedBranch);
         std::iter::once(self.main).chain(self.sides).collect()
     }
 }
 
 /// Reads one record; whether it is a text that the person typed.
-fn read_record(record: &Value, draft: &mut Draft) -> bool {
+fn read_record(record: &Value, draft: &mut ConversationDraft) -> bool {
     let kind = str_of(record, "type");
     match kind {
         "user" => return user(record, draft),
         "assistant" => assistant(record, draft),
         "system" if str_of(record, "subtype") == "compact_boundary" => draft.compaction(None),
-        "system" => draft.count(Why::Bookkeeping(format!("system {}", str_of(record, "subtype")))),
+        "system" => draft.count(DropReason::Bookkeeping(format!("system {}", str_of(record, "subtype")))),
         "attachment" => attachment(record, draft),
         "progress"
         | "summary"
@@ -101,17 +105,17 @@ fn read_record(record: &Value, draft: &mut Draft) -> bool {
         | "permission-mode"
         | "bridge-session"
         | "pr-link"
-        | "atis-latch" => draft.count(Why::Bookkeeping(kind.to_owned())),
-        _ => draft.count(Why::Unknown(if kind.is_empty() { "without type" } else { kind }.to_owned())),
+        | "atis-latch" => draft.count(DropReason::Bookkeeping(kind.to_owned())),
+        _ => draft.count(DropReason::Unknown(if kind.is_empty() { "without type" } else { kind }.to_owned())),
     }
     false
 }
 
-fn assistant(record: &Value, draft: &mut Draft) {
+fn assistant(record: &Value, draft: &mut ConversationDraft) {
     let message = record.get("message").unwrap_or(&Value::Null);
     let model = str_of(message, "model");
     if model == "<synthetic>" {
-        return draft.count(Why::Injected("message of the tool itself".to_owned()));
+        return draft.count(DropReason::Injected("message of the tool itself".to_owned()));
     }
     if !model.is_empty() {
         draft.model = Some(model.to_owned());
@@ -124,7 +128,7 @@ fn assistant(record: &Value, draft: &mut Draft) {
     }
 }
 
-fn user(record: &Value, draft: &mut Draft) -> bool {
+fn user(record: &Value, draft: &mut ConversationDraft) -> bool {
     let content = record.pointer("/message/content").unwrap_or(&Value::Null);
     let flag = |key: &str| record.get(key).and_then(Value::as_bool) == Some(true);
     if flag("isCompactSummary") && draft.len() > 0 {
@@ -143,7 +147,7 @@ fn user(record: &Value, draft: &mut Draft) -> bool {
     let prompt = !answers && !flag("isMeta") && !blocks.text.starts_with("[Request interrupted");
     match markup(&blocks.text) {
         Markup::Noise(kind) => {
-            draft.count(Why::Injected(kind.to_owned()));
+            draft.count(DropReason::Injected(kind.to_owned()));
             false
         }
         Markup::Command(command) => {
@@ -185,11 +189,11 @@ fn markup(text: &str) -> Markup {
 }
 
 /// A prompt that was typed while the model worked stands nowhere else; other attachments are injected context.
-fn attachment(record: &Value, draft: &mut Draft) {
+fn attachment(record: &Value, draft: &mut ConversationDraft) {
     let attachment = record.get("attachment").unwrap_or(&Value::Null);
     let kind = str_of(attachment, "type");
     if kind != "queued_command" {
-        return draft.count(Why::Injected(format!("attachment {kind}")));
+        return draft.count(DropReason::Injected(format!("attachment {kind}")));
     }
     let text = match str_at(record, "/attachment/prompt") {
         "" => text_of(&Value::Array(list_of(attachment, "prompt").to_vec()), draft),

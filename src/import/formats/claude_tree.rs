@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// The records of the main conversation, linked by `parentUuid`.
 #[derive(Debug, Default)]
-pub(super) struct Tree {
+pub(super) struct ClaudeTree {
     index: HashMap<String, usize>,
     nodes: Vec<Node>,
 }
@@ -29,7 +29,7 @@ pub(super) struct Link<'a> {
     pub(super) entries: Range<usize>,
 }
 
-impl Tree {
+impl ClaudeTree {
     pub(super) fn knows(&self, uuid: &str) -> bool {
         self.index.contains_key(uuid)
     }

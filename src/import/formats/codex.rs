@@ -4,14 +4,14 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::super::content::{arguments, list_of, str_at, str_of, text_of};
-use super::super::conversation::Why;
-use super::super::draft::Draft;
+use super::super::conversation::DropReason;
+use super::super::draft::ConversationDraft;
 use super::super::source::Records;
 use crate::transcript::{Role, ToolCall};
 
-pub(super) fn read(records: &mut Records) -> Vec<Draft> {
-    let mut draft = Draft::new(records.stem());
-    let mut items = Items::default();
+pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
+    let mut draft = ConversationDraft::new(records.stem());
+    let mut items = CodexItems::default();
     let mut fork = Fork::default();
     while let Some(list) = records.next_items() {
         for record in list {
@@ -58,18 +58,18 @@ impl Fork {
     }
 }
 
-fn line(record: &Value, items: &mut Items, draft: &mut Draft) {
+fn line(record: &Value, items: &mut CodexItems, draft: &mut ConversationDraft) {
     let Some(payload) = record.get("payload").filter(|payload| payload.is_object()) else {
         // Before the envelope: items at top level, the header without a type.
         return match str_of(record, "type") {
-            "" => draft.count(Why::Bookkeeping("header".to_owned())),
+            "" => draft.count(DropReason::Bookkeeping("header".to_owned())),
             _ => items.item(record, draft),
         };
     };
     match str_of(record, "type") {
         "response_item" => items.item(payload, draft),
         "turn_context" => {
-            draft.count(Why::Bookkeeping("turn_context".to_owned()));
+            draft.count(DropReason::Bookkeeping("turn_context".to_owned()));
             let model = str_of(payload, "model");
             if !model.is_empty() {
                 draft.model = Some(model.to_owned());
@@ -82,30 +82,30 @@ fn line(record: &Value, items: &mut Items, draft: &mut Draft) {
         "event_msg" => event(str_of(payload, "type"), draft),
         kind
         @ ("session_meta" | "world_state" | "inter_agent_communication" | "inter_agent_communication_metadata") => {
-            draft.count(Why::Bookkeeping(kind.to_owned()));
+            draft.count(DropReason::Bookkeeping(kind.to_owned()));
         }
-        kind => draft.count(Why::Unknown(kind.to_owned())),
+        kind => draft.count(DropReason::Unknown(kind.to_owned())),
     }
 }
 
-fn event(kind: &str, draft: &mut Draft) {
+fn event(kind: &str, draft: &mut ConversationDraft) {
     match kind {
-        "user_message" | "agent_message" | "agent_reasoning" => draft.count(Why::DisplayCopy),
-        _ => draft.count(Why::Bookkeeping(format!("event {kind}"))),
+        "user_message" | "agent_message" | "agent_reasoning" => draft.count(DropReason::DisplayCopy),
+        _ => draft.count(DropReason::Bookkeeping(format!("event {kind}"))),
     }
 }
 
 /// Items of the Responses API become messages: what the assistant says and calls up to the next answer or prompt is
 /// one message.
 #[derive(Default)]
-pub(super) struct Items {
+pub(super) struct CodexItems {
     text: String,
     calls: Vec<ToolCall>,
 }
 
-impl Items {
-    /// One item. Call [`Items::flush`] after the last.
-    pub(super) fn item(&mut self, item: &Value, draft: &mut Draft) {
+impl CodexItems {
+    /// One item. Call [`CodexItems::flush`] after the last.
+    pub(super) fn item(&mut self, item: &Value, draft: &mut ConversationDraft) {
         match str_of(item, "type") {
             "message" | "" => self.message(item, draft),
             "reasoning" => reasoning(item, draft),
@@ -132,12 +132,12 @@ impl Items {
                 self.flush(draft);
                 draft.compaction(None);
             }
-            kind @ ("web_search_call" | "ghost_snapshot") => draft.count(Why::Bookkeeping(kind.to_owned())),
-            kind => draft.count(Why::Unknown(format!("item {kind}"))),
+            kind @ ("web_search_call" | "ghost_snapshot") => draft.count(DropReason::Bookkeeping(kind.to_owned())),
+            kind => draft.count(DropReason::Unknown(format!("item {kind}"))),
         }
     }
 
-    fn message(&mut self, item: &Value, draft: &mut Draft) {
+    fn message(&mut self, item: &Value, draft: &mut ConversationDraft) {
         let text = text_of(item.get("content").unwrap_or(&Value::Null), draft);
         match str_of(item, "role") {
             "assistant" => {
@@ -156,7 +156,7 @@ impl Items {
                 self.flush(draft);
                 draft.say(Role::System, text);
             }
-            other => draft.count(Why::Unknown(format!("role `{other}`"))),
+            other => draft.count(DropReason::Unknown(format!("role `{other}`"))),
         }
     }
 
@@ -166,7 +166,7 @@ impl Items {
     }
 
     /// Ends the message of the assistant.
-    pub(super) fn flush(&mut self, draft: &mut Draft) {
+    pub(super) fn flush(&mut self, draft: &mut ConversationDraft) {
         if !self.text.is_empty() || !self.calls.is_empty() {
             draft.assistant(std::mem::take(&mut self.text), std::mem::take(&mut self.calls));
         }
@@ -181,14 +181,14 @@ fn with_name(item: &Value, name: &str) -> Value {
     item
 }
 
-fn reasoning(item: &Value, draft: &mut Draft) {
+fn reasoning(item: &Value, draft: &mut ConversationDraft) {
     let parts = list_of(item, "summary").iter().chain(list_of(item, "content"));
     let text: Vec<&str> = parts.map(|part| str_of(part, "text")).filter(|text| !text.is_empty()).collect();
-    if text.is_empty() { draft.count(Why::SealedReasoning) } else { draft.think(&text.join("\n")) }
+    if text.is_empty() { draft.count(DropReason::SealedReasoning) } else { draft.think(&text.join("\n")) }
 }
 
 /// A string, a list of parts, or an older object with `content`.
-fn output_text(output: &Value, draft: &mut Draft) -> String {
+fn output_text(output: &Value, draft: &mut ConversationDraft) -> String {
     match output {
         Value::Object(object) => text_of(object.get("content").unwrap_or(output), draft),
         other => text_of(other, draft),

@@ -5,13 +5,13 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::super::content::{arguments, list_of, str_at, str_of, text_of};
-use super::super::conversation::Why;
-use super::super::draft::Draft;
+use super::super::conversation::DropReason;
+use super::super::draft::ConversationDraft;
 use super::super::source::Records;
 use crate::transcript::{Role, ToolCall};
 
-pub(super) fn read(records: &mut Records) -> Vec<Draft> {
-    let mut draft = Draft::new(records.stem());
+pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
+    let mut draft = ConversationDraft::new(records.stem());
     let mut asked = HashSet::new();
     while let Some(items) = records.next_items() {
         for record in items {
@@ -28,15 +28,15 @@ pub(super) fn read(records: &mut Records) -> Vec<Draft> {
 }
 
 /// A tool that no message asked for: its start is the only record of the call.
-fn started(data: &Value, asked: &mut HashSet<String>, draft: &mut Draft) {
+fn started(data: &Value, asked: &mut HashSet<String>, draft: &mut ConversationDraft) {
     let id = str_of(data, "toolCallId");
     if !asked.insert(id.to_owned()) {
-        return draft.count(Why::Bookkeeping("tool.execution_start".to_owned()));
+        return draft.count(DropReason::Bookkeeping("tool.execution_start".to_owned()));
     }
     draft.assistant("", vec![ToolCall::new(id, str_of(data, "toolName"), arguments(data.get("arguments")))]);
 }
 
-fn event(record: &Value, draft: &mut Draft) {
+fn event(record: &Value, draft: &mut ConversationDraft) {
     let kind = str_of(record, "type");
     let data = record.get("data").unwrap_or(&Value::Null);
     match kind {
@@ -56,27 +56,27 @@ fn event(record: &Value, draft: &mut Draft) {
         }
         "session.model_change" => {
             draft.model = Some(str_of(data, "newModel")).filter(|m| !m.is_empty()).map(str::to_owned);
-            draft.count(Why::Bookkeeping(kind.to_owned()));
+            draft.count(DropReason::Bookkeeping(kind.to_owned()));
         }
         "session.compaction_complete" => {
             let done = data.get("success").and_then(Value::as_bool) != Some(false);
             let summary = Some(str_at(data, "/summaryContent")).filter(|summary| !summary.is_empty());
-            if done { draft.compaction(summary) } else { draft.count(Why::Bookkeeping(kind.to_owned())) }
+            if done { draft.compaction(summary) } else { draft.count(DropReason::Bookkeeping(kind.to_owned())) }
         }
         _ if ["session.", "hook.", "permission.", "assistant.turn", "tool.", "system."]
             .iter()
             .any(|start| kind.starts_with(start)) =>
         {
-            draft.count(Why::Bookkeeping(kind.to_owned()));
+            draft.count(DropReason::Bookkeeping(kind.to_owned()));
         }
-        _ => draft.count(Why::Unknown(kind.to_owned())),
+        _ => draft.count(DropReason::Unknown(kind.to_owned())),
     }
 }
 
-fn assistant(data: &Value, draft: &mut Draft) {
+fn assistant(data: &Value, draft: &mut ConversationDraft) {
     draft.think(str_of(data, "reasoningText"));
     if !str_of(data, "reasoningOpaque").is_empty() || !str_of(data, "encryptedContent").is_empty() {
-        draft.count(Why::SealedReasoning);
+        draft.count(DropReason::SealedReasoning);
     }
     let call = |call: &Value| {
         ToolCall::new(str_of(call, "toolCallId"), str_of(call, "name"), arguments(call.get("arguments")))

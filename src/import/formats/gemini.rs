@@ -5,14 +5,14 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use serde_json::Value;
 
 use super::super::content::{arguments, list_of, str_of, text_of};
-use super::super::conversation::Why;
-use super::super::draft::Draft;
+use super::super::conversation::DropReason;
+use super::super::draft::ConversationDraft;
 use super::super::source::Records;
 use crate::transcript::{Role, ToolCall};
 
-pub(super) fn read(records: &mut Records) -> Vec<Draft> {
-    let mut draft = Draft::new(records.stem());
-    let mut session = Session::default();
+pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
+    let mut draft = ConversationDraft::new(records.stem());
+    let mut session = GeminiSession::default();
     let mut checkpoint = Checkpoint::default();
     while let Some(items) = records.next_items() {
         for item in items {
@@ -31,15 +31,15 @@ pub(super) fn read(records: &mut Records) -> Vec<Draft> {
 
 /// The list of messages that the lines of a session build up.
 #[derive(Default)]
-struct Session {
+struct GeminiSession {
     messages: Vec<Value>,
     known: HashSet<String>,
     /// Compactions: how many messages stood before each, and its summary.
     compactions: Vec<(usize, Option<String>)>,
 }
 
-impl Session {
-    fn apply(&mut self, mut item: Value, draft: &mut Draft) {
+impl GeminiSession {
+    fn apply(&mut self, mut item: Value, draft: &mut ConversationDraft) {
         if let Some(id) = item.get("$rewindTo").and_then(Value::as_str) {
             return self.rewind(id, draft);
         }
@@ -50,65 +50,65 @@ impl Session {
             return self.extend(messages, draft);
         }
         if item.get("type").is_none() {
-            return draft.count(Why::Bookkeeping("header".to_owned()));
+            return draft.count(DropReason::Bookkeeping("header".to_owned()));
         }
         self.put(item, draft);
     }
 
-    fn extend(&mut self, messages: Value, draft: &mut Draft) {
+    fn extend(&mut self, messages: Value, draft: &mut ConversationDraft) {
         if let Value::Array(messages) = messages {
             messages.into_iter().for_each(|message| self.put(message, draft));
         }
     }
 
     /// The same id again replaces the message in place: first without its calls, later with them.
-    fn put(&mut self, message: Value, draft: &mut Draft) {
+    fn put(&mut self, message: Value, draft: &mut ConversationDraft) {
         let id = str_of(&message, "id");
         if id.is_empty() || self.known.insert(id.to_owned()) {
             return self.messages.push(message);
         }
         let id = id.to_owned();
-        draft.count(Why::Duplicate);
+        draft.count(DropReason::Duplicate);
         if let Some(old) = self.messages.iter_mut().rev().find(|old| str_of(old, "id") == id) {
             *old = message;
         }
     }
 
     /// A shorter list with a snapshot is a compaction: the history goes on, the snapshot is its summary.
-    fn replace(&mut self, messages: Value, draft: &mut Draft) {
+    fn replace(&mut self, messages: Value, draft: &mut ConversationDraft) {
         let Value::Array(messages) = messages else { return };
         let snapshot = messages.iter().find_map(|message| {
-            let text = text_of(message.get("content").unwrap_or(&Value::Null), &mut Draft::new(""));
+            let text = text_of(message.get("content").unwrap_or(&Value::Null), &mut ConversationDraft::new(""));
             text.contains("<state_snapshot>").then_some(text)
         });
         if let Some(summary) = &snapshot {
             self.compactions.push((self.messages.len(), Some(summary.clone())));
         }
         for message in messages {
-            let text = text_of(message.get("content").unwrap_or(&Value::Null), &mut Draft::new(""));
+            let text = text_of(message.get("content").unwrap_or(&Value::Null), &mut ConversationDraft::new(""));
             if text.contains("<state_snapshot>") {
                 continue;
             }
             if text.starts_with("Got it. Thanks for the additional context") {
-                draft.count(Why::Injected("reply to a summary".to_owned()));
+                draft.count(DropReason::Injected("reply to a summary".to_owned()));
             } else if self.known.contains(str_of(&message, "id")) {
-                draft.count(Why::Duplicate);
+                draft.count(DropReason::Duplicate);
             } else {
                 self.put(message, draft);
             }
         }
     }
 
-    fn rewind(&mut self, id: &str, draft: &mut Draft) {
+    fn rewind(&mut self, id: &str, draft: &mut ConversationDraft) {
         let at = self.messages.iter().position(|message| str_of(message, "id") == id).unwrap_or(0);
         for message in self.messages.drain(at..) {
             self.known.remove(str_of(&message, "id"));
-            draft.count(Why::AbandonedBranch);
+            draft.count(DropReason::AbandonedBranch);
         }
         self.compactions.retain(|(before, _)| *before <= at);
     }
 
-    fn write(self, draft: &mut Draft) {
+    fn write(self, draft: &mut ConversationDraft) {
         let mut compactions = self.compactions.into_iter().peekable();
         for (index, message) in self.messages.iter().enumerate() {
             while let Some((_, summary)) = compactions.next_if(|(before, _)| *before == index) {
@@ -120,19 +120,19 @@ impl Session {
     }
 }
 
-fn write_message(message: &Value, draft: &mut Draft) {
+fn write_message(message: &Value, draft: &mut ConversationDraft) {
     match str_of(message, "type") {
         "user" => {
             let text = text_of(message.get("content").unwrap_or(&Value::Null), draft);
             draft.say(Role::User, text);
         }
         "gemini" => reply(message, draft),
-        kind @ ("info" | "error" | "warning") => draft.count(Why::Bookkeeping(format!("screen {kind}"))),
-        kind => draft.count(Why::Unknown(format!("message {kind}"))),
+        kind @ ("info" | "error" | "warning") => draft.count(DropReason::Bookkeeping(format!("screen {kind}"))),
+        kind => draft.count(DropReason::Unknown(format!("message {kind}"))),
     }
 }
 
-fn reply(message: &Value, draft: &mut Draft) {
+fn reply(message: &Value, draft: &mut ConversationDraft) {
     let model = str_of(message, "model");
     if !model.is_empty() {
         draft.model = Some(model.to_owned());
@@ -155,7 +155,7 @@ fn reply(message: &Value, draft: &mut Draft) {
 }
 
 /// What a call yielded, as the model got it.
-fn result_of(call: &Value, draft: &mut Draft) -> Option<String> {
+fn result_of(call: &Value, draft: &mut ConversationDraft) -> Option<String> {
     let parts: Vec<String> = list_of(call, "result").iter().map(|part| response_text(part, draft)).collect();
     if !parts.is_empty() {
         return Some(parts.join("\n"));
@@ -163,7 +163,7 @@ fn result_of(call: &Value, draft: &mut Draft) -> Option<String> {
     call.get("resultDisplay").and_then(Value::as_str).map(str::to_owned)
 }
 
-fn response_text(part: &Value, draft: &mut Draft) -> String {
+fn response_text(part: &Value, draft: &mut ConversationDraft) -> String {
     let Some(response) = part.pointer("/functionResponse/response") else { return text_of(part, draft) };
     let known = ["output", "error", "content"].into_iter().find_map(|key| response.get(key)?.as_str());
     known.map_or_else(|| response.to_string(), str::to_owned)
@@ -176,7 +176,7 @@ struct Checkpoint {
 }
 
 impl Checkpoint {
-    fn content(&mut self, content: &Value, draft: &mut Draft) {
+    fn content(&mut self, content: &Value, draft: &mut ConversationDraft) {
         let (mut texts, mut calls) = (Vec::new(), Vec::new());
         for part in list_of(content, "parts") {
             if let Some(call) = part.get("functionCall") {
@@ -204,7 +204,7 @@ impl Checkpoint {
         }
     }
 
-    fn id_of(&self, call: &Value, draft: &mut Draft) -> String {
+    fn id_of(&self, call: &Value, draft: &mut ConversationDraft) -> String {
         let id = str_of(call, "id");
         if id.is_empty() { draft.new_id() } else { id.to_owned() }
     }

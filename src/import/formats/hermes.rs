@@ -5,15 +5,15 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::super::content::{list_of, str_of};
-use super::super::conversation::Why;
-use super::super::draft::Draft;
+use super::super::conversation::DropReason;
+use super::super::draft::ConversationDraft;
 use super::super::source::Records;
 use super::{openai, sharegpt};
 use crate::transcript::Role;
 
-pub(super) fn read(records: &mut Records) -> Vec<Draft> {
+pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut drafts = Vec::new();
-    let mut loose = Gateway { draft: Draft::new(records.stem()), compacted: HashSet::new(), in_old: false };
+    let mut loose = Gateway { draft: ConversationDraft::new(records.stem()), compacted: HashSet::new(), in_old: false };
     while let Some(items) = records.next_items() {
         for item in items {
             let number = drafts.len() + 1;
@@ -31,8 +31,8 @@ pub(super) fn read(records: &mut Records) -> Vec<Draft> {
     drafts
 }
 
-fn session(log: &Value, name: String) -> Draft {
-    let mut gateway = Gateway { draft: Draft::new(name), compacted: HashSet::new(), in_old: false };
+fn session(log: &Value, name: String) -> ConversationDraft {
+    let mut gateway = Gateway { draft: ConversationDraft::new(name), compacted: HashSet::new(), in_old: false };
     gateway.draft.model = Some(str_of(log, "model")).filter(|model| !model.is_empty()).map(str::to_owned);
     let prompt = str_of(log, "system_prompt");
     let has_system = list_of(log, "messages").first().is_some_and(|first| str_of(first, "role") == "system");
@@ -44,7 +44,7 @@ fn session(log: &Value, name: String) -> Draft {
 }
 
 struct Gateway {
-    draft: Draft,
+    draft: ConversationDraft,
     /// Rows of the generation before a compaction, which are inserted again after it.
     compacted: HashSet<(String, String, String)>,
     in_old: bool,
@@ -54,7 +54,7 @@ impl Gateway {
     fn message(&mut self, message: &Value) {
         if str_of(message, "role") == "session_meta" {
             self.draft.model = Some(str_of(message, "model")).filter(|m| !m.is_empty()).map(str::to_owned);
-            return self.draft.count(Why::Bookkeeping("session_meta".to_owned()));
+            return self.draft.count(DropReason::Bookkeeping("session_meta".to_owned()));
         }
         let row = ["role", "content", "tool_call_id"].map(|key| str_of(message, key).to_owned());
         let key = (row[0].clone(), row[1].clone(), row[2].clone());
@@ -66,7 +66,7 @@ impl Gateway {
                 self.draft.compaction(None);
             }
             if self.compacted.contains(&key) && !(row[1].is_empty() && row[2].is_empty()) {
-                return self.draft.count(Why::Duplicate);
+                return self.draft.count(DropReason::Duplicate);
             }
         }
         self.in_old = old;

@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::super::content::{list_of, openai_calls, str_at, str_of, text_of};
-use super::super::draft::Draft;
+use super::super::draft::ConversationDraft;
 use super::super::source::{Records, plain_name};
 use super::openai;
 
-pub(super) fn read(records: &mut Records) -> Vec<Draft> {
+pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut drafts = Vec::new();
     while let Some(items) = records.next_items() {
         for log in items {
@@ -34,8 +34,9 @@ fn sample_name(sample: &Value) -> String {
 }
 
 /// One sample; `told_apart` where its log holds others.
-pub(in super::super) fn read_sample(sample: &Value, model: &str, stem: &str, told_apart: bool) -> Draft {
-    let mut draft = Draft::new(if told_apart { format!("{stem}-{}", sample_name(sample)) } else { stem.to_owned() });
+pub(in super::super) fn read_sample(sample: &Value, model: &str, stem: &str, told_apart: bool) -> ConversationDraft {
+    let mut draft =
+        ConversationDraft::new(if told_apart { format!("{stem}-{}", sample_name(sample)) } else { stem.to_owned() });
     draft.model = Some(model).filter(|model| !model.is_empty()).map(str::to_owned);
     let attachments = sample.get("attachments").unwrap_or(&Value::Null);
     let mut compactions: Vec<&Value> = events(sample).filter(|event| str_of(event, "event") == "compaction").collect();
@@ -56,7 +57,7 @@ fn events(sample: &Value) -> impl Iterator<Item = &Value> {
     list_of(sample, "events").iter().chain(older.into_iter().flatten())
 }
 
-fn read_message(message: &Value, draft: &mut Draft) {
+fn read_message(message: &Value, draft: &mut ConversationDraft) {
     let error = str_at(message, "/error/message");
     match str_of(message, "role") {
         "assistant" => {

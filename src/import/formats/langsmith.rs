@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::super::content::{arguments, list_of, str_at, str_of, text_of};
-use super::super::conversation::Why;
-use super::super::draft::Draft;
+use super::super::conversation::DropReason;
+use super::super::draft::ConversationDraft;
 use super::super::source::Records;
 use super::openai;
 use crate::transcript::{Role, ToolCall};
 
-pub(super) fn read(records: &mut Records) -> Vec<Draft> {
+pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut traces: BTreeMap<String, Trace> = BTreeMap::new();
     while let Some(items) = records.next_items() {
         for item in items {
@@ -57,15 +57,15 @@ fn merge(known: &mut Value, update: &Value) {
 }
 
 impl Trace {
-    fn draft(self, name: String) -> Draft {
-        let mut draft = Draft::new(name);
+    fn draft(self, name: String) -> ConversationDraft {
+        let mut draft = ConversationDraft::new(name);
         for _ in 0..self.others {
-            draft.count(Why::Bookkeeping("run that is no call of a model".to_owned()));
+            draft.count(DropReason::Bookkeeping("run that is no call of a model".to_owned()));
         }
         let mut runs: Vec<Value> = self.models.into_values().collect();
         runs.sort_by(|a, b| str_of(a, "dotted_order").cmp(str_of(b, "dotted_order")));
         let last = runs.pop();
-        runs.iter().for_each(|_| draft.count(Why::Duplicate));
+        runs.iter().for_each(|_| draft.count(DropReason::Duplicate));
         if let Some(run) = last {
             conversation(&run, &mut draft);
         }
@@ -73,7 +73,7 @@ impl Trace {
     }
 }
 
-fn conversation(run: &Value, draft: &mut Draft) {
+fn conversation(run: &Value, draft: &mut ConversationDraft) {
     let models = ["/extra/metadata/ls_model_name", "/inputs/model", "/extra/invocation_params/model"];
     draft.model = models.map(|at| str_at(run, at)).into_iter().find(|model| !model.is_empty()).map(str::to_owned);
     let inputs = list_of(run.get("inputs").unwrap_or(&Value::Null), "messages");
@@ -94,7 +94,7 @@ fn conversation(run: &Value, draft: &mut Draft) {
 }
 
 /// A message of OpenAI's API, or an object of LangChain in one of its three forms.
-fn read_message(message: &Value, draft: &mut Draft) {
+fn read_message(message: &Value, draft: &mut ConversationDraft) {
     if message.get("role").is_some() {
         return openai::message(message, draft);
     }
@@ -111,6 +111,6 @@ fn read_message(message: &Value, draft: &mut Draft) {
                 |call: &Value| ToolCall::new(str_of(call, "id"), str_of(call, "name"), arguments(call.get("args")));
             draft.assistant(text, list_of(body, "tool_calls").iter().map(call).collect());
         }
-        other => draft.count(Why::Unknown(format!("message `{other}`"))),
+        other => draft.count(DropReason::Unknown(format!("message `{other}`"))),
     }
 }

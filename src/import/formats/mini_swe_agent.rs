@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 use super::super::content::{list_of, str_at, str_of, text_of};
-use super::super::conversation::Why;
-use super::super::draft::Draft;
+use super::super::conversation::DropReason;
+use super::super::draft::ConversationDraft;
 use super::super::source::Records;
-use super::{codex::Items, openai};
+use super::{codex::CodexItems, openai};
 use crate::transcript::ToolCall;
 
-pub(super) fn read(records: &mut Records) -> Vec<Draft> {
+pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut drafts = Vec::new();
     let mut loose: Vec<Value> = Vec::new();
     while let Some(items) = records.next_items() {
@@ -18,21 +18,21 @@ pub(super) fn read(records: &mut Records) -> Vec<Draft> {
                 loose.push(item);
                 continue;
             }
-            let mut draft = Draft::new(records.stem());
+            let mut draft = ConversationDraft::new(records.stem());
             let models = ["/info/config/model/model_name", "/info/config/model"].map(|at| str_at(&item, at));
             draft.model = models.into_iter().find(|model| !model.is_empty()).map(str::to_owned);
             conversation(list_of(&item, "messages"), &mut draft);
             drafts.push(draft);
         }
     }
-    let mut draft = Draft::new(records.stem());
+    let mut draft = ConversationDraft::new(records.stem());
     conversation(&loose, &mut draft);
     drafts.push(draft);
     drafts
 }
 
-fn conversation(messages: &[Value], draft: &mut Draft) {
-    let mut items = Items::default();
+fn conversation(messages: &[Value], draft: &mut ConversationDraft) {
+    let mut items = CodexItems::default();
     for (index, message) in messages.iter().enumerate() {
         let next = messages.get(index + 1);
         if message.get("type").is_some() && message.get("role").is_none() {
@@ -41,7 +41,7 @@ fn conversation(messages: &[Value], draft: &mut Draft) {
         }
         items.flush(draft);
         match str_of(message, "role") {
-            "exit" => draft.count(Why::Bookkeeping("exit".to_owned())),
+            "exit" => draft.count(DropReason::Bookkeeping("exit".to_owned())),
             "assistant" => assistant(message, next, draft),
             "user" if draft.waiting() > 0 => {
                 let text = text_of(message.get("content").unwrap_or(&Value::Null), draft);
@@ -54,7 +54,7 @@ fn conversation(messages: &[Value], draft: &mut Draft) {
 }
 
 /// A fenced block is a call of the shell if what follows is the output of a command.
-fn assistant(message: &Value, next: Option<&Value>, draft: &mut Draft) {
+fn assistant(message: &Value, next: Option<&Value>, draft: &mut ConversationDraft) {
     let text = str_of(message, "content");
     let answered = |command: &str| next.is_some_and(|next| is_output(next) || is_submission(command, next));
     match fenced(text).filter(|(_, command)| answered(command)) {

@@ -23,11 +23,11 @@ pub(super) use inspect::read_sample as inspect_sample;
 pub(super) use openhands::any_event as openhands_event;
 
 use super::detect::Format;
-use super::draft::Draft;
+use super::draft::ConversationDraft;
 use super::source::Records;
 
 /// Reads all conversations of a log in this format.
-pub(super) fn read(format: Format, records: &mut Records) -> Vec<Draft> {
+pub(super) fn read(format: Format, records: &mut Records) -> Vec<ConversationDraft> {
     match format {
         Format::ClaudeCode => claude_code::read(records),
         Format::Codex => codex::read(records),

@@ -3,16 +3,16 @@
 use serde_json::Value;
 
 use super::super::content::{arguments, list_of, openai_calls, str_at, str_of, text_of, think};
-use super::super::conversation::Why;
-use super::super::draft::Draft;
-use super::super::source::{Records, Shape};
-use super::codex::Items;
+use super::super::conversation::DropReason;
+use super::super::draft::ConversationDraft;
+use super::super::source::{LogShape, Records};
+use super::codex::CodexItems;
 use crate::transcript::{Role, ToolCall};
 
-pub(super) fn read(records: &mut Records) -> Vec<Draft> {
+pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut drafts = Vec::new();
-    let mut loose = Draft::new(records.stem());
-    let lines = records.shape == Shape::Lines;
+    let mut loose = ConversationDraft::new(records.stem());
+    let lines = records.shape == LogShape::Lines;
     while let Some(items) = records.next_items() {
         let several = lines || items.len() > 1;
         for item in items {
@@ -29,15 +29,15 @@ pub(super) fn read(records: &mut Records) -> Vec<Draft> {
 }
 
 /// A request body, with its response where one is logged.
-pub(super) fn body(body: &Value, name: String) -> Draft {
-    let mut draft = Draft::new(name);
+pub(super) fn body(body: &Value, name: String) -> ConversationDraft {
+    let mut draft = ConversationDraft::new(name);
     let models = [str_of(body, "model"), str_at(body, "/kwargs/model"), str_at(body, "/response/model")];
     draft.model = models.into_iter().find(|model| !model.is_empty()).map(str::to_owned);
     let instructions = ["instructions", "system"].into_iter().map(|key| str_of(body, key)).find(|t| !t.is_empty());
     if let Some(text) = instructions {
         draft.say(Role::System, text);
     }
-    let mut items = Items::default();
+    let mut items = CodexItems::default();
     for item in list_of(body, "input") {
         items.item(item, &mut draft);
     }
@@ -52,7 +52,7 @@ pub(super) fn body(body: &Value, name: String) -> Draft {
 }
 
 /// One message, in the current shape or the older one with `function_call`.
-pub(super) fn message(item: &Value, draft: &mut Draft) {
+pub(super) fn message(item: &Value, draft: &mut ConversationDraft) {
     let content = item.get("content").unwrap_or(&Value::Null);
     match str_of(item, "role") {
         "assistant" => assistant(item, content, draft),
@@ -68,15 +68,15 @@ pub(super) fn message(item: &Value, draft: &mut Draft) {
             let text = text_of(content, draft);
             draft.say(if role == "user" { Role::User } else { Role::System }, text);
         }
-        other => draft.count(Why::Unknown(format!("role `{other}`"))),
+        other => draft.count(DropReason::Unknown(format!("role `{other}`"))),
     }
 }
 
-fn answer(id: &str, text: String, draft: &mut Draft) {
+fn answer(id: &str, text: String, draft: &mut ConversationDraft) {
     if id.is_empty() { draft.next_result(text) } else { draft.result(id, text) }
 }
 
-fn assistant(item: &Value, content: &Value, draft: &mut Draft) {
+fn assistant(item: &Value, content: &Value, draft: &mut ConversationDraft) {
     for key in ["reasoning_content", "reasoning"] {
         if !str_of(item, key).is_empty() {
             draft.think(str_of(item, key));

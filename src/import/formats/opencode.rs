@@ -3,16 +3,16 @@
 use serde_json::Value;
 
 use super::super::content::{arguments, list_of, placeholder, str_at, str_of};
-use super::super::conversation::Why;
-use super::super::draft::Draft;
+use super::super::conversation::DropReason;
+use super::super::draft::ConversationDraft;
 use super::super::source::Records;
 use crate::transcript::{Role, ToolCall};
 
-pub(super) fn read(records: &mut Records) -> Vec<Draft> {
+pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut drafts = Vec::new();
     while let Some(items) = records.next_items() {
         for session in items {
-            let mut draft = Draft::new(records.stem());
+            let mut draft = ConversationDraft::new(records.stem());
             list_of(&session, "messages").iter().for_each(|message| read_message(message, &mut draft));
             drafts.push(draft);
         }
@@ -20,7 +20,7 @@ pub(super) fn read(records: &mut Records) -> Vec<Draft> {
     drafts
 }
 
-fn read_message(message: &Value, draft: &mut Draft) {
+fn read_message(message: &Value, draft: &mut ConversationDraft) {
     let info = message.get("info").unwrap_or(&Value::Null);
     let parts = list_of(message, "parts");
     if str_of(info, "role") == "user" {
@@ -37,14 +37,14 @@ fn read_message(message: &Value, draft: &mut Draft) {
     assistant(parts, draft);
 }
 
-fn user(parts: &[Value], draft: &mut Draft) {
+fn user(parts: &[Value], draft: &mut ConversationDraft) {
     let mut texts = Vec::new();
     for part in parts {
         match str_of(part, "type") {
             "text" => texts.push(str_of(part, "text").to_owned()),
             "file" => texts.push(file(part)),
             "compaction" => draft.compaction(None),
-            kind => draft.count(Why::Bookkeeping(format!("part {kind}"))),
+            kind => draft.count(DropReason::Bookkeeping(format!("part {kind}"))),
         }
     }
     if !texts.is_empty() {
@@ -60,8 +60,8 @@ fn file(part: &Value) -> String {
 
 /// Text and reasoning before a tool part belong to the message that makes the call; text after tool parts begins a new
 /// one.
-fn assistant(parts: &[Value], draft: &mut Draft) {
-    let mut turn = Turn::default();
+fn assistant(parts: &[Value], draft: &mut ConversationDraft) {
+    let mut turn = OpencodeTurn::default();
     let mut said = false;
     for part in parts {
         match str_of(part, "type") {
@@ -75,25 +75,25 @@ fn assistant(parts: &[Value], draft: &mut Draft) {
             "tool" => turn.tool(part, draft),
             "file" => turn.texts.push(file(part)),
             kind @ ("step-start" | "step-finish" | "snapshot" | "patch" | "agent" | "subtask" | "retry") => {
-                draft.count(Why::Bookkeeping(format!("part {kind}")));
+                draft.count(DropReason::Bookkeeping(format!("part {kind}")));
             }
-            kind => draft.count(Why::Unknown(format!("part {kind}"))),
+            kind => draft.count(DropReason::Unknown(format!("part {kind}"))),
         }
     }
     if !turn.flush(draft) && !said {
-        draft.count(Why::Empty);
+        draft.count(DropReason::Empty);
     }
 }
 
 #[derive(Default)]
-struct Turn {
+struct OpencodeTurn {
     texts: Vec<String>,
     calls: Vec<ToolCall>,
     results: Vec<(String, String)>,
 }
 
-impl Turn {
-    fn tool(&mut self, part: &Value, draft: &mut Draft) {
+impl OpencodeTurn {
+    fn tool(&mut self, part: &Value, draft: &mut ConversationDraft) {
         let id = Some(str_of(part, "callID")).filter(|id| !id.is_empty()).map_or_else(|| draft.new_id(), str::to_owned);
         self.calls.push(ToolCall::new(id.clone(), str_of(part, "tool"), arguments(part.pointer("/state/input"))));
         match str_at(part, "/state/status") {
@@ -103,7 +103,7 @@ impl Turn {
         }
     }
 
-    fn flush(&mut self, draft: &mut Draft) -> bool {
+    fn flush(&mut self, draft: &mut ConversationDraft) -> bool {
         self.texts.retain(|text| !text.trim().is_empty());
         if self.texts.is_empty() && self.calls.is_empty() {
             return false;

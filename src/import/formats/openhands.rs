@@ -4,15 +4,15 @@
 use serde_json::Value;
 
 use super::super::content::{arguments, list_of, placeholder, str_at, str_of};
-use super::super::conversation::Why;
-use super::super::draft::Draft;
+use super::super::conversation::DropReason;
+use super::super::draft::ConversationDraft;
 use super::super::source::{Records, plain_name};
 use super::{openai, openhands_sdk};
 use crate::transcript::{Role, ToolCall};
 
-pub(super) fn read(records: &mut Records) -> Vec<Draft> {
+pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut drafts = Vec::new();
-    let mut loose = Draft::new(records.stem());
+    let mut loose = ConversationDraft::new(records.stem());
     while let Some(items) = records.next_items() {
         for item in items {
             if item.get("history").is_some_and(Value::is_array) {
@@ -26,10 +26,10 @@ pub(super) fn read(records: &mut Records) -> Vec<Draft> {
     drafts
 }
 
-fn evaluation(line: &Value, stem: &str, number: usize) -> Draft {
+fn evaluation(line: &Value, stem: &str, number: usize) -> ConversationDraft {
     let instance = str_of(line, "instance_id");
     let suffix = if instance.is_empty() { number.to_string() } else { plain_name(instance) };
-    let mut draft = Draft::new(format!("{stem}-{suffix}"));
+    let mut draft = ConversationDraft::new(format!("{stem}-{suffix}"));
     draft.model = Some(str_at(line, "/metadata/llm_config/model")).filter(|m| !m.is_empty()).map(str::to_owned);
     for item in list_of(line, "history") {
         match item {
@@ -42,7 +42,7 @@ fn evaluation(line: &Value, stem: &str, number: usize) -> Draft {
 }
 
 /// One event of any age.
-pub(in super::super) fn any_event(event: &Value, draft: &mut Draft) {
+pub(in super::super) fn any_event(event: &Value, draft: &mut ConversationDraft) {
     if event.get("kind").is_some() {
         openhands_sdk::event(event, draft);
     } else if let Some(name) = event.get("action").and_then(Value::as_str) {
@@ -52,11 +52,11 @@ pub(in super::super) fn any_event(event: &Value, draft: &mut Draft) {
     } else if event.get("role").is_some() {
         openai::message(event, draft);
     } else {
-        draft.count(Why::Bookkeeping("event that is neither action nor observation".to_owned()));
+        draft.count(DropReason::Bookkeeping("event that is neither action nor observation".to_owned()));
     }
 }
 
-fn action(name: &str, event: &Value, draft: &mut Draft) {
+fn action(name: &str, event: &Value, draft: &mut ConversationDraft) {
     // The oldest actions have their arguments at top level.
     let args = event.get("args").unwrap_or(event);
     match name {
@@ -64,7 +64,7 @@ fn action(name: &str, event: &Value, draft: &mut Draft) {
         "message" => message(event, args, draft),
         "condensation" => draft.compaction(Some(str_of(args, "summary")).filter(|summary| !summary.is_empty())),
         "recall" | "null" | "change_agent_state" | "condensation_request" => {
-            draft.count(Why::Bookkeeping(format!("action {name}")));
+            draft.count(DropReason::Bookkeeping(format!("action {name}")));
         }
         "finish" | "reject" => finish(event, args, draft),
         _ => call(name, event, args, draft),
@@ -72,7 +72,7 @@ fn action(name: &str, event: &Value, draft: &mut Draft) {
 }
 
 /// The last words; nothing answers them, so they are no call.
-fn finish(event: &Value, args: &Value, draft: &mut Draft) {
+fn finish(event: &Value, args: &Value, draft: &mut ConversationDraft) {
     let thought = str_at(event, "/tool_call_metadata/model_response/choices/0/message/content");
     let last = ["final_thought", "thought", "reason"].into_iter().map(|key| str_of(args, key)).find(|t| !t.is_empty());
     let last = last.unwrap_or("");
@@ -81,7 +81,7 @@ fn finish(event: &Value, args: &Value, draft: &mut Draft) {
     draft.assistant(text, Vec::new());
 }
 
-fn message(event: &Value, args: &Value, draft: &mut Draft) {
+fn message(event: &Value, args: &Value, draft: &mut ConversationDraft) {
     let mut text = str_of(args, "content").to_owned();
     for url in list_of(args, "image_urls") {
         text.push('\n');
@@ -91,7 +91,7 @@ fn message(event: &Value, args: &Value, draft: &mut Draft) {
 }
 
 /// All actions of one reply of the model are one message.
-fn call(name: &str, event: &Value, args: &Value, draft: &mut Draft) {
+fn call(name: &str, event: &Value, args: &Value, draft: &mut ConversationDraft) {
     let response = event.pointer("/tool_call_metadata/model_response");
     let model = response.map_or("", |response| str_of(response, "model"));
     if !model.is_empty() {
@@ -147,9 +147,9 @@ fn call_id(event: &Value, key: &str) -> String {
     event.get(key).map_or_else(String::new, |number| format!("event_{number}"))
 }
 
-fn observation(name: &str, event: &Value, draft: &mut Draft) {
+fn observation(name: &str, event: &Value, draft: &mut ConversationDraft) {
     if matches!(name, "recall" | "null" | "agent_state_changed" | "condense") {
-        return draft.count(Why::Bookkeeping(format!("observation {name}")));
+        return draft.count(DropReason::Bookkeeping(format!("observation {name}")));
     }
     let content = ["content", "message"].into_iter().map(|key| str_of(event, key)).find(|text| !text.is_empty());
     let id = call_id(event, "cause");

@@ -3,12 +3,12 @@
 use serde_json::Value;
 
 use super::super::content::{arguments, list_of, str_at, str_of, text_of};
-use super::super::conversation::Why;
-use super::super::draft::Draft;
+use super::super::conversation::DropReason;
+use super::super::draft::ConversationDraft;
 use crate::transcript::{Role, ToolCall};
 
 /// One event.
-pub(super) fn event(event: &Value, draft: &mut Draft) {
+pub(super) fn event(event: &Value, draft: &mut ConversationDraft) {
     match str_of(event, "kind") {
         "SystemPromptEvent" => draft.say(Role::System, str_at(event, "/system_prompt/text")),
         "MessageEvent" => message(event, draft),
@@ -28,12 +28,12 @@ pub(super) fn event(event: &Value, draft: &mut Draft) {
         | "TokenEvent"
         | "StreamingDeltaEvent"
         | "LLMCompletionLogEvent"
-        | "HookExecutionEvent") => draft.count(Why::Bookkeeping(kind.to_owned())),
-        kind => draft.count(Why::Unknown(kind.to_owned())),
+        | "HookExecutionEvent") => draft.count(DropReason::Bookkeeping(kind.to_owned())),
+        kind => draft.count(DropReason::Unknown(kind.to_owned())),
     }
 }
 
-fn message(event: &Value, draft: &mut Draft) {
+fn message(event: &Value, draft: &mut ConversationDraft) {
     let message = event.get("llm_message").unwrap_or(&Value::Null);
     let mut text = text_of(message.get("content").unwrap_or(&Value::Null), draft);
     let extended = text_of(event.get("extended_content").unwrap_or(&Value::Null), draft);
@@ -49,7 +49,7 @@ fn message(event: &Value, draft: &mut Draft) {
 }
 
 /// Actions of one reply of the model are one message; only the first carries the thought.
-fn action(event: &Value, draft: &mut Draft) {
+fn action(event: &Value, draft: &mut ConversationDraft) {
     let thought = text_of(event.get("thought").unwrap_or(&Value::Null), draft);
     if !str_of(event, "reasoning_content").is_empty() {
         draft.think(str_of(event, "reasoning_content"));

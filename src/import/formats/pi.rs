@@ -6,14 +6,14 @@ use std::ops::Range;
 use serde_json::Value;
 
 use super::super::content::{arguments, list_of, str_of, text_of};
-use super::super::conversation::Why;
-use super::super::draft::Draft;
+use super::super::conversation::DropReason;
+use super::super::draft::ConversationDraft;
 use super::super::source::Records;
 use crate::transcript::{Role, ToolCall};
 
-pub(super) fn read(records: &mut Records) -> Vec<Draft> {
-    let mut draft = Draft::new(records.stem());
-    let mut tree = Tree::default();
+pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
+    let mut draft = ConversationDraft::new(records.stem());
+    let mut tree = PiTree::default();
     while let Some(items) = records.next_items() {
         for record in items {
             let from = draft.len();
@@ -22,18 +22,18 @@ pub(super) fn read(records: &mut Records) -> Vec<Draft> {
         }
     }
     let abandoned = tree.abandoned();
-    draft.drop_entries(|entry| abandoned.contains(&entry), &Why::AbandonedBranch);
+    draft.drop_entries(|entry| abandoned.contains(&entry), &DropReason::AbandonedBranch);
     vec![draft]
 }
 
 /// The tree of version 2 and later: the conversation is the way from the last record to the root.
 #[derive(Default)]
-struct Tree {
+struct PiTree {
     index: HashMap<String, usize>,
     nodes: Vec<(Option<usize>, Range<usize>)>,
 }
 
-impl Tree {
+impl PiTree {
     fn add(&mut self, record: &Value, entries: Range<usize>) {
         let id = str_of(record, "id");
         if id.is_empty() || str_of(record, "type") == "session" {
@@ -63,7 +63,7 @@ impl Tree {
     }
 }
 
-fn entry(record: &Value, draft: &mut Draft) {
+fn entry(record: &Value, draft: &mut ConversationDraft) {
     match str_of(record, "type") {
         "message" => message(record.get("message").unwrap_or(&Value::Null), draft),
         "compaction" => draft.compaction(Some(str_of(record, "summary"))),
@@ -75,7 +75,7 @@ fn entry(record: &Value, draft: &mut Draft) {
         "session_init" => {
             let prompt = str_of(record, "systemPrompt");
             if prompt.is_empty() {
-                draft.count(Why::Bookkeeping("session_init".to_owned()));
+                draft.count(DropReason::Bookkeeping("session_init".to_owned()));
             } else {
                 draft.say(Role::System, prompt);
             }
@@ -83,7 +83,7 @@ fn entry(record: &Value, draft: &mut Draft) {
         "model_change" => {
             let model = ["modelId", "model"].into_iter().map(|key| str_of(record, key)).find(|m| !m.is_empty());
             draft.model = model.map(str::to_owned).or(draft.model.take());
-            draft.count(Why::Bookkeeping("model_change".to_owned()));
+            draft.count(DropReason::Bookkeeping("model_change".to_owned()));
         }
         kind @ ("session"
         | "custom"
@@ -93,12 +93,12 @@ fn entry(record: &Value, draft: &mut Draft) {
         | "title"
         | "title_change"
         | "ttsr_injection"
-        | "credential_pin") => draft.count(Why::Bookkeeping(kind.to_owned())),
-        kind => draft.count(Why::Unknown(kind.to_owned())),
+        | "credential_pin") => draft.count(DropReason::Bookkeeping(kind.to_owned())),
+        kind => draft.count(DropReason::Unknown(kind.to_owned())),
     }
 }
 
-fn message(message: &Value, draft: &mut Draft) {
+fn message(message: &Value, draft: &mut ConversationDraft) {
     let content = message.get("content").unwrap_or(&Value::Null);
     match str_of(message, "role") {
         "assistant" => assistant(message, draft),
@@ -107,7 +107,7 @@ fn message(message: &Value, draft: &mut Draft) {
             draft.result(str_of(message, "toolCallId"), text);
         }
         "bashExecution" if message.get("excludeFromContext").and_then(Value::as_bool) == Some(true) => {
-            draft.count(Why::Injected("command hidden from the model".to_owned()));
+            draft.count(DropReason::Injected("command hidden from the model".to_owned()));
         }
         "bashExecution" => {
             let text = format!("Ran `{}`\n{}", str_of(message, "command"), str_of(message, "output"));
@@ -123,11 +123,11 @@ fn message(message: &Value, draft: &mut Draft) {
             let text = text_of(content, draft);
             draft.say(Role::User, text);
         }
-        other => draft.count(Why::Unknown(format!("role `{other}`"))),
+        other => draft.count(DropReason::Unknown(format!("role `{other}`"))),
     }
 }
 
-fn assistant(message: &Value, draft: &mut Draft) {
+fn assistant(message: &Value, draft: &mut ConversationDraft) {
     let model = str_of(message, "model");
     if !model.is_empty() {
         draft.model = Some(model.to_owned());

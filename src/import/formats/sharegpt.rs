@@ -3,12 +3,12 @@
 use serde_json::Value;
 
 use super::super::content::{arguments, list_of, str_of, text_of};
-use super::super::conversation::Why;
-use super::super::draft::Draft;
+use super::super::conversation::DropReason;
+use super::super::draft::ConversationDraft;
 use super::super::source::Records;
 use crate::transcript::{Role, ToolCall};
 
-pub(super) fn read(records: &mut Records) -> Vec<Draft> {
+pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut drafts = Vec::new();
     while let Some(items) = records.next_items() {
         let several = items.len() > 1 || !drafts.is_empty();
@@ -21,8 +21,8 @@ pub(super) fn read(records: &mut Records) -> Vec<Draft> {
 }
 
 /// One conversation of either flavour.
-pub(super) fn conversation(item: &Value, name: String) -> Draft {
-    let mut draft = Draft::new(name);
+pub(super) fn conversation(item: &Value, name: String) -> ConversationDraft {
+    let mut draft = ConversationDraft::new(name);
     draft.model = Some(str_of(item, "model")).filter(|model| !model.is_empty()).map(str::to_owned);
     if !str_of(item, "system").is_empty() {
         draft.say(Role::System, str_of(item, "system"));
@@ -34,7 +34,7 @@ pub(super) fn conversation(item: &Value, name: String) -> Draft {
     draft
 }
 
-fn read_turn(turn: &Value, draft: &mut Draft) {
+fn read_turn(turn: &Value, draft: &mut ConversationDraft) {
     let from = ["from", "role"].into_iter().map(|key| str_of(turn, key)).find(|from| !from.is_empty()).unwrap_or("");
     let value = ["value", "content", "text"].into_iter().find_map(|key| turn.get(key)).unwrap_or(&Value::Null);
     let value = text_of(value, draft);
@@ -47,12 +47,12 @@ fn read_turn(turn: &Value, draft: &mut Draft) {
             if calls.is_empty() { draft.assistant(value, calls) } else { draft.assistant("", calls) }
         }
         "observation" | "tool" | "function_response" | "tool_response" => results(&value, draft),
-        other => draft.count(Why::Unknown(format!("speaker `{other}`"))),
+        other => draft.count(DropReason::Unknown(format!("speaker `{other}`"))),
     }
 }
 
 /// The assistant's text without `<think>` and `<tool_call>` blocks, which are kept as what they stand for.
-fn reply(value: &str, draft: &mut Draft) {
+fn reply(value: &str, draft: &mut ConversationDraft) {
     let (text, thoughts) = without_blocks(value, "think");
     let (text, calls) = without_blocks(&text, "tool_call");
     thoughts.iter().for_each(|thought| draft.think(thought));
@@ -60,7 +60,7 @@ fn reply(value: &str, draft: &mut Draft) {
     draft.assistant(text.trim(), calls);
 }
 
-fn results(value: &str, draft: &mut Draft) {
+fn results(value: &str, draft: &mut ConversationDraft) {
     let (_, responses) = without_blocks(value, "tool_response");
     if responses.is_empty() {
         return draft.next_result(value);
@@ -77,7 +77,7 @@ fn results(value: &str, draft: &mut Draft) {
 }
 
 /// The calls that a JSON text stands for: one, or a list.
-fn written_calls(text: &str, draft: &mut Draft) -> Vec<ToolCall> {
+fn written_calls(text: &str, draft: &mut ConversationDraft) -> Vec<ToolCall> {
     let list = match serde_json::from_str(text.trim()) {
         Ok(Value::Array(list)) => list,
         Ok(one @ Value::Object(_)) => vec![one],

@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 use super::super::content::{list_of, str_at, str_of, text_of};
-use super::super::conversation::Why;
-use super::super::draft::Draft;
+use super::super::conversation::DropReason;
+use super::super::draft::ConversationDraft;
 use super::super::source::Records;
 use super::openai;
 use crate::transcript::ToolCall;
 
-pub(super) fn read(records: &mut Records) -> Vec<Draft> {
+pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut drafts = Vec::new();
     while let Some(items) = records.next_items() {
         for run in items {
@@ -36,7 +36,7 @@ fn model_of(run: &Value) -> Option<String> {
 }
 
 /// One draft for each agent that speaks.
-fn trajectory(run: &Value, stem: &str, drafts: &mut Vec<Draft>) {
+fn trajectory(run: &Value, stem: &str, drafts: &mut Vec<ConversationDraft>) {
     let first = drafts.len();
     let mut agents: Vec<String> = Vec::new();
     let query = list_of(run, "trajectory").last().map_or(&[] as &[Value], |step| list_of(step, "query"));
@@ -45,7 +45,7 @@ fn trajectory(run: &Value, stem: &str, drafts: &mut Vec<Draft>) {
         let agent = str_of(item, "agent").to_owned();
         let at = agents.iter().position(|known| *known == agent).unwrap_or_else(|| {
             let name = if agents.is_empty() { stem.to_owned() } else { format!("{stem}-{agent}") };
-            drafts.push(Draft::new(name));
+            drafts.push(ConversationDraft::new(name));
             agents.push(agent);
             agents.len() - 1
         });
@@ -54,7 +54,7 @@ fn trajectory(run: &Value, stem: &str, drafts: &mut Vec<Draft>) {
         }
     }
     if history.is_empty() {
-        let mut draft = Draft::new(stem);
+        let mut draft = ConversationDraft::new(stem);
         list_of(run, "trajectory").iter().for_each(|step| text_step(step, &mut draft));
         drafts.push(draft);
     } else if list_of(run, "history").is_empty()
@@ -65,7 +65,7 @@ fn trajectory(run: &Value, stem: &str, drafts: &mut Vec<Draft>) {
 }
 
 /// A step of the trajectory, where there is no history.
-fn text_step(step: &Value, draft: &mut Draft) {
+fn text_step(step: &Value, draft: &mut ConversationDraft) {
     let action = str_of(step, "action");
     let thought = [str_of(step, "thought"), str_of(step, "response")].into_iter().find(|t| !t.is_empty());
     act(thought.unwrap_or(""), action, draft);
@@ -74,9 +74,9 @@ fn text_step(step: &Value, draft: &mut Draft) {
     }
 }
 
-fn message(item: &Value, draft: &mut Draft) {
+fn message(item: &Value, draft: &mut ConversationDraft) {
     if item.get("is_demo").and_then(Value::as_bool) == Some(true) || str_of(item, "message_type") == "demonstration" {
-        return draft.count(Why::Demonstration);
+        return draft.count(DropReason::Demonstration);
     }
     let native = item.get("tool_calls").is_some_and(|calls| calls.as_array().is_some_and(|list| !list.is_empty()));
     match str_of(item, "role") {
@@ -98,7 +98,7 @@ fn message(item: &Value, draft: &mut Draft) {
 }
 
 /// An action in text stands for a call of the shell.
-fn act(thought: &str, action: &str, draft: &mut Draft) {
+fn act(thought: &str, action: &str, draft: &mut ConversationDraft) {
     let command = action.trim();
     let calls = if command.is_empty() {
         Vec::new()
@@ -110,7 +110,7 @@ fn act(thought: &str, action: &str, draft: &mut Draft) {
 }
 
 /// One result may answer several calls: the first gets its text.
-fn answers(item: &Value, text: String, draft: &mut Draft) {
+fn answers(item: &Value, text: String, draft: &mut ConversationDraft) {
     let ids = list_of(item, "tool_call_ids").iter().filter_map(Value::as_str);
     let single = Some(str_of(item, "tool_call_id")).filter(|id| !id.is_empty());
     let mut ids: Vec<&str> = ids.chain(single).collect();

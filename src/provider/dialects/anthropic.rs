@@ -90,7 +90,7 @@ pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, B
     let root = spec.base_url.split('?').next().unwrap_or("").trim_end_matches('/');
     Ok(HttpRequest {
         path: if root.ends_with("/v1") { "/messages" } else { "/v1/messages" },
-        auth: auth(request::host(&spec.base_url)),
+        auth: auth(&request::host(&spec.base_url)),
         headers,
         body: request::body(&body(call, conversation))?,
     })

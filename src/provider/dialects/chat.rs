@@ -49,9 +49,9 @@ pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, B
         return Err(BuildFault::Unsupported { dialect: Dialect::OpenaiChat, operation: call.operation });
     }
     let host = request::host(&spec.base_url);
-    let azure = request::is_below(host, "azure.com");
-    let vendor = azure || request::is_below(host, "openai.com");
-    let router = request::is_below(host, "openrouter.ai");
+    let azure = request::is_below(&host, "azure.com");
+    let vendor = azure || request::is_below(&host, "openai.com");
+    let router = request::is_below(&host, "openrouter.ai");
     let conversation = conversation(call, HistoryStyle::NativeCalls)?;
     let limit = call.settings.max_output_tokens;
     let body = ChatRequest {

@@ -73,11 +73,11 @@ mod tests {
     #[test]
     fn odd_counts_are_unknown() {
         #[derive(Deserialize)]
-        struct Usage {
+        struct OddCount {
             #[serde(default, deserialize_with = "count")]
             n: Option<Tokens>,
         }
-        let read = |json: &str| serde_json::from_str::<Usage>(json).unwrap().n;
+        let read = |json: &str| serde_json::from_str::<OddCount>(json).unwrap().n;
         assert_eq!(read(r#"{"n":7}"#), Some(Tokens(7)));
         assert_eq!(read(r#"{"n":7.0}"#), Some(Tokens(7)));
         for odd in [r#"{"n":null}"#, "{}", r#"{"n":-1}"#, r#"{"n":"7"}"#, r#"{"n":[]}"#] {

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
+use url::{Host, Url};
 
 use crate::provider::call::Operation;
 use crate::provider::spec::Dialect;
@@ -70,15 +71,13 @@ pub(crate) fn elements(array: &str) -> Result<Vec<&RawValue>, BuildFault> {
     serde_json::from_str(array).map_err(|e| BuildFault::Items(e.to_string()))
 }
 
-/// The host of a base URL, without port; empty if there is none.
-pub(crate) fn host(base_url: &str) -> &str {
-    let rest = base_url.split_once("://").map_or(base_url, |(_, rest)| rest);
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or("");
-    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    if host.starts_with('[') {
-        return host.split_once(']').map_or(host, |(address, _)| address.trim_start_matches('['));
+/// The host of a base URL, without port and brackets; empty if there is none.
+pub(crate) fn host(base_url: &str) -> String {
+    match Url::parse(base_url).ok().as_ref().and_then(Url::host) {
+        Some(Host::Ipv6(address)) => address.to_string(),
+        Some(host) => host.to_string(),
+        None => String::new(),
     }
-    host.split(':').next().unwrap_or("")
 }
 
 /// Whether `host` is `domain` or lies below it.
@@ -86,12 +85,12 @@ pub(crate) fn is_below(host: &str, domain: &str) -> bool {
     host == domain || host.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'))
 }
 
-/// The full address: `path` goes before a query that the base URL carries (Azure's `api-version`).
+/// The full address: `path` goes before a query that the base URL carries (Azure's `api-version`). An address that does
+/// not parse is returned as it is, for the transport to refuse.
 pub(crate) fn address(base_url: &str, path: &str) -> String {
-    match base_url.split_once('?') {
-        Some((root, query)) => format!("{}{path}?{query}", root.trim_end_matches('/')),
-        None => format!("{}{path}", base_url.trim_end_matches('/')),
-    }
+    let Ok(mut url) = Url::parse(base_url) else { return base_url.to_owned() };
+    url.set_path(&format!("{}{path}", url.path().trim_end_matches('/')));
+    url.into()
 }
 
 #[cfg(test)]

@@ -63,7 +63,7 @@ pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, B
             return Err(BuildFault::Unsupported { dialect: Dialect::OpenaiResponses, operation });
         }
     };
-    let azure = request::is_below(request::host(&spec.base_url), "azure.com");
+    let azure = request::is_below(&request::host(&spec.base_url), "azure.com");
     Ok(HttpRequest {
         path,
         auth: if azure { Auth::ApiKey } else { Auth::Bearer },

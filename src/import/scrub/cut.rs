@@ -24,7 +24,7 @@ const LENGTH: [&str; 2] = ["\n\u{F8FF}of ", " characters\u{F8FF}\n"];
 /// An output as it is held while a log is read: of a very long one the ends, and how long it was. A log of many long
 /// outputs so needs no more room than what becomes of it. No secret is parted: what is left of one might not be known
 /// for a secret any more.
-pub(super) fn held(text: String) -> String {
+pub(crate) fn held(text: String) -> String {
     let length = text.chars().count();
     if length <= 3 * READ || text.contains(MARK) {
         return text;

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::edit::unescaped;
-use super::{personal, secrets};
+use super::{personal, secrets, shape};
 use crate::transcript::Fixture;
 
 /// What something looks like.
@@ -27,6 +27,8 @@ pub enum SuspicionKind {
     NetworkAddress,
     /// A long random string.
     Random,
+    /// A word where a password stands.
+    Password,
 }
 
 impl SuspicionKind {
@@ -37,7 +39,10 @@ impl SuspicionKind {
             SuspicionKind::Secret(_) | SuspicionKind::HomeFolder | SuspicionKind::Address | SuspicionKind::Mention => {
                 true
             }
-            SuspicionKind::Machine | SuspicionKind::NetworkAddress | SuspicionKind::Random => false,
+            SuspicionKind::Machine
+            | SuspicionKind::NetworkAddress
+            | SuspicionKind::Random
+            | SuspicionKind::Password => false,
         }
     }
 }
@@ -52,6 +57,7 @@ impl fmt::Display for SuspicionKind {
             SuspicionKind::Machine => f.write_str("name of a machine"),
             SuspicionKind::NetworkAddress => f.write_str("public network address"),
             SuspicionKind::Random => f.write_str("long random string"),
+            SuspicionKind::Password => f.write_str("possible password"),
         }
     }
 }
@@ -116,7 +122,10 @@ pub fn audit(fixture: &Fixture) -> Vec<Suspicion> {
 fn look(text: &str, message: Option<usize>, field: Field, found: &mut Vec<Suspicion>) {
     let plain = unescaped(text);
     let mut all: Vec<(Range<usize>, SuspicionKind)> = Vec::new();
-    all.extend(secrets::secrets(text).into_iter().map(|one| (one.range, SuspicionKind::Secret(one.kind.to_owned()))));
+    all.extend(secrets::secrets_and_doubts(text).into_iter().map(|one| match one.is_doubtful {
+        true => (one.range, SuspicionKind::Password),
+        false => (one.range, SuspicionKind::Secret(one.kind.to_owned())),
+    }));
     all.extend(personal::find_homes(text).map(|name| (name.range(), SuspicionKind::HomeFolder)));
     all.extend(personal::find_addresses(&plain).into_iter().map(|range| (range, SuspicionKind::Address)));
     all.extend(MENTION.find_iter(text).map(|mention| (mention.range(), SuspicionKind::Mention)));
@@ -155,7 +164,7 @@ fn is_random(run: &str) -> bool {
     let has = |test: fn(&u8) -> bool| run.bytes().any(|byte| test(&byte));
     let mixed = has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase) && has(u8::is_ascii_digit);
     let digits = run.bytes().filter(u8::is_ascii_digit).count();
-    mixed && digits * 20 > run.len() && secrets::entropy(run) > 4.5 && !secrets::is_placeholder(run)
+    mixed && digits * 20 > run.len() && shape::entropy(run) > 4.5 && !shape::is_placeholder(run)
 }
 
 /// The first characters and the length, never the whole.

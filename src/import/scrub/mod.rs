@@ -1,4 +1,20 @@
-//! The scrubber: ten steps in their order, the same bytes for the same input, nothing left to do the second time.
+//! Scrubbing: ten steps in their order. Deterministic, and idempotent: a second pass finds nothing to do.
+//!
+//! What is secret is found by [`secrets`] (machine tokens by their shape, by [`rules`]; passwords by their position, by
+//! [`passwords`]), what is personal by [`personal`]. [`audit`] lists what stays and is suspicious.
+
+mod audit;
+mod cut;
+mod edit;
+mod key_names;
+mod passwords;
+mod personal;
+mod rules;
+mod secrets;
+mod separators;
+mod shape;
+mod values;
+mod word_lists;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -7,10 +23,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use serde_json::Value;
 
 use super::conversation::ORPHAN_HEAD;
-use super::cut::cut;
-use super::personal::{self, Handles};
-use super::secrets::secrets;
 use crate::transcript::{Fixture, Message, Role};
+use cut::cut;
+use personal::Handles;
+use secrets::secrets;
+use shape::is_distinctive;
+
+pub use audit::{Field, Suspicion, SuspicionKind, audit};
+pub(crate) use cut::held;
 
 /// What stands in place of every system prompt.
 pub const SYSTEM_PLACEHOLDER: &str = "You are a helpful assistant with access to tools.";
@@ -89,7 +109,7 @@ impl ScrubReport {
 /// Replaces what is secret or personal, the same string by the same replacement everywhere. Made for one fixture.
 #[derive(Clone, Debug, Default)]
 struct Scrubber {
-    /// Secrets known by their form, longest first, and what each becomes.
+    /// Secrets that are replaced wherever they stand, longest first, and what each becomes.
     known: Vec<(String, String)>,
     /// What each secret became.
     names: HashMap<String, String>,
@@ -135,7 +155,8 @@ impl Scrubber {
             for found in secrets(text) {
                 let secret = text.get(found.range).unwrap_or("").to_owned();
                 let name = scrubber.name(&secret, found.kind);
-                if (found.by_form || secret.len() >= 16) && !scrubber.known.iter().any(|(known, _)| *known == secret) {
+                let is_known = found.by_form || is_distinctive(&secret);
+                if is_known && !scrubber.known.iter().any(|(known, _)| *known == secret) {
                     scrubber.known.push((secret, name));
                 }
             }
@@ -208,11 +229,9 @@ impl Scrubber {
         }
         out.push_str(text.get(last..).unwrap_or(""));
         for (secret, name) in &self.known {
-            let count = out.matches(secret.as_str()).count();
-            if count > 0 {
-                out = out.replace(secret.as_str(), name);
-                report.add(Replacement::Secret("found elsewhere".to_owned()), count);
-            }
+            let mut count = 0;
+            out = edit::replaced(&out, whole(&out, secret, name), &mut count).into_owned();
+            report.add(Replacement::Secret("found elsewhere".to_owned()), count);
         }
         out
     }
@@ -225,6 +244,16 @@ impl Scrubber {
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
+}
+
+/// Where `secret` stands in `text` by itself. A short one inside a longer word is part of that word.
+fn whole<'n>(text: &str, secret: &str, name: &'n str) -> Vec<(std::ops::Range<usize>, &'n str)> {
+    let is_letter = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+    let alone = |at: usize| {
+        let (before, after) = (text.get(..at).unwrap_or(""), text.get(at + secret.len()..).unwrap_or(""));
+        secret.len() >= 16 || !is_letter(before.chars().next_back()) && !is_letter(after.chars().next())
+    };
+    text.match_indices(secret).filter(|(at, _)| alone(*at)).map(|(at, _)| (at..at + secret.len(), name)).collect()
 }
 
 /// All texts of a fixture in which a secret can stand.
@@ -321,7 +350,7 @@ fn cut_outputs(fixture: &mut Fixture, facts: &[String], report: &mut ScrubReport
         if let Some((output, short)) = output.and_then(|output| Some((output, cut(output, facts)?))) {
             message.content.replace_range(message.content.len() - output.len().., &short);
             report.add(Replacement::LongOutput, 1);
-            fixture.truncated_to = Some(super::cut::LIMIT as u64);
+            fixture.truncated_to = Some(cut::LIMIT as u64);
         }
     }
 }

@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// The text with what follows a backslash in `\n`, `\t`, `\u4f60` and the like blanked out, byte for byte as long, and
-/// colour codes of terminals with it: in JSON inside a text, or in coloured output, the letter of an escape must not
-/// pass for the first letter of a word.
+/// The text with its escapes blanked out, byte for byte as long: `\n`, `\t`, `\u4f60` and the like become line breaks,
+/// the backslashes of an escaped quote become blanks behind it, and so do the colour codes of terminals. In JSON inside a text, or in
+/// coloured output, the letter of an escape must not pass for the first letter of a word, and a quote must be seen
+/// however often it was escaped.
 pub(super) fn unescaped(text: &str) -> Cow<'_, str> {
     if !text.contains(['\\', '\u{1b}']) {
         return text.into();
@@ -13,22 +14,31 @@ pub(super) fn unescaped(text: &str) -> Cow<'_, str> {
     let mut bytes = text.as_bytes().to_vec();
     let mut at = 0;
     while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
-        let length = escape_length(rest);
-        // The backslash stays: it ends a word as well as a blank does.
-        bytes.iter_mut().skip(at + 1).take(length.saturating_sub(1)).for_each(|byte| *byte = b'\n');
-        at += if rest_is_escaped_backslash(text, at) { 2 } else { length.max(1) };
+        let slashes = rest.iter().take_while(|byte| **byte == b'\\').count();
+        if let Some(quote @ (b'"' | b'\'' | b'`')) = rest.get(slashes).copied().filter(|_| slashes > 0) {
+            // The quote first, so that it follows what it closes at once.
+            bytes.iter_mut().skip(at).take(slashes + 1).for_each(|byte| *byte = b' ');
+            bytes.iter_mut().skip(at).take(1).for_each(|byte| *byte = quote);
+            at += slashes + 1;
+            continue;
+        }
+        let (blanked, filler) = if slashes >= 2 {
+            // Escaped backslashes, as of a path; an odd one at the end begins an escape.
+            at += slashes / 2 * 2;
+            continue;
+        } else {
+            escape(rest)
+        };
+        bytes.iter_mut().skip(at).take(blanked).for_each(|byte| *byte = filler);
+        at += blanked.max(1);
     }
     String::from_utf8(bytes).map_or(text.into(), Cow::Owned)
 }
 
-fn rest_is_escaped_backslash(text: &str, at: usize) -> bool {
-    text.as_bytes().get(at..at + 2) == Some(b"\\\\")
-}
-
-/// The bytes of the escape that `rest` begins with; 0 if there is none.
-fn escape_length(rest: &[u8]) -> usize {
-    let hex = |range: std::ops::Range<usize>| rest.get(range).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit));
-    let (length, colour) = match (rest.first(), rest.get(1)) {
+/// The bytes of the escape that `rest` begins with, 0 if there is none, and what takes their place.
+fn escape(rest: &[u8]) -> (usize, u8) {
+    let hex = |range: Range<usize>| rest.get(range).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit));
+    let (length, is_colour) = match (rest.first(), rest.get(1)) {
         (Some(0x1b), _) => (1, true),
         (Some(b'\\'), Some(b'n' | b'r' | b't' | b'b' | b'f')) => (2, false),
         (Some(b'\\'), Some(b'u')) if hex(2..6) => {
@@ -39,9 +49,9 @@ fn escape_length(rest: &[u8]) -> usize {
         }
         (Some(b'\\'), Some(b'0')) if rest.starts_with(b"\\033") => (4, true),
         (Some(b'\\'), Some(b'e')) if rest.get(2) == Some(&b'[') => (2, true),
-        _ => (0, false),
+        _ => return (0, b' '),
     };
-    if colour { length + colour_length(rest.get(length..).unwrap_or(&[])) } else { length }
+    if is_colour { (length + colour_length(rest.get(length..).unwrap_or(&[])), b' ') } else { (length, b'\n') }
 }
 
 /// The bytes of `[1;32m` and the like.
@@ -83,10 +93,11 @@ mod tests {
 
     #[test]
     fn escapes_are_blanked_and_backslashes_of_paths_are_not() {
-        assert_eq!(unescaped(r"a\nb \\new \u4f60x"), "a\\\nb \\\\new \\\n\n\n\n\nx");
+        assert_eq!(unescaped(r"a\nb \\new \u4f60x"), "a\n\nb \\\\new \n\n\n\n\n\nx");
         assert_eq!(unescaped("plain"), "plain");
-        assert_eq!(unescaped("a\u{1b}[32mb"), "a\u{1b}\n\n\n\nb");
-        assert_eq!(unescaped(r"\u001b[1;32mb"), format!("\\{}b", "\n".repeat(11)));
+        assert_eq!(unescaped("a\u{1b}[32mb"), "a     b");
+        assert_eq!(unescaped(r"\u001b[1;32mb"), format!("{}b", " ".repeat(12)));
+        assert_eq!(unescaped(r#"{\"a\":\\\"b\\\"}"#), r#"{" a" :"   b"   }"#);
     }
 
     #[test]

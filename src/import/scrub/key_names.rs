@@ -1,0 +1,130 @@
+//! Which identifiers name a secret: `DB_PASSWORD` and `clientSecret` do, `password_min_length` and `next_page_token` do
+//! not.
+
+use std::ops::Range;
+
+use super::word_lists::{KEY_MODIFIERS, NOT_AFTER, NOT_BEFORE};
+
+/// What a key word says about the value after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    /// A password: any value.
+    Password,
+    /// A secret or a key: any value that is no name of one.
+    Secret,
+    /// A token, a session or a credential: a value that is random.
+    Token,
+}
+
+fn is_word_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'$')
+}
+
+/// The identifier around a hit.
+pub(super) fn identifier(text: &str, hit: Range<usize>) -> Range<usize> {
+    const LONGEST: usize = 80;
+    let bytes = text.as_bytes();
+    let before = bytes.iter().take(hit.start).rev().take(LONGEST).take_while(|byte| is_word_byte(**byte)).count();
+    let after = bytes.iter().skip(hit.end).take(LONGEST).take_while(|byte| is_word_byte(**byte)).count();
+    let mut end = hit.end + after;
+    // A full stop ends a sentence, a hyphen or an arrow follows.
+    while end > hit.end && matches!(bytes.get(end - 1), Some(b'.' | b'-')) {
+        end -= 1;
+    }
+    hit.start - before..end
+}
+
+/// The words of an identifier in lower case: `DBPassword_old` is `db`, `password`, `old`.
+pub(super) fn words(identifier: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut last = b'_';
+    let bytes = identifier.as_bytes();
+    for (at, &byte) in bytes.iter().enumerate() {
+        let next = bytes.get(at + 1).copied().unwrap_or(b'_');
+        let starts = byte.is_ascii_uppercase()
+            && (last.is_ascii_lowercase() || last.is_ascii_uppercase() && next.is_ascii_lowercase())
+            || byte.is_ascii_digit() != last.is_ascii_digit() && last.is_ascii_alphanumeric();
+        if !byte.is_ascii_alphanumeric() {
+            last = b'_';
+            continue;
+        }
+        if starts || !last.is_ascii_alphanumeric() || words.is_empty() {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut() {
+            word.push(char::from(byte.to_ascii_lowercase()));
+        }
+        last = byte;
+    }
+    words
+}
+
+/// What one word says, with the word before it.
+pub(super) fn class_of_word(word: &str, before: &str) -> Option<Class> {
+    const ENDS: [&str; 12] = [
+        "password",
+        "passwd",
+        "passphrase",
+        "passcode",
+        "passwort",
+        "kennwort",
+        "wachtwoord",
+        "contrasena",
+        "userpwd",
+        "pswd",
+        "passwrd",
+        "motdepasse",
+    ];
+    const OWNERS: [&str; 26] = [
+        "db", "user", "root", "my", "admin", "ftp", "smtp", "mail", "key", "store", "sudo", "vault", "http", "auth",
+        "login", "wifi", "become", "pg", "mysql", "redis", "rabbit", "mongo", "proxy", "ldap", "imap", "trust",
+    ];
+    if ENDS.iter().any(|end| word.ends_with(end))
+        || ["pass", "pwd", "pw", "psk", "senha", "clave", "haslo", "mnemonic"].contains(&word)
+    {
+        return Some(Class::Password);
+    }
+    let owned = |end: &str| word.strip_suffix(end).is_some_and(|owner| OWNERS.contains(&owner));
+    if owned("pass") || owned("pwd") || owned("pw") {
+        return Some(Class::Password);
+    }
+    if word == "key" && KEY_MODIFIERS.contains(&before) {
+        return Some(Class::Secret);
+    }
+    if word.strip_suffix("key").is_some_and(|modifier| KEY_MODIFIERS.contains(&modifier)) || word.ends_with("secret") {
+        return Some(Class::Secret);
+    }
+    let token = word.ends_with("token") || ["cred", "creds", "credential", "credentials", "jwt"].contains(&word);
+    token.then_some(Class::Token)
+}
+
+/// What an identifier as a whole says; `None` if it names no secret.
+pub(super) fn class_of(identifier: &str) -> Option<Class> {
+    let words = words(identifier);
+    let at = words.iter().enumerate().rev().find_map(|(at, word)| {
+        let before = at.checked_sub(1).and_then(|at| words.get(at)).map_or("", String::as_str);
+        Some((at, class_of_word(word, before)?))
+    });
+    let (at, class) = at?;
+    let qualified = words.iter().skip(at + 1).any(|word| NOT_AFTER.contains(&word.as_str()));
+    let negated = words.iter().take(at).any(|word| NOT_BEFORE.contains(&word.as_str()));
+    (!qualified && !negated).then_some(class)
+}
+
+/// As [`class_of`], with the word before it where an identifier is written in two: `API key`, `Secret Key`.
+pub(super) fn class_at(text: &str, key: &Range<usize>) -> Option<Class> {
+    let name = text.get(key.clone())?;
+    if name.contains("://") || name.starts_with('.') && name.len() < 6 {
+        return None;
+    }
+    if let Some(class) = class_of(name) {
+        return Some(class);
+    }
+    if !name.eq_ignore_ascii_case("key") && !name.eq_ignore_ascii_case("phrase") {
+        return None;
+    }
+    let before = text.get(..key.start)?.strip_suffix([' ', '-'])?;
+    let start = before.rfind(|c: char| !c.is_ascii_alphabetic()).map_or(0, |at| at + 1);
+    let modifier = before.get(start..)?.to_ascii_lowercase();
+    KEY_MODIFIERS.contains(&modifier.as_str()).then_some(Class::Secret)
+}

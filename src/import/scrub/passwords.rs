@@ -1,0 +1,307 @@
+//! Passwords and keys known by the position they stand in: after `password =`, in `mysql -pX`, in a URL before `@`.
+//!
+//! A human password has no shape, so its position decides. The steps for a key word such as `DB_PASSWORD`:
+//! 1. The identifier around the word is split into words. It names a secret only if no qualifier follows the word
+//!    (`password_min_length`, `tokenExpiresAt`) or makes it something else (`next_page_token`, `public_key`).
+//! 2. A separator and a value must follow: an assignment, a call, a command-line flag, a name/value pair, prose.
+//! 3. The value goes unless it is a placeholder, a reference to a variable, a type, code or an ordinary sentence. How
+//!    much is demanded of it depends on the word (anything after `password`, a plausible key after `token`) and on the
+//!    notation (a quoted literal is data, a bare word after ` = ` may be code).
+//!
+//! Shapes that no key word introduces (command lines, URLs, SQL, files with fixed columns) are rules of their own, in
+//! [`super::rules`].
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
+use regex::{Regex, bytes};
+
+use super::key_names::{Class, class_at, class_of, identifier, words};
+use super::rules::{PAIRS, POSITIONS, PositionRule};
+use super::separators::{cut, trimmed, value_at, values_after};
+use super::shape::{LazyAscii, ascii, compiled, is_identifier};
+use super::values::{Notation, Verdict, is_code, is_label, is_reference, is_strong, is_unsaid, judge};
+
+/// A value in the position of a secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Positioned {
+    pub(super) kind: &'static str,
+    pub(super) range: Range<usize>,
+    /// Whether the value may as well be an ordinary word: then a person has to look at it.
+    pub(super) is_doubtful: bool,
+}
+
+static HINTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    let hints = [
+        "pass",
+        "pwd",
+        "secret",
+        "token",
+        "key",
+        "cred",
+        "psk",
+        "kennwort",
+        "senha",
+        "wachtwoord",
+        "mnemonic",
+        "jwt",
+        "contrasena",
+        "haslo",
+        "pw",
+        "clave",
+    ];
+    AhoCorasick::builder().ascii_case_insensitive(true).build(hints).ok()
+});
+
+/// Words for a password in other scripts and with accents. What stands between the word and the value is a connector
+/// (`是`, `改成了`, `ist`) or a note in brackets.
+static FOREIGN: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(
+        r#"(?i)(密码|密碼|口令|密钥|密鑰|令牌|秘钥|暗号|パスワード|暗証番号|비밀번호|암호|пароль|contraseña|mot de passe|hasło|şifre|mật khẩu|סיסמה|كلمة المرور)(?:[ \t]?[（(][^）)\n]{0,24}[)）])?((?:[^\x00-\x7f，。；、！？：＝]|[ ]){0,24}[:：=＝]|[^\x00-\x7f，。；、！？：＝]{0,6}[ \t]*(?:\b(?:est|ist|es|to)\b)?)[ \t]*["'`“”「『‘《【]?([!-~]{3,100})"#,
+    )
+});
+static PAIR_SET: LazyLock<Vec<bytes::Regex>> =
+    LazyLock::new(|| PAIRS.iter().filter_map(|pattern| ascii(pattern)).collect());
+static POSITION_HINTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    AhoCorasick::builder().ascii_case_insensitive(true).build(POSITIONS.iter().flat_map(|rule| rule.hints)).ok()
+});
+/// One for each rule, compiled when a hint of the rule first stands in a text.
+static POSITION_SET: LazyLock<Vec<LazyAscii>> = LazyLock::new(|| {
+    let lazy = |rule: &'static PositionRule| LazyAscii::new(Box::new(|| ascii(&with_values(rule.pattern))));
+    POSITIONS.iter().map(lazy).collect()
+});
+static COOKIE: LazyLock<Option<bytes::Regex>> = LazyLock::new(|| {
+    ascii(
+        r#"(?i)(?:\b(?:set-)?cookies?["']?[ \t]*[:=,][ \t]*|\s(?:-b|--cookie)[ =]+)["']?([^\s"'=;]{1,64}=[^\r\n"']+)"#,
+    )
+});
+
+/// Writes out the short forms of the rules: `{V}` is a value, quoted or not, `{Q}` a quoted one.
+fn with_values(pattern: &str) -> String {
+    pattern
+        .replace("{V}", r#"(?:"([^"\n]{1,200})"|'([^'\n]{1,200})'|([^\s"'|;<>`]{1,200}))"#)
+        .replace("{Q}", r#"(?:"([^"\n]{1,200})"|'([^'\n]{1,200})')"#)
+}
+
+/// All values in `text` that stand where a secret stands. `text` is without escapes, see `unescaped`.
+pub(super) fn passwords(text: &str) -> Vec<Positioned> {
+    let mut found = Vec::new();
+    by_rules(text, &mut found);
+    cookies(text, &mut found);
+    pairs(text, &mut found);
+    foreign(text, &mut found);
+    inserts(text, &mut found);
+    by_words(text, &mut found);
+    found
+}
+
+fn by_rules(text: &str, found: &mut Vec<Positioned>) {
+    let Some(hints) = &*POSITION_HINTS else { return };
+    let mut wanted = vec![false; POSITIONS.len()];
+    let owners: Vec<usize> =
+        POSITIONS.iter().enumerate().flat_map(|(index, rule)| rule.hints.iter().map(move |_| index)).collect();
+    for hit in hints.find_overlapping_iter(text) {
+        if let Some(want) = owners.get(hit.pattern().as_usize()).and_then(|owner| wanted.get_mut(*owner)) {
+            *want = true;
+        }
+    }
+    for (rule, regex) in POSITIONS.iter().zip(POSITION_SET.iter()).zip(wanted).filter(|(_, want)| *want).map(|(r, _)| r)
+    {
+        let Some(regex) = &**regex else { continue };
+        for captures in regex.captures_iter(text.as_bytes()) {
+            let Some(value) = captures.iter().skip(1).flatten().next() else { continue };
+            let range = trimmed(text, value.range());
+            let Some(inside) = text.get(range.clone()) else { continue };
+            let is_port = inside.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b':' | b'.' | b'/'))
+                && rule.pattern.contains("-p");
+            let is_value = inside.len() >= 3 && !is_unsaid(inside) && !is_reference(inside) && !is_port;
+            if is_value && (!rule.must_be_strong || is_strong(inside)) {
+                found.push(Positioned { kind: rule.kind, range, is_doubtful: false });
+            }
+        }
+    }
+}
+
+/// The values of cookies that identify a session or look random.
+fn cookies(text: &str, found: &mut Vec<Positioned>) {
+    let Some(regex) = &*COOKIE else { return };
+    for list in regex.captures_iter(text.as_bytes()).filter_map(|captures| captures.get(1)) {
+        let mut at = list.start();
+        for pair in text.get(list.range()).unwrap_or("").split(';') {
+            let begin = at;
+            at += pair.len() + 1;
+            let Some((name, value)) = pair.split_once('=') else { continue };
+            let value = value.split_whitespace().next().unwrap_or("");
+            let names = words(name.trim());
+            let attribute = ["path", "domain", "expires", "max", "samesite", "theme", "lang", "locale"];
+            if names.iter().any(|word| attribute.contains(&word.as_str())) {
+                continue;
+            }
+            let telling = ["sess", "sid", "auth", "token", "jwt", "login", "remember", "csrf", "xsrf", "secret", "id"];
+            let is_telling = telling.iter().any(|part| name.to_ascii_lowercase().contains(part));
+            let is_secret = if is_telling { value.len() >= 6 } else { value.len() >= 16 } && is_strong(value);
+            if is_secret && !is_unsaid(value) && !is_reference(value) {
+                let start = begin + name.len() + 1;
+                found.push(Positioned { kind: "cookie", range: start..start + value.len(), is_doubtful: false });
+            }
+        }
+    }
+}
+
+/// Name and value as two fields: Kubernetes' `env`, XML attributes, property lists, Terraform's variables.
+fn pairs(text: &str, found: &mut Vec<Positioned>) {
+    if !text.contains("alue") && !text.contains("efault") && !text.contains('<') {
+        return;
+    }
+    for captures in PAIR_SET.iter().flat_map(|regex| regex.captures_iter(text.as_bytes())) {
+        let (Some(key), Some(value)) = (captures.name("k"), captures.name("v").or_else(|| captures.name("w"))) else {
+            continue;
+        };
+        let Some(class) = text.get(key.range()).and_then(class_of) else { continue };
+        let range = trimmed(text, value.range());
+        let Some(inside) = text.get(range.clone()) else { continue };
+        push(text, class, inside, range, Notation::Quoted, found);
+    }
+}
+
+/// `INSERT INTO users (name, password) VALUES ('bob', 'X')`: the value below the column.
+fn inserts(text: &str, found: &mut Vec<Positioned>) {
+    static INSERT: LazyLock<Option<bytes::Regex>> =
+        LazyLock::new(|| ascii(r"(?i)\binto\s+\S+\s*\(([^()]{3,600})\)\s*values\s*((?:\([^()]{1,2000}\)[\s,]*)+)"));
+    let is_insert = text.contains("INTO") || text.contains("into");
+    let Some(regex) = INSERT.as_ref().filter(|_| is_insert) else { return };
+    for captures in regex.captures_iter(text.as_bytes()) {
+        let (Some(columns), Some(rows)) = (captures.get(1), captures.get(2)) else { continue };
+        let classes: Vec<Option<Class>> = text.get(columns.range()).unwrap_or("").split(',').map(class_of).collect();
+        let mut at = rows.start();
+        for row in text.get(rows.range()).unwrap_or("").split_inclusive(')') {
+            let mut field = at + row.find('(').map_or(0, |open| open + 1);
+            for (cell, class) in row.trim_start_matches([',', ' ', '\n', '(']).split(',').zip(&classes) {
+                if let Some((range, notation)) = class.and_then(|_| value_at(text, field, Notation::Bare))
+                    && let Some(class) = class
+                    && let Some(value) = text.get(range.clone())
+                    && notation == Notation::Quoted
+                {
+                    push(text, *class, value, range, notation, found);
+                }
+                field += cell.len() + 1;
+            }
+            at += row.len();
+        }
+    }
+}
+
+fn foreign(text: &str, found: &mut Vec<Positioned>) {
+    if text.is_ascii() && !text.contains("mot de passe") {
+        return;
+    }
+    for captures in FOREIGN.captures_iter(text) {
+        let (Some(word), Some(between), Some(value)) = (captures.get(1), captures.get(2), captures.get(3)) else {
+            continue;
+        };
+        let range = trimmed(text, cut(text, value.range(), false));
+        let Some(inside) = text.get(range.clone()) else { continue };
+        let is_assigned = between.as_str().contains([':', '：', '=', '＝']);
+        let class = if ["密钥", "密鑰", "令牌", "秘钥"].contains(&word.as_str()) {
+            Class::Secret
+        } else {
+            Class::Password
+        };
+        let is_value =
+            inside.len() >= 3 && !is_unsaid(inside) && !is_reference(inside) && !is_code(text, inside, &range);
+        // `密码是 X。`: a plain word is the password if the sentence ends with it.
+        let said = ["是", "为", "成", "用", "は", "는", "은"].iter().any(|word| between.as_str().contains(word));
+        let ends = text.get(range.end..).unwrap_or("").trim_start_matches([' ', '"', '`', '\'', '”']).chars().next();
+        let is_last = ends.is_none_or(|c| matches!(c, '\n' | '。' | '，' | '；' | '！' | ',' | '.'));
+        let is_plain = class == Class::Password && !is_label(inside) && (is_assigned || said && inside.len() >= 5);
+        if is_value && (is_strong(inside) || is_plain) {
+            let is_doubtful = !is_strong(inside) && !is_assigned && !is_last;
+            found.push(Positioned { kind: kind_of(class), range, is_doubtful });
+        }
+    }
+}
+
+fn by_words(text: &str, found: &mut Vec<Positioned>) {
+    let Some(hints) = &*HINTS else { return };
+    let mut done = 0;
+    for hit in hints.find_iter(text) {
+        if hit.start() < done {
+            continue;
+        }
+        let key = identifier(text, hit.range());
+        done = key.end;
+        let Some(class) = text.get(key.clone()).and_then(|_| class_at(text, &key)) else { continue };
+        if let Some((range, notation)) = values_after(text, &key, class) {
+            let range = trimmed(text, range);
+            let Some(inside) = text.get(range.clone()) else { continue };
+            if text.get(key.clone()).is_some_and(|name| name.eq_ignore_ascii_case("pass"))
+                && !is_password_of(text, &key, inside, notation)
+            {
+                continue;
+            }
+            push(text, class, inside, range, notation, found);
+        }
+    }
+}
+
+/// `pass` alone is more often a verb or the result of a test: its value must look like a password, or a user stand
+/// before it.
+fn is_password_of(text: &str, key: &Range<usize>, value: &str, notation: Notation) -> bool {
+    let before = text.get(..key.start).unwrap_or("");
+    let near = before.get(before.len().saturating_sub(60)..).unwrap_or("").to_ascii_lowercase();
+    let has_user = ["user", "login", "account", "host", "uid"].iter().any(|word| near.contains(word));
+    let is_result =
+        text.get(key.clone()) == Some("PASS") && notation != Notation::Tight && notation != Notation::Quoted;
+    let is_plausible =
+        is_strong(value) && (notation == Notation::Quoted || !is_identifier(value) && !value.contains(['|', '(']));
+    let is_assigned = text.get(key.end..).is_some_and(|after| after.trim_start().starts_with('='));
+    let is_literal = notation == Notation::Quoted && is_assigned && value.len() >= 5;
+    notation != Notation::Prose && !is_result && (has_user || is_plausible || is_literal)
+}
+
+fn push(text: &str, class: Class, value: &str, range: Range<usize>, notation: Notation, found: &mut Vec<Positioned>) {
+    if let Some(verdict) = judge(text, class, value, &range, notation) {
+        found.push(Positioned { kind: kind_of(class), range, is_doubtful: verdict == Verdict::Doubtful });
+    }
+}
+
+fn kind_of(class: Class) -> &'static str {
+    match class {
+        Class::Password => "password",
+        Class::Secret | Class::Token => "secret",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rule_compiles() {
+        assert!(POSITION_SET.iter().all(|regex| regex.is_some()), "a position");
+        assert_eq!(PAIR_SET.len(), PAIRS.len());
+        assert!(COOKIE.is_some() && HINTS.is_some() && POSITION_HINTS.is_some());
+    }
+
+    #[test]
+    fn an_identifier_names_a_secret_by_its_words() {
+        for name in
+            ["DB_PASSWORD", "dbPassword", "userpass", "smtp.auth.pwd", "X-Api-Key", "clientSecret", "PASSWORD_OLD"]
+        {
+            assert!(class_of(name).is_some(), "{name}");
+        }
+        for name in
+            ["password_min_length", "passwordResetTokenExpiresAt", "next_page_token", "tokens", "public_key", "compass"]
+        {
+            assert_eq!(class_of(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_word_that_ends_a_sentence_is_doubtful() {
+        let found = passwords("the wifi password is swordfish.");
+        assert_eq!(found.iter().map(|found| found.is_doubtful).collect::<Vec<_>>(), [true]);
+        assert_eq!(passwords("the password is wrong."), []);
+    }
+}

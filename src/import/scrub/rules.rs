@@ -1,0 +1,387 @@
+//! The rule sets for secrets, as data.
+//!
+//! Tokens of machines have a shape. [`RULES`] are this crate's own, which tolerate more of the places in which session
+//! logs show them; below them stand the rules of gitleaks (`assets/secrets/gitleaks.json`), which know many more
+//! vendors. Passwords have a position: [`POSITIONS`] and [`PAIRS`] hold those that no key word introduces, see
+//! [`super::passwords`].
+
+/// How a rule knows a secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Basis {
+    /// By its own shape: then the same string is a secret wherever it stands.
+    Form,
+    /// By its position, so that it must also look like a secret.
+    Place,
+}
+
+/// One kind of machine token. Group 1 of the pattern, where there is one, is the secret; else the whole match is.
+pub(super) struct TokenRule {
+    /// In lower case with hyphens: names the replacement.
+    pub(super) kind: &'static str,
+    pub(super) pattern: &'static str,
+    pub(super) basis: Basis,
+}
+
+const fn form(kind: &'static str, pattern: &'static str) -> TokenRule {
+    TokenRule { kind, pattern, basis: Basis::Form }
+}
+
+const fn place(kind: &'static str, pattern: &'static str) -> TokenRule {
+    TokenRule { kind, pattern, basis: Basis::Place }
+}
+
+/// All rules. Of two that match at one place the earlier names the kind.
+pub(super) const RULES: &[TokenRule] = &[
+    // Keys. Blocks of private keys are found by code, see `private_keys`.
+    form("age-key", r"\bAGE-SECRET-KEY-1[0-9A-Z]{50,60}\b"),
+    place("wireguard-key", r"(?i)\b(?:Private|Preshared)Key\s*=\s*([A-Za-z0-9+/]{42,43}=)"),
+    place("kubernetes-key", r"\b(?:client-key-data|client-certificate-data|token-data):\s*([A-Za-z0-9+/=]{40,})"),
+    // Clouds.
+    form("aws-access-key", r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b"),
+    place(
+        "aws-secret-key",
+        r#"(?i)aws[a-z_ -]{0,20}(?:secret|key)[a-z_ -]{0,20}["']?\s*(?:=>|[:=])\s*\\?["']?([A-Za-z0-9/+]{40})(?:[^A-Za-z0-9/+=]|$)"#,
+    ),
+    place("aws-session-token", r#"(?i)aws_?session_?token["']?\s*[:=]\s*\\?["']?([A-Za-z0-9/+=]{80,})"#),
+    form("google-api-key", r"\bAIza[0-9A-Za-z_-]{35}"),
+    form("google-oauth-token", r"\bya29\.[0-9A-Za-z_-]{20,}"),
+    form("google-client-secret", r"\bGOCSPX-[0-9A-Za-z_-]{24,}"),
+    form("google-refresh-token", r"\b1//0[0-9A-Za-z_-]{30,}"),
+    place("azure-storage-key", r"(?i)\b(?:Account|SharedAccess)Key=([A-Za-z0-9+/]{40,}={0,2})"),
+    place("azure-signature", r"(?i)[?&;]sig=([A-Za-z0-9%+/]{30,}(?:%3D|=){0,2})"),
+    form("azure-client-secret", r"\b[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}"),
+    form("digitalocean-token", r"\bdo[oprt]_v1_[a-f0-9]{40,64}\b"),
+    form("heroku-key", r"\bHRKU-[A-Za-z0-9_-]{30,}"),
+    place(
+        "heroku-key",
+        r#"(?i)heroku[a-z_ -]{0,20}["']?\s*[:=]\s*\\?["']?([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"#,
+    ),
+    form("fly-token", r"\b(?:fm[12]_|fo1_|FlyV1 fm2_)[A-Za-z0-9+/=_-]{30,}"),
+    form("databricks-token", r"\bdapi[a-f0-9]{32}(?:-[0-9])?\b"),
+    form("alibaba-key", r"\bLTAI[A-Za-z0-9]{16,24}\b"),
+    form("tencent-key", r"\bAKID[A-Za-z0-9]{32}\b"),
+    form("vault-token", r"\bhv[sbr]\.[A-Za-z0-9_-]{20,}"),
+    form("terraform-token", r"\b[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,}"),
+    form("pulumi-token", r"\bpul-[a-f0-9]{40}\b"),
+    form("doppler-token", r"\bdp\.(?:pt|st|ct|sa|scim|audit)\.[A-Za-z0-9._-]{40,}"),
+    form("planetscale-token", r"\bpscale_(?:tkn|pw|oauth)_[A-Za-z0-9_.-]{32,}"),
+    form("supabase-token", r"\bsb[ps]_[a-f0-9]{40}\b"),
+    // Code hosts and package registries.
+    form("github-token", r"\bgh[pousr]_[A-Za-z0-9]{30,}"),
+    form("github-token", r"\bgithub_pat_[A-Za-z0-9_]{40,}"),
+    form("gitlab-token", r"\bgl(?:pat|dt|rt|ptt|cbt|soat|ft|imt|agent|oas)-[A-Za-z0-9_.-]{20,}"),
+    form("bitbucket-token", r"\bATBB[A-Za-z0-9]{24,}"),
+    form("atlassian-token", r"\bATATT3[A-Za-z0-9_=-]{60,}"),
+    form("npm-token", r"\bnpm_[A-Za-z0-9]{30,}"),
+    form("pypi-token", r"\bpypi-[A-Za-z0-9_-]{50,}"),
+    form("rubygems-token", r"\brubygems_[a-f0-9]{48}\b"),
+    form("crates-token", r"\bcio[A-Za-z0-9]{32}\b"),
+    form("docker-token", r"\bdckr_(?:pat|oat)_[A-Za-z0-9_-]{20,}"),
+    // Messengers and mail.
+    form("slack-token", r"\bxox[abeoprs](?:-[A-Za-z0-9]+)*-[A-Za-z0-9-]{10,}"),
+    form("slack-token", r"\bxapp-[0-9]-[A-Za-z0-9-]{20,}"),
+    form("slack-webhook", r"https://hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9/_-]{20,}"),
+    form("discord-webhook", r"https://(?:[a-z]+\.)?discord(?:app)?\.com/api/webhooks/[0-9]{10,}/[A-Za-z0-9_-]{30,}"),
+    form("discord-token", r"\b[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,45}"),
+    form("telegram-token", r"\b[0-9]{8,10}:[A-Za-z0-9_-]{35}(?:[^A-Za-z0-9_-]|$)"),
+    form("twilio-key", r"\bSK[0-9a-f]{32}\b"),
+    place("twilio-token", r#"(?i)twilio[a-z_ -]{0,20}token["']?\s*[:=]\s*\\?["']?([0-9a-f]{32})"#),
+    form("sendgrid-key", r"\bSG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{32,64}"),
+    form("mailgun-key", r"\bkey-[0-9a-f]{32}\b"),
+    form("mailchimp-key", r"\b[0-9a-f]{32}-us[0-9]{1,2}\b"),
+    form("teams-webhook", r"https://[a-z0-9-]+\.webhook\.office\.com/webhookb2/[A-Za-z0-9@/_-]{40,}"),
+    form("feishu-webhook", r"https://open\.(?:feishu\.cn|larksuite\.com)/open-apis/bot/v2/hook/[A-Za-z0-9-]{20,}"),
+    form("dingtalk-webhook", r"https://oapi\.dingtalk\.com/robot/send\?access_token=[a-f0-9]{40,}"),
+    // Models.
+    form("anthropic-key", r"\bsk-ant-[A-Za-z0-9_-]{20,}"),
+    form("openrouter-key", r"\bsk-or-(?:v1-)?[A-Za-z0-9]{32,}"),
+    form("openai-key", r"\bsk-(?:proj-|svcacct-|admin-|None-)?[A-Za-z0-9_-]{20,}"),
+    form("huggingface-token", r"\b(?:hf|api_org)_[A-Za-z0-9]{30,}"),
+    form("groq-key", r"\bgsk_[A-Za-z0-9]{40,}"),
+    form("replicate-token", r"\br8_[A-Za-z0-9]{30,}"),
+    form("perplexity-key", r"\bpplx-[A-Za-z0-9]{40,}"),
+    form("xai-key", r"\bxai-[A-Za-z0-9]{60,}"),
+    form("langsmith-key", r"\blsv2_(?:pt|sk)_[a-f0-9]{32}_[a-f0-9]{10}\b"),
+    // Money and shops.
+    form("stripe-key", r"\b[srp]k_(?:live|test)_[A-Za-z0-9]{16,}"),
+    form("stripe-webhook-secret", r"\bwhsec_[A-Za-z0-9+/]{24,}"),
+    form("square-token", r"\b(?:sq0[a-z]{3}-[A-Za-z0-9_-]{22,}|EAAA[A-Za-z0-9_-]{60})"),
+    form("shopify-token", r"\bshp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}\b"),
+    form("plaid-token", r"\baccess-(?:sandbox|development|production)-[0-9a-f-]{36}\b"),
+    // Tools.
+    form("linear-key", r"\blin_(?:api|oauth)_[A-Za-z0-9]{32,}"),
+    form("notion-token", r"\b(?:ntn_[A-Za-z0-9]{40,}|secret_[A-Za-z0-9]{43})\b"),
+    form("figma-token", r"\bfig[dou]_[A-Za-z0-9_-]{36,}"),
+    form("airtable-token", r"\bpat[A-Za-z0-9]{14}\.[a-f0-9]{64}\b"),
+    form("postman-key", r"\bPMAK-[a-f0-9]{24}-[a-f0-9]{34}\b"),
+    form("newrelic-key", r"\bNRAK-[A-Z0-9]{27}\b"),
+    form("grafana-token", r"\bgl(?:sa|c)_[A-Za-z0-9_=+/-]{32,}"),
+    form("sentry-token", r"\bsntry[su]_[A-Za-z0-9_=+/-]{40,}"),
+    form("dropbox-token", r"\bsl\.[A-Za-z0-9_-]{100,}"),
+    form("facebook-token", r"\bEAACEdEose0cBA[A-Za-z0-9]{20,}"),
+    // Tokens in general.
+    form("jwt", r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
+    place("session-id", r#"(?i)\b(?:connect\.sid|PHPSESSID|JSESSIONID)=([A-Za-z0-9%._-]{20,})"#),
+];
+
+/// The rules of gitleaks, converted to JSON: without descriptions, without the leading context that only its report
+/// shows, and without rules that positions cover or that ask for a whole file.
+pub(super) const GITLEAKS: &str = include_str!("../../../assets/secrets/gitleaks.json");
+
+/// How a block with a private key begins.
+pub(super) const PRIVATE_KEY: &str = r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----";
+
+/// A position that no key word introduces. The first group that matches is the value; `{V}` stands for a value, quoted
+/// or not, `{Q}` for a quoted one.
+pub(super) struct PositionRule {
+    pub(super) kind: &'static str,
+    /// One of these stands in every text that the pattern matches, in any case.
+    pub(super) hints: &'static [&'static str],
+    pub(super) pattern: &'static str,
+    /// Whether the value must have digits or signs, because ordinary words stand in this position too.
+    pub(super) must_be_strong: bool,
+}
+
+const fn at(hints: &'static [&'static str], pattern: &'static str) -> PositionRule {
+    PositionRule { kind: "password", hints, pattern, must_be_strong: false }
+}
+
+const fn strong(kind: &'static str, hints: &'static [&'static str], pattern: &'static str) -> PositionRule {
+    PositionRule { kind, hints, pattern, must_be_strong: true }
+}
+
+pub(super) const POSITIONS: &[PositionRule] = &[
+    // Command lines.
+    at(&["sshpass"], r#"\bsshpass\s+(?:-[a-oq-z]\S*\s+)*-p\s*{V}"#),
+    at(
+        &["mysql", "mariadb", "xtrabackup", "mydumper"],
+        r#"\b(?:mysql\w*|mariadb[\w-]*|xtrabackup|mydumper)\b(?:[^\n|;&]*?\s)-p{V}"#,
+    ),
+    at(
+        &["login"],
+        r#"\b(?:docker|podman|nerdctl|buildah|skopeo|oras|helm|az|oc|crane|regctl|cf|ibmcloud|argocd|harbor|registry)\b[^\n|;&]*\blogin\b[^\n|;&]*?\s-p[ =]+{V}"#,
+    ),
+    at(
+        &[
+            "mongo",
+            "cqlsh",
+            "evil-winrm",
+            "crackmapexec",
+            "netexec",
+            "nxc",
+            "influx",
+            "snowsql",
+            "arangosh",
+            "cbq",
+            "couchbase",
+            "mosquitto",
+            "kinit",
+            "smbmap",
+            "clickhouse",
+        ],
+        r#"\b(?:mongo\w*|cqlsh|evil-winrm|crackmapexec|netexec|nxc|influx|snowsql|arangosh|cbq|couchbase-cli|smbmap|clickhouse-client)\b[^\n|;&]*?\s-p[ =]+{V}"#,
+    ),
+    at(
+        &["sqlcmd", "bcp", "zip", "mosquitto", "ipmitool", "osql", "isql"],
+        r#"\b(?:sqlcmd|bcp|osql|isql|zip|unzip|mosquitto_(?:pub|sub)|ipmitool)\b[^\n|;&]*?\s-P\s*{V}"#,
+    ),
+    at(&["7z", "rar"], r#"\b(?:7z[arz]?|rar|unrar)\b[^\n|;&]*?\s-h?p{V}"#),
+    at(&["redis-cli", "keydb-cli", "valkey-cli"], r#"\b(?:redis|keydb|valkey)-cli\b[^\n|;]*?\s-a\s+{V}"#),
+    at(&["ldap"], r#"\bldap(?:search|add|modify|delete|passwd|whoami|compare|modrdn)\b[^\n|;&]*?\s-w\s*{V}"#),
+    at(&["htpasswd"], r#"\bhtpasswd\s+-\w*b\w*\s+(?:-\S+\s+)*(?:(?:\./|/|\w+[./])\S+\s+)?[^\s"'-]\S*\s+{V}"#),
+    at(&["smbclient", "rpcclient", "smbget", "winexe", "net "], r#"\s(?:-U|--user)[ =]*["']?[^\s%"']+%([^\s"']+)"#),
+    at(
+        &["curl", "wget", "http", "xh "],
+        r#"\b(?:curl|wget|https?|xh|aria2c)\b[^\n]*?\s(?:-u|--user|-a|--auth|--proxy-user|-U)[ =]*(?:"[^\s:"']{1,64}:([^"\n]+)"|'[^\s:"']{1,64}:([^'\n]+)'|[^\s:"']{1,64}:([^\s"']+))"#,
+    ),
+    at(
+        &["echo", "printf"],
+        r#"\b(?:echo|printf)\s+(?:-\w+\s+)*(?:["']?%s\\?n?["']?\s+)?{V}\s*\|\s*(?:sudo\s+(?:-\w+\s+)*-\w*S\b|[^\n|]*(?:--password-stdin|--with-token|--passphrase-fd|--stdin|-pass stdin|cryptsetup|kinit|\bpasswd\b|vault login))"#,
+    ),
+    at(&["chpasswd"], r#"[\w.$-]+:([^\s"'|]+)["']?\s*(?:\|\s*(?:sudo\s+)?chpasswd|$)"#),
+    at(&["<<<"], r#"(?:passwd|sudo\s+-S|--password-stdin|--with-token|kinit|cryptsetup)[^\n]*<<<\s*{V}"#),
+    at(&["openssl"], r#"\bopenssl\b[^\n]*?\s(?:-pass(?:in|out)?\s+["']?pass:|-k\s+|-K\s+){V}"#),
+    at(&["pass:"], r#"\s-(?:pass|passin|passout|password)\s+["']?pass:{V}"#),
+    at(&["wpa_passphrase"], r#"\bwpa_passphrase\s+(?:"[^"\n]*"|'[^'\n]*'|\S+)\s+{V}"#),
+    at(&["-p"], r#"\s(?:-u|-U|--user(?:name)?)[ =]\S+\s+(?:-\S+\s+)?-p[ =]+{V}"#),
+    at(
+        &["/p:", "/pass", "/rp:", "-p "],
+        r#"(?i)\b(?:\w*freerdp\d?|rdesktop|mstsc|cmdkey|runas|psexec\d*|wmic|winrs|schtasks|net)\b[^\n]*?\s(?:/(?:p|pass|password|rp):|-p\s+){V}"#,
+    ),
+    at(
+        &["passwd"],
+        r#"\b(?:echo|printf)\s+(?:-\w+\s+)*["']([^"'\n]+)\s+[^"'|]+["']\s*\|\s*(?:sudo\s+)?(?:smb)?passwd"#,
+    ),
+    at(
+        &["base64", "btoa", "b64encode"],
+        r#"(?i)(?:(?:btoa|b64encode|base64_encode|encodeBase64\w*|toBase64)\s*\(\s*(?:b|Buffer\.from\()?["'][\w.@-]+:([^"'\n]{3,})["']|\becho\s+(?:-\w+\s+)*["']?[\w.@-]+:([^\s"'|]+)["']?\s*\|\s*base64)"#,
+    ),
+    at(
+        &["kv put", "etcdctl", "put-secret", "secrets set", "secret set"],
+        r#"(?i)\b(?:kv\s+put|etcdctl\s+put|put-secret\S*|secrets?\s+set)\s+(?:-\S+\s+)*["']?[\w./-]*(?:pass|password|passwd|secret|token|key)["']?\s+(?:--\S+[ =])?{V}"#,
+    ),
+    at(
+        &["--value", "--secret-string"],
+        r#"(?i)(?:pass|password|passwd|secret|token|key)["']?\s+(?:--?\S+\s+[^\s-]\S*\s+)*(?:--value|--secret-string)[ =]+{V}"#,
+    ),
+    at(
+        &["cred"],
+        r#"(?i)\bcred(?:s|entials?)?\b(?:\s+\w+){0,3}\s*(?:[:=]|are|is)\s*["'`(]?[\w.@+-]{2,40}\s?[:/]\s?["'`]?([^\s"'`,;/()\[\]{}]{4,64})"#,
+    ),
+    at(&["ssh-keygen"], r#"\bssh-keygen\b[^\n]*?\s-[NP]\s*{V}"#),
+    at(
+        &["type=\"password\"", "type='password'"],
+        r#"(?i)<input\b[^<>]*\btype=["']password["'][^<>]*\bvalue=["']([^"'\n]+)["']"#,
+    ),
+    at(&[".auth("], r#"\.auth\(\s*{Q}\s*\)"#),
+    at(&["nmcli"], r#"\bnmcli\b[^\n]*\bpassword\s+{V}"#),
+    at(&["net user", "net  user"], r#"(?i)\bnet\s+user\s+\S+\s+([^\s/*]\S*)"#),
+    at(&["net use"], r#"(?i)\bnet\s+use\s+(?:\S:\s+)?\\\\\S+\s+(?:/user:\S+\s+)?([^\s/]\S*)"#),
+    at(&["snmp"], r#"\bsnmp\w+\b[^\n]*?\s-(?:c|A|X)\s+{V}"#),
+    at(
+        &["add_user", "change_password", "authenticate_user"],
+        r#"\b(?:add_user|change_password|authenticate_user)\s+["']?[\w.@-]+["']?\s+{V}"#,
+    ),
+    at(
+        &["expect"],
+        r#"(?i)expect[^\n]*(?:password|passphrase)[^\n]*["'}]\s*;?\s*\n?\s*(?:exp_)?send(?:\s+--)?\s+["']([^"'\n\\]+)"#,
+    ),
+    at(&["configure set"], r#"\bconfigure\s+set\s+\S*(?:secret|token|key)\S*\s+{V}"#),
+    at(
+        &["config set", "config --global", "config -g"],
+        r#"\bconfig\s+(?:set\s+|--global\s+|-g\s+)+\S*(?:_auth\w*|password|token|secret|api-?key|apikey)\s+["']?([^\s"']{4,})"#,
+    ),
+    at(&["rclone", "obscure"], r#"\brclone\s+obscure\s+{V}"#),
+    at(
+        &["vault login", "op signin", "bw login", "bw unlock"],
+        r#"\b(?:vault\s+login|bw\s+unlock|bw\s+login\s+\S+)\s+(?:token=)?([^\s"'-]\S{5,})"#,
+    ),
+    // SQL and database consoles.
+    at(&["identified"], r#"(?i)\bidentified\s+(?:with\s+["'`]?\w+["'`]?\s+)?(?:by|as)\s+(?:password\s+)?{Q}"#),
+    at(&["identified"], r#"\bIDENTIFIED\s+(?:WITH\s+\S+\s+)?(?:BY|AS)\s+(?:PASSWORD\s+)?{V}"#),
+    at(
+        &["password"],
+        r#"(?i)\b(?:user|role|login|with|encrypted|unencrypted)\b[^\n;]{0,80}?\bpassword\s*=?\s*(?:N)?{Q}"#,
+    ),
+    at(&["password"], r#"(?i)\bpassword\s*\(\s*{Q}\s*\)"#),
+    at(&["set password"], r#"(?i)\bset\s+password\s+(?:for\s+[^=\n]{1,80}?)?=?\s*(?:password\s*\(\s*)?{Q}"#),
+    at(
+        &["AUTH"],
+        r#"(?m)(?:^|>|\+|["'`])[ \t]*(?-i:AUTH|auth)[ \t]+(?:[\w-]+[ \t]+)?["']?([^\s"'`]{4,})["'`]?[ \t]*(?:$|["'`])"#,
+    ),
+    at(
+        &["requirepass", "masterauth", "sentinel auth-pass"],
+        r#"(?i)\b(?:requirepass|masterauth|auth-pass\s+\S+)\s+{V}"#,
+    ),
+    at(
+        &["createuser", "db.auth", "updateuser", "db.create"],
+        r#"(?i)\b(?:db\.auth)\s*\(\s*["'][^"'\n]+["']\s*,\s*{Q}"#,
+    ),
+    at(&["PASS "], r#"(?m)(?:^|[>\]]\s)(?-i:PASS) ([^\s"']{3,})[ \t]*$"#),
+    // Files with fixed columns.
+    at(
+        &[":"],
+        r"(?m)^[ \t]*(?:[A-Za-z0-9_.*-]+|\[[0-9a-f:]+\]):(?:[0-9]{2,5}|\*):[A-Za-z0-9_*$-]+:[A-Za-z0-9_*.@-]+:(\S+)[ \t]*$",
+    ),
+    at(
+        &["login", "user", "account", "ssid"],
+        r#"(?i)\b(?:login|user(?:name)?|account|ssid)[ \t]+\S+\s+(?:privilege\s+\d+\s+)?(?:password|passwd|secret)\s+(?:[0-9]\s+)?["']?([^\s"']+)"#,
+    ),
+    at(&["enable secret", "enable password"], r"(?i)\benable\s+(?:secret|password)\s+(?:[0-9]\s+)?(\S+)"),
+    at(&["community"], r"(?i)\b(?:snmp-server\s+community|rocommunity6?|rwcommunity6?|com2sec\s+\S+\s+\S+)\s+(\S+)"),
+    at(
+        &["$apr1$", "$1$", "$2", "$5$", "$6$", "$y$", "{SHA}", "{SSHA}"],
+        r"(?mi)^[A-Za-z0-9_.@-]+:(\$(?:apr1|1|2[abxy]?|5|6|y|7|gy)\$[^\s:]{8,}|\{S{1,2}HA(?:256|512)?\}[A-Za-z0-9+/=]{20,})",
+    ),
+    at(&["_auth"], r#"\b_auth\s*=\s*["']?([A-Za-z0-9+/_-]{8,}={0,2})"#),
+    at(&["\"auth\"", "identitytoken"], r#""(?:auth|identitytoken)"\s*:\s*"([A-Za-z0-9+/_.=-]{8,})""#),
+    at(&["Private-Lines"], r"(?i)Private-Lines:\s*\d+\s+((?:[A-Za-z0-9+/=]{20,}\s*)+)"),
+    at(&["userPassword", "unicodePwd"], r"(?i)\b(?:userPassword|unicodePwd)::?\s+(\S+)"),
+    // URLs and addresses.
+    at(&["://"], r#"\b[A-Za-z][A-Za-z0-9+.-]{1,24}://[^\s/:@"'<>`]*:([^\s/"'<>`]+)@[\w.\[$%{-]"#),
+    at(
+        &["://"],
+        r#"\b(?:https?|sftp|ftps?|postgres(?:ql)?|redis|mysql|amqps?|mongodb(?:\+srv)?)://[^\s/:@"'<>`]*:([^\s"'<>`@]+)@[\w.-]+(?::\d+)?(?:/|\s|["'`]|$)"#,
+    ),
+    strong("token", &["://"], r"\bhttps?://([A-Za-z0-9_.~%-]{14,})(?::(?:x-oauth-basic|x-auth-token|x)?)?@"),
+    at(&["tcp(", "unix(", "@("], r#"[\w.-]+:([^\s:@/"'()`]+)@(?:tcp|unix|udp)?\("#),
+    at(
+        &["sqlplus", "jdbc:oracle", "expdp", "impdp", "rman"],
+        r#"\b(?:sqlplus|expdp|impdp|exp|imp|rman\s+target|jdbc:oracle:\w+:)\s*(?:-\w+\s+)*["']?[\w$#]+/["']?([^\s@"'/]+)["']?@"#,
+    ),
+    strong(
+        "password",
+        &["@"],
+        r#"(?:^|[\s"'=,])(?:[A-Za-z0-9_.-]{2,32}):([^\s:@/"'`,]{6,})@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+(?::\d+)?"#,
+    ),
+    strong(
+        "signature",
+        &["sig=", "signature", "&key=", "?key=", "hmac", "code=", "security-token"],
+        r#"(?i)[?&;](?:sig|signature|x-amz-signature|x-amz-security-token|x-goog-signature|x-oss-signature|q-signature|hmac|key|code|auth)=([A-Za-z0-9%._~+/=-]{12,})"#,
+    ),
+    strong("signature", &["signature="], r#"(?i)\bsignature=["']?([A-Za-z0-9%+/=_-]{20,})"#),
+    // Headers and code.
+    at(
+        &["authorization"],
+        r#"(?i)\bauthorization["']?\s*(?:[:=,]|=>)\s*["'`]?(?:basic|bearer|token|apikey|api-key|key|negotiate|ntlm|bot|splunk|oauth|geniekey|snowflake|zoho-oauthtoken|deepl-auth-key|ssws|sso-key|discogs|client-id|hmac|pve\w*=|kagi|tok)[ :]\s*(?:token=|key=)?["']?([A-Za-z0-9_.~+/:!@#%^*=-]{6,})"#,
+    ),
+    strong(
+        "secret",
+        &["authorization"],
+        r#"(?i)\bauthorization["']?\s*(?:[:=,]|=>)\s*["'`]?([A-Za-z0-9_.~+/:=-]{12,})["'`\s]"#,
+    ),
+    strong("token", &["bearer", "Basic "], r#"(?i)\b(?:bearer|basic)\s+["']?([A-Za-z0-9_.~+/=-]{12,})"#),
+    at(&["ConvertTo-SecureString"], r"(?i)ConvertTo-SecureString\s+(?:-String\s+)?{Q}"),
+    at(
+        &[
+            "Credential",
+            "Authentication",
+            "BasicAuth",
+            "basic_auth",
+            "login",
+            "auth=",
+            "auth =",
+            "HTTPDigestAuth",
+            "WiFi.begin",
+        ],
+        r#"(?i)(?:WiFi\.begin|NetworkCredential|PasswordAuthentication|PSCredential|HTTP(?:Basic|Digest)Auth|BasicAuth(?:entication)?|basic_auth|SetBasicAuth|UsernamePasswordCredentials?|\.login|\bauth\s*=\s*)\s*\(\s*["'][^"'\n]*["']\s*,\s*{Q}\s*[,)]"#,
+    ),
+    at(
+        &["mysqli", "mysql_connect", "getConnection", "new PDO", "ftp_login", "ssh2_auth"],
+        r#"(?i)(?:mysqli(?:_connect)?|mysql_connect|getConnection|new\s+PDO|ftp_login|ssh2_auth_password)\s*\(\s*[^,()\n]+,\s*["'][^"'\n]*["']\s*,\s*{Q}"#,
+    ),
+    strong(
+        "password",
+        &["cred", "login", "log in", "logged in", "sign in", "account", "admin", "default user", "root"],
+        r#"(?i)\b(?:creds?|credentials?|log\s?in(?:\s+(?:with|as|using))?|logged\s+in\s+(?:with|as)|sign(?:ed)?\s+in\s+(?:with|as)|account|defaults?|admin|root)\b(?:\s+(?:are|is|was))?(?:\s*[:=]\s*|\s+)["'`(]?[\w.@+-]{2,40}["'`]?\s?[:/]\s?["'`]?([^\s"'`,;/()\[\]{}]{5,64})"#,
+    ),
+    strong(
+        "password",
+        &["password", "passphrase", "passcode"],
+        r#"(?i)\b(?:with|the|my|your|its|our|using|by)\s+(?:the\s+)?(?:password|passphrase|passcode|pin)\s+(?:of\s+|to\s+|is\s+)?(?:["'`]|“)?([^\s"'`<>]{4,64})"#,
+    ),
+    strong("password", &["passcode", "pin"], r"(?i)\b(?:passcode|pin(?:\s+code)?)\s*(?:is|:|=)\s*([0-9]{4,8})\b"),
+    strong(
+        "session-id",
+        &["PHPSESSID", "JSESSIONID", "connect.sid"],
+        r"(?i)\b(?:connect\.sid|PHPSESSID|JSESSIONID|ASP\.NET_SessionId)=([A-Za-z0-9%._-]{16,})",
+    ),
+];
+
+/// Name and value as two fields: group `k` is the name, `v` or `w` the value.
+pub(super) const PAIRS: &[&str] = &[
+    // YAML, JSON: `name: DB_PASSWORD`, then `value: X`.
+    r#"(?i)["']?\b(?:name|key|variable|parameter(?:key)?|parametername)["']?\s*[:=]\s*["']?(?P<k>[A-Za-z0-9_.-]{3,64})["']?\s*[,;]?\s*["']?(?:\w*value|default|val|plaintext|content)["']?\s*[:=]\s*(?:["'](?P<v>[^"'\n]+)["']|(?P<w>[^\s"',}]+))"#,
+    r#"(?i)["']?\bvalue["']?\s*[:=]\s*["'](?P<v>[^"'\n]+)["']\s*,\s*["']?(?:name|key)["']?\s*[:=]\s*["'](?P<k>[A-Za-z0-9_.-]{3,64})["']"#,
+    // XML: attributes, elements, property lists.
+    r#"(?i)\b(?:name|key|id|property|code|option|argument)\s*=\s*["'](?P<k>[A-Za-z0-9_.: -]{3,64})["'][^>\n]{0,80}?\b(?:value|val|content|default)\s*=\s*["'](?P<v>[^"'\n]+)["']"#,
+    r#"(?i)\b(?:name|key|id|property)\s*=\s*["'](?P<k>[A-Za-z0-9_.: -]{3,64})["'][^>\n]*>\s*(?:<value>\s*)?(?:<!\[CDATA\[)?(?P<v>[^<>\n]{3,200}?)\s*(?:\]\]>)?</"#,
+    r#"(?i)<key>\s*(?P<k>[A-Za-z0-9_.: -]{3,64})\s*</key>\s*<string>(?P<v>[^<>\n]{3,200})</string>"#,
+    r#"(?i)<name>\s*(?P<k>[A-Za-z0-9_.: -]{3,64})\s*</name>\s*<value>(?P<v>[^<>\n]{3,200})</value>"#,
+    r#"(?i)<(?:[a-z0-9]+:)?(?P<k>[a-z0-9_.-]*(?:pass|pwd|secret|token|key|credential)[a-z0-9_.-]*)(?:\s[^<>\n]*)?>\s*(?:<!\[CDATA\[)?(?P<v>[^<>\n]{3,200}?)\s*(?:\]\]>)?</"#,
+    r#"(?i)<(?:[a-z0-9]+:)?(?P<k>[a-z0-9_.-]*(?:pass|pwd|secret|token|key|credential)[a-z0-9_.-]*)\s(?:[^<>\n]*\s)?(?:value|val)\s*=\s*["'](?P<v>[^"'\n]{3,200})["']"#,
+    r#"(?i)["'](?P<k>[a-z0-9_.-]*(?:pass|pwd|secret|token|key|credential)[a-z0-9_.-]*)["']\s*[:=]\s*\{\s*["']?(?:value|default|defaultvalue|plaintext|secret)["']?\s*[:=]\s*["'](?P<v>[^"'\n]{3,200})["']"#,
+    // Terraform, CloudFormation.
+    r#"(?i)\bvariable\s+["'](?P<k>[A-Za-z0-9_-]{3,64})["']\s*\{[^}]{0,200}?\bdefault\s*=\s*["'](?P<v>[^"'\n]+)["']"#,
+    r#"(?i)\b(?P<k>[A-Za-z0-9_-]*(?:password|secret|token|apikey))\s*:\s*\n(?:\s+\w+:[^\n]*\n){0,3}?\s+default\s*:\s*["']?(?P<v>[^\s"']+)"#,
+];

@@ -1,0 +1,288 @@
+//! Secrets in texts: machine tokens by their shape, passwords by their position, private keys, and any of these inside
+//! base64.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use regex::{Regex, RegexSet, RegexSetBuilder};
+use serde::Deserialize;
+
+use super::edit::unescaped;
+use super::passwords::passwords;
+use super::rules::{Basis, GITLEAKS, PRIVATE_KEY, RULES};
+use super::shape::{LazyAscii, SIZE, ascii, compiled, entropy, is_placeholder, is_value, is_words, pattern};
+
+/// A secret in a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FoundSecret {
+    pub(super) kind: &'static str,
+    pub(super) range: Range<usize>,
+    /// Whether its shape alone tells: then the same string is a secret wherever it stands.
+    pub(super) by_form: bool,
+    /// Whether it may be an ordinary word: then it stays, and a person has to look at it.
+    pub(super) is_doubtful: bool,
+}
+
+static SET: LazyLock<RegexSet> = LazyLock::new(|| {
+    let patterns = RULES.iter().map(|rule| pattern(rule.pattern));
+    RegexSetBuilder::new(patterns)
+        .size_limit(SIZE)
+        .build()
+        .unwrap_or_else(|error| unreachable!("built-in pattern: {error}"))
+});
+
+static EACH: LazyLock<Vec<Regex>> = LazyLock::new(|| RULES.iter().map(|rule| compiled(rule.pattern)).collect());
+static KEY_BLOCK: LazyLock<Regex> = LazyLock::new(|| compiled(PRIVATE_KEY));
+static BASE64: LazyLock<Regex> = LazyLock::new(|| compiled(r"[A-Za-z0-9+/_-]{24,}={0,2}"));
+
+/// All secrets of `text`, in order, none inside another.
+pub(super) fn secrets(text: &str) -> Vec<FoundSecret> {
+    let mut found = secrets_and_doubts(text);
+    found.retain(|found| !found.is_doubtful);
+    found
+}
+
+/// The secrets of `text`, and the values that stand where a secret stands but may be ordinary words.
+pub(super) fn secrets_and_doubts(text: &str) -> Vec<FoundSecret> {
+    let text = &*unescaped(text);
+    let mut found = by_rules(text);
+    found.extend(by_gitleaks(text));
+    found.extend(private_keys(text));
+    found.extend(in_base64(text));
+    found.extend(by_position(text));
+    found.sort_by_key(|found| {
+        (found.is_doubtful, found.range.start, std::cmp::Reverse(found.range.end), !found.by_form)
+    });
+    let mut outer: Vec<FoundSecret> = Vec::new();
+    for one in found {
+        let overlaps = |other: &FoundSecret| one.range.start < other.range.end && other.range.start < one.range.end;
+        // What is sure comes first, in order; what is doubtful after it.
+        let near = outer.iter().rev().take(if one.is_doubtful { usize::MAX } else { 1 });
+        if !near.clone().any(overlaps) {
+            outer.push(one);
+        }
+    }
+    outer.sort_by_key(|found| found.range.start);
+    outer
+}
+
+fn by_rules(text: &str) -> Vec<FoundSecret> {
+    let mut found = Vec::new();
+    for index in SET.matches(text) {
+        let (Some(rule), Some(regex)) = (RULES.get(index), EACH.get(index)) else { continue };
+        for captures in regex.captures_iter(text) {
+            let Some(secret) = captures.get(1).or_else(|| captures.get(0)) else { continue };
+            let range = trimmed(secret.range(), secret.as_str());
+            let value = text.get(range.clone()).unwrap_or("");
+            let is_secret = match rule.basis {
+                Basis::Form => !is_placeholder(value) && !is_words(value),
+                Basis::Place => !is_placeholder(value) && is_value(value),
+            };
+            if is_secret {
+                let by_form = rule.basis == Basis::Form;
+                found.push(FoundSecret { kind: rule.kind, range, by_form, is_doubtful: false });
+            }
+        }
+    }
+    found
+}
+
+#[derive(Deserialize)]
+struct VendorRules {
+    rules: Vec<VendorRule>,
+}
+
+#[derive(Deserialize)]
+struct VendorRule {
+    id: String,
+    regex: String,
+    keywords: Vec<String>,
+    entropy: Option<f64>,
+    group: Option<usize>,
+}
+
+/// The rules of gitleaks. A rule is compiled when one of its keywords first stands in a text, so that most never are.
+struct Vendors {
+    rules: Vec<(&'static str, Option<f64>, Option<usize>, LazyAscii)>,
+    keywords: Option<AhoCorasick>,
+    /// The rule that each keyword belongs to.
+    owners: Vec<usize>,
+}
+
+/// Read when the first text is scrubbed. The file is part of the program and a test compiles every rule, so a fault in
+/// it leaves an empty list rather than a panic.
+static VENDORS: LazyLock<Vendors> = LazyLock::new(|| {
+    let listed = serde_json::from_str(GITLEAKS).map_or_else(|_| Vec::new(), |VendorRules { rules }| rules);
+    let owners = listed.iter().enumerate().flat_map(|(index, rule)| rule.keywords.iter().map(move |_| index)).collect();
+    let keywords = listed.iter().flat_map(|rule| &rule.keywords);
+    let keywords = AhoCorasick::builder().ascii_case_insensitive(true).build(keywords).ok();
+    let rules = listed.into_iter().map(|rule| {
+        let id: &'static str = Box::leak(rule.id.into_boxed_str());
+        (id, rule.entropy, rule.group, LazyAscii::new(Box::new(move || ascii(&rule.regex))))
+    });
+    Vendors { rules: rules.collect(), keywords, owners }
+});
+
+fn by_gitleaks(text: &str) -> Vec<FoundSecret> {
+    let mut found = Vec::new();
+    let Some(keywords) = &VENDORS.keywords else { return found };
+    let mut wanted = vec![false; VENDORS.rules.len()];
+    for hit in keywords.find_overlapping_iter(text) {
+        let owner = VENDORS.owners.get(hit.pattern().as_usize()).and_then(|owner| wanted.get_mut(*owner));
+        if let Some(owner) = owner {
+            *owner = true;
+        }
+    }
+    for ((kind, entropy_at_least, group, regex), _) in VENDORS.rules.iter().zip(wanted).filter(|(_, wanted)| *wanted) {
+        let Some(regex) = &**regex else { continue };
+        for captures in regex.captures_iter(text.as_bytes()) {
+            let secret = group.map_or_else(|| captures.iter().skip(1).flatten().next(), |group| captures.get(group));
+            let Some(range) = secret.or_else(|| captures.get(0)).map(|secret| secret.range()) else { continue };
+            let Some(value) = text.get(range.clone()) else { continue };
+            let range = trimmed(range, value);
+            let value = text.get(range.clone()).unwrap_or("");
+            let is_random = entropy_at_least.is_none_or(|least| entropy(value) >= least);
+            if value.len() >= 8 && is_random && !is_placeholder(value) && !is_words(value) && is_value(value) {
+                found.push(FoundSecret { kind, range, by_form: false, is_doubtful: false });
+            }
+        }
+    }
+    found
+}
+
+fn by_position(text: &str) -> impl Iterator<Item = FoundSecret> {
+    passwords(text).into_iter().map(|position| FoundSecret {
+        kind: position.kind,
+        range: position.range,
+        by_form: false,
+        is_doubtful: position.is_doubtful,
+    })
+}
+
+/// Blocks of private keys, up to their end or, in a text that was cut, as far as there is base64. Lines may be escaped
+/// in JSON, quoted, numbered, or carry the marks of a diff. A block without a key is documentation.
+fn private_keys(text: &str) -> Vec<FoundSecret> {
+    const LONGEST: usize = 16 << 10;
+    const SHORTEST: usize = 64;
+    let block = |begin: regex::Match<'_>| {
+        let rest = text.get(begin.end()..)?;
+        let body = rest.find("-----").filter(|at| *at < LONGEST);
+        let marks = |c: char| c.is_ascii_alphanumeric() || c.is_whitespace() || "+/=\\:,|>.-→\"'".contains(c);
+        let length = body.unwrap_or_else(|| rest.find(|c| !marks(c)).unwrap_or(rest.len()).min(LONGEST));
+        let key = rest.get(..length)?;
+        let end =
+            body.and_then(|at| rest.get(at + 5..)?.find("-----").filter(|end| *end < 60).map(|end| at + end + 10));
+        let letters = key.bytes().filter(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/')).count();
+        let range = begin.start()..begin.end() + end.unwrap_or(key.trim_end().len());
+        let is_key = letters >= SHORTEST && !is_placeholder(key);
+        is_key.then_some(FoundSecret { kind: "private-key", range, by_form: true, is_doubtful: false })
+    };
+    KEY_BLOCK.find_iter(text).filter_map(block).collect()
+}
+
+/// Some shapes end with the character that must not follow; it is no part of the secret.
+fn trimmed(range: Range<usize>, text: &str) -> Range<usize> {
+    let end =
+        text.trim_end_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '\\' | '`' | ')' | ',' | ';'));
+    range.start..range.start + end.len()
+}
+
+/// Base64 that hides a secret.
+fn in_base64(text: &str) -> Vec<FoundSecret> {
+    let hidden = BASE64.find_iter(text).filter(|run| {
+        // Text in base64 has no runs of the alphabet without upper and lower case.
+        let bytes = run.as_str().as_bytes();
+        bytes.iter().any(u8::is_ascii_uppercase) && bytes.iter().any(u8::is_ascii_lowercase)
+    });
+    let found = hidden.filter_map(|run| {
+        let decoded = String::from_utf8(decode(run.as_str())?).ok()?;
+        let sure = passwords(&decoded).into_iter().find(|position| !position.is_doubtful).map(|position| position.kind);
+        let formed =
+            [by_rules(&decoded), private_keys(&decoded)].into_iter().flatten().next().map(|secret| secret.kind);
+        Some(FoundSecret { kind: formed.or(sure)?, range: run.range(), by_form: true, is_doubtful: false })
+    });
+    found.collect()
+}
+
+/// Decodes base64 of either alphabet, padded or not; `None` if it is none.
+fn decode(text: &str) -> Option<Vec<u8>> {
+    let config = GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true);
+    let alphabet = if text.contains(['-', '_']) { &alphabet::URL_SAFE } else { &alphabet::STANDARD };
+    let whole = text.trim_end_matches('=');
+    // A run of one character too many is no base64, but a run that was cut is still read.
+    let length = if whole.len() % 4 == 1 { whole.len() - 1 } else { whole.len() };
+    GeneralPurpose::new(alphabet, config).decode(whole.get(..length)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(text: &str) -> Vec<&'static str> {
+        secrets(text).into_iter().map(|found| found.kind).collect()
+    }
+
+    #[test]
+    fn placeholders_hashes_and_names_are_no_secrets() {
+        for text in [
+            "export OPENAI_API_KEY=sk-your-key-goes-here-please",
+            "token: REDACTED and password = ********",
+            "ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+            "commit 5e667811b374954bb1a7119424ea70bf749eced6",
+            "id 550e8400-e29b-41d4-a716-446655440000, sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+            "max_tokens: 4096, total_tokens=123456789012, token_count = 77",
+            "password: string; secret = get_secret_from_vault_v2(name)",
+            "apiKey: process.env.OPENAI_API_KEY_V2",
+            "token = src/auth/token_store2.rs",
+            "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----",
+            "postgres://user:password@localhost/db and redis://:$PASS@cache",
+            "password: password, 密码是：password",
+        ] {
+            assert_eq!(kinds(text), Vec::<&str>::new(), "{text}");
+        }
+    }
+
+    #[test]
+    fn random_values_of_key_like_words_are_found() {
+        let value = ["f8Kq2", "Zr91LmX", "0vTb7Yw"].concat();
+        for text in [
+            format!("client_secret = \"{value}\""),
+            format!("{{\"apiKey\": \"{value}\"}}"),
+            format!("数据库密码是{value}。"),
+            format!("+PASSWORD={value}"),
+        ] {
+            let found = secrets(&text);
+            assert_eq!(found.len(), 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_password_ends_where_the_sentence_goes_on() {
+        let value = ["aB3#fG6", "&kL9@"].concat();
+        for text in [format!("您的密码是：{value}。请确保将其保存好。"), format!("密码为{value}，请保存")]
+        {
+            let found = secrets(&text);
+            assert_eq!(found.iter().map(|f| &text[f.range.clone()]).collect::<Vec<_>>(), [value.as_str()]);
+        }
+    }
+
+    #[test]
+    fn entropy_is_zero_for_one_letter_and_one_bit_for_two() {
+        assert!(entropy("aaaa").abs() < 1e-9);
+        assert!((entropy("abab") - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn every_rule_of_gitleaks_compiles() {
+        assert!(VENDORS.rules.len() > 180 && VENDORS.keywords.is_some());
+        for (id, _, _, regex) in &VENDORS.rules {
+            assert!(regex.is_some(), "{id}");
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! What follows the name of a secret: a separator and a value, in the notations of code, settings, command lines,
+//! tables and prose.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::key_names::{Class, class_of_word, words};
+use super::shape::compiled;
+use super::values::{Notation, is_strong};
+
+/// The values that may follow the key: one, or none.
+pub(super) fn values_after(text: &str, key: &Range<usize>, class: Class) -> Option<(Range<usize>, Notation)> {
+    let name = text.get(key.clone())?;
+    let before = text.get(..key.start)?;
+    let mut at = key.end;
+    let blank =
+        |at: usize| at + text.as_bytes().iter().skip(at).take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    let rest = |at: usize| text.get(at..).unwrap_or("");
+    let is_flag = name.starts_with('-');
+    let is_quoted = rest(at).starts_with(['"', '\'', '`']);
+    if is_quoted {
+        at += 1;
+        at += usize::from(rest(blank(at)).starts_with(']')) * (blank(at) - at + 1);
+    } else if rest(at).starts_with("**") || rest(at).starts_with("__") {
+        // Markdown.
+        at += 2;
+    }
+    // `password (root): X`, `password for bob is X`.
+    if class == Class::Password && !is_quoted {
+        at = after_note(text, at);
+    }
+    let gap = blank(at);
+    let after = rest(gap);
+    if let Some(sign) = ["=>", ":=", "?=", "===", "==", "->", "：", "＝"].iter().find(|sign| after.starts_with(**sign))
+    {
+        return value_at(text, gap + sign.len(), Notation::Bare);
+    }
+    if after.starts_with("!=") {
+        return None;
+    }
+    // Defaults: `env.DB_PASSWORD || "X"`, `${DB_PASSWORD:-X}`.
+    for sign in ["||", "??", " or "] {
+        let Some(tail) = after.strip_prefix(sign.trim_start()).filter(|_| gap > at) else { continue };
+        return tail
+            .trim_start()
+            .starts_with(['"', '\'', '`'])
+            .then(|| value_at(text, gap + sign.trim_start().len(), Notation::Bare))
+            .flatten();
+    }
+    if let Some(tail) = after.strip_prefix(":-").filter(|_| before.ends_with("${")) {
+        let end = tail.find('}')?;
+        return Some((gap + 2..gap + 2 + end, Notation::Tight));
+    }
+    if after.starts_with('=') {
+        let is_tight = gap == at && !rest(at + 1).starts_with([' ', '\t']);
+        return value_at(text, gap + 1, if is_tight { Notation::Tight } else { Notation::Bare });
+    }
+    if after.starts_with(':') && !after.starts_with("://") {
+        let mut start = gap + 1;
+        start += rest(start).chars().take_while(|c| matches!(c, ':' | '*' | '_')).count();
+        let tight = rest(start).starts_with(|c: char| !c.is_whitespace()) && !is_quoted;
+        // In `a:b` a bare word is a value of a flag or a field; `::` is a path.
+        if after.starts_with("::") && tight {
+            return None;
+        }
+        if let Some(typed) = after_type(text, start) {
+            return value_at(text, typed, Notation::Bare).filter(|(_, notation)| *notation == Notation::Quoted);
+        }
+        return value_at(text, start, Notation::Bare).or_else(|| block_scalar(text, start));
+    }
+    if is_flag && (after.len() < rest(at).len() || is_quoted) {
+        let start = if is_quoted { blank(gap + usize::from(after.starts_with(','))) } else { gap };
+        let is_list = is_quoted && after.starts_with(',');
+        return (is_list || !is_quoted).then(|| value_at(text, start, Notation::Tight)).flatten();
+    }
+    let is_row = before.rsplit('\n').next().unwrap_or("").trim_start().starts_with('|');
+    if after.starts_with('|') {
+        if !is_row {
+            return None;
+        }
+        // A cell of a table.
+        let cell = rest(gap + 1).split(['|', '\n']).next().unwrap_or("");
+        let is_word = !cell.trim().is_empty() && !cell.trim().contains(' ');
+        return is_word.then(|| value_at(text, gap + 1, Notation::Bare)).flatten();
+    }
+    if is_quoted && after.starts_with(',') {
+        return argument(text, key, gap);
+    }
+    if after.starts_with('(') && gap == at {
+        return called(text, name, gap);
+    }
+    for word in ["is set to ", "was set to ", "set to ", "is now ", "is: ", "is ", "was ", "to ", "of ", "will be "] {
+        let is_sentence = gap > at && after.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
+        if is_sentence {
+            return value_at(text, gap + word.len(), Notation::Prose);
+        }
+    }
+    let line = before.rsplit('\n').next().unwrap_or("");
+    let verbs = ["setenv", "env", "arg", "setx", "set", "export", "with", "using", "use"];
+    let last = line.split_whitespace().next_back().unwrap_or("").to_ascii_lowercase();
+    let is_alone = line.trim_matches([' ', '\t', '-', '*', '#', '>']).is_empty();
+    if is_quoted {
+        return None;
+    }
+    if gap > at && after.starts_with(['"', '\'', '`']) && class != Class::Token {
+        return value_at(text, gap, Notation::Prose);
+    }
+    let is_setting = verbs.contains(&last.as_str()) || is_alone || last.ends_with(',') || class == Class::Password;
+    if gap > at && is_setting {
+        return value_at(text, gap, Notation::Prose);
+    }
+    None
+}
+
+/// Past ` (root)` and ` for the admin user`, where a separator follows.
+fn after_note(text: &str, at: usize) -> usize {
+    let rest = text.get(at..).unwrap_or("");
+    let line = rest.split('\n').next().unwrap_or("");
+    let trimmed = line.trim_start_matches([' ', '\t']);
+    for (open, close) in [('(', ')'), ('（', '）')] {
+        if let Some(note) = trimmed.strip_prefix(open)
+            && let Some(end) = note.find(close).filter(|end| *end < 40)
+            && note.get(end + close.len_utf8()..).is_some_and(|tail| tail.trim_start().starts_with([':', '=', '：']))
+        {
+            return at + (line.len() - trimmed.len()) + open.len_utf8() + end + close.len_utf8();
+        }
+    }
+    let prefix = ["for ", "of ", "on ", "is generated for ", "was generated for ", "generated for "]
+        .iter()
+        .find(|word| trimmed.starts_with(**word));
+    let Some(_) = prefix else { return at };
+    let end = trimmed.find([':', '=']).or_else(|| trimmed.find(" is "));
+    match end.filter(|end| *end < 48) {
+        Some(end) if !trimmed.get(..end).unwrap_or("").contains(['"', '(', '{', ',', '.', ';']) => {
+            at + (line.len() - trimmed.len()) + end
+        }
+        _ => at,
+    }
+}
+
+/// Past a type annotation, as in `password: str = "X"`.
+fn after_type(text: &str, at: usize) -> Option<usize> {
+    static TYPED: LazyLock<Regex> = LazyLock::new(|| {
+        compiled(
+            r"^[ \t]*[&*]?(?:'[a-z]+ )?[A-Za-z_][\w.:]*(?:<[^=\n]{0,40}>|\[[^=\n]{0,40}\])?(?:[ \t]*\|[ \t]*\w+)?[ \t]*(?::?=)[ \t]*",
+        )
+    });
+    TYPED.find(text.get(at..)?).map(|found| at + found.end())
+}
+
+/// A block of YAML: `password: |` and the value on the next line.
+fn block_scalar(text: &str, at: usize) -> Option<(Range<usize>, Notation)> {
+    static BLOCK: LazyLock<Regex> = LazyLock::new(|| compiled(r"^[ \t]*[|>][+-]?[ \t]*\n[ \t]+([^\s]+)[ \t]*(?:\n|$)"));
+    let value = BLOCK.captures(text.get(at..)?)?.get(1)?;
+    Some((at + value.start()..at + value.end(), Notation::Bare))
+}
+
+/// `("password", "X")`: the argument after a quoted key, alone with it between brackets.
+fn argument(text: &str, key: &Range<usize>, comma: usize) -> Option<(Range<usize>, Notation)> {
+    const VERBS: [&str; 13] =
+        ["fill", "type", "send", "set", "put", "add", "update", "insert", "append", "define", "env", "getenv", "get"];
+    let before = text.get(..key.start)?;
+    let (range, notation) = value_at(text, comma + 1, Notation::Bare)?;
+    let after = text.get(range.end + 1..)?.trim_start();
+    let value = text.get(range.clone())?;
+    let is_pair = notation == Notation::Quoted && after.starts_with([')', ',']);
+    let called = before.trim_end_matches(['#', '.', '[', '"', '\'']).strip_suffix('(')?;
+    let verb =
+        called.rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or("").to_ascii_lowercase();
+    let is_setter = VERBS.iter().any(|known| verb.starts_with(known));
+    (is_pair && (is_setter || is_strong(value))).then_some((range, notation))
+}
+
+/// `.password("X")`, `setPassword('X')`; not `get_password("prompt")`.
+fn called(text: &str, name: &str, bracket: usize) -> Option<(Range<usize>, Notation)> {
+    const VERBS: [&str; 5] = ["set", "with", "use", "new", "add"];
+    let words = words(name.rsplit('.').next().unwrap_or(name));
+    let first = words.first()?.as_str();
+    let is_setter = words.len() == 1 || VERBS.contains(&first) || class_of_word(first, "").is_some();
+    let (range, notation) = value_at(text, bracket + 1, Notation::Bare)?;
+    let after = text.get(range.end + 1..)?.trim_start();
+    let is_literal = notation == Notation::Quoted && after.starts_with(')');
+    let value = text.get(range.clone())?;
+    (is_setter && is_literal && !value.contains(' ') && !value.ends_with(':')).then_some((range, notation))
+}
+
+/// The value that begins at `at`, quoted or bare.
+pub(super) fn value_at(text: &str, at: usize, notation: Notation) -> Option<(Range<usize>, Notation)> {
+    let rest = text.get(at..)?;
+    let start = at + rest.len() - rest.trim_start_matches([' ', '\t']).len();
+    let rest = text.get(start..)?;
+    let prefix = rest.bytes().take(2).take_while(|byte| b"bBrRuUfFnNlL@$".contains(byte)).count();
+    for skip in [0, prefix] {
+        let Some(literal) = rest.get(skip..) else { continue };
+        for (open, close) in [
+            ("\"\"\"", "\"\"\""),
+            ("\"", "\""),
+            ("'", "'"),
+            ("`", "`"),
+            ("“", "”"),
+            ("「", "」"),
+            ("‘", "’"),
+            ("**", "**"),
+        ] {
+            let Some(inside) = literal.strip_prefix(open) else { continue };
+            let end = inside.find(close)?;
+            let value = inside.get(..end)?;
+            if value.contains('\n') || value.len() > 600 {
+                return None;
+            }
+            let begin = start + skip + open.len();
+            return Some((begin..begin + end, Notation::Quoted));
+        }
+    }
+    let length = rest
+        .find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>' | '\\') || !c.is_ascii())
+        .unwrap_or(rest.len());
+    if ["|", ">", "|-", ">-", "|+", ">+"].contains(&rest.get(..length).unwrap_or("")) {
+        return None;
+    }
+    let range = cut(text, start..start + length.min(300), notation == Notation::Tight);
+    (!range.is_empty()).then_some((range, notation))
+}
+
+/// A bare value up to where the notation around it goes on: `&` of a query, `;` of a connection string, a comma.
+pub(super) fn cut(text: &str, range: Range<usize>, is_tight: bool) -> Range<usize> {
+    let value = text.get(range.clone()).unwrap_or("");
+    let line = text.get(..range.start).unwrap_or("");
+    let token = line.rsplit(|c: char| c.is_whitespace() || c == '"').next().unwrap_or("");
+    let is_query = token.contains(['?', '&']);
+    let is_connection = token.contains(';') || value.contains(';') && value.contains('=');
+    let end = value.char_indices().find_map(|(at, c)| {
+        let next = value.get(at + 1..).and_then(|rest| rest.chars().next());
+        let ends = match c {
+            '&' => is_query,
+            '#' => is_query,
+            ';' => is_connection || next.is_none() || !is_tight,
+            ',' => next.is_none() || !is_tight || value.get(at + 1..).is_some_and(|rest| rest.contains('=')),
+            _ => false,
+        };
+        ends.then_some(at)
+    });
+    range.start..range.start + end.unwrap_or(value.len())
+}
+
+/// Without blanks, and without the punctuation and brackets around it.
+pub(super) fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
+    let value = text.get(range.clone()).unwrap_or("");
+    let start = range.start + value.len() - value.trim_start().len();
+    let mut inside = value.trim();
+    loop {
+        let mut chars = inside.chars();
+        let Some(last) = chars.next_back() else { break };
+        let open = match last {
+            ')' => Some('('),
+            ']' => Some('['),
+            '}' => Some('{'),
+            _ => None,
+        };
+        let is_punctuation = matches!(last, '.' | ',' | ';' | ':' | '\\' | '"' | '\'' | '`' | '|');
+        let is_unbalanced = open.is_some_and(|open| !chars.as_str().contains(open));
+        if !is_punctuation && !is_unbalanced {
+            break;
+        }
+        inside = chars.as_str();
+    }
+    start..start + inside.len()
+}

@@ -1,0 +1,131 @@
+//! What a value looks like: placeholder, identifier, random; and how patterns are compiled.
+
+use std::sync::LazyLock;
+
+use regex::{Regex, RegexBuilder, bytes};
+
+/// The most memory that a compiled pattern may take.
+pub(super) const SIZE: usize = 64 << 20;
+
+/// A pattern that is compiled at its first use.
+pub(super) type LazyAscii = LazyLock<Option<bytes::Regex>, Box<dyn FnOnce() -> Option<bytes::Regex> + Send>>;
+
+pub(super) fn pattern(text: &str) -> String {
+    // Word ends of ASCII alone: the secrets are ASCII, and the matcher is faster for it.
+    text.replace(r"\b", r"(?-u:\b)")
+}
+
+pub(super) fn compiled(text: &str) -> Regex {
+    RegexBuilder::new(&pattern(text))
+        .size_limit(SIZE)
+        .build()
+        .unwrap_or_else(|error| unreachable!("built-in pattern: {error}"))
+}
+
+/// A pattern whose `\w`, `\s` and `\b` are ASCII, as Go reads them: faster to compile and to match. `None` if it is
+/// faulty; a test compiles all.
+pub(super) fn ascii(pattern: &str) -> Option<bytes::Regex> {
+    bytes::RegexBuilder::new(pattern).unicode(false).size_limit(SIZE).build().ok()
+}
+
+/// Whether this stands in place of a secret: a word of the list, or hardly more than one character.
+pub(super) fn is_placeholder(value: &str) -> bool {
+    const PLACEHOLDERS: [&str; 28] = [
+        "redacted",
+        "***",
+        "xxxx",
+        "your",
+        "example",
+        "placeholder",
+        "dummy",
+        "changeme",
+        "change-me",
+        "change_me",
+        "insert",
+        "replace",
+        "fake",
+        "sample",
+        "...",
+        "…",
+        "${",
+        "{{",
+        "<",
+        "%s",
+        "todo",
+        "not-a-real",
+        "notreal",
+        "process.env",
+        "os.environ",
+        "getenv",
+        "env.",
+        "secrets.",
+    ];
+    if value.len() >= 200 {
+        // In so many random letters short words occur by chance.
+        return value.contains("REDACTED") || value.contains("...") || value.contains("***");
+    }
+    let lower = value.to_ascii_lowercase();
+    let filler = lower.bytes().filter(|byte| matches!(byte, b'x' | b'*' | b'0' | b'.' | b'-' | b'_')).count();
+    PLACEHOLDERS.iter().any(|word| lower.contains(word)) || filler * 10 >= lower.len() * 7
+}
+
+/// Whether a value found by its form is made of words, as `sk-learn-contrib-something` is.
+pub(super) fn is_words(value: &str) -> bool {
+    value.len() < 64
+        && !value.bytes().any(|byte| byte.is_ascii_digit())
+        && value.split(['-', '_', '.']).filter(|part| !part.is_empty()).count() > 2
+        && !(value.bytes().any(|byte| byte.is_ascii_uppercase()) && entropy(value) > 4.2)
+}
+
+/// Whether a value found by its place can be one: no reference to a variable, no type, no path.
+pub(super) fn is_value(value: &str) -> bool {
+    let reference = value.starts_with(['$', '{', '%', '<', '[', '(', '@', '&', '*']);
+    let words = ["undefined", "null", "none", "true", "false", "string", "password", "pass", "secret", "token", "user"];
+    !reference && !words.contains(&value.to_ascii_lowercase().as_str()) && entropy(value) > 1.0
+}
+
+/// Whether the value is a secret wherever it stands: long, or with digits or signs among its letters.
+pub(super) fn is_distinctive(value: &str) -> bool {
+    let has = |test: fn(&u8) -> bool| value.bytes().any(|byte| test(&byte));
+    let mixed = has(u8::is_ascii_alphabetic) && (has(u8::is_ascii_digit) || has(u8::is_ascii_punctuation));
+    value.len() >= 16 || value.len() >= 8 && mixed && !is_identifier(value)
+}
+
+/// Names of programs: words joined by underscores, hyphens, dots or colons, each with letters first and few digits.
+pub(super) fn is_identifier(value: &str) -> bool {
+    let plain =
+        value.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':' | b'$'));
+    let mut parts = value.split(['_', '-', '.', ':', '$']).filter(|part| !part.is_empty());
+    plain
+        && parts.all(|part| {
+            let digits = part.bytes().filter(u8::is_ascii_digit).count();
+            let (humps, capital) = (camel_humps(part), part.starts_with(|c: char| c.is_ascii_alphabetic()));
+            digits == part.len() && digits < 5 || capital && digits <= 2 && part.len() <= 24 && humps * 3 <= part.len()
+        })
+}
+
+/// How often a lower-case letter meets a capital.
+fn camel_humps(word: &str) -> usize {
+    word.as_bytes()
+        .windows(2)
+        .filter(|pair| matches!(pair, [a, b] if a.is_ascii_lowercase() && b.is_ascii_uppercase()))
+        .count()
+}
+
+/// Bits of Shannon entropy per byte.
+pub(super) fn entropy(value: &str) -> f64 {
+    let mut counts = [0_u32; 256];
+    for byte in value.bytes() {
+        if let Some(count) = counts.get_mut(usize::from(byte)) {
+            *count += 1;
+        }
+    }
+    let total = value.len() as f64;
+    counts.iter().filter(|count| **count > 0).map(|count| f64::from(*count) / total).map(|p| -p * p.log2()).sum()
+}
+
+/// Names of files and folders with slashes between them.
+pub(super) fn is_path(value: &str) -> bool {
+    value.contains('/')
+        && value.split('/').filter(|part| !part.is_empty()).all(|part| part.len() < 24 && is_identifier(part))
+}

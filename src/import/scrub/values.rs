@@ -1,0 +1,335 @@
+//! Whether a value in the position of a secret is one: no placeholder, no reference, no type, no code, no sentence.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::key_names::{Class, class_of_word, words};
+use super::shape::{compiled, entropy, is_identifier, is_path, is_placeholder};
+use super::word_lists::{CODE_WORDS, TYPES, UNSAID};
+
+/// How a value is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Notation {
+    /// A string literal.
+    Quoted,
+    /// `KEY=value` without blanks, as in environment files and on command lines.
+    Tight,
+    /// A bare word after `=` or `:`.
+    Bare,
+    /// A bare word in a sentence, as after `is`.
+    Prose,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Secret,
+    Doubtful,
+}
+
+pub(super) fn judge(
+    text: &str,
+    class: Class,
+    value: &str,
+    range: &Range<usize>,
+    notation: Notation,
+) -> Option<Verdict> {
+    if value.chars().count() < 3 || is_unsaid(value) || is_reference(value) || is_label(value) {
+        return None;
+    }
+    if notation != Notation::Quoted && is_code(text, value, range) {
+        return None;
+    }
+    if value.contains(' ') {
+        return sentence(class, value);
+    }
+    match class {
+        Class::Password => password(text, value, range, notation),
+        Class::Secret => secret(value, notation),
+        Class::Token => token(value, notation),
+    }
+}
+
+fn password(text: &str, value: &str, range: &Range<usize>, notation: Notation) -> Option<Verdict> {
+    let is_path = value.starts_with(['/', '~']) && value.matches('/').count() > 1
+        || value.starts_with("./")
+        || value.contains("://");
+    if is_path {
+        return None;
+    }
+    match notation {
+        Notation::Quoted | Notation::Tight => Some(Verdict::Secret),
+        Notation::Bare if is_plain_word(value) => bare_word(text, value, range),
+        Notation::Bare => Some(Verdict::Secret),
+        Notation::Prose if is_strong(value) && !is_identifier_like(value) => Some(Verdict::Secret),
+        Notation::Prose => prose_word(text, value, range),
+    }
+}
+
+/// A plain word after `password is`: doubtful if the sentence ends with it.
+fn prose_word(text: &str, value: &str, range: &Range<usize>) -> Option<Verdict> {
+    let after = text.get(range.end..).unwrap_or("").trim_start_matches([' ', '"', '`', '\'']);
+    let lower = value.to_ascii_lowercase();
+    let is_last = after.is_empty() || after.starts_with(['.', '\n', ',', ';', ')']);
+    let is_adjective =
+        ["ed", "ing", "ly", "ive", "able", "ory", "ional", "less"].iter().any(|end| lower.ends_with(end));
+    let is_name = is_plain_word(value) && value.len() >= 5 && !is_adjective && !CODE_WORDS.contains(&lower.as_str());
+    (is_name && is_last).then_some(Verdict::Doubtful)
+}
+
+/// A bare lower-case word after `password:` or `password =`: a value if nothing follows it on its line, as in a file of
+/// settings.
+fn bare_word(text: &str, value: &str, range: &Range<usize>) -> Option<Verdict> {
+    let after = text.get(range.end..).unwrap_or("");
+    let rest = after.split('\n').next().unwrap_or("").trim();
+    let is_last = rest.is_empty() || rest.starts_with('#') || rest.starts_with("//");
+    let is_code_word = CODE_WORDS.contains(&value.to_ascii_lowercase().as_str());
+    match (is_last, is_code_word) {
+        (true, false) => Some(Verdict::Secret),
+        (false, false)
+            if rest.starts_with(['"', '\'', '/', '|', '(', '。']) || rest == "," || rest == ";" || rest == "." =>
+        {
+            Some(Verdict::Doubtful)
+        }
+        _ => None,
+    }
+}
+
+fn secret(value: &str, notation: Notation) -> Option<Verdict> {
+    if value.contains("://") || value.starts_with(['/', '.', '~']) {
+        return None;
+    }
+    let names = value.len() < 40
+        && is_identifier(value)
+        && !value.bytes().any(|byte| byte.is_ascii_digit())
+        && value.contains(['-', '_', '.']);
+    match notation {
+        _ if value.len() < 6 => None,
+        Notation::Quoted | Notation::Tight if !names => Some(Verdict::Secret),
+        Notation::Quoted | Notation::Tight => Some(Verdict::Doubtful),
+        Notation::Bare | Notation::Prose => {
+            (is_strong(value) && !is_identifier_like(value) && value.len() >= 8).then_some(Verdict::Secret)
+        }
+    }
+}
+
+fn token(value: &str, notation: Notation) -> Option<Verdict> {
+    let is_number =
+        value.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b':' | b'T' | b'Z' | b'+'));
+    if is_number || value.contains("://") || value.starts_with(['/', '.', '~', '-']) || value.len() < 8 {
+        return None;
+    }
+    let is_random = !is_path(value) && is_strong(value) && !is_identifier_like(value) && entropy(value) >= 2.5;
+    let is_literal = matches!(notation, Notation::Quoted | Notation::Tight);
+    if is_random && (is_literal || value.len() >= 12) {
+        return Some(Verdict::Secret);
+    }
+    // A long literal of words may be the name of something.
+    (is_literal && value.len() >= 12 && !value.contains(['.', '/', '('])).then_some(Verdict::Doubtful)
+}
+
+/// Words with blanks between them: a passphrase, unless it speaks about passwords or is a sentence.
+fn sentence(class: Class, value: &str) -> Option<Verdict> {
+    const PHRASES: [&str; 62] = [
+        "password",
+        "passwort",
+        "enter",
+        "your",
+        "you",
+        "must",
+        "required",
+        "please",
+        "invalid",
+        "is",
+        "the",
+        "at",
+        "least",
+        "minimum",
+        "should",
+        "cannot",
+        "can",
+        "not",
+        "be",
+        "and",
+        "or",
+        "to",
+        "for",
+        "of",
+        "with",
+        "token",
+        "secret",
+        "key",
+        "user",
+        "a",
+        "an",
+        "in",
+        "on",
+        "too",
+        "short",
+        "long",
+        "characters",
+        "forgot",
+        "confirm",
+        "repeat",
+        "new",
+        "wrong",
+        "incorrect",
+        "need",
+        "needs",
+        "from",
+        "was",
+        "has",
+        "have",
+        "will",
+        "stored",
+        "set",
+        "change",
+        "reset",
+        "login",
+        "missing",
+        "used",
+        "this",
+        "that",
+        "it",
+        "are",
+        "if",
+    ];
+    let words: Vec<String> =
+        value.split_whitespace().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase()).collect();
+    let spoken = words.iter().filter(|word| PHRASES.contains(&word.as_str())).count();
+    let is_phrase = (2..=25).contains(&words.len())
+        && spoken == 0
+        && !value.contains(['{', '(', '=', '<', '%'])
+        && class != Class::Token;
+    is_phrase.then_some(if class == Class::Password { Verdict::Secret } else { Verdict::Doubtful })
+}
+
+/// Nothing is given: a placeholder, `none`, dots or stars.
+pub(super) fn is_unsaid(value: &str) -> bool {
+    let lower = value.to_ascii_lowercase();
+    let bare = lower.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+    let alike = lower.bytes().all(|byte| Some(&byte) == lower.as_bytes().first());
+    if UNSAID.contains(&bare)
+        || alike
+        || value.starts_with('<') && value.ends_with('>')
+        || value.starts_with("REDACTED")
+    {
+        return true;
+    }
+    const FILLERS: [&str; 14] = [
+        "your",
+        "example",
+        "placeholder",
+        "changeme",
+        "changeit",
+        "dummy",
+        "insert",
+        "replace",
+        "redacted",
+        "todo",
+        "fixme",
+        "xxxx",
+        "here",
+        "sample",
+    ];
+    let parts = words(value);
+    let filler =
+        parts.iter().any(|word| FILLERS.contains(&word.as_str()) || word.starts_with("your") && word.len() > 6);
+    let change_me = parts.iter().zip(parts.iter().skip(1)).any(|(a, b)| {
+        matches!(a.as_str(), "change" | "replace" | "set" | "fill") && matches!(b.as_str(), "me" | "this" | "it" | "in")
+    });
+    filler || change_me || is_placeholder_sign(value)
+}
+
+fn is_placeholder_sign(value: &str) -> bool {
+    let filler = value.bytes().filter(|byte| matches!(byte, b'x' | b'X' | b'*' | b'.' | b'_')).count();
+    ["***", "...", "…", "[REDACTED", "REDACTED_", "••"].iter().any(|sign| value.contains(sign))
+        || filler * 10 >= value.len() * 8
+}
+
+/// A variable, a template, a path to where the secret is kept.
+pub(super) fn is_reference(value: &str) -> bool {
+    static REFERENCE: LazyLock<Regex> = LazyLock::new(|| {
+        compiled(
+            r"^(?:\$_[A-Z]+\b.*|\$[A-Za-z_]\w*[/:.].*|\$[a-z_]+(?:->|\[|\().*|\$[A-Z_][A-Z0-9_]*|\$[a-z_]+|\$[\d@*#?!]|\$\{.*|\$\(.*|\$env:.*|%[A-Za-z_]+%|%[+-]?\d*[sdvqrf]|@[a-zA-Z_]+@?|\{+[^{}]*\}+.*|\[[^\]]*\]|:[a-z_]+|&[a-z_]+|\*[a-z_]+|![A-Za-z!]+|<[^>]*>?|-+[A-Za-z-]*|ENC\(.*|(?:vault|op|ssm|arn|env|file|secretsmanager|keyring|awssm|gcpsm|sops|kms|pass|secret|secretRef):/?.*|os\.environ.*|process\.env.*|System\.getenv.*|secrets\..*|getenv.*|env\..*|ENV\[.*|vars?\..*|local\..*|data\..*)$",
+        )
+    });
+    static INTERPOLATED: LazyLock<Regex> = LazyLock::new(|| {
+        compiled(r"\$\{|\#\{|\{\{|\{[a-zA-Z_][\w.]*\}|\{\}|\$\(|<[a-zA-Z_-]+>|%\([a-z_]+\)s|\$[A-Z][A-Z_]{3,}")
+    });
+    REFERENCE.is_match(value) || INTERPOLATED.is_match(value)
+}
+
+/// The name of a field or a text of a form rather than a value: all its words are words about secrets.
+pub(super) fn is_label(value: &str) -> bool {
+    const ENDS: [&str; 9] =
+        ["password", "passwd", "passphrase", "pass", "pwd", "secret", "token", "key", "credentials"];
+    const ABOUT: [&str; 39] = [
+        "", "db", "user", "username", "new", "old", "confirm", "current", "enter", "the", "admin", "root", "api",
+        "access", "refresh", "auth", "client", "app", "my", "id", "key", "secret", "private", "public", "bearer",
+        "basic", "csrf", "session", "login", "email", "type", "string", "field", "name", "value", "reset", "hash",
+        "is", "text",
+    ];
+    let parts = words(value);
+    let named = |word: &str| ENDS.iter().any(|end| word.strip_suffix(end).is_some_and(|owner| ABOUT.contains(&owner)));
+    // `Passw0rd`, `password1!` and `mysecretpassword` are passwords; `password` and `db_password` are names.
+    parts.iter().all(|word| ABOUT.contains(&word.as_str()) || named(word))
+        && parts.iter().any(|word| named(word) || word == "bearer" || word == "csrf")
+        && !value.contains(|c: char| c.is_ascii_digit() || "!@#%^&*?".contains(c))
+}
+
+/// A call, an index, a member, a type, an operator.
+pub(super) fn is_code(text: &str, value: &str, range: &Range<usize>) -> bool {
+    static CODE: LazyLock<Regex> = LazyLock::new(|| {
+        compiled(
+            r"^(?:(?:await|new|return|not|typeof|function|lambda|def|fn|async|if|else|in|and|or|import|from|const|let|var|void)$|[A-Za-z_][\w.:>?-]*\(|[A-Za-z_][\w.]*\[|[A-Za-z_]\w*(?:(?:\.|->|::|\?\.)[A-Za-z_]\w*)+\??;?$|[A-Z][a-z]+(?:[A-Z][a-z]+)+[?,]?$|[A-Za-z]+<|\(|\[|\{|=|\||&&)",
+        )
+    });
+    let after = text.get(range.end..).unwrap_or("");
+    let is_called = after.starts_with(['(', '[', '<']) || after.starts_with("::");
+    let lower = value.to_ascii_lowercase();
+    let parts = words(value);
+    let named = |word: &String| class_of_word(word, "").is_some() || word == "key";
+    let names_secret = is_identifier_word(value)
+        && (parts.len() > 1 && parts.iter().any(named) || is_label(value))
+        && !value.bytes().any(|byte| byte.is_ascii_digit());
+    let is_concatenated = after.trim_start_matches([' ', '\t']).starts_with(['+', '?']) && is_identifier_word(value);
+    CODE.is_match(value) || is_called || TYPES.contains(&lower.as_str()) || names_secret || is_concatenated
+}
+
+fn is_identifier_word(value: &str) -> bool {
+    value.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        && value.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+}
+
+fn is_plain_word(value: &str) -> bool {
+    value.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+        || value.starts_with(|c: char| c.is_ascii_uppercase())
+            && value.bytes().skip(1).all(|byte| byte.is_ascii_lowercase())
+}
+
+/// Whether the value can hardly be a word: letters with digits, with signs, or in mixed case; or many digits.
+pub(super) fn is_strong(value: &str) -> bool {
+    let has = |test: fn(&u8) -> bool| value.bytes().any(|byte| test(&byte));
+    let (digit, letter) = (has(u8::is_ascii_digit), has(u8::is_ascii_alphabetic));
+    let sign = value.bytes().any(|byte| {
+        byte.is_ascii_punctuation() && !matches!(byte, b'-' | b'_' | b'.' | b'/' | b':' | b',' | b'(' | b')')
+    });
+    let inner = value
+        .as_bytes()
+        .windows(2)
+        .any(|pair| matches!(pair, [a, b] if a.is_ascii_lowercase() && b.is_ascii_uppercase()));
+    letter && (digit || sign)
+        || digit && value.len() >= 6 && !letter
+        || inner && value.len() >= 8 && entropy(value) > 3.0 && !is_identifier(value)
+}
+
+/// `item_v2`, `utf8`, `step3.config`: names with a version.
+fn is_identifier_like(value: &str) -> bool {
+    value.contains(['_', '.', '-', ':'])
+        && value.len() < 40
+        && is_identifier(value)
+        && !is_placeholder(value)
+        && entropy(value) < 3.6
+}
