@@ -122,7 +122,8 @@ fn prompted(
 ) -> Option<Strategy> {
     let model = context.model(&declaration(table, override_model));
     let built_in = Some(compress::built_in(style, context.locale));
-    let (template, prompt_path) = context.prompt(table.value.prompt.as_ref(), compress::VARIABLES, built_in)?;
+    let (template, prompt_path) =
+        context.prompt(table.value.prompt.as_ref(), compress::VARIABLES, &["transcript"], built_in)?;
     Some(Strategy::Prompted { style, model: model?, template, prompt_path })
 }
 
@@ -134,7 +135,9 @@ fn compaction(
     let model = vendor(context, Dialect::Anthropic, table, override_model);
     let prompt = table.value.prompt.as_ref();
     let (template, prompt_path) = match prompt {
-        Some(_) => context.prompt(prompt, compress::VARIABLES, None).map(|(template, path)| (Some(template), path))?,
+        Some(_) => {
+            context.prompt(prompt, compress::VARIABLES, &[], None).map(|(template, path)| (Some(template), path))?
+        }
         None => (None, None),
     };
     Some(Strategy::ProviderCompaction { model: model?, template, prompt_path })

@@ -16,9 +16,9 @@ use super::select::{self, EmptySelection, MatrixSelection, Overrides, is_wanted,
 use super::settings;
 use super::sources::SourceReader;
 use super::stages;
-use super::validation::ValidationContext;
+use super::validation::{ValidationContext, inserts, missing_variable};
 use crate::answer::Answerer;
-use crate::compress::{Method, MethodName, Strategy};
+use crate::compress::{self, Method, MethodName, PromptStyle, Strategy};
 use crate::locale::Locale;
 use crate::provider::{ModelRef, Price};
 
@@ -131,6 +131,9 @@ impl ProjectLoader<'_> {
         let (mut problems, missing_keys) = (context.problems, context.missing_keys);
         let FixtureSet { mut fixtures, without_bank } =
             self.fixture_loader(&reader, &mut problems).load(&self.request.selection);
+        if let Some(checked) = &checked {
+            problems.0.extend(missing_previous_summaries(&checked.methods, &fixtures, &mut reader));
+        }
         if !self.request.without_banks {
             select::keep_probes(&mut fixtures, &self.request.selection, &mut problems);
         }
@@ -318,6 +321,30 @@ impl ProjectLoader<'_> {
         );
     }
 }
+
+/// Prompts that keep a summary over several points but do not insert the previous one: it would be lost at each point.
+fn missing_previous_summaries(
+    methods: &[Method],
+    fixtures: &[LoadedFixture],
+    reader: &mut SourceReader,
+) -> Vec<Problem> {
+    if fixtures.iter().all(|fixture| fixture.points.len() < 2) {
+        return Vec::new();
+    }
+    let prompt = |method: &Method| match &method.strategy {
+        Strategy::Prompted { style: PromptStyle::Anchored, template, prompt_path: Some(path), .. }
+            if !inserts(template, compress::VARIABLES, PREVIOUS_SUMMARY) =>
+        {
+            Some(path.clone())
+        }
+        _ => None,
+    };
+    let paths = methods.iter().filter_map(prompt);
+    paths.filter_map(|path| Some(missing_variable(&reader.read(&path).ok()?, PREVIOUS_SUMMARY))).collect()
+}
+
+/// The variable that carries a summary from one point to the next.
+const PREVIOUS_SUMMARY: &str = "previous_summary";
 
 /// The tables of a stage; none if it is not declared.
 fn tables<T>(declared: &Option<Located<Vec<Located<T>>>>) -> &[Located<T>] {

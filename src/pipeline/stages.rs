@@ -42,7 +42,7 @@ pub(super) fn answerers(
         let name = context.name(table.value.name.as_ref(), &table.place, "answer", &mut taken);
         let model = context.model(&declaration!(table, "answer", override_model));
         let built_in = Some(answer::built_in(context.locale));
-        let prompt = context.prompt(table.value.prompt.as_ref(), answer::VARIABLES, built_in);
+        let prompt = context.prompt(table.value.prompt.as_ref(), answer::VARIABLES, answer::VARIABLES, built_in);
         if let (Some(name), Some(model), Some((template, prompt_path))) = (name, model, prompt) {
             answerers.push(Answerer { name: AnswererName(name), model, template, prompt_path });
         }
@@ -62,7 +62,7 @@ pub(super) fn judges(
         let name = context.name(table.value.name.as_ref(), &table.place, "judge", &mut taken);
         let model = context.model(&declaration!(table, "judge", override_model));
         let built_in = Some(judge::built_in_template(context.locale));
-        let prompt = context.prompt(table.value.prompt.as_ref(), judge::VARIABLES, built_in);
+        let prompt = context.prompt(table.value.prompt.as_ref(), judge::VARIABLES, judge::VARIABLES, built_in);
         let attempts = context.at_least_one("attempts", table.value.attempts.as_ref()).unwrap_or(ATTEMPTS);
         if let (Some(name), Some(model), Some((template, prompt_path))) = (name, model, prompt) {
             judges.push(JudgeSpec { name: JudgeName(name), model, template, prompt_path, attempts });
@@ -84,7 +84,7 @@ pub(super) fn generators(
         let name = context.name(table.value.name.as_ref(), &table.place, "probes", &mut taken);
         let model = context.model(&declaration!(table, "probes", override_model));
         let built_in = Some(generation_template(context.locale));
-        let prompt = context.prompt(table.value.prompt.as_ref(), GENERATION_VARIABLES, built_in);
+        let prompt = context.prompt(table.value.prompt.as_ref(), GENERATION_VARIABLES, &[], built_in);
         let attempts = context.at_least_one("attempts", table.value.attempts.as_ref()).unwrap_or(ATTEMPTS);
         if let (Some(name), Some(model), Some((template, prompt_path))) = (name, model, prompt) {
             generators.push(Generator { name: name.to_string(), model, template, prompt_path, attempts });

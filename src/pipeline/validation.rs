@@ -187,11 +187,13 @@ impl ValidationContext<'_> {
         self.missing_keys.entry(variable.to_string()).or_insert(problem);
     }
 
-    /// The prompt of a table, proven, with its path; the built-in one where none is named.
+    /// The validated prompt of a table, with its path; the built-in one if the table names none. A prompt must insert
+    /// each of `required`: without it a model would work on nothing, and no score would show why.
     pub(super) fn prompt(
         &mut self,
         path: Option<&Located<String>>,
         variables: &'static [Variable],
+        required: &[Variable],
         built_in: Option<Template>,
     ) -> Option<(Template, Option<String>)> {
         let Some(path) = path else {
@@ -199,7 +201,13 @@ impl ValidationContext<'_> {
         };
         let source = self.text_file("prompt", path)?;
         match Template::new(&source.text, variables) {
-            Ok(template) => Some((template, Some(source.path))),
+            Ok(template) => {
+                let missing = required.iter().filter(|variable| !inserts(&template, variables, variable));
+                let problems: Vec<Problem> = missing.map(|variable| missing_variable(&source, variable)).collect();
+                let is_complete = problems.is_empty();
+                self.problems.0.extend(problems);
+                is_complete.then_some((template, Some(source.path)))
+            }
             Err(fault) => {
                 let place = place_in_line(&source.text, fault.line, &fault.message);
                 self.problems.push(Problem::error(fault.message).at(&source, place).help(
@@ -221,6 +229,21 @@ impl ValidationContext<'_> {
             }
         }
     }
+}
+
+/// Whether a prompt inserts a variable when all of them have a value.
+pub(super) fn inserts(template: &Template, variables: &'static [Variable], wanted: &str) -> bool {
+    let values = variables.iter().map(|variable| (*variable, "value".into())).collect();
+    // What does not render is reported where it is compiled or filled.
+    template.fill("prompt", values).is_ok_and(|prompt| prompt.used().any(|(variable, _)| variable == wanted))
+}
+
+/// The error about a prompt that does not insert `variable`.
+pub(super) fn missing_variable(prompt: &SourceFile, variable: &str) -> Problem {
+    let first_line = prompt.text.lines().next().map_or(0, str::len);
+    Problem::error(format!("this prompt does not insert {{{{ {variable} }}}}"))
+        .at(prompt, 0..first_line)
+        .help(format!("add a line with {{{{ {variable} }}}} where its text belongs"))
 }
 
 const NAME_HELP: &str = "letters, digits, `-`, `_` and `.`, 64 at most, beginning with a letter or digit: names become \

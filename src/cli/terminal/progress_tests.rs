@@ -1,5 +1,4 @@
 use super::*;
-use crate::action::Template;
 use crate::cache::{Holder, Store};
 use crate::cli::commands::Cli;
 use crate::cli::engine::{RunOptions, run_matrix};
@@ -15,17 +14,24 @@ impl Environment for Bare {
     }
 }
 
-/// The starter's project by built-in rules, with a judge whose prompt does not render where it is asked.
-fn with_a_mute_judge(folder: &std::path::Path) -> Pipeline {
+/// The starter project with a judge that nothing listens for.
+fn with_an_unreachable_judge(folder: &std::path::Path) -> Pipeline {
     for file in starter_files() {
-        crate::files::write_whole(&folder.join(file.path), file.text).unwrap();
+        let text = file.text.replace("[[judge]]\nname  = \"judge\"\nmodel = \"lexical\"", UNREACHABLE);
+        crate::files::write_whole(&folder.join(file.path), &text).unwrap();
     }
     let request = OpenRequest { file: folder.join("pipeline.toml"), ..OpenRequest::default() };
-    let mut pipeline = open(&request, &Bare).unwrap().pipeline;
-    let text = "{% if request and not other %}{{ 1 // 0 }}{% endif %}{{ request }}";
-    pipeline.judges[0].template = Template::new(text, &["request", "other"]).unwrap();
-    pipeline
+    open(&request, &Bare).unwrap().pipeline
 }
+
+const UNREACHABLE: &str = r#"[providers.stub]
+kind     = "openai-chat"
+base_url = "http://127.0.0.1:9/v1"
+limits   = { max_attempts = 1 }
+
+[[judge]]
+name  = "judge"
+model = "stub/judge""#;
 
 fn driven(pipeline: &Pipeline, progress: &Progress) -> RunOutcome {
     let store = Store::open(&pipeline.cache, &Holder { command: "test".to_owned() }).unwrap();
@@ -34,17 +40,17 @@ fn driven(pipeline: &Pipeline, progress: &Progress) -> RunOutcome {
 }
 
 #[test]
-fn every_cell_is_settled_where_a_judge_cannot_be_asked() {
+fn every_cell_is_finished_if_a_judge_cannot_be_reached() {
     let folder = tempfile::tempdir().unwrap();
-    let pipeline = with_a_mute_judge(folder.path());
+    let pipeline = with_an_unreachable_judge(folder.path());
     let common = <Cli as clap::Parser>::parse_from(["compeval", "--quiet", "check"]).common;
     let progress = Progress::of_run(&pipeline, BudgetLimits::default(), &Console::new(&common));
     let ended = driven(&pipeline, &progress);
-    assert!(ended.untested[0].why.contains("1 // 0"), "{:?}", ended.untested);
+    assert!(ended.untested[0].why.contains("cannot connect"), "{:?}", ended.untested);
     let model = progress.model.borrow();
     for (stage, progress) in model.stages() {
         assert_eq!(progress.finished(), progress.total, "{stage:?}: {progress:?}");
     }
     let selftest = model.stages()[&StageName::Selftest];
-    assert_eq!((selftest.total, selftest.failed), (47, 1), "one failure stands for all");
+    assert!(selftest.total > 0 && selftest.failed > 0, "{selftest:?}");
 }

@@ -29,6 +29,22 @@ fn an_unknown_variable_of_a_prompt_is_shown_in_the_prompt() {
 }
 
 #[test]
+fn a_prompt_without_its_transcript_is_an_error_with_the_line_to_add() {
+    assert_snapshot!(prompted("Sum it up.\n{{ previous_summary }}\n").refusal(), @r"
+     × this prompt does not insert {{ transcript }}
+      ╭─[prompts/own.md:1:1]
+    1 │ Sum it up.
+      · ──────────
+    2 │ {{ previous_summary }}
+      ╰────
+     help: add a line with {{ transcript }} where its text belongs
+    ");
+    let forgetful = prompted("Sum up: {{ transcript }}").refusal();
+    assert!(forgetful.contains("does not insert {{ previous_summary }}"), "the fixture has two points: {forgetful}");
+    assert!(prompted("{{ previous_summary }} {{ transcript }}").open().is_ok());
+}
+
+#[test]
 fn a_missing_prompt_is_shown_where_it_is_named() {
     assert_snapshot!(prompted("").without("prompts/own.md").refusal(), @r#"
      × cannot read the prompt prompts/own.md: there is no such file
