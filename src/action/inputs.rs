@@ -336,7 +336,7 @@ mod tests {
         });
         let rule = Work::Compute(Computation { rule: Rule::Full, messages: "[]".into(), target_tokens: None });
         let keys = [ask, program, rule].map(|work| key(&work).0.short());
-        assert_eq!(keys, ["46cc81bf6d12", "c48e482d5ffc", "260fde594b9b"]);
+        assert_eq!(keys, ["46cc81bf6d12", "c48e482d5ffc", "06ea9b9e3d0a"]);
     }
 
     #[test]

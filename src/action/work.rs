@@ -11,7 +11,7 @@ use crate::units::Tokens;
 
 /// The version of the built-in rules: the stand-in model, `truncate` and `extract`. Raised when they would put out
 /// something else, so that what the old ones made is unseen.
-pub(super) const RULES: &str = "2";
+pub(super) const RULES: &str = "3";
 
 /// What one action does.
 #[derive(Clone, Debug)]

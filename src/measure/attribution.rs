@@ -1,10 +1,12 @@
 //! Loss attribution: who lost a fact, and what was said though it no longer holds.
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
+use regex::Regex;
 use serde::{Deserialize, Serialize};
 
-use crate::probe::{Fact, FactFinder};
+use crate::probe::FactFinder;
 use crate::transcript::fold;
 
 /// What became of one expected fact.
@@ -47,122 +49,126 @@ impl FactClass {
     }
 }
 
-/// Words that tell of a former state, wherever they stand in a clause.
-const FORMER: [&str; 53] = [
-    "no longer",
-    "not",
-    "isn't",
-    "previously",
-    "previous",
-    "formerly",
-    "originally",
-    "initially",
-    "at first",
-    "used to",
-    "instead of",
-    "rather than",
-    "superseded",
-    "obsolete",
-    "outdated",
-    "deprecated",
-    "abandoned",
-    "rejected",
-    "discarded",
-    "dropped",
-    "replaced",
-    "replaces",
-    "replacing",
-    "reverted",
-    "old",
-    "older",
-    "earlier",
-    "before",
-    "until",
-    "no more",
-    "ruled out",
-    "changed from",
-    "不再",
-    "不是",
-    "不用",
-    "不要",
-    "原来",
-    "原先",
-    "原本",
-    "起初",
-    "最初",
-    "之前",
-    "以前",
-    "此前",
-    "早先",
-    "曾经",
-    "曾用",
-    "旧的",
-    "放弃",
-    "弃用",
-    "取代",
-    "替换",
-    "而非",
-];
-
-/// Words after which the new state comes: what stands before them is the former one.
-const TURNS: [&str; 14] = [
-    "changed to",
-    "switched to",
-    "moved to",
-    "raised to",
-    "lowered to",
-    "increased to",
-    "reduced to",
-    "bumped to",
-    "became",
-    "->",
-    "改为",
-    "改成",
-    "换成",
-    "改到",
-];
-
-static FORMER_FINDERS: LazyLock<Vec<FactFinder>> = LazyLock::new(|| finders(&FORMER));
-static TURN_FINDERS: LazyLock<Vec<FactFinder>> = LazyLock::new(|| finders(&TURNS));
-
-fn finders(phrases: &[&str]) -> Vec<FactFinder> {
-    phrases.iter().map(|phrase| FactFinder::new(&Fact { spellings: vec![(*phrase).to_owned()] })).collect()
-}
-
-/// For each of `superseded` whether the answer states it as if it still held: in a clause that nothing marks as
-/// telling of the past, and not as a part of an expected fact. A rule of thumb, by words.
+/// For each of `superseded` whether the answer states it as if it still held: at a place where no word marks it as
+/// former, and not as a part of an expected fact. By words, in English and Chinese:
+///
+/// - a negation in the same clause ("not 8080", "8080 is no longer used"), unless it governs an expected fact
+///   ("not 8081 but 8080", "8080, not 8081");
+/// - a word for the past before it in the same sentence ("originally 8080", "replaced 8080"), or behind it ("8080 was
+///   dropped");
+/// - a step to something else behind it ("8080 → 8081", "8080 was changed to 8081");
+/// - an expected fact behind it that a word like "now" or "finally" introduces ("was 8080, now 8081");
+/// - an expected fact before it that it gives the reason for ("8081, because 8080 was taken").
 pub fn stated_as_current(answer: &str, superseded: &[FactFinder], expected: &[FactFinder]) -> Vec<bool> {
     if superseded.is_empty() {
         return Vec::new();
     }
-    let clauses: Vec<String> = clauses(answer).map(|clause| fold(clause).replace('’', "'")).collect();
-    superseded.iter().map(|fact| clauses.iter().any(|clause| is_current(clause, fact, expected))).collect()
-}
-
-fn is_current(clause: &str, fact: &FactFinder, expected: &[FactFinder]) -> bool {
-    let mut places = fact.ranges(clause);
-    if places.is_empty() || FORMER_FINDERS.iter().any(|marker| marker.stands_in(clause)) {
-        return false;
-    }
-    let wider: Vec<_> = expected.iter().flat_map(|fact| fact.ranges(clause)).collect();
-    places.retain(|place| !wider.iter().any(|wide| wide.start <= place.start && place.end <= wide.end));
-    let last_turn = TURN_FINDERS.iter().flat_map(|turn| turn.ranges(clause)).map(|turn| turn.start).max();
-    places.iter().any(|place| {
-        let before = clause.get(..place.start).unwrap_or("").trim_end();
-        let left_behind = ["from", "从", "由", "~~"].iter().any(|word| before.ends_with(word));
-        !left_behind && last_turn.is_none_or(|turn| place.start > turn)
-    })
+    let text = sentences(answer).map(fold).collect::<Vec<_>>().join("\n");
+    let mut new: Vec<Range<usize>> = expected.iter().flat_map(|fact| fact.ranges(&text)).collect();
+    new.sort_by_key(|range| range.start);
+    superseded.iter().map(|fact| fact.ranges(&text).iter().any(|old| is_current(&text, old, &new))).collect()
 }
 
 /// The stretches of a text between sentence ends, semicolons and line breaks.
-fn clauses(text: &str) -> impl Iterator<Item = &str> {
+fn sentences(text: &str) -> impl Iterator<Item = &str> {
     let stops = |line| str::split(line, ['。', '！', '？', '；', ';']);
-    text.lines().flat_map(stops).flat_map(|part| part.split(". ")).flat_map(|part| part.split(", but "))
+    text.lines().flat_map(stops).flat_map(|part| part.split(". "))
+}
+
+fn is_current(text: &str, old: &Range<usize>, new: &[Range<usize>]) -> bool {
+    if new.iter().any(|wide| wide.start <= old.start && old.end <= wide.end) {
+        return false;
+    }
+    let slice = |range: Range<usize>| text.get(range).unwrap_or("");
+    let earlier = new.iter().rev().find(|range| range.end <= old.start);
+    let later = new.iter().find(|range| range.start >= old.end);
+    let sentence = slice(0..old.start).rfind('\n').map_or(0, |at| at + 1);
+    let sentence_end = slice(old.end..text.len()).find('\n').map_or(text.len(), |at| old.end + at);
+    let before = slice(earlier.map_or(sentence, |range| range.end.max(sentence))..old.start);
+    let meets_new = later.is_some_and(|range| range.start <= sentence_end);
+    let after = slice(old.end..later.map_or(sentence_end, |range| range.start.min(sentence_end)));
+    let clause_before = before.rsplit(CLAUSE).next().unwrap_or(before);
+    let clause_after = after.split(CLAUSE).next().unwrap_or(after);
+    // what stands right before the new value speaks of that
+    let speaks_of_new = |clause: &str| meets_new && clause.len() == after.len() && GOVERNS.is_match(clause.trim_end());
+    let reaches_old = !BECOMES.is_match(clause_before);
+    let negated = reaches_old && NEGATION.is_match(clause_before)
+        || NEGATION.is_match(clause_after) && !speaks_of_new(clause_after);
+    let former = reaches_old && (FORMER.is_match(before) || LEFT.is_match(before))
+        || FORMER_AFTER.is_match(clause_after) && !speaks_of_new(clause_after)
+        || STEP.is_match(after);
+    let followed = later.is_some_and(|range| {
+        let between = slice(old.end..range.start);
+        SUCCESSION.is_match(between) && (meets_new || PAST.is_match(before))
+    });
+    let explains = earlier.is_some_and(|range| range.end >= sentence) && REASON.is_match(before);
+    !(negated || former || followed || explains)
+}
+
+/// Where a clause ends within a folded sentence.
+const CLAUSE: [char; 5] = [',', ':', '(', ')', '、'];
+
+/// Words that deny what stands in their clause.
+static NEGATION: LazyLock<Regex> = LazyLock::new(|| {
+    words(
+        r"\b(?:no longer|not|isn't|wasn't|aren't|never|no more|instead of|rather than|ruled out)\b|不再|不是|不用|不要|并非|而非|而不是|没有用",
+    )
+});
+
+/// Words for what was before; they count up to the next fact of their sentence.
+static FORMER: LazyLock<Regex> = LazyLock::new(|| {
+    words(
+        r"\b(?:previous(?:ly)?|former(?:ly)?|original(?:ly)?|initial(?:ly)?|at first|used to|superseded|obsolete|outdated|deprecated|abandon(?:s|ed|ing)?|reject(?:s|ed|ing)?|discard(?:s|ed|ing)?|dropp(?:ed|ing)|drops|replac(?:es?|ed|ing)|remov(?:es?|ed|ing)|revert(?:s|ed|ing)?|old|older|earlier|before|until|changed from)\b|原来|原先|原本|起初|最初|之前|以前|此前|早先|曾经|曾用|旧|放弃|弃用|取代|替换|代替|不再",
+    )
+});
+
+/// The same behind a value: "8080 was dropped", "8080 previously".
+static FORMER_AFTER: LazyLock<Regex> = LazyLock::new(|| {
+    words(
+        r"\b(?:previously|formerly|originally|initially|at first|superseded|obsolete|outdated|deprecated|abandoned|rejected|discarded|dropped|replaced|removed|reverted|earlier|before|was old|(?:was|were|is|been) (?:too|the old))\b|原来|原先|之前|以前|放弃|弃用|被取代|被替换|作废",
+    )
+});
+
+/// Directly before an old value: it is left behind.
+static LEFT: LazyLock<Regex> = LazyLock::new(|| words(r"(?:\bfrom|从|由|~~)\s*'?$"));
+
+/// Directly before a value: it is the new one, whatever was said of the old one.
+static BECOMES: LazyLock<Regex> =
+    LazyLock::new(|| words(r"(?:\bto|\bby|\bwith|\binto|\bbecame|\bnow|\bbut|\bis|->|=>|→|改为|改成|换成|改回|变为|而是|改用)\s*'?$"));
+
+/// Behind an old value: something takes its place.
+static STEP: LazyLock<Regex> = LazyLock::new(|| {
+    words(
+        r"->|=>|→|⇒|➜|➔|\b(?:(?:changed|switched|moved|migrated|raised|lowered|increased|reduced|bumped|updated|renamed) to|became|gave way|(?:replaced|superseded) (?:by|with))\b|改为|改成|换成|改到|变为|变成|升到|降到|更新为",
+    )
+});
+
+/// Words that introduce what holds now.
+static SUCCESSION: LazyLock<Regex> = LazyLock::new(|| {
+    words(r"\b(?:now|then|finally|later|eventually|currently|today|since then|afterwards|in the end|after that)\b|现在|如今|目前|最后|最终|后来|随后|之后|然后|终于")
+});
+
+/// Words of the past that need a successor to mean that it is over.
+static PAST: LazyLock<Regex> =
+    LazyLock::new(|| words(r"\b(?:was|were|had been|first|started|began)\b|先|开始|曾|当时"));
+
+/// Words that introduce a reason.
+static REASON: LazyLock<Regex> =
+    LazyLock::new(|| words(r"\b(?:because|since|as|due to|given that)\b|因为|由于|原因"));
+
+/// At the end of a clause: what comes next is what it speaks of.
+static GOVERNS: LazyLock<Regex> = LazyLock::new(|| {
+    words(r"(?:\b(?:not|never|instead of|rather than|no longer|replac(?:es|ed|ing)|before|over|from|until)|不是|而非|而不是|不再|取代了?|替换了?|代替了?)(?: the| port| version| value)?\s*'?$")
+});
+
+fn words(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("the patterns are part of the program and compiled by its tests")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::probe::Fact;
 
     fn fact(text: &str) -> FactFinder {
         FactFinder::new(&Fact { spellings: vec![text.to_owned()] })
@@ -183,21 +189,65 @@ mod tests {
 
     #[test]
     fn a_former_value_stated_as_current_is_seen() {
-        assert!(current("The port is 8080.", "8080", "8081"));
-        assert!(current("服务监听端口8080。", "8080", "8081"));
-        assert!(current("It was changed to 8080.", "8080", "8081"));
-        assert!(current("8081 was too slow, but the port is now 8080", "8080", "8081"));
+        for answer in [
+            "The port is 8080.",
+            "服务监听端口8080。",
+            "It was changed to 8080.",
+            "8081 was too slow, but the port is now 8080",
+            "The port is not 8081 but 8080.",
+            "It is no longer 8081, it is 8080.",
+            "8080, not 8081.",
+            "8080 instead of 8081",
+            "8081 was rejected; the port is 8080",
+            "was 8081, now 8080",
+            "8081 → 8080",
+            "first 8081, finally 8080",
+            "8080 replaced 8081",
+            "8081 was replaced by 8080",
+            "They replaced 8081 with 8080.",
+            "不是8081，而是8080",
+            "端口由8081改回8080",
+            "端口不再是8081，现在是8080。",
+            "It is not slow, the port is 8080.",
+            "The port was 8080.",
+        ] {
+            assert!(current(answer, "8080", "8081"), "{answer}");
+        }
     }
 
     #[test]
-    fn a_former_value_told_as_former_is_not() {
-        assert!(!current("The port is 8081, no longer 8080.", "8080", "8081"));
-        assert!(!current("It went from 8080 to 8081.", "8080", "8081"));
-        assert!(!current("8080 was changed to 8081", "8080", "8081"));
-        assert!(!current("端口从8080改为8081", "8080", "8081"));
-        assert!(!current("8080改成了8081", "8080", "8081"));
-        assert!(!current("Originally 8080; it is 8081.", "8080", "8081"));
-        assert!(!current("The port is 8081.", "8080", "8081"));
+    fn a_former_value_marked_as_former_is_not() {
+        for answer in [
+            "The port is 8081, no longer 8080.",
+            "It went from 8080 to 8081.",
+            "8080 was changed to 8081",
+            "端口从8080改为8081",
+            "8080改成了8081",
+            "Originally 8080; it is 8081.",
+            "The port is 8081.",
+            "was 8080, now 8081",
+            "The port was 8080. It is now 8081.",
+            "8080 → 8081",
+            "8080 -> 8081",
+            "first 8080, finally 8081",
+            "8081 (previously `8080`)",
+            "8081 replaced 8080",
+            "replaced 8080 with 8081",
+            "8080 was replaced by 8081",
+            "8081, not 8080",
+            "Not 8080 but 8081.",
+            "8081 instead of 8080",
+            "8081 rather than 8080",
+            "8080 is no longer used; 8081 is.",
+            "8081, because nginx holds 8080",
+            "先用8080，最后改成8081",
+            "原来是8080，现在是8081",
+            "不是8080，而是8081",
+            "端口8080已弃用，改用8081",
+            "- old: 8080\n- new: 8081",
+        ] {
+            assert!(!current(answer, "8080", "8081"), "{answer}");
+        }
     }
 
     #[test]

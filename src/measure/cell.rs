@@ -6,7 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::attribution::{FactClass, stated_as_current};
-use super::fabrication::{Fabrication, asserts, unknown_names};
+use super::admission::asserts;
+use super::fabrication::{Fabrication, unknown_names};
 use super::refetch::{Refetch, refetch, smallest_holders};
 use super::survival::{share, standing};
 use crate::probe::{FactFinder, History, Probe};
@@ -69,13 +70,13 @@ impl ProbeMeasure {
         until: usize,
         tokens: Arc<[Tokens]>,
     ) -> ProbeMeasure {
-        let expected = FactFinder::all(&probe.expected_facts);
+        let expected = FactFinder::all_within(&probe.expected_facts, history);
         let shown = |facts: &[crate::probe::Fact]| facts.iter().map(|fact| fact.name().to_owned()).collect();
         let holders = smallest_holders(history, prefix, &tokens, &expected);
         ProbeMeasure {
             names: shown(&probe.expected_facts),
             superseded_names: shown(&probe.superseded_facts),
-            superseded: FactFinder::all(&probe.superseded_facts),
+            superseded: FactFinder::all_within(&probe.superseded_facts, history),
             question: probe.question.clone(),
             answerable: probe.answerable,
             literal: probe.literal,

@@ -1,9 +1,7 @@
 //! Fabrication: what an answer asserts though nobody said it.
 
 use std::collections::BTreeSet;
-use std::sync::LazyLock;
 
-use regex::Regex;
 use serde::{Deserialize, Serialize};
 
 use crate::probe::{History, normal_path, paths, suffixes, words};
@@ -16,43 +14,6 @@ pub struct Fabrication {
     pub asserted: Option<bool>,
     /// Paths and identifiers in the answer that occur nowhere in the transcript, in order of appearance.
     pub unknown_names: Vec<String>,
-}
-
-/// Ways to say that the record does not hold the answer, of folded text.
-static ADMISSION: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(&[
-        r"(?:\bnot|n't|\bcannot|\bnever|\bnowhere)(?: \w+){0,2} (?:say|said|names?|named|stated?|mention(?:ed)?",
-        r"|specif(?:y|ied)|tell|told|indicated?|record(?:ed)?|reveal(?:ed)?|given?|provided?|included?|contain(?:ed)?",
-        r"|hold|held|identif(?:y|ied)|discuss(?:ed)?|cover(?:ed)?|document(?:ed)?|know|known|available|determined?|find|found)\b",
-        r"|\bno (?:\w+ )?(?:mention|record|information|details?|indication)\b|\bunknown\b|\bunable to (?:say|tell|find)\b",
-        r"|\b(?:not enough|insufficient) (?:information|context)\b",
-        r"|(?:没有|没|未)(?:明确|具体|直接)?(?:说|讲|提到|提及|提过|提供|记载|记录|写明|给出|指明|指出|涉及|透露|交代|包含)",
-        r"|(?:没有|没|未)(?:找到|相关)|无法(?:确定|判断|得知|回答)|无从|不得而知|不知道|不清楚|找不到|信息不足|不包含",
-    ])
-});
-
-/// Ways to guess all the same.
-static GUESS: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(&[
-        r"\b(?:probably|presumably|most likely|it (?:is|was) likely|my guess|(?:i|i would|i'd) guess|best guess|i assume)\b",
-        r"|可能是|大概是|应该是|估计是|推测|猜测",
-    ])
-});
-
-fn pattern(parts: &[&str]) -> Regex {
-    Regex::new(&parts.concat()).expect("the patterns are part of the program and compiled by its tests")
-}
-
-/// Whether the answer says, in English or Chinese, that the record does not hold what was asked, and leaves it at
-/// that. A rule of thumb, by words.
-pub fn admits_not_knowing(answer: &str) -> bool {
-    let folded = fold(answer).replace('’', "'");
-    ADMISSION.is_match(&folded) && !GUESS.is_match(&folded)
-}
-
-/// Whether the answer asserts anything: it is neither empty nor an admission.
-pub fn asserts(answer: &str) -> bool {
-    !answer.trim().is_empty() && !admits_not_knowing(answer)
 }
 
 /// Paths and identifiers in `answer` that occur neither in the question nor before message `until` of the
@@ -122,31 +83,6 @@ mod tests {
             Message::text(Role::Assistant, "later: src/late.rs"),
         ];
         unknown_names(answer, "What does parseLine in lib/parse.py do?", &History::new(&messages), 1)
-    }
-
-    #[test]
-    fn admissions_in_two_languages_are_told_from_assertions() {
-        let admissions = [
-            "The context doesn’t say.",
-            "The session does not name it.",
-            "What was kept does not hold the answer.",
-            "I don't know; it is not explicitly mentioned anywhere.",
-            "There is no record of that.",
-            "This cannot be determined from what I have.",
-            "记录中没有提到这一点。",
-            "会话里没有说，那只是本地用的替身。",
-            "无法确定。",
-        ];
-        let assertions = [
-            "It is 42.",
-            "Redis was not fast enough, so Postgres was chosen.",
-            "The transcript does not say, but it is probably 42.",
-            "没有提到，不过应该是42。",
-            "代码未提交，端口是8080。",
-        ];
-        assert!(admissions.iter().all(|answer| admits_not_knowing(answer) && !asserts(answer)));
-        assert!(assertions.iter().all(|answer| asserts(answer)));
-        assert!(!asserts("  "), "silence asserts nothing");
     }
 
     #[test]

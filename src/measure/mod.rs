@@ -3,6 +3,7 @@
 //! These numbers say *where* a fact was lost, which a judge cannot. Pure functions on texts and token counts that
 //! are handed in; a context that only its provider can read gives `None`, never 0. Deliberately absent: models.
 
+mod admission;
 mod attribution;
 mod cell;
 mod fabrication;
@@ -12,7 +13,8 @@ mod survival;
 
 pub use attribution::{FactClass, stated_as_current};
 pub use cell::{FactFate, Measured, ProbeMeasure};
-pub use fabrication::{Fabrication, admits_not_knowing, asserts, unknown_names};
+pub use admission::{admits_not_knowing, asserts};
+pub use fabrication::{Fabrication, unknown_names};
 pub use ratio::compression_ratio;
 pub use refetch::{DEFAULT_NEEDS, FETCH_OVERHEAD, Refetch, break_even, refetch, smallest_holders, tokens_per_task};
 pub use survival::{share, standing};

@@ -1,13 +1,22 @@
-//! Facts in texts: literal matching that is blind to case, width and white space, and never matches inside a word.
+//! Facts in texts: literal matching that is blind to typography, and never matches inside a word, a number or a path.
 //!
 //! A fact stands in a text if one of its spellings does. At both ends of a match the text must not go on with the
-//! same word or number: "5" does not stand in "15", nor "1.2" in "1.2.3". Scripts that put no blanks between words
-//! have no such ends; there a spelling needs at least two characters. A path also stands by its file name.
+//! same word, number or version: "5" does not stand in "15", "-5" or "5.1", nor "1.2" in "1.2.3" or "1.2-beta".
+//! Scripts that put no blanks between words have no such ends; there a spelling needs at least two characters. Between
+//! letters a hyphen and a space are the same.
+//!
+//! A path stands where the whole path does, and by its last parts (down to the file name) where no other path of the
+//! transcript ends in them: `mod.rs` says nothing in a crate with ten of them. Without a transcript only the whole path
+//! counts.
 
 use std::ops::Range;
 
+use memchr::memmem;
+
 use super::bank::Fact;
-use crate::transcript::fold;
+use super::history::History;
+use super::names::{is_path_char, normal_path};
+use crate::transcript::{MappedFold, Rules, fold_by, is_unspaced, is_word, numeral, value_of_numeral};
 
 /// A fact made ready to be looked for in many texts.
 #[derive(Clone, Debug)]
@@ -15,24 +24,43 @@ pub struct FactFinder {
     needles: Vec<Needle>,
 }
 
-/// One folded spelling, or the file name of a path.
 #[derive(Clone, Debug)]
-struct Needle {
+enum Needle {
+    Words(Words),
+    Path(Path),
+}
+
+/// One folded spelling.
+#[derive(Clone, Debug)]
+struct Words {
     text: String,
-    /// Whether the text around must not go on with the word at the start, at the end.
-    bounded: (bool, bool),
+    /// The stretches between hyphens and spaces that stand between letters, where either will do; the byte range of
+    /// each.
+    fixed: Vec<Range<usize>>,
+    /// The longest of them, which is searched for.
+    anchor: usize,
+}
+
+/// A path that ends in a file name.
+#[derive(Clone, Debug)]
+struct Path {
+    /// In normal form.
+    whole: String,
+    /// Where its file name begins.
+    name: usize,
+    /// The shortest ending that names this file alone.
+    shortest: usize,
 }
 
 impl FactFinder {
-    /// Folds the spellings of `fact`.
+    /// Folds the spellings of `fact`. A path is then found only whole.
     pub fn new(fact: &Fact) -> FactFinder {
-        let mut needles = Vec::new();
-        for spelling in &fact.spellings {
-            let folded = fold(spelling);
-            let name = file_name(&folded).map(str::to_owned);
-            needles.extend([Some(folded), name].into_iter().flatten().filter_map(Needle::new));
-        }
-        FactFinder { needles }
+        FactFinder::of(fact, None)
+    }
+
+    /// Folds the spellings of `fact`; a path is also found by an ending that no other path of `history` has.
+    pub fn within(fact: &Fact, history: &History) -> FactFinder {
+        FactFinder::of(fact, Some(history))
     }
 
     /// The finders of all of `facts`, in their order.
@@ -40,14 +68,42 @@ impl FactFinder {
         facts.iter().map(FactFinder::new).collect()
     }
 
-    /// Whether the fact stands in `folded`, a text made by [`fold`].
+    /// The finders of all of `facts` within `history`, in their order.
+    pub fn all_within(facts: &[Fact], history: &History) -> Vec<FactFinder> {
+        facts.iter().map(|fact| FactFinder::within(fact, history)).collect()
+    }
+
+    fn of(fact: &Fact, history: Option<&History>) -> FactFinder {
+        let mut needles = Vec::new();
+        for spelling in &fact.spellings {
+            let mut forms: Vec<String> = Vec::new();
+            let complete = fold_by(spelling, Rules::ALL);
+            if complete == fold_by(spelling, Rules::NONE) {
+                forms.push(complete);
+            } else {
+                let all = Rules::subsets().map(|rules| fold_by(spelling, rules));
+                all.for_each(|form| if !forms.contains(&form) { forms.push(form) });
+            }
+            forms.extend(forms.iter().find_map(|form| with_digits(form)));
+            for form in forms {
+                match Path::new(&form, history) {
+                    Some(path) => needles.push(Needle::Path(path)),
+                    None => needles.extend(Words::new(form).map(Needle::Words)),
+                }
+            }
+        }
+        FactFinder { needles }
+    }
+
+    /// Whether the fact stands in `folded`, a text made by [`crate::transcript::fold`].
     pub fn stands_in(&self, folded: &str) -> bool {
-        self.needles.iter().any(|needle| needle.ranges(folded).next().is_some())
+        self.needles.iter().any(|needle| needle.first(folded).is_some())
     }
 
     /// Where it stands in `folded`: byte ranges in rising order, none inside another.
     pub fn ranges(&self, folded: &str) -> Vec<Range<usize>> {
-        let mut all: Vec<Range<usize>> = self.needles.iter().flat_map(|needle| needle.ranges(folded)).collect();
+        let mut all: Vec<Range<usize>> = Vec::new();
+        self.needles.iter().for_each(|needle| needle.each(folded, |range| all.push(range)));
         all.sort_by_key(|range| (range.start, std::cmp::Reverse(range.end)));
         let mut outer: Vec<Range<usize>> = Vec::new();
         for range in all {
@@ -58,78 +114,234 @@ impl FactFinder {
         outer
     }
 
+    /// Where it stands in the text as written behind `text`: byte ranges in rising order.
+    pub fn find(&self, text: &MappedFold) -> Vec<Range<usize>> {
+        self.ranges(text.folded()).into_iter().map(|range| text.original(range)).collect()
+    }
+
+    /// How often it stands in `folded`.
+    pub fn count(&self, folded: &str) -> usize {
+        self.ranges(folded).len()
+    }
+
+    /// Whether it is exact: its shortest spelling holds a digit, or a character that only names and code have. Whoever
+    /// sees such a token in a context can search for it.
+    pub fn is_exact(&self) -> bool {
+        let is_exact = |text: &str| {
+            text.chars().any(|c| c.is_ascii_digit() || matches!(c, '_' | '/' | '\\' | '=' | '@' | '#' | '<' | '>'))
+                || text.split(' ').any(|word| word.trim_matches('.').contains(['.', ':']))
+        };
+        !self.needles.is_empty() && self.needles.iter().all(|needle| is_exact(needle.text()))
+    }
+
     /// The fewest characters that any spelling has, those of unspaced scripts counted double: they say more. A short
     /// fact stands in many texts by chance; 0 is one that is never found.
     pub fn shortest(&self) -> usize {
-        let length = |needle: &Needle| needle.text.chars().map(|c| 1 + usize::from(is_unspaced(c))).sum();
+        let length = |needle: &Needle| needle.text().chars().map(|c| 1 + usize::from(is_unspaced(c))).sum();
         self.needles.iter().map(length).min().unwrap_or(0)
     }
 }
 
-/// Whether `fact` stands in `folded`, a text made by [`fold`]. For many texts make a [`FactFinder`] once.
+/// Whether `fact` stands in `folded`, a text made by [`crate::transcript::fold`]. For many texts make a [`FactFinder`]
+/// once.
 pub fn stands_in(folded: &str, fact: &Fact) -> bool {
     FactFinder::new(fact).stands_in(folded)
 }
 
+/// A spelling that ends in a Chinese numeral, with digits in its place: in the text the measure word behind it makes
+/// the numeral a number.
+fn with_digits(form: &str) -> Option<String> {
+    let head = form.trim_end_matches(|c| numeral(c).is_some());
+    let run = form.get(head.len()..)?;
+    let value = (run.chars().count() > 1 || !head.is_empty()).then(|| value_of_numeral(run))??;
+    Some(format!("{head}{value}"))
+}
+
 impl Needle {
+    fn text(&self) -> &str {
+        match self {
+            Needle::Words(words) => &words.text,
+            Needle::Path(path) => path.whole.get(path.shortest..).unwrap_or(&path.whole),
+        }
+    }
+
+    fn first(&self, folded: &str) -> Option<Range<usize>> {
+        match self {
+            Needle::Words(words) => words.matches(folded).next(),
+            Needle::Path(path) => path.matches(folded).next(),
+        }
+    }
+
+    fn each(&self, folded: &str, mut found: impl FnMut(Range<usize>)) {
+        match self {
+            Needle::Words(words) => words.matches(folded).for_each(&mut found),
+            Needle::Path(path) => path.matches(folded).for_each(&mut found),
+        }
+    }
+}
+
+impl Words {
     /// `None` for what could stand anywhere: nothing at all, or a lone character of an unspaced script.
-    fn new(text: String) -> Option<Needle> {
-        let (first, last) = (text.chars().next()?, text.chars().next_back()?);
+    fn new(text: String) -> Option<Words> {
+        let first = text.chars().next()?;
         if is_unspaced(first) && text.chars().nth(1).is_none() {
             return None;
         }
-        Some(Needle { bounded: (is_word(first), is_word(last)), text })
+        let mut fixed = Vec::new();
+        let mut start = 0;
+        for (at, _) in text.match_indices(['-', ' ']) {
+            let letter = |c: Option<char>| c.is_some_and(char::is_alphabetic);
+            if letter(text.get(..at)?.chars().next_back()) && letter(text.get(at + 1..)?.chars().next()) {
+                fixed.push(start..at);
+                start = at + 1;
+            }
+        }
+        fixed.push(start..text.len());
+        let anchor = (0..fixed.len()).max_by_key(|index| fixed.get(*index).map_or(0, Range::len))?;
+        Some(Words { text, fixed, anchor })
     }
 
-    fn ranges<'a>(&'a self, folded: &'a str) -> impl Iterator<Item = Range<usize>> + 'a {
-        folded
-            .match_indices(self.text.as_str())
-            .map(|(start, found)| start..start + found.len())
-            .filter(|range| self.ends_are_free(folded, range))
+    fn matches<'a>(&'a self, folded: &'a str) -> impl Iterator<Item = Range<usize>> + 'a {
+        let anchor = self.fixed.get(self.anchor).cloned().unwrap_or_default();
+        let searched = self.text.get(anchor.clone()).unwrap_or("").as_bytes();
+        memmem::find_iter(folded.as_bytes(), searched).filter_map(move |at| {
+            let start = at.checked_sub(anchor.start)?;
+            let range = start..start + self.text.len();
+            let found = folded.get(range.clone())?;
+            (self.is_same(found) && self.ends_are_free(folded, &range)).then_some(range)
+        })
+    }
+
+    fn is_same(&self, found: &str) -> bool {
+        self.fixed.iter().all(|part| found.get(part.clone()) == self.text.get(part.clone()))
+            && self.fixed.iter().skip(1).all(|part| matches!(found.as_bytes().get(part.start - 1), Some(b'-' | b' ')))
     }
 
     fn ends_are_free(&self, folded: &str, range: &Range<usize>) -> bool {
         let before = folded.get(..range.start).unwrap_or("");
         let after = folded.get(range.end..).unwrap_or("");
+        !(self.goes_on_before(before) || self.goes_on_after(after))
+    }
+
+    /// Whether what stands before belongs to the same word or number.
+    fn goes_on_before(&self, before: &str) -> bool {
+        let (mut own, mut back) = (self.text.chars(), before.chars().rev());
+        let (Some(first), Some(last)) = (own.next(), back.next()) else { return false };
+        let (second, beyond) = (own.next(), back.next());
         let digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
-        let goes_on = |next: Option<char>, beyond: Option<char>, edge: Option<char>| {
-            next.is_some_and(is_word) || (next == Some('.') && digit(beyond) && digit(edge))
-        };
-        let mut back = before.chars().rev();
+        match first {
+            '0'..='9' if last == '.' => digit(beyond),
+            // a sign, and no hyphen or range
+            '0'..='9' if last == '-' => !beyond.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ')'),
+            '-' if second.is_some_and(char::is_alphanumeric) => is_word(last) || last == '-',
+            '.' if digit(second) => last.is_ascii_digit(),
+            c if numeral(c).is_some() => last == '第' || numeral(last).is_some() || last.is_ascii_digit(),
+            c if is_word(c) && is_word(last) => true,
+            // `src/db` is not `old-src/db`
+            c => is_word(c) && self.is_path() && matches!(last, '-' | '.') && beyond.is_some_and(is_word),
+        }
+    }
+
+    /// Whether what stands behind belongs to the same word, number, version or path.
+    fn goes_on_after(&self, after: &str) -> bool {
+        let Some(last) = self.text.chars().next_back() else { return false };
         let mut ahead = after.chars();
-        !(self.bounded.0 && goes_on(back.next(), back.next(), self.text.chars().next())
-            || self.bounded.1 && goes_on(ahead.next(), ahead.next(), self.text.chars().next_back()))
+        let Some(next) = ahead.next() else { return false };
+        let beyond = ahead.next();
+        if is_word(last) && is_word(next) || numeral(last).is_some() && numeral(next).is_some() {
+            return true;
+        }
+        let numbers = last.is_ascii_digit() && next == '.' && beyond.is_some_and(|c| c.is_ascii_digit());
+        let path = self.is_path() && is_word(last) && matches!(next, '-' | '.') && beyond.is_some_and(is_word);
+        numbers || path || (next == '-' && self.is_version() && is_suffix_of_version(after.get(1..).unwrap_or("")))
+    }
+
+    fn is_path(&self) -> bool {
+        self.text.contains('/') && !self.text.contains(' ')
+    }
+
+    /// Whether it ends in a number with a point, or with a letter `v` before it.
+    fn is_version(&self) -> bool {
+        let head = self.text.trim_end_matches(|c: char| c.is_ascii_digit());
+        head.len() < self.text.len() && (head.ends_with('.') || head == "v" || head.ends_with(" v"))
     }
 }
 
-/// Whether `c` is part of a word in a script that sets words apart.
-fn is_word(c: char) -> bool {
-    (c.is_alphanumeric() || c == '_') && !is_unspaced(c)
+/// Whether a letter follows, as in `-beta`, `-rc1`.
+fn is_suffix_of_version(after: &str) -> bool {
+    after.starts_with(|c: char| c.is_ascii_alphabetic())
 }
 
-/// Whether `c` belongs to a script that puts no blanks between words: Chinese, Japanese, Korean (whose particles
-/// cling to the word), Thai, Lao, Khmer, Burmese.
-pub(crate) fn is_unspaced(c: char) -> bool {
-    matches!(u32::from(c),
-        0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1100..=0x11FF | 0x1780..=0x17FF | 0x3005..=0x3007 | 0x3040..=0x30FF
-        | 0x3130..=0x318F | 0x31F0..=0x31FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xAC00..=0xD7A3
-        | 0xF900..=0xFAFF | 0x20000..=0x323AF)
-}
-
-/// The last part of a path that ends in a file name with an extension; `None` for whatever else has slashes.
-fn file_name(text: &str) -> Option<&str> {
-    if text.contains(char::is_whitespace) || text.contains("://") {
-        return None;
+impl Path {
+    fn new(form: &str, history: Option<&History>) -> Option<Path> {
+        let path = without_drive(form);
+        let whole = is_file_path(path).then(|| normal_path(path))?;
+        let name = whole.rfind('/').map_or(0, |at| at + 1);
+        let mut starts = whole.rmatch_indices('/').map(|(at, _)| at + 1);
+        let unique = |start: &usize| {
+            let ending = whole.get(*start..).unwrap_or("");
+            history.is_some_and(|history| history.is_only_path(&whole, ending))
+        };
+        let shortest = starts.find(unique).unwrap_or(0);
+        Some(Path { whole, name, shortest })
     }
-    let name = text.rsplit_once(['/', '\\'])?.1;
-    let (stem, extension) = name.rsplit_once('.')?;
+
+    fn matches<'a>(&'a self, folded: &'a str) -> impl Iterator<Item = Range<usize>> + 'a {
+        let name = self.whole.get(self.name..).unwrap_or("");
+        memmem::find_iter(folded.as_bytes(), name.as_bytes()).filter_map(move |at| {
+            let end = at + name.len();
+            let after = folded.get(end..)?;
+            let start = self.start_of_run(folded.get(..at)?);
+            (!name_goes_on(after) && self.is_named_by(folded.get(start..end)?)).then_some(start..end)
+        })
+    }
+
+    /// Where the run of path characters at the end of `before` begins, without what stands before paths.
+    fn start_of_run(&self, before: &str) -> usize {
+        let run = before.len() - before.trim_end_matches(|c: char| is_path_char(c) && !is_unspaced(c)).len();
+        let text = before.get(before.len() - run..).unwrap_or("");
+        before.len() - text.trim_start_matches(['-', '+', '@']).len()
+    }
+
+    /// Whether `run`, the end of a text up to a file name, names this file: the whole path, a longer one that ends in
+    /// it, or an ending long enough to be this file's alone.
+    fn is_named_by(&self, run: &str) -> bool {
+        let run = normal_path(run);
+        let ends_in = |long: &str, short: &str| {
+            long.strip_suffix(short).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+        };
+        ends_in(&run, &self.whole) || run.len() >= self.whole.len() - self.shortest && ends_in(&self.whole, &run)
+    }
+}
+
+fn name_goes_on(after: &str) -> bool {
+    let mut ahead = after.chars();
+    ahead.next().is_some_and(|next| {
+        is_word(next) || matches!(next, '.' | '-' | '/' | '\\') && ahead.next().is_some_and(is_word)
+    })
+}
+
+/// Whether `text` is a path that ends in a file name with an extension.
+fn is_file_path(text: &str) -> bool {
+    let Some((_, name)) = text.rsplit_once(['/', '\\']) else { return false };
+    let Some((stem, extension)) = name.rsplit_once('.') else { return false };
     let sound = stem.len() + extension.len() > 2 && extension.starts_with(|c: char| c.is_ascii_alphabetic());
-    sound.then_some(name)
+    sound && text.chars().all(|c| is_path_char(c) && !is_unspaced(c))
+}
+
+/// A path without the letter of a drive.
+fn without_drive(path: &str) -> &str {
+    let mut chars = path.chars();
+    match (chars.next(), chars.next(), chars.as_str()) {
+        (Some(letter), Some(':'), rest) if letter.is_ascii_alphabetic() && rest.starts_with(['/', '\\']) => rest,
+        _ => path,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transcript::{Message, Role, fold, fold_document};
     use proptest::prelude::*;
 
     fn fact(spelling: &str) -> Fact {
@@ -177,19 +389,93 @@ mod tests {
         assert!(stands("端口：８０８０", "端口:8080"));
     }
 
+    fn stands_within(spelling: &str, text: &str, transcript: &str) -> bool {
+        let history = History::new(&[Message::text(Role::User, transcript)]);
+        FactFinder::within(&fact(spelling), &history).stands_in(&fold(text))
+    }
+
     #[test]
-    fn a_path_also_stands_by_its_file_name() {
-        assert!(stands("src/cache/store.rs", "changed store.rs"));
-        assert!(stands("src/cache/store.rs", "in ./src/cache/store.rs:12"));
-        assert!(!stands("src/cache/store.rs", "changed restore.rs"));
+    fn a_number_is_not_a_part_or_the_negative_of_another() {
+        for (spelling, text) in [
+            ("204", "1,204 rows"),
+            ("5", "it is -5"),
+            ("5", "it is \u{2212}5"),
+            ("-5", "it is 5"),
+            ("-5", "10-5"),
+            ("1.2", "1.2-beta"),
+            ("v2", "v2-rc1"),
+            (".5", "1.5"),
+            ("三个", "第三个"),
+        ] {
+            assert!(!stands(spelling, text), "{spelling} in {text}");
+        }
+        for (spelling, text) in [
+            ("5", "5-second timeout"),
+            ("8081", "[8080,8081]"),
+            ("5", "range 1-5"),
+            ("-5", "it is \u{2212}5"),
+            ("8", "utf-8"),
+            ("1,204", "(1,204)"),
+            ("1,204", "1204"),
+            ("十二", "十二个"),
+        ] {
+            assert!(stands(spelling, text), "{spelling} in {text}");
+        }
+    }
+
+    #[test]
+    fn between_letters_a_hyphen_is_a_space() {
+        assert!(stands("re-run the build", "Re run the build"));
+        assert!(stands("dry run", "a dry\u{2010}run"));
+        assert!(!stands("dry-run", "dryrun"));
+        assert!(!stands("utf-8", "utf 8"));
+        assert!(!stands("-v", "a v"));
+    }
+
+    #[test]
+    fn a_path_stands_by_an_ending_that_no_other_path_has() {
+        let one = "src/cache/store.rs was read";
+        assert!(stands_within("src/cache/store.rs", "changed store.rs", one));
+        assert!(stands_within("src/cache/store.rs", "changed cache/store.rs:12", one));
+        assert!(!stands_within("src/cache/store.rs", "changed src/api/store.rs", one));
+        assert!(!stands_within("src/cache/store.rs", "changed restore.rs or store.rs.bak", one));
+        let two = "src/db/mod.rs, src/api/mod.rs and /home/user/src/db/mod.rs";
+        assert!(!stands_within("src/db/mod.rs", "changed mod.rs", two));
+        assert!(!stands_within("src/db/mod.rs", "changed src/api/mod.rs", two));
+        assert!(stands_within("src/db/mod.rs", "changed db/mod.rs", two));
+        assert!(stands_within("/home/user/src/db/mod.rs", "changed src/db/mod.rs", two));
+        assert!(!stands("src/cache/store.rs", "changed store.rs"), "without a transcript");
+        assert!(stands("src/cache/store.rs", "in ./src/cache/store.rs:12 and `a/src/cache/store.rs`"));
         assert!(!stands("TCP/IP", "the IP address"));
         assert!(!stands("https://example.org/a.html", "see a.html"));
+        assert!(!stands("src/db", "src/db-old and src/db2, old-src/db"));
+        assert!(stands("src/db", "in src/db/mod.rs"));
+    }
+
+    #[test]
+    fn a_fact_with_quotes_or_backslashes_is_found_in_json() {
+        let result = r#"{"path":"C:\\new","said":"say \"hi\""}"#;
+        let history = History::new(&[Message::result("c1", result)]);
+        for spelling in ["C:\\new", "say \"hi\""] {
+            assert!(history.holds(&FactFinder::new(&fact(spelling)), 0..1), "{spelling}");
+            assert!(FactFinder::new(&fact(spelling)).stands_in(&fold_document(&format!("[result]\n{result}"))));
+        }
     }
 
     #[test]
     fn ranges_keep_the_longest_of_each_place() {
         let text = "src/cache/store.rs and store.rs";
-        assert_eq!(FactFinder::new(&fact("src/cache/store.rs")).ranges(text), [0..18, 23..31]);
+        let history = History::new(&[Message::text(Role::User, text)]);
+        assert_eq!(FactFinder::within(&fact("src/cache/store.rs"), &history).ranges(text), [0..18, 23..31]);
+        assert_eq!(FactFinder::new(&fact("src/cache/store.rs")).ranges(text), [0..18]);
+    }
+
+    #[test]
+    fn marks_stand_in_the_text_as_written() {
+        let text = "Ａn  Error：　ｐｏｒｔ\n 8080 图";
+        let finder = FactFinder::new(&fact("port 8080"));
+        let marks: Vec<&str> = finder.find(&MappedFold::new(text)).into_iter().map(|range| &text[range]).collect();
+        assert_eq!(marks, ["ｐｏｒｔ\n 8080"]);
     }
 
     #[test]

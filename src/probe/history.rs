@@ -4,18 +4,25 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use serde_json::Value;
-
 use super::facts::FactFinder;
 use super::names::{normal_path, paths, suffixes, words};
-use crate::transcript::{Message, fold};
+use crate::transcript::{Message, fold, fold_document};
 
 /// What a transcript says, message by message. One serves all points: a prefix is a range of its messages.
 #[derive(Clone, Debug)]
 pub struct History {
     messages: Vec<String>,
-    /// Folded words, paths and ends of paths, with the first message that has them; made when first asked for.
-    mentions: OnceLock<HashMap<String, usize>>,
+    /// Made when first asked for.
+    mentions: OnceLock<Mentions>,
+}
+
+/// The names in a transcript, folded.
+#[derive(Clone, Debug, Default)]
+struct Mentions {
+    /// Words, paths and ends of paths, with the first message that has them.
+    first: HashMap<String, usize>,
+    /// Distinct paths in normal form, by file name.
+    paths: HashMap<String, Vec<String>>,
 }
 
 impl History {
@@ -47,56 +54,74 @@ impl History {
 
     /// Whether a message before `until` has this folded word, path in normal form, or end of a path.
     pub fn mentions(&self, name: &str, until: usize) -> bool {
-        self.mentions.get_or_init(|| mentions(&self.messages)).get(name).is_some_and(|first| *first < until)
+        self.index().first.get(name).is_some_and(|first| *first < until)
+    }
+
+    /// Whether `ending`, some last parts of the folded path `path`, belongs to this path alone: every path of the
+    /// transcript that ends so is this one, written shorter or longer.
+    pub fn is_only_path(&self, path: &str, ending: &str) -> bool {
+        let name = ending.rsplit('/').next().unwrap_or(ending);
+        let ends_in = |long: &str, short: &str| {
+            long.strip_suffix(short).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+        };
+        let namesakes = self.index().paths.get(name).into_iter().flatten();
+        namesakes.filter(|other| ends_in(other, ending)).all(|other| ends_in(other, path) || ends_in(path, other))
+    }
+
+    /// How often the fact stands in the messages among `within`.
+    pub fn count(&self, fact: &FactFinder, within: Range<usize>) -> usize {
+        self.messages.get(within).into_iter().flatten().map(|text| fact.count(text)).sum()
+    }
+
+    /// The folded text of a message.
+    pub fn text(&self, message: usize) -> Option<&str> {
+        self.messages.get(message).map(String::as_str)
+    }
+
+    fn index(&self) -> &Mentions {
+        self.mentions.get_or_init(|| mentions(&self.messages))
     }
 }
 
-fn mentions(messages: &[String]) -> HashMap<String, usize> {
-    let mut mentions = HashMap::new();
+fn mentions(messages: &[String]) -> Mentions {
+    let mut mentions = Mentions::default();
     for (index, text) in messages.iter().enumerate() {
         for word in words(text) {
-            note(&mut mentions, word, index);
+            note(&mut mentions.first, word, index);
         }
         for path in paths(text) {
             let path = normal_path(path);
-            suffixes(&path).for_each(|suffix| note(&mut mentions, suffix, index));
+            if note(&mut mentions.first, &path, index) {
+                let name = path.rsplit('/').next().unwrap_or(&path);
+                mentions.paths.entry(name.to_owned()).or_default().push(path.clone());
+            }
+            suffixes(&path).skip(1).for_each(|suffix| {
+                note(&mut mentions.first, suffix, index);
+            });
         }
     }
     mentions
 }
 
-fn note(mentions: &mut HashMap<String, usize>, name: &str, index: usize) {
-    if !mentions.contains_key(name) {
+/// Notes a name; whether it is new.
+fn note(mentions: &mut HashMap<String, usize>, name: &str, index: usize) -> bool {
+    let is_new = !mentions.contains_key(name);
+    if is_new {
         mentions.insert(name.to_owned(), index);
     }
+    is_new
 }
 
-/// All that a message says. Folding leaves no line breaks, so a fact never reaches over one of those put in here.
+/// All that a message says. A fact never reaches over one of the line breaks put in here.
 fn folded_message(message: &Message) -> String {
-    let mut text = fold(&message.content);
+    let mut text = fold_document(&message.content);
     for call in &message.tool_calls {
-        let arguments = &call.function.arguments;
-        for part in [&call.function.name, arguments] {
+        for part in [fold(&call.function.name), fold_document(&call.function.arguments)] {
             text.push('\n');
-            text.push_str(&fold(part));
-        }
-        if let Ok(value) = serde_json::from_str(arguments) {
-            push_strings(&value, &mut text);
+            text.push_str(&part);
         }
     }
     text
-}
-
-fn push_strings(value: &Value, text: &mut String) {
-    match value {
-        Value::String(string) => {
-            text.push('\n');
-            text.push_str(&fold(string));
-        }
-        Value::Array(items) => items.iter().for_each(|item| push_strings(item, text)),
-        Value::Object(map) => map.values().for_each(|item| push_strings(item, text)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
 }
 
 #[cfg(test)]

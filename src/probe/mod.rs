@@ -8,13 +8,14 @@ mod bank_file;
 mod check;
 mod facts;
 mod generate;
-mod highlight;
 mod history;
 mod names;
 mod phrases;
 mod clues;
 mod decisions;
 mod propose;
+#[cfg(test)]
+mod variants;
 
 pub use bank::{Bank, Fact, Probe, ProbeId, ProbeType};
 pub use bank_file::{ParsedBank, ProbePlaces};
@@ -25,7 +26,6 @@ pub use generate::{
     Candidate, GENERATION_VARIABLES, Unfit, Verified, generation_schema, generation_template, generation_work,
     read_candidates, verify,
 };
-pub use highlight::MappedFold;
 pub use history::History;
 pub use names::{normal_path, paths, suffixes, words};
 pub use propose::propose_candidates;

@@ -1,6 +1,6 @@
 //! Names in texts: words as programs spell them, and paths.
 
-use super::facts::is_unspaced;
+use crate::transcript::is_unspaced;
 
 /// The words of a text: runs of letters, digits and underscores, cut where an unspaced script begins.
 pub fn words(text: &str) -> impl Iterator<Item = &str> {
@@ -15,7 +15,7 @@ pub fn paths(text: &str) -> impl Iterator<Item = &str> {
         .filter(|run| !run.starts_with("//") && run.trim_start_matches('.').contains(['/', '\\', '.']))
 }
 
-fn is_path_char(c: char) -> bool {
+pub(super) fn is_path_char(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '\\' | '~' | '@' | '+')
 }
 

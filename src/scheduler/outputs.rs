@@ -14,7 +14,7 @@ use crate::cache::{Damage, Lookup, Record, Reply};
 use crate::compress::Compressed;
 use crate::pipeline::{MethodIx, PointIx};
 use crate::plan::{Body, Output, Preparer, ResolvedAnswer, ResolvedContext, Task, Unreadable};
-use crate::transcript::fold;
+use crate::transcript::fold_document;
 
 /// Contexts in memory: more than a run has open at once.
 const CONTEXTS: usize = 96;
@@ -68,7 +68,7 @@ impl LoadedContext {
 
     /// The readable text, folded for the search of facts; `None` where only the provider can read it.
     pub fn folded(&self) -> Option<&str> {
-        self.folded.get_or_init(|| self.compressed.context.text().map(|text| fold(&text))).as_deref()
+        self.folded.get_or_init(|| self.compressed.context.text().map(|text| fold_document(&text))).as_deref()
     }
 
     fn text(&self, digest: &Digest) -> Option<Arc<str>> {

@@ -4,19 +4,25 @@
 //! A fixture is checked where it is read, so that every module above may rely on its call/result pairs, ids and points.
 //! Nothing here knows providers, probes or log formats.
 
-mod message;
+mod edits;
 mod fixture;
 mod fold;
+mod mapped_fold;
+mod message;
 mod points;
 mod shell;
 mod span;
 mod tokenizer;
 mod tokens;
+mod typography;
 
 pub use fixture::{Fixture, ParsedFixture};
-pub use fold::fold;
+pub(crate) use fold::fold_by;
+pub use fold::{fold, fold_document};
+pub use mapped_fold::MappedFold;
 pub use message::{CallKind, Function, Message, Role, ToolCall};
 pub use points::{Point, is_boundary};
 pub use shell::shell_operations;
 pub use span::{FileAction, FileOperation, file_operation, is_file_path_key, render};
 pub use tokens::{count_tokens, estimate_tokens};
+pub(crate) use typography::{Rules, is_unspaced, is_word, numeral, value_of_numeral};

@@ -18,7 +18,7 @@ use crate::judge::Dimension;
 use crate::measure::FactClass;
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::{Body, Preparer};
-use crate::probe::{Fact, FactFinder, MappedFold, Probe};
+use crate::probe::{Fact, FactFinder, Probe};
 use crate::results::{ProbeInfo, Row};
 
 /// A cell in JSON, whole.
@@ -204,9 +204,9 @@ impl Page<'_> {
             Some(probe) => (probe.expected_facts.as_slice(), probe.superseded_facts.as_slice()),
             None => (named.as_slice(), &[][..]),
         };
-        let mapped = MappedFold::new(text);
+        let mapped = crate::transcript::MappedFold::new(text);
         let find = |facts: &[Fact], meaning| -> Vec<(Range<usize>, Meaning)> {
-            let ranges = FactFinder::all(facts).into_iter().flat_map(|finder| mapped.find(&finder));
+            let ranges = FactFinder::all(facts).into_iter().flat_map(|finder| finder.find(&mapped));
             ranges.map(|range| (range, meaning)).collect()
         };
         let mut marks = find(expected, Meaning::Good);

@@ -9,11 +9,12 @@ use super::input::{ContextText, PageContext, WholeRows};
 use super::pack::{PackShelf, json, pack};
 use crate::action::{Digest, DigestBuilder};
 use crate::judge::CriterionId;
-use crate::probe::{Fact, FactFinder, MappedFold, Probe};
+use crate::probe::{Fact, FactFinder, Probe};
 use crate::results::{ListedRow, Row, RowError};
+use crate::transcript::MappedFold;
 
 /// The version of all that makes packs from rows, contexts and facts: raised when marks or texts would be others.
-const PACKS: u32 = 1;
+const PACKS: u32 = 2;
 /// Cells in one pack.
 pub(super) const CELLS_IN_PACK: usize = 256;
 /// Digits of a key that are shown; the cache takes any prefix that is unique.
@@ -46,7 +47,7 @@ impl Seeker {
         let found = self
             .finders
             .iter()
-            .flat_map(|(number, finder)| text.folded.find(finder).into_iter().map(move |range| (*number, range)));
+            .flat_map(|(number, finder)| finder.find(&text.folded).into_iter().map(move |range| (*number, range)));
         let mut marks: Vec<Mark> =
             found.map(|(number, range)| (number, text.units_before(range.start), text.units_in(range))).collect();
         marks.sort_by_key(|(number, start, length)| (*start, std::cmp::Reverse(*length), *number));

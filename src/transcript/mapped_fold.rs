@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use unicode_normalization::{IsNormalized, UnicodeNormalization, char::canonical_combining_class, is_nfkc_quick};
 
-use super::facts::FactFinder;
+use super::edits::Edits;
+use super::typography::{Rules, edits_of_normalized, edits_of_written};
 
 /// A text folded as [`crate::transcript::fold`] does, that knows where each piece came from.
 ///
@@ -12,6 +13,15 @@ use super::facts::FactFinder;
 #[derive(Clone, Debug)]
 pub struct MappedFold {
     folded: String,
+    written: Edits,
+    normalized: Pieces,
+    typographic: Edits,
+}
+
+/// A normalized text, and where its parts came from.
+#[derive(Clone, Debug, Default)]
+struct Pieces {
+    text: String,
     /// In rising order.
     pieces: Vec<Piece>,
 }
@@ -28,9 +38,35 @@ struct Piece {
 }
 
 impl MappedFold {
-    /// Folds `text` piece by piece, where a piece is what normalisation can join to one.
+    /// Folds `text` by the steps of [`crate::transcript::fold`], recording each.
     pub fn new(text: &str) -> MappedFold {
-        let mut mapped = MappedFold { folded: String::with_capacity(text.len()), pieces: Vec::new() };
+        let written = Edits::from_list(edits_of_written(text, Rules::ALL));
+        let normalized = Pieces::of(&written.apply(text.to_owned()));
+        let typographic = Edits::from_list(edits_of_normalized(&normalized.text, Rules::ALL));
+        let folded = typographic.apply(normalized.text.clone());
+        MappedFold { folded, written, normalized, typographic }
+    }
+
+    /// The folded text.
+    pub fn folded(&self) -> &str {
+        &self.folded
+    }
+
+    /// The bytes of the text as written that `folded`, a byte range of the folded text, came from.
+    pub fn original(&self, folded: Range<usize>) -> Range<usize> {
+        let first = self.typographic.origin(folded.start).start;
+        let last = self.typographic.origin(folded.end.saturating_sub(1).max(folded.start)).end;
+        let normalized = self.normalized.original(first..last);
+        let start = self.written.origin(normalized.start).start;
+        let end = self.written.origin(normalized.end.saturating_sub(1).max(normalized.start)).end;
+        start..end.max(start)
+    }
+}
+
+impl Pieces {
+    /// Normalizes `text` piece by piece, where a piece is what normalization can join to one.
+    fn of(text: &str) -> Pieces {
+        let mut mapped = Pieces { text: String::with_capacity(text.len()), pieces: Vec::new() };
         let mut blank = false;
         if text.is_ascii() {
             let mut at = 0;
@@ -64,9 +100,9 @@ impl MappedFold {
             }
             self.end_blank(blank);
             if self.pieces.last().is_none_or(|last| last.original.start != start) {
-                self.pieces.push(Piece { folded: self.folded.len(), original: original.clone(), is_plain: false });
+                self.pieces.push(Piece { folded: self.text.len(), original: original.clone(), is_plain: false });
             }
-            self.folded.push(c);
+            self.text.push(c);
         }
     }
 
@@ -79,29 +115,24 @@ impl MappedFold {
                 Some(last) if last.is_plain && last.original.end == start => last.original.end += word.len(),
                 _ => {
                     let original = start..start + word.len();
-                    self.pieces.push(Piece { folded: self.folded.len(), original, is_plain: true });
+                    self.pieces.push(Piece { folded: self.text.len(), original, is_plain: true });
                 }
             }
-            self.folded.push_str(&word.to_ascii_lowercase());
+            self.text.push_str(&word.to_ascii_lowercase());
         }
         *blank |= word.len() < text.len();
     }
 
     fn end_blank(&mut self, blank: &mut bool) {
-        if std::mem::take(blank) && !self.folded.is_empty() {
-            self.folded.push(' ');
+        if std::mem::take(blank) && !self.text.is_empty() {
+            self.text.push(' ');
         }
     }
 
-    /// The folded text.
-    pub fn folded(&self) -> &str {
-        &self.folded
-    }
-
-    /// The bytes of the text as written that `folded`, a byte range of the folded text, came from.
-    pub fn original(&self, folded: Range<usize>) -> Range<usize> {
-        let start = self.place(folded.start).map_or(0, |place| place.start);
-        let end = self.place(folded.end.saturating_sub(1)).map_or(start, |place| place.end);
+    /// The bytes that a byte range of the normalized text came from.
+    fn original(&self, normalized: Range<usize>) -> Range<usize> {
+        let start = self.place(normalized.start).map_or(0, |place| place.start);
+        let end = self.place(normalized.end.saturating_sub(1)).map_or(start, |place| place.end);
         start..end.max(start)
     }
 
@@ -114,11 +145,6 @@ impl MappedFold {
         }
         let start = original.start + at.saturating_sub(*folded).min(original.len().saturating_sub(1));
         Some(start..start + 1)
-    }
-
-    /// Where the fact stands in the text as written: byte ranges in rising order.
-    pub fn find(&self, fact: &FactFinder) -> Vec<Range<usize>> {
-        fact.ranges(&self.folded).into_iter().map(|range| self.original(range)).collect()
     }
 }
 
@@ -135,16 +161,20 @@ fn begins_piece(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::Fact;
     use crate::transcript::fold;
     use proptest::prelude::*;
 
     #[test]
-    fn marks_stand_in_the_text_as_written() {
-        let text = "Ａn  Error：　ｐｏｒｔ\n 8080 图";
-        let finder = FactFinder::new(&Fact { spellings: vec!["port 8080".into()] });
-        let marks: Vec<&str> = MappedFold::new(text).find(&finder).into_iter().map(|range| &text[range]).collect();
-        assert_eq!(marks, ["ｐｏｒｔ\n 8080"]);
+    fn ranges_lead_back_to_the_text_as_written() {
+        let text = "Ａn  Error：　ｐｏｒｔ\n `8,080` 图 “load_config()” 5 s";
+        let mapped = MappedFold::new(text);
+        let written = |folded: &str| {
+            let start = mapped.folded().find(folded).expect(folded);
+            &text[mapped.original(start..start + folded.len())]
+        };
+        assert_eq!(written("port 8080"), "ｐｏｒｔ\n `8,080");
+        assert_eq!(written("load_config"), "load_config");
+        assert_eq!(written("5 seconds"), "5 s");
     }
 
     proptest! {
