@@ -99,7 +99,10 @@ fn is_current(text: &str, old: &Range<usize>, new: &[Range<usize>]) -> bool {
         || STEP.is_match(after);
     let followed = later.is_some_and(|range| {
         let between = slice(old.end..range.start);
-        SUCCESSION.is_match(between) && (meets_new || PAST.is_match(before))
+        let clause = between.rsplit('\n').next().unwrap_or(between);
+        let same_sentence = meets_new && SUCCESSION.is_match(between);
+        let next_sentence = !meets_new && (CHANGE.is_match(clause) || PAST.is_match(before) && SUCCESSION.is_match(between));
+        same_sentence || next_sentence
     });
     let explains = earlier.is_some_and(|range| range.end >= sentence) && REASON.is_match(before);
     !(negated || former || followed || explains)
@@ -146,6 +149,11 @@ static STEP: LazyLock<Regex> = LazyLock::new(|| {
 /// Words that introduce what holds now.
 static SUCCESSION: LazyLock<Regex> = LazyLock::new(|| {
     words(r"\b(?:now|then|finally|later|eventually|currently|today|since then|afterwards|in the end|after that)\b|现在|如今|目前|最后|最终|后来|随后|之后|然后|终于")
+});
+
+/// Before the new value in a later sentence: it takes the place of what an earlier sentence said.
+static CHANGE: LazyLock<Regex> = LazyLock::new(|| {
+    words(r"\b(?:now|instead|finally|changed?|raised?|lower(?:ed)?|reduced?|increased?|switch(?:ed)?|moved?|corrections?|must be|rather|after all|make it|goes (?:up|down))\b|改成|改为|改用|改到|换成|现在|最后|最终|回到|保留")
 });
 
 /// Words of the past that need a successor to mean that it is over.
@@ -210,6 +218,7 @@ mod tests {
             "端口不再是8081，现在是8080。",
             "It is not slow, the port is 8080.",
             "The port was 8080.",
+            "The port is 8080. 8081 is the metrics port.",
         ] {
             assert!(current(answer, "8080", "8081"), "{answer}");
         }
@@ -244,6 +253,7 @@ mod tests {
             "原来是8080，现在是8081",
             "不是8080，而是8081",
             "端口8080已弃用，改用8081",
+            "The port is 8080. Firewall people objected. It was changed to 8081.",
             "- old: 8080\n- new: 8081",
         ] {
             assert!(!current(answer, "8080", "8081"), "{answer}");
