@@ -58,7 +58,9 @@ static SUGGESTION: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Words after which an answer says what holds all the same.
 static CONTRAST: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(&[r"\b(?:but|however|nevertheless|nonetheless|so|therefore|thus|hence|though|although)\b|但是|但|不过|然而|可是|所以|因此|而是"])
+    pattern(&[
+        r"\b(?:but|however|nevertheless|nonetheless|so|therefore|thus|hence|though|although)\b|但是|但|不过|然而|可是|所以|因此|而是",
+    ])
 });
 
 /// Where segments end.

@@ -101,7 +101,8 @@ fn is_current(text: &str, old: &Range<usize>, new: &[Range<usize>]) -> bool {
         let between = slice(old.end..range.start);
         let clause = between.rsplit('\n').next().unwrap_or(between);
         let same_sentence = meets_new && SUCCESSION.is_match(between);
-        let next_sentence = !meets_new && (CHANGE.is_match(clause) || PAST.is_match(before) && SUCCESSION.is_match(between));
+        let next_sentence =
+            !meets_new && (CHANGE.is_match(clause) || PAST.is_match(before) && SUCCESSION.is_match(between));
         same_sentence || next_sentence
     });
     let explains = earlier.is_some_and(|range| range.end >= sentence) && REASON.is_match(before);
@@ -136,8 +137,9 @@ static FORMER_AFTER: LazyLock<Regex> = LazyLock::new(|| {
 static LEFT: LazyLock<Regex> = LazyLock::new(|| words(r"(?:\bfrom|从|由|~~)\s*'?$"));
 
 /// Directly before a value: it is the new one, whatever was said of the old one.
-static BECOMES: LazyLock<Regex> =
-    LazyLock::new(|| words(r"(?:\bto|\bby|\bwith|\binto|\bbecame|\bnow|\bbut|\bis|->|=>|→|改为|改成|换成|改回|变为|而是|改用)\s*'?$"));
+static BECOMES: LazyLock<Regex> = LazyLock::new(|| {
+    words(r"(?:\bto|\bby|\bwith|\binto|\bbecame|\bnow|\bbut|\bis|->|=>|→|改为|改成|换成|改回|变为|而是|改用)\s*'?$")
+});
 
 /// Behind an old value: something takes its place.
 static STEP: LazyLock<Regex> = LazyLock::new(|| {
@@ -148,12 +150,16 @@ static STEP: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Words that introduce what holds now.
 static SUCCESSION: LazyLock<Regex> = LazyLock::new(|| {
-    words(r"\b(?:now|then|finally|later|eventually|currently|today|since then|afterwards|in the end|after that)\b|现在|如今|目前|最后|最终|后来|随后|之后|然后|终于")
+    words(
+        r"\b(?:now|then|finally|later|eventually|currently|today|since then|afterwards|in the end|after that)\b|现在|如今|目前|最后|最终|后来|随后|之后|然后|终于",
+    )
 });
 
 /// Before the new value in a later sentence: it takes the place of what an earlier sentence said.
 static CHANGE: LazyLock<Regex> = LazyLock::new(|| {
-    words(r"\b(?:now|instead|finally|changed?|raised?|lower(?:ed)?|reduced?|increased?|switch(?:ed)?|moved?|corrections?|must be|rather|after all|make it|goes (?:up|down))\b|改成|改为|改用|改到|换成|现在|最后|最终|回到|保留")
+    words(
+        r"\b(?:now|instead|finally|changed?|raised?|lower(?:ed)?|reduced?|increased?|switch(?:ed)?|moved?|corrections?|must be|rather|after all|make it|goes (?:up|down))\b|改成|改为|改用|改到|换成|现在|最后|最终|回到|保留",
+    )
 });
 
 /// Words of the past that need a successor to mean that it is over.
@@ -161,12 +167,13 @@ static PAST: LazyLock<Regex> =
     LazyLock::new(|| words(r"\b(?:was|were|had been|first|started|began)\b|先|开始|曾|当时"));
 
 /// Words that introduce a reason.
-static REASON: LazyLock<Regex> =
-    LazyLock::new(|| words(r"\b(?:because|since|as|due to|given that)\b|因为|由于|原因"));
+static REASON: LazyLock<Regex> = LazyLock::new(|| words(r"\b(?:because|since|as|due to|given that)\b|因为|由于|原因"));
 
 /// At the end of a clause: what comes next is what it speaks of.
 static GOVERNS: LazyLock<Regex> = LazyLock::new(|| {
-    words(r"(?:\b(?:not|never|instead of|rather than|no longer|replac(?:es|ed|ing)|before|over|from|until)|不是|而非|而不是|不再|取代了?|替换了?|代替了?)(?: the| port| version| value)?\s*'?$")
+    words(
+        r"(?:\b(?:not|never|instead of|rather than|no longer|replac(?:es|ed|ing)|before|over|from|until)|不是|而非|而不是|不再|取代了?|替换了?|代替了?)(?: the| port| version| value)?\s*'?$",
+    )
 });
 
 fn words(pattern: &str) -> Regex {

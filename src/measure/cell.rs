@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::attribution::{FactClass, stated_as_current};
 use super::admission::asserts;
+use super::attribution::{FactClass, stated_as_current};
 use super::fabrication::{Fabrication, unknown_names};
 use super::refetch::{Refetch, refetch, smallest_holders};
 use super::survival::{share, standing};
@@ -70,13 +70,13 @@ impl ProbeMeasure {
         until: usize,
         tokens: Arc<[Tokens]>,
     ) -> ProbeMeasure {
-        let expected = FactFinder::all_within(&probe.expected_facts, history);
+        let expected = FactFinder::all_within(&probe.expected_facts, history.paths());
         let shown = |facts: &[crate::probe::Fact]| facts.iter().map(|fact| fact.name().to_owned()).collect();
         let holders = smallest_holders(history, prefix, &tokens, &expected);
         ProbeMeasure {
             names: shown(&probe.expected_facts),
             superseded_names: shown(&probe.superseded_facts),
-            superseded: FactFinder::all_within(&probe.superseded_facts, history),
+            superseded: FactFinder::all_within(&probe.superseded_facts, history.paths()),
             question: probe.question.clone(),
             answerable: probe.answerable,
             literal: probe.literal,

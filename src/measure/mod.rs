@@ -11,9 +11,9 @@ mod ratio;
 mod refetch;
 mod survival;
 
+pub use admission::{admits_not_knowing, asserts};
 pub use attribution::{FactClass, stated_as_current};
 pub use cell::{FactFate, Measured, ProbeMeasure};
-pub use admission::{admits_not_knowing, asserts};
 pub use fabrication::{Fabrication, unknown_names};
 pub use ratio::compression_ratio;
 pub use refetch::{DEFAULT_NEEDS, FETCH_OVERHEAD, Refetch, break_even, refetch, smallest_holders, tokens_per_task};

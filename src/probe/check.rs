@@ -126,7 +126,7 @@ impl Proof<'_> {
     fn run(&self, findings: &mut Vec<Finding>) {
         let question = fold(&self.probe.question);
         for (index, fact) in self.probe.expected_facts.iter().enumerate() {
-            let finder = FactFinder::within(fact, self.history);
+            let finder = FactFinder::within(fact, self.history.paths());
             let found = self.expected(fact, &finder, &question);
             findings.extend(found.into_iter().map(|(kind, message, help)| {
                 self.finding(
@@ -180,7 +180,7 @@ impl Proof<'_> {
     }
 
     fn superseded(&self, fact: &Fact) -> Option<(FindingKind, String, &'static str)> {
-        let known = self.history.holds(&FactFinder::within(fact, self.history), self.prefix.clone());
+        let known = self.history.holds(&FactFinder::within(fact, self.history.paths()), self.prefix.clone());
         let help = "what never stood there cannot be carried over by mistake; quote the transcript";
         let missing = self.probe.literal && !known;
         missing.then(|| (FindingKind::UnprovenSuperseded, "occurs nowhere before its point".to_owned(), help))

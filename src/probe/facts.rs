@@ -14,8 +14,7 @@ use std::ops::Range;
 use memchr::memmem;
 
 use super::bank::Fact;
-use super::history::History;
-use super::names::{is_path_char, normal_path};
+use super::names::{TranscriptPaths, ends_in, is_path_char, normal_path};
 use crate::transcript::{MappedFold, Rules, fold_by, is_unspaced, is_word, numeral, value_of_numeral};
 
 /// A fact made ready to be looked for in many texts.
@@ -58,9 +57,9 @@ impl FactFinder {
         FactFinder::of(fact, None)
     }
 
-    /// Folds the spellings of `fact`; a path is also found by an ending that no other path of `history` has.
-    pub fn within(fact: &Fact, history: &History) -> FactFinder {
-        FactFinder::of(fact, Some(history))
+    /// Folds the spellings of `fact`; a path is also found by an ending that no other of `paths` has.
+    pub fn within(fact: &Fact, paths: &TranscriptPaths) -> FactFinder {
+        FactFinder::of(fact, Some(paths))
     }
 
     /// The finders of all of `facts`, in their order.
@@ -68,12 +67,12 @@ impl FactFinder {
         facts.iter().map(FactFinder::new).collect()
     }
 
-    /// The finders of all of `facts` within `history`, in their order.
-    pub fn all_within(facts: &[Fact], history: &History) -> Vec<FactFinder> {
-        facts.iter().map(|fact| FactFinder::within(fact, history)).collect()
+    /// The finders of all of `facts` among `paths`, in their order.
+    pub fn all_within(facts: &[Fact], paths: &TranscriptPaths) -> Vec<FactFinder> {
+        facts.iter().map(|fact| FactFinder::within(fact, paths)).collect()
     }
 
-    fn of(fact: &Fact, history: Option<&History>) -> FactFinder {
+    fn of(fact: &Fact, paths: Option<&TranscriptPaths>) -> FactFinder {
         let mut needles = Vec::new();
         for spelling in &fact.spellings {
             let mut forms: Vec<String> = Vec::new();
@@ -82,11 +81,15 @@ impl FactFinder {
                 forms.push(complete);
             } else {
                 let all = Rules::subsets().map(|rules| fold_by(spelling, rules));
-                all.for_each(|form| if !forms.contains(&form) { forms.push(form) });
+                all.for_each(|form| {
+                    if !forms.contains(&form) {
+                        forms.push(form)
+                    }
+                });
             }
             forms.extend(forms.iter().find_map(|form| with_digits(form)));
             for form in forms {
-                match Path::new(&form, history) {
+                match Path::new(&form, paths) {
                     Some(path) => needles.push(Needle::Path(path)),
                     None => needles.extend(Words::new(form).map(Needle::Words)),
                 }
@@ -273,14 +276,14 @@ fn is_suffix_of_version(after: &str) -> bool {
 }
 
 impl Path {
-    fn new(form: &str, history: Option<&History>) -> Option<Path> {
+    fn new(form: &str, paths: Option<&TranscriptPaths>) -> Option<Path> {
         let path = without_drive(form);
         let whole = is_file_path(path).then(|| normal_path(path))?;
         let name = whole.rfind('/').map_or(0, |at| at + 1);
         let mut starts = whole.rmatch_indices('/').map(|(at, _)| at + 1);
         let unique = |start: &usize| {
             let ending = whole.get(*start..).unwrap_or("");
-            history.is_some_and(|history| history.is_only_path(&whole, ending))
+            paths.is_some_and(|paths| paths.is_only(&whole, ending))
         };
         let shortest = starts.find(unique).unwrap_or(0);
         Some(Path { whole, name, shortest })
@@ -307,9 +310,6 @@ impl Path {
     /// it, or an ending long enough to be this file's alone.
     fn is_named_by(&self, run: &str) -> bool {
         let run = normal_path(run);
-        let ends_in = |long: &str, short: &str| {
-            long.strip_suffix(short).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
-        };
         ends_in(&run, &self.whole) || run.len() >= self.whole.len() - self.shortest && ends_in(&self.whole, &run)
     }
 }
@@ -340,6 +340,7 @@ fn without_drive(path: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use super::super::history::History;
     use super::*;
     use crate::transcript::{Message, Role, fold, fold_document};
     use proptest::prelude::*;
@@ -391,7 +392,7 @@ mod tests {
 
     fn stands_within(spelling: &str, text: &str, transcript: &str) -> bool {
         let history = History::new(&[Message::text(Role::User, transcript)]);
-        FactFinder::within(&fact(spelling), &history).stands_in(&fold(text))
+        FactFinder::within(&fact(spelling), history.paths()).stands_in(&fold(text))
     }
 
     #[test]
@@ -466,7 +467,7 @@ mod tests {
     fn ranges_keep_the_longest_of_each_place() {
         let text = "src/cache/store.rs and store.rs";
         let history = History::new(&[Message::text(Role::User, text)]);
-        assert_eq!(FactFinder::within(&fact("src/cache/store.rs"), &history).ranges(text), [0..18, 23..31]);
+        assert_eq!(FactFinder::within(&fact("src/cache/store.rs"), history.paths()).ranges(text), [0..18, 23..31]);
         assert_eq!(FactFinder::new(&fact("src/cache/store.rs")).ranges(text), [0..18]);
     }
 

@@ -204,7 +204,7 @@ fn unfit(candidate: &Candidate, history: &History) -> Option<Unfit> {
     }
     let question = fold(&candidate.question);
     candidate.expected_facts.iter().find_map(|fact| {
-        let finder = FactFinder::within(&Fact { spellings: vec![fact.clone()] }, history);
+        let finder = FactFinder::within(&Fact { spellings: vec![fact.clone()] }, history.paths());
         if !history.holds(&finder, 0..history.len()) {
             Some(Unfit::NotInSpan(fact.clone()))
         } else if finder.stands_in(&question) {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use super::facts::FactFinder;
-use super::names::{normal_path, paths, suffixes, words};
+use super::names::{TranscriptPaths, normal_path, paths, suffixes, words};
 use crate::transcript::{Message, fold, fold_document};
 
 /// What a transcript says, message by message. One serves all points: a prefix is a range of its messages.
@@ -21,8 +21,7 @@ pub struct History {
 struct Mentions {
     /// Words, paths and ends of paths, with the first message that has them.
     first: HashMap<String, usize>,
-    /// Distinct paths in normal form, by file name.
-    paths: HashMap<String, Vec<String>>,
+    paths: TranscriptPaths,
 }
 
 impl History {
@@ -57,15 +56,9 @@ impl History {
         self.index().first.get(name).is_some_and(|first| *first < until)
     }
 
-    /// Whether `ending`, some last parts of the folded path `path`, belongs to this path alone: every path of the
-    /// transcript that ends so is this one, written shorter or longer.
-    pub fn is_only_path(&self, path: &str, ending: &str) -> bool {
-        let name = ending.rsplit('/').next().unwrap_or(ending);
-        let ends_in = |long: &str, short: &str| {
-            long.strip_suffix(short).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
-        };
-        let namesakes = self.index().paths.get(name).into_iter().flatten();
-        namesakes.filter(|other| ends_in(other, ending)).all(|other| ends_in(other, path) || ends_in(path, other))
+    /// The paths it names.
+    pub fn paths(&self) -> &TranscriptPaths {
+        &self.index().paths
     }
 
     /// How often the fact stands in the messages among `within`.
@@ -92,8 +85,7 @@ fn mentions(messages: &[String]) -> Mentions {
         for path in paths(text) {
             let path = normal_path(path);
             if note(&mut mentions.first, &path, index) {
-                let name = path.rsplit('/').next().unwrap_or(&path);
-                mentions.paths.entry(name.to_owned()).or_default().push(path.clone());
+                mentions.paths.add(&path);
             }
             suffixes(&path).skip(1).for_each(|suffix| {
                 note(&mut mentions.first, suffix, index);

@@ -27,5 +27,5 @@ pub use generate::{
     read_candidates, verify,
 };
 pub use history::History;
-pub use names::{normal_path, paths, suffixes, words};
+pub use names::{TranscriptPaths, normal_path, paths, suffixes, words};
 pub use propose::propose_candidates;

@@ -1,6 +1,34 @@
 //! Names in texts: words as programs spell them, and paths.
 
+use std::collections::HashMap;
+
 use crate::transcript::is_unspaced;
+
+/// The distinct folded paths of a transcript in normal form, by file name.
+#[derive(Clone, Debug, Default)]
+pub struct TranscriptPaths(HashMap<String, Vec<String>>);
+
+impl TranscriptPaths {
+    /// Adds a path in normal form.
+    pub(super) fn add(&mut self, path: &str) {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        self.0.entry(name.to_owned()).or_default().push(path.to_owned());
+    }
+
+    /// Whether `ending`, some last parts of the folded path `path`, belongs to this path alone: every path of the
+    /// transcript that ends so is this one, written shorter or longer.
+    pub fn is_only(&self, path: &str, ending: &str) -> bool {
+        let name = ending.rsplit('/').next().unwrap_or(ending);
+        let namesakes = self.0.get(name).into_iter().flatten();
+        let mut others = namesakes.filter(|other| ends_in(other, ending));
+        others.all(|other| ends_in(other, path) || ends_in(path, other))
+    }
+}
+
+/// Whether the path `long` ends in the whole parts `short`.
+pub(super) fn ends_in(long: &str, short: &str) -> bool {
+    long.strip_suffix(short).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+}
 
 /// The words of a text: runs of letters, digits and underscores, cut where an unspaced script begins.
 pub fn words(text: &str) -> impl Iterator<Item = &str> {

@@ -58,8 +58,15 @@ const FACTS: [&str; 44] = [
 ];
 
 /// Sentences that a fact stands in; none is in brackets, where thousands are left alone.
-const FRAMES: [&str; 7] =
-    ["{}", "It is {}.", "We chose {}, then went on", "- {}\n- next", "结果是 {}。", "first line\n{}\nlast line", "> {} <"];
+const FRAMES: [&str; 7] = [
+    "{}",
+    "It is {}.",
+    "We chose {}, then went on",
+    "- {}\n- next",
+    "结果是 {}。",
+    "first line\n{}\nlast line",
+    "> {} <",
+];
 
 /// A way to write a text otherwise; nothing where it does not apply.
 type Change = fn(&str) -> Vec<String>;
@@ -101,7 +108,13 @@ const OTHER: [(&str, Change); 8] = [
     ("digit more", more_digits),
     ("sign", other_sign),
     ("decimal", |fact| ending_in_digit(fact, &[".5", ".0.1"])),
-    ("version", |fact| if fact.starts_with("v2") || fact == "1.2" { ending_in_digit(fact, &["-beta", "-rc1", "rc1"]) } else { Vec::new() }),
+    ("version", |fact| {
+        if fact.starts_with("v2") || fact == "1.2" {
+            ending_in_digit(fact, &["-beta", "-rc1", "rc1"])
+        } else {
+            Vec::new()
+        }
+    }),
     ("sibling folder", siblings),
     ("word", |fact| ending_in_letter(fact, &["x", "s9", "_old"])),
     ("ordinal", |fact| exchanged(fact, &[("三个文件", "第三个文件"), ("十二条", "二十二条"), ("第二个", "二个")])),
@@ -126,7 +139,8 @@ fn exchanged(fact: &str, pairs: &[(&str, &str)]) -> Vec<String> {
 fn hyphen_as_space(fact: &str) -> Vec<String> {
     let chars: Vec<char> = fact.chars().collect();
     let is_path = fact.contains('/');
-    let between = |at: usize| at > 0 && chars[at - 1].is_alphabetic() && chars.get(at + 1).is_some_and(|c| c.is_alphabetic());
+    let between =
+        |at: usize| at > 0 && chars[at - 1].is_alphabetic() && chars.get(at + 1).is_some_and(|c| c.is_alphabetic());
     let places = (0..chars.len()).filter(|at| chars[*at] == '-' && between(*at) && !is_path);
     places.map(|at| chars.iter().enumerate().map(|(i, c)| if i == at { ' ' } else { *c }).collect()).collect()
 }
@@ -147,7 +161,9 @@ fn thousands(fact: &str) -> Vec<String> {
         let groups: Vec<String> = digits.chunks(3).map(|group| group.iter().rev().collect()).collect();
         groups.into_iter().rev().collect::<Vec<_>>().join(separator)
     };
-    let number = |fact: &str| fact.split(' ').find(|word| word.len() > 3 && word.chars().all(|c| c.is_ascii_digit())).map(str::to_owned);
+    let number = |fact: &str| {
+        fact.split(' ').find(|word| word.len() > 3 && word.chars().all(|c| c.is_ascii_digit())).map(str::to_owned)
+    };
     let Some(number) = number(fact) else { return Vec::new() };
     [",", "_", "\u{a0}", "\u{202f}"].iter().map(|separator| fact.replace(&number, &group(&number, separator))).collect()
 }
@@ -166,7 +182,8 @@ fn more_digits(fact: &str) -> Vec<String> {
     let ends = fact.ends_with(|c: char| c.is_ascii_digit());
     let number = fact.split(' ').next().unwrap_or("");
     let is_whole = number.chars().all(|c| c.is_ascii_digit());
-    let before = ["1", "9", "3.", "2,"].iter().filter(|more| starts && is_whole && (**more != "2," || number.len() == 3));
+    let before =
+        ["1", "9", "3.", "2,"].iter().filter(|more| starts && is_whole && (**more != "2," || number.len() == 3));
     let after = ["0", "7"].iter().filter(|_| ends);
     before.map(|more| format!("{more}{fact}")).chain(after.map(|more| format!("{fact}{more}"))).collect()
 }
@@ -198,7 +215,9 @@ fn siblings(fact: &str) -> Vec<String> {
     let mut others: Vec<String> = Vec::new();
     let parts: Vec<&str> = fact.split('/').collect();
     for at in 0..parts.len() - usize::from(fact.contains('.')) {
-        for other in ["api", "web", &format!("{}2", parts[at]), &format!("{}-old", parts[at]), &format!("old-{}", parts[at])] {
+        for other in
+            ["api", "web", &format!("{}2", parts[at]), &format!("{}-old", parts[at]), &format!("old-{}", parts[at])]
+        {
             let mut changed = parts.clone();
             changed[at] = other;
             if changed != parts {
@@ -207,7 +226,11 @@ fn siblings(fact: &str) -> Vec<String> {
         }
     }
     if fact.contains('.') {
-        others.extend([format!("{fact}.bak"), format!("{}x", fact), parts.last().map(|name| (*name).to_owned()).unwrap_or_default()]);
+        others.extend([
+            format!("{fact}.bak"),
+            format!("{}x", fact),
+            parts.last().map(|name| (*name).to_owned()).unwrap_or_default(),
+        ]);
     }
     others
 }
@@ -254,7 +277,7 @@ fn shares(changes: &[(&'static str, Change)], expected: bool) -> BTreeMap<&'stat
     let history = history();
     let mut shares: BTreeMap<&'static str, Share> = BTreeMap::new();
     for fact in FACTS {
-        let finder = FactFinder::within(&Fact { spellings: vec![fact.to_owned()] }, &history);
+        let finder = FactFinder::within(&Fact { spellings: vec![fact.to_owned()] }, history.paths());
         for (name, change) in changes {
             for variant in change(fact).into_iter().filter(|variant| variant != fact) {
                 for frame in FRAMES {
@@ -302,7 +325,7 @@ fn every_typographic_variant_is_found_and_hardly_a_near_miss_is() {
 fn facts_are_found_in_json_as_in_prose() {
     let history = history();
     for fact in FACTS {
-        let finder = FactFinder::within(&Fact { spellings: vec![fact.to_owned()] }, &history);
+        let finder = FactFinder::within(&Fact { spellings: vec![fact.to_owned()] }, history.paths());
         let json = serde_json::json!({"exit": 0, "lines": [{"text": format!("so\n{fact}\tthen")}]});
         for text in [json.to_string(), format!("{json:#}"), format!("[result terminal]\n{json}\n\n[user]\nnext")] {
             assert!(finder.stands_in(&fold_document(&text)), "{fact} in {text}");

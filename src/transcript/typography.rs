@@ -77,7 +77,8 @@ fn is_first_of_thousands(text: &str, at: usize, separator: &str) -> bool {
 /// Whether the name before the `()` at `at` is spelled as only code is.
 fn is_call(text: &str, at: usize) -> bool {
     let (before, after) = (text.get(..at).unwrap_or(""), text.get(at + 2..).unwrap_or(""));
-    let name = before.rsplit(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':'))).next().unwrap_or("");
+    let name =
+        before.rsplit(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':'))).next().unwrap_or("");
     let inner = name.trim_matches(['_', '.', ':']);
     let goes_on = after.starts_with(|c: char| c.is_alphanumeric() || c == '_')
         || after.strip_prefix('.').is_some_and(|next| next.starts_with(char::is_alphanumeric));
@@ -192,7 +193,9 @@ impl<'t> Scan<'t> {
             end += if fraction > 0 { 1 + fraction } else { 0 };
         }
         if self.rules.has(Rules::UNITS) && may_have_unit(self.text, at) {
-            if let Some((length, unit)) = unit(self.text.get(..at).unwrap_or(""), self.text.get(at..end).unwrap_or(""), self.from(end)) {
+            if let Some((length, unit)) =
+                unit(self.text.get(..at).unwrap_or(""), self.text.get(at..end).unwrap_or(""), self.from(end))
+            {
                 return self.replace(end..end + length, unit);
             }
         }
@@ -220,7 +223,8 @@ impl<'t> Scan<'t> {
         let counts = self.before(at).is_none_or(|c| !(c.is_ascii_alphanumeric() || "第几数多上余来.".contains(c)));
         let rest = self.from(end);
         let measure = MEASURES.iter().find(|measure| rest.starts_with(**measure));
-        if !self.rules.has(Rules::NUMERALS) || !counts || measure.is_none() || (run == "一" && rest.starts_with('次')) {
+        if !self.rules.has(Rules::NUMERALS) || !counts || measure.is_none() || (run == "一" && rest.starts_with('次'))
+        {
             return end;
         }
         let Some(value) = value_of_numeral(&run) else { return end };
@@ -348,8 +352,7 @@ fn unit(before: &str, number: &str, after: &str) -> Option<(usize, &'static str)
     let next = rest.get(length..)?;
     let named = |(spellings, long): &(&[&str], &'static str)| spellings.contains(&word).then_some(*long);
     let long = if word == "per cent" { " percent" } else { UNITS.iter().find_map(named)? };
-    let joined = next.starts_with(is_word)
-        || next.starts_with(['.', '-']) && next.chars().nth(1).is_some_and(is_word);
+    let joined = next.starts_with(is_word) || next.starts_with(['.', '-']) && next.chars().nth(1).is_some_and(is_word);
     let points = long == " percent" && next.trim_start_matches(['-', ' ']).starts_with("point");
     let plural = spaced == 0 && word == "s" && (is_decade(number) || ["the ", "'"].iter().any(|w| before.ends_with(w)));
     let pronoun = spaced == 1 && word == "us";
@@ -362,8 +365,8 @@ fn is_decade(number: &str) -> bool {
 
 /// Measure words that a numeral is read as a number before.
 const MEASURES: [&str; 36] = [
-    "个", "次", "条", "项", "种", "行", "秒", "毫秒", "微秒", "纳秒", "分钟", "小时", "天", "周", "份", "台", "位", "页", "步",
-    "轮", "处", "倍", "遍", "批", "组", "张", "家", "字节", "名", "段", "层", "列", "例", "类", "块", "人",
+    "个", "次", "条", "项", "种", "行", "秒", "毫秒", "微秒", "纳秒", "分钟", "小时", "天", "周", "份", "台", "位",
+    "页", "步", "轮", "处", "倍", "遍", "批", "组", "张", "家", "字节", "名", "段", "层", "列", "例", "类", "块", "人",
 ];
 
 /// What a Chinese numeral character stands for.
@@ -457,7 +460,8 @@ mod tests {
         same("1_204 rows", "1204 rows");
         same("1\u{a0}204\u{a0}511 rows", "1204511 rows");
         same("(about 1,204 rows)", "(about 1204 rows)");
-        for (list, joined) in [("[1,204]", "[1204]"), ("f(1,204)", "f(1204)"), ("(1,204)", "(1204)"), ("1 204", "1204")] {
+        for (list, joined) in [("[1,204]", "[1204]"), ("f(1,204)", "f(1204)"), ("(1,204)", "(1204)"), ("1 204", "1204")]
+        {
             different(list, joined);
         }
         for list in ["1,20", "1,2045", "1234,567", "x1,204", "0.1,204", "1,204,5", "8080,8081", "a_1_000"] {
