@@ -9,7 +9,7 @@ use super::grade::Grade;
 use super::set::ResultSet;
 use crate::pipeline::CellCoordinate;
 
-/// Cells of the judge stage of one arm.
+/// Cells of the judge stage of one variant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CellCounts {
     /// Judged.
@@ -58,17 +58,17 @@ impl Due<'_> {
     }
 }
 
-/// Counts the cells of an arm.
-pub(super) fn cell_counts(set: &ResultSet, arm: usize) -> CellCounts {
+/// Counts the cells of an variant.
+pub(super) fn cell_counts(set: &ResultSet, variant: usize) -> CellCounts {
     let design = set.design();
     let per_run = u64::from(design.runs.answer) * u64::from(design.runs.judge);
     let per_cell = per_run * design.judges.len() as u64;
-    let (grades, failures) = (set.grades(arm), failures(set, arm));
+    let (grades, failures) = (set.grades(variant), failures(set, variant));
     let mut counts = CellCounts { judged: grades.len() as u64, ..CellCounts::default() };
     for (probe, run) in (0..set.probes.len()).flat_map(|probe| (1..=design.runs.compress).map(move |run| (probe, run)))
     {
-        let lacking = per_cell.saturating_sub(grades_at(grades, (arm, probe, run)));
-        match (lacking > 0).then(|| cause(set, &failures, arm, probe, run)).flatten() {
+        let lacking = per_cell.saturating_sub(grades_at(grades, (variant, probe, run)));
+        match (lacking > 0).then(|| cause(set, &failures, variant, probe, run)).flatten() {
             Some(Blame::Method) => {
                 counts.failed += lacking;
                 counts.failed_by_method += lacking;
@@ -86,11 +86,15 @@ fn grades_at(grades: &[Grade], cell: (usize, usize, u32)) -> u64 {
     until.saturating_sub(from) as u64
 }
 
-/// The failures of an arm's method, by fixture.
+/// The failures of an variant's method, by fixture.
 type Failures<'s> = BTreeMap<&'s str, Vec<&'s Failure>>;
 
-fn failures(set: &ResultSet, arm: usize) -> Failures<'_> {
-    let method = set.arms.get(arm).and_then(|arm| set.design().methods.get(arm.method)).map(|method| &*method.name);
+fn failures(set: &ResultSet, variant: usize) -> Failures<'_> {
+    let method = set
+        .variants
+        .get(variant)
+        .and_then(|variant| set.design().methods.get(variant.method))
+        .map(|method| &*method.name);
     let mut failures = Failures::new();
     for failure in &set.manifest.failures {
         if let Some(at) = failure.place.cell().filter(|at| Some(&*at.method) == method) {
@@ -101,16 +105,16 @@ fn failures(set: &ResultSet, arm: usize) -> Failures<'_> {
 }
 
 /// Why a cell has no grade; `None` if no failure explains it. A method's own failure goes first.
-fn cause(set: &ResultSet, failures: &Failures<'_>, arm: usize, probe: usize, run: u32) -> Option<Blame> {
-    let (arm, probe) = (set.arms.get(arm)?, set.probes.get(probe)?);
-    let method = set.design().methods.get(arm.method)?;
+fn cause(set: &ResultSet, failures: &Failures<'_>, variant: usize, probe: usize, run: u32) -> Option<Blame> {
+    let (variant, probe) = (set.variants.get(variant)?, set.probes.get(probe)?);
+    let method = set.design().methods.get(variant.method)?;
     let due = Due {
         fixture: &set.design().fixtures.get(probe.fixture)?.name,
         point: probe.point,
         method: &method.name,
         run,
         probe: &probe.id,
-        reader: &arm.reader,
+        reader: &variant.reader,
         deterministic: method.deterministic,
     };
     let hits = |failure: &&&Failure| failure.place.cell().is_some_and(|at| due.is_hit_by(at));

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::Serialize;
 
-use super::comparable::{ArmPair, answerer_of};
+use super::comparable::{VariantPair, answerer_of};
 use super::grade::{Grade, Measured};
 use super::set::ResultSet;
 use crate::action::ActionKey;
@@ -109,7 +109,7 @@ pub(super) struct Matched<'s> {
     pub baseline: &'s ResultSet,
     /// By a probe's place on the judged side, its place in the baseline.
     pub probes: &'s BTreeMap<usize, usize>,
-    pub pair: ArmPair,
+    pub pair: VariantPair,
 }
 
 /// A cell within a probe: run, answer, judgement, judge.
@@ -208,8 +208,8 @@ impl<'s> Matched<'s> {
 
     fn compare_facts(&self, probe: usize, other: usize, found: &mut Differences) {
         let Some(at) = self.judged.probes.get(probe) else { return };
-        let held = |set: &ResultSet, arm: usize, probe: usize, fact: usize| {
-            let answers = answers_of(set, arm, probe).iter().filter_map(|measured| measured.facts.get(fact));
+        let held = |set: &ResultSet, variant: usize, probe: usize, fact: usize| {
+            let answers = answers_of(set, variant, probe).iter().filter_map(|measured| measured.facts.get(fact));
             let held = answers.map(|(answered, class)| f64::from(u8::from(stands(*answered, *class))));
             stats::mean_of(held).map(|share| share >= 0.5)
         };
@@ -244,24 +244,24 @@ fn answer_key(grade: &Grade) -> ActionKey {
     answer
 }
 
-fn by_probe(set: &ResultSet, arm: usize) -> HashMap<usize, ProbeGrades<'_>> {
+fn by_probe(set: &ResultSet, variant: usize) -> HashMap<usize, ProbeGrades<'_>> {
     let mut found: HashMap<usize, ProbeGrades<'_>> = HashMap::new();
-    for grade in set.grades(arm) {
+    for grade in set.grades(variant) {
         found.entry(grade.at.probe).or_default().insert(cell(grade), grade);
     }
     found
 }
 
 /// The answers to one probe.
-fn answers_of(set: &ResultSet, arm: usize, probe: usize) -> &[Measured] {
-    let answers = set.answers(arm);
+fn answers_of(set: &ResultSet, variant: usize, probe: usize) -> &[Measured] {
+    let answers = set.answers(variant);
     let from = answers.partition_point(|measured| measured.at.probe < probe);
     let until = answers.partition_point(|measured| measured.at.probe <= probe);
     answers.get(from..until).unwrap_or_default()
 }
 
 /// A probe's score, for display: the mean over its dimensions of the mean over runs.
-fn score(set: &ResultSet, arm: usize, probe: usize) -> Option<f64> {
-    let of = |dimension| stats::mean_of(set.scores.by_run(arm, probe, dimension).iter().flatten().copied());
+fn score(set: &ResultSet, variant: usize, probe: usize) -> Option<f64> {
+    let of = |dimension| stats::mean_of(set.scores.by_run(variant, probe, dimension).iter().flatten().copied());
     stats::mean_of(Dimension::ALL.into_iter().filter_map(of))
 }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::design::{Asked, FixtureInfo};
 use super::manifest::ComparisonScope;
-use super::set::{Arm, ResultSet};
+use super::set::{MethodVariant, ResultSet};
 use crate::fault::suggestion;
 
 /// What differs between two result sets.
@@ -104,29 +104,29 @@ impl fmt::Display for Incomparable {
 impl std::error::Error for Incomparable {}
 
 impl Incomparable {
-    pub(super) fn no_such_method(label: &str, method: &str, arms: &[Arm]) -> Incomparable {
-        let known: Vec<&str> = arms.iter().map(|arm| arm.key.as_str()).collect();
+    pub(super) fn no_such_method(label: &str, method: &str, variants: &[MethodVariant]) -> Incomparable {
+        let known: Vec<&str> = variants.iter().map(|variant| variant.key.as_str()).collect();
         let what = format!("`{label}` has no method `{method}`; {}", suggestion(method, &known));
         Incomparable { differences: vec![Barrier::NoSuchMethod(what)], scope: ComparisonScope::All }
     }
 }
 
-/// The answerer of an arm.
-pub(super) fn answerer_of(set: &ResultSet, arm: usize) -> Option<&Asked> {
-    let name = &set.arms.get(arm)?.reader;
+/// The answerer of an variant.
+pub(super) fn answerer_of(set: &ResultSet, variant: usize) -> Option<&Asked> {
+    let name = &set.variants.get(variant)?.reader;
     set.design().answerers.iter().find(|asked| asked.name == *name)
 }
 
-/// Two arms that are compared. `explicit` if both were named by the user.
+/// Two variants that are compared. `explicit` if both were named by the user.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ArmPair {
+pub(super) struct VariantPair {
     pub a: usize,
     pub b: usize,
     pub explicit: bool,
 }
 
 /// All that stands between two result sets.
-pub(super) fn barriers(a: &ResultSet, b: &ResultSet, pairs: &[ArmPair]) -> Vec<Barrier> {
+pub(super) fn barriers(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair]) -> Vec<Barrier> {
     let (left, right) = (a.design(), b.design());
     let mut found = Vec::new();
     if (left.rubric.digest, left.rubric.scope) != (right.rubric.digest, right.rubric.scope) {
@@ -170,8 +170,8 @@ fn fixture_barrier(a: &FixtureInfo, b: &FixtureInfo) -> Option<Barrier> {
 }
 
 /// Answerers that differ where the user did not ask for these very methods.
-fn answerers(a: &ResultSet, b: &ResultSet, pairs: &[ArmPair]) -> Vec<Barrier> {
-    let differs = |pair: &&ArmPair| {
+fn answerers(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair]) -> Vec<Barrier> {
+    let differs = |pair: &&VariantPair| {
         answerer_of(a, pair.a).zip(answerer_of(b, pair.b)).is_none_or(|(own, other)| !own.is_same(other))
     };
     let mut found: Vec<Barrier> = Vec::new();
@@ -194,7 +194,7 @@ fn versus(a: &str, b: &str) -> String {
 }
 
 /// What differs and bars nothing.
-pub(super) fn warnings(a: &ResultSet, b: &ResultSet, pairs: &[ArmPair]) -> Vec<String> {
+pub(super) fn warnings(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair]) -> Vec<String> {
     let (left, right) = (a.design(), b.design());
     let mut found = Vec::new();
     if left.runs != right.runs {

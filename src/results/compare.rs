@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::changes::{Differences, FixtureChanges, Matched};
-use super::comparable::{ArmPair, Barrier, Incomparable, answerer_of, barriers, warnings};
+use super::comparable::{Barrier, Incomparable, VariantPair, answerer_of, barriers, warnings};
 use super::edits::{ChangedLines, method_edits, pipeline_edits};
 use super::manifest::ComparisonScope;
 use super::ordered::Ordered;
 use super::reliability::{ChainPairs, Reliability};
 use super::selection::{Selection, Subset};
-use super::set::{Arm, ProbeAt, ResultSet};
+use super::set::{MethodVariant, ProbeAt, ResultSet};
 use crate::judge::Dimension;
 use crate::stats::{self, MethodDifferences, MethodVerdicts, NoRerun, Paired, RunValues};
 
@@ -105,13 +105,14 @@ pub fn compare(
     scope: ComparisonScope,
     lines: ChangedLines<'_>,
 ) -> Result<Comparison, Incomparable> {
-    let (pairs, unmatched) = pair_arms(&judged, &baseline)?;
+    let (pairs, unmatched) = pair_variants(&judged, &baseline)?;
     let found = barriers(judged.set, baseline.set, &pairs);
     if found.iter().any(|barrier| !barrier.is_lifted_by(scope)) {
         return Err(Incomparable { differences: found, scope });
     }
     let probes = matched_probes(judged.set, baseline.set, &found);
-    let matched = |pair: &ArmPair| Matched { judged: judged.set, baseline: baseline.set, probes: &probes, pair: *pair };
+    let matched =
+        |pair: &VariantPair| Matched { judged: judged.set, baseline: baseline.set, probes: &probes, pair: *pair };
     let rows: Vec<PairRow<'_>> = pairs.iter().map(|pair| PairRow::of(matched(pair), lines)).collect();
     if rows.iter().all(|row| row.fixtures.compared() == 0 && row.chains.counts().iter().all(|c| c.failed == 0)) {
         return Err(Incomparable { differences: vec![Barrier::NothingInCommon], scope });
@@ -137,24 +138,24 @@ fn name(side: &Side<'_>) -> String {
     side.method.map_or_else(|| label.clone(), |method| format!("{label}:{method}"))
 }
 
-fn pair_arms(judged: &Side<'_>, baseline: &Side<'_>) -> Result<(Vec<ArmPair>, Vec<String>), Incomparable> {
+fn pair_variants(judged: &Side<'_>, baseline: &Side<'_>) -> Result<(Vec<VariantPair>, Vec<String>), Incomparable> {
     let (left, right) = (chosen(judged)?, chosen(baseline)?);
     let explicit = judged.method.is_some() && baseline.method.is_some();
     let mut pairs = Vec::new();
     let mut taken = BTreeSet::new();
     let mut unmatched = Vec::new();
-    for (a, arm) in &left {
+    for (a, variant) in &left {
         let lone = explicit && left.len() == 1 && right.len() == 1;
-        let mate = right.iter().find(|(_, other)| lone || belong(judged, baseline, explicit, arm, other));
+        let mate = right.iter().find(|(_, other)| lone || belong(judged, baseline, explicit, variant, other));
         match mate {
             Some((b, _)) => {
-                pairs.push(ArmPair { a: *a, b: *b, explicit });
+                pairs.push(VariantPair { a: *a, b: *b, explicit });
                 taken.insert(*b);
             }
-            None => unmatched.push(arm.key.clone()),
+            None => unmatched.push(variant.key.clone()),
         }
     }
-    unmatched.extend(right.iter().filter(|(b, _)| !taken.contains(b)).map(|(_, arm)| arm.key.clone()));
+    unmatched.extend(right.iter().filter(|(b, _)| !taken.contains(b)).map(|(_, variant)| variant.key.clone()));
     if pairs.is_empty() {
         return Err(Incomparable {
             differences: vec![Barrier::NoMethodInCommon(unmatched)],
@@ -166,22 +167,29 @@ fn pair_arms(judged: &Side<'_>, baseline: &Side<'_>) -> Result<(Vec<ArmPair>, Ve
     Ok((pairs, if named { Vec::new() } else { unmatched }))
 }
 
-/// The arms of a side that were asked for.
-fn chosen<'s>(side: &Side<'s>) -> Result<Vec<(usize, &'s Arm)>, Incomparable> {
-    let method_of = |arm: &Arm| side.set.design().methods.get(arm.method).map(|info| info.name.as_str());
-    let wanted = |arm: &Arm| side.method.is_none_or(|wanted| arm.key == wanted || method_of(arm) == Some(wanted));
-    let arms: Vec<(usize, &Arm)> = side.set.arms.iter().enumerate().filter(|(_, arm)| wanted(arm)).collect();
-    match side.method.filter(|_| arms.is_empty()) {
-        Some(method) => Err(Incomparable::no_such_method(&side.set.manifest.label, method, &side.set.arms)),
-        None => Ok(arms),
+/// The variants of a side that were asked for.
+fn chosen<'s>(side: &Side<'s>) -> Result<Vec<(usize, &'s MethodVariant)>, Incomparable> {
+    let method_of =
+        |variant: &MethodVariant| side.set.design().methods.get(variant.method).map(|info| info.name.as_str());
+    let wanted = |variant: &MethodVariant| {
+        side.method.is_none_or(|wanted| variant.key == wanted || method_of(variant) == Some(wanted))
+    };
+    let variants: Vec<(usize, &MethodVariant)> =
+        side.set.variants.iter().enumerate().filter(|(_, variant)| wanted(variant)).collect();
+    match side.method.filter(|_| variants.is_empty()) {
+        Some(method) => Err(Incomparable::no_such_method(&side.set.manifest.label, method, &side.set.variants)),
+        None => Ok(variants),
     }
 }
 
-/// Whether two arms are a pair: of one name unless both were named, and read by one answerer where there are several.
-fn belong(judged: &Side<'_>, baseline: &Side<'_>, explicit: bool, a: &Arm, b: &Arm) -> bool {
-    let method = |side: &Side<'_>, arm: &Arm| side.set.design().methods.get(arm.method).map(|info| info.name.clone());
-    let lone =
-        |side: &Side<'_>, arm: &Arm| side.set.arms.iter().filter(|other| other.method == arm.method).count() == 1;
+/// Whether two variants are a pair: of one name unless both were named, and read by one answerer where there are several.
+fn belong(judged: &Side<'_>, baseline: &Side<'_>, explicit: bool, a: &MethodVariant, b: &MethodVariant) -> bool {
+    let method = |side: &Side<'_>, variant: &MethodVariant| {
+        side.set.design().methods.get(variant.method).map(|info| info.name.clone())
+    };
+    let lone = |side: &Side<'_>, variant: &MethodVariant| {
+        side.set.variants.iter().filter(|other| other.method == variant.method).count() == 1
+    };
     let same_reader = a.reader == b.reader || (lone(judged, a) && lone(baseline, b));
     same_reader && (explicit || method(judged, a) == method(baseline, b))
 }
@@ -225,8 +233,10 @@ impl<'s> PairRow<'s> {
     fn of(matched: Matched<'s>, lines: ChangedLines<'_>) -> PairRow<'s> {
         let fixtures = matched.fixture_changes();
         let (overall, dimensions) = paired_differences(&matched, &fixtures);
-        let key = |set: &ResultSet, arm: usize| set.arms.get(arm).map(|arm| arm.key.clone()).unwrap_or_default();
-        let info = |set: &'s ResultSet, arm: usize| set.design().methods.get(set.arms.get(arm)?.method);
+        let key = |set: &ResultSet, variant: usize| {
+            set.variants.get(variant).map(|variant| variant.key.clone()).unwrap_or_default()
+        };
+        let info = |set: &'s ResultSet, variant: usize| set.design().methods.get(set.variants.get(variant)?.method);
         let (before, after) = (info(matched.baseline, matched.pair.b), info(matched.judged, matched.pair.a));
         PairRow {
             key: key(matched.judged, matched.pair.a),

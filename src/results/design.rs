@@ -23,7 +23,7 @@ pub struct Design {
     pub tail: TailMode,
     /// Whether judges saw the compacted context.
     pub judge_context: bool,
-    /// What compressions were told to attend to.
+    /// The topic that compressions focus on.
     pub focus_topic: Option<String>,
     /// The methods.
     pub methods: Vec<MethodInfo>,

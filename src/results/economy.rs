@@ -67,27 +67,27 @@ pub const NEEDS: [u32; 4] = [1, 3, DEFAULT_NEEDS as u32, 30];
 /// A fact of a probe.
 type FactAt = (usize, usize);
 
-/// The facts that an arm answers, in any run.
-pub(super) fn answered_facts(set: &ResultSet, arm: usize) -> BTreeSet<FactAt> {
+/// The facts that an variant answers, in any run.
+pub(super) fn answered_facts(set: &ResultSet, variant: usize) -> BTreeSet<FactAt> {
     let of = |measured: &Measured| -> Vec<FactAt> {
         let said = measured.facts.iter().enumerate().filter(|(_, (answered, _))| *answered);
         said.map(|(fact, _)| (measured.at.probe, fact)).collect()
     };
-    set.answers(arm).iter().flat_map(of).collect()
+    set.answers(variant).iter().flat_map(of).collect()
 }
 
-/// The answers of an arm on some probes, those of a probe side by side, and the probes of a fixture.
+/// The answers of an variant on some probes, those of a probe side by side, and the probes of a fixture.
 pub(super) struct Answers<'s> {
     set: &'s ResultSet,
-    arm: usize,
+    variant: usize,
     measured: Vec<&'s Measured>,
 }
 
 impl<'s> Answers<'s> {
     /// Those on the probes `kept`.
-    pub(super) fn of(set: &'s ResultSet, arm: usize, kept: &Subset) -> Answers<'s> {
-        let measured = set.answers(arm).iter().filter(|measured| kept.contains(&measured.at.probe)).collect();
-        Answers { set, arm, measured }
+    pub(super) fn of(set: &'s ResultSet, variant: usize, kept: &Subset) -> Answers<'s> {
+        let measured = set.answers(variant).iter().filter(|measured| kept.contains(&measured.at.probe)).collect();
+        Answers { set, variant, measured }
     }
 
     /// What the contexts and answers come to. `guessable` are the facts of the floor method, `full` the answers of the
@@ -111,7 +111,7 @@ impl<'s> Answers<'s> {
             fabrication_rate: self.mean(|m| m.fabricated.map(|fabricated| f64::from(u8::from(fabricated)))),
             invented_per_100: self.mean(|m| Some(100.0 * m.invented as f64)),
             stale_facts: self.measured.iter().map(|m| m.stale).sum(),
-            usd: costs(self.set, self.arm),
+            usd: costs(self.set, self.variant),
         }
     }
 
@@ -170,7 +170,7 @@ fn lift(measured: &Measured, guessable: &BTreeSet<FactAt>) -> Option<f64> {
 }
 
 /// The sums over distinct actions; one unknown price makes a sum unknown.
-fn costs(set: &ResultSet, arm: usize) -> BTreeMap<StageName, Option<f64>> {
-    let of_arm = set.costs.get(arm).into_iter().flatten();
-    of_arm.map(|(stage, actions)| (*stage, actions.iter().map(|(_, usd)| *usd).sum())).collect()
+fn costs(set: &ResultSet, variant: usize) -> BTreeMap<StageName, Option<f64>> {
+    let of_variant = set.costs.get(variant).into_iter().flatten();
+    of_variant.map(|(stage, actions)| (*stage, actions.iter().map(|(_, usd)| *usd).sum())).collect()
 }

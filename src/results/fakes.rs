@@ -1,4 +1,4 @@
-//! Small result sets for the tests of this room and of the reports.
+//! Small result sets for the tests of this module and of the reports.
 
 use std::collections::BTreeMap;
 

@@ -13,10 +13,10 @@ pub(super) fn place(dimension: Dimension) -> usize {
     Dimension::ALL.iter().position(|known| *known == dimension).unwrap_or(0)
 }
 
-/// Where an answer stands: arm, probe, run, number of the answer.
+/// Where an answer stands: variant, probe, run, number of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct AnswerAt {
-    pub arm: usize,
+    pub variant: usize,
     pub probe: usize,
     pub run: u32,
     pub answer_n: u32,
@@ -25,7 +25,7 @@ pub(super) struct AnswerAt {
 impl AnswerAt {
     /// The run of a probe that it belongs to.
     pub(super) fn cell(&self) -> (usize, usize, u32) {
-        (self.arm, self.probe, self.run)
+        (self.variant, self.probe, self.run)
     }
 }
 

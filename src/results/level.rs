@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::ordered::Ordered;
-use super::selection::ArmRuns;
+use super::selection::VariantRuns;
 use crate::judge::Dimension;
 use crate::stats::{self, Gaps, Interval, NoRerun, RunValues};
 
@@ -52,7 +52,7 @@ fn level(clusters: &[&RunValues], deterministic: bool) -> Level {
     }
 }
 
-impl ArmRuns {
+impl VariantRuns {
     fn level<'r>(&self, runs: impl Iterator<Item = (usize, &'r RunValues)>) -> Level {
         level(&runs.map(|(_, runs)| runs).collect::<Vec<_>>(), self.are_deterministic())
     }

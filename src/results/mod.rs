@@ -54,7 +54,7 @@ pub use reliability::{FailedChain, Reliability};
 pub use row::{ROWS, Row, RowCost, RowKeys, ScoredRow, Unread};
 pub use rows_file::{FEW, ListedRow, RowError, Rows, RowsFile};
 pub use run_files::{RunFile, run_files};
-pub use set::{Arm, ProbeAt, ResultSet, SetError};
+pub use set::{MethodVariant, ProbeAt, ResultSet, SetError};
 pub use summary::{Cycle, MethodSummary, Summary, summarize};
 pub use worst::{Worst, worst_rows};
 

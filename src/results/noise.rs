@@ -12,10 +12,10 @@ use super::set::ResultSet;
 use crate::judge::Dimension;
 use crate::stats::{self, Coefficient, Components, Metric, Observation, RepeatSpread};
 
-/// The variance components of an arm, by dimension. Runs that repeat one another's work are one run.
-pub(super) fn components(scores: &Scores, arm: usize, kept: &Subset, deterministic: bool) -> Ordered<Components> {
+/// The variance components of an variant, by dimension. Runs that repeat one another's work are one run.
+pub(super) fn components(scores: &Scores, variant: usize, kept: &Subset, deterministic: bool) -> Ordered<Components> {
     let counts = |graded: &&Graded| kept.contains(&graded.at.probe) && (!deterministic || graded.at.run == 1);
-    let graded: Vec<&Graded> = scores.graded(arm).iter().filter(counts).collect();
+    let graded: Vec<&Graded> = scores.graded(variant).iter().filter(counts).collect();
     let observation = |graded: &Graded, dimension: Dimension| {
         Some(Observation {
             cluster: scores.fixture_of(graded.at.probe)?,
@@ -34,10 +34,11 @@ pub(super) fn components(scores: &Scores, arm: usize, kept: &Subset, determinist
     Dimension::ALL.into_iter().filter_map(of).collect()
 }
 
-/// The average over arms, dimension by dimension.
-pub(super) fn average_components(arms: &[&Ordered<Components>]) -> Ordered<Components> {
+/// The average over variants, dimension by dimension.
+pub(super) fn average_components(variants: &[&Ordered<Components>]) -> Ordered<Components> {
     let of = |dimension: Dimension| {
-        let chains: Vec<Components> = arms.iter().filter_map(|arm| arm.get(dimension.name()).cloned()).collect();
+        let chains: Vec<Components> =
+            variants.iter().filter_map(|variant| variant.get(dimension.name()).cloned()).collect();
         Some((dimension.name().to_owned(), Components::average(&chains)?))
     };
     Dimension::ALL.into_iter().filter_map(of).collect()
@@ -59,8 +60,8 @@ type Units = BTreeMap<(usize, u32, u16), Vec<u8>>;
 
 pub(super) fn judge_quality(set: &ResultSet) -> JudgeQuality {
     let design = set.design();
-    let is_real = |arm: usize| {
-        let info = set.arms.get(arm).and_then(|arm| design.methods.get(arm.method));
+    let is_real = |variant: usize| {
+        let info = set.variants.get(variant).and_then(|variant| design.methods.get(variant.method));
         info.is_some_and(|info| !info.is_ceiling() && !info.is_floor())
     };
     let repeats = Ordered(
@@ -86,7 +87,7 @@ pub(super) fn judge_quality(set: &ResultSet) -> JudgeQuality {
 fn units(set: &ResultSet, is_real: &impl Fn(usize) -> bool) -> Units {
     let mut units = Units::new();
     let (mut answer, mut before) = (0, None);
-    for grade in set.grades.iter().filter(|grade| is_real(grade.at.arm)) {
+    for grade in set.grades.iter().filter(|grade| is_real(grade.at.variant)) {
         if before != Some(grade.at) {
             answer += 1;
             before = Some(grade.at);
@@ -100,7 +101,7 @@ fn units(set: &ResultSet, is_real: &impl Fn(usize) -> bool) -> Units {
 
 fn repeat_spread(set: &ResultSet, judge: usize, is_real: &impl Fn(usize) -> bool) -> Option<RepeatSpread> {
     let mut repeats: BTreeMap<_, Vec<f64>> = BTreeMap::new();
-    for grade in set.grades.iter().filter(|grade| grade.judge == judge && is_real(grade.at.arm)) {
+    for grade in set.grades.iter().filter(|grade| grade.judge == judge && is_real(grade.at.variant)) {
         for (criterion, points) in &grade.points {
             repeats.entry((grade.at, *criterion)).or_default().push(f64::from(*points));
         }

@@ -124,12 +124,12 @@ impl<'s> ChainPairs<'s> {
 }
 
 /// The chains of a method with its answerer, by fixture: a chain was run if it failed, or if a cell of it was judged.
-fn chains(set: &ResultSet, arm: usize) -> BTreeMap<&str, Chains<'_>> {
+fn chains(set: &ResultSet, variant: usize) -> BTreeMap<&str, Chains<'_>> {
     let mut found: BTreeMap<&str, Chains<'_>> = BTreeMap::new();
-    let Some(own) = set.arms.get(arm) else { return found };
+    let Some(own) = set.variants.get(variant) else { return found };
     let Some(method) = set.design().methods.get(own.method) else { return found };
     let unit = |run: u32| (!method.deterministic).then_some(run);
-    for grade in set.grades(arm) {
+    for grade in set.grades(variant) {
         let fixture = set.probes.get(grade.at.probe).and_then(|probe| set.design().fixtures.get(probe.fixture));
         if let Some(fixture) = fixture {
             found.entry(&fixture.name).or_default().observed.insert(unit(grade.at.run));

@@ -13,7 +13,7 @@ use super::row::{Row, ScoredRow};
 use crate::action::Digest;
 use crate::files::{self, FileError};
 
-/// Rows up to which they are kept at hand and shown on one page; more are told from the file alone.
+/// Up to so many rows are held in memory and shown on one page; more are read from the file.
 pub const FEW: u64 = 25_000;
 
 /// The file under construction. In memory it keeps three numbers a row, and the rows themselves as long as they are few.

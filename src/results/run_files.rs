@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use super::design::FixtureInfo;
 use super::ordered::Ordered;
-use super::selection::{ArmRuns, Selection, Subset};
-use super::set::{Arm, ResultSet};
+use super::selection::{Selection, Subset, VariantRuns};
+use super::set::{MethodVariant, ResultSet};
 use crate::judge::Dimension;
 use crate::probe::ProbeType;
 use crate::stats;
@@ -57,12 +57,13 @@ type DimensionScores = Ordered<f64, &'static str>;
 
 /// One file a fixture and run that has a judged cell, in the order of the matrix.
 pub fn run_files<'s>(set: &'s ResultSet) -> impl Iterator<Item = RunFile<'s>> {
-    let arms: Vec<ArmFiles<'s>> = set.arms.iter().enumerate().map(|(ix, arm)| ArmFiles::of(set, ix, arm)).collect();
+    let variants: Vec<VariantFiles<'s>> =
+        set.variants.iter().enumerate().map(|(ix, variant)| VariantFiles::of(set, ix, variant)).collect();
     let file = move |fixture: usize, info: &'s FixtureInfo, run: u32| RunFile {
         label: set.manifest.label.clone(),
         fixture: info.name.clone(),
         run,
-        methods: arms.iter().filter_map(|arm| Some((arm.key, arm.method(fixture, run)?))).collect(),
+        methods: variants.iter().filter_map(|variant| Some((variant.key, variant.method(fixture, run)?))).collect(),
     };
     let runs = 1..=set.design().runs.compress;
     let fixtures = set.design().fixtures.iter().enumerate();
@@ -70,20 +71,20 @@ pub fn run_files<'s>(set: &'s ResultSet) -> impl Iterator<Item = RunFile<'s>> {
     all.map(move |(fixture, info, run)| file(fixture, info, run)).filter(|file| !file.methods.is_empty())
 }
 
-/// An arm in all its files.
-struct ArmFiles<'s> {
+/// An variant in all its files.
+struct VariantFiles<'s> {
     set: &'s ResultSet,
-    arm: usize,
+    variant: usize,
     key: &'s str,
     judged: Subset,
-    runs: ArmRuns,
+    runs: VariantRuns,
 }
 
-impl<'s> ArmFiles<'s> {
-    fn of(set: &'s ResultSet, ix: usize, arm: &'s Arm) -> ArmFiles<'s> {
+impl<'s> VariantFiles<'s> {
+    fn of(set: &'s ResultSet, ix: usize, variant: &'s MethodVariant) -> VariantFiles<'s> {
         let judged = set.scores.judged(ix);
         let runs = Selection::new(&set.scores, judged.clone(), judged.clone()).runs(ix);
-        ArmFiles { set, arm: ix, key: &arm.key, judged, runs }
+        VariantFiles { set, variant: ix, key: &variant.key, judged, runs }
     }
 
     fn method(&self, fixture: usize, run: u32) -> Option<MethodRun<'s>> {
@@ -96,10 +97,10 @@ impl<'s> ArmFiles<'s> {
 
     fn probe(&self, probe: usize, run: u32) -> Option<ProbeRun<'s>> {
         let info = self.set.probes.get(probe)?;
-        let dimensions = scores(|dimension| in_run(self.set.scores.by_run(self.arm, probe, dimension), run));
-        let answers = self.set.answers(self.arm);
+        let dimensions = scores(|dimension| in_run(self.set.scores.by_run(self.variant, probe, dimension), run));
+        let answers = self.set.answers(self.variant);
         let first = answers.partition_point(|measured| (measured.at.probe, measured.at.run) < (probe, run));
-        let measured = answers.get(first).filter(|measured| measured.at.cell() == (self.arm, probe, run));
+        let measured = answers.get(first).filter(|measured| measured.at.cell() == (self.variant, probe, run));
         (!dimensions.is_empty()).then(|| ProbeRun {
             probe: &info.id,
             point: info.point,

@@ -23,7 +23,7 @@ pub(super) struct Scores {
     /// Each answer and judgement, panels merged; sorted by place.
     graded: Vec<Graded>,
     grid: Grid,
-    /// By arm and probe: how many runs did work of their own, 0 where nothing was judged.
+    /// By variant and probe: how many runs did work of their own, 0 where nothing was judged.
     distinct_runs: Vec<Vec<usize>>,
     /// By probe: which dimensions it measures, whoever answers.
     measures: Vec<[bool; Dimension::ALL.len()]>,
@@ -33,18 +33,18 @@ pub(super) struct Scores {
 
 impl Scores {
     /// Of grades sorted by place.
-    pub(super) fn of(design: &Design, arms: usize, grades: &[Grade]) -> Scores {
+    pub(super) fn of(design: &Design, variants: usize, grades: &[Grade]) -> Scores {
         let graded = merge_panels(grades, &design.rubric.criteria);
         let fixtures = design.fixtures.iter().enumerate();
         let fixture_of: Vec<usize> = fixtures.flat_map(|(ix, fixture)| repeat_n(ix, fixture.probes.len())).collect();
         let probes = fixture_of.len();
-        let grid = Grid::of(&graded, arms, probes, design.runs.compress as usize);
-        let measured = |probe| Dimension::ALL.map(|d| (0..arms).any(|arm| grid.has(arm, probe, d)));
+        let grid = Grid::of(&graded, variants, probes, design.runs.compress as usize);
+        let measured = |probe| Dimension::ALL.map(|d| (0..variants).any(|variant| grid.has(variant, probe, d)));
         Scores {
             measures: (0..probes).map(measured).collect(),
             grid,
             graded,
-            distinct_runs: distinct_runs(grades, arms, probes),
+            distinct_runs: distinct_runs(grades, variants, probes),
             fixture_of,
         }
     }
@@ -54,15 +54,15 @@ impl Scores {
         self.grid.runs
     }
 
-    /// The probes of an arm that were judged at least once.
-    pub(super) fn judged(&self, arm: usize) -> BTreeSet<usize> {
-        let counts = self.distinct_runs.get(arm).into_iter().flatten().enumerate();
+    /// The probes of an variant that were judged at least once.
+    pub(super) fn judged(&self, variant: usize) -> BTreeSet<usize> {
+        let counts = self.distinct_runs.get(variant).into_iter().flatten().enumerate();
         counts.filter(|(_, runs)| **runs > 0).map(|(probe, _)| probe).collect()
     }
 
     /// How many runs of a probe did work of their own; `None` where nothing was judged.
-    pub(super) fn distinct_runs(&self, arm: usize, probe: usize) -> Option<usize> {
-        self.distinct_runs.get(arm)?.get(probe).copied().filter(|runs| *runs > 0)
+    pub(super) fn distinct_runs(&self, variant: usize, probe: usize) -> Option<usize> {
+        self.distinct_runs.get(variant)?.get(probe).copied().filter(|runs| *runs > 0)
     }
 
     /// The fixture of a probe.
@@ -82,15 +82,15 @@ impl Scores {
     }
 
     /// The score of each run, the mean of its answers and judgements; `None` for a run without one.
-    pub(super) fn by_run(&self, arm: usize, probe: usize, dimension: Dimension) -> &[Option<f64>] {
-        self.grid.by_run(arm, probe, dimension)
+    pub(super) fn by_run(&self, variant: usize, probe: usize, dimension: Dimension) -> &[Option<f64>] {
+        self.grid.by_run(variant, probe, dimension)
     }
 
-    /// Each answer and judgement of an arm, panels merged; sorted by place.
-    pub(super) fn graded(&self, arm: usize) -> &[Graded] {
-        let from = self.graded.partition_point(|graded| graded.at.arm < arm);
+    /// Each answer and judgement of an variant, panels merged; sorted by place.
+    pub(super) fn graded(&self, variant: usize) -> &[Graded] {
+        let from = self.graded.partition_point(|graded| graded.at.variant < variant);
         let own = self.graded.get(from..).unwrap_or_default();
-        own.get(..own.partition_point(|graded| graded.at.arm == arm)).unwrap_or_default()
+        own.get(..own.partition_point(|graded| graded.at.variant == variant)).unwrap_or_default()
     }
 }
 
@@ -121,7 +121,7 @@ fn weigh(panel: &[Grade], criteria: &[CriterionWeight]) -> ByDimension {
     })
 }
 
-/// The scores of runs, by arm, probe and dimension, those of a dimension side by side: means over the answers and
+/// The scores of runs, by variant, probe and dimension, those of a dimension side by side: means over the answers and
 /// judgements inside each run.
 #[derive(Clone, Debug)]
 struct Grid {
@@ -131,13 +131,13 @@ struct Grid {
 }
 
 impl Grid {
-    fn of(graded: &[Graded], arms: usize, probes: usize, runs: usize) -> Grid {
-        let mut grid = Grid { scores: vec![None; arms * probes * Dimension::ALL.len() * runs], probes, runs };
+    fn of(graded: &[Graded], variants: usize, probes: usize, runs: usize) -> Grid {
+        let mut grid = Grid { scores: vec![None; variants * probes * Dimension::ALL.len() * runs], probes, runs };
         for inside in graded.chunk_by(|a, b| a.at.cell() == b.at.cell()) {
             let Some(at) = inside.first().map(|first| first.at) else { continue };
             for dimension in Dimension::ALL {
                 let scores = inside.iter().filter_map(|graded| *graded.dimensions.get(place(dimension))?);
-                let span = grid.span(at.arm, at.probe, dimension);
+                let span = grid.span(at.variant, at.probe, dimension);
                 let by_run = grid.scores.get_mut(span).unwrap_or_default();
                 if let Some(slot) = by_run.get_mut((at.run as usize).wrapping_sub(1)) {
                     *slot = stats::mean_of(scores);
@@ -147,28 +147,28 @@ impl Grid {
         grid
     }
 
-    fn span(&self, arm: usize, probe: usize, dimension: Dimension) -> Range<usize> {
-        let from = ((arm * self.probes + probe) * Dimension::ALL.len() + place(dimension)) * self.runs;
+    fn span(&self, variant: usize, probe: usize, dimension: Dimension) -> Range<usize> {
+        let from = ((variant * self.probes + probe) * Dimension::ALL.len() + place(dimension)) * self.runs;
         from..from + self.runs
     }
 
-    fn by_run(&self, arm: usize, probe: usize, dimension: Dimension) -> &[Option<f64>] {
-        self.scores.get(self.span(arm, probe, dimension)).unwrap_or_default()
+    fn by_run(&self, variant: usize, probe: usize, dimension: Dimension) -> &[Option<f64>] {
+        self.scores.get(self.span(variant, probe, dimension)).unwrap_or_default()
     }
 
-    fn has(&self, arm: usize, probe: usize, dimension: Dimension) -> bool {
-        self.by_run(arm, probe, dimension).iter().any(Option::is_some)
+    fn has(&self, variant: usize, probe: usize, dimension: Dimension) -> bool {
+        self.by_run(variant, probe, dimension).iter().any(Option::is_some)
     }
 }
 
-/// How many runs differ in the actions they stand on, by arm and probe.
-fn distinct_runs(grades: &[Grade], arms: usize, probes: usize) -> Vec<Vec<usize>> {
-    let mut counts = vec![vec![0; probes]; arms];
-    for runs in grades.chunk_by(|a, b| (a.at.arm, a.at.probe) == (b.at.arm, b.at.probe)) {
+/// How many runs differ in the actions they stand on, by variant and probe.
+fn distinct_runs(grades: &[Grade], variants: usize, probes: usize) -> Vec<Vec<usize>> {
+    let mut counts = vec![vec![0; probes]; variants];
+    for runs in grades.chunk_by(|a, b| (a.at.variant, a.at.probe) == (b.at.variant, b.at.probe)) {
         let Some(at) = runs.first().map(|first| first.at) else { continue };
         let keys = |run: &[Grade]| -> Vec<[ActionKey; 3]> { run.iter().map(|grade| grade.keys).collect() };
         let distinct: BTreeSet<_> = runs.chunk_by(|a, b| a.at.run == b.at.run).map(keys).collect();
-        if let Some(count) = counts.get_mut(at.arm).and_then(|counts| counts.get_mut(at.probe)) {
+        if let Some(count) = counts.get_mut(at.variant).and_then(|counts| counts.get_mut(at.probe)) {
             *count = distinct.len();
         }
     }

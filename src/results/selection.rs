@@ -1,4 +1,4 @@
-//! The probes that figures are made of, and what the runs of an arm give on them.
+//! The probes that figures are made of, and what the runs of an variant give on them.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ struct FixtureProbes {
     lost: Vec<usize>,
 }
 
-/// What the runs of one arm give on one fixture.
+/// What the runs of one variant give on one fixture.
 pub(super) struct FixtureRuns {
     pub fixture: usize,
     /// By dimension; `None` where nothing was measured.
@@ -68,27 +68,30 @@ impl<'s> Selection<'s> {
         Selection { overall: other.overall.clone(), ..self }
     }
 
-    /// What the runs of an arm give, one entry a fixture.
-    pub(super) fn runs(&self, arm: usize) -> ArmRuns {
-        ArmRuns { runs: self.scores.runs(), by_fixture: self.fixtures.iter().map(|on| self.on(on, arm)).collect() }
+    /// What the runs of an variant give, one entry a fixture.
+    pub(super) fn runs(&self, variant: usize) -> VariantRuns {
+        VariantRuns {
+            runs: self.scores.runs(),
+            by_fixture: self.fixtures.iter().map(|on| self.on(on, variant)).collect(),
+        }
     }
 
-    fn on(&self, probes: &FixtureProbes, arm: usize) -> FixtureRuns {
-        let dimensions = Dimension::ALL.map(|dimension| self.dimension(probes, arm, dimension));
+    fn on(&self, probes: &FixtureProbes, variant: usize) -> FixtureRuns {
+        let dimensions = Dimension::ALL.map(|dimension| self.dimension(probes, variant, dimension));
         let common: Option<Vec<&RunValues>> =
             self.overall.iter().map(|dimension| dimensions.get(place(*dimension))?.as_ref()).collect();
         let overall = common.filter(|common| !common.is_empty()).map(|common| stats::combined_runs(&common));
-        let distinct = probes.kept.iter().filter_map(|probe| self.scores.distinct_runs(arm, *probe));
+        let distinct = probes.kept.iter().filter_map(|probe| self.scores.distinct_runs(variant, *probe));
         let distinct: Vec<f64> = distinct.map(|runs| runs as f64).collect();
         FixtureRuns { fixture: probes.fixture, dimensions, overall, real_runs: stats::median(&distinct) }
     }
 
-    /// The run values of one dimension on one fixture, over the probes kept. A probe that was due and that the arm has
+    /// The run values of one dimension on one fixture, over the probes kept. A probe that was due and that the variant has
     /// no score for counts among the missing cells, if it measures this dimension. `None` where nothing was measured.
-    fn dimension(&self, probes: &FixtureProbes, arm: usize, dimension: Dimension) -> Option<RunValues> {
+    fn dimension(&self, probes: &FixtureProbes, variant: usize, dimension: Dimension) -> Option<RunValues> {
         let by_run = |probe: &usize| {
             let measures = self.scores.measures(*probe, dimension);
-            measures.then(|| self.scores.by_run(arm, *probe, dimension))
+            measures.then(|| self.scores.by_run(variant, *probe, dimension))
         };
         let is_scored = |by_run: &&[Option<f64>]| by_run.iter().any(Option::is_some);
         let mut table: Vec<&[Option<f64>]> = probes.kept.iter().filter_map(by_run).collect();
@@ -100,14 +103,14 @@ impl<'s> Selection<'s> {
     }
 }
 
-/// What the runs of one arm give on the fixtures of a selection.
-pub(super) struct ArmRuns {
+/// What the runs of one variant give on the fixtures of a selection.
+pub(super) struct VariantRuns {
     pub by_fixture: Vec<FixtureRuns>,
     /// How many runs there should be.
     runs: usize,
 }
 
-impl ArmRuns {
+impl VariantRuns {
     /// The runs of `overall`, one entry a fixture that has it.
     pub(super) fn overall(&self) -> impl Iterator<Item = (usize, &RunValues)> {
         self.by_fixture.iter().filter_map(|on| Some((on.fixture, on.overall.as_ref()?)))

@@ -16,7 +16,7 @@ use crate::probe::ProbeType;
 
 /// A method with one of its answerers: what a table has a line for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Arm {
+pub struct MethodVariant {
     /// The method's name; with several answerers `METHOD/ANSWERER`.
     pub key: String,
     /// Place in [`Design::methods`].
@@ -42,7 +42,7 @@ pub struct ProbeAt {
     pub facts: Vec<String>,
 }
 
-/// What each distinct action of an arm cost, by stage, sorted by key.
+/// What each distinct action of an variant cost, by stage, sorted by key.
 pub(super) type Costs = BTreeMap<StageName, Vec<(ActionKey, Option<f64>)>>;
 
 /// A result set: the order of its rows is forgotten.
@@ -50,14 +50,14 @@ pub(super) type Costs = BTreeMap<StageName, Vec<(ActionKey, Option<f64>)>>;
 pub struct ResultSet {
     /// The manifest; times and keys in it are not looked at.
     pub manifest: Manifest,
-    pub(super) arms: Vec<Arm>,
+    pub(super) variants: Vec<MethodVariant>,
     pub(super) probes: Vec<ProbeAt>,
     pub(super) scores: Scores,
     /// Sorted by place.
     pub(super) grades: Vec<Grade>,
     /// What was measured of each answer, sorted by place.
     pub(super) answers: Vec<Measured>,
-    /// By arm.
+    /// By variant.
     pub(super) costs: Vec<Costs>,
 }
 
@@ -107,9 +107,9 @@ impl ResultSet {
         rows: impl IntoIterator<Item = Result<impl Borrow<Row<T>>, SetError>>,
     ) -> Result<ResultSet, SetError> {
         let design = &manifest.design;
-        let (arms, mut probes) = (arms(design), probes(design));
-        let mut gathered = Gathered::new(arms.len(), probes.len());
-        let index = Index::of(&manifest, &arms, &probes);
+        let (variants, mut probes) = (variants(design), probes(design));
+        let mut gathered = Gathered::new(variants.len(), probes.len());
+        let index = Index::of(&manifest, &variants, &probes);
         for row in rows {
             gathered.take(&index, row?.borrow())?;
         }
@@ -120,8 +120,8 @@ impl ResultSet {
             grades.extend(cell.grades);
             answers.extend(cell.answers);
         }
-        let scores = Scores::of(design, arms.len(), &grades);
-        Ok(ResultSet { manifest, arms, probes, scores, grades, answers, costs })
+        let scores = Scores::of(design, variants.len(), &grades);
+        Ok(ResultSet { manifest, variants, probes, scores, grades, answers, costs })
     }
 
     /// The manifest alone.
@@ -135,8 +135,8 @@ impl ResultSet {
     }
 
     /// The lines of its tables, in the order of the pipeline.
-    pub fn arms(&self) -> &[Arm] {
-        &self.arms
+    pub fn variants(&self) -> &[MethodVariant] {
+        &self.variants
     }
 
     /// The probes, in the order of the matrix.
@@ -144,28 +144,28 @@ impl ResultSet {
         &self.probes
     }
 
-    /// The grades of an arm, sorted by place.
-    pub(super) fn grades(&self, arm: usize) -> &[Grade] {
-        of_arm(&self.grades, arm, |grade| grade.at.arm)
+    /// The grades of an variant, sorted by place.
+    pub(super) fn grades(&self, variant: usize) -> &[Grade] {
+        of_variant(&self.grades, variant, |grade| grade.at.variant)
     }
 
-    /// What was measured of the answers of an arm, sorted by place.
-    pub(super) fn answers(&self, arm: usize) -> &[Measured] {
-        of_arm(&self.answers, arm, |measured| measured.at.arm)
+    /// What was measured of the answers of an variant, sorted by place.
+    pub(super) fn answers(&self, variant: usize) -> &[Measured] {
+        of_variant(&self.answers, variant, |measured| measured.at.variant)
     }
 }
 
 /// What rows add up to.
 struct Gathered {
-    /// By arm and probe.
+    /// By variant and probe.
     cells: Vec<Cell>,
-    /// By arm.
+    /// By variant.
     costs: Vec<Costs>,
     /// By probe: its expected facts.
     facts: Vec<Vec<String>>,
 }
 
-/// What rows say of a probe of an arm.
+/// What rows say of a probe of an variant.
 #[derive(Clone, Default)]
 struct Cell {
     grades: Vec<Grade>,
@@ -173,33 +173,33 @@ struct Cell {
 }
 
 impl Gathered {
-    fn new(arms: usize, probes: usize) -> Gathered {
+    fn new(variants: usize, probes: usize) -> Gathered {
         Gathered {
-            cells: vec![Cell::default(); arms * probes],
-            costs: vec![Costs::new(); arms],
+            cells: vec![Cell::default(); variants * probes],
+            costs: vec![Costs::new(); variants],
             facts: vec![Vec::new(); probes],
         }
     }
 
     fn take<T>(&mut self, index: &Index<'_>, row: &Row<T>) -> Result<(), SetError> {
         let (at, judge) = index.place(row)?;
-        if let Some(cell) = self.cells.get_mut(at.arm * self.facts.len() + at.probe) {
+        if let Some(cell) = self.cells.get_mut(at.variant * self.facts.len() + at.probe) {
             cell.grades.push(index.grade(at, judge, row));
-            // the grades of an answer mostly come together, and each tells the same of it
+            // the grades of an answer mostly come together, and each says the same of it
             if cell.answers.last().is_none_or(|last| last.at != at) {
                 cell.answers.push(Measured::of(at, row));
             }
         }
-        if let Some(costs) = self.costs.get_mut(at.arm) {
+        if let Some(costs) = self.costs.get_mut(at.variant) {
             for (stage, key, usd) in [
                 (StageName::Compress, row.keys.compress, row.usd.compress),
                 (StageName::Answer, row.keys.answer, row.usd.answer),
                 (StageName::Judge, row.keys.judge, row.usd.judge),
             ] {
-                let told = costs.entry(stage).or_default();
+                let known = costs.entry(stage).or_default();
                 // so do the rows that stand on one action
-                if told.last().is_none_or(|(last, _)| *last != key) {
-                    told.push((key, usd));
+                if known.last().is_none_or(|(last, _)| *last != key) {
+                    known.push((key, usd));
                 }
             }
         }
@@ -224,18 +224,21 @@ impl Gathered {
     }
 }
 
-/// The part of a sorted list that is an arm's.
-fn of_arm<T>(sorted: &[T], arm: usize, arm_of: impl Fn(&T) -> usize) -> &[T] {
-    let from = sorted.partition_point(|one| arm_of(one) < arm);
-    let until = sorted.partition_point(|one| arm_of(one) <= arm);
+/// The part of a sorted list that is an variant's.
+fn of_variant<T>(sorted: &[T], variant: usize, variant_of: impl Fn(&T) -> usize) -> &[T] {
+    let from = sorted.partition_point(|one| variant_of(one) < variant);
+    let until = sorted.partition_point(|one| variant_of(one) <= variant);
     sorted.get(from..until).unwrap_or_default()
 }
 
-fn arms(design: &Design) -> Vec<Arm> {
+fn variants(design: &Design) -> Vec<MethodVariant> {
     let several = design.answerers.len() > 1;
     let key = |method: &str, reader: &str| if several { format!("{method}/{reader}") } else { method.to_owned() };
-    let of = |(method, info): (usize, &super::design::MethodInfo)| -> Vec<Arm> {
-        info.readers.iter().map(|reader| Arm { key: key(&info.name, reader), method, reader: reader.clone() }).collect()
+    let of = |(method, info): (usize, &super::design::MethodInfo)| -> Vec<MethodVariant> {
+        info.readers
+            .iter()
+            .map(|reader| MethodVariant { key: key(&info.name, reader), method, reader: reader.clone() })
+            .collect()
     };
     design.methods.iter().enumerate().flat_map(of).collect()
 }
@@ -258,20 +261,24 @@ fn probes(design: &Design) -> Vec<ProbeAt> {
 /// Names to places.
 struct Index<'m> {
     label: &'m str,
-    arms: HashMap<(&'m str, &'m str), usize>,
+    variants: HashMap<(&'m str, &'m str), usize>,
     probes: HashMap<(&'m str, u32, &'m str), usize>,
     judges: HashMap<&'m str, usize>,
     criteria: &'m [CriterionWeight],
 }
 
 impl<'m> Index<'m> {
-    fn of(manifest: &'m Manifest, arms: &'m [Arm], probes: &'m [ProbeAt]) -> Index<'m> {
+    fn of(manifest: &'m Manifest, variants: &'m [MethodVariant], probes: &'m [ProbeAt]) -> Index<'m> {
         let design = &manifest.design;
-        let method = |arm: &Arm| design.methods.get(arm.method).map_or("", |m| m.name.as_str());
+        let method = |variant: &MethodVariant| design.methods.get(variant.method).map_or("", |m| m.name.as_str());
         let fixture = |probe: &ProbeAt| design.fixtures.get(probe.fixture).map_or("", |f| f.name.as_str());
         Index {
             label: &manifest.label,
-            arms: arms.iter().enumerate().map(|(ix, arm)| ((method(arm), arm.reader.as_str()), ix)).collect(),
+            variants: variants
+                .iter()
+                .enumerate()
+                .map(|(ix, variant)| ((method(variant), variant.reader.as_str()), ix))
+                .collect(),
             probes: probes.iter().enumerate().map(|(ix, p)| ((fixture(p), p.point, p.id.as_str()), ix)).collect(),
             judges: design.judges.iter().enumerate().map(|(ix, judge)| (judge.name.as_str(), ix)).collect(),
             criteria: &design.rubric.criteria,
@@ -280,13 +287,14 @@ impl<'m> Index<'m> {
 
     fn place<T>(&self, row: &Row<T>) -> Result<(AnswerAt, usize), SetError> {
         let stranger = |what, name: String| SetError::Stranger { label: self.label.to_owned(), what, name };
-        let arm = self.arms.get(&(row.method.as_str(), row.answerer.as_str()));
-        let arm = *arm.ok_or_else(|| stranger("method and answerer", format!("{}/{}", row.method, row.answerer)))?;
+        let variant = self.variants.get(&(row.method.as_str(), row.answerer.as_str()));
+        let variant =
+            *variant.ok_or_else(|| stranger("method and answerer", format!("{}/{}", row.method, row.answerer)))?;
         let probe = self.probes.get(&(row.fixture.as_str(), row.point, row.probe.as_str()));
         let name = || format!("{} · {} · {}", row.fixture, row.point, row.probe);
         let probe = *probe.ok_or_else(|| stranger("probe", name()))?;
         let judge = *self.judges.get(row.judge.as_str()).ok_or_else(|| stranger("judge", row.judge.clone()))?;
-        Ok((AnswerAt { arm, probe, run: row.run, answer_n: row.answer_n }, judge))
+        Ok((AnswerAt { variant, probe, run: row.run, answer_n: row.answer_n }, judge))
     }
 
     fn grade<T>(&self, at: AnswerAt, judge: usize, row: &Row<T>) -> Grade {

@@ -12,7 +12,7 @@ use super::groups::{Groups, Parts};
 use super::level::{Level, Levels};
 use super::noise::{JudgeQuality, average_components, components, judge_quality};
 use super::ordered::Ordered;
-use super::selection::{ArmRuns, Selection, Subset};
+use super::selection::{Selection, Subset, VariantRuns};
 use super::set::ResultSet;
 use crate::action::Rule;
 use crate::judge::Dimension;
@@ -111,10 +111,10 @@ pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
     let (kept, due) = common_probes(set);
     let uncommon_probes = due.len() - kept.len();
     let whole = Selection::new(&set.scores, kept, due);
-    let runs = each(set.arms.len(), |arm| whole.runs(arm));
-    let desk = Desk { set, groups: Groups::of(set, &whole), whole, runs };
-    let of = |arm: usize| Some((set.arms.get(arm)?.key.clone(), desk.method(arm)?));
-    let methods: Ordered<MethodSummary> = each(set.arms.len(), of).into_iter().flatten().collect();
+    let runs = each(set.variants.len(), |variant| whole.runs(variant));
+    let builder = SummaryBuilder { set, groups: Groups::of(set, &whole), whole, runs };
+    let of = |variant: usize| Some((set.variants.get(variant)?.key.clone(), builder.method(variant)?));
+    let methods: Ordered<MethodSummary> = each(set.variants.len(), of).into_iter().flatten().collect();
     let is_real = |method: &&MethodSummary| !method.is_scale();
     let noise: Vec<&Ordered<Components>> = methods.iter().map(|(_, m)| m).filter(is_real).map(|m| &m.noise).collect();
     Summary {
@@ -123,7 +123,7 @@ pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
         runs: set.design().runs.compress,
         fixtures: set.design().fixtures.iter().map(|fixture| fixture.name.clone()).collect(),
         lexical: set.design().is_lexical(),
-        overall_dimensions: desk.whole.overall.iter().copied().collect(),
+        overall_dimensions: builder.whole.overall.iter().copied().collect(),
         uncommon_probes,
         noise: average_components(&noise),
         methods,
@@ -135,47 +135,47 @@ pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
 /// The probes judged in every method that has any, and those judged in some.
 fn common_probes(set: &ResultSet) -> (Subset, Subset) {
     let judged: Vec<Subset> =
-        (0..set.arms.len()).map(|arm| set.scores.judged(arm)).filter(|own| !own.is_empty()).collect();
+        (0..set.variants.len()).map(|variant| set.scores.judged(variant)).filter(|own| !own.is_empty()).collect();
     let some = judged.iter().flatten().copied().collect();
     let all = judged.into_iter().reduce(|common, own| &common & &own).unwrap_or_default();
     (all, some)
 }
 
 /// What all methods of a summary are made from.
-struct Desk<'s> {
+struct SummaryBuilder<'s> {
     set: &'s ResultSet,
     whole: Selection<'s>,
-    /// What the runs of each arm give on the whole.
-    runs: Vec<ArmRuns>,
+    /// What the runs of each variant give on the whole.
+    runs: Vec<VariantRuns>,
     groups: Groups<'s>,
 }
 
-impl Desk<'_> {
-    fn method(&self, arm: usize) -> Option<MethodSummary> {
-        let own = self.set.arms.get(arm)?;
+impl SummaryBuilder<'_> {
+    fn method(&self, variant: usize) -> Option<MethodSummary> {
+        let own = self.set.variants.get(variant)?;
         let info = self.set.design().methods.get(own.method)?;
-        let runs = self.runs.get(arm)?;
+        let runs = self.runs.get(variant)?;
         Some(MethodSummary {
             strategy: info.strategy.clone(),
             answerer: own.reader.clone(),
             overall: runs.overall_level(),
             dimensions: runs.dimension_levels(),
-            by_probe_type: levels(&self.groups.by_probe_type, arm),
-            by_fixture: levels(&self.groups.by_fixture, arm),
-            by_tag: levels(&self.groups.by_tag, arm),
-            by_cycle: self.by_cycle(arm),
-            by_length: levels(&self.groups.by_length, arm),
-            economy: self.economy(arm),
-            retention: self.retention(arm),
-            noise: components(&self.set.scores, arm, &self.whole.kept, runs.are_deterministic()),
+            by_probe_type: levels(&self.groups.by_probe_type, variant),
+            by_fixture: levels(&self.groups.by_fixture, variant),
+            by_tag: levels(&self.groups.by_tag, variant),
+            by_cycle: self.by_cycle(variant),
+            by_length: levels(&self.groups.by_length, variant),
+            economy: self.economy(variant),
+            retention: self.retention(variant),
+            noise: components(&self.set.scores, variant, &self.whole.kept, runs.are_deterministic()),
             real_runs: runs.by_fixture.iter().filter_map(|on| on.real_runs).reduce(f64::min),
-            cells: cell_counts(self.set, arm),
+            cells: cell_counts(self.set, variant),
         })
     }
 
-    fn by_cycle(&self, arm: usize) -> Vec<Cycle> {
+    fn by_cycle(&self, variant: usize) -> Vec<Cycle> {
         let of = |(point, part): &(u32, Selection<'_>)| {
-            let (runs, answers) = (part.runs(arm), Answers::of(self.set, arm, &part.kept));
+            let (runs, answers) = (part.runs(variant), Answers::of(self.set, variant, &part.kept));
             Cycle {
                 cycle: *point,
                 probes: part.kept.len(),
@@ -189,28 +189,29 @@ impl Desk<'_> {
         self.groups.by_cycle.iter().map(of).collect()
     }
 
-    fn economy(&self, arm: usize) -> Economy {
-        let answers = |arm: usize| Answers::of(self.set, arm, &self.whole.kept);
-        let guessable = self.mate(arm, MethodInfo::is_floor).map(|floor| answered_facts(self.set, floor));
-        let full = self.mate(arm, MethodInfo::is_ceiling).filter(|full| *full != arm).map(answers);
-        answers(arm).economy(guessable.as_ref(), full.as_ref())
+    fn economy(&self, variant: usize) -> Economy {
+        let answers = |variant: usize| Answers::of(self.set, variant, &self.whole.kept);
+        let guessable = self.mate(variant, MethodInfo::is_floor).map(|floor| answered_facts(self.set, floor));
+        let full = self.mate(variant, MethodInfo::is_ceiling).filter(|full| *full != variant).map(answers);
+        answers(variant).economy(guessable.as_ref(), full.as_ref())
     }
 
-    /// The first arm of such a method that the same answerer reads: scores across answerers do not compare.
-    fn mate(&self, arm: usize, is_it: impl Fn(&MethodInfo) -> bool) -> Option<usize> {
-        let reader = &self.set.arms.get(arm)?.reader;
+    /// The first variant of such a method that the same answerer reads: scores across answerers do not compare.
+    fn mate(&self, variant: usize, is_it: impl Fn(&MethodInfo) -> bool) -> Option<usize> {
+        let reader = &self.set.variants.get(variant)?.reader;
         let methods = &self.set.design().methods;
-        let fits = |mate: &super::set::Arm| methods.get(mate.method).is_some_and(&is_it) && mate.reader == *reader;
-        self.set.arms.iter().position(fits)
+        let fits =
+            |mate: &super::set::MethodVariant| methods.get(mate.method).is_some_and(&is_it) && mate.reader == *reader;
+        self.set.variants.iter().position(fits)
     }
 
-    fn retention(&self, arm: usize) -> Retention {
-        let values = |arm: Option<usize>| -> BTreeMap<usize, f64> {
-            let runs = arm.and_then(|arm| self.runs.get(arm)).into_iter().flat_map(ArmRuns::overall);
+    fn retention(&self, variant: usize) -> Retention {
+        let values = |variant: Option<usize>| -> BTreeMap<usize, f64> {
+            let runs = variant.and_then(|variant| self.runs.get(variant)).into_iter().flat_map(VariantRuns::overall);
             runs.filter_map(|(fixture, runs)| Some((fixture, runs.cluster_value()?))).collect()
         };
-        let (own, full) = (values(Some(arm)), values(self.mate(arm, MethodInfo::is_ceiling)));
-        let none = values(self.mate(arm, MethodInfo::is_floor));
+        let (own, full) = (values(Some(variant)), values(self.mate(variant, MethodInfo::is_ceiling)));
+        let none = values(self.mate(variant, MethodInfo::is_floor));
         let cluster = |(fixture, value): (&usize, &f64)| {
             let floor = none.get(fixture)?;
             Some((value - floor, full.get(fixture)? - floor))
@@ -219,7 +220,7 @@ impl Desk<'_> {
     }
 }
 
-/// The levels of an arm in each group.
-fn levels(groups: &Parts<'_, String>, arm: usize) -> Ordered<Levels> {
-    groups.iter().map(|(name, part)| (name.clone(), part.runs(arm).levels())).collect()
+/// The levels of an variant in each group.
+fn levels(groups: &Parts<'_, String>, variant: usize) -> Ordered<Levels> {
+    groups.iter().map(|(name, part)| (name.clone(), part.runs(variant).levels())).collect()
 }

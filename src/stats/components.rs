@@ -107,7 +107,7 @@ fn solve(classes: &PairClasses, clusters: usize) -> Vec<Component> {
     ladder.found
 }
 
-/// The components found so far, the variance they explain together, and the sources not told apart yet.
+/// The components found so far, the variance they explain together, and the sources not yet separated.
 #[derive(Default)]
 struct Ladder {
     found: Vec<Component>,

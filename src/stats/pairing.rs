@@ -37,9 +37,10 @@ impl Paired {
     ///
     /// A cluster without a value on either side is left out, though its missing cells count. `None` if none is left.
     pub fn by_cluster(clusters: &[(usize, RunValues, RunValues)]) -> Option<Paired> {
-        let kept: Vec<Kept> = clusters.iter().filter_map(|(at, a, b)| Kept::of(*at, a, b)).collect();
-        let differences = kept.iter().map(|cluster| (cluster.at, cluster.difference)).collect();
-        let (a, b): (Vec<_>, Vec<_>) = kept.into_iter().map(|cluster| (cluster.a, cluster.b)).unzip();
+        let paired: Vec<PairedCluster> =
+            clusters.iter().filter_map(|(at, a, b)| PairedCluster::of(*at, a, b)).collect();
+        let differences = paired.iter().map(|cluster| (cluster.at, cluster.difference)).collect();
+        let (a, b): (Vec<_>, Vec<_>) = paired.into_iter().map(|cluster| (cluster.a, cluster.b)).unzip();
         let share = |side: fn(&(usize, RunValues, RunValues)) -> Gaps| {
             clusters.iter().map(side).fold(Gaps::default(), |sum, gaps| sum + gaps).share().unwrap_or(0.0)
         };
@@ -92,17 +93,17 @@ impl Paired {
 }
 
 /// A cluster with a value on both sides.
-struct Kept {
+struct PairedCluster {
     at: usize,
     difference: f64,
     a: Vec<f64>,
     b: Vec<f64>,
 }
 
-impl Kept {
-    fn of(at: usize, a: &RunValues, b: &RunValues) -> Option<Kept> {
+impl PairedCluster {
+    fn of(at: usize, a: &RunValues, b: &RunValues) -> Option<PairedCluster> {
         let difference = a.cluster_value()? - b.cluster_value()?;
-        usable(difference).then(|| Kept { at, difference, a: a.present(), b: b.present() })
+        usable(difference).then(|| PairedCluster { at, difference, a: a.present(), b: b.present() })
     }
 }
 

@@ -46,7 +46,7 @@ pub enum NoRetention {
     /// The mean span is under 0.5 points.
     #[serde(rename = "narrow span")]
     NarrowSpan,
-    /// Ceiling and floor are not told apart beyond noise.
+    /// Ceiling and floor cannot be distinguished from noise.
     #[serde(rename = "uncertain span")]
     UncertainSpan,
     /// One cluster: the value stands alone.
