@@ -58,7 +58,7 @@ impl Due<'_> {
     }
 }
 
-/// Counts the cells of an variant.
+/// Counts the cells of a variant.
 pub(super) fn cell_counts(set: &ResultSet, variant: usize) -> CellCounts {
     let design = set.design();
     let per_run = u64::from(design.runs.answer) * u64::from(design.runs.judge);
@@ -86,7 +86,7 @@ fn grades_at(grades: &[Grade], cell: (usize, usize, u32)) -> u64 {
     until.saturating_sub(from) as u64
 }
 
-/// The failures of an variant's method, by fixture.
+/// The failures of a variant's method, by fixture.
 type Failures<'s> = BTreeMap<&'s str, Vec<&'s Failure>>;
 
 fn failures(set: &ResultSet, variant: usize) -> Failures<'_> {

@@ -139,7 +139,7 @@ impl<'s> Matched<'s> {
             for (cell, grade) in own {
                 let Some(earlier) = theirs.get(cell) else { continue };
                 common.any = true;
-                common.other_keys |= grade.keys[1..] != earlier.keys[1..];
+                common.other_keys |= answer_and_judge(grade) != answer_and_judge(earlier);
                 common.other_grades |= !grade.is_graded_like(earlier);
             }
             found.only_judged.extend(self.one_sided(*probe, own, theirs));
@@ -237,6 +237,11 @@ fn stands(answered: bool, class: Option<FactClass>) -> bool {
 
 fn cell(grade: &Grade) -> CellAt {
     (grade.at.run, grade.at.answer_n, grade.judge_n, grade.judge)
+}
+
+fn answer_and_judge(grade: &Grade) -> [ActionKey; 2] {
+    let [_, answer, judge] = grade.keys;
+    [answer, judge]
 }
 
 fn answer_key(grade: &Grade) -> ActionKey {

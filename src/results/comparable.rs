@@ -111,7 +111,7 @@ impl Incomparable {
     }
 }
 
-/// The answerer of an variant.
+/// The answerer of a variant.
 pub(super) fn answerer_of(set: &ResultSet, variant: usize) -> Option<&Asked> {
     let name = &set.variants.get(variant)?.reader;
     set.design().answerers.iter().find(|asked| asked.name == *name)

@@ -67,7 +67,7 @@ pub const NEEDS: [u32; 4] = [1, 3, DEFAULT_NEEDS as u32, 30];
 /// A fact of a probe.
 type FactAt = (usize, usize);
 
-/// The facts that an variant answers, in any run.
+/// The facts that a variant answers, in any run.
 pub(super) fn answered_facts(set: &ResultSet, variant: usize) -> BTreeSet<FactAt> {
     let of = |measured: &Measured| -> Vec<FactAt> {
         let said = measured.facts.iter().enumerate().filter(|(_, (answered, _))| *answered);
@@ -76,7 +76,7 @@ pub(super) fn answered_facts(set: &ResultSet, variant: usize) -> BTreeSet<FactAt
     set.answers(variant).iter().flat_map(of).collect()
 }
 
-/// The answers of an variant on some probes, those of a probe side by side, and the probes of a fixture.
+/// The answers of a variant on some probes, those of a probe side by side, and the probes of a fixture.
 pub(super) struct Answers<'s> {
     set: &'s ResultSet,
     variant: usize,

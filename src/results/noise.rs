@@ -12,7 +12,7 @@ use super::set::ResultSet;
 use crate::judge::Dimension;
 use crate::stats::{self, Coefficient, Components, Metric, Observation, RepeatSpread};
 
-/// The variance components of an variant, by dimension. Runs that repeat one another's work are one run.
+/// The variance components of a variant, by dimension. Runs that repeat one another's work are one run.
 pub(super) fn components(scores: &Scores, variant: usize, kept: &Subset, deterministic: bool) -> Ordered<Components> {
     let counts = |graded: &&Graded| kept.contains(&graded.at.probe) && (!deterministic || graded.at.run == 1);
     let graded: Vec<&Graded> = scores.graded(variant).iter().filter(counts).collect();

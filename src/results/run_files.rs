@@ -71,7 +71,7 @@ pub fn run_files<'s>(set: &'s ResultSet) -> impl Iterator<Item = RunFile<'s>> {
     all.map(move |(fixture, info, run)| file(fixture, info, run)).filter(|file| !file.methods.is_empty())
 }
 
-/// An variant in all its files.
+/// A variant in all its files.
 struct VariantFiles<'s> {
     set: &'s ResultSet,
     variant: usize,

@@ -54,7 +54,7 @@ impl Scores {
         self.grid.runs
     }
 
-    /// The probes of an variant that were judged at least once.
+    /// The probes of a variant that were judged at least once.
     pub(super) fn judged(&self, variant: usize) -> BTreeSet<usize> {
         let counts = self.distinct_runs.get(variant).into_iter().flatten().enumerate();
         counts.filter(|(_, runs)| **runs > 0).map(|(probe, _)| probe).collect()
@@ -86,7 +86,7 @@ impl Scores {
         self.grid.by_run(variant, probe, dimension)
     }
 
-    /// Each answer and judgement of an variant, panels merged; sorted by place.
+    /// Each answer and judgement of a variant, panels merged; sorted by place.
     pub(super) fn graded(&self, variant: usize) -> &[Graded] {
         let from = self.graded.partition_point(|graded| graded.at.variant < variant);
         let own = self.graded.get(from..).unwrap_or_default();

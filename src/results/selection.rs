@@ -1,4 +1,4 @@
-//! The probes that figures are made of, and what the runs of an variant give on them.
+//! The probes that figures are made of, and what the runs of a variant give on them.
 
 use std::collections::BTreeSet;
 
@@ -68,7 +68,7 @@ impl<'s> Selection<'s> {
         Selection { overall: other.overall.clone(), ..self }
     }
 
-    /// What the runs of an variant give, one entry a fixture.
+    /// What the runs of a variant give, one entry a fixture.
     pub(super) fn runs(&self, variant: usize) -> VariantRuns {
         VariantRuns {
             runs: self.scores.runs(),

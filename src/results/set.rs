@@ -42,7 +42,7 @@ pub struct ProbeAt {
     pub facts: Vec<String>,
 }
 
-/// What each distinct action of an variant cost, by stage, sorted by key.
+/// What each distinct action of a variant cost, by stage, sorted by key.
 pub(super) type Costs = BTreeMap<StageName, Vec<(ActionKey, Option<f64>)>>;
 
 /// A result set: the order of its rows is forgotten.
@@ -144,12 +144,12 @@ impl ResultSet {
         &self.probes
     }
 
-    /// The grades of an variant, sorted by place.
+    /// The grades of a variant, sorted by place.
     pub(super) fn grades(&self, variant: usize) -> &[Grade] {
         of_variant(&self.grades, variant, |grade| grade.at.variant)
     }
 
-    /// What was measured of the answers of an variant, sorted by place.
+    /// What was measured of the answers of a variant, sorted by place.
     pub(super) fn answers(&self, variant: usize) -> &[Measured] {
         of_variant(&self.answers, variant, |measured| measured.at.variant)
     }
@@ -165,7 +165,7 @@ struct Gathered {
     facts: Vec<Vec<String>>,
 }
 
-/// What rows say of a probe of an variant.
+/// What rows say of a probe of a variant.
 #[derive(Clone, Default)]
 struct Cell {
     grades: Vec<Grade>,
@@ -224,7 +224,7 @@ impl Gathered {
     }
 }
 
-/// The part of a sorted list that is an variant's.
+/// The part of a sorted list that is a variant's.
 fn of_variant<T>(sorted: &[T], variant: usize, variant_of: impl Fn(&T) -> usize) -> &[T] {
     let from = sorted.partition_point(|one| variant_of(one) < variant);
     let until = sorted.partition_point(|one| variant_of(one) <= variant);

@@ -220,7 +220,7 @@ impl SummaryBuilder<'_> {
     }
 }
 
-/// The levels of an variant in each group.
+/// The levels of a variant in each group.
 fn levels(groups: &Parts<'_, String>, variant: usize) -> Ordered<Levels> {
     groups.iter().map(|(name, part)| (name.clone(), part.runs(variant).levels())).collect()
 }
