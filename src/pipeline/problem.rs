@@ -27,14 +27,14 @@ pub struct Problem {
     message: String,
     help: Option<String>,
     severity: Severity,
-    source: Option<SourceText>,
+    source: Option<ProblemSource>,
     places: Vec<(Range<usize>, Option<String>)>,
     position: Option<FilePosition>,
 }
 
 /// The file where it is seen.
 #[derive(Clone, Debug)]
-struct SourceText {
+struct ProblemSource {
     name: String,
     text: Arc<str>,
 }
@@ -83,7 +83,7 @@ impl Problem {
     }
 
     fn with_label(mut self, file: &SourceFile, place: Range<usize>, label: Option<String>) -> Problem {
-        self.source = Some(SourceText { name: file.path.clone(), text: file.text.clone() });
+        self.source = Some(ProblemSource { name: file.path.clone(), text: file.text.clone() });
         let end = place.end.min(file.text.len());
         self.places.push((place.start.min(end)..end, label));
         self

@@ -23,7 +23,7 @@ use crate::results::{ProbeInfo, Row};
 
 /// A cell in JSON, whole.
 #[derive(Serialize)]
-struct ShownJson<'a> {
+struct ShownCellJson<'a> {
     label: &'a str,
     question: Option<&'a str>,
     /// The context as it was answered from; null where it is not at hand.
@@ -47,7 +47,7 @@ pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result
     let context = context(&snapshot, pipeline.as_ref(), &selected);
     let label = &selected.manifest.label;
     let question = selected.probe().map(|probe| probe.question.as_str());
-    console.json(&ShownJson {
+    console.json(&ShownCellJson {
         label,
         question,
         context: context.as_ref().ok().map(String::as_str),

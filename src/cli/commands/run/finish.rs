@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::publish::Published;
+use super::publish::PublishedResults;
 use crate::cli::engine::RunOptions;
 use crate::cli::failure::Exit;
 use crate::cli::format::{cost, count, duration, money, percent, short};
@@ -96,8 +96,8 @@ pub(super) fn outcome_of(exit: Exit, ended: &RunOutcome, failures: &[Failure]) -
 }
 
 /// Prints the summary table, failures, cost, and the `next` command. With `--quiet`, only the failures.
-pub(super) fn print_summary(published: &Published, folder: &ResultsFolder, next: &str, console: &Console) {
-    let Published { summary, manifest, .. } = published;
+pub(super) fn print_summary(published: &PublishedResults, folder: &ResultsFolder, next: &str, console: &Console) {
+    let PublishedResults { summary, manifest, .. } = published;
     console.json(summary);
     if !console.is_quiet() {
         console.print(&console.styled(&summary_table(summary, manifest, console.width())));

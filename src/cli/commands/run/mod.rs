@@ -33,7 +33,7 @@ use crate::results::{
 };
 use crate::scheduler::{Budget, BudgetLimits, Event, Listener};
 use crate::threads::both;
-use publish::Published;
+use publish::PublishedResults;
 use record::Recorder;
 
 #[derive(Debug, Args)]
@@ -243,7 +243,7 @@ impl Listener for Listeners<'_> {
 }
 
 /// The command to type next: one that goes on with the work, and where all is done, one that looks at it.
-fn next(exit: Exit, args: &RunArgs, Published { summary, manifest, .. }: &Published) -> String {
+fn next(exit: Exit, args: &RunArgs, PublishedResults { summary, manifest, .. }: &PublishedResults) -> String {
     let typed = CommandLine::current();
     let is_judged = summary.methods.iter().any(|(_, method)| method.cells.judged > 0);
     match (exit, summary.fixtures.first()) {
@@ -278,7 +278,7 @@ fn selftest(typed: CommandLine, args: &RunArgs) -> String {
 }
 
 /// What the gate says of the comparison.
-fn gate(args: &RunArgs, published: &Published, console: &Console) -> Exit {
+fn gate(args: &RunArgs, published: &PublishedResults, console: &Console) -> Exit {
     let Some(comparison) = &published.summary.comparison else { return Exit::Done };
     let table = comparison_table(comparison, published.manifest.design.locale, console.width());
     console.print(&console.styled(&table));

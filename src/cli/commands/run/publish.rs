@@ -23,7 +23,7 @@ use crate::threads::both;
 const WORST: usize = 5;
 
 /// What was published.
-pub(crate) struct Published {
+pub(crate) struct PublishedResults {
     pub(crate) summary: Summary,
     pub(crate) manifest: Manifest,
     /// Why it was not compared with the baseline that the run was given.
@@ -79,7 +79,7 @@ pub(crate) fn publish<C: Lookup + PackShelf + Sync>(
     manifest: Manifest,
     at_hand: Option<(Vec<ListedRow>, &C)>,
     reference: bool,
-) -> Result<Published, Failure> {
+) -> Result<PublishedResults, Failure> {
     let at_hand = at_hand.as_ref().map(|(rows, cache)| (rows.as_slice(), *cache));
     let (rows, cache) = at_hand.unzip();
     let design = manifest.design.clone();
@@ -113,7 +113,7 @@ pub(crate) fn publish<C: Lookup + PackShelf + Sync>(
     );
     run_files?;
     others?;
-    Ok(Published { summary, manifest: set.into_manifest(), refused })
+    Ok(PublishedResults { summary, manifest: set.into_manifest(), refused })
 }
 
 impl PackShelf for Store {

@@ -31,9 +31,9 @@ pub(crate) enum StepState {
     /// Unchanged, and its output is cached.
     Cached,
     /// It would run.
-    Stale(Difference),
+    Stale(StepDifference),
     /// Its inputs changed, and the new version is cached.
-    Superseded(Difference),
+    Superseded(StepDifference),
     /// It waits for a stale action above it.
     Blocked,
     /// The current project does not have it.
@@ -41,7 +41,7 @@ pub(crate) enum StepState {
 }
 
 /// What differs from the action that the score stands on.
-pub(crate) struct Difference {
+pub(crate) struct StepDifference {
     pub(crate) explained: Explained,
     /// Differing lines, by file.
     pub(crate) files: Vec<FileDiff>,
@@ -174,7 +174,7 @@ impl StepComparison<'_> {
         if now.is_cached { StepState::Superseded(differs) } else { StepState::Stale(differs) }
     }
 
-    fn differs(&self, now: &CurrentAction<'_>, reason: &Reason, old: Option<&Meta>) -> Difference {
+    fn differs(&self, now: &CurrentAction<'_>, reason: &Reason, old: Option<&Meta>) -> StepDifference {
         let explained = self.explainer.explain(reason, old.map(|old| &old.sources), &now.current);
         let lines = |origin: &SourceText<'_>| {
             let before = old?.sources.0.get(origin.name).filter(|before| before.digest != origin.digest)?;
@@ -188,6 +188,6 @@ impl StepComparison<'_> {
         if let Some((edited, probe)) = self.edited.filter(|_| reason.touches_probe()).zip(now.current.probe) {
             files.extend(edited.probe(probe));
         }
-        Difference { explained, files }
+        StepDifference { explained, files }
     }
 }

@@ -19,7 +19,7 @@ use crate::cli::terminal::{Console, Meaning, page};
 use crate::pipeline::{CellCoordinate, ProjectPaths};
 use crate::plan::Explained;
 use crate::results::Failure as FailedCell;
-use chain::{Difference, Step, StepState, chain_of};
+use chain::{Step, StepDifference, StepState, chain_of};
 use subject::{CellKeys, ExplainedCell};
 
 #[derive(Serialize)]
@@ -89,7 +89,7 @@ fn explain(
 
 impl StepState {
     /// The state in a word, what differs, and what it means to the eye.
-    fn describe(&self) -> (&'static str, Option<&Difference>, Meaning) {
+    fn describe(&self) -> (&'static str, Option<&StepDifference>, Meaning) {
         match self {
             StepState::Cached => ("cached", None, Meaning::Good),
             StepState::Stale(differs) => ("stale", Some(differs), Meaning::Bad),
@@ -187,7 +187,7 @@ fn step_lines(step: &Step<'_>, point: u32, console: &Console) -> Vec<String> {
         console.paint(meaning, state),
         console.paint(Meaning::Dim, &format!("({})", step.state.meaning())),
     )];
-    if let Some(Difference { explained, files }) = differs {
+    if let Some(StepDifference { explained, files }) = differs {
         let changed = explained.changed.join("; ");
         let colon = if changed.is_empty() { "" } else { ": " };
         lines.push(format!("  {}{colon}{changed}", console.paint(meaning, explained.why)));
