@@ -6,14 +6,14 @@ use std::hint::black_box;
 use std::path::Path;
 
 use bytes::Bytes;
-use compeval::action::{ActionKey, Computation, Digest, Inputs, Replica, Rule, Sources, Stage, Work};
-use compeval::cache::{Coordinate, Holder, Lookup, Meta, Reading, Snapshot, Store};
+use compeval::action::{ActionKey, BuiltInRule, Computation, Digest, Inputs, Replica, Sources, Stage, Work};
+use compeval::cache::{CacheSnapshot, EntryCoordinate, LockHolder, Lookup, Meta, Reading, Store};
 use compeval::units::{Tokens, Usage};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 
 fn inputs(n: u64, messages: &str) -> Inputs {
     let messages = messages.into();
-    let work = Work::Compute(Computation { rule: Rule::Truncate, messages, target_tokens: Some(Tokens(n)) });
+    let work = Work::Compute(Computation { rule: BuiltInRule::Truncate, messages, target_tokens: Some(Tokens(n)) });
     Inputs::of(Stage::Answer, Replica { compress: Some(1), answer: Some(1), judge: None }, &work)
 }
 
@@ -29,7 +29,7 @@ fn meta(n: u64) -> Meta {
         latency_ms: 900,
         attempts: 1,
         request_id: None,
-        coordinate: Coordinate { fixture: Some(format!("fixture-{n}")), ..Coordinate::default() },
+        coordinate: EntryCoordinate { fixture: Some(format!("fixture-{n}")), ..EntryCoordinate::default() },
         inputs: inputs(n, "[]"),
         sources: Sources::default(),
     }
@@ -47,7 +47,7 @@ fn body(n: u64, length: usize) -> Bytes {
 }
 
 fn open(dir: &Path) -> Store {
-    Store::open(dir, &Holder { command: "bench".into() }).unwrap()
+    Store::open(dir, &LockHolder { command: "bench".into() }).unwrap()
 }
 
 fn runtime() -> tokio::runtime::Runtime {
@@ -122,7 +122,7 @@ fn snapshot(c: &mut Criterion) {
     filled(dir.path(), 20_000, 2000);
     let mut group = c.benchmark_group("cache");
     group.sample_size(20);
-    group.bench_function("snapshot of 20,000 entries", |b| b.iter(|| Snapshot::open(dir.path()).unwrap().len()));
+    group.bench_function("snapshot of 20,000 entries", |b| b.iter(|| CacheSnapshot::open(dir.path()).unwrap().len()));
     group.bench_function("open and close with 20,000 entries", |b| b.iter(|| open(dir.path()).close().unwrap()));
     group.finish();
 }

@@ -91,14 +91,6 @@ const HOMES: &[(&str, &[&str])] = &[
 /// Pairs of files that still depend on each other in a cycle: the first must stop using the second. Entries are only
 /// taken out; the test says which are no longer needed.
 const KNOWN_CYCLES: &[(&str, &str)] = &[
-    ("action/template", "action/work"),
-    ("cache/layout", "cache/pack"),
-    ("cache/recover", "cache/writer"),
-    ("cli/commands/cache/diff", "cli/commands/cache/mod"),
-    ("cli/commands/cache/filter", "cli/commands/cache/entry"),
-    ("cli/commands/cache/inspect", "cli/commands/cache/mod"),
-    ("cli/commands/cache/prune", "cli/commands/cache/mod"),
-    ("cli/commands/cache/transfer", "cli/commands/cache/mod"),
     ("cli/commands/fixture/audit", "cli/mod"),
     ("cli/commands/fixture/import", "cli/commands/fixture/mod"),
     ("cli/commands/fixture/scrub", "cli/commands/fixture/mod"),

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use compeval::action::{ActionKey, Digest};
-use compeval::cache::{Holder, Lookup, Store};
+use compeval::cache::{LockHolder, Lookup, Store};
 use compeval::pipeline::starter_files;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -100,9 +100,9 @@ fn an_edited_prompt_is_explained_to_the_line_before_and_after_it_runs() {
     let probe = probe(&project);
     project.edit("prompts/anchored.md", "## Next steps", "## What comes next");
     let arguments = ["why", FIXTURE, "--method", "anchored", "--probe", &probe];
-    let told = project.ok(&arguments);
-    assert!(told.contains("prompt changed: prompts/anchored.md:"), "{told}");
-    assert!(told.contains("-## Next steps") && told.contains("+## What comes next"), "{told}");
+    let text = project.ok(&arguments);
+    assert!(text.contains("prompt changed: prompts/anchored.md:"), "{text}");
+    assert!(text.contains("-## Next steps") && text.contains("+## What comes next"), "{text}");
     let chain = &project.json(&arguments)["chain"];
     let states: Vec<&str> = chain.as_array().unwrap().iter().map(|step| step["state"].as_str().unwrap()).collect();
     assert_eq!(states.first(), Some(&"stale"));
@@ -134,7 +134,7 @@ fn two_entries_are_compared_input_by_input_and_line_by_line() {
 }
 
 #[test]
-fn what_no_pipeline_and_no_label_needs_goes_and_the_rest_stays() {
+fn prune_unreachable_keeps_what_the_pipeline_and_labels_need() {
     let project = Project::ran("a");
     project.edit("pipeline.toml", "target_tokens = 2000", "target_tokens = 300");
     project.ok(&["run", "--label", "b"]);
@@ -154,13 +154,13 @@ fn what_no_pipeline_and_no_label_needs_goes_and_the_rest_stays() {
 fn a_result_without_a_readable_manifest_stops_a_prune() {
     let project = Project::ran("a");
     compeval::files::write_whole(&project.0.path().join("results/a/manifest.json"), "{").unwrap();
-    let told = project.fails(1, &["cache", "prune", "--unreachable"]);
-    assert!(told.contains("nothing was pruned"), "{told}");
+    let text = project.fails(1, &["cache", "prune", "--unreachable"]);
+    assert!(text.contains("nothing was pruned"), "{text}");
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_least_recently_used_go_first_until_the_size_is_kept() {
+fn prune_to_a_size_removes_the_least_recently_used_first() {
     let project = Project::ran("a");
     enlarge(&project, 400, 300);
     let before = &project.json(&["cache", "stats"])["disk"];
@@ -176,14 +176,14 @@ fn the_least_recently_used_go_first_until_the_size_is_kept() {
     assert_eq!(done["freed"], before["total"].as_u64().unwrap() - disk(&project));
     let planned = dry["entries"].as_u64().unwrap().abs_diff(done["entries"].as_u64().unwrap());
     assert!(planned < 150, "{dry} {done}");
-    assert!(project.ok(&["cache", "prune", "--max-size", "2MB"]).contains("Nothing is to go: the cache takes"));
-    assert!(project.fails(2, &["cache", "prune", "--max-size", "100KB"]).contains("an empty cache alone takes"));
-    assert!(project.ok(&["cache", "verify"]).contains("All is well"));
+    assert!(project.ok(&["cache", "prune", "--max-size", "2MB"]).contains("Nothing to remove: the cache takes"));
+    assert!(project.fails(2, &["cache", "prune", "--max-size", "100KB"]).contains("even an empty cache takes"));
+    assert!(project.ok(&["cache", "verify"]).contains("No damage found"));
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn no_entry_goes_for_what_the_index_takes_for_nothing() {
+fn no_entry_is_removed_because_of_unused_index_space() {
     let project = Project::ran("a");
     enlarge(&project, 3000, 4);
     let most = disk(&project) / 1000 * 9 / 10;
@@ -206,9 +206,9 @@ fn a_run_whose_cache_is_full_leaves_a_report_of_what_there_is() {
         .current_dir(project.0.path())
         .output()
         .unwrap();
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.contains("can no longer be written to"), "{told}");
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("can no longer be written to"), "{text}");
     let manifest: Value =
         serde_json::from_str(&fs::read_to_string(project.path("results/new/manifest.json")).unwrap()).unwrap();
     assert_eq!(manifest["outcome"], "incomplete");
@@ -219,7 +219,7 @@ fn a_run_whose_cache_is_full_leaves_a_report_of_what_there_is() {
 /// Puts entries of some size into the cache, made like one that is there.
 #[cfg(target_os = "linux")]
 fn enlarge(project: &Project, entries: u64, words: u64) {
-    let store = Store::open(&project.0.path().join("cache"), &Holder { command: "run".into() }).unwrap();
+    let store = Store::open(&project.0.path().join("cache"), &LockHolder { command: "run".into() }).unwrap();
     let meta = store.meta(&store.records().remove(0)).unwrap();
     let body =
         |n: u64| (0..words).map(|m: u64| Digest::of([n, m].map(u64::to_le_bytes).concat()).hex()).collect::<String>();
@@ -235,20 +235,20 @@ fn enlarge(project: &Project, entries: u64, words: u64) {
 /// What the cache takes on disk, as a user measures it.
 #[cfg(target_os = "linux")]
 fn disk(project: &Project) -> u64 {
-    let told = Command::new("du").args(["-s", "--block-size=1"]).arg(project.path("cache")).output().unwrap();
-    let told = String::from_utf8(told.stdout).unwrap();
-    told.split_whitespace().next().unwrap().parse().unwrap()
+    let text = Command::new("du").args(["-s", "--block-size=1"]).arg(project.path("cache")).output().unwrap();
+    let text = String::from_utf8(text.stdout).unwrap();
+    text.split_whitespace().next().unwrap().parse().unwrap()
 }
 
 #[test]
-fn what_the_last_run_found_in_the_cache_is_told_also_of_one_label() {
+fn what_the_last_run_found_in_the_cache_is_explained_also_of_one_label() {
     let project = Project::ran("a");
     assert_eq!(project.json(&["cache", "stats"])["saved"]["hits"], 0);
     project.ok(&["run", "--label", "a"]);
     let saved = &project.json(&["cache", "stats"])["saved"];
     assert!(saved["hits"].as_u64().unwrap() > 0, "{saved}");
-    let told = project.ok(&["cache", "stats"]);
-    assert!(told.contains("At their last run, 1 result set found") && !told.contains("$– to make"), "{told}");
+    let text = project.ok(&["cache", "stats"]);
+    assert!(text.contains("In their last runs, 1 result set found") && !text.contains("$– to make"), "{text}");
 }
 
 #[test]
@@ -267,19 +267,19 @@ fn an_export_replays_a_result_elsewhere_and_a_cut_one_is_refused() {
 }
 
 #[test]
-fn an_export_takes_the_place_of_nothing_but_an_export() {
+fn an_export_replaces_only_an_export() {
     let project = Project::ran("a");
     let untouched = |name: &&str| {
         let before = fs::read(project.path(name)).unwrap();
-        let told = project.fails(2, &["cache", "export", name]);
-        assert!(told.contains("nothing was exported") && told.contains("Name another file"), "{told}");
+        let text = project.fails(2, &["cache", "export", name]);
+        assert!(text.contains("nothing was exported") && text.contains("Use another file"), "{text}");
         assert_eq!(fs::read(project.path(name)).unwrap(), before, "{name}");
     };
     ["pipeline.toml", "results/a/manifest.json", "cache/FORMAT", "cache/packs/00000001.pack"]
         .iter()
         .for_each(untouched);
-    assert!(project.fails(2, &["cache", "export", "cache/new.export"]).contains("lies in the cache itself"));
-    assert!(project.fails(2, &["cache", "export", "prompts"]).contains("no plain file"));
+    assert!(project.fails(2, &["cache", "export", "cache/new.export"]).contains("is inside the cache folder"));
+    assert!(project.fails(2, &["cache", "export", "prompts"]).contains("not a regular file"));
     project.ok(&["cache", "export", "a.export"]);
     project.ok(&["cache", "export", "a.export", "--label", "a"]);
     compeval::files::write_whole(Path::new(&project.path("empty")), "").unwrap();
@@ -288,7 +288,7 @@ fn an_export_takes_the_place_of_nothing_but_an_export() {
 
 #[cfg(unix)]
 #[test]
-fn others_may_read_an_export_as_they_may_read_results() {
+fn an_export_has_the_permissions_of_results() {
     use std::os::unix::fs::PermissionsExt;
     let project = Project::ran("a");
     project.ok(&["cache", "export", "a.export"]);
@@ -299,7 +299,7 @@ fn others_may_read_an_export_as_they_may_read_results() {
 /// Puts a call that failed into the cache, made like an entry that is there. Answers its key and that entry's.
 fn failed_call(project: &Project) -> (String, String) {
     let folder = project.0.path().join("cache");
-    let store = Store::open(&folder, &Holder { command: "run".into() }).unwrap();
+    let store = Store::open(&folder, &LockHolder { command: "run".into() }).unwrap();
     let like = store.records().remove(0);
     let meta = store.meta(&like).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -310,15 +310,15 @@ fn failed_call(project: &Project) -> (String, String) {
 }
 
 #[test]
-fn a_failed_call_is_told_as_one_and_not_as_damage() {
+fn a_failed_call_is_explained_as_one_and_not_as_damage() {
     let project = Project::ran("a");
     let (failed, other) = failed_call(&project);
-    let told = project.fails(1, &["cache", "show", &failed, "--raw"]);
-    assert!(told.contains("no reply was kept") && told.contains("overloaded: 529 from the provider"), "{told}");
+    let text = project.fails(1, &["cache", "show", &failed, "--raw"]);
+    assert!(text.contains("has no stored reply") && text.contains("overloaded: 529 from the provider"), "{text}");
     assert!(project.ok(&["cache", "show", &failed]).contains("failed: overloaded: 529 from the provider"));
-    let told = project.ok(&["cache", "diff", &failed, &other]);
-    assert!(told.contains("- failed: overloaded: 529 from the provider") && told.contains("+ output"), "{told}");
-    assert!(!told.contains("read the same"), "{told}");
+    let text = project.ok(&["cache", "diff", &failed, &other]);
+    assert!(text.contains("- failed: overloaded: 529 from the provider") && text.contains("+ output"), "{text}");
+    assert!(!text.contains("have the same text"), "{text}");
     let found = project.json(&["cache", "diff", &other, &failed]);
     assert_eq!((&found["a_status"], &found["same_output"]), (&"output".into(), &Value::Null));
 }
@@ -329,25 +329,25 @@ fn inputs_of_either_side_are_counted() {
     let of_stage = |stage: &str| project.json(&["cache", "ls", "--stage", stage]);
     let (compress, judge) = (of_stage("compress"), of_stage("judge"));
     for (old, new) in [(&compress, &judge), (&judge, &compress)] {
-        let told = project.ok(&["cache", "diff", keys(old)[0], keys(new)[0]]);
-        let line = told.lines().find(|line| line.ends_with("inputs differ")).unwrap();
+        let text = project.ok(&["cache", "diff", keys(old)[0], keys(new)[0]]);
+        let line = text.lines().find(|line| line.ends_with("inputs differ")).unwrap();
         let numbers: Vec<u32> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
         assert!(numbers[0] <= numbers[1], "{line}");
     }
 }
 
 #[test]
-fn a_model_that_no_entry_has_is_answered_with_those_there_are() {
+fn an_unknown_model_gets_a_suggestion() {
     let project = Project::ran("a");
     let model = project.json(&["cache", "ls"])[0]["requested_model"].as_str().unwrap().to_owned();
     for arguments in [&["cache", "prune", "--model", "nope", "--dry-run"][..], &["cache", "prune", "--model", "nope"]] {
-        let told = project.ok(arguments);
-        assert!(told.contains("no entry has the model `nope`") && told.contains(&model), "{told}");
+        let text = project.ok(arguments);
+        assert!(text.contains("no entry has the model `nope`") && text.contains(&model), "{text}");
     }
 }
 
 #[test]
-fn damage_is_named_and_the_rest_is_sound() {
+fn verify_reports_damage_and_the_rest_is_intact() {
     let project = Project::ran("a");
     project.ok(&["cache", "verify"]);
     let packs = project.0.path().join("cache/packs");
@@ -359,10 +359,10 @@ fn damage_is_named_and_the_rest_is_sound() {
     compeval::files::write_whole(&pack, &bytes).unwrap();
     let output = project.run(&["cache", "verify"]);
     assert_eq!(output.status.code(), Some(1));
-    let told = String::from_utf8_lossy(&output.stdout);
+    let text = String::from_utf8_lossy(&output.stdout);
     // Where a byte of a note was hit, the index counts as a third.
-    assert!(told.matches("damaged: ").count() >= 2, "{told}");
-    assert!(told.contains(" damaged places were found and set aside"), "{told}");
+    assert!(text.matches("damaged: ").count() >= 2, "{text}");
+    assert!(text.contains(" damaged places were found and removed"), "{text}");
     project.ok(&["cache", "verify"]);
     project.ok(&["run", "--label", "b"]);
 }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// BLAKE3 of some bytes. Written as 64 hexadecimal digits where people read, and as bare bytes elsewhere.
+/// A BLAKE3 hash. Serialised as 64 hexadecimal digits in text formats and as 32 bytes in binary ones.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(pub [u8; 32]);
 
@@ -23,17 +23,17 @@ impl Serialize for Digest {
 impl<'de> Deserialize<'de> for Digest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Digest, D::Error> {
         if deserializer.is_human_readable() {
-            deserializer.deserialize_str(Digits)
+            deserializer.deserialize_str(HexVisitor)
         } else {
             <[u8; 32]>::deserialize(deserializer).map(Digest)
         }
     }
 }
 
-/// Reads hexadecimal digits without keeping their text.
-struct Digits;
+/// Parses hexadecimal digits without allocating.
+struct HexVisitor;
 
-impl Visitor<'_> for Digits {
+impl Visitor<'_> for HexVisitor {
     type Value = Digest;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -46,7 +46,6 @@ impl Visitor<'_> for Digits {
 }
 
 impl Digest {
-    /// The digest of `bytes`.
     pub fn of(bytes: impl AsRef<[u8]>) -> Digest {
         Digest(*blake3::hash(bytes.as_ref()).as_bytes())
     }
@@ -56,7 +55,7 @@ impl Digest {
         blake3::Hash::from_bytes(self.0).to_hex().to_string()
     }
 
-    /// The first twelve digits, for people.
+    /// The first twelve digits, for display.
     pub fn short(&self) -> String {
         self.hex().chars().take(12).collect()
     }
@@ -81,7 +80,7 @@ impl FromStr for Digest {
     }
 }
 
-/// The name of an action: the hash of everything that determines its output.
+/// Identifies an action: the hash of everything that determines its output.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct ActionKey(pub Digest);
 
@@ -91,48 +90,44 @@ impl fmt::Display for ActionKey {
     }
 }
 
-/// Hashes named fields. Every name and value is framed by its length, so no two lists of fields collide by
-/// moving bytes from one field to the next.
+/// Hashes named fields. Every name and value is preceded by its length, so that moving bytes from one field to the next
+/// changes the digest.
 pub struct DigestBuilder(Vec<u8>);
 
 impl DigestBuilder {
-    /// A builder for one kind of value; `context` keeps kinds apart.
+    /// `context` separates kinds of values: the same fields give different digests in different contexts.
     pub fn new(context: &str) -> DigestBuilder {
-        // gathered and hashed at once: for many short fields that is several times as fast
+        // collected and hashed in one call: several times faster than updating the hasher with many short fields
         let mut builder = DigestBuilder(Vec::with_capacity(1024));
-        builder.frame(context.as_bytes());
+        builder.push(context.as_bytes());
         builder
     }
 
-    fn frame(&mut self, bytes: &[u8]) {
+    fn push(&mut self, bytes: &[u8]) {
         self.0.extend((bytes.len() as u64).to_le_bytes());
         self.0.extend(bytes);
     }
 
-    /// Adds a named field.
     pub fn field(&mut self, name: &str, value: impl AsRef<[u8]>) -> &mut DigestBuilder {
-        self.frame(name.as_bytes());
-        self.frame(value.as_ref());
+        self.push(name.as_bytes());
+        self.push(value.as_ref());
         self
     }
 
-    /// The digest of all fields so far.
     pub fn finish(&self) -> Digest {
         Digest::of(&self.0)
     }
 }
 
-/// BLAKE3 of bytes as they come: the same as `Digest::of` all of them.
+/// Hashes a stream of bytes: the result equals `Digest::of` the whole.
 #[derive(Clone, Debug, Default)]
-pub struct RunningDigest(blake3::Hasher);
+pub struct StreamDigest(blake3::Hasher);
 
-impl RunningDigest {
-    /// Adds bytes.
+impl StreamDigest {
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    /// The digest of all bytes so far.
     pub fn finish(&self) -> Digest {
         Digest(*self.0.finalize().as_bytes())
     }
@@ -150,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn people_read_digits_and_the_index_holds_bytes() {
+    fn text_formats_have_digits_and_binary_ones_bytes() {
         let digest = Digest::of("x");
         let json = serde_json::to_string(&digest).unwrap();
         assert_eq!(json, format!("\"{}\"", digest.hex()));
@@ -162,7 +157,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn fields_do_not_run_into_each_other(a in ".{0,8}", b in ".{0,8}", c in ".{0,8}", d in ".{0,8}") {
+        fn no_two_lists_of_fields_collide(a in ".{0,8}", b in ".{0,8}", c in ".{0,8}", d in ".{0,8}") {
             let of = |x: &str, y: &str| DigestBuilder::new("t").field(x, y).finish();
             prop_assert_eq!(of(&a, &b) == of(&c, &d), (a, b) == (c, d));
         }

@@ -1,4 +1,5 @@
-//! Inputs: the named parts that determine an action's output. Hashed they are its key; kept they explain it.
+//! Inputs: the named values that determine an action's output. Their hash is the action's key; stored with the
+//! output, they explain later why an action is stale.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,21 +10,19 @@ use serde::{Deserialize, Serialize};
 use super::digest::{ActionKey, Digest, DigestBuilder};
 use super::stage::Stage;
 use super::template::Prompt;
-use super::work::{Computation, Material, Program, RULES, Request, RequestTurn, Work};
+use super::value::InputValue;
+use super::work::{Computation, ModelRequest, Program, RULES, RequestTurn, Work};
 
-/// Which repetition an action is: the path compression, answer, judgement. Deterministic actions carry none.
+/// Which repetition an action belongs to, as a path: compression, answer of it, judgement of that answer, each from 1.
+/// A deterministic action has none, so that all repetitions share one key and one execution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Replica {
-    /// Number of the compression, from 1.
     pub compress: Option<u32>,
-    /// Number of the answer within it.
     pub answer: Option<u32>,
-    /// Number of the judgement of that answer.
     pub judge: Option<u32>,
 }
 
 impl Replica {
-    /// No repetition at all.
     pub const NONE: Replica = Replica { compress: None, answer: None, judge: None };
 }
 
@@ -36,66 +35,61 @@ impl fmt::Display for Replica {
     }
 }
 
-/// One named input.
+/// The value of one named input.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Part {
-    /// What it was.
+pub struct InputPart {
     pub digest: Digest,
-    /// The value itself, where it is short and no secret.
+    /// The text itself, where it is short and not a secret.
     pub text: Option<String>,
 }
 
-/// The named parts that determine an action's output.
+/// The named inputs that determine an action's output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inputs {
-    /// The stage.
     pub stage: Stage,
-    /// The stage's version.
+    /// Version of how the stage makes its work (`Stage::schema`).
     pub schema: u16,
-    /// The repetition.
     pub replica: Replica,
-    /// The parts, in the order in which the work names them.
-    pub parts: Vec<(Cow<'static, str>, Part)>,
+    /// In the order in which the work lists them.
+    pub parts: Vec<(Cow<'static, str>, InputPart)>,
 }
 
-/// What differs between two actions of the same coordinate.
+/// A difference between the inputs of two actions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
-    /// The part's name; `schema` and `replica` besides those of `Inputs`.
+pub struct InputChange {
+    /// The name of the input, or `schema` or `replica`.
     pub part: String,
-    /// Its value before; `None` if it was not there.
-    pub old: Option<Part>,
-    /// Its value now.
-    pub new: Option<Part>,
+    /// `None` if the older action did not have it.
+    pub old: Option<InputPart>,
+    pub new: Option<InputPart>,
 }
 
-/// What the inputs were made from: kept to explain, not hashed.
+/// The files that inputs were made from. They explain a change and are not hashed: moving a file makes nothing stale.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sources(pub BTreeMap<Cow<'static, str>, Source>);
+pub struct Sources(pub BTreeMap<Cow<'static, str>, SourceRef>);
 
-/// A file, or a text of ours, that inputs were made from.
+/// A file, or a built-in text, that inputs were made from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Source {
-    /// Digest of the text.
+pub struct SourceRef {
     pub digest: Digest,
-    /// The path in the project; `None` for what is built in.
+    /// The path in the project; `None` for a built-in text.
     pub path: Option<String>,
 }
 
+/// Longer texts are not stored with the inputs.
 const SHORT: usize = 160;
 
 impl Inputs {
-    /// The parts of `work`, as stage and replica name it.
+    /// Collects the inputs of `work`.
     pub fn of(stage: Stage, replica: Replica, work: &Work) -> Inputs {
         let mut parts = Vec::new();
         visit(work, &mut |name, digest, text| {
             let text = text.filter(|t| t.len() <= SHORT).map(str::to_owned);
-            parts.push((name, Part { digest, text }));
+            parts.push((name, InputPart { digest, text }));
         });
         Inputs { stage, schema: stage.schema(), replica, parts }
     }
 
-    /// The hash of everything.
     pub fn key(&self) -> ActionKey {
         let mut hasher = KeyHasher::new(self.stage, self.schema, self.replica);
         for (name, part) in &self.parts {
@@ -104,23 +98,31 @@ impl Inputs {
         hasher.finish()
     }
 
-    /// The key that `Inputs::of(..).key()` would give, without keeping the parts.
+    /// The same key as `Inputs::of(..).key()`, without storing the inputs: a plan computes a hundred thousand of them.
     pub fn key_of(stage: Stage, replica: Replica, work: &Work) -> ActionKey {
         let mut hasher = KeyHasher::new(stage, stage.schema(), replica);
         visit(work, &mut |name, digest, _| hasher.part(&name, digest));
         hasher.finish()
     }
 
-    /// What differs from the inputs of an earlier action, part by part, in the order of names.
-    pub fn changes_since(&self, old: &Inputs) -> Vec<Change> {
+    /// The differences from the inputs of an earlier action, ordered by name.
+    pub fn changes_since(&self, old: &Inputs) -> Vec<InputChange> {
         let mut changes = Vec::new();
-        let mut compare = |part: &str, old: Option<Part>, new: Option<Part>| {
+        let mut compare = |part: &str, old: Option<InputPart>, new: Option<InputPart>| {
             if old.as_ref().map(|p| p.digest) != new.as_ref().map(|p| p.digest) {
-                changes.push(Change { part: part.to_owned(), old, new });
+                changes.push(InputChange { part: part.to_owned(), old, new });
             }
         };
-        compare("schema", Some(Part::short(&old.schema.to_string())), Some(Part::short(&self.schema.to_string())));
-        compare("replica", Some(Part::short(&old.replica.to_string())), Some(Part::short(&self.replica.to_string())));
+        compare(
+            "schema",
+            Some(InputPart::short(&old.schema.to_string())),
+            Some(InputPart::short(&self.schema.to_string())),
+        );
+        compare(
+            "replica",
+            Some(InputPart::short(&old.replica.to_string())),
+            Some(InputPart::short(&self.replica.to_string())),
+        );
         let (before, now): (BTreeMap<_, _>, BTreeMap<_, _>) =
             (old.parts.iter().cloned().collect(), self.parts.iter().cloned().collect());
         let names: BTreeSet<_> = before.keys().chain(now.keys()).collect();
@@ -131,13 +133,13 @@ impl Inputs {
     }
 }
 
-impl Part {
-    fn short(text: &str) -> Part {
-        Part { digest: Digest::of(text), text: Some(text.to_owned()) }
+impl InputPart {
+    fn short(text: &str) -> InputPart {
+        InputPart { digest: Digest::of(text), text: Some(text.to_owned()) }
     }
 }
 
-/// Hashes parts into a key as they come.
+/// Hashes named inputs into a key.
 struct KeyHasher(DigestBuilder);
 
 impl KeyHasher {
@@ -162,8 +164,12 @@ impl KeyHasher {
     }
 }
 
-/// Names every part of `work` once: the single source of both key and explanation.
-fn visit(work: &Work, part: &mut impl FnMut(Cow<'static, str>, Digest, Option<&str>)) {
+/// Receives the name, the digest and, where it is in memory, the text of each input.
+trait Visitor: FnMut(Cow<'static, str>, Digest, Option<&str>) {}
+impl<F: FnMut(Cow<'static, str>, Digest, Option<&str>)> Visitor for F {}
+
+/// Visits every input of `work` once. Key and explanation both come from this function, so they cannot disagree.
+fn visit(work: &Work, part: &mut impl Visitor) {
     match work {
         Work::Ask(request) => visit_request(request, part),
         Work::Execute(program) => visit_program(program, part),
@@ -171,7 +177,7 @@ fn visit(work: &Work, part: &mut impl FnMut(Cow<'static, str>, Digest, Option<&s
     }
 }
 
-fn visit_request(request: &Request, part: &mut impl FnMut(Cow<'static, str>, Digest, Option<&str>)) {
+fn visit_request(request: &ModelRequest, part: &mut impl Visitor) {
     let mut text = |name: &'static str, text: &str| part(name.into(), Digest::of(text), Some(text));
     text("endpoint", &request.endpoint.0);
     text("model", &request.model.0);
@@ -202,58 +208,44 @@ fn visit_request(request: &Request, part: &mut impl FnMut(Cow<'static, str>, Dig
     }
 }
 
-fn visit_turn(
-    index: usize,
-    turn: &RequestTurn,
-    all_values: bool,
-    part: &mut impl FnMut(Cow<'static, str>, Digest, Option<&str>),
-) {
+fn visit_turn(index: usize, turn: &RequestTurn, all_values: bool, part: &mut impl Visitor) {
     match turn {
         RequestTurn::Text(role, prompt) => {
-            // The role and the place of a turn are in the name, so that moving a text elsewhere is a change.
+            // the role is in the name, so that moving a text to another role changes the key
             visit_prompt(format!("{} {}", role.name(), prompt.name()).into(), prompt, all_values, part);
         }
-        RequestTurn::Messages(material) => visit_material(format!("messages {index}").into(), material, part),
-        RequestTurn::Items(material) => visit_material(format!("items {index}").into(), material, part),
+        RequestTurn::Messages(value) => visit_value(format!("messages {index}").into(), value, part),
+        RequestTurn::Items(value) => visit_value(format!("items {index}").into(), value, part),
     }
 }
 
-fn visit_prompt(
-    name: Cow<'static, str>,
-    prompt: &Prompt,
-    all_values: bool,
-    part: &mut impl FnMut(Cow<'static, str>, Digest, Option<&str>),
-) {
+fn visit_prompt(name: Cow<'static, str>, prompt: &Prompt, all_values: bool, part: &mut impl Visitor) {
     part(name, prompt.skeleton_digest(), None);
     if all_values {
         for (name, value) in prompt.values() {
-            visit_material((*name).into(), value, part);
+            visit_value((*name).into(), value, part);
         }
     } else {
         for (name, value) in prompt.used() {
-            visit_material(name.into(), value, part);
+            visit_value(name.into(), value, part);
         }
     }
 }
 
-fn visit_material(
-    name: Cow<'static, str>,
-    material: &Material,
-    part: &mut impl FnMut(Cow<'static, str>, Digest, Option<&str>),
-) {
-    match material {
-        Material::Text(digest, text) => part(name, *digest, Some(text)),
-        Material::Output(digest) => part(name, *digest, None),
-        Material::Composed(pieces) => {
-            part(name, material.digest(), None);
-            for (inner, material) in pieces.parts() {
-                visit_material(inner.into(), material, part);
+fn visit_value(name: Cow<'static, str>, value: &InputValue, part: &mut impl Visitor) {
+    match value {
+        InputValue::Text(digest, text) => part(name, *digest, Some(text)),
+        InputValue::Output(digest) => part(name, *digest, None),
+        InputValue::Composed(composed) => {
+            part(name, value.digest(), None);
+            for (inner, value) in composed.parts() {
+                visit_value(inner.into(), value, part);
             }
         }
     }
 }
 
-fn visit_program(program: &Program, part: &mut impl FnMut(Cow<'static, str>, Digest, Option<&str>)) {
+fn visit_program(program: &Program, part: &mut impl Visitor) {
     let argv = serde_json::Value::from(program.argv.clone()).to_string();
     part("command".into(), Digest::of(&argv), Some(&argv));
     for (path, digest) in &program.files {
@@ -266,13 +258,13 @@ fn visit_program(program: &Program, part: &mut impl FnMut(Cow<'static, str>, Dig
         }
         part(format!("variable {name}").into(), builder.finish(), None);
     }
-    visit_material("stdin".into(), &program.stdin, part);
+    visit_value("stdin".into(), &program.stdin, part);
 }
 
-fn visit_computation(computation: &Computation, part: &mut impl FnMut(Cow<'static, str>, Digest, Option<&str>)) {
+fn visit_computation(computation: &Computation, part: &mut impl Visitor) {
     part("rule".into(), Digest::of(computation.rule.name()), Some(computation.rule.name()));
     part("rules".into(), Digest::of(RULES), Some(RULES));
-    visit_material("messages".into(), &computation.messages, part);
+    visit_value("messages".into(), &computation.messages, part);
     if let Some(target) = computation.target_tokens {
         let text = target.0.to_string();
         part("target_tokens".into(), Digest::of(&text), Some(&text));
@@ -284,15 +276,15 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::action::{Rule, Template};
+    use crate::action::{BuiltInRule, Template};
     use crate::provider::{Operation, Settings};
     use crate::transcript::Role;
     use crate::units::Tokens;
 
     fn request(model: &str, prompt: &str, transcript: &str, limit: Option<u64>) -> Work {
-        let template = Template::new(prompt, &["transcript"]).expect("a sound template");
+        let template = Template::new(prompt, &["transcript"]).expect("a valid template");
         let prompt = template.fill("prompt", vec![("transcript", transcript.into())]).expect("it renders");
-        Work::Ask(Request {
+        Work::Ask(ModelRequest {
             provider: "p".into(),
             endpoint: "e".into(),
             model: model.into(),
@@ -309,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_our_own_rules_make_names_their_version_and_nothing_else_does() {
+    fn only_the_keys_of_built_in_rules_contain_the_version_of_the_rules() {
         let names_rules = |work: &Work| {
             let mut found = false;
             visit(work, &mut |name, _, text| found |= name == "rules" && text == Some(RULES));
@@ -321,7 +313,7 @@ mod tests {
             request.endpoint = "lexical".into();
         }
         assert!(names_rules(&asked));
-        let computed = Computation { rule: Rule::Extract, messages: "[]".into(), target_tokens: None };
+        let computed = Computation { rule: BuiltInRule::Extract, messages: "[]".into(), target_tokens: None };
         assert!(names_rules(&Work::Compute(computed)));
     }
 
@@ -334,13 +326,13 @@ mod tests {
             environment: vec![("FLAG".into(), None)],
             stdin: "{}".into(),
         });
-        let rule = Work::Compute(Computation { rule: Rule::Full, messages: "[]".into(), target_tokens: None });
+        let rule = Work::Compute(Computation { rule: BuiltInRule::Full, messages: "[]".into(), target_tokens: None });
         let keys = [ask, program, rule].map(|work| key(&work).0.short());
         assert_eq!(keys, ["46cc81bf6d12", "c48e482d5ffc", "06ea9b9e3d0a"]);
     }
 
     #[test]
-    fn the_provider_a_pipeline_names_is_in_no_key() {
+    fn the_name_of_the_provider_is_not_in_the_key() {
         let mut renamed = request("m", "{{ transcript }}", "t", None);
         let plain = key(&renamed);
         if let Work::Ask(request) = &mut renamed {
@@ -350,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_is_named_with_old_and_new() {
+    fn a_change_has_the_old_and_the_new_value() {
         let inputs = |work: &Work| Inputs::of(Stage::Compress, Replica::NONE, work);
         let (old, new) = (request("a", "{{ transcript }}", "t", None), request("b", "{{ transcript }}", "t", Some(5)));
         let changes = inputs(&new).changes_since(&inputs(&old));

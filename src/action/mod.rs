@@ -1,17 +1,22 @@
-//! Actions: what a piece of work is, which inputs determine its output, and its key.
+//! Actions: what a unit of work is, which inputs determine its output, and the key made from them.
 //!
-//! Invariant: what is hashed is what is run. `Inputs` are made from a `Work` and the replica path, from nothing
-//! else; names, paths, limits, time-outs and API keys are not excluded from the hash, they are simply not in a
-//! `Work`. Deliberately absent: I/O and clocks.
+//! Invariant: what is hashed is what is run. `Inputs` are made from a `Work` and a `Replica` and from nothing else.
+//! Names, paths, limits, timeouts and API keys need no exclusion from the hash, because a `Work` does not hold them
+//! (or, for the provider's name, the one function that visits a `Work` skips it). This module does no I/O and reads no
+//! clock.
+
+#![allow(missing_docs, reason = "used inside the crate")]
 
 mod digest;
 mod stage;
-mod inputs;
+mod value;
 mod template;
 mod work;
+mod inputs;
 
-pub use digest::{ActionKey, Digest, DigestBuilder, RunningDigest};
-pub use inputs::{Change, Inputs, Part, Replica, Source, Sources};
+pub use digest::{ActionKey, Digest, DigestBuilder, StreamDigest};
+pub use inputs::{InputChange, InputPart, Inputs, Replica, SourceRef, Sources};
 pub use stage::{Stage, StageName};
 pub use template::{Prompt, Template, TemplateFault, Variable};
-pub use work::{Computation, Material, Pieces, PiecesBuilder, Program, ReplyShape, Request, RequestTurn, Rule, Work};
+pub use value::{ComposedValue, ComposedValueBuilder, InputValue};
+pub use work::{BuiltInRule, Computation, ModelRequest, Program, ReplyShape, RequestTurn, Work};

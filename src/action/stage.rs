@@ -1,20 +1,20 @@
-//! Stages: as keys name them, and as people are shown them.
+//! Stages of the pipeline: as they are in keys, and as they are reported.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A stage of the pipeline.
+/// A stage of the pipeline, as it is in keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stage {
-    /// Generation of probes.
+    /// Generates probes.
     Probes,
-    /// Transcript to context.
+    /// Makes a context from a transcript.
     Compress,
-    /// Context and question to answer.
+    /// Answers a question from a context.
     Answer,
-    /// Answer to criterion scores.
+    /// Scores an answer by criteria.
     Judge,
 }
 
@@ -22,18 +22,12 @@ impl Stage {
     /// All stages, in the order of the pipeline.
     pub const ALL: [Stage; 4] = [Stage::Probes, Stage::Compress, Stage::Answer, Stage::Judge];
 
-    /// The stage's name in pipelines, tables and JSON.
+    /// The name in pipelines, tables and JSON.
     pub fn name(self) -> &'static str {
-        match self {
-            Stage::Probes => "probes",
-            Stage::Compress => "compress",
-            Stage::Answer => "answer",
-            Stage::Judge => "judge",
-        }
+        StageName::from(self).name()
     }
 
-    /// The version of how this stage's work is made from its inputs. Raised when that changes, so that what was
-    /// made the old way is unseen.
+    /// Version of how the work of this stage is made from its inputs. Raising it makes older outputs stale.
     pub fn schema(self) -> u16 {
         match self {
             Stage::Probes | Stage::Compress | Stage::Answer | Stage::Judge => 1,
@@ -47,24 +41,20 @@ impl fmt::Display for Stage {
     }
 }
 
-/// A stage as people are shown it: the judge's self-test stands apart from grading.
+/// A stage as it is reported: the judges' self-test is counted apart from grading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StageName {
-    /// Generation of probes; no part of a run.
+    /// Not part of a run.
     Probes,
-    /// Compression.
     Compress,
-    /// Answers.
     Answer,
-    /// The judge's self-test.
     Selftest,
-    /// Grades.
     Judge,
 }
 
 impl StageName {
-    /// All stages of a run, in order.
+    /// The stages of a run, in order.
     pub const ALL: [StageName; 4] = [StageName::Compress, StageName::Answer, StageName::Selftest, StageName::Judge];
 
     /// The name in tables and JSON.

@@ -1,8 +1,9 @@
-//! Prompt templates: strict, with holes for long values, so that a prompt can be named without its bytes.
+//! Prompt templates: a strict subset of minijinja, with placeholders in place of long values.
 //!
-//! A template inserts variables and tests them for emptiness, nothing else. So its rendering depends on *which*
-//! variables are empty, never on what they hold: it is rendered once per such pattern, with a hole where each
-//! variable goes. Key and request are both made from that one value.
+//! A template can insert variables and test whether they are empty, nothing else. Its rendering therefore depends on
+//! *which* variables are empty and never on their values. It is rendered once for each such set, with a placeholder
+//! where each variable goes (`Skeleton`). A key is made from the skeleton's digest and the digests of the values, without
+//! the bytes of a transcript; the request is assembled from the same two, so key and request cannot disagree.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +14,7 @@ use minijinja::{Environment, UndefinedBehavior};
 use regex::Regex;
 
 use super::digest::{Digest, DigestBuilder};
-use super::work::Material;
+use super::value::InputValue;
 
 /// The name of a template variable.
 pub type Variable = &'static str;
@@ -22,7 +23,7 @@ const OPEN: char = '\u{F8F0}';
 const CLOSE: char = '\u{F8F1}';
 const NAME: &str = "template";
 
-/// A template that compiled and uses only the variables of its stage.
+/// A compiled template that uses only the variables of its stage.
 #[derive(Clone)]
 pub struct Template {
     text: Arc<str>,
@@ -35,9 +36,9 @@ pub struct Template {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct TemplateFault {
-    /// 1-based line in the template.
+    /// Line in the template, from 1.
     pub line: usize,
-    /// What was found and what was expected.
+    /// What is wrong and what was expected.
     pub message: String,
 }
 
@@ -48,8 +49,8 @@ impl fmt::Debug for Template {
 }
 
 impl Template {
-    /// Compiles `text` and proves it: it renders with every variable set and with none, uses none but
-    /// `variables`, no filter and no function.
+    /// Compiles `text` and renders it with all variables and with none, so that a faulty template is reported when the
+    /// pipeline is read. Only `variables` are allowed, and no filter or function.
     ///
     /// # Errors
     /// The first fault, with its line.
@@ -58,7 +59,7 @@ impl Template {
             let line = text.get(..at).unwrap_or("").matches('\n').count() + 1;
             return Err(TemplateFault {
                 line,
-                message: "the private-use characters U+F8F0 and U+F8F1 cannot stand in a template".into(),
+                message: "the private-use characters U+F8F0 and U+F8F1 are not allowed in a template".into(),
             });
         }
         let mut environment = Environment::empty();
@@ -67,18 +68,17 @@ impl Template {
         only_insertions(text)?;
         let template =
             Template { text: text.into(), variables, environment: Arc::new(environment), skeletons: Arc::default() };
-        template.unknown_variable()?;
+        template.check_variables()?;
         template.render(variables)?;
         template.render(&[])?;
         Ok(template)
     }
 
-    /// The template as written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    fn unknown_variable(&self) -> Result<(), TemplateFault> {
+    fn check_variables(&self) -> Result<(), TemplateFault> {
         let compiled = self.environment.get_template(NAME).map_err(|e| fault(&e))?;
         let mut unknown: Vec<String> = compiled
             .undeclared_variables(false)
@@ -94,11 +94,11 @@ impl Template {
         Err(TemplateFault { line, message: format!("unknown variable `{name}`; this prompt may use `{known}`") })
     }
 
-    /// Puts `values` into the template. What is not given, and what is empty, counts as empty.
+    /// Fills in `values`. A variable that is not given is empty.
     ///
     /// # Errors
-    /// A construct whose fault shows only for this pattern of empty values.
-    pub fn fill(&self, name: &'static str, values: Vec<(Variable, Material)>) -> Result<Prompt, TemplateFault> {
+    /// A fault in a branch that is only rendered for this set of empty values.
+    pub fn fill(&self, name: &'static str, values: Vec<(Variable, InputValue)>) -> Result<Prompt, TemplateFault> {
         let set: Vec<Variable> = values.iter().filter(|(_, value)| !value.is_empty()).map(|(name, _)| *name).collect();
         let skeleton = self.skeleton(set)?;
         Ok(Prompt { name, skeleton, values })
@@ -118,7 +118,9 @@ impl Template {
         let context: BTreeMap<&str, Value> = self
             .variables
             .iter()
-            .map(|name| (*name, if set.contains(name) { Value::from_object(Hole(name)) } else { Value::from("") }))
+            .map(|name| {
+                (*name, if set.contains(name) { Value::from_object(Placeholder(name)) } else { Value::from("") })
+            })
             .collect();
         let compiled = self.environment.get_template(NAME).map_err(|e| fault(&e))?;
         compiled.render(context).map_err(|e| fault(&e))
@@ -169,11 +171,11 @@ fn fault(error: &minijinja::Error) -> TemplateFault {
     TemplateFault { line: error.line().unwrap_or(1), message: format!("{}{detail}", error.kind()) }
 }
 
-/// Stands for a non-empty value while a template is rendered.
+/// Stands in for a non-empty value while a template is rendered.
 #[derive(Debug)]
-struct Hole(Variable);
+struct Placeholder(Variable);
 
-impl Object for Hole {
+impl Object for Placeholder {
     fn repr(self: &Arc<Self>) -> ObjectRepr {
         ObjectRepr::Plain
     }
@@ -188,110 +190,115 @@ impl Object for Hole {
 }
 
 #[derive(Debug, PartialEq)]
-enum Piece {
+enum Segment {
     Literal(String),
-    Hole(Variable),
+    Placeholder(Variable),
 }
 
+/// A rendered template with placeholders for its values.
 #[derive(Debug, PartialEq)]
 struct Skeleton {
-    pieces: Vec<Piece>,
+    segments: Vec<Segment>,
     digest: Digest,
 }
 
 impl Skeleton {
     fn parse(rendered: &str, variables: &[Variable]) -> Skeleton {
-        let mut pieces = Vec::new();
+        let mut segments = Vec::new();
         for (index, part) in rendered.split(OPEN).enumerate() {
             let mut literal = part;
             if let Some((name, rest)) = part.split_once(CLOSE).filter(|_| index > 0) {
-                pieces.extend(variables.iter().find(|v| **v == name).map(|v| Piece::Hole(v)));
+                segments.extend(variables.iter().find(|v| **v == name).map(|v| Segment::Placeholder(v)));
                 literal = rest;
             }
             if !literal.is_empty() {
-                pieces.push(Piece::Literal(literal.to_owned()));
+                segments.push(Segment::Literal(literal.to_owned()));
             }
         }
-        Skeleton { pieces, digest: Digest::of(rendered) }
+        Skeleton { segments, digest: Digest::of(rendered) }
     }
 }
 
-/// A template with its values: a text that need not be assembled to be named.
+/// A template with its values. Its digest is known without assembling the text.
 #[derive(Clone, Debug)]
 pub struct Prompt {
     name: &'static str,
     skeleton: Arc<Skeleton>,
-    values: Vec<(Variable, Material)>,
+    values: Vec<(Variable, InputValue)>,
 }
 
 impl Prompt {
-    /// A fixed text without holes.
+    /// A text without variables.
     pub fn fixed(name: &'static str, text: &str) -> Prompt {
-        let skeleton = Skeleton { pieces: vec![Piece::Literal(text.to_owned())], digest: Digest::of(text) };
+        let skeleton = Skeleton { segments: vec![Segment::Literal(text.to_owned())], digest: Digest::of(text) };
         Prompt { name, skeleton: Arc::new(skeleton), values: Vec::new() }
     }
 
-    /// What this prompt is called among an action's inputs.
+    /// Its name among an action's inputs.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Digest of the text with holes in place of values.
     pub fn skeleton_digest(&self) -> Digest {
         self.skeleton.digest
     }
 
-    /// The values whose holes the text really has, by name.
-    pub fn used(&self) -> impl Iterator<Item = (Variable, &Material)> {
+    /// The values that the text contains.
+    pub fn used(&self) -> impl Iterator<Item = (Variable, &InputValue)> {
         self.values
             .iter()
             .filter(|(name, _)| {
-                self.skeleton.pieces.iter().any(|piece| matches!(piece, Piece::Hole(hole) if hole == name))
+                self.skeleton
+                    .segments
+                    .iter()
+                    .any(|segment| matches!(segment, Segment::Placeholder(variable) if variable == name))
             })
             .map(|(name, value)| (*name, value))
     }
 
-    /// Bytes of the text that are not values.
+    /// Length in bytes of the text around the values.
     pub fn literal_len(&self) -> usize {
-        let literals =
-            self.skeleton.pieces.iter().map(|piece| if let Piece::Literal(text) = piece { text.len() } else { 0 });
+        let literals = self
+            .skeleton
+            .segments
+            .iter()
+            .map(|segment| if let Segment::Literal(text) = segment { text.len() } else { 0 });
         literals.sum()
     }
 
-    /// All values handed over, used by the text or not.
-    pub fn values(&self) -> &[(Variable, Material)] {
+    /// All values, whether or not the text contains them.
+    pub fn values(&self) -> &[(Variable, InputValue)] {
         &self.values
     }
 
-    /// The whole text, each value fetched by `resolve`.
+    /// The whole text; `resolve` fetches the values that are not in memory.
     ///
     /// # Errors
-    /// The first that `resolve` raises.
+    /// The first error of `resolve`.
     pub fn text<E>(&self, resolve: &impl Fn(&Digest) -> Result<Arc<str>, E>) -> Result<Arc<str>, E> {
         Ok(self.text_until("", resolve)?.0.into())
     }
 
-    /// The whole text, and how much of it comes before the first hole of `variable`: requests that differ in that
-    /// variable alone have so many bytes in common.
+    /// The whole text, and the length of the prefix that does not depend on `variable`: providers cache by prefix.
     ///
     /// # Errors
-    /// The first that `resolve` raises.
+    /// The first error of `resolve`.
     pub fn text_until<E>(
         &self,
         variable: &str,
         resolve: &impl Fn(&Digest) -> Result<Arc<str>, E>,
     ) -> Result<(String, usize), E> {
-        /// Most texts fit, so that they do not move while they grow.
-        const USUAL: usize = 16 << 10;
-        let (mut text, mut split) = (String::with_capacity(USUAL), None);
-        for piece in &self.skeleton.pieces {
-            match piece {
-                Piece::Literal(literal) => text.push_str(literal),
-                Piece::Hole(hole) => {
-                    if *hole == variable {
+        /// Most texts fit, which avoids reallocation.
+        const CAPACITY: usize = 16 << 10;
+        let (mut text, mut split) = (String::with_capacity(CAPACITY), None);
+        for segment in &self.skeleton.segments {
+            match segment {
+                Segment::Literal(literal) => text.push_str(literal),
+                Segment::Placeholder(placeholder) => {
+                    if *placeholder == variable {
                         split.get_or_insert(text.len());
                     }
-                    if let Some((_, value)) = self.values.iter().find(|(name, _)| name == hole) {
+                    if let Some((_, value)) = self.values.iter().find(|(name, _)| name == placeholder) {
                         text.push_str(&value.text(resolve)?);
                     }
                 }
@@ -301,7 +308,7 @@ impl Prompt {
         Ok((text, split))
     }
 
-    /// Digest of skeleton and used values together: two prompts of equal digest have equal text.
+    /// Digest of the skeleton and the used values: prompts with equal digests have equal texts.
     pub fn digest(&self) -> Digest {
         let mut builder = DigestBuilder::new("prompt");
         builder.field("skeleton", self.skeleton.digest.0);

@@ -1,7 +1,7 @@
 //! Context and question to work.
 
 use super::spec::Answerer;
-use crate::action::{Material, Pieces, Request, RequestTurn, TemplateFault, Work};
+use crate::action::{ComposedValue, InputValue, ModelRequest, RequestTurn, TemplateFault, Work};
 use crate::compress::{ContextRef, SpanText};
 use crate::provider::{Endpoint, ModelName, Operation};
 use crate::transcript::Role;
@@ -67,14 +67,14 @@ impl Fit {
 pub fn prepare(answerer: &Answerer, input: &AnswerInput<'_>) -> Result<Work, AnswerFault> {
     let mut turns = Vec::new();
     let context = match input.context {
-        ContextRef::Readable { text } => with_tail(Material::Output(*text), input.tail),
+        ContextRef::Readable { text } => with_tail(InputValue::Output(*text), input.tail),
         ContextRef::Bound { items, endpoint, model, .. } => {
             if let Fit::OtherProvider(made) = Fit::of(answerer, endpoint, model) {
                 return Err(AnswerFault::OtherProvider { made, asked: answerer.model.provider.endpoint.clone() });
             }
-            turns.push(RequestTurn::Items(Material::Output(*items)));
+            turns.push(RequestTurn::Items(InputValue::Output(*items)));
             turns.extend(input.tail.map(|tail| RequestTurn::Messages(tail.json.clone())));
-            Material::from("")
+            InputValue::from("")
         }
     };
     let values = vec![("context", context), ("question", input.question.into())];
@@ -82,16 +82,18 @@ pub fn prepare(answerer: &Answerer, input: &AnswerInput<'_>) -> Result<Work, Ans
     Ok(Work::Ask(request(answerer, turns)))
 }
 
-fn with_tail(context: Material, tail: Option<&SpanText>) -> Material {
+fn with_tail(context: InputValue, tail: Option<&SpanText>) -> InputValue {
     match tail.filter(|tail| !tail.text.is_empty()) {
         None => context,
         Some(tail) if context.is_empty() => tail.text.clone(),
-        Some(tail) => Pieces::builder().json("kept", context).glue("\n\n").json("tail", tail.text.clone()).build(),
+        Some(tail) => {
+            ComposedValue::builder().json("kept", context).literal("\n\n").json("tail", tail.text.clone()).build()
+        }
     }
 }
 
-fn request(answerer: &Answerer, turns: Vec<RequestTurn>) -> Request {
-    Request {
+fn request(answerer: &Answerer, turns: Vec<RequestTurn>) -> ModelRequest {
+    ModelRequest {
         provider: answerer.model.provider.name.clone(),
         endpoint: answerer.model.provider.endpoint.clone(),
         model: answerer.model.reference.model.clone(),

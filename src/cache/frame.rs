@@ -1,78 +1,111 @@
-//! Frames: what packs are made of. Each says whole what it is, so that packs alone suffice to rebuild everything.
+//! The format of a pack: a header and frames. Each frame describes itself completely, so that everything else can be
+//! rebuilt from the packs.
 //!
 //! ```text
 //! magic 4 | kind 1 | codec 1 | zero 2 | note_len 4 | body_len 4 | raw_len 4 | body_crc 4 | key 32 | digest 32 | note | crc 4 | body
 //! ```
-//! Numbers are little-endian. `crc` covers everything before it, `body_crc` the body as stored, `digest` the body as
-//! it was given. A reader of headers needs no body.
+//! Numbers are little-endian. `crc` covers everything before it, `body_crc` the body as stored, and `digest` is that of
+//! the uncompressed body. A scan reads headers only and skips bodies. The tests pin the bytes.
 
-use super::meta::{Brief, Day, Meta, Reading, Removal};
-use super::record::{Location, Record, Status, clip};
+use super::entry::{Day, EntryStatus, EntrySummary, FrameLocation, Meta, Reading, Record, Removal, clip};
+use super::lookup::ModelNames;
 use crate::action::{ActionKey, Digest};
 
 /// Bytes of a header before its note.
 pub(super) const FIXED: usize = 88;
-/// Begins every frame; also what a scan looks for behind a damaged stretch.
+/// The first bytes of every frame; after damage, a scan searches for them.
 pub(super) const MAGIC: [u8; 4] = [0xC5, b'f', b'r', 0x01];
 const CRC: usize = 4;
-/// No frame has a longer note: a larger number is damage.
+/// A longer note is damage.
 const MAX_NOTE: usize = 64 << 20;
-/// No body is larger, compressed or not.
+/// The largest body, compressed or not.
 pub(super) const MAX_BODY: usize = 512 << 20;
 
-/// How a body is stored.
+/// The beginning of a pack: its number, and how often it was rewritten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PackHeader {
+    pub(super) id: u32,
+    pub(super) generation: u32,
+}
+
+impl PackHeader {
+    pub(super) const LEN: usize = 24;
+    const MAGIC: [u8; 7] = *b"CEvPACK";
+    const VERSION: u8 = 1;
+
+    pub(super) fn encode(self) -> [u8; PackHeader::LEN] {
+        let mut bytes = [0; PackHeader::LEN];
+        bytes[..7].copy_from_slice(&PackHeader::MAGIC);
+        bytes[7] = PackHeader::VERSION;
+        bytes[8..12].copy_from_slice(&self.id.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.generation.to_le_bytes());
+        let crc = crc32fast::hash(&bytes[..20]);
+        bytes[20..].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    pub(super) fn decode(bytes: &[u8; PackHeader::LEN]) -> Result<PackHeader, &'static str> {
+        let number = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        if bytes[..7] != PackHeader::MAGIC || crc32fast::hash(&bytes[..20]) != number(20) {
+            return Err("the header of the pack does not match its checksum");
+        }
+        if bytes[7] != PackHeader::VERSION {
+            return Err("the pack has a version that this program does not support");
+        }
+        Ok(PackHeader { id: number(8), generation: number(12) })
+    }
+}
+
+/// How a body is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Codec {
-    /// As it is.
     Plain = 0,
-    /// Compressed by zstd.
     Zstd = 1,
 }
 
-/// A body ready to be written.
+/// A body as it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Packed {
+pub(super) struct EncodedBody {
     pub(super) codec: Codec,
     pub(super) digest: Digest,
     pub(super) raw_len: u32,
     pub(super) bytes: Vec<u8>,
 }
 
-/// What a frame says about its body, or all it says if it has none.
+/// The kinds of frame, each with what its note holds.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Note {
-    /// The body is what came of an action.
-    Reply(Brief),
-    /// What reading the body of that digest gave.
+pub(super) enum FrameContent {
+    /// The body is the output of an action.
+    Reply(EntrySummary),
+    /// The result of parsing the body with the frame's digest.
     Verdict(Reading),
-    /// A call failed for good.
-    Failure { brief: Brief, class: String, message: String },
-    /// The body is a text; the key is the digest it is kept by.
+    /// An action failed permanently; there is no body.
+    Failure { summary: EntrySummary, class: String, message: String },
+    /// The body is a text; the key is the digest it is stored under.
     Text,
     /// Token counts of texts.
     Counts(Vec<(Digest, u64)>),
-    /// Entries used on a day, by the heads of their keys.
-    Touch { day: Day, keys: Vec<KeyHead> },
-    /// Entries that are gone, each with its coordinate if it was the latest there.
+    /// Entries used on a day.
+    Touch { day: Day, keys: Vec<KeyPrefix> },
+    /// Removed entries, each with its coordinate if it was the latest there.
     Remove { why: Removal, keys: Vec<(ActionKey, Option<Digest>)> },
-    /// Actions that are in use again at their coordinates, where others were made since.
+    /// Actions that are in use again at their coordinates, after others were.
     Latest(Vec<(Digest, ActionKey)>),
-    /// A kind this version does not know: passed over.
+    /// A kind of a newer version: skipped.
     Unknown,
 }
 
-/// The first bytes of a key: enough to note its last use by.
-pub(super) type KeyHead = [u8; 8];
+/// The first bytes of a key: enough to record its last use under.
+pub(super) type KeyPrefix = [u8; 8];
 
-/// The head of a key.
-pub(super) fn key_head(key: &ActionKey) -> KeyHead {
+pub(super) fn key_prefix(key: &ActionKey) -> KeyPrefix {
     let [a, b, c, d, e, f, g, h, ..] = key.0.0;
     [a, b, c, d, e, f, g, h]
 }
 
-/// A frame's header, read and checked.
+/// The header of a frame, decoded and verified.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Header {
+pub(super) struct FrameHeader {
     pub(super) key: Digest,
     pub(super) digest: Digest,
     pub(super) codec: Codec,
@@ -80,84 +113,93 @@ pub(super) struct Header {
     pub(super) body_crc: u32,
     pub(super) body_len: u32,
     pub(super) head_len: u32,
-    pub(super) note: Note,
+    pub(super) content: FrameContent,
 }
 
-/// Why bytes are no header.
+/// Why bytes are not a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
-    /// More bytes are needed, this many in all.
+pub(super) enum HeaderError {
+    /// This many bytes are needed in all.
     Short(usize),
-    /// They were never written like this.
+    /// They differ from what was written.
     Damaged(&'static str),
 }
 
-impl Header {
-    /// Where the frame lies if it begins at `offset` of a pack.
-    pub(super) fn location(&self, pack: u32, offset: u64) -> Location {
-        Location { pack, offset, head: self.head_len, body: self.body_len }
+impl FrameHeader {
+    /// The location of the frame if it begins at `offset` of a pack.
+    pub(super) fn location(&self, pack: u32, offset: u64) -> FrameLocation {
+        FrameLocation { pack, offset, head: self.head_len, body: self.body_len }
     }
 
-    /// Reads the header at the beginning of `bytes`.
-    pub(super) fn decode(bytes: &[u8]) -> Result<Header, Fault> {
-        let fixed: &[u8; FIXED] = bytes.first_chunk().ok_or(Fault::Short(FIXED))?;
-        let mut fields = Fields(fixed);
-        if fields.take::<4>() != MAGIC {
-            return Err(Fault::Damaged("no frame begins here"));
+    /// Decodes the header at the beginning of `bytes`.
+    pub(super) fn decode(bytes: &[u8]) -> Result<FrameHeader, HeaderError> {
+        let fixed: &[u8; FIXED] = bytes.first_chunk().ok_or(HeaderError::Short(FIXED))?;
+        let field = |at: usize| u32::from_le_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]);
+        let digest = |at: usize| {
+            let mut bytes = [0; 32];
+            bytes.copy_from_slice(&fixed[at..at + 32]);
+            Digest(bytes)
+        };
+        if fixed[..4] != MAGIC {
+            return Err(HeaderError::Damaged("there is no frame"));
         }
-        let [kind, codec, _, _] = fields.take();
-        let [note_len, body_len, raw_len, body_crc] = [(); 4].map(|()| u32::from_le_bytes(fields.take()));
-        let (key, digest) = (Digest(fields.take()), Digest(fields.take()));
+        let (kind, codec) = (fixed[4], fixed[5]);
+        let [note_len, body_len, raw_len, body_crc] = [8, 12, 16, 20].map(field);
+        let (key, digest) = (digest(24), digest(56));
         let note_len = note_len as usize;
         if note_len > MAX_NOTE || body_len as usize > MAX_BODY || raw_len as usize > MAX_BODY {
-            return Err(Fault::Damaged("its header has impossible lengths"));
+            return Err(HeaderError::Damaged("its header has impossible lengths"));
         }
         let head_len = FIXED + note_len + CRC;
-        let head = bytes.get(..head_len).ok_or(Fault::Short(head_len))?;
-        let (covered, crc) = head.split_last_chunk::<CRC>().ok_or(Fault::Short(head_len))?;
+        let head = bytes.get(..head_len).ok_or(HeaderError::Short(head_len))?;
+        let (covered, crc) = head.split_last_chunk::<CRC>().ok_or(HeaderError::Short(head_len))?;
         if crc32fast::hash(covered) != u32::from_le_bytes(*crc) {
-            return Err(Fault::Damaged("its header does not match its checksum"));
+            return Err(HeaderError::Damaged("its header does not match its checksum"));
         }
         let codec = match codec {
             0 => Codec::Plain,
             1 => Codec::Zstd,
-            _ => return Err(Fault::Damaged("its compression is unknown")),
+            _ => return Err(HeaderError::Damaged("its compression is unknown")),
         };
-        let note = decode_note(kind, &covered[FIXED..]).ok_or(Fault::Damaged("its header cannot be read"))?;
-        let head_len = u32::try_from(head_len).map_err(|_| Fault::Damaged("its header has impossible lengths"))?;
-        Ok(Header { key, digest, codec, raw_len, body_crc, body_len, head_len, note })
+        let content =
+            decode_content(kind, &covered[FIXED..]).ok_or(HeaderError::Damaged("its header cannot be read"))?;
+        let head_len =
+            u32::try_from(head_len).map_err(|_| HeaderError::Damaged("its header has impossible lengths"))?;
+        Ok(FrameHeader { key, digest, codec, raw_len, body_crc, body_len, head_len, content })
     }
 
-    /// The whole meta of a reply or failure, from the bytes of its header; `None` for other kinds.
+    /// Decodes the meta of a reply or failure from the bytes of its header; `None` for other kinds.
     pub(super) fn meta(head: &[u8]) -> Option<Meta> {
         let note = head.get(FIXED..head.len().checked_sub(CRC)?)?;
         match *head.get(4)? {
             kind::REPLY => {
-                let (brief, details) = postcard::take_from_bytes(note).ok()?;
-                Meta::from_parts(brief, details).ok()
+                let (summary, details) = postcard::take_from_bytes(note).ok()?;
+                Meta::decode(summary, details).ok()
             }
             kind::FAILURE => {
-                let ((brief, _, _), details): ((Brief, String, String), _) = postcard::take_from_bytes(note).ok()?;
-                Meta::from_parts(brief, details).ok()
+                let ((summary, _, _), details): ((EntrySummary, String, String), _) =
+                    postcard::take_from_bytes(note).ok()?;
+                Meta::decode(summary, details).ok()
             }
             _ => None,
         }
     }
 
-    /// The models that answered and were asked, from the bytes of its header.
-    pub(super) fn models(&self, head: &[u8]) -> Option<(Option<String>, Option<String>)> {
-        let Note::Reply(_) = self.note else { return Some((None, None)) };
-        let (_, details): (Brief, _) = postcard::take_from_bytes(head.get(FIXED..)?).ok()?;
-        Meta::models(details)
+    /// Decodes the models of a reply from the bytes of its header; empty for other kinds.
+    pub(super) fn models(&self, head: &[u8]) -> Option<ModelNames> {
+        let FrameContent::Reply(_) = self.content else { return Some(ModelNames::default()) };
+        let (_, details): (EntrySummary, _) = postcard::take_from_bytes(head.get(FIXED..)?).ok()?;
+        let (answered, requested) = Meta::decode_models(details)?;
+        Some(ModelNames { requested, answered })
     }
 
     /// The record of a reply or failure; `None` for other kinds.
-    pub(super) fn record(&self, location: Location) -> Option<Record> {
-        let (brief, status) = match &self.note {
-            Note::Reply(brief) => (brief, Status::Unread),
-            Note::Failure { brief, class, message } => {
+    pub(super) fn record(&self, location: FrameLocation) -> Option<Record> {
+        let (summary, status) = match &self.content {
+            FrameContent::Reply(summary) => (summary, EntryStatus::Unread),
+            FrameContent::Failure { summary, class, message } => {
                 let (class, message) = (class.as_str().into(), message.as_str().into());
-                (brief, Status::Failed { class, message })
+                (summary, EntryStatus::Failed { class, message })
             }
             _ => return None,
         };
@@ -167,28 +209,13 @@ impl Header {
             raw: self.digest,
             raw_len: self.raw_len,
             status,
-            created: brief.created,
-            stage: brief.stage,
-            usage: brief.usage,
-            cost: brief.cost,
-            latency_ms: brief.latency_ms,
-            dialect: brief.dialect,
+            created: summary.created,
+            stage: summary.stage,
+            usage: summary.usage,
+            cost: summary.cost,
+            latency_ms: summary.latency_ms,
+            dialect: summary.dialect,
         })
-    }
-}
-
-struct Fields<'a>(&'a [u8]);
-
-impl Fields<'_> {
-    /// The next `N` bytes; zeros past the end, which the fixed size rules out.
-    fn take<const N: usize>(&mut self) -> [u8; N] {
-        match self.0.split_first_chunk::<N>() {
-            Some((taken, rest)) => {
-                self.0 = rest;
-                *taken
-            }
-            None => [0; N],
-        }
     }
 }
 
@@ -203,44 +230,44 @@ mod kind {
     pub(super) const LATEST: u8 = 8;
 }
 
-fn decode_note(kind: u8, bytes: &[u8]) -> Option<Note> {
+fn decode_content(kind: u8, bytes: &[u8]) -> Option<FrameContent> {
     Some(match kind {
-        kind::REPLY => Note::Reply(postcard::take_from_bytes(bytes).ok()?.0),
-        kind::VERDICT => Note::Verdict(postcard::from_bytes(bytes).ok()?),
+        kind::REPLY => FrameContent::Reply(postcard::take_from_bytes(bytes).ok()?.0),
+        kind::VERDICT => FrameContent::Verdict(postcard::from_bytes(bytes).ok()?),
         kind::FAILURE => {
-            let (brief, class, message) = postcard::take_from_bytes(bytes).ok()?.0;
-            Note::Failure { brief, class, message }
+            let (summary, class, message) = postcard::take_from_bytes(bytes).ok()?.0;
+            FrameContent::Failure { summary, class, message }
         }
-        kind::TEXT => Note::Text,
-        kind::COUNTS => Note::Counts(postcard::from_bytes(bytes).ok()?),
+        kind::TEXT => FrameContent::Text,
+        kind::COUNTS => FrameContent::Counts(postcard::from_bytes(bytes).ok()?),
         kind::TOUCH => {
             let (day, keys) = postcard::from_bytes(bytes).ok()?;
-            Note::Touch { day, keys }
+            FrameContent::Touch { day, keys }
         }
         kind::REMOVE => {
             let (why, keys) = postcard::from_bytes(bytes).ok()?;
-            Note::Remove { why, keys }
+            FrameContent::Remove { why, keys }
         }
-        kind::LATEST => Note::Latest(postcard::from_bytes(bytes).ok()?),
-        _ => Note::Unknown,
+        kind::LATEST => FrameContent::Latest(postcard::from_bytes(bytes).ok()?),
+        _ => FrameContent::Unknown,
     })
 }
 
-/// The frame of what came of an action.
-pub(super) fn reply(key: ActionKey, meta: &Meta, body: &Packed) -> Result<Vec<u8>, postcard::Error> {
-    let mut note = postcard::to_stdvec(&meta.brief())?;
-    note.extend(meta.details()?);
+/// Encodes the output of an action.
+pub(super) fn reply(key: ActionKey, meta: &Meta, body: &EncodedBody) -> Result<Vec<u8>, postcard::Error> {
+    let mut note = postcard::to_stdvec(&meta.summary())?;
+    note.extend(meta.encode_details()?);
     Ok(assemble(kind::REPLY, key.0, body, &note))
 }
 
-/// The frame of a call that failed for good. It has no body.
+/// Encodes a permanent failure.
 pub(super) fn failure(key: ActionKey, meta: &Meta, class: &str, message: &str) -> Result<Vec<u8>, postcard::Error> {
-    let mut note = postcard::to_stdvec(&(meta.brief(), clip(class), clip(message)))?;
-    note.extend(meta.details()?);
-    Ok(assemble(kind::FAILURE, key.0, &Packed::empty(), &note))
+    let mut note = postcard::to_stdvec(&(meta.summary(), clip(class), clip(message)))?;
+    note.extend(meta.encode_details()?);
+    Ok(assemble(kind::FAILURE, key.0, &EncodedBody::empty(), &note))
 }
 
-/// The frame of what reading the body `raw` of `key` gave.
+/// Encodes the result of parsing the body `raw` of `key`.
 pub(super) fn verdict(key: ActionKey, raw: Digest, reading: &Reading) -> Result<Vec<u8>, postcard::Error> {
     let note = match reading {
         Reading::Output { .. } => postcard::to_stdvec(reading)?,
@@ -248,42 +275,37 @@ pub(super) fn verdict(key: ActionKey, raw: Digest, reading: &Reading) -> Result<
             postcard::to_stdvec(&Reading::Unreadable { reader: *reader, fault: clip(fault).to_owned() })?
         }
     };
-    Ok(assemble(kind::VERDICT, key.0, &Packed { digest: raw, ..Packed::empty() }, &note))
+    Ok(assemble(kind::VERDICT, key.0, &EncodedBody { digest: raw, ..EncodedBody::empty() }, &note))
 }
 
-/// The frame of a source text.
-pub(super) fn text(digest: Digest, body: &Packed) -> Vec<u8> {
+/// Encodes a text.
+pub(super) fn text(digest: Digest, body: &EncodedBody) -> Vec<u8> {
     assemble(kind::TEXT, digest, body, &[])
 }
 
-/// A frame of token counts.
 pub(super) fn counts(counts: &[(Digest, u64)]) -> Result<Vec<u8>, postcard::Error> {
-    Ok(assemble(kind::COUNTS, Digest([0; 32]), &Packed::empty(), &postcard::to_stdvec(counts)?))
+    Ok(assemble(kind::COUNTS, Digest([0; 32]), &EncodedBody::empty(), &postcard::to_stdvec(counts)?))
 }
 
-/// A frame of entries used on a day.
-pub(super) fn touch(day: Day, keys: &[KeyHead]) -> Result<Vec<u8>, postcard::Error> {
-    Ok(assemble(kind::TOUCH, Digest([0; 32]), &Packed::empty(), &postcard::to_stdvec(&(day, keys))?))
+pub(super) fn touch(day: Day, keys: &[KeyPrefix]) -> Result<Vec<u8>, postcard::Error> {
+    Ok(assemble(kind::TOUCH, Digest([0; 32]), &EncodedBody::empty(), &postcard::to_stdvec(&(day, keys))?))
 }
 
-/// A frame of entries that are gone.
 pub(super) fn remove(why: Removal, keys: &[(ActionKey, Option<Digest>)]) -> Result<Vec<u8>, postcard::Error> {
-    Ok(assemble(kind::REMOVE, Digest([0; 32]), &Packed::empty(), &postcard::to_stdvec(&(why, keys))?))
+    Ok(assemble(kind::REMOVE, Digest([0; 32]), &EncodedBody::empty(), &postcard::to_stdvec(&(why, keys))?))
 }
 
-/// The frame of actions that are in use again.
 pub(super) fn latest(places: &[(Digest, ActionKey)]) -> Result<Vec<u8>, postcard::Error> {
-    Ok(assemble(kind::LATEST, Digest([0; 32]), &Packed::empty(), &postcard::to_stdvec(places)?))
+    Ok(assemble(kind::LATEST, Digest([0; 32]), &EncodedBody::empty(), &postcard::to_stdvec(places)?))
 }
 
-impl Packed {
-    /// No body.
-    pub(super) fn empty() -> Packed {
-        Packed { codec: Codec::Plain, digest: Digest([0; 32]), raw_len: 0, bytes: Vec::new() }
+impl EncodedBody {
+    pub(super) fn empty() -> EncodedBody {
+        EncodedBody { codec: Codec::Plain, digest: Digest([0; 32]), raw_len: 0, bytes: Vec::new() }
     }
 }
 
-fn assemble(kind: u8, key: Digest, body: &Packed, note: &[u8]) -> Vec<u8> {
+fn assemble(kind: u8, key: Digest, body: &EncodedBody, note: &[u8]) -> Vec<u8> {
     let mut frame = Vec::with_capacity(FIXED + note.len() + CRC + body.bytes.len());
     frame.extend(MAGIC);
     frame.extend([kind, body.codec as u8, 0, 0]);

@@ -1,7 +1,7 @@
-//! The index: small records in sled, saying where each key's current frame lies. The only file that names sled.
+//! The index on disk (sled): the current record of each key, and the other tables. Only this file uses sled.
 //!
-//! sled may panic on damaged files, so every call runs guarded; a fault here costs a rebuild from the packs, nothing
-//! else. Nothing is flushed but by `flush`, so that the order of writes is ours.
+//! sled can panic on damaged files, so every call runs in `catch_panics`; a fault costs a rebuild from the packs and nothing
+//! else. sled's background flush is off: only `flush` writes, so that the index never gets ahead of the packs.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -10,12 +10,10 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::catalogue::{Catalogue, DigestMap, PackState};
+use super::entry::{Day, FrameLocation, Record, Removal};
 use super::error::IndexFault;
-use super::fold::{Questions, Tables, apply};
-use super::frame::{Header, KeyHead};
-use super::meta::{Day, Removal};
-use super::record::{Location, Record};
+use super::frame::{FrameHeader, KeyPrefix};
+use super::pack_index::{DigestMap, IndexQueries, IndexUpdates, PackIndex, PackState, apply_frame};
 use crate::action::{ActionKey, Digest};
 
 fn fault(error: &sled::Error) -> IndexFault {
@@ -24,14 +22,14 @@ fn fault(error: &sled::Error) -> IndexFault {
     if text.contains("could not acquire lock") { IndexFault::Locked(text) } else { IndexFault::Broken(text) }
 }
 
-type Checked<T> = Result<T, IndexFault>;
+type IndexResult<T> = Result<T, IndexFault>;
 
 thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs a call into sled so that its panics become faults and are not printed.
-fn guard<T>(call: impl FnOnce() -> sled::Result<T>) -> Checked<T> {
+/// Calls sled; a panic becomes a fault and is not printed.
+fn catch_panics<T>(call: impl FnOnce() -> sled::Result<T>) -> IndexResult<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let before = panic::take_hook();
@@ -47,45 +45,44 @@ fn guard<T>(call: impl FnOnce() -> sled::Result<T>) -> Checked<T> {
     match result {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(fault(&error)),
-        Err(_) => Err(IndexFault::odd("the index store stopped on damaged data")),
+        Err(_) => Err(IndexFault::broken("sled stopped on damaged data")),
     }
 }
 
-/// The index, open.
+/// The open index.
 #[derive(Debug)]
-pub(super) struct Index {
+pub(super) struct SledIndex {
     db: sled::Db,
     actions: sled::Tree,
     latest: sled::Tree,
-    gone: sled::Tree,
+    removed: sled::Tree,
     texts: sled::Tree,
     counts: sled::Tree,
     days: sled::Tree,
     packs: sled::Tree,
     log: File,
-    recent: Mutex<Recent>,
+    pending: Mutex<PendingWrites>,
 }
 
-/// What was appended last, before it goes into the trees: a reply and its verdict change one record shortly after each
-/// other, and the tree is what costs.
+/// The latest changes, before they go into the trees: a reply and the result of parsing it change one record shortly
+/// after each other, and writing to the tree is what costs.
 #[derive(Debug, Default)]
-struct Recent {
+struct PendingWrites {
     records: DigestMap<ActionKey, Record>,
     pack: Option<PackState>,
 }
 
-impl Recent {
-    /// Records that wait at most.
+impl PendingWrites {
     const LIMIT: usize = 256;
 }
 
-impl Index {
-    /// Opens the index in `folder`, or makes an empty one.
-    pub(super) fn open(folder: &Path) -> Checked<Index> {
+impl SledIndex {
+    /// Opens the index in `folder`, or creates an empty one.
+    pub(super) fn open(folder: &Path) -> IndexResult<SledIndex> {
         const PATIENCE: Duration = Duration::from_secs(2);
         let began = Instant::now();
         loop {
-            match Index::try_open(folder) {
+            match SledIndex::try_open(folder) {
                 Err(IndexFault::Locked(_)) if began.elapsed() < PATIENCE => {
                     std::thread::sleep(Duration::from_millis(20));
                 }
@@ -94,124 +91,125 @@ impl Index {
         }
     }
 
-    fn try_open(folder: &Path) -> Checked<Index> {
+    fn try_open(folder: &Path) -> IndexResult<SledIndex> {
         let config = sled::Config::new().path(folder).cache_capacity(32 << 20).flush_every_ms(None);
-        let db = guard(|| config.open())?;
-        let tree = |name: &str| guard(|| db.open_tree(name));
-        let log = File::open(folder.join("db")).map_err(|e| IndexFault::Broken(e.to_string()))?;
-        Ok(Index {
+        let db = catch_panics(|| config.open())?;
+        let tree = |name: &str| catch_panics(|| db.open_tree(name));
+        let log = File::open(folder.join("db")).map_err(IndexFault::broken)?;
+        Ok(SledIndex {
             actions: tree("actions")?,
             latest: tree("latest")?,
-            gone: tree("gone")?,
+            removed: tree("gone")?,
             texts: tree("texts")?,
             counts: tree("counts")?,
             days: tree("days")?,
             packs: tree("packs")?,
             log,
             db,
-            recent: Mutex::default(),
+            pending: Mutex::default(),
         })
     }
 
-    fn recent(&self) -> MutexGuard<'_, Recent> {
-        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pending(&self) -> MutexGuard<'_, PendingWrites> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts what was appended last into the trees: the pack after its records, so that it never claims too much.
-    fn settle(&self, recent: &mut Recent) -> Checked<()> {
-        for record in recent.records.values() {
-            guard(|| self.gone.remove(record.key.0.0))?;
+    /// Writes the pending changes into the trees: the pack's state after its records, so that it never covers more than
+    /// the trees contain.
+    fn write_pending(&self, pending: &mut PendingWrites) -> IndexResult<()> {
+        for record in pending.records.values() {
+            catch_panics(|| self.removed.remove(record.key.0.0))?;
             self.put_record(record)?;
         }
-        recent.records.clear();
-        recent.pack.take().map_or(Ok(()), |pack| self.put_pack(pack))
+        pending.records.clear();
+        pending.pack.take().map_or(Ok(()), |pack| self.put_pack(pack))
     }
 
-    /// Writes whole tables into an empty index.
-    pub(super) fn fill(&self, catalogue: &Catalogue) -> Checked<()> {
-        let mut tables = self;
-        for record in catalogue.records.values() {
+    /// Writes all tables into an empty index.
+    pub(super) fn fill(&self, source: &PackIndex) -> IndexResult<()> {
+        let mut target = self;
+        for record in source.records.values() {
             self.put_record(record)?;
         }
-        catalogue.latest.iter().try_for_each(|(coordinate, key)| tables.set_latest(*coordinate, *key))?;
-        for (key, why) in &catalogue.gone {
+        source.latest.iter().try_for_each(|(coordinate, key)| target.set_latest(*coordinate, *key))?;
+        for (key, why) in &source.removed {
             let value = encoded(why)?;
-            guard(|| self.gone.insert(key.0.0, value))?;
+            catch_panics(|| self.removed.insert(key.0.0, value))?;
         }
-        catalogue.texts.iter().try_for_each(|(digest, at)| tables.set_text(*digest, *at))?;
-        catalogue.counts.iter().try_for_each(|(digest, count)| tables.set_count(*digest, *count))?;
-        catalogue.days.iter().try_for_each(|(key, day)| tables.set_day(*key, *day))?;
-        catalogue.packs.iter().try_for_each(|pack| self.set_pack(*pack))?;
+        source.texts.iter().try_for_each(|(digest, at)| target.set_text(*digest, *at))?;
+        source.counts.iter().try_for_each(|(digest, count)| target.set_count(*digest, *count))?;
+        source.days.iter().try_for_each(|(key, day)| target.set_day(*key, *day))?;
+        source.packs.iter().try_for_each(|pack| self.set_pack(*pack))?;
         self.flush()
     }
 
-    /// Applies frames that were appended to a pack, up to `len`.
-    pub(super) fn append(&self, frames: &[(Location, Header)], pack: PackState) -> Checked<()> {
+    /// Applies frames that were appended to a pack; `pack` is its state after them.
+    pub(super) fn append(&self, frames: &[(FrameLocation, FrameHeader)], pack: PackState) -> IndexResult<()> {
         let mut tables = self;
-        frames.iter().try_for_each(|(at, header)| apply(&mut tables, *at, header))?;
-        let mut recent = self.recent();
-        recent.pack = Some(pack);
-        if recent.records.len() < Recent::LIMIT { Ok(()) } else { self.settle(&mut recent) }
+        frames.iter().try_for_each(|(at, header)| apply_frame(&mut tables, *at, header))?;
+        let mut pending = self.pending();
+        pending.pack = Some(pack);
+        if pending.records.len() < PendingWrites::LIMIT { Ok(()) } else { self.write_pending(&mut pending) }
     }
 
-    /// Puts everything on disk. sled's own flush does not outlast a power cut; the sync of its file does.
-    pub(super) fn flush(&self) -> Checked<()> {
-        self.settle(&mut self.recent())?;
-        guard(|| self.db.flush())?;
-        self.log.sync_data().map_err(|e| IndexFault::Broken(e.to_string()))
+    /// Writes everything to disk. sled's flush does not survive a power failure; syncing its file does.
+    pub(super) fn flush(&self) -> IndexResult<()> {
+        self.write_pending(&mut self.pending())?;
+        catch_panics(|| self.db.flush())?;
+        self.log.sync_data().map_err(IndexFault::broken)
     }
 
-    /// Bytes it takes on disk.
-    pub(super) fn disk_bytes(&self) -> u64 {
-        guard(|| self.db.size_on_disk()).unwrap_or(0)
+    /// Bytes on disk.
+    pub(super) fn disk_bytes(&self) -> IndexResult<u64> {
+        catch_panics(|| self.db.size_on_disk())
     }
 
-    /// The packs as far as they are indexed.
-    pub(super) fn packs(&self) -> Checked<Vec<PackState>> {
+    /// The packs, up to where they are indexed.
+    pub(super) fn packs(&self) -> IndexResult<Vec<PackState>> {
         let mut packs = Vec::new();
         let mut entries = self.packs.iter();
-        while let Some((id, bytes)) = guard(|| entries.next().transpose())? {
-            let id: [u8; 4] = id.as_ref().try_into().map_err(|_| IndexFault::odd("a pack's number is cut off"))?;
+        while let Some((id, bytes)) = catch_panics(|| entries.next().transpose())? {
+            let id: [u8; 4] =
+                id.as_ref().try_into().map_err(|_| IndexFault::broken("a pack number has the wrong length"))?;
             let (generation, len) = decoded(&bytes)?;
             packs.push(PackState { id: u32::from_be_bytes(id), generation, good: len, len });
         }
         Ok(packs)
     }
 
-    pub(super) fn set_pack(&self, pack: PackState) -> Checked<()> {
-        self.settle(&mut self.recent())?;
+    pub(super) fn set_pack(&self, pack: PackState) -> IndexResult<()> {
+        self.write_pending(&mut self.pending())?;
         self.put_pack(pack)
     }
 
-    fn put_pack(&self, pack: PackState) -> Checked<()> {
+    fn put_pack(&self, pack: PackState) -> IndexResult<()> {
         let value = encoded(&(pack.generation, pack.good))?;
-        guard(|| self.packs.insert(pack.id.to_be_bytes(), value)).map(drop)
+        catch_panics(|| self.packs.insert(pack.id.to_be_bytes(), value)).map(drop)
     }
 
-    pub(super) fn remove_pack(&self, id: u32) -> Checked<()> {
-        self.settle(&mut self.recent())?;
-        guard(|| self.packs.remove(id.to_be_bytes())).map(drop)
+    pub(super) fn remove_pack(&self, id: u32) -> IndexResult<()> {
+        self.write_pending(&mut self.pending())?;
+        catch_panics(|| self.packs.remove(id.to_be_bytes())).map(drop)
     }
 
-    /// Forgets where a text lies: it is damaged, or nobody needs it.
-    pub(super) fn forget_text(&self, digest: &Digest) -> Checked<()> {
-        guard(|| self.texts.remove(digest.0)).map(drop)
+    /// Removes the location of a text that is damaged or unused.
+    pub(super) fn forget_text(&self, digest: &Digest) -> IndexResult<()> {
+        catch_panics(|| self.texts.remove(digest.0)).map(drop)
     }
 
-    /// All texts and where they lie.
-    pub(super) fn texts(&self) -> Checked<Vec<(Digest, Location)>> {
+    pub(super) fn texts(&self) -> IndexResult<Vec<(Digest, FrameLocation)>> {
         let mut texts = Vec::new();
         let mut entries = self.texts.iter();
-        while let Some((key, bytes)) = guard(|| entries.next().transpose())? {
-            let key = digest(&key).ok_or_else(|| IndexFault::odd("a digest is cut off"))?;
+        while let Some((key, bytes)) = catch_panics(|| entries.next().transpose())? {
+            let key = digest(&key).ok_or_else(|| IndexFault::broken("a digest has the wrong length"))?;
             texts.push((key, decoded(&bytes)?));
         }
         Ok(texts)
     }
 
-    fn put_record(&self, record: &Record) -> Checked<()> {
-        let value = record.encode().map_err(|e| IndexFault::Broken(e.to_string()))?;
-        guard(|| self.actions.insert(record.key.0.0, value)).map(drop)
+    fn put_record(&self, record: &Record) -> IndexResult<()> {
+        let value = record.encode().map_err(IndexFault::broken)?;
+        catch_panics(|| self.actions.insert(record.key.0.0, value)).map(drop)
     }
 }
 
@@ -219,108 +217,110 @@ fn digest(bytes: &[u8]) -> Option<Digest> {
     bytes.try_into().ok().map(Digest)
 }
 
-fn encoded<T: serde::Serialize>(value: &T) -> Checked<Vec<u8>> {
-    postcard::to_stdvec(value).map_err(|e| IndexFault::Broken(e.to_string()))
+fn encoded<T: serde::Serialize>(value: &T) -> IndexResult<Vec<u8>> {
+    postcard::to_stdvec(value).map_err(IndexFault::broken)
 }
 
-fn decoded<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Checked<T> {
-    postcard::from_bytes(bytes).map_err(|e| IndexFault::Broken(e.to_string()))
+fn decoded<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> IndexResult<T> {
+    postcard::from_bytes(bytes).map_err(IndexFault::broken)
 }
 
-impl Questions for Index {
-    fn find(&self, key: &ActionKey) -> Checked<Option<Record>> {
-        if let Some(record) = self.recent().records.get(key) {
+impl IndexQueries for SledIndex {
+    fn find(&self, key: &ActionKey) -> IndexResult<Option<Record>> {
+        if let Some(record) = self.pending().records.get(key) {
             return Ok(Some(record.clone()));
         }
-        let Some(bytes) = guard(|| self.actions.get(key.0.0))? else { return Ok(None) };
-        Record::decode(*key, &bytes).map(Some).ok_or_else(|| IndexFault::odd("a record does not match its checksum"))
+        let Some(bytes) = catch_panics(|| self.actions.get(key.0.0))? else { return Ok(None) };
+        Record::decode(*key, &bytes).map(Some).ok_or_else(|| IndexFault::broken("a record does not match its checksum"))
     }
 
-    fn records(&self) -> Checked<Vec<Record>> {
-        self.settle(&mut self.recent())?;
+    fn records(&self) -> IndexResult<Vec<Record>> {
+        self.write_pending(&mut self.pending())?;
         let mut records = Vec::new();
         let mut entries = self.actions.iter();
-        while let Some((key, bytes)) = guard(|| entries.next().transpose())? {
+        while let Some((key, bytes)) = catch_panics(|| entries.next().transpose())? {
             let key = digest(&key).map(ActionKey);
             let record = key.and_then(|key| Record::decode(key, &bytes));
-            records.push(record.ok_or_else(|| IndexFault::odd("a record does not match its checksum"))?);
+            records.push(record.ok_or_else(|| IndexFault::broken("a record does not match its checksum"))?);
         }
         Ok(records)
     }
 
-    fn removed(&self, key: &ActionKey) -> Checked<Option<Removal>> {
-        if self.recent().records.contains_key(key) {
+    fn removed(&self, key: &ActionKey) -> IndexResult<Option<Removal>> {
+        if self.pending().records.contains_key(key) {
             return Ok(None);
         }
-        guard(|| self.gone.get(key.0.0))?.map(|bytes| decoded(&bytes)).transpose()
+        catch_panics(|| self.removed.get(key.0.0))?.map(|bytes| decoded(&bytes)).transpose()
     }
 
-    fn latest_at(&self, coordinate: &Digest) -> Checked<Option<ActionKey>> {
-        let found = guard(|| self.latest.get(coordinate.0))?;
-        found.map(|bytes| digest(&bytes).map(ActionKey).ok_or_else(|| IndexFault::odd("a key is cut off"))).transpose()
+    fn latest_at(&self, coordinate: &Digest) -> IndexResult<Option<ActionKey>> {
+        let found = catch_panics(|| self.latest.get(coordinate.0))?;
+        found
+            .map(|bytes| digest(&bytes).map(ActionKey).ok_or_else(|| IndexFault::broken("a key has the wrong length")))
+            .transpose()
     }
 
-    fn text(&self, digest: &Digest) -> Checked<Option<Location>> {
-        guard(|| self.texts.get(digest.0))?.map(|bytes| decoded(&bytes)).transpose()
+    fn text(&self, digest: &Digest) -> IndexResult<Option<FrameLocation>> {
+        catch_panics(|| self.texts.get(digest.0))?.map(|bytes| decoded(&bytes)).transpose()
     }
 
-    fn count(&self, digest: &Digest) -> Checked<Option<u64>> {
-        guard(|| self.counts.get(digest.0))?.map(|bytes| decoded(&bytes)).transpose()
+    fn count(&self, digest: &Digest) -> IndexResult<Option<u64>> {
+        catch_panics(|| self.counts.get(digest.0))?.map(|bytes| decoded(&bytes)).transpose()
     }
 
-    fn day(&self, key: &KeyHead) -> Checked<Option<Day>> {
-        guard(|| self.days.get(key))?.map(|bytes| decoded(&bytes)).transpose()
+    fn day(&self, key: &KeyPrefix) -> IndexResult<Option<Day>> {
+        catch_panics(|| self.days.get(key))?.map(|bytes| decoded(&bytes)).transpose()
     }
 }
 
-impl Tables for &Index {
+impl IndexUpdates for &SledIndex {
     type Error = IndexFault;
 
-    fn record(&mut self, key: &ActionKey) -> Checked<Option<Record>> {
+    fn record(&mut self, key: &ActionKey) -> IndexResult<Option<Record>> {
         self.find(key)
     }
 
-    fn set_record(&mut self, record: Record) -> Checked<()> {
-        self.recent().records.insert(record.key, record);
+    fn set_record(&mut self, record: Record) -> IndexResult<()> {
+        self.pending().records.insert(record.key, record);
         Ok(())
     }
 
-    fn change(&mut self, key: &ActionKey, change: impl FnOnce(&mut Record)) -> Checked<()> {
+    fn change(&mut self, key: &ActionKey, change: impl FnOnce(&mut Record)) -> IndexResult<()> {
         let Some(mut record) = self.find(key)? else { return Ok(()) };
         change(&mut record);
         self.set_record(record)
     }
 
-    fn remove(&mut self, key: &ActionKey, why: Removal) -> Checked<()> {
-        self.settle(&mut self.recent())?;
-        guard(|| self.actions.remove(key.0.0))?;
+    fn remove(&mut self, key: &ActionKey, why: Removal) -> IndexResult<()> {
+        self.write_pending(&mut self.pending())?;
+        catch_panics(|| self.actions.remove(key.0.0))?;
         let value = encoded(&why)?;
-        guard(|| self.gone.insert(key.0.0, value)).map(drop)
+        catch_panics(|| self.removed.insert(key.0.0, value)).map(drop)
     }
 
-    fn latest(&mut self, coordinate: &Digest) -> Checked<Option<ActionKey>> {
+    fn latest(&mut self, coordinate: &Digest) -> IndexResult<Option<ActionKey>> {
         self.latest_at(coordinate)
     }
 
-    fn set_latest(&mut self, coordinate: Digest, key: ActionKey) -> Checked<()> {
-        guard(|| self.latest.insert(coordinate.0, &key.0.0)).map(drop)
+    fn set_latest(&mut self, coordinate: Digest, key: ActionKey) -> IndexResult<()> {
+        catch_panics(|| self.latest.insert(coordinate.0, &key.0.0)).map(drop)
     }
 
-    fn set_text(&mut self, digest: Digest, at: Location) -> Checked<()> {
+    fn set_text(&mut self, digest: Digest, at: FrameLocation) -> IndexResult<()> {
         let value = encoded(&at)?;
-        guard(|| self.texts.insert(digest.0, value)).map(drop)
+        catch_panics(|| self.texts.insert(digest.0, value)).map(drop)
     }
 
-    fn set_count(&mut self, digest: Digest, count: u64) -> Checked<()> {
+    fn set_count(&mut self, digest: Digest, count: u64) -> IndexResult<()> {
         let value = encoded(&count)?;
-        guard(|| self.counts.insert(digest.0, value)).map(drop)
+        catch_panics(|| self.counts.insert(digest.0, value)).map(drop)
     }
 
-    fn set_day(&mut self, key: KeyHead, day: Day) -> Checked<()> {
+    fn set_day(&mut self, key: KeyPrefix, day: Day) -> IndexResult<()> {
         if self.day(&key)?.is_some_and(|noted| noted >= day) {
             return Ok(());
         }
         let value = encoded(&day)?;
-        guard(|| self.days.insert(key, value)).map(drop)
+        catch_panics(|| self.days.insert(key, value)).map(drop)
     }
 }

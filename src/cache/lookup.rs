@@ -1,59 +1,54 @@
-//! What can be asked of a cache, open for writing or not.
+//! Reading a cache: one trait for an open store and for a snapshot, so that `run`, `plan` and `why` use the same code.
 
 use bytes::Bytes;
 
+use super::entry::{Day, Meta, Record, Removal};
 use super::error::{CacheError, Damage};
-use super::meta::{Day, Meta, Removal};
-use super::record::Record;
 use crate::action::{ActionKey, Digest};
 
-/// An entry with all that is known about it but its body.
+/// An entry without its body.
 #[derive(Clone, Debug)]
-pub struct Entry {
-    /// Where it is and what it is good for.
+pub struct CacheEntry {
     pub record: Record,
-    /// The rest; the damage where it cannot be read.
+    /// The damage, if the header cannot be read.
     pub meta: Result<Meta, Damage>,
-    /// The day it was last used.
     pub last_used: Day,
 }
 
-/// A body, and who said it.
+/// A body and the models of the call that gave it.
 #[derive(Clone, Debug)]
-pub struct Reply {
-    /// What was stored.
+pub struct StoredReply {
     pub body: Bytes,
-    /// Who said it.
-    pub speaker: Speaker,
+    pub models: ModelNames,
 }
 
-/// Who said what was stored.
+/// The models of a call; both are `None` for programs and built-in rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Speaker {
-    /// The model that was asked, as `provider/model`; none of programs and rules.
-    pub asked: Option<String>,
-    /// The model that answered, as the provider names it.
+pub struct ModelNames {
+    /// As `provider/model`.
+    pub requested: Option<String>,
+    /// As the provider names it.
     pub answered: Option<String>,
 }
 
-/// What can be asked of a cache, so that one walk serves a store and a snapshot.
+/// Queries of a cache.
 pub trait Lookup {
-    /// The current entry of a key: an output, a reply that does not read, or a failure.
+    /// The current entry of a key: an output, an unusable reply or a failure.
     fn find(&self, key: &ActionKey) -> Option<Record>;
 
-    /// The body of an entry, checked against its digest, and who said it.
+    /// The body of an entry, verified by its digest, and the models of its call.
     ///
     /// # Errors
-    /// `Damage` if it is not what was written: treat the entry as missing.
-    fn reply(&self, record: &Record) -> Result<Reply, Damage>;
+    /// `Damage` if the entry differs from what was written: treat it as missing.
+    fn reply(&self, record: &Record) -> Result<StoredReply, Damage>;
 
-    /// Makes sure that an entry's body is as it was written, without unpacking it; says who said it.
+    /// Verifies the body of an entry without decompressing it.
     ///
     /// # Errors
     /// As `reply`.
-    fn vouch(&self, record: &Record) -> Result<Speaker, Damage>;
+    fn verify_body(&self, record: &Record) -> Result<ModelNames, Damage>;
 
-    /// The body alone.
+    /// The body of an entry, verified by its digest.
     ///
     /// # Errors
     /// As `reply`.
@@ -61,46 +56,43 @@ pub trait Lookup {
         Ok(self.reply(record)?.body)
     }
 
-    /// All that is known about an entry but its body.
-    ///
     /// # Errors
     /// As `reply`.
     fn meta(&self, record: &Record) -> Result<Meta, Damage>;
 
-    /// The last action made for a coordinate (`Coordinate::digest`), also if it has been removed since.
+    /// The latest action of a place (`EntryCoordinate::digest`), even if its entry was removed.
     fn latest(&self, coordinate: &Digest) -> Option<ActionKey>;
 
-    /// Why an entry that was there is no longer.
+    /// Why the entry of a key was removed, if it was.
     fn removed(&self, key: &ActionKey) -> Option<Removal>;
 
-    /// A text, kept by a digest.
+    /// The text stored under a digest.
     fn read_text(&self, digest: &Digest) -> Option<String>;
 
-    /// The tokens of a text, if they were ever counted.
+    /// The token count of a text, if one is stored.
     fn count(&self, digest: &Digest) -> Option<u64>;
 
-    /// The day an entry was last used.
     fn last_used(&self, record: &Record) -> Day;
 
-    /// All records, in the order in which they lie on disk.
+    /// All records, in their order on disk.
     fn records(&self) -> Vec<Record>;
 
-    /// All entries with their metas, read one by one as they are asked for.
-    fn scan(&self) -> impl Iterator<Item = Entry>
+    /// All entries, each read when the iterator reaches it.
+    fn scan(&self) -> impl Iterator<Item = CacheEntry>
     where
         Self: Sized,
     {
-        self.records().into_iter().map(|record| Entry {
+        self.records().into_iter().map(|record| CacheEntry {
             meta: self.meta(&record),
             last_used: self.last_used(&record),
             record,
         })
     }
 
-    /// The one entry whose key begins with `prefix` (hexadecimal digits).
+    /// The key that begins with `prefix` (hexadecimal digits).
     ///
     /// # Errors
-    /// If that is no key, of no entry, or of several.
+    /// If the prefix is not hexadecimal, or no entry or several entries match.
     fn resolve(&self, prefix: &str) -> Result<ActionKey, CacheError> {
         let lower = prefix.to_ascii_lowercase();
         let digits = (1..=64).contains(&lower.len()) && lower.bytes().all(|b| b.is_ascii_hexdigit());

@@ -1,34 +1,34 @@
-//! The cache: a content-addressed store of what actions yielded, kept by the key of their inputs.
+//! The cache: a content-addressed store of action outputs, keyed by the hash of the action's inputs.
 //!
-//! The packs are the truth: append-only files of self-describing frames, from which everything else can be made
-//! again. The index beside them (sled) says where the current frame of each key lies. A put is acknowledged after
-//! its frame and its index record are on disk; one committer thread writes for all callers in groups.
+//! The packs are the source of truth: append-only files of self-describing frames (`frame`). Everything else can be
+//! rebuilt from them. The index (sled) says where the current frame of each key is. A put is acknowledged after its
+//! frame is on disk; one writer thread commits for all callers in batches, because a sync per entry would cost more than
+//! everything else.
 //!
-//! Invariants: the later frame of a key wins; no body is handed out that does not match its digest; a damaged entry
-//! is a miss that is named, never a panic; one process writes at a time, and any number read beside it by scanning
-//! frame headers, without touching the index.
+//! Reading happens in one of three ways, all behind the `Lookup` trait and all with the same tables (`pack_index`):
+//! - `Store` with `VerifiedTables`: a small cache is read completely when it is opened, which is faster than opening
+//!   sled and checks every byte.
+//! - `Store` with the index on disk: a large cache, or any cache once something has been written.
+//! - `CacheSnapshot`: a scan of frame headers, without lock and index, so it can run beside a writer.
 //!
-//! Deliberately absent: stages' meaning, reading of replies, configuration. Bodies are bytes here.
+//! Invariants: of several frames with one key the last wins; a body that does not match its digest is never returned; a
+//! damaged entry is reported and treated as a miss, never a panic; one process writes at a time.
+//!
+//! The cache does not know what stages mean, how replies are parsed, or how it is configured. Bodies are bytes.
+
+#![allow(missing_docs, reason = "used inside the crate")]
 
 mod error;
-mod layout;
-mod lock;
-mod meta;
-mod record;
+mod entry;
 mod frame;
+mod folder;
 mod pack;
-mod scanner;
-mod fold;
-mod catalogue;
-mod proven;
+mod pack_index;
 mod index;
+mod inner;
 mod writer;
-mod committer;
-mod recover;
-mod sweep;
 mod lookup;
 mod snapshot;
-mod space;
 mod store;
 mod prune;
 mod verify;
@@ -37,14 +37,12 @@ mod transfer;
 #[cfg(test)]
 mod tests;
 
+pub use entry::{Day, EntryCoordinate, EntryStatus, FrameLocation, Meta, Reading, Record, Removal, now_ms};
 pub use error::{CacheError, Damage};
-pub use lock::Holder;
-pub use lookup::{Entry, Lookup, Reply, Speaker};
-pub use meta::{Coordinate, Day, Meta, Reading, Removal};
-pub use prune::Pruned;
-pub use record::{Location, Record, Status};
-pub use snapshot::Snapshot;
-pub use space::{Space, disk_bytes};
+pub use folder::{LockHolder, disk_bytes};
+pub use lookup::{CacheEntry, Lookup, ModelNames, StoredReply};
+pub use prune::PruneCounts;
+pub use snapshot::{CacheSnapshot, DiskUsage};
 pub use store::Store;
-pub use transfer::{Exported, Imported, export};
+pub use transfer::{ExportCounts, ImportCounts, export};
 pub use verify::DamageReport;

@@ -1,94 +1,58 @@
-//! Packs: the files that hold frames, how bodies are stored in them, and how one frame is read back.
+//! Pack files: reading single frames, scanning all frame headers, and compressing bodies.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
 use zstd::bulk::{Compressor, Decompressor};
 
+use super::entry::{FrameLocation, Meta, Record};
 use super::error::{CacheError, Damage};
-use super::frame::{Codec, Header, MAX_BODY, Note, Packed};
-use super::layout::Layout;
-use super::lookup::{Reply, Speaker};
-use super::meta::Meta;
-use super::record::{Location, Record};
+use super::folder::Layout;
+use super::frame::{Codec, EncodedBody, FIXED, FrameContent, FrameHeader, HeaderError, MAGIC, MAX_BODY, PackHeader};
+use super::lookup::{ModelNames, StoredReply};
 use crate::action::{ActionKey, Digest};
-
-/// The beginning of a pack: which it is, and how often it was written anew.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct PackHeader {
-    pub(super) id: u32,
-    pub(super) generation: u32,
-}
-
-impl PackHeader {
-    pub(super) const LEN: usize = 24;
-    const MAGIC: [u8; 7] = *b"CEvPACK";
-    const VERSION: u8 = 1;
-
-    pub(super) fn encode(self) -> [u8; PackHeader::LEN] {
-        let mut bytes = [0; PackHeader::LEN];
-        bytes[..7].copy_from_slice(&PackHeader::MAGIC);
-        bytes[7] = PackHeader::VERSION;
-        bytes[8..12].copy_from_slice(&self.id.to_le_bytes());
-        bytes[12..16].copy_from_slice(&self.generation.to_le_bytes());
-        let crc = crc32fast::hash(&bytes[..20]);
-        bytes[20..].copy_from_slice(&crc.to_le_bytes());
-        bytes
-    }
-
-    pub(super) fn decode(bytes: &[u8; PackHeader::LEN]) -> Result<PackHeader, &'static str> {
-        let number = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        if bytes[..7] != PackHeader::MAGIC || crc32fast::hash(&bytes[..20]) != number(20) {
-            return Err("the beginning of the pack does not match its checksum");
-        }
-        if bytes[7] != PackHeader::VERSION {
-            return Err("the pack has a version this program does not know");
-        }
-        Ok(PackHeader { id: number(8), generation: number(12) })
-    }
-}
 
 const LEVEL: i32 = 3;
 
 thread_local! {
-    // making them costs more than a small body does
+    // creating a context costs more than compressing a small body
     static COMPRESSOR: RefCell<Option<Compressor<'static>>> = RefCell::new(Compressor::new(LEVEL).ok());
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = RefCell::new(Decompressor::new().ok());
 }
 
-/// Prepares a body for a frame: digest, and compression where it saves anything.
-pub(super) fn pack_body(raw: &[u8]) -> Result<Packed, CacheError> {
+/// Hashes a body and compresses it, unless that makes it longer.
+pub(super) fn compress_body(raw: &[u8]) -> Result<EncodedBody, CacheError> {
     match COMPRESSOR.with_borrow_mut(|context| context.as_mut().map(|context| context.compress(raw))) {
-        Some(Ok(bytes)) if bytes.len() < raw.len() => Ok(Packed { codec: Codec::Zstd, bytes, ..describe(raw)? }),
+        Some(Ok(bytes)) if bytes.len() < raw.len() => Ok(EncodedBody { codec: Codec::Zstd, bytes, ..hash_body(raw)? }),
         _ => plain_body(raw),
     }
 }
 
-/// Prepares a body for a frame as it is.
-pub(super) fn plain_body(raw: &[u8]) -> Result<Packed, CacheError> {
-    Ok(Packed { bytes: raw.to_vec(), ..describe(raw)? })
+/// Hashes a body and stores it uncompressed.
+pub(super) fn plain_body(raw: &[u8]) -> Result<EncodedBody, CacheError> {
+    Ok(EncodedBody { bytes: raw.to_vec(), ..hash_body(raw)? })
 }
 
-fn describe(raw: &[u8]) -> Result<Packed, CacheError> {
+fn hash_body(raw: &[u8]) -> Result<EncodedBody, CacheError> {
     if raw.len() > MAX_BODY {
         return Err(CacheError::TooLarge { bytes: raw.len() as u64, limit: MAX_BODY as u64 });
     }
-    Ok(Packed { codec: Codec::Plain, digest: Digest::of(raw), raw_len: raw.len() as u32, bytes: Vec::new() })
+    Ok(EncodedBody { codec: Codec::Plain, digest: Digest::of(raw), raw_len: raw.len() as u32, bytes: Vec::new() })
 }
 
-/// The body as it was given; an error says what is wrong with it.
-pub(super) fn unpack_body(header: &Header, stored: Bytes) -> Result<Bytes, &'static str> {
-    let raw = unpack_text(header, stored)?;
+/// Decompresses a body and verifies its digest; the error says what is wrong.
+pub(super) fn decode_body(header: &FrameHeader, stored: Bytes) -> Result<Bytes, &'static str> {
+    let raw = decompress(header, stored)?;
     if Digest::of(&raw) == header.digest { Ok(raw) } else { Err("its body does not match its digest") }
 }
 
-/// The same of a text that can be made again: its checksum is enough.
-fn unpack_text(header: &Header, stored: Bytes) -> Result<Bytes, &'static str> {
-    checked(header, &stored)?;
+/// Decompresses a body and verifies only its checksum: enough for texts, which can be derived again.
+fn decompress(header: &FrameHeader, stored: Bytes) -> Result<Bytes, &'static str> {
+    verify_checksum(header, &stored)?;
     let raw = match header.codec {
         Codec::Plain => stored,
         Codec::Zstd => {
@@ -101,14 +65,10 @@ fn unpack_text(header: &Header, stored: Bytes) -> Result<Bytes, &'static str> {
     if raw.len() == header.raw_len as usize { Ok(raw) } else { Err("its body has another length") }
 }
 
-fn checked(header: &Header, stored: &[u8]) -> Result<(), &'static str> {
-    let is_whole = crc32fast::hash(stored) == header.body_crc;
-    if is_whole { Ok(()) } else { Err("its body does not match its checksum") }
-}
-
-/// Whether the body in a frame matches its checksum.
-pub(super) fn is_whole(header: &Header, frame: &[u8]) -> bool {
-    frame.get(header.head_len as usize..).is_some_and(|stored| checked(header, stored).is_ok())
+/// Verifies the checksum of a body as it is stored.
+pub(super) fn verify_checksum(header: &FrameHeader, stored: &[u8]) -> Result<(), &'static str> {
+    let matches = crc32fast::hash(stored) == header.body_crc;
+    if matches { Ok(()) } else { Err("its body does not match its checksum") }
 }
 
 /// A zstd stream to write to, for files that are compressed as a whole.
@@ -122,7 +82,7 @@ pub(super) fn decompressor<R: io::Read>(source: R) -> io::Result<impl io::Read> 
     zstd::Decoder::new(source)
 }
 
-/// Reads at a place of a file without moving anything.
+/// Fills `buffer` from an offset of a file without moving the file's position.
 pub(super) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
     #[cfg(unix)]
     return std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset);
@@ -139,121 +99,237 @@ pub(super) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result
     }
 }
 
-/// Open packs, to read frames from.
+/// Reads a whole frame.
+pub(super) fn read_frame(file: &File, at: FrameLocation) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; usize::try_from(at.len()).map_err(io::Error::other)?];
+    read_at(file, &mut bytes, at.offset)?;
+    Ok(bytes)
+}
+
+/// Reads the header of a pack, or says what is wrong with it.
+pub(super) fn read_pack_header(file: &File, len: u64) -> io::Result<Result<PackHeader, &'static str>> {
+    let mut start = [0; PackHeader::LEN];
+    if len < start.len() as u64 {
+        return Ok(Err("the pack is cut off"));
+    }
+    read_at(file, &mut start, 0)?;
+    Ok(PackHeader::decode(&start))
+}
+
+/// The open pack files.
 #[derive(Debug)]
-pub(super) struct Packs {
+pub(super) struct PackFiles {
     layout: Layout,
     files: RwLock<HashMap<u32, Arc<File>>>,
 }
 
-impl Packs {
-    pub(super) fn new(layout: Layout) -> Packs {
-        Packs { layout, files: RwLock::default() }
+impl PackFiles {
+    pub(super) fn new(layout: Layout) -> PackFiles {
+        PackFiles { layout, files: RwLock::default() }
     }
 
-    /// Opens a pack anew at its next use: it was rewritten.
-    pub(super) fn forget(&self, id: u32) {
-        self.files.write().unwrap_or_else(|e| e.into_inner()).remove(&id);
+    /// Closes a pack that was replaced, so that its next use opens the new file.
+    pub(super) fn close(&self, id: u32) {
+        self.files.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
     }
 
     pub(super) fn file(&self, id: u32) -> io::Result<Arc<File>> {
-        if let Some(file) = self.files.read().unwrap_or_else(|e| e.into_inner()).get(&id) {
+        if let Some(file) = self.files.read().unwrap_or_else(PoisonError::into_inner).get(&id) {
             return Ok(file.clone());
         }
         let file = Arc::new(File::open(self.layout.pack(id))?);
-        self.files.write().unwrap_or_else(|e| e.into_inner()).insert(id, file.clone());
+        self.files.write().unwrap_or_else(PoisonError::into_inner).insert(id, file.clone());
         Ok(file)
     }
 
-    /// Damage at a place.
-    pub(super) fn damage(&self, key: Option<ActionKey>, at: Location, what: impl Into<String>) -> Damage {
-        Damage { key, path: self.layout.pack(at.pack), offset: at.offset, what: what.into() }
+    pub(super) fn damage(&self, key: Option<ActionKey>, at: FrameLocation, what: impl ToString) -> Damage {
+        Damage { key, path: self.layout.pack(at.pack), offset: at.offset, what: what.to_string() }
     }
 
-    /// Some bytes of the frame at `at`, from its beginning.
-    fn read(&self, key: Option<ActionKey>, at: Location, length: u64) -> Result<Vec<u8>, Damage> {
-        let mut bytes = vec![0; usize::try_from(length).map_err(|_| self.damage(key, at, "it is too long"))?];
-        let file = self.file(at.pack).map_err(|e| self.damage(key, at, e.to_string()))?;
-        read_at(&file, &mut bytes, at.offset).map_err(|e| self.damage(key, at, e.to_string()))?;
-        Ok(bytes)
-    }
-
-    /// The frame at `at`: its header and its bytes.
-    fn frame(&self, key: Option<ActionKey>, at: Location, length: u64) -> Result<(Header, Vec<u8>), Damage> {
-        let bytes = self.read(key, at, length)?;
-        let header = Header::decode(&bytes).map_err(|fault| {
-            self.damage(
-                key,
-                at,
-                match fault {
-                    super::frame::Fault::Short(_) => "its header has other lengths than the index says",
-                    super::frame::Fault::Damaged(what) => what,
-                },
-            )
+    /// Reads the first `length` bytes of the frame at `at` and checks that it is the expected frame.
+    fn frame(&self, key: Option<ActionKey>, at: FrameLocation, length: u64) -> Result<(FrameHeader, Vec<u8>), Damage> {
+        let read = || {
+            let mut bytes = vec![0; usize::try_from(length).map_err(io::Error::other)?];
+            read_at(&*self.file(at.pack)?, &mut bytes, at.offset)?;
+            io::Result::Ok(bytes)
+        };
+        let bytes = read().map_err(|e| self.damage(key, at, e))?;
+        let header = FrameHeader::decode(&bytes).map_err(|error| match error {
+            HeaderError::Short(_) => self.damage(key, at, "its header has other lengths than the index says"),
+            HeaderError::Damaged(what) => self.damage(key, at, what),
         })?;
         let same = header.head_len == at.head && header.body_len == at.body;
         if !same || key.is_some_and(|key| key.0 != header.key) {
-            return Err(self.damage(key, at, "another entry lies there"));
+            return Err(self.damage(key, at, "another entry is there"));
         }
         Ok((header, bytes))
     }
 
-    /// The whole frame of a record, as it is stored.
-    pub(super) fn whole_frame(&self, record: &Record) -> Result<(Header, Vec<u8>), Damage> {
-        self.frame(Some(record.key), record.location, record.location.len())
+    /// The header of a record's frame and the bytes of that header.
+    fn head(&self, record: &Record) -> Result<(FrameHeader, Vec<u8>), Damage> {
+        self.frame(Some(record.key), record.location, u64::from(record.location.head))
     }
 
-    /// The body of a record, checked, and who said it.
-    pub(super) fn reply(&self, record: &Record) -> Result<Reply, Damage> {
-        let (header, bytes, speaker) = self.spoken(record)?;
-        let body = Bytes::from(bytes).slice(record.location.head as usize..);
-        let body = unpack_body(&header, body).map_err(|what| self.damage_of(record, what))?;
-        Ok(Reply { body, speaker })
+    /// The verified body of a record and the models of the call.
+    pub(super) fn reply(&self, record: &Record) -> Result<StoredReply, Damage> {
+        let (header, body, models) = self.stored_body(record)?;
+        let body = decode_body(&header, body).map_err(|what| self.damage_of(record, what))?;
+        Ok(StoredReply { body, models })
     }
 
-    /// Who said the body of a record, which is as it was written.
-    pub(super) fn vouch(&self, record: &Record) -> Result<Speaker, Damage> {
-        let (header, bytes, speaker) = self.spoken(record)?;
-        let stored = bytes.get(record.location.head as usize..).unwrap_or_default();
-        checked(&header, stored).map_err(|what| self.damage_of(record, what))?;
-        Ok(speaker)
+    /// Verifies the body of a record by its checksum, without decompressing it.
+    pub(super) fn verify_body(&self, record: &Record) -> Result<ModelNames, Damage> {
+        let (header, body, models) = self.stored_body(record)?;
+        verify_checksum(&header, &body).map_err(|what| self.damage_of(record, what))?;
+        Ok(models)
     }
 
-    /// The frame of a reply, as it is stored, and who said it.
-    fn spoken(&self, record: &Record) -> Result<(Header, Vec<u8>, Speaker), Damage> {
-        let (header, bytes) = self.whole_frame(record)?;
+    fn stored_body(&self, record: &Record) -> Result<(FrameHeader, Bytes, ModelNames), Damage> {
+        let (header, bytes) = self.frame(Some(record.key), record.location, record.location.len())?;
         if header.digest != record.raw {
-            return Err(self.damage_of(record, "another body lies there"));
+            return Err(self.damage_of(record, "another body is there"));
         }
-        let models = header.models(&bytes);
-        let (answered, asked) = models.ok_or_else(|| self.damage_of(record, "its header cannot be read"))?;
-        Ok((header, bytes, Speaker { asked, answered }))
+        let models = header.models(&bytes).ok_or_else(|| self.damage_of(record, "its header cannot be read"))?;
+        Ok((header, Bytes::from(bytes).slice(record.location.head as usize..), models))
     }
 
     fn damage_of(&self, record: &Record, what: &str) -> Damage {
         self.damage(Some(record.key), record.location, what)
     }
 
-    /// The meta of a record, checked.
     pub(super) fn meta(&self, record: &Record) -> Result<Meta, Damage> {
-        let (_, head) = self.frame(Some(record.key), record.location, u64::from(record.location.head))?;
-        Header::meta(&head).ok_or_else(|| self.damage(Some(record.key), record.location, "its header cannot be read"))
+        let (_, head) = self.head(record)?;
+        FrameHeader::meta(&head).ok_or_else(|| self.damage_of(record, "its header cannot be read"))
     }
 
-    /// The coordinate of a record, as the index names it.
+    /// The digest of a record's coordinate.
     pub(super) fn coordinate(&self, record: &Record) -> Result<Digest, Damage> {
-        let (header, _) = self.frame(Some(record.key), record.location, u64::from(record.location.head))?;
-        match header.note {
-            Note::Reply(brief) | Note::Failure { brief, .. } => Ok(brief.coordinate),
-            _ => Err(self.damage(Some(record.key), record.location, "another entry lies there")),
+        match self.head(record)?.0.content {
+            FrameContent::Reply(summary) | FrameContent::Failure { summary, .. } => Ok(summary.coordinate),
+            _ => Err(self.damage_of(record, "another entry is there")),
         }
     }
 
-    /// The text that lies at a place.
-    pub(super) fn text(&self, digest: &Digest, at: Location) -> Result<Bytes, Damage> {
+    /// The text stored at a location under `digest`.
+    pub(super) fn text(&self, digest: &Digest, at: FrameLocation) -> Result<Bytes, Damage> {
         let (header, bytes) = self.frame(Some(ActionKey(*digest)), at, at.len())?;
-        let failed = |what: &str| self.damage(None, at, what);
         let body = Bytes::from(bytes).slice(at.head as usize..);
-        unpack_text(&header, body).map_err(failed)
+        decompress(&header, body).map_err(|what| self.damage(None, at, what))
+    }
+}
+
+/// One range of a pack.
+#[expect(clippy::large_enum_variant, reason = "one at a time, never stored")]
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum PackItem {
+    Frame(FrameLocation, FrameHeader),
+    /// Bytes that are not a frame, followed by a valid one at `to`.
+    Damaged {
+        from: u64,
+        to: u64,
+        what: &'static str,
+    },
+    /// Bytes at the end that are not a whole frame: in the newest pack, an interrupted write.
+    Torn {
+        from: u64,
+        what: &'static str,
+    },
+}
+
+/// Reads the frame headers of a pack one after another and skips the bodies. After damage it searches for the next
+/// valid header.
+pub(super) struct Scanner<'a> {
+    pack: u32,
+    file: &'a File,
+    len: u64,
+    position: u64,
+    window: Vec<u8>,
+    window_at: u64,
+    step: usize,
+}
+
+/// Limits of one read: small where large bodies are skipped, large where frames are small.
+const MIN_READ: usize = 4 << 10;
+const MAX_READ: usize = 256 << 10;
+
+impl<'a> Scanner<'a> {
+    /// Scans `file` from `position` to `len`.
+    pub(super) fn new(pack: u32, file: &'a File, position: u64, len: u64) -> Scanner<'a> {
+        let position = position.max(PackHeader::LEN as u64);
+        Scanner { pack, file, len, position, window: Vec::new(), window_at: 0, step: MAX_READ }
+    }
+
+    /// The next range; `None` at the end.
+    pub(super) fn next(&mut self) -> io::Result<Option<PackItem>> {
+        if self.position >= self.len {
+            return Ok(None);
+        }
+        let from = self.position;
+        let item = match self.header(from)? {
+            Ok(header) => {
+                let location = header.location(self.pack, from);
+                self.position = location.end();
+                PackItem::Frame(location, header)
+            }
+            Err(what) => self.find_next(from, what)?,
+        };
+        Ok(Some(item))
+    }
+
+    /// All bytes of a frame.
+    pub(super) fn frame(&mut self, at: FrameLocation) -> io::Result<&[u8]> {
+        let length = usize::try_from(at.len()).map_err(io::Error::other)?;
+        let bytes = self.bytes(at.offset, length)?;
+        bytes.get(..length).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    }
+
+    /// The header at `at`, if its frame ends within the pack.
+    fn header(&mut self, at: u64) -> io::Result<Result<FrameHeader, &'static str>> {
+        let mut needed = FIXED;
+        loop {
+            let available = self.bytes(at, needed)?;
+            match FrameHeader::decode(available) {
+                Err(HeaderError::Short(more)) if more > needed && at + more as u64 <= self.len => needed = more,
+                Err(HeaderError::Short(_)) => return Ok(Err("the frame is cut off")),
+                Err(HeaderError::Damaged(what)) => return Ok(Err(what)),
+                Ok(header) if header.location(0, at).end() > self.len => return Ok(Err("the frame is cut off")),
+                Ok(header) => return Ok(Ok(header)),
+            }
+        }
+    }
+
+    /// At least `needed` bytes from `at`, or fewer at the end.
+    fn bytes(&mut self, at: u64, needed: usize) -> io::Result<&[u8]> {
+        let window_end = self.window_at + self.window.len() as u64;
+        let end = self.len.min(at + needed as u64);
+        if at < self.window_at || end > window_end {
+            let skipped = at > window_end;
+            self.step = if skipped { MIN_READ } else { (self.step * 2).min(MAX_READ) };
+            let length = (self.len - at.min(self.len)).min(self.step.max(needed) as u64) as usize;
+            self.window.resize(length, 0);
+            read_at(self.file, &mut self.window, at)?;
+            self.window_at = at;
+        }
+        Ok(&self.window[(at - self.window_at) as usize..])
+    }
+
+    /// Searches for the next frame after damage that begins at `from`.
+    fn find_next(&mut self, from: u64, what: &'static str) -> io::Result<PackItem> {
+        let mut at = from + 1;
+        while at + FIXED as u64 <= self.len {
+            let window = self.bytes(at, MIN_READ)?;
+            let Some(next) = window.windows(MAGIC.len()).position(|bytes| bytes == MAGIC) else {
+                at += (window.len() - MAGIC.len() + 1) as u64;
+                continue;
+            };
+            at += next as u64;
+            if self.header(at)?.is_ok() {
+                self.position = at;
+                return Ok(PackItem::Damaged { from, to: at, what });
+            }
+            at += 1;
+        }
+        self.position = self.len;
+        Ok(PackItem::Torn { from, what })
     }
 }

@@ -1,80 +1,85 @@
-//! Taking entries out, and giving their space back to the disk.
+//! Pruning: removes entries and rewrites packs without what is no longer needed, so that disk space is freed.
+//!
+//! A removal is a tombstone frame, which is on disk before any pack is touched. Then each pack with dead frames is
+//! rewritten: the new file is written and synced beside the old one and renamed over it, and only then the index gets the
+//! new locations. A crash before that last step is harmless: the pack's generation no longer matches the index, which is
+//! rebuilt. Packs keep their numbers, so the order of frames stays.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::sync::PoisonError;
 
-use super::error::CacheError;
-use super::fold::Questions;
-use super::frame::{self, Header, Note};
-use super::index::Index;
-use super::meta::Removal;
-use super::pack::{PackHeader, Packs};
-use super::record::{Location, Record};
-use super::scanner::{Found, Scanner};
+use super::entry::{Day, EntryStatus, FrameLocation, Record, Removal};
+use super::error::{CacheError, IndexFault};
+use super::frame::{self, FrameContent, FrameHeader, KeyPrefix, PackHeader};
+use super::index::SledIndex;
+use super::inner::{ActivePack, StoreInner};
+use super::pack::{PackFiles, PackItem, Scanner, read_frame, read_pack_header};
+use super::pack_index::{IndexQueries, IndexUpdates, PackState};
 use super::store::Store;
-use super::writer::{Core, Tail};
 use crate::action::{ActionKey, Digest};
 
-/// What a prune did.
+/// What a prune removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pruned {
-    /// Entries taken out.
+pub struct PruneCounts {
     pub entries: u64,
-    /// Bytes they took in their packs.
+    /// Their size in the packs.
     pub bytes: u64,
 }
 
-/// An index smaller than this is left as it is.
+/// A smaller index is not rebuilt.
 const SMALL_INDEX: u64 = 1 << 20;
-/// What an index written anew takes for one entry, generously.
+/// An upper estimate of what a new index takes for one entry.
 const INDEX_ENTRY: u64 = 1000;
-/// Entries removed by one frame.
+/// The number of entries in one tombstone frame.
 const BATCH: usize = 512;
-/// The newest removals that are remembered: `plan` says of their actions that they were pruned.
-const TOLD: usize = 2 * BATCH;
+/// The number of removals that are remembered, so that `plan` can say that an action was pruned.
+const REMEMBERED: usize = 2 * BATCH;
 
 impl Store {
-    /// Takes entries out; keys that are not there are passed over. With them go the texts that neither an entry nor
-    /// `kept` names: rows and pages, which can be made again, and sources of results that are gone. The removal is on
-    /// disk before any pack is touched, and a crash at any point loses nothing else.
+    /// Removes entries; unknown keys are ignored. It also removes the texts that neither an entry nor `kept` names: rows
+    /// and report packs, which can be derived again, and sources of deleted results. A crash at any point loses nothing
+    /// else.
     ///
     /// # Errors
-    /// If the disk refuses; what was not pruned is good.
-    pub fn prune(&self, keys: &[ActionKey], kept: &HashSet<Digest>) -> Result<Pruned, CacheError> {
+    /// If the disk refuses; everything that was not pruned is intact.
+    pub fn prune(&self, keys: &[ActionKey], kept: &HashSet<Digest>) -> Result<PruneCounts, CacheError> {
         self.sync()?;
         let mut found = Vec::new();
         for key in keys.iter().collect::<BTreeSet<_>>() {
-            found.extend(self.try_ask(&|tables| tables.find(key))?);
+            found.extend(self.try_query(&|tables| tables.find(key))?);
         }
-        // the newest come last, to be told the longest
+        // the newest come last and are remembered longest
         found.sort_by_key(|record| record.created);
         self.forget_known_texts();
-        let core = &self.core;
-        let mut tail = core.tail();
-        core.open_index(&mut tail).map_err(|error| core.fail(&error))?;
-        core.remove(&mut tail, &found, Removal::Pruned).map_err(|error| core.fail(&error))?;
-        core.reclaim(&mut tail, &found, kept).map_err(|error| core.fail(&error))?;
-        Ok(Pruned { entries: found.len() as u64, bytes: found.iter().map(Record::stored_bytes).sum() })
+        let inner = &self.inner;
+        let mut active = inner.active();
+        inner.open_index(&mut active).map_err(|error| inner.fail(&error))?;
+        inner.remove(&mut active, &found, Removal::Pruned).map_err(|error| inner.fail(&error))?;
+        inner.reclaim(&mut active, &found, kept).map_err(|error| inner.fail(&error))?;
+        Ok(PruneCounts { entries: found.len() as u64, bytes: found.iter().map(Record::stored_bytes).sum() })
     }
 
-    /// Makes the index anew, so that it takes no more of the disk than its entries need.
+    /// Rebuilds the index, so that it takes no more disk space than its entries need.
     ///
     /// # Errors
     /// As `prune`.
     pub fn shrink_index(&self) -> Result<(), CacheError> {
-        let core = &self.core;
-        let mut tail = core.tail();
-        core.open_index(&mut tail).and_then(|()| core.shrink_index(&mut tail)).map_err(|error| core.fail(&error))
+        let inner = &self.inner;
+        let mut active = inner.active();
+        inner.open_index(&mut active).and_then(|()| inner.shrink_index(&mut active)).map_err(|error| inner.fail(&error))
     }
 }
 
-impl Core {
-    /// Writes tombstones, durably, and takes the records out of the index.
-    pub(super) fn remove(&self, tail: &mut Tail, records: &[Record], why: Removal) -> Result<(), CacheError> {
+impl StoreInner {
+    /// Writes tombstones, durably, and removes the records from the index.
+    pub(super) fn remove(&self, active: &mut ActivePack, records: &[Record], why: Removal) -> Result<(), CacheError> {
         for batch in records.chunks(BATCH) {
             let keys: Vec<_> = batch.iter().map(|record| (record.key, self.latest_place(record))).collect();
             let frame = frame::remove(why, &keys).map_err(|e| self.index_error(&e.to_string()))?;
-            self.append(tail, &[frame], true)?;
+            self.append(active, &[frame], true)?;
         }
         Ok(())
     }
@@ -86,45 +91,45 @@ impl Core {
         (latest == Some(record.key)).then_some(coordinate)
     }
 
-    fn reclaim(&self, tail: &mut Tail, removed: &[Record], kept: &HashSet<Digest>) -> Result<(), CacheError> {
-        let live = self.with_index(Questions::records)?;
+    fn reclaim(&self, active: &mut ActivePack, removed: &[Record], kept: &HashSet<Digest>) -> Result<(), CacheError> {
+        let live = self.with_index(IndexQueries::records)?;
         let mut unused = self.unused_texts(&live)?;
         unused.retain(|(digest, _)| !kept.contains(digest));
         let mut ids = self.mostly_dead(&live)?;
         ids.extend(removed.iter().map(|record| record.location.pack));
         ids.extend(unused.iter().map(|(_, at)| at.pack));
         self.with_index(|index| unused.iter().try_for_each(|(digest, _)| index.forget_text(digest)))?;
-        // of a cache that was emptied, nothing is left to be told
-        let told_from = if live.is_empty() { None } else { self.newest_removals()? };
-        self.sweep_packs(tail, &ids, told_from)?;
-        let index_bytes = self.with_index(|index| Ok(index.disk_bytes()))?;
+        // an empty cache has nothing to remember
+        let remember_from = if live.is_empty() { None } else { self.newest_removals()? };
+        self.rewrite_packs(active, &ids, remember_from)?;
+        let index_bytes = self.with_index(|index| index.disk_bytes())?;
         if index_bytes > SMALL_INDEX + live.len() as u64 * INDEX_ENTRY {
-            self.shrink_index(tail)?;
+            self.shrink_index(active)?;
         }
         Ok(())
     }
 
-    /// Where the newest removals begin that can be told; `None` where nothing was removed.
-    pub(super) fn newest_removals(&self) -> Result<Option<Location>, CacheError> {
+    /// The first of the remembered removals; `None` if nothing was removed.
+    pub(super) fn newest_removals(&self) -> Result<Option<FrameLocation>, CacheError> {
         let mut removals = Vec::new();
         for id in self.layout.pack_ids()? {
             let found = removals_in(&self.packs, id);
             removals.extend(found.map_err(CacheError::io("read", &self.layout.pack(id)))?);
         }
-        let mut told = 0;
+        let mut count = 0;
         let newest = removals.iter().rev().take_while(|(_, keys)| {
-            told += keys;
-            told <= TOLD
+            count += keys;
+            count <= REMEMBERED
         });
         Ok(newest.last().map(|(at, _)| *at))
     }
 
     /// The texts that no entry was made from.
-    fn unused_texts(&self, live: &[Record]) -> Result<Vec<(Digest, Location)>, CacheError> {
-        let mut texts = self.with_index(Index::texts)?;
+    fn unused_texts(&self, live: &[Record]) -> Result<Vec<(Digest, FrameLocation)>, CacheError> {
+        let mut texts = self.with_index(SledIndex::texts)?;
         let mut used = BTreeSet::new();
         for record in live {
-            // what a damaged entry was made from is not known: then every text is kept
+            // the sources of a damaged entry are unknown, so every text is kept
             let Ok(meta) = self.packs.meta(record) else { return Ok(Vec::new()) };
             used.extend(meta.texts());
         }
@@ -132,7 +137,7 @@ impl Core {
         Ok(texts)
     }
 
-    /// The packs of which less than half is alive, whatever made the rest dead.
+    /// The packs of which less than half is live.
     fn mostly_dead(&self, live: &[Record]) -> Result<BTreeSet<u32>, CacheError> {
         let mut alive: BTreeMap<u32, u64> = BTreeMap::new();
         for record in live {
@@ -150,15 +155,248 @@ impl Core {
     }
 }
 
-/// The frames in a pack that say what was removed, and how many entries each names.
-fn removals_in(packs: &Packs, id: u32) -> io::Result<Vec<(Location, usize)>> {
+/// The tombstone frames of a pack, with the number of entries in each.
+fn removals_in(packs: &PackFiles, id: u32) -> io::Result<Vec<(FrameLocation, usize)>> {
     let file = packs.file(id)?;
     let mut scanner = Scanner::new(id, &file, 0, file.metadata()?.len());
     let mut removals = Vec::new();
     while let Some(found) = scanner.next()? {
-        if let Found::Frame(at, Header { note: Note::Remove { keys, .. }, .. }) = found {
+        if let PackItem::Frame(at, FrameHeader { content: FrameContent::Remove { keys, .. }, .. }) = found {
             removals.push((at, keys.len()));
         }
     }
     Ok(removals)
+}
+
+/// Decides which frames of a pack are live, by the index.
+struct LiveFrames<'a> {
+    index: &'a SledIndex,
+    /// Whether all older packs were rewritten, so that no dead frame is left for a tombstone to cover.
+    older_rewritten: bool,
+    /// Removals from here on are remembered.
+    remember_from: Option<FrameLocation>,
+}
+
+/// What happens to a frame when its pack is rewritten.
+enum FrameFate {
+    Copy,
+    Replace(Vec<u8>),
+    Drop,
+}
+
+/// A copied frame and its new location.
+struct MovedFrame {
+    header: FrameHeader,
+    to: FrameLocation,
+}
+
+impl StoreInner {
+    /// Rewrites the packs in `ids`, oldest first, without dead frames and without tombstones before `remember_from` that
+    /// no longer cover anything.
+    pub(super) fn rewrite_packs(
+        &self,
+        active: &mut ActivePack,
+        ids: &BTreeSet<u32>,
+        remember_from: Option<FrameLocation>,
+    ) -> Result<(), CacheError> {
+        self.sync_pack(active)?;
+        let mut older_rewritten = true;
+        for id in self.layout.pack_ids()? {
+            if ids.contains(&id) {
+                self.rewrite_pack(active, id, older_rewritten, remember_from)?;
+            } else {
+                older_rewritten = false;
+            }
+        }
+        Ok(())
+    }
+
+    fn rewrite_pack(
+        &self,
+        active: &mut ActivePack,
+        id: u32,
+        older_rewritten: bool,
+        remember_from: Option<FrameLocation>,
+    ) -> Result<(), CacheError> {
+        let path = self.layout.pack(id);
+        let fresh = self.layout.rewrite(id);
+        let newest = id == active.id;
+        let (state, moved) = {
+            let guard = self.index.read().unwrap_or_else(PoisonError::into_inner);
+            let Some(index) = &*guard else { return Err(self.index_error("it is not open")) };
+            let live = LiveFrames { index, older_rewritten, remember_from };
+            self.copy_live(id, &live, &fresh)?
+        };
+        if moved.is_empty() && !newest {
+            fs::remove_file(&fresh).map_err(CacheError::io("remove", &fresh))?;
+            fs::remove_file(&path).map_err(CacheError::io("remove", &path))?;
+        } else {
+            fs::rename(&fresh, &path).map_err(CacheError::io("replace", &path))?;
+        }
+        self.layout.sync_folder(&self.layout.packs())?;
+        self.packs.close(id);
+        if newest {
+            *active = ActivePack::resume(&self.layout, state)?;
+        }
+        let is_removed = moved.is_empty() && !newest;
+        self.update(active, |index| {
+            moved.iter().try_for_each(|moved| set_location(index, moved))?;
+            if is_removed {
+                index.remove_pack(id)?
+            } else {
+                index.set_pack(state)?
+            }
+            index.flush()
+        })
+    }
+
+    /// Copies the live frames of a pack to `fresh`.
+    fn copy_live(
+        &self,
+        id: u32,
+        live: &LiveFrames<'_>,
+        fresh: &Path,
+    ) -> Result<(PackState, Vec<MovedFrame>), CacheError> {
+        let path = self.layout.pack(id);
+        let read = CacheError::io("read", &path);
+        let opened = self.packs.file(id).and_then(|file| Ok((file.metadata()?.len(), file)));
+        let (len, file) = match opened {
+            Ok(opened) => opened,
+            Err(e) => return Err(read(e)),
+        };
+        let old = read_pack_header(&file, len).map_err(CacheError::io("read", &path))?;
+        let generation = old.map_or(0, |header| header.generation).wrapping_add(1) & 0x7FFF_FFFF;
+        let mut rewrite = PackRewrite::create(id, generation, fresh).map_err(CacheError::io("write", fresh))?;
+        let mut scanner = Scanner::new(id, &file, 0, len);
+        while let Some(found) = scanner.next().map_err(CacheError::io("read", &path))? {
+            let PackItem::Frame(at, header) = found else { continue };
+            let fate = live.fate(at, &header).map_err(|fault| self.index_error(fault.text()))?;
+            rewrite.add(&file, at, header, fate).map_err(CacheError::io("write", fresh))?;
+        }
+        rewrite.finish().map_err(CacheError::io("write", fresh))
+    }
+}
+
+/// Stores the new location of a frame in the index.
+fn set_location(index: &SledIndex, moved: &MovedFrame) -> Result<(), IndexFault> {
+    let mut tables = index;
+    match moved.header.content {
+        FrameContent::Reply(_) | FrameContent::Failure { .. } => match index.find(&ActionKey(moved.header.key))? {
+            Some(record) => tables.set_record(Record { location: moved.to, ..record }),
+            None => Ok(()),
+        },
+        FrameContent::Text => tables.set_text(moved.header.key, moved.to),
+        _ => Ok(()),
+    }
+}
+
+/// The new file of a pack that is being rewritten.
+struct PackRewrite {
+    file: BufWriter<File>,
+    state: PackState,
+    moved: Vec<MovedFrame>,
+}
+
+impl PackRewrite {
+    fn create(id: u32, generation: u32, fresh: &Path) -> io::Result<PackRewrite> {
+        let mut file = BufWriter::with_capacity(1 << 20, File::create(fresh)?);
+        file.write_all(&PackHeader { id, generation }.encode())?;
+        let len = PackHeader::LEN as u64;
+        Ok(PackRewrite { file, state: PackState { id, generation, good: len, len }, moved: Vec::new() })
+    }
+
+    fn add(&mut self, from: &File, at: FrameLocation, header: FrameHeader, fate: FrameFate) -> io::Result<()> {
+        let bytes = match fate {
+            FrameFate::Drop => return Ok(()),
+            FrameFate::Replace(bytes) => bytes,
+            FrameFate::Copy => read_frame(from, at)?,
+        };
+        self.file.write_all(&bytes)?;
+        self.moved.push(MovedFrame { to: header.location(self.state.id, self.state.len), header });
+        self.state.len += bytes.len() as u64;
+        self.state.good = self.state.len;
+        Ok(())
+    }
+
+    fn finish(self) -> io::Result<(PackState, Vec<MovedFrame>)> {
+        let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.sync_data()?;
+        Ok((self.state, self.moved))
+    }
+}
+
+impl LiveFrames<'_> {
+    fn fate(&self, at: FrameLocation, header: &FrameHeader) -> Result<FrameFate, IndexFault> {
+        let key = ActionKey(header.key);
+        let alive = match &header.content {
+            FrameContent::Reply(_) | FrameContent::Failure { .. } => {
+                self.index.find(&key)?.is_some_and(|r| r.location == at)
+            }
+            FrameContent::Verdict(reading) => self
+                .index
+                .find(&key)?
+                .is_some_and(|record| record.raw == header.digest && record.status == EntryStatus::from(reading)),
+            FrameContent::Text => self.index.text(&header.key)? == Some(at),
+            FrameContent::Counts(_) | FrameContent::Unknown => true,
+            FrameContent::Touch { day, keys } => return self.touches(*day, keys),
+            FrameContent::Remove { why, keys } => return self.tombstones(at, *why, keys),
+            FrameContent::Latest(places) => return self.latest(places),
+        };
+        Ok(if alive { FrameFate::Copy } else { FrameFate::Drop })
+    }
+
+    /// Keeps only the last use of each entry.
+    fn touches(&self, day: Day, keys: &[KeyPrefix]) -> Result<FrameFate, IndexFault> {
+        let mut last = Vec::new();
+        for key in keys {
+            if self.index.day(key)? == Some(day) {
+                last.push(*key);
+            }
+        }
+        Ok(shortened(last.len(), keys.len(), || frame::touch(day, &last)))
+    }
+
+    /// Keeps what is in use at a place while its entry exists.
+    fn latest(&self, places: &[(Digest, ActionKey)]) -> Result<FrameFate, IndexFault> {
+        let mut kept = Vec::new();
+        for (place, key) in places {
+            if self.index.latest_at(place)? == Some(*key) && self.index.find(key)?.is_some() {
+                kept.push((*place, *key));
+            }
+        }
+        Ok(shortened(kept.len(), places.len(), || frame::latest(&kept)))
+    }
+
+    /// Keeps a tombstone while an older pack may contain its entry, or while it is remembered and was the latest of its
+    /// place.
+    fn tombstones(
+        &self,
+        at: FrameLocation,
+        why: Removal,
+        keys: &[(ActionKey, Option<Digest>)],
+    ) -> Result<FrameFate, IndexFault> {
+        let is_remembered = self.remember_from.is_some_and(|from| at >= from);
+        let mut kept = Vec::new();
+        for (key, coordinate) in keys {
+            let is_back = self.index.find(key)?.is_some();
+            let explains = match coordinate.filter(|_| is_remembered) {
+                Some(coordinate) => self.index.latest_at(&coordinate)? == Some(*key),
+                None => false,
+            };
+            if !is_back && (explains || !self.older_rewritten) {
+                kept.push((*key, *coordinate));
+            }
+        }
+        Ok(shortened(kept.len(), keys.len(), || frame::remove(why, &kept)))
+    }
+}
+
+/// The fate of a list of which `kept` items are kept.
+fn shortened(kept: usize, all: usize, frame: impl FnOnce() -> Result<Vec<u8>, postcard::Error>) -> FrameFate {
+    match kept {
+        0 => FrameFate::Drop,
+        _ if kept == all => FrameFate::Copy,
+        // if the shorter list cannot be encoded, the longer one does no harm
+        _ => frame().map_or(FrameFate::Copy, FrameFate::Replace),
+    }
 }

@@ -1,78 +1,99 @@
-//! A view of a cache for those who only read: it scans the packs' frame headers and never opens the index, so it can
-//! be had while another process writes.
+//! A read-only view of a cache. It scans the frame headers of the packs and never opens the index, so it works while
+//! another process writes.
 
+use std::collections::HashSet;
 use std::path::Path;
 
-use super::catalogue::Catalogue;
+use serde::Serialize;
+
+use super::entry::{Day, FrameLocation, Meta, Record, Removal};
 use super::error::{CacheError, Damage};
-use super::fold::{head_of, last_used};
-use super::layout::{Found, Layout};
-use super::lookup::{Lookup, Reply, Speaker};
-use super::meta::{Day, Meta, Removal};
-use super::pack::Packs;
-use super::record::{Location, Record};
+use super::folder::{FolderKind, Layout, disk_bytes};
+use super::frame::key_prefix;
+use super::lookup::{Lookup, ModelNames, StoredReply};
+use super::pack::PackFiles;
+use super::pack_index::{PackIndex, last_used};
 use crate::action::{ActionKey, Digest};
 
-/// The cache as it was when the snapshot was taken. Nothing is locked and nothing is written.
+/// The cache as it was when the snapshot was taken. It locks nothing and writes nothing.
 #[derive(Debug)]
-pub struct Snapshot {
-    catalogue: Catalogue,
-    packs: Packs,
-    pub(super) layout: Layout,
+pub struct CacheSnapshot {
+    tables: PackIndex,
+    packs: PackFiles,
+    layout: Layout,
 }
 
-impl Snapshot {
-    /// Scans the cache in `dir`. A folder that is absent or empty is an empty cache.
+/// What a cache takes on disk, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct DiskUsage {
+    /// The whole folder, as `du` reports it.
+    pub total: u64,
+    /// Entries in the packs.
+    pub entries: u64,
+    /// Rows and report packs; runs derive them again.
+    pub derived: u64,
+    /// The index; it can be rebuilt from the packs.
+    pub index: u64,
+    /// Everything else: source texts, records of use, and replaced frames.
+    pub other: u64,
+}
+
+impl CacheSnapshot {
+    /// Scans the cache in `dir`. A missing or empty folder is an empty cache.
     ///
     /// # Errors
-    /// If the folder is something else, of a newer format, or cannot be read.
-    pub fn open(dir: &Path) -> Result<Snapshot, CacheError> {
+    /// If the folder is not a cache, has a newer format, or cannot be read.
+    pub fn open(dir: &Path) -> Result<CacheSnapshot, CacheError> {
         let layout = Layout::new(dir);
-        let packs = Packs::new(layout.clone());
-        let catalogue = match layout.inspect()? {
-            Found::Nothing => Catalogue::default(),
-            Found::Cache | Found::Unlabelled => Catalogue::scan(&layout, &packs)?,
+        let packs = PackFiles::new(layout.clone());
+        let tables = match layout.inspect()? {
+            FolderKind::Empty => PackIndex::default(),
+            FolderKind::Cache | FolderKind::Unlabelled => PackIndex::scan(&layout, &packs)?,
         };
-        Ok(Snapshot { catalogue, packs, layout })
+        Ok(CacheSnapshot { tables, packs, layout })
     }
 
-    /// Damage met while scanning, in sentences.
+    /// The damage found by the scan, worded for the user.
     pub fn notices(&self) -> Vec<String> {
-        self.catalogue.damage.iter().map(|damage| format!("{damage}. `compeval cache verify` sets it aside")).collect()
+        self.tables.damage.iter().map(|damage| format!("{damage}. `compeval cache verify` removes it")).collect()
     }
 
-    /// Whether a folder, named in full, is the cache's or lies in it.
-    pub(super) fn encloses(&self, folder: &Path) -> bool {
+    /// Whether a canonical path is the cache folder or inside it.
+    pub(super) fn contains(&self, folder: &Path) -> bool {
         self.layout.root().canonicalize().is_ok_and(|root| folder.starts_with(root))
     }
 
-    /// All texts and where they lie.
-    pub(super) fn texts(&self) -> impl Iterator<Item = (&Digest, &Location)> {
-        self.catalogue.texts.iter()
+    /// What the cache takes on disk. `named` has the digests of texts that entries and results were made from
+    /// (`Meta::texts`); other texts are derived.
+    pub fn disk_usage(&self, named: &HashSet<Digest>) -> DiskUsage {
+        let derived = self.tables.texts.iter().filter(|(digest, _)| !named.contains(digest));
+        let derived = derived.map(|(_, at): (_, &FrameLocation)| at.len()).sum();
+        let entries = self.tables.records.values().map(|record| record.stored_bytes()).sum();
+        let (total, index) = (disk_bytes(self.layout.root()), disk_bytes(&self.layout.index()));
+        DiskUsage { total, entries, derived, index, other: total.saturating_sub(entries + derived + index) }
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     pub fn len(&self) -> usize {
-        self.catalogue.records.len()
+        self.tables.records.len()
     }
 
-    /// Whether there is no entry.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-impl Lookup for Snapshot {
+impl Lookup for CacheSnapshot {
     fn find(&self, key: &ActionKey) -> Option<Record> {
-        self.catalogue.records.get(key).map(|record| Record::clone(record))
+        self.tables.records.get(key).map(|record| Record::clone(record))
     }
 
-    fn reply(&self, record: &Record) -> Result<Reply, Damage> {
+    fn reply(&self, record: &Record) -> Result<StoredReply, Damage> {
         self.packs.reply(record)
     }
 
-    fn vouch(&self, record: &Record) -> Result<Speaker, Damage> {
-        self.packs.vouch(record)
+    fn verify_body(&self, record: &Record) -> Result<ModelNames, Damage> {
+        self.packs.verify_body(record)
     }
 
     fn meta(&self, record: &Record) -> Result<Meta, Damage> {
@@ -80,28 +101,28 @@ impl Lookup for Snapshot {
     }
 
     fn latest(&self, coordinate: &Digest) -> Option<ActionKey> {
-        self.catalogue.latest.get(coordinate).copied()
+        self.tables.latest.get(coordinate).copied()
     }
 
     fn removed(&self, key: &ActionKey) -> Option<Removal> {
-        self.catalogue.gone.get(key).copied()
+        self.tables.removed.get(key).copied()
     }
 
     fn read_text(&self, digest: &Digest) -> Option<String> {
-        let at = self.catalogue.texts.get(digest)?;
+        let at = self.tables.texts.get(digest)?;
         String::from_utf8(self.packs.text(digest, *at).ok()?.into()).ok()
     }
 
     fn count(&self, digest: &Digest) -> Option<u64> {
-        self.catalogue.counts.get(digest).copied()
+        self.tables.counts.get(digest).copied()
     }
 
     fn last_used(&self, record: &Record) -> Day {
-        last_used(record, self.catalogue.days.get(&head_of(record)).copied())
+        last_used(record, self.tables.days.get(&key_prefix(&record.key)).copied())
     }
 
     fn records(&self) -> Vec<Record> {
-        let mut records: Vec<Record> = self.catalogue.records.values().map(|record| Record::clone(record)).collect();
+        let mut records: Vec<Record> = self.tables.records.values().map(|record| Record::clone(record)).collect();
         records.sort_unstable_by_key(|record| record.location);
         records
     }

@@ -1,217 +1,214 @@
-//! The store: the cache open for writing, by one process at a time.
+//! The store: the cache, opened for writing by one process at a time.
 
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
-use super::committer::{Committer, Job};
+use super::entry::{Day, EntryStatus, Meta, Reading, Record, Removal};
 use super::error::{CacheError, Damage, IndexFault};
-use super::fold::{Questions, head_of, last_used};
-use super::frame::{self, Header, KeyHead};
-use super::layout::{Found, Layout};
-use super::lock::{Holder, Lock};
-use super::lookup::{Lookup, Reply, Speaker};
-use super::meta::{Day, Meta, Reading, Removal};
-use super::pack::pack_body;
-use super::record::{Record, Status};
-use super::recover;
-use super::writer::Core;
+use super::folder::{FolderKind, Layout, LockHolder, WriteLock};
+use super::frame::{self, FrameHeader, KeyPrefix, key_prefix};
+use super::inner::{self, StoreInner};
+use super::lookup::{Lookup, ModelNames, StoredReply};
+use super::pack::compress_body;
+use super::pack_index::{IndexQueries, last_used};
+use super::writer::{WriteRequest, WriterThread};
 use crate::action::{ActionKey, Digest};
-
-/// Bodies from this size on are compressed off the caller's thread.
-const LARGE: usize = 256 << 10;
 
 /// The cache, open for writing. Dropping it waits until everything queued is on disk.
 #[derive(Debug)]
 pub struct Store {
-    used: Mutex<HashSet<KeyHead>>,
-    texts: Mutex<HashSet<Digest>>,
-    // declared in the order in which they must end: the committer writes, the core closes, the lock is freed
-    committer: Committer,
-    pub(super) core: Arc<Core>,
-    _lock: Lock,
+    used: Mutex<HashSet<KeyPrefix>>,
+    known_texts: Mutex<HashSet<Digest>>,
+    // dropped in this order: the thread finishes its writes, the index closes, the lock is released
+    writer: WriterThread,
+    pub(super) inner: Arc<StoreInner>,
+    _lock: WriteLock,
 }
 
 impl Store {
     /// Whether there is a cache in `dir`.
     pub fn is_in(dir: &Path) -> bool {
-        matches!(Layout::new(dir).inspect(), Ok(Found::Cache))
+        matches!(Layout::new(dir).inspect(), Ok(FolderKind::Cache))
     }
 
-    /// Opens the cache in `dir` for writing, making it if it is not there.
+    /// Opens the cache in `dir` for writing, and creates it if it does not exist.
     ///
     /// # Errors
-    /// If another process holds it (waits up to 2 s), if the folder is something else or of a newer format (then
-    /// nothing is touched), or if the system refuses.
-    pub fn open(dir: &Path, holder: &Holder) -> Result<Store, CacheError> {
+    /// If another process has it open (after waiting 2 s), if the folder is not a cache or has a newer format (then
+    /// nothing is changed), or if the system refuses.
+    pub fn open(dir: &Path, holder: &LockHolder) -> Result<Store, CacheError> {
         let layout = Layout::new(dir);
-        let found = layout.inspect()?;
-        if found == Found::Nothing {
+        if layout.inspect()? == FolderKind::Empty {
             std::fs::create_dir_all(dir).map_err(CacheError::io("create", dir))?;
         }
-        let lock = Lock::take(&layout.lock(), dir, holder)?;
-        // looked at again: whoever held the lock may have changed it
+        let lock = WriteLock::acquire(&layout.lock(), dir, holder)?;
+        // inspected again, because the previous holder of the lock may have changed it
         let found = layout.inspect()?;
-        let core = Arc::new(recover::open(layout, found)?);
-        let committer = Committer::start(core.clone()).map_err(CacheError::io("start a thread for", dir))?;
-        Ok(Store { used: Mutex::default(), texts: Mutex::default(), committer, core, _lock: lock })
+        let inner = Arc::new(inner::open(layout, found)?);
+        let writer = WriterThread::start(inner.clone()).map_err(CacheError::io("start a thread for", dir))?;
+        Ok(Store { used: Mutex::default(), known_texts: Mutex::default(), writer, inner, _lock: lock })
     }
 
-    /// What the user should be told since the last time: recoveries, and damage met. Each is said once.
+    /// Recoveries and damage since the last call, worded for the user; each is returned once.
     pub fn notices(&self) -> Vec<String> {
-        self.core.take_notices()
+        self.inner.take_notices()
     }
 
-    /// Keeps what came of an action, in place of what was there. When this returns it is on disk.
+    /// Stores the output of an action in place of an earlier one. It is on disk when this returns.
     ///
     /// # Errors
-    /// If it could not be written; then nothing more is written by this store, and what was kept before is good.
+    /// If it could not be written; then this store writes nothing more, and everything stored before is intact.
     pub async fn put_reply(&self, key: ActionKey, meta: &Meta, body: Bytes) -> Result<Record, CacheError> {
-        self.core.check()?;
-        let packed = if body.len() < LARGE {
-            pack_body(&body)?
+        /// Larger bodies are compressed on another thread.
+        const LARGE: usize = 256 << 10;
+        self.inner.check()?;
+        let encoded = if body.len() < LARGE {
+            compress_body(&body)?
         } else {
-            let packing = tokio::task::spawn_blocking(move || pack_body(&body)).await;
-            packing.map_err(|e| self.unwritable(&e.to_string()))??
+            let compressing = tokio::task::spawn_blocking(move || compress_body(&body)).await;
+            compressing.map_err(|e| self.inner.poisoned(&e.to_string()))??
         };
-        self.put(frame::reply(key, meta, &packed)).await
+        self.put(frame::reply(key, meta, &encoded)).await
     }
 
-    /// Notes that an action failed for good. It takes no output away, and is never served as one.
+    /// Records that an action failed permanently. It does not replace an output and is never used as one.
     ///
     /// # Errors
     /// As `put_reply`.
     pub async fn fail(&self, key: ActionKey, meta: &Meta, class: &str, message: &str) -> Result<Record, CacheError> {
-        self.core.check()?;
+        self.inner.check()?;
         self.put(frame::failure(key, meta, class, message)).await
     }
 
     async fn put(&self, frame: Result<Vec<u8>, postcard::Error>) -> Result<Record, CacheError> {
-        let frame = frame.map_err(|e| self.unwritable(&e.to_string()))?;
-        let header = Header::decode(&frame).map_err(|_| self.unwritable("an entry cannot be written"))?;
+        let malformed = || self.inner.poisoned("an entry cannot be encoded");
+        let frame = frame.map_err(|e| self.inner.poisoned(&e.to_string()))?;
+        let header = FrameHeader::decode(&frame).map_err(|_| malformed())?;
         let (ack, acked) = oneshot::channel();
-        self.committer.send(Job::Put { frame, ack });
-        let location = acked.await.map_err(|_| self.unwritable("its writer has stopped"))??;
-        header.record(location).ok_or_else(|| self.unwritable("an entry cannot be written"))
+        self.writer.send(WriteRequest::Put { frame, ack });
+        let location = acked.await.map_err(|_| self.stopped())??;
+        header.record(location).ok_or_else(malformed)
     }
 
-    fn unwritable(&self, cause: &str) -> CacheError {
-        CacheError::Poisoned { path: self.core.layout.root().to_owned(), cause: cause.to_owned() }
+    fn stopped(&self) -> CacheError {
+        self.inner.poisoned("its writer thread has stopped")
     }
 
-    /// Notes what reading an entry's body gave. Does not wait: when it is lost the body is read again.
+    /// Stores the result of parsing an entry's body. Does not wait: if it is lost, the body is parsed again.
     pub fn note(&self, record: &Record, reading: &Reading) {
-        if record.status != Status::from(reading) {
-            self.quiet(frame::verdict(record.key, record.raw, reading));
+        if record.status != EntryStatus::from(reading) {
+            self.write_in_background(frame::verdict(record.key, record.raw, reading));
         }
     }
 
-    /// Keeps a text by a digest, once: a source, to show later what changed. A prune leaves it if an entry names the
-    /// digest among its sources or inputs. Does not wait.
+    /// Stores a source text once, so that a later change can be shown line by line. A prune keeps it while an entry
+    /// names the digest among its sources or inputs. Does not wait.
     pub fn text(&self, digest: Digest, text: &str) {
-        let known = !self.texts.lock().unwrap_or_else(PoisonError::into_inner).insert(digest);
-        if known || self.ask(|tables| tables.text(&digest)).is_some() {
+        let is_known = !lock(&self.known_texts).insert(digest);
+        if is_known || self.query(|tables| tables.text(&digest)).is_some() {
             return;
         }
         self.put_text(digest, text.as_bytes());
     }
 
     fn put_text(&self, digest: Digest, bytes: &[u8]) {
-        if let Ok(packed) = pack_body(bytes) {
-            self.quiet(Ok(frame::text(digest, &packed)));
+        match compress_body(bytes) {
+            Ok(encoded) => self.write_in_background(Ok(frame::text(digest, &encoded))),
+            Err(error) => self.inner.notice(format!("a text was not stored: {error}")),
         }
     }
 
-    /// Keeps something that can be made again, in place of what had that name. Every prune drops it. Does not wait.
+    /// Stores derived data under a name, in place of what had that name. Every prune removes it. Does not wait.
     pub fn keep_derived(&self, name: Digest, bytes: &[u8]) {
         if self.read_derived(&name).is_none_or(|known| known != bytes) {
             self.put_text(name, bytes);
         }
     }
 
-    /// What was kept by that name.
+    /// The derived data or text stored under a name.
     pub fn read_derived(&self, name: &Digest) -> Option<Bytes> {
-        let at = self.ask(|tables| tables.text(name))?;
-        let bytes = self.named(self.core.packs.text(name, at)).ok();
+        let at = self.query(|tables| tables.text(name))?;
+        let bytes = self.noticed(self.inner.packs.text(name, at)).ok();
         if bytes.is_none()
-            && let Err(error) = self.core.forget_text(name)
+            && let Err(error) = self.inner.forget_text(name)
         {
-            self.core.notice(error.to_string());
+            self.inner.notice(error.to_string());
         }
         bytes
     }
 
-    /// After a prune, texts that were kept may be needed anew.
+    /// Lets texts be stored again that a prune removed.
     pub(super) fn forget_known_texts(&self) {
-        self.texts.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        lock(&self.known_texts).clear();
     }
 
-    /// Keeps token counts by the digests of their texts. Does not wait.
+    /// Stores token counts by the digests of their texts. Does not wait.
     pub fn put_counts(&self, counts: &[(Digest, u64)]) {
         if !counts.is_empty() {
-            self.quiet(frame::counts(counts));
+            self.write_in_background(frame::counts(counts));
         }
     }
 
-    /// Notes that an entry was used today. Written at the latest when the store is synced or closed.
+    /// Records that an entry was used today; written when the store is synced or closed, or earlier. For an entry made
+    /// today nothing is written.
     pub fn touch(&self, record: &Record) {
         const BATCH: usize = 4096;
-        // of an entry made today that is known
         if record.created_day() >= Day::today() {
             return;
         }
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        used.insert(head_of(record));
-        let full = used.len() >= BATCH;
+        let mut used = lock(&self.used);
+        used.insert(key_prefix(&record.key));
+        let is_full = used.len() >= BATCH;
         drop(used);
-        if full {
+        if is_full {
             self.write_touches();
         }
     }
 
-    /// Notes which actions are in use at their coordinates (`Coordinate::digest`), where others were made since: what
-    /// is stale is explained by what was last in use. Does not wait.
+    /// Records which actions are in use again at their places (`EntryCoordinate::digest`), after others were: a stale
+    /// action is explained by comparison with the one used last. Does not wait.
     pub fn note_latest(&self, places: &[(Digest, ActionKey)]) {
-        let is_news = |(place, key): &&(Digest, ActionKey)| self.latest(place) != Some(*key);
-        let news: Vec<(Digest, ActionKey)> = places.iter().filter(is_news).copied().collect();
-        if !news.is_empty() {
-            self.quiet(frame::latest(&news));
+        let is_new = |(place, key): &&(Digest, ActionKey)| self.latest(place) != Some(*key);
+        let new: Vec<(Digest, ActionKey)> = places.iter().filter(is_new).copied().collect();
+        if !new.is_empty() {
+            self.write_in_background(frame::latest(&new));
         }
     }
 
     fn write_touches(&self) {
         let today = Day::today();
-        let used = std::mem::take(&mut *self.used.lock().unwrap_or_else(PoisonError::into_inner));
-        let noted = |key: &KeyHead| self.ask(|tables| tables.day(key)).is_some_and(|day| day >= today);
-        let keys: Vec<KeyHead> = used.into_iter().filter(|key| !noted(key)).collect();
+        let used = std::mem::take(&mut *lock(&self.used));
+        let is_recorded = |key: &KeyPrefix| self.query(|tables| tables.day(key)).is_some_and(|day| day >= today);
+        let keys: Vec<KeyPrefix> = used.into_iter().filter(|key| !is_recorded(key)).collect();
         if !keys.is_empty() {
-            self.quiet(frame::touch(today, &keys));
+            self.write_in_background(frame::touch(today, &keys));
         }
     }
 
-    fn quiet(&self, frame: Result<Vec<u8>, postcard::Error>) {
+    fn write_in_background(&self, frame: Result<Vec<u8>, postcard::Error>) {
         match frame {
-            Ok(frame) => self.committer.send(Job::Quiet(frame)),
-            Err(e) => self.core.notice(format!("something derived could not be kept: {e}")),
+            Ok(frame) => self.writer.send(WriteRequest::Background(frame)),
+            Err(e) => self.inner.notice(format!("derived data was not stored: {e}")),
         }
     }
 
-    /// Waits until everything so far is on disk.
+    /// Waits until everything queued is on disk.
     ///
     /// # Errors
     /// If anything could not be written.
     pub fn sync(&self) -> Result<(), CacheError> {
         self.write_touches();
         let (ack, acked) = mpsc::channel();
-        self.committer.send(Job::Sync(ack));
-        acked.recv().map_err(|_| self.unwritable("its writer has stopped"))?
+        self.writer.send(WriteRequest::Sync(ack));
+        acked.recv().map_err(|_| self.stopped())?
     }
 
-    /// Puts everything on disk and closes.
+    /// Syncs and closes.
     ///
     /// # Errors
     /// As `sync`.
@@ -219,46 +216,48 @@ impl Store {
         self.sync()
     }
 
-    /// Asks the tables; a broken index is made anew from the packs and asked again.
-    fn ask<T>(&self, question: impl Fn(&dyn Questions) -> Result<Option<T>, IndexFault>) -> Option<T> {
-        self.try_ask(&question).unwrap_or_else(|error| {
-            let error = self.core.fail(&error);
-            self.core.notice(error.to_string());
+    /// Queries the tables. A broken index is rebuilt from the packs; if that fails, the store is poisoned, a notice says
+    /// so, and the entry counts as missing.
+    fn query<T>(&self, query: impl Fn(&dyn IndexQueries) -> Result<Option<T>, IndexFault>) -> Option<T> {
+        self.try_query(&query).unwrap_or_else(|error| {
+            let error = self.inner.fail(&error);
+            self.inner.notice(error.to_string());
             None
         })
     }
 
-    pub(super) fn try_ask<T>(
+    pub(super) fn try_query<T>(
         &self,
-        question: &impl Fn(&dyn Questions) -> Result<T, IndexFault>,
+        query: &impl Fn(&dyn IndexQueries) -> Result<T, IndexFault>,
     ) -> Result<T, CacheError> {
-        let rebuilds = self.core.rebuilds.load(Ordering::Acquire);
-        let fault = match self.ask_once(question) {
-            Ok(answer) => return Ok(answer),
+        let rebuilds = self.inner.rebuilds.load(Ordering::Acquire);
+        let fault = match self.query_once(query) {
+            Ok(result) => return Ok(result),
             Err(fault) => fault,
         };
-        let mut tail = self.core.tail();
-        if self.core.rebuilds.load(Ordering::Acquire) == rebuilds {
-            self.core.rebuild(&mut tail, fault.text())?;
+        let mut active = self.inner.active();
+        if self.inner.rebuilds.load(Ordering::Acquire) == rebuilds {
+            self.inner.rebuild(&mut active, fault.text())?;
         }
-        drop(tail);
-        self.ask_once(question)
-            .map_err(|fault| CacheError::Index { path: self.core.layout.index(), what: fault.text().to_owned() })
+        drop(active);
+        self.query_once(query).map_err(|fault| self.inner.index_error(fault.text()))
     }
 
-    fn ask_once<T>(&self, question: &impl Fn(&dyn Questions) -> Result<T, IndexFault>) -> Result<T, IndexFault> {
-        if let Some(proven) = &*self.core.proven.read().unwrap_or_else(PoisonError::into_inner) {
-            return question(&proven.tables);
+    fn query_once<T>(&self, query: &impl Fn(&dyn IndexQueries) -> Result<T, IndexFault>) -> Result<T, IndexFault> {
+        if let Some(verified) = &*self.inner.verified.read().unwrap_or_else(PoisonError::into_inner) {
+            return query(&verified.tables);
         }
-        match &*self.core.index.read().unwrap_or_else(PoisonError::into_inner) {
-            Some(index) => question(index),
-            None => Err(IndexFault::Broken("it is not open".into())),
-        }
+        self.inner.try_index(|index| query(index))
     }
 
-    fn named<T>(&self, result: Result<T, Damage>) -> Result<T, Damage> {
-        result.inspect_err(|damage| self.core.notice(format!("{damage}. It is made again when it is needed")))
+    /// Adds a notice for damage.
+    fn noticed<T>(&self, result: Result<T, Damage>) -> Result<T, Damage> {
+        result.inspect_err(|damage| self.inner.notice(format!("{damage}. It is made again when it is needed")))
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Store {
@@ -269,42 +268,42 @@ impl Drop for Store {
 
 impl Lookup for Store {
     fn find(&self, key: &ActionKey) -> Option<Record> {
-        let found = self.ask(|tables| tables.find(key));
-        if found.is_some() || self.core.audited.load(Ordering::Acquire) {
+        let found = self.query(|tables| tables.find(key));
+        if found.is_some() || self.inner.audited.load(Ordering::Acquire) {
             return found;
         }
-        match self.core.audit() {
-            Ok(_) => self.ask(|tables| tables.find(key)),
+        match self.inner.audit() {
+            Ok(()) => self.query(|tables| tables.find(key)),
             Err(error) => {
-                self.core.notice(error.to_string());
+                self.inner.notice(error.to_string());
                 None
             }
         }
     }
 
-    fn reply(&self, record: &Record) -> Result<Reply, Damage> {
-        self.named(self.core.packs.reply(record))
+    fn reply(&self, record: &Record) -> Result<StoredReply, Damage> {
+        self.noticed(self.inner.packs.reply(record))
     }
 
-    fn vouch(&self, record: &Record) -> Result<Speaker, Damage> {
-        let proven = self.core.proven.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(speaker) = proven.as_ref().and_then(|proven| proven.speaker(record)) {
-            return Ok(speaker);
+    fn verify_body(&self, record: &Record) -> Result<ModelNames, Damage> {
+        let verified = self.inner.verified.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(models) = verified.as_ref().and_then(|verified| verified.models(record)) {
+            return Ok(models);
         }
-        drop(proven);
-        self.named(self.core.packs.vouch(record))
+        drop(verified);
+        self.noticed(self.inner.packs.verify_body(record))
     }
 
     fn meta(&self, record: &Record) -> Result<Meta, Damage> {
-        self.named(self.core.packs.meta(record))
+        self.noticed(self.inner.packs.meta(record))
     }
 
     fn latest(&self, coordinate: &Digest) -> Option<ActionKey> {
-        self.ask(|tables| tables.latest_at(coordinate))
+        self.query(|tables| tables.latest_at(coordinate))
     }
 
     fn removed(&self, key: &ActionKey) -> Option<Removal> {
-        self.ask(|tables| tables.removed(key))
+        self.query(|tables| tables.removed(key))
     }
 
     fn read_text(&self, digest: &Digest) -> Option<String> {
@@ -312,15 +311,15 @@ impl Lookup for Store {
     }
 
     fn count(&self, digest: &Digest) -> Option<u64> {
-        self.ask(|tables| tables.count(digest))
+        self.query(|tables| tables.count(digest))
     }
 
     fn last_used(&self, record: &Record) -> Day {
-        last_used(record, self.ask(|tables| tables.day(&head_of(record))))
+        last_used(record, self.query(|tables| tables.day(&key_prefix(&record.key))))
     }
 
     fn records(&self) -> Vec<Record> {
-        let mut records = self.ask(|tables| tables.records().map(Some)).unwrap_or_default();
+        let mut records = self.query(|tables| tables.records().map(Some)).unwrap_or_default();
         records.sort_unstable_by_key(|record| record.location);
         records
     }

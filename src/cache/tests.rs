@@ -1,22 +1,21 @@
-//! What only the inside can show: the bytes on disk, frames of any kind, and a disk that refuses.
+//! Unit tests of the cache: the bytes on disk, the encoding of every kind of frame, and a full disk.
 
 use std::fs::File;
 
 use proptest::prelude::*;
 use tempfile::tempdir;
 
-use super::fold::apply;
-use super::frame::{self, Fault, Header, Note};
-use super::meta::{Coordinate, Day, Meta, Reading, Removal};
-use super::pack::{PackHeader, pack_body, unpack_body};
-use super::record::{Location, Record, Status};
-use super::{Holder, Lookup, Snapshot, Store};
-use crate::action::{ActionKey, Digest, Inputs, Part, Replica, Source, Sources, Stage};
+use super::entry::{Day, EntryCoordinate, EntryStatus, FrameLocation, Meta, Reading, Record, Removal};
+use super::frame::{self, FrameContent, FrameHeader, HeaderError, PackHeader};
+use super::pack::{compress_body, decode_body};
+use super::pack_index::{PackIndex, apply_frame};
+use super::{CacheSnapshot, LockHolder, Lookup, Store};
+use crate::action::{ActionKey, Digest, InputPart, Inputs, Replica, SourceRef, Sources, Stage};
 use crate::units::{Tokens, Usage, Usd};
 
 fn meta() -> Meta {
-    let part = |text: &str| Part { digest: Digest::of(text), text: Some(text.into()) };
-    let source = Source { digest: Digest::of("text"), path: Some("p.md".into()) };
+    let part = |text: &str| InputPart { digest: Digest::of(text), text: Some(text.into()) };
+    let source = SourceRef { digest: Digest::of("text"), path: Some("p.md".into()) };
     Meta {
         stage: Stage::Answer,
         created: 1_790_000_000_123,
@@ -28,7 +27,7 @@ fn meta() -> Meta {
         latency_ms: 900,
         attempts: 1,
         request_id: None,
-        coordinate: Coordinate { fixture: Some("f".into()), ..Coordinate::default() },
+        coordinate: EntryCoordinate { fixture: Some("f".into()), ..EntryCoordinate::default() },
         inputs: Inputs {
             stage: Stage::Answer,
             schema: 1,
@@ -47,7 +46,7 @@ fn hex(bytes: &[u8]) -> String {
 
 #[test]
 fn the_bytes_of_a_frame_are_pinned() {
-    let frame = frame::reply(ActionKey(Digest::of("key")), &meta(), &pack_body(b"a body").unwrap()).unwrap();
+    let frame = frame::reply(ActionKey(Digest::of("key")), &meta(), &compress_body(b"a body").unwrap()).unwrap();
     insta::assert_snapshot!(hex(&frame), @"
     c566720101000000ac0000000600000006000000f6864749ff8e2bab3b26e0c1
     27002127905539b47eb421de85d554e15f55a446459b52b4517815aafdab0911
@@ -77,10 +76,10 @@ fn the_bytes_of_a_pack_header_and_a_record_are_pinned() {
 fn record() -> Record {
     Record {
         key: ActionKey(Digest::of("key")),
-        location: Location { pack: 1, offset: 24, head: 300, body: 70 },
+        location: FrameLocation { pack: 1, offset: 24, head: 300, body: 70 },
         raw: Digest::of("a body"),
         raw_len: 6,
-        status: Status::Output { out: Digest::of("out"), state: Some(Digest::of("state")), reader: 2 },
+        status: EntryStatus::Output { out: Digest::of("out"), state: Some(Digest::of("state")), reader: 2 },
         created: 1_790_000_000_123,
         stage: Stage::Judge,
         usage: meta().usage,
@@ -91,11 +90,11 @@ fn record() -> Record {
 }
 
 #[test]
-fn the_largest_record_is_under_a_kilobyte_and_any_flipped_byte_of_it_shows() {
+fn the_largest_record_is_under_a_kilobyte_and_any_flipped_byte_is_detected() {
     let long: std::sync::Arc<str> = "x".repeat(400).into();
     let all = Some(Tokens(u64::MAX));
     let usage = Usage { input: all, cached_input: all, cache_write: all, output: all, reasoning: all };
-    let status = Status::Failed { class: long.clone(), message: long };
+    let status = EntryStatus::Failed { class: long.clone(), message: long };
     let record = Record { status, usage, cost: Some(Usd(1e300)), created: u64::MAX, ..record() };
     let bytes = record.encode().unwrap();
     assert!(bytes.len() < 1024, "{}", bytes.len());
@@ -112,93 +111,94 @@ fn digest() -> impl Strategy<Value = Digest> {
 }
 
 /// A frame of any kind, and what reading it must give.
-fn any_frame() -> impl Strategy<Value = (Vec<u8>, Note)> {
+fn any_frame() -> impl Strategy<Value = (Vec<u8>, FrameContent)> {
     let key = || digest().prop_map(ActionKey);
     let body = prop::collection::vec(any::<u8>(), 0..300);
     let reply = (key(), body, any::<u64>()).prop_map(|(key, body, created)| {
         let meta = Meta { created, ..meta() };
-        (frame::reply(key, &meta, &pack_body(&body).unwrap()).unwrap(), Note::Reply(meta.brief()))
+        (frame::reply(key, &meta, &compress_body(&body).unwrap()).unwrap(), FrameContent::Reply(meta.summary()))
     });
     let verdict = (key(), digest(), prop::option::of(digest()), ".{0,40}").prop_map(|(key, raw, state, fault)| {
         let reading = match state {
             Some(_) => Reading::Output { out: raw, state, reader: 4 },
             None => Reading::Unreadable { reader: 4, fault },
         };
-        (frame::verdict(key, raw, &reading).unwrap(), Note::Verdict(reading))
+        (frame::verdict(key, raw, &reading).unwrap(), FrameContent::Verdict(reading))
     });
     let failure = (key(), ".{0,20}", ".{0,90}").prop_map(|(key, class, message)| {
         let frame = frame::failure(key, &meta(), &class, &message).unwrap();
-        (frame, Note::Failure { brief: meta().brief(), class, message })
+        (frame, FrameContent::Failure { summary: meta().summary(), class, message })
     });
     let counts = prop::collection::vec((digest(), any::<u64>()), 0..20)
-        .prop_map(|counts| (frame::counts(&counts).unwrap(), Note::Counts(counts)));
+        .prop_map(|counts| (frame::counts(&counts).unwrap(), FrameContent::Counts(counts)));
     let touch = (any::<u32>(), prop::collection::vec(any::<[u8; 8]>(), 0..20))
-        .prop_map(|(day, keys)| (frame::touch(Day(day), &keys).unwrap(), Note::Touch { day: Day(day), keys }));
-    let remove = prop::collection::vec((key(), prop::option::of(digest())), 0..20)
-        .prop_map(|keys| (frame::remove(Removal::Pruned, &keys).unwrap(), Note::Remove { why: Removal::Pruned, keys }));
+        .prop_map(|(day, keys)| (frame::touch(Day(day), &keys).unwrap(), FrameContent::Touch { day: Day(day), keys }));
+    let remove = prop::collection::vec((key(), prop::option::of(digest())), 0..20).prop_map(|keys| {
+        (frame::remove(Removal::Pruned, &keys).unwrap(), FrameContent::Remove { why: Removal::Pruned, keys })
+    });
     let latest = proptest::collection::vec((digest(), digest().prop_map(ActionKey)), 0..4)
-        .prop_map(|places| (frame::latest(&places).unwrap(), Note::Latest(places)));
+        .prop_map(|places| (frame::latest(&places).unwrap(), FrameContent::Latest(places)));
     prop_oneof![reply, verdict, failure, counts, touch, remove, latest]
 }
 
 proptest! {
     #[test]
     fn a_frame_reads_back_as_it_was_written((frame, note) in any_frame()) {
-        let header = Header::decode(&frame).unwrap();
-        prop_assert_eq!(&header.note, &note);
+        let header = FrameHeader::decode(&frame).unwrap();
+        prop_assert_eq!(&header.content, &note);
         prop_assert_eq!(header.location(0, 0).len(), frame.len() as u64);
-        let is_entry = matches!(note, Note::Reply(_) | Note::Failure { .. });
-        prop_assert_eq!(Header::meta(&frame[..header.head_len as usize]).is_some(), is_entry);
+        let is_entry = matches!(note, FrameContent::Reply(_) | FrameContent::Failure { .. });
+        prop_assert_eq!(FrameHeader::meta(&frame[..header.head_len as usize]).is_some(), is_entry);
     }
 
     #[test]
-    fn a_body_reads_back_as_it_was_given(body in prop::collection::vec(any::<u8>(), 0..5000), repeat in 1..20usize) {
+    fn a_body_reads_back_as_it_was_written(body in prop::collection::vec(any::<u8>(), 0..5000), repeat in 1..20usize) {
         let body = body.repeat(repeat);
-        let frame = frame::reply(ActionKey(Digest::of("k")), &meta(), &pack_body(&body).unwrap()).unwrap();
-        let header = Header::decode(&frame).unwrap();
+        let frame = frame::reply(ActionKey(Digest::of("k")), &meta(), &compress_body(&body).unwrap()).unwrap();
+        let header = FrameHeader::decode(&frame).unwrap();
         let stored = bytes::Bytes::from(frame).slice(header.head_len as usize..);
-        prop_assert_eq!(unpack_body(&header, stored).unwrap(), body);
+        prop_assert_eq!(decode_body(&header, stored).unwrap(), body);
     }
 
     #[test]
-    fn a_flipped_header_is_never_believed((frame, _) in any_frame(), at in any::<prop::sample::Index>(), bit in 0..8u8) {
-        let head = Header::decode(&frame).unwrap().head_len as usize;
+    fn a_flipped_bit_in_a_header_is_detected((frame, _) in any_frame(), at in any::<prop::sample::Index>(), bit in 0..8u8) {
+        let head = FrameHeader::decode(&frame).unwrap().head_len as usize;
         let mut flipped = frame.clone();
         flipped[at.index(head)] ^= 1 << bit;
-        prop_assert!(Header::decode(&flipped).is_err());
+        prop_assert!(FrameHeader::decode(&flipped).is_err());
     }
 
     #[test]
     fn any_bytes_are_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         let _ = Record::decode(ActionKey(Digest::of("k")), &bytes);
-        let _ = Header::meta(&bytes);
-        let read = Header::decode(&bytes);
-        prop_assert!(matches!(read, Err(Fault::Short(_) | Fault::Damaged(_))));
+        let _ = FrameHeader::meta(&bytes);
+        let read = FrameHeader::decode(&bytes);
+        prop_assert!(matches!(read, Err(HeaderError::Short(_) | HeaderError::Damaged(_))));
     }
 
     #[test]
-    fn tables_made_of_cut_notes_are_never_wrong((frame, _) in any_frame(), keep in 0..88usize) {
+    fn a_frame_that_is_cut_off_says_how_many_bytes_it_needs((frame, _) in any_frame(), keep in 0..88usize) {
         let cut = &frame[..keep.min(frame.len())];
-        prop_assert_eq!(Header::decode(cut), Err(Fault::Short(frame::FIXED)));
+        prop_assert_eq!(FrameHeader::decode(cut), Err(HeaderError::Short(frame::FIXED)));
     }
 }
 
 #[test]
 fn a_verdict_without_its_entry_changes_nothing() {
-    let mut catalogue = super::catalogue::Catalogue::default();
+    let mut tables = PackIndex::default();
     let reading = Reading::Unreadable { reader: 1, fault: "x".into() };
     let frame = frame::verdict(ActionKey(Digest::of("k")), Digest::of("raw"), &reading).unwrap();
-    let header = Header::decode(&frame).unwrap();
-    let Ok(()) = apply(&mut catalogue, header.location(1, 24), &header);
-    assert!(catalogue.records.is_empty());
+    let header = FrameHeader::decode(&frame).unwrap();
+    let Ok(()) = apply_frame(&mut tables, header.location(1, 24), &header);
+    assert!(tables.records.is_empty());
 }
 
 /// A store whose pack is replaced by a device that is always full.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_stops_the_store_and_keeps_what_was_acknowledged() {
+fn after_a_full_disk_nothing_is_written_and_acknowledged_entries_are_intact() {
     let dir = tempdir().unwrap();
-    let holder = Holder { command: "run".into() };
+    let holder = LockHolder { command: "run".into() };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let store = Store::open(dir.path(), &holder).unwrap();
     let put = |name: &str| {
@@ -206,9 +206,9 @@ fn a_full_disk_stops_the_store_and_keeps_what_was_acknowledged() {
         runtime.block_on(store.put_reply(key, &meta(), bytes::Bytes::copy_from_slice(name.as_bytes())))
     };
     let kept = put("kept").unwrap();
-    store.core.tail().file = File::options().append(true).open("/dev/full").unwrap();
+    store.inner.active().file = File::options().append(true).open("/dev/full").unwrap();
     let error = put("lost").unwrap_err().to_string();
-    assert!(error.contains("No space left") && error.contains("What was kept before is good"), "{error}");
+    assert!(error.contains("No space left") && error.contains("Everything stored before is intact"), "{error}");
     assert_eq!(put("after").unwrap_err().to_string(), error, "the first cause is repeated");
     assert_eq!(store.body(&kept).unwrap(), "kept");
     assert!(store.sync().is_err());
@@ -216,5 +216,5 @@ fn a_full_disk_stops_the_store_and_keeps_what_was_acknowledged() {
     let store = Store::open(dir.path(), &holder).unwrap();
     assert_eq!(store.body(&store.find(&kept.key).unwrap()).unwrap(), "kept");
     assert_eq!(store.records().len(), 1);
-    assert_eq!(Snapshot::open(dir.path()).unwrap().len(), 1);
+    assert_eq!(CacheSnapshot::open(dir.path()).unwrap().len(), 1);
 }

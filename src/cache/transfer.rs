@@ -1,4 +1,4 @@
-//! Moving entries between machines: one file, compressed, with a digest of itself at its end.
+//! Export and import: moves entries between machines in one compressed file that ends with its own digest.
 //!
 //! ```text
 //! magic 8 | version 4 | entries 8 | zstd( frames, bodies plain ) | digest 32 of everything before it
@@ -11,15 +11,14 @@ use std::path::Path;
 
 use bytes::Bytes;
 
+use super::entry::{EntryStatus, Meta, Reading, Record};
 use super::error::CacheError;
-use super::frame::{self, Codec, Fault, Header, Note};
+use super::frame::{self, Codec, FrameContent, FrameHeader, HeaderError};
 use super::lookup::Lookup;
-use super::meta::{Meta, Reading};
-use super::pack::{compressor, decompressor, pack_body, plain_body, unpack_body};
-use super::record::{Record, Status};
-use super::snapshot::Snapshot;
+use super::pack::{compress_body, compressor, decode_body, decompressor, plain_body};
+use super::snapshot::CacheSnapshot;
 use super::store::Store;
-use crate::action::{ActionKey, Digest, RunningDigest};
+use crate::action::{ActionKey, Digest, StreamDigest};
 use crate::files;
 
 const MAGIC: [u8; 8] = *b"CEvXPORT";
@@ -29,75 +28,73 @@ const DIGEST: u64 = 32;
 
 /// What an export wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Exported {
-    /// Entries in the file.
+pub struct ExportCounts {
     pub entries: u64,
-    /// Bytes of the file.
+    /// Size of the file.
     pub bytes: u64,
 }
 
-/// What an import did.
+/// What an import added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Imported {
-    /// Entries that were added.
+pub struct ImportCounts {
     pub added: u64,
-    /// Entries that were there already, and stay as they are.
+    /// Entries that were in the cache already and were not changed.
     pub present: u64,
 }
 
-/// Writes the entries of `keys`, with the texts they were made from, into one file. Failures are left out: there is
-/// nothing to replay in them. The file appears whole or not at all, and takes the place of nothing but an export.
+/// Writes the entries of `keys`, with their source texts, into one file. Failures are skipped: they have no output to
+/// reuse. The file is written completely or not at all, and it replaces nothing but an earlier export.
 ///
 /// # Errors
-/// If `path` is something else already or lies in the cache, if an entry is missing or damaged, or if the file cannot
-/// be written.
-pub fn export(cache: &Snapshot, keys: &[ActionKey], path: &Path) -> Result<Exported, CacheError> {
+/// If `path` is another kind of file or inside the cache, if an entry is missing or damaged, or if the file cannot be
+/// written.
+pub fn export(cache: &CacheSnapshot, keys: &[ActionKey], path: &Path) -> Result<ExportCounts, CacheError> {
     let failed = || CacheError::io("write", path);
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if cache.encloses(&folder.canonicalize().map_err(failed())?) {
-        return Err(refused(path, "it lies in the cache itself"));
+    if cache.contains(&folder.canonicalize().map_err(failed())?) {
+        return Err(refused(path, "it is inside the cache folder"));
     }
-    may_be_replaced(path)?;
+    check_target(path)?;
     let mut records = Vec::new();
     for key in keys.iter().collect::<BTreeSet<_>>() {
         let record = cache.find(key).ok_or(CacheError::Missing { key: *key })?;
-        records.extend(Some(record).filter(|record| !matches!(record.status, Status::Failed { .. })));
+        records.extend(Some(record).filter(|record| !record.is_failed()));
     }
     let file = tempfile::NamedTempFile::new_in(folder).map_err(failed())?;
-    let mut hashed = Hashed { target: BufWriter::new(file), digest: RunningDigest::default() };
+    let mut hashed = HashingWriter { target: BufWriter::new(file), digest: StreamDigest::default() };
     let start = [&MAGIC[..], &VERSION.to_le_bytes(), &(records.len() as u64).to_le_bytes()].concat();
     hashed.write_all(&start).map_err(failed())?;
     let mut stream = compressor(hashed).map_err(failed())?;
     write_entries(cache, &records, |bytes| stream.write_all(bytes).map_err(failed()))?;
-    let Hashed { mut target, digest } = stream.finish().map_err(failed())?;
+    let HashingWriter { mut target, digest } = stream.finish().map_err(failed())?;
     target.write_all(&digest.finish().0).map_err(failed())?;
     let file = target.into_inner().map_err(|e| failed()(e.into_error()))?;
     file.as_file().sync_data().map_err(failed())?;
     let bytes = file.as_file().metadata().map_err(failed())?.len();
     files::keep(file, path)?;
-    Ok(Exported { entries: records.len() as u64, bytes })
+    Ok(ExportCounts { entries: records.len() as u64, bytes })
 }
 
 fn refused(path: &Path, what: &'static str) -> CacheError {
     CacheError::BadTarget { path: path.to_owned(), what }
 }
 
-/// An error if a file is lost that no export wrote. Of an empty one nothing is.
-fn may_be_replaced(path: &Path) -> Result<(), CacheError> {
+/// Refuses to replace a file that is not an export and not empty.
+fn check_target(path: &Path) -> Result<(), CacheError> {
     let failed = || CacheError::io("read", path);
     let found = match path.metadata() {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
         found => found.map_err(failed())?,
     };
-    // a pipe would be waited for
+    // reading a pipe would block
     if !found.is_file() {
-        return Err(refused(path, "it is no plain file"));
+        return Err(refused(path, "it is not a regular file"));
     }
     let mut start = Vec::new();
     let file = File::open(path).map_err(failed())?;
     file.take(MAGIC.len() as u64).read_to_end(&mut start).map_err(failed())?;
-    let is_ours = start.is_empty() || start == MAGIC;
-    if is_ours { Ok(()) } else { Err(refused(path, "it is there already, and no export of ours")) }
+    let is_replaceable = start.is_empty() || start == MAGIC;
+    if is_replaceable { Ok(()) } else { Err(refused(path, "it exists and is not an export")) }
 }
 
 fn write_entries(
@@ -114,7 +111,7 @@ fn write_entries(
         if let Some(reading) = Reading::of(&record.status) {
             write(&encoded(frame::verdict(record.key, record.raw, &reading))?)?;
         }
-        if let Status::Output { out, .. } = record.status {
+        if let EntryStatus::Output { out, .. } = record.status {
             counts.extend(cache.count(&out).map(|count| (out, count)));
         }
         texts.extend(meta.texts());
@@ -131,12 +128,12 @@ fn encoded(frame: Result<Vec<u8>, postcard::Error>) -> Result<Vec<u8>, CacheErro
     frame.map_err(|e| CacheError::io("write", Path::new("an entry"))(io::Error::other(e)))
 }
 
-struct Hashed<W> {
+struct HashingWriter<W> {
     target: W,
-    digest: RunningDigest,
+    digest: StreamDigest,
 }
 
-impl<W: Write> Write for Hashed<W> {
+impl<W: Write> Write for HashingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.target.write(bytes)?;
         self.digest.update(&bytes[..written]);
@@ -148,35 +145,20 @@ impl<W: Write> Write for Hashed<W> {
     }
 }
 
-impl Reading {
-    fn of(status: &Status) -> Option<Reading> {
-        match status {
-            Status::Unread | Status::Failed { .. } => None,
-            Status::Output { out, state, reader } => {
-                Some(Reading::Output { out: *out, state: *state, reader: *reader })
-            }
-            Status::Unreadable { reader, fault } => {
-                Some(Reading::Unreadable { reader: *reader, fault: fault.to_string() })
-            }
-        }
-    }
-}
-
-/// A frame read from a file, checked.
-struct Item {
-    header: Header,
+/// A verified frame of an exported file.
+struct ImportedFrame {
+    header: FrameHeader,
     meta: Option<Meta>,
     body: Bytes,
     frame: Vec<u8>,
 }
 
 impl Store {
-    /// Adds the entries of an exported file. Nothing is added before the whole file is checked; an output that is
-    /// there already stays as it is.
+    /// Adds the entries of an exported file, after the whole file was verified. Existing outputs are not changed.
     ///
     /// # Errors
-    /// If the file is no export, cut off, damaged or of a newer version, or the cache cannot be written to.
-    pub fn import(&self, path: &Path) -> Result<Imported, CacheError> {
+    /// If the file is not an export, is incomplete, damaged or of a newer version, or if the cache cannot be written.
+    pub fn import(&self, path: &Path) -> Result<ImportCounts, CacheError> {
         self.sync()?;
         let expected = check_whole(path)?;
         let mut entries = 0;
@@ -185,17 +167,17 @@ impl Store {
             Ok(())
         })?;
         if entries != expected {
-            return Err(bad(path, format!("it says it holds {expected} entries, and holds {entries}")));
+            return Err(bad(path, format!("it should contain {expected} entries and contains {entries}")));
         }
-        let mut added = Adding { store: self, frames: Vec::new(), bytes: 0, taken: BTreeSet::new(), present: 0 };
-        read_items(path, |item| added.add(item))?;
-        added.commit()?;
-        Ok(Imported { added: added.taken.len() as u64, present: added.present })
+        let mut batch = ImportBatch { store: self, frames: Vec::new(), bytes: 0, taken: BTreeSet::new(), present: 0 };
+        read_items(path, |item| batch.add(item))?;
+        batch.commit()?;
+        Ok(ImportCounts { added: batch.taken.len() as u64, present: batch.present })
     }
 }
 
-/// Entries on their way in.
-struct Adding<'a> {
+/// Frames to be added.
+struct ImportBatch<'a> {
     store: &'a Store,
     frames: Vec<Vec<u8>>,
     bytes: usize,
@@ -203,22 +185,24 @@ struct Adding<'a> {
     present: u64,
 }
 
-impl Adding<'_> {
-    fn add(&mut self, item: Item) -> Result<(), CacheError> {
+impl ImportBatch<'_> {
+    fn add(&mut self, item: ImportedFrame) -> Result<(), CacheError> {
         const GROUP: usize = 4 << 20;
         let key = ActionKey(item.header.key);
-        let frame = match (&item.header.note, &item.meta) {
-            (Note::Reply(_), Some(meta)) => {
+        let frame = match (&item.header.content, &item.meta) {
+            (FrameContent::Reply(_), Some(meta)) => {
                 if self.store.find(&key).is_some_and(|record| record.is_usable()) {
                     self.present += 1;
                     return Ok(());
                 }
                 self.taken.insert(key);
-                encoded(frame::reply(key, meta, &pack_body(&item.body)?))?
+                encoded(frame::reply(key, meta, &compress_body(&item.body)?))?
             }
-            (Note::Verdict(_), _) if self.taken.contains(&key) => item.frame,
-            (Note::Text, _) if self.store.read_text(&key.0).is_none() => frame::text(key.0, &pack_body(&item.body)?),
-            (Note::Counts(_), _) => item.frame,
+            (FrameContent::Verdict(_), _) if self.taken.contains(&key) => item.frame,
+            (FrameContent::Text, _) if self.store.read_text(&key.0).is_none() => {
+                frame::text(key.0, &compress_body(&item.body)?)
+            }
+            (FrameContent::Counts(_), _) => item.frame,
             _ => return Ok(()),
         };
         self.bytes += frame.len();
@@ -229,7 +213,7 @@ impl Adding<'_> {
     fn commit(&mut self) -> Result<(), CacheError> {
         self.bytes = 0;
         let frames = std::mem::take(&mut self.frames);
-        if frames.is_empty() { Ok(()) } else { self.store.core.commit(&frames, true).map(drop) }
+        if frames.is_empty() { Ok(()) } else { self.store.inner.commit(&frames, true).map(drop) }
     }
 }
 
@@ -237,7 +221,7 @@ fn bad(path: &Path, what: impl Into<String>) -> CacheError {
     CacheError::BadImport { path: path.to_owned(), what: what.into() }
 }
 
-/// Checks magic, version and the digest of the whole file. Answers how many entries it says it holds.
+/// Verifies magic, version and the digest of the whole file. Returns the number of entries it should contain.
 fn check_whole(path: &Path) -> Result<u64, CacheError> {
     let failed = || CacheError::io("read", path);
     let mut file = File::open(path).map_err(failed())?;
@@ -247,18 +231,20 @@ fn check_whole(path: &Path) -> Result<u64, CacheError> {
     (&file).take(START).read_to_end(&mut start).map_err(failed())?;
     let Some((magic, rest)) = start.split_first_chunk::<8>() else { return Err(cut()) };
     if *magic != MAGIC {
-        return Err(bad(path, "it is no file that `compeval cache export` wrote"));
+        return Err(bad(path, "it was not written by `compeval cache export`"));
     }
     let Some((version, rest)) = rest.split_first_chunk::<4>() else { return Err(cut()) };
     let Ok(entries) = <[u8; 8]>::try_from(rest) else { return Err(cut()) };
     let version = u32::from_le_bytes(*version);
     if version > VERSION {
-        let what = format!("it has version {version}, and this program knows up to {VERSION}; use the newer compeval");
+        let what = format!(
+            "it has version {version}, and this program supports versions up to {VERSION}; use a newer compeval"
+        );
         return Err(bad(path, what));
     }
     let Some(covered) = len.checked_sub(DIGEST).filter(|covered| *covered > START) else { return Err(cut()) };
     file.seek(SeekFrom::Start(0)).map_err(failed())?;
-    let mut hashed = Hashed { target: io::sink(), digest: RunningDigest::default() };
+    let mut hashed = HashingWriter { target: io::sink(), digest: StreamDigest::default() };
     io::copy(&mut (&file).take(covered), &mut hashed).map_err(failed())?;
     let mut digest = [0; DIGEST as usize];
     file.read_exact(&mut digest).map_err(failed())?;
@@ -268,8 +254,8 @@ fn check_whole(path: &Path) -> Result<u64, CacheError> {
     Ok(u64::from_le_bytes(entries))
 }
 
-/// Reads every frame of the file and checks it.
-fn read_items(path: &Path, mut each: impl FnMut(Item) -> Result<(), CacheError>) -> Result<(), CacheError> {
+/// Reads and verifies every frame of the file.
+fn read_items(path: &Path, mut each: impl FnMut(ImportedFrame) -> Result<(), CacheError>) -> Result<(), CacheError> {
     let failed = || CacheError::io("read", path);
     let mut file = File::open(path).map_err(failed())?;
     let len = file.metadata().map_err(failed())?.len();
@@ -283,23 +269,23 @@ fn read_items(path: &Path, mut each: impl FnMut(Item) -> Result<(), CacheError>)
 }
 
 /// The next frame; `None` at the end.
-fn read_item(stream: &mut impl Read) -> Result<Option<Item>, String> {
+fn read_item(stream: &mut impl Read) -> Result<Option<ImportedFrame>, String> {
     let mut bytes = Vec::new();
     let header = loop {
-        let wanted = match Header::decode(&bytes) {
+        let needed = match FrameHeader::decode(&bytes) {
             Ok(header) => break header,
-            Err(Fault::Short(wanted)) => wanted,
-            Err(Fault::Damaged(what)) => return Err(format!("an entry in it is damaged: {what}")),
+            Err(HeaderError::Short(needed)) => needed,
+            Err(HeaderError::Damaged(what)) => return Err(format!("an entry in it is damaged: {what}")),
         };
-        read_up_to(stream, &mut bytes, wanted)?;
+        read_up_to(stream, &mut bytes, needed)?;
         match bytes.len() {
             0 => return Ok(None),
-            n if n < wanted => return Err("its last entry is cut off".into()),
+            n if n < needed => return Err("its last entry is cut off".into()),
             _ => {}
         }
     };
     let head = bytes.len();
-    let meta = Header::meta(&bytes);
+    let meta = FrameHeader::meta(&bytes);
     let whole = head + header.body_len as usize;
     read_up_to(stream, &mut bytes, whole)?;
     if bytes.len() < whole {
@@ -307,28 +293,28 @@ fn read_item(stream: &mut impl Read) -> Result<Option<Item>, String> {
     }
     let body = Bytes::copy_from_slice(&bytes[head..]);
     check_item(&header, meta.as_ref(), &body)?;
-    Ok(Some(Item { header, meta, body, frame: bytes }))
+    Ok(Some(ImportedFrame { header, meta, body, frame: bytes }))
 }
 
-fn read_up_to(stream: &mut impl Read, bytes: &mut Vec<u8>, wanted: usize) -> Result<(), String> {
-    let missing = wanted.saturating_sub(bytes.len()) as u64;
+fn read_up_to(stream: &mut impl Read, bytes: &mut Vec<u8>, needed: usize) -> Result<(), String> {
+    let missing = needed.saturating_sub(bytes.len()) as u64;
     stream.by_ref().take(missing).read_to_end(bytes).map(drop).map_err(|e| format!("it cannot be decompressed: {e}"))
 }
 
-/// What an entry from elsewhere must satisfy besides its checksums: its key is that of its inputs.
-fn check_item(header: &Header, meta: Option<&Meta>, body: &Bytes) -> Result<(), String> {
+/// Verifies what checksums do not: an entry's key must be that of its inputs, and a text's name its digest.
+fn check_item(header: &FrameHeader, meta: Option<&Meta>, body: &Bytes) -> Result<(), String> {
     let fault = |what: &str| Err(format!("the entry {} in it is wrong: {what}", header.key.short()));
-    let sound = match (&header.note, meta) {
-        (Note::Reply(_), None) => return fault("its header cannot be read"),
-        (Note::Reply(_), Some(meta)) if meta.inputs.key() != ActionKey(header.key) => {
-            return fault("its key is not that of its inputs");
+    let is_plain = match (&header.content, meta) {
+        (FrameContent::Reply(_), None) => return fault("its header cannot be read"),
+        (FrameContent::Reply(_), Some(meta)) if meta.inputs.key() != ActionKey(header.key) => {
+            return fault("its key does not match its inputs");
         }
-        (Note::Text, _) if Digest::of(body) != header.key => return fault("its text is not the one it is named by"),
-        (Note::Reply(_) | Note::Text, _) => header.codec == Codec::Plain,
+        (FrameContent::Text, _) if Digest::of(body) != header.key => return fault("its text does not match its name"),
+        (FrameContent::Reply(_) | FrameContent::Text, _) => header.codec == Codec::Plain,
         _ => return Ok(()),
     };
-    if !sound {
+    if !is_plain {
         return fault("its body is compressed");
     }
-    unpack_body(header, body.clone()).map(drop).or_else(fault)
+    decode_body(header, body.clone()).map(drop).or_else(fault)
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::cache::{CacheError, Holder, Snapshot, Store};
+use crate::cache::{CacheError, CacheSnapshot, LockHolder, Store};
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::terminal::{Console, Meaning};
@@ -150,7 +150,7 @@ pub(crate) fn open_store(cache: &Path, console: &Console) -> Result<Store, Failu
 
 fn hold(cache: &Path) -> Result<Store, CacheError> {
     let command: Vec<String> = std::env::args().skip(1).collect();
-    Store::open(cache, &Holder { command: command.join(" ") })
+    Store::open(cache, &LockHolder { command: command.join(" ") })
 }
 
 /// Prints the notices of the cache.
@@ -161,9 +161,9 @@ pub(crate) fn print_notices(store: &Store, console: &Console) {
 }
 
 /// Opens the cache for reading, also while another process writes.
-pub(crate) fn open_snapshot(cache: &Path) -> Result<Snapshot, Failure> {
+pub(crate) fn open_snapshot(cache: &Path) -> Result<CacheSnapshot, Failure> {
     refuse_file(cache)?;
-    Ok(Snapshot::open(cache)?)
+    Ok(CacheSnapshot::open(cache)?)
 }
 
 /// A cache is a folder.

@@ -2,7 +2,7 @@
 
 use super::index::{Notes, artifact_index, index_within};
 use super::truncate;
-use crate::action::{Computation, Rule};
+use crate::action::{BuiltInRule, Computation};
 use crate::transcript::{Message, Role};
 use crate::units::Tokens;
 
@@ -12,10 +12,10 @@ use crate::units::Tokens;
 /// refuses that before anything runs.
 pub fn compute(computation: &Computation, messages: &[Message], count: &impl Fn(&str) -> Tokens) -> Vec<u8> {
     let context = match (computation.rule, computation.target_tokens) {
-        (Rule::Truncate, Some(target)) => truncate::newest(messages, target, count),
-        (Rule::Truncate, None) | (Rule::Full, _) => messages.to_vec(),
-        (Rule::None, _) => Vec::new(),
-        (Rule::Extract, target) => {
+        (BuiltInRule::Truncate, Some(target)) => truncate::newest(messages, target, count),
+        (BuiltInRule::Truncate, None) | (BuiltInRule::Full, _) => messages.to_vec(),
+        (BuiltInRule::None, _) => Vec::new(),
+        (BuiltInRule::Extract, target) => {
             let index = match target {
                 Some(target) => index_within(&Notes::of(messages), target, count),
                 None => artifact_index(messages),

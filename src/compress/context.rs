@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::action::{Digest, DigestBuilder, Material};
+use crate::action::{Digest, DigestBuilder, InputValue};
 use crate::provider::{Endpoint, ModelName};
 use crate::transcript::{Message, Role, render};
 
@@ -104,10 +104,10 @@ impl ContextRef {
     }
 
     /// The readable text, to put into a prompt.
-    pub fn text(&self) -> Option<Material> {
+    pub fn text(&self) -> Option<InputValue> {
         match self {
-            ContextRef::Readable { text } => Some(Material::Output(*text)),
-            ContextRef::Bound { text, .. } => text.map(Material::Output),
+            ContextRef::Readable { text } => Some(InputValue::Output(*text)),
+            ContextRef::Bound { text, .. } => text.map(InputValue::Output),
         }
     }
 }

@@ -4,8 +4,8 @@ use super::context::StateRef;
 use super::prompts::{built_in_compaction, headings};
 use super::spec::{CommandSpec, Method, PromptStyle, Strategy};
 use crate::action::{
-    Computation, Material, Pieces, PiecesBuilder, Program, Request, RequestTurn, Rule, Template, TemplateFault,
-    Variable, Work,
+    BuiltInRule, ComposedValue, ComposedValueBuilder, Computation, InputValue, ModelRequest, Program, RequestTurn,
+    Template, TemplateFault, Variable, Work,
 };
 use crate::locale::Locale;
 use crate::provider::{ModelUse, Operation};
@@ -15,9 +15,9 @@ use crate::transcript::{Message, Role, render};
 #[derive(Clone, Debug)]
 pub struct SpanText {
     /// As one readable text.
-    pub text: Material,
+    pub text: InputValue,
     /// As a JSON array.
-    pub json: Material,
+    pub json: InputValue,
 }
 
 impl SpanText {
@@ -76,9 +76,9 @@ fn prompted(
     input: &CompressInput<'_>,
 ) -> Result<Work, PrepareFault> {
     let (transcript, previous) = match (style, input.previous) {
-        (_, None) => (input.span.text.clone(), Material::from("")),
-        (PromptStyle::Anchored, Some(previous)) => (input.span.text.clone(), Material::Output(previous.digest)),
-        (PromptStyle::Regenerative, Some(previous)) => (previous_and_span(previous, input.span), Material::from("")),
+        (_, None) => (input.span.text.clone(), InputValue::from("")),
+        (PromptStyle::Anchored, Some(previous)) => (input.span.text.clone(), InputValue::Output(previous.digest)),
+        (PromptStyle::Regenerative, Some(previous)) => (previous_and_span(previous, input.span), InputValue::from("")),
     };
     let mut values = vec![("transcript", transcript), ("previous_summary", previous)];
     values.extend(instruction_values(method, input));
@@ -91,22 +91,22 @@ fn prompted(
 }
 
 /// The span with the last output before it, as the assistant's own message of an ordinary history.
-fn previous_and_span(previous: &StateRef, span: &SpanText) -> Material {
-    Pieces::builder()
-        .glue("[assistant]\n")
-        .json("previous output", Material::Output(previous.digest))
-        .glue("\n\n")
+fn previous_and_span(previous: &StateRef, span: &SpanText) -> InputValue {
+    ComposedValue::builder()
+        .literal("[assistant]\n")
+        .json("previous output", InputValue::Output(previous.digest))
+        .literal("\n\n")
         .json("span", span.text.clone())
         .build()
 }
 
-fn instruction_values(method: &Method, input: &CompressInput<'_>) -> [(Variable, Material); 2] {
+fn instruction_values(method: &Method, input: &CompressInput<'_>) -> [(Variable, InputValue); 2] {
     let target = method.target_tokens.map(|t| t.0.to_string()).unwrap_or_default();
     [("focus_topic", input.focus_topic.unwrap_or_default().into()), ("target_tokens", target.into())]
 }
 
-fn request(model: &ModelUse, operation: Operation, turns: Vec<RequestTurn>) -> Request {
-    Request {
+fn request(model: &ModelUse, operation: Operation, turns: Vec<RequestTurn>) -> ModelRequest {
+    ModelRequest {
         provider: model.provider.name.clone(),
         endpoint: model.provider.endpoint.clone(),
         model: model.reference.model.clone(),
@@ -119,8 +119,8 @@ fn request(model: &ModelUse, operation: Operation, turns: Vec<RequestTurn>) -> R
 }
 
 /// The vendors' compactions: the items they returned before, then the new messages.
-fn compaction(model: &ModelUse, operation: Operation, input: &CompressInput<'_>) -> Request {
-    let previous = input.previous.map(|state| RequestTurn::Items(Material::Output(state.digest)));
+fn compaction(model: &ModelUse, operation: Operation, input: &CompressInput<'_>) -> ModelRequest {
+    let previous = input.previous.map(|state| RequestTurn::Items(InputValue::Output(state.digest)));
     let turns = previous.into_iter().chain([RequestTurn::Messages(input.span.json.clone())]).collect();
     request(model, operation, turns)
 }
@@ -152,36 +152,36 @@ fn program(method: &Method, command: &CommandSpec, input: &CompressInput<'_>) ->
 }
 
 /// The JSON object on a program's standard input (the command protocol, version 1).
-fn program_input(method: &Method, input: &CompressInput<'_>) -> Material {
-    let number = |n: Option<u64>| Material::from(n.map_or("null".to_owned(), |n| n.to_string()));
-    let previous = input.previous.map_or(Material::from("null"), |state| Material::Output(state.digest));
-    let builder = Pieces::builder()
-        .glue("{\"version\":1,\"messages\":")
+fn program_input(method: &Method, input: &CompressInput<'_>) -> InputValue {
+    let number = |n: Option<u64>| InputValue::from(n.map_or("null".to_owned(), |n| n.to_string()));
+    let previous = input.previous.map_or(InputValue::from("null"), |state| InputValue::Output(state.digest));
+    let builder = ComposedValue::builder()
+        .literal("{\"version\":1,\"messages\":")
         .json("span", input.span.json.clone())
-        .glue(",\"previous\":")
+        .literal(",\"previous\":")
         .json("previous", previous)
-        .glue(",\"all_messages\":")
+        .literal(",\"all_messages\":")
         .json("prefix", input.prefix.json.clone())
-        .glue(",\"focus_topic\":");
+        .literal(",\"focus_topic\":");
     let builder = text_or_null(builder, "focus_topic", input.focus_topic.unwrap_or_default())
-        .glue(",\"target_tokens\":")
+        .literal(",\"target_tokens\":")
         .json("target_tokens", number(method.target_tokens.map(|t| t.0)))
-        .glue(",\"fixture_model\":");
+        .literal(",\"fixture_model\":");
     text_or_null(builder, "fixture_model", input.fixture_model)
-        .glue(",\"context_length\":")
+        .literal(",\"context_length\":")
         .json("context_length", number(input.context_length))
-        .glue("}")
+        .literal("}")
         .build()
 }
 
-fn text_or_null(builder: PiecesBuilder, name: &'static str, text: &str) -> PiecesBuilder {
+fn text_or_null(builder: ComposedValueBuilder, name: &'static str, text: &str) -> ComposedValueBuilder {
     if text.is_empty() { builder.json(name, "null".into()) } else { builder.string(name, text.into()) }
 }
 
-fn computation(method: &Method, rule: Rule, input: &CompressInput<'_>) -> Computation {
+fn computation(method: &Method, rule: BuiltInRule, input: &CompressInput<'_>) -> Computation {
     let target_tokens = match rule {
-        Rule::Truncate | Rule::Extract => method.target_tokens,
-        Rule::Full | Rule::None => None,
+        BuiltInRule::Truncate | BuiltInRule::Extract => method.target_tokens,
+        BuiltInRule::Full | BuiltInRule::None => None,
     };
     Computation { rule, messages: input.prefix.json.clone(), target_tokens }
 }

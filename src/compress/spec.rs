@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::action::{Digest, Rule, Template};
+use crate::action::{BuiltInRule, Digest, Template};
 use crate::provider::ModelUse;
 use crate::units::Tokens;
 
@@ -72,7 +72,7 @@ pub enum Strategy {
     /// The user's own program.
     Command(CommandSpec),
     /// A built-in rule: truncate, extract, full, none.
-    Rule(Rule),
+    Rule(BuiltInRule),
 }
 
 /// The two ways to keep a summary over several points.
@@ -148,7 +148,10 @@ impl Strategy {
 
     /// Whether an artifact index can be appended: to anything readable, save the index itself.
     pub fn takes_index(&self) -> bool {
-        !matches!(self, Strategy::Opaque { .. } | Strategy::ProviderCompaction { .. } | Strategy::Rule(Rule::Extract))
+        !matches!(
+            self,
+            Strategy::Opaque { .. } | Strategy::ProviderCompaction { .. } | Strategy::Rule(BuiltInRule::Extract)
+        )
     }
 
     /// Whether a point needs the output of the point before.

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use super::*;
-use crate::action::{Computation, Digest, Inputs, Replica, RequestTurn, Rule, Stage, Template, Work};
+use crate::action::{BuiltInRule, Computation, Digest, Inputs, Replica, RequestTurn, Stage, Template, Work};
 use crate::locale::Locale;
 use crate::provider::{Completion, Dialect, Limits, ModelRef, ModelUse, Operation, ProviderSpec, Settings};
 use crate::transcript::{Message, Role, ToolCall, estimate_tokens};
@@ -155,7 +155,7 @@ fn names_made_beforehand_are_the_names_of_what_is_read() {
         (vendor(Operation::Compact), reply("", Some("[1]")), b""),
         (vendor(Operation::Summarize), reply("S", Some("[1]")), b""),
         (command(), reply("", None), br#"{"messages":[{"role":"user","content":"S"}]}"#),
-        (method(Strategy::Rule(Rule::None)), reply("", None), b"[]"),
+        (method(Strategy::Rule(BuiltInRule::None)), reply("", None), b"[]"),
     ];
     for (mut method, completion, bytes) in outputs {
         method.artifact_index = true;
@@ -184,7 +184,7 @@ fn failures_of_a_method_are_told_apart() {
     assert_eq!(fault(&vendor(Operation::Compact), CompressOutput::Reply(&reply("", None))), CompressFault::NoItems);
     assert!(matches!(fault(&anchored, CompressOutput::Stdout(b"{}")), CompressFault::WrongKind { .. }));
     assert!(matches!(
-        fault(&method(Strategy::Rule(Rule::Full)), CompressOutput::Computed(b"{")),
+        fault(&method(Strategy::Rule(BuiltInRule::Full)), CompressOutput::Computed(b"{")),
         CompressFault::Damaged(_)
     ));
 }
@@ -192,12 +192,12 @@ fn failures_of_a_method_are_told_apart() {
 #[test]
 fn a_target_or_a_name_changes_only_the_keys_it_should() {
     let key = |method: &Method| Inputs::of(Stage::Compress, Replica::NONE, &work(method, None, None)).key();
-    let mut full = method(Strategy::Rule(Rule::Full));
+    let mut full = method(Strategy::Rule(BuiltInRule::Full));
     let before = key(&full);
     full.target_tokens = Some(Tokens(9));
     full.name = MethodName("other".into());
     assert_eq!(key(&full), before);
-    let mut truncate = method(Strategy::Rule(Rule::Truncate));
+    let mut truncate = method(Strategy::Rule(BuiltInRule::Truncate));
     let before = key(&truncate);
     truncate.target_tokens = Some(Tokens(9));
     assert_ne!(key(&truncate), before);
@@ -206,16 +206,16 @@ fn a_target_or_a_name_changes_only_the_keys_it_should() {
 #[test]
 fn rules_compute_contexts_that_read_back() {
     let messages = vec![Message::text(Role::User, "Use port 8081."), Message::text(Role::Assistant, "Done.")];
-    for rule in [Rule::Full, Rule::None, Rule::Truncate, Rule::Extract] {
+    for rule in [BuiltInRule::Full, BuiltInRule::None, BuiltInRule::Truncate, BuiltInRule::Extract] {
         let mut method = method(Strategy::Rule(rule));
         method.target_tokens = Some(Tokens(3));
         let Work::Compute(computation) = work(&method, None, None) else { panic!("computes") };
         let bytes = compute(&computation, &messages, &estimate_tokens);
         let context = read(&method, CompressOutput::Computed(&bytes), "").expect("read").context;
         match rule {
-            Rule::Full => assert_eq!(context, Context::Readable { messages: messages.clone() }),
-            Rule::Truncate => assert_eq!(context.text().as_deref(), Some("Done.")),
-            Rule::None | Rule::Extract => assert_eq!(context.text().as_deref(), Some("")),
+            BuiltInRule::Full => assert_eq!(context, Context::Readable { messages: messages.clone() }),
+            BuiltInRule::Truncate => assert_eq!(context.text().as_deref(), Some("Done.")),
+            BuiltInRule::None | BuiltInRule::Extract => assert_eq!(context.text().as_deref(), Some("")),
         }
     }
 }
@@ -234,7 +234,7 @@ proptest! {
             call.tool_calls.push(ToolCall::new(&id, "terminal", arguments));
             messages.extend([Message::text(Role::User, text), call, Message::result(&id, output)]);
         }
-        for rule in [Rule::Full, Rule::None, Rule::Truncate, Rule::Extract] {
+        for rule in [BuiltInRule::Full, BuiltInRule::None, BuiltInRule::Truncate, BuiltInRule::Extract] {
             let computation = Computation { rule, messages: "".into(), target_tokens: Some(Tokens(target)) };
             let bytes = compute(&computation, &messages, &estimate_tokens);
             prop_assert_eq!(&bytes, &compute(&computation, &messages, &estimate_tokens));

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::criterion::{Criterion, CriterionId};
-use crate::action::{Material, Pieces, Prompt, ReplyShape, RequestTurn, Template, TemplateFault, Variable};
+use crate::action::{ComposedValue, InputValue, Prompt, ReplyShape, RequestTurn, Template, TemplateFault, Variable};
 use crate::locale::Locale;
 use crate::probe::{Fact, Probe};
 use crate::provider::OutputSchema;
@@ -82,9 +82,9 @@ pub struct GroundTruth {
 pub struct JudgeQuestion {
     rubric: RequestTurn,
     template: Template,
-    question: Material,
-    truth: Material,
-    ids: Material,
+    question: InputValue,
+    truth: InputValue,
+    ids: InputValue,
     schema: ReplyShape,
     criteria: Vec<CriterionId>,
 }
@@ -104,8 +104,8 @@ impl JudgeQuestion {
             rubric: RequestTurn::Text(Role::System, rubric),
             template: template.clone(),
             question: question.into(),
-            truth: Material::from(json!(ground_truth(truth, locale)).to_string()),
-            ids: Material::from(json!(criteria_ids).to_string()),
+            truth: InputValue::from(json!(ground_truth(truth, locale)).to_string()),
+            ids: InputValue::from(json!(criteria_ids).to_string()),
             schema: shape(&criteria_ids),
             criteria: criteria_ids,
         }
@@ -115,9 +115,9 @@ impl JudgeQuestion {
     ///
     /// # Errors
     /// A fault of the prompt's template that shows only here.
-    pub fn with(&self, answer: Material, context: Option<Material>) -> Result<Vec<RequestTurn>, TemplateFault> {
+    pub fn with(&self, answer: InputValue, context: Option<InputValue>) -> Result<Vec<RequestTurn>, TemplateFault> {
         let glue = &*GLUE;
-        let mut request = Pieces::builder()
+        let mut request = ComposedValue::builder()
             .fixed(&glue.question)
             .string("question", self.question.clone())
             .fixed(&glue.answer)
@@ -165,8 +165,8 @@ fn shape(criteria: &[CriterionId]) -> ReplyShape {
 /// A fault of the prompt's template that shows only here.
 pub fn request(
     question: &str,
-    answer: Material,
-    context: Option<Material>,
+    answer: InputValue,
+    context: Option<InputValue>,
     truth: Truth<'_>,
     criteria: &[&Criterion],
     locale: Locale,
@@ -193,12 +193,12 @@ fn compiled(text: &str) -> Template {
 
 /// The fixed stretches of the request, hashed once.
 struct Glue {
-    question: Material,
-    answer: Material,
-    context: Material,
-    truth: Material,
-    criteria: Material,
-    end: Material,
+    question: InputValue,
+    answer: InputValue,
+    context: InputValue,
+    truth: InputValue,
+    criteria: InputValue,
+    end: InputValue,
 }
 
 static GLUE: LazyLock<Glue> = LazyLock::new(|| Glue {
@@ -389,7 +389,7 @@ mod tests {
     fn digests_stand_for_the_bytes() {
         let truth = Truth { expected_facts: &[], superseded_facts: &[], reference_answer: None, answerable: true };
         let question = asked(truth, Locale::En);
-        let named = question.with(Material::Output(Digest::of("fetched")), None).unwrap();
+        let named = question.with(InputValue::Output(Digest::of("fetched")), None).unwrap();
         let held = question.with("fetched".into(), None).unwrap();
         let digest = |turns: &[RequestTurn]| match &turns[1] {
             RequestTurn::Text(_, prompt) => prompt.digest(),

@@ -9,7 +9,7 @@ use super::problem::{Problem, list, suggest};
 use super::providers::duration;
 use super::sources::{Pattern, word};
 use super::validation::{ModelDeclaration, ValidationContext};
-use crate::action::{Digest, Rule};
+use crate::action::{BuiltInRule, Digest};
 use crate::compress::{self, CommandSpec, Method, MethodName, PromptStyle, Strategy};
 use crate::provider::{Dialect, ModelUse};
 use crate::units::Tokens;
@@ -24,7 +24,7 @@ enum StrategyKind {
     Opaque,
     ProviderCompaction,
     Command,
-    Rule(Rule),
+    Rule(BuiltInRule),
 }
 
 const WAYS: [(&str, StrategyKind); 9] = [
@@ -33,10 +33,10 @@ const WAYS: [(&str, StrategyKind); 9] = [
     ("opaque", StrategyKind::Opaque),
     ("provider-compaction", StrategyKind::ProviderCompaction),
     ("command", StrategyKind::Command),
-    ("truncate", StrategyKind::Rule(Rule::Truncate)),
-    ("extract", StrategyKind::Rule(Rule::Extract)),
-    ("full", StrategyKind::Rule(Rule::Full)),
-    ("none", StrategyKind::Rule(Rule::None)),
+    ("truncate", StrategyKind::Rule(BuiltInRule::Truncate)),
+    ("extract", StrategyKind::Rule(BuiltInRule::Extract)),
+    ("full", StrategyKind::Rule(BuiltInRule::Full)),
+    ("none", StrategyKind::Rule(BuiltInRule::None)),
 ];
 
 impl StrategyKind {
@@ -54,8 +54,8 @@ impl StrategyKind {
             StrategyKind::Command => {
                 &["command", "inputs", "env", "deterministic", "timeout_s", "target_tokens", "artifact_index"]
             }
-            StrategyKind::Rule(Rule::Truncate | Rule::Extract) => &["target_tokens", "artifact_index"],
-            StrategyKind::Rule(Rule::Full | Rule::None) => &["artifact_index"],
+            StrategyKind::Rule(BuiltInRule::Truncate | BuiltInRule::Extract) => &["target_tokens", "artifact_index"],
+            StrategyKind::Rule(BuiltInRule::Full | BuiltInRule::None) => &["artifact_index"],
         }
     }
 }
@@ -162,8 +162,8 @@ fn vendor(
     None
 }
 
-fn rule(context: &mut ValidationContext<'_>, rule: Rule, table: &Located<CompressTable>) -> Option<Rule> {
-    if rule == Rule::Truncate && table.value.target_tokens.is_none() {
+fn rule(context: &mut ValidationContext<'_>, rule: BuiltInRule, table: &Located<CompressTable>) -> Option<BuiltInRule> {
+    if rule == BuiltInRule::Truncate && table.value.target_tokens.is_none() {
         let place = table.value.strategy.as_ref().map_or(&table.place, |strategy| &strategy.place);
         let help = "add target_tokens = 2000, or how many of the newest tokens to keep";
         context.error(place, "the strategy `truncate` needs `target_tokens`", help);

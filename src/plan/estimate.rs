@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::prepare::Action;
 use super::task::Task;
-use crate::action::{Material, Request, RequestTurn, StageName, Work};
-use crate::cache::{Lookup, Status};
+use crate::action::{InputValue, ModelRequest, RequestTurn, StageName, Work};
+use crate::cache::{EntryStatus, Lookup};
 use crate::pipeline::Pipeline;
 use crate::provider::{Limits, ModelRef, ModelUse, Prices, ProviderSpec, context_window, longest_reply};
 use crate::transcript::estimate_tokens;
@@ -177,7 +177,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     }
 
     /// The model that a request goes to, with the settings it goes with.
-    fn model_of(&self, request: &Request) -> Option<ModelUse> {
+    fn model_of(&self, request: &ModelRequest) -> Option<ModelUse> {
         let provider = self.pipeline.providers.get(&request.provider)?.clone();
         let reference = ModelRef { provider: request.provider.clone(), model: request.model.clone() };
         Some(ModelUse { reference, provider, settings: request.settings.clone() })
@@ -206,7 +206,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     }
 
     /// The size of a request, from the counts of its parts: exact where the cache counted them.
-    fn input_tokens(&self, request: &Request) -> Option<f64> {
+    fn input_tokens(&self, request: &ModelRequest) -> Option<f64> {
         let mut total = 0.0;
         for turn in &request.turns {
             match turn {
@@ -224,13 +224,13 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         Some(total)
     }
 
-    fn material_tokens(&self, material: &Material) -> Option<f64> {
+    fn material_tokens(&self, material: &InputValue) -> Option<f64> {
         match material {
-            Material::Text(digest, text) => {
+            InputValue::Text(digest, text) => {
                 Some(self.lookup.count(digest).map_or_else(|| estimate_tokens(text).0 as f64, |count| count as f64))
             }
-            Material::Output(digest) => self.lookup.count(digest).map(|count| count as f64),
-            Material::Composed(pieces) => pieces.parts().map(|(_, part)| self.material_tokens(part)).sum(),
+            InputValue::Output(digest) => self.lookup.count(digest).map(|count| count as f64),
+            InputValue::Composed(pieces) => pieces.parts().map(|(_, part)| self.material_tokens(part)).sum(),
         }
     }
 
@@ -264,7 +264,7 @@ fn look_back<L: Lookup>(lookup: &L) -> HashMap<(StageName, String), Seen> {
     for record in lookup.records().into_iter().rev() {
         let (Some(input), Some(output)) = (record.usage.input, record.usage.output) else { continue };
         let count = taken.entry(record.stage).or_default();
-        if *count >= SAMPLE || matches!(record.status, Status::Failed { .. }) {
+        if *count >= SAMPLE || matches!(record.status, EntryStatus::Failed { .. }) {
             continue;
         }
         *count += 1;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use serde::Serialize;
 
-use crate::action::{Change, Digest, Part, Source, Sources};
+use crate::action::{Digest, InputChange, InputPart, SourceRef, Sources};
 use crate::cache::Lookup;
 
 use super::lines::changed_places;
@@ -119,7 +119,7 @@ impl<'l, L: Lookup> Explainer<'l, L> {
         }
     }
 
-    fn changed(&self, changes: &[Change], old: Option<&Sources>, current: &CurrentSources<'_>) -> Explained {
+    fn changed(&self, changes: &[InputChange], old: Option<&Sources>, current: &CurrentSources<'_>) -> Explained {
         let mut found: Vec<(Kind, String)> = Vec::new();
         let mut add = |kind, text: String| {
             if !found.contains(&(kind, text.clone())) {
@@ -175,7 +175,7 @@ impl<'l, L: Lookup> Explainer<'l, L> {
     }
 }
 
-fn source_of<'s>(origin: &SourceText<'_>, old: Option<&'s Sources>) -> Option<&'s Source> {
+fn source_of<'s>(origin: &SourceText<'_>, old: Option<&'s Sources>) -> Option<&'s SourceRef> {
     old?.0.get(origin.name)
 }
 
@@ -187,12 +187,12 @@ fn is_moved(origin: Option<&SourceText<'_>>, old: Option<&Sources>) -> Option<bo
 
 /// Whether our own rules took the place of a model, or a model theirs: the version of the rules came or went with
 /// them. The rules are given all values of a prompt, a model those that it uses.
-fn is_to_or_from_rules(change: &Change) -> bool {
+fn is_to_or_from_rules(change: &InputChange) -> bool {
     change.part == "rules" && (change.old.is_none() || change.new.is_none())
 }
 
 /// Whether a part came or went because another prompt uses other values.
-fn is_value_of_prompt(change: &Change) -> bool {
+fn is_value_of_prompt(change: &InputChange) -> bool {
     let is_value = matches!(
         change.part.as_str(),
         "transcript" | "previous_summary" | "focus_topic" | "target_tokens" | "context" | "question" | "request"
@@ -201,7 +201,7 @@ fn is_value_of_prompt(change: &Change) -> bool {
 }
 
 /// The setting that shows a part or hides it, if that came or went.
-fn switched(change: &Change, current: &CurrentSources<'_>) -> Option<String> {
+fn switched(change: &InputChange, current: &CurrentSources<'_>) -> Option<String> {
     let (setting, hidden, shown) = match change.part.as_str() {
         // an answerer is always shown the context, a judge if he may see it
         "context" if current.rubric.is_some() => ("judge_context", "false", "true"),
@@ -216,19 +216,19 @@ fn switched(change: &Change, current: &CurrentSources<'_>) -> Option<String> {
 }
 
 /// Whether a part came or went because the context stands with a tail or alone.
-fn is_split_off(change: &Change) -> bool {
+fn is_split_off(change: &InputChange) -> bool {
     change.part == "kept" && (change.old.is_none() || change.new.is_none())
 }
 
 /// Whether a value that was left out is empty now, or the other way round.
-fn is_nothing(change: &Change) -> bool {
+fn is_nothing(change: &InputChange) -> bool {
     let empty = Digest::of("");
-    let is_empty = |part: &Option<Part>| part.as_ref().is_none_or(|part| part.digest == empty);
+    let is_empty = |part: &Option<InputPart>| part.as_ref().is_none_or(|part| part.digest == empty);
     is_empty(&change.old) && is_empty(&change.new)
 }
 
 /// Whether a part is put together from others that have changed themselves.
-fn is_composed(part: &str, changes: &[Change]) -> bool {
+fn is_composed(part: &str, changes: &[InputChange]) -> bool {
     let pieces: &[&str] = match part {
         "transcript" => &["previous output", "span"],
         "context" => &["kept", "tail"],
@@ -260,7 +260,7 @@ fn role(part: &str) -> Role {
 }
 
 /// A change in words.
-fn words(kind: Kind, change: &Change, current: &CurrentSources<'_>) -> String {
+fn words(kind: Kind, change: &InputChange, current: &CurrentSources<'_>) -> String {
     let part = change.part.as_str();
     let file = |path: Option<&str>| path.map_or_else(|| part.to_owned(), str::to_owned);
     match kind {
@@ -284,11 +284,11 @@ fn words(kind: Kind, change: &Change, current: &CurrentSources<'_>) -> String {
 }
 
 /// `name: old → new`; the name alone where the values are long or secret.
-fn values(name: &str, change: &Change) -> String {
-    let text = |part: &Option<Part>| match part {
+fn values(name: &str, change: &InputChange) -> String {
+    let text = |part: &Option<InputPart>| match part {
         None => Some("not set".to_owned()),
-        Some(Part { text: Some(text), .. }) if text.is_empty() => Some("not set".to_owned()),
-        Some(Part { text, .. }) => text.clone(),
+        Some(InputPart { text: Some(text), .. }) if text.is_empty() => Some("not set".to_owned()),
+        Some(InputPart { text, .. }) => text.clone(),
     };
     match (text(&change.old), text(&change.new)) {
         (Some(old), Some(new)) => format!("{name}: {old} → {new}"),
@@ -297,7 +297,7 @@ fn values(name: &str, change: &Change) -> String {
 }
 
 /// Where nothing that a user knows has changed: which part has, and the kind that comes nearest.
-fn fallback(change: &Change, current: &CurrentSources<'_>) -> (Kind, String) {
+fn fallback(change: &InputChange, current: &CurrentSources<'_>) -> (Kind, String) {
     match role(&change.part) {
         // neither the rubric nor what is asked has changed
         Role::Criteria if current.probe.is_some() => {

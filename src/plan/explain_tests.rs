@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::*;
 use crate::action::ActionKey;
-use crate::cache::{Damage, Day, Meta, Record, Removal, Reply, Speaker};
+use crate::cache::{Damage, Day, Meta, ModelNames, Record, Removal, StoredReply};
 
 /// A cache that holds texts alone.
 #[derive(Default)]
@@ -22,12 +22,12 @@ impl Lookup for Texts {
     fn find(&self, _: &ActionKey) -> Option<Record> {
         None
     }
-    fn reply(&self, _: &Record) -> Result<Reply, Damage> {
-        Ok(Reply { body: Bytes::new(), speaker: Speaker::default() })
+    fn reply(&self, _: &Record) -> Result<StoredReply, Damage> {
+        Ok(StoredReply { body: Bytes::new(), models: ModelNames::default() })
     }
 
-    fn vouch(&self, _: &Record) -> Result<Speaker, Damage> {
-        Ok(Speaker::default())
+    fn verify_body(&self, _: &Record) -> Result<ModelNames, Damage> {
+        Ok(ModelNames::default())
     }
     fn meta(&self, record: &Record) -> Result<Meta, Damage> {
         Err(Damage { key: Some(record.key), path: "p".into(), offset: 0, what: "it is a fake".into() })
@@ -52,19 +52,19 @@ impl Lookup for Texts {
     }
 }
 
-fn part(text: &str) -> Part {
-    Part { digest: Digest::of(text), text: Some(text.to_owned()) }
+fn part(text: &str) -> InputPart {
+    InputPart { digest: Digest::of(text), text: Some(text.to_owned()) }
 }
 
-fn long(text: &str) -> Part {
-    Part { digest: Digest::of(text), text: None }
+fn long(text: &str) -> InputPart {
+    InputPart { digest: Digest::of(text), text: None }
 }
 
-fn change(name: &str, old: Option<Part>, new: Option<Part>) -> Change {
-    Change { part: name.to_owned(), old, new }
+fn change(name: &str, old: Option<InputPart>, new: Option<InputPart>) -> InputChange {
+    InputChange { part: name.to_owned(), old, new }
 }
 
-fn differs(name: &str) -> Change {
+fn differs(name: &str) -> InputChange {
     change(name, Some(long("a")), Some(long("b")))
 }
 
@@ -83,13 +83,13 @@ fn current() -> CurrentSources<'static> {
 }
 
 fn sources(prompt: &str, rubric: &str) -> Sources {
-    let source = |text: &str, path: &str| Source { digest: Digest::of(text), path: Some(path.to_owned()) };
+    let source = |text: &str, path: &str| SourceRef { digest: Digest::of(text), path: Some(path.to_owned()) };
     let prompt = ("prompt".into(), source(prompt, "prompts/anchored.md"));
     Sources([prompt, ("rubric".into(), source(rubric, "rubric.toml"))].into())
 }
 
 /// How `changes` are worded, as `why: changed; changed`.
-fn worded(changes: &[Change], old: &Sources) -> String {
+fn worded(changes: &[InputChange], old: &Sources) -> String {
     let texts = Texts::of(&[OLD, "a = 1\nb = 1\n"]);
     let reason = Reason::Changed(changes.to_vec());
     let Explained { why, changed } = Explainer::new(&texts).explain(&reason, Some(old), &current());

@@ -12,7 +12,7 @@ use super::sources::CurrentSources;
 use super::status::{ActionStatus, cache_coordinate, look_up, reason};
 use super::task::{Task, TaskOutcome};
 use crate::action::{ActionKey, Stage, StageName};
-use crate::cache::{Coordinate, Lookup, Record};
+use crate::cache::{EntryCoordinate, Lookup, Record};
 use crate::pipeline::MatrixCounts;
 use crate::provider::Prices;
 
@@ -208,7 +208,7 @@ impl<L: Lookup> Walk<'_, L> {
         stage: StageName,
         method: Option<String>,
         action: &Action,
-        coordinate: &Coordinate,
+        coordinate: &EntryCoordinate,
         current: &CurrentSources<'_>,
     ) {
         let counts = self.stage(stage);

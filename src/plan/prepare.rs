@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::action::{ActionKey, Digest, Inputs, Material, Replica, Request, RequestTurn, Stage, Work};
+use crate::action::{ActionKey, Digest, InputValue, Inputs, ModelRequest, Replica, RequestTurn, Stage, Work};
 use crate::answer::{self, AnswerFault, AnswerInput};
 use crate::compress::{self, CompressInput, ContextRef, PrepareFault};
 use crate::judge::{JudgeQuestion, JudgeSpec, Truth};
@@ -145,7 +145,7 @@ impl<'p> Preparer<'p> {
     ) -> Result<Work, PrepareError> {
         let question = self.judge_question(texts, &cell.answer, cell.judge)?;
         let shown = if self.pipeline.settings.judge_context { context.text() } else { None };
-        let turns = question.with(Material::Output(answer), shown)?;
+        let turns = question.with(InputValue::Output(answer), shown)?;
         let spec = self.pipeline.judges.get(cell.judge.0).ok_or(PrepareError::Coordinate)?;
         Ok(Work::Ask(judge_request(spec, turns, &question)))
     }
@@ -173,8 +173,8 @@ impl<'p> Preparer<'p> {
 }
 
 /// A judge's request, the same for grading and for its self-test.
-pub fn judge_request(spec: &JudgeSpec, turns: Vec<RequestTurn>, question: &JudgeQuestion) -> Request {
-    Request {
+pub fn judge_request(spec: &JudgeSpec, turns: Vec<RequestTurn>, question: &JudgeQuestion) -> ModelRequest {
+    ModelRequest {
         provider: spec.model.provider.name.clone(),
         endpoint: spec.model.provider.endpoint.clone(),
         model: spec.model.reference.model.clone(),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::prepare::{Action, PrepareError, Preparer, judge_request};
 use crate::action::{Replica, Stage, Work};
-use crate::cache::Coordinate;
+use crate::cache::EntryCoordinate;
 use crate::judge::{Case, CaseId, JudgeQuestion, SelfTest};
 use crate::pipeline::JudgeIx;
 
@@ -71,8 +71,8 @@ impl Preparer<'_> {
 
 impl SelftestTask {
     /// The place by which the cache finds the latest action of a case.
-    pub fn coordinate(&self) -> Coordinate {
+    pub fn coordinate(&self) -> EntryCoordinate {
         let (judge, probe) = (Some(self.cell.judge.clone()), Some(format!("selftest/{}", self.cell.case)));
-        Coordinate { judge, probe, replica: self.action.replica, ..Coordinate::default() }
+        EntryCoordinate { judge, probe, replica: self.action.replica, ..EntryCoordinate::default() }
     }
 }

@@ -1,7 +1,7 @@
 //! What the inputs of a place are made from now: its prompt, the rubric, the files behind them. Stored with an entry
 //! as its sources, and compared with the sources of an earlier one to say what has changed.
 
-use crate::action::{Digest, Source, Sources};
+use crate::action::{Digest, SourceRef, Sources};
 use crate::compress::Strategy;
 use crate::judge::{JudgeSpec, Rubric};
 use crate::pipeline::{AnswerCell, FixtureIx, JudgeIx, LoadedFixture, Pipeline};
@@ -90,7 +90,8 @@ impl<'p> CurrentSources<'p> {
 
     /// The same as an entry keeps it.
     pub fn sources(&self) -> Sources {
-        let source = |origin: &SourceText<'_>| Source { digest: origin.digest, path: origin.path.map(str::to_owned) };
+        let source =
+            |origin: &SourceText<'_>| SourceRef { digest: origin.digest, path: origin.path.map(str::to_owned) };
         Sources(self.source_texts().map(|origin| (origin.name.into(), source(origin))).collect())
     }
 }

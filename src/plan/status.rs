@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use crate::action::{Change, Digest, Replica, Stage};
-use crate::cache::{Coordinate, Lookup, Meta, Record, Removal, Status};
+use crate::action::{Digest, InputChange, Replica, Stage};
+use crate::cache::{EntryCoordinate, EntryStatus, Lookup, Meta, Record, Removal};
 
 use super::prepare::{Action, Preparer};
 use super::reading::{Body, Output, READER};
@@ -15,7 +15,7 @@ pub enum Reason {
     /// Nothing was ever computed in this place.
     NeverRun,
     /// Something differs from the last action in this place.
-    Changed(Vec<Change>),
+    Changed(Vec<InputChange>),
     /// It failed the last time.
     Failed {
         /// The class of the failure.
@@ -61,18 +61,20 @@ pub fn look_up<L: Lookup>(
     }
     let Some(record) = lookup.find(&action.key) else { return ActionStatus::Stale };
     match &record.status {
-        Status::Output { out, reader: READER, .. } => {
+        EntryStatus::Output { out, reader: READER, .. } => {
             let resolved = Resolved { key: action.key, out: *out, cost: record.cost, unchanged: false };
             ActionStatus::Cached { resolved, record, reread: None }
         }
-        Status::Unread | Status::Output { .. } | Status::Unreadable { .. } => reread(lookup, preparer, task, record),
-        Status::Failed { .. } => ActionStatus::Stale,
+        EntryStatus::Unread | EntryStatus::Output { .. } | EntryStatus::Unreadable { .. } => {
+            reread(lookup, preparer, task, record)
+        }
+        EntryStatus::Failed { .. } => ActionStatus::Stale,
     }
 }
 
 /// Reads a body whose reading is not known, or was done by other rules.
 fn reread<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, task: &Task, record: Record) -> ActionStatus {
-    if matches!(&record.status, Status::Unreadable { reader: READER, .. }) {
+    if matches!(&record.status, EntryStatus::Unreadable { reader: READER, .. }) {
         return ActionStatus::Stale;
     }
     let Ok(bytes) = lookup.body(&record) else { return ActionStatus::Stale };
@@ -90,16 +92,16 @@ fn reread<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, task: &Task, record: R
 pub fn reason<L: Lookup>(
     lookup: &L,
     action: &Action,
-    coordinate: &Coordinate,
+    coordinate: &EntryCoordinate,
     refresh: &HashSet<Stage>,
 ) -> (Reason, Option<Meta>) {
     if refresh.contains(&action.stage) {
         return (Reason::Refreshed, None);
     }
     let own = match lookup.find(&action.key).map(|record| record.status) {
-        Some(Status::Failed { class, .. }) => Some(Reason::Failed { class: class.to_string() }),
-        Some(Status::Unreadable { .. }) => Some(Reason::Unreadable),
-        Some(Status::Unread | Status::Output { .. }) => Some(Reason::Damaged),
+        Some(EntryStatus::Failed { class, .. }) => Some(Reason::Failed { class: class.to_string() }),
+        Some(EntryStatus::Unreadable { .. }) => Some(Reason::Unreadable),
+        Some(EntryStatus::Unread | EntryStatus::Output { .. }) => Some(Reason::Damaged),
         None => lookup.removed(&action.key).map(|removal| match removal {
             Removal::Pruned => Reason::Pruned,
             Removal::Damaged => Reason::Damaged,
@@ -115,7 +117,7 @@ pub fn reason<L: Lookup>(
 
 /// The last action made for a place. A place that was deterministic and is sampled now, or the other way round, is
 /// the same place to a person.
-fn earlier<L: Lookup>(lookup: &L, coordinate: &Coordinate, stage: Stage) -> Option<Meta> {
+fn earlier<L: Lookup>(lookup: &L, coordinate: &EntryCoordinate, stage: Stage) -> Option<Meta> {
     let first = Some(1);
     let sampled = match stage {
         Stage::Probes | Stage::Compress => Replica { compress: first, ..Replica::NONE },
@@ -123,25 +125,25 @@ fn earlier<L: Lookup>(lookup: &L, coordinate: &Coordinate, stage: Stage) -> Opti
         Stage::Judge => Replica { compress: first, answer: first, judge: first },
     };
     let other = if coordinate.replica == Replica::NONE { sampled } else { Replica::NONE };
-    let at = |coordinate: &Coordinate| {
+    let at = |coordinate: &EntryCoordinate| {
         let key = lookup.latest(&coordinate.digest(stage))?;
         lookup.meta(&lookup.find(&key)?).ok()
     };
-    at(coordinate).or_else(|| at(&Coordinate { replica: other, ..coordinate.clone() }))
+    at(coordinate).or_else(|| at(&EntryCoordinate { replica: other, ..coordinate.clone() }))
 }
 
 /// What the last action made for a place put out, by name.
-pub fn earlier_output<L: Lookup>(lookup: &L, coordinate: &Coordinate, action: &Action) -> Option<Digest> {
+pub fn earlier_output<L: Lookup>(lookup: &L, coordinate: &EntryCoordinate, action: &Action) -> Option<Digest> {
     let key = lookup.latest(&coordinate.digest(action.stage))?;
     match lookup.find(&key)?.status {
-        Status::Output { out, .. } => Some(out),
-        Status::Unread | Status::Unreadable { .. } | Status::Failed { .. } => None,
+        EntryStatus::Output { out, .. } => Some(out),
+        EntryStatus::Unread | EntryStatus::Unreadable { .. } | EntryStatus::Failed { .. } => None,
     }
 }
 
 /// A coordinate as the cache keeps it. Runs of a deterministic action are one place.
-pub fn cache_coordinate(place: &crate::pipeline::CellCoordinate, replica: Replica) -> Coordinate {
-    Coordinate {
+pub fn cache_coordinate(place: &crate::pipeline::CellCoordinate, replica: Replica) -> EntryCoordinate {
+    EntryCoordinate {
         fixture: Some(place.fixture.to_string()),
         point: Some(place.point.0),
         method: Some(place.method.to_string()),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::action::Material;
+use crate::action::InputValue;
 use crate::compress::{self, SpanText};
 use crate::judge::JudgeQuestion;
 use crate::pipeline::{FixtureIx, JudgeIx, LoadedFixture, PointIx, ProbeIx};
@@ -26,7 +26,7 @@ struct PointTexts {
     span: OnceCell<SpanText>,
     prefix: OnceCell<SpanText>,
     tail: OnceCell<SpanText>,
-    index: OnceCell<Material>,
+    index: OnceCell<InputValue>,
     is_worth_warming: OnceCell<bool>,
 }
 
@@ -85,7 +85,7 @@ impl FixtureTexts {
     }
 
     /// The deterministic artifact index of all messages before the point.
-    pub fn index(&self, point: PointIx) -> Material {
+    pub fn index(&self, point: PointIx) -> InputValue {
         let make = || compress::artifact_index(self.prefix_messages(point)).into();
         self.points.get(point.0).map_or_else(make, |texts| texts.index.get_or_init(make).clone())
     }
@@ -93,8 +93,8 @@ impl FixtureTexts {
     /// The index as text.
     pub fn index_text(&self, point: PointIx) -> Arc<str> {
         match self.index(point) {
-            Material::Text(_, text) => text,
-            Material::Output(_) | Material::Composed(_) => "".into(),
+            InputValue::Text(_, text) => text,
+            InputValue::Output(_) | InputValue::Composed(_) => "".into(),
         }
     }
 
@@ -103,8 +103,8 @@ impl FixtureTexts {
         /// The smallest prefix that vendors cache.
         const SHORTEST_CACHED: u64 = 1024;
         let is_long = || match self.prefix(point).text {
-            Material::Text(_, text) => estimate_tokens(&text).0 >= SHORTEST_CACHED,
-            Material::Output(_) | Material::Composed(_) => false,
+            InputValue::Text(_, text) => estimate_tokens(&text).0 >= SHORTEST_CACHED,
+            InputValue::Output(_) | InputValue::Composed(_) => false,
         };
         self.points.get(point.0).is_some_and(|texts| *texts.is_worth_warming.get_or_init(is_long))
     }

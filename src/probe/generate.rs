@@ -13,7 +13,7 @@ use serde_json::json;
 use super::bank::{Fact, Probe, ProbeId, ProbeType};
 use super::facts::FactFinder;
 use super::history::History;
-use crate::action::{Material, ReplyShape, Request, RequestTurn, Template, TemplateFault, Variable, Work};
+use crate::action::{InputValue, ModelRequest, ReplyShape, RequestTurn, Template, TemplateFault, Variable, Work};
 use crate::locale::Locale;
 use crate::provider::{ModelUse, Operation, OutputSchema, ReadFault};
 use crate::transcript::{Message, Point, Role, fold};
@@ -64,9 +64,9 @@ pub fn generation_schema() -> OutputSchema {
 ///
 /// # Errors
 /// A prompt that does not render.
-pub fn generation_work(model: &ModelUse, template: &Template, transcript: Material) -> Result<Work, TemplateFault> {
+pub fn generation_work(model: &ModelUse, template: &Template, transcript: InputValue) -> Result<Work, TemplateFault> {
     let prompt = template.fill("prompt", vec![("transcript", transcript)])?;
-    Ok(Work::Ask(Request {
+    Ok(Work::Ask(ModelRequest {
         provider: model.provider.name.clone(),
         endpoint: model.provider.endpoint.clone(),
         model: model.reference.model.clone(),

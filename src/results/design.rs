@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::action::{Digest, Rule};
+use crate::action::{BuiltInRule, Digest};
 use crate::compress::{CommandSpec, Method, Strategy};
 use crate::judge::{CriterionId, Dimension, Rubric, Scope};
 use crate::locale::Locale;
@@ -224,12 +224,12 @@ impl MethodInfo {
 
     /// Whether it keeps everything: the ceiling.
     pub fn is_ceiling(&self) -> bool {
-        self.strategy == Rule::Full.name()
+        self.strategy == BuiltInRule::Full.name()
     }
 
     /// Whether it keeps nothing: the floor.
     pub fn is_floor(&self) -> bool {
-        self.strategy == Rule::None.name()
+        self.strategy == BuiltInRule::None.name()
     }
 }
 

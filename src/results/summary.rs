@@ -14,7 +14,7 @@ use super::noise::{JudgeQuality, average_components, components, judge_quality};
 use super::ordered::Ordered;
 use super::selection::{Selection, Subset, VariantRuns};
 use super::set::ResultSet;
-use crate::action::Rule;
+use crate::action::BuiltInRule;
 use crate::judge::Dimension;
 use crate::stats::{self, Components, Retention};
 use crate::threads::each;
@@ -83,7 +83,7 @@ pub struct MethodSummary {
 impl MethodSummary {
     /// Whether it is a ceiling or a floor: no candidate, but what candidates are measured by.
     pub fn is_scale(&self) -> bool {
-        [Rule::Full, Rule::None].iter().any(|rule| rule.name() == self.strategy)
+        [BuiltInRule::Full, BuiltInRule::None].iter().any(|rule| rule.name() == self.strategy)
     }
 }
 

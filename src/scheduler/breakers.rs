@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 
 use tokio::sync::Notify;
 
-use crate::action::{Request, Work};
+use crate::action::{ModelRequest, Work};
 use crate::provider::{ErrorClass, ModelName, Operation, ProviderName};
 use crate::results::Failure;
 
@@ -45,7 +45,7 @@ impl CircuitBreakers {
         }
     }
 
-    fn reason_for(&self, request: &Request) -> Option<String> {
+    fn reason_for(&self, request: &ModelRequest) -> Option<String> {
         let applies = |breaker: &&Breaker| {
             let called = (&request.model, request.operation);
             breaker.provider == request.provider
@@ -55,7 +55,7 @@ impl CircuitBreakers {
     }
 
     /// Trips on a failure that every further call would repeat: a wrong key, an empty account, an unknown model.
-    pub(super) fn record(&self, request: &Request, failure: &Failure) {
+    pub(super) fn record(&self, request: &ModelRequest, failure: &Failure) {
         let Some(class) = failure.class.filter(|class| class.is_terminal() && self.reason_for(request).is_none())
         else {
             return;
@@ -88,7 +88,7 @@ impl CircuitBreakers {
     }
 
     /// Returns once the request is not to be sent any more.
-    pub(super) async fn blocked(&self, request: &Request) {
+    pub(super) async fn blocked(&self, request: &ModelRequest) {
         loop {
             let changed = self.changed.notified();
             if self.is_cancelled() || self.reason_for(request).is_some() {

@@ -4,7 +4,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::breakers::CircuitBreakers;
-use crate::action::Request;
+use crate::action::ModelRequest;
 use crate::provider::{AttemptBudget, AttemptCost, ModelRef, Prices};
 use crate::units::{Tokens, Usage, Usd, add_known};
 
@@ -205,7 +205,7 @@ pub(super) struct BudgetLease<'b> {
     worst: Option<Usd>,
     refusal: Mutex<Option<BudgetReached>>,
     /// Calls the request off.
-    breakers: Option<(&'b CircuitBreakers, &'b Request)>,
+    breakers: Option<(&'b CircuitBreakers, &'b ModelRequest)>,
 }
 
 impl<'b> BudgetLease<'b> {
@@ -221,7 +221,7 @@ impl<'b> BudgetLease<'b> {
     }
 
     /// The same for a request that is called off when its breaker trips.
-    pub(super) fn until_blocked(self, breakers: &'b CircuitBreakers, request: &'b Request) -> BudgetLease<'b> {
+    pub(super) fn until_blocked(self, breakers: &'b CircuitBreakers, request: &'b ModelRequest) -> BudgetLease<'b> {
         BudgetLease { breakers: Some((breakers, request)), ..self }
     }
 

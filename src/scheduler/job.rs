@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::outputs::{OutputCache, OutputUnavailable};
 use crate::action::{Digest, Sources, StageName, Work};
 use crate::answer;
-use crate::cache::{Coordinate, Store};
+use crate::cache::{EntryCoordinate, Store};
 use crate::compress::{CommandSpec, Strategy};
 use crate::judge::{self, JudgeQuestion};
 use crate::lexical;
@@ -26,7 +26,7 @@ pub(super) struct Job {
     place: Place,
     pub(super) stage: StageName,
     /// By this the cache finds the latest action.
-    pub(super) coordinate: Coordinate,
+    pub(super) coordinate: EntryCoordinate,
     /// What the inputs were made from.
     pub(super) sources: Sources,
     /// Replies that may break the contract before the action fails.
@@ -78,12 +78,12 @@ impl Job {
         let GenerationTask { fixture, point, probe, prompt: (text, path), attempts, action } = task;
         let prompt = Some(SourceText::prompt(text, path.as_deref()));
         Job {
-            coordinate: Coordinate {
+            coordinate: EntryCoordinate {
                 fixture: Some(fixture.clone()),
                 point: Some(*point),
                 probe: probe.as_ref().map(|probe| format!("floor/{probe}")),
                 replica: action.replica,
-                ..Coordinate::default()
+                ..EntryCoordinate::default()
             },
             sources: CurrentSources { prompt, ..CurrentSources::default() }.sources(),
             attempts: *attempts,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::action::{ActionKey, Digest};
-use crate::cache::{Damage, Lookup, Record, Reply};
+use crate::cache::{Damage, Lookup, Record, StoredReply};
 use crate::compress::Compressed;
 use crate::pipeline::{MethodIx, PointIx};
 use crate::plan::{Body, Output, Preparer, ResolvedAnswer, ResolvedContext, Task, Unreadable};
@@ -195,8 +195,8 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
 
     /// The body that a record leads to; the model that replied is noted.
     pub(super) fn body(&self, record: &Record) -> Result<Bytes, Damage> {
-        let Reply { body, speaker } = self.store.reply(record)?;
-        self.note_model(speaker.asked, speaker.answered);
+        let StoredReply { body, models } = self.store.reply(record)?;
+        self.note_model(models.requested, models.answered);
         Ok(body)
     }
 
@@ -210,8 +210,8 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
 
     /// Makes sure that the body is there to be read, without reading it; the model that replied is noted.
     pub(super) fn verify(&self, record: &Record) -> Result<(), Damage> {
-        let speaker = self.store.vouch(record)?;
-        self.note_model(speaker.asked, speaker.answered);
+        let models = self.store.verify_body(record)?;
+        self.note_model(models.requested, models.answered);
         Ok(())
     }
 

@@ -13,9 +13,9 @@ use super::budget::{Budget, BudgetLease, BudgetReached};
 use super::job::Job;
 use super::outputs::OutputCache;
 use super::program;
-use crate::action::{Computation, Digest, Material, Request, RequestTurn, Work};
+use crate::action::{Computation, Digest, InputValue, ModelRequest, RequestTurn, Work};
 use crate::answer;
-use crate::cache::{CacheError, Damage, Lookup, Meta, Reading, Record, Status, Store};
+use crate::cache::{CacheError, Damage, EntryStatus, Lookup, Meta, Reading, Record, Store};
 use crate::compress;
 use crate::lexical;
 use crate::plan::{Output, Preparer, READER};
@@ -169,7 +169,7 @@ impl Performer<'_> {
     }
 
     /// The built-in stand-in for a model. It gets the values of the prompts, nothing else.
-    async fn apply_rules(&self, job: &Job, request: &Request) -> Result<Fresh, NoOutput> {
+    async fn apply_rules(&self, job: &Job, request: &ModelRequest) -> Result<Fresh, NoOutput> {
         let mut values: BTreeMap<&'static str, Arc<str>> = BTreeMap::new();
         for turn in &request.turns {
             let RequestTurn::Text(_, prompt) = turn else { continue };
@@ -209,7 +209,7 @@ impl Performer<'_> {
     }
 
     /// Asks a model, again if its reply breaks the contract of the stage.
-    async fn ask(&self, job: &Job, request: &Request, breakers: &CircuitBreakers) -> Result<Fresh, NoOutput> {
+    async fn ask(&self, job: &Job, request: &ModelRequest, breakers: &CircuitBreakers) -> Result<Fresh, NoOutput> {
         let call = self.call(job, request)?;
         let model = ModelRef { provider: request.provider.clone(), model: request.model.clone() };
         let expected @ (input, _) = estimate(&call);
@@ -271,7 +271,7 @@ impl Performer<'_> {
         longest_reply(dialect, &model.model, call.settings.max_output_tokens)
     }
 
-    fn call(&self, job: &Job, request: &Request) -> Result<Call, NoOutput> {
+    fn call(&self, job: &Job, request: &ModelRequest) -> Result<Call, NoOutput> {
         let text_of = |digest: &Digest| job.text_of(self.outputs, digest);
         let mut turns = Vec::new();
         for turn in &request.turns {
@@ -306,12 +306,12 @@ impl Performer<'_> {
     async fn call_failed(
         &self,
         job: &Job,
-        (request, breakers): (&Request, &CircuitBreakers),
+        (request, breakers): (&ModelRequest, &CircuitBreakers),
         failure: CallFailure,
     ) -> NoOutput {
         // A reply that arrived and is no answer stays to be looked at. Read by itself it might pass for one: that its
         // prompt was cut, for one, shows only beside the request.
-        let stored = self.store.find(&job.action.key).filter(|record| record.status == Status::Unread);
+        let stored = self.store.find(&job.action.key).filter(|record| record.status == EntryStatus::Unread);
         self.note_unreadable(stored, &failure.message);
         let mut raw = Raw::local(Bytes::new(), None, Instant::now());
         (raw.attempts, raw.cost) = (failure.attempts, None);
@@ -326,7 +326,7 @@ impl Performer<'_> {
         }
     }
 
-    fn text(&self, job: &Job, material: &Material) -> Result<Arc<str>, NoOutput> {
+    fn text(&self, job: &Job, material: &InputValue) -> Result<Arc<str>, NoOutput> {
         let text = material.text(&|digest: &Digest| job.text_of(self.outputs, digest));
         text.map_err(|error| job.unavailable(&error).into())
     }

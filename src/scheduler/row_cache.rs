@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 
 use super::perform::Performer;
 use crate::action::{ActionKey, Digest, DigestBuilder, Inputs, Replica, Stage, Work};
-use crate::cache::{Lookup, Status};
+use crate::cache::{EntryStatus, Lookup};
 use crate::compress::ContextRef;
 use crate::pipeline::{AnswerCell, AnswererIx, CellCoordinate, CompressCell, FixtureIx, JudgeCell, Pipeline, PointIx};
 use crate::plan::{
@@ -168,7 +168,7 @@ impl<'r, 'e> RowCache<'r, 'e> {
     fn holds(&self, dependency: &Dependency) -> bool {
         let Some(record) = self.performer.store.find(&dependency.key) else { return false };
         let out = match record.status {
-            Status::Output { out, reader: READER, .. } => Some(out),
+            EntryStatus::Output { out, reader: READER, .. } => Some(out),
             _ => None,
         };
         out == Some(dependency.out) && record.cost == dependency.cost && self.performer.verify(&record, None).is_ok()

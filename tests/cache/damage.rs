@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use compeval::cache::{Lookup, Removal, Snapshot, Store};
+use compeval::cache::{CacheSnapshot, Lookup, Removal, Store};
 use tempfile::tempdir;
 
 use super::support::*;
@@ -36,15 +36,15 @@ fn survive(sound: &Path, damage: impl Fn(&Path), named: bool, case: &str) {
     let cache = dir.path().join("cache");
     copy(sound, &cache);
     damage(&cache);
-    if let Ok(snapshot) = Snapshot::open(&cache) {
+    if let Ok(snapshot) = CacheSnapshot::open(&cache) {
         served(&snapshot);
     }
     let store = open(&cache);
     let before = served(&store);
-    let mut told = store.notices();
-    told.extend(store.verify().unwrap().iter().map(ToString::to_string));
-    assert!(before == ENTRIES || !told.is_empty(), "{case}: lost entries are named");
-    assert!(!named || !told.is_empty(), "{case}: the damage is named");
+    let mut reported = store.notices();
+    reported.extend(store.verify().unwrap().iter().map(ToString::to_string));
+    assert!(before == ENTRIES || !reported.is_empty(), "{case}: lost entries are named");
+    assert!(!named || !reported.is_empty(), "{case}: the damage is named");
     assert_eq!(store.verify().unwrap(), [], "{case}: damage is set aside once");
     let left = served(&store);
     assert_eq!(store.records().len() as u64, left, "{case}: what is listed can be read");
@@ -56,7 +56,7 @@ fn survive(sound: &Path, damage: impl Fn(&Path), named: bool, case: &str) {
     store.close().unwrap();
     let store = open(&cache);
     assert_eq!((served(&store), store.notices()), (ENTRIES, vec![]), "{case}: it is whole again");
-    assert_eq!(served(&Snapshot::open(&cache).unwrap()), ENTRIES, "{case}");
+    assert_eq!(served(&CacheSnapshot::open(&cache).unwrap()), ENTRIES, "{case}");
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn entries_that_a_pack_has_lost_are_named_at_the_first_miss() {
     let store = open(dir.path());
     assert_eq!((served(&store), store.notices()), (ENTRIES, vec![]));
     assert!(store.find(&key(50)).is_none());
-    assert!(store.notices()[0].contains("made again"));
+    assert!(store.notices()[0].contains("rebuilt"));
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn a_lost_index_is_made_again() {
     std::fs::remove_dir_all(sound.path().join("index")).unwrap();
     let store = open(sound.path());
     assert_eq!(served(&store), ENTRIES);
-    assert!(store.notices()[0].contains("made again from the packs, 6 entries"));
+    assert!(store.notices()[0].contains("rebuilt from the packs, 6 entries"));
     drop(store);
     assert_eq!(open(sound.path()).notices(), Vec::<String>::new());
 }
@@ -179,7 +179,7 @@ fn rubbish_in_place_of_the_index_is_put_aside() {
     );
     put(&store, 50, body(50, LENGTH));
     assert_eq!(served(&store), ENTRIES);
-    assert!(store.notices()[0].contains("made again"));
+    assert!(store.notices()[0].contains("rebuilt"));
     assert!(
         std::fs::read_dir(sound.path())
             .unwrap()
@@ -198,7 +198,7 @@ fn a_torn_tail_is_cut_off_and_writing_goes_on() {
         copy(sound.path(), dir.path());
         let half = &pack[24..24 + torn];
         std::fs::write(dir.path().join("packs/00000001.pack"), [&pack, half].concat()).unwrap();
-        let snapshot = Snapshot::open(dir.path()).unwrap();
+        let snapshot = CacheSnapshot::open(dir.path()).unwrap();
         assert_eq!((served(&snapshot), snapshot.notices()), (ENTRIES, vec![]));
         let store = open(dir.path());
         assert_eq!((served(&store), store.notices()), (ENTRIES, vec![]));
@@ -230,7 +230,7 @@ fn a_lost_pack_loses_its_entries_only() {
     let dir = tempdir().unwrap();
     filled(dir.path(), ENTRIES, LENGTH);
     std::fs::remove_file(dir.path().join("packs/00000001.pack")).unwrap();
-    assert_eq!(served(&Snapshot::open(dir.path()).unwrap()), 0);
+    assert_eq!(served(&CacheSnapshot::open(dir.path()).unwrap()), 0);
     let store = open(dir.path());
     assert_eq!(served(&store), 0);
     assert!(!store.notices().is_empty());

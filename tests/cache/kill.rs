@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use compeval::action::Digest;
-use compeval::cache::{Lookup, Reading, Snapshot};
+use compeval::cache::{CacheSnapshot, Lookup, Reading};
 use tempfile::tempdir;
 
 use super::support::*;
@@ -24,19 +24,19 @@ fn helper_puts_until_it_is_killed() {
     let store = open(Path::new(&folder));
     println!("\nready");
     block(async {
-        let mut flights = futures::stream::FuturesUnordered::new();
+        let mut in_flight = futures::stream::FuturesUnordered::new();
         let one = async |n: u64| {
             let record = store.put_reply(key(n), &meta(n), body(n, 200 + n as usize % 5000)).await.unwrap();
             println!("ack {n}");
             store.note(&record, &Reading::Output { out: Digest::of(n.to_le_bytes()), state: None, reader: 1 });
         };
         for n in first..first.saturating_add(count) {
-            flights.push(one(n));
-            if flights.len() >= 24 {
-                futures::StreamExt::next(&mut flights).await;
+            in_flight.push(one(n));
+            if in_flight.len() >= 24 {
+                futures::StreamExt::next(&mut in_flight).await;
             }
         }
-        while futures::StreamExt::next(&mut flights).await.is_some() {}
+        while futures::StreamExt::next(&mut in_flight).await.is_some() {}
     });
     std::io::stdin().read_line(&mut String::new()).unwrap();
 }
@@ -80,7 +80,7 @@ fn kill_9_loses_nothing_that_was_acknowledged() {
         let came = killed_after(enough, dir.path(), round as u64 * 1_000_000);
         assert!(came.len() >= enough, "the helper works");
         acked.extend(came);
-        let snapshot = Snapshot::open(dir.path()).unwrap();
+        let snapshot = CacheSnapshot::open(dir.path()).unwrap();
         acked.iter().for_each(|n| expect(&snapshot, *n));
         let store = open(dir.path());
         acked.iter().for_each(|n| expect(&store, *n));
@@ -98,7 +98,7 @@ fn expect(cache: &impl Lookup, n: u64) {
 }
 
 #[test]
-fn a_second_process_is_told_who_writes_and_may_read() {
+fn a_second_process_sees_who_writes_and_can_read() {
     let dir = tempdir().unwrap();
     let (mut child, mut lines) = start(dir.path(), 0, 5);
     let mut line = String::new();
@@ -109,7 +109,7 @@ fn a_second_process_is_told_who_writes_and_may_read() {
     let error = compeval::cache::Store::open(dir.path(), &holder()).unwrap_err().to_string();
     assert!(error.contains(&format!("process {}", child.id())) && error.contains("`compeval run`"), "{error}");
     let first: u64 = line.trim().strip_prefix("ack ").unwrap().parse().unwrap();
-    expect(&Snapshot::open(dir.path()).unwrap(), first);
+    expect(&CacheSnapshot::open(dir.path()).unwrap(), first);
     child.kill().unwrap();
     child.wait().unwrap();
     expect(&open(dir.path()), first);

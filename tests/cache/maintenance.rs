@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use compeval::action::{Digest, Stage};
-use compeval::cache::{CacheError, Lookup, Reading, Removal, Snapshot, Status, export};
+use compeval::cache::{CacheError, CacheSnapshot, EntryStatus, Lookup, Reading, Removal, export};
 use tempfile::tempdir;
 
 use super::support::*;
@@ -34,10 +34,14 @@ fn prune_gives_the_space_back_and_keeps_the_rest() {
     let store = open(dir.path());
     check(&|n| whole(&|n| store.find(&key(n)).map(|r| store.body(&r).unwrap()), n));
     assert_eq!(store.notices(), Vec::<String>::new());
-    let snapshot = Snapshot::open(dir.path()).unwrap();
+    let snapshot = CacheSnapshot::open(dir.path()).unwrap();
     check(&|n| whole(&|n| snapshot.find(&key(n)).map(|r| snapshot.body(&r).unwrap()), n));
     let place = coordinate(3).digest(Stage::Compress);
-    assert_eq!((snapshot.latest(&place), store.latest(&place)), (Some(key(3)), Some(key(3))), "it can still be told");
+    assert_eq!(
+        (snapshot.latest(&place), store.latest(&place)),
+        (Some(key(3)), Some(key(3))),
+        "the removal is still known"
+    );
     assert_eq!(snapshot.removed(&key(3)), Some(Removal::Pruned));
 }
 
@@ -72,7 +76,7 @@ fn verdicts_texts_and_last_use_survive_a_prune() {
     std::fs::remove_dir_all(dir.path().join("index")).unwrap();
     let store = open(dir.path());
     let record = store.find(&key(9)).unwrap();
-    assert_eq!(record.status, Status::from(&reading));
+    assert_eq!(record.status, EntryStatus::from(&reading));
     assert_eq!(store.read_text(&Digest::of(source_text(9))), Some(source_text(9)));
     assert_eq!(store.read_text(&Digest::of(source_text(0))), None, "a text that nothing was made from goes too");
     assert_eq!(store.count(&Digest::of("out")), Some(12));
@@ -118,14 +122,14 @@ fn what_no_entry_names_goes_with_any_prune() {
 fn a_reader_keeps_what_it_saw_while_a_prune_goes_on() {
     let dir = tempdir().unwrap();
     filled(dir.path(), 20, 5000);
-    let reader = Snapshot::open(dir.path()).unwrap();
+    let reader = CacheSnapshot::open(dir.path()).unwrap();
     let store = open(dir.path());
     store.prune(&(0..15).map(key).collect::<Vec<_>>(), &HashSet::new()).unwrap();
     (0..40).for_each(|n| drop(put(&store, 100 + n, body(n, 5000))));
     for n in 0..20 {
         assert_eq!(reader.body(&reader.find(&key(n)).unwrap()).unwrap(), body(n, 5000));
     }
-    assert_eq!(Snapshot::open(dir.path()).unwrap().len(), 45);
+    assert_eq!(CacheSnapshot::open(dir.path()).unwrap().len(), 45);
 }
 
 #[test]
@@ -202,7 +206,7 @@ fn exported(dir: &std::path::Path, count: u64) -> std::path::PathBuf {
     store.close().unwrap();
     let path = dir.join("entries.export");
     let keys: Vec<_> = (0..count).map(key).collect();
-    let done = export(&Snapshot::open(&cache).unwrap(), &keys, &path).unwrap();
+    let done = export(&CacheSnapshot::open(&cache).unwrap(), &keys, &path).unwrap();
     assert_eq!((done.entries, done.bytes), (count, path.metadata().unwrap().len()));
     path
 }
@@ -215,7 +219,7 @@ fn an_export_imported_elsewhere_is_the_same() {
     put(&store, 5, body(500, 300));
     let done = store.import(&path).unwrap();
     assert_eq!((done.added, done.present), (11, 1));
-    let from = Snapshot::open(&dir.path().join("from")).unwrap();
+    let from = CacheSnapshot::open(&dir.path().join("from")).unwrap();
     for n in (0..12).filter(|n| *n != 5) {
         let (there, here) = (from.find(&key(n)).unwrap(), store.find(&key(n)).unwrap());
         assert_eq!(store.body(&here).unwrap(), from.body(&there).unwrap());
@@ -245,14 +249,14 @@ fn a_bad_import_adds_nothing_and_says_why() {
     for length in [0, 7, 11, 19, 20, 51, 52, whole.len() / 2, whole.len() - 1] {
         refuse(&whole[..length], "cut off");
     }
-    refuse(b"PK\x03\x04 some zip file or other, long enough to be looked at twice", "no file that");
+    refuse(b"PK\x03\x04 some zip file or other, long enough to be looked at twice", "was not written by");
     let mut newer = whole.clone();
     newer[8] = 9;
     refuse(&newer, "newer compeval");
     for at in (0..whole.len()).step_by(97).filter(|at| !(8..12).contains(at)) {
         let mut flipped = whole.clone();
         flipped[at] ^= 0x10;
-        refuse(&flipped, if at < 8 { "no file that" } else { "damaged" });
+        refuse(&flipped, if at < 8 { "was not written by" } else { "damaged" });
     }
 }
 
@@ -262,7 +266,7 @@ fn exporting_what_is_not_there_is_an_error() {
     let cache = dir.path().join("cache");
     filled(&cache, 1, 10);
     let path = dir.path().join("out.export");
-    let error = export(&Snapshot::open(&cache).unwrap(), &[key(9)], &path).unwrap_err();
+    let error = export(&CacheSnapshot::open(&cache).unwrap(), &[key(9)], &path).unwrap_err();
     assert!(matches!(error, CacheError::Missing { .. }));
     assert!(!path.exists());
 }

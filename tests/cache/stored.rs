@@ -1,7 +1,7 @@
 //! Putting and finding, by the store and by a snapshot.
 
 use compeval::action::{Digest, Stage};
-use compeval::cache::{CacheError, Day, Lookup, Meta, Reading, Snapshot, Status, Store};
+use compeval::cache::{CacheError, CacheSnapshot, Day, EntryStatus, Lookup, Meta, Reading, Store};
 use tempfile::tempdir;
 
 use super::support::*;
@@ -24,7 +24,7 @@ fn what_was_put_is_found_now_later_and_by_others() {
         put(&store, n, body(n, 3000));
     }
     (0..20).for_each(|n| expect_entry(&store, n, 3000));
-    let beside = Snapshot::open(dir.path()).unwrap();
+    let beside = CacheSnapshot::open(dir.path()).unwrap();
     (0..20).for_each(|n| expect_entry(&beside, n, 3000));
     assert_eq!((store.find(&key(99)), beside.find(&key(99))), (None, None));
     assert_eq!(store.notices(), Vec::<String>::new());
@@ -59,7 +59,7 @@ fn a_later_value_replaces_an_earlier_one() {
     let check = |cache: &dyn Fn() -> bytes::Bytes| assert_eq!(cache(), body(104, 2000));
     check(&|| store.body(&store.find(&key(1)).unwrap()).unwrap());
     drop(store);
-    let snapshot = Snapshot::open(dir.path()).unwrap();
+    let snapshot = CacheSnapshot::open(dir.path()).unwrap();
     check(&|| snapshot.body(&snapshot.find(&key(1)).unwrap()).unwrap());
 }
 
@@ -79,21 +79,21 @@ fn a_verdict_sticks_to_the_body_it_speaks_of() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
     let first = put(&store, 1, body(1, 500));
-    assert_eq!(first.status, Status::Unread);
+    assert_eq!(first.status, EntryStatus::Unread);
     let out = Digest::of("output");
     let reading = Reading::Output { out, state: Some(Digest::of("state")), reader: 3 };
     store.note(&first, &reading);
     store.sync().unwrap();
-    assert_eq!(store.find(&key(1)).unwrap().status, Status::from(&reading));
+    assert_eq!(store.find(&key(1)).unwrap().status, EntryStatus::from(&reading));
     let second = put(&store, 1, body(2, 500));
     store.note(&first, &reading);
     store.sync().unwrap();
-    assert_eq!(store.find(&key(1)).unwrap().status, Status::Unread, "the verdict was about the earlier body");
+    assert_eq!(store.find(&key(1)).unwrap().status, EntryStatus::Unread, "the verdict was about the earlier body");
     store.note(&second, &Reading::Unreadable { reader: 3, fault: "cut off".into() });
     drop(store);
-    let snapshot = Snapshot::open(dir.path()).unwrap();
+    let snapshot = CacheSnapshot::open(dir.path()).unwrap();
     let record = snapshot.find(&key(1)).unwrap();
-    assert_eq!(record.status, Status::Unreadable { reader: 3, fault: "cut off".into() });
+    assert_eq!(record.status, EntryStatus::Unreadable { reader: 3, fault: "cut off".into() });
     assert!(!record.is_usable());
 }
 
@@ -102,17 +102,17 @@ fn a_failure_is_remembered_and_takes_no_output_away() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
     block(store.fail(key(1), &meta(1), "overloaded", "529 from the provider")).unwrap();
-    let failed = Status::Failed { class: "overloaded".into(), message: "529 from the provider".into() };
+    let failed = EntryStatus::Failed { class: "overloaded".into(), message: "529 from the provider".into() };
     assert_eq!(store.find(&key(1)).unwrap().status, failed);
     put(&store, 1, body(1, 100));
     block(store.fail(key(1), &meta(1), "overloaded", "again")).unwrap();
-    assert_eq!(store.find(&key(1)).unwrap().status, Status::Unread);
+    assert_eq!(store.find(&key(1)).unwrap().status, EntryStatus::Unread);
     block(store.fail(key(2), &meta(2), "auth", &"é".repeat(5000))).unwrap();
     drop(store);
-    let snapshot = Snapshot::open(dir.path()).unwrap();
-    assert_eq!(snapshot.find(&key(1)).unwrap().status, Status::Unread);
+    let snapshot = CacheSnapshot::open(dir.path()).unwrap();
+    assert_eq!(snapshot.find(&key(1)).unwrap().status, EntryStatus::Unread);
     let record = snapshot.find(&key(2)).unwrap();
-    assert!(matches!(&record.status, Status::Failed { message, .. } if message.len() <= 400));
+    assert!(matches!(&record.status, EntryStatus::Failed { message, .. } if message.len() <= 400));
     assert_eq!(snapshot.meta(&record).unwrap(), meta(2));
 }
 
@@ -134,7 +134,7 @@ fn texts_counts_and_last_use_are_kept() {
     assert_eq!(disk(&dir.path().join("packs")), packed, "what is known is not written again");
     expect_texts_and_counts(&store);
     assert_eq!(store.last_used(&store.find(&key(1)).unwrap()), Day::today());
-    let snapshot = Snapshot::open(dir.path()).unwrap();
+    let snapshot = CacheSnapshot::open(dir.path()).unwrap();
     expect_texts_and_counts(&snapshot);
     assert_eq!(snapshot.last_used(&snapshot.find(&key(1)).unwrap()), Day::today());
 }
@@ -165,7 +165,7 @@ fn expect_texts_and_counts(cache: &impl Lookup) {
 fn a_prefix_names_one_entry_or_the_candidates() {
     let dir = tempdir().unwrap();
     filled(dir.path(), 40, 50);
-    let snapshot = Snapshot::open(dir.path()).unwrap();
+    let snapshot = CacheSnapshot::open(dir.path()).unwrap();
     let hex = key(7).0.hex();
     assert_eq!(snapshot.resolve(&hex[..12].to_uppercase()).unwrap(), key(7));
     let Err(CacheError::AmbiguousPrefix { candidates, .. }) = (0..16)
@@ -183,7 +183,7 @@ fn a_prefix_names_one_entry_or_the_candidates() {
 }
 
 #[test]
-fn a_second_writer_is_told_who_holds_the_cache() {
+fn a_second_writer_sees_who_holds_the_cache() {
     let dir = tempdir().unwrap();
     let _held = open(dir.path());
     let error = Store::open(dir.path(), &holder()).unwrap_err().to_string();
@@ -196,7 +196,7 @@ fn a_second_writer_is_told_who_holds_the_cache() {
 fn a_folder_of_something_else_is_left_alone() {
     let dir = tempdir().unwrap();
     std::fs::write(dir.path().join("thesis.txt"), "precious").unwrap();
-    for error in [Store::open(dir.path(), &holder()).unwrap_err(), Snapshot::open(dir.path()).unwrap_err()] {
+    for error in [Store::open(dir.path(), &holder()).unwrap_err(), CacheSnapshot::open(dir.path()).unwrap_err()] {
         assert!(error.to_string().contains("thesis.txt"), "{error}");
     }
     assert_eq!(files(dir.path()), [dir.path().join("thesis.txt")]);
@@ -209,18 +209,18 @@ fn a_newer_format_is_refused_and_left_alone() {
     std::fs::write(dir.path().join("FORMAT"), "compeval cache format 7\n").unwrap();
     let error = Store::open(dir.path(), &holder()).unwrap_err();
     assert!(matches!(error, CacheError::NewerFormat { found: 7, .. }), "{error}");
-    assert!(Snapshot::open(dir.path()).is_err());
+    assert!(CacheSnapshot::open(dir.path()).is_err());
 }
 
 #[test]
 fn an_absent_cache_is_an_empty_snapshot_and_stays_absent() {
     let dir = tempdir().unwrap();
     let absent = dir.path().join("cache");
-    assert!(Snapshot::open(&absent).unwrap().is_empty());
+    assert!(CacheSnapshot::open(&absent).unwrap().is_empty());
     assert!(!absent.exists());
     std::fs::create_dir(&absent).unwrap();
     std::fs::write(absent.join(".gitkeep"), "").unwrap();
-    assert!(Snapshot::open(&absent).unwrap().is_empty());
+    assert!(CacheSnapshot::open(&absent).unwrap().is_empty());
     put(&open(&absent), 1, body(1, 10));
-    assert_eq!(Snapshot::open(&absent).unwrap().len(), 1);
+    assert_eq!(CacheSnapshot::open(&absent).unwrap().len(), 1);
 }

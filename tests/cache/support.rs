@@ -3,15 +3,15 @@
 use std::path::Path;
 
 use bytes::Bytes;
-use compeval::action::{ActionKey, Computation, Digest, Inputs, Replica, Rule, Source, Sources, Stage, Work};
-use compeval::cache::{Coordinate, Holder, Meta, Record, Store};
+use compeval::action::{ActionKey, BuiltInRule, Computation, Digest, Inputs, Replica, SourceRef, Sources, Stage, Work};
+use compeval::cache::{EntryCoordinate, LockHolder, Meta, Record, Store};
 use compeval::provider::Dialect;
 use compeval::units::{Tokens, Usage, Usd};
 
 /// Inputs that differ with `n`.
 pub(crate) fn inputs(n: u64) -> Inputs {
     let messages = format!("[\"message {n}\"]").into();
-    let work = Work::Compute(Computation { rule: Rule::Truncate, messages, target_tokens: Some(Tokens(n)) });
+    let work = Work::Compute(Computation { rule: BuiltInRule::Truncate, messages, target_tokens: Some(Tokens(n)) });
     Inputs::of(Stage::Compress, Replica { compress: Some(1), ..Replica::NONE }, &work)
 }
 
@@ -19,17 +19,17 @@ pub(crate) fn key(n: u64) -> ActionKey {
     inputs(n).key()
 }
 
-pub(crate) fn coordinate(n: u64) -> Coordinate {
-    Coordinate {
+pub(crate) fn coordinate(n: u64) -> EntryCoordinate {
+    EntryCoordinate {
         fixture: Some(format!("fixture-{n}")),
         point: Some(1),
         method: Some("anchored".into()),
-        ..Coordinate::default()
+        ..EntryCoordinate::default()
     }
 }
 
 pub(crate) fn meta(n: u64) -> Meta {
-    let source = Source { digest: Digest::of(source_text(n)), path: Some("prompts/anchored.md".into()) };
+    let source = SourceRef { digest: Digest::of(source_text(n)), path: Some("prompts/anchored.md".into()) };
     Meta {
         stage: Stage::Compress,
         created: 1_700_000_000_000 + n,
@@ -62,8 +62,8 @@ pub(crate) fn body(n: u64, length: usize) -> Bytes {
     text.into()
 }
 
-pub(crate) fn holder() -> Holder {
-    Holder { command: "run".into() }
+pub(crate) fn holder() -> LockHolder {
+    LockHolder { command: "run".into() }
 }
 
 pub(crate) fn open(dir: &Path) -> Store {

@@ -186,7 +186,7 @@ fn what_the_cache_has_to_say_is_told_beside_a_fault_of_the_project() {
     project.expect(0, "run --label a");
     std::fs::remove_dir_all(project.path("cache/index")).unwrap();
     project.write("probes/harbor.probes.json", "{");
-    project.expect(2, "run --label a").says(&["made again from the packs", "harbor.probes.json"]);
+    project.expect(2, "run --label a").says(&["rebuilt from the packs", "harbor.probes.json"]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crate::action::Digest;
-use crate::cache::{Lookup, Record, Status};
+use crate::cache::{EntryStatus, Lookup, Record};
 use crate::pipeline::{Chain, CompressCell, FixtureIx, MethodIx, Pipeline, PointIx};
 use crate::plan::{Body, CompressTask, FixtureTexts, Output, Preparer, READER, Task};
 use crate::results::{Design, Row};
@@ -46,12 +46,12 @@ pub(super) fn output_digest<L: Lookup>(
     record: &Record,
 ) -> Option<Digest> {
     match record.status {
-        Status::Output { out, reader: READER, .. } => Some(out),
-        Status::Unread | Status::Output { .. } => {
+        EntryStatus::Output { out, reader: READER, .. } => Some(out),
+        EntryStatus::Unread | EntryStatus::Output { .. } => {
             let bytes = cache.body(record).ok()?;
             let body = Body { dialect: record.dialect, bytes: &bytes };
             Some(preparer.read(&Task::Compress(task.clone()), body).ok()?.digest())
         }
-        Status::Unreadable { .. } | Status::Failed { .. } => None,
+        EntryStatus::Unreadable { .. } | EntryStatus::Failed { .. } => None,
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use crate::cache::{Lookup, Snapshot};
+use crate::cache::{CacheSnapshot, Lookup};
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::commands::cache::{output_of, snapshot};
 use crate::cli::commands::cell::{CellMatch, SelectedCell, ShowArgs, command_for, find_cell, meaning_of};
@@ -85,7 +85,7 @@ impl SelectedCell {
 }
 
 /// The context that the answer was given from; else why it cannot be shown.
-fn context(snapshot: &Snapshot, pipeline: Option<&Pipeline>, selected: &SelectedCell) -> Result<String, String> {
+fn context(snapshot: &CacheSnapshot, pipeline: Option<&Pipeline>, selected: &SelectedCell) -> Result<String, String> {
     let key = selected.row.keys.compress;
     let gone = || format!("the entry {} is no longer in the cache", key.0.short());
     let record = snapshot.find(&key).ok_or_else(gone)?;

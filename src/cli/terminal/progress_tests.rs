@@ -1,5 +1,5 @@
 use super::*;
-use crate::cache::{Holder, Store};
+use crate::cache::{LockHolder, Store};
 use crate::cli::commands::Cli;
 use crate::cli::engine::{RunOptions, run_matrix};
 use crate::cli::terminal::RunLog;
@@ -34,7 +34,7 @@ name  = "judge"
 model = "stub/judge""#;
 
 fn driven(pipeline: &Pipeline, progress: &Progress) -> RunOutcome {
-    let store = Store::open(&pipeline.cache, &Holder { command: "test".to_owned() }).unwrap();
+    let store = Store::open(&pipeline.cache, &LockHolder { command: "test".to_owned() }).unwrap();
     let options = RunOptions { allow_weak_judge: false, ..RunOptions::within(Budget::default()) };
     run_matrix(pipeline, &store, &options, progress, &mut RunLog::new(progress)).unwrap()
 }

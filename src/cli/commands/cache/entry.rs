@@ -1,46 +1,77 @@
-//! An entry as people see it: what it is, where it came from, and its output as its stage would show it.
+//! How an entry is shown: its coordinate, its provenance, its inputs, and its output as its stage displays it.
 
 use serde::Serialize;
 use serde_json::Value;
 
-use super::filter::now_ms;
 use crate::action::{Replica, Stage};
-use crate::cache::{Coordinate, Day, Meta, Record, Status};
+use crate::cache::{CacheError, CacheSnapshot, Day, EntryCoordinate, EntryStatus, Lookup, Meta, Record, now_ms};
+use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{age, duration, money, short, size};
+use crate::cli::project::open_snapshot;
 use crate::cli::terminal::{Console, Meaning};
 use crate::plan::completion;
 use crate::provider::Operation;
 use crate::transcript::{Message, render};
 use crate::units::{Usage, Usd};
 
-/// Who made an output: the model as it was asked for, whatever its provider calls it; a rule or a program of ours.
+/// Opens a snapshot and reports damage found by its scan.
+pub(crate) fn snapshot(cache: &std::path::Path, console: &Console) -> Result<CacheSnapshot, Failure> {
+    let snapshot = open_snapshot(cache)?;
+    for notice in snapshot.notices() {
+        console.eprint(&format!("{} {notice}", console.paint(Meaning::Warning, "cache:")));
+    }
+    Ok(snapshot)
+}
+
+/// A wrong key or file is bad input; anything else is an error.
+pub(super) fn failure(error: CacheError) -> Failure {
+    let is_input = matches!(
+        error,
+        CacheError::BadPrefix { .. }
+            | CacheError::UnknownPrefix { .. }
+            | CacheError::AmbiguousPrefix { .. }
+            | CacheError::BadTarget { .. }
+            | CacheError::BadImport { .. }
+    );
+    let failure = Failure::from(error);
+    if is_input { failure.exiting(Exit::BadInput) } else { failure }
+}
+
+/// Finds the entry whose key begins with `prefix`.
+pub(super) fn find_entry(snapshot: &CacheSnapshot, prefix: &str) -> Result<Record, Failure> {
+    let key = snapshot.resolve(prefix).map_err(failure)?;
+    snapshot.find(&key).ok_or_else(|| Failure::error(format!("the entry {key} was removed")))
+}
+
+/// Who made an output: the requested model, a built-in rule, or a program.
 pub(crate) fn model_of(meta: &Meta) -> String {
     let part = |name: &str| {
         let (_, part) = meta.inputs.parts.iter().find(|(part, _)| part == name)?;
         part.text.clone()
     };
-    let asked = || meta.requested_model.as_deref().map(|name| name.strip_prefix("lexical/").unwrap_or(name).to_owned());
+    let requested =
+        || meta.requested_model.as_deref().map(|name| name.strip_prefix("lexical/").unwrap_or(name).to_owned());
     let rule = || part("rule").map(|rule| format!("rule {rule}"));
     let program = || meta.inputs.parts.iter().any(|(name, _)| name == "command").then(|| "program".to_owned());
-    asked().or_else(rule).or_else(program).unwrap_or_else(|| "–".to_owned())
+    requested().or_else(rule).or_else(program).unwrap_or_else(|| "–".to_owned())
 }
 
-/// The place an entry was first made for.
-pub(crate) fn place_of(coordinate: &Coordinate) -> String {
-    let Coordinate { fixture, point, method, probe, answerer, judge, replica } = coordinate;
+/// The coordinate for which an entry was first made.
+pub(crate) fn place_of(coordinate: &EntryCoordinate) -> String {
+    let EntryCoordinate { fixture, point, method, probe, answerer, judge, replica } = coordinate;
     let point = point.map(|point| format!("point {point}"));
     let replica = (*replica != Replica::NONE).then(|| format!("run {replica}"));
     let parts = [fixture, &point, method, probe, answerer, judge, &replica];
     parts.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join(" · ")
 }
 
-/// What an entry is good for, in a word.
-pub(crate) fn status_of(status: &Status) -> &'static str {
+/// The status of an entry in one word.
+pub(crate) fn status_of(status: &EntryStatus) -> &'static str {
     match status {
-        Status::Unread => "unread",
-        Status::Output { .. } => "output",
-        Status::Unreadable { .. } => "unreadable",
-        Status::Failed { .. } => "failed",
+        EntryStatus::Unread => "unread",
+        EntryStatus::Output { .. } => "output",
+        EntryStatus::Unreadable { .. } => "unreadable",
+        EntryStatus::Failed { .. } => "failed",
     }
 }
 
@@ -50,7 +81,6 @@ pub(crate) fn time_of(ms: u64) -> String {
     time.map_or_else(|| "–".to_owned(), |time| time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
 }
 
-/// A day as a date.
 pub(crate) fn date_of(day: Day) -> String {
     time_of(u64::from(day.0) * 86_400_000).chars().take(10).collect()
 }
@@ -61,7 +91,6 @@ pub(crate) struct EntryJson {
     key: String,
     stage: Stage,
     status: &'static str,
-    /// Why there is no output.
     #[serde(skip_serializing_if = "Option::is_none")]
     fault: Option<String>,
     model: Option<String>,
@@ -75,11 +104,10 @@ pub(crate) struct EntryJson {
     created: String,
     last_used: String,
     #[serde(flatten)]
-    coordinate: Coordinate,
+    coordinate: EntryCoordinate,
 }
 
 impl EntryJson {
-    /// The entry of a record.
     pub(crate) fn new(record: &Record, meta: &Meta, last_used: Day) -> EntryJson {
         EntryJson {
             key: record.key.to_string(),
@@ -104,19 +132,19 @@ impl EntryJson {
 /// Why an entry has no output.
 pub(crate) fn fault_of(record: &Record) -> Option<String> {
     match &record.status {
-        Status::Unreadable { fault, .. } => Some(fault.to_string()),
-        Status::Failed { class, message } => Some(format!("{class}: {message}")),
-        Status::Unread | Status::Output { .. } => None,
+        EntryStatus::Unreadable { fault, .. } => Some(fault.to_string()),
+        EntryStatus::Failed { class, message } => Some(format!("{class}: {message}")),
+        EntryStatus::Unread | EntryStatus::Output { .. } => None,
     }
 }
 
-/// What an entry is good for, and if for nothing, why.
-pub(crate) fn standing_of(record: &Record) -> String {
+/// The status of an entry, with the reason if it has no output.
+pub(crate) fn status_line(record: &Record) -> String {
     let status = status_of(&record.status);
     fault_of(record).map_or_else(|| status.to_owned(), |fault| format!("{status}: {fault}"))
 }
 
-/// Where an entry came from, a line each.
+/// Who made an entry, when, from what, and at what cost: one line each.
 pub(crate) fn provenance(console: &Console, record: &Record, meta: &Meta) -> Vec<String> {
     let seconds = now_ms().saturating_sub(record.created) / 1000;
     let tokens = format!(
@@ -130,11 +158,7 @@ pub(crate) fn provenance(console: &Console, record: &Record, meta: &Meta) -> Vec
     let mut lines = vec![
         (
             "made by",
-            format!(
-                "{}{}",
-                model_of(meta),
-                answered.map_or(String::new(), |name| format!(" (it calls itself {name})"))
-            ),
+            format!("{}{}", model_of(meta), answered.map_or(String::new(), |name| format!(" (answered by {name})"))),
         ),
         (
             "made",
@@ -158,21 +182,21 @@ pub(crate) fn provenance(console: &Console, record: &Record, meta: &Meta) -> Vec
         .collect()
 }
 
-/// An output as its stage would show it.
+/// An output as its stage displays it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Output {
-    /// A context, an answer, whatever is text.
+pub(crate) enum EntryOutput {
+    /// A context, an answer or any other text.
     Text(String),
     /// Grades: criterion, score, reason.
     Grades(Vec<(String, String, String)>),
-    /// Something that only its provider can read.
+    /// Data that only its provider can read.
     Opaque(usize),
 }
 
-/// Reads a body as its stage would show it, as far as that can be done without the pipeline.
-pub(crate) fn output_of(record: &Record, meta: &Meta, bytes: &[u8]) -> Output {
-    let plain = || Output::Text(String::from_utf8_lossy(bytes).into_owned());
-    let Some(dialect) = record.dialect else { return local_output(bytes).map_or_else(plain, Output::Text) };
+/// Parses a body for display, as far as that is possible without the pipeline.
+pub(crate) fn output_of(record: &Record, meta: &Meta, bytes: &[u8]) -> EntryOutput {
+    let plain = || EntryOutput::Text(String::from_utf8_lossy(bytes).into_owned());
+    let Some(dialect) = record.dialect else { return local_output(bytes).map_or_else(plain, EntryOutput::Text) };
     let operation = match meta.inputs.parts.iter().find(|(name, _)| name == "operation") {
         Some((_, part)) if part.text.as_deref() == Some("Compact") => Operation::Compact,
         Some(_) => Operation::Summarize,
@@ -180,13 +204,13 @@ pub(crate) fn output_of(record: &Record, meta: &Meta, bytes: &[u8]) -> Output {
     };
     let Ok(reply) = completion(dialect, operation, bytes) else { return plain() };
     if reply.text.is_empty() && reply.items.is_some() {
-        return Output::Opaque(bytes.len());
+        return EntryOutput::Opaque(bytes.len());
     }
     let grades = if record.stage == Stage::Judge { grades_of(&reply.text) } else { None };
-    grades.map_or(Output::Text(reply.text), Output::Grades)
+    grades.map_or(EntryOutput::Text(reply.text), EntryOutput::Grades)
 }
 
-/// What a rule or a program put out: messages or a summary.
+/// The output of a rule or a program: messages or a summary.
 fn local_output(bytes: &[u8]) -> Option<String> {
     if let Ok(messages) = serde_json::from_slice::<Vec<Message>>(bytes) {
         return Some(render(&messages));
@@ -212,17 +236,17 @@ fn grades_of(text: &str) -> Option<Vec<(String, String, String)>> {
     Some(object.get("criterionResults")?.as_array()?.iter().map(grade).collect())
 }
 
-impl Output {
-    /// As text, for people and for comparing.
+impl EntryOutput {
+    /// As text, for display and comparison.
     pub(crate) fn text(&self) -> String {
         match self {
-            Output::Text(text) => text.clone(),
-            Output::Grades(grades) => {
+            EntryOutput::Text(text) => text.clone(),
+            EntryOutput::Grades(grades) => {
                 let line =
                     |(criterion, score, reason): &(String, String, String)| format!("{criterion}  {score}  {reason}");
                 grades.iter().map(line).collect::<Vec<_>>().join("\n")
             }
-            Output::Opaque(bytes) => format!("({} that only its provider can read)", size(*bytes as u64)),
+            EntryOutput::Opaque(bytes) => format!("({} that only its provider can read)", size(*bytes as u64)),
         }
     }
 }

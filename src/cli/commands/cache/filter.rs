@@ -1,13 +1,14 @@
-//! Which entries a command is about.
+//! The selection of entries by stage, method, model, fixture and age, and ages and sizes as users write them
+//! (`30d`, `12h`, `2GB`, `500MB`).
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use clap::Args;
 
 use super::entry::model_of;
-use super::limits::parse_age;
 use crate::action::Stage;
-use crate::cache::{Meta, Record};
+use crate::cache::{Meta, Record, now_ms};
 use crate::cli::args::StageArg;
 use crate::cli::failure::Failure;
 use crate::pipeline::suggest;
@@ -32,30 +33,23 @@ pub(crate) struct CacheFilter {
     pub(crate) older_than: Option<String>,
 }
 
-/// Which entries; all conditions must hold.
+/// Conditions on entries; all must hold.
 #[derive(Debug, Default)]
-pub(super) struct Filter {
+pub(super) struct EntryFilter {
     stage: Option<Stage>,
     method: Option<String>,
     model: Option<String>,
     fixture: Option<String>,
-    /// Came before this time, in milliseconds since 1970.
+    /// Made before this time, in milliseconds since 1970.
     before: Option<u64>,
 }
 
-/// Now, in milliseconds since 1970 (UTC).
-pub(crate) fn now_ms() -> u64 {
-    u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0)
-}
-
-impl Filter {
-    /// The filter of some flags.
-    pub(super) fn new(args: &CacheFilter) -> Result<Filter, Failure> {
+impl EntryFilter {
+    pub(super) fn new(args: &CacheFilter) -> Result<EntryFilter, Failure> {
         let age = args.older_than.as_deref().map(parse_age).transpose();
         let age = age.map_err(|why| Failure::input(format!("--older-than: {why}")))?;
-        let before =
-            |age: std::time::Duration| now_ms().saturating_sub(u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
-        Ok(Filter {
+        let before = |age: Duration| now_ms().saturating_sub(u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
+        Ok(EntryFilter {
             stage: args.stage.map(|stage| stage.stage()),
             method: args.method.clone(),
             model: args.model.clone(),
@@ -64,17 +58,17 @@ impl Filter {
         })
     }
 
-    /// Whether names are asked for, which stand in metas alone.
+    /// Whether a name is required: names are only in metas, which cost a read each.
     pub(super) fn names_anything(&self) -> bool {
         self.method.is_some() || self.model.is_some() || self.fixture.is_some()
     }
 
-    /// Whether a record may be meant.
+    /// Whether a record meets the conditions that need no meta.
     pub(super) fn admits(&self, record: &Record) -> bool {
         self.stage.is_none_or(|stage| stage == record.stage) && self.before.is_none_or(|before| record.created < before)
     }
 
-    /// Whether the names are those asked for.
+    /// Whether an entry has the required names.
     pub(super) fn admits_names(&self, meta: &Meta) -> bool {
         let is = |wanted: &Option<String>, name: &Option<String>| wanted.is_none() || wanted == name;
         is(&self.method, &meta.coordinate.method)
@@ -82,8 +76,8 @@ impl Filter {
             && self.model.as_deref().is_none_or(|model| is_model(model, meta))
     }
 
-    /// What to say where nothing was found: for each name that no entry has, the nearest one.
-    pub(super) fn advice(&self, names: &Names) -> Option<String> {
+    /// Advice if nothing was found: the nearest name for the first one that no entry has.
+    pub(super) fn advice(&self, names: &EntryNames) -> Option<String> {
         let parts = [
             ("method", &self.method, &names.methods),
             ("model", &self.model, &names.models),
@@ -98,24 +92,23 @@ impl Filter {
     }
 }
 
-/// Whether `wanted` names the model that was asked or that answered, with or without its provider.
+/// Whether `wanted` is the requested or the answering model, with or without its provider.
 fn is_model(wanted: &str, meta: &Meta) -> bool {
     let names = [meta.model.as_deref(), meta.requested_model.as_deref()];
     let bare = |name: &str| name.split_once('/').is_some_and(|(_, model)| model == wanted);
     names.into_iter().flatten().any(|name| name == wanted || bare(name)) || model_of(meta) == wanted
 }
 
-/// The names that entries have.
+/// The names that occur in entries.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct EntryNames {
     methods: BTreeSet<String>,
     models: BTreeSet<String>,
     fixtures: BTreeSet<String>,
 }
 
-impl Names {
-    /// Takes note of an entry's names.
-    pub(super) fn note(&mut self, meta: &Meta) {
+impl EntryNames {
+    pub(super) fn add(&mut self, meta: &Meta) {
         let keep = |set: &mut BTreeSet<String>, name: &Option<String>| {
             if let Some(name) = name.as_ref().filter(|name| !set.contains(*name)) {
                 set.insert(name.clone());
@@ -125,5 +118,90 @@ impl Names {
         keep(&mut self.fixtures, &meta.coordinate.fixture);
         keep(&mut self.models, &meta.requested_model);
         keep(&mut self.models, &meta.model);
+    }
+}
+
+/// An age: a number and `s`, `m` (or `min`), `h`, `d` or `w`.
+///
+/// # Errors
+/// What was expected.
+pub(super) fn parse_age(text: &str) -> Result<Duration, String> {
+    let units = [("s", 1.0), ("min", 60.0), ("m", 60.0), ("h", 3600.0), ("d", 86_400.0), ("w", 604_800.0)];
+    let seconds = parse(text, &units).ok_or_else(|| {
+        format!("`{text}` is not an age: expected a number and a unit (s, m, h, d, w), such as 30d or 12h")
+    })?;
+    Duration::try_from_secs_f64(seconds).map_err(|_| format!("`{text}` is too long for an age"))
+}
+
+/// A size in bytes: a number and `B`, `KB`, `MB`, `GB`, `TB` (powers of 1000) or `KiB`, `MiB`, `GiB`, `TiB`.
+///
+/// # Errors
+/// What was expected.
+pub(super) fn parse_size(text: &str) -> Result<u64, String> {
+    const KI: f64 = 1024.0;
+    let units = [
+        ("kib", KI),
+        ("mib", KI * KI),
+        ("gib", KI * KI * KI),
+        ("tib", KI * KI * KI * KI),
+        ("kb", 1e3),
+        ("mb", 1e6),
+        ("gb", 1e9),
+        ("tb", 1e12),
+        ("k", 1e3),
+        ("m", 1e6),
+        ("g", 1e9),
+        ("t", 1e12),
+        ("b", 1.0),
+    ];
+    let bytes = parse(text, &units).filter(|bytes| *bytes < u64::MAX as f64).ok_or_else(|| {
+        format!("`{text}` is not a size: expected a number and a unit (B, KB, MB, GB, TB), such as 2GB or 500MB")
+    })?;
+    Ok(bytes as u64)
+}
+
+/// A finite number that is not negative, times its unit.
+fn parse(text: &str, units: &[(&str, f64)]) -> Option<f64> {
+    let lower = text.trim().to_ascii_lowercase();
+    let (number, factor) = units.iter().find_map(|(unit, factor)| Some((lower.strip_suffix(unit)?, factor)))?;
+    let number = number.trim();
+    let is_plain = number.starts_with(|c: char| c.is_ascii_digit()) && !number.contains(['e', 'n', 'i']);
+    let number: f64 = number.parse().ok().filter(|_| is_plain)?;
+    Some(number * factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn ages_and_sizes_are_parsed() {
+        let ages = ["30d", "12h", "90m", "45 min", "1.5h", "2W", "0s"];
+        let seconds = ages.map(|age| parse_age(age).unwrap().as_secs());
+        assert_eq!(seconds, [2_592_000, 43_200, 5400, 2700, 5400, 1_209_600, 0]);
+        let sizes = ["2GB", "500MB", "1.5 kb", "10b", "1KiB", "2g", "0B"];
+        assert_eq!(
+            sizes.map(|size| parse_size(size).unwrap()),
+            [2_000_000_000, 500_000_000, 1500, 10, 1024, 2_000_000_000, 0]
+        );
+    }
+
+    #[test]
+    fn a_wrong_age_or_size_gets_an_example() {
+        for bad in ["", "30", "d", "-3d", "1e3d", "infd", "nand", "30x", "3d4h"] {
+            assert!(parse_age(bad).unwrap_err().contains("30d or 12h"), "{bad:?}");
+        }
+        for bad in ["", "GB", "-1GB", "99999999999999999TB", "2 XB", "5"] {
+            assert!(parse_size(bad).unwrap_err().contains("2GB or 500MB"), "{bad:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_a_user_types_panics(text in "\\PC{0,12}") {
+            let _ = (parse_age(&text), parse_size(&text));
+        }
     }
 }

@@ -1,25 +1,25 @@
-//! `cache ls`: a line an entry, newest first, written as it is read.
+//! `cache ls`: one line per entry, newest first, printed while the entries are read.
 
 use super::entry::{EntryJson, date_of, model_of, place_of};
-use super::filter::{CacheFilter, Filter, Names, now_ms};
-use super::verify::entries_of;
-use crate::cache::{Day, Lookup, Meta, Record, Snapshot, Status};
+use super::filter::{CacheFilter, EntryFilter, EntryNames};
+use super::transfer::entries_of;
+use crate::cache::{CacheSnapshot, Day, EntryStatus, Lookup, Meta, Record, now_ms};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{age, money, short, size};
 use crate::cli::terminal::{Console, Meaning, Pages};
 
-pub(super) fn run(snapshot: &Snapshot, args: &CacheFilter, console: &Console) -> Result<Exit, Failure> {
-    let filter = Filter::new(args)?;
+pub(super) fn run(snapshot: &CacheSnapshot, args: &CacheFilter, console: &Console) -> Result<Exit, Failure> {
+    let filter = EntryFilter::new(args)?;
     let mut records: Vec<Record> = snapshot.records().into_iter().filter(|record| filter.admits(record)).collect();
     records.sort_by_key(|record| std::cmp::Reverse(record.created));
-    let mut list = List::begin(console);
-    let (mut names, mut damaged) = (Names::default(), Vec::new());
+    let mut list = EntryList::begin(console);
+    let (mut names, mut damaged) = (EntryNames::default(), Vec::new());
     for record in &records {
         let day = snapshot.last_used(record);
         match snapshot.meta(record) {
             Ok(meta) => {
                 if filter.names_anything() {
-                    names.note(&meta);
+                    names.add(&meta);
                 }
                 if filter.admits_names(&meta) {
                     list.add(record, &meta, day);
@@ -32,21 +32,20 @@ pub(super) fn run(snapshot: &Snapshot, args: &CacheFilter, console: &Console) ->
         }
     }
     list.end(filter.advice(&names), snapshot.is_empty());
-    // not before: a pager may have had the screen
+    // only now, because a pager may have used the screen
     for damage in damaged {
         console.eprint(&format!("{} {damage}", console.paint(Meaning::Warning, "cache:")));
     }
     Ok(Exit::Done)
 }
 
-/// What is collected before it is written.
+/// Output is written in blocks of this size.
 const BLOCK: usize = 32 << 10;
 
-/// The list, written block by block.
-struct List<'c> {
+struct EntryList<'c> {
     console: &'c Console,
     pages: Pages<'c>,
-    /// Whether anybody reads on.
+    /// False once the reader has closed the pager.
     is_read: bool,
     now: u64,
     block: String,
@@ -54,16 +53,16 @@ struct List<'c> {
     bytes: u64,
 }
 
-impl<'c> List<'c> {
-    fn begin(console: &'c Console) -> List<'c> {
+impl<'c> EntryList<'c> {
+    fn begin(console: &'c Console) -> EntryList<'c> {
         let pages = Pages::begin(console);
-        List { console, pages, is_read: true, now: now_ms(), block: String::new(), entries: 0, bytes: 0 }
+        EntryList { console, pages, is_read: true, now: now_ms(), block: String::new(), entries: 0, bytes: 0 }
     }
 
     fn add(&mut self, record: &Record, meta: &Meta, day: Day) {
         if self.console.is_json() {
             self.block.push_str(if self.entries == 0 { "[\n" } else { ",\n" });
-            // An entry is plain data: there is nothing in it that could fail.
+            // serialising plain data to a string cannot fail
             self.block.push_str(&serde_json::to_string(&EntryJson::new(record, meta, day)).unwrap_or_default());
         } else {
             if self.entries == 0 {
@@ -98,9 +97,9 @@ impl<'c> List<'c> {
             place_of(&meta.coordinate),
         );
         match record.status {
-            Status::Output { .. } | Status::Unread => line,
-            Status::Unreadable { .. } => format!("{line}  {}", self.console.paint(Meaning::Warning, "unreadable")),
-            Status::Failed { .. } => format!("{line}  {}", self.console.paint(Meaning::Bad, "failed")),
+            EntryStatus::Output { .. } | EntryStatus::Unread => line,
+            EntryStatus::Unreadable { .. } => format!("{line}  {}", self.console.paint(Meaning::Warning, "unreadable")),
+            EntryStatus::Failed { .. } => format!("{line}  {}", self.console.paint(Meaning::Bad, "failed")),
         }
     }
 
@@ -117,8 +116,8 @@ impl<'c> List<'c> {
         self.pages.end();
         match (self.entries, is_empty) {
             (0, true) => self.console.note("The cache is empty; `compeval run` fills it."),
-            (0, false) => self.console.note(&advice.unwrap_or_else(|| "No entry is like that.".to_owned())),
-            // of a list that was left, the sums are not known
+            (0, false) => self.console.note(&advice.unwrap_or_else(|| "No entry matches.".to_owned())),
+            // the sums are unknown if the reader left early
             (entries, _) if self.is_read => {
                 self.console.note(&format!("{}, {}", entries_of(entries), size(self.bytes)));
             }

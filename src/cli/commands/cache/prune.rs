@@ -1,4 +1,5 @@
-//! `cache prune`: takes entries out, says which and what they would cost to make again, and gives the space back.
+//! `cache prune`: removes entries, reports what making them again would cost, and frees disk space. With
+//! `--unreachable` it keeps what the current pipeline reaches and what result sets refer to.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -7,15 +8,13 @@ use std::path::Path;
 use clap::Args;
 use serde::Serialize;
 
-use super::entry::model_of;
-use super::filter::{CacheFilter, Filter, Names};
-use super::limits::parse_size;
-use super::reach::{Reached, kept_by_labels, reached, sources_of_labels};
-use super::snapshot;
-use super::stats::Sums;
-use super::verify::entries_of;
+use super::entry::{model_of, snapshot};
+use super::filter::{CacheFilter, EntryFilter, EntryNames, parse_size};
+use super::reach::{ReachableEntries, kept_by_labels, reachable, sources_of_labels};
+use super::stats::EntryTotals;
+use super::transfer::entries_of;
 use crate::action::Digest;
-use crate::cache::{Lookup, Record, Snapshot, Store, disk_bytes};
+use crate::cache::{CacheSnapshot, Lookup, Record, Store, disk_bytes};
 use crate::cli::args::{Common, SelectArgs, StageArg};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{count, duration, size};
@@ -47,92 +46,92 @@ pub(crate) struct PruneArgs {
     pub(crate) dry_run: bool,
 }
 
-/// What is to go.
-struct Wanted {
-    filter: Filter,
+/// Which entries to remove.
+struct PruneCriteria {
+    filter: EntryFilter,
     unreachable: bool,
-    /// Bytes that the cache may take on disk.
+    /// The largest size of the cache on disk, in bytes.
     most: Option<u64>,
 }
 
-/// What goes, grouped for people.
+/// What is, or would be, removed.
 #[derive(Debug, Default, Serialize)]
-struct Going {
+struct PrunePlan {
     entries: u64,
     bytes: u64,
-    /// Bytes by which the cache takes less of the disk; null where nothing was done.
+    /// Freed disk space in bytes; null for a dry run.
     freed: Option<u64>,
-    /// Bytes that it takes now.
+    /// Size of the cache on disk, in bytes.
     disk: u64,
-    /// What it would cost to make again, at today's prices where none was known.
-    again: Again,
-    groups: Vec<Group>,
+    /// The cost of making the entries again, at today's prices where the paid price is unknown.
+    again: RemakeCost,
+    groups: Vec<PruneGroup>,
     dry_run: bool,
-    /// Whether more may have to go: to a size, what the index will take is not known before.
+    /// Whether the real prune may remove more: the future size of the index is unknown.
     #[serde(skip)]
     is_least: bool,
-    /// Why nothing goes, where that can be told.
+    /// Why nothing is removed, if that is known.
     #[serde(skip)]
     why: Option<String>,
     #[serde(skip)]
-    all: Sums,
+    all: EntryTotals,
 }
 
 #[derive(Debug, Default, Serialize)]
-struct Again {
+struct RemakeCost {
     usd: Option<Usd>,
     unpriced: u64,
-    /// One after the other, as long as it took.
+    /// The sum of the latencies.
     seconds: f64,
 }
 
 #[derive(Debug, Serialize)]
-struct Group {
+struct PruneGroup {
     stage: &'static str,
     model: String,
     #[serde(flatten)]
-    sums: Sums,
+    sums: EntryTotals,
 }
 
 pub(super) fn run(common: &Common, paths: &ProjectPaths, args: &PruneArgs, console: &Console) -> Result<Exit, Failure> {
-    let wanted = Wanted::new(args)?;
+    let criteria = PruneCriteria::new(args)?;
     let prices = todays_prices(common);
     let before = disk_bytes(&paths.cache);
-    let mut going = Going { disk: before, dry_run: args.dry_run, ..Going::default() };
+    let mut plan = PrunePlan { disk: before, dry_run: args.dry_run, ..PrunePlan::default() };
     if args.dry_run {
         let snapshot = snapshot(&paths.cache, console)?;
-        let choice = choose(&snapshot, &wanted, common, paths, console)?;
-        going.plan(&snapshot, &prices, choice, wanted.most);
+        let candidates = choose(&snapshot, &criteria, common, paths, console)?;
+        plan.preview(&snapshot, &prices, candidates, criteria.most);
     } else {
         let store = open_store(&paths.cache, console)?;
-        let choice = choose(&store, &wanted, common, paths, console)?;
-        going.prune(&store, &prices, choice, &paths.cache, wanted.most)?;
+        let candidates = choose(&store, &criteria, common, paths, console)?;
+        plan.execute(&store, &prices, candidates, &paths.cache, criteria.most)?;
         print_notices(&store, console);
         store.close()?;
-        going.disk = disk_bytes(&paths.cache);
-        going.freed = Some(before.saturating_sub(going.disk));
+        plan.disk = disk_bytes(&paths.cache);
+        plan.freed = Some(before.saturating_sub(plan.disk));
     }
-    going.again = Again { usd: going.all.usd, unpriced: going.all.unpriced, ..going.again };
-    tell(&going, before, console);
+    plan.again = RemakeCost { usd: plan.all.usd, unpriced: plan.all.unpriced, ..plan.again };
+    report(&plan, before, console);
     Ok(Exit::Done)
 }
 
-/// The prices that making something again would have: the pipeline's where it can be read.
+/// Today's prices: the pipeline's, if it can be read.
 fn todays_prices(common: &Common) -> Prices {
     let opening = Opening { without_banks: true, ..Opening::default() };
     let project = read_project(common, &SelectArgs::default(), opening);
     project.map(|opened| Prices::new(opened.pipeline.prices)).unwrap_or_default()
 }
 
-impl Wanted {
-    fn new(args: &PruneArgs) -> Result<Wanted, Failure> {
+impl PruneCriteria {
+    fn new(args: &PruneArgs) -> Result<PruneCriteria, Failure> {
         let PruneArgs { unreachable, older_than, max_size, stage, model, dry_run: _ } = args;
         let flags = [*unreachable, older_than.is_some(), max_size.is_some(), stage.is_some(), model.is_some()];
         if !flags.contains(&true) {
-            let message = "cache prune needs to be told what may go";
+            let message = "cache prune needs a condition for what to remove";
             return Err(Failure::input(message).hinted(
-                "--unreachable, --older-than 30d, --max-size 2GB, --stage S or --model M; of several, all must hold. \
-                 --dry-run only says what would go",
+                "--unreachable, --older-than 30d, --max-size 2GB, --stage S or --model M; several must all hold. \
+                 --dry-run only reports what would be removed",
             ));
         }
         let most = max_size.as_deref().map(most).transpose()?;
@@ -142,132 +141,134 @@ impl Wanted {
             older_than: older_than.clone(),
             ..CacheFilter::default()
         };
-        Ok(Wanted { filter: Filter::new(&filter)?, unreachable: *unreachable, most })
+        Ok(PruneCriteria { filter: EntryFilter::new(&filter)?, unreachable: *unreachable, most })
     }
 }
 
-/// What the folder of a cache without any entry takes, generously.
+/// An upper estimate of the size of a cache without entries.
 const EMPTY: u64 = 1_000_000;
 
 fn most(max_size: &str) -> Result<u64, Failure> {
     match parse_size(max_size) {
         Ok(most) if most >= EMPTY => Ok(most),
-        Ok(_) => Err(Failure::input(format!("--max-size: an empty cache alone takes up to {} on disk", size(EMPTY)))),
+        Ok(_) => Err(Failure::input(format!("--max-size: even an empty cache takes up to {} on disk", size(EMPTY)))),
         Err(why) => Err(Failure::input(format!("--max-size: {why}"))),
     }
 }
 
-/// The entries that may go, the least recently used first.
-struct Choice {
+/// The entries that may be removed, the least recently used first.
+struct PruneCandidates {
     records: Vec<Record>,
-    /// Which names there are, where one was asked for that no entry has.
+    /// The nearest name, if a name was given that no entry has.
     advice: Option<String>,
-    /// What result sets were made from: its texts stay.
+    /// The sources of result sets: their texts are kept.
     sources: HashSet<Digest>,
 }
 
-/// Chooses the entries that may go.
 fn choose<L: Lookup>(
     lookup: &L,
-    wanted: &Wanted,
+    criteria: &PruneCriteria,
     common: &Common,
     paths: &ProjectPaths,
     console: &Console,
-) -> Result<Choice, Failure> {
+) -> Result<PruneCandidates, Failure> {
     let mut records = lookup.records();
-    records.retain(|record| wanted.filter.admits(record));
-    let mut names = Names::default();
-    if wanted.filter.names_anything() {
+    records.retain(|record| criteria.filter.admits(record));
+    let mut names = EntryNames::default();
+    if criteria.filter.names_anything() {
         records.retain(|record| {
-            let meta = lookup.meta(record).ok().inspect(|meta| names.note(meta));
-            meta.is_some_and(|meta| wanted.filter.admits_names(&meta))
+            let meta = lookup.meta(record).ok().inspect(|meta| names.add(meta));
+            meta.is_some_and(|meta| criteria.filter.admits_names(&meta))
         });
     }
-    if wanted.unreachable {
+    if criteria.unreachable {
         let kept = kept_by_labels(&paths.results)?;
         let pipeline = open_project(common, &SelectArgs::default(), Opening::default(), console)?;
-        let reached = reached(&pipeline, lookup)?;
-        warn_of_stale(&reached, console);
-        records.retain(|record| !kept.contains(&record.key) && !reached.holds(&record.key, record.stage));
+        let reachable = reachable(&pipeline, lookup)?;
+        warn_about_stale(&reachable, console);
+        records.retain(|record| !kept.contains(&record.key) && !reachable.contains(&record.key, record.stage));
     }
     records.sort_by_cached_key(|record| (lookup.last_used(record), record.created, record.key));
-    Ok(Choice { records, advice: wanted.filter.advice(&names), sources: sources_of_labels(&paths.results) })
+    Ok(PruneCandidates { records, advice: criteria.filter.advice(&names), sources: sources_of_labels(&paths.results) })
 }
 
-/// What hangs on a stale action may be reached again once that has run: better told than lost.
-fn warn_of_stale(reached: &Reached, console: &Console) {
-    if reached.stale > 0 {
-        let stale = count(reached.stale, "action");
+/// Entries that depend on a stale action may become reachable again once it has run.
+fn warn_about_stale(reachable: &ReachableEntries, console: &Console) {
+    if reachable.stale > 0 {
+        let stale = count(reachable.stale, "action");
         console.eprint(&format!(
-            "{} {stale} of the pipeline have no output here; what was made from an earlier one counts as unreachable. \
-             `compeval run` first keeps what turns out unchanged",
+            "{} {stale} of the pipeline have no output in the cache; entries made from their earlier outputs count as \
+             unreachable. To keep those that turn out unchanged, use `compeval run` first",
             console.paint(Meaning::Warning, "note:")
         ));
     }
 }
 
-impl Going {
-    /// What would go: of a cache that is too large what runs make again, and then entries.
-    fn plan(&mut self, snapshot: &Snapshot, prices: &Prices, choice: Choice, most: Option<u64>) {
+impl PrunePlan {
+    /// Computes what would be removed: from a cache that is too large, first derived data, then entries.
+    fn preview(&mut self, snapshot: &CacheSnapshot, prices: &Prices, candidates: PruneCandidates, most: Option<u64>) {
         let named =
             snapshot.scan().filter_map(|entry| entry.meta.ok()).flat_map(|meta| meta.texts().collect::<Vec<_>>());
-        let space = snapshot.space(&named.chain(choice.sources).collect());
+        let space = snapshot.disk_usage(&named.chain(candidates.sources).collect());
         let left = if space.total > most.unwrap_or(0) { space.total - space.derived } else { space.total };
         self.is_least = most.is_some();
         let is_enough = || match left < space.total {
-            true => format!("without rows and pages, which runs make again, it takes {} on disk.", size(left)),
+            true => format!(
+                "without rows and report data, which runs derive again, the cache takes {} on disk.",
+                size(left)
+            ),
             false => fits(left),
         };
-        self.why = choice.advice.or_else(|| most.map(|_| is_enough()));
+        self.why = candidates.advice.or_else(|| most.map(|_| is_enough()));
         let records = match most {
-            Some(most) => choice.records.split_at(enough(&choice.records, space.entries, left, most)).0,
-            None => &choice.records,
+            Some(most) => candidates.records.split_at(enough(&candidates.records, space.entries, left, most)).0,
+            None => &candidates.records,
         };
         self.add(snapshot, prices, records);
     }
 
-    /// Prunes; to a size in rounds, since what an entry takes beside itself is known only once it is gone.
-    fn prune(
+    /// Prunes. To reach a size it works in rounds, because the index space of an entry is only known once it is removed.
+    fn execute(
         &mut self,
         store: &Store,
         prices: &Prices,
-        choice: Choice,
+        candidates: PruneCandidates,
         folder: &Path,
         most: Option<u64>,
     ) -> Result<(), Failure> {
         let Some(most) = most else {
-            self.why = choice.advice;
-            return self.take(store, prices, &choice.records, &choice.sources);
+            self.why = candidates.advice;
+            return self.remove(store, prices, &candidates.records, &candidates.sources);
         };
         if self.disk <= most {
-            self.why = choice.advice.or_else(|| Some(fits(self.disk)));
+            self.why = candidates.advice.or_else(|| Some(fits(self.disk)));
             return Ok(());
         }
-        // what runs make again, and what was replaced
-        store.prune(&[], &choice.sources)?;
-        let mut left = choice.records.as_slice();
-        // when it closes the index writes a little more
+        // removes derived data and replaced frames
+        store.prune(&[], &candidates.sources)?;
+        let mut left = candidates.records.as_slice();
+        // the index writes a little more when it closes
         let aim = most - most / 50;
         loop {
-            // an entry is not to go for bytes that the index takes for nothing
+            // no entry is removed because of unused space in the index
             store.shrink_index()?;
             let kept = store.records().iter().map(Record::stored_bytes).sum();
             let disk = disk_bytes(folder);
             let (round, rest) = left.split_at(enough(left, kept, disk, aim));
             if round.is_empty() {
-                let is_enough =
-                    (disk <= most).then(|| "rows and pages, which runs make again, were enough.".to_owned());
-                self.why = choice.advice.or(is_enough);
+                let is_enough = (disk <= most)
+                    .then(|| "removing rows and report data, which runs derive again, was enough.".to_owned());
+                self.why = candidates.advice.or(is_enough);
                 return Ok(());
             }
-            // the round before has moved them
+            // the previous round has moved them
             let round: Vec<Record> = round.iter().filter_map(|record| store.find(&record.key)).collect();
-            self.take(store, prices, &round, &choice.sources)?;
+            self.remove(store, prices, &round, &candidates.sources)?;
             left = rest;
         }
     }
 
-    fn take(
+    fn remove(
         &mut self,
         store: &Store,
         prices: &Prices,
@@ -293,17 +294,17 @@ impl Going {
         (self.entries, self.bytes) = (self.all.entries, self.all.bytes);
     }
 
-    fn group(&mut self, stage: &'static str, model: String) -> &mut Sums {
+    fn group(&mut self, stage: &'static str, model: String) -> &mut EntryTotals {
         let place = self.groups.binary_search_by(|group| (group.stage, &group.model).cmp(&(stage, &model)));
         let place = place.unwrap_or_else(|place| {
-            self.groups.insert(place, Group { stage, model, sums: Sums::default() });
+            self.groups.insert(place, PruneGroup { stage, model, sums: EntryTotals::default() });
             place
         });
         &mut self.groups[place].sums
     }
 }
 
-/// How many of `records` must go, so that a cache which takes `disk` bytes for `kept` bytes of entries takes `most`.
+/// How many of `records` to remove so that a cache that takes `disk` bytes for `kept` bytes of entries takes `most`.
 fn enough(records: &[Record], kept: u64, disk: u64, most: u64) -> usize {
     if disk <= most {
         return 0;
@@ -315,7 +316,7 @@ fn enough(records: &[Record], kept: u64, disk: u64, most: u64) -> usize {
         bytes += record.stored_bytes();
         is_needed
     });
-    // not too few at a time: every round writes packs anew
+    // not too few per round, because every round rewrites packs
     let least = records.len().div_ceil(50);
     needed.count().max(least)
 }
@@ -324,31 +325,32 @@ fn fits(disk: u64) -> String {
     format!("the cache takes {} on disk.", size(disk))
 }
 
-fn tell(going: &Going, before: u64, console: &Console) {
-    console.json(going);
-    let is_changed = going.entries > 0 || going.disk != before;
-    let disk = going.freed.filter(|_| is_changed).map(|_| format!(" {}", disk_told(before, going.disk)));
+fn report(plan: &PrunePlan, before: u64, console: &Console) {
+    console.json(plan);
+    let is_changed = plan.entries > 0 || plan.disk != before;
+    let disk = plan.freed.filter(|_| is_changed).map(|_| format!(" {}", disk_change(before, plan.disk)));
     let disk = disk.unwrap_or_default();
-    if going.entries == 0 {
-        let why = going.why.as_deref().unwrap_or("no entry is like that.");
-        console.print(&format!("Nothing is to go: {why}{disk}"));
+    if plan.entries == 0 {
+        let why = plan.why.as_deref().unwrap_or("no entry matches.");
+        console.print(&format!("Nothing to remove: {why}{disk}"));
         return;
     }
-    for Group { stage, model, sums } in &going.groups {
+    for PruneGroup { stage, model, sums } in &plan.groups {
         let entries = entries_of(sums.entries);
         console.print(&format!("  {stage:<9} {model:<24} {entries:>14} {:>9}   {}", size(sums.bytes), sums.money()));
     }
-    let head = match (going.dry_run, going.is_least) {
-        (true, false) => console.paint(Meaning::Warning, "Would go:"),
-        (true, true) => console.paint(Meaning::Warning, "Would go, at least:"),
-        (false, _) => console.paint(Meaning::Good, "Gone:"),
+    let head = match (plan.dry_run, plan.is_least) {
+        (true, false) => console.paint(Meaning::Warning, "Would remove:"),
+        (true, true) => console.paint(Meaning::Warning, "Would remove, at least:"),
+        (false, _) => console.paint(Meaning::Good, "Removed:"),
     };
-    let again = format!("{} and {} of calls to make again", going.all.money(), duration(going.again.seconds));
-    console.print(&format!("{head} {}, {}: {again}.{disk}", entries_of(going.entries), size(going.bytes)));
+    let again =
+        format!("making them again would cost {} and take {} of calls", plan.all.money(), duration(plan.again.seconds));
+    console.print(&format!("{head} {}, {}: {again}.{disk}", entries_of(plan.entries), size(plan.bytes)));
 }
 
-/// What the cache takes now, and how that compares.
-fn disk_told(before: u64, now: u64) -> String {
+/// The size of the cache now, compared with before.
+fn disk_change(before: u64, now: u64) -> String {
     let change = match now.cmp(&before) {
         Ordering::Less => format!("{} less than before", size(before - now)),
         Ordering::Equal => "as before".to_owned(),

@@ -1,4 +1,4 @@
-//! `cache stats`: what is there, by stage, by model, by age, and what it has saved.
+//! `cache stats`: entries, size and cost by stage, model and age, and what the cache has saved.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -6,36 +6,34 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::entry::model_of;
-use super::filter::now_ms;
 use super::reach::sources_of_labels;
 use crate::action::ActionKey;
-use crate::cache::{Lookup, Meta, Record, Snapshot, Space};
+use crate::cache::{CacheSnapshot, DiskUsage, Lookup, Meta, Record, now_ms};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{count, money, short, size};
 use crate::cli::terminal::{Console, Meaning};
 use crate::results::{Manifest, ResultsFolder, labels};
 use crate::units::{Tokens, Usd, add_known};
 
-/// Sums over some entries. An unknown price makes the sum unknown; what is known of it stands beside.
+/// Totals over entries. One unknown price makes `usd` unknown; `usd_known` is the sum of the known ones.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct Sums {
+pub(super) struct EntryTotals {
     pub(super) entries: u64,
     pub(super) bytes: u64,
-    /// Of the entries that report any; null where none does.
+    /// Over the entries that report tokens; null if none does.
     input_tokens: Option<u64>,
     output_tokens: Option<u64>,
-    /// What they cost; null where a price is unknown.
+    /// Null if a price is unknown.
     pub(super) usd: Option<Usd>,
-    /// The part of it that is known.
     pub(super) usd_known: Usd,
-    /// Entries of unknown price.
+    /// Entries with an unknown price.
     pub(super) unpriced: u64,
 }
 
-impl Default for Sums {
-    fn default() -> Sums {
+impl Default for EntryTotals {
+    fn default() -> EntryTotals {
         let nothing = Usd(0.0);
-        Sums {
+        EntryTotals {
             entries: 0,
             bytes: 0,
             input_tokens: None,
@@ -47,8 +45,7 @@ impl Default for Sums {
     }
 }
 
-impl Sums {
-    /// Adds an entry that cost so much.
+impl EntryTotals {
     pub(super) fn add(&mut self, record: &Record, cost: Option<Usd>) {
         self.entries += 1;
         self.bytes += record.stored_bytes();
@@ -63,7 +60,7 @@ impl Sums {
         self.unpriced += u64::from(cost.is_none());
     }
 
-    /// The money, with what is not known of it.
+    /// The cost, with the number of unpriced entries.
     pub(super) fn money(&self) -> String {
         match self.unpriced {
             0 => money(self.usd),
@@ -75,43 +72,42 @@ impl Sums {
 
 #[derive(Debug, Default, Serialize)]
 struct StatsJson {
-    total: Sums,
-    disk: Space,
-    by_stage: BTreeMap<String, Sums>,
-    by_model: BTreeMap<String, Sums>,
-    by_age: Vec<AgeJson>,
-    /// What the last runs of the results in `results/` did not have to pay; null where nothing tells.
-    saved: Option<Saved>,
+    total: EntryTotals,
+    disk: DiskUsage,
+    by_stage: BTreeMap<String, EntryTotals>,
+    by_model: BTreeMap<String, EntryTotals>,
+    by_age: Vec<AgeGroup>,
+    /// What the last runs of the result sets did not pay; null if there are none.
+    saved: Option<CacheSavings>,
 }
 
 #[derive(Debug, Serialize)]
-struct AgeJson {
+struct AgeGroup {
     age: &'static str,
     #[serde(flatten)]
-    sums: Sums,
+    sums: EntryTotals,
 }
 
-/// What was not paid for again. Of a result set only its last run is recorded, so it is the least that was saved.
+/// What was not paid again: a lower bound, because a result set records only its last run.
 #[derive(Clone, Copy, Debug, Serialize)]
-struct Saved {
-    /// Result sets looked at.
+struct CacheSavings {
+    /// The number of result sets.
     labels: u64,
-    /// Outputs that the last run of each found in the cache.
+    /// The outputs that the last run of each found in the cache.
     hits: u64,
-    /// What those cost when they were made; null where a price is unknown.
+    /// What they cost when they were made; null if a price is unknown.
     usd: Option<Usd>,
 }
 
-/// What each entry cost.
-type Costs = HashMap<ActionKey, Option<Usd>>;
+type EntryCosts = HashMap<ActionKey, Option<Usd>>;
 
 const AGES: [(&str, u64); 4] = [("today", 1), ("this week", 7), ("this month", 30), ("older", u64::MAX)];
 
-pub(super) fn run(snapshot: &Snapshot, results: &Path, console: &Console) -> Result<Exit, Failure> {
-    let by_age = AGES.iter().map(|(age, _)| AgeJson { age, sums: Sums::default() }).collect();
+pub(super) fn run(snapshot: &CacheSnapshot, results: &Path, console: &Console) -> Result<Exit, Failure> {
+    let by_age = AGES.iter().map(|(age, _)| AgeGroup { age, sums: EntryTotals::default() }).collect();
     let mut stats = StatsJson { by_age, ..StatsJson::default() };
     let now = now_ms();
-    let (mut costs, mut named) = (Costs::new(), sources_of_labels(results));
+    let (mut costs, mut named) = (EntryCosts::new(), sources_of_labels(results));
     for record in snapshot.records() {
         let meta = snapshot.meta(&record).ok();
         named.extend(meta.iter().flat_map(Meta::texts));
@@ -127,18 +123,17 @@ pub(super) fn run(snapshot: &Snapshot, results: &Path, console: &Console) -> Res
         costs.insert(record.key, record.cost);
     }
     stats.by_age.retain(|age| age.sums.entries > 0);
-    stats.disk = snapshot.space(&named);
+    stats.disk = snapshot.disk_usage(&named);
     stats.saved = saved(results, &costs, console);
     console.json(&stats);
     if !console.is_json() {
-        console.print(&told(&stats, console));
+        console.print(&describe(&stats, console));
     }
     Ok(Exit::Done)
 }
 
-/// What the last run of each result set found in the cache.
-fn saved(results: &Path, costs: &Costs, console: &Console) -> Option<Saved> {
-    let mut saved = Saved { labels: 0, hits: 0, usd: Some(Usd(0.0)) };
+fn saved(results: &Path, costs: &EntryCosts, console: &Console) -> Option<CacheSavings> {
+    let mut saved = CacheSavings { labels: 0, hits: 0, usd: Some(Usd(0.0)) };
     for label in labels(results).ok()? {
         match ResultsFolder::of(results, &label).manifest() {
             Ok(manifest) => {
@@ -155,14 +150,14 @@ fn saved(results: &Path, costs: &Costs, console: &Console) -> Option<Saved> {
     (saved.labels > 0).then_some(saved)
 }
 
-/// What a result set stands on, less what its last run paid for that; `None` where either is not known.
-fn not_paid(manifest: &Manifest, costs: &Costs) -> Option<Usd> {
+/// The cost of a result set's entries minus what its last run paid for them; `None` if either is unknown.
+fn not_paid(manifest: &Manifest, costs: &EntryCosts) -> Option<Usd> {
     let worth = manifest.keys.iter().try_fold(0.0, |sum, key| Some(sum + costs.get(key).copied().flatten()?.0))?;
     let paid = manifest.usd?.0 - manifest.unused.usd?.0;
     Some(Usd((worth - paid).max(0.0)))
 }
 
-fn told(stats: &StatsJson, console: &Console) -> String {
+fn describe(stats: &StatsJson, console: &Console) -> String {
     if stats.total.entries == 0 {
         return "The cache is empty; `compeval run` fills it.".to_owned();
     }
@@ -178,11 +173,11 @@ fn told(stats: &StatsJson, console: &Console) -> String {
         text.push(console.paint(Meaning::Dim, heading));
         text.extend(lines);
     }
-    let Space { total, entries, derived, index, other } = stats.disk;
+    let DiskUsage { total, entries, derived, index, other } = stats.disk;
     let [entries, derived, index, other] = [entries, derived, index, other].map(size);
     text.push(format!(
-        "\nOn disk it takes {}: {entries} of entries, {derived} of rows and pages that runs make again by themselves, \
-         {index} of index, {other} of the rest.",
+        "\nSize on disk: {} (entries {entries}; rows and report data, which runs derive again, {derived}; index {index}; \
+         other {other}).",
         console.paint(Meaning::Strong, &size(total))
     ));
     let saved = stats.saved.filter(|saved| saved.hits > 0).map(|saved| {
@@ -190,13 +185,13 @@ fn told(stats: &StatsJson, console: &Console) -> String {
         let cost =
             saved.usd.map(|usd| format!(", which cost {} to make", console.paint(Meaning::Good, &money(Some(usd)))));
         let cost = cost.unwrap_or_default();
-        format!("\nAt their last run, {sets} found {outputs} here{cost}; earlier runs are not recorded.")
+        format!("\nIn their last runs, {sets} found {outputs} in the cache{cost}; earlier runs are not recorded.")
     });
     format!("{}{}", text.join("\n"), saved.unwrap_or_default())
 }
 
-fn line(name: &str, sums: &Sums) -> String {
-    let Sums { entries, bytes, input_tokens, output_tokens, .. } = *sums;
+fn line(name: &str, sums: &EntryTotals) -> String {
+    let EntryTotals { entries, bytes, input_tokens, output_tokens, .. } = *sums;
     format!(
         "  {name:<26} {entries:>8} {:>9} {:>10} {:>10}  {}",
         size(bytes),

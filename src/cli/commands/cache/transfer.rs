@@ -1,16 +1,15 @@
-//! `cache export` and `cache import`: entries on their way to another machine.
+//! `cache export`, `cache import` and `cache verify`.
 
 use std::path::Path;
 
 use serde::Serialize;
 
-use super::failure;
-use super::verify::entries_of;
+use super::entry::failure;
 use crate::action::ActionKey;
-use crate::cache::{Lookup, Snapshot, Status, export as write};
+use crate::cache::{CacheSnapshot, DamageReport, Lookup, Record, export as write};
 use crate::cli::command_line::CommandLine;
 use crate::cli::failure::{Exit, Failure, chain};
-use crate::cli::format::size;
+use crate::cli::format::{count, size};
 use crate::cli::project::{open_store, print_notices};
 use crate::cli::terminal::{Console, Meaning};
 use crate::results::{Manifest, ResultsFolder};
@@ -24,7 +23,7 @@ struct ExportedJson {
 }
 
 pub(super) fn export(
-    snapshot: &Snapshot,
+    snapshot: &CacheSnapshot,
     results: &Path,
     file: &Path,
     label: Option<&str>,
@@ -46,21 +45,20 @@ pub(super) fn export(
     Ok(Exit::Done)
 }
 
-fn all(snapshot: &Snapshot) -> Vec<ActionKey> {
+fn all(snapshot: &CacheSnapshot) -> Vec<ActionKey> {
     let records = snapshot.records().into_iter();
-    records.filter(|record| !matches!(record.status, Status::Failed { .. })).map(|record| record.key).collect()
+    records.filter(|record| !record.is_failed()).map(|record| record.key).collect()
 }
 
-/// The manifest of a label.
-pub(super) fn manifest(results: &Path, label: &str) -> Result<Manifest, Failure> {
+fn manifest(results: &Path, label: &str) -> Result<Manifest, Failure> {
     let opened = ResultsFolder::open(results, label).and_then(|folder| folder.manifest());
     opened.map_err(|error| Failure::input(chain(&error)))
 }
 
-/// What a result stands on. A run that has not ended has not said yet.
+/// The entries of a result set. They are recorded when its run ends.
 fn keys_of(manifest: &Manifest) -> Result<Vec<ActionKey>, Failure> {
     if manifest.keys.is_empty() {
-        let message = format!("the result set `{}` does not say which entries it stands on", manifest.label);
+        let message = format!("the result set `{}` does not list its entries", manifest.label);
         return Err(Failure::input(message).hinted(format!("run it again: compeval run --label {}", manifest.label)));
     }
     Ok(manifest.keys.iter().copied().collect())
@@ -74,7 +72,7 @@ struct ImportedJson {
 
 pub(super) fn import(cache: &Path, file: &Path, console: &Console) -> Result<Exit, Failure> {
     if file.is_dir() {
-        return Err(Failure::input(format!("{} is a folder, not a file of `cache export`", file.display())));
+        return Err(Failure::input(format!("{} is a folder, not a file written by `cache export`", file.display())));
     }
     if !file.is_file() {
         return Err(Failure::input(format!("there is no file {}", file.display())));
@@ -84,10 +82,72 @@ pub(super) fn import(cache: &Path, file: &Path, console: &Console) -> Result<Exi
     print_notices(&store, console);
     store.close()?;
     let (added, present) = (imported.added, imported.present);
-    let there = if present == 0 { String::new() } else { format!("; {} were there already", entries_of(present)) };
+    let there =
+        if present == 0 { String::new() } else { format!("; {} were in the cache already", entries_of(present)) };
     console.print(&format!("Added {}{there}.", entries_of(added)));
     let next = CommandLine::current().of_project().with("offline", "--offline").command("run");
     console.note(&format!("{} {next}", console.paint(Meaning::Hint, "next:")));
     console.json(&ImportedJson { added, present });
     Ok(Exit::Done)
+}
+
+#[derive(Debug, Serialize)]
+struct VerifiedJson {
+    entries: u64,
+    bytes: u64,
+    damaged: Vec<DamageJson>,
+}
+
+#[derive(Debug, Serialize)]
+struct DamageJson {
+    path: String,
+    offset: u64,
+    what: String,
+    lost: Vec<String>,
+    set_aside: Option<String>,
+}
+
+impl From<&DamageReport> for DamageJson {
+    fn from(report: &DamageReport) -> DamageJson {
+        DamageJson {
+            path: report.damage.path.display().to_string(),
+            offset: report.damage.offset,
+            what: report.damage.what.clone(),
+            lost: report.lost.iter().map(ToString::to_string).collect(),
+            set_aside: report.set_aside.as_ref().map(|path| path.display().to_string()),
+        }
+    }
+}
+
+pub(super) fn verify(cache: &Path, console: &Console) -> Result<Exit, Failure> {
+    let store = open_store(cache, console)?;
+    let reports = store.verify()?;
+    let records = store.records();
+    let bytes = records.iter().map(Record::stored_bytes).sum();
+    let entries = records.len() as u64;
+    console.json(&VerifiedJson { entries, bytes, damaged: reports.iter().map(DamageJson::from).collect() });
+    for report in &reports {
+        console.print(&format!("{} {report}", console.paint(Meaning::Bad, "damaged:")));
+    }
+    let lost: u64 = reports.iter().map(|report| report.lost.len() as u64).sum();
+    let places = count(reports.len() as u64, "damaged place");
+    let were = if reports.len() == 1 { "was" } else { "were" };
+    let sound = format!("{}, {}", entries_of(entries), size(bytes));
+    let verdict = match reports.is_empty() {
+        true => console.paint(Meaning::Good, &format!("No damage found: {sound}.")),
+        false => format!(
+            "{} {were} found and removed, {} lost; the rest is intact: {sound}.",
+            console.paint(Meaning::Bad, &places),
+            entries_of(lost),
+        ),
+    };
+    console.print(&verdict);
+    print_notices(&store, console);
+    store.close()?;
+    Ok(if reports.is_empty() { Exit::Done } else { Exit::Error })
+}
+
+/// `1 entry`, `2 entries`.
+pub(super) fn entries_of(number: u64) -> String {
+    if number == 1 { "1 entry".to_owned() } else { format!("{number} entries") }
 }

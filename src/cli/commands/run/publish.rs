@@ -6,7 +6,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use crate::action::Digest;
-use crate::cache::{Lookup, Record, Snapshot, Store};
+use crate::cache::{CacheSnapshot, Lookup, Record, Store};
 use crate::cli::commands::context::{compress_cell, output_digest, read_context, reading_task};
 use crate::cli::failure::{Failure, chain};
 use crate::pipeline::{CompressCell, Matrix, Pipeline};
@@ -126,7 +126,7 @@ impl PackShelf for Store {
     }
 }
 
-impl PackShelf for Snapshot {
+impl PackShelf for CacheSnapshot {
     fn find(&self, name: &Digest) -> Option<String> {
         self.read_text(name)
     }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::source_changes::{AROUND, FileDiff, SourceChanges};
 use super::subject::ExplainedCell;
 use crate::action::{ActionKey, Stage};
-use crate::cache::{self, Lookup, Meta, Record, Snapshot};
+use crate::cache::{self, CacheSnapshot, Lookup, Meta, Record};
 use crate::pipeline::{CellCoordinate, Matrix, Pipeline};
 use crate::plan::{
     Action, ActionStatus, CurrentSources, Explained, Explainer, Frontier, Preparer, Reason, SourceText, TaskOutcome,
@@ -51,14 +51,14 @@ pub(crate) struct StepDifference {
 struct CurrentAction<'p> {
     point: u32,
     action: Action,
-    coordinate: cache::Coordinate,
+    coordinate: cache::EntryCoordinate,
     is_cached: bool,
     current: CurrentSources<'p>,
 }
 
 /// The chain behind a cell: compressions up to its point, its answer, its grades. Without a pipeline, what was kept.
 pub(crate) fn chain_of<'a>(
-    snapshot: &Snapshot,
+    snapshot: &CacheSnapshot,
     pipeline: Option<&Pipeline>,
     subject: &ExplainedCell<'a>,
 ) -> Vec<Step<'a>> {
@@ -101,13 +101,13 @@ fn places(pipeline: Option<&Pipeline>, subject: &ExplainedCell<'_>) -> Vec<(Stag
 }
 
 /// The action behind a score if the results do not record it: the last one at its coordinate.
-fn latest(snapshot: &Snapshot, stage: Stage, now: &CurrentAction<'_>) -> Option<ActionKey> {
+fn latest(snapshot: &CacheSnapshot, stage: Stage, now: &CurrentAction<'_>) -> Option<ActionKey> {
     if now.is_cached { Some(now.action.key) } else { snapshot.latest(&now.coordinate.digest(stage)) }
 }
 
 /// Walks the part of the matrix that leads to the cell.
 fn walk<'p>(
-    snapshot: &Snapshot,
+    snapshot: &CacheSnapshot,
     pipeline: &'p Pipeline,
     cell: &CellCoordinate,
 ) -> HashMap<(Stage, u32), CurrentAction<'p>> {
@@ -151,8 +151,8 @@ fn leads_to(place: &CellCoordinate, cell: &CellCoordinate) -> bool {
 
 /// Compares recorded actions with those of the current project.
 struct StepComparison<'a> {
-    snapshot: &'a Snapshot,
-    explainer: Explainer<'a, Snapshot>,
+    snapshot: &'a CacheSnapshot,
+    explainer: Explainer<'a, CacheSnapshot>,
     edited: Option<SourceChanges<'a>>,
 }
 

@@ -7,7 +7,7 @@ mod subject;
 use serde::Serialize;
 
 use crate::action::Stage;
-use crate::cache::{Lookup, Snapshot};
+use crate::cache::{CacheSnapshot, Lookup};
 use crate::cli::args::Common;
 use crate::cli::command_line::CommandLine;
 use crate::cli::commands::cache::{EntryJson, InputJson, hunk_lines, input_lines, inputs_json, provenance, snapshot};
@@ -111,7 +111,7 @@ impl StepState {
     }
 }
 
-fn json<'a>(subject: &'a ExplainedCell<'_>, steps: &[Step<'_>], snapshot: &Snapshot) -> WhyJson<'a> {
+fn json<'a>(subject: &'a ExplainedCell<'_>, steps: &[Step<'_>], snapshot: &CacheSnapshot) -> WhyJson<'a> {
     let place = &subject.place;
     let step = |step: &Step<'_>| {
         let (state, differs, _) = step.state.describe();

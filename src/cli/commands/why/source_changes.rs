@@ -2,7 +2,7 @@
 
 use std::ops::{Range, RangeInclusive};
 
-use crate::cache::{Lookup, Snapshot};
+use crate::cache::{CacheSnapshot, Lookup};
 use crate::pipeline::{LoadedFixture, Pipeline};
 use crate::plan::{Hunk, Side, hunks};
 use crate::probe::ParsedBank;
@@ -18,7 +18,7 @@ pub(crate) type FileDiff = (String, Vec<Hunk>);
 /// Holds the files of today against those that a result set was made from.
 #[derive(Clone, Copy)]
 pub(crate) struct SourceChanges<'a> {
-    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) snapshot: &'a CacheSnapshot,
     pub(crate) manifest: &'a Manifest,
     /// Today's project: the fixture, and nothing else, of the result.
     pub(crate) pipeline: &'a Pipeline,

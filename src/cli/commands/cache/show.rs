@@ -1,16 +1,14 @@
-//! `cache show`: one entry: what it is, where it came from, and its output as its stage would show it.
+//! `cache show`: one entry with its provenance, its inputs and its output.
 
 use serde::Serialize;
 
-use super::entry::{EntryJson, Output, fault_of, output_of, place_of, provenance, status_of};
-use super::failure;
-use crate::cache::{Lookup, Meta, Record, Snapshot, Status};
+use super::entry::{EntryJson, EntryOutput, fault_of, find_entry, output_of, place_of, provenance, status_of};
+use crate::cache::{CacheSnapshot, EntryStatus, Lookup, Meta, Record};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::terminal::{Console, Meaning, page};
 
-/// An entry in JSON, whole.
 #[derive(Debug, Serialize)]
-struct ShownJson {
+struct EntryDetailsJson {
     #[serde(flatten)]
     entry: EntryJson,
     sources: Vec<SourceJson>,
@@ -25,7 +23,6 @@ struct SourceJson {
     digest: String,
 }
 
-/// An input in JSON.
 #[derive(Debug, Serialize)]
 pub(crate) struct InputJson {
     name: String,
@@ -35,21 +32,20 @@ pub(crate) struct InputJson {
 }
 
 pub(super) fn run(
-    snapshot: &Snapshot,
+    snapshot: &CacheSnapshot,
     prefix: &str,
     raw: bool,
     inputs: bool,
     console: &Console,
 ) -> Result<Exit, Failure> {
-    let key = snapshot.resolve(prefix).map_err(failure)?;
-    let record = snapshot.find(&key).ok_or_else(|| Failure::error(format!("the entry {key} is gone")))?;
+    let record = find_entry(snapshot, prefix)?;
     let damaged = |damage: crate::cache::Damage| {
-        Failure::error(damage.to_string()).hinted("`compeval cache verify` sets it aside; the next run makes it again")
+        Failure::error(damage.to_string()).hinted("`compeval cache verify` removes it; the next run makes it again")
     };
-    if raw && let Status::Failed { .. } = record.status {
+    if raw && let EntryStatus::Failed { .. } = record.status {
         let why = fault_of(&record).unwrap_or_default();
-        let message = format!("no reply was kept of {}, whose call failed: {why}", key.0.short());
-        return Err(Failure::error(message).hinted("`compeval run` asks again"));
+        let message = format!("{} has no stored reply: its call failed: {why}", record.key.0.short());
+        return Err(Failure::error(message).hinted("`compeval run` calls the model again"));
     }
     if raw {
         console.raw(&snapshot.body(&record).map_err(damaged)?);
@@ -57,34 +53,34 @@ pub(super) fn run(
     }
     let meta = snapshot.meta(&record).map_err(damaged)?;
     let output = match record.status {
-        Status::Failed { .. } => None,
+        EntryStatus::Failed { .. } => None,
         _ => Some(output_of(&record, &meta, &snapshot.body(&record).map_err(damaged)?)),
     };
     if console.is_json() {
         console.json(&json(snapshot, &record, &meta, output.as_ref()));
     } else {
-        page(console, &told(&record, &meta, output.as_ref(), inputs, console));
+        page(console, &describe(&record, &meta, output.as_ref(), inputs, console));
     }
     Ok(Exit::Done)
 }
 
-fn json(snapshot: &Snapshot, record: &Record, meta: &Meta, output: Option<&Output>) -> ShownJson {
-    let source = |(name, source): (&std::borrow::Cow<'static, str>, &crate::action::Source)| SourceJson {
+fn json(snapshot: &CacheSnapshot, record: &Record, meta: &Meta, output: Option<&EntryOutput>) -> EntryDetailsJson {
+    let source = |(name, source): (&std::borrow::Cow<'static, str>, &crate::action::SourceRef)| SourceJson {
         name: name.to_string(),
         path: source.path.clone(),
         digest: source.digest.to_string(),
     };
-    ShownJson {
+    EntryDetailsJson {
         entry: EntryJson::new(record, meta, snapshot.last_used(record)),
         sources: meta.sources.0.iter().map(source).collect(),
         inputs: inputs_json(meta),
-        output: output.map(Output::text),
+        output: output.map(EntryOutput::text),
     }
 }
 
-/// The named inputs, in the order in which the work names them.
+/// The named inputs, in the order of the work.
 pub(crate) fn inputs_json(meta: &Meta) -> Vec<InputJson> {
-    let input = |(name, part): &(std::borrow::Cow<'static, str>, crate::action::Part)| InputJson {
+    let input = |(name, part): &(std::borrow::Cow<'static, str>, crate::action::InputPart)| InputJson {
         name: name.to_string(),
         digest: part.digest.to_string(),
         text: part.text.clone(),
@@ -92,7 +88,7 @@ pub(crate) fn inputs_json(meta: &Meta) -> Vec<InputJson> {
     meta.inputs.parts.iter().map(input).collect()
 }
 
-fn told(record: &Record, meta: &Meta, output: Option<&Output>, inputs: bool, console: &Console) -> String {
+fn describe(record: &Record, meta: &Meta, output: Option<&EntryOutput>, inputs: bool, console: &Console) -> String {
     let mut lines = vec![heading(record, meta, console)];
     lines.push(console.paint(Meaning::Dim, &record.key.to_string()));
     lines.extend(provenance(console, record, meta));
@@ -105,7 +101,7 @@ fn told(record: &Record, meta: &Meta, output: Option<&Output>, inputs: bool, con
     }
     match output {
         None => {}
-        Some(Output::Grades(grades)) => {
+        Some(EntryOutput::Grades(grades)) => {
             lines.push(format!("\n{}", console.paint(Meaning::Strong, "Grades")));
             for (criterion, score, reason) in grades {
                 lines.push(format!("  {criterion:<28} {}", console.paint(Meaning::Strong, score)));
@@ -115,7 +111,7 @@ fn told(record: &Record, meta: &Meta, output: Option<&Output>, inputs: bool, con
             }
         }
         Some(output) => {
-            lines.push(format!("\n{}", console.paint(Meaning::Strong, "Output")));
+            lines.push(format!("\n{}", console.paint(Meaning::Strong, "EntryOutput")));
             lines.push(output.text());
         }
     }
@@ -127,10 +123,10 @@ fn heading(record: &Record, meta: &Meta, console: &Console) -> String {
     console.paint(Meaning::Strong, &format!("{} {} · {place}", record.stage.name(), record.key.0.short()))
 }
 
-/// The inputs of an entry, a line each: name, digest, and the value where it is short.
+/// The inputs of an entry, one line each: name, digest, and the value if it is short.
 pub(crate) fn input_lines(meta: &Meta, console: &Console) -> Vec<String> {
     let width = meta.inputs.parts.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-    let line = |(name, part): &(std::borrow::Cow<'static, str>, crate::action::Part)| {
+    let line = |(name, part): &(std::borrow::Cow<'static, str>, crate::action::InputPart)| {
         let is_empty = part.text.as_deref() == Some("");
         let text = if is_empty { "(empty)".to_owned() } else { part.text.as_deref().map(one_line).unwrap_or_default() };
         let text = textwrap::wrap(&text, console.width().saturating_sub(width + 18).max(20)).first().map_or_else(

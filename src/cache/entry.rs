@@ -1,0 +1,331 @@
+//! Entries: what is stored about an action besides its body.
+//!
+//! `Meta` is everything, in the header of the entry's frame. `Record` is the part that plans and runs read for every
+//! action; the index holds it, so it stays small (under 1 KB) and has no inputs and sources.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::action::{ActionKey, Digest, DigestBuilder, Inputs, Replica, Sources, Stage};
+use crate::provider::Dialect;
+use crate::units::{Usage, Usd};
+
+/// Everything about an entry besides its body.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Meta {
+    pub stage: Stage,
+    /// Milliseconds since 1970 (UTC).
+    pub created: u64,
+    /// The dialect of the body; `None` for programs and built-in rules.
+    pub dialect: Option<Dialect>,
+    /// The model that answered, as the provider names it.
+    pub model: Option<String>,
+    pub requested_model: Option<String>,
+    pub usage: Usage,
+    /// `None` if the price is unknown.
+    pub cost: Option<Usd>,
+    /// From start to last byte.
+    pub latency_ms: u64,
+    /// Including the last one.
+    pub attempts: u32,
+    /// The provider's id of the request.
+    pub request_id: Option<String>,
+    /// The place in the matrix for which the action first ran.
+    pub coordinate: EntryCoordinate,
+    pub inputs: Inputs,
+    pub sources: Sources,
+}
+
+/// The tail of an entry's header: in this order on disk, after the summary.
+type MetaDetails = (Option<String>, Option<String>, u32, Option<String>, EntryCoordinate, Inputs, Sources);
+
+impl Meta {
+    pub(super) fn summary(&self) -> EntrySummary {
+        EntrySummary {
+            created: self.created,
+            stage: self.stage,
+            usage: self.usage,
+            cost: self.cost,
+            latency_ms: self.latency_ms,
+            coordinate: self.coordinate.digest(self.stage),
+            dialect: self.dialect,
+        }
+    }
+
+    /// The digests under which texts may be stored for this entry: those of its sources and inputs.
+    pub fn texts(&self) -> impl Iterator<Item = Digest> {
+        let sources = self.sources.0.values().map(|source| source.digest);
+        sources.chain(self.inputs.parts.iter().map(|(_, part)| part.digest))
+    }
+
+    /// Encodes what the summary lacks.
+    pub(super) fn encode_details(&self) -> Result<Vec<u8>, postcard::Error> {
+        postcard::to_stdvec(&(
+            &self.model,
+            &self.requested_model,
+            self.attempts,
+            &self.request_id,
+            &self.coordinate,
+            &self.inputs,
+            &self.sources,
+        ))
+    }
+
+    /// Decodes only the first two fields of the details: the models that answered and that were requested.
+    pub(super) fn decode_models(details: &[u8]) -> Option<(Option<String>, Option<String>)> {
+        Some(postcard::take_from_bytes(details).ok()?.0)
+    }
+
+    pub(super) fn decode(summary: EntrySummary, details: &[u8]) -> Result<Meta, postcard::Error> {
+        let (model, requested_model, attempts, request_id, coordinate, inputs, sources): MetaDetails =
+            postcard::from_bytes(details)?;
+        let EntrySummary { created, stage, usage, cost, latency_ms, coordinate: _, dialect } = summary;
+        Ok(Meta {
+            stage,
+            created,
+            dialect,
+            model,
+            requested_model,
+            usage,
+            cost,
+            latency_ms,
+            attempts,
+            request_id,
+            coordinate,
+            inputs,
+            sources,
+        })
+    }
+}
+
+/// The head of an entry's header: all that a scan of headers decodes, without an allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct EntrySummary {
+    pub(super) created: u64,
+    pub(super) stage: Stage,
+    pub(super) usage: Usage,
+    pub(super) cost: Option<Usd>,
+    pub(super) latency_ms: u64,
+    pub(super) coordinate: Digest,
+    pub(super) dialect: Option<Dialect>,
+}
+
+/// A place in the matrix, by names. It explains an entry and is not part of its key.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct EntryCoordinate {
+    pub fixture: Option<String>,
+    /// The compression point, from 1.
+    pub point: Option<u32>,
+    pub method: Option<String>,
+    pub probe: Option<String>,
+    pub answerer: Option<String>,
+    pub judge: Option<String>,
+    pub replica: Replica,
+}
+
+impl EntryCoordinate {
+    /// Identifies this place for a stage; the latest action of a place is stored under it.
+    pub fn digest(&self, stage: Stage) -> Digest {
+        let mut builder = DigestBuilder::new("compeval coordinate v1");
+        builder.field("stage", stage.name());
+        let names = [
+            ("fixture", &self.fixture),
+            ("method", &self.method),
+            ("probe", &self.probe),
+            ("answerer", &self.answerer),
+            ("judge", &self.judge),
+        ];
+        for (name, value) in names {
+            if let Some(value) = value {
+                builder.field(name, value);
+            }
+        }
+        let Replica { compress, answer, judge } = self.replica;
+        let numbers = [("point", self.point), ("c", compress), ("a", answer), ("j", judge)];
+        for (name, value) in numbers {
+            if let Some(value) = value {
+                builder.field(name, value.to_le_bytes());
+            }
+        }
+        builder.finish()
+    }
+}
+
+/// The result of parsing a stored body. `reader` is the version of the parser that gave it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Reading {
+    Output {
+        /// Digest of the parsed output: what later actions depend on.
+        out: Digest,
+        /// Digest of the method's state, if it has one.
+        state: Option<Digest>,
+        reader: u16,
+    },
+    /// The body has no usable output. It is stored for inspection and never used.
+    Unreadable { reader: u16, fault: String },
+}
+
+impl Reading {
+    /// The result that a status came from; `None` if the body was not parsed.
+    pub(super) fn of(status: &EntryStatus) -> Option<Reading> {
+        match status {
+            EntryStatus::Unread | EntryStatus::Failed { .. } => None,
+            EntryStatus::Output { out, state, reader } => {
+                Some(Reading::Output { out: *out, state: *state, reader: *reader })
+            }
+            EntryStatus::Unreadable { reader, fault } => {
+                Some(Reading::Unreadable { reader: *reader, fault: fault.to_string() })
+            }
+        }
+    }
+}
+
+/// Why an entry was removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Removal {
+    Pruned,
+    Damaged,
+}
+
+/// A day in UTC, counted from 1970-01-01: the resolution of the time of last use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Day(pub u32);
+
+impl Day {
+    const MILLISECONDS: u64 = 86_400_000;
+
+    /// The day of a time in milliseconds since 1970.
+    pub fn of_ms(ms: u64) -> Day {
+        Day(u32::try_from(ms / Day::MILLISECONDS).unwrap_or(u32::MAX))
+    }
+
+    pub fn today() -> Day {
+        Day::of_ms(now_ms())
+    }
+}
+
+/// The time in milliseconds since 1970 (UTC). A clock before 1970 counts as 1970.
+pub fn now_ms() -> u64 {
+    u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0)
+}
+
+/// Where a frame is: the pack's number and the range in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct FrameLocation {
+    pub pack: u32,
+    pub offset: u64,
+    /// Bytes before the body.
+    pub head: u32,
+    /// Bytes of the body as stored.
+    pub body: u32,
+}
+
+impl FrameLocation {
+    /// Bytes of the whole frame.
+    #[expect(clippy::len_without_is_empty, reason = "no frame is empty")]
+    pub fn len(&self) -> u64 {
+        u64::from(self.head) + u64::from(self.body)
+    }
+
+    /// The offset of the first byte after the frame.
+    pub fn end(&self) -> u64 {
+        self.offset.saturating_add(self.len())
+    }
+}
+
+/// What an entry can be used for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum EntryStatus {
+    /// The body has not been parsed, or the result was lost.
+    Unread,
+    /// The body was parsed; see `Reading`.
+    Output { out: Digest, state: Option<Digest>, reader: u16 },
+    /// The body has no usable output and is never used.
+    Unreadable { reader: u16, fault: Arc<str> },
+    /// There is no body: the last attempt failed permanently.
+    Failed { class: Arc<str>, message: Arc<str> },
+}
+
+impl From<&Reading> for EntryStatus {
+    fn from(reading: &Reading) -> EntryStatus {
+        match reading {
+            Reading::Output { out, state, reader } => EntryStatus::Output { out: *out, state: *state, reader: *reader },
+            Reading::Unreadable { reader, fault } => {
+                EntryStatus::Unreadable { reader: *reader, fault: clip(fault).into() }
+            }
+        }
+    }
+}
+
+/// Cuts a fault or a failure message to the 400 bytes that records and frames store.
+pub(super) fn clip(text: &str) -> &str {
+    const LIMIT: usize = 400;
+    &text[..text.floor_char_boundary(LIMIT)]
+}
+
+/// What the index holds of an entry.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    pub key: ActionKey,
+    pub location: FrameLocation,
+    /// Digest of the body.
+    pub raw: Digest,
+    /// Bytes of the body, decompressed.
+    pub raw_len: u32,
+    pub status: EntryStatus,
+    /// Milliseconds since 1970 (UTC).
+    pub created: u64,
+    pub stage: Stage,
+    pub usage: Usage,
+    pub cost: Option<Usd>,
+    pub latency_ms: u64,
+    pub dialect: Option<Dialect>,
+}
+
+/// The fields of a record on disk, in this order.
+type RecordFields = (FrameLocation, Digest, u32, EntryStatus, u64, Stage, Usage, Option<Usd>, u64, Option<Dialect>);
+
+impl Record {
+    const VERSION: u8 = 1;
+
+    /// Bytes on disk.
+    pub fn stored_bytes(&self) -> u64 {
+        self.location.len()
+    }
+
+    pub fn created_day(&self) -> Day {
+        Day::of_ms(self.created)
+    }
+
+    /// Whether there is a body that has, or may have, an output.
+    pub fn is_usable(&self) -> bool {
+        matches!(self.status, EntryStatus::Unread | EntryStatus::Output { .. })
+    }
+
+    pub fn is_failed(&self) -> bool {
+        matches!(self.status, EntryStatus::Failed { .. })
+    }
+
+    /// Encodes the value for the index: version, fields, checksum.
+    pub(super) fn encode(&self) -> Result<Vec<u8>, postcard::Error> {
+        let Record { key: _, location, raw, raw_len, status, created, stage, usage, cost, latency_ms, dialect } = self;
+        let fields = (location, raw, raw_len, status, created, stage, usage, cost, latency_ms, dialect);
+        let mut bytes = postcard::to_extend(&fields, vec![Record::VERSION])?;
+        let crc = crc32fast::hash(&bytes);
+        bytes.extend_from_slice(&crc.to_le_bytes());
+        Ok(bytes)
+    }
+
+    /// Decodes a value of the index; `None` if version or checksum do not match.
+    pub(super) fn decode(key: ActionKey, bytes: &[u8]) -> Option<Record> {
+        let (covered, crc) = bytes.split_last_chunk::<4>()?;
+        let fields = covered.strip_prefix(&[Record::VERSION])?;
+        if crc32fast::hash(covered) != u32::from_le_bytes(*crc) {
+            return None;
+        }
+        let stored: RecordFields = postcard::from_bytes(fields).ok()?;
+        let (location, raw, raw_len, status, created, stage, usage, cost, latency_ms, dialect) = stored;
+        Some(Record { key, location, raw, raw_len, status, created, stage, usage, cost, latency_ms, dialect })
+    }
+}

@@ -1,0 +1,248 @@
+//! The cache folder: the paths in it, whether a folder is a cache, its lock, and its size on disk.
+
+use std::fs::{self, File, Metadata, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::error::CacheError;
+use super::frame::PackHeader;
+
+/// The format of the folder and of everything in it.
+pub(super) const FORMAT: u32 = 1;
+
+const FORMAT_PREFIX: &str = "compeval cache format ";
+/// Backup programs skip folders that contain this file (<https://bford.info/cachedir/>).
+const TAG: &str = "Signature: 8a477f597d28d172789f06886806bc55\n\
+  # This folder is a cache of compeval. Backup programs may leave it out.\n";
+
+/// The paths in a cache folder.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    root: PathBuf,
+}
+
+/// What a folder contains.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum FolderKind {
+    /// It does not exist or is empty.
+    Empty,
+    /// A cache in a supported format.
+    Cache,
+    /// It contains packs, but its FORMAT file is missing or unreadable.
+    Unlabelled,
+}
+
+impl Layout {
+    pub(super) fn new(root: &Path) -> Layout {
+        Layout { root: root.to_owned() }
+    }
+
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(super) fn index(&self) -> PathBuf {
+        self.root.join("index")
+    }
+
+    pub(super) fn lock(&self) -> PathBuf {
+        self.root.join("LOCK")
+    }
+
+    pub(super) fn packs(&self) -> PathBuf {
+        self.root.join("packs")
+    }
+
+    pub(super) fn damaged(&self) -> PathBuf {
+        self.packs().join("damaged")
+    }
+
+    pub(super) fn pack(&self, id: u32) -> PathBuf {
+        self.packs().join(format!("{id:08}.pack"))
+    }
+
+    /// Where the replacement of a pack is written before it is renamed.
+    pub(super) fn rewrite(&self, id: u32) -> PathBuf {
+        self.packs().join(format!("{id:08}.rewrite"))
+    }
+
+    /// The numbers of all packs, oldest first.
+    pub(super) fn pack_ids(&self) -> Result<Vec<u32>, CacheError> {
+        let folder = self.packs();
+        let mut ids = Vec::new();
+        for entry in list(&folder)? {
+            let name = entry.map_err(CacheError::io("list", &folder))?.file_name();
+            ids.extend(name.to_str().and_then(pack_id));
+        }
+        ids.sort_unstable();
+        Ok(ids)
+    }
+
+    /// Determines what the folder contains, without changing anything.
+    pub(super) fn inspect(&self) -> Result<FolderKind, CacheError> {
+        let path = self.root.join("FORMAT");
+        match fs::read(&path) {
+            Ok(bytes) => match parse_format(&bytes) {
+                Some(found) if found > FORMAT => Err(CacheError::NewerFormat { path, found, known: FORMAT }),
+                Some(_) => Ok(FolderKind::Cache),
+                None => self.inspect_unlabelled("FORMAT".into()),
+            },
+            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                match self.foreign_entry()? {
+                    None => Ok(FolderKind::Empty),
+                    Some(found) => self.inspect_unlabelled(found),
+                }
+            }
+            Err(e) => Err(CacheError::io("read", &path)(e)),
+        }
+    }
+
+    /// The name of a file that an empty cache folder would not contain.
+    fn foreign_entry(&self) -> Result<Option<String>, CacheError> {
+        for entry in list(&self.root)? {
+            let name = entry.map_err(CacheError::io("list", &self.root))?.file_name().to_string_lossy().into_owned();
+            if !name.starts_with('.') && name != "LOCK" && name != "CACHEDIR.TAG" {
+                return Ok(Some(name));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A folder without a readable FORMAT is a cache if it contains a pack with a valid header.
+    fn inspect_unlabelled(&self, found: String) -> Result<FolderKind, CacheError> {
+        let is_pack = |id: &u32| {
+            let mut start = [0; PackHeader::LEN];
+            let read = File::open(self.pack(*id)).and_then(|mut file| file.read_exact(&mut start));
+            read.is_ok() && PackHeader::decode(&start).is_ok()
+        };
+        if self.pack_ids()?.iter().any(is_pack) {
+            return Ok(FolderKind::Unlabelled);
+        }
+        Err(CacheError::NotACache { path: self.root.clone(), found })
+    }
+
+    /// Creates what is missing in the folder. The packs' folder comes last: what a crash leaves behind before it still
+    /// counts as empty.
+    pub(super) fn create(&self) -> Result<(), CacheError> {
+        let format = format!("{FORMAT_PREFIX}{FORMAT}\n");
+        for (name, text) in [("CACHEDIR.TAG", TAG), ("FORMAT", &format)] {
+            let path = self.root.join(name);
+            if fs::read(&path).is_ok_and(|found| found == text.as_bytes()) {
+                continue;
+            }
+            write_synced(&path, text).map_err(CacheError::io("write", &path))?;
+        }
+        let packs = self.packs();
+        fs::create_dir_all(&packs).map_err(CacheError::io("create", &packs))
+    }
+
+    /// Makes created, renamed and removed names in a folder durable.
+    pub(super) fn sync_folder(&self, folder: &Path) -> Result<(), CacheError> {
+        if cfg!(unix) {
+            File::open(folder).and_then(|f| f.sync_all()).map_err(CacheError::io("sync", folder))?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes a small file completely or not at all, and durably: without FORMAT the folder would be refused.
+fn write_synced(path: &Path, text: &str) -> io::Result<()> {
+    let temporary = path.with_extension("new");
+    let mut file = File::create(&temporary)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_data()?;
+    fs::rename(&temporary, path)
+}
+
+/// The entries of a folder; none if it does not exist.
+fn list(folder: &Path) -> Result<impl Iterator<Item = io::Result<fs::DirEntry>>, CacheError> {
+    match fs::read_dir(folder) {
+        Ok(entries) => Ok(Some(entries).into_iter().flatten()),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None.into_iter().flatten()),
+        Err(e) => Err(CacheError::io("list", folder)(e)),
+    }
+}
+
+fn pack_id(name: &str) -> Option<u32> {
+    let digits = name.strip_suffix(".pack")?;
+    (digits.len() >= 8 && digits.bytes().all(|b| b.is_ascii_digit())).then(|| digits.parse().ok())?
+}
+
+fn parse_format(bytes: &[u8]) -> Option<u32> {
+    std::str::from_utf8(bytes).ok()?.strip_prefix(FORMAT_PREFIX)?.trim_end().parse().ok().filter(|n| *n > 0)
+}
+
+/// Who opens the cache for writing; shown to a second process that wants to.
+#[derive(Clone, Debug)]
+pub struct LockHolder {
+    /// The command, as the user typed it (`run`, `cache prune`).
+    pub command: String,
+}
+
+/// The exclusive right to write, held until it is dropped. The system releases it when the process ends in any way.
+#[derive(Debug)]
+pub(super) struct WriteLock(#[expect(dead_code, reason = "held for its lock")] File);
+
+impl WriteLock {
+    pub(super) fn acquire(path: &Path, folder: &Path, holder: &LockHolder) -> Result<WriteLock, CacheError> {
+        /// A process that was just killed keeps the lock for a moment.
+        const TIMEOUT: Duration = Duration::from_secs(2);
+        const INTERVAL: Duration = Duration::from_millis(50);
+        let failed = CacheError::io("lock", path);
+        let open = File::options().read(true).write(true).create(true).truncate(false).open(path);
+        let mut file = match open {
+            Ok(file) => file,
+            Err(e) => return Err(failed(e)),
+        };
+        let began = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::Error(e)) => return Err(failed(e)),
+                Err(TryLockError::WouldBlock) if began.elapsed() < TIMEOUT => std::thread::sleep(INTERVAL),
+                Err(TryLockError::WouldBlock) => {
+                    return Err(CacheError::Locked { path: folder.to_owned(), holder: read_holder(&mut file) });
+                }
+            }
+        }
+        write_holder(&mut file, holder).map_err(failed)?;
+        Ok(WriteLock(file))
+    }
+}
+
+fn write_holder(file: &mut File, holder: &LockHolder) -> io::Result<()> {
+    let since = jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M:%S UTC");
+    let command: String = holder.command.chars().filter(|c| !c.is_control()).collect();
+    file.set_len(0)?;
+    file.seek(SeekFrom::Start(0))?;
+    write!(file, "`compeval {command}` (process {}, since {since})", std::process::id())
+}
+
+fn read_holder(file: &mut File) -> String {
+    let mut bytes = Vec::new();
+    let read = file.seek(SeekFrom::Start(0)).and_then(|_| file.take(400).read_to_end(&mut bytes));
+    let text: String = String::from_utf8_lossy(&bytes).chars().filter(|c| !c.is_control()).collect();
+    match read {
+        Ok(_) if !text.is_empty() => text,
+        _ => "another process that has not written its name yet".into(),
+    }
+}
+
+/// The size of a folder on disk as `du` reports it: whole blocks, including the folders. What does not exist or cannot
+/// be read counts as nothing.
+pub fn disk_bytes(folder: &Path) -> u64 {
+    let found = walkdir::WalkDir::new(folder).into_iter().flatten();
+    found.filter_map(|entry| entry.metadata().ok()).map(|meta| allocated(&meta)).sum()
+}
+
+#[cfg(unix)]
+fn allocated(meta: &Metadata) -> u64 {
+    const BLOCK: u64 = 512;
+    std::os::unix::fs::MetadataExt::blocks(meta) * BLOCK
+}
+
+#[cfg(not(unix))]
+fn allocated(meta: &Metadata) -> u64 {
+    meta.len()
+}

@@ -1,0 +1,594 @@
+//! The state of an open store, on disk and in memory: appending to the newest pack, keeping the index up to date, and
+//! recovering both when a cache is opened.
+//!
+//! Frames go to the pack first and to the index second, and the index is flushed only now and then, so the index may lag
+//! behind the packs and never the other way round. When a cache is opened, the frames after the indexed ones are indexed; if
+//! index and packs disagree in any other way, the index is rebuilt from the packs. An interrupted write at the end of the
+//! newest pack is cut off. After a failed write nothing more is written.
+//!
+//! A small intact cache needs none of this: `VerifiedTables` reads it completely, and the index is opened when something
+//! is written.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+
+use super::entry::FrameLocation;
+use super::error::{CacheError, IndexFault};
+use super::folder::{FolderKind, Layout};
+use super::frame::{FrameHeader, PackHeader};
+use super::index::SledIndex;
+use super::pack::{PackFiles, PackItem, Scanner, read_pack_header};
+use super::pack_index::{IndexQueries, PackIndex, PackState, VerifiedTables};
+use crate::action::Digest;
+
+/// A pack that reaches this length is closed and the next one is started.
+const PACK_LIMIT: u64 = 128 << 20;
+
+/// The index is flushed after this many bytes of frames rather than after each batch: after a crash, what it lacks is
+/// read from the end of the pack.
+const INDEX_LAG: u64 = 4 << 20;
+
+/// The pack that is being written.
+#[derive(Debug)]
+pub(super) struct ActivePack {
+    pub(super) file: File,
+    pub(super) id: u32,
+    pub(super) generation: u32,
+    pub(super) len: u64,
+    /// How much of it the flushed index covers.
+    pub(super) indexed: u64,
+}
+
+/// The state that the store and its writer thread share.
+#[derive(Debug)]
+pub(super) struct StoreInner {
+    pub(super) layout: Layout,
+    pub(super) packs: PackFiles,
+    /// `None` while `verified` answers queries, while the index is replaced, and if that failed.
+    pub(super) index: RwLock<Option<SledIndex>>,
+    /// The tables of a small cache, until something is written.
+    pub(super) verified: RwLock<Option<VerifiedTables>>,
+    /// Every change on disk is made while holding this.
+    active: Mutex<ActivePack>,
+    fault: OnceLock<String>,
+    notices: Mutex<Vec<String>>,
+    /// Whether anything was written since the last sync.
+    pending: AtomicBool,
+    /// How often the index was rebuilt.
+    pub(super) rebuilds: AtomicU64,
+    /// Whether the index was compared with the packs.
+    pub(super) audited: AtomicBool,
+}
+
+/// The tables with which a cache is opened.
+pub(super) enum InitialTables {
+    Index(SledIndex),
+    Verified(VerifiedTables),
+}
+
+impl StoreInner {
+    pub(super) fn new(
+        layout: Layout,
+        packs: PackFiles,
+        tables: InitialTables,
+        active: ActivePack,
+        notices: Vec<String>,
+    ) -> StoreInner {
+        let (index, verified) = match tables {
+            InitialTables::Index(index) => (Some(index), None),
+            InitialTables::Verified(verified) => (None, Some(verified)),
+        };
+        StoreInner {
+            layout,
+            packs,
+            index: RwLock::new(index),
+            verified: RwLock::new(verified),
+            active: Mutex::new(active),
+            fault: OnceLock::new(),
+            notices: Mutex::new(notices),
+            pending: AtomicBool::new(false),
+            rebuilds: AtomicU64::new(0),
+            audited: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn active(&self) -> MutexGuard<'_, ActivePack> {
+        self.active.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn notice(&self, text: String) {
+        let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
+        if !notices.contains(&text) {
+            notices.push(text);
+        }
+    }
+
+    pub(super) fn take_notices(&self) -> Vec<String> {
+        std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn poisoned(&self, cause: &str) -> CacheError {
+        CacheError::Poisoned { path: self.layout.root().to_owned(), cause: cause.to_owned() }
+    }
+
+    /// Records the first failure; nothing is written after it.
+    pub(super) fn fail(&self, error: &CacheError) -> CacheError {
+        let cause = self.fault.get_or_init(|| match error {
+            CacheError::Poisoned { cause, .. } => cause.clone(),
+            other => other.to_string(),
+        });
+        self.poisoned(cause)
+    }
+
+    /// An error if an earlier write failed.
+    pub(super) fn check(&self) -> Result<(), CacheError> {
+        self.fault.get().map_or(Ok(()), |cause| Err(self.poisoned(cause)))
+    }
+
+    /// Writes frames as one batch and indexes them. If `durable`, they are on disk when this returns.
+    pub(super) fn commit(&self, frames: &[Vec<u8>], durable: bool) -> Result<Vec<FrameLocation>, CacheError> {
+        self.check()?;
+        let mut active = self.active();
+        let written = self.open_index(&mut active).and_then(|()| self.append(&mut active, frames, durable));
+        written.map_err(|error| self.fail(&error))
+    }
+
+    /// As `commit`, for a caller who holds the active pack and has opened the index.
+    pub(super) fn append(
+        &self,
+        active: &mut ActivePack,
+        frames: &[Vec<u8>],
+        durable: bool,
+    ) -> Result<Vec<FrameLocation>, CacheError> {
+        if active.len >= PACK_LIMIT {
+            self.start_next_pack(active)?;
+        }
+        let path = self.layout.pack(active.id);
+        let write_error = || CacheError::io("write to", &path);
+        let located = locate(active, frames).map_err(write_error())?;
+        if let Err(e) = active.file.write_all(&frames.concat()) {
+            // half a write is cut off now, or when the cache is opened next
+            let _ = active.file.set_len(active.len);
+            return Err(write_error()(e));
+        }
+        active.len = located.last().map_or(active.len, |(at, _)| at.end());
+        if durable {
+            active.file.sync_data().map_err(write_error())?;
+        }
+        let state = active.state();
+        self.update(active, |index| index.append(&located, state))?;
+        self.pending.store(true, Ordering::Release);
+        if durable && active.len - active.indexed > INDEX_LAG {
+            self.flush_index(active)?;
+        }
+        Ok(located.into_iter().map(|(at, _)| at).collect())
+    }
+
+    /// Makes everything durable that was written without waiting.
+    pub(super) fn sync(&self) -> Result<(), CacheError> {
+        self.check()?;
+        let mut active = self.active();
+        if !self.pending.swap(false, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let synced = self.sync_pack(&active).and_then(|()| self.flush_index(&mut active));
+        synced.map_err(|error| self.fail(&error))
+    }
+
+    pub(super) fn sync_pack(&self, active: &ActivePack) -> Result<(), CacheError> {
+        active.file.sync_data().map_err(CacheError::io("write to", &self.layout.pack(active.id)))
+    }
+
+    fn flush_index(&self, active: &mut ActivePack) -> Result<(), CacheError> {
+        self.update(active, SledIndex::flush)?;
+        active.indexed = active.len;
+        Ok(())
+    }
+
+    /// Changes the index. The packs already contain the change, so if it fails the index is rebuilt from them.
+    pub(super) fn update(
+        &self,
+        active: &mut ActivePack,
+        change: impl Fn(&SledIndex) -> Result<(), IndexFault>,
+    ) -> Result<(), CacheError> {
+        self.try_index(change).or_else(|fault| self.rebuild(active, fault.text()))
+    }
+
+    /// Queries the index, without an attempt to repair it.
+    pub(super) fn with_index<T>(
+        &self,
+        query: impl FnOnce(&SledIndex) -> Result<T, IndexFault>,
+    ) -> Result<T, CacheError> {
+        self.try_index(query).map_err(|fault| self.index_error(fault.text()))
+    }
+
+    pub(super) fn try_index<T>(
+        &self,
+        query: impl FnOnce(&SledIndex) -> Result<T, IndexFault>,
+    ) -> Result<T, IndexFault> {
+        match &*self.index.read().unwrap_or_else(PoisonError::into_inner) {
+            Some(index) => query(index),
+            None => Err(IndexFault::broken("it is not open")),
+        }
+    }
+
+    /// Removes the location of a damaged text, so that the text can be stored again.
+    pub(super) fn forget_text(&self, digest: &Digest) -> Result<(), CacheError> {
+        let mut active = self.active();
+        self.open_index(&mut active)?;
+        self.update(&mut active, |index| index.forget_text(digest))
+    }
+
+    pub(super) fn index_error(&self, what: &str) -> CacheError {
+        CacheError::Index { path: self.layout.index(), what: what.to_owned() }
+    }
+
+    /// Closes the active pack and starts the next one. The index is flushed first: only the newest pack may be ahead of
+    /// it.
+    fn start_next_pack(&self, active: &mut ActivePack) -> Result<(), CacheError> {
+        self.sync_pack(active)?;
+        self.flush_index(active)?;
+        *active = ActivePack::create(&self.layout, active.id.saturating_add(1))?;
+        Ok(())
+    }
+
+    /// Compares the index with the packs, once, at the first miss: a miss costs money, so it must be a real one. Rebuilds
+    /// the index if entries are missing from it.
+    pub(super) fn audit(&self) -> Result<(), CacheError> {
+        let mut active = self.active();
+        self.open_index(&mut active)?;
+        if self.audited.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let tables = PackIndex::scan(&self.layout, &self.packs)?;
+        if self.try_index(|index| Ok(lacks_entries(index, &tables))).unwrap_or(true) {
+            self.rebuild(&mut active, "entries are missing from it")?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether the index lacks any entry of the packs.
+pub(super) fn lacks_entries(index: &SledIndex, tables: &PackIndex) -> bool {
+    tables.records.values().any(|record| match index.find(&record.key) {
+        Ok(Some(found)) => found.location != record.location,
+        Ok(None) | Err(_) => true,
+    })
+}
+
+/// Where frames will be once they are appended.
+fn locate(active: &ActivePack, frames: &[Vec<u8>]) -> io::Result<Vec<(FrameLocation, FrameHeader)>> {
+    let mut offset = active.len;
+    let mut located = Vec::with_capacity(frames.len());
+    for frame in frames {
+        let header = FrameHeader::decode(frame).map_err(|_| io::Error::other("a frame is malformed"))?;
+        located.push((header.location(active.id, offset), header));
+        offset += frame.len() as u64;
+    }
+    Ok(located)
+}
+
+impl ActivePack {
+    pub(super) fn state(&self) -> PackState {
+        PackState { id: self.id, generation: self.generation, good: self.len, len: self.len }
+    }
+
+    pub(super) fn create(layout: &Layout, id: u32) -> Result<ActivePack, CacheError> {
+        let path = layout.pack(id);
+        let make = || {
+            let mut file = File::options().read(true).append(true).create(true).open(&path)?;
+            file.set_len(0)?;
+            file.write_all(&PackHeader { id, generation: 0 }.encode())?;
+            file.sync_data()?;
+            Ok(file)
+        };
+        let file = make().map_err(CacheError::io("create", &path))?;
+        layout.sync_folder(&layout.packs())?;
+        let len = PackHeader::LEN as u64;
+        Ok(ActivePack { file, id, generation: 0, len, indexed: len })
+    }
+
+    /// Continues a pack after its last whole frame; what follows is cut off.
+    pub(super) fn resume(layout: &Layout, state: PackState) -> Result<ActivePack, CacheError> {
+        let path = layout.pack(state.id);
+        let open = || {
+            let file = File::options().read(true).append(true).open(&path)?;
+            if file.metadata()?.len() > state.good {
+                file.set_len(state.good)?;
+                file.sync_data()?;
+            }
+            Ok(file)
+        };
+        let file = open().map_err(CacheError::io("open", &path))?;
+        let PackState { id, generation, good: len, .. } = state;
+        Ok(ActivePack { file, id, generation, len, indexed: len })
+    }
+}
+
+/// Opens the folder for writing. The caller holds its lock.
+pub(super) fn open(layout: Layout, found: FolderKind) -> Result<StoreInner, CacheError> {
+    let mut notices = Vec::new();
+    if found == FolderKind::Unlabelled {
+        notices
+            .push(format!("{}: the FORMAT file was missing or damaged and was written again", layout.root().display()));
+    }
+    layout.create()?;
+    remove_leftovers(&layout)?;
+    let packs = PackFiles::new(layout.clone());
+    if let Some(verified) = verify_small(&layout, &packs)? {
+        let active = ActivePack::after_scan(&layout, &verified.tables.packs, &mut notices)?;
+        return Ok(StoreInner::new(layout, packs, InitialTables::Verified(verified), active, notices));
+    }
+    let on_disk = pack_states(&layout, &packs)?;
+    let resumed = open_current(&layout, &packs, &on_disk)
+        .and_then(|(index, state)| Ok((index, ActivePack::resume(&layout, state).map_err(|error| error.to_string())?)));
+    let (index, active) = match resumed {
+        Ok((index, active)) => (index, active),
+        Err(reason) => {
+            let (index, tables) = rebuild_index(&layout, &packs)?;
+            let active = ActivePack::after_scan(&layout, &tables.packs, &mut notices)?;
+            add_notices(&layout, &reason, &tables, &mut notices);
+            (index, active)
+        }
+    };
+    Ok(StoreInner::new(layout, packs, InitialTables::Index(index), active, notices))
+}
+
+/// Reads and verifies a small cache, if it has an index to continue with. On a read error the index decides.
+fn verify_small(layout: &Layout, packs: &PackFiles) -> Result<Option<VerifiedTables>, CacheError> {
+    if !layout.index().join("db").exists() {
+        return Ok(None);
+    }
+    Ok(VerifiedTables::read(&layout.pack_ids()?, packs).unwrap_or(None))
+}
+
+/// Why the index must be rebuilt; `None` for a new cache, where there is nothing to report.
+struct RebuildReason(Option<String>);
+
+impl<T: Into<String>> From<T> for RebuildReason {
+    fn from(text: T) -> RebuildReason {
+        RebuildReason(Some(text.into()))
+    }
+}
+
+/// The index, if it agrees with the packs except for what was appended last, and the state of the newest pack. What
+/// was appended is indexed.
+fn open_current(
+    layout: &Layout,
+    packs: &PackFiles,
+    on_disk: &[PackState],
+) -> Result<(SledIndex, PackState), RebuildReason> {
+    if !layout.index().join("db").exists() {
+        return Err(if on_disk.is_empty() { RebuildReason(None) } else { "it was missing".into() });
+    }
+    let index = SledIndex::open(&layout.index()).map_err(|fault| fault.text().to_owned())?;
+    let known = index.packs().map_err(|fault| fault.text().to_owned())?;
+    let Some((newest, older)) = on_disk.split_last() else { return Err("the packs are missing".into()) };
+    let (last_known, older_known) = match known.split_last() {
+        Some((last, rest)) if last.id == newest.id => (*last, rest),
+        // the newest pack was created, and nothing of it is indexed yet
+        _ => (PackState { good: PackHeader::LEN as u64, ..*newest }, known.as_slice()),
+    };
+    let agree = |a: &PackState, b: &PackState| a.id == b.id && a.generation == b.generation && a.good == b.len;
+    let older_agree = older.len() == older_known.len() && older_known.iter().zip(older).all(|(a, b)| agree(a, b));
+    let grown = last_known.generation == newest.generation && last_known.good <= newest.len;
+    if !older_agree || !grown {
+        return Err("it was built from other packs".into());
+    }
+    let good = replay(&index, packs, last_known, newest.len)?;
+    Ok((index, PackState { good, ..*newest }))
+}
+
+/// Indexes the frames after those that are indexed. Returns where the last whole one ends.
+fn replay(index: &SledIndex, packs: &PackFiles, known: PackState, len: u64) -> Result<u64, RebuildReason> {
+    if known.good == len {
+        return Ok(len);
+    }
+    let file = packs.file(known.id).map_err(|e| e.to_string())?;
+    let mut scanner = Scanner::new(known.id, &file, known.good, len);
+    let mut frames = Vec::new();
+    let mut good = known.good;
+    while let Some(found) = scanner.next().map_err(|e| e.to_string())? {
+        match found {
+            PackItem::Frame(at, header) => {
+                good = at.end();
+                frames.push((at, header));
+            }
+            PackItem::Damaged { what, .. } => return Err(what.into()),
+            PackItem::Torn { .. } => {}
+        }
+    }
+    let state = PackState { good, ..known };
+    index.append(&frames, state).and_then(|()| index.flush()).map_err(|fault| fault.text().to_owned())?;
+    Ok(good)
+}
+
+/// The packs on disk. If the newest pack has no complete header, its creation was interrupted: it is removed and
+/// created again.
+fn pack_states(layout: &Layout, packs: &PackFiles) -> Result<Vec<PackState>, CacheError> {
+    let mut states = Vec::new();
+    for id in layout.pack_ids()? {
+        let read = || {
+            let file = packs.file(id)?;
+            let len = file.metadata()?.len();
+            let header = read_pack_header(&file, len)?;
+            // this generation agrees with no index, so that a pack with a damaged header is scanned
+            let generation = header.map_or(u32::MAX, |header| header.generation);
+            io::Result::Ok(PackState { id, generation, good: len, len })
+        };
+        states.push(read().map_err(CacheError::io("read", &layout.pack(id)))?);
+    }
+    if let Some(last) = states.last().filter(|last| last.len < PackHeader::LEN as u64).copied() {
+        states.pop();
+        let path = layout.pack(last.id);
+        packs.close(last.id);
+        fs::remove_file(&path).map_err(CacheError::io("remove", &path))?;
+    }
+    Ok(states)
+}
+
+/// Removes what an interrupted rewrite or rebuild left behind.
+fn remove_leftovers(layout: &Layout) -> Result<(), CacheError> {
+    remove_folder(&fresh_index(layout))?;
+    let folder = layout.packs();
+    for entry in fs::read_dir(&folder).map_err(CacheError::io("list", &folder))? {
+        let path = entry.map_err(CacheError::io("list", &folder))?.path();
+        if path.extension().is_some_and(|extension| extension == "rewrite") {
+            fs::remove_file(&path).map_err(CacheError::io("remove", &path))?;
+        }
+    }
+    Ok(())
+}
+
+fn fresh_index(layout: &Layout) -> PathBuf {
+    layout.root().join("index.new")
+}
+
+fn remove_folder(path: &Path) -> Result<(), CacheError> {
+    match fs::remove_dir_all(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(CacheError::io("remove", path)(e)),
+        _ => Ok(()),
+    }
+}
+
+/// Builds a new index beside the old one and renames it into its place; the old one remains as `index.bad-<time>`.
+fn rebuild_index(layout: &Layout, packs: &PackFiles) -> Result<(SledIndex, PackIndex), CacheError> {
+    let tables = PackIndex::scan(layout, packs)?;
+    let fresh = fresh_index(layout);
+    remove_folder(&fresh)?;
+    let failed = |fault: IndexFault| CacheError::Index { path: layout.index(), what: fault.text().to_owned() };
+    let index = SledIndex::open(&fresh).map_err(failed)?;
+    index.fill(&tables).map_err(failed)?;
+    drop(index);
+    set_old_aside(layout)?;
+    fs::rename(&fresh, layout.index()).map_err(CacheError::io("rename", &fresh))?;
+    layout.sync_folder(layout.root())?;
+    let index = SledIndex::open(&layout.index()).map_err(failed)?;
+    Ok((index, tables))
+}
+
+const BAD: &str = "index.bad-";
+
+/// Renames the old index. Only the newest such folder is kept.
+fn set_old_aside(layout: &Layout) -> Result<(), CacheError> {
+    remove_bad(layout)?;
+    let old = layout.index();
+    if !old.exists() {
+        return Ok(());
+    }
+    let time = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S").to_string();
+    let bad = layout.root().join(format!("{BAD}{time}"));
+    fs::rename(&old, &bad).map_err(CacheError::io("rename", &old))
+}
+
+fn remove_bad(layout: &Layout) -> Result<(), CacheError> {
+    let root = layout.root();
+    for entry in fs::read_dir(root).map_err(CacheError::io("list", root))? {
+        let entry = entry.map_err(CacheError::io("list", root))?;
+        if entry.file_name().to_string_lossy().starts_with(BAD) {
+            remove_folder(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+fn add_notices(layout: &Layout, reason: &RebuildReason, tables: &PackIndex, notices: &mut Vec<String>) {
+    if let Some(why) = &reason.0 {
+        notices.push(format!(
+            "{}: the index was rebuilt from the packs, {} entries ({why})",
+            layout.root().display(),
+            tables.records.len()
+        ));
+    }
+    let damage = tables.damage.iter();
+    notices.extend(damage.map(|damage| format!("{damage}. `compeval cache verify` removes it")));
+}
+
+impl ActivePack {
+    /// The pack to continue with after a scan.
+    fn after_scan(layout: &Layout, packs: &[PackState], notices: &mut Vec<String>) -> Result<ActivePack, CacheError> {
+        let Some(last) = packs.last() else { return ActivePack::create(layout, 1) };
+        if last.good < last.len {
+            let kept = copy_damaged(layout, last.id, last.good, last.len)?;
+            notices.push(format!(
+                "{}: the last {} bytes are not a whole entry and were cut off (a copy is in {})",
+                layout.pack(last.id).display(),
+                last.len - last.good,
+                kept.display()
+            ));
+        }
+        ActivePack::resume(layout, *last)
+    }
+}
+
+/// Copies a range of a pack into the folder for damaged data.
+pub(super) fn copy_damaged(layout: &Layout, id: u32, from: u64, to: u64) -> Result<PathBuf, CacheError> {
+    let folder = layout.damaged();
+    fs::create_dir_all(&folder).map_err(CacheError::io("create", &folder))?;
+    let path = folder.join(format!("{id:08}-{from}.bin"));
+    let copy = || {
+        let mut source = File::open(layout.pack(id))?;
+        source.seek(SeekFrom::Start(from))?;
+        let mut target = File::create(&path)?;
+        io::copy(&mut source.take(to.saturating_sub(from)), &mut target)?;
+        target.sync_data()
+    };
+    copy().map_err(CacheError::io("write", &path))?;
+    Ok(path)
+}
+
+impl StoreInner {
+    /// Opens the index, if verified tables were used instead so far. The caller holds the active pack, so nothing else is
+    /// written.
+    pub(super) fn open_index(&self, active: &mut ActivePack) -> Result<(), CacheError> {
+        let mut verified = self.verified.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(VerifiedTables { tables, .. }) = &*verified else { return Ok(()) };
+        match open_current(&self.layout, &self.packs, &tables.packs) {
+            Ok((index, state)) => {
+                let is_good = state.good == active.len && !lacks_entries(&index, tables);
+                *self.index.write().unwrap_or_else(PoisonError::into_inner) = Some(index);
+                if !is_good {
+                    self.rebuild(active, "entries are missing from it")?;
+                }
+            }
+            Err(RebuildReason(why)) => self.rebuild(active, why.as_deref().unwrap_or("it was missing"))?,
+        }
+        self.audited.store(true, Ordering::Release);
+        *verified = None;
+        Ok(())
+    }
+
+    /// Rebuilds the index while the store is open.
+    pub(super) fn rebuild(&self, active: &mut ActivePack, why: &str) -> Result<(), CacheError> {
+        let entries = self.replace_index(active)?;
+        self.notice(format!(
+            "{}: the index was rebuilt from the packs, {entries} entries ({why})",
+            self.layout.root().display()
+        ));
+        Ok(())
+    }
+
+    fn replace_index(&self, active: &mut ActivePack) -> Result<usize, CacheError> {
+        self.sync_pack(active)?;
+        let mut slot = self.index.write().unwrap_or_else(PoisonError::into_inner);
+        // not dropped: after a panic, sled may panic again when it closes
+        std::mem::forget(slot.take());
+        let (index, tables) = rebuild_index(&self.layout, &self.packs)?;
+        *slot = Some(index);
+        self.rebuilds.fetch_add(1, Ordering::AcqRel);
+        Ok(tables.records.len())
+    }
+
+    /// Rebuilds the index because it is much larger than its records need.
+    pub(super) fn shrink_index(&self, active: &mut ActivePack) -> Result<(), CacheError> {
+        self.sync_pack(active)?;
+        let mut slot = self.index.write().unwrap_or_else(PoisonError::into_inner);
+        drop(slot.take());
+        let (index, _) = rebuild_index(&self.layout, &self.packs)?;
+        *slot = Some(index);
+        remove_bad(&self.layout)
+    }
+}
