@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::changes::{unchanged, what_changed};
 use super::figures::{UNKNOWN, brackets, count, mark, ratio, score, share, signed, usd};
-use super::notes::{about_comparison, caveats, confounds};
+use super::notes::{about_comparison, caveats, confounds, scale_warning};
 use super::tables::{cost, detectable, lacks_cells, published};
 use super::words::{Words, fill, words};
 use crate::judge::Dimension;
@@ -83,7 +83,8 @@ fn header(input: &ReportInput<'_>, words: &Words) -> String {
         words.judged_by,
         names(&design.judges)
     );
-    for caveat in caveats(input.summary, input.manifest, words) {
+    let scale = scale_warning(input.summary, words);
+    for caveat in scale.into_iter().chain(caveats(input.summary, input.manifest, words)) {
         let _ = write!(out, "\n> **!** {}\n", escape(&caveat));
     }
     out

@@ -3,7 +3,7 @@
 use super::changes::list;
 use super::figures::{brackets, signed};
 use super::words::{Words, fill};
-use crate::results::{Comparison, Design, Judged, Manifest, MethodComparison, Reliability, Summary, blind_spots};
+use crate::results::{Comparison, Design, Judged, Manifest, MethodComparison, Reliability, NarrowScaleCause, Summary, blind_spots};
 
 /// What no table may be printed without. That a run was offline is not among it: its results are the same.
 pub(super) fn caveats(summary: &Summary, manifest: &Manifest, words: &Words) -> Vec<String> {
@@ -28,6 +28,26 @@ pub(super) fn caveats(summary: &Summary, manifest: &Manifest, words: &Words) -> 
     }
     notes.extend(caveats.notes.iter().cloned());
     notes
+}
+
+/// What to know about ceiling and floor before any figure is read; `None` where they lie well apart.
+pub(super) fn scale_warning(summary: &Summary, words: &Words) -> Option<String> {
+    let scale = &summary.scale;
+    let Some(difference) = scale.difference else { return Some(words.scale_unchecked.to_owned()) };
+    let cause = match scale.cause? {
+        NarrowScaleCause::Judge => words.narrow_by_judge,
+        NarrowScaleCause::Bank => words.narrow_by_bank,
+        NarrowScaleCause::Answerer => words.narrow_by_answerer,
+    };
+    let bound = scale.lower_bound.map(|bound| format!(" (≥ {})", signed(bound))).unwrap_or_default();
+    Some(fill(words.narrow_scale, &[&signed(difference), &scale.probes.to_string(), &bound, cause]))
+}
+
+/// How far the judges of a panel agree; `None` with one judge.
+pub(super) fn panel_agreement(summary: &Summary, words: &Words) -> Option<String> {
+    let alpha = summary.judges.alpha?;
+    let value = super::figures::ratio(alpha.value);
+    Some(fill(words.alpha, &[&value, &alpha.pairs.to_string()]))
 }
 
 fn lexical_parts(design: &Design, words: &Words) -> String {
@@ -60,6 +80,7 @@ pub(super) fn confounds(summary: &Summary, design: &Design, words: &Words) -> Ve
     if summary.methods.iter().any(|(_, method)| method.retention.has_narrow_span()) {
         notes.push(words.narrow_span.to_owned());
     }
+    notes.extend(panel_agreement(summary, words));
     if let Some(alpha) = summary.judges.alpha.filter(crate::stats::Coefficient::is_low_alpha) {
         notes.push(fill(words.low_alpha, &[&super::figures::ratio(alpha.value)]));
     }

@@ -4,7 +4,7 @@ use super::changes::{unchanged, what_changed};
 use super::figures::{brackets, count, grouped, mark, probability, range, ratio, score, share, signed, usd};
 use super::grid::{Cell, Grid};
 use super::ink::{Ink, Styled};
-use super::notes::{about_comparison, caveats};
+use super::notes::{about_comparison, caveats, panel_agreement, scale_warning};
 use super::words::{Words, fill, words};
 use crate::judge::Dimension;
 use crate::results::{Comparison, Judged, Level, Manifest, MethodComparison, MethodSummary, Summary};
@@ -26,6 +26,9 @@ pub fn summary_table(summary: &Summary, manifest: &Manifest, width: usize) -> St
         heading.push((Ink::Warning, format!("  {}", words.lexical)));
     }
     out.line(heading);
+    if let Some(warning) = scale_warning(summary, words) {
+        out.paragraph(Ink::Warning, &warning, width);
+    }
     out.gap();
     out.append(scores(summary, words).lay_out(width));
     out.gap();
@@ -34,6 +37,9 @@ pub fn summary_table(summary: &Summary, manifest: &Manifest, width: usize) -> St
     out.paragraph(Ink::Dim, words.intervals, width);
     if summary.comparison.is_some() {
         out.paragraph(Ink::Dim, words.margin, width);
+    }
+    if let Some(agreement) = panel_agreement(summary, words) {
+        out.paragraph(Ink::Dim, &agreement, width);
     }
     let offline = manifest.caveats.offline.then(|| words.offline.to_owned());
     for note in offline.into_iter().chain(caveats(summary, manifest, words)) {

@@ -12,6 +12,7 @@ use super::groups::{Groups, Parts};
 use super::level::{Level, Levels};
 use super::noise::{JudgeQuality, average_components, components, judge_quality};
 use super::ordered::Ordered;
+use super::scale::{ScaleCheck, scale_check};
 use super::selection::{Selection, Subset, VariantRuns};
 use super::set::ResultSet;
 use crate::action::BuiltInRule;
@@ -40,6 +41,8 @@ pub struct Summary {
     pub methods: Ordered<MethodSummary>,
     /// Variance components by dimension, averaged over the methods but ceiling and floor.
     pub noise: Ordered<Components>,
+    /// Whether ceiling and floor lie apart.
+    pub scale: ScaleCheck,
     /// How judges agree.
     pub judges: JudgeQuality,
     /// Against a baseline, if one was named.
@@ -127,6 +130,7 @@ pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
         uncommon_probes,
         noise: average_components(&noise),
         methods,
+        scale: scale_check(set),
         judges: judge_quality(set),
         comparison,
     }

@@ -2,8 +2,10 @@
 
 use serde::Serialize;
 
-use super::center::{mean, usable};
-use super::thresholds::{ALPHA_WARNING, FAR_APART, MIN_PAIRS, TINY};
+use super::center::{mean, sample_sd, usable};
+use super::distribution::StudentT;
+use super::interval::Interval;
+use super::thresholds::{ALPHA_WARNING, FAR_APART, MIN_PAIRS, TINY, UPPER_TAIL};
 
 /// A coefficient of agreement, or why there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -62,11 +64,66 @@ pub struct Agreement {
     pub spearman: Coefficient,
     /// Cohen's kappa with quadratic weights.
     pub quadratic_kappa: Coefficient,
+    /// How far each would move with other things of the same kind.
+    pub ci95: AgreementIntervals,
+}
+
+/// 95% intervals of an [`Agreement`]; `None` with under 5 groups, and where leaving a group out changes nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct AgreementIntervals {
+    /// Of the share of equal scores.
+    pub exact: Option<Interval>,
+    /// Of the share at most 1 apart.
+    pub within_one: Option<Interval>,
+    /// Of the mean difference.
+    pub mean_difference: Option<Interval>,
+    /// Of Spearman's rank correlation.
+    pub spearman: Option<Interval>,
+    /// Of the quadratic kappa.
+    pub quadratic_kappa: Option<Interval>,
 }
 
 /// Compares two raters, given as (first, second) for each thing that both rated. Scores may lie between whole numbers.
 /// If one of them is no usable number, nothing is computed.
-pub fn agreement(pairs: &[(f64, f64)]) -> Agreement {
+///
+/// Pairs come in groups that are independent of one another, such as the scores of one answer: those of a group go up
+/// and down together, and intervals that took them for independent would be too narrow. The intervals are those of the
+/// jackknife that leaves out one group at a time (Efron and Stein 1981), with Student's t.
+pub fn agreement(groups: &[Vec<(f64, f64)>]) -> Agreement {
+    let found = point_agreement(&groups.concat());
+    Agreement { ci95: intervals(groups, &found), ..found }
+}
+
+/// Groups from which on there is an interval.
+const MIN_GROUPS: usize = 5;
+
+fn intervals(groups: &[Vec<(f64, f64)>], found: &Agreement) -> AgreementIntervals {
+    if groups.len() < MIN_GROUPS {
+        return AgreementIntervals::default();
+    }
+    let without = |left_out: usize| -> Vec<(f64, f64)> {
+        let others = groups.iter().enumerate().filter(|(group, _)| *group != left_out);
+        others.flat_map(|(_, pairs)| pairs.iter().copied()).collect()
+    };
+    let partial: Vec<Agreement> = (0..groups.len()).map(|group| point_agreement(&without(group))).collect();
+    let of = |value: fn(&Agreement) -> Option<f64>, scale: (f64, f64)| {
+        let values: Option<Vec<f64>> = partial.iter().map(value).collect();
+        let count = groups.len() as f64;
+        // The standard error of the jackknife: the spread of the values, times (G − 1) / √G.
+        let se = sample_sd(&values?).filter(|sd| *sd > TINY)? * (count - 1.0) / count.sqrt();
+        let reach = StudentT::new(groups.len() - 1)?.quantile(UPPER_TAIL)? * se;
+        Some(Interval::around(value(found)?, reach)?.clipped(scale))
+    };
+    AgreementIntervals {
+        exact: of(|found| found.exact, (0.0, 1.0)),
+        within_one: of(|found| found.within_one, (0.0, 1.0)),
+        mean_difference: of(|found| found.mean_difference, (f64::MIN, f64::MAX)),
+        spearman: of(|found| found.spearman.value, (-1.0, 1.0)),
+        quadratic_kappa: of(|found| found.quadratic_kappa.value, (-1.0, 1.0)),
+    }
+}
+
+fn point_agreement(pairs: &[(f64, f64)]) -> Agreement {
     let fine = pairs.iter().all(|(a, b)| usable(*a) && usable(*b));
     let differences: Vec<f64> = pairs.iter().map(|(a, b)| a - b).collect();
     let known = if fine { differences.as_slice() } else { &[] };
@@ -85,6 +142,7 @@ pub fn agreement(pairs: &[(f64, f64)]) -> Agreement {
         mean_difference: mean(known),
         spearman: coefficient(spearman),
         quadratic_kappa: coefficient(quadratic_kappa),
+        ci95: AgreementIntervals::default(),
     }
 }
 
@@ -161,6 +219,32 @@ pub fn repeat_spread(things: &[Vec<f64>]) -> Option<RepeatSpread> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Pairs that are all independent of one another.
+    fn agreement(pairs: &[(f64, f64)]) -> Agreement {
+        super::agreement(&pairs.iter().map(|pair| vec![*pair]).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn intervals_hold_the_value_and_widen_with_groups_that_move_together() {
+        let pairs: Vec<(f64, f64)> = (0..40).map(|n| (f64::from(n % 6), f64::from((n % 6 + n % 2).min(5)))).collect();
+        let lone = agreement(&pairs);
+        let interval = lone.ci95.quadratic_kappa.unwrap();
+        assert!(interval.contains(lone.quadratic_kappa.value.unwrap()) && interval.width() < 0.5, "{lone:?}");
+        assert!(lone.ci95.exact.unwrap().contains(lone.exact.unwrap()));
+        let twice: Vec<Vec<(f64, f64)>> = pairs.iter().map(|pair| vec![*pair; 2]).collect();
+        let (doubled, separate) = (super::agreement(&twice), agreement(&twice.concat()));
+        assert!(doubled.ci95.exact.unwrap().width() > 1.2 * separate.ci95.exact.unwrap().width());
+    }
+
+    #[test]
+    fn the_interval_of_a_mean_is_the_t_interval() {
+        // for a mean the jackknife gives s/√n: differences 1 0 1 0 1, mean .6, s .547723, t(.975, 4) = 2.776445
+        let found = agreement(&[(1.0, 0.0), (2.0, 2.0), (3.0, 2.0), (4.0, 4.0), (5.0, 4.0)]);
+        let interval = found.ci95.mean_difference.unwrap();
+        assert!((interval.low() - (0.6 - 0.680087)).abs() < 1e-5, "{interval:?}");
+        assert_eq!((found.ci95.within_one, agreement(&[(1.0, 0.0); 4]).ci95.exact), (None, None));
+    }
 
     fn zip(a: &[f64], b: &[f64]) -> Vec<(f64, f64)> {
         a.iter().copied().zip(b.iter().copied()).collect()

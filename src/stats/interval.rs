@@ -98,6 +98,13 @@ pub fn interval(values: &[f64]) -> Option<Estimate> {
     Some(Estimate { ci95, p: Some(t.two_sided_p(center / se)), se: Some(se), ..lone })
 }
 
+/// The lower end of the one-sided 95% t interval of the mean of `values`, taken as independent; their mean if they do not
+/// differ. `None` under 2 values.
+pub fn lower_bound(values: &[f64]) -> Option<f64> {
+    let (center, sd, t) = (mean(values)?, sample_sd(values)?, StudentT::new(values.len() - 1)?);
+    Some(center - t.quantile(0.95)? * sd / (values.len() as f64).sqrt())
+}
+
 fn degenerate(center: f64, clusters: usize) -> Estimate {
     let center = if center.abs() < TINY { 0.0 } else { center };
     let p = if center == 0.0 { 1.0 } else { 0.5_f64.powf((clusters - 1) as f64) };
@@ -190,5 +197,12 @@ mod tests {
     #[test]
     fn an_interval_is_written_as_its_two_ends() {
         assert_eq!(serde_json::to_string(&Interval::new(1.5, -0.5)).unwrap(), "[-0.5,1.5]");
+    }
+
+    #[test]
+    fn a_one_sided_bound_lies_below_the_mean() {
+        // t(.95, 3) = 2.35336, s = 0.0957427, mean .475
+        assert!((lower_bound(&[0.6, 0.4, 0.4, 0.5]).unwrap() - 0.362340).abs() < 1e-5);
+        assert_eq!((lower_bound(&[2.0, 2.0]), lower_bound(&[1.0]), lower_bound(&[])), (Some(2.0), None, None));
     }
 }

@@ -28,13 +28,13 @@ mod retention;
 pub mod thresholds;
 mod verdict;
 
-pub use agreement::{Agreement, Coefficient, NoCoefficient, RepeatSpread, agreement, repeat_spread};
+pub use agreement::{Agreement, AgreementIntervals, Coefficient, NoCoefficient, RepeatSpread, agreement, repeat_spread};
 pub use alpha::{Metric, krippendorff_alpha};
 pub use center::{Gaps, RunValues, combined_runs, mean, mean_of, median, run_values, sample_sd};
 pub use components::{Component, Components, NoComponent, components};
 pub use exact::{FailureCounts, FailureTest, excess_failures_p, failure_tests};
 pub use families::{FamilyVerdicts, MethodDifferences, MethodVerdicts, family_verdicts};
-pub use interval::{Estimate, Interval, interval, level};
+pub use interval::{Estimate, Interval, interval, level, lower_bound};
 pub use pairing::Paired;
 pub use pairs::{Observation, PairClasses};
 pub use rerun::{NoRerun, Rerun, rerun_interval};

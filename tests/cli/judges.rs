@@ -151,3 +151,59 @@ fn the_answers_of_a_run_are_no_cases_of_the_self_test() {
     let brief = json!({"probe_question": "Which port?", "model_response": "8081"});
     assert!(case_of(&brief).is_none() && brain::material("no request").is_none());
 }
+
+#[test]
+fn ceiling_and_floor_that_are_graded_alike_are_a_warning_on_top_that_names_the_cause() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    script(&server, |_| 3);
+    let run = "run --label a --runs 1 --allow-weak-judge";
+    let ended = project.expect(0, run);
+    let scale = project.result("a", "summary.json")["scale"].clone();
+    assert_eq!((&scale["cause"], &scale["difference"]), (&json!("judge"), &json!(0.0)), "{scale}");
+    let told = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let warning = told.find("suspect the judge").expect("the warning");
+    assert!(warning < told.find("anchored").expect("the table"), "above all figures: {told}");
+    for report in ["results/a/report.md", "results/a/report.html"] {
+        assert!(project.read(report).contains("suspect the judge"), "{report}");
+    }
+    // A judge that sees the difference gets no warning, and without both ends nothing is checked.
+    script(&server, |brief| case_of(brief).map_or((5.0 * stated(brief)) as u64, |_| 3));
+    project.edit("pipeline.toml", "model = \"mock/judge-1\"", "model = \"mock/judge-2\"");
+    project.expect(0, run);
+    let scale = project.result("a", "summary.json")["scale"].clone();
+    assert!(scale["difference"].as_f64().unwrap() > 1.0, "{scale}");
+    assert!(!project.read("results/a/report.md").contains("ceiling and floor"));
+    project.expect(0, "run --label b --runs 1 --methods anchored --allow-weak-judge");
+    assert!(project.read("results/b/report.md").contains("ceiling and floor: not checked"));
+}
+
+#[test]
+fn people_grade_a_sheet_without_names_and_a_panel_shows_its_agreement() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    let second = "[[judge]]\nname = \"other\"\nmodel = \"mock/judge-2\"\n";
+    project.write("pipeline.toml", &format!("{}\n{second}", project.read("pipeline.toml")));
+    let ended = project.expect(0, "run --label a --runs 1");
+    assert!(ended.stdout.contains("Krippendorff's alpha"), "{}", ended.stdout);
+    assert!(project.read("results/a/report.md").contains("Krippendorff's alpha"));
+
+    project.expect(0, "judge agreement --blind-sheet sheet.csv");
+    let sheet = project.read("sheet.csv");
+    let names = ["anchored", "rewritten", "twin", "grader", "other", "agent"];
+    let (head, lines) = sheet.split_once('\n').unwrap();
+    assert_eq!(head, "id,dimension,score,question,expected_facts,answer,comment");
+    for line in lines.lines() {
+        assert!(!names.contains(&line.split(',').next().unwrap_or("")), "{line}");
+    }
+    // Nothing filled in is nothing graded; a filled sheet is compared like any other file.
+    project.expect(2, "judge agreement sheet.csv").says(&["there are no grades in the file"]);
+    let filled: String = sheet.replace(",accuracy,,", ",accuracy,4,").replace(",completeness,,", ",completeness,2,");
+    project.write("sheet.csv", &filled);
+    let found = project.expect(0, "judge agreement sheet.csv --json").json();
+    let pooled = &found["judges"][0]["pooled"];
+    assert!(pooled["pairs"].as_u64().unwrap() >= 10, "{found}");
+    assert!(pooled["ci95"]["mean_difference"].is_array(), "{pooled}");
+    project.write("sheet.csv", &filled.replacen("\n", "\nnobody,accuracy,3,q,f,a,\n", 1));
+    project.expect(2, "judge agreement sheet.csv").says(&["the results have no answer `nobody`"]);
+}

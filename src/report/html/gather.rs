@@ -6,7 +6,7 @@ use super::input::{Anchor, CostLine, FailureLine, MethodLine, ModelLine, PageInp
 use crate::judge::Rubric;
 use crate::report::changes::changes;
 use crate::report::figures::count;
-use crate::report::notes::{about_comparison, caveats, confounds};
+use crate::report::notes::{about_comparison, caveats, confounds, scale_warning};
 use crate::report::words::{Words, words};
 use crate::results::{Asked, Blame, Design, ListedRow, Manifest, MethodSummary, Summary};
 use crate::units::Tokens;
@@ -28,7 +28,7 @@ impl<'a> PageInput<'a> {
             label: &summary.label,
             locale: design.locale,
             facts: facts(manifest, rows, words),
-            warnings: caveats(summary, manifest, words),
+            warnings: scale_warning(summary, words).into_iter().chain(caveats(summary, manifest, words)).collect(),
             notes,
             changes: summary.comparison.as_ref().map(|comparison| changes(comparison, words)).unwrap_or_default(),
             models: models(design),

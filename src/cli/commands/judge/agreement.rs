@@ -65,6 +65,7 @@ pub(super) fn compare<E>(
     design: &Design,
     rows: impl Iterator<Item = Result<Row, E>>,
 ) -> Result<Result<Compared, Problems>, E> {
+    let labels = &labels.with_answerers(design);
     let faults: Vec<Problem> = labels.grades.iter().filter_map(|grade| unknown(labels, design, grade)).collect();
     if !faults.is_empty() {
         return Ok(Err(Problems(faults)));
@@ -173,8 +174,8 @@ fn answer_of(row: &Row) -> Answer {
     (fixture.clone(), *point, method.clone(), *run, probe.clone(), answerer.clone(), *answer_n)
 }
 
-/// Pairs of (judge, people) by dimension.
-type Pairs = BTreeMap<Dimension, Vec<(f64, f64)>>;
+/// Pairs of (judge, people) by dimension and, in it, by answer.
+type Pairs = BTreeMap<Dimension, BTreeMap<usize, Vec<(f64, f64)>>>;
 
 fn pair(labels: &Labels, design: &Design, heard: &Heard) -> Result<Compared, Problems> {
     let mut by_judge: BTreeMap<&str, Pairs> = design.judges.iter().map(|j| (j.name.as_str(), Pairs::new())).collect();
@@ -194,16 +195,18 @@ fn pair(labels: &Labels, design: &Design, heard: &Heard) -> Result<Compared, Pro
             }
         };
         let (Some(dimension), Some(human)) = (dimension_of(design, &subject.graded), mean(scores)) else { continue };
-        let grades = found.map(|judges| grades_of(judges, &subject.graded)).unwrap_or_default();
+        let (answer, judges) = found.unzip();
+        let answer = answer.unwrap_or_default();
+        let grades = judges.map(|judges| grades_of(judges, &subject.graded)).unwrap_or_default();
         if grades.is_empty() {
             unmatched.push(*line);
         }
         for (judge, score) in &grades {
             let pairs = by_judge.entry(judge).or_default().entry(dimension).or_default();
-            pairs.push((*score, human));
+            pairs.entry(answer).or_default().push((*score, human));
         }
         if let Some(middle) = median(&grades.values().copied().collect::<Vec<_>>()) {
-            panel.entry(dimension).or_default().push((middle, human));
+            panel.entry(dimension).or_default().entry(answer).or_default().push((middle, human));
         }
     }
     if !faults.is_empty() {
@@ -226,18 +229,21 @@ fn by_subject(labels: &Labels) -> BTreeMap<&Subject, (u64, Vec<f64>)> {
     subjects
 }
 
-/// The one answer that a person can have meant.
-fn answer_to<'h>(heard: &'h Heard, subject: &Subject) -> Result<Option<&'h BTreeMap<String, Vec<Row>>>, String> {
+/// The one answer that a person can have meant, with its number among all.
+fn answer_to<'h>(
+    heard: &'h Heard,
+    subject: &Subject,
+) -> Result<Option<(usize, &'h BTreeMap<String, Vec<Row>>)>, String> {
     let is_meant = |answer: &Answer| {
         let (fixture, point, method, run, probe, answerer, number) = answer;
         (fixture.as_str(), *point, method.as_str(), *run, probe.as_str()) == place(subject)
             && subject.answerer.as_ref().is_none_or(|wanted| wanted == answerer)
             && subject.answer_n.is_none_or(|wanted| wanted == *number)
     };
-    let mut meant = heard.cells.iter().filter(|(answer, _)| is_meant(answer));
+    let mut meant = heard.cells.iter().enumerate().filter(|(_, (answer, _))| is_meant(answer));
     let first = meant.next();
     match meant.count() {
-        0 => Ok(first.map(|(_, judges)| judges)),
+        0 => Ok(first.map(|(number, (_, judges))| (number, judges))),
         more => Err(format!("this fits {} answers to the probe", more + 1)),
     }
 }
@@ -264,11 +270,15 @@ fn grades_of<'h>(judges: &'h BTreeMap<String, Vec<Row>>, graded: &Graded) -> BTr
 }
 
 fn of_pairs(judge: Option<&str>, pairs: &Pairs, against_itself: Option<RepeatSpread>) -> JudgeAgreement {
-    let all: Vec<(f64, f64)> = pairs.values().flatten().copied().collect();
+    let mut by_answer: BTreeMap<usize, Vec<(f64, f64)>> = BTreeMap::new();
+    for (answer, pairs) in pairs.values().flatten() {
+        by_answer.entry(*answer).or_default().extend(pairs);
+    }
+    let grouped = |groups: &BTreeMap<usize, Vec<(f64, f64)>>| agreement(&groups.values().cloned().collect::<Vec<_>>());
     JudgeAgreement {
         judge: judge.map(str::to_owned),
-        pooled: agreement(&all),
-        dimensions: pairs.iter().map(|(dimension, pairs)| (*dimension, agreement(pairs))).collect(),
+        pooled: grouped(&by_answer),
+        dimensions: pairs.iter().map(|(dimension, groups)| (*dimension, grouped(groups))).collect(),
         against_itself,
     }
 }

@@ -5,16 +5,18 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::agreement::{Compared, JudgeAgreement, compare};
+use super::blind_sheet::blind_sheet;
 use super::labels::Labels;
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::count;
 use crate::cli::project::{given, project_paths_of};
 use crate::cli::terminal::{Column, Console, Meaning, number, render_table};
+use crate::files::write_whole;
 use crate::pipeline::ProjectPaths;
 use crate::results::{FolderError, ResultsFolder, newest};
 use crate::stats::thresholds::MIN_PAIRS;
-use crate::stats::{Agreement, Coefficient, NoCoefficient};
+use crate::stats::{Agreement, Coefficient, Interval, NoCoefficient};
 
 /// The whole result, as JSON.
 #[derive(Serialize)]
@@ -26,9 +28,13 @@ struct Told<'a> {
 }
 
 pub(super) fn run(common: &Common, path: &Path, label: Option<&str>, console: &Console) -> Result<Exit, Failure> {
-    let labels = Labels::read(&given(common, path))?;
+    let mut labels = Labels::read(&given(common, path))?;
     let folder = results(&project_paths_of(common)?, label)?;
     let manifest = folder.manifest().map_err(|error| refused(&error))?;
+    if labels.is_blind() {
+        let resolved = labels.resolve(folder.rows()?).map_err(|error| Failure::error(chain(&error)))?;
+        labels = resolved.map_err(Failure::Problems)?;
+    }
     let compared = compare(&labels, &manifest.design, folder.rows()?)
         .map_err(|error| Failure::error(chain(&error)))?
         .map_err(Failure::Problems)?;
@@ -45,6 +51,26 @@ pub(super) fn run(common: &Common, path: &Path, label: Option<&str>, console: &C
     for warning in &warnings {
         console.eprint(&format!("{} {warning}", console.paint(Meaning::Warning, "warning:")));
     }
+    Ok(Exit::Done)
+}
+
+/// Writes answers of the newest or the named result set for people to grade.
+pub(super) fn write_sheet(
+    common: &Common,
+    path: &Path,
+    label: Option<&str>,
+    console: &Console,
+) -> Result<Exit, Failure> {
+    let folder = results(&project_paths_of(common)?, label)?;
+    let manifest = folder.manifest().map_err(|error| refused(&error))?;
+    let sheet = blind_sheet(&manifest.design, folder.rows()?).map_err(|error| Failure::error(chain(&error)))?;
+    let sheet = sheet.map_err(|error| Failure::error(chain(&error)))?;
+    let path = given(common, path);
+    write_whole(&path, &sheet).map_err(|error| Failure::error(chain(&error)))?;
+    let (file, name) = (path.display(), folder.label());
+    console.print(&format!(
+        "{file}: fill in the column `score` (0 to 5), then: compeval judge agreement {file} --label {name}"
+    ));
     Ok(Exit::Done)
 }
 
@@ -106,12 +132,24 @@ fn line(name: &str, found: &Agreement) -> Vec<String> {
     vec![
         name.to_owned(),
         found.pairs.to_string(),
-        percent(found.exact),
-        percent(found.within_one),
-        coefficient(&found.spearman),
-        coefficient(&found.quadratic_kappa),
-        found.mean_difference.map_or_else(|| "–".to_owned(), |difference| format!("{difference:+.2}")),
+        with_interval(percent(found.exact), found.ci95.exact, |end| format!("{:.0}", end * 100.0)),
+        with_interval(percent(found.within_one), found.ci95.within_one, |end| format!("{:.0}", end * 100.0)),
+        with_interval(coefficient(&found.spearman), found.ci95.spearman, |end| format!("{end:.2}")),
+        with_interval(coefficient(&found.quadratic_kappa), found.ci95.quadratic_kappa, |end| format!("{end:.2}")),
+        with_interval(
+            found.mean_difference.map_or_else(|| "–".to_owned(), |difference| format!("{difference:+.2}")),
+            found.ci95.mean_difference,
+            |end| format!("{end:+.2}"),
+        ),
     ]
+}
+
+/// A figure with its 95% interval, where it has one.
+fn with_interval(figure: String, ci95: Option<Interval>, end: impl Fn(f64) -> String) -> String {
+    match ci95 {
+        Some(ci95) => format!("{figure} [{}, {}]", end(ci95.low()), end(ci95.high())),
+        None => figure,
+    }
 }
 
 fn percent(share: Option<f64>) -> String {

@@ -115,3 +115,13 @@ fn a_panel_has_its_median_and_its_alpha() {
     assert_eq!(differences, [(Some("one"), Some(1.0)), (Some("two"), Some(-2.0)), (None, Some(-0.5))]);
     assert_eq!(found.alpha.map(|alpha| alpha.pairs), Some(1));
 }
+
+#[test]
+fn a_method_may_be_named_with_its_answerer_as_tables_name_it() {
+    let lines = labels("f,1,mine/agent,1,p1,accuracy_factual,,4,,\n");
+    let found = compared(&lines, &results(), vec![graded("f", "mine", 1, 5)]).expect("comparable");
+    assert_eq!((found.unmatched.as_slice(), found.judges[0].pooled.pairs), ([].as_slice(), 1));
+    let stranger = labels("f,1,mine/nobody,1,p1,accuracy_factual,,4,,\n");
+    let faults = compared(&stranger, &results(), Vec::new()).expect_err("no such answerer");
+    assert_eq!(faults, ["l.csv:2:1: the results have no answerer `nobody`"]);
+}

@@ -3,17 +3,21 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::blind_sheet::answer_id;
 use crate::cli::failure::Failure;
 use crate::fault::suggestion;
 use crate::pipeline::{Problem, Problems, list};
+use crate::results::{Design, Row};
 use crate::stats::thresholds::SCALE;
 
 /// What a column may be called. One of `criterion` and `dimension` is needed, like all the others in `NEEDED`.
-const COLUMNS: [&str; 11] =
-    ["fixture", "point", "method", "run", "probe", "criterion", "dimension", "score", "answerer", "answer_n", "rater"];
+const COLUMNS: [&str; 12] =
+    ["id", "fixture", "point", "method", "run", "probe", "criterion", "dimension", "score", "answerer", "answer_n", "rater"];
 const NEEDED: [&str; 6] = ["fixture", "point", "method", "run", "probe", "score"];
+/// Columns for people, which are not read.
+const IGNORED: [&str; 4] = ["comment", "question", "expected_facts", "answer"];
 const SHAPE: &str = "the columns are fixture, point, method, run, probe, criterion (or dimension), score; and if need \
-                     be answerer, answer_n, rater, comment";
+                     be answerer, answer_n, rater, comment; or those of `judge agreement --blind-sheet FILE`";
 /// Faults that are told at once; a file of another kind has one on every line.
 const TOLD: usize = 20;
 
@@ -29,6 +33,8 @@ pub(super) enum Graded {
 /// The answer that a person graded.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Subject {
+    /// What a blind sheet calls the answer; the other fields are then empty until [`Labels::resolve`] fills them.
+    pub(super) id: Option<String>,
     pub(super) fixture: String,
     pub(super) point: u32,
     pub(super) method: String,
@@ -39,6 +45,28 @@ pub(super) struct Subject {
     /// Needed where a run holds several answers to the probe.
     pub(super) answer_n: Option<u32>,
     pub(super) graded: Graded,
+}
+
+impl Subject {
+    fn of_id(id: String, graded: Graded) -> Subject {
+        let (fixture, method, probe) = (String::new(), String::new(), String::new());
+        Subject { id: Some(id), fixture, point: 1, method, run: 1, probe, answerer: None, answer_n: None, graded }
+    }
+
+    /// The same grade of this answer.
+    fn at(&self, row: &Row) -> Subject {
+        Subject {
+            id: None,
+            fixture: row.fixture.clone(),
+            point: row.point,
+            method: row.method.clone(),
+            run: row.run,
+            probe: row.probe.clone(),
+            answerer: Some(row.answerer.clone()),
+            answer_n: Some(row.answer_n),
+            graded: self.graded.clone(),
+        }
+    }
 }
 
 /// One line of the file.
@@ -54,7 +82,7 @@ pub(super) struct HumanGrade {
 }
 
 /// A file of human grades.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Labels {
     file: String,
     pub(super) grades: Vec<HumanGrade>,
@@ -81,6 +109,8 @@ impl Labels {
         let (mut labels, mut problems) = (Labels { file: file.to_owned(), grades: Vec::new() }, Problems::default());
         for record in reader.records() {
             match record {
+                // A sheet that is not filled in yet.
+                Ok(record) if columns.is_blank(&record) => {}
                 Ok(record) => match columns.grade(&record) {
                     Ok(grade) => labels.grades.push(grade),
                     Err((line, message)) => problems.push(labels.at(line, message)),
@@ -106,6 +136,52 @@ impl Labels {
             problems.push(Problem::error(format!("and {more} more faults in {}", self.file)));
         }
         Err(problems)
+    }
+
+    /// Whether a line names its answer by the id of a blind sheet.
+    pub(super) fn is_blind(&self) -> bool {
+        self.grades.iter().any(|grade| grade.subject.id.is_some())
+    }
+
+    /// Finds the answers that ids of a blind sheet stand for among `rows`.
+    ///
+    /// # Errors
+    /// A row that cannot be read; ids that no answer has, with their lines.
+    pub(super) fn resolve<E>(self, rows: impl Iterator<Item = Result<Row, E>>) -> Result<Result<Labels, Problems>, E> {
+        let mut answers: BTreeMap<String, Row> = BTreeMap::new();
+        for row in rows {
+            let row = row?;
+            answers.entry(answer_id(&row)).or_insert(row);
+        }
+        let (mut labels, mut problems) = (Labels { file: self.file, grades: Vec::new() }, Problems::default());
+        for grade in self.grades {
+            match grade.subject.id.as_ref().map(|id| (id, answers.get(id))) {
+                None => labels.grades.push(grade),
+                Some((_, Some(row))) => {
+                    labels.grades.push(HumanGrade { subject: grade.subject.at(row), ..grade });
+                }
+                Some((id, None)) => problems.push(
+                    labels
+                        .at(grade.line, format!("the results have no answer `{id}`"))
+                        .help("name the result set that the sheet was written for by --label"),
+                ),
+            }
+        }
+        Ok(labels.unless(problems))
+    }
+
+    /// Takes `METHOD/ANSWERER`, which is what tables call a method with several answerers, for both names.
+    pub(super) fn with_answerers(&self, design: &Design) -> Labels {
+        let is_method = |name: &str| design.methods.iter().any(|method| method.name == name);
+        let mut labels = self.clone();
+        for Subject { method, answerer, .. } in labels.grades.iter_mut().map(|grade| &mut grade.subject) {
+            let names = method.rsplit_once('/').filter(|(name, _)| !is_method(method) && is_method(name));
+            if let Some((name, reader)) = names.map(|(name, reader)| (name.to_owned(), reader.to_owned())) {
+                *method = name;
+                answerer.get_or_insert(reader);
+            }
+        }
+        labels
     }
 
     /// A fault on a line of the file.
@@ -167,10 +243,13 @@ fn columns(file: &str, headings: &csv::StringRecord) -> Result<Columns, Problems
                 fault(format!("there are two columns `{name}`"), "leave one of them out".to_owned());
             }
             Some(_) => {}
+            None if IGNORED.iter().any(|name| heading.eq_ignore_ascii_case(name)) => {}
             None => fault(format!("unknown column `{heading}`"), suggestion(heading, &COLUMNS)),
         }
     }
-    let missing: Vec<&str> = NEEDED.into_iter().filter(|name| !found.contains_key(name)).collect();
+    let is_blind = found.contains_key("id");
+    let needed = NEEDED.into_iter().filter(|name| !is_blind || *name == "score");
+    let missing: Vec<&str> = needed.filter(|name| !found.contains_key(name)).collect();
     if !missing.is_empty() {
         fault(format!("the heading lacks {}", list(missing)), SHAPE.to_owned());
     }
@@ -183,6 +262,11 @@ fn columns(file: &str, headings: &csv::StringRecord) -> Result<Columns, Problems
 impl Columns {
     fn field<'r>(&self, record: &'r csv::StringRecord, name: &str) -> Option<&'r str> {
         record.get(*self.0.get(name)?).filter(|field| !field.is_empty())
+    }
+
+    /// Whether a line of a blind sheet has no score yet.
+    fn is_blank(&self, record: &csv::StringRecord) -> bool {
+        self.0.contains_key("id") && self.field(record, "score").is_none()
     }
 
     fn grade(&self, record: &csv::StringRecord) -> Result<HumanGrade, (u64, String)> {
@@ -198,7 +282,12 @@ impl Columns {
             (None, Some(dimension)) => Graded::Dimension(dimension),
             (None, None) => return Err("neither a criterion nor a dimension is named".to_owned()),
         };
+        if let Some(id) = text("id") {
+            let (rater, score) = (text("rater"), score(&needed("score")?)?);
+            return Ok(HumanGrade { line, subject: Subject::of_id(id, graded), rater, score });
+        }
         let subject = Subject {
+            id: None,
             fixture: needed("fixture")?,
             point: ordinal("point", &needed("point")?)?,
             method: needed("method")?,

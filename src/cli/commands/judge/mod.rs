@@ -2,6 +2,7 @@
 
 mod agreement;
 mod agreement_table;
+mod blind_sheet;
 mod labels;
 mod selftest;
 
@@ -18,12 +19,16 @@ pub(crate) enum JudgeCommand {
     /// Compare the judge with human grades
     Agreement {
         /// CSV: fixture, point, method, run, probe, criterion, score
-        labels: PathBuf,
+        #[arg(required_unless_present = "blind_sheet")]
+        labels: Option<PathBuf>,
         /// The result set [default: the newest]
         #[arg(long)]
         label: Option<String>,
+        /// Write answers without names for people to grade
+        #[arg(long, value_name = "FILE", conflicts_with = "labels")]
+        blind_sheet: Option<PathBuf>,
     },
-    /// Grade pairs whose order is known
+    /// Let the judge grade answers of known worth
     Selftest {
         /// Use this model
         #[arg(long)]
@@ -38,6 +43,10 @@ pub(crate) fn run(common: &Common, command: &JudgeCommand, console: &Console) ->
         JudgeCommand::Selftest { judge_model, budget } => {
             selftest::run(common, judge_model.as_deref(), budget, console)
         }
-        JudgeCommand::Agreement { labels, label } => agreement_table::run(common, labels, label.as_deref(), console),
+        JudgeCommand::Agreement { labels, label, blind_sheet } => match (labels, blind_sheet) {
+            (_, Some(sheet)) => agreement_table::write_sheet(common, sheet, label.as_deref(), console),
+            (Some(labels), None) => agreement_table::run(common, labels, label.as_deref(), console),
+            (None, None) => Err(Failure::input("no file of human grades is named")),
+        },
     }
 }

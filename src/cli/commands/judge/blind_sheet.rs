@@ -1,0 +1,67 @@
+//! A sheet of answers for people to grade, without names of methods, models, runs and judges.
+//!
+//! An answer is called by a short digest of its place, which says nothing to who grades; the lines stand in the order of
+//! these ids, which mixes the methods. `judge agreement` finds the places again from the results. Ceiling and floor are
+//! left out as they are from the comparison, and an answer that several places share stands once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::action::{Digest, DigestBuilder};
+use crate::judge::Dimension;
+use crate::results::{Design, MethodInfo, Row};
+
+/// Answers on a sheet: enough for 30 pairs of each common dimension, and an hour or two of work.
+const ANSWERS: usize = 40;
+
+const HEADING: [&str; 7] = ["id", "dimension", "score", "question", "expected_facts", "answer", "comment"];
+
+/// What a blind sheet calls the answer of a row.
+pub(super) fn answer_id(row: &Row) -> String {
+    let mut builder = DigestBuilder::new("answer of a blind sheet");
+    builder.field("fixture", &row.fixture).field("method", &row.method).field("probe", &row.probe);
+    builder.field("answerer", &row.answerer);
+    for number in [row.point, row.run, row.answer_n] {
+        builder.field("number", number.to_le_bytes());
+    }
+    builder.finish().to_string().chars().take(12).collect()
+}
+
+/// The sheet, as CSV: a line for each dimension that was graded of an answer, the score left empty.
+///
+/// # Errors
+/// A row that cannot be read.
+pub(super) fn blind_sheet<E>(
+    design: &Design,
+    rows: impl Iterator<Item = Result<Row, E>>,
+) -> Result<Result<Vec<u8>, csv::Error>, E> {
+    let is_end = |info: &MethodInfo| info.is_ceiling() || info.is_floor();
+    let mut answers: BTreeMap<String, Row> = BTreeMap::new();
+    let mut seen: BTreeSet<Digest> = BTreeSet::new();
+    for row in rows {
+        let row = row?;
+        let is_candidate = design.methods.iter().any(|info| info.name == row.method && !is_end(info));
+        if is_candidate && seen.insert(row.keys.answer.0) {
+            answers.insert(answer_id(&row), row);
+        }
+    }
+    Ok(written(design, answers.into_iter().take(ANSWERS)))
+}
+
+fn written(design: &Design, answers: impl Iterator<Item = (String, Row)>) -> Result<Vec<u8>, csv::Error> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(HEADING)?;
+    for (id, row) in answers {
+        let facts: Vec<&str> = row.facts.iter().map(|fate| fate.fact.as_str()).collect();
+        let (question, facts) = (question(design, &row), facts.join(" | "));
+        for dimension in row.dimensions.keys().copied().map(Dimension::name) {
+            writer.write_record([&*id, dimension, "", question, &*facts, &*row.answer, ""])?;
+        }
+    }
+    writer.into_inner().map_err(|error| csv::Error::from(std::io::Error::other(error.to_string())))
+}
+
+fn question<'d>(design: &'d Design, row: &Row) -> &'d str {
+    let fixture = design.fixtures.iter().find(|fixture| fixture.name == row.fixture);
+    let mut probes = fixture.iter().flat_map(|fixture| &fixture.probes);
+    probes.find(|probe| probe.point == row.point && probe.id == row.probe).map_or("", |probe| &probe.question)
+}
