@@ -168,7 +168,7 @@ proptest! {
         prop_assert!(is_finite(&found));
         prop_assert_eq!(found.ci95.is_none(), found.reason.is_some());
         prop_assert!(found.ci95.zip(found.value).is_none_or(|(ci, value)| ci.contains(value)));
-        prop_assert!(is_finite(&agreement(&pairs)));
+        prop_assert!(is_finite(&agreement(&pairs.iter().map(|pair| vec![*pair]).collect::<Vec<_>>())));
         prop_assert!(is_finite(&repeat_spread(&a).into_iter().collect::<Vec<_>>()));
     }
 
