@@ -3,7 +3,9 @@
 use super::changes::list;
 use super::figures::{brackets, signed};
 use super::words::{Words, fill};
-use crate::results::{Comparison, Design, Judged, Manifest, MethodComparison, Reliability, NarrowScaleCause, Summary, blind_spots};
+use crate::results::{
+    Comparison, Design, Judged, Manifest, MethodComparison, NarrowScaleCause, Reliability, Summary, blind_spots,
+};
 
 /// What no table may be printed without. That a run was offline is not among it: its results are the same.
 pub(super) fn caveats(summary: &Summary, manifest: &Manifest, words: &Words) -> Vec<String> {

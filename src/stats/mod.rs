@@ -28,7 +28,9 @@ mod retention;
 pub mod thresholds;
 mod verdict;
 
-pub use agreement::{Agreement, AgreementIntervals, Coefficient, NoCoefficient, RepeatSpread, agreement, repeat_spread};
+pub use agreement::{
+    Agreement, AgreementIntervals, Coefficient, NoCoefficient, RepeatSpread, agreement, repeat_spread,
+};
 pub use alpha::{Metric, krippendorff_alpha};
 pub use center::{Gaps, RunValues, combined_runs, mean, mean_of, median, run_values, sample_sd};
 pub use components::{Component, Components, NoComponent, components};

@@ -11,8 +11,20 @@ use crate::results::{Design, Row};
 use crate::stats::thresholds::SCALE;
 
 /// What a column may be called. One of `criterion` and `dimension` is needed, like all the others in `NEEDED`.
-const COLUMNS: [&str; 12] =
-    ["id", "fixture", "point", "method", "run", "probe", "criterion", "dimension", "score", "answerer", "answer_n", "rater"];
+const COLUMNS: [&str; 12] = [
+    "id",
+    "fixture",
+    "point",
+    "method",
+    "run",
+    "probe",
+    "criterion",
+    "dimension",
+    "score",
+    "answerer",
+    "answer_n",
+    "rater",
+];
 const NEEDED: [&str; 6] = ["fixture", "point", "method", "run", "probe", "score"];
 /// Columns for people, which are not read.
 const IGNORED: [&str; 4] = ["comment", "question", "expected_facts", "answer"];

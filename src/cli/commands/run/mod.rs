@@ -285,7 +285,8 @@ fn gate(args: &RunArgs, published: &PublishedResults, console: &Console) -> Exit
     let is_worse = args.fail_on_regression && reports_regressions(comparison, console);
     let gates = args.fail_on_regression || args.fail_on_new_failures;
     if gates && published.summary.scale.refuses_gate() {
-        let why = "full and none are graded under 1.0 apart, so no regression could be seen (the report names the cause)";
+        let why =
+            "full and none are graded under 1.0 apart, so no regression could be seen (the report names the cause)";
         console.eprint(&format!("{} {why}", console.paint(Meaning::Bad, "gate refused:")));
         return Exit::Error;
     }
