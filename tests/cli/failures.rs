@@ -77,7 +77,7 @@ fn a_wrong_key_stops_the_run_early_and_says_so() {
     let project = Project::new(&server);
     server.script(|_| refusal(401, "invalid_api_key", "Incorrect API key provided"));
     let ended = project.expect(5, "run --label a");
-    ended.says(&["every further one would fail the same way", "Incorrect API key provided"]);
+    ended.says(&["every further call would fail the same way", "Incorrect API key provided"]);
     assert!(server.count() <= 24, "{} requests were under way at most", server.count());
 }
 
@@ -90,7 +90,7 @@ fn an_exhausted_account_stops_the_run_early() {
         _ => Reply::Sensible,
     });
     let ended = project.expect(5, "run --label a");
-    ended.says(&["every further one would fail the same way", "You exceeded your current quota"]);
+    ended.says(&["every further call would fail the same way", "You exceeded your current quota"]);
     assert!(server.count() < 60, "{}", server.count());
 }
 
