@@ -157,6 +157,7 @@ fn read_tokens(tokens: TokenStream, level: Level, module: &mut Module) {
                     module.children.insert(name_at(rest, 1));
                     3
                 }
+                "pub" => 1 + usize::from(matches!(rest.get(1), Some(TokenTree::Group(_)))),
                 "impl" if level != Level::Inside && starts_item(&tokens, at) => {
                     module.inherent_impls.extend(inherent_impl(rest));
                     1
