@@ -88,16 +88,6 @@ const HOMES: &[(&str, &[&str])] = &[
     ("io::stderr", &["src/cli/terminal/console.rs", "src/cli/terminal/progress.rs"]),
 ];
 
-/// Pairs of files that still depend on each other in a cycle: the first must stop using the second. Entries are only
-/// taken out; the test says which are no longer needed.
-const KNOWN_CYCLES: &[(&str, &str)] = &[
-    ("cli/commands/fixture/import", "cli/commands/fixture/mod"),
-    ("cli/commands/fixture/scrub", "cli/commands/fixture/mod"),
-    ("cli/commands/fixture/stats", "cli/commands/fixture/mod"),
-    ("import/archive", "import/mod"),
-    ("import/detect", "import/source"),
-];
-
 /// Folders whose files and folders still depend on each other in a cycle. Entries are only taken out.
 const KNOWN_FOLDER_CYCLES: &[&str] = &["src/cli"];
 
@@ -185,16 +175,6 @@ fn cycles(graph: &ModuleGraph) -> Vec<String> {
     uses.filter(|(file, used)| reaches(graph, used, file)).map(|(file, used)| format!("{file} uses {used}")).collect()
 }
 
-fn without_known_cycles() -> ModuleGraph {
-    let mut graph = graph().clone();
-    let known = KNOWN_CYCLES.iter().map(|(user, used)| (format!("src/{user}.rs"), format!("src/{used}.rs")));
-    let (listed, mut outdated): (Vec<_>, Vec<_>) =
-        known.partition(|(user, used)| graph.get_mut(user).is_some_and(|uses| uses.remove(used)));
-    outdated.extend(listed.into_iter().filter(|(user, used)| !reaches(&graph, used, user)));
-    assert!(outdated.is_empty(), "in no cycle any more, remove them from KNOWN_CYCLES: {outdated:#?}");
-    graph
-}
-
 #[test]
 fn the_graph_sees_every_way_to_use_a_file() {
     let files = [
@@ -228,13 +208,13 @@ fn the_graph_sees_every_way_to_use_a_file() {
 
 #[test]
 fn no_files_depend_on_each_other() {
-    let found = cycles(&without_known_cycles());
+    let found = cycles(graph());
     assert!(found.is_empty(), "cycles: {found:#?}");
 }
 
 #[test]
 fn no_folders_depend_on_each_other() {
-    let graph = without_known_cycles();
+    let graph = graph();
     let parents = |file: &String| Path::new(file).ancestors().skip(1).map(Path::to_owned).collect::<Vec<PathBuf>>();
     let folders: BTreeSet<PathBuf> = graph.keys().flat_map(parents).filter(|folder| folder != Path::new("")).collect();
     for folder in folders {
@@ -245,7 +225,7 @@ fn no_folders_depend_on_each_other() {
             (!["mod", "lib", "main"].contains(&name.as_str())).then_some(name)
         };
         let mut entries = ModuleGraph::new();
-        for (file, uses) in &graph {
+        for (file, uses) in graph {
             let Some(user) = entry(file) else { continue };
             let used: Vec<String> = uses.iter().filter_map(|used| entry(used)).filter(|used| *used != user).collect();
             entries.entry(user).or_default().extend(used);

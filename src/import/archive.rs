@@ -8,10 +8,10 @@ use serde_json::Value;
 use zip::ZipArchive;
 use zip::result::ZipError;
 
-use super::conversation::{ImportError, ImportedLog, Loss};
-use super::detect::Format;
+use super::conversation::{ImportError, ImportedLog, Loss, expect_format};
+use super::detect::{Format, LogShape};
 use super::formats::inspect_sample;
-use super::source::{DOCUMENT_LIMIT, LogShape, Records, stem_of};
+use super::source::{DOCUMENT_LIMIT, Records, stem_of};
 
 /// What all entries of one archive may come to when unpacked, in bytes. A larger log is read up to there.
 const ARCHIVE_LIMIT: u64 = 8 << 30;
@@ -33,7 +33,7 @@ pub(super) fn read(file: &Path, bytes: impl Read + Seek, format: Option<Format>)
         let advice = "unpack it and import the logs inside; only Inspect's .eval archives are read as they are";
         return Err(ImportError::Container { file: file.to_owned(), what: "a ZIP archive", advice });
     };
-    super::expect_format(file, "an archive of samples", Format::Inspect, format)?;
+    expect_format(file, "an archive of samples", Format::Inspect, format)?;
     let model = archive.value(header).and_then(|header| Some(header.pointer("/eval/model")?.as_str()?.to_owned()));
     let mut conversations = Vec::new();
     let mut kept = 0;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::detect::Format;
 use crate::transcript::Message;
@@ -282,4 +282,17 @@ fn more_losses(more: usize) -> String {
 
 fn first_loss(losses: &[Loss]) -> String {
     losses.first().map(|loss| format!(" ({loss})")).unwrap_or_default()
+}
+
+/// Some logs can be read in one format only; another is an error rather than ignored.
+pub(super) fn expect_format(
+    file: &Path,
+    what: &'static str,
+    expected: Format,
+    given: Option<Format>,
+) -> Result<(), ImportError> {
+    match given.filter(|given| *given != expected) {
+        Some(given) => Err(ImportError::OtherFormat { file: file.to_owned(), what, expected, given }),
+        None => Ok(()),
+    }
 }

@@ -4,8 +4,6 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::source::LogShape;
-
 /// The formats that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Format {
@@ -105,6 +103,17 @@ impl fmt::Display for Format {
 
 /// How many records are looked at.
 pub(super) const LOOKED_AT: usize = 50;
+
+/// How the bytes are to be cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LogShape {
+    /// One JSON value a line.
+    Lines,
+    /// One JSON value.
+    Document,
+    /// Text.
+    Text,
+}
 
 /// How the bytes of a file are to be cut, from its first ones and its name.
 pub(super) fn shape_of(head: &str, name: &str) -> LogShape {

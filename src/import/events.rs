@@ -8,9 +8,10 @@ use serde_json::Value;
 
 use super::conversation::{ImportError, ImportedLog, Loss};
 use super::detect::Format;
+use super::detect::LogShape;
 use super::draft::ConversationDraft;
 use super::formats::openhands_event;
-use super::source::{DOCUMENT_LIMIT, LogShape, Records, plain_name};
+use super::source::{DOCUMENT_LIMIT, Records, plain_name};
 
 /// The number of an event in its file's name.
 pub(super) fn event_number(file: &Path) -> Option<u64> {

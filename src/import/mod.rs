@@ -38,8 +38,10 @@ pub use scrub::{
 };
 pub use stats::{FixtureStats, stats};
 
+use conversation::expect_format;
+use detect::LogShape;
 use near::nearest;
-use source::{DOCUMENT_LIMIT, LogShape, Records};
+use source::{DOCUMENT_LIMIT, Records};
 
 /// Bytes of a file that are looked at to see how it is cut.
 const HEAD: u64 = 64 << 10;
@@ -55,14 +57,6 @@ pub fn read(log: &Log, format: Option<Format>) -> Result<ImportedLog, ImportErro
             expect_format(folder, "a folder of events", Format::OpenHands, format)?;
             events::read(folder, files)
         }
-    }
-}
-
-/// Some logs can be read in one format only; another is an error rather than ignored.
-fn expect_format(file: &Path, what: &'static str, expected: Format, given: Option<Format>) -> Result<(), ImportError> {
-    match given.filter(|given| *given != expected) {
-        Some(given) => Err(ImportError::OtherFormat { file: file.to_owned(), what, expected, given }),
-        None => Ok(()),
     }
 }
 

@@ -7,22 +7,12 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::conversation::Loss;
+use super::detect::LogShape;
 
 /// Longer lines are skipped: no message is that long, and the tree of one must fit in memory.
 pub(super) const LINE_LIMIT: usize = 32 << 20;
 /// Larger documents are refused.
 pub(super) const DOCUMENT_LIMIT: u64 = 128 << 20;
-
-/// How the bytes are to be cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LogShape {
-    /// One JSON value a line.
-    Lines,
-    /// One JSON value.
-    Document,
-    /// Text.
-    Text,
-}
 
 /// The records of one file.
 pub(super) struct Records {

@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use super::super::content::{arguments, list_of, str_of, text_of};
 use super::super::conversation::DropReason;
+use super::super::detect::LogShape;
 use super::super::draft::ConversationDraft;
-use super::super::source::{LogShape, Records};
+use super::super::source::Records;
 use crate::transcript::{Role, ToolCall};
 
 /// A content taken apart.

@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use super::super::content::{arguments, list_of, openai_calls, str_at, str_of, text_of, think};
 use super::super::conversation::DropReason;
+use super::super::detect::LogShape;
 use super::super::draft::ConversationDraft;
-use super::super::source::{LogShape, Records};
+use super::super::source::Records;
 use super::codex::CodexItems;
 use crate::transcript::{Role, ToolCall};
 
