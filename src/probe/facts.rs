@@ -122,21 +122,6 @@ impl FactFinder {
         self.ranges(text.folded()).into_iter().map(|range| text.original(range)).collect()
     }
 
-    /// How often it stands in `folded`.
-    pub fn count(&self, folded: &str) -> usize {
-        self.ranges(folded).len()
-    }
-
-    /// Whether it is exact: its shortest spelling holds a digit, or a character that only names and code have. Whoever
-    /// sees such a token in a context can search for it.
-    pub fn is_exact(&self) -> bool {
-        let is_exact = |text: &str| {
-            text.chars().any(|c| c.is_ascii_digit() || matches!(c, '_' | '/' | '\\' | '=' | '@' | '#' | '<' | '>'))
-                || text.split(' ').any(|word| word.trim_matches('.').contains(['.', ':']))
-        };
-        !self.needles.is_empty() && self.needles.iter().all(|needle| is_exact(needle.text()))
-    }
-
     /// The fewest characters that any spelling has, those of unspaced scripts counted double: they say more. A short
     /// fact stands in many texts by chance; 0 is one that is never found.
     pub fn shortest(&self) -> usize {

@@ -61,16 +61,6 @@ impl History {
         &self.index().paths
     }
 
-    /// How often the fact stands in the messages among `within`.
-    pub fn count(&self, fact: &FactFinder, within: Range<usize>) -> usize {
-        self.messages.get(within).into_iter().flatten().map(|text| fact.count(text)).sum()
-    }
-
-    /// The folded text of a message.
-    pub fn text(&self, message: usize) -> Option<&str> {
-        self.messages.get(message).map(String::as_str)
-    }
-
     fn index(&self) -> &Mentions {
         self.mentions.get_or_init(|| mentions(&self.messages))
     }

@@ -442,7 +442,6 @@ pub(crate) fn is_unspaced(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::transcript::fold;
 
     fn same(left: &str, right: &str) {
