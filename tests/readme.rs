@@ -153,7 +153,7 @@ fn every_link_leads_somewhere() {
     }
 }
 
-/// Inline code that is a path from the root of the repository.
+/// Inline code that is a path from the root of the repository. The pages in `docs` name files of sample sessions.
 fn paths(document: &str) -> Vec<String> {
     let text = text(document);
     let spans = text.split("```").step_by(2).flat_map(|prose| prose.split('`').skip(1).step_by(2));
@@ -163,8 +163,11 @@ fn paths(document: &str) -> Vec<String> {
 
 #[test]
 fn every_path_in_the_text_exists() {
-    let all: Vec<(&str, String)> =
-        DOCUMENTS.iter().flat_map(|document| paths(document).into_iter().map(move |path| (*document, path))).collect();
+    let all: Vec<(&str, String)> = DOCUMENTS
+        .iter()
+        .filter(|document| !document.starts_with("docs/"))
+        .flat_map(|document| paths(document).into_iter().map(move |path| (*document, path)))
+        .collect();
     assert!(all.len() > 15, "only {} paths were found", all.len());
     for (document, path) in all {
         assert!(root().join(&path).exists(), "{document} names {path}, which does not exist");
