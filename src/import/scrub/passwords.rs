@@ -21,7 +21,7 @@ use super::key_names::{Class, class_at, class_of, identifier, words};
 use super::rules::{PAIRS, POSITIONS, PositionRule};
 use super::separators::{cut, trimmed, value_at, values_after};
 use super::shape::{LazyAscii, ascii, compiled, is_identifier};
-use super::values::{Notation, Verdict, is_code, is_label, is_reference, is_strong, is_unsaid, judge};
+use super::values::{Notation, ValueVerdict, is_code, is_label, is_reference, is_strong, is_unsaid, judge};
 
 /// A value in the position of a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -262,7 +262,7 @@ fn is_password_of(text: &str, key: &Range<usize>, value: &str, notation: Notatio
 
 fn push(text: &str, class: Class, value: &str, range: Range<usize>, notation: Notation, found: &mut Vec<Positioned>) {
     if let Some(verdict) = judge(text, class, value, &range, notation) {
-        found.push(Positioned { kind: kind_of(class), range, is_doubtful: verdict == Verdict::Doubtful });
+        found.push(Positioned { kind: kind_of(class), range, is_doubtful: verdict == ValueVerdict::Doubtful });
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) enum Notation {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum ValueVerdict {
     Secret,
     Doubtful,
 }
@@ -34,7 +34,7 @@ pub(super) fn judge(
     value: &str,
     range: &Range<usize>,
     notation: Notation,
-) -> Option<Verdict> {
+) -> Option<ValueVerdict> {
     if value.chars().count() < 3 || is_unsaid(value) || is_reference(value) || is_label(value) {
         return None;
     }
@@ -51,7 +51,7 @@ pub(super) fn judge(
     }
 }
 
-fn password(text: &str, value: &str, range: &Range<usize>, notation: Notation) -> Option<Verdict> {
+fn password(text: &str, value: &str, range: &Range<usize>, notation: Notation) -> Option<ValueVerdict> {
     let is_path = value.starts_with(['/', '~']) && value.matches('/').count() > 1
         || value.starts_with("./")
         || value.contains("://");
@@ -59,44 +59,44 @@ fn password(text: &str, value: &str, range: &Range<usize>, notation: Notation) -
         return None;
     }
     match notation {
-        Notation::Quoted | Notation::Tight => Some(Verdict::Secret),
+        Notation::Quoted | Notation::Tight => Some(ValueVerdict::Secret),
         Notation::Bare if is_plain_word(value) => bare_word(text, value, range),
-        Notation::Bare => Some(Verdict::Secret),
-        Notation::Prose if is_strong(value) && !is_identifier_like(value) => Some(Verdict::Secret),
+        Notation::Bare => Some(ValueVerdict::Secret),
+        Notation::Prose if is_strong(value) && !is_identifier_like(value) => Some(ValueVerdict::Secret),
         Notation::Prose => prose_word(text, value, range),
     }
 }
 
 /// A plain word after `password is`: doubtful if the sentence ends with it.
-fn prose_word(text: &str, value: &str, range: &Range<usize>) -> Option<Verdict> {
+fn prose_word(text: &str, value: &str, range: &Range<usize>) -> Option<ValueVerdict> {
     let after = text.get(range.end..).unwrap_or("").trim_start_matches([' ', '"', '`', '\'']);
     let lower = value.to_ascii_lowercase();
     let is_last = after.is_empty() || after.starts_with(['.', '\n', ',', ';', ')']);
     let is_adjective =
         ["ed", "ing", "ly", "ive", "able", "ory", "ional", "less"].iter().any(|end| lower.ends_with(end));
     let is_name = is_plain_word(value) && value.len() >= 5 && !is_adjective && !CODE_WORDS.contains(&lower.as_str());
-    (is_name && is_last).then_some(Verdict::Doubtful)
+    (is_name && is_last).then_some(ValueVerdict::Doubtful)
 }
 
 /// A bare lower-case word after `password:` or `password =`: a value if nothing follows it on its line, as in a file of
 /// settings.
-fn bare_word(text: &str, value: &str, range: &Range<usize>) -> Option<Verdict> {
+fn bare_word(text: &str, value: &str, range: &Range<usize>) -> Option<ValueVerdict> {
     let after = text.get(range.end..).unwrap_or("");
     let rest = after.split('\n').next().unwrap_or("").trim();
     let is_last = rest.is_empty() || rest.starts_with('#') || rest.starts_with("//");
     let is_code_word = CODE_WORDS.contains(&value.to_ascii_lowercase().as_str());
     match (is_last, is_code_word) {
-        (true, false) => Some(Verdict::Secret),
+        (true, false) => Some(ValueVerdict::Secret),
         (false, false)
             if rest.starts_with(['"', '\'', '/', '|', '(', '。']) || rest == "," || rest == ";" || rest == "." =>
         {
-            Some(Verdict::Doubtful)
+            Some(ValueVerdict::Doubtful)
         }
         _ => None,
     }
 }
 
-fn secret(value: &str, notation: Notation) -> Option<Verdict> {
+fn secret(value: &str, notation: Notation) -> Option<ValueVerdict> {
     if value.contains("://") || value.starts_with(['/', '.', '~']) {
         return None;
     }
@@ -106,15 +106,15 @@ fn secret(value: &str, notation: Notation) -> Option<Verdict> {
         && value.contains(['-', '_', '.']);
     match notation {
         _ if value.len() < 6 => None,
-        Notation::Quoted | Notation::Tight if !names => Some(Verdict::Secret),
-        Notation::Quoted | Notation::Tight => Some(Verdict::Doubtful),
+        Notation::Quoted | Notation::Tight if !names => Some(ValueVerdict::Secret),
+        Notation::Quoted | Notation::Tight => Some(ValueVerdict::Doubtful),
         Notation::Bare | Notation::Prose => {
-            (is_strong(value) && !is_identifier_like(value) && value.len() >= 8).then_some(Verdict::Secret)
+            (is_strong(value) && !is_identifier_like(value) && value.len() >= 8).then_some(ValueVerdict::Secret)
         }
     }
 }
 
-fn token(value: &str, notation: Notation) -> Option<Verdict> {
+fn token(value: &str, notation: Notation) -> Option<ValueVerdict> {
     let is_number =
         value.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b':' | b'T' | b'Z' | b'+'));
     if is_number || value.contains("://") || value.starts_with(['/', '.', '~', '-']) || value.len() < 8 {
@@ -123,14 +123,14 @@ fn token(value: &str, notation: Notation) -> Option<Verdict> {
     let is_random = !is_path(value) && is_strong(value) && !is_identifier_like(value) && entropy(value) >= 2.5;
     let is_literal = matches!(notation, Notation::Quoted | Notation::Tight);
     if is_random && (is_literal || value.len() >= 12) {
-        return Some(Verdict::Secret);
+        return Some(ValueVerdict::Secret);
     }
     // A long literal of words may be the name of something.
-    (is_literal && value.len() >= 12 && !value.contains(['.', '/', '('])).then_some(Verdict::Doubtful)
+    (is_literal && value.len() >= 12 && !value.contains(['.', '/', '('])).then_some(ValueVerdict::Doubtful)
 }
 
 /// Words with blanks between them: a passphrase, unless it speaks about passwords or is a sentence.
-fn sentence(class: Class, value: &str) -> Option<Verdict> {
+fn sentence(class: Class, value: &str) -> Option<ValueVerdict> {
     const PHRASES: [&str; 62] = [
         "password",
         "passwort",
@@ -202,7 +202,7 @@ fn sentence(class: Class, value: &str) -> Option<Verdict> {
         && spoken == 0
         && !value.contains(['{', '(', '=', '<', '%'])
         && class != Class::Token;
-    is_phrase.then_some(if class == Class::Password { Verdict::Secret } else { Verdict::Doubtful })
+    is_phrase.then_some(if class == Class::Password { ValueVerdict::Secret } else { ValueVerdict::Doubtful })
 }
 
 /// Nothing is given: a placeholder, `none`, dots or stars.

@@ -257,13 +257,13 @@ struct ContentBlock {
 /// Opens a body.
 pub(crate) fn open(body: &[u8]) -> Result<MessagesReply<'_>, ReadFault> {
     #[derive(Deserialize)]
-    struct Kind {
+    struct ReplyKind {
         #[serde(default, rename = "type")]
         kind: Value,
         #[serde(default)]
         error: Value,
     }
-    let kind: Kind = parse(body)?;
+    let kind: ReplyKind = parse(body)?;
     if kind.kind == "error" || !kind.error.is_null() {
         return Err(ReadFault::Upstream(error_text(&kind.error)));
     }

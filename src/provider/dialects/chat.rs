@@ -6,8 +6,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::conversation::{ConversationPart, FlatConversation, HistoryStyle, Speaker, conversation};
-use super::json::{count, error_text, lenient, parse};
+use super::conversation::{ConversationPart, FlatConversation, HistoryStyle, PartSpeaker, conversation};
+use super::json::{TokenDetails, count, error_text, lenient, openai_usage, parse};
 use super::request::{self, Auth, BuildFault, HttpRequest};
 use crate::provider::call::{Call, Completion, Operation, OutputSchema, ReadFault};
 use crate::provider::spec::{Dialect, ProviderSpec};
@@ -86,7 +86,7 @@ fn messages<'a>(conversation: &'a FlatConversation<'a>) -> Result<Vec<ChatMessag
             ConversationPart::Calls(text, calls) => ChatMessage {
                 content: Some(text.as_ref()).filter(|text| !text.is_empty()),
                 tool_calls: calls,
-                ..said(Speaker::Assistant.name(), "")
+                ..said(PartSpeaker::Assistant.name(), "")
             },
             ConversationPart::Result { call, text } => ChatMessage { tool_call_id: Some(call), ..said("tool", text) },
             ConversationPart::Items(_) => return Err(BuildFault::ForeignItems(Dialect::OpenaiChat)),
@@ -158,16 +158,6 @@ pub(crate) struct ChatUsage {
     completion_tokens_details: Option<TokenDetails>,
 }
 
-#[derive(Clone, Copy, Default, Deserialize)]
-struct TokenDetails {
-    #[serde(default, deserialize_with = "count")]
-    cached_tokens: Option<Tokens>,
-    #[serde(default, deserialize_with = "count")]
-    cache_write_tokens: Option<Tokens>,
-    #[serde(default, deserialize_with = "count")]
-    reasoning_tokens: Option<Tokens>,
-}
-
 /// Opens a body.
 pub(crate) fn open(body: &[u8]) -> Result<ChatReply, ReadFault> {
     parse(body)
@@ -175,15 +165,8 @@ pub(crate) fn open(body: &[u8]) -> Result<ChatReply, ReadFault> {
 
 impl From<ChatUsage> for Usage {
     fn from(usage: ChatUsage) -> Usage {
-        let prompt = usage.prompt_tokens_details;
-        Usage {
-            // Servers that count nothing report 0: no request has an empty prompt.
-            input: usage.prompt_tokens.filter(|n| n.0 > 0),
-            cached_input: prompt.and_then(|d| d.cached_tokens),
-            cache_write: prompt.and_then(|d| d.cache_write_tokens),
-            output: usage.completion_tokens.filter(|n| n.0 > 0),
-            reasoning: usage.completion_tokens_details.and_then(|d| d.reasoning_tokens),
-        }
+        let details = (usage.prompt_tokens_details, usage.completion_tokens_details);
+        openai_usage(usage.prompt_tokens, usage.completion_tokens, details)
     }
 }
 

@@ -25,16 +25,16 @@ pub(crate) struct FlatConversation<'a> {
 
 /// Who speaks a text; system texts in the middle are labelled and spoken by the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Speaker {
+pub(crate) enum PartSpeaker {
     User,
     Assistant,
 }
 
-impl Speaker {
+impl PartSpeaker {
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Speaker::User => "user",
-            Speaker::Assistant => "assistant",
+            PartSpeaker::User => "user",
+            PartSpeaker::Assistant => "assistant",
         }
     }
 }
@@ -42,7 +42,7 @@ impl Speaker {
 /// One part of a conversation.
 #[derive(Debug)]
 pub(crate) enum ConversationPart<'a> {
-    Text(Speaker, Cow<'a, str>),
+    Text(PartSpeaker, Cow<'a, str>),
     /// Tool calls, each answered by one of the `Result`s that follow; the text said with them may be empty.
     Calls(Cow<'a, str>, Vec<&'a ToolCall>),
     Result {
@@ -99,14 +99,14 @@ impl<'a> FlatConversation<'a> {
                 }
                 None => self.system = Some(text.into_owned()),
             },
-            Role::System => self.text(Speaker::User, format!("[system message]\n{text}").into()),
-            Role::User => self.text(Speaker::User, text),
-            Role::Assistant => self.text(Speaker::Assistant, text),
-            Role::Tool => self.text(Speaker::User, format!("[tool result]\n{text}").into()),
+            Role::System => self.text(PartSpeaker::User, format!("[system message]\n{text}").into()),
+            Role::User => self.text(PartSpeaker::User, text),
+            Role::Assistant => self.text(PartSpeaker::Assistant, text),
+            Role::Tool => self.text(PartSpeaker::User, format!("[tool result]\n{text}").into()),
         }
     }
 
-    fn text(&mut self, speaker: Speaker, text: Cow<'a, str>) {
+    fn text(&mut self, speaker: PartSpeaker, text: Cow<'a, str>) {
         self.parts.push(ConversationPart::Text(speaker, text));
     }
 
@@ -155,7 +155,7 @@ impl<'a> FlatConversation<'a> {
             self.parts.push(ConversationPart::Result { call, text });
         } else {
             let text = if text.is_empty() { "(empty)" } else { text };
-            self.text(Speaker::User, format!("[tool result {call}]\n{text}").into());
+            self.text(PartSpeaker::User, format!("[tool result {call}]\n{text}").into());
         }
     }
 }

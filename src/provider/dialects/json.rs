@@ -4,7 +4,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::provider::call::ReadFault;
-use crate::units::Tokens;
+use crate::units::{Tokens, Usage};
 
 /// Reads a body as `T`; what is no JSON of that shape is malformed, with its beginning quoted.
 pub(crate) fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, ReadFault> {
@@ -37,6 +37,33 @@ pub(crate) fn lenient<'de, D: Deserializer<'de>, T: serde::de::DeserializeOwned>
 ) -> Result<Option<T>, D::Error> {
     let value = Value::deserialize(deserializer)?;
     Ok(T::deserialize(value).ok())
+}
+
+/// What the tokens of a prompt or a reply were, as both of OpenAI's APIs report it.
+#[derive(Clone, Copy, Default, Deserialize)]
+pub(crate) struct TokenDetails {
+    #[serde(default, deserialize_with = "count")]
+    cached_tokens: Option<Tokens>,
+    #[serde(default, deserialize_with = "count")]
+    cache_write_tokens: Option<Tokens>,
+    #[serde(default, deserialize_with = "count")]
+    reasoning_tokens: Option<Tokens>,
+}
+
+/// Usage as both of OpenAI's APIs report it, with the details of prompt and reply. Servers that count nothing report 0:
+/// no request has an empty prompt.
+pub(crate) fn openai_usage(
+    input: Option<Tokens>,
+    output: Option<Tokens>,
+    (prompt, reply): (Option<TokenDetails>, Option<TokenDetails>),
+) -> Usage {
+    Usage {
+        input: input.filter(|tokens| tokens.0 > 0),
+        cached_input: prompt.and_then(|details| details.cached_tokens),
+        cache_write: prompt.and_then(|details| details.cache_write_tokens),
+        output: output.filter(|tokens| tokens.0 > 0),
+        reasoning: reply.and_then(|details| details.reasoning_tokens),
+    }
 }
 
 /// What an error value says, whatever its shape: an object, a string, an object in an array, `detail`.

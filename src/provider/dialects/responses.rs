@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::conversation::{ConversationPart, FlatConversation, HistoryStyle, conversation};
-use super::json::{count, error_text, lenient, parse};
+use super::json::{TokenDetails, count, error_text, lenient, openai_usage, parse};
 use super::request::{self, Auth, BuildFault, HttpRequest};
 use crate::provider::call::{Call, Completion, Operation, OutputSchema, ReadFault};
 use crate::provider::spec::{Dialect, ProviderSpec};
@@ -150,16 +150,6 @@ pub(crate) struct ResponsesUsage {
     output_tokens_details: Option<TokenDetails>,
 }
 
-#[derive(Clone, Copy, Default, Deserialize)]
-struct TokenDetails {
-    #[serde(default, deserialize_with = "count")]
-    cached_tokens: Option<Tokens>,
-    #[serde(default, deserialize_with = "count")]
-    cache_write_tokens: Option<Tokens>,
-    #[serde(default, deserialize_with = "count")]
-    reasoning_tokens: Option<Tokens>,
-}
-
 #[derive(Deserialize)]
 struct OutputItem {
     #[serde(default, rename = "type", deserialize_with = "lenient")]
@@ -189,14 +179,8 @@ pub(crate) fn open(body: &[u8]) -> Result<ResponsesReply<'_>, ReadFault> {
 
 impl From<ResponsesUsage> for Usage {
     fn from(usage: ResponsesUsage) -> Usage {
-        let input = usage.input_tokens_details;
-        Usage {
-            input: usage.input_tokens.filter(|n| n.0 > 0),
-            cached_input: input.and_then(|d| d.cached_tokens),
-            cache_write: input.and_then(|d| d.cache_write_tokens),
-            output: usage.output_tokens.filter(|n| n.0 > 0),
-            reasoning: usage.output_tokens_details.and_then(|d| d.reasoning_tokens),
-        }
+        let details = (usage.input_tokens_details, usage.output_tokens_details);
+        openai_usage(usage.input_tokens, usage.output_tokens, details)
     }
 }
 
