@@ -353,23 +353,13 @@ fn a_provider_that_nobody_listens_at_ends_the_asking() {
 }
 
 #[test]
-fn a_prompt_that_renders_at_some_values_only_fails_its_cells_however_often_it_is_run() {
+fn a_prompt_that_could_fail_at_some_values_only_is_refused_before_anything_is_sent() {
     let server = Server::start();
     let project = Project::new(&server);
-    project.edit(
-        "prompts/anchored.md",
-        "{{ transcript }}",
-        "{% if transcript and previous_summary and not focus_topic %}{{ 1 // 0 }}{% endif %}{{ transcript }}",
-    );
-    project.expect(5, "run --label a --runs 1 --methods anchored");
-    let rows = project.rows("a").len();
-    assert!(rows > 0, "the first point renders");
-    // Now something is cached and something stale: what is to come cannot be foretold, and the run goes on.
-    project.expect(5, "run --label a --runs 1 --methods anchored,full");
-    assert!(project.rows("a").len() > rows);
-    let manifest = project.result("a", "manifest.json");
-    assert!(manifest["failures"].to_string().contains("prompts/anchored.md"), "{}", manifest["failures"]);
-    assert!(manifest["ended"].is_string() && manifest["forecast"].is_null(), "{manifest}");
+    project.edit("prompts/anchored.md", "{{ transcript }}", "{% if transcript %}{{ 1 // 0 }}{% endif %}{{ transcript }}");
+    let refused = project.expect(2, "run --label a --runs 1 --methods anchored");
+    refused.says(&["prompts/anchored.md", "`1 // 0` is not allowed"]);
+    assert_eq!(server.count(), 0);
 }
 
 #[test]
