@@ -219,6 +219,7 @@ mod tests {
     ];
 
     #[test]
+    #[expect(clippy::print_stdout, reason = "the share of docs/method.md is read off it")]
     fn admissions_are_told_from_assertions_in_two_languages() {
         let honest = HONEST.iter().map(|answer| (*answer, true));
         let cases: Vec<(&str, bool)> = honest.chain(ASSERTIONS.iter().map(|answer| (*answer, false))).collect();

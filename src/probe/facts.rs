@@ -453,7 +453,7 @@ mod tests {
         let text = "src/cache/store.rs and store.rs";
         let history = History::new(&[Message::text(Role::User, text)]);
         assert_eq!(FactFinder::within(&fact("src/cache/store.rs"), history.paths()).ranges(text), [0..18, 23..31]);
-        assert_eq!(FactFinder::new(&fact("src/cache/store.rs")).ranges(text), [0..18]);
+        assert_eq!(FactFinder::new(&fact("src/cache/store.rs")).ranges(text), std::slice::from_ref(&(0..18)));
     }
 
     #[test]

@@ -297,7 +297,8 @@ fn shares(changes: &[(&'static str, Change)], expected: bool) -> BTreeMap<&'stat
     shares
 }
 
-/// The share found in all texts, and the table.
+/// The share found in all texts, and the table, which `--nocapture` shows.
+#[expect(clippy::print_stdout, reason = "the figures of docs/method.md are read off it")]
 fn total(title: &str, shares: &BTreeMap<&'static str, Share>) -> (f64, usize, Vec<String>) {
     let sum = |of: fn(&Share) -> usize| shares.values().map(of).sum::<usize>();
     let (texts, found, literal) = (sum(|s| s.texts), sum(|s| s.found), sum(|s| s.literal));

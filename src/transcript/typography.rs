@@ -192,12 +192,12 @@ impl<'t> Scan<'t> {
             let fraction = digits_after(self.from(end), 1);
             end += if fraction > 0 { 1 + fraction } else { 0 };
         }
-        if self.rules.has(Rules::UNITS) && may_have_unit(self.text, at) {
-            if let Some((length, unit)) =
+        if self.rules.has(Rules::UNITS)
+            && may_have_unit(self.text, at)
+            && let Some((length, unit)) =
                 unit(self.text.get(..at).unwrap_or(""), self.text.get(at..end).unwrap_or(""), self.from(end))
-            {
-                return self.replace(end..end + length, unit);
-            }
+        {
+            return self.replace(end..end + length, unit);
         }
         end
     }
@@ -267,7 +267,7 @@ fn joins_thousands(text: &str, start: usize, end: usize, separator: &str) -> boo
         Some('.' | ',' | '\u{a0}' | '\u{2007}' | '\u{202f}') => back.next().is_some_and(|c| c.is_ascii_digit()),
         _ => false,
     };
-    let cut_after = after.starts_with(|c: char| c == '_')
+    let cut_after = after.starts_with('_')
         || after.strip_prefix(separator).is_some_and(|next| digits(next) > 0)
         || digits(after) > 0;
     groups(rest, separator) > 0 && !cut_before && !cut_after && !is_in_brackets(before, after)

@@ -356,7 +356,11 @@ fn a_provider_that_nobody_listens_at_ends_the_asking() {
 fn a_prompt_that_could_fail_at_some_values_only_is_refused_before_anything_is_sent() {
     let server = Server::start();
     let project = Project::new(&server);
-    project.edit("prompts/anchored.md", "{{ transcript }}", "{% if transcript %}{{ 1 // 0 }}{% endif %}{{ transcript }}");
+    project.edit(
+        "prompts/anchored.md",
+        "{{ transcript }}",
+        "{% if transcript %}{{ 1 // 0 }}{% endif %}{{ transcript }}",
+    );
     let refused = project.expect(2, "run --label a --runs 1 --methods anchored");
     refused.says(&["prompts/anchored.md", "`1 // 0` is not allowed"]);
     assert_eq!(server.count(), 0);

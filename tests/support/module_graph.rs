@@ -101,7 +101,9 @@ impl CrateModules {
             "crate" => self.file_of(&[], rest, depth),
             "self" => self.file_of(from, rest, depth),
             "super" => self.file_of(from.split_last()?.1, rest, depth),
-            _ if module.children.contains(first) => self.file_of(&[from, &[first.clone()]].concat(), rest, depth),
+            _ if module.children.contains(first) => {
+                self.file_of(&[from, std::slice::from_ref(first)].concat(), rest, depth)
+            }
             _ if module.items.contains(first) => Some(module.file.clone()),
             _ => {
                 let import = module.imports.get(first).map(|import| [import, rest].concat());

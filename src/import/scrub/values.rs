@@ -320,9 +320,8 @@ pub(super) fn is_strong(value: &str) -> bool {
         .as_bytes()
         .windows(2)
         .any(|pair| matches!(pair, [a, b] if a.is_ascii_lowercase() && b.is_ascii_uppercase()));
-    letter && (digit || sign)
-        || digit && value.len() >= 6 && !letter
-        || inner && value.len() >= 8 && entropy(value) > 3.0 && !is_identifier(value)
+    let mixed = if letter { digit || sign } else { digit && value.len() >= 6 };
+    mixed || inner && value.len() >= 8 && entropy(value) > 3.0 && !is_identifier(value)
 }
 
 /// `item_v2`, `utf8`, `step3.config`: names with a version.

@@ -229,11 +229,11 @@ fn by_subject(labels: &Labels) -> BTreeMap<&Subject, (u64, Vec<f64>)> {
     subjects
 }
 
+/// The rows of an answer by judge.
+type RowsByJudge = BTreeMap<String, Vec<Row>>;
+
 /// The one answer that a person can have meant, with its number among all.
-fn answer_to<'h>(
-    heard: &'h Heard,
-    subject: &Subject,
-) -> Result<Option<(usize, &'h BTreeMap<String, Vec<Row>>)>, String> {
+fn answer_to<'h>(heard: &'h Heard, subject: &Subject) -> Result<Option<(usize, &'h RowsByJudge)>, String> {
     let is_meant = |answer: &Answer| {
         let (fixture, point, method, run, probe, answerer, number) = answer;
         (fixture.as_str(), *point, method.as_str(), *run, probe.as_str()) == place(subject)
