@@ -69,6 +69,8 @@ fn every_flag_in_the_text_is_one_of_the_programs() {
         &["show"],
         &["why"],
         &["fixture", "import"],
+        &["judge", "agreement"],
+        &["judge", "selftest"],
         &["probes", "generate"],
         &["cache", "show"],
         &["cache", "ls"],
