@@ -1,6 +1,6 @@
 //! The design of a result set: the pipeline as resolved, with the digests that make two result sets comparable.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -66,8 +66,9 @@ pub struct ProgramInfo {
     pub command: Vec<String>,
     /// Its declared input files.
     pub inputs: BTreeMap<String, Digest>,
-    /// Its declared variables: digests of the values, null where unset.
-    pub environment: BTreeMap<String, Option<Digest>>,
+    /// The names of its declared variables. Their values are part of the cache key alone: a manifest is shared, and a
+    /// short secret can be guessed from its digest.
+    pub variables: BTreeSet<String>,
     /// Whether one execution serves all runs.
     pub deterministic: bool,
 }
@@ -77,7 +78,7 @@ impl ProgramInfo {
         ProgramInfo {
             command: spec.argv.clone(),
             inputs: spec.files.iter().cloned().collect(),
-            environment: spec.environment.iter().cloned().collect(),
+            variables: spec.environment.iter().map(|(name, _)| name.clone()).collect(),
             deterministic: spec.deterministic,
         }
     }

@@ -73,9 +73,9 @@ impl Edits<'_> {
                 (_, None) => self.found.push(format!("{path}: no longer an input")),
             }
         }
-        for (name, ..) in differing(&before.environment, &after.environment) {
-            self.found.push(format!("variable {name}"));
-        }
+        let added = after.variables.difference(&before.variables).map(|name| format!("variable {name}: new"));
+        let removed = before.variables.difference(&after.variables).map(|name| format!("variable {name}: removed"));
+        self.found.extend(added.chain(removed));
         self.value("deterministic", Some(&before.deterministic), Some(&after.deterministic));
     }
 
