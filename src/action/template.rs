@@ -134,8 +134,9 @@ static TAG: LazyLock<Regex> = LazyLock::new(|| {
         r"(?s){raw}|\{{#.*?#\}}|\{{\{{[-+]?(?<expression>.*?)[-+]?\}}\}}|\{{%[-+]?(?<statement>.*?)[-+]?%\}}"
     ))
 });
-/// A variable, or a string, which is how literal braces are written.
-static INSERTION: LazyLock<Regex> = LazyLock::new(|| pattern(r#"^\s*(?:\w+|"[^"]*"|'[^']*'|\w+\s*(?:\||\().*)\s*$"#));
+/// A variable, or a string, which is how literal braces are written. A bare filter passes too: there is none, and the
+/// engine's own error names it. Arguments do not: they would be computed before that error.
+static INSERTION: LazyLock<Regex> = LazyLock::new(|| pattern(r#"^\s*(?:\w+|"[^"]*"|'[^']*'|\w+\s*\|\s*\w+)\s*$"#));
 /// A test of variables for emptiness.
 static CONDITION: LazyLock<Regex> =
     LazyLock::new(|| pattern(r#"^\s*(?:(?:if|elif)\s(?:[\w\s()]|[=!]=|""|'')*|else\s*|endif\s*)$"#));
@@ -363,6 +364,8 @@ mod tests {
             "{{ 'x' * 1000000000 }}",
             "{{ transcript ~ transcript }}",
             "{% if 'x' * 1000000000 %}{% endif %}",
+            "{{ transcript|upper('x' * 1000000000) }}",
+            "{{ range('x' * 1000000000) }}",
             "{% macro a() %}{% endmacro %}",
             "{% for a in [1, 2] %}{% endfor %}",
         ] {

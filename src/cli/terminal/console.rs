@@ -138,12 +138,7 @@ impl Console {
 
     /// An error or a warning on standard error, also with `--quiet`.
     pub(crate) fn eprint(&self, text: &str) {
-        write_line(&mut io::stderr().lock(), &self.for_errors(text));
-    }
-
-    /// `text` as standard error can take it.
-    pub(crate) fn for_errors<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        visible(text, self.colors)
+        write_line(&mut io::stderr().lock(), &visible(text, self.colors));
     }
 
     /// A JSON document on standard output, if the user asked for JSON.
