@@ -4,6 +4,8 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use crate::redaction::redact_bytes;
+
 /// A file could not be written or read.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to {verb} `{}`", path.display())]
@@ -31,6 +33,7 @@ impl FileError {
 }
 
 /// Writes `path` by a temporary file in the same folder and a rename. Creates the folder if it does not exist.
+/// API keys are redacted.
 ///
 /// # Errors
 /// The error of the file system, with the path.
@@ -39,7 +42,7 @@ pub fn write_whole(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), FileError
     let fault = |e| FileError::new("write", path, e);
     fs::create_dir_all(folder).map_err(fault)?;
     let mut file = tempfile::Builder::new().prefix(".").suffix(".tmp").tempfile_in(folder).map_err(fault)?;
-    file.write_all(bytes.as_ref()).map_err(fault)?;
+    file.write_all(&redact_bytes(bytes.as_ref())).map_err(fault)?;
     keep(file, path)
 }
 

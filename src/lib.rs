@@ -59,6 +59,8 @@ pub mod probe;
 #[doc(hidden)]
 pub mod provider;
 #[doc(hidden)]
+pub mod redaction;
+#[doc(hidden)]
 pub mod report;
 #[doc(hidden)]
 pub mod scheduler;

@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 use module_graph::ModuleGraph;
 
 /// Modules that every other may import, and that import only each other.
-const FOUNDATION: &[&str] = &["units", "locale", "files", "fault", "transcript", "threads"];
+const FOUNDATION: &[&str] = &["units", "locale", "files", "fault", "redaction", "transcript", "threads"];
 
 /// The other modules, lowest first, each with the modules it may import. All of these stand above it in this list.
 const MODULES: &[(&str, &[&str])] = &[

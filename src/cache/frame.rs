@@ -10,6 +10,7 @@
 use super::entry::{Day, EntryStatus, EntrySummary, FrameLocation, Meta, Reading, Record, Removal, clip};
 use super::lookup::ModelNames;
 use crate::action::{ActionKey, Digest};
+use crate::redaction::redact_bytes;
 
 /// Bytes of a header before its note.
 pub(super) const FIXED: usize = 88;
@@ -306,6 +307,7 @@ impl EncodedBody {
 }
 
 fn assemble(kind: u8, key: Digest, body: &EncodedBody, note: &[u8]) -> Vec<u8> {
+    let note = &*redact_bytes(note);
     let mut frame = Vec::with_capacity(FIXED + note.len() + CRC + body.bytes.len());
     frame.extend(MAGIC);
     frame.extend([kind, body.codec as u8, 0, 0]);

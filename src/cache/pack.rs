@@ -15,6 +15,7 @@ use super::folder::Layout;
 use super::frame::{Codec, EncodedBody, FIXED, FrameContent, FrameHeader, HeaderError, MAGIC, MAX_BODY, PackHeader};
 use super::lookup::{ModelNames, StoredReply};
 use crate::action::{ActionKey, Digest};
+use crate::redaction::redact_bytes;
 
 const LEVEL: i32 = 3;
 
@@ -24,8 +25,9 @@ thread_local! {
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = RefCell::new(Decompressor::new().ok());
 }
 
-/// Hashes a body and compresses it, unless that makes it longer.
+/// Redacts keys from a body, hashes it and compresses it, unless that makes it longer.
 pub(super) fn compress_body(raw: &[u8]) -> Result<EncodedBody, CacheError> {
+    let raw = &*redact_bytes(raw);
     match COMPRESSOR.with_borrow_mut(|context| context.as_mut().map(|context| context.compress(raw))) {
         Some(Ok(bytes)) if bytes.len() < raw.len() => Ok(EncodedBody { codec: Codec::Zstd, bytes, ..hash_body(raw)? }),
         _ => plain_body(raw),

@@ -10,7 +10,7 @@ use crate::pipeline::{
     Environment, MatrixSelection, OpenError, OpenRequest, Opened, Overrides, Pipeline, Problems, ProjectPaths,
     find_pipeline, open, project_paths,
 };
-use crate::provider::ModelUse;
+use crate::provider::{ApiKey, ModelUse};
 use crate::threads::both;
 
 /// The variables of this process: the one place where they are read, besides keys.
@@ -82,7 +82,13 @@ pub(crate) fn read_project(common: &Common, select: &SelectArgs, opening: Openin
         needs_keys: opening.needs_keys,
         without_banks: opening.without_banks,
     };
-    open(&request, &ProcessEnvironment).map_err(|error| match error {
+    let opened = open(&request, &ProcessEnvironment);
+    if let Ok(Opened { pipeline, .. }) = &opened {
+        // Also where nothing is sent: a fixture may contain a key.
+        let variables = pipeline.providers.values().filter_map(|provider| provider.api_key.as_ref());
+        variables.for_each(|variable| drop(ApiKey::from_environment(variable)));
+    }
+    opened.map_err(|error| match error {
         OpenError::Problems(problems) => problems.into(),
         OpenError::Empty(empty) => Failure::input(empty.why).hinted(empty.help).exiting(Exit::EmptySelection),
     })

@@ -225,14 +225,6 @@ fn body_wait(error: &Value, codes: &[String]) -> Option<Duration> {
     Duration::try_from_secs_f64(delay.strip_suffix('s')?.parse().ok()?).ok()
 }
 
-/// `message` without the key, wherever a provider may have echoed it.
-pub(super) fn redact(message: &str, key: Option<&str>) -> String {
-    match key.filter(|key| key.len() >= 6) {
-        Some(key) => message.replace(key, "[key]"),
-        None => message.to_owned(),
-    }
-}
-
 #[cfg(test)]
 #[path = "classify_tests.rs"]
 mod tests;

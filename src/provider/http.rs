@@ -1,5 +1,6 @@
 //! The one transport: sends bytes, reads every body to its end, and is alone in opening a key.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
@@ -8,19 +9,24 @@ use bytes::{Bytes, BytesMut};
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
 
 use super::call::ErrorClass;
-use super::classify::{AttemptError, Delivery, redact};
+use super::classify::{AttemptError, Delivery};
 use super::dialects::{Auth, HttpRequest, address, host};
 use super::limits::Headers;
 use super::spec::ApiKeyVariable;
+use crate::redaction::{self, redact_bytes};
 
 /// A key. It has no `Debug`, `Display` or `Serialize`: it can be sent and nothing else.
 pub struct ApiKey(String);
 
 impl ApiKey {
-    /// Takes a key; blanks around it are dropped, and nothing at all is no key.
+    /// Takes a key; blanks around it are dropped, and nothing at all is no key. From here on the key is redacted from
+    /// everything that is stored or printed.
     pub fn new(text: &str) -> Option<ApiKey> {
         let text = text.trim();
-        (!text.is_empty()).then(|| ApiKey(text.to_owned()))
+        (!text.is_empty()).then(|| {
+            redaction::add_key(text);
+            ApiKey(text.to_owned())
+        })
     }
 
     /// Reads the key from the environment.
@@ -79,7 +85,7 @@ impl Http {
             builder = builder.header(name, value);
         }
         let response = builder.send().await.map_err(|e| fault(e, timeout))?;
-        read(response, key, timeout).await
+        read(response, timeout).await
     }
 
     fn client(&self, host: &str) -> Result<&reqwest::Client, AttemptError> {
@@ -117,11 +123,7 @@ fn presented(auth: Auth, key: &ApiKey) -> Result<(&'static str, HeaderValue), At
     Ok((name, value))
 }
 
-async fn read(
-    mut response: reqwest::Response,
-    key: Option<&ApiKey>,
-    timeout: Duration,
-) -> Result<HttpReply, AttemptError> {
+async fn read(mut response: reqwest::Response, timeout: Duration) -> Result<HttpReply, AttemptError> {
     let status = response.status().as_u16();
     let known = response.headers().iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
     let headers = Headers::new(known);
@@ -135,16 +137,16 @@ async fn read(
             ));
         }
     }
-    let body = without_key(body.freeze(), key);
+    let body = without_keys(body.freeze());
     let at = SystemTime::now();
     Ok(HttpReply { status, headers, body, at })
 }
 
-/// Some gateways echo what they were sent; a key must not delivery the cache.
-fn without_key(body: Bytes, key: Option<&ApiKey>) -> Bytes {
-    match (std::str::from_utf8(&body), key) {
-        (Ok(text), Some(key)) if key.0.len() >= 6 && text.contains(&key.0) => redact(text, Some(&key.0)).into(),
-        _ => body,
+/// Some gateways echo what they were sent; a key must not reach the cache.
+fn without_keys(body: Bytes) -> Bytes {
+    match redact_bytes(&body) {
+        Cow::Owned(redacted) => redacted.into(),
+        Cow::Borrowed(_) => body,
     }
 }
 

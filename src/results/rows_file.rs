@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::row::{Row, ScoredRow};
 use crate::action::Digest;
 use crate::files::{self, FileError};
+use crate::redaction::redact_bytes;
 
 /// Up to so many rows are held in memory and shown on one page; more are read from the file.
 pub const FEW: u64 = 25_000;
@@ -82,7 +83,7 @@ impl RowsFile {
     /// Whatever the file system says, with the path.
     pub fn append(&mut self, ordinals: &[u64], lines: &str, rows: &[Arc<ListedRow>]) -> Result<(), FileError> {
         let fault = |e: std::io::Error| FileError::new("write", &self.path, e);
-        self.file.write_all(lines.as_bytes()).map_err(fault)?;
+        self.file.write_all(&redact_bytes(lines.as_bytes())).map_err(fault)?;
         let mut start = 0;
         for (ordinal, end) in ordinals.iter().zip(memchr_iter(b'\n', lines.as_bytes())) {
             let length = u32::try_from(end + 1 - start).map_err(|e| fault(std::io::Error::other(e)))?;

@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
 use crate::compress::CommandSpec;
+use crate::redaction::{redact, redact_bytes};
 
 /// The most a program may write to standard output.
 const MAX_OUTPUT: u64 = 32 << 20;
@@ -58,7 +59,7 @@ pub(crate) async fn run(spec: &CommandSpec, stdin: Bytes) -> Result<Bytes, Progr
         Ok(Err(source)) => Err(ProgramError::Broken { program, source }),
         Ok(Ok((status, _))) if !status.success() => Err(ProgramError::Failed { program, status, stderr }),
         Ok(Ok((_, output))) if output.len() as u64 > MAX_OUTPUT => Err(ProgramError::TooMuchOutput { program }),
-        Ok(Ok((_, output))) => Ok(output.into()),
+        Ok(Ok((_, output))) => Ok(redact_bytes(&output).into_owned().into()),
     }
 }
 
@@ -111,7 +112,7 @@ async fn keep_tail(pipe: Option<impl AsyncRead + Unpin>, kept: &mut String) {
         if tail.len() > 2 * ERROR_TAIL {
             tail.drain(..tail.len() - ERROR_TAIL);
         }
-        *kept = String::from_utf8_lossy(&tail).into_owned();
+        *kept = redact(&String::from_utf8_lossy(&tail)).into_owned();
     }
 }
 

@@ -38,6 +38,8 @@ pub enum Reply {
     Text(String),
     /// A body of this status.
     Raw(u16, String),
+    /// The other reply, with headers.
+    Headed(Vec<(&'static str, String)>, Box<Reply>),
     /// As the rules say, after a while.
     Late(Duration),
     /// As the rules say, when [`Server::let_go`] is called.
@@ -173,10 +175,15 @@ async fn answer(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap,
         book.asked.push(asked.clone());
         (book.asked.len() - 1, asked, book.script.clone())
     };
-    let (status, body) = match script(&asked) {
+    let (headers, reply) = match script(&asked) {
+        Reply::Headed(headers, reply) => (headers, *reply),
+        reply => (Vec::new(), reply),
+    };
+    let (status, body) = match reply {
         Reply::Sensible => (200, chat(&asked, &brain::reply(&asked.json))),
         Reply::Text(text) => (200, chat(&asked, &text)),
         Reply::Raw(status, body) => (status, body),
+        Reply::Headed(..) => panic!("headers within headers"),
         Reply::Late(wait) => {
             tokio::time::sleep(wait).await;
             (200, chat(&asked, &brain::reply(&asked.json)))
@@ -190,7 +197,8 @@ async fn answer(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap,
     if let Some(entry) = shared.book().asked.get_mut(nth).filter(|entry| entry.body == asked.body) {
         entry.answered = Some(Instant::now());
     }
-    Response::builder().status(status).header("content-type", "application/json").body(body).expect("a reply")
+    let response = Response::builder().status(status).header("content-type", "application/json");
+    headers.iter().fold(response, |response, (name, value)| response.header(*name, value)).body(body).expect("a reply")
 }
 
 fn chat(asked: &Asked, text: &str) -> String {

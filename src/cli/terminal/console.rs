@@ -9,6 +9,7 @@ use anstyle::{AnsiColor, Style};
 
 use super::controls::{escape_json, own_color, visible};
 use crate::cli::args::{ColorChoice, Common};
+use crate::redaction::redact_bytes;
 use crate::report::{Ink, Styled};
 
 /// Standard output and standard error. Only this file, `progress` and `pager` print.
@@ -178,8 +179,22 @@ fn write_line(out: &mut impl Write, text: &str) {
     write_bytes(out, format!("{text}{end}").as_bytes());
 }
 
+/// Standard error for the log, which is written past the console.
+pub(crate) struct LogWriter;
+
+impl Write for LogWriter {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        io::stderr().lock().write_all(&redact_bytes(line))?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().lock().flush()
+    }
+}
+
 fn write_bytes(out: &mut impl Write, bytes: &[u8]) {
-    if let Err(error) = out.write_all(bytes).and_then(|()| out.flush())
+    if let Err(error) = out.write_all(&redact_bytes(bytes)).and_then(|()| out.flush())
         && error.kind() == io::ErrorKind::BrokenPipe
     {
         // The reader has seen enough: `compeval cache ls | head` is not a failure.

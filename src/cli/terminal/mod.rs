@@ -11,7 +11,7 @@ mod pager;
 mod progress;
 mod request_log;
 
-pub(super) use console::{Console, Meaning};
+pub(super) use console::{Console, LogWriter, Meaning};
 pub(super) use controls::own_color;
 pub(super) use failures::print_failures;
 pub(super) use interrupts::Interrupts;

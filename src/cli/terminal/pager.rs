@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use super::console::Console;
 use crate::cli::project::ProcessEnvironment;
 use crate::pipeline::Environment;
+use crate::redaction::redact;
 
 /// Rows of a terminal that does not say how many it has.
 const USUAL_ROWS: usize = 24;
@@ -113,5 +114,5 @@ fn pager() -> io::Result<Child> {
 
 /// Gives the pager some text. A reader who has seen enough closes the pipe: that is no failure.
 fn pass_on(pager: &mut Child, text: &str) -> bool {
-    pager.stdin.as_mut().is_some_and(|input| input.write_all(text.as_bytes()).is_ok())
+    pager.stdin.as_mut().is_some_and(|input| input.write_all(redact(text).as_bytes()).is_ok())
 }

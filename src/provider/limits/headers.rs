@@ -2,6 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
+use crate::redaction::redact;
+
 /// The few headers of a reply that are read; names in lower case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Headers(Vec<(String, String)>);
@@ -28,12 +30,12 @@ pub(crate) struct AnnouncedLimits {
 }
 
 impl Headers {
-    /// Keeps the headers that matter here.
+    /// Keeps the headers that matter here, without keys.
     pub(crate) fn new<'a>(all: impl Iterator<Item = (&'a str, &'a str)>) -> Headers {
         let prefixes =
             ["retry-after", "x-ratelimit-", "anthropic-ratelimit-", "x-should-retry", "x-request-id", "request-id"];
         let wanted = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
-        let own = all.map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()));
+        let own = all.map(|(name, value)| (name.to_ascii_lowercase(), redact(value.trim()).into_owned()));
         Headers(own.filter(|(name, _)| wanted(name)).collect())
     }
 
