@@ -27,7 +27,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("answer", &["compress", "action", "provider"]),
     ("judge", &["stats", "probe", "action", "provider"]),
     ("measure", &["probe"]),
-    ("lexical", &["action", "compress", "probe", "judge"]),
+    ("lexical", &["action", "compress", "probe", "judge", "measure"]),
     ("pipeline", &["probe", "compress", "answer", "judge", "provider", "action"]),
     ("plan", &["pipeline", "probe", "compress", "answer", "judge", "action", "cache", "provider"]),
     ("results", &["pipeline", "compress", "probe", "judge", "measure", "stats", "action", "provider"]),

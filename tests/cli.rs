@@ -27,6 +27,7 @@ mod cli {
     mod plan;
     mod secrets;
     mod row_cache;
+    mod stale;
     #[cfg(unix)]
     mod terminal;
     mod vendors;

@@ -1,9 +1,9 @@
 //! Judging by rules: which of the expected facts the answer asserts. It sees what any judge sees: the request.
 //!
 //! The ground truth decides, never the context. A fact is asserted where one of its spellings stands in the answer and
-//! the words around it neither deny it nor report it as rejected. Where facts are missing, a superseded one in their
-//! place costs as much as one more that is missing. Rules know no meaning: a paraphrase that no spelling covers is not found, and where the question
-//! itself is about what was rejected, words of rejection say nothing and are passed over.
+//! the words around it neither deny it nor report it as rejected. A superseded fact that is stated as current costs as
+//! much as a missing one, also beside all expected facts. Rules know no meaning: a paraphrase that no spelling covers is
+//! not found, and where the question itself is about what was rejected, words of rejection are ignored.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -11,7 +11,8 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::json;
 
-use crate::judge::{Brief, CriterionId};
+use crate::judge::{Brief, CriterionId, GroundTruth};
+use crate::measure::stated_as_current;
 use crate::probe::{Fact, FactFinder};
 use crate::transcript::fold;
 
@@ -53,19 +54,24 @@ fn find(brief: &Brief) -> Finding {
         by_admission(&folded)
     } else {
         let polarity = Polarity { reads_rejection: !REJECTION_ASKED.is_match(&fold(&brief.probe_question)) };
-        let outdated: Vec<&Fact> =
-            truth.superseded_facts.iter().filter(|fact| polarity.asserts(&folded, fact)).collect();
-        by_facts(&folded, &truth.expected_facts, &outdated, polarity)
+        by_facts(&folded, &truth.expected_facts, &stale(response, truth), polarity)
     };
     Finding { base, words, empty: response.is_empty(), long: response.chars().count() > 4000 }
 }
 
-/// 5 for all facts; a missing one is never worth less than two points of accuracy, as a wrong one may stand in its
-/// place. Beside all expected facts a superseded one tells how things were, and costs nothing.
-fn by_facts(folded: &str, facts: &[Fact], outdated: &[&Fact], polarity: Polarity) -> (u8, String) {
+/// The superseded facts that the answer states as if they still held.
+fn stale<'f>(response: &str, truth: &'f GroundTruth) -> Vec<&'f Fact> {
+    let (superseded, expected) = (&truth.superseded_facts, &truth.expected_facts);
+    let current = stated_as_current(response, &FactFinder::all(superseded), &FactFinder::all(expected));
+    superseded.iter().zip(current).filter(|(_, is_current)| *is_current).map(|(fact, _)| fact).collect()
+}
+
+/// 5 for all facts and nothing stale; a missing or stale one never costs less than two points of accuracy, as a wrong
+/// value may stand in its place.
+fn by_facts(folded: &str, facts: &[Fact], stale: &[&Fact], polarity: Polarity) -> (u8, String) {
     let (found, missing): (Vec<&Fact>, Vec<&Fact>) = facts.iter().partition(|fact| polarity.asserts(folded, fact));
-    let base = match (found.len(), missing.len() + outdated.len()) {
-        _ if missing.is_empty() => 5,
+    let base = match (found.len(), missing.len() + stale.len()) {
+        (_, 0) => 5,
         (found, wrong) => u8::try_from(found * 4 / (found + wrong)).unwrap_or(0).min(3),
     };
     let names = |facts: &[&Fact]| match facts {
@@ -73,8 +79,8 @@ fn by_facts(folded: &str, facts: &[Fact], outdated: &[&Fact], polarity: Polarity
         facts => facts.iter().map(|fact| format!("\"{}\"", fact.name())).collect::<Vec<_>>().join(", "),
     };
     let mut words = format!("By literal matching. Facts found: {}. Facts missing: {}.", names(&found), names(&missing));
-    if !outdated.is_empty() {
-        words.push_str(&format!(" Superseded facts stated as current: {}.", names(outdated)));
+    if !stale.is_empty() {
+        words.push_str(&format!(" Superseded facts stated as current: {}.", names(stale)));
     }
     (base, words)
 }
@@ -302,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_superseded_fact_in_the_place_of_a_missing_one_lowers_the_grade() {
+    fn a_superseded_fact_stated_as_current_lowers_the_grade() {
         let score = |answer: &str| {
             let request = json!({
                 "probe_question": "Which port, and where?", "model_response": answer,
@@ -313,7 +319,12 @@ mod tests {
             reply["criterionResults"][0]["score"].as_u64().expect("a score")
         };
         assert_eq!((score("Set in app.toml."), score("8080, in app.toml.")), (2, 1));
-        assert_eq!(score("It was 8080 at first; now it is 8081, set in app.toml."), 5);
+        for former in ["It was 8080 at first; now it is 8081, set in app.toml.", "app.toml: was 8080, now 8081"] {
+            assert_eq!(score(former), 5, "{former}");
+        }
+        for stale in ["The port is 8080; app.toml also names 8081.", "It is not 8081 but 8080, in app.toml."] {
+            assert!(score(stale) < 5, "{stale}");
+        }
     }
 
     #[test]

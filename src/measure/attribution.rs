@@ -88,9 +88,12 @@ fn is_current(text: &str, old: &Range<usize>, new: &[Range<usize>]) -> bool {
     let meets_new = later.is_some_and(|range| range.start <= sentence_end);
     let after = slice(old.end..later.map_or(sentence_end, |range| range.start.min(sentence_end)));
     let clause_before = before.rsplit(CLAUSE).next().unwrap_or(before);
-    let clause_after = after.split(CLAUSE).next().unwrap_or(after);
+    // between two commas it is an apposition, and the sentence goes on behind it: "the first value, 8080, was dropped"
+    let goes_on = after.strip_prefix(',').filter(|rest| before.contains(',') && VERB.is_match(rest)).unwrap_or(after);
+    let clause_after = goes_on.split(CLAUSE).next().unwrap_or(goes_on);
     // what stands right before the new value speaks of that
-    let speaks_of_new = |clause: &str| meets_new && clause.len() == after.len() && GOVERNS.is_match(clause.trim_end());
+    let speaks_of_new =
+        |clause: &str| meets_new && clause.len() == goes_on.len() && GOVERNS.is_match(clause.trim_end());
     let reaches_old = !BECOMES.is_match(clause_before);
     let negated = reaches_old && NEGATION.is_match(clause_before)
         || NEGATION.is_match(clause_after) && !speaks_of_new(clause_after);
@@ -122,16 +125,19 @@ static NEGATION: LazyLock<Regex> = LazyLock::new(|| {
 /// Words for what was before; they count up to the next fact of their sentence.
 static FORMER: LazyLock<Regex> = LazyLock::new(|| {
     words(
-        r"\b(?:previous(?:ly)?|former(?:ly)?|original(?:ly)?|initial(?:ly)?|at first|used to|superseded|obsolete|outdated|deprecated|abandon(?:s|ed|ing)?|reject(?:s|ed|ing)?|discard(?:s|ed|ing)?|dropp(?:ed|ing)|drops|replac(?:es?|ed|ing)|remov(?:es?|ed|ing)|revert(?:s|ed|ing)?|old|older|earlier|before|until|changed from)\b|原来|原先|原本|起初|最初|之前|以前|此前|早先|曾经|曾用|旧|放弃|弃用|取代|替换|代替|不再",
+        r"\b(?:previous(?:ly)?|former(?:ly)?|original(?:ly)?|initial(?:ly)?|at first|used to|superseded|obsolete|outdated|deprecated|abandon(?:s|ed|ing)?|reject(?:s|ed|ing)?|discard(?:s|ed|ing)?|dropp(?:ed|ing)|drops|replac(?:es?|ed|ing)|remov(?:es?|ed|ing)|revert(?:s|ed|ing)?|old|older|earlier|before|until|changed from)\b|原来|原先|原本|原定|起初|一开始|最初|之前|以前|此前|早先|曾经|曾用|旧|放弃|弃用|取代|替换|代替|不再",
     )
 });
 
 /// The same behind a value: "8080 was dropped", "8080 previously".
 static FORMER_AFTER: LazyLock<Regex> = LazyLock::new(|| {
     words(
-        r"\b(?:previously|formerly|originally|initially|at first|superseded|obsolete|outdated|deprecated|abandoned|rejected|discarded|dropped|replaced|removed|reverted|earlier|before|was old|(?:was|were|is|been) (?:too|the old))\b|原来|原先|之前|以前|放弃|弃用|被取代|被替换|作废",
+        r"\b(?:previously|formerly|originally|initially|at first|superseded|obsolete|outdated|deprecated|abandoned|rejected|discarded|dropped|replaced|removed|reverted|reversed|overruled|given up|ruled out|turned down|earlier|before|was old|(?:was|were|is|been) (?:too|the old|tried))\b|试过|原来|原先|之前|以前|放弃|弃用|被取代|被替换|被推翻|被否决|被驳回|作废",
     )
 });
+
+/// Directly behind the comma that ends an apposition: the sentence goes on.
+static VERB: LazyLock<Regex> = LazyLock::new(|| words(r"^ (?:was|were|is|are|has|had|no longer)\b"));
 
 /// Directly before an old value: it is left behind.
 static LEFT: LazyLock<Regex> = LazyLock::new(|| words(r"(?:\bfrom|从|由|~~)\s*'?$"));
@@ -226,6 +232,10 @@ mod tests {
             "It is not slow, the port is 8080.",
             "The port was 8080.",
             "The port is 8080. 8081 is the metrics port.",
+            "The port, 8080, not 8081.",
+            "In the end, the port is 8080, 8081 was given up.",
+            "The port is 8080, which was never given up. It is not 8081.",
+            "8081 was given up, the port is 8080",
         ] {
             assert!(current(answer, "8080", "8081"), "{answer}");
         }
@@ -262,6 +272,10 @@ mod tests {
             "端口8080已弃用，改用8081",
             "The port is 8080. Firewall people objected. It was changed to 8081.",
             "- old: 8080\n- new: 8081",
+            "It is 8081. The value from the start, 8080, was given up.",
+            "It is 8081. The plan to use 8080 was reversed.",
+            "8081. 8080 was tried and given up, because nginx holds it.",
+            "端口是8081。原定的8080已被推翻。",
         ] {
             assert!(!current(answer, "8080", "8081"), "{answer}");
         }

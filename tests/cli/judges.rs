@@ -178,6 +178,56 @@ fn ceiling_and_floor_that_are_graded_alike_are_a_warning_on_top_that_names_the_c
     assert!(project.read("results/b/report.md").contains("ceiling and floor: not checked"));
 }
 
+/// More probes about the harbor, so that a gate has enough of them to refuse.
+const MORE_PROBES: &str = r#"
+    {"id": "before", "type": "recall", "question": "Which listen port had harbor before?", "expected_facts": ["8080"]},
+    {"id": "limit", "type": "recall", "question": "To what was the retry limit set?", "expected_facts": ["retry limit = 7"]},
+    {"id": "watch", "type": "continuation", "question": "What is to watch after the restart?", "expected_facts": ["error counter"]},
+    {"id": "owner","#;
+
+#[test]
+fn a_gate_refuses_a_scale_that_is_too_narrow_and_names_each_cause() {
+    let facts = "4711, count = 4, 9091, etc/harbor.toml, harbor-2, 15 minutes, 6 tries, 8080, retry limit = 7, error counter";
+    let replies: [(&str, Option<&str>, fn(&Value) -> u64); 3] = [
+        // Answers differ, grades do not.
+        ("the judge", None, |_| 3),
+        // Every answer states the facts, and is graded by them.
+        ("the bank", Some(facts), |brief| (5.0 * stated(brief)) as u64),
+        // No answer does.
+        ("the answerer", Some("It is somewhere in the notes."), |brief| (5.0 * stated(brief)) as u64),
+    ];
+    for (suspect, answer, score) in replies {
+        let server = Server::start();
+        let project = Project::new(&server);
+        server.script(move |asked| match (asked.wanted, material(&asked.text)) {
+            (Wanted::Grades, Some(brief)) if case_of(&brief).is_none() => {
+                Reply::Text(graded(&brief, score(&brief)).expect("criteria"))
+            }
+            (Wanted::Answer, _) if answer.is_some() => Reply::Text(answer.unwrap_or_default().to_owned()),
+            _ => Reply::Sensible,
+        });
+        let run = |label: &str, gate: &str, code| {
+            project.expect(code, &format!("run --label {label} --runs 1 --methods full,nothing {gate}"))
+        };
+        let (gate, refused) = ("--compare-to few --fail-on-regression", "gate refused: full and none");
+        // Six graded probes are too few to refuse.
+        run("few", "", 0);
+        assert!(!run("few-again", gate, 0).stderr.contains(refused), "{suspect}");
+        project.edit("probes/harbor.probes.json", "\n    {\"id\": \"owner\",", MORE_PROBES);
+        run("enough", "", 0);
+        for flag in ["--fail-on-regression", "--fail-on-new-failures"] {
+            let ended = run("enough-again", &format!("--compare-to enough {flag}"), 1);
+            ended.says(&[refused]);
+            let shown = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(shown.contains(&format!("suspect {suspect}")), "{suspect}: {shown}");
+        }
+        let scale = project.result("enough-again", "summary.json")["scale"].clone();
+        assert!(suspect.ends_with(scale["cause"].as_str().unwrap()) && scale["probes"] == 9, "{suspect}: {scale}");
+        // Without a gate the same is a warning.
+        run("enough-again", "--compare-to enough", 0);
+    }
+}
+
 #[test]
 fn people_grade_a_sheet_without_names_and_a_panel_shows_its_agreement() {
     let server = Server::start();
