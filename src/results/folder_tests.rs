@@ -137,8 +137,11 @@ fn a_manifest_survives_its_file_and_another_format_is_refused() {
     assert_eq!(folder.manifest().unwrap(), manifest("a", "t"));
     folder.write(names::MANIFEST, r#"{"format": 7, "version": "9.1.0"}"#).unwrap();
     let error = folder.manifest().unwrap_err().to_string();
-    assert!(error.contains("compeval 9.1.0 in format 7") && error.contains("reads formats up to 2"), "{error}");
-    folder.write(names::MANIFEST, r#"{"format": 2}"#).unwrap();
+    assert!(
+        error.contains("compeval 9.1.0 in format 7") && error.contains(&format!("reads formats up to {FORMAT}")),
+        "{error}"
+    );
+    folder.write(names::MANIFEST, format!("{{\"format\": {FORMAT}}}")).unwrap();
     assert!(folder.manifest().unwrap_err().to_string().contains("is not a manifest"));
 }
 
@@ -149,8 +152,10 @@ fn a_manifest_of_format_1_is_read_with_the_names_of_today() {
     let mut old = manifest("a", "t");
     old.stages.insert(StageName::Judge, StageCounts { early_cutoff: 3, skipped: 2, ..StageCounts::default() });
     let text = serde_json::to_string(&old).unwrap();
-    let text =
-        text.replace("\"format\":2", "\"format\":1").replace("early_cutoff", "cut_off").replace("skipped", "held_back");
+    let text = text
+        .replace(&format!("\"format\":{FORMAT}"), "\"format\":1")
+        .replace("early_cutoff", "cut_off")
+        .replace("skipped", "held_back");
     assert!(text.contains("\"format\":1") && text.contains("cut_off") && text.contains("held_back"), "{text}");
     folder.write(names::MANIFEST, text).unwrap();
     assert_eq!(folder.manifest().unwrap().stages, old.stages);

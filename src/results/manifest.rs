@@ -12,7 +12,8 @@ use crate::units::{Usage, Usd};
 /// The version of the format of a results folder. Older ones are read, newer ones refused.
 ///
 /// 2: `cut_off` and `held_back` of a stage became `early_cutoff` and `skipped`.
-pub const FORMAT: u32 = 2;
+/// 3: `reliability` of a comparison in `summary.json` counts chains, a fixture in a run each; it counted cells.
+pub const FORMAT: u32 = 3;
 
 /// What ran.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
