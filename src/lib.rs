@@ -29,40 +29,58 @@ pub mod results;
 pub mod cli;
 
 #[doc(hidden)]
+#[allow(missing_docs)]
 pub mod action;
 #[doc(hidden)]
+#[allow(missing_docs)]
 pub mod answer;
 #[doc(hidden)]
+#[allow(missing_docs)]
 pub mod cache;
 #[doc(hidden)]
+#[allow(missing_docs)]
 pub mod compress;
 #[doc(hidden)]
+#[allow(missing_docs)]
 pub mod fault;
 #[doc(hidden)]
+#[allow(missing_docs)]
 pub mod files;
 #[doc(hidden)]
+#[allow(missing_docs)]
 pub mod import;
 #[doc(hidden)]
+#[allow(missing_docs)]
 pub mod judge;
 #[doc(hidden)]
+#[allow(missing_docs)]
 pub mod lexical;
 #[doc(hidden)]
+#[allow(missing_docs)]
 pub mod locale;
 #[doc(hidden)]
+#[allow(missing_docs)]
 pub mod measure;
 #[doc(hidden)]
+#[allow(missing_docs)]
 pub mod pipeline;
 #[doc(hidden)]
+#[allow(missing_docs)]
 pub mod plan;
 #[doc(hidden)]
+#[allow(missing_docs)]
 pub mod probe;
 #[doc(hidden)]
+#[allow(missing_docs)]
 pub mod provider;
 #[doc(hidden)]
+#[allow(missing_docs)]
 pub mod redaction;
 #[doc(hidden)]
+#[allow(missing_docs)]
 pub mod report;
 #[doc(hidden)]
+#[allow(missing_docs)]
 pub mod scheduler;
 
 mod threads;

@@ -44,7 +44,7 @@ function themeSwitch() {
   const apply = (scheme) => {
     document.documentElement.dataset.scheme = scheme;
     button.textContent = { auto: '◐', light: '☀', dark: '☾' }[scheme];
-    button.title = words[`scheme_${scheme}`];
+    button.title = texts[`scheme_${scheme}`];
     button.setAttribute('aria-label', button.title);
     try { localStorage.setItem('compeval-scheme', scheme); } catch { /* a page without storage follows the system */ }
   };

@@ -100,7 +100,7 @@ function criteriaBlock(text) {
 function contextBlock(cell, context, marks) {
   const tokens = at(cells.tokens, cell);
   const title = isNumber(tokens) ? `${t('context')} · ${t('tokens_n', { n: whole(tokens) })}` : t('context');
-  if (context.absent) return block(title, h('p', { class: 'note' }, words[`context_${context.absent}`]));
+  if (context.absent) return block(title, h('p', { class: 'note' }, texts[`context_${context.absent}`]));
   const text = h('div', { class: 'context', tabindex: '0', role: 'region', 'aria-label': t('context') }, markedText(context.text, marks));
   const found = [...text.querySelectorAll('mark')];
   let next = 0;
@@ -135,7 +135,7 @@ function compareBlock(cell, context) {
     const head = h('p', { class: 'where' }, named(at(cells.method, other)), h('span', { class: 'value' }, score(scoreOf(other))),
       [...cells.facts[other]].map(fate));
     const difference = context.absent || there.absent
-      ? h('p', { class: 'note' }, words[`context_${context.absent ?? there.absent}`])
+      ? h('p', { class: 'note' }, texts[`context_${context.absent ?? there.absent}`])
       : diffView(context.text, there.text);
     return host.replaceChildren(head, h('h4', {}, t('answer')), h('div', { class: 'prose' }, markedText(text.answer, text.marks)), h('h4', {}, t('diff')), ...[difference].flat());
   };

@@ -1,10 +1,10 @@
-// Elements, words and numbers: everything that is shown passes through here, as text.
+// Elements, texts and numbers: everything that is shown passes through here, as text.
 
-const words = JSON.parse(document.getElementById('words').textContent);
+const texts = JSON.parse(document.getElementById('texts').textContent);
 
 /** A word of the page, with `{name}` replaced by the values given. */
 function t(key, values = {}) {
-  const text = words[key] ?? key;
+  const text = texts[key] ?? key;
   return text.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
 }
 

@@ -30,8 +30,8 @@ function lossPart(m, letter, count, all) {
     share > 0.07 ? h('span', {}, `${glyph} ${percent(share)}`) : null);
 }
 
-/** A stage in the words of the page; anything else as it is. */
-const stageName = (stage) => words[`stage_${stage}`] ?? stage;
+/** A stage in the texts of the page; anything else as it is. */
+const stageName = (stage) => texts[`stage_${stage}`] ?? stage;
 
 // --- cost ---
 
@@ -81,7 +81,7 @@ function spendTable() {
     ['input_tokens', (c) => whole(c.input_tokens)], ['output_tokens', (c) => whole(c.output_tokens)], ['usd', (c) => money(c.usd)]];
   const cls = (i) => (i ? 'num' : 'left');
   return h('div', { class: 'scroll' }, h('table', { class: 'plain-table' }, h('caption', {}, t('spend')),
-    h('thead', {}, h('tr', {}, columns.map(([key], i) => h('th', { scope: 'col', class: cls(i) }, words[key])))),
+    h('thead', {}, h('tr', {}, columns.map(([key], i) => h('th', { scope: 'col', class: cls(i) }, texts[key])))),
     h('tbody', {}, report.costs.map((line) => h('tr', {}, columns.map(([, read], i) =>
       h(i ? 'td' : 'th', { scope: i ? null : 'row', class: cls(i) }, read(line))))))));
 }

@@ -74,7 +74,7 @@ function placeText(cell) {
 }
 
 const flagText = (flags) => [[1, 'flag_fabricated'], [2, 'flag_stale'], [4, 'flag_invented']]
-  .filter(([bit]) => flags & bit).map(([, key]) => words[key]).join('; ');
+  .filter(([bit]) => flags & bit).map(([, key]) => texts[key]).join('; ');
 
 // --- the drawer ---
 
@@ -130,7 +130,7 @@ function cellsSection() {
   };
   const seek = h('input', { type: 'search', id: 'seek', placeholder: t('seek'), 'aria-label': t('seek'), on: { input: (e) => { sought = e.target.value; draw(); } } });
   const sort = h('select', { 'aria-label': t('order'), on: { change: (e) => { order = e.target.value; draw(); } } },
-    Object.keys(ORDERS).map((key) => h('option', { value: key, selected: key === order }, words[`order_${key}`])));
+    Object.keys(ORDERS).map((key) => h('option', { value: key, selected: key === order }, texts[`order_${key}`])));
   const made = section('cells', t('cells'), t('cells_lead'), h('div', { class: 'tools' }, seek, sort), count, host);
   follow(draw);
   return made;

@@ -45,7 +45,7 @@ function intervalBar(value, ci, low, high, extra = {}) {
   return h('span', { class: `iv ${extra.class ?? ''}`, 'aria-hidden': 'true', vars: extra.vars ?? {} }, parts);
 }
 
-/** A level in words, for those who hear the page and for those who rest on a mark. */
+/** A level in texts, for those who hear the page and for those who rest on a mark. */
 function levelText(what, { v, ci }) {
   return `${what}: ${score(v)}${ci ? ` ${t('interval')} ${range(ci)}` : ''}`;
 }

@@ -114,8 +114,8 @@ function barPanels() {
 
 // --- against the baseline ---
 
-/** Why there is no evidence, in the words of the page; as the summary has it where the page has none. */
-const reasonText = (reason) => words[`reason_${reason.replace(/[^a-z0-9]+/g, '_')}`] ?? reason;
+/** Why there is no evidence, in the texts of the page; as the summary has it where the page has none. */
+const reasonText = (reason) => texts[`reason_${reason.replace(/[^a-z0-9]+/g, '_')}`] ?? reason;
 
 function verdictText(comparison) {
   const verdict = t(verdictOf(comparison).word);

@@ -5,8 +5,6 @@
 //! (or, for the provider's name, the one function that visits a `Work` skips it). This module does no I/O and reads no
 //! clock.
 
-#![allow(missing_docs, reason = "used inside the crate")]
-
 mod digest;
 mod stage;
 mod value;

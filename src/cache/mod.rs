@@ -16,8 +16,6 @@
 //!
 //! The cache does not know what stages mean, how replies are parsed, or how it is configured. Bodies are bytes.
 
-#![allow(missing_docs, reason = "used inside the crate")]
-
 mod error;
 mod entry;
 mod frame;

@@ -5,7 +5,7 @@ use std::error::Error;
 use miette::{GraphicalReportHandler, GraphicalTheme};
 
 use crate::cache::CacheError;
-use crate::cli::terminal::{Console, Meaning, own_color};
+use crate::cli::terminal::{Console, TextStyle, own_color};
 use crate::files::FileError;
 use crate::pipeline::{Problem, Problems, Severity};
 
@@ -114,9 +114,9 @@ impl Failure {
                 Exit::BadInput
             }
             Failure::Message { exit, message, hint } => {
-                console.eprint(&format!("{} {message}", console.paint(Meaning::Bad, "error:")));
+                console.eprint(&format!("{} {message}", console.paint(TextStyle::Bad, "error:")));
                 if let Some(hint) = hint {
-                    console.eprint(&format!("{} {hint}", console.paint(Meaning::Hint, "hint:")));
+                    console.eprint(&format!("{} {hint}", console.paint(TextStyle::Hint, "hint:")));
                 }
                 *exit
             }

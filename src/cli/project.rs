@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::cache::{CacheError, CacheSnapshot, LockHolder, Store};
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::terminal::{Console, Meaning};
+use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::{
     Environment, MatrixSelection, OpenError, OpenRequest, Opened, Overrides, Pipeline, Problems, ProjectPaths,
     find_pipeline, open, project_paths,
@@ -162,7 +162,7 @@ fn hold(cache: &Path) -> Result<Store, CacheError> {
 /// Prints the notices of the cache.
 pub(crate) fn print_notices(store: &Store, console: &Console) {
     for notice in store.notices() {
-        console.eprint(&format!("{} {notice}", console.paint(Meaning::Warning, "cache:")));
+        console.eprint(&format!("{} {notice}", console.paint(TextStyle::Warning, "cache:")));
     }
 }
 

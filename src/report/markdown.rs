@@ -2,54 +2,50 @@
 
 use std::fmt::Write;
 
-use super::changes::{unchanged, what_changed};
-use super::figures::{UNKNOWN, brackets, count, mark, ratio, score, share, signed, usd};
-use super::notes::{about_comparison, caveats, confounds, scale_warning};
-use super::tables::{cost, detectable, lacks_cells, published};
-use super::words::{Words, fill, words};
+use super::notes::{caveats, comparison_notes, confounds, differences, method_changes, scale_warning, unchanged};
+use super::numbers::{UNKNOWN, brackets, grouped, mark, score, signed};
+use super::tables::{Medium, detectable, economy_columns, published_table, score_header};
+use super::translation::{Translation, fill, translation};
 use crate::judge::Dimension;
-use crate::results::{Comparison, Judged, Level, Manifest, MethodComparison, MethodSummary, Summary, Worst};
+use crate::results::{Asked, Comparison, Judged, Manifest, MethodComparison, MethodSummary, Summary, Worst};
 
-/// All that a report is made from.
 #[derive(Clone, Copy, Debug)]
 pub struct ReportInput<'r> {
     /// The summary, with its comparison if one was made.
     pub summary: &'r Summary,
-    /// The manifest; no time of it is shown.
+    /// No time of it is shown, so that equal results give equal reports.
     pub manifest: &'r Manifest,
-    /// The worst probes.
     pub worst: &'r [Worst],
-    /// Whether the published reference is to stand at the end.
+    /// Whether to append the published scores.
     pub reference: bool,
 }
 
-/// The methods that a comparison spells out dimension by dimension, besides ceiling and floor; the table above holds
-/// the differences of all.
-const SPELLED_OUT: usize = 4;
+/// The maximum number of methods whose differences are listed by dimension, besides ceiling and floor; the table of scores
+/// has the differences of all.
+const MAX_DETAILED: usize = 4;
 
-/// `report.md`, byte for byte the same from the same results.
 pub fn markdown(input: &ReportInput<'_>) -> String {
-    let words = words(input.manifest.design.locale);
-    let mut out = header(input, words);
-    section(&mut out, words.six_dimensions);
-    out.push_str(&scores(input.summary, words));
+    let tr = translation(input.manifest.design.locale);
+    let mut out = header(input, tr);
+    section(&mut out, tr.six_dimensions);
+    out.push_str(&scores(input.summary, tr));
     if let Some(comparison) = &input.summary.comparison {
-        out.push_str(&differences(input.summary, comparison, words));
+        out.push_str(&comparison_section(input.summary, comparison, tr));
     }
-    section(&mut out, words.compression);
-    out.push_str(&economy(input.summary, words));
+    section(&mut out, tr.compression);
+    out.push_str(&economy(input.summary, tr));
     if !input.worst.is_empty() {
-        section(&mut out, words.worst);
-        out.push_str(&worst(input.worst, words));
+        section(&mut out, tr.worst);
+        out.push_str(&worst(input.worst, tr));
     }
-    section(&mut out, words.notes);
-    let mut notes = vec![words.intervals.to_owned()];
-    notes.extend(confounds(input.summary, &input.manifest.design, words));
-    notes.extend(input.summary.comparison.iter().flat_map(|comparison| about_comparison(comparison, words)));
+    section(&mut out, tr.notes);
+    let mut notes = vec![tr.intervals.to_owned()];
+    notes.extend(confounds(input.summary, &input.manifest.design, tr));
+    notes.extend(input.summary.comparison.iter().flat_map(|comparison| comparison_notes(comparison, tr)));
     out.extend(notes.iter().map(|note| format!("- {}\n", escape(note))));
     if input.reference {
-        section(&mut out, words.reference_title);
-        out.push_str(&reference(words));
+        section(&mut out, tr.reference_title);
+        out.push_str(&reference(tr));
     }
     out
 }
@@ -58,39 +54,39 @@ fn section(out: &mut String, title: &str) {
     let _ = write!(out, "\n### {title}\n\n");
 }
 
-fn header(input: &ReportInput<'_>, words: &Words) -> String {
+fn header(input: &ReportInput<'_>, tr: &Translation) -> String {
     let design = &input.manifest.design;
-    let mut out = format!("## {}: {}", words.title, escape(&input.summary.label));
+    let mut out = format!("## {}: {}", tr.title, escape(&input.summary.label));
     if let Some(comparison) = &input.summary.comparison {
-        let _ = write!(out, " {} {}", words.against, escape(&comparison.baseline));
+        let _ = write!(out, " {} {}", tr.against, escape(&comparison.baseline));
     }
-    let names = |asked: &[crate::results::Asked]| -> String {
-        let name = |a: &crate::results::Asked| if a.lexical { words.lexical.to_owned() } else { code(&a.model) };
+    let names = |asked: &[Asked]| -> String {
+        let name = |a: &Asked| if a.lexical { tr.lexical.to_owned() } else { code(&a.model) };
         asked.iter().map(name).collect::<Vec<_>>().join(", ")
     };
     let judged: u64 = input.summary.methods.iter().map(|(_, method)| method.cells.judged).sum();
     let _ = write!(
         out,
         "\n\n{}: {} · {}: {} · {}: {} · {} {} · {} {}\n",
-        words.fixtures,
+        tr.fixtures,
         design.fixtures.len(),
-        words.runs,
+        tr.runs,
         design.runs.compress,
-        words.cells,
-        super::figures::grouped(judged),
-        words.answered_by,
+        tr.cells,
+        grouped(judged),
+        tr.answered_by,
         names(&design.answerers),
-        words.judged_by,
+        tr.judged_by,
         names(&design.judges)
     );
-    let scale = scale_warning(input.summary, words);
-    for caveat in scale.into_iter().chain(caveats(input.summary, input.manifest, words)) {
+    let scale = scale_warning(input.summary, tr);
+    for caveat in scale.into_iter().chain(caveats(input.summary, input.manifest, tr)) {
         let _ = write!(out, "\n> **!** {}\n", escape(&caveat));
     }
     out
 }
 
-fn table_head(columns: &[String]) -> String {
+fn table_header(columns: &[String]) -> String {
     let rule: String =
         std::iter::once("|---|".to_owned()).chain(columns.iter().skip(1).map(|_| "--:|".to_owned())).collect();
     format!("| {} |\n{rule}\n", columns.join(" | "))
@@ -100,127 +96,81 @@ fn table_row(cells: &[String]) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
-fn score_columns(words: &Words) -> Vec<String> {
-    let mut columns = vec![words.method.to_owned(), words.overall.to_owned()];
-    columns.extend(Dimension::ALL.map(|dimension| dimension.label(words.locale).to_owned()));
-    columns
-}
-
-fn scores(summary: &Summary, words: &Words) -> String {
-    let mut out = table_head(&score_columns(words));
+fn scores(summary: &Summary, tr: &Translation) -> String {
+    let mut out = table_header(&score_header(tr));
     for (name, method) in summary.methods.iter() {
         let compared = summary.comparison.as_ref().and_then(|comparison| comparison.methods.get(name));
         let overall = compared.and_then(|compared| compared.overall.as_ref());
         let interval =
             method.overall.ci95.map(|ci| format!(" [{:.2}, {:.2}]", ci.low(), ci.high())).unwrap_or_default();
-        let mut cells = vec![escape(name), format!("**{}**{interval}{}", value(&method.overall), change(overall))];
+        let mut cells =
+            vec![escape(name), format!("**{}**{interval}{}", score(method.overall.median), change(overall))];
         cells.extend(Dimension::ALL.map(|dimension| {
             let judged = compared.and_then(|compared| compared.dimensions.get(dimension.name()));
             let level = method.dimensions.get(dimension.name());
-            level.map_or_else(|| UNKNOWN.to_owned(), |level| format!("{}{}", value(level), change(judged)))
+            level.map_or_else(|| UNKNOWN.to_owned(), |level| format!("{}{}", score(level.median), change(judged)))
         }));
         out.push_str(&table_row(&cells));
     }
     out
 }
 
-fn value(level: &Level) -> String {
-    score(level.median)
-}
-
 /// ` (+0.47 ▲)`
-fn change(judged: Option<&crate::results::Judged>) -> String {
+fn change(judged: Option<&Judged>) -> String {
     let text = judged.map(|judged| format!(" ({} {}", signed(judged.difference_all), mark(Some(judged))));
     text.map(|text| format!("{})", text.trim_end())).unwrap_or_default()
 }
 
-fn differences(summary: &Summary, comparison: &Comparison, words: &Words) -> String {
+fn comparison_section(summary: &Summary, comparison: &Comparison, tr: &Translation) -> String {
     let mut out = String::new();
-    let head = [words.dimension, words.difference, words.interval, words.detectable, words.verdict];
-    let head = table_head(&head.map(str::to_owned));
+    let head = [tr.dimension, tr.difference, tr.interval, tr.detectable, tr.verdict];
+    let head = table_header(&head.map(str::to_owned));
     if let Some(primary) = &comparison.primary {
-        let name = fill(words.primary, &[&comparison.tested.to_string()]);
-        let _ = write!(out, "\n**{name}**\n\n{head}{}", difference_row(words.overall.to_owned(), primary, words));
+        let name = fill(tr.primary, &[&comparison.tested.to_string()]);
+        let _ = write!(out, "\n**{name}**\n\n{head}{}", difference_row(tr.overall.to_owned(), primary, tr));
     }
     let is_scale = |name: &str| summary.methods.get(name).is_some_and(MethodSummary::is_scale);
     let changed = |compared: &MethodComparison| compared.fixtures.tested() > 0;
     let methods = comparison.methods.iter().filter(|(name, compared)| !is_scale(name) && changed(compared));
-    for (method, compared) in methods.take(SPELLED_OUT) {
+    for (method, compared) in methods.take(MAX_DETAILED) {
         let _ = write!(out, "\n**{}**\n\n", escape(method));
         if compared.is_identical() {
-            let _ = writeln!(out, "{}", words.identical);
+            let _ = writeln!(out, "{}", tr.identical);
         } else {
             out.push_str(&head);
-            let overall = compared.overall.iter().map(|judged| (words.overall.to_owned(), judged));
-            let all = overall.chain(compared.dimensions.iter().map(|(id, j)| (words.dimension_label(id), j)));
-            out.extend(all.map(|(name, judged)| difference_row(name, judged, words)));
+            out.extend(differences(compared, tr).map(|(name, judged)| difference_row(name, judged, tr)));
         }
         out.push('\n');
-        out.extend(what_changed(compared, words).iter().map(|note| format!("- {}\n", escape(note))));
+        out.extend(method_changes(compared, tr).iter().map(|note| format!("- {}\n", escape(note))));
     }
-    if let Some(unchanged) = unchanged(comparison, words) {
+    if let Some(unchanged) = unchanged(comparison, tr) {
         let _ = write!(out, "\n{}\n", escape(&unchanged));
     }
-    let _ = write!(out, "\n{}\n", words.margin);
+    let _ = write!(out, "\n{}\n", tr.margin);
     out
 }
 
-fn difference_row(name: String, judged: &Judged, words: &Words) -> String {
-    let verdict = words.verdict(judged.verdict, judged.reason);
+fn difference_row(name: String, judged: &Judged, tr: &Translation) -> String {
+    let verdict = tr.verdict(judged.verdict, judged.reason);
     let verdict = if mark(Some(judged)).is_empty() { verdict } else { format!("**{verdict}**") };
     table_row(&[name, signed(judged.difference), brackets(judged.ci95), detectable(judged), verdict])
 }
 
-fn economy(summary: &Summary, words: &Words) -> String {
-    let mut head = vec![
-        words.method,
-        words.context_tokens,
-        words.removed,
-        words.survival,
-        words.lift,
-        words.retention,
-        words.tokens_per_task,
-        words.fabricated,
-        words.cost,
-        words.failed,
-    ];
-    let lacks = lacks_cells(summary);
-    head.extend(lacks.then_some(words.missing));
-    let mut out = table_head(&head.into_iter().map(str::to_owned).collect::<Vec<_>>());
+fn economy(summary: &Summary, tr: &Translation) -> String {
+    let columns = economy_columns(summary, tr, Medium::Markdown);
+    let header = std::iter::once(tr.method).chain(columns.iter().map(|column| column.header));
+    let mut out = table_header(&header.map(str::to_owned).collect::<Vec<_>>());
     for (name, method) in summary.methods.iter() {
-        let economy = &method.economy;
-        let mut row = vec![
-            escape(name),
-            count(economy.context_tokens),
-            share(economy.compression_ratio),
-            share(economy.fact_survival),
-            share(economy.fact_survival_lift),
-            retention(method, words),
-            count(economy.tokens_per_task.get(&10).copied()),
-            share(economy.fabrication_rate),
-            usd(cost(method)),
-            method.cells.failed.to_string(),
-        ];
-        row.extend(lacks.then(|| method.cells.missing.to_string()));
-        out.push_str(&table_row(&row));
+        let figures = columns.iter().map(|column| (column.value)(method, tr).1);
+        out.push_str(&table_row(&std::iter::once(escape(name)).chain(figures).collect::<Vec<_>>()));
     }
     out
 }
 
-fn retention(method: &MethodSummary, words: &Words) -> String {
-    let retention = &method.retention;
-    match (retention.value, retention.ci95, retention.reason) {
-        (Some(value), Some(ci), _) => format!("{value:.2} [{:.2}, {:.2}]", ci.low(), ci.high()),
-        (Some(value), None, _) => ratio(Some(value)),
-        (None, _, Some(reason)) => format!("{UNKNOWN} ({})", words.no_retention(reason)),
-        (None, _, None) => UNKNOWN.to_owned(),
-    }
-}
+/// The maximum length of a text from a bank or a model, in characters.
+const MAX_EXCERPT: usize = 240;
 
-/// The most characters of a text from a bank or a model.
-const EXCERPT: usize = 240;
-
-fn worst(worst: &[Worst], words: &Words) -> String {
+fn worst(worst: &[Worst], tr: &Translation) -> String {
     let mut out = String::new();
     for probe in worst {
         let point = if probe.point > 1 { format!(" · {}", probe.point) } else { String::new() };
@@ -231,35 +181,29 @@ fn worst(worst: &[Worst], words: &Words) -> String {
         }
         if !probe.lacking.is_empty() {
             let facts: Vec<String> = probe.lacking.iter().take(4).map(|fact| code(fact)).collect();
-            let _ = writeln!(out, "  - {}: {}", words.lacking, facts.join(", "));
+            let _ = writeln!(out, "  - {}: {}", tr.absent_from_answer, facts.join(", "));
         }
     }
     out
 }
 
-fn reference(words: &Words) -> String {
-    let mut columns = score_columns(words);
-    columns.push(words.removed.to_owned());
-    let mut out = table_head(&columns);
-    for (name, scores, removed) in published() {
-        let mut cells = vec![name.to_owned()];
-        cells.extend(scores.map(|value| score(Some(value))));
-        cells.push(share(Some(removed)));
-        out.push_str(&table_row(&cells));
-    }
-    let _ = write!(out, "\n{}\n", words.reference_note);
+fn reference(tr: &Translation) -> String {
+    let (header, rows) = published_table(tr);
+    let mut out = table_header(&header);
+    out.extend(rows.map(|row| table_row(&row)));
+    let _ = write!(out, "\n{}\n", tr.reference_note);
     out
 }
 
-/// One line of somebody else's text, cut at a length and escaped.
+/// The beginning of an untrusted text, escaped.
 fn excerpt(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let cut: String = line.chars().take(EXCERPT).collect();
+    let cut: String = line.chars().take(MAX_EXCERPT).collect();
     let end = if cut.len() < line.len() { "…" } else { "" };
     escape(&cut) + end
 }
 
-/// A text in which nothing is Markdown or HTML, and nobody is mentioned.
+/// Escapes Markdown, HTML and mentions.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -283,7 +227,7 @@ pub(super) fn escape(text: &str) -> String {
     out
 }
 
-/// A text as code, in a table too. A backtick inside becomes an apostrophe, for no fence holds everywhere.
+/// A code span. A backtick inside becomes an apostrophe, because longer fences do not work in tables.
 fn code(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     format!("`{}`", line.replace('`', "'").replace('|', "\u{2502}"))

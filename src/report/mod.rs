@@ -1,23 +1,21 @@
-//! Reports: what `results` holds, in words, tables and pages.
+//! Reports: results as text, tables and pages.
 //!
-//! Invariants: nothing is computed here that `results` could compute; what is unknown is a dash; wherever the built-in
-//! rules stood in for a model it says so; text from transcripts and models is escaped for where it goes.
-//! Deliberately absent: printing, files, and anything that changes a number.
+//! Invariants: nothing is computed here that `results` could compute; an unknown value is a dash; results of the built-in
+//! rules are marked wherever they are shown; text from transcripts and models is escaped for its destination.
+//! This module does not print, write files or change numbers.
 
-mod ink;
-mod words;
-mod grid;
-mod changes;
-mod figures;
+mod styled;
+mod translation;
+mod numbers;
 mod notes;
 mod tables;
 mod markdown;
 pub mod html;
 
-pub use ink::{Ink, Styled};
 pub use markdown::{ReportInput, markdown};
-pub use tables::{comparison_table, published, reference_table, summary_table};
-pub use words::{Words, words};
+pub use styled::{Span, StyledText, TextStyle};
+pub use tables::{comparison_table, reference_table, summary_table};
+pub use translation::{Translation, translation};
 
 #[cfg(test)]
 mod tests;

@@ -1,180 +1,269 @@
-//! What must be said beside the figures: stand-ins, weak judges, confounds.
+//! The sentences of reports: caveats, confounds, changes. The same in terminal, Markdown and page.
 
-use super::changes::list;
-use super::figures::{brackets, signed};
-use super::words::{Words, fill};
+use super::numbers::{brackets, score, signed};
+use super::translation::{Translation, fill};
+use crate::locale::Locale;
 use crate::results::{
-    Comparison, Design, Judged, Manifest, MethodComparison, NarrowScaleCause, Reliability, Summary, blind_spots,
+    Asked, Comparison, Design, Flip, Judged, Manifest, MethodComparison, NarrowScaleCause, ProbeFact, Reliability,
+    Summary, blind_spots,
 };
+use crate::stats::Coefficient;
 
-/// What no table may be printed without. That a run was offline is not among it: its results are the same.
-pub(super) fn caveats(summary: &Summary, manifest: &Manifest, words: &Words) -> Vec<String> {
+/// Warnings that accompany every table. That a run was offline is not one of them: its results are the same.
+pub(super) fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<String> {
     let caveats = &manifest.caveats;
     let mut notes = Vec::new();
     if summary.lexical {
-        notes.push(fill(words.lexical_note, &[&lexical_parts(&manifest.design, words)]));
+        notes.push(fill(tr.lexical_note, &[&lexical_parts(&manifest.design, tr)]));
     }
-    let weak = if caveats.allow_weak_judge { words.weak_judge } else { words.weak_judge_stopped };
+    let weak = if caveats.allow_weak_judge { tr.weak_judge } else { tr.weak_judge_stopped };
     notes.extend(caveats.weak_judges.iter().map(|judge| fill(weak, &[judge])));
     if caveats.allow_unproven {
-        notes.push(words.unproven.to_owned());
+        notes.push(tr.unproven.to_owned());
     }
     if summary.uncommon_probes > 0 {
-        notes.push(fill(words.uncommon, &[&summary.uncommon_probes.to_string()]));
+        notes.push(fill(tr.uncommon, &[&summary.uncommon_probes.to_string()]));
     }
     let fixtures = summary.methods.iter().map(|(_, method)| method.overall.fixtures).max();
     match fixtures {
-        Some(1) => notes.push(words.one_fixture.to_owned()),
-        Some(2) => notes.push(words.few_fixtures.to_owned()),
+        Some(1) => notes.push(tr.one_fixture.to_owned()),
+        Some(2) => notes.push(tr.few_fixtures.to_owned()),
         _ => {}
     }
     notes.extend(caveats.notes.iter().cloned());
     notes
 }
 
-/// What to know about ceiling and floor before any figure is read; `None` where they lie well apart.
-pub(super) fn scale_warning(summary: &Summary, words: &Words) -> Option<String> {
+/// A warning to read before any figure, where ceiling and floor are too close or unknown.
+pub(super) fn scale_warning(summary: &Summary, tr: &Translation) -> Option<String> {
     let scale = &summary.scale;
-    let Some(difference) = scale.difference else { return Some(words.scale_unchecked.to_owned()) };
+    let Some(difference) = scale.difference else { return Some(tr.scale_unchecked.to_owned()) };
     let cause = match scale.cause? {
-        NarrowScaleCause::Judge => words.narrow_by_judge,
-        NarrowScaleCause::Bank => words.narrow_by_bank,
-        NarrowScaleCause::Answerer => words.narrow_by_answerer,
+        NarrowScaleCause::Judge => tr.narrow_by_judge,
+        NarrowScaleCause::Bank => tr.narrow_by_bank,
+        NarrowScaleCause::Answerer => tr.narrow_by_answerer,
     };
     let bound = scale.lower_bound.map(|bound| format!(" (≥ {})", signed(bound))).unwrap_or_default();
-    Some(fill(words.narrow_scale, &[&signed(difference), &scale.probes.to_string(), &bound, cause]))
+    Some(fill(tr.narrow_scale, &[&signed(difference), &scale.probes.to_string(), &bound, cause]))
 }
 
 /// How far the judges of a panel agree; `None` with one judge.
-pub(super) fn panel_agreement(summary: &Summary, words: &Words) -> Option<String> {
+pub(super) fn panel_agreement(summary: &Summary, tr: &Translation) -> Option<String> {
     let alpha = summary.judges.alpha?;
-    let value = super::figures::ratio(alpha.value);
-    Some(fill(words.alpha, &[&value, &alpha.pairs.to_string()]))
+    Some(fill(tr.alpha, &[&score(alpha.value), &alpha.pairs.to_string()]))
 }
 
-fn lexical_parts(design: &Design, words: &Words) -> String {
+fn lexical_parts(design: &Design, tr: &Translation) -> String {
     let compressors = design.methods.iter().filter_map(|method| method.model.as_ref());
     let all = compressors.chain(&design.answerers).chain(&design.judges);
     let mut names: Vec<&str> = all.filter(|asked| asked.lexical).map(|asked| asked.name.as_str()).collect();
     names.dedup();
-    names.join(match words.locale {
-        crate::locale::Locale::En => ", ",
-        crate::locale::Locale::Zh => "、",
+    names.join(match tr.locale {
+        Locale::En => ", ",
+        Locale::Zh => "、",
     })
 }
 
-/// What a reader of the report should know besides.
-pub(super) fn confounds(summary: &Summary, design: &Design, words: &Words) -> Vec<String> {
-    let mut notes = vec![if design.judge_context { words.judge_sees } else { words.judge_blind }.to_owned()];
-    notes.extend(families(design, words));
+/// Properties of the design that affect how scores can be compared.
+pub(super) fn confounds(summary: &Summary, design: &Design, tr: &Translation) -> Vec<String> {
+    let mut notes = vec![if design.judge_context { tr.judge_sees } else { tr.judge_blind }.to_owned()];
+    notes.extend(families(design, tr));
     if design.answerers.len() > 1 {
-        notes.push(words.several_readers.to_owned());
+        notes.push(tr.several_answerers.to_owned());
     }
-    let still: Vec<&str> = summary
+    let deterministic: Vec<&str> = summary
         .methods
         .iter()
         .filter(|(_, m)| m.real_runs == Some(1.0) && summary.runs > 1)
         .map(|(name, _)| name)
         .collect();
-    if !still.is_empty() {
-        notes.push(fill(words.deterministic, &[&still.join(", ")]));
+    if !deterministic.is_empty() {
+        notes.push(fill(tr.deterministic, &[&deterministic.join(", ")]));
     }
     if summary.methods.iter().any(|(_, method)| method.retention.has_narrow_span()) {
-        notes.push(words.narrow_span.to_owned());
+        notes.push(tr.narrow_span.to_owned());
     }
-    notes.extend(panel_agreement(summary, words));
-    if let Some(alpha) = summary.judges.alpha.filter(crate::stats::Coefficient::is_low_alpha) {
-        notes.push(fill(words.low_alpha, &[&super::figures::ratio(alpha.value)]));
+    notes.extend(panel_agreement(summary, tr));
+    if let Some(alpha) = summary.judges.alpha.filter(Coefficient::is_low_alpha) {
+        notes.push(fill(tr.low_alpha, &[&score(alpha.value)]));
     }
     notes
 }
 
-/// Judges of one family with an answerer or compressor.
-fn families(design: &Design, words: &Words) -> Vec<String> {
+/// Judges that belong to the model family of an answerer or compressor.
+fn families(design: &Design, tr: &Translation) -> Vec<String> {
     let compressors = design.methods.iter().filter_map(|method| method.model.as_ref());
     let others: Vec<_> = compressors.chain(&design.answerers).filter(|asked| !asked.lexical).collect();
-    let of = |judge: &crate::results::Asked| {
+    let of = |judge: &Asked| {
         let family = judge.family();
-        let mut kin: Vec<&str> = others
+        let mut related: Vec<&str> = others
             .iter()
             .filter(|other| !family.is_empty() && other.family() == family)
             .map(|other| &*other.model)
             .collect();
-        kin.sort_unstable();
-        kin.dedup();
-        (!kin.is_empty()).then(|| fill(words.same_family, &[&judge.model, &kin.join(", ")]))
+        related.sort_unstable();
+        related.dedup();
+        (!related.is_empty()).then(|| fill(tr.same_family, &[&judge.model, &related.join(", ")]))
     };
     design.judges.iter().filter(|judge| !judge.lexical).filter_map(of).collect()
 }
 
-/// What must be said beside a comparison.
-pub(super) fn about_comparison(comparison: &Comparison, words: &Words) -> Vec<String> {
+/// Warnings that accompany a comparison.
+pub(super) fn comparison_notes(comparison: &Comparison, tr: &Translation) -> Vec<String> {
     let mut notes = Vec::new();
     if comparison.lexical {
-        notes.push(words.lexical_compared.to_owned());
+        notes.push(tr.lexical_compared.to_owned());
     }
     if comparison.left_out > 0 {
         let figures = [comparison.fixtures.len(), comparison.probes, comparison.left_out].map(|n| n.to_string());
-        notes.push(fill(words.compared, &figures.each_ref().map(String::as_str)));
+        notes.push(fill(tr.compared, &figures.each_ref().map(String::as_str)));
     }
-    notes.extend(list(words.edited_all, &comparison.edits, words));
+    notes.extend(list(tr.edited_all, &comparison.edits, tr));
     for (method, compared) in comparison.methods.iter() {
         if compared.fixtures.compared() == 0 {
-            notes.push(fill(words.no_common_cell, &[method]));
+            notes.push(fill(tr.no_common_cell, &[method]));
         }
         notes.extend(if compared.is_untestable() {
-            untestable(method, compared, words)
+            untestable(method, compared, tr)
         } else {
-            beyond_rerun(method, compared, words)
+            beyond_rerun(method, compared, tr)
         });
-        notes.extend(reliability(method, &compared.reliability, words));
+        notes.extend(reliability(method, &compared.reliability, tr));
     }
-    notes.extend(blind(comparison, words));
+    notes.extend(blind(comparison, tr));
     if !comparison.unmatched.is_empty() {
-        notes.push(fill(words.unmatched, &[&comparison.unmatched.join(", ")]));
+        notes.push(fill(tr.unmatched, &[&comparison.unmatched.join(", ")]));
     }
     notes.extend(comparison.warnings.iter().cloned());
     notes
 }
 
-/// A method that changed in one or two fixtures: what these show.
-fn untestable(method: &str, compared: &MethodComparison, words: &Words) -> Option<String> {
+/// The effect on the one or two fixtures in which a method changed.
+fn untestable(method: &str, compared: &MethodComparison, tr: &Translation) -> Option<String> {
     let overall = compared.overall.as_ref()?;
     let (tested, all) = (overall.clusters.to_string(), (overall.clusters + overall.unchanged).to_string());
     let figures = [&signed(overall.difference), &brackets(overall.ci95_rerun)];
-    Some(fill(words.untestable, &[method, &tested, &all, figures[0], figures[1]]))
+    Some(fill(tr.untestable, &[method, &tested, &all, figures[0], figures[1]]))
 }
 
-fn reliability(method: &str, found: &Reliability, words: &Words) -> Vec<String> {
+fn reliability(method: &str, found: &Reliability, tr: &Translation) -> Vec<String> {
     let figures = [found.failed, found.chains, found.baseline_failed, found.baseline_chains].map(|n| n.to_string());
     let [failed, chains, base, base_chains] = &figures;
-    let worse = found.regressed.then(|| fill(words.reliability, &[method, failed, chains, base, base_chains]));
+    let worse = found.regressed.then(|| fill(tr.reliability, &[method, failed, chains, base, base_chains]));
     let new: Vec<String> = found.newly_failing.iter().map(ToString::to_string).collect();
     let count = new.len().to_string();
-    let listed = (!new.is_empty()).then(|| fill(words.newly_failing, &[method, &count, &new.join("; ")]));
+    let listed = (!new.is_empty()).then(|| fill(tr.newly_failing, &[method, &count, &new.join("; ")]));
     worse.into_iter().chain(listed).collect()
 }
 
-/// The methods of which these fixtures hardly show a loss, or none at all.
-fn blind(comparison: &Comparison, words: &Words) -> Vec<String> {
+/// The methods for which the fixtures cannot show a loss, or only a large one.
+fn blind(comparison: &Comparison, tr: &Translation) -> Vec<String> {
     let (hardly, never): (Vec<_>, Vec<_>) = blind_spots(comparison).into_iter().partition(|(_, mdd)| mdd.is_some());
     let sentence = |pattern, methods: Vec<(&str, Option<f64>)>| {
         let names: Vec<&str> = methods.into_iter().map(|(method, _)| method).collect();
-        (!names.is_empty()).then(|| fill(pattern, &[words.overall, &names.join(", ")]))
+        (!names.is_empty()).then(|| fill(pattern, &[tr.overall, &names.join(", ")]))
     };
-    sentence(words.nearly_blind, hardly).into_iter().chain(sentence(words.blind, never)).collect()
+    sentence(tr.nearly_blind, hardly).into_iter().chain(sentence(tr.blind, never)).collect()
 }
 
-/// What is more than re-run noise on these fixtures, though not shown for others: a sentence a method.
-fn beyond_rerun(method: &str, compared: &MethodComparison, words: &Words) -> Option<String> {
-    let own = compared.overall.iter().map(|judged| (words.overall.to_owned(), judged));
-    let all = own.chain(compared.dimensions.iter().map(|(id, judged)| (words.dimension_label(id), judged)));
-    let found: Vec<(String, &Judged)> = all.filter(|(_, judged)| judged.is_beyond_rerun_noise()).collect();
+/// Differences beyond re-run noise on these fixtures that are not significant for other sessions.
+fn beyond_rerun(method: &str, compared: &MethodComparison, tr: &Translation) -> Option<String> {
+    let found: Vec<(String, &Judged)> =
+        differences(compared, tr).filter(|(_, judged)| judged.is_beyond_rerun_noise()).collect();
     let fixtures = found.iter().map(|(_, judged)| judged.clusters).max()?.to_string();
-    let of = |(what, judged): &(String, &Judged)| {
+    let text = |(what, judged): &(String, &Judged)| {
         let center = signed(judged.rerun_difference.unwrap_or(judged.difference));
         format!("{what} {center} {}", brackets(judged.ci95_rerun))
     };
-    let list: Vec<String> = found.iter().map(of).collect();
-    Some(fill(words.beyond_rerun, &[method, &fixtures, &list.join(", ")]))
+    let list: Vec<String> = found.iter().map(text).collect();
+    Some(fill(tr.beyond_rerun, &[method, &fixtures, &list.join(", ")]))
+}
+
+/// The maximum number of entries that a sentence lists; `summary.json` has all of them.
+const MAX_LISTED: usize = 5;
+
+/// What changed for a method: edits, and their effects on contexts, probes and facts.
+pub(super) fn method_changes(compared: &MethodComparison, tr: &Translation) -> Vec<String> {
+    let mut notes: Vec<String> = tested_fixtures(compared, tr).into_iter().collect();
+    let fixtures = &compared.fixtures;
+    let lists = [
+        (tr.asked_again, &fixtures.asked_again),
+        (tr.edited, &compared.edits),
+        (tr.not_comparable, &fixtures.not_comparable),
+        (tr.only_judged, &fixtures.only_judged),
+        (tr.only_baseline, &fixtures.only_baseline),
+    ];
+    notes.extend(lists.into_iter().filter_map(|(pattern, entries)| list(pattern, entries, tr)));
+    if let Some(contexts) = compared.differences.contexts.filter(|found| found.compared > 0 && fixtures.tested() > 0) {
+        notes.push(fill(tr.same_contexts, &[&contexts.same.to_string(), &contexts.compared.to_string()]));
+    }
+    let (better, worse): (Vec<&Flip>, Vec<&Flip>) =
+        compared.differences.flipped.iter().partition(|flip| flip.after > flip.before);
+    let flips = |flips: Vec<&Flip>| flips.into_iter().map(flip).collect::<Vec<_>>();
+    notes.extend(list(tr.good_to_bad, &flips(worse), tr));
+    notes.extend(list(tr.bad_to_good, &flips(better), tr));
+    let facts = |facts: &[ProbeFact]| facts.iter().map(fact).collect::<Vec<_>>();
+    notes.extend(list(tr.facts_lost, &facts(&compared.differences.facts_lost), tr));
+    notes.extend(list(tr.facts_gained, &facts(&compared.differences.facts_gained), tr));
+    notes
+}
+
+/// The changes on the page: the mean over methods, then each method with a change.
+pub(super) fn comparison_changes(comparison: &Comparison, tr: &Translation) -> Vec<(String, Vec<String>)> {
+    let primary = comparison.primary.as_ref().map(|primary| {
+        let verdict = tr.verdict(primary.verdict, primary.reason);
+        let figures = format!("{} {} {verdict}", signed(primary.difference), brackets(primary.ci95));
+        (fill(tr.primary, &[&comparison.tested.to_string()]), vec![figures])
+    });
+    let methods = comparison.methods.iter().map(|(name, compared)| (name.to_owned(), method_changes(compared, tr)));
+    let unchanged = unchanged(comparison, tr).map(|sentence| (String::new(), vec![sentence]));
+    let changed = methods.filter(|(_, notes)| !notes.is_empty());
+    primary.into_iter().chain(changed).chain(unchanged).collect()
+}
+
+/// The methods of which nothing changed.
+pub(super) fn unchanged(comparison: &Comparison, tr: &Translation) -> Option<String> {
+    let is_unchanged =
+        |compared: &MethodComparison| compared.fixtures.tested() == 0 && compared.fixtures.compared() > 0;
+    let names: Vec<&str> =
+        comparison.methods.iter().filter(|(_, compared)| is_unchanged(compared)).map(|(name, _)| name).collect();
+    (!names.is_empty()).then(|| format!("{}: {}", tr.unchanged, names.join(", ")))
+}
+
+/// `on the 4 of 8 fixtures that changed: −1.00; on all: −0.50`; nothing where all of them changed.
+fn tested_fixtures(compared: &MethodComparison, tr: &Translation) -> Option<String> {
+    let overall = compared.overall.as_ref().filter(|overall| overall.clusters > 0 && overall.unchanged > 0)?;
+    let (tested, all) = (overall.clusters.to_string(), (overall.clusters + overall.unchanged).to_string());
+    Some(fill(tr.tested_fixtures, &[&tested, &all, &signed(overall.difference), &signed(overall.difference_all)]))
+}
+
+/// The differences of a method with their labels: overall, then by dimension.
+pub(super) fn differences<'c>(
+    compared: &'c MethodComparison,
+    tr: &'c Translation,
+) -> impl Iterator<Item = (String, &'c Judged)> {
+    let overall = compared.overall.iter().map(|judged| (tr.overall.to_owned(), judged));
+    overall.chain(compared.dimensions.iter().map(|(id, judged)| (tr.dimension_label(id), judged)))
+}
+
+/// A sentence with a count and a list; `None` for an empty list.
+fn list(pattern: &str, entries: &[String], tr: &Translation) -> Option<String> {
+    let mut shown: Vec<String> = entries.iter().take(MAX_LISTED).cloned().collect();
+    if entries.len() > MAX_LISTED {
+        shown.push(fill(tr.and_more, &[&(entries.len() - MAX_LISTED).to_string()]));
+    }
+    (!entries.is_empty()).then(|| fill(pattern, &[&entries.len().to_string(), &shown.join("; ")]))
+}
+
+fn place(fixture: &str, point: u32, probe: &str) -> String {
+    if point > 1 { format!("{fixture} · {point} · {probe}") } else { format!("{fixture} · {probe}") }
+}
+
+fn flip(flip: &Flip) -> String {
+    let place = place(&flip.fixture, flip.point, &flip.probe);
+    format!("{place} {} → {}", score(Some(flip.before)), score(Some(flip.after)))
+}
+
+fn fact(fact: &ProbeFact) -> String {
+    format!("{} ({})", fact.fact, place(&fact.fixture, fact.point, &fact.probe))
 }

@@ -1,59 +1,63 @@
-//! Tables for a terminal.
+//! Tables for the terminal, and the columns that Markdown shares with them.
 
-use super::changes::{unchanged, what_changed};
-use super::figures::{brackets, count, grouped, mark, probability, range, ratio, score, share, signed, usd};
-use super::grid::{Cell, Grid};
-use super::ink::{Ink, Styled};
-use super::notes::{about_comparison, caveats, panel_agreement, scale_warning};
-use super::words::{Words, fill, words};
+use serde::Serialize;
+
+use super::notes::{caveats, comparison_notes, differences, method_changes, panel_agreement, scale_warning, unchanged};
+use super::numbers::{UNKNOWN, brackets, count, grouped, mark, probability, range, score, share, signed, usd};
+use super::styled::{Span, StyledText, TableCell, TextStyle, TextTable};
+use super::translation::{Translation, fill, translation};
 use crate::judge::Dimension;
+use crate::locale::Locale;
 use crate::results::{Comparison, Judged, Level, Manifest, MethodComparison, MethodSummary, Summary};
 use crate::stats::Verdict;
 
-/// Needs of each fact that the column of tokens per task stands for.
+/// How often the task in the column of tokens per task needs each fact.
 const NEEDS: u32 = 10;
 
-/// The summary of a result set: methods by `overall` and six dimensions, then what contexts keep and cost, then what
-/// must be said beside it. `width` is that of the terminal; 60 at least makes sense.
-pub fn summary_table(summary: &Summary, manifest: &Manifest, width: usize) -> Styled {
-    let words = words(manifest.design.locale);
-    let mut out = Styled::default();
-    let mut heading = vec![(Ink::Strong, summary.label.clone())];
+/// The summary of a result set: scores, compression and cost, caveats. `width` is that of the terminal, at least 60.
+pub fn summary_table(summary: &Summary, manifest: &Manifest, width: usize) -> StyledText {
+    let tr = translation(manifest.design.locale);
+    let mut out = StyledText::default();
+    let mut heading = vec![(TextStyle::Strong, summary.label.clone())];
     if let Some(comparison) = &summary.comparison {
-        heading.push((Ink::Plain, format!("  {} {}", words.against, comparison.baseline)));
+        heading.push((TextStyle::Plain, format!("  {} {}", tr.against, comparison.baseline)));
     }
     if summary.lexical {
-        heading.push((Ink::Warning, format!("  {}", words.lexical)));
+        heading.push((TextStyle::Warning, format!("  {}", tr.lexical)));
     }
     out.line(heading);
-    if let Some(warning) = scale_warning(summary, words) {
-        out.paragraph(Ink::Warning, &warning, width);
+    if let Some(warning) = scale_warning(summary, tr) {
+        out.paragraph(TextStyle::Warning, &warning, width);
     }
-    out.gap();
-    out.append(scores(summary, words).lay_out(width));
-    out.gap();
-    out.append(economy(summary, words).lay_out(width));
-    out.gap();
-    out.paragraph(Ink::Dim, words.intervals, width);
+    out.blank_line();
+    out.append(scores(summary, tr).render(width));
+    out.blank_line();
+    out.append(economy(summary, tr).render(width));
+    out.blank_line();
+    out.paragraph(TextStyle::Dim, tr.intervals, width);
     if summary.comparison.is_some() {
-        out.paragraph(Ink::Dim, words.margin, width);
+        out.paragraph(TextStyle::Dim, tr.margin, width);
     }
-    if let Some(agreement) = panel_agreement(summary, words) {
-        out.paragraph(Ink::Dim, &agreement, width);
+    if let Some(agreement) = panel_agreement(summary, tr) {
+        out.paragraph(TextStyle::Dim, &agreement, width);
     }
-    let offline = manifest.caveats.offline.then(|| words.offline.to_owned());
-    for note in offline.into_iter().chain(caveats(summary, manifest, words)) {
-        out.paragraph(Ink::Warning, &note, width);
+    let offline = manifest.caveats.offline.then(|| tr.offline.to_owned());
+    for note in offline.into_iter().chain(caveats(summary, manifest, tr)) {
+        out.paragraph(TextStyle::Warning, &note, width);
     }
     out
 }
 
-fn scores(summary: &Summary, words: &Words) -> Grid {
-    let mut head = vec![words.method.to_owned(), words.overall.to_owned()];
-    head.extend(Dimension::ALL.map(|dimension| dimension.label(words.locale).to_owned()));
-    let row = |(name, method): (&str, &MethodSummary)| -> Vec<Cell> {
+/// The columns of scores: method, overall, six dimensions.
+pub(super) fn score_header(tr: &Translation) -> Vec<String> {
+    let dimensions = Dimension::ALL.map(|dimension| dimension.label(tr.locale));
+    [tr.method, tr.overall].into_iter().chain(dimensions).map(str::to_owned).collect()
+}
+
+fn scores(summary: &Summary, tr: &Translation) -> TextTable {
+    let row = |(name, method): (&str, &MethodSummary)| -> Vec<TableCell> {
         let compared = summary.comparison.as_ref().and_then(|comparison| comparison.methods.get(name));
-        let mut row = vec![vec![(Ink::Strong, name.to_owned())]];
+        let mut row = vec![vec![(TextStyle::Strong, name.to_owned())]];
         row.push(level_cell(Some(&method.overall), compared.and_then(|c| c.overall.as_ref())));
         row.extend(Dimension::ALL.map(|dimension| {
             let judged = compared.and_then(|compared| compared.dimensions.get(dimension.name()));
@@ -61,174 +65,212 @@ fn scores(summary: &Summary, words: &Words) -> Grid {
         }));
         row
     };
-    Grid { head, rows: summary.methods.iter().map(row).collect() }
+    TextTable { header: score_header(tr), rows: summary.methods.iter().map(row).collect() }
 }
 
 /// A level above its interval, with the mark of its verdict.
-fn level_cell(level: Option<&Level>, judged: Option<&Judged>) -> Cell {
+fn level_cell(level: Option<&Level>, judged: Option<&Judged>) -> TableCell {
     let value = score(level.and_then(|level| level.median));
     let interval = range(level.and_then(|level| level.ci95));
-    vec![(ink(judged), format!("{}{value}", mark(judged))), (Ink::Dim, interval)]
+    vec![(verdict_style(judged), format!("{}{value}", mark(judged))), (TextStyle::Dim, interval)]
 }
 
-fn ink(judged: Option<&Judged>) -> Ink {
+fn verdict_style(judged: Option<&Judged>) -> TextStyle {
     match judged.map(|judged| judged.verdict) {
-        Some(Verdict::Improved) => Ink::Good,
-        Some(Verdict::Regressed) => Ink::Bad,
-        Some(Verdict::NoEvidence) | None => Ink::Plain,
+        Some(Verdict::Improved) => TextStyle::Good,
+        Some(Verdict::Regressed) => TextStyle::Bad,
+        Some(Verdict::NoEvidence) | None => TextStyle::Plain,
     }
 }
 
-fn economy(summary: &Summary, words: &Words) -> Grid {
-    let mut head = vec![
-        words.method,
-        words.context_tokens,
-        words.removed,
-        words.survival,
-        words.retention,
-        words.tokens_per_task,
-        words.cost,
-        words.failed,
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Medium {
+    Terminal,
+    Markdown,
+}
+
+/// A column of compression and cost.
+pub(super) struct EconomyColumn {
+    pub header: &'static str,
+    /// The medium that alone has this column; `None` for both.
+    only: Option<Medium>,
+    pub value: fn(&MethodSummary, &Translation) -> Span,
+}
+
+/// The columns of compression and cost; the terminal has room for fewer. Cells can be missing that did not fail: they were
+/// skipped or never reached.
+pub(super) fn economy_columns(summary: &Summary, tr: &Translation, medium: Medium) -> Vec<EconomyColumn> {
+    fn plain(text: String) -> Span {
+        (TextStyle::Plain, text)
+    }
+    fn lack(cells: u64) -> Span {
+        (if cells == 0 { TextStyle::Dim } else { TextStyle::Bad }, grouped(cells))
+    }
+    let column = |header, value| EconomyColumn { header, only: None, value };
+    let only = |medium, column| EconomyColumn { only: Some(medium), ..column };
+    let mut columns = vec![
+        column(tr.context_tokens, |m, _| plain(count(m.economy.context_tokens))),
+        column(tr.removed, |m, _| plain(share(m.economy.compression_ratio))),
+        column(tr.survival, |m, _| plain(share(m.economy.fact_survival))),
+        only(Medium::Markdown, column(tr.lift, |m, _| plain(share(m.economy.fact_survival_lift)))),
+        only(Medium::Terminal, column(tr.retention, |m, _| plain(score(m.retention.value)))),
+        only(Medium::Markdown, column(tr.retention, |m, tr| plain(retention(m, tr)))),
+        column(tr.tokens_per_task, |m, _| plain(count(m.economy.tokens_per_task.get(&NEEDS).copied()))),
+        only(Medium::Markdown, column(tr.fabricated, |m, _| plain(share(m.economy.fabrication_rate)))),
+        column(tr.cost, |m, _| plain(usd(cost(m)))),
+        column(tr.failed, |m, _| lack(m.cells.failed)),
     ];
-    let lacks = lacks_cells(summary);
-    head.extend(lacks.then_some(words.missing));
-    let row = |(name, method): (&str, &MethodSummary)| -> Vec<Cell> {
-        let economy = &method.economy;
-        let plain = |text: String| vec![(Ink::Plain, text)];
-        let lack = |cells: u64| match cells {
-            0 => vec![(Ink::Dim, "0".to_owned())],
-            _ => vec![(Ink::Bad, grouped(cells))],
-        };
-        let mut row = vec![
-            vec![(Ink::Strong, name.to_owned())],
-            plain(count(economy.context_tokens)),
-            plain(share(economy.compression_ratio)),
-            plain(share(economy.fact_survival)),
-            plain(ratio(method.retention.value)),
-            plain(count(economy.tokens_per_task.get(&NEEDS).copied())),
-            plain(usd(cost(method))),
-            lack(method.cells.failed),
-        ];
-        row.extend(lacks.then(|| lack(method.cells.missing)));
-        row
+    if summary.methods.iter().any(|(_, method)| method.cells.missing > 0) {
+        columns.push(column(tr.missing, |m, _| lack(m.cells.missing)));
+    }
+    columns.retain(|column| column.only.is_none_or(|only| only == medium));
+    columns
+}
+
+fn economy(summary: &Summary, tr: &Translation) -> TextTable {
+    let columns = economy_columns(summary, tr, Medium::Terminal);
+    let header = std::iter::once(tr.method).chain(columns.iter().map(|column| column.header));
+    let row = |(name, method): (&str, &MethodSummary)| -> Vec<TableCell> {
+        let name = (TextStyle::Strong, name.to_owned());
+        let figures = columns.iter().map(|column| (column.value)(method, tr));
+        std::iter::once(name).chain(figures).map(|span| vec![span]).collect()
     };
-    Grid { head: head.into_iter().map(str::to_owned).collect(), rows: summary.methods.iter().map(row).collect() }
+    TextTable { header: header.map(str::to_owned).collect(), rows: summary.methods.iter().map(row).collect() }
 }
 
-/// Whether cells are missing that did not fail: held back, or never reached.
-pub(super) fn lacks_cells(summary: &Summary) -> bool {
-    summary.methods.iter().any(|(_, method)| method.cells.missing > 0)
+fn retention(method: &MethodSummary, tr: &Translation) -> String {
+    let retention = &method.retention;
+    match (retention.value, retention.ci95, retention.reason) {
+        (Some(value), Some(ci), _) => format!("{value:.2} [{:.2}, {:.2}]", ci.low(), ci.high()),
+        (Some(value), None, _) => score(Some(value)),
+        (None, _, Some(reason)) => format!("{UNKNOWN} ({})", tr.no_retention(reason)),
+        (None, _, None) => UNKNOWN.to_owned(),
+    }
 }
 
-/// What all distinct actions of a method cost; `None` if one price is unknown.
-pub(super) fn cost(method: &MethodSummary) -> Option<f64> {
+/// The cost of all distinct actions of a method; `None` if one price is unknown.
+fn cost(method: &MethodSummary) -> Option<f64> {
     let stages: Option<Vec<f64>> = method.economy.usd.values().copied().collect();
     stages.filter(|stages| !stages.is_empty()).map(|stages| stages.iter().sum())
 }
 
-/// A comparison: each changed method's differences with intervals and verdicts, and what changed.
-pub fn comparison_table(comparison: &Comparison, locale: crate::locale::Locale, width: usize) -> Styled {
-    let words = words(locale);
-    let mut out = Styled::default();
+/// The differences of each changed method with intervals, verdicts and changes.
+pub fn comparison_table(comparison: &Comparison, locale: Locale, width: usize) -> StyledText {
+    let tr = translation(locale);
+    let mut out = StyledText::default();
     if let Some(primary) = &comparison.primary {
-        let name = fill(words.primary, &[&comparison.tested.to_string()]);
-        out.line([(Ink::Strong, name), (Ink::Plain, format!("  {} {}", words.against, comparison.baseline))]);
-        out.append(difference_grid([(words.overall.to_owned(), primary)].into_iter(), words).lay_out(width));
-        out.gap();
+        let name = fill(tr.primary, &[&comparison.tested.to_string()]);
+        out.line([(TextStyle::Strong, name), (TextStyle::Plain, format!("  {} {}", tr.against, comparison.baseline))]);
+        out.append(difference_table([(tr.overall.to_owned(), primary)], tr).render(width));
+        out.blank_line();
     }
     for (method, compared) in comparison.methods.iter() {
         if compared.fixtures.tested() > 0 {
-            method_comparison(&mut out, (method, compared), &comparison.baseline, words, width);
+            method_comparison(&mut out, (method, compared), &comparison.baseline, tr, width);
         }
     }
-    if let Some(unchanged) = unchanged(comparison, words) {
-        out.paragraph(Ink::Plain, &unchanged, width);
+    if let Some(unchanged) = unchanged(comparison, tr) {
+        out.paragraph(TextStyle::Plain, &unchanged, width);
     }
-    out.paragraph(Ink::Dim, words.margin, width);
-    for note in about_comparison(comparison, words) {
-        out.paragraph(Ink::Warning, &note, width);
+    out.paragraph(TextStyle::Dim, tr.margin, width);
+    for note in comparison_notes(comparison, tr) {
+        out.paragraph(TextStyle::Warning, &note, width);
     }
     out
 }
 
 fn method_comparison(
-    out: &mut Styled,
+    out: &mut StyledText,
     (method, compared): (&str, &MethodComparison),
     baseline: &str,
-    words: &Words,
+    tr: &Translation,
     width: usize,
 ) {
-    let mut heading = vec![(Ink::Strong, method.to_owned()), (Ink::Plain, format!("  {} {baseline}", words.against))];
+    let mut heading =
+        vec![(TextStyle::Strong, method.to_owned()), (TextStyle::Plain, format!("  {} {baseline}", tr.against))];
     if compared.against != method {
-        heading.push((Ink::Plain, format!(" · {}", compared.against)));
+        heading.push((TextStyle::Plain, format!(" · {}", compared.against)));
     }
     out.line(heading);
     if compared.is_identical() {
-        out.paragraph(Ink::Plain, words.identical, width);
+        out.paragraph(TextStyle::Plain, tr.identical, width);
     } else {
-        let overall = compared.overall.iter().map(|judged| (words.overall.to_owned(), judged));
-        let rows = overall.chain(compared.dimensions.iter().map(|(id, judged)| (words.dimension_label(id), judged)));
-        out.append(difference_grid(rows, words).lay_out(width));
+        out.append(difference_table(differences(compared, tr), tr).render(width));
     }
-    for note in what_changed(compared, words) {
-        out.paragraph(Ink::Plain, &note, width);
+    for note in method_changes(compared, tr) {
+        out.paragraph(TextStyle::Plain, &note, width);
     }
-    out.gap();
+    out.blank_line();
 }
 
-fn difference_grid<'c>(rows: impl Iterator<Item = (String, &'c Judged)>, words: &Words) -> Grid {
-    let head = [words.dimension, words.difference, words.interval, "p", words.detectable, words.verdict];
-    Grid {
-        head: head.map(str::to_owned).into(),
-        rows: rows.map(|(name, judged)| difference_row(name, judged, words)).collect(),
+fn difference_table<'c>(rows: impl IntoIterator<Item = (String, &'c Judged)>, tr: &Translation) -> TextTable {
+    let head = [tr.dimension, tr.difference, tr.interval, "p", tr.detectable, tr.verdict];
+    TextTable {
+        header: head.map(str::to_owned).into(),
+        rows: rows.into_iter().map(|(name, judged)| difference_row(name, judged, tr)).collect(),
     }
 }
 
-fn difference_row(name: String, judged: &Judged, words: &Words) -> Vec<Cell> {
-    let p = judged.p_adjusted.map_or_else(|| "–".to_owned(), probability);
-    let verdict = format!("{} {}", mark(Some(judged)), words.verdict(judged.verdict, judged.reason));
+fn difference_row(name: String, judged: &Judged, tr: &Translation) -> Vec<TableCell> {
+    let p = judged.p_adjusted.map_or_else(|| UNKNOWN.to_owned(), probability);
+    let verdict = format!("{} {}", mark(Some(judged)), tr.verdict(judged.verdict, judged.reason));
     vec![
-        vec![(Ink::Plain, name)],
-        vec![(ink(Some(judged)), signed(judged.difference))],
-        vec![(Ink::Dim, brackets(judged.ci95))],
-        vec![(Ink::Dim, p)],
-        vec![(Ink::Dim, detectable(judged))],
-        vec![(ink(Some(judged)), verdict.trim().to_owned())],
+        vec![(TextStyle::Plain, name)],
+        vec![(verdict_style(Some(judged)), signed(judged.difference))],
+        vec![(TextStyle::Dim, brackets(judged.ci95))],
+        vec![(TextStyle::Dim, p)],
+        vec![(TextStyle::Dim, detectable(judged))],
+        vec![(verdict_style(Some(judged)), verdict.trim().to_owned())],
     ]
 }
 
-/// The smallest detectable difference, beside no evidence alone: next to a verdict it would read as a bound on it.
+/// The smallest detectable difference, where there is no evidence: next to a verdict it would read as a bound on it.
 pub(super) fn detectable(judged: &Judged) -> String {
     score(judged.mdd.filter(|_| judged.verdict == Verdict::NoEvidence))
 }
 
-/// Figures that others published: name, overall, six dimensions, share of tokens removed.
-const PUBLISHED: [(&str, [f64; 7], f64); 3] = [
-    ("anchored iterative (Factory)", [3.70, 4.04, 4.01, 2.45, 4.44, 3.80, 4.99], 0.986),
-    ("regenerative (Anthropic)", [3.44, 3.74, 3.56, 2.33, 4.37, 3.67, 4.95], 0.987),
-    ("opaque (OpenAI)", [3.35, 3.43, 3.64, 2.19, 4.37, 3.77, 4.92], 0.993),
-];
-
-/// The published reference: for orientation, clearly apart from what was measured.
-pub fn reference_table(locale: crate::locale::Locale, width: usize) -> Styled {
-    let words = words(locale);
-    let mut head = vec![words.method.to_owned(), words.overall.to_owned()];
-    head.extend(Dimension::ALL.map(|dimension| dimension.label(locale).to_owned()));
-    head.push(words.removed.to_owned());
-    let row = |(name, scores, removed): &(&str, [f64; 7], f64)| -> Vec<Cell> {
-        let mut row = vec![vec![(Ink::Plain, (*name).to_owned())]];
-        row.extend(scores.map(|value| vec![(Ink::Plain, score(Some(value)))]));
-        row.push(vec![(Ink::Plain, share(Some(*removed)))]);
-        row
-    };
-    let mut out = Styled::default();
-    out.line([(Ink::Warning, format!("── {} ──", words.reference_title))]);
-    out.append(Grid { head, rows: PUBLISHED.iter().map(row).collect() }.lay_out(width));
-    out.paragraph(Ink::Dim, words.reference_note, width);
-    out
+/// A method that others measured on other sessions.
+#[derive(Debug, Serialize)]
+pub(super) struct PublishedMethod {
+    pub name: &'static str,
+    /// Overall, then the dimensions.
+    pub scores: [f64; 7],
+    /// Share of tokens.
+    pub removed: f64,
 }
 
-/// The published figures, for other kinds of reports: name, overall and the six dimensions, share of tokens removed.
-pub fn published() -> impl Iterator<Item = (&'static str, [f64; 7], f64)> {
-    PUBLISHED.into_iter()
+pub(super) const PUBLISHED: [PublishedMethod; 3] = [
+    PublishedMethod {
+        name: "anchored iterative (Factory)",
+        scores: [3.70, 4.04, 4.01, 2.45, 4.44, 3.80, 4.99],
+        removed: 0.986,
+    },
+    PublishedMethod {
+        name: "regenerative (Anthropic)",
+        scores: [3.44, 3.74, 3.56, 2.33, 4.37, 3.67, 4.95],
+        removed: 0.987,
+    },
+    PublishedMethod { name: "opaque (OpenAI)", scores: [3.35, 3.43, 3.64, 2.19, 4.37, 3.77, 4.92], removed: 0.993 },
+];
+
+/// Header and rows of the published scores.
+pub(super) fn published_table(tr: &Translation) -> (Vec<String>, [Vec<String>; 3]) {
+    let header = score_header(tr).into_iter().chain([tr.removed.to_owned()]).collect();
+    let row = |method: PublishedMethod| {
+        let scores = method.scores.map(|value| score(Some(value)));
+        [method.name.to_owned()].into_iter().chain(scores).chain([share(Some(method.removed))]).collect()
+    };
+    (header, PUBLISHED.map(row))
+}
+
+/// The published scores, for orientation: a table of their own, because they cannot be compared with what was measured.
+pub fn reference_table(locale: Locale, width: usize) -> StyledText {
+    let tr = translation(locale);
+    let (header, rows) = published_table(tr);
+    let cells = |row: Vec<String>| row.into_iter().map(|text| vec![(TextStyle::Plain, text)]).collect();
+    let mut out = StyledText::default();
+    out.line([(TextStyle::Warning, format!("── {} ──", tr.reference_title))]);
+    out.append(TextTable { header, rows: rows.map(cells).into() }.render(width));
+    out.paragraph(TextStyle::Dim, tr.reference_note, width);
+    out
 }

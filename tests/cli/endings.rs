@@ -34,7 +34,7 @@ fn a_weak_judge_leaves_no_older_report_beside_the_new_rows() {
         assert_eq!(method["cells"]["judged"], 0, "{method}");
     }
     let renewed = project.read("results/a/report.md");
-    assert!(renewed != report && renewed.contains("asked for no more grades"), "{renewed}");
+    assert!(renewed != report && renewed.contains("so it graded nothing more"), "{renewed}");
     assert!(!project.exists("results/a/harbor-run-1.json"), "a file of rows that are gone");
     assert_eq!(project.result("a", "manifest.json")["outcome"], "incomplete");
     ended.says(&[

@@ -144,8 +144,8 @@ fn one_of_six_methods_that_lost_in_three_of_six_fixtures_fails_the_gate_and_both
     assert_eq!(m4["fixtures"]["changed"], json!(["s1", "s2", "s3"]));
     let (part, all) = (&m4["overall"]["difference"], &m4["overall"]["difference_all"]);
     assert!((part.as_f64().unwrap() - 2.0 * all.as_f64().unwrap()).abs() < 1e-9);
-    assert!(flat(&ended).contains("on 3 of 6 fixtures, those that changed: −"), "{}", ended.stdout);
-    assert!(flat(&ended).contains("contexts that are byte for byte the same: 3 of 6."), "{}", ended.stdout);
+    assert!(flat(&ended).contains("on the 3 of 6 fixtures that changed: −"), "{}", ended.stdout);
+    assert!(flat(&ended).contains("byte-identical contexts: 3 of 6."), "{}", ended.stdout);
     assert_eq!(m4["facts_lost"].as_array().unwrap().len(), 3 + 2 + 3);
 }
 
@@ -172,7 +172,7 @@ fn a_new_prompt_that_yields_the_same_context_is_no_change() {
     let m1 = &compared(&project, "after")["methods"]["m1"];
     assert_eq!(m1["fixtures"]["unchanged"], json!(["s1", "s2", "s3"]));
     assert_eq!(m1["edits"].as_array().unwrap().len(), 1, "{m1}");
-    assert!(flat(&ended).contains("unchanged (the same answers, graded the same): m1"), "{}", ended.stdout);
+    assert!(flat(&ended).contains("unchanged (same answers, same grades): m1"), "{}", ended.stdout);
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn new_failures_are_listed_and_fail_on_demand_and_many_of_them_are_a_regression(
     project.write("tools/m1.crash", "session-1");
     let lone = "run --label one --runs 3 --compare-to before --fail-on-regression";
     let ended = project.expect(5, lone);
-    assert!(flat(&ended).contains("fail now and did not in the baseline (3): s1 · run 1"), "{}", ended.stdout);
+    assert!(flat(&ended).contains("fail now but not in the baseline (3): s1 · run 1"), "{}", ended.stdout);
     assert_eq!(compared(&project, "one")["methods"]["m1"]["reliability"]["regressed"], false);
     let ended = project.compeval(&format!("{lone} --fail-on-new-failures"));
     ended.says(&["newly failing: m1 · s1 · run 2"]);
@@ -206,7 +206,11 @@ fn a_run_of_some_fixtures_is_compared_on_what_both_sides_have() {
     let project = sessions(1, 4);
     project.expect(0, "run --label before");
     let ended = project.expect(0, "run --label some --fixtures s1,s2,s3 --compare-to before");
-    assert!(flat(&ended).contains("Compared is what both sides have: 3 fixtures with 12 probes."), "{}", ended.stdout);
+    assert!(
+        flat(&ended).contains("Only what both sides have is compared: 3 fixtures with 12 probes."),
+        "{}",
+        ended.stdout
+    );
     assert_eq!(compared(&project, "some")["left_out"], 4);
     // What was asked differently is still refused, unless it may be left out.
     project.edit("probes/s2.probes.json", "What is the beta code?", "Which is the beta code?");

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use compeval::report::html::Anchor;
+use compeval::report::html::ScaleAnchor;
 
 use super::browser::PLANT;
 use super::sample::{Sample, Shape, render};
@@ -74,8 +74,8 @@ fn a_result_set_without_cells_has_a_page() {
 fn a_page_is_made_from_a_results_folder() {
     let sample = Sample::new(&small());
     let made = sample.input_of_folder();
-    assert_eq!(made.methods.first().map(|method| method.anchor), Some(Anchor::Ceiling));
-    assert_eq!(made.methods.last().map(|method| method.anchor), Some(Anchor::Floor));
+    assert_eq!(made.methods.first().map(|method| method.anchor), Some(ScaleAnchor::Ceiling));
+    assert_eq!(made.methods.last().map(|method| method.anchor), Some(ScaleAnchor::Floor));
     assert_eq!(made.costs.last().map(|cost| cost.part.as_str()), Some("all"));
     assert!(!made.notes.is_empty() && !made.facts.is_empty());
     let page = render(&made);

@@ -10,8 +10,8 @@ use compeval::pipeline::{FixtureDigests, Runs, TailMode};
 use compeval::probe::{Probe, ProbeType};
 use compeval::provider::Settings;
 use compeval::report::html::{
-    self, Anchor, ContextPlace, ContextText, CostLine, FailureLine, MethodLine, ModelLine, PageContext, PageInput,
-    WholeRows,
+    self, ContextKey, ContextText, PageContext, PageCost, PageFailure, PageInput, PageMethod, PageModel, ReadRows,
+    ScaleAnchor,
 };
 use compeval::results::{
     Asked, ComparisonScope, CriterionWeight, Design, FixtureInfo, ListedRow, Manifest, MethodInfo, ProbeInfo,
@@ -55,10 +55,10 @@ pub(crate) struct Sample {
     label: String,
     banks: BTreeMap<String, Vec<Probe>>,
     pub(crate) rows: Vec<ListedRow>,
-    whole: Box<WholeRows<'static>>,
+    read_rows: Box<ReadRows<'static>>,
     summary: Summary,
     manifest: Manifest,
-    pub(crate) contexts: BTreeMap<ContextPlace, ContextText>,
+    pub(crate) contexts: BTreeMap<ContextKey, ContextText>,
 }
 
 /// Numbers that look random and are the same every time (xorshift).
@@ -78,7 +78,7 @@ fn listed(row: &Row) -> ListedRow {
 }
 
 fn at_hand(text: &ContextText) -> PageContext<'_> {
-    PageContext { name: Digest::of(format!("{text:?}")), read: Rc::new(|| Some(text.clone())) }
+    PageContext { digest: Digest::of(format!("{text:?}")), read: Rc::new(|| Some(text.clone())) }
 }
 
 /// The page of an input whose rows are at hand.
@@ -111,7 +111,7 @@ impl Sample {
             label,
             banks,
             rows: rows.iter().map(listed).collect(),
-            whole: Box::new(move |range| Ok(rows[range].to_vec())),
+            read_rows: Box::new(move |range| Ok(rows[range].to_vec())),
             summary,
             manifest: now.manifest.clone(),
             contexts,
@@ -120,7 +120,7 @@ impl Sample {
 
     /// What a results folder alone gives.
     pub(crate) fn input_of_folder(&self) -> PageInput<'_> {
-        PageInput::new(&self.manifest, &self.summary, Rubric::built_in(self.locale), (&self.rows, &*self.whole))
+        PageInput::new(&self.manifest, &self.summary, Rubric::built_in(self.locale), (&self.rows, &*self.read_rows))
     }
 
     pub(crate) fn input(&self) -> PageInput<'_> {
@@ -145,7 +145,7 @@ impl Sample {
             rubric: Rubric::built_in(self.locale),
             banks: self.banks.iter().map(|(name, probes)| (name.as_str(), probes.as_slice())).collect(),
             rows: &self.rows,
-            whole: &*self.whole,
+            read_rows: &*self.read_rows,
             summary: &self.summary,
             contexts: self.contexts.iter().map(|(place, text)| (place.clone(), at_hand(text))).collect(),
             packs: &(),
@@ -155,24 +155,24 @@ impl Sample {
         }
     }
 
-    fn model(&self, role: &str) -> ModelLine {
+    fn model(&self, role: &str) -> PageModel {
         let name = format!("agent{}", self.plant);
-        ModelLine { role: role.into(), name, model: format!("openai/gpt-5.2{}", self.plant) }
+        PageModel { role: role.into(), name, model: format!("openai/gpt-5.2{}", self.plant) }
     }
 
-    fn method(&self, name: &str, strategy: &str) -> MethodLine {
+    fn method(&self, name: &str, strategy: &str) -> PageMethod {
         let anchor = match strategy {
-            "full" => Anchor::Ceiling,
-            "none" => Anchor::Floor,
-            _ => Anchor::Neither,
+            "full" => ScaleAnchor::Ceiling,
+            "none" => ScaleAnchor::Floor,
+            _ => ScaleAnchor::Neither,
         };
         let model =
             (!["full", "none", "truncate"].contains(&strategy)).then(|| format!("openai/gpt-5.2{}", self.plant));
-        MethodLine { name: format!("{name}{}", self.plant), strategy: strategy.into(), model, anchor }
+        PageMethod { name: format!("{name}{}", self.plant), strategy: strategy.into(), model, anchor }
     }
 
-    fn costs(&self) -> Vec<CostLine> {
-        let line = |part: &str, actions, cached, input, output, usd| CostLine {
+    fn costs(&self) -> Vec<PageCost> {
+        let line = |part: &str, actions, cached, input, output, usd| PageCost {
             part: format!("{part}{}", self.plant),
             actions: Some(actions),
             cached: Some(cached),
@@ -187,8 +187,8 @@ impl Sample {
         ]
     }
 
-    fn failures(&self) -> Vec<FailureLine> {
-        let line = |place: &str, stage: &str, message: &str, by_method| FailureLine {
+    fn failures(&self) -> Vec<PageFailure> {
+        let line = |place: &str, stage: &str, message: &str, by_method| PageFailure {
             place: format!("{place}{}", self.plant),
             stage: stage.into(),
             message: format!("{message}{}", self.plant),
@@ -255,7 +255,7 @@ fn rows(
     banks: &BTreeMap<String, Vec<Probe>>,
     shift: f64,
     dice: &mut Dice,
-    mut contexts: Option<&mut BTreeMap<ContextPlace, ContextText>>,
+    mut contexts: Option<&mut BTreeMap<ContextKey, ContextText>>,
 ) -> Vec<Row> {
     let mut rows = Vec::new();
     for (n, (fixture, _)) in fixtures(shape).into_iter().enumerate() {

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::cli::command_line::CommandLine;
 use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::shell_word;
-use crate::cli::terminal::{Console, Meaning};
+use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::suggest;
 use crate::results::{self, FixtureInfo, Manifest, ResultsFolder, Row, RowKeys, newest};
 
@@ -210,7 +210,7 @@ impl CellList {
             return;
         };
         let next = command_for(command, [&worst.fixture, &worst.method, &worst.probe], worst.run);
-        let hint = console.paint(Meaning::Hint, "next:");
+        let hint = console.paint(TextStyle::Hint, "next:");
         console.note(&format!("\n{hint} {next}   (the lowest score of these)"));
     }
 
@@ -240,20 +240,20 @@ impl CellList {
         let title = format!("{fixture} in {}: overall scores from 0 to 5{rules}", self.manifest.label);
         let heads: String = across.iter().map(|name| format!("  {name:>7}")).collect();
         let mut lines = vec![
-            console.paint(Meaning::Strong, &title),
-            console.paint(Meaning::Dim, &format!("  {:width$}{heads}", "")),
+            console.paint(TextStyle::Strong, &title),
+            console.paint(TextStyle::Dim, &format!("  {:width$}{heads}", "")),
         ];
         let mut last = 0;
         for (point, name) in down {
             if point != last && point > 0 {
-                lines.push(console.paint(Meaning::Dim, &format!("  point {point}")));
+                lines.push(console.paint(TextStyle::Dim, &format!("  point {point}")));
                 last = point;
             }
             let scores = across.iter().map(|column| {
                 let wide = column.chars().count().max(7);
                 let mean = self.mean((point, name), column);
                 let text = format!("{:>wide$}", mean.map_or("–".to_owned(), |mean| format!("{mean:.2}")));
-                format!("  {}", console.paint(meaning_of(mean), &text))
+                format!("  {}", console.paint(score_style(mean), &text))
             });
             lines.push(format!("  {name:width$}{}", scores.collect::<String>()));
         }
@@ -278,11 +278,11 @@ fn cell_json(row: &Row) -> CellJson<'_> {
 }
 
 /// What a score means to the eye.
-pub(crate) fn meaning_of(score: Option<f64>) -> Meaning {
+pub(crate) fn score_style(score: Option<f64>) -> TextStyle {
     match score {
-        Some(score) if score >= 4.0 => Meaning::Good,
-        Some(score) if score >= 2.5 => Meaning::Warning,
-        Some(_) => Meaning::Bad,
-        None => Meaning::Dim,
+        Some(score) if score >= 4.0 => TextStyle::Good,
+        Some(score) if score >= 2.5 => TextStyle::Warning,
+        Some(_) => TextStyle::Bad,
+        None => TextStyle::Dim,
     }
 }

@@ -7,7 +7,7 @@ use crate::cli::commands::fixture::audit::audit_all;
 use crate::cli::failure::{Exit, Failure, render};
 use crate::cli::format::count;
 use crate::cli::project::{Opening, project_paths_of, read_project};
-use crate::cli::terminal::{Column, Console, Meaning, render_table};
+use crate::cli::terminal::{Column, Console, TextStyle, render_table};
 use crate::pipeline::{Opened, Pipeline, Problem, Problems, Severity};
 
 /// The problems of a project and, unless one is an error, its pipeline.
@@ -109,9 +109,9 @@ impl CheckResult {
         let errors = self.problems.errors();
         let warnings = count(self.of(Severity::Warning).count(), "warning");
         if errors > 0 {
-            return format!("{}, {warnings}", console.paint(Meaning::Bad, &count(errors, "error")));
+            return format!("{}, {warnings}", console.paint(TextStyle::Bad, &count(errors, "error")));
         }
-        let valid = console.paint(Meaning::Good, "valid:");
+        let valid = console.paint(TextStyle::Good, "valid:");
         format!("{valid} {}, {}, {warnings}", count(self.fixtures(), "fixture"), count(self.probes(), "probe"))
     }
 }

@@ -9,7 +9,7 @@ use clap::Args;
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::folder;
-use crate::cli::terminal::{Console, Meaning};
+use crate::cli::terminal::{Console, TextStyle};
 use crate::files::{FileError, write_whole};
 use crate::pipeline::{list, starter_files};
 
@@ -34,7 +34,7 @@ pub(crate) fn run(common: &Common, args: &InitArgs, console: &Console) -> Result
     console.json(&json!({ "folder": root.display().to_string(), "written": names, "next": next }));
     if !(console.is_json() || console.is_quiet()) {
         names.iter().for_each(|name| console.print(&format!("wrote {}", shown(&root.join(name)))));
-        console.print(&format!("\nRun it offline: {}", console.paint(Meaning::Hint, &next)));
+        console.print(&format!("\nRun it offline: {}", console.paint(TextStyle::Hint, &next)));
         console.print("Then import your own sessions: compeval fixture import LOG…");
     }
     Ok(Exit::Done)

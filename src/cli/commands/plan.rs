@@ -8,7 +8,7 @@ use crate::cli::command_line::CommandLine;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{cost, count, duration, money, short};
 use crate::cli::project::{Opening, open_project, open_snapshot};
-use crate::cli::terminal::{Console, Meaning};
+use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::Matrix;
 use crate::plan::{Assumptions, Forecast, Preparer, TooLong, WorstCase, forecast};
 use crate::provider::Prices;
@@ -52,13 +52,13 @@ pub(crate) fn of_project(common: &Common, select: &SelectArgs, console: &Console
 fn render(forecast: &Forecast, console: &Console) -> String {
     let mut text = stage_table(forecast, console);
     if !forecast.reasons.is_empty() {
-        text.push_str(&format!("\n\n{}\n", console.paint(Meaning::Strong, "Why")));
+        text.push_str(&format!("\n\n{}\n", console.paint(TextStyle::Strong, "Why")));
         for group in &forecast.reasons {
             let method = group.method.as_deref().map(|method| format!(" · {method}")).unwrap_or_default();
             let actions = count(group.actions, "action");
             text.push_str(&format!("  {}{method}: {} ({actions})\n", group.stage.name(), group.why));
             for changed in &group.changed {
-                text.push_str(&format!("      {}\n", console.paint(Meaning::Dim, changed)));
+                text.push_str(&format!("      {}\n", console.paint(TextStyle::Dim, changed)));
             }
         }
     } else {
@@ -66,18 +66,18 @@ fn render(forecast: &Forecast, console: &Console) -> String {
     }
     text.push('\n');
     for group in &forecast.too_long {
-        text.push_str(&format!("{}\n", console.paint(Meaning::Warning, &too_long_line(group))));
+        text.push_str(&format!("{}\n", console.paint(TextStyle::Warning, &too_long_line(group))));
     }
     text.push_str(&estimate_line(forecast));
     let next = CommandLine::current().without("dry_run").command("run");
     let what = if forecast.is_pending() { "" } else { "   (everything is cached)" };
-    text.push_str(&format!("\n{} {next}{what}", console.paint(Meaning::Hint, "next:")));
+    text.push_str(&format!("\n{} {next}{what}", console.paint(TextStyle::Hint, "next:")));
     text
 }
 
 fn stage_table(forecast: &Forecast, console: &Console) -> String {
     let head = format!("{:<10}{:>9}{:>9}{:>9}{:>9}{:>9}", "stage", "cells", "actions", "cached", "stale", "blocked");
-    let mut lines = vec![console.paint(Meaning::Strong, &head)];
+    let mut lines = vec![console.paint(TextStyle::Strong, &head)];
     for stage in StageName::ALL {
         let Some(counts) = forecast.stages.get(&stage) else { continue };
         let line = format!(
@@ -89,8 +89,8 @@ fn stage_table(forecast: &Forecast, console: &Console) -> String {
             counts.stale,
             counts.blocked
         );
-        let meaning = if counts.stale + counts.blocked > 0 { Meaning::Warning } else { Meaning::Good };
-        lines.push(console.paint(meaning, &line));
+        let style = if counts.stale + counts.blocked > 0 { TextStyle::Warning } else { TextStyle::Good };
+        lines.push(console.paint(style, &line));
     }
     lines.join("\n")
 }

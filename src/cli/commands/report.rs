@@ -6,7 +6,7 @@ use crate::cli::args::{Common, SelectArgs};
 use crate::cli::commands::run::publish;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{Opening, open_snapshot, read_project};
-use crate::cli::terminal::{Console, Meaning};
+use crate::cli::terminal::{Console, TextStyle};
 use crate::locale::Locale;
 use crate::report::{comparison_table, reference_table, summary_table};
 use crate::results::{ResultsFolder, SetError, names};
@@ -35,16 +35,16 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
     console.json(&published.summary);
     let mut table = summary_table(&published.summary, &published.manifest, console.width());
     if let Some(comparison) = &published.summary.comparison {
-        table.gap();
+        table.blank_line();
         table.append(comparison_table(comparison, published.manifest.design.locale, console.width()));
     }
     if args.reference {
-        table.gap();
+        table.blank_line();
         table.append(reference_table(published.manifest.design.locale, console.width()));
     }
     console.print(&console.styled(&table));
     for name in [names::MARKDOWN, names::HTML] {
-        console.print(&format!("{} {}", console.paint(Meaning::Dim, "wrote"), folder.file(name).display()));
+        console.print(&format!("{} {}", console.paint(TextStyle::Dim, "wrote"), folder.file(name).display()));
     }
     published.refused.map_or(Ok(Exit::Done), Err)
 }

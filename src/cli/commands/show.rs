@@ -8,12 +8,12 @@ use serde::Serialize;
 use crate::cache::{CacheSnapshot, Lookup};
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::commands::cache::{output_of, snapshot};
-use crate::cli::commands::cell::{CellMatch, SelectedCell, ShowArgs, command_for, find_cell, meaning_of};
+use crate::cli::commands::cell::{CellMatch, SelectedCell, ShowArgs, command_for, find_cell, score_style};
 use crate::cli::commands::context::{compress_cell, read_context, reading_task};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{count, percent};
 use crate::cli::project::{Opening, project_paths_of, read_project};
-use crate::cli::terminal::{Console, Meaning, page};
+use crate::cli::terminal::{Console, TextStyle, page};
 use crate::judge::Dimension;
 use crate::measure::FactClass;
 use crate::pipeline::{Matrix, Pipeline};
@@ -134,17 +134,17 @@ impl Page<'_> {
         text
     }
 
-    fn paint(&self, meaning: Meaning, text: &str) -> String {
-        self.console.paint(meaning, text)
+    fn paint(&self, style: TextStyle, text: &str) -> String {
+        self.console.paint(style, text)
     }
 
     fn section(&self, text: &mut String, heading: &str, beside: &str) {
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "\n{}  {}", self.paint(Meaning::Strong, heading), self.paint(Meaning::Dim, beside));
+        let _ = writeln!(text, "\n{}  {}", self.paint(TextStyle::Strong, heading), self.paint(TextStyle::Dim, beside));
     }
 
     fn note(&self, text: &mut String, note: &str) {
-        let _ = writeln!(text, "  {}", self.paint(Meaning::Dim, &format!("({note})")));
+        let _ = writeln!(text, "  {}", self.paint(TextStyle::Dim, &format!("({note})")));
     }
 
     /// Text wrapped to the width, its own lines kept.
@@ -164,9 +164,9 @@ impl Page<'_> {
             (&manifest.label, if manifest.design.is_lexical() { " · built-in rules, no model" } else { "" });
         format!(
             "{}   {}\n{}\n",
-            self.paint(Meaning::Strong, &place),
-            self.paint(meaning_of(row.overall), &score),
-            self.paint(Meaning::Dim, &format!("{kind} probe · label {label} · graded by {}{rules}", row.judge))
+            self.paint(TextStyle::Strong, &place),
+            self.paint(score_style(row.overall), &score),
+            self.paint(TextStyle::Dim, &format!("{kind} probe · label {label} · graded by {}{rules}", row.judge))
         )
     }
 
@@ -190,9 +190,8 @@ impl Page<'_> {
         }
         let width = row.facts.iter().map(|fact| fact.fact.chars().count()).max().unwrap_or(0).min(48);
         for fact in &row.facts {
-            let (mark, meaning, what) = fate(fact.class, fact.answered);
-            let _ =
-                writeln!(text, "  {} {:width$}  {}", self.paint(meaning, mark), fact.fact, self.paint(meaning, what));
+            let (mark, style, what) = fate(fact.class, fact.answered);
+            let _ = writeln!(text, "  {} {:width$}  {}", self.paint(style, mark), fact.fact, self.paint(style, what));
         }
     }
 
@@ -205,19 +204,19 @@ impl Page<'_> {
             None => (named.as_slice(), &[][..]),
         };
         let mapped = crate::transcript::MappedFold::new(text);
-        let find = |facts: &[Fact], meaning| -> Vec<(Range<usize>, Meaning)> {
+        let find = |facts: &[Fact], style| -> Vec<(Range<usize>, TextStyle)> {
             let ranges = FactFinder::all(facts).into_iter().flat_map(|finder| finder.find(&mapped));
-            ranges.map(|range| (range, meaning)).collect()
+            ranges.map(|range| (range, style)).collect()
         };
-        let mut marks = find(expected, Meaning::Good);
-        marks.extend(find(superseded, Meaning::Warning));
+        let mut marks = find(expected, TextStyle::Good);
+        marks.extend(find(superseded, TextStyle::Warning));
         marks.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
         let (mut marked, mut done) = (String::with_capacity(text.len()), 0);
-        for (range, meaning) in marks {
+        for (range, style) in marks {
             let (Some(before), Some(fact)) = (text.get(done..range.start), text.get(range.clone())) else { continue };
             marked.push_str(before);
             // each line by itself, so that no colour runs over an indent
-            let lines: Vec<String> = fact.split('\n').map(|line| self.paint(meaning, line)).collect();
+            let lines: Vec<String> = fact.split('\n').map(|line| self.paint(style, line)).collect();
             marked.push_str(&lines.join("\n"));
             done = range.end;
         }
@@ -229,7 +228,7 @@ impl Page<'_> {
         let row = &self.selected.row;
         let mut list = |what: &str, names: &[String]| {
             if !names.is_empty() {
-                let _ = writeln!(text, "  {} {}", self.paint(Meaning::Bad, what), names.join(", "));
+                let _ = writeln!(text, "  {} {}", self.paint(TextStyle::Bad, what), names.join(", "));
             }
         };
         list("superseded, but stated as current:", &row.stale_facts);
@@ -245,21 +244,21 @@ impl Page<'_> {
         let options = textwrap::Options::new(self.console.width()).initial_indent("      ").subsequent_indent("      ");
         let weights = &self.selected.manifest.design.rubric.criteria;
         for (dimension, score) in &row.dimensions {
-            let score_text = self.paint(meaning_of(Some(*score)), &format!("{score:.2}"));
-            let _ = writeln!(text, "  {score_text}  {}", self.paint(Meaning::Strong, dimension.name()));
+            let score_text = self.paint(score_style(Some(*score)), &format!("{score:.2}"));
+            let _ = writeln!(text, "  {score_text}  {}", self.paint(TextStyle::Strong, dimension.name()));
             let of = |id: &crate::judge::CriterionId| -> Option<Dimension> {
                 weights.iter().find(|criterion| criterion.id == *id).map(|criterion| criterion.dimension)
             };
             let mut last = "";
             for grade in row.criteria.iter().filter(|grade| of(&grade.criterion) == Some(*dimension)) {
                 let points = f64::from(grade.points());
-                let points = self.paint(meaning_of(Some(points)), &format!("{points}"));
+                let points = self.paint(score_style(Some(points)), &format!("{points}"));
                 let _ = writeln!(text, "    {points}  {}", grade.criterion);
                 // a judge that gives one reason for several criteria is quoted once
                 if !grade.reasoning.is_empty() && grade.reasoning != last {
                     last = &grade.reasoning;
                     let reason = textwrap::fill(&grade.reasoning, &options);
-                    let _ = writeln!(text, "{}", self.paint(Meaning::Dim, &reason));
+                    let _ = writeln!(text, "{}", self.paint(TextStyle::Dim, &reason));
                 }
             }
         }
@@ -276,24 +275,24 @@ impl Page<'_> {
                 format!("run {} {score}", row.run)
             };
             let others: Vec<String> = self.selected.others.iter().map(other).collect();
-            let _ = writeln!(text, "\n{} {}", self.paint(Meaning::Dim, "other repetitions:"), others.join(", "));
+            let _ = writeln!(text, "\n{} {}", self.paint(TextStyle::Dim, "other repetitions:"), others.join(", "));
         }
         let keys = [("compress", row.keys.compress), ("answer", row.keys.answer), ("judge", row.keys.judge)];
         let keys: Vec<String> = keys.iter().map(|(stage, key)| format!("{stage} {}", key.0.short())).collect();
-        let _ = writeln!(text, "\n{}", self.paint(Meaning::Dim, &format!("keys: {}", keys.join(", "))));
+        let _ = writeln!(text, "\n{}", self.paint(TextStyle::Dim, &format!("keys: {}", keys.join(", "))));
         let next = command_for("why", [&row.fixture, &row.method, &row.probe], row.run);
-        let _ = writeln!(text, "{} {next}", self.paint(Meaning::Hint, "next:"));
+        let _ = writeln!(text, "{} {next}", self.paint(TextStyle::Hint, "next:"));
     }
 }
 
 /// What became of a fact: a mark, what it means, in words.
-fn fate(class: Option<FactClass>, answered: bool) -> (&'static str, Meaning, &'static str) {
+fn fate(class: Option<FactClass>, answered: bool) -> (&'static str, TextStyle, &'static str) {
     match class {
-        Some(FactClass::Answered) => ("✓", Meaning::Good, "answered from the context"),
-        Some(FactClass::Missed) => ("✗", Meaning::Warning, "in the context, missed by the answerer"),
-        Some(FactClass::Lost) => ("✗", Meaning::Bad, "lost in compression"),
-        Some(FactClass::AnsweredElsewhere) => ("✓", Meaning::Warning, "answered, but not literally in the context"),
-        None if answered => ("✓", Meaning::Good, "answered"),
-        None => ("✗", Meaning::Bad, "not answered"),
+        Some(FactClass::Answered) => ("✓", TextStyle::Good, "answered from the context"),
+        Some(FactClass::Missed) => ("✗", TextStyle::Warning, "in the context, missed by the answerer"),
+        Some(FactClass::Lost) => ("✗", TextStyle::Bad, "lost in compression"),
+        Some(FactClass::AnsweredElsewhere) => ("✓", TextStyle::Warning, "answered, but not literally in the context"),
+        None if answered => ("✓", TextStyle::Good, "answered"),
+        None => ("✗", TextStyle::Bad, "not answered"),
     }
 }

@@ -10,7 +10,7 @@ use anstyle::{AnsiColor, Style};
 use super::controls::{escape_json, own_color, visible};
 use crate::cli::args::{ColorChoice, Common};
 use crate::redaction::redact_bytes;
-use crate::report::{Ink, Styled};
+use crate::report::{StyledText, TextStyle};
 
 /// Standard output and standard error. Only this file, `progress` and `pager` print.
 #[derive(Clone, Copy, Debug)]
@@ -22,23 +22,6 @@ pub(crate) struct Console {
     colored_output: bool,
     width: usize,
     progress: bool,
-}
-
-/// The role of a piece of text, which decides its color.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Meaning {
-    /// A heading.
-    Strong,
-    /// Less important.
-    Dim,
-    /// Done, better.
-    Good,
-    /// Failed, worse.
-    Bad,
-    /// Worth a look.
-    Warning,
-    /// What to type next.
-    Hint,
 }
 
 impl Console {
@@ -87,33 +70,27 @@ impl Console {
         self.progress
     }
 
-    /// `text`, marked by what it means if colours are wanted.
-    pub(crate) fn paint(&self, meaning: Meaning, text: &str) -> String {
-        if !self.colors {
+    /// `text` in a style, if colours are wanted.
+    pub(crate) fn paint(&self, style: TextStyle, text: &str) -> String {
+        if !self.colors || style == TextStyle::Plain {
             return text.to_owned();
         }
-        let style = match meaning {
-            Meaning::Strong => Style::new().bold(),
-            Meaning::Dim => Style::new().dimmed(),
-            Meaning::Good => Style::new().fg_color(Some(AnsiColor::Green.into())),
-            Meaning::Bad => Style::new().fg_color(Some(AnsiColor::Red.into())),
-            Meaning::Warning => Style::new().fg_color(Some(AnsiColor::Yellow.into())),
-            Meaning::Hint => Style::new().fg_color(Some(AnsiColor::Cyan.into())),
+        let style = match style {
+            TextStyle::Plain => Style::new(),
+            TextStyle::Strong => Style::new().bold(),
+            TextStyle::Dim => Style::new().dimmed(),
+            TextStyle::Good => Style::new().fg_color(Some(AnsiColor::Green.into())),
+            TextStyle::Bad => Style::new().fg_color(Some(AnsiColor::Red.into())),
+            TextStyle::Warning => Style::new().fg_color(Some(AnsiColor::Yellow.into())),
+            TextStyle::Hint => Style::new().fg_color(Some(AnsiColor::Cyan.into())),
         };
         let [begin, end] = [style.render().to_string(), style.render_reset().to_string()].map(|code| own_color(&code));
         format!("{begin}{text}{end}")
     }
 
-    /// Lines with meaning, painted.
-    pub(crate) fn styled(&self, text: &Styled) -> String {
-        text.paint(|ink, stretch| match ink {
-            Ink::Plain => stretch.to_owned(),
-            Ink::Strong => self.paint(Meaning::Strong, stretch),
-            Ink::Dim => self.paint(Meaning::Dim, stretch),
-            Ink::Good => self.paint(Meaning::Good, stretch),
-            Ink::Bad => self.paint(Meaning::Bad, stretch),
-            Ink::Warning => self.paint(Meaning::Warning, stretch),
-        })
+    /// Styled text with colours, if they are wanted.
+    pub(crate) fn styled(&self, text: &StyledText) -> String {
+        text.paint(|style, text| self.paint(style, text))
     }
 
     /// The result of a command as text; with `--json` it goes to standard error.

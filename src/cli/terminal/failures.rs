@@ -1,6 +1,7 @@
 //! Prints failures grouped by cause.
 
-use super::console::{Console, Meaning};
+use super::console::Console;
+use crate::report::TextStyle;
 use crate::results::Failure;
 
 /// The first failure with a cause, and the number of further ones.
@@ -26,7 +27,7 @@ pub(crate) fn print_failures(failures: &[Failure], shown: usize, console: &Conso
     for (failure, alike) in printed {
         let hint = failure.hint.as_deref().map(|hint| format!(" ({hint})")).unwrap_or_default();
         let more = if *alike > 0 { format!(" and {alike} more") } else { String::new() };
-        let word = console.paint(Meaning::Bad, "failed:");
+        let word = console.paint(TextStyle::Bad, "failed:");
         console.eprint(&format!("{word} {}{more}: {}{hint}", failure.place, failure.message));
     }
     left.iter().map(|(_, alike)| 1 + alike).sum()

@@ -11,7 +11,8 @@ mod pager;
 mod progress;
 mod request_log;
 
-pub(super) use console::{Console, LogWriter, Meaning};
+pub(super) use crate::report::TextStyle;
+pub(super) use console::{Console, LogWriter};
 pub(super) use controls::own_color;
 pub(super) use failures::print_failures;
 pub(super) use interrupts::Interrupts;

@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-use super::console::{Console, Meaning};
+use super::console::Console;
 use super::controls::visible;
 use super::progress_model::{ProgressModel, ProgressSnapshot};
 use super::request_log::RequestLog;
 use crate::action::StageName;
 use crate::judge::SelfTest;
 use crate::pipeline::{Matrix, Pipeline};
+use crate::report::TextStyle;
 use crate::scheduler::{BudgetLimits, Event, Stop, TrippedBreaker};
 
 /// The progress display of a run.
@@ -93,7 +94,7 @@ impl Progress {
     pub(crate) fn on_event(&self, event: &Event<'_>) {
         self.model.borrow_mut().on_event(event);
         if let Event::BreakerTripped(TrippedBreaker { target, reason }) = event {
-            let mark = self.console.paint(Meaning::Warning, "stopped:");
+            let mark = self.console.paint(TextStyle::Warning, "stopped:");
             self.say(&format!(
                 "{mark} no more calls to {target}, every further call would fail the same way: {reason}"
             ));

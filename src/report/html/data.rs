@@ -1,63 +1,60 @@
-//! The page's data: one element with what is needed at once, and one for each pack of texts.
+//! The page's data: one element with everything but long texts, and one element for each pack of texts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use serde::Serialize;
+use indexmap::{IndexMap, IndexSet};
+use serde::{Serialize, Serializer};
 
-use super::columns::{Columns, Names, Places};
-use super::input::{ContextPlace, CostLine, FailureLine, MethodLine, ModelLine, PageContext, PageInput};
-use super::pack::safe_json;
-use super::texts::{CELLS_IN_PACK, Seeker, pack_cells, pack_contexts};
+use super::input::{ContextKey, PageContext, PageCost, PageFailure, PageInput, PageMethod, PageModel};
+use super::packs::{CELLS_IN_PACK, FactMatcher, pack_cells, pack_contexts, safe_json};
 use crate::judge::{CriterionId, Dimension};
+use crate::measure::{FactClass, FactFate};
 use crate::probe::{Probe, ProbeType};
-use crate::report::tables::published;
+use crate::report::tables::{PUBLISHED, PublishedMethod};
 use crate::results::{ListedRow, RowError, ScoredRow, Summary};
 use crate::threads::both;
 
-/// A probe where it was asked: fixture, point, id.
-type ProbePlace<'a> = (&'a str, u32, &'a str);
-
-/// What the page needs at once.
+/// The JSON that the script reads as `report`.
 #[derive(Serialize)]
-struct Head<'a> {
+struct PageData<'a> {
     label: &'a str,
     facts: &'a [(String, String)],
     warnings: &'a [String],
     notes: &'a [String],
     changes: &'a [(String, Vec<String>)],
-    models: &'a [ModelLine],
-    methods: Vec<MethodLine>,
-    costs: &'a [CostLine],
-    failures: &'a [FailureLine],
-    reference: Vec<Published>,
+    models: &'a [PageModel],
+    methods: Vec<PageMethod>,
+    costs: &'a [PageCost],
+    failures: &'a [PageFailure],
+    reference: &'a [PublishedMethod],
     dimensions: Vec<(&'static str, &'static str)>,
     types: Vec<&'static str>,
     criteria: Vec<(String, Option<usize>)>,
-    fixtures: Vec<&'a str>,
-    probes: Vec<ProbeHead<'a>>,
-    answerers: &'a [&'a str],
-    judges: &'a [&'a str],
+    fixtures: &'a IndexSet<&'a str>,
+    probes: Vec<PageProbe<'a>>,
+    answerers: &'a IndexSet<&'a str>,
+    judges: &'a IndexSet<&'a str>,
     cells_in_pack: usize,
-    cells: &'a Columns,
+    cells: Cells,
     summary: &'a Summary,
 }
 
-/// A probe where it was asked, as lists and cells show it.
+/// A probe at its fixture and point.
 #[derive(Serialize)]
-struct ProbeHead<'a> {
-    fixture: usize,
+struct PageProbe<'a> {
+    fixture: Option<usize>,
     point: u32,
     id: &'a str,
     #[serde(rename = "type")]
     kind: ProbeType,
-    /// The bank's probe; absent if the bank has it no more.
+    /// Absent if the bank no longer has the probe.
     #[serde(flatten)]
-    probe: Option<ProbeBody<'a>>,
+    probe: Option<BankProbe<'a>>,
 }
 
 #[derive(Serialize)]
-struct ProbeBody<'a> {
+struct BankProbe<'a> {
     question: &'a str,
     expected: Vec<&'a [String]>,
     superseded: Vec<&'a [String]>,
@@ -66,136 +63,186 @@ struct ProbeBody<'a> {
     tags: &'a [String],
 }
 
-/// A row of figures that others published.
+impl<'a> From<&'a Probe> for BankProbe<'a> {
+    fn from(probe: &'a Probe) -> BankProbe<'a> {
+        BankProbe {
+            question: &probe.question,
+            expected: probe.expected_facts.iter().map(|fact| fact.spellings.as_slice()).collect(),
+            superseded: probe.superseded_facts.iter().map(|fact| fact.spellings.as_slice()).collect(),
+            reference: probe.reference_answer.as_deref(),
+            answerable: probe.answerable,
+            tags: &probe.tags,
+        }
+    }
+}
+
+/// The cells by column. JSON of columns is a fraction of the size of JSON of rows.
 #[derive(Serialize)]
-struct Published {
-    name: &'static str,
-    /// Overall, then the dimensions.
-    scores: [f64; 7],
-    removed: f64,
+struct Cells {
+    n: usize,
+    #[serde(flatten)]
+    columns: BTreeMap<&'static str, CellColumn>,
+    /// Scores in hundredths.
+    dimensions: [CellColumn; Dimension::ALL.len()],
+    /// A letter for each fact, in the order of the row.
+    facts: Vec<String>,
 }
 
-impl From<(&'static str, [f64; 7], f64)> for Published {
-    fn from((name, scores, removed): (&'static str, [f64; 7], f64)) -> Published {
-        Published { name, scores, removed }
+/// The columns other than dimensions and facts, by the names that the script uses.
+const COLUMNS: [(&str, fn(&ScoredRow, &CellIndices) -> Option<i64>); 11] = [
+    ("method", |_, at| i64::try_from(at.method).ok()),
+    ("probe", |_, at| i64::try_from(at.probe).ok()),
+    ("answerer", |_, at| i64::try_from(at.answerer).ok()),
+    ("judge", |_, at| i64::try_from(at.judge).ok()),
+    ("context", |_, at| i64::try_from(at.context).ok()),
+    ("run", |row, _| Some(row.run.into())),
+    ("answer_n", |row, _| Some(row.answer_n.into())),
+    ("judge_n", |row, _| Some(row.judge_n.into())),
+    ("overall", |row, _| hundredths(row.overall)),
+    ("tokens", |row, _| row.context_tokens.and_then(|tokens| i64::try_from(tokens).ok())),
+    ("flags", |row, _| Some(flags(row))),
+];
+
+/// A column; one whose values are all equal is written as that value.
+#[derive(Debug)]
+struct CellColumn(Vec<Option<i64>>);
+
+impl Serialize for CellColumn {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0.first() {
+            Some(first) if self.0.iter().all(|value| value == first) => first.serialize(serializer),
+            _ => self.0.serialize(serializer),
+        }
     }
 }
 
-/// Everything that was gathered from the rows.
+impl Cells {
+    fn new(rows: &[ListedRow], indices: &[CellIndices]) -> Cells {
+        let rows = || rows.iter().map(|listed| &listed.row);
+        let column = |value: fn(&ScoredRow, &CellIndices) -> Option<i64>| {
+            CellColumn(rows().zip(indices).map(|(row, at)| value(row, at)).collect())
+        };
+        let scores = |dimension| rows().map(move |row| hundredths(row.dimensions.get(&dimension).copied()));
+        Cells {
+            n: indices.len(),
+            columns: COLUMNS.into_iter().map(|(name, value)| (name, column(value))).collect(),
+            dimensions: Dimension::ALL.map(|dimension| CellColumn(scores(dimension).collect())),
+            facts: rows().map(|row| row.facts.iter().map(letter).collect()).collect(),
+        }
+    }
+}
+
+/// 1: asserts what cannot be known; 2: states a superseded fact; 4: names what does not exist.
+fn flags(row: &ScoredRow) -> i64 {
+    let fabricated = row.fabricated == Some(true);
+    i64::from(fabricated) + 2 * i64::from(!row.stale_facts.is_empty()) + 4 * i64::from(!row.invented.is_empty())
+}
+
+fn hundredths(value: Option<f64>) -> Option<i64> {
+    value.filter(|value| value.is_finite()).map(|value| (value * 100.0).round() as i64)
+}
+
+fn letter(fate: &FactFate) -> char {
+    match (fate.class, fate.answered) {
+        (Some(FactClass::Answered), _) => 'a',
+        (Some(FactClass::Missed), _) => 'm',
+        (Some(FactClass::Lost), _) => 'l',
+        (Some(FactClass::AnsweredElsewhere), _) => 'e',
+        (None, true) => 'y',
+        (None, false) => 'n',
+    }
+}
+
+/// Fixture, point, id.
+type ProbeKey<'a> = (&'a str, u32, &'a str);
+
+/// Positions of a cell's names in the [`NameTables`].
+#[derive(Clone, Copy, Debug)]
+struct CellIndices {
+    method: usize,
+    probe: usize,
+    answerer: usize,
+    judge: usize,
+    context: usize,
+}
+
+/// The names that occur in rows, in order of occurrence. Cells refer to them by index.
 #[derive(Default)]
-struct Gathered<'a> {
-    methods: Names<String>,
-    fixtures: Names<&'a str>,
-    probes: Names<ProbePlace<'a>>,
-    kinds: Vec<ProbeType>,
-    answerers: Names<&'a str>,
-    judges: Names<&'a str>,
-    contexts: Names<ContextPlace>,
-    /// The probes asked of each context.
-    asked: Vec<BTreeSet<usize>>,
-    /// The probe of each row.
-    of_row: Vec<usize>,
-    criteria: Names<CriterionId>,
-    columns: Columns,
+struct NameTables<'a> {
+    methods: IndexSet<String>,
+    fixtures: IndexSet<&'a str>,
+    probes: IndexMap<ProbeKey<'a>, ProbeType>,
+    answerers: IndexSet<&'a str>,
+    judges: IndexSet<&'a str>,
+    /// The contexts, with the probes that were answered from each.
+    contexts: IndexMap<ContextKey, BTreeSet<usize>>,
+    criteria: IndexSet<CriterionId>,
+    cells: Vec<CellIndices>,
 }
 
-impl<'a> Gathered<'a> {
-    fn from_rows(input: &PageInput<'a>) -> Gathered<'a> {
-        let mut gathered = Gathered::default();
-        for method in &input.methods {
-            gathered.methods.place(method.name.clone());
-        }
+impl<'a> NameTables<'a> {
+    fn new(input: &PageInput<'a>) -> NameTables<'a> {
+        let methods = input.methods.iter().map(|method| method.name.clone()).collect();
+        let mut tables = NameTables { methods, ..NameTables::default() };
         for ListedRow { row, .. } in input.rows {
-            let places = gathered.places(row, summary_name(input.summary, row));
-            gathered.columns.push(row, places);
+            let cell = tables.indices(row, summary_name(input.summary, row));
+            tables.cells.push(cell);
         }
-        gathered
+        tables
     }
 
-    fn places(&mut self, row: &'a ScoredRow, method: String) -> Places {
-        self.fixtures.place(&row.fixture);
-        let probe = self.probes.place((&row.fixture, row.point, &row.probe));
-        if probe == self.kinds.len() {
-            self.kinds.push(row.kind);
-        }
-        let context = self.contexts.place((row.keys.compress, row.method.clone(), row.point));
-        if context == self.asked.len() {
-            self.asked.push(BTreeSet::new());
-        }
-        if let Some(asked) = self.asked.get_mut(context) {
-            asked.insert(probe);
-        }
-        self.of_row.push(probe);
-        for score in &row.criteria {
-            self.criteria.place(score.criterion.clone());
-        }
-        Places {
-            method: self.methods.place(method),
+    fn indices(&mut self, row: &'a ScoredRow, method: String) -> CellIndices {
+        self.fixtures.insert(&row.fixture);
+        self.criteria.extend(row.criteria.iter().map(|score| score.criterion.clone()));
+        let entry = self.probes.entry((&row.fixture, row.point, &row.probe));
+        let probe = entry.index();
+        entry.or_insert(row.kind);
+        let entry = self.contexts.entry((row.keys.compress, row.method.clone(), row.point));
+        let context = entry.index();
+        entry.or_default().insert(probe);
+        CellIndices {
+            method: self.methods.insert_full(method).0,
             probe,
-            answerer: self.answerers.place(&row.answerer),
-            judge: self.judges.place(&row.judge),
+            answerer: self.answerers.insert_full(&row.answerer).0,
+            judge: self.judges.insert_full(&row.judge).0,
             context,
         }
     }
-
-    fn probe_heads(&mut self, bank: &BTreeMap<(&str, &str), &'a Probe>) -> Vec<ProbeHead<'a>> {
-        let probes = self.probes.all().to_vec();
-        let known = probes.into_iter().zip(self.kinds.clone());
-        known
-            .map(|((fixture, point, id), kind)| ProbeHead {
-                fixture: self.fixtures.place(fixture),
-                point,
-                id,
-                kind,
-                probe: bank.get(&(fixture, id)).map(|probe| body(probe)),
-            })
-            .collect()
-    }
 }
 
-/// What the summary calls the method of a row: with several answerers it names them too.
+/// The name of a row's method in the summary: with several answerers it includes the answerer.
 fn summary_name(summary: &Summary, row: &ScoredRow) -> String {
-    let read_by = format!("{}/{}", row.method, row.answerer);
-    if summary.methods.get(&read_by).is_some() { read_by } else { row.method.clone() }
-}
-
-fn body(probe: &Probe) -> ProbeBody<'_> {
-    ProbeBody {
-        question: &probe.question,
-        expected: probe.expected_facts.iter().map(|fact| fact.spellings.as_slice()).collect(),
-        superseded: probe.superseded_facts.iter().map(|fact| fact.spellings.as_slice()).collect(),
-        reference: probe.reference_answer.as_deref(),
-        answerable: probe.answerable,
-        tags: &probe.tags,
-    }
+    let with_answerer = format!("{}/{}", row.method, row.answerer);
+    if summary.methods.get(&with_answerer).is_some() { with_answerer } else { row.method.clone() }
 }
 
 /// All data elements of the page.
 ///
 /// # Errors
-/// A row that cannot be read whole.
+/// A row that cannot be read.
 pub(super) fn elements(input: &PageInput<'_>) -> Result<String, RowError> {
     let bank: BTreeMap<(&str, &str), &Probe> = input
         .banks
         .iter()
         .flat_map(|(fixture, probes)| probes.iter().map(move |probe| ((*fixture, &*probe.id.0), probe)))
         .collect();
-    let mut gathered = Gathered::from_rows(input);
-    let seekers: Vec<Option<Seeker>> = gathered
-        .probes
-        .all()
-        .iter()
-        .map(|(fixture, _, id)| bank.get(&(*fixture, *id)).map(|p| Seeker::new(p)))
-        .collect();
-    let of_rows: Vec<Option<&Seeker>> =
-        gathered.of_row.iter().map(|probe| seekers.get(*probe).and_then(Option::as_ref)).collect();
-    let contexts = contexts(input, &gathered, &seekers);
-    let (rows, shelf, criteria) = ((input.rows, input.whole), input.packs, &gathered.criteria);
-    let (cells, contexts) =
-        both(|| pack_cells(rows, &of_rows, criteria, shelf), || pack_contexts(&contexts, input.packs));
-    let probes = gathered.probe_heads(&bank);
-    let head = head(input, &gathered, probes);
-    let mut html = format!("<script type=\"application/json\" id=\"report\">{}</script>\n", safe_json(&head));
+    let tables = NameTables::new(input);
+    let probes = || tables.probes.keys().map(|(fixture, _, id)| bank.get(&(*fixture, *id)).copied());
+    let matchers: Vec<Option<FactMatcher>> = probes().map(|probe| probe.map(FactMatcher::new)).collect();
+    let of_rows: Vec<Option<&FactMatcher>> =
+        tables.cells.iter().map(|cell| matchers.get(cell.probe).and_then(Option::as_ref)).collect();
+    let contexts = contexts(input, &tables, &matchers);
+    let (rows, packs, criteria) = ((input.rows, input.read_rows), input.packs, &tables.criteria);
+    let (cells, contexts) = both(|| pack_cells(rows, &of_rows, criteria, packs), || pack_contexts(&contexts, packs));
+    let page_probes = tables.probes.iter().zip(probes()).map(|((&(fixture, point, id), &kind), probe)| PageProbe {
+        fixture: tables.fixtures.get_index_of(fixture),
+        point,
+        id,
+        kind,
+        probe: probe.map(BankProbe::from),
+    });
+    let data = page_data(input, &tables, page_probes.collect());
+    let mut html = format!("<script type=\"application/json\" id=\"report\">{}</script>\n", safe_json(&data));
     let cells = cells?.into_iter().map(Some).collect();
     for (kind, packs) in [("cells", cells), ("contexts", contexts)] {
         for (number, pack) in packs.into_iter().enumerate().filter_map(|(number, pack)| Some((number, pack?))) {
@@ -205,59 +252,68 @@ pub(super) fn elements(input: &PageInput<'_>) -> Result<String, RowError> {
     Ok(html)
 }
 
-/// Each context with what is looked for in it.
+/// Each context with the facts to mark in it, by probe.
 fn contexts<'a>(
     input: &'a PageInput<'a>,
-    gathered: &Gathered<'_>,
-    seekers: &'a [Option<Seeker>],
-) -> Vec<(Option<&'a PageContext<'a>>, BTreeMap<usize, &'a Seeker>)> {
-    let asked = gathered.contexts.all().iter().zip(&gathered.asked);
-    asked
-        .map(|(key, probes)| {
-            let seekers = probes.iter().filter_map(|probe| Some((*probe, seekers.get(*probe)?.as_ref()?)));
-            (input.contexts.get(key), seekers.collect())
-        })
-        .collect()
+    tables: &NameTables<'_>,
+    matchers: &'a [Option<FactMatcher>],
+) -> Vec<(Option<&'a PageContext<'a>>, BTreeMap<usize, &'a FactMatcher>)> {
+    let matchers = |probes: &BTreeSet<usize>| {
+        probes.iter().filter_map(|probe| Some((*probe, matchers.get(*probe)?.as_ref()?))).collect()
+    };
+    tables.contexts.iter().map(|(key, probes)| (input.contexts.get(key), matchers(probes))).collect()
 }
 
-fn head<'a>(input: &'a PageInput<'a>, gathered: &'a Gathered<'a>, probes: Vec<ProbeHead<'a>>) -> Head<'a> {
-    Head {
+fn page_data<'a>(input: &'a PageInput<'a>, tables: &'a NameTables<'a>, probes: Vec<PageProbe<'a>>) -> PageData<'a> {
+    PageData {
         label: input.label,
         facts: &input.facts,
         warnings: &input.warnings,
         notes: &input.notes,
         changes: &input.changes,
         models: &input.models,
-        methods: methods(input, gathered),
+        methods: methods(input, &tables.methods),
         costs: &input.costs,
         failures: &input.failures,
-        reference: published().filter(|_| input.reference).map(Published::from).collect(),
+        reference: if input.reference { &PUBLISHED } else { &[] },
         dimensions: Dimension::ALL.iter().map(|d| (d.name(), d.label(input.locale))).collect(),
         types: ProbeType::ALL.iter().map(|kind| kind.name()).collect(),
-        criteria: gathered.criteria.all().iter().map(|id| criterion(input, id)).collect(),
-        fixtures: gathered.fixtures.all().to_vec(),
+        criteria: tables.criteria.iter().map(|id| criterion(input, id)).collect(),
+        fixtures: &tables.fixtures,
         probes,
-        answerers: gathered.answerers.all(),
-        judges: gathered.judges.all(),
+        answerers: &tables.answerers,
+        judges: &tables.judges,
         cells_in_pack: CELLS_IN_PACK,
-        cells: &gathered.columns,
+        cells: Cells::new(input.rows, &tables.cells),
         summary: input.summary,
     }
 }
 
-/// The methods declared, and after them any that only rows name.
-fn methods(input: &PageInput<'_>, gathered: &Gathered<'_>) -> Vec<MethodLine> {
-    let known = |name: &String| input.methods.iter().find(|method| method.name == *name).cloned();
-    let names = gathered.methods.all().iter();
-    names
-        .map(|name| known(name).unwrap_or_else(|| MethodLine { name: name.clone(), ..MethodLine::default() }))
-        .collect()
+/// The declared methods, then any that only rows name.
+fn methods(input: &PageInput<'_>, names: &IndexSet<String>) -> Vec<PageMethod> {
+    let undeclared = names.iter().skip(input.methods.len());
+    let undeclared = undeclared.map(|name| PageMethod { name: name.clone(), ..PageMethod::default() });
+    input.methods.iter().cloned().chain(undeclared).collect()
 }
 
-/// A criterion's name, and the place of its dimension.
+/// A criterion's name, and the index of its dimension.
 fn criterion(input: &PageInput<'_>, id: &CriterionId) -> (String, Option<usize>) {
     match input.rubric.criterion(id) {
         Some(known) => (known.name.clone(), Dimension::ALL.iter().position(|d| *d == known.dimension)),
         None => (id.to_string(), None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_of_equal_values_is_written_as_that_value() {
+        let json = |values: &[Option<i64>]| serde_json::to_string(&CellColumn(values.to_vec())).unwrap();
+        assert_eq!(json(&[Some(1), Some(1)]), "1");
+        assert_eq!(json(&[None, None]), "null");
+        assert_eq!(json(&[Some(1), None]), "[1,null]");
+        assert_eq!(json(&[]), "[]");
     }
 }

@@ -1,4 +1,4 @@
-//! What the page is made from.
+//! The input of the page, and what a results folder contributes to it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -6,142 +6,244 @@ use std::rc::Rc;
 
 use serde::Serialize;
 
-use super::pack::PackShelf;
 use crate::action::{ActionKey, Digest};
 use crate::judge::Rubric;
 use crate::locale::Locale;
 use crate::probe::Probe;
-use crate::results::{ListedRow, Row, RowError, Summary};
+use crate::report::notes::{caveats, comparison_changes, comparison_notes, confounds, scale_warning};
+use crate::report::numbers::count;
+use crate::report::translation::{Translation, translation};
+use crate::results::{Asked, Blame, Design, Failure, ListedRow, Manifest, MethodSummary, Row, RowError, Summary};
+use crate::units::Tokens;
 
-/// Everything that the page shows. Texts are untrusted: the page shows them as they are and runs none of them.
+/// The content of the page. Texts are untrusted: the page shows them and runs none of them.
 #[derive(Clone)]
 pub struct PageInput<'a> {
-    /// The label of the result set.
     pub label: &'a str,
-    /// The language of the page's own words.
     pub locale: Locale,
-    /// What ran, as names and values for people; shown in this order.
+    /// What was run, as names and values.
     pub facts: Vec<(String, String)>,
-    /// What must be known before a figure is believed (stand-in model, weak judge, pending cells), in sentences.
+    /// What must be known before a figure is believed: stand-in for a model, weak judge, missing cells.
     pub warnings: Vec<String>,
-    /// Notes on the method, in sentences.
     pub notes: Vec<String>,
-    /// What changed since the baseline, in sentences: by method, and first for the mean over methods.
+    /// What changed since the baseline: for the mean over methods, then by method.
     pub changes: Vec<(String, Vec<String>)>,
-    /// Who compressed, answered and judged.
-    pub models: Vec<ModelLine>,
-    /// The methods, in the order of tables, named as `summary` names them.
-    pub methods: Vec<MethodLine>,
-    /// What the answers were graded by.
+    pub models: Vec<PageModel>,
+    /// In the order of tables, with the names that `summary` has.
+    pub methods: Vec<PageMethod>,
     pub rubric: &'a Rubric,
-    /// The probes of each fixture, by its name. A row without its probe is shown without question and facts.
+    /// The probes of each fixture. A row without its probe is shown without question and facts.
     pub banks: BTreeMap<&'a str, &'a [Probe]>,
-    /// The judged cells, in the order of lists.
     pub rows: &'a [ListedRow],
-    /// Reads some of them whole, by their places in the list.
-    pub whole: &'a WholeRows<'a>,
-    /// Levels, breakdowns and the comparison.
+    /// Reads rows with their texts, by position in `rows`.
+    pub read_rows: &'a ReadRows<'a>,
     pub summary: &'a Summary,
-    /// The contexts that are still at hand. The page says which are not.
-    pub contexts: BTreeMap<ContextPlace, PageContext<'a>>,
-    /// Where the packs of earlier pages are kept.
-    pub packs: &'a (dyn PackShelf + Sync),
-    /// What the run cost.
-    pub costs: Vec<CostLine>,
-    /// What failed.
-    pub failures: Vec<FailureLine>,
-    /// Whether the figures that others published are to stand at the end, apart from what was measured.
+    /// The contexts that are still in the cache; the others are shown as pruned.
+    pub contexts: BTreeMap<ContextKey, PageContext<'a>>,
+    pub packs: &'a (dyn PackCache + Sync),
+    pub costs: Vec<PageCost>,
+    pub failures: Vec<PageFailure>,
+    /// Whether to show the published scores.
     pub reference: bool,
 }
 
-/// Reads rows with all that was said.
-pub type WholeRows<'a> = dyn Fn(Range<usize>) -> Result<Vec<Row>, RowError> + Sync + 'a;
+/// Reuses the packs of earlier pages, because compression is most of the work.
+pub trait PackCache {
+    fn get_pack(&self, name: &Digest) -> Option<String>;
+    fn put_pack(&self, name: Digest, pack: &str);
+}
 
-/// The compression that made a context, its method and its point: an artifact index belongs to these and is no part of
-/// the compression.
-pub type ContextPlace = (ActionKey, String, u32);
+/// No cache.
+impl PackCache for () {
+    fn get_pack(&self, _: &Digest) -> Option<String> {
+        None
+    }
 
-/// A compressed context that is read only when it is needed: where no earlier page was made from it.
+    fn put_pack(&self, _: Digest, _: &str) {}
+}
+
+/// Reads rows with their texts.
+pub type ReadRows<'a> = dyn Fn(Range<usize>) -> Result<Vec<Row>, RowError> + Sync + 'a;
+
+/// The compression of a context, its method and its point. The key alone does not identify a context: its artifact index
+/// depends on method and point and is not part of the compression.
+pub type ContextKey = (ActionKey, String, u32);
+
+/// A compressed context, read only if the cache has no pack of it.
 #[derive(Clone)]
 pub struct PageContext<'a> {
-    /// Names what there is to read.
-    pub name: Digest,
-    /// Reads it; `None` if it is gone or damaged.
+    /// The digest of its content.
+    pub digest: Digest,
+    /// `None` if it is missing or damaged.
     pub read: Rc<dyn Fn() -> Option<ContextText> + 'a>,
 }
 
-/// A compressed context as people read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ContextText {
-    /// Its messages as one text.
     Readable(String),
     /// Only its provider can read it.
     Opaque,
 }
 
-/// A stage and who serves it.
+/// A stage and its model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct ModelLine {
-    /// The stage: `compress`, `answer` or `judge`.
+pub struct PageModel {
+    /// `compress`, `answer` or `judge`.
     pub role: String,
-    /// The name declared for it.
     pub name: String,
-    /// The model, as declared or as the provider names it.
     pub model: String,
 }
 
-/// What a method is to the scale of scores.
+/// The role of a method as an end of the scale of scores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Anchor {
-    /// An ordinary method.
+pub enum ScaleAnchor {
     #[default]
     Neither,
-    /// It keeps everything.
+    /// Keeps the whole transcript.
     Ceiling,
-    /// It keeps nothing.
+    /// Keeps nothing.
     Floor,
 }
 
-/// A method.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct MethodLine {
-    /// Its name in the summary.
+pub struct PageMethod {
     pub name: String,
-    /// How it compresses, in a word or two.
     pub strategy: String,
-    /// The model it asks, if any.
     pub model: Option<String>,
-    /// Whether it is the ceiling or the floor.
-    pub anchor: Anchor,
+    pub anchor: ScaleAnchor,
 }
 
-/// What a part of the run cost. What nobody reported is `None`.
+/// The cost of a part of the run. Unreported figures are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct CostLine {
-    /// The part: a stage by its name, `all`, or anything else in words.
+pub struct PageCost {
+    /// The name of a stage, or `all`.
     pub part: String,
     /// Distinct actions.
     pub actions: Option<u64>,
-    /// Of those, served from the cache.
+    /// Those of them that were in the cache.
     pub cached: Option<u64>,
-    /// Input tokens.
     pub input_tokens: Option<u64>,
-    /// Output tokens.
     pub output_tokens: Option<u64>,
-    /// US dollars.
     pub usd: Option<f64>,
 }
 
-/// A cell, or a stage of one, that failed.
+/// A failed action.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct FailureLine {
-    /// Where, as people name it.
+pub struct PageFailure {
+    /// Its cell or context.
     pub place: String,
-    /// The stage that failed.
     pub stage: String,
-    /// What happened.
     pub message: String,
-    /// The method's own fault, not that of the infrastructure.
+    /// Whether the method caused it, and not the infrastructure.
     pub by_method: bool,
+}
+
+impl<'a> PageInput<'a> {
+    /// The content that a results folder has; banks and contexts are empty. No time of the manifest is shown.
+    pub fn new(
+        manifest: &'a Manifest,
+        summary: &'a Summary,
+        rubric: &'a Rubric,
+        (rows, read_rows): (&'a [ListedRow], &'a ReadRows<'a>),
+    ) -> PageInput<'a> {
+        let design = &manifest.design;
+        let tr = translation(design.locale);
+        let mut notes = confounds(summary, design, tr);
+        notes.extend(summary.comparison.iter().flat_map(|comparison| comparison_notes(comparison, tr)));
+        PageInput {
+            label: &summary.label,
+            locale: design.locale,
+            facts: facts(manifest, rows, tr),
+            warnings: scale_warning(summary, tr).into_iter().chain(caveats(summary, manifest, tr)).collect(),
+            notes,
+            changes: summary
+                .comparison
+                .as_ref()
+                .map(|comparison| comparison_changes(comparison, tr))
+                .unwrap_or_default(),
+            models: models(design),
+            methods: summary.methods.iter().map(|(name, method)| page_method(name, method, design)).collect(),
+            rubric,
+            banks: BTreeMap::new(),
+            rows,
+            read_rows,
+            summary,
+            contexts: BTreeMap::new(),
+            packs: &(),
+            costs: costs(manifest),
+            failures: manifest.failures.iter().map(failure).collect(),
+            reference: false,
+        }
+    }
+}
+
+fn facts(manifest: &Manifest, rows: &[ListedRow], tr: &Translation) -> Vec<(String, String)> {
+    let design = &manifest.design;
+    let models = |asked: &[Asked]| asked.iter().map(|a| a.model.clone()).collect::<Vec<_>>().join(", ");
+    let fact = |name: &str, value: String| (name.to_owned(), value);
+    vec![
+        fact(tr.fixtures, design.fixtures.len().to_string()),
+        fact(tr.runs, design.runs.compress.to_string()),
+        fact(tr.cells, count(Some(rows.len() as f64))),
+        fact(tr.answered_by, models(&design.answerers)),
+        fact(tr.judged_by, models(&design.judges)),
+        fact("compeval", manifest.version.clone()),
+    ]
+}
+
+fn models(design: &Design) -> Vec<PageModel> {
+    let line = |role: &str, asked: &Asked| PageModel {
+        role: role.to_owned(),
+        name: asked.name.clone(),
+        model: asked.model.clone(),
+    };
+    let compressors = design.methods.iter().filter_map(|method| method.model.as_ref());
+    let answerers = design.answerers.iter().map(|asked| line("answer", asked));
+    let judges = design.judges.iter().map(|asked| line("judge", asked));
+    compressors.map(|asked| line("compress", asked)).chain(answerers).chain(judges).collect()
+}
+
+fn page_method(name: &str, method: &MethodSummary, design: &Design) -> PageMethod {
+    let with_answerer = format!("/{}", method.answerer);
+    let plain = name.strip_suffix(&with_answerer).unwrap_or(name);
+    let info = design.methods.iter().find(|info| info.name == name || info.name == plain);
+    let anchor = match info {
+        Some(info) if info.is_ceiling() => ScaleAnchor::Ceiling,
+        Some(info) if info.is_floor() => ScaleAnchor::Floor,
+        _ => ScaleAnchor::Neither,
+    };
+    let model = info.and_then(|info| info.model.as_ref()).map(|asked| asked.model.clone());
+    PageMethod { name: name.to_owned(), strategy: method.strategy.clone(), model, anchor }
+}
+
+/// Actions by stage; tokens and money are known for the whole run only.
+fn costs(manifest: &Manifest) -> Vec<PageCost> {
+    let stages = manifest.stages.iter().filter(|(_, counts)| counts.actions > 0);
+    let by_stage = stages.map(|(stage, counts)| PageCost {
+        part: stage.name().to_owned(),
+        actions: Some(counts.actions),
+        cached: Some(counts.cached),
+        ..PageCost::default()
+    });
+    let number = |tokens: Option<Tokens>| tokens.map(|tokens| tokens.0);
+    let all = PageCost {
+        part: "all".to_owned(),
+        actions: Some(manifest.stages.values().map(|counts| counts.actions).sum()),
+        cached: Some(manifest.stages.values().map(|counts| counts.cached).sum()),
+        input_tokens: number(manifest.usage.input),
+        output_tokens: number(manifest.usage.output),
+        usd: manifest.usd.map(|usd| usd.0),
+    };
+    by_stage.chain([all]).collect()
+}
+
+fn failure(failure: &Failure) -> PageFailure {
+    let hint = failure.hint.as_ref().map(|hint| format!("\n{hint}")).unwrap_or_default();
+    PageFailure {
+        place: failure.place.to_string(),
+        stage: failure.stage.name().to_owned(),
+        message: format!("{}{hint}", failure.message),
+        by_method: failure.blame == Blame::Method,
+    }
 }

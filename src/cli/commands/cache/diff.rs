@@ -8,7 +8,7 @@ use super::entry::{find_entry, model_of, output_of, place_of, status_line};
 use crate::action::{Digest, InputChange, InputPart};
 use crate::cache::{CacheSnapshot, EntryStatus, Lookup, Meta, Record};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::terminal::{Console, Meaning, page};
+use crate::cli::terminal::{Console, TextStyle, page};
 use crate::plan::{Hunk, Side, hunks, source_label};
 
 /// Context lines around a difference.
@@ -172,12 +172,12 @@ fn unified(hunks: &[Hunk]) -> Vec<String> {
 /// A diff for display, indented: removed lines in red, added lines in green.
 pub(crate) fn hunk_lines(hunks: &[Hunk], indent: &str, console: &Console) -> Vec<String> {
     let paint = |line: String| {
-        let meaning = match line.as_bytes().first() {
-            Some(b'-') => Meaning::Bad,
-            Some(b'+') => Meaning::Good,
-            _ => Meaning::Dim,
+        let style = match line.as_bytes().first() {
+            Some(b'-') => TextStyle::Bad,
+            Some(b'+') => TextStyle::Good,
+            _ => TextStyle::Dim,
         };
-        format!("{indent}{}", console.paint(meaning, &line))
+        format!("{indent}{}", console.paint(style, &line))
     };
     unified(hunks).into_iter().map(paint).collect()
 }
@@ -188,8 +188,8 @@ fn describe(old: &LoadedEntry, new: &LoadedEntry, found: &DiffJson, console: &Co
         format!("{mark} {} {} · {place} · {}", record.stage.name(), record.key.0.short(), model_of(meta))
     };
     let mut lines = vec![
-        console.paint(Meaning::Bad, &side("-", old)),
-        console.paint(Meaning::Good, &side("+", new)),
+        console.paint(TextStyle::Bad, &side("-", old)),
+        console.paint(TextStyle::Good, &side("+", new)),
         String::new(),
     ];
     let total = input_names(old, new, &found.inputs).len();
@@ -197,24 +197,24 @@ fn describe(old: &LoadedEntry, new: &LoadedEntry, found: &DiffJson, console: &Co
         0 => format!("All {total} inputs are the same."),
         n => format!("{n} of {total} inputs differ"),
     };
-    lines.push(console.paint(Meaning::Strong, &heading));
+    lines.push(console.paint(TextStyle::Strong, &heading));
     lines.extend(found.inputs.iter().flat_map(|part| part.value_lines(console)));
     for source in &found.sources {
-        lines.push(format!("\n{}", console.paint(Meaning::Strong, &source.part)));
+        lines.push(format!("\n{}", console.paint(TextStyle::Strong, &source.part)));
         lines.extend(source.text_lines(console));
     }
     lines.push(String::new());
     match (&found.output, found.same_output) {
         (Some(output), _) => {
-            lines.push(console.paint(Meaning::Strong, "Output"));
+            lines.push(console.paint(TextStyle::Strong, "Output"));
             lines.extend(output.text_lines(console));
         }
-        (None, Some(true)) => lines.push(console.paint(Meaning::Good, "The outputs are the same.")),
-        (None, _) if found.is_readable => lines.push(console.paint(Meaning::Dim, "The outputs have the same text.")),
+        (None, Some(true)) => lines.push(console.paint(TextStyle::Good, "The outputs are the same.")),
+        (None, _) if found.is_readable => lines.push(console.paint(TextStyle::Dim, "The outputs have the same text.")),
         (None, _) => {
-            lines.push(console.paint(Meaning::Strong, "There are not two outputs to compare."));
-            lines.push(console.paint(Meaning::Bad, &format!("- {}", found.a_status)));
-            lines.push(console.paint(Meaning::Good, &format!("+ {}", found.b_status)));
+            lines.push(console.paint(TextStyle::Strong, "There are not two outputs to compare."));
+            lines.push(console.paint(TextStyle::Bad, &format!("- {}", found.a_status)));
+            lines.push(console.paint(TextStyle::Good, &format!("+ {}", found.b_status)));
         }
     }
     lines.join("\n")
@@ -242,7 +242,7 @@ impl Difference {
 
     fn text_lines(&self, console: &Console) -> Vec<String> {
         match self.hunks.is_empty() {
-            true => vec![console.paint(Meaning::Dim, "  the texts are not stored")],
+            true => vec![console.paint(TextStyle::Dim, "  the texts are not stored")],
             false => hunk_lines(&self.hunks, "  ", console),
         }
     }

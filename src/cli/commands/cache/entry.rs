@@ -8,7 +8,7 @@ use crate::cache::{CacheError, CacheSnapshot, Day, EntryCoordinate, EntryStatus,
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{age, duration, money, short, size};
 use crate::cli::project::open_snapshot;
-use crate::cli::terminal::{Console, Meaning};
+use crate::cli::terminal::{Console, TextStyle};
 use crate::plan::completion;
 use crate::provider::Operation;
 use crate::transcript::{Message, render};
@@ -18,7 +18,7 @@ use crate::units::{Usage, Usd};
 pub(crate) fn snapshot(cache: &std::path::Path, console: &Console) -> Result<CacheSnapshot, Failure> {
     let snapshot = open_snapshot(cache)?;
     for notice in snapshot.notices() {
-        console.eprint(&format!("{} {notice}", console.paint(Meaning::Warning, "cache:")));
+        console.eprint(&format!("{} {notice}", console.paint(TextStyle::Warning, "cache:")));
     }
     Ok(snapshot)
 }
@@ -178,7 +178,7 @@ pub(crate) fn provenance(console: &Console, record: &Record, meta: &Meta) -> Vec
     }
     lines
         .into_iter()
-        .map(|(name, value)| format!("{}{value}", console.paint(Meaning::Dim, &format!("{name:<9}"))))
+        .map(|(name, value)| format!("{}{value}", console.paint(TextStyle::Dim, &format!("{name:<9}"))))
         .collect()
 }
 

@@ -6,7 +6,7 @@ use super::transfer::entries_of;
 use crate::cache::{CacheSnapshot, Day, EntryStatus, Lookup, Meta, Record, now_ms};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{age, money, short, size};
-use crate::cli::terminal::{Console, Meaning, Pages};
+use crate::cli::terminal::{Console, Pages, TextStyle};
 
 pub(super) fn run(snapshot: &CacheSnapshot, args: &CacheFilter, console: &Console) -> Result<Exit, Failure> {
     let filter = EntryFilter::new(args)?;
@@ -34,7 +34,7 @@ pub(super) fn run(snapshot: &CacheSnapshot, args: &CacheFilter, console: &Consol
     list.end(filter.advice(&names), snapshot.is_empty());
     // only now, because a pager may have used the screen
     for damage in damaged {
-        console.eprint(&format!("{} {damage}", console.paint(Meaning::Warning, "cache:")));
+        console.eprint(&format!("{} {damage}", console.paint(TextStyle::Warning, "cache:")));
     }
     Ok(Exit::Done)
 }
@@ -66,7 +66,7 @@ impl<'c> EntryList<'c> {
             self.block.push_str(&serde_json::to_string(&EntryJson::new(record, meta, day)).unwrap_or_default());
         } else {
             if self.entries == 0 {
-                self.block.push_str(&self.console.paint(Meaning::Strong, HEAD));
+                self.block.push_str(&self.console.paint(TextStyle::Strong, HEAD));
                 self.block.push('\n');
             }
             self.block.push_str(&self.line(record, meta, day));
@@ -98,8 +98,10 @@ impl<'c> EntryList<'c> {
         );
         match record.status {
             EntryStatus::Output { .. } | EntryStatus::Unread => line,
-            EntryStatus::Unreadable { .. } => format!("{line}  {}", self.console.paint(Meaning::Warning, "unreadable")),
-            EntryStatus::Failed { .. } => format!("{line}  {}", self.console.paint(Meaning::Bad, "failed")),
+            EntryStatus::Unreadable { .. } => {
+                format!("{line}  {}", self.console.paint(TextStyle::Warning, "unreadable"))
+            }
+            EntryStatus::Failed { .. } => format!("{line}  {}", self.console.paint(TextStyle::Bad, "failed")),
         }
     }
 

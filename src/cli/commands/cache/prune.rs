@@ -19,7 +19,7 @@ use crate::cli::args::{Common, SelectArgs, StageArg};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{count, duration, size};
 use crate::cli::project::{Opening, open_project, open_store, print_notices, read_project};
-use crate::cli::terminal::{Console, Meaning};
+use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::ProjectPaths;
 use crate::provider::{ModelRef, Prices};
 use crate::units::Usd;
@@ -199,7 +199,7 @@ fn warn_about_stale(reachable: &ReachableEntries, console: &Console) {
         console.eprint(&format!(
             "{} {stale} of the pipeline have no output in the cache; entries made from their earlier outputs count as \
              unreachable. To keep those that turn out unchanged, use `compeval run` first",
-            console.paint(Meaning::Warning, "note:")
+            console.paint(TextStyle::Warning, "note:")
         ));
     }
 }
@@ -340,9 +340,9 @@ fn report(plan: &PrunePlan, before: u64, console: &Console) {
         console.print(&format!("  {stage:<9} {model:<24} {entries:>14} {:>9}   {}", size(sums.bytes), sums.money()));
     }
     let head = match (plan.dry_run, plan.is_least) {
-        (true, false) => console.paint(Meaning::Warning, "Would remove:"),
-        (true, true) => console.paint(Meaning::Warning, "Would remove, at least:"),
-        (false, _) => console.paint(Meaning::Good, "Removed:"),
+        (true, false) => console.paint(TextStyle::Warning, "Would remove:"),
+        (true, true) => console.paint(TextStyle::Warning, "Would remove, at least:"),
+        (false, _) => console.paint(TextStyle::Good, "Removed:"),
     };
     let again =
         format!("making them again would cost {} and take {} of calls", plan.all.money(), duration(plan.again.seconds));

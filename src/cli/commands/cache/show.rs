@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::entry::{EntryJson, EntryOutput, fault_of, find_entry, output_of, place_of, provenance, status_of};
 use crate::cache::{CacheSnapshot, EntryStatus, Lookup, Meta, Record};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::terminal::{Console, Meaning, page};
+use crate::cli::terminal::{Console, TextStyle, page};
 
 #[derive(Debug, Serialize)]
 struct EntryDetailsJson {
@@ -90,28 +90,28 @@ pub(crate) fn inputs_json(meta: &Meta) -> Vec<InputJson> {
 
 fn describe(record: &Record, meta: &Meta, output: Option<&EntryOutput>, inputs: bool, console: &Console) -> String {
     let mut lines = vec![heading(record, meta, console)];
-    lines.push(console.paint(Meaning::Dim, &record.key.to_string()));
+    lines.push(console.paint(TextStyle::Dim, &record.key.to_string()));
     lines.extend(provenance(console, record, meta));
     if let Some(fault) = fault_of(record) {
-        lines.push(format!("{} {fault}", console.paint(Meaning::Bad, &format!("{}:", status_of(&record.status)))));
+        lines.push(format!("{} {fault}", console.paint(TextStyle::Bad, &format!("{}:", status_of(&record.status)))));
     }
     if inputs {
-        lines.push(format!("\n{}", console.paint(Meaning::Strong, "Inputs")));
+        lines.push(format!("\n{}", console.paint(TextStyle::Strong, "Inputs")));
         lines.extend(input_lines(meta, console));
     }
     match output {
         None => {}
         Some(EntryOutput::Grades(grades)) => {
-            lines.push(format!("\n{}", console.paint(Meaning::Strong, "Grades")));
+            lines.push(format!("\n{}", console.paint(TextStyle::Strong, "Grades")));
             for (criterion, score, reason) in grades {
-                lines.push(format!("  {criterion:<28} {}", console.paint(Meaning::Strong, score)));
+                lines.push(format!("  {criterion:<28} {}", console.paint(TextStyle::Strong, score)));
                 let options =
                     textwrap::Options::new(console.width()).initial_indent("      ").subsequent_indent("      ");
-                lines.push(console.paint(Meaning::Dim, &textwrap::fill(reason, options)));
+                lines.push(console.paint(TextStyle::Dim, &textwrap::fill(reason, options)));
             }
         }
         Some(output) => {
-            lines.push(format!("\n{}", console.paint(Meaning::Strong, "EntryOutput")));
+            lines.push(format!("\n{}", console.paint(TextStyle::Strong, "EntryOutput")));
             lines.push(output.text());
         }
     }
@@ -120,7 +120,7 @@ fn describe(record: &Record, meta: &Meta, output: Option<&EntryOutput>, inputs: 
 
 fn heading(record: &Record, meta: &Meta, console: &Console) -> String {
     let place = place_of(&meta.coordinate);
-    console.paint(Meaning::Strong, &format!("{} {} · {place}", record.stage.name(), record.key.0.short()))
+    console.paint(TextStyle::Strong, &format!("{} {} · {place}", record.stage.name(), record.key.0.short()))
 }
 
 /// The inputs of an entry, one line each: name, digest, and the value if it is short.
@@ -135,7 +135,9 @@ pub(crate) fn input_lines(meta: &Meta, console: &Console) -> Vec<String> {
                 if first.len() < text.len() { format!("{first}…") } else { first.to_string() }
             },
         );
-        format!("  {name:<width$}  {}  {text}", console.paint(Meaning::Dim, &part.digest.short())).trim_end().to_owned()
+        format!("  {name:<width$}  {}  {text}", console.paint(TextStyle::Dim, &part.digest.short()))
+            .trim_end()
+            .to_owned()
     };
     meta.inputs.parts.iter().map(line).collect()
 }

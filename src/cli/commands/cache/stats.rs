@@ -11,7 +11,7 @@ use crate::action::ActionKey;
 use crate::cache::{CacheSnapshot, DiskUsage, Lookup, Meta, Record, now_ms};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{count, money, short, size};
-use crate::cli::terminal::{Console, Meaning};
+use crate::cli::terminal::{Console, TextStyle};
 use crate::results::{Manifest, ResultsFolder, labels};
 use crate::units::{Tokens, Usd, add_known};
 
@@ -144,7 +144,7 @@ fn saved(results: &Path, costs: &EntryCosts, console: &Console) -> Option<CacheS
                     saved.usd = add_known(saved.usd, not_paid(&manifest, costs));
                 }
             }
-            Err(error) => console.note(&format!("{} {error}", console.paint(Meaning::Warning, "skipped:"))),
+            Err(error) => console.note(&format!("{} {error}", console.paint(TextStyle::Warning, "skipped:"))),
         }
     }
     (saved.labels > 0).then_some(saved)
@@ -163,14 +163,14 @@ fn describe(stats: &StatsJson, console: &Console) -> String {
     }
     let head =
         format!("{:<28} {:>8} {:>9} {:>10} {:>10}  {}", "", "entries", "size", "tokens in", "tokens out", "cost");
-    let mut text = vec![console.paint(Meaning::Strong, &head), line("all", &stats.total)];
+    let mut text = vec![console.paint(TextStyle::Strong, &head), line("all", &stats.total)];
     let groups = [
         ("by stage", stats.by_stage.iter().map(|(name, sums)| line(name, sums)).collect::<Vec<_>>()),
         ("by model", stats.by_model.iter().map(|(name, sums)| line(name, sums)).collect()),
         ("by age", stats.by_age.iter().map(|age| line(age.age, &age.sums)).collect()),
     ];
     for (heading, lines) in groups {
-        text.push(console.paint(Meaning::Dim, heading));
+        text.push(console.paint(TextStyle::Dim, heading));
         text.extend(lines);
     }
     let DiskUsage { total, entries, derived, index, other } = stats.disk;
@@ -178,12 +178,12 @@ fn describe(stats: &StatsJson, console: &Console) -> String {
     text.push(format!(
         "\nSize on disk: {} (entries {entries}; rows and report data, which runs derive again, {derived}; index {index}; \
          other {other}).",
-        console.paint(Meaning::Strong, &size(total))
+        console.paint(TextStyle::Strong, &size(total))
     ));
     let saved = stats.saved.filter(|saved| saved.hits > 0).map(|saved| {
         let (sets, outputs) = (count(saved.labels, "result set"), count(saved.hits, "output"));
         let cost =
-            saved.usd.map(|usd| format!(", which cost {} to make", console.paint(Meaning::Good, &money(Some(usd)))));
+            saved.usd.map(|usd| format!(", which cost {} to make", console.paint(TextStyle::Good, &money(Some(usd)))));
         let cost = cost.unwrap_or_default();
         format!("\nIn their last runs, {sets} found {outputs} in the cache{cost}; earlier runs are not recorded.")
     });

@@ -11,7 +11,7 @@ use crate::cli::command_line::CommandLine;
 use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::{count, size};
 use crate::cli::project::{open_store, print_notices};
-use crate::cli::terminal::{Console, Meaning};
+use crate::cli::terminal::{Console, TextStyle};
 use crate::results::{Manifest, ResultsFolder};
 
 #[derive(Debug, Serialize)]
@@ -40,7 +40,7 @@ pub(super) fn export(
     let (entries, bytes) = (exported.entries, exported.bytes);
     let (shown, label) = (file.display().to_string(), label.map(str::to_owned));
     console.print(&format!("Wrote {} ({}) to {shown}.", entries_of(entries), size(bytes)));
-    console.note(&format!("{} compeval cache import {shown}   (elsewhere)", console.paint(Meaning::Hint, "next:")));
+    console.note(&format!("{} compeval cache import {shown}   (elsewhere)", console.paint(TextStyle::Hint, "next:")));
     console.json(&ExportedJson { file: shown, label, entries, bytes });
     Ok(Exit::Done)
 }
@@ -86,7 +86,7 @@ pub(super) fn import(cache: &Path, file: &Path, console: &Console) -> Result<Exi
         if present == 0 { String::new() } else { format!("; {} were in the cache already", entries_of(present)) };
     console.print(&format!("Added {}{there}.", entries_of(added)));
     let next = CommandLine::current().of_project().with("offline", "--offline").command("run");
-    console.note(&format!("{} {next}", console.paint(Meaning::Hint, "next:")));
+    console.note(&format!("{} {next}", console.paint(TextStyle::Hint, "next:")));
     console.json(&ImportedJson { added, present });
     Ok(Exit::Done)
 }
@@ -127,17 +127,17 @@ pub(super) fn verify(cache: &Path, console: &Console) -> Result<Exit, Failure> {
     let entries = records.len() as u64;
     console.json(&VerifiedJson { entries, bytes, damaged: reports.iter().map(DamageJson::from).collect() });
     for report in &reports {
-        console.print(&format!("{} {report}", console.paint(Meaning::Bad, "damaged:")));
+        console.print(&format!("{} {report}", console.paint(TextStyle::Bad, "damaged:")));
     }
     let lost: u64 = reports.iter().map(|report| report.lost.len() as u64).sum();
     let places = count(reports.len() as u64, "damaged place");
     let were = if reports.len() == 1 { "was" } else { "were" };
     let sound = format!("{}, {}", entries_of(entries), size(bytes));
     let verdict = match reports.is_empty() {
-        true => console.paint(Meaning::Good, &format!("No damage found: {sound}.")),
+        true => console.paint(TextStyle::Good, &format!("No damage found: {sound}.")),
         false => format!(
             "{} {were} found and removed, {} lost; the rest is intact: {sound}.",
-            console.paint(Meaning::Bad, &places),
+            console.paint(TextStyle::Bad, &places),
             entries_of(lost),
         ),
     };

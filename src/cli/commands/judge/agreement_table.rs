@@ -11,7 +11,7 @@ use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::count;
 use crate::cli::project::{given, project_paths_of};
-use crate::cli::terminal::{Column, Console, Meaning, number, render_table};
+use crate::cli::terminal::{Column, Console, TextStyle, number, render_table};
 use crate::files::write_whole;
 use crate::pipeline::ProjectPaths;
 use crate::results::{FolderError, ResultsFolder, newest};
@@ -49,7 +49,7 @@ pub(super) fn run(common: &Common, path: &Path, label: Option<&str>, console: &C
         console.print(&counts(&compared, &name));
     }
     for warning in &warnings {
-        console.eprint(&format!("{} {warning}", console.paint(Meaning::Warning, "warning:")));
+        console.eprint(&format!("{} {warning}", console.paint(TextStyle::Warning, "warning:")));
     }
     Ok(Exit::Done)
 }
@@ -125,7 +125,7 @@ fn page(judge: &JudgeAgreement, console: &Console) -> String {
         None if judge.judge.is_none() => String::new(),
         None => "against itself: nothing was graded twice; runs = { judge = 2 } under [pipeline] would".to_owned(),
     };
-    format!("{}\n\n{table}\n\n{itself}\n", console.paint(Meaning::Strong, name))
+    format!("{}\n\n{table}\n\n{itself}\n", console.paint(TextStyle::Strong, name))
 }
 
 fn line(name: &str, found: &Agreement) -> Vec<String> {

@@ -9,7 +9,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::cost;
 use crate::cli::project::{Opening, open_project, open_store, print_notices, require_keys};
 use crate::cli::terminal::{
-    Column, Console, Meaning, Progress, RunLog, number, print_failures, render_table, selftest_cases,
+    Column, Console, Progress, RunLog, TextStyle, number, print_failures, render_table, selftest_cases,
 };
 use crate::judge::{Expected, INJECTION_GAIN, KindOutcome, MAX_MISSES, MISSES_OF_A_KIND, SelfTestVerdict};
 use crate::pipeline::Pipeline;
@@ -119,7 +119,7 @@ fn page(tested: &Tested<'_>, console: &Console) -> String {
         vec![kind.kind.name().replace('_', " "), expected(kind).to_owned(), scores.join(" "), missed, mark.to_owned()]
     });
     let kinds = render_table(&columns, rows, console.width());
-    let judge = console.paint(Meaning::Strong, tested.judge);
+    let judge = console.paint(TextStyle::Strong, tested.judge);
     format!("{judge} ({})\n\n{kinds}\n\n{}\n", tested.model, outcome(tested, console))
 }
 
@@ -144,10 +144,10 @@ fn outcome(tested: &Tested<'_>, console: &Console) -> String {
         score(verdict.median_bad)
     );
     let mut lines = match (verdict.passed, tested.completed) {
-        (true, _) => vec![format!("{} {graded}", console.paint(Meaning::Good, "passed:"))],
-        (false, true) => vec![format!("{} {graded}", console.paint(Meaning::Bad, "failed:"))],
+        (true, _) => vec![format!("{} {graded}", console.paint(TextStyle::Good, "passed:"))],
+        (false, true) => vec![format!("{} {graded}", console.paint(TextStyle::Bad, "failed:"))],
         (false, false) => {
-            vec![format!("{} some cases could not be asked", console.paint(Meaning::Warning, "untested:"))]
+            vec![format!("{} some cases could not be asked", console.paint(TextStyle::Warning, "untested:"))]
         }
     };
     if tested.completed {

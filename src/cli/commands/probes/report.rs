@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::draft::{BankDraft, PointDraft};
 use crate::cli::failure::Exit;
 use crate::cli::format::{cost, count};
-use crate::cli::terminal::{Column, Console, Meaning, RunLog, print_failures, render_table};
+use crate::cli::terminal::{Column, Console, RunLog, TextStyle, print_failures, render_table};
 use crate::probe::{PROBES, ProbeType, Unfit};
 use crate::scheduler::Budget;
 
@@ -54,16 +54,19 @@ fn page(report: &GenerationReport, path: &str, draft: &BankDraft, console: &Cons
     let mut text = match (draft.is_written(), draft.is_whole()) {
         (true, _) => format!("wrote {path}  {probes}"),
         (false, true) => {
-            format!("{} no probe passed verification; no bank was written", console.paint(Meaning::Bad, &draft.fixture))
+            format!(
+                "{} no probe passed verification; no bank was written",
+                console.paint(TextStyle::Bad, &draft.fixture)
+            )
         }
         (false, false) => {
-            let name = console.paint(Meaning::Bad, &draft.fixture);
+            let name = console.paint(TextStyle::Bad, &draft.fixture);
             format!("{name} some points have no reply; no bank was written. Run again to continue")
         }
     };
     text.push_str(&format!("\n{}\n", table(draft, console)));
     let mut warn = |words: String| {
-        text.push_str(&format!("{} {words}\n", console.paint(Meaning::Warning, "warning:")));
+        text.push_str(&format!("{} {words}\n", console.paint(TextStyle::Warning, "warning:")));
     };
     shortages(draft, &report.generator).into_iter().for_each(&mut warn);
     let guessable = draft.guessable();

@@ -6,7 +6,7 @@ use super::publish::PublishedResults;
 use crate::cli::engine::RunOptions;
 use crate::cli::failure::Exit;
 use crate::cli::format::{cost, count, duration, money, percent, short};
-use crate::cli::terminal::{Console, Meaning, print_failures};
+use crate::cli::terminal::{Console, TextStyle, print_failures};
 use crate::report::summary_table;
 use crate::results::{Failure, Forecast, Manifest, Outcome, ResultsFolder, Unused, names};
 use crate::scheduler::{RunOutcome, UntestedJudge};
@@ -24,7 +24,7 @@ pub(super) fn print_stop_reasons(
     console: &Console,
 ) -> Exit {
     let mut exit = Exit::Done;
-    let say = |what: &str| console.eprint(&format!("{} {what}", console.paint(Meaning::Warning, "stopped:")));
+    let say = |what: &str| console.eprint(&format!("{} {what}", console.paint(TextStyle::Warning, "stopped:")));
     for UntestedJudge { judge, why } in &ended.untested {
         let grades = if options.allow_weak_judge { "its grades may be meaningless" } else { "it was not used" };
         say(&format!("the self-test of judge {judge} did not complete, so {grades}: {why}"));
@@ -74,7 +74,7 @@ fn print_weak_judges(
         true => ("warning:", "its grades may be meaningless"),
         false => ("stopped:", "--allow-weak-judge continues anyway"),
     };
-    console.eprint(&format!("{} {text}; {then}", console.paint(Meaning::Warning, mark)));
+    console.eprint(&format!("{} {text}; {then}", console.paint(TextStyle::Warning, mark)));
     for judge in judges {
         for weakness in weaknesses.get(judge).into_iter().flatten() {
             console.eprint(&format!("  {judge}: {weakness}"));
@@ -114,14 +114,14 @@ pub(super) fn print_summary(published: &PublishedResults, folder: &ResultsFolder
     lines.into_iter().flatten().for_each(|line| console.print(&line));
     console.print(&format!(
         "{} · {} · {} from the cache · {} · {}",
-        console.paint(Meaning::Strong, &manifest.label),
+        console.paint(TextStyle::Strong, &manifest.label),
         cost(manifest.usd),
         percent(manifest.cached_share()),
         count(manifest.requests_sent, "request"),
         duration(manifest.wall_s),
     ));
-    console.print(&format!("{} {}", console.paint(Meaning::Dim, "report:"), folder.file(names::HTML).display()));
-    console.print(&format!("{} {next}", console.paint(Meaning::Hint, "next:")));
+    console.print(&format!("{} {}", console.paint(TextStyle::Dim, "report:"), folder.file(names::HTML).display()));
+    console.print(&format!("{} {next}", console.paint(TextStyle::Hint, "next:")));
 }
 
 /// How many actions early cutoff skipped.

@@ -21,7 +21,7 @@ use crate::cli::engine::{RunOptions, models, run_matrix};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::shell_word;
 use crate::cli::project::{Opening, open_project, print_notices, with_store};
-use crate::cli::terminal::{Console, Meaning, Progress};
+use crate::cli::terminal::{Console, Progress, TextStyle};
 use crate::files::FileError;
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::Estimate;
@@ -287,7 +287,7 @@ fn gate(args: &RunArgs, published: &PublishedResults, console: &Console) -> Exit
     if gates && published.summary.scale.refuses_gate() {
         let why =
             "full and none are graded under 1.0 apart, so no regression could be seen (the report names the cause)";
-        console.eprint(&format!("{} {why}", console.paint(Meaning::Bad, "gate refused:")));
+        console.eprint(&format!("{} {why}", console.paint(TextStyle::Bad, "gate refused:")));
         return Exit::Error;
     }
     let fails_anew = args.fail_on_new_failures && reports_new_failures(comparison, console);
@@ -301,11 +301,11 @@ fn reports_regressions(comparison: &Comparison, console: &Console) -> bool {
             || "no loss, however large, would be detected on these fixtures".to_owned(),
             |mdd| format!("only losses over {mdd:.2} points would be detected on these fixtures"),
         );
-        console.note(&format!("{} {method}: {seen}", console.paint(Meaning::Warning, "gate:")));
+        console.note(&format!("{} {method}: {seen}", console.paint(TextStyle::Warning, "gate:")));
     }
     let worse = regressions(comparison);
     for regression in &worse {
-        console.eprint(&format!("{} {}", console.paint(Meaning::Bad, "regressed:"), regression.why));
+        console.eprint(&format!("{} {}", console.paint(TextStyle::Bad, "regressed:"), regression.why));
     }
     !worse.is_empty()
 }
@@ -314,7 +314,7 @@ fn reports_regressions(comparison: &Comparison, console: &Console) -> bool {
 fn reports_new_failures(comparison: &Comparison, console: &Console) -> bool {
     let new: Vec<String> = newly_failing(comparison).map(|(method, chain)| format!("{method} · {chain}")).collect();
     for chain in &new {
-        console.eprint(&format!("{} {chain}", console.paint(Meaning::Bad, "newly failing:")));
+        console.eprint(&format!("{} {chain}", console.paint(TextStyle::Bad, "newly failing:")));
     }
     !new.is_empty()
 }

@@ -11,7 +11,7 @@ use crate::cli::commands::context::{compress_cell, output_digest, read_context, 
 use crate::cli::failure::{Failure, chain};
 use crate::pipeline::{CompressCell, Matrix, Pipeline};
 use crate::plan::{Body, CompressTask, FixtureTexts, Preparer, changed_places};
-use crate::report::html::{self, ContextPlace, ContextText, PackShelf, PageContext, PageInput, WholeRows};
+use crate::report::html::{self, ContextKey, ContextText, PackCache, PageContext, PageInput, ReadRows};
 use crate::report::{ReportInput, markdown};
 use crate::results::{
     ChangedLines, Comparison, ComparisonScope, Design, FolderError, ListedRow, Manifest, ResultSet, ResultsFolder,
@@ -73,7 +73,7 @@ pub(crate) fn changed_lines_in<C: Lookup>(cache: Option<&C>) -> impl Fn(&str, &D
 /// Writes every file of a label that is made from its rows. If these are few they are at hand, with the cache that has
 /// their contexts; else they are read from the folder one by one, and the page carries the summary alone. The files of
 /// runs are half of the work: they are written beside the others.
-pub(crate) fn publish<C: Lookup + PackShelf + Sync>(
+pub(crate) fn publish<C: Lookup + PackCache + Sync>(
     pipeline: &Pipeline,
     folder: &ResultsFolder,
     manifest: Manifest,
@@ -104,9 +104,9 @@ pub(crate) fn publish<C: Lookup + PackShelf + Sync>(
         || {
             write_figures(folder, &set, &summary, rows, reference)?;
             let contexts = cache.map_or_else(BTreeMap::new, |cache| page_contexts(&found, preparer, cache));
-            let packs: &(dyn PackShelf + Sync) = cache.map_or(&(), |cache| cache);
-            let whole = |range: Range<usize>| folder.rows_at(range);
-            let input = page(pipeline, &summary, &set.manifest, (rows.unwrap_or_default(), &whole));
+            let packs: &(dyn PackCache + Sync) = cache.map_or(&(), |cache| cache);
+            let read_rows = |range: Range<usize>| folder.rows_at(range);
+            let input = page(pipeline, &summary, &set.manifest, (rows.unwrap_or_default(), &read_rows));
             let page = html::render(&PageInput { contexts, packs, reference, ..input }).map_err(SetError::from)?;
             Ok::<_, Failure>(folder.write(names::HTML, page)?)
         },
@@ -116,23 +116,23 @@ pub(crate) fn publish<C: Lookup + PackShelf + Sync>(
     Ok(PublishedResults { summary, manifest: set.into_manifest(), refused })
 }
 
-impl PackShelf for Store {
-    fn find(&self, name: &Digest) -> Option<String> {
+impl PackCache for Store {
+    fn get_pack(&self, name: &Digest) -> Option<String> {
         self.read_text(name)
     }
 
-    fn keep(&self, name: Digest, pack: &str) {
+    fn put_pack(&self, name: Digest, pack: &str) {
         self.keep_derived(name, pack.as_bytes());
     }
 }
 
-impl PackShelf for CacheSnapshot {
-    fn find(&self, name: &Digest) -> Option<String> {
+impl PackCache for CacheSnapshot {
+    fn get_pack(&self, name: &Digest) -> Option<String> {
         self.read_text(name)
     }
 
     /// A snapshot is read only.
-    fn keep(&self, _: Digest, _: &str) {}
+    fn put_pack(&self, _: Digest, _: &str) {}
 }
 
 /// Writes summary and report.md.
@@ -193,7 +193,7 @@ fn page<'a>(
     pipeline: &'a Pipeline,
     summary: &'a Summary,
     manifest: &'a Manifest,
-    rows: (&'a [ListedRow], &'a WholeRows<'a>),
+    rows: (&'a [ListedRow], &'a ReadRows<'a>),
 ) -> PageInput<'a> {
     let cells: u64 = summary.methods.iter().map(|(_, method)| method.cells.judged).sum();
     let too_many = (rows.0.is_empty() && cells > 0).then(|| {
@@ -207,7 +207,7 @@ fn page<'a>(
 
 /// A context in the cache. It holds no text of its fixture: those of all fixtures would be too much.
 struct CachedContext {
-    name: Digest,
+    digest: Digest,
     cell: CompressCell,
     record: Record,
 }
@@ -228,7 +228,7 @@ fn find_contexts<L: Lookup>(
     design: &Design,
     preparer: Preparer<'_>,
     cache: &L,
-) -> BTreeMap<ContextPlace, CachedContext> {
+) -> BTreeMap<ContextKey, CachedContext> {
     let pipeline = preparer.pipeline();
     let mut contexts = BTreeMap::new();
     let mut tried = BTreeSet::new();
@@ -248,7 +248,7 @@ fn find_contexts<L: Lookup>(
         texts = Some(task.texts.clone());
         let Some(record) = cache.find(&row.keys.compress) else { continue };
         if let Some(out) = output_digest(cache, preparer, &task, &record) {
-            contexts.insert(place, CachedContext { name: task.reference(method, out).digest(), cell, record });
+            contexts.insert(place, CachedContext { digest: task.reference(method, out).digest(), cell, record });
         }
     }
     contexts
@@ -256,11 +256,13 @@ fn find_contexts<L: Lookup>(
 
 /// The contexts found, to be read when the page needs them.
 fn page_contexts<'a, L: Lookup>(
-    found: &'a BTreeMap<ContextPlace, CachedContext>,
+    found: &'a BTreeMap<ContextKey, CachedContext>,
     preparer: Preparer<'a>,
     cache: &'a L,
-) -> BTreeMap<ContextPlace, PageContext<'a>> {
-    let of =
-        |found: &'a CachedContext| PageContext { name: found.name, read: Rc::new(move || found.read(preparer, cache)) };
+) -> BTreeMap<ContextKey, PageContext<'a>> {
+    let of = |found: &'a CachedContext| PageContext {
+        digest: found.digest,
+        read: Rc::new(move || found.read(preparer, cache)),
+    };
     found.iter().map(|(place, found)| (place.clone(), of(found))).collect()
 }

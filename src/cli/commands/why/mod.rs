@@ -11,11 +11,11 @@ use crate::cache::{CacheSnapshot, Lookup};
 use crate::cli::args::Common;
 use crate::cli::command_line::CommandLine;
 use crate::cli::commands::cache::{EntryJson, InputJson, hunk_lines, input_lines, inputs_json, provenance, snapshot};
-use crate::cli::commands::cell::{CellMatch, ShowArgs, command_for, find_cell, meaning_of};
+use crate::cli::commands::cell::{CellMatch, ShowArgs, command_for, find_cell, score_style};
 use crate::cli::commands::show::pipeline_of;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::project_paths_of;
-use crate::cli::terminal::{Console, Meaning, page};
+use crate::cli::terminal::{Console, TextStyle, page};
 use crate::pipeline::{CellCoordinate, ProjectPaths};
 use crate::plan::Explained;
 use crate::results::Failure as FailedCell;
@@ -76,7 +76,7 @@ fn explain(
     if pipeline.is_none() {
         console.eprint(&format!(
             "{} the current project has no such method or fixture, or fails `compeval check`; this shows the recorded run",
-            console.paint(Meaning::Warning, "note:")
+            console.paint(TextStyle::Warning, "note:")
         ));
     }
     let steps = chain_of(&snapshot, pipeline.as_ref(), subject);
@@ -89,13 +89,13 @@ fn explain(
 
 impl StepState {
     /// The state in a word, what differs, and what it means to the eye.
-    fn describe(&self) -> (&'static str, Option<&StepDifference>, Meaning) {
+    fn describe(&self) -> (&'static str, Option<&StepDifference>, TextStyle) {
         match self {
-            StepState::Cached => ("cached", None, Meaning::Good),
-            StepState::Stale(differs) => ("stale", Some(differs), Meaning::Bad),
-            StepState::Superseded(differs) => ("superseded", Some(differs), Meaning::Warning),
-            StepState::Blocked => ("blocked", None, Meaning::Warning),
-            StepState::Absent => ("absent", None, Meaning::Dim),
+            StepState::Cached => ("cached", None, TextStyle::Good),
+            StepState::Stale(differs) => ("stale", Some(differs), TextStyle::Bad),
+            StepState::Superseded(differs) => ("superseded", Some(differs), TextStyle::Warning),
+            StepState::Blocked => ("blocked", None, TextStyle::Warning),
+            StepState::Absent => ("absent", None, TextStyle::Dim),
         }
     }
 
@@ -152,14 +152,18 @@ fn explanation(subject: &ExplainedCell<'_>, steps: &[Step<'_>], console: &Consol
         (None, None) => "–".to_owned(),
     };
     let mut lines = vec![
-        format!("{}   {}", console.paint(Meaning::Strong, &place), console.paint(meaning_of(subject.overall), &score)),
-        console.paint(Meaning::Dim, &format!("label {}", subject.manifest.label)),
+        format!(
+            "{}   {}",
+            console.paint(TextStyle::Strong, &place),
+            console.paint(score_style(subject.overall), &score)
+        ),
+        console.paint(TextStyle::Dim, &format!("label {}", subject.manifest.label)),
     ];
     for step in steps {
         lines.push(String::new());
         lines.extend(step_lines(step, point.0, console));
     }
-    lines.push(format!("\n{} {}", console.paint(Meaning::Hint, "next:"), next(subject, steps)));
+    lines.push(format!("\n{} {}", console.paint(TextStyle::Hint, "next:"), next(subject, steps)));
     lines.join("\n")
 }
 
@@ -182,22 +186,22 @@ fn step_lines(step: &Step<'_>, point: u32, console: &Console) -> Vec<String> {
     let key = step.key.map_or_else(String::new, |key| format!(" {}", key.0.short()));
     let mut lines = vec![format!(
         "{}{}  {}  {}",
-        console.paint(Meaning::Strong, &format!("{}{at}", step.stage.name())),
-        console.paint(Meaning::Dim, &key),
+        console.paint(TextStyle::Strong, &format!("{}{at}", step.stage.name())),
+        console.paint(TextStyle::Dim, &key),
         console.paint(meaning, state),
-        console.paint(Meaning::Dim, &format!("({})", step.state.meaning())),
+        console.paint(TextStyle::Dim, &format!("({})", step.state.meaning())),
     )];
     if let Some(StepDifference { explained, files }) = differs {
         let changed = explained.changed.join("; ");
         let colon = if changed.is_empty() { "" } else { ": " };
         lines.push(format!("  {}{colon}{changed}", console.paint(meaning, explained.why)));
         for (file, hunks) in files {
-            lines.push(console.paint(Meaning::Dim, &format!("    {file}")));
+            lines.push(console.paint(TextStyle::Dim, &format!("    {file}")));
             lines.extend(hunk_lines(hunks, "    ", console));
         }
     }
     if let Some(failure) = step.failure {
-        lines.push(format!("  {} {}", console.paint(Meaning::Bad, "failed:"), failure.told()));
+        lines.push(format!("  {} {}", console.paint(TextStyle::Bad, "failed:"), failure.told()));
     }
     match &step.entry {
         Some((record, meta)) => {
@@ -205,7 +209,7 @@ fn step_lines(step: &Step<'_>, point: u32, console: &Console) -> Vec<String> {
             lines.extend(input_lines(meta, console).into_iter().map(|line| format!("  {line}")));
         }
         None if step.failure.is_some() => {}
-        None => lines.push(console.paint(Meaning::Dim, "  (its entry is no longer in the cache)")),
+        None => lines.push(console.paint(TextStyle::Dim, "  (its entry is no longer in the cache)")),
     }
     lines
 }

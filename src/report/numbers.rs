@@ -1,11 +1,12 @@
-//! How figures are written.
+//! Formats numbers for tables and sentences.
 
 use crate::results::Judged;
 use crate::stats::{Interval, Verdict};
 
-/// What is not known.
+/// Stands for an unknown value.
 pub(super) const UNKNOWN: &str = "–";
 
+/// Two decimals: scores, ratios.
 pub(super) fn score(value: Option<f64>) -> String {
     value.map_or_else(|| UNKNOWN.to_owned(), |value| format!("{value:.2}"))
 }
@@ -14,11 +15,7 @@ pub(super) fn share(value: Option<f64>) -> String {
     value.map_or_else(|| UNKNOWN.to_owned(), |value| format!("{:.1}%", 100.0 * value))
 }
 
-pub(super) fn ratio(value: Option<f64>) -> String {
-    value.map_or_else(|| UNKNOWN.to_owned(), |value| format!("{value:.2}"))
-}
-
-/// Tokens, with a thin mark every three digits.
+/// A count with thousands separators.
 pub(super) fn count(value: Option<f64>) -> String {
     value.map_or_else(|| UNKNOWN.to_owned(), |value| grouped(value.round().max(0.0) as u64))
 }
@@ -44,17 +41,17 @@ pub(super) fn usd(value: Option<f64>) -> String {
     }
 }
 
-/// `3.15–4.65`, of a level.
+/// `3.1–4.7`, the interval of a level.
 pub(super) fn range(interval: Option<Interval>) -> String {
     interval.map(|ci| format!("{:.1}–{:.1}", ci.low(), ci.high())).unwrap_or_default()
 }
 
-/// `0.012`; rounding never writes that something is impossible.
+/// `0.012`; never rounded to zero.
 pub(super) fn probability(p: f64) -> String {
     if p < 0.0005 { "<0.001".to_owned() } else { format!("{p:.3}") }
 }
 
-/// `+0.47`; rounding never writes a minus before nothing.
+/// `+0.47`; zero has no minus sign.
 pub(super) fn signed(value: f64) -> String {
     let text = format!("{value:+.2}");
     if text == "-0.00" { "+0.00".to_owned() } else { text.replace('-', "−") }
@@ -65,7 +62,7 @@ pub(super) fn brackets(interval: Option<Interval>) -> String {
     interval.map_or_else(|| UNKNOWN.to_owned(), |ci| format!("[{}, {}]", signed(ci.low()), signed(ci.high())))
 }
 
-/// `▲` better, `▼` worse, nothing where nothing was shown.
+/// `▲` for an improvement, `▼` for a regression.
 pub(super) fn mark(judged: Option<&Judged>) -> &'static str {
     match judged.map(|judged| judged.verdict) {
         Some(Verdict::Improved) => "▲",

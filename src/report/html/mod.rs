@@ -1,0 +1,144 @@
+//! `report.html`: one file that needs no network.
+//!
+//! The page is a template with style, script and data inserted. Texts of transcripts and models are data: they are
+//! inserted as escaped or packed JSON, the script shows them as text only, and a content security policy allows no script
+//! or style but those of this build. The policy's nonce is a digest of the page's content, so no text in it can predict
+//! the nonce, and equal input gives equal bytes. The script computes only plain means of filtered cells; every level,
+//! interval and verdict comes from the summary.
+
+mod data;
+mod input;
+mod packs;
+
+pub use input::{
+    ContextKey, ContextText, PackCache, PageContext, PageCost, PageFailure, PageInput, PageMethod, PageModel, ReadRows,
+    ScaleAnchor,
+};
+
+use crate::action::{Digest, DigestBuilder};
+use crate::locale::Locale;
+use crate::results::RowError;
+use packs::escape;
+
+const TEMPLATE: &str = include_str!("../../../assets/report/template.html");
+const STYLES: [&str; 3] = [
+    include_str!("../../../assets/report/style.css"),
+    include_str!("../../../assets/report/charts.css"),
+    include_str!("../../../assets/report/cells.css"),
+];
+/// In order of dependency.
+const SCRIPTS: [&str; 10] = [
+    include_str!("../../../assets/report/dom.js"),
+    include_str!("../../../assets/report/data.js"),
+    include_str!("../../../assets/report/marks.js"),
+    include_str!("../../../assets/report/scores.js"),
+    include_str!("../../../assets/report/plots.js"),
+    include_str!("../../../assets/report/facts.js"),
+    include_str!("../../../assets/report/list.js"),
+    include_str!("../../../assets/report/diff.js"),
+    include_str!("../../../assets/report/cell.js"),
+    include_str!("../../../assets/report/app.js"),
+];
+
+fn translation(locale: Locale) -> &'static str {
+    match locale {
+        Locale::En => include_str!("../../../assets/report/texts.en.json"),
+        Locale::Zh => include_str!("../../../assets/report/texts.zh.json"),
+    }
+}
+
+/// # Errors
+/// A row that cannot be read.
+pub fn render(input: &PageInput<'_>) -> Result<String, RowError> {
+    let (style, script) = (STYLES.concat(), format!("'use strict';\n(() => {{\n{}\n}})();", SCRIPTS.concat()));
+    let data = data::elements(input)?;
+    let texts = format!("<script type=\"application/json\" id=\"texts\">{}</script>", translation(input.locale));
+    let nonce = nonce(&[&style, &script, &texts, &data]);
+    let (language, title, no_script) = match input.locale {
+        Locale::En => {
+            ("en", "compeval report", "This page needs JavaScript. report.md in the same folder has the figures.")
+        }
+        Locale::Zh => ("zh-Hans", "compeval 报告", "本页需要 JavaScript。同一文件夹中的 report.md 有同样的数字。"),
+    };
+    let title = format!("{} · {title}", escape(input.label));
+    let page = fill(
+        TEMPLATE,
+        &[
+            ("language", language),
+            ("title", &title),
+            ("nonce", &nonce),
+            ("no_script", no_script),
+            ("style", &style),
+            ("texts", &texts),
+            ("data", &data),
+            ("script", &script),
+        ],
+    );
+    Ok(page)
+}
+
+fn nonce(parts: &[&str]) -> String {
+    let mut digest = DigestBuilder::new("report.html");
+    for part in parts {
+        digest.field("part", Digest::of(part).0);
+    }
+    digest.finish().hex().chars().take(32).collect()
+}
+
+/// Replaces each `{{name}}` of the template by its value. Values are not scanned for names.
+fn fill(template: &str, values: &[(&str, &str)]) -> String {
+    let mut page = String::with_capacity(template.len() + values.iter().map(|(_, value)| value.len()).sum::<usize>());
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once("{{") {
+        page.push_str(before);
+        let (name, after) = after.split_once("}}").unwrap_or((after, ""));
+        page.push_str(values.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value));
+        rest = after;
+    }
+    page.push_str(rest);
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn values_are_not_filled_in_again() {
+        assert_eq!(fill("a{{x}}b{{y}}c", &[("x", "{{y}}"), ("y", "2")]), "a{{y}}b2c");
+    }
+
+    #[test]
+    fn both_languages_have_the_same_texts() {
+        let read = |locale| serde_json::from_str::<BTreeMap<String, String>>(translation(locale)).unwrap();
+        let (english, chinese) = (read(Locale::En), read(Locale::Zh));
+        assert_eq!(english.keys().collect::<Vec<_>>(), chinese.keys().collect::<Vec<_>>());
+        assert!(
+            !translation(Locale::En).contains(['<', '>', '&']) && !translation(Locale::Zh).contains(['<', '>', '&'])
+        );
+    }
+
+    #[test]
+    fn every_text_that_the_script_uses_exists() {
+        let known: BTreeMap<String, String> = serde_json::from_str(translation(Locale::En)).unwrap();
+        let script = SCRIPTS.concat();
+        let mut used = 0;
+        for (at, call) in script.match_indices("t('") {
+            let is_call = !script[..at].ends_with(|c: char| c.is_alphanumeric() || c == '.');
+            let key = script[at + call.len()..].split('\'').next().unwrap_or("");
+            assert!(!is_call || known.contains_key(key), "no text for {key}");
+            used += u32::from(is_call);
+        }
+        assert!(used > 100, "{used}");
+    }
+
+    #[test]
+    fn scripts_cannot_end_their_element_and_show_text_as_text() {
+        let script = SCRIPTS.concat();
+        for forbidden in ["</script", "<!--", "innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("]
+        {
+            assert!(!script.contains(forbidden), "{forbidden}");
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! Packs: long texts with their marks, compressed, which the page decompresses when they are shown.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::ops::Range;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::DeflateEncoder;
+use indexmap::IndexSet;
+use serde::Serialize;
+
+use super::input::{ContextText, PackCache, PageContext, ReadRows};
+use crate::action::{ActionKey, Digest, DigestBuilder};
+use crate::judge::CriterionId;
+use crate::probe::{Fact, FactFinder, Probe};
+use crate::results::{ListedRow, Row, RowError};
+use crate::transcript::MappedFold;
+
+/// The version of the content of packs: raised when equal rows, contexts and facts would give other texts or marks.
+const PACK_VERSION: u32 = 2;
+pub(super) const CELLS_IN_PACK: usize = 256;
+/// Digits of a key that are shown; the cache accepts any unique prefix.
+const KEY_DIGITS: usize = 16;
+
+/// An occurrence of a fact: its number (expected facts from 0 up, superseded facts from -1 down), start and length, in
+/// UTF-16 code units as in JavaScript.
+type Mark = (i64, usize, usize);
+
+/// Finds the facts of a probe in texts.
+#[derive(Debug)]
+pub(super) struct FactMatcher {
+    /// Identifies the facts.
+    digest: Digest,
+    finders: Vec<(i64, FactFinder)>,
+}
+
+impl FactMatcher {
+    pub(super) fn new(probe: &Probe) -> FactMatcher {
+        let finders = |facts: &[Fact]| -> Vec<FactFinder> { FactFinder::all(facts) };
+        let expected = finders(&probe.expected_facts).into_iter().zip(0..);
+        let superseded = finders(&probe.superseded_facts).into_iter().zip((i64::MIN..0).rev());
+        let digest = Digest::of(json(&(&probe.expected_facts, &probe.superseded_facts)));
+        FactMatcher { digest, finders: expected.chain(superseded).map(|(finder, number)| (number, finder)).collect() }
+    }
+
+    /// The occurrences in `text`, in order.
+    fn marks(&self, text: &FoldedText<'_>) -> Vec<Mark> {
+        let found = self
+            .finders
+            .iter()
+            .flat_map(|(number, finder)| finder.find(&text.folded).into_iter().map(move |range| (*number, range)));
+        let mut marks: Vec<Mark> =
+            found.map(|(number, range)| (number, text.units_before(range.start), text.units_in(range))).collect();
+        marks.sort_by_key(|(number, start, length)| (*start, std::cmp::Reverse(*length), *number));
+        marks
+    }
+}
+
+/// A text with its folded form.
+struct FoldedText<'t> {
+    text: &'t str,
+    folded: MappedFold,
+}
+
+impl<'t> FoldedText<'t> {
+    fn new(text: &'t str) -> FoldedText<'t> {
+        FoldedText { text, folded: MappedFold::new(text) }
+    }
+
+    fn units_before(&self, at: usize) -> usize {
+        self.units_in(0..at)
+    }
+
+    fn units_in(&self, range: Range<usize>) -> usize {
+        let text = self.text.get(range).unwrap_or("");
+        if text.is_ascii() { text.len() } else { text.encode_utf16().count() }
+    }
+}
+
+/// The long texts of a cell.
+#[derive(Debug, Serialize)]
+struct CellText<'r> {
+    answer: &'r str,
+    marks: Vec<Mark>,
+    criteria: Vec<(usize, u8, &'r str)>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    stale: &'r [String],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    invented: &'r [String],
+    keys: [String; 3],
+}
+
+/// The packs of the texts of `rows`, which `read_rows` reads; `matchers` are parallel to `rows`.
+///
+/// # Errors
+/// A row that cannot be read.
+pub(super) fn pack_cells(
+    (rows, read_rows): (&[ListedRow], &ReadRows<'_>),
+    matchers: &[Option<&FactMatcher>],
+    criteria: &IndexSet<CriterionId>,
+    cache: &dyn PackCache,
+) -> Result<Vec<String>, RowError> {
+    let ids: Vec<&str> = criteria.iter().map(|id| &*id.0).collect();
+    let chunks = rows.chunks(CELLS_IN_PACK).zip(matchers.chunks(CELLS_IN_PACK)).enumerate();
+    let packed = chunks.map(|(number, (rows, matchers))| {
+        let mut name = pack_name("report cells v1");
+        name.field("criteria", ids.join("\n"));
+        for (row, matcher) in rows.iter().zip(matchers) {
+            name.field("row", row.name.0).field("facts", matcher.map_or([0; 32], |matcher| matcher.digest.0));
+        }
+        let first = number * CELLS_IN_PACK;
+        pack(cache, name.finish(), || {
+            let rows = read_rows(first..first + rows.len())?;
+            let texts = rows.iter().zip(matchers).map(|(row, matcher)| cell_text(row, *matcher, criteria));
+            Ok(json(&texts.collect::<Vec<CellText<'_>>>()))
+        })
+    });
+    packed.collect()
+}
+
+fn pack_name(kind: &str) -> DigestBuilder {
+    let mut name = DigestBuilder::new(kind);
+    name.field("version", env!("CARGO_PKG_VERSION")).field("packs", PACK_VERSION.to_le_bytes());
+    name
+}
+
+fn cell_text<'r>(row: &'r Row, matcher: Option<&FactMatcher>, criteria: &IndexSet<CriterionId>) -> CellText<'r> {
+    let short = |key: &ActionKey| key.to_string().chars().take(KEY_DIGITS).collect();
+    let scores = row.criteria.iter();
+    CellText {
+        answer: &row.answer,
+        marks: matcher.map(|matcher| matcher.marks(&FoldedText::new(&row.answer))).unwrap_or_default(),
+        criteria: scores
+            .filter_map(|c| Some((criteria.get_index_of(&c.criterion)?, c.points(), c.reasoning.as_str())))
+            .collect(),
+        stale: &row.stale_facts,
+        invented: &row.invented,
+        keys: [&row.keys.compress, &row.keys.answer, &row.keys.judge].map(short),
+    }
+}
+
+/// A context in its pack.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum MarkedContext<'t> {
+    /// With the occurrences of facts by the index of their probe.
+    Readable { text: &'t str, marks: BTreeMap<usize, Vec<Mark>> },
+    /// Only its provider can read it.
+    Opaque { absent: &'static str },
+}
+
+/// The packs of contexts, in the order given; `None` for a context that is not in the cache.
+pub(super) fn pack_contexts(
+    contexts: &[(Option<&PageContext<'_>>, BTreeMap<usize, &FactMatcher>)],
+    cache: &dyn PackCache,
+) -> Vec<Option<String>> {
+    contexts.iter().map(|(context, matchers)| pack_context((*context)?, matchers, cache)).collect()
+}
+
+fn pack_context(
+    context: &PageContext<'_>,
+    matchers: &BTreeMap<usize, &FactMatcher>,
+    cache: &dyn PackCache,
+) -> Option<String> {
+    let mut name = pack_name("report context v1");
+    name.field("context", context.digest.0);
+    for (probe, matcher) in matchers {
+        name.field("probe", (*probe as u64).to_le_bytes()).field("facts", matcher.digest.0);
+    }
+    let read = || (context.read)().map(|text| json(&marked(&text, matchers))).ok_or(());
+    pack(cache, name.finish(), read).ok()
+}
+
+fn marked<'t>(context: &'t ContextText, matchers: &BTreeMap<usize, &FactMatcher>) -> MarkedContext<'t> {
+    let ContextText::Readable(text) = context else { return MarkedContext::Opaque { absent: "opaque" } };
+    let folded = FoldedText::new(text);
+    let marks = matchers.iter().map(|(probe, matcher)| (*probe, matcher.marks(&folded)));
+    MarkedContext::Readable { text, marks: marks.filter(|(_, marks)| !marks.is_empty()).collect() }
+}
+
+/// Higher levels make the page hardly smaller and much slower to write.
+const COMPRESSION_LEVEL: u32 = 5;
+
+/// JSON in which no character is special in HTML or ends a line in a script.
+pub(super) fn safe_json(value: &impl Serialize) -> String {
+    let json = serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned());
+    let mut safe = String::with_capacity(json.len() + json.len() / 16);
+    for c in json.chars() {
+        match c {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                safe.push_str(&format!("\\u{:04x}", u32::from(c)));
+            }
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+/// A pack from the cache, or else one made of `json`: deflated, and in base64 so that no character is special in HTML.
+///
+/// # Errors
+/// Those of `json`.
+fn pack<E>(cache: &dyn PackCache, name: Digest, json: impl FnOnce() -> Result<Vec<u8>, E>) -> Result<String, E> {
+    if let Some(pack) = cache.get_pack(&name) {
+        return Ok(pack);
+    }
+    let pack = deflate(&json()?);
+    cache.put_pack(name, &pack);
+    Ok(pack)
+}
+
+fn json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).unwrap_or_else(|_| b"null".to_vec())
+}
+
+fn deflate(json: &[u8]) -> String {
+    let mut encoder = DeflateEncoder::new(Vec::with_capacity(json.len() / 4), Compression::new(COMPRESSION_LEVEL));
+    // writing to a vector cannot fail
+    let packed = encoder.write_all(json).and_then(|()| encoder.finish()).unwrap_or_default();
+    STANDARD.encode(packed)
+}
+
+/// Escapes text for elements and quoted attributes.
+pub(super) fn escape(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            '\u{2028}' | '\u{2029}' => safe.push(' '),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::convert::Infallible;
+    use std::io::Read;
+    use std::sync::Mutex;
+
+    #[test]
+    fn marks_count_utf16_units() {
+        let probe: Probe = serde_json::from_str(
+            r#"{"id":"p","type":"recall","question":"?","expected_facts":["port 8081","8081"],
+                "superseded_facts":["8080"]}"#,
+        )
+        .unwrap();
+        let marks = FactMatcher::new(&probe).marks(&FoldedText::new("🦀 Port\n8081, not 8080"));
+        assert_eq!(marks, [(0, 3, 9), (1, 8, 4), (-1, 18, 4)]);
+    }
+
+    fn made(text: &str, cache: &dyn PackCache) -> String {
+        pack(cache, Digest::of(text), || Ok::<_, Infallible>(json(&text))).unwrap()
+    }
+
+    #[test]
+    fn json_keeps_its_meaning_and_cannot_end_its_element() {
+        let text = "</script><!-- &amp; \u{2028}";
+        let safe = safe_json(&text);
+        assert!(!safe.contains(['<', '>', '&', '\u{2028}']), "{safe}");
+        assert_eq!(serde_json::from_str::<String>(&safe).unwrap(), text);
+    }
+
+    #[test]
+    fn packed_json_is_unpacked_unchanged() {
+        let text = "上下文 ".repeat(1000);
+        let packed = made(&text, &());
+        assert!(packed.len() < 200, "{}", packed.len());
+        let packed = STANDARD.decode(packed).unwrap();
+        let mut bytes = Vec::new();
+        flate2::read::DeflateDecoder::new(packed.as_slice()).read_to_end(&mut bytes).unwrap();
+        assert_eq!(serde_json::from_slice::<String>(&bytes).unwrap(), text);
+    }
+
+    #[test]
+    fn a_cached_pack_is_not_made_again() {
+        struct MapCache(Mutex<BTreeMap<Digest, String>>);
+        impl PackCache for MapCache {
+            fn get_pack(&self, name: &Digest) -> Option<String> {
+                self.0.lock().unwrap().get(name).cloned()
+            }
+            fn put_pack(&self, name: Digest, _: &str) {
+                self.0.lock().unwrap().insert(name, "cached".to_owned());
+            }
+        }
+        let cache = MapCache(Mutex::default());
+        assert_ne!(made("a", &cache), "cached");
+        assert_eq!(made("a", &cache), "cached");
+        assert_ne!(made("b", &cache), "cached");
+    }
+
+    #[test]
+    fn escaped_text_holds_no_markup() {
+        assert_eq!(escape("<b a='\"'>&"), "&lt;b a=&#39;&quot;&#39;&gt;&amp;");
+    }
+}

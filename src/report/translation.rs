@@ -1,0 +1,249 @@
+//! The texts of reports in the language of the pipeline. Ids, JSON and the command line stay English.
+
+use crate::judge::Dimension;
+use crate::locale::Locale;
+use crate::stats::{NoRetention, Reason, Verdict};
+
+/// Declares each text once, with both of its languages; `{}` marks a value for [`fill`].
+macro_rules! texts {
+    ($($name:ident: $english:literal, $chinese:literal;)*) => {
+        /// The texts of reports in one language.
+        #[derive(Debug)]
+        pub struct Translation {
+            pub locale: Locale,
+            $(pub(super) $name: &'static str,)*
+        }
+
+        static ENGLISH: Translation = Translation { locale: Locale::En, $($name: $english,)* };
+        static CHINESE: Translation = Translation { locale: Locale::Zh, $($name: $chinese,)* };
+    };
+}
+
+/// The texts in a language.
+pub fn translation(locale: Locale) -> &'static Translation {
+    match locale {
+        Locale::En => &ENGLISH,
+        Locale::Zh => &CHINESE,
+    }
+}
+
+texts! {
+    method: "method", "方法";
+    overall: "overall", "总分";
+    dimension: "dimension", "维度";
+    difference: "difference", "差值";
+    interval: "95% interval", "95% 区间";
+    verdict: "verdict", "结论";
+    detectable: "detectable from", "最小可测差值";
+    context_tokens: "tokens kept", "保留词元";
+    removed: "removed", "压缩掉";
+    survival: "facts kept", "事实保留";
+    lift: "not guessable", "不可猜事实";
+    retention: "retention", "保持率";
+    tokens_per_task: "tokens/task(10)", "每任务词元(10)";
+    fabricated: "fabricated", "编造";
+    cost: "cost", "费用";
+    failed: "failed", "失败";
+    missing: "missing", "缺失";
+    title: "Context compression", "上下文压缩评测";
+    against: "against", "对比";
+    identical: "identical scores", "得分完全相同";
+    six_dimensions: "Six dimensions", "六个维度";
+    compression: "Compression and cost", "压缩与费用";
+    worst: "Worst probes", "最差的问题";
+    notes: "Notes on method", "方法说明";
+    lexical: "lexical (rule-based stand-in)", "lexical（规则替身）";
+    lexical_note:
+        "lexical (rule-based stand-in): built-in rules replace a model in {}. Such figures show that the pipeline \
+         works, not how good a method is.",
+        "lexical（规则替身）：{}由内置规则代替模型完成。这些数字只说明流程可用，不代表方法优劣。";
+    lexical_compared:
+        "lexical (rule-based stand-in): some of the results compared here come from built-in rules.",
+        "参与比较的结果中有 lexical（规则替身）。";
+    weak_judge:
+        "weak judge: {} failed its self-test but is used (--allow-weak-judge).",
+        "评审不可靠：{} 未通过自检，但仍被采用。";
+    weak_judge_stopped:
+        "weak judge: {} failed its self-test, so it graded nothing more.",
+        "评审不可靠：{} 未通过自检，因此不再请它评分。";
+    unproven:
+        "some expected facts do not occur in the transcript (--allow-unproven).",
+        "放行了记录中不存在的预期事实（--allow-unproven）。";
+    offline: "offline: only the cache and built-in rules were used.", "离线计算，仅使用缓存与内置规则。";
+    judge_sees:
+        "judges saw the compacted context, which favours methods whose context is readable.",
+        "评审能看到压缩后的上下文，这对上下文可读的方法有利。";
+    judge_blind: "judges did not see the compacted context.", "评审看不到压缩后的上下文。";
+    same_family:
+        "judge {} belongs to the same model family as {} and may favour it.",
+        "评审 {} 与 {} 属于同一模型家族，可能偏袒自家。";
+    several_answerers:
+        "methods have different answerers: across answerers, compare retention and not scores.",
+        "各方法的作答模型不同：跨作答模型请比较保持率，不要比较得分。";
+    uncommon:
+        "{} probes that not all methods have are left out of the tables.",
+        "{} 个问题并非所有方法都有，未计入表格。";
+    one_fixture: "one fixture: there is a value but no interval.", "只有一个样本：有数值，没有区间。";
+    few_fixtures:
+        "fewer than 3 fixtures: intervals are very wide, and there is no verdict.",
+        "样本不足 3 个：区间很宽，且不下结论。";
+    deterministic:
+        "{}: deterministic, so there is no re-run interval.",
+        "确定性：各次运行重复同样的工作，{} 没有重跑区间。";
+    intervals:
+        "Each figure is the mean over fixtures of the median over runs; its 95% interval is for other sessions like \
+         these.",
+        "每个数字是各样本（运行中位数）的平均值；下方是对同类会话的 95% 区间。";
+    margin:
+        "▲ improved, ▼ regressed: a difference of at least 0.3 (mean of methods: 0.2), an adjusted p of at most .05, \
+         and at least 3 fixtures that changed.",
+        "▲ 提升，▼ 退步：差值不小于 0.3（多个方法的平均：0.2），校正后 p 不大于 .05，有变化的样本不少于 3 个。";
+    unchanged: "unchanged (same answers, same grades)", "无变化（答案与评分均相同）";
+    primary: "mean of {} methods", "{} 个方法的平均";
+    asked_again:
+        "asked again (same requests, different grades) in {} fixtures: {}.",
+        "{} 个样本重新请求过（请求相同，评分不同）：{}。";
+    edited: "edited ({}): {}.", "改动（{}）：{}。";
+    edited_all: "edited for all methods ({}): {}.", "对所有方法的改动（{}）：{}。";
+    not_comparable: "no cell in common in {} fixtures: {}.", "{} 个样本没有两侧共有的单元：{}。";
+    only_judged:
+        "cells that only this side has, of {} probes: {}.",
+        "仅本侧有的单元，涉及 {} 个问题：{}。";
+    only_baseline:
+        "cells that only the baseline has, of {} probes: {}.",
+        "仅基线有的单元，涉及 {} 个问题：{}。";
+    same_contexts: "byte-identical contexts: {} of {}.", "逐字节相同的上下文：{}/{}。";
+    good_to_bad: "probes from good to bad ({}): {}.", "由好变坏的问题（{}）：{}。";
+    bad_to_good: "probes from bad to good ({}): {}.", "由坏变好的问题（{}）：{}。";
+    facts_lost: "facts lost from the context ({}): {}.", "上下文中丢失的事实（{}）：{}。";
+    facts_gained: "facts gained in the context ({}): {}.", "上下文中新增的事实（{}）：{}。";
+    tested_fixtures:
+        "on the {} of {} fixtures that changed: {}; on all: {}.",
+        "在 {}/{} 个有变化的样本上：{}；全部样本：{}。";
+    and_more: "and {} more", "另有 {} 项";
+    untestable:
+        "{} cannot be tested: it changed in {} of {} fixtures, and a test needs 3. On these: {}, re-run interval {}.",
+        "{} 无法检验：只有 {}/{} 个样本有变化，检验至少需要 3 个。这些样本上：{}，重跑区间 {}。";
+    no_common_cell:
+        "{} is not comparable: no cell was judged on both sides.",
+        "{} 无法比较：没有两侧都评过分的单元。";
+    blind:
+        "{} of {}: these fixtures cannot show any difference.",
+        "{} 的 {}：这些样本看不出任何差异。";
+    compared:
+        "Only what both sides have is compared: {} fixtures with {} probes. {} probes of either side are left out.",
+        "只比较两侧共有的部分：{} 个样本、{} 个问题；两侧共有 {} 个问题未计入。";
+    newly_failing:
+        "{}: chains (fixture and run) that fail now but not in the baseline ({}): {}.",
+        "{}：基线中未失败、现在失败的链（样本与运行）（{}）：{}。";
+    unmatched: "only on one side, not compared: {}.", "仅一侧存在，未作比较：{}。";
+    nearly_blind:
+        "{} of {}: these fixtures hardly show a loss under 1 point. More fixtures would help.",
+        "{} 的 {}：低于 1 分的退步几乎看不出来。增加样本会有帮助。";
+    beyond_rerun:
+        "{}: beyond re-run noise on these {} fixtures, but not shown for other sessions: {}.",
+        "{}：在这 {} 个样本上超出重跑噪声，但对其他会话尚无证据：{}。";
+    reliability:
+        "{} is less reliable on these fixtures: {} of {} chains (fixture and run) failed, in the baseline {} of {}.",
+        "{} 在这些样本上更不可靠：{}/{} 条链（样本与运行）失败，基线为 {}/{}。";
+    narrow_span:
+        "ceiling and floor are less than 1 point apart: these probes hardly measure anything.",
+        "上限与下限相差不足 1 分：这些问题几乎测不出什么。";
+    alpha:
+        "agreement of the judges: Krippendorff's alpha {} over {} scores.",
+        "评审之间的一致性：Krippendorff's alpha {}（{} 个分数）。";
+    scale_unchecked:
+        "ceiling and floor: not checked, because there are no grades of both a `full` and a `none` method.",
+        "上限与下限：未检查，因为没有同时对 `full` 与 `none` 方法评分。";
+    narrow_scale:
+        "ceiling and floor are too close: full − none is {} over {} probes{}; at least 1.0 and a lower bound above 0 \
+         are needed. Figures between them mean little. {}",
+        "上限与下限过于接近：full − none 为 {}（{} 个问题{}）；至少需要 1.0，且下界须大于 0。其间的数字意义不大。{}";
+    narrow_by_judge:
+        "The answers of full have the facts and those of none do not, so suspect the judge.",
+        "事实出现在 full 的回答中而不在 none 的回答中：请怀疑评审。";
+    narrow_by_bank:
+        "The answers of both have the facts, so suspect the bank: its probes can be answered without the transcript.",
+        "事实在两者的回答中都出现：请怀疑题库，这些问题不看记录也能回答。";
+    narrow_by_answerer:
+        "The answers of neither have the facts, so suspect the answerer: it does not find them in the whole \
+         transcript.",
+        "事实在两者的回答中都没有出现：请怀疑作答模型，它在完整记录中也找不到。";
+    low_alpha:
+        "judges agree poorly (alpha {}): do not rely on small differences.",
+        "评审之间一致性差（alpha {}）：微小差异须谨慎看待。";
+    reference_title: "Published reference, not measured here", "已发表的参考值，并非本次测量";
+    reference_note:
+        "36,611 messages, judged by GPT-5.2; for orientation only, not comparable with the figures above.",
+        "36,611 条消息，由 GPT-5.2 评审；仅供参考，不能与上面的数字比较。";
+    absent_from_answer: "not in the answer", "答案中缺少";
+    cells: "cells", "单元";
+    judged_by: "judge", "评审";
+    answered_by: "answerer", "作答";
+    fixtures: "fixtures", "样本";
+    runs: "runs", "运行";
+}
+
+impl Translation {
+    /// The label of a dimension by its id.
+    pub(super) fn dimension_label(&self, id: &str) -> String {
+        let known = Dimension::ALL.into_iter().find(|dimension| dimension.name() == id);
+        known.map_or_else(|| id.to_owned(), |dimension| dimension.label(self.locale).to_owned())
+    }
+
+    /// A verdict with its reason.
+    pub fn verdict(&self, verdict: Verdict, reason: Option<Reason>) -> String {
+        let (english, chinese) = match verdict {
+            Verdict::Improved => ("improved", "提升"),
+            Verdict::Regressed => ("regressed", "退步"),
+            Verdict::NoEvidence => ("no evidence", "证据不足"),
+        };
+        let word = self.pick(english, chinese);
+        reason.map_or_else(|| word.to_owned(), |reason| format!("{word} ({})", self.reason(reason)))
+    }
+
+    fn reason(&self, reason: Reason) -> &'static str {
+        let (en, zh) = match reason {
+            Reason::Confounded => ("answerer differs", "作答模型不同"),
+            Reason::FewClusters => ("few fixtures", "样本太少"),
+            Reason::Missing => ("missing cells", "缺失单元过多"),
+            Reason::BelowMargin => ("below 0.3", "小于 0.3"),
+            Reason::BelowPrimaryMargin => ("below 0.2", "小于 0.2"),
+            Reason::Unchanged => ("unchanged", "无变化"),
+            Reason::Correction => ("correction", "多重校正后不显著"),
+            Reason::Degenerate => ("degenerate", "各样本差值相同"),
+            Reason::Noise => ("noise", "噪声"),
+        };
+        self.pick(en, zh)
+    }
+
+    /// Why there is no retention.
+    pub fn no_retention(&self, reason: NoRetention) -> &'static str {
+        let (en, zh) = match reason {
+            NoRetention::MissingArm => ("no full or none method", "缺少 full 或 none 方法"),
+            NoRetention::NotANumber => ("not a number", "不是数值"),
+            NoRetention::NarrowSpan => ("ceiling and floor too close", "上下限过近"),
+            NoRetention::UncertainSpan => ("ceiling and floor not apart", "上下限无法区分"),
+            NoRetention::FewClusters => ("few fixtures", "样本太少"),
+        };
+        self.pick(en, zh)
+    }
+
+    fn pick(&self, en: &'static str, zh: &'static str) -> &'static str {
+        match self.locale {
+            Locale::En => en,
+            Locale::Zh => zh,
+        }
+    }
+}
+
+/// Replaces each `{}` of `pattern` by the next value.
+pub(super) fn fill(pattern: &str, values: &[&str]) -> String {
+    let mut parts = pattern.split("{}");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for (part, value) in parts.zip(values.iter().copied().chain(std::iter::repeat(""))) {
+        out.push_str(value);
+        out.push_str(part);
+    }
+    out
+}
