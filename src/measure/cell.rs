@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::admission::asserts;
 use super::attribution::{FactClass, stated_as_current};
+use super::depth::{Depth, Mentions};
 use super::fabrication::{Fabrication, unknown_names};
+use super::overclaim::{AnswerWhenLost, KnownValues};
 use super::refetch::{Refetch, refetch, smallest_holders};
 use super::survival::{share, standing};
 use crate::probe::{FactFinder, History, Probe};
@@ -25,6 +27,10 @@ pub struct ProbeMeasure {
     answerable: bool,
     /// Facts that are paraphrases stand nowhere literally: where they were kept or lost is then unknown.
     literal: bool,
+    /// How often each expected fact was said, and where.
+    mentions: Vec<Option<Mentions>>,
+    /// What an answer may say without asserting another value.
+    known: KnownValues,
     /// The smallest message that holds each expected fact, and the tokens of all messages.
     holders: Vec<Option<usize>>,
     tokens: Arc<[Tokens]>,
@@ -41,6 +47,13 @@ pub struct FactFate {
     pub answered: bool,
     /// Where it was kept or lost; `None` of a context that cannot be read, and of a paraphrase.
     pub class: Option<FactClass>,
+    /// Where the transcript said it last; `None` of a fact that stands in no message whole, and of results from before
+    /// this was recorded.
+    #[serde(default)]
+    pub depth: Option<Depth>,
+    /// How many messages say it; `None` likewise.
+    #[serde(default)]
+    pub mentions: Option<u32>,
 }
 
 /// All that is measured of one answer without a judge.
@@ -51,6 +64,9 @@ pub struct Measured {
     /// The share of expected facts that stand in the context; `None` of a context that cannot be read, of
     /// paraphrases, and of a probe without facts.
     pub fact_survival: Option<f64>,
+    /// What the answer does where the context lost every expected fact; `None` where it kept one, and as for
+    /// `fact_survival`.
+    pub when_lost: Option<AnswerWhenLost>,
     /// Superseded facts that the answer states as if they held.
     pub stale: Vec<String>,
     /// What the answer made up.
@@ -61,17 +77,23 @@ pub struct Measured {
 }
 
 impl ProbeMeasure {
-    /// Prepares `probe`, asked after the messages `prefix` of `history` were compressed. `tokens` are those of all
-    /// messages; messages before `until` are known to whoever answers (the end of the prefix, or of a verbatim tail).
+    /// Prepares `probe`, asked after the messages `prefix` of `history` were compressed, those from `span_start` on at
+    /// its own point. `tokens` are those of all messages; messages before `until` are known to whoever answers (the end
+    /// of the prefix, or of a verbatim tail).
     pub fn new(
         probe: &Probe,
         history: &History,
         prefix: Range<usize>,
+        span_start: usize,
         until: usize,
         tokens: Arc<[Tokens]>,
     ) -> ProbeMeasure {
         let expected = FactFinder::all_within(&probe.expected_facts, history.paths());
         let shown = |facts: &[crate::probe::Fact]| facts.iter().map(|fact| fact.name().to_owned()).collect();
+        let span = span_start..prefix.end;
+        let mentions = |fact| Mentions::of(fact, history, prefix.clone(), span.clone(), &tokens);
+        let mentions = expected.iter().map(mentions).collect();
+        let spellings = probe.expected_facts.iter().flat_map(|fact| &fact.spellings).map(String::as_str);
         let holders = smallest_holders(history, prefix, &tokens, &expected);
         ProbeMeasure {
             names: shown(&probe.expected_facts),
@@ -80,7 +102,9 @@ impl ProbeMeasure {
             question: probe.question.clone(),
             answerable: probe.answerable,
             literal: probe.literal,
+            known: KnownValues::new(&probe.question, spellings),
             expected,
+            mentions,
             holders,
             tokens,
             until,
@@ -100,9 +124,19 @@ impl ProbeMeasure {
         let folded = fold(answer);
         let answered = standing(&folded, &self.expected);
         let class = |index: usize, answered: bool| Some(FactClass::of(*stood?.get(index)?, answered));
-        let facts = (self.names.iter().zip(answered).enumerate())
-            .map(|(index, (name, answered))| FactFate { fact: name.clone(), answered, class: class(index, answered) })
-            .collect();
+        let is_lost = stood.is_some_and(|stood| !stood.is_empty() && !stood.contains(&true));
+        let when_lost = is_lost.then(|| AnswerWhenLost::of(answer, &answered, &self.known));
+        let fate = |(index, (name, answered)): (usize, (&String, bool))| {
+            let mentions = self.mentions.get(index).copied().flatten();
+            FactFate {
+                fact: name.clone(),
+                answered,
+                class: class(index, answered),
+                depth: mentions.map(|mentions| mentions.depth),
+                mentions: mentions.map(|mentions| mentions.messages),
+            }
+        };
+        let facts = self.names.iter().zip(answered).enumerate().map(fate).collect();
         let lost = |stood: &[bool]| {
             let gone = self.holders.iter().zip(stood).filter(|(_, stands)| !**stands);
             refetch(gone.map(|(holder, _)| *holder), &self.tokens)
@@ -111,6 +145,7 @@ impl ProbeMeasure {
         Measured {
             facts,
             fact_survival: stood.and_then(|stood| share(stood.iter().copied())),
+            when_lost,
             stale: self.superseded_names.iter().zip(stale).filter(|(_, said)| *said).map(|(n, _)| n.clone()).collect(),
             fabrication: Fabrication {
                 asserted: (!self.answerable).then(|| asserts(answer)),
@@ -133,7 +168,7 @@ mod tests {
             "expected_facts": ["8081", "连接超时"], "superseded_facts": ["8080"], "literal": literal}))
         .unwrap();
         let history = History::new(&messages);
-        let measure = ProbeMeasure::new(&probe, &history, 0..2, 2, [Tokens(4), Tokens(12)].into());
+        let measure = ProbeMeasure::new(&probe, &history, 0..2, 0, 2, [Tokens(4), Tokens(12)].into());
         let stood = context.map(|context| measure.standing(&fold(context)));
         measure.measure(&history, stood.as_deref(), answer)
     }
@@ -144,9 +179,21 @@ mod tests {
         let classes: Vec<_> = cell.facts.iter().map(|fact| fact.class).collect();
         assert_eq!(classes, [Some(FactClass::Missed), Some(FactClass::Lost)]);
         assert_eq!(cell.fact_survival, Some(0.5));
+        assert_eq!(cell.facts[1].depth, Some(Depth::LastThird));
+        assert_eq!((cell.facts[1].mentions, cell.when_lost), (Some(1), None));
         assert_eq!(cell.stale, ["8080"]);
         assert_eq!(cell.fabrication.unknown_names, ["notes.md"]);
         assert_eq!(cell.refetch, Some(Refetch { tokens: Tokens(312), fetches: 1, unlocated: 0 }));
+    }
+
+    #[test]
+    fn what_answers_do_without_their_facts_is_recorded_where_all_are_lost() {
+        let when_lost = |context, answer, literal| measured(context, answer, literal).when_lost;
+        assert_eq!(when_lost(Some("Nothing."), "It is 9000.", true), Some(AnswerWhenLost::OtherValue));
+        assert_eq!(when_lost(Some("Nothing."), "The summary does not say.", true), Some(AnswerWhenLost::Admission));
+        assert_eq!(when_lost(Some("Port 8081."), "It is 9000.", true), None, "one fact was kept");
+        assert_eq!(when_lost(Some("Nothing."), "It is 9000.", false), None, "a paraphrase");
+        assert_eq!(when_lost(None, "It is 9000.", true), None);
     }
 
     #[test]

@@ -51,7 +51,7 @@ const EXTENSIONS: [&str; 48] = [
 ];
 
 /// Whether a run of path characters names a file: by a known extension, or as an absolute path.
-fn is_file_path(run: &str) -> bool {
+pub(super) fn is_file_path(run: &str) -> bool {
     let name = run.rsplit(['/', '\\']).next().unwrap_or(run);
     let by_extension = name
         .rsplit_once('.')
@@ -62,7 +62,7 @@ fn is_file_path(run: &str) -> bool {
 
 /// Whether a word is spelled as only programs spell: `snake_case`, `CONSTANT_CASE` or `camelCase`. Capitalised
 /// ones are left out, for brands are spelled so too.
-fn is_identifier(word: &str) -> bool {
+pub(super) fn is_identifier(word: &str) -> bool {
     let inner = word.trim_matches('_');
     let snake = inner.contains('_') && inner.chars().nth(3).is_some() && inner.chars().any(char::is_alphabetic);
     let rest = inner.trim_start_matches(|c: char| c.is_ascii_lowercase());

@@ -61,9 +61,14 @@ impl FixtureTexts {
         self.slice(self.loaded.fixture.start(), self.end(point))
     }
 
-    fn span_messages(&self, point: PointIx) -> &[Message] {
+    /// Index of the first message that `point` takes away.
+    pub fn span_start(&self, point: PointIx) -> usize {
         let before = point.0.checked_sub(1).map(PointIx);
-        self.slice(before.map_or(self.loaded.fixture.start(), |p| self.end(p)), self.end(point))
+        before.map_or(self.loaded.fixture.start(), |p| self.end(p))
+    }
+
+    fn span_messages(&self, point: PointIx) -> &[Message] {
+        self.slice(self.span_start(point), self.end(point))
     }
 
     /// The messages that `point` takes away, in the forms that work is made of.

@@ -103,6 +103,11 @@ impl FactFinder {
         self.needles.iter().any(|needle| needle.first(folded).is_some())
     }
 
+    /// Where it first stands in `folded`: the byte at which it begins.
+    pub fn first(&self, folded: &str) -> Option<usize> {
+        self.needles.iter().filter_map(|needle| Some(needle.first(folded)?.start)).min()
+    }
+
     /// Where it stands in `folded`: byte ranges in rising order, none inside another.
     pub fn ranges(&self, folded: &str) -> Vec<Range<usize>> {
         let mut all: Vec<Range<usize>> = Vec::new();

@@ -51,6 +51,12 @@ impl History {
         self.holders(fact, within).next().is_some()
     }
 
+    /// Where the fact first stands in a message, from 0 at its start to 1 at its end.
+    pub fn place_in(&self, message: usize, fact: &FactFinder) -> Option<f64> {
+        let text = self.messages.get(message)?;
+        Some(fact.first(text)? as f64 / text.len().max(1) as f64)
+    }
+
     /// Whether a message before `until` has this folded word, path in normal form, or end of a path.
     pub fn mentions(&self, name: &str, until: usize) -> bool {
         self.index().first.get(name).is_some_and(|first| *first < until)

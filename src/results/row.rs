@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::action::ActionKey;
 use crate::judge::{CriterionScore, Dimension};
-use crate::measure::FactFate;
+use crate::measure::{AnswerWhenLost, FactFate};
 use crate::probe::ProbeType;
 
 /// The version of all that makes a row of the same outputs. Raised when a row would say something else.
@@ -49,6 +49,13 @@ pub struct Row<T = String> {
     pub overall: Option<f64>,
     /// Each expected fact and what became of it.
     pub facts: Vec<FactFate>,
+    /// What the answer does where the context lost every expected fact; null elsewhere, and in results from before this
+    /// was recorded.
+    #[serde(default)]
+    pub answer_when_lost: Option<AnswerWhenLost>,
+    /// The heading of the compression prompt under which the facts belong by words; null where there is none.
+    #[serde(default)]
+    pub heading: Option<String>,
     /// Superseded facts that the answer states as current.
     pub stale_facts: Vec<String>,
     /// Share of the expected facts that stand in the context; null where the context cannot be read.

@@ -94,6 +94,8 @@ fn facts(row: Row, classes: &[FactClass]) -> Row {
         fact: format!("fact {n}"),
         answered: answered(*class),
         class: Some(*class),
+        depth: None,
+        mentions: None,
     };
     Row { facts: classes.iter().enumerate().map(fate).collect(), fact_survival: Some(survival), ..row }
 }

@@ -11,9 +11,9 @@ use crate::action::{Digest, RequestTurn, Work};
 use crate::cache::{Lookup, Store};
 use crate::compress::Context;
 use crate::judge::{self, CriterionScore};
-use crate::measure::{ProbeMeasure, compression_ratio};
-use crate::pipeline::{FixtureIx, PointIx, ProbeIx, TailMode};
-use crate::plan::{FixtureTexts, JudgeTask, Output, Preparer, Resolved, Task, probe_of};
+use crate::measure::{Headings, ProbeMeasure, compression_ratio};
+use crate::pipeline::{FixtureIx, MethodIx, PointIx, ProbeIx, TailMode};
+use crate::plan::{CurrentSources, FixtureTexts, JudgeTask, Output, Preparer, Resolved, Task, probe_of};
 use crate::probe::Probe;
 use crate::results::{Row, RowCost, RowKeys};
 use crate::transcript::count_tokens;
@@ -26,6 +26,7 @@ pub(super) struct RowMaker<'e> {
     store: &'e Store,
     counts: TokenCounts<'e>,
     fixtures: RefCell<HashMap<FixtureIx, Rc<Measures>>>,
+    headings: RefCell<HashMap<MethodIx, Rc<Headings>>>,
 }
 
 /// What is measured with, per fixture.
@@ -39,7 +40,14 @@ const FIXTURES_IN_MEMORY: usize = 4;
 
 impl<'e> RowMaker<'e> {
     pub(super) fn new(preparer: Preparer<'e>, outputs: &'e OutputCache<'e, Store>, store: &'e Store) -> RowMaker<'e> {
-        RowMaker { preparer, outputs, store, counts: TokenCounts { store }, fixtures: RefCell::default() }
+        RowMaker {
+            preparer,
+            outputs,
+            store,
+            counts: TokenCounts { store },
+            fixtures: RefCell::default(),
+            headings: RefCell::default(),
+        }
     }
 
     /// The row of a judged cell, as a line. `output` is the judgement, where it was just read.
@@ -100,6 +108,8 @@ impl<'e> RowMaker<'e> {
             dimensions: scores.iter().map(|(dimension, score)| (dimension, score.value())).collect(),
             overall: scores.overall().map(|score| score.value()),
             facts: measured.facts,
+            answer_when_lost: measured.when_lost,
+            heading: self.heading(task, probe),
             stale_facts: measured.stale,
             fact_survival: measured.fact_survival,
             fabricated: measured.fabrication.asserted,
@@ -116,6 +126,17 @@ impl<'e> RowMaker<'e> {
             },
             answer: answer.to_owned(),
         })
+    }
+
+    /// The heading of the method's prompt under which the facts of a probe belong.
+    fn heading(&self, task: &JudgeTask, probe: &Probe) -> Option<String> {
+        let make = || {
+            let sources = CurrentSources::of(self.preparer.pipeline(), &task.context.task());
+            Rc::new(sources.prompt.map(|prompt| Headings::of(prompt.text)).unwrap_or_default())
+        };
+        let method = task.cell.answer.compress.chain.method;
+        let headings = self.headings.borrow_mut().entry(method).or_insert_with(make).clone();
+        headings.best(probe.kind, &probe.question).map(str::to_owned)
     }
 
     /// The size of a context by the pinned tokenizer, counted as the messages it replaces are; of one that only its
@@ -183,7 +204,8 @@ impl Measures {
             let end = texts.end(point);
             let until = if tail == TailMode::Verbatim { loaded.fixture.messages.len() } else { end };
             let range = loaded.fixture.start()..end;
-            Rc::new(ProbeMeasure::new(asked, &loaded.history, range, until, self.tokens.clone()))
+            let span_start = texts.span_start(point);
+            Rc::new(ProbeMeasure::new(asked, &loaded.history, range, span_start, until, self.tokens.clone()))
         };
         self.probes.borrow_mut().entry((point, ix)).or_insert_with(make).clone()
     }

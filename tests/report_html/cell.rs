@@ -35,7 +35,13 @@ fn facts(at: Place<'_>, probe: &Probe, dice: &mut Dice, text: &mut String) -> (V
         if answered {
             answer.push_str(&format!("{}; ", fact.name()));
         }
-        facts.push(FactFate { fact: fact.name().into(), answered, class: Some(FactClass::of(kept, answered)) });
+        facts.push(FactFate {
+            fact: fact.name().into(),
+            answered,
+            class: Some(FactClass::of(kept, answered)),
+            depth: None,
+            mentions: None,
+        });
     }
     answer.push_str(at.shape.plant);
     (facts, answer)
@@ -70,6 +76,8 @@ pub(crate) fn row(at: Place<'_>, probe: &Probe, dice: &mut Dice, text: &mut Stri
         criteria,
         dimensions: scores.iter().map(|(dimension, score)| (dimension, score.value())).collect(),
         overall: scores.overall().map(|score| score.value()),
+        answer_when_lost: None,
+        heading: None,
         fact_survival: Some(survival),
         fabricated: None,
         invented: (dice.roll() < 0.03).then(|| format!("src/ghost.rs{plant}")).into_iter().collect(),

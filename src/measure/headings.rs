@@ -1,0 +1,130 @@
+//! The headings that a compression prompt asks for, and the one under which the facts of a probe belong.
+//!
+//! A lost fact stands under no heading, so it is assigned by words: the question and the type of its probe against each
+//! heading and the paragraph below it. A word counts for less the more headings have it.
+
+use std::collections::BTreeSet;
+
+use crate::probe::{ProbeType, words};
+use crate::transcript::is_unspaced;
+
+/// The headings of a prompt.
+#[derive(Clone, Debug, Default)]
+pub struct Headings(Vec<Section>);
+
+#[derive(Clone, Debug)]
+struct Section {
+    heading: String,
+    of_heading: BTreeSet<String>,
+    of_text: BTreeSet<String>,
+}
+
+/// How much more a word of the heading itself counts.
+const HEADING_WEIGHT: f64 = 2.0;
+
+impl Headings {
+    /// The headings of `prompt`: lines that begin with `#` or are bold as a whole, each with the paragraph below it.
+    pub fn of(prompt: &str) -> Headings {
+        let mut sections: Vec<Section> = Vec::new();
+        let mut is_below = false;
+        for line in prompt.lines().map(str::trim) {
+            if let Some(heading) = heading(line) {
+                let of_heading = stems(heading).collect();
+                sections.push(Section { heading: heading.to_owned(), of_heading, of_text: BTreeSet::new() });
+                is_below = true;
+            } else if line.is_empty() {
+                is_below &= sections.last().is_some_and(|section| section.of_text.is_empty());
+            } else if let Some(section) = sections.last_mut().filter(|_| is_below) {
+                section.of_text.extend(stems(line));
+            }
+        }
+        Headings(sections)
+    }
+
+    /// The heading under which the facts of a probe belong by words, the first of equals; `None` where no word meets.
+    pub fn best(&self, kind: ProbeType, question: &str) -> Option<&str> {
+        let asked: BTreeSet<String> = stems(question).chain(stems(usual_words(kind))).collect();
+        let all = self.0.len() as f64;
+        let rarity = |word: &String| {
+            let with = self.0.iter().filter(|s| s.of_heading.contains(word) || s.of_text.contains(word)).count();
+            ((all + 1.0) / with.max(1) as f64).ln()
+        };
+        let score = |section: &Section| -> f64 {
+            let heading: f64 = section.of_heading.intersection(&asked).map(rarity).sum();
+            let text: f64 =
+                section.of_text.difference(&section.of_heading).filter(|w| asked.contains(*w)).map(rarity).sum();
+            HEADING_WEIGHT * heading + text
+        };
+        let scored = self.0.iter().map(|section| (score(section), section));
+        let best = scored.reduce(|best, next| if next.0 > best.0 { next } else { best });
+        best.filter(|(score, _)| *score > 0.0).map(|(_, section)| section.heading.as_str())
+    }
+}
+
+fn heading(line: &str) -> Option<&str> {
+    let marked = line.strip_prefix('#').map(|rest| rest.trim_start_matches('#'));
+    let bold = || line.strip_prefix("**").and_then(|rest| rest.trim_end_matches(':').strip_suffix("**"));
+    marked.or_else(bold).map(|heading| heading.trim_matches([' ', ':'])).filter(|heading| !heading.is_empty())
+}
+
+/// What probes of a type ask for, whatever their question says.
+fn usual_words(kind: ProbeType) -> &'static str {
+    match kind {
+        ProbeType::Recall => "",
+        ProbeType::Artifact => "files 文件",
+        ProbeType::Continuation => "next unfinished pending 后续 待办",
+        ProbeType::Decision => "decisions 决定",
+    }
+}
+
+/// Words that say nothing about what is asked.
+const STOP: [&str; 26] = [
+    "about", "after", "been", "before", "does", "each", "from", "have", "into", "only", "that", "their", "them",
+    "then", "there", "they", "this", "was", "were", "what", "when", "where", "which", "with", "would", "your",
+];
+
+/// The longest stem, in characters: "modified" and "modify" meet.
+const STEM: usize = 5;
+
+/// Words of four letters or more by their stems, "why" and "who" as they are, unspaced scripts in pairs of characters.
+fn stems(text: &str) -> impl Iterator<Item = String> + '_ {
+    let latin = words(text)
+        .map(str::to_lowercase)
+        .filter(|word| matches!(&**word, "why" | "who") || (word.chars().nth(3).is_some() && !STOP.contains(&&**word)));
+    let stem = |word: String| word.trim_end_matches('s').chars().take(STEM).collect::<String>();
+    let pairs = text.chars().zip(text.chars().skip(1)).filter(|(a, b)| is_unspaced(*a) && is_unspaced(*b));
+    latin.map(stem).chain(pairs.map(|(a, b)| String::from_iter([a, b])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn probes_find_the_headings_of_the_shipped_prompt() {
+        let headings = Headings::of(include_str!("../../prompts/anchored.md"));
+        let cases = [
+            (ProbeType::Artifact, "Which files did the first commit create?", "Files created"),
+            (ProbeType::Artifact, "What was modified in the store?", "Files modified"),
+            (ProbeType::Decision, "Which alternatives were rejected, and why?", "Decisions and why"),
+            (ProbeType::Recall, "With which exact error did the command fail?", "Errors and exact messages"),
+            (ProbeType::Recall, "On which port does it listen, with which limits?", "Current state"),
+            (ProbeType::Continuation, "What was left unfinished?", "Next steps"),
+            (ProbeType::Recall, "Which constraint did the user demand, word for word?", "Session intent"),
+        ];
+        for (kind, question, heading) in cases {
+            assert_eq!(headings.best(kind, question), Some(heading), "{question}");
+        }
+    }
+
+    #[test]
+    fn headings_are_marked_or_bold_lines() {
+        let prompt = "Write:\n# 文件\n改动过的文件\n\n**Errors:**\n\nexact messages\n\nRules: never lie about a date\n";
+        let headings = Headings::of(prompt);
+        assert_eq!(headings.0.iter().map(|s| s.heading.as_str()).collect::<Vec<_>>(), ["文件", "Errors"]);
+        assert_eq!(headings.best(ProbeType::Artifact, "改了哪些文件？"), Some("文件"));
+        assert_eq!(headings.best(ProbeType::Recall, "Which messages came?"), Some("Errors"));
+        assert_eq!(headings.best(ProbeType::Continuation, "What was the date?"), None, "a later paragraph");
+        assert_eq!(Headings::of("no heading").best(ProbeType::Recall, "Which error?"), None);
+    }
+}
