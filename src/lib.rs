@@ -78,6 +78,9 @@ pub mod provider;
 pub mod redaction;
 #[doc(hidden)]
 #[allow(missing_docs)]
+pub mod references;
+#[doc(hidden)]
+#[allow(missing_docs)]
 pub mod report;
 #[doc(hidden)]
 #[allow(missing_docs)]

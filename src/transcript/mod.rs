@@ -22,7 +22,7 @@ pub use fold::{fold, fold_document};
 pub use mapped_fold::MappedFold;
 pub use message::{CallKind, Function, Message, Role, ToolCall};
 pub use points::{Point, is_boundary};
-pub use shell::shell_operations;
+pub use shell::{ShellCommand, shell_commands, shell_operations};
 pub use span::{FileAction, FileOperation, file_operation, is_file_path_key, render};
 pub use tokens::{count_tokens, estimate_tokens};
 pub(crate) use typography::{Rules, is_unspaced, is_word, numeral, value_of_numeral};

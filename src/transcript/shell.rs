@@ -4,20 +4,40 @@ use super::span::{FileAction, FileOperation};
 
 /// The file operations of a command line, in order. What is not evident is left out.
 pub fn shell_operations(command: &str) -> Vec<FileOperation> {
+    shell_commands(command).into_iter().flat_map(|command| command.operations()).collect()
+}
+
+/// One command of a command line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ShellCommand {
+    /// The folder that the line changed to before; empty if it did not.
+    folder: String,
+    /// Program and arguments, unquoted.
+    pub words: Vec<String>,
+    /// Whether it reads what the command before it writes.
+    pub is_piped: bool,
+}
+
+impl ShellCommand {
+    /// Its file operations, in order. What is not evident is left out.
+    pub fn operations(&self) -> Vec<FileOperation> {
+        let found = of_words(&self.words).into_iter().filter(|(_, path)| is_path(path));
+        found.map(|(action, path)| FileOperation { action, path: joined(&self.folder, &path) }).collect()
+    }
+}
+
+/// The commands of a command line, in order, without those that change the folder.
+pub fn shell_commands(command: &str) -> Vec<ShellCommand> {
     let mut folder = String::new();
     let mut found = Vec::new();
-    for words in simple_commands(command) {
-        if let [cd, to, ..] = words.as_slice()
+    for command in simple_commands(command) {
+        if let [cd, to, ..] = command.words.as_slice()
             && cd == "cd"
         {
             folder = if is_rooted(to) { to.clone() } else { joined(&folder, to) };
             continue;
         }
-        for (action, path) in of_words(&words) {
-            if is_path(&path) {
-                found.push(FileOperation { action, path: joined(&folder, &path) });
-            }
-        }
+        found.push(ShellCommand { folder: folder.clone(), ..command });
     }
     found
 }
@@ -118,8 +138,8 @@ fn without_redirections(words: &[String]) -> Vec<&String> {
     plain
 }
 
-/// The simple commands of a command line, each as its words; here-documents are left out.
-fn simple_commands(command: &str) -> Vec<Vec<String>> {
+/// The simple commands of a command line; here-documents are left out.
+fn simple_commands(command: &str) -> Vec<ShellCommand> {
     let mut commands = Vec::new();
     let mut lines = command.lines();
     while let Some(line) = lines.next() {
@@ -129,12 +149,12 @@ fn simple_commands(command: &str) -> Vec<Vec<String>> {
             lines.by_ref().find(|line| line.trim() == end);
         }
     }
-    commands.retain(|words| !words.is_empty());
+    commands.retain(|command| !command.words.is_empty());
     commands
 }
 
 /// Splits one line; `heredoc` is set to the word that ends a here-document which begins in it.
-fn words_of(line: &str, heredoc: &mut Option<String>) -> Vec<Vec<String>> {
+fn words_of(line: &str, heredoc: &mut Option<String>) -> Vec<ShellCommand> {
     let mut splitter = Splitter::default();
     let mut chars = line.chars().peekable();
     while let Some(c) = chars.next() {
@@ -143,7 +163,11 @@ fn words_of(line: &str, heredoc: &mut Option<String>) -> Vec<Vec<String>> {
             (Some(_), c) => splitter.word.push(c),
             (None, '"' | '\'') => splitter.quote = Some(c),
             (None, '\\') => splitter.word.extend(chars.next()),
-            (None, ';' | '|' | '&') if splitter.word != ">" => splitter.end_command(),
+            (None, '|') if splitter.word != ">" => {
+                splitter.end_command();
+                splitter.is_piped = chars.next_if_eq(&'|').is_none();
+            }
+            (None, ';' | '&') if splitter.word != ">" => splitter.end_command(),
             (None, '<') if chars.peek() == Some(&'<') => {
                 splitter.end_word();
                 let rest: String = chars.by_ref().skip(1).collect();
@@ -163,8 +187,9 @@ fn words_of(line: &str, heredoc: &mut Option<String>) -> Vec<Vec<String>> {
 
 #[derive(Default)]
 struct Splitter {
-    commands: Vec<Vec<String>>,
+    commands: Vec<ShellCommand>,
     words: Vec<String>,
+    is_piped: bool,
     word: String,
     quote: Option<char>,
 }
@@ -178,7 +203,8 @@ impl Splitter {
 
     fn end_command(&mut self) {
         self.end_word();
-        self.commands.push(std::mem::take(&mut self.words));
+        let (words, is_piped) = (std::mem::take(&mut self.words), std::mem::take(&mut self.is_piped));
+        self.commands.push(ShellCommand { folder: String::new(), words, is_piped });
     }
 
     /// `>` or `>>`; one of a numbered stream other than standard output is no file of interest.
@@ -193,12 +219,13 @@ impl Splitter {
     }
 
     /// What follows a here-document's mark on the same line belongs to the same command first.
-    fn rest(&mut self, commands: &[Vec<String>]) {
-        for (index, words) in commands.iter().enumerate() {
+    fn rest(&mut self, commands: &[ShellCommand]) {
+        for (index, command) in commands.iter().enumerate() {
             if index > 0 {
                 self.end_command();
+                self.is_piped = command.is_piped;
             }
-            self.words.extend(words.iter().cloned());
+            self.words.extend(command.words.iter().cloned());
         }
     }
 }

@@ -1,0 +1,109 @@
+//! Which of many references stand in a text, in one pass over it.
+
+use std::collections::BTreeSet;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+
+use super::reference::{Reference, ReferenceKind};
+
+/// References made ready to be looked for in many texts.
+///
+/// Matches ignore the case of ASCII letters and never begin or end inside a word, a number or a version. Contexts are
+/// not searched with this but with the finder of facts, which also knows other spellings; here whole sessions
+/// are searched for thousands of references.
+#[derive(Clone, Debug)]
+pub struct ReferenceIndex {
+    automaton: Option<AhoCorasick>,
+    kinds: Vec<ReferenceKind>,
+}
+
+impl ReferenceIndex {
+    pub fn new(references: &[Reference]) -> ReferenceIndex {
+        let patterns = references.iter().map(|reference| match reference.kind {
+            ReferenceKind::Path => reference.text.strip_prefix("./").unwrap_or(&reference.text),
+            _ => reference.text.as_str(),
+        });
+        let mut builder = AhoCorasick::builder();
+        builder.ascii_case_insensitive(true).match_kind(MatchKind::Standard);
+        // Building fails only beyond billions of states; nothing is then found.
+        let automaton = builder.build(patterns).ok();
+        ReferenceIndex { automaton, kinds: references.iter().map(|reference| reference.kind).collect() }
+    }
+
+    /// The positions, in the list this was made of, of the references that stand in `text`.
+    pub fn standing_in(&self, text: &str) -> BTreeSet<usize> {
+        let mut found = BTreeSet::new();
+        let Some(automaton) = &self.automaton else { return found };
+        for hit in automaton.find_overlapping_iter(text) {
+            let index = hit.pattern().as_usize();
+            let Some(kind) = self.kinds.get(index) else { continue };
+            if !hit.is_empty() && is_whole(text.as_bytes(), hit.start(), hit.end(), *kind) {
+                found.insert(index);
+            }
+        }
+        found
+    }
+}
+
+/// Whether the text does not go on with the same word at either end.
+fn is_whole(text: &[u8], start: usize, end: usize, kind: ReferenceKind) -> bool {
+    let is_word = |b: Option<&u8>| b.is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
+    let at = |index: usize| text.get(index);
+    let before = start.checked_sub(1).and_then(at);
+    if is_word(at(start)) && is_word(before) || is_word(at(end.wrapping_sub(1))) && is_word(at(end)) {
+        return false;
+    }
+    let goes_on = |signs: &[u8]| at(end).is_some_and(|b| signs.contains(b)) && is_word(at(end + 1));
+    let came_on =
+        |signs: &[u8]| before.is_some_and(|b| signs.contains(b)) && is_word(start.checked_sub(2).and_then(at));
+    match kind {
+        ReferenceKind::Number | ReferenceKind::Version => !goes_on(b".-") && !came_on(b".-"),
+        ReferenceKind::Hash | ReferenceKind::Flag => !goes_on(b"-") && !came_on(b"-"),
+        ReferenceKind::Path | ReferenceKind::FileName => !goes_on(b".-") && !came_on(b"."),
+        ReferenceKind::Identifier
+        | ReferenceKind::Url
+        | ReferenceKind::Command
+        | ReferenceKind::ErrorLine
+        | ReferenceKind::Quoted => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::references::references_in;
+    use proptest::prelude::*;
+
+    fn standing(references: &[(ReferenceKind, &str)], text: &str) -> Vec<usize> {
+        let list: Vec<Reference> =
+            references.iter().map(|(kind, text)| Reference { kind: *kind, text: (*text).to_owned() }).collect();
+        ReferenceIndex::new(&list).standing_in(text).into_iter().collect()
+    }
+
+    #[test]
+    fn references_stand_whole_and_in_any_case() {
+        use ReferenceKind::{FileName, Identifier, Number, Path, Version};
+        let list = [
+            (Path, "./src/a.rs"),
+            (FileName, "a.rs"),
+            (Version, "1.2.3"),
+            (Number, "8081"),
+            (Identifier, "load_config"),
+            (Identifier, "loadConfig"),
+        ];
+        assert_eq!(standing(&list, "see /x/src/a.rs:3 and LOADCONFIG()"), [0, 1, 5]);
+        assert_eq!(standing(&list, "src/a.rs.bak b_a.rs 1.2.3.4 18081 my_load_config loadConfigs 1.2.3-rc1"), [0; 0]);
+        assert_eq!(standing(&list, "port 8081, v 1.2.3."), [2, 3]);
+    }
+
+    proptest! {
+        #[test]
+        fn every_reference_is_found_in_its_own_text(text in "[a-zA-Z0-9_./:=#@`\" \n-]{0,80}|\\PC{0,60}") {
+            let references = references_in(&text);
+            let found = ReferenceIndex::new(&references).standing_in(&text);
+            for (index, reference) in references.iter().enumerate() {
+                prop_assert!(found.contains(&index), "{reference:?} in {text:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The references that the messages of a session use.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::reference::Reference;
+use super::scan::{references_in, references_in_command};
+use crate::transcript::{Message, Role};
+
+/// The text that a message shows: its content, and the strings inside of JSON as they read, those in the arguments of
+/// its calls too.
+pub fn readable_text(message: &Message) -> String {
+    let mut text = message.content.clone();
+    if text.trim_start().starts_with(['{', '[']) {
+        strings_of_json(&message.content).into_iter().for_each(|(_, string)| append(&mut text, &string));
+    }
+    for call in &message.tool_calls {
+        arguments(&call.function.arguments).into_iter().for_each(|(_, string)| append(&mut text, &string));
+    }
+    text
+}
+
+fn append(text: &mut String, line: &str) {
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text.push_str(line);
+}
+
+/// The distinct references in the text of a message and in the values of its calls' arguments, in order.
+pub fn used_in(message: &Message) -> Vec<Reference> {
+    let mut found = references_in(&message.content);
+    for call in &message.tool_calls {
+        for (key, string) in arguments(&call.function.arguments) {
+            let is_command = matches!(key.as_str(), "command" | "cmd" | "script");
+            found.extend(if is_command { references_in_command(&string) } else { references_in(&string) });
+        }
+    }
+    let mut seen = HashSet::new();
+    found.retain(|reference| seen.insert(reference.key()));
+    found
+}
+
+/// The strings in the arguments of a call, with the key of each; arguments that are no JSON as they are.
+fn arguments(arguments: &str) -> Vec<(String, String)> {
+    match serde_json::from_str(arguments) {
+        Ok(value) => strings_of(&value),
+        Err(_) => vec![(String::new(), arguments.to_owned())],
+    }
+}
+
+fn strings_of_json(text: &str) -> Vec<(String, String)> {
+    serde_json::from_str(text).map(|value: Value| strings_of(&value)).unwrap_or_default()
+}
+
+/// All strings in a value, each with the name of the innermost field. The words of a command in a list are one string.
+fn strings_of(value: &Value) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut open = vec![(String::new(), value)];
+    while let Some((key, value)) = open.pop() {
+        match value {
+            Value::String(string) => found.push((key, string.clone())),
+            Value::Array(items) => match words_of_command(&key, items) {
+                Some(command) => found.push((key, command)),
+                None => open.extend(items.iter().rev().map(|item| (key.clone(), item))),
+            },
+            Value::Object(object) => open.extend(object.iter().rev().map(|(key, item)| (key.clone(), item))),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    found
+}
+
+/// `["bash", "-lc", "cargo test"]` is the command `cargo test`.
+fn words_of_command(key: &str, items: &[Value]) -> Option<String> {
+    if !matches!(key, "command" | "cmd") {
+        return None;
+    }
+    let words: Vec<&str> = items.iter().map(Value::as_str).collect::<Option<_>>()?;
+    match words.as_slice() {
+        [_, "-lc" | "-c", command] => Some((*command).to_owned()),
+        words => Some(words.join(" ")),
+    }
+}
+
+/// The command line of a shell call; `None` of other calls.
+pub(super) fn command_of(arguments: &str) -> Option<String> {
+    let value: Value = serde_json::from_str(arguments).ok()?;
+    let (key, value) = value.as_object()?.iter().find(|(key, _)| matches!(key.as_str(), "command" | "cmd"))?;
+    match value {
+        Value::String(command) => Some(command.clone()),
+        Value::Array(items) => words_of_command(key, items),
+        _ => None,
+    }
+}
+
+/// Names that are no references in one session: of its tools, of their arguments, and what the system prompt shows.
+#[derive(Clone, Debug, Default)]
+pub struct SessionNoise {
+    keys: HashSet<String>,
+}
+
+impl SessionNoise {
+    /// Of a session's messages. What a leading system message held is in `messages` only if it is still there.
+    pub fn of(messages: &[Message]) -> SessionNoise {
+        let mut keys = HashSet::new();
+        for message in messages.iter().take_while(|message| message.role == Role::System) {
+            keys.extend(references_in(&message.content).iter().map(Reference::key));
+        }
+        for call in messages.iter().flat_map(|message| &message.tool_calls) {
+            keys.insert(call.function.name.to_lowercase());
+            if let Ok(value) = serde_json::from_str(&call.function.arguments) {
+                add_field_names(&value, &mut keys);
+            }
+        }
+        SessionNoise { keys }
+    }
+
+    /// Adds references that the system prompt held.
+    pub fn add(&mut self, references: &[Reference]) {
+        self.keys.extend(references.iter().map(Reference::key));
+    }
+
+    /// Whether a reference is noise.
+    pub fn has(&self, reference: &Reference) -> bool {
+        self.keys.contains(&reference.key())
+    }
+}
+
+fn add_field_names(value: &Value, keys: &mut HashSet<String>) {
+    match value {
+        Value::Object(object) => {
+            for (key, inner) in object {
+                keys.insert(key.to_lowercase());
+                add_field_names(inner, keys);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| add_field_names(item, keys)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transcript::ToolCall;
+
+    fn calling(name: &str, arguments: &str) -> Message {
+        let mut message = Message::text(Role::Assistant, "Now `job_state`.");
+        message.tool_calls.push(ToolCall::new("c1", name, arguments));
+        message
+    }
+
+    fn texts(references: Vec<Reference>) -> Vec<String> {
+        references.into_iter().map(|reference| reference.text).collect()
+    }
+
+    #[test]
+    fn arguments_are_read_as_they_mean_and_their_names_are_left_out() {
+        let message = calling("edit_thing", r#"{"file_name":"src/a.rs","new_text":"\nload_config()","depth":12}"#);
+        assert_eq!(texts(used_in(&message)), ["job_state", "src/a.rs", "load_config"]);
+        assert!(readable_text(&message).ends_with("\nload_config()"));
+    }
+
+    #[test]
+    fn a_command_may_be_a_list_of_words() {
+        let message = calling("shell", r#"{"command":["bash","-lc","cargo test --lib"]}"#);
+        assert_eq!(texts(used_in(&message)), ["job_state", "cargo test", "--lib"]);
+        assert_eq!(command_of(r#"{"command":["ls","-a"]}"#).as_deref(), Some("ls -a"));
+        assert_eq!(command_of(r#"{"path":"a"}"#), None);
+    }
+
+    #[test]
+    fn names_of_tools_and_the_system_prompt_are_noise() {
+        let messages = [
+            Message::text(Role::System, "Work in /srv/project/root with my_tool."),
+            calling("look_up", r#"{"file_name":{"inner_key":"x"}}"#),
+        ];
+        let noise = SessionNoise::of(&messages);
+        let has = |text: &str| noise.has(&references_in(text)[0]);
+        assert!(has("/srv/project/root") && has("my_tool") && has("look_up") && has("inner_key"));
+        assert!(!has("job_state"));
+    }
+
+    #[test]
+    fn broken_arguments_are_read_as_text() {
+        assert_eq!(texts(used_in(&calling("edit", "{src/a.rs"))), ["job_state", "src/a.rs"]);
+    }
+}
