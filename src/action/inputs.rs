@@ -11,7 +11,7 @@ use super::digest::{ActionKey, Digest, DigestBuilder};
 use super::stage::Stage;
 use super::template::Prompt;
 use super::value::InputValue;
-use super::work::{Computation, ModelRequest, Program, RULES, RequestTurn, Work};
+use super::work::{BuiltInRule, Computation, ModelRequest, Program, RULES, RequestTurn, Work};
 
 /// Which repetition an action belongs to, as a path: compression, answer of it, judgement of that answer, each from 1.
 /// A deterministic action has none, so that all repetitions share one key and one execution.
@@ -264,6 +264,15 @@ fn visit_program(program: &Program, part: &mut impl Visitor) {
 fn visit_computation(computation: &Computation, part: &mut impl Visitor) {
     part("rule".into(), Digest::of(computation.rule.name()), Some(computation.rule.name()));
     part("rules".into(), Digest::of(RULES), Some(RULES));
+    let setting = match computation.rule {
+        BuiltInRule::Mask { keep_results } => Some(("keep_results", keep_results)),
+        BuiltInRule::ReferenceList { patterns } => Some(("patterns", patterns)),
+        BuiltInRule::Truncate | BuiltInRule::Extract | BuiltInRule::Full | BuiltInRule::None => None,
+    };
+    if let Some((name, number)) = setting {
+        let text = number.to_string();
+        part(name.into(), Digest::of(&text), Some(&text));
+    }
     visit_value("messages".into(), &computation.messages, part);
     if let Some(target) = computation.target_tokens {
         let text = target.0.to_string();
@@ -276,7 +285,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::action::{BuiltInRule, Template};
+    use crate::action::Template;
     use crate::provider::{Operation, Settings};
     use crate::transcript::Role;
     use crate::units::Tokens;

@@ -10,7 +10,7 @@ use crate::provider::{Endpoint, ModelName, Operation, OutputSchema, ProviderName
 use crate::transcript::Role;
 use crate::units::Tokens;
 
-/// Version of the built-in rules: the stand-in model, `truncate` and `extract`. It is part of their keys; raising it
+/// Version of the built-in rules: the stand-in model, `truncate`, `mask` and `extract`. It is part of their keys; raising it
 /// makes older outputs stale.
 pub(super) const RULES: &str = "4";
 
@@ -131,6 +131,16 @@ pub enum BuiltInRule {
     Truncate,
     /// Writes an index of artifacts, errors, decisions and open tasks.
     Extract,
+    /// Replaces what old tool calls read and wrote by a line each.
+    Mask {
+        /// How many of the newest results stay.
+        keep_results: u32,
+    },
+    /// Lists the references of the transcript.
+    ReferenceList {
+        /// The version of the patterns that find them.
+        patterns: u32,
+    },
     /// Keeps everything.
     Full,
     /// Keeps nothing.
@@ -143,6 +153,8 @@ impl BuiltInRule {
         match self {
             BuiltInRule::Truncate => "truncate",
             BuiltInRule::Extract => "extract",
+            BuiltInRule::Mask { .. } => "mask",
+            BuiltInRule::ReferenceList { .. } => "reference-list",
             BuiltInRule::Full => "full",
             BuiltInRule::None => "none",
         }

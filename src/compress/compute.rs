@@ -1,6 +1,8 @@
-//! The strategies that need no model: truncate, extract, full (every message), none (no message).
+//! The strategies that need no model: truncate, mask, extract, reference-list, full (every message), none (no message).
 
 use super::index::{Notes, artifact_index, index_within};
+use super::mask::mask;
+use super::reference_list::reference_list;
 use super::truncate;
 use crate::action::{BuiltInRule, Computation};
 use crate::transcript::{Message, Role};
@@ -20,10 +22,17 @@ pub fn compute(computation: &Computation, messages: &[Message], count: &impl Fn(
                 Some(target) => index_within(&Notes::of(messages), target, count),
                 None => artifact_index(messages),
             };
-            if index.is_empty() { Vec::new() } else { vec![Message::text(Role::User, index)] }
+            summary(index)
         }
+        (BuiltInRule::Mask { keep_results }, target) => mask(messages, keep_results as usize, target, count),
+        (BuiltInRule::ReferenceList { .. }, target) => summary(reference_list(messages, target, count)),
     };
     json_of(&context).into_bytes()
+}
+
+/// A context of one text; none of an empty one.
+fn summary(text: String) -> Vec<Message> {
+    if text.is_empty() { Vec::new() } else { vec![Message::text(Role::User, text)] }
 }
 
 /// Messages as a compact JSON array.

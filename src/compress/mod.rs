@@ -12,6 +12,8 @@ mod spec;
 mod context;
 mod prompts;
 mod truncate;
+mod mask;
+mod reference_list;
 mod index;
 mod prepare;
 mod fault;

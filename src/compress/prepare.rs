@@ -180,7 +180,9 @@ fn text_or_null(builder: ComposedValueBuilder, name: &'static str, text: &str) -
 
 fn computation(method: &Method, rule: BuiltInRule, input: &CompressInput<'_>) -> Computation {
     let target_tokens = match rule {
-        BuiltInRule::Truncate | BuiltInRule::Extract => method.target_tokens,
+        BuiltInRule::Truncate | BuiltInRule::Extract | BuiltInRule::Mask { .. } | BuiltInRule::ReferenceList { .. } => {
+            method.target_tokens
+        }
         BuiltInRule::Full | BuiltInRule::None => None,
     };
     Computation { rule, messages: input.prefix.json.clone(), target_tokens }

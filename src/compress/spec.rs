@@ -71,7 +71,7 @@ pub enum Strategy {
     },
     /// The user's own program.
     Command(CommandSpec),
-    /// A built-in rule: truncate, extract, full, none.
+    /// A built-in rule.
     Rule(BuiltInRule),
 }
 
@@ -115,14 +115,16 @@ impl Strategy {
     }
 
     /// All strategies, as a pipeline writes them.
-    pub const NAMES: [&'static str; 9] = [
+    pub const NAMES: [&'static str; 11] = [
         "anchored-iterative",
         "regenerative",
         "opaque",
         "provider-compaction",
         "command",
         "truncate",
+        "mask",
         "extract",
+        "reference-list",
         "full",
         "none",
     ];

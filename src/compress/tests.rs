@@ -203,10 +203,29 @@ fn a_target_or_a_name_changes_only_the_keys_it_should() {
     assert_ne!(key(&truncate), before);
 }
 
+const RULES: [BuiltInRule; 6] = [
+    BuiltInRule::Full,
+    BuiltInRule::None,
+    BuiltInRule::Truncate,
+    BuiltInRule::Mask { keep_results: 1 },
+    BuiltInRule::Extract,
+    BuiltInRule::ReferenceList { patterns: 1 },
+];
+
+#[test]
+fn the_settings_of_a_rule_are_in_the_key() {
+    let key = |rule| Inputs::key_of(Stage::Compress, Replica::NONE, &work(&method(Strategy::Rule(rule)), None, None));
+    let mask = |keep_results| BuiltInRule::Mask { keep_results };
+    let list = |patterns| BuiltInRule::ReferenceList { patterns };
+    assert_ne!(key(mask(1)), key(mask(2)));
+    assert_ne!(key(list(1)), key(list(2)));
+    assert_eq!(key(mask(1)), key(mask(1)));
+}
+
 #[test]
 fn rules_compute_contexts_that_read_back() {
     let messages = vec![Message::text(Role::User, "Use port 8081."), Message::text(Role::Assistant, "Done.")];
-    for rule in [BuiltInRule::Full, BuiltInRule::None, BuiltInRule::Truncate, BuiltInRule::Extract] {
+    for rule in RULES {
         let mut method = method(Strategy::Rule(rule));
         method.target_tokens = Some(Tokens(3));
         let Work::Compute(computation) = work(&method, None, None) else { panic!("computes") };
@@ -214,7 +233,8 @@ fn rules_compute_contexts_that_read_back() {
         let context = read(&method, CompressOutput::Computed(&bytes), "").expect("read").context;
         match rule {
             BuiltInRule::Full => assert_eq!(context, Context::Readable { messages: messages.clone() }),
-            BuiltInRule::Truncate => assert_eq!(context.text().as_deref(), Some("Done.")),
+            BuiltInRule::Truncate | BuiltInRule::Mask { .. } => assert_eq!(context.text().as_deref(), Some("Done.")),
+            BuiltInRule::ReferenceList { .. } => assert_eq!(context.text().as_deref(), Some("8081")),
             BuiltInRule::None | BuiltInRule::Extract => assert_eq!(context.text().as_deref(), Some("")),
         }
     }
@@ -234,7 +254,7 @@ proptest! {
             call.tool_calls.push(ToolCall::new(&id, "terminal", arguments));
             messages.extend([Message::text(Role::User, text), call, Message::result(&id, output)]);
         }
-        for rule in [BuiltInRule::Full, BuiltInRule::None, BuiltInRule::Truncate, BuiltInRule::Extract] {
+        for rule in RULES {
             let computation = Computation { rule, messages: "".into(), target_tokens: Some(Tokens(target)) };
             let bytes = compute(&computation, &messages, &estimate_tokens);
             prop_assert_eq!(&bytes, &compute(&computation, &messages, &estimate_tokens));

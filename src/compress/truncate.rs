@@ -24,7 +24,7 @@ pub(super) fn newest(messages: &[Message], target: Tokens, count: &impl Fn(&str)
 }
 
 /// The stretches that are kept or dropped as one: a message, or a call with all its results.
-fn units(messages: &[Message]) -> Vec<Range<usize>> {
+pub(super) fn units(messages: &[Message]) -> Vec<Range<usize>> {
     let starts: Vec<usize> = (0..messages.len()).filter(|at| is_boundary(messages, *at)).collect();
     let ends = starts.iter().skip(1).copied().chain([messages.len()]);
     starts.iter().copied().zip(ends).map(|(start, end)| start..end).collect()

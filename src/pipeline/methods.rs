@@ -12,10 +12,14 @@ use super::validation::{ModelDeclaration, ValidationContext};
 use crate::action::{BuiltInRule, Digest};
 use crate::compress::{self, CommandSpec, Method, MethodName, PromptStyle, Strategy};
 use crate::provider::{Dialect, ModelUse};
+use crate::references::PATTERNS;
 use crate::units::Tokens;
 
 /// Time for one execution of a program that declares none.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(180);
+
+/// Tool results that `mask` keeps where nothing else is said.
+const KEPT_RESULTS: u32 = 10;
 
 /// The strategies as a file names them.
 #[derive(Clone, Copy)]
@@ -27,14 +31,16 @@ enum StrategyKind {
     Rule(BuiltInRule),
 }
 
-const WAYS: [(&str, StrategyKind); 9] = [
+const WAYS: [(&str, StrategyKind); 11] = [
     ("anchored-iterative", StrategyKind::Prompted(PromptStyle::Anchored)),
     ("regenerative", StrategyKind::Prompted(PromptStyle::Regenerative)),
     ("opaque", StrategyKind::Opaque),
     ("provider-compaction", StrategyKind::ProviderCompaction),
     ("command", StrategyKind::Command),
     ("truncate", StrategyKind::Rule(BuiltInRule::Truncate)),
+    ("mask", StrategyKind::Rule(BuiltInRule::Mask { keep_results: KEPT_RESULTS })),
     ("extract", StrategyKind::Rule(BuiltInRule::Extract)),
+    ("reference-list", StrategyKind::Rule(BuiltInRule::ReferenceList { patterns: PATTERNS })),
     ("full", StrategyKind::Rule(BuiltInRule::Full)),
     ("none", StrategyKind::Rule(BuiltInRule::None)),
 ];
@@ -54,7 +60,10 @@ impl StrategyKind {
             StrategyKind::Command => {
                 &["command", "inputs", "env", "deterministic", "timeout_s", "target_tokens", "artifact_index"]
             }
-            StrategyKind::Rule(BuiltInRule::Truncate | BuiltInRule::Extract) => &["target_tokens", "artifact_index"],
+            StrategyKind::Rule(BuiltInRule::Mask { .. }) => &["keep_results", "target_tokens", "artifact_index"],
+            StrategyKind::Rule(BuiltInRule::Truncate | BuiltInRule::Extract | BuiltInRule::ReferenceList { .. }) => {
+                &["target_tokens", "artifact_index"]
+            }
             StrategyKind::Rule(BuiltInRule::Full | BuiltInRule::None) => &["artifact_index"],
         }
     }
@@ -169,7 +178,10 @@ fn rule(context: &mut ValidationContext<'_>, rule: BuiltInRule, table: &Located<
         context.error(place, "the strategy `truncate` needs `target_tokens`", help);
         return None;
     }
-    Some(rule)
+    Some(match (rule, &table.value.keep_results) {
+        (BuiltInRule::Mask { .. }, Some(keep)) => BuiltInRule::Mask { keep_results: keep.value },
+        _ => rule,
+    })
 }
 
 fn command(context: &mut ValidationContext<'_>, table: &Located<CompressTable>) -> Option<CommandSpec> {

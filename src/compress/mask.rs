@@ -1,0 +1,198 @@
+//! `mask`: every message stays, and what old tool calls read or wrote is replaced by one line that says what it was.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::truncate::units;
+use crate::references::{Target, targets};
+use crate::transcript::{Message, Role, ToolCall, file_operation};
+use crate::units::Tokens;
+
+/// Characters from which an argument of a call is masked with its result.
+const LONG_ARGUMENT: usize = 400;
+
+/// `messages` with the tool results masked but for the newest `keep_results`, and the long arguments of their calls.
+///
+/// With a `target`, only as many are masked as it takes to get down to that size, the oldest first. If all do not
+/// suffice, whole calls with their results are dropped, the oldest first, and in the end other messages too.
+pub(super) fn mask(
+    messages: &[Message],
+    keep_results: usize,
+    target: Option<Tokens>,
+    count: &impl Fn(&str) -> Tokens,
+) -> Vec<Message> {
+    let mut masked = messages.to_vec();
+    let calls = calls_of(messages);
+    let results: Vec<usize> =
+        messages.iter().enumerate().filter(|(_, m)| m.role == Role::Tool).map(|(at, _)| at).collect();
+    let old = results.get(..results.len().saturating_sub(keep_results)).unwrap_or_default();
+    let size = |message: &Message| count(&message.countable_text()).0;
+    let mut sizes: Vec<u64> = if target.is_some() { messages.iter().map(size).collect() } else { Vec::new() };
+    for result in old {
+        if target.is_some_and(|target| sizes.iter().sum::<u64>() <= target.0) {
+            return masked;
+        }
+        let id = messages.get(*result).and_then(|message| message.tool_call_id.as_deref());
+        let Some((calling, call)) = id.and_then(|id| calls.get(id).copied()) else { continue };
+        mask_result(masked.get_mut(*result), call);
+        mask_arguments(masked.get_mut(calling), call);
+        for changed in [*result, calling] {
+            if let (Some(known), Some(message)) = (sizes.get_mut(changed), masked.get(changed)) {
+                *known = size(message);
+            }
+        }
+    }
+    match target {
+        Some(target) => dropped_to(masked, &sizes, target),
+        None => masked,
+    }
+}
+
+/// Each call by its id, with the place of its message.
+fn calls_of(messages: &[Message]) -> HashMap<&str, (usize, &ToolCall)> {
+    let mut calls = HashMap::new();
+    for (at, message) in messages.iter().enumerate() {
+        calls.extend(message.tool_calls.iter().map(|call| (call.id.as_str(), (at, call))));
+    }
+    calls
+}
+
+fn mask_result(result: Option<&mut Message>, call: &ToolCall) {
+    let Some(result) = result else { return };
+    let line = format!("[masked: {}, {} characters]", what(call), result.content.chars().count());
+    if line.len() < result.content.len() {
+        result.content = line;
+    }
+}
+
+/// Replaces the long strings in the arguments of a call, which write a file as a rule.
+fn mask_arguments(calling: Option<&mut Message>, call: &ToolCall) {
+    let own = calling.into_iter().flat_map(|message| &mut message.tool_calls).find(|own| own.id == call.id);
+    let Some(own) = own.filter(|own| own.function.arguments.len() >= LONG_ARGUMENT) else { return };
+    let Ok(mut arguments) = serde_json::from_str::<Value>(&own.function.arguments) else { return };
+    if mask_strings(&mut arguments, &what(call)) {
+        own.function.arguments = arguments.to_string();
+    }
+}
+
+/// Masks long strings in a value; whether there was one.
+fn mask_strings(value: &mut Value, what: &str) -> bool {
+    match value {
+        Value::String(text) if text.chars().count() >= LONG_ARGUMENT => {
+            *text = format!("[masked: {what}, {} characters]", text.chars().count());
+            true
+        }
+        Value::Array(items) => items.iter_mut().fold(false, |found, item| mask_strings(item, what) | found),
+        Value::Object(object) => object.values_mut().fold(false, |found, item| mask_strings(item, what) | found),
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// The tool and what it was used on.
+fn what(call: &ToolCall) -> String {
+    /// Characters of a target that are shown.
+    const SHOWN: usize = 120;
+    let target = file_operation(call).map(|operation| operation.path).or_else(|| {
+        targets(call).into_iter().next().map(|target| match target {
+            Target::File { path, .. } => path,
+            Target::Search(search) => {
+                search.lines().skip(1).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+            }
+            Target::Command(command) => command,
+        })
+    });
+    let Some(target) = target else { return call.function.name.clone() };
+    let shown: String = target.chars().take(SHOWN).collect();
+    let dots = if shown.len() < target.len() { "…" } else { "" };
+    format!("{} {shown}{dots}", call.function.name)
+}
+
+/// The messages that fit when the oldest are dropped: calls with their results first, then all others.
+fn dropped_to(messages: Vec<Message>, sizes: &[u64], target: Tokens) -> Vec<Message> {
+    let turns = units(&messages);
+    let mut total: u64 = sizes.iter().sum();
+    let mut is_dropped = vec![false; messages.len()];
+    for calls_only in [true, false] {
+        for turn in &turns {
+            let is_call = messages.get(turn.start).is_some_and(|message| !message.tool_calls.is_empty());
+            if total <= target.0 || is_call != calls_only {
+                continue;
+            }
+            total = total.saturating_sub(sizes.get(turn.clone()).unwrap_or_default().iter().sum());
+            is_dropped.get_mut(turn.clone()).into_iter().for_each(|dropped| dropped.fill(true));
+        }
+    }
+    messages.into_iter().zip(is_dropped).filter(|(_, dropped)| !dropped).map(|(message, _)| message).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compress::truncate::pairs_hold;
+    use proptest::prelude::*;
+
+    fn letters(text: &str) -> Tokens {
+        Tokens(text.len() as u64)
+    }
+
+    fn size(messages: &[Message]) -> u64 {
+        messages.iter().map(|message| message.countable_text().len() as u64).sum()
+    }
+
+    /// A user message, then so many reads of a file with `length` letters.
+    fn reads(count: usize, length: usize) -> Vec<Message> {
+        let mut messages = vec![Message::text(Role::User, "Fix the parser.")];
+        for at in 0..count {
+            let mut call = Message::text(Role::Assistant, "");
+            call.tool_calls.push(ToolCall::new(format!("c{at}"), "Read", format!(r#"{{"file_path":"src/f{at}.rs"}}"#)));
+            messages.extend([call, Message::result(format!("c{at}"), "x".repeat(length))]);
+        }
+        messages
+    }
+
+    #[test]
+    fn old_results_become_one_line_and_new_ones_stay() {
+        let masked = mask(&reads(3, 900), 1, None, &letters);
+        assert_eq!(masked[2].content, "[masked: Read src/f0.rs, 900 characters]");
+        assert_eq!(masked[4].content, "[masked: Read src/f1.rs, 900 characters]");
+        assert_eq!(masked[6].content.len(), 900);
+        assert_eq!(mask(&reads(3, 9), 0, None, &letters), reads(3, 9), "no line is longer than what it masks");
+    }
+
+    #[test]
+    fn what_an_old_call_wrote_is_masked_too() {
+        let arguments = serde_json::json!({"file_path": "src/a.rs", "content": "y".repeat(500)}).to_string();
+        let mut call = Message::text(Role::Assistant, "Now.");
+        call.tool_calls.push(ToolCall::new("c", "Write", arguments));
+        let messages = [call, Message::result("c", "ok")];
+        let masked = mask(&messages, 0, None, &letters);
+        let arguments: Value = serde_json::from_str(&masked[0].tool_calls[0].function.arguments).expect("JSON");
+        assert_eq!(arguments["file_path"], "src/a.rs");
+        assert_eq!(arguments["content"], "[masked: Write src/a.rs, 500 characters]");
+        assert_eq!(mask(&messages, 1, None, &letters), messages, "the newest call keeps what it wrote");
+    }
+
+    #[test]
+    fn a_target_masks_no_more_than_it_must_and_then_drops_pairs() {
+        let messages = reads(3, 900);
+        let whole = size(&messages);
+        assert_eq!(mask(&messages, 1, Some(Tokens(whole)), &letters), messages);
+        let one = mask(&messages, 1, Some(Tokens(whole - 500)), &letters);
+        assert!(one[2].content.starts_with("[masked") && one[4].content.len() == 900);
+        let few = mask(&messages, 1, Some(Tokens(1000)), &letters);
+        assert_eq!(few.iter().map(|m| m.role).collect::<Vec<_>>(), [Role::User, Role::Assistant, Role::Tool]);
+        assert!(mask(&messages, 1, Some(Tokens(3)), &letters).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn pairs_stay_together_and_the_size_is_kept(count in 0usize..6, length in 0usize..600, keep in 0usize..4, target in 0u64..4000) {
+            let messages = reads(count, length);
+            let masked = mask(&messages, keep, Some(Tokens(target)), &letters);
+            prop_assert!(pairs_hold(&masked));
+            prop_assert!(size(&masked) <= target);
+            prop_assert_eq!(mask(&messages, keep, None, &letters).len(), messages.len());
+        }
+    }
+}
