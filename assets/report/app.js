@@ -1,4 +1,4 @@
-// The page: masthead, bar with places and filters, and the sections in the order people ask.
+// The page: masthead, a bar with section links and filters, and the sections.
 
 function masthead() {
   document.getElementById('masthead').replaceChildren(
@@ -35,9 +35,9 @@ function filterFields() {
 
 const SCHEMES = ['auto', 'light', 'dark'];
 
-/** Follows the system until the reader chooses; the choice is kept where the browser lets a file keep one. */
+/** The colour scheme: that of the system until one is chosen. The choice is stored if the browser lets a file store it. */
 function themeSwitch() {
-  const kept = () => {
+  const stored = () => {
     try { return localStorage.getItem('compeval-scheme'); } catch { return null; }
   };
   const button = h('button', { type: 'button', class: 'icon scheme' });
@@ -49,22 +49,22 @@ function themeSwitch() {
     try { localStorage.setItem('compeval-scheme', scheme); } catch { /* a page without storage follows the system */ }
   };
   button.addEventListener('click', () => apply(SCHEMES[(SCHEMES.indexOf(document.documentElement.dataset.scheme) + 1) % SCHEMES.length]));
-  apply(SCHEMES.includes(kept()) ? kept() : 'auto');
+  apply(SCHEMES.includes(stored()) ? stored() : 'auto');
   return button;
 }
 
 function bar(sections) {
-  const places = h('ul', { class: 'places' }, sections.map((made) =>
+  const links = h('ul', { class: 'section-links' }, sections.map((made) =>
     h('li', {}, h('a', { href: `#${made.id}` }, made.querySelector('h2').textContent))));
   const fold = h('details', { class: 'fold' }, h('summary', {}, t('filters')), filterFields());
   fold.open = !matchMedia('(max-width: 900px)').matches;
-  document.getElementById('bar').replaceChildren(h('div', { class: 'bar-row-1' }, places, themeSwitch()), fold);
+  document.getElementById('bar').replaceChildren(h('div', { class: 'bar-row-1' }, links, themeSwitch()), fold);
   document.getElementById('bar').setAttribute('aria-label', t('sections'));
 }
 
 function start() {
   masthead();
-  const sections = [scoresSection(), comparisonSection(), shapesSection(), paretoSection(), mapsSection(), cyclesSection(), lossSection(),
+  const sections = [scoresSection(), comparisonSection(), shapesSection(), paretoSection(), mapsSection(), cyclesSection(), factsSection(),
     costSection(), failuresSection(), cells.n ? cellsSection() : null, referenceSection(), notesSection()].filter(Boolean);
   document.getElementById('main').replaceChildren(...sections);
   bar(sections);

@@ -1,6 +1,6 @@
-// One cell, whole: what was asked, what was kept, what was answered, how it was graded, and by what actions.
+// One cell in detail: question, context, answer, grades and actions.
 
-/** A text with marks; a mark carries the number of its fact, so that its colour says nothing alone. */
+/** A text with marks. A mark has the number of its fact, because colour alone is not accessible. */
 function markedText(text, marks) {
   const parts = [];
   let end = 0;
@@ -19,7 +19,7 @@ function markedText(text, marks) {
 
 const block = (title, ...children) => h('section', { class: 'block' }, h('h3', {}, title), children);
 
-/** Opens one cell. `from` is the list it was chosen in: `{title, found, position, dimension, page}`. */
+/** Opens one cell. `from` is the list in which it was chosen: `{title, found, position, dimension, page}`. */
 async function openCell(cell, from) {
   const probe = probeOf(cell);
   const step = document.activeElement?.dataset?.step;
@@ -31,7 +31,7 @@ async function openCell(cell, from) {
   drawer.onkeydown = (event) => stepKey(event, from);
   const [text, context] = await Promise.all([cellText(cell), contextText(cell)]);
   if (drawer.dataset.cell !== String(cell)) return;
-  const marks = context.marks?.[at(cells.probe, cell)];
+  const marks = context.marks?.[valueAt(cells.probe, cell)];
   fillDrawer(probe.id, tools, cellHead(cell), questionBlock(cell, probe, text), answerBlock(text), criteriaBlock(text),
     contextBlock(cell, context, marks), compareBlock(cell, context), keysBlock(text));
   (tools.querySelector(`[data-step="${step}"]:enabled`) ?? drawer.querySelector('.drawer-body')).focus({ preventScroll: true });
@@ -50,11 +50,11 @@ function stepKey(event, from) {
 }
 
 function cellHead(cell) {
-  const m = at(cells.method, cell);
+  const m = valueAt(cells.method, cell);
   const probe = probeOf(cell);
-  const scores = measured.map((d) => [heading(d), scoreOf(cell, d)]).filter(([, value]) => value !== null);
+  const scores = measuredDimensions.map((d) => [heading(d), scoreOf(cell, d)]).filter(([, value]) => value !== null);
   return h('div', { class: 'cell-head' },
-    h('p', { class: 'where' }, named(m), h('span', { class: 'sub' }, placeText(cell)), h('span', { class: 'tag' }, t(`type_${probe.type}`)),
+    h('p', { class: 'where' }, methodLabel(m), h('span', { class: 'sub' }, locationText(cell)), h('span', { class: 'tag' }, t(`type_${probe.type}`)),
       (probe.tags ?? []).map((tag) => h('span', { class: 'tag' }, tag)),
       probe.answerable === false ? h('span', { class: 'tag warn' }, t('unanswerable')) : null),
     h('dl', { class: 'cell-scores' }, scores.map(([name, value]) =>
@@ -63,7 +63,7 @@ function cellHead(cell) {
 
 function questionBlock(cell, probe, text) {
   const letters = [...cells.facts[cell]];
-  const facts = (probe.expected ?? []).map((spellings, i) => h('li', {}, letters[i] ? fate(letters[i]) : null,
+  const facts = (probe.expected ?? []).map((spellings, i) => h('li', {}, letters[i] ? fateIcon(letters[i]) : null,
     h('span', { class: 'number' }, i + 1), h('span', {}, h('span', { class: 'spelling' }, spellings.join(' | ')),
       letters[i] ? h('span', { class: 'sub' }, t(FATES[letters[i]].word)) : null)));
   const stated = new Set(text.stale ?? []);
@@ -98,8 +98,8 @@ function criteriaBlock(text) {
 }
 
 function contextBlock(cell, context, marks) {
-  const tokens = at(cells.tokens, cell);
-  const title = isNumber(tokens) ? `${t('context')} · ${t('tokens_n', { n: whole(tokens) })}` : t('context');
+  const tokens = valueAt(cells.tokens, cell);
+  const title = isNumber(tokens) ? `${t('context')} · ${t('tokens_n', { n: integer(tokens) })}` : t('context');
   if (context.absent) return block(title, h('p', { class: 'note' }, texts[`context_${context.absent}`]));
   const text = h('div', { class: 'context', tabindex: '0', role: 'region', 'aria-label': t('context') }, markedText(context.text, marks));
   const found = [...text.querySelectorAll('mark')];
@@ -113,13 +113,13 @@ function contextBlock(cell, context, marks) {
   return block(title, button, context.text ? text : h('p', { class: 'note' }, t('context_empty')));
 }
 
-/** The same probe, run and repetition under the other methods. */
+/** The same probe, run and repetition with other methods. */
 function siblings(cell) {
   const same = ['probe', 'run', 'judge', 'answer_n', 'judge_n'];
   const found = new Map();
   for (let other = 0; other < cells.n; other += 1) {
-    if (other !== cell && at(cells.method, other) !== at(cells.method, cell)
-      && same.every((name) => at(cells[name], other) === at(cells[name], cell))) found.set(at(cells.method, other), other);
+    if (other !== cell && valueAt(cells.method, other) !== valueAt(cells.method, cell)
+      && same.every((name) => valueAt(cells[name], other) === valueAt(cells[name], cell))) found.set(valueAt(cells.method, other), other);
   }
   return found;
 }
@@ -132,8 +132,8 @@ function compareBlock(cell, context) {
     const other = others.get(Number(event.target.value));
     if (other === undefined) return host.replaceChildren();
     const [text, there] = await Promise.all([cellText(other), contextText(other)]);
-    const head = h('p', { class: 'where' }, named(at(cells.method, other)), h('span', { class: 'value' }, score(scoreOf(other))),
-      [...cells.facts[other]].map(fate));
+    const head = h('p', { class: 'where' }, methodLabel(valueAt(cells.method, other)), h('span', { class: 'value' }, score(scoreOf(other))),
+      [...cells.facts[other]].map(fateIcon));
     const difference = context.absent || there.absent
       ? h('p', { class: 'note' }, texts[`context_${context.absent ?? there.absent}`])
       : diffView(context.text, there.text);

@@ -1,4 +1,4 @@
-// The data: columns of all cells, what the reader filters, and packs of texts that open when needed.
+// The data: columns of cells, filters, and packs of texts that are decompressed when needed.
 
 const report = JSON.parse(document.getElementById('report').textContent);
 const cells = report.cells;
@@ -6,38 +6,38 @@ const methods = report.methods;
 const dimensions = report.dimensions.map(([id, label]) => ({ id, label }));
 const summaries = methods.map((method) => (report.summary.methods ?? {})[method.name] ?? null);
 
-/** The value of a column for one cell; a column of one value is written as that value. */
-const at = (column, cell) => (Array.isArray(column) ? column[cell] : column);
-const probeOf = (cell) => report.probes[at(cells.probe, cell)];
+/** The value of a column for a cell. A column of equal values is stored as that value. */
+const valueAt = (column, cell) => (Array.isArray(column) ? column[cell] : column);
+const probeOf = (cell) => report.probes[valueAt(cells.probe, cell)];
 const scoreOf = (cell, dimension = -1) => {
-  const value = at(dimension < 0 ? cells.overall : cells.dimensions[dimension], cell);
+  const value = valueAt(dimension < 0 ? cells.overall : cells.dimensions[dimension], cell);
   return isNumber(value) ? value / 100 : null;
 };
 
 const filters = { fixture: '', method: '', run: '', type: '' };
 const listeners = [];
 
-/** Calls `draw` now and whenever the filters change. */
-function follow(draw) {
+/** Calls `draw` now and on each change of the filters. */
+function onFilterChange(draw) {
   listeners.push(draw);
   draw();
 }
 
 function setFilters(change) {
   Object.assign(filters, change);
-  hits = matching();
+  filteredCells = matchingCells();
   listeners.forEach((draw) => draw());
 }
 
 const isFiltered = () => Object.values(filters).some((value) => value !== '');
 
-function matching() {
+function matchingCells() {
   const found = [];
   for (let cell = 0; cell < cells.n; cell += 1) {
     const probe = probeOf(cell);
     const out =
-      (filters.method !== '' && at(cells.method, cell) !== Number(filters.method)) ||
-      (filters.run !== '' && at(cells.run, cell) !== Number(filters.run)) ||
+      (filters.method !== '' && valueAt(cells.method, cell) !== Number(filters.method)) ||
+      (filters.run !== '' && valueAt(cells.run, cell) !== Number(filters.run)) ||
       (filters.fixture !== '' && probe.fixture !== Number(filters.fixture)) ||
       (filters.type !== '' && probe.type !== filters.type);
     if (!out) found.push(cell);
@@ -46,21 +46,21 @@ function matching() {
 }
 
 /** The cells that match the filters. */
-let hits = matching();
+let filteredCells = matchingCells();
 
-/** The methods that the filters show, as places in `methods`. */
+/** The indices of the methods that match the filters. */
 const shownMethods = () => methods.map((_, m) => m).filter((m) => filters.method === '' || Number(filters.method) === m);
 
 const asLevel = (value) => (isNumber(value) ? { v: value, ci: null } : { v: value?.median ?? null, ci: value?.ci95 ?? null });
 
-/** How the levels shown were made: by the summary, by a breakdown of it, or as plain means of the cells that match. */
+/** The source of the levels: the summary, a breakdown of it, or plain means of the filtered cells. */
 function scope() {
   if (filters.run !== '' || (filters.fixture !== '' && filters.type !== '')) return 'cells';
   if (filters.fixture !== '') return 'fixture';
   return filters.type !== '' ? 'type' : 'all';
 }
 
-/** The level of a method on a dimension (-1: overall) as the filters have it. */
+/** The level of a method on a dimension (-1: overall) under the filters. */
 function level(m, d) {
   const summary = summaries[m];
   const how = scope();
@@ -81,19 +81,19 @@ function typeLevel(m, type, d) {
 }
 
 function plainMean(m, d) {
-  const values = hits.filter((cell) => at(cells.method, cell) === m).map((cell) => scoreOf(cell, d)).filter(isNumber);
+  const values = filteredCells.filter((cell) => valueAt(cells.method, cell) === m).map((cell) => scoreOf(cell, d)).filter(isNumber);
   return values.length ? values.reduce((a, b) => a + b, 0) / values.length : null;
 }
 
 const hasDimension = dimensions.map((_, d) =>
   Array.isArray(cells.dimensions[d]) ? cells.dimensions[d].some(isNumber) : isNumber(cells.dimensions[d]));
 
-const opened = new Map();
+const openedPacks = new Map();
 
-/** The content of a pack of texts; each is opened once. */
+/** The content of a pack of texts; each is decompressed once. */
 function pack(id) {
-  if (!opened.has(id)) opened.set(id, unpack(document.getElementById(id).textContent));
-  return opened.get(id);
+  if (!openedPacks.has(id)) openedPacks.set(id, unpack(document.getElementById(id).textContent));
+  return openedPacks.get(id);
 }
 
 async function unpack(base64) {
@@ -102,14 +102,14 @@ async function unpack(base64) {
   return new Response(stream).json();
 }
 
-/** What a cell says at length. */
+/** The long texts of a cell. */
 async function cellText(cell) {
   const texts = await pack(`cells-${Math.floor(cell / report.cells_in_pack)}`);
   return texts[cell % report.cells_in_pack];
 }
 
-/** A context: `{text, marks}`, or `{absent}`, the word for why there is none. */
+/** A context: `{text, marks}`, or `{absent}` with the reason. */
 async function contextText(cell) {
-  const id = `contexts-${at(cells.context, cell)}`;
+  const id = `contexts-${valueAt(cells.context, cell)}`;
   return document.getElementById(id) === null ? { absent: 'pruned' } : pack(id);
 }

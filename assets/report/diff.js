@@ -1,8 +1,8 @@
-// What differs between two texts, line by line: the shortest script of changes (Myers 1986), within reason.
+// Line diff of two texts: the shortest edit script (Myers 1986) up to a limit.
 
-const MOST_CHANGES = 1200;
+const MAX_CHANGES = 1200;
 
-/** `[{kind: ' ' | '-' | '+', text}]`; beyond MOST_CHANGES the middle is given as all removed and all added. */
+/** `[{kind: ' ' | '-' | '+', text}]`; beyond MAX_CHANGES the middle is all removed and all added. */
 function lineDiff(before, after) {
   const [a, b] = [before.split('\n'), after.split('\n')];
   let head = 0;
@@ -11,13 +11,13 @@ function lineDiff(before, after) {
   while (tail < a.length - head && tail < b.length - head && a[a.length - 1 - tail] === b[b.length - 1 - tail]) tail += 1;
   const same = (lines) => lines.map((text) => ({ kind: ' ', text }));
   const [inA, inB] = [a.slice(head, a.length - tail), b.slice(head, b.length - tail)];
-  return [...same(a.slice(0, head)), ...(shortest(inA, inB) ?? replaced(inA, inB)), ...same(a.slice(a.length - tail))];
+  return [...same(a.slice(0, head)), ...(shortestEdit(inA, inB) ?? replacement(inA, inB)), ...same(a.slice(a.length - tail))];
 }
 
-const replaced = (a, b) => [...a.map((text) => ({ kind: '-', text })), ...b.map((text) => ({ kind: '+', text }))];
+const replacement = (a, b) => [...a.map((text) => ({ kind: '-', text })), ...b.map((text) => ({ kind: '+', text }))];
 
-function shortest(a, b) {
-  const most = Math.min(a.length + b.length, MOST_CHANGES);
+function shortestEdit(a, b) {
+  const most = Math.min(a.length + b.length, MAX_CHANGES);
   const furthest = new Map([[1, 0]]);
   const trail = [];
   for (let d = 0; d <= most; d += 1) {
@@ -27,13 +27,13 @@ function shortest(a, b) {
       let x = down ? furthest.get(k + 1) : furthest.get(k - 1) + 1;
       while (x < a.length && x - k < b.length && a[x] === b[x - k]) x += 1;
       furthest.set(k, x);
-      if (x >= a.length && x - k >= b.length) return walkBack(a, b, trail);
+      if (x >= a.length && x - k >= b.length) return backtrack(a, b, trail);
     }
   }
   return null;
 }
 
-function walkBack(a, b, trail) {
+function backtrack(a, b, trail) {
   const lines = [];
   let [x, y] = [a.length, b.length];
   for (let d = trail.length - 1; d >= 0; d -= 1) {
@@ -54,7 +54,7 @@ function walkBack(a, b, trail) {
   return lines.reverse();
 }
 
-/** A diff to look at: changed lines with `around` lines of what stays. */
+/** The changed lines with `around` lines of context. */
 function diffView(before, after, around = 2) {
   const lines = lineDiff(before, after);
   const near = lines.map(() => false);

@@ -1,8 +1,8 @@
-// Elements, texts and numbers: everything that is shown passes through here, as text.
+// Elements, texts and numbers. Everything shown passes through here as text, never as markup.
 
 const texts = JSON.parse(document.getElementById('texts').textContent);
 
-/** A word of the page, with `{name}` replaced by the values given. */
+/** A text of the page, with each `{name}` replaced by its value. */
 function t(key, values = {}) {
   const text = texts[key] ?? key;
   return text.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
@@ -33,14 +33,14 @@ function s(tag, attributes = {}, ...children) {
   return fillElement(document.createElementNS('http://www.w3.org/2000/svg', tag), attributes, children);
 }
 
-/** A picture of the given size that shrinks with its column. */
-function picture(width, height, label, ...children) {
+/** An SVG root element that shrinks with its column. */
+function svgRoot(width, height, label, ...children) {
   const box = `0 0 ${width} ${height}`;
   return s('svg', { viewBox: box, width, height, role: 'group', 'aria-label': label }, children);
 }
 
-/** Something in a picture that opens what it stands for. */
-function svgMark(label, open, ...children) {
+/** A focusable SVG element with a click action. */
+function svgButton(label, open, ...children) {
   const onKey = (event) => {
     if (event.key !== 'Enter' && event.key !== ' ') return;
     event.preventDefault();
@@ -50,15 +50,15 @@ function svgMark(label, open, ...children) {
   return s('g', attributes, s('title', {}, label), children);
 }
 
-/** A button that looks like what it holds. */
-function mark(label, open, attributes, ...children) {
+/** An unstyled button. */
+function markButton(label, open, attributes, ...children) {
   const { class: more = '', ...rest } = attributes;
   const all = { type: 'button', class: `mark ${more}`, 'aria-label': label, title: label, on: { click: open }, ...rest };
   return h('button', all, children);
 }
 
-/** Makes the marks inside `container` one stop of the Tab key; arrows move among them, by row where there are rows. */
-function rove(container) {
+/** Roving tabindex: the marks in `container` are one Tab stop; arrow keys move among them, by row where there are rows. */
+function rovingFocus(container) {
   const marks = () => [...container.querySelectorAll('.mark')];
   const rest = (chosen) => marks().forEach((m) => m.setAttribute('tabindex', m === chosen ? '0' : '-1'));
   rest(marks()[0]);
@@ -93,18 +93,18 @@ function neighbour(marks, from, key) {
   return there[Math.min(column, there.length - 1)] ?? null;
 }
 
-const MISSING = '–';
+const UNKNOWN = '–';
 const isNumber = (value) => typeof value === 'number' && Number.isFinite(value);
 
-/** A score or a difference, two digits; what is unknown is a dash. */
-const score = (value) => (isNumber(value) ? value.toFixed(2) : MISSING);
-const percent = (value, digits = 0) => (isNumber(value) ? `${(value * 100).toFixed(digits)}%` : MISSING);
-const whole = (value) => (isNumber(value) ? Math.round(value).toLocaleString('en-US') : MISSING);
-const signed = (value) => (isNumber(value) ? `${value < 0 ? '−' : '+'}${Math.abs(value).toFixed(2)}` : MISSING);
-const money = (value) => (isNumber(value) ? `$${value.toFixed(value !== 0 && value < 1 ? 4 : 2)}` : MISSING);
+/** A score or a difference with two digits; an unknown value is a dash. */
+const score = (value) => (isNumber(value) ? value.toFixed(2) : UNKNOWN);
+const percent = (value, digits = 0) => (isNumber(value) ? `${(value * 100).toFixed(digits)}%` : UNKNOWN);
+const integer = (value) => (isNumber(value) ? Math.round(value).toLocaleString('en-US') : UNKNOWN);
+const signed = (value) => (isNumber(value) ? `${value < 0 ? '−' : '+'}${Math.abs(value).toFixed(2)}` : UNKNOWN);
+const money = (value) => (isNumber(value) ? `$${value.toFixed(value !== 0 && value < 1 ? 4 : 2)}` : UNKNOWN);
 const range = (ends, write = score) => (Array.isArray(ends) ? `[${write(ends[0])}, ${write(ends[1])}]` : '');
-/** Tokens in few characters. */
-const short = (value) => {
-  if (!isNumber(value)) return MISSING;
+/** A count in few characters. */
+const compact = (value) => {
+  if (!isNumber(value)) return UNKNOWN;
   return value >= 10000 ? `${Math.round(value / 1000)}k` : value >= 1000 ? `${(value / 1000).toFixed(1)}k` : `${Math.round(value)}`;
 };

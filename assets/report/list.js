@@ -1,8 +1,8 @@
-// Lists of cells: only the rows in view exist, so twenty thousand are as quick as twenty.
+// Virtual lists of cells: only visible rows have elements, so the number of cells does not matter.
 
 const ROWS_AROUND = 6;
 
-/** A list of cells. `open(cell, position)` is called for the one chosen; `dimension` says whose score stands in the row. */
+/** A list of cells. `open(cell, position)` is called for the chosen one; rows show the score on `dimension`. */
 function cellList(found, open, dimension = -1) {
   const tall = matchMedia('(max-width: 700px)').matches ? 66 : 46;
   const spacer = h('div', { class: 'spacer', vars: { height: `${found.length * tall}px` } });
@@ -50,26 +50,26 @@ function listKey(event, active, page, found, show, open) {
 function listRow({ found, i, isActive, top, dimension, id }) {
   const cell = found[i];
   const probe = probeOf(cell);
-  const m = at(cells.method, cell);
+  const m = valueAt(cells.method, cell);
   const value = scoreOf(cell, dimension);
-  const flags = at(cells.flags, cell) ?? 0;
+  const flags = valueAt(cells.flags, cell) ?? 0;
   return h('div', { class: `cell-row ${isActive ? 'active' : ''}`, role: 'option', id, 'data-at': i, vars: { top: `${top}px` },
     'aria-selected': isActive ? 'true' : 'false', 'aria-setsize': found.length, 'aria-posinset': i + 1 },
-    h('span', { class: 'who' }, named(m), h('span', { class: 'sub' }, placeText(cell))),
+    h('span', { class: 'who' }, methodLabel(m), h('span', { class: 'sub' }, locationText(cell))),
     h('span', { class: 'what' }, h('span', { class: 'probe' }, probe.id), h('span', { class: 'sub' }, probe.question ?? '')),
     h('span', { class: 'fates' }, flags ? h('span', { class: 'flag', title: flagText(flags) }, '!') : null,
-      [...cells.facts[cell]].slice(0, 8).map(fate)),
+      [...cells.facts[cell]].slice(0, 8).map(fateIcon)),
     h('span', { class: 'points' }, h('span', { class: 'value' }, score(value)), intervalBar(value, null, 0, 5)));
 }
 
-/** Where a cell stands, apart from its method and probe. */
-function placeText(cell) {
+/** Fixture, cycle, run and repetition of a cell. */
+function locationText(cell) {
   const probe = probeOf(cell);
-  const parts = [report.fixtures[probe.fixture], t('cycle_n', { n: probe.point }), t('run_n', { n: at(cells.run, cell) })];
-  if (report.answerers.length > 1) parts.push(report.answerers[at(cells.answerer, cell)]);
-  if (report.judges.length > 1) parts.push(report.judges[at(cells.judge, cell)]);
-  if (at(cells.answer_n, cell) > 1) parts.push(t('answer_n', { n: at(cells.answer_n, cell) }));
-  if (at(cells.judge_n, cell) > 1) parts.push(t('judgement_n', { n: at(cells.judge_n, cell) }));
+  const parts = [report.fixtures[probe.fixture], t('cycle_n', { n: probe.point }), t('run_n', { n: valueAt(cells.run, cell) })];
+  if (report.answerers.length > 1) parts.push(report.answerers[valueAt(cells.answerer, cell)]);
+  if (report.judges.length > 1) parts.push(report.judges[valueAt(cells.judge, cell)]);
+  if (valueAt(cells.answer_n, cell) > 1) parts.push(t('answer_n', { n: valueAt(cells.answer_n, cell) }));
+  if (valueAt(cells.judge_n, cell) > 1) parts.push(t('judgement_n', { n: valueAt(cells.judge_n, cell) }));
   return parts.join(' · ');
 }
 
@@ -90,10 +90,10 @@ function fillDrawer(title, tools, ...children) {
   drawer.querySelector('.drawer-body').scrollTop = 0;
 }
 
-/** Opens the list of the cells that match the filters and `belongs`, the worst first. */
+/** Opens the list of the filtered cells for which `belongs` is true, worst first. */
 function openList(title, belongs, dimension) {
   const rank = (cell) => scoreOf(cell, dimension) ?? 9;
-  const found = hits.filter((cell) => belongs(cell) && (dimension < 0 || scoreOf(cell, dimension) !== null))
+  const found = filteredCells.filter((cell) => belongs(cell) && (dimension < 0 || scoreOf(cell, dimension) !== null))
     .sort((a, b) => rank(a) - rank(b) || a - b);
   showList({ title, found, dimension }, 0);
 }
@@ -101,7 +101,7 @@ function openList(title, belongs, dimension) {
 function showList(from, position) {
   drawer.onkeydown = null;
   const list = cellList(from.found, (cell, i) => openCell(cell, { ...from, position: i }), from.dimension);
-  const lead = [t('cells_n', { n: whole(from.found.length) }), t('worst_first'), isFiltered() ? t('filtered') : null];
+  const lead = [t('cells_n', { n: integer(from.found.length) }), t('worst_first'), isFiltered() ? t('filtered') : null];
   fillDrawer(from.title, null, h('p', { class: 'note' }, lead.filter(Boolean).join(' · ')), list);
   list.start(position);
   list.focus();
@@ -115,28 +115,28 @@ const ORDERS = {
   best: (a, b) => (scoreOf(b) ?? -1) - (scoreOf(a) ?? -1),
 };
 let order = 'worst';
-let sought = '';
+let query = '';
 
 function cellsSection() {
   const host = h('div', { class: 'explorer' });
   const count = h('p', { class: 'note', 'aria-live': 'polite' });
   const draw = () => {
-    const folded = sought.toLowerCase();
-    const found = hits.filter((cell) => !folded || seekText(cell).includes(folded)).sort((a, b) => ORDERS[order](a, b) || a - b);
-    count.textContent = t('cells_of', { n: whole(found.length), all: whole(cells.n) });
+    const folded = query.toLowerCase();
+    const found = filteredCells.filter((cell) => !folded || searchText(cell).includes(folded)).sort((a, b) => ORDERS[order](a, b) || a - b);
+    count.textContent = t('cells_of', { n: integer(found.length), all: integer(cells.n) });
     const list = cellList(found, (cell, i) => openCell(cell, { title: t('cells'), found, dimension: -1, position: i, page: true }));
     host.replaceChildren(list);
     list.start(0);
   };
-  const seek = h('input', { type: 'search', id: 'seek', placeholder: t('seek'), 'aria-label': t('seek'), on: { input: (e) => { sought = e.target.value; draw(); } } });
+  const search = h('input', { type: 'search', id: 'search', placeholder: t('search'), 'aria-label': t('search'), on: { input: (e) => { query = e.target.value; draw(); } } });
   const sort = h('select', { 'aria-label': t('order'), on: { change: (e) => { order = e.target.value; draw(); } } },
     Object.keys(ORDERS).map((key) => h('option', { value: key, selected: key === order }, texts[`order_${key}`])));
-  const made = section('cells', t('cells'), t('cells_lead'), h('div', { class: 'tools' }, seek, sort), count, host);
-  follow(draw);
+  const made = section('cells', t('cells'), t('cells_lead'), h('div', { class: 'tools' }, search, sort), count, host);
+  onFilterChange(draw);
   return made;
 }
 
-function seekText(cell) {
+function searchText(cell) {
   const probe = probeOf(cell);
-  return `${probe.id} ${probe.question ?? ''} ${methods[at(cells.method, cell)].name} ${report.fixtures[probe.fixture]}`.toLowerCase();
+  return `${probe.id} ${probe.question ?? ''} ${methods[valueAt(cells.method, cell)].name} ${report.fixtures[probe.fixture]}`.toLowerCase();
 }

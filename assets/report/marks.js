@@ -1,4 +1,4 @@
-// Small signs that mean the same everywhere: methods, intervals, what became of facts.
+// Icons and labels that all sections share: methods, intervals, outcomes of facts, verdicts.
 
 const SHAPES = [
   (r) => s('circle', { r }),
@@ -13,25 +13,25 @@ const COLOURS = 7;
 const ordinary = methods.map((_, m) => m).filter((m) => methods[m].anchor === 'neither');
 
 /** The class that gives a method its colour; the ends of the scale are grey. */
-function tone(m) {
+function methodClass(m) {
   return methods[m].anchor === 'neither' ? `m${ordinary.indexOf(m) % COLOURS}` : 'anchor';
 }
 
-/** A method's sign as part of a picture; shapes and colours differ in step, so that no two of 49 are alike. */
-function shape(m, r) {
+/** The shape of a method in SVG. Shapes and colours vary independently, so that 49 methods differ. */
+function methodShape(m, r) {
   const number = ordinary.indexOf(m);
   if (methods[m].anchor === 'ceiling') return s('path', { d: `M${-r} ${r * 0.6}L0 ${-r * 0.6}L${r} ${r * 0.6}`, class: 'open' });
   if (methods[m].anchor === 'floor') return s('path', { d: `M${-r} ${-r * 0.6}L0 ${r * 0.6}L${r} ${-r * 0.6}`, class: 'open' });
   return SHAPES[(number + Math.floor(number / COLOURS)) % SHAPES.length](r);
 }
 
-/** A method's sign in a line of text. */
-function sign(m) {
-  return s('svg', { class: `sign ${tone(m)}`, viewBox: '-8 -8 16 16', 'aria-hidden': 'true' }, shape(m, 4.6));
+/** The icon of a method in text. */
+function methodIcon(m) {
+  return s('svg', { class: `sign ${methodClass(m)}`, viewBox: '-8 -8 16 16', 'aria-hidden': 'true' }, methodShape(m, 4.6));
 }
 
-/** A method's sign and name. */
-const named = (m) => h('span', { class: 'named' }, sign(m), h('span', { class: 'name' }, methods[m].name));
+/** The icon and name of a method. */
+const methodLabel = (m) => h('span', { class: 'named' }, methodIcon(m), h('span', { class: 'name' }, methods[m].name));
 
 /** A point with its interval on a track from `low` to `high`. */
 function intervalBar(value, ci, low, high, extra = {}) {
@@ -45,44 +45,44 @@ function intervalBar(value, ci, low, high, extra = {}) {
   return h('span', { class: `iv ${extra.class ?? ''}`, 'aria-hidden': 'true', vars: extra.vars ?? {} }, parts);
 }
 
-/** A level in texts, for those who hear the page and for those who rest on a mark. */
+/** A level as text, for screen readers and tooltips. */
 function levelText(what, { v, ci }) {
   return `${what}: ${score(v)}${ci ? ` ${t('interval')} ${range(ci)}` : ''}`;
 }
 
 const FATES = {
-  a: { word: 'fate_answered', glyph: '✓', tone: 'fate-a' },
-  e: { word: 'fate_elsewhere', glyph: '~', tone: 'fate-e' },
-  m: { word: 'fate_missed', glyph: '○', tone: 'fate-m' },
-  l: { word: 'fate_lost', glyph: '×', tone: 'fate-l' },
-  y: { word: 'fate_yes', glyph: '✓', tone: 'fate-y' },
-  n: { word: 'fate_no', glyph: '×', tone: 'fate-n' },
+  a: { word: 'fate_answered', glyph: '✓', className: 'fate-a' },
+  e: { word: 'fate_elsewhere', glyph: '~', className: 'fate-e' },
+  m: { word: 'fate_missed', glyph: '○', className: 'fate-m' },
+  l: { word: 'fate_lost', glyph: '×', className: 'fate-l' },
+  y: { word: 'fate_yes', glyph: '✓', className: 'fate-y' },
+  n: { word: 'fate_no', glyph: '×', className: 'fate-n' },
 };
 
-/** What became of one fact, as a sign. */
-function fate(letter) {
+/** The outcome of a fact as an icon. */
+function fateIcon(letter) {
   const known = FATES[letter];
-  return h('span', { class: `fate ${known.tone}`, title: t(known.word) }, known.glyph);
+  return h('span', { class: `fate ${known.className}`, title: t(known.word) }, known.glyph);
 }
 
 const VERDICTS = {
-  improved: { glyph: '▲', tone: 'improved', word: 'verdict_improved' },
-  regressed: { glyph: '▼', tone: 'regressed', word: 'verdict_regressed' },
+  improved: { glyph: '▲', className: 'improved', word: 'verdict_improved' },
+  regressed: { glyph: '▼', className: 'regressed', word: 'verdict_regressed' },
 };
-const verdictOf = (comparison) => VERDICTS[comparison?.verdict] ?? { glyph: '·', tone: 'no-evidence', word: 'verdict_none' };
+const verdictOf = (comparison) => VERDICTS[comparison?.verdict] ?? { glyph: '·', className: 'no-evidence', word: 'verdict_none' };
 
-/** A section of the page, with its place in the bar. */
+/** A section of the page. */
 function section(id, title, lead, ...children) {
   const heading = h('h2', { id: `${id}-title` }, title);
   return h('section', { id, 'aria-labelledby': `${id}-title` }, heading, lead ? h('p', { class: 'lead' }, lead) : null, children);
 }
 
-/** A part of a section that is drawn anew when the filters change. */
-function live(className, draw) {
+/** A part of a section that is redrawn when the filters change. */
+function reactive(className, draw) {
   const host = h('div', { class: className });
-  follow(() => host.replaceChildren(...[draw()].flat(Infinity).filter(Boolean)));
+  onFilterChange(() => host.replaceChildren(...[draw()].flat(Infinity).filter(Boolean)));
   return host;
 }
 
-/** The signs and names of the methods shown. */
-const legend = (shown) => h('ul', { class: 'legend' }, shown.map((m) => h('li', {}, named(m))));
+/** The legend of the given methods. */
+const legend = (shown) => h('ul', { class: 'legend' }, shown.map((m) => h('li', {}, methodLabel(m))));

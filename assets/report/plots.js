@@ -1,11 +1,11 @@
-// Pictures with two axes: quality against size, curves over cycles; and the maps of where a method holds.
+// Plots: quality against size, curves over cycles, heat maps by fixture and probe type.
 
-/** Draws for the width that there is, and again when it changes; what no filter changes is drawn for all methods shown. */
-function fitted(draw) {
+/** A plot that is redrawn when its width or the filters change. */
+function responsive(draw) {
   const host = h('div', { class: 'plot' });
   let width = Math.min(document.documentElement.clientWidth - 32, 760);
-  const redraw = () => host.replaceChildren(rove(draw(Math.max(280, Math.min(width, 760)))));
-  follow(redraw);
+  const redraw = () => host.replaceChildren(rovingFocus(draw(Math.max(280, Math.min(width, 760)))));
+  onFilterChange(redraw);
   new ResizeObserver(([entry]) => {
     const now = Math.round(entry.contentRect.width);
     if (now === width || now === 0) return;
@@ -26,7 +26,7 @@ function paretoSection() {
   if (!points.length) return null;
   const best = frontier(points);
   const lead = best.length ? t('pareto_lead') : t('pareto_undefined');
-  return section('size', t('pareto'), lead, fitted((width) => scatter(points, best, width)), unknownSizes());
+  return section('size', t('pareto'), lead, responsive((width) => scatter(points, best, width)), unknownSizes());
 }
 
 function unknownSizes() {
@@ -34,14 +34,14 @@ function unknownSizes() {
   return names.length ? h('p', { class: 'note' }, t('no_size', { names: names.join(', ') })) : null;
 }
 
-/** The methods that none beats in both; only those whose retention is defined can be marked. */
+/** The Pareto frontier of quality and size, among methods with a defined retention. */
 function frontier(points) {
   const able = points.filter(({ m }) => isNumber(summaries[m].retention?.value));
   const beats = (a, b) => a.x <= b.x && a.level.v >= b.level.v && (a.x < b.x || a.level.v > b.level.v);
   return able.filter((p) => !able.some((other) => beats(other, p))).sort((a, b) => a.x - b.x);
 }
 
-/** Round numbers from 0 to `most` that stand apart on a square-root scale. */
+/** Round numbers from 0 to `most` that are well spaced on a square-root scale. */
 function rootTicks(most) {
   const step = 10 ** Math.floor(Math.log10(Math.max(most, 10)));
   return [0, 0.05, 0.2, 0.5, 1, 2, 3, 5, 7].map((k) => k * step).filter((x) => x <= most * 1.02);
@@ -55,31 +55,31 @@ function scatter(points, best, width) {
   const py = (y) => top + (1 - y / 5) * (height - top - bottom);
   const base = height - bottom;
   const grid = [0, 1, 2, 3, 4, 5].map((y) => [line(left, py(y), width - right, py(y), 'grid'), axisText(left - 8, py(y) + 4, y, 'end')]);
-  const ticks = rootTicks(most).map((x) => [line(px(x), base, px(x), base + 4, 'tick'), axisText(px(x), base + 17, short(x))]);
+  const ticks = rootTicks(most).map((x) => [line(px(x), base, px(x), base + 4, 'tick'), axisText(px(x), base + 17, compact(x))]);
   const path = best.length > 1 ? s('path', { class: 'frontier', d: `M${best.map((p) => `${px(p.x)} ${py(p.level.v)}`).join('L')}` }) : null;
   const drawn = points.filter(({ m }) => shown.includes(m));
   const labels = placeLabels(drawn.map((p) => ({ x: px(p.x), y: py(p.level.v), text: clipped(methods[p.m].name) })), width);
-  return h('div', {}, picture(width, height, t('pareto'), grid, ticks,
+  return h('div', {}, svgRoot(width, height, t('pareto'), grid, ticks,
     axisText((left + width - right) / 2, height - 4, t('tokens_axis'), 'middle', 'title'), path,
     drawn.map((p, i) => scatterPoint(p, best.includes(p), px(p.x), py, labels[i]))));
 }
 
 function scatterPoint({ m, x, level: found }, isBest, px, py, label) {
-  const text = `${levelText(methods[m].name, found)}; ${t('tokens_n', { n: whole(x) })}${isBest ? `; ${t('pareto_mark')}` : ''}`;
+  const text = `${levelText(methods[m].name, found)}; ${t('tokens_n', { n: integer(x) })}${isBest ? `; ${t('pareto_mark')}` : ''}`;
   const y = py(found.v);
-  return svgMark(text, () => openLevel(m, -1),
-    s('g', { class: tone(m) },
+  return svgButton(text, () => openLevel(m, -1),
+    s('g', { class: methodClass(m) },
       s('circle', { class: 'reach', cx: px, cy: y, r: 14 }),
       found.ci ? line(px, py(found.ci[0]), px, py(found.ci[1]), 'whisker') : null,
       isBest ? s('circle', { class: 'halo', cx: px, cy: y, r: 10 }) : null,
-      s('g', { class: 'sign', transform: `translate(${px} ${y})` }, shape(m, 5.5))),
+      s('g', { class: 'sign', transform: `translate(${px} ${y})` }, methodShape(m, 5.5))),
     s('text', { x: label.x, y: label.y, 'text-anchor': label.anchor, class: 'label' }, label.text));
 }
 
 const clipped = (text, most = 22) => ([...text].length > most ? `${[...text].slice(0, most - 1).join('')}…` : text);
 const textWidth = (text) => [...text].reduce((sum, c) => sum + (c > '\u2e80' ? 12.5 : 6.9), 0);
 
-/** A place for each label near its point where it covers neither a point nor another label. */
+/** Positions for labels near their points, without overlap where possible. */
 function placeLabels(points, width) {
   const taken = points.map(({ x, y }) => [x - 9, y - 9, x + 9, y + 9]);
   const free = (box) => box[0] > 2 && box[2] < width - 2 && !taken.some((t) => box[0] < t[2] && t[0] < box[2] && box[1] < t[3] && t[1] < box[3]);
@@ -104,12 +104,12 @@ function placeLabels(points, width) {
 function cyclesSection() {
   const most = Math.max(0, ...summaries.map((summary) => summary?.by_cycle?.length ?? 0));
   if (most < 2) return null;
-  const curves = (of, top, write, title) => h('figure', {}, h('figcaption', {}, title), fitted((width) => cycleChart(of, top, write, width, title)));
+  const curves = (of, top, write, title) => h('figure', {}, h('figcaption', {}, title), responsive((width) => cycleChart(of, top, write, width, title)));
   return section('cycles', t('cycles'), t('cycles_lead'),
     h('div', { class: 'pair' },
       curves((cycle) => asLevel(cycle.overall), 5, score, t('overall')),
       curves((cycle) => ({ v: cycle.fact_survival, ci: null }), 1, percent, t('survival'))),
-    live('', () => legend(shownMethods())));
+    reactive('', () => legend(shownMethods())));
 }
 
 function cycleChart(of, top, write, width, title) {
@@ -122,56 +122,56 @@ function cycleChart(of, top, write, width, title) {
   const steps = [0, 0.2, 0.4, 0.6, 0.8, 1].map((k) => k * top);
   const grid = steps.map((v) => [line(left, py(v), width - right, py(v), 'grid'), axisText(left - 6, py(v) + 4, top === 5 ? v : write(v), 'end')]);
   const ticks = cycles.map((c) => axisText(px(c), height - below + 17, c));
-  return h('div', {}, picture(width, height, title, grid, ticks,
+  return h('div', {}, svgRoot(width, height, title, grid, ticks,
     axisText((left + width - right) / 2, height - 4, t('cycle_axis'), 'middle', 'title'),
-    series.map(({ m, points }) => s('path', { class: `curve ${tone(m)}`, d: `M${points.map((p) => `${px(p.c)} ${py(p.v)}`).join('L')}` })),
+    series.map(({ m, points }) => s('path', { class: `curve ${methodClass(m)}`, d: `M${points.map((p) => `${px(p.c)} ${py(p.v)}`).join('L')}` })),
     series.map(({ m, points }) => points.map((p) => cyclePoint(m, p, px(p.c), py, write, title)))));
 }
 
 function cyclePoint(m, { c, v, ci }, x, py, write, title) {
   const label = `${methods[m].name}, ${t('cycle_n', { n: c })}, ${title}: ${write(v)}${ci ? ` ${range(ci, write)}` : ''}`;
-  const open = () => openList(`${methods[m].name} · ${t('cycle_n', { n: c })}`, (cell) => at(cells.method, cell) === m && probeOf(cell).point === c, -1);
-  return svgMark(label, open, s('g', { class: tone(m) }, s('circle', { class: 'reach', cx: x, cy: py(v), r: 11 }),
-    s('g', { class: 'sign', transform: `translate(${x} ${py(v)})` }, shape(m, 4.5))));
+  const open = () => openList(`${methods[m].name} · ${t('cycle_n', { n: c })}`, (cell) => valueAt(cells.method, cell) === m && probeOf(cell).point === c, -1);
+  return svgButton(label, open, s('g', { class: methodClass(m) }, s('circle', { class: 'reach', cx: x, cy: py(v), r: 11 }),
+    s('g', { class: 'sign', transform: `translate(${x} ${py(v)})` }, methodShape(m, 4.5))));
 }
 
-// --- maps ---
+// --- heat maps ---
 
-let mapped = -1;
+let mapDimension = -1;
 
 function mapsSection() {
-  const choices = measured.map((d) => h('option', { value: d }, heading(d)));
+  const choices = measuredDimensions.map((d) => h('option', { value: d }, heading(d)));
   const redraw = [];
   const choose = (event) => {
-    mapped = Number(event.target.value);
+    mapDimension = Number(event.target.value);
     redraw.forEach((draw) => draw());
   };
   const map = (title, columns, value, open) => {
     const host = h('div', { class: 'map-host' });
-    const draw = () => host.replaceChildren(rove(heatMap(title, columns(), value, open)));
+    const draw = () => host.replaceChildren(rovingFocus(heatMap(title, columns(), value, open)));
     redraw.push(draw);
-    follow(draw);
+    onFilterChange(draw);
     return host;
   };
   const fixtures = () => report.fixtures.map((name, f) => ({ id: f, name })).filter(({ id }) => filters.fixture === '' || Number(filters.fixture) === id);
   const types = () => report.types.map((name) => ({ id: name, name: t(`type_${name}`) })).filter(({ id }) => filters.type === '' || filters.type === id);
   return section('maps', t('maps'), t('maps_lead'),
     h('label', { class: 'choice' }, t('dimension'), h('select', { id: 'map-dimension', on: { change: choose } }, choices)),
-    h('div', { class: 'map-pair' }, map(t('by_fixture'), fixtures, (m, f) => fixtureLevel(m, f, mapped), (m, f) => (cell) => at(cells.method, cell) === m && probeOf(cell).fixture === f),
-    map(t('by_type'), types, (m, type) => typeLevel(m, type, mapped), (m, type) => (cell) => at(cells.method, cell) === m && probeOf(cell).type === type)));
+    h('div', { class: 'map-pair' }, map(t('by_fixture'), fixtures, (m, f) => fixtureLevel(m, f, mapDimension), (m, f) => (cell) => valueAt(cells.method, cell) === m && probeOf(cell).fixture === f),
+    map(t('by_type'), types, (m, type) => typeLevel(m, type, mapDimension), (m, type) => (cell) => valueAt(cells.method, cell) === m && probeOf(cell).type === type)));
 }
 
 function heatMap(title, columns, value, open) {
   return h('div', { class: 'scroll' }, h('table', { class: 'map' }, h('caption', {}, title),
     h('thead', {}, h('tr', {}, h('td', {}), columns.map(({ name }) => h('th', { scope: 'col', title: name }, h('span', {}, name))))),
-    h('tbody', {}, shownMethods().map((m) => h('tr', { 'data-row': '' }, h('th', { scope: 'row' }, named(m)),
+    h('tbody', {}, shownMethods().map((m) => h('tr', { 'data-row': '' }, h('th', { scope: 'row' }, methodLabel(m)),
       columns.map(({ id, name }) => h('td', {}, heatCell(m, name, value(m, id), open(m, id)))))))));
 }
 
 function heatCell(m, name, found, predicate) {
-  if (!isNumber(found.v)) return h('span', { class: 'absent' }, MISSING);
+  if (!isNumber(found.v)) return h('span', { class: 'absent' }, UNKNOWN);
   const title = `${methods[m].name} · ${name}`;
-  const label = levelText(`${title}, ${heading(mapped)}`, found);
+  const label = levelText(`${title}, ${heading(mapDimension)}`, found);
   const depth = (Math.max(0, found.v) / 5) ** 1.6;
-  return mark(label, () => openList(title, predicate, mapped), { class: `heat ${depth > 0.74 ? 'deep' : ''}`, vars: { p: `${depth * 100}%` } }, score(found.v));
+  return markButton(label, () => openList(title, predicate, mapDimension), { class: `heat ${depth > 0.74 ? 'deep' : ''}`, vars: { p: `${depth * 100}%` } }, score(found.v));
 }

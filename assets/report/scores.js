@@ -1,26 +1,26 @@
-// Scores: the table, shapes, bars by dimension, and the comparison with a baseline.
+// Scores: table, radars, bars by dimension, and the comparison with a baseline.
 
-const measured = [-1, ...dimensions.map((_, d) => d).filter((d) => hasDimension[d])];
+const measuredDimensions = [-1, ...dimensions.map((_, d) => d).filter((d) => hasDimension[d])];
 const heading = (d) => (d < 0 ? t('overall') : dimensions[d].label);
 const compared = report.summary.comparison ?? null;
-const versus = (m, d) => {
+const comparisonFor = (m, d) => {
   const found = compared?.methods?.[methods[m].name];
   return (d < 0 ? found?.overall : found?.dimensions?.[dimensions[d].id]) ?? null;
 };
 
-/** Opens the cells of a method that measured a dimension, the worst first. */
-const openLevel = (m, d) => openList(`${methods[m].name} · ${heading(d)}`, (cell) => at(cells.method, cell) === m, d);
+/** Opens the cells of a method that have a score on a dimension, worst first. */
+const openLevel = (m, d) => openList(`${methods[m].name} · ${heading(d)}`, (cell) => valueAt(cells.method, cell) === m, d);
 
-/** How the figures shown came about, in a sentence. */
+/** A sentence about the source of the levels. */
 const scopeNote = () => h('p', { class: 'note' }, t(`scope_${scope()}`));
 
 function scoresSection() {
-  return section('scores', t('scores'), t('scores_lead'), live('', () => [rove(scoreTable()), scopeNote()]));
+  return section('scores', t('scores'), t('scores_lead'), reactive('', () => [rovingFocus(scoreTable()), scopeNote()]));
 }
 
 function scoreTable() {
-  const heads = [t('method'), ...measured.map(heading), t('kept'), t('retention'), t('judged')];
-  const cls = (i) => (i === 0 ? 'left' : i > measured.length ? 'num' : '');
+  const heads = [t('method'), ...measuredDimensions.map(heading), t('kept'), t('retention'), t('judged')];
+  const cls = (i) => (i === 0 ? 'left' : i > measuredDimensions.length ? 'num' : '');
   return h('table', { class: 'scores' },
     h('thead', {}, h('tr', {}, heads.map((text, i) => h('th', { scope: 'col', class: cls(i) }, text)))),
     h('tbody', {}, shownMethods().map((m) => scoreRow(m, heads))));
@@ -30,46 +30,46 @@ function scoreRow(m, heads) {
   const summary = summaries[m];
   const how = [methods[m].strategy, methods[m].model].filter(Boolean).join(' · ');
   const counts = summary?.cells ?? {};
-  const lack = (n, word) => (n ? h('span', { class: 'sub warn' }, t(word, { n: whole(n) })) : null);
+  const lack = (n, word) => (n ? h('span', { class: 'sub warn' }, t(word, { n: integer(n) })) : null);
   const kept = isNumber(summary?.compression_ratio) ? percent(1 - summary.compression_ratio, 1) : null;
   const retention = summary?.retention ?? {};
   const plain = [
-    [whole(summary?.context_tokens), kept ? h('span', { class: 'sub' }, t('kept_share', { share: kept })) : null],
+    [integer(summary?.context_tokens), kept ? h('span', { class: 'sub' }, t('kept_share', { share: kept })) : null],
     [percent(retention.value), h('span', { class: 'sub', title: retention.reason }, range(retention.ci95, percent))],
-    [whole(counts.judged), lack(counts.failed, 'failed_n'), lack(counts.missing, 'missing_n')],
+    [integer(counts.judged), lack(counts.failed, 'failed_n'), lack(counts.missing, 'missing_n')],
   ];
-  return h('tr', { 'data-row': '', class: tone(m) },
-    h('th', { scope: 'row', class: 'left' }, named(m), how ? h('span', { class: 'sub' }, how) : null),
-    measured.map((d) => h('td', { 'data-label': heading(d) }, scoreCell(m, d))),
-    plain.map((content, i) => h('td', { class: 'num', 'data-label': heads[measured.length + 1 + i] }, h('div', {}, content))));
+  return h('tr', { 'data-row': '', class: methodClass(m) },
+    h('th', { scope: 'row', class: 'left' }, methodLabel(m), how ? h('span', { class: 'sub' }, how) : null),
+    measuredDimensions.map((d) => h('td', { 'data-label': heading(d) }, scoreCell(m, d))),
+    plain.map((content, i) => h('td', { class: 'num', 'data-label': heads[measuredDimensions.length + 1 + i] }, h('div', {}, content))));
 }
 
 function scoreCell(m, d) {
   const found = level(m, d);
-  if (!isNumber(found.v)) return h('span', { class: 'absent' }, MISSING);
-  const against = scope() === 'all' ? versus(m, d) : null;
+  if (!isNumber(found.v)) return h('span', { class: 'absent' }, UNKNOWN);
+  const against = scope() === 'all' ? comparisonFor(m, d) : null;
   const verdict = verdictOf(against);
   const delta = against
-    ? h('span', { class: `delta ${verdict.tone}` }, `${verdict.glyph === '·' ? '' : verdict.glyph}${signed(against.difference)}`)
+    ? h('span', { class: `delta ${verdict.className}` }, `${verdict.glyph === '·' ? '' : verdict.glyph}${signed(against.difference)}`)
     : null;
   const label = levelText(`${methods[m].name}, ${heading(d)}`, found) + (against ? `; ${verdictText(against)}` : '');
-  return mark(label, () => openLevel(m, d), { class: `score ${d < 0 ? 'overall' : ''}` },
+  return markButton(label, () => openLevel(m, d), { class: `score ${d < 0 ? 'overall' : ''}` },
     h('span', { class: 'value' }, score(found.v)), delta, intervalBar(found.v, found.ci, 0, 5));
 }
 
-// --- shapes and bars ---
+// --- radars and bars ---
 
 function shapesSection() {
   return section('dimensions', t('dimensions'), t('dimensions_lead'),
-    live('', () => [rove(h('div', { class: 'radars' }, radars())), rove(h('div', { class: 'bars' }, barPanels()))]));
+    reactive('', () => [rovingFocus(h('div', { class: 'radars' }, radars())), rovingFocus(h('div', { class: 'bars' }, barPanels()))]));
 }
 
-/** One small radar a method, over the outline of the ceiling. */
+/** One radar per method, over the outline of the ceiling. */
 function radars() {
-  const axes = measured.filter((d) => d >= 0);
+  const axes = measuredDimensions.filter((d) => d >= 0);
   if (axes.length < 3) return [];
   const ceiling = methods.findIndex((method) => method.anchor === 'ceiling');
-  return shownMethods().map((m) => h('figure', {}, radar(m, axes, ceiling), h('figcaption', {}, named(m))));
+  return shownMethods().map((m) => h('figure', {}, radar(m, axes, ceiling), h('figcaption', {}, methodLabel(m))));
 }
 
 function radar(m, axes, ceiling) {
@@ -85,10 +85,10 @@ function radar(m, axes, ceiling) {
   const spokes = axes.map((_, i) => s('path', { class: 'ring', d: `M${spot(i, 0).join(' ')}L${spot(i, 5).join(' ')}` }));
   const ghost = ceiling >= 0 && ceiling !== m ? outline(ceiling) : '';
   const own = outline(m);
-  return picture(width, height, t('radar_of', { name: methods[m].name }),
+  return svgRoot(width, height, t('radar_of', { name: methods[m].name }),
     rings, spokes,
     ghost ? s('path', { class: 'ghost', d: `M${ghost}Z` }) : null,
-    own ? s('path', { class: `area ${tone(m)}`, d: `M${own}Z` }) : null,
+    own ? s('path', { class: `area ${methodClass(m)}`, d: `M${own}Z` }) : null,
     axes.map((d, i) => radarCorner(m, d, spot(i, 5.9), spot(i, level(m, d).v ?? 0), width)));
 }
 
@@ -97,16 +97,16 @@ function radarCorner(m, d, [x, y], [px, py], width) {
   const anchor = Math.abs(x - width / 2) < 4 ? 'middle' : x > width / 2 ? 'start' : 'end';
   const text = s('text', { x, y: y + 3.5, 'text-anchor': anchor, class: 'axis' }, heading(d));
   if (!isNumber(found.v)) return text;
-  return [text, svgMark(levelText(`${methods[m].name}, ${heading(d)}`, found), () => openLevel(m, d),
-    s('circle', { class: 'reach', cx: px, cy: py, r: 10 }), s('circle', { class: `dot ${tone(m)}`, cx: px, cy: py, r: 2.6 }))];
+  return [text, svgButton(levelText(`${methods[m].name}, ${heading(d)}`, found), () => openLevel(m, d),
+    s('circle', { class: 'reach', cx: px, cy: py, r: 10 }), s('circle', { class: `dot ${methodClass(m)}`, cx: px, cy: py, r: 2.6 }))];
 }
 
 function barPanels() {
-  return measured.map((d) => h('figure', { class: d < 0 ? 'wide' : '' }, h('figcaption', {}, heading(d)), h('div', { class: 'panel' },
+  return measuredDimensions.map((d) => h('figure', { class: d < 0 ? 'wide' : '' }, h('figcaption', {}, heading(d)), h('div', { class: 'panel' },
     shownMethods().map((m) => {
       const found = level(m, d);
-      return mark(levelText(`${methods[m].name}, ${heading(d)}`, found), () => openLevel(m, d), { class: `bar-row ${tone(m)}`, 'data-row': '' },
-        named(m), h('span', { class: 'track' },
+      return markButton(levelText(`${methods[m].name}, ${heading(d)}`, found), () => openLevel(m, d), { class: `bar-row ${methodClass(m)}`, 'data-row': '' },
+        methodLabel(m), h('span', { class: 'track' },
           h('span', { class: 'bar', vars: { at: ((found.v ?? 0) / 5) * 100 } }), intervalBar(null, found.ci, 0, 5)),
         h('span', { class: 'value' }, score(found.v)));
     }))));
@@ -114,7 +114,7 @@ function barPanels() {
 
 // --- against the baseline ---
 
-/** Why there is no evidence, in the texts of the page; as the summary has it where the page has none. */
+/** The translated reason of a verdict, or the reason of the summary if there is no translation. */
 const reasonText = (reason) => texts[`reason_${reason.replace(/[^a-z0-9]+/g, '_')}`] ?? reason;
 
 function verdictText(comparison) {
@@ -125,19 +125,19 @@ function verdictText(comparison) {
 
 function comparisonSection() {
   if (!compared) return null;
-  const rows = measured.flatMap((d) => methods.map((_, m) => ({ m, d, c: versus(m, d) }))).filter(({ c }) => c && isNumber(c.difference));
+  const rows = measuredDimensions.flatMap((d) => methods.map((_, m) => ({ m, d, c: comparisonFor(m, d) }))).filter(({ c }) => c && isNumber(c.difference));
   const ends = rows.flatMap(({ c }) => [...(c.ci95 ?? []), ...(c.ci95_rerun ?? []), c.difference]).map(Math.abs);
   const reach = Math.min(5, Math.max(1, Math.ceil(Math.max(...ends, 0) * 2) / 2));
   return section('baseline', t('baseline', { name: compared.baseline }), t('baseline_lead'),
     h('div', { class: 'key' }, h('span', { class: 'key-ci' }, t('ci95')), h('span', { class: 'key-rerun' }, t('ci95_rerun')),
       h('span', { class: 'key-margin' }, t('margin'))),
-    live('forest', () => rove(h('div', {}, measured.map((d) => forestGroup(d, rows, reach))))),
+    reactive('forest', () => rovingFocus(h('div', {}, measuredDimensions.map((d) => forestGroup(d, rows, reach))))),
     (report.changes ?? []).map(([name, notes]) => h('div', { class: 'note' }, name ? h('b', {}, name) : null,
       h('ul', {}, notes.map((text) => h('li', {}, text))))),
     (compared.unmatched ?? []).length ? h('p', { class: 'note' }, t('unmatched', { names: compared.unmatched.map(String).join(', ') })) : null);
 }
 
-/** What is more than the noise of running again on these fixtures, though not shown for others. */
+/** A difference beyond re-run noise on these fixtures that is not significant for other sessions. */
 function beyondRerun(c) {
   const ends = c.ci95_rerun;
   if (c.verdict !== 'no evidence' || !Array.isArray(ends) || (ends[0] <= 0 && ends[1] >= 0)) return null;
@@ -158,10 +158,10 @@ function forestRow(m, d, c, reach) {
   const reason = c.reason ? reasonText(c.reason) : '';
   const mdd = c.verdict === 'no evidence' && isNumber(c.mdd) ? t('mdd', { d: c.mdd.toFixed(2) }) : '';
   const margin = { margin: (0.3 / reach) * 50 };
-  return mark(`${methods[m].name}, ${heading(d)}: ${verdictText(c)}`, () => openLevel(m, d), { class: `forest-row ${tone(m)}`, 'data-row': '' },
-    named(m),
+  return markButton(`${methods[m].name}, ${heading(d)}: ${verdictText(c)}`, () => openLevel(m, d), { class: `forest-row ${methodClass(m)}`, 'data-row': '' },
+    methodLabel(m),
     intervalBar(c.difference, c.ci95, -reach, reach, { class: 'diff', inner: c.ci95_rerun, vars: margin }),
     h('span', { class: 'value' }, signed(c.difference), h('span', { class: 'sub' }, range(c.ci95, signed))),
-    h('span', { class: `verdict ${verdict.tone}` }, h('span', {}, `${verdict.glyph} ${t(verdict.word)}`),
+    h('span', { class: `verdict ${verdict.className}` }, h('span', {}, `${verdict.glyph} ${t(verdict.word)}`),
       h('span', { class: 'sub' }, [reason, mdd].filter(Boolean).join(' · ')), beyondRerun(c)));
 }

@@ -99,12 +99,12 @@
     }
     one('.filters .quiet-button').click();
     check(count() === whole, 'filters do not clear');
-    const seek = one('#seek');
-    seek.value = 'no such probe at all';
-    seek.dispatchEvent(new Event('input'));
+    const search = one('#search');
+    search.value = 'no such probe at all';
+    search.dispatchEvent(new Event('input'));
     check(all('#cells [role=option]').length === 0, 'finds what is not there');
-    seek.value = '';
-    seek.dispatchEvent(new Event('input'));
+    search.value = '';
+    search.dispatchEvent(new Event('input'));
   }
 
   function walkKeys() {
