@@ -1,6 +1,6 @@
-//! What a browser makes of the page: everything opens, nothing complains, nothing planted runs.
+//! The page in a browser: everything opens, the console is empty, no injected script runs.
 //!
-//! Without a Chromium these tests say so and pass; on a CI server (`CI=true`) they fail.
+//! Without Chromium these tests are skipped with a message; on a CI server (`CI=true`) they fail.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -10,14 +10,14 @@ use compeval::files::write_whole;
 use compeval::locale::Locale;
 
 use super::page::LARGE;
-use super::sample::{Sample, Shape, render};
+use super::sample::{Sample, SampleOptions, render};
 
 const WALK: &str = include_str!("../browser/walk.js");
-/// Runs in three ways if it can: as an element, as a handler, as a link.
-pub(crate) const PLANT: &str = "</script><script>window.planted=1</script><img src=x onerror=\"window.planted=2\"><a href=javascript:1>&amp;\u{2028}'\"";
+/// Markup that would run as an element, as an event handler and as a link.
+pub(crate) const INJECTION: &str = "</script><script>window.planted=1</script><img src=x onerror=\"window.planted=2\"><a href=javascript:1>&amp;\u{2028}'\"";
 
-/// One browser at a time, so that a time that is measured is its own.
-static TURN: Mutex<()> = Mutex::new(());
+/// Browsers run one at a time, because one test measures a time.
+static BROWSER: Mutex<()> = Mutex::new(());
 
 #[allow(clippy::print_stderr, reason = "a test that did not run must say so")]
 fn chromium() -> Option<PathBuf> {
@@ -33,15 +33,15 @@ fn chromium() -> Option<PathBuf> {
     found
 }
 
-/// The page with the walk put behind it, as the page's own nonce allows.
+/// The page with the script of the walk appended under the page's nonce.
 fn with_walk(page: &str) -> String {
     let nonce = page.split("'nonce-").nth(1).and_then(|rest| rest.split('\'').next()).expect("a nonce");
     page.replacen("</body>", &format!("<script nonce=\"{nonce}\">{WALK}</script></body>"), 1)
 }
 
-/// Opens a page and returns what it then says of itself, and what the console said.
-fn visit(name: &str, page: &str, hash: &str, patience: &[&str]) -> Option<(serde_json::Value, Vec<String>)> {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+/// Opens a page and returns the result of the walk and the messages of the console.
+fn visit(name: &str, page: &str, hash: &str, arguments: &[&str]) -> Option<(serde_json::Value, Vec<String>)> {
+    let _browser = BROWSER.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let file = folder.join(format!("{name}.html"));
     write_whole(&file, with_walk(page).as_bytes()).expect("the page is written");
@@ -50,7 +50,7 @@ fn visit(name: &str, page: &str, hash: &str, patience: &[&str]) -> Option<(serde
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
         .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
         .args(["--enable-logging=stderr", "--window-size=1280,900", "--dump-dom"])
-        .args(patience)
+        .args(arguments)
         .arg(format!("--user-data-dir={}", profile.path().display()))
         .arg(format!("file://{}#{hash}", file.display()))
         .output()
@@ -63,8 +63,8 @@ fn visit(name: &str, page: &str, hash: &str, patience: &[&str]) -> Option<(serde
     Some((json, console))
 }
 
-fn walk(name: &str, shape: &Shape) {
-    let page = render(&Sample::new(shape).input());
+fn walk(name: &str, options: &SampleOptions) {
+    let page = render(&Sample::new(options).input());
     let Some((found, console)) = visit(name, &page, "walk", &["--virtual-time-budget=60000"]) else { return };
     assert_eq!(found["problems"], serde_json::json!([]), "{found:#}");
     assert_eq!(console, Vec::<String>::new());
@@ -73,17 +73,17 @@ fn walk(name: &str, shape: &Shape) {
 
 #[test]
 fn every_mark_opens_its_cells_and_every_cell_opens() {
-    walk("walk-en", &Shape::default());
+    walk("walk-en", &SampleOptions::default());
 }
 
 #[test]
 fn the_page_works_in_chinese() {
-    walk("walk-zh", &Shape { locale: Locale::Zh, fixtures: 2, points: 2, ..Shape::default() });
+    walk("walk-zh", &SampleOptions { locale: Locale::Zh, fixtures: 2, points: 2, ..SampleOptions::default() });
 }
 
 #[test]
 fn nothing_planted_in_any_text_runs() {
-    walk("walk-planted", &Shape { plant: PLANT, fixtures: 2, points: 2, ..Shape::default() });
+    walk("walk-planted", &SampleOptions { injection: INJECTION, fixtures: 2, points: 2, ..SampleOptions::default() });
 }
 
 #[test]

@@ -6,32 +6,32 @@ use compeval::measure::{FactClass, FactFate};
 use compeval::probe::{Probe, ProbeType};
 use compeval::results::{Row, RowCost, RowKeys};
 
-use super::sample::{Dice, METHODS, Shape};
+use super::sample::{METHODS, SampleOptions, Xorshift};
 
-/// Where a cell stands.
+/// Coordinates and shared values of a cell.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
-    pub(crate) shape: &'a Shape,
+pub(crate) struct CellPosition<'a> {
+    pub(crate) options: &'a SampleOptions,
     pub(crate) fixture: &'a str,
-    /// Place in `METHODS`.
+    /// CellPosition in `METHODS`.
     pub(crate) method: usize,
     pub(crate) run: u32,
     pub(crate) point: u32,
     pub(crate) key: ActionKey,
-    /// The chance of a fact to be kept.
+    /// The probability that a fact is kept.
     pub(crate) keep: f64,
 }
 
-/// Lets facts stand in the context (`text`) and the answer, or not.
-fn facts(at: Place<'_>, probe: &Probe, dice: &mut Dice, text: &mut String) -> (Vec<FactFate>, String) {
+/// Puts facts into the context (`text`) and the answer at random.
+fn facts(at: CellPosition<'_>, probe: &Probe, random: &mut Xorshift, text: &mut String) -> (Vec<FactFate>, String) {
     let mut answer = String::from("As far as the context says: ");
     let mut facts = Vec::new();
     for fact in &probe.expected_facts {
-        let (kept, said) = (dice.roll() < at.keep, dice.roll() < 0.86);
+        let (kept, said) = (random.next() < at.keep, random.next() < 0.86);
         if kept {
             text.push_str(&format!("- {}: decided in step {}, was port 9999.\n", fact.name(), facts.len() + 1));
         }
-        let answered = if kept { said } else { dice.roll() < 0.05 };
+        let answered = if kept { said } else { random.next() < 0.05 };
         if answered {
             answer.push_str(&format!("{}; ", fact.name()));
         }
@@ -43,33 +43,33 @@ fn facts(at: Place<'_>, probe: &Probe, dice: &mut Dice, text: &mut String) -> (V
             mentions: None,
         });
     }
-    answer.push_str(at.shape.plant);
+    answer.push_str(at.options.injection);
     (facts, answer)
 }
 
-/// A cell; what its context keeps is added to `text`.
-pub(crate) fn row(at: Place<'_>, probe: &Probe, dice: &mut Dice, text: &mut String) -> Row {
+/// A cell. The facts that its context keeps are added to `text`.
+pub(crate) fn row(at: CellPosition<'_>, probe: &Probe, random: &mut Xorshift, text: &mut String) -> Row {
     let (method, strategy, _, tokens) = METHODS[at.method];
-    let plant = at.shape.plant;
-    let (facts, answer) = facts(at, probe, dice, text);
+    let injection = at.options.injection;
+    let (facts, answer) = facts(at, probe, random, text);
     let share = |of: fn(&FactFate) -> bool| facts.iter().filter(|fact| of(fact)).count() as f64 / facts.len() as f64;
     let survival = share(|fact| matches!(fact.class, Some(FactClass::Answered | FactClass::Missed)));
-    let criteria = criteria(at.shape, probe.kind, share(|fact| fact.answered), dice);
-    let scores = grade(Rubric::built_in(at.shape.locale), &criteria);
+    let criteria = criteria(at.options, probe.kind, share(|fact| fact.answered), random);
+    let scores = grade(Rubric::built_in(at.options.locale), &criteria);
     let digest = |part: &str| ActionKey(Digest::of(format!("{} {} {part}", at.key, probe.id)));
     let replaced = 19_000 + 1_000 * u64::from(at.point);
     let tokens = if strategy == "full" { replaced } else { tokens };
     let stale: Vec<String> =
-        (dice.roll() < 0.04).then(|| probe.superseded_facts[0].name().into()).into_iter().collect();
+        (random.next() < 0.04).then(|| probe.superseded_facts[0].name().into()).into_iter().collect();
     Row {
         fixture: at.fixture.into(),
         point: at.point,
-        method: format!("{method}{plant}"),
+        method: format!("{method}{injection}"),
         run: at.run,
         probe: probe.id.to_string(),
         kind: probe.kind,
-        answerer: format!("agent{plant}"),
-        judge: format!("judge{plant}"),
+        answerer: format!("agent{injection}"),
+        judge: format!("judge{injection}"),
         answer_n: 1,
         judge_n: 1,
         keys: RowKeys { compress: at.key, answer: digest("answer"), judge: digest("judge") },
@@ -80,7 +80,7 @@ pub(crate) fn row(at: Place<'_>, probe: &Probe, dice: &mut Dice, text: &mut Stri
         heading: None,
         fact_survival: Some(survival),
         fabricated: None,
-        invented: (dice.roll() < 0.03).then(|| format!("src/ghost.rs{plant}")).into_iter().collect(),
+        invented: (random.next() < 0.03).then(|| format!("src/ghost.rs{injection}")).into_iter().collect(),
         context_tokens: Some(tokens),
         replaced_tokens: Some(replaced),
         compression_ratio: Some(1.0 - tokens as f64 / replaced as f64),
@@ -93,18 +93,19 @@ pub(crate) fn row(at: Place<'_>, probe: &Probe, dice: &mut Dice, text: &mut Stri
     }
 }
 
-fn criteria(shape: &Shape, kind: ProbeType, answered: f64, dice: &mut Dice) -> Vec<CriterionScore> {
-    let rubric = Rubric::built_in(shape.locale).criteria_for(kind, Scope::ByType);
-    let points = |base: f64, roll: f64| ((base + roll * 1.6 - 0.4).round().clamp(0.0, 5.0)) as u8;
+fn criteria(options: &SampleOptions, kind: ProbeType, answered: f64, random: &mut Xorshift) -> Vec<CriterionScore> {
+    let rubric = Rubric::built_in(options.locale).criteria_for(kind, Scope::ByType);
+    let points = |base: f64, random: f64| ((base + random * 1.6 - 0.4).round().clamp(0.0, 5.0)) as u8;
     let reason = |points: u8| match points {
         0..=1 => "The answer names none of what was asked for.",
         2..=3 => "One of the facts is there; the file is not named, and the value is missing.",
         _ => "All that was asked for is named, with the right values.",
     };
-    let one = |c: &Criterion, dice: &mut Dice| {
+    let one = |c: &Criterion, random: &mut Xorshift| {
         let base = if c.id.0.starts_with("instruction") { 4.2 } else { 0.8 + answered * 3.6 };
-        let points = points(base, dice.roll());
-        CriterionScore::new(c.id.clone(), points, format!("{}{}", reason(points), shape.plant)).expect("on the scale")
+        let points = points(base, random.next());
+        CriterionScore::new(c.id.clone(), points, format!("{}{}", reason(points), options.injection))
+            .expect("on the scale")
     };
-    rubric.into_iter().map(|c| one(c, dice)).collect()
+    rubric.into_iter().map(|c| one(c, random)).collect()
 }

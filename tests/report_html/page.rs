@@ -1,21 +1,28 @@
-//! What the bytes of the page say, without a browser.
+//! The bytes of the page, without a browser.
 
 use std::sync::LazyLock;
 
 use compeval::report::html::ScaleAnchor;
 
-use super::browser::PLANT;
-use super::sample::{Sample, Shape, render};
+use super::browser::INJECTION;
+use super::sample::{Sample, SampleOptions, render};
 
 /// A page of 19,800 cells.
 pub(crate) static LARGE: LazyLock<String> = LazyLock::new(|| {
-    let sample = Sample::new(&Shape { fixtures: 6, points: 5, probes: 22, runs: 5, ..Shape::default() });
+    let sample = Sample::new(&SampleOptions {
+        fixtures: 6,
+        points: 5,
+        probes: 22,
+        runs: 5,
+        compared: false,
+        ..SampleOptions::default()
+    });
     assert_eq!(sample.rows.len(), 19_800);
     render(&sample.input())
 });
 
-fn small() -> Shape {
-    Shape { fixtures: 2, points: 2, ..Shape::default() }
+fn small() -> SampleOptions {
+    SampleOptions { fixtures: 2, points: 2, ..SampleOptions::default() }
 }
 
 #[test]
@@ -25,7 +32,7 @@ fn the_same_input_gives_the_same_bytes() {
 
 #[test]
 fn no_text_of_the_input_stands_unescaped() {
-    let page = render(&Sample::new(&Shape { plant: PLANT, ..small() }).input());
+    let page = render(&Sample::new(&SampleOptions { injection: INJECTION, ..small() }).input());
     for planted in ["<script>window.planted", "<img src=x", "<a href=javascript", "\u{2028}"] {
         assert!(!page.contains(planted), "{planted}");
     }

@@ -1,4 +1,4 @@
-//! Result sets of any size, the same for the same seed.
+//! Sample result sets of any size, from a fixed seed.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ use compeval::results::{
     ResultSet, Row, RubricInfo, Side, Summary, compare, summarize,
 };
 
-use super::cell::{Place, row};
+use super::cell::{CellPosition, row};
 
 /// Name, strategy, share of facts kept, tokens kept.
 pub(crate) const METHODS: [(&str, &str, f64, u64); 6] = [
@@ -32,26 +32,28 @@ pub(crate) const METHODS: [(&str, &str, f64, u64); 6] = [
 const FIXTURES: [&str; 6] =
     ["checkout-flaky-test", "migrate-to-sqlite", "auth-token-rotation", "csv-import-memory", "图表导出", "docs-search"];
 
-/// How large a sample is, and what is planted in all of its texts.
-pub(crate) struct Shape {
+/// The size of a sample, and a string that all of its texts contain.
+pub(crate) struct SampleOptions {
     pub(crate) fixtures: usize,
     pub(crate) points: u32,
     pub(crate) probes: u32,
     pub(crate) runs: u32,
     pub(crate) locale: Locale,
-    pub(crate) plant: &'static str,
+    pub(crate) injection: &'static str,
+    /// Whether it is compared with a baseline.
+    pub(crate) compared: bool,
 }
 
-impl Default for Shape {
-    fn default() -> Shape {
-        Shape { fixtures: 4, points: 3, probes: 8, runs: 3, locale: Locale::En, plant: "" }
+impl Default for SampleOptions {
+    fn default() -> SampleOptions {
+        SampleOptions { fixtures: 4, points: 3, probes: 8, runs: 3, locale: Locale::En, injection: "", compared: true }
     }
 }
 
-/// All that a page is made from, owned.
+/// The input of a page, owned.
 pub(crate) struct Sample {
     locale: Locale,
-    plant: &'static str,
+    injection: &'static str,
     label: String,
     banks: BTreeMap<String, Vec<Probe>>,
     pub(crate) rows: Vec<ListedRow>,
@@ -61,11 +63,11 @@ pub(crate) struct Sample {
     pub(crate) contexts: BTreeMap<ContextKey, ContextText>,
 }
 
-/// Numbers that look random and are the same every time (xorshift).
-pub(crate) struct Dice(u64);
+/// Reproducible pseudorandom numbers.
+pub(crate) struct Xorshift(u64);
 
-impl Dice {
-    pub(crate) fn roll(&mut self) -> f64 {
+impl Xorshift {
+    pub(crate) fn next(&mut self) -> f64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -77,37 +79,38 @@ fn listed(row: &Row) -> ListedRow {
     ListedRow::read(&serde_json::to_string(row).expect("a row")).expect("what was just written")
 }
 
-fn at_hand(text: &ContextText) -> PageContext<'_> {
+fn page_context(text: &ContextText) -> PageContext<'_> {
     PageContext { digest: Digest::of(format!("{text:?}")), read: Rc::new(|| Some(text.clone())) }
 }
 
-/// The page of an input whose rows are at hand.
 pub(crate) fn render(input: &PageInput<'_>) -> String {
     html::render(input).expect("rows at hand")
 }
 
 impl Sample {
-    pub(crate) fn new(shape: &Shape) -> Sample {
-        let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+    pub(crate) fn new(options: &SampleOptions) -> Sample {
+        let mut random = Xorshift(0x9e37_79b9_7f4a_7c15);
         let banks: BTreeMap<String, Vec<Probe>> =
-            fixtures(shape).into_iter().map(|(name, n)| (name, bank(n, shape))).collect();
+            fixtures(options).into_iter().map(|(name, n)| (name, bank(n, options))).collect();
         let mut contexts = BTreeMap::new();
-        let rows = rows(shape, &banks, 0.0, &mut dice, Some(&mut contexts));
-        let before = rows_of_baseline(shape, &banks);
-        let design = design(shape, &banks);
+        let rows = rows(options, &banks, 0.0, &mut random, Some(&mut contexts));
+        let design = design(options, &banks);
         let set = |label: &str, rows: &[Row]| {
             let manifest = Manifest::begin(label, "2026-01-01T00:00:00Z", design.clone());
             ResultSet::gather(manifest, rows.iter().cloned().map(Ok)).expect("rows fit their design")
         };
-        let (now, then) = (set("tuned-prompt", &rows), set("main", &before));
-        let side = |set| Side { set, method: None };
-        let comparison = compare(side(&now), side(&then), ComparisonScope::All, &|path, _, _| vec![path.to_owned()])
-            .expect("comparable");
-        let summary = summarize(&now, Some(comparison));
-        let label = format!("tuned-prompt{}", shape.plant);
+        let now = set("tuned-prompt", &rows);
+        let comparison = options.compared.then(|| {
+            let baseline = set("main", &self::rows(options, &banks, -0.3, &mut Xorshift(77), None));
+            let side = |set| Side { set, method: None };
+            compare(side(&now), side(&baseline), ComparisonScope::All, &|path, _, _| vec![path.to_owned()])
+                .expect("comparable")
+        });
+        let summary = summarize(&now, comparison);
+        let label = format!("tuned-prompt{}", options.injection);
         Sample {
-            locale: shape.locale,
-            plant: shape.plant,
+            locale: options.locale,
+            injection: options.injection,
             label,
             banks,
             rows: rows.iter().map(listed).collect(),
@@ -118,28 +121,31 @@ impl Sample {
         }
     }
 
-    /// What a results folder alone gives.
+    /// The input from a results folder alone.
     pub(crate) fn input_of_folder(&self) -> PageInput<'_> {
         PageInput::new(&self.manifest, &self.summary, Rubric::built_in(self.locale), (&self.rows, &*self.read_rows))
     }
 
     pub(crate) fn input(&self) -> PageInput<'_> {
-        let planted = |text: &str| format!("{text}{}", self.plant);
-        let pair = |name: &str, value: &str| (planted(name), planted(value));
+        let injected = |text: &str| format!("{text}{}", self.injection);
+        let pair = |name: &str, value: &str| (injected(name), injected(value));
         let cells = self.rows.len().to_string();
         PageInput {
             label: &self.label,
             locale: self.locale,
             facts: vec![pair("fixtures", "4"), pair("runs", "3"), pair("cells", &cells), pair("version", "0.1.0")],
             warnings: vec![
-                planted("lexical: the built-in rules stood in for a model; scores say little about real models."),
-                planted("The judge “judge” passed 9 of 12 pairs of its self-test; 11 are needed."),
+                injected("lexical: the built-in rules stood in for a model; scores say little about real models."),
+                injected("The judge “judge” passed 9 of 12 pairs of its self-test; 11 are needed."),
             ],
             notes: vec![
-                planted("The judge sees the compacted context."),
-                planted("Tokens are counted by one offline tokenizer for all methods."),
+                injected("The judge sees the compacted context."),
+                injected("Tokens are counted by one offline tokenizer for all methods."),
             ],
-            changes: vec![(planted("anchored"), vec![planted("probes from good to bad (1): login · p1 4.50 → 0.80.")])],
+            changes: vec![(
+                injected("anchored"),
+                vec![injected("probes from good to bad (1): login · p1 4.50 → 0.80.")],
+            )],
             models: ["compress", "answer", "judge"].map(|role| self.model(role)).into(),
             methods: METHODS.iter().map(|(name, strategy, ..)| self.method(name, strategy)).collect(),
             rubric: Rubric::built_in(self.locale),
@@ -147,7 +153,7 @@ impl Sample {
             rows: &self.rows,
             read_rows: &*self.read_rows,
             summary: &self.summary,
-            contexts: self.contexts.iter().map(|(place, text)| (place.clone(), at_hand(text))).collect(),
+            contexts: self.contexts.iter().map(|(place, text)| (place.clone(), page_context(text))).collect(),
             packs: &(),
             costs: self.costs(),
             failures: self.failures(),
@@ -156,8 +162,8 @@ impl Sample {
     }
 
     fn model(&self, role: &str) -> PageModel {
-        let name = format!("agent{}", self.plant);
-        PageModel { role: role.into(), name, model: format!("openai/gpt-5.2{}", self.plant) }
+        let name = format!("agent{}", self.injection);
+        PageModel { role: role.into(), name, model: format!("openai/gpt-5.2{}", self.injection) }
     }
 
     fn method(&self, name: &str, strategy: &str) -> PageMethod {
@@ -167,13 +173,13 @@ impl Sample {
             _ => ScaleAnchor::Neither,
         };
         let model =
-            (!["full", "none", "truncate"].contains(&strategy)).then(|| format!("openai/gpt-5.2{}", self.plant));
-        PageMethod { name: format!("{name}{}", self.plant), strategy: strategy.into(), model, anchor }
+            (!["full", "none", "truncate"].contains(&strategy)).then(|| format!("openai/gpt-5.2{}", self.injection));
+        PageMethod { name: format!("{name}{}", self.injection), strategy: strategy.into(), model, anchor }
     }
 
     fn costs(&self) -> Vec<PageCost> {
         let line = |part: &str, actions, cached, input, output, usd| PageCost {
-            part: format!("{part}{}", self.plant),
+            part: format!("{part}{}", self.injection),
             actions: Some(actions),
             cached: Some(cached),
             input_tokens: Some(input),
@@ -189,9 +195,9 @@ impl Sample {
 
     fn failures(&self) -> Vec<PageFailure> {
         let line = |place: &str, stage: &str, message: &str, by_method| PageFailure {
-            place: format!("{place}{}", self.plant),
+            place: format!("{place}{}", self.injection),
             stage: stage.into(),
-            message: format!("{message}{}", self.plant),
+            message: format!("{message}{}", self.injection),
             by_method,
         };
         vec![
@@ -211,16 +217,21 @@ impl Sample {
     }
 }
 
-fn fixtures(shape: &Shape) -> Vec<(String, usize)> {
-    FIXTURES.iter().take(shape.fixtures).enumerate().map(|(n, name)| (format!("{name}{}", shape.plant), n)).collect()
+fn fixtures(options: &SampleOptions) -> Vec<(String, usize)> {
+    FIXTURES
+        .iter()
+        .take(options.fixtures)
+        .enumerate()
+        .map(|(n, name)| (format!("{name}{}", options.injection), n))
+        .collect()
 }
 
 fn kind(n: u32) -> ProbeType {
     ProbeType::ALL[n as usize % ProbeType::ALL.len()]
 }
 
-fn bank(fixture: usize, shape: &Shape) -> Vec<Probe> {
-    let plant = shape.plant;
+fn bank(fixture: usize, options: &SampleOptions) -> Vec<Probe> {
+    let injection = options.injection;
     let probe = |point: u32, n: u32| {
         let (port, file) = (8000 + 10 * n + point, format!("src/part{n}/store{fixture}.rs"));
         let question = match kind(n) {
@@ -234,48 +245,49 @@ fn bank(fixture: usize, shape: &Shape) -> Vec<Probe> {
             ProbeType::Decision => format!("Why was the retry limit of step {n} lowered, and to what?"),
         };
         let json = serde_json::json!({
-            "id": format!("{}-{point}-{n}{plant}", kind(n).name()), "type": kind(n).name(), "point": point,
-            "question": format!("{question}{plant}"),
-            "expected_facts": [format!("port {port}"), [file.clone(), format!("{file}:12")], format!("retry_limit = {n}{plant}")],
+            "id": format!("{}-{point}-{n}{injection}", kind(n).name()), "type": kind(n).name(), "point": point,
+            "question": format!("{question}{injection}"),
+            "expected_facts": [format!("port {port}"), [file.clone(), format!("{file}:12")], format!("retry_limit = {n}{injection}")],
             "superseded_facts": [format!("port {}", port + 500)],
-            "reference_answer": format!("It listens on port {port}; see {file}.{plant}"),
-            "tags": if n.is_multiple_of(5) { vec![format!("constraint{plant}")] } else { vec![] },
+            "reference_answer": format!("It listens on port {port}; see {file}.{injection}"),
+            "tags": if n.is_multiple_of(5) { vec![format!("constraint{injection}")] } else { vec![] },
         });
         serde_json::from_value(json).expect("a probe")
     };
-    (1..=shape.points).flat_map(|point| (1..=shape.probes).map(move |n| (point, n))).map(|(p, n)| probe(p, n)).collect()
-}
-
-fn rows_of_baseline(shape: &Shape, banks: &BTreeMap<String, Vec<Probe>>) -> Vec<Row> {
-    rows(shape, banks, -0.3, &mut Dice(77), None)
+    (1..=options.points)
+        .flat_map(|point| (1..=options.probes).map(move |n| (point, n)))
+        .map(|(p, n)| probe(p, n))
+        .collect()
 }
 
 fn rows(
-    shape: &Shape,
+    options: &SampleOptions,
     banks: &BTreeMap<String, Vec<Probe>>,
     shift: f64,
-    dice: &mut Dice,
+    random: &mut Xorshift,
     mut contexts: Option<&mut BTreeMap<ContextKey, ContextText>>,
 ) -> Vec<Row> {
     let mut rows = Vec::new();
-    for (n, (fixture, _)) in fixtures(shape).into_iter().enumerate() {
-        for (m, run) in (0..METHODS.len()).flat_map(|m| (1..=shape.runs).map(move |run| (m, run))) {
-            for point in 1..=shape.points {
+    for (n, (fixture, _)) in fixtures(options).into_iter().enumerate() {
+        for (m, run) in (0..METHODS.len()).flat_map(|m| (1..=options.runs).map(move |run| (m, run))) {
+            for point in 1..=options.points {
                 let (name, _, keep, _) = METHODS[m];
                 let key = ActionKey(Digest::of(format!("{fixture} {name} {run} {point} {shift}")));
                 let gain =
                     shift * (f64::from(u8::from(name.contains("index"))) - f64::from(u8::from(name == "truncate-2k")));
                 let keep = (keep + gain - 0.06 * f64::from(point - 1) + 0.02 * n as f64).clamp(0.0, 1.0);
-                let at = Place { shape, fixture: &fixture, method: m, run, point, key, keep };
+                let at = CellPosition { options, fixture: &fixture, method: m, run, point, key, keep };
                 let asked = banks[&fixture].iter().filter(|probe| probe.point.is_some_and(|p| p.0 == point));
-                let mut text =
-                    format!("# Session summary of {fixture}\n\n## Intent\nKeep the service running.{}\n", shape.plant);
+                let mut text = format!(
+                    "# Session summary of {fixture}\n\n## Intent\nKeep the service running.{}\n",
+                    options.injection
+                );
                 for probe in asked {
-                    rows.push(row(at, probe, dice, &mut text));
+                    rows.push(row(at, probe, random, &mut text));
                 }
                 if let Some(contexts) = contexts.as_deref_mut().filter(|_| point != 2 || name != "regenerative") {
                     contexts.insert(
-                        (key, format!("{name}{}", shape.plant), point),
+                        (key, format!("{name}{}", options.injection), point),
                         if name == "none" { ContextText::Readable(String::new()) } else { ContextText::Readable(text) },
                     );
                 }
@@ -285,9 +297,9 @@ fn rows(
     rows
 }
 
-fn asked(name: &str, plant: &str) -> Asked {
+fn asked(name: &str, injection: &str) -> Asked {
     Asked {
-        name: format!("{name}{plant}"),
+        name: format!("{name}{injection}"),
         model: "openai/gpt-5.2".into(),
         endpoint: "openai".into(),
         settings: Settings::default(),
@@ -297,35 +309,35 @@ fn asked(name: &str, plant: &str) -> Asked {
     }
 }
 
-fn design(shape: &Shape, banks: &BTreeMap<String, Vec<Probe>>) -> Design {
-    let rubric = Rubric::built_in(shape.locale);
+fn design(options: &SampleOptions, banks: &BTreeMap<String, Vec<Probe>>) -> Design {
+    let rubric = Rubric::built_in(options.locale);
     let weight =
         |c: &compeval::judge::Criterion| CriterionWeight { id: c.id.clone(), dimension: c.dimension, weight: c.weight };
     let method = |(name, strategy, ..): &(&str, &str, f64, u64)| MethodInfo {
-        name: format!("{name}{}", shape.plant),
+        name: format!("{name}{}", options.injection),
         strategy: (*strategy).into(),
         model: None,
         target_tokens: None,
         artifact_index: false,
         deterministic: false,
-        readers: vec![format!("agent{}", shape.plant)],
+        readers: vec![format!("agent{}", options.injection)],
         program: None,
     };
     Design {
-        runs: Runs { compress: shape.runs, answer: 1, judge: 1 },
-        locale: shape.locale,
+        runs: Runs { compress: options.runs, answer: 1, judge: 1 },
+        locale: options.locale,
         tail: TailMode::None,
         judge_context: true,
         focus_topic: None,
         methods: METHODS.iter().map(method).collect(),
-        answerers: vec![asked("agent", shape.plant)],
-        judges: vec![asked("judge", shape.plant)],
+        answerers: vec![asked("agent", options.injection)],
+        judges: vec![asked("judge", options.injection)],
         rubric: RubricInfo {
             digest: rubric.digest(),
             scope: Scope::ByType,
             criteria: rubric.criteria().iter().map(weight).collect(),
         },
-        fixtures: fixtures(shape).iter().map(|(name, _)| fixture(name, &banks[name])).collect(),
+        fixtures: fixtures(options).iter().map(|(name, _)| fixture(name, &banks[name])).collect(),
     }
 }
 
