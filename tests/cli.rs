@@ -24,6 +24,7 @@ mod cli {
     mod kills;
     mod matrix;
     mod next;
+    mod overclaim;
     mod plan;
     mod secrets;
     mod row_cache;

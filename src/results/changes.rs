@@ -9,12 +9,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::Serialize;
 
+use super::answers::Answers;
 use super::comparable::{VariantPair, answerer_of};
 use super::grade::{Grade, Measured};
 use super::set::ResultSet;
+use super::shares::{ShareDifference, fabrication_difference, overclaim_difference};
 use crate::action::ActionKey;
 use crate::judge::Dimension;
-use crate::measure::FactClass;
 use crate::stats;
 use crate::stats::thresholds::{GOOD, MIN_FLIP};
 
@@ -63,6 +64,10 @@ pub struct Differences {
     pub facts_lost: Vec<ProbeFact>,
     /// Expected facts that stand in the context of most answers and did not.
     pub facts_gained: Vec<ProbeFact>,
+    /// Answers that assert another value, of those whose context lost every expected fact.
+    pub overclaim: ShareDifference,
+    /// Answers that assert something, of those to unanswerable probes.
+    pub fabrication: ShareDifference,
 }
 
 /// How many contexts are the same on both sides.
@@ -175,8 +180,24 @@ impl<'s> Matched<'s> {
             self.compare_facts(*probe, *other, &mut found);
         }
         // stable: probes that moved by the same stay in the order of the matrix
+        (found.overclaim, found.fabrication) = self.share_differences();
         found.flipped.sort_by(|a, b| (b.after - b.before).abs().total_cmp(&(a.after - a.before).abs()));
         found
+    }
+
+    /// Overclaims and fabrications on the probes that both sides asked.
+    fn share_differences(&self) -> (ShareDifference, ShareDifference) {
+        let (own, theirs) = (self.probes.keys().copied().collect(), self.probes.values().copied().collect());
+        let after = Answers::of(self.judged, self.pair.a, &own);
+        let before = Answers::of(self.baseline, self.pair.b, &theirs);
+        let fixture = |(probe, other): (&usize, &usize)| {
+            Some((self.judged.scores.fixture_of(*probe)?, self.baseline.scores.fixture_of(*other)?))
+        };
+        let fixtures = self.probes.iter().filter_map(fixture).collect();
+        let of = |difference: fn(&Answers<'_>, &Answers<'_>, &BTreeMap<usize, usize>) -> ShareDifference| {
+            difference(&after, &before, &fixtures)
+        };
+        (of(overclaim_difference), of(fabrication_difference))
     }
 
     /// An answer's key holds the context that was read, besides question, answerer and repetition: the same key of the
@@ -208,9 +229,10 @@ impl<'s> Matched<'s> {
 
     fn compare_facts(&self, probe: usize, other: usize, found: &mut Differences) {
         let Some(at) = self.judged.probes.get(probe) else { return };
+        // of a context that cannot be read, whether the answer has it
         let held = |set: &ResultSet, variant: usize, probe: usize, fact: usize| {
             let answers = answers_of(set, variant, probe).iter().filter_map(|measured| measured.facts.get(fact));
-            let held = answers.map(|(answered, class)| f64::from(u8::from(stands(*answered, *class))));
+            let held = answers.map(|fact| f64::from(u8::from(fact.stands().unwrap_or(fact.answered))));
             stats::mean_of(held).map(|share| share >= 0.5)
         };
         for (fact, name) in at.facts.iter().enumerate() {
@@ -228,11 +250,6 @@ impl<'s> Matched<'s> {
     fn fixture(&self, place: usize) -> String {
         self.judged.design().fixtures.get(place).map(|info| info.name.clone()).unwrap_or_default()
     }
-}
-
-/// Whether a fact stands in the context; of a context that cannot be read, whether the answer has it.
-fn stands(answered: bool, class: Option<FactClass>) -> bool {
-    class.map_or(answered, |class| matches!(class, FactClass::Answered | FactClass::Missed))
 }
 
 fn cell(grade: &Grade) -> CellAt {

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use super::answers::Answers;
 use super::grade::Measured;
-use super::selection::Subset;
+use super::ordered::Ordered;
 use super::set::ResultSet;
+use super::shares::{Overclaim, Share};
 use crate::action::StageName;
 use crate::measure::{DEFAULT_NEEDS, FactClass, break_even, share, tokens_per_task};
-use crate::stats;
 
 /// Expected facts of all answers, by what became of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -51,8 +52,19 @@ pub struct Economy {
     pub tokens_per_task: BTreeMap<u32, f64>,
     /// Needs of each fact from which the whole transcript is as cheap; null if never.
     pub break_even_k: Option<f64>,
-    /// Share of answers to unanswerable probes that assert something.
+    /// Survival by where the transcript said a fact last: in an earlier span, or in which third of the span; empty where
+    /// it was not recorded.
+    pub survival_by_depth: Ordered<Share>,
+    /// Survival by how many messages say a fact.
+    pub survival_by_mentions: Ordered<Share>,
+    /// Survival by the heading of the compression prompt that facts belong under, by words; empty without headings.
+    pub survival_by_heading: Ordered<Share>,
+    /// What answers do whose context lost every expected fact; null where it was not recorded, or no context can be read.
+    pub overclaim: Option<Overclaim>,
+    /// Share of answers to unanswerable probes that assert something; `fabrication` has its interval.
     pub fabrication_rate: Option<f64>,
+    /// The same with its interval and denominator.
+    pub fabrication: Share,
     /// Names in answers that occur nowhere in the transcript, a hundred answers.
     pub invented_per_100: Option<f64>,
     /// Superseded facts stated as current, in all answers.
@@ -70,29 +82,17 @@ type FactAt = (usize, usize);
 /// The facts that a variant answers, in any run.
 pub(super) fn answered_facts(set: &ResultSet, variant: usize) -> BTreeSet<FactAt> {
     let of = |measured: &Measured| -> Vec<FactAt> {
-        let said = measured.facts.iter().enumerate().filter(|(_, (answered, _))| *answered);
+        let said = measured.facts.iter().enumerate().filter(|(_, fact)| fact.answered);
         said.map(|(fact, _)| (measured.at.probe, fact)).collect()
     };
     set.answers(variant).iter().flat_map(of).collect()
 }
 
-/// The answers of a variant on some probes, those of a probe side by side, and the probes of a fixture.
-pub(super) struct Answers<'s> {
-    set: &'s ResultSet,
-    variant: usize,
-    measured: Vec<&'s Measured>,
-}
-
-impl<'s> Answers<'s> {
-    /// Those on the probes `kept`.
-    pub(super) fn of(set: &'s ResultSet, variant: usize, kept: &Subset) -> Answers<'s> {
-        let measured = set.answers(variant).iter().filter(|measured| kept.contains(&measured.at.probe)).collect();
-        Answers { set, variant, measured }
-    }
-
+impl Answers<'_> {
     /// What the contexts and answers come to. `guessable` are the facts of the floor method, `full` the answers of the
     /// ceiling.
     pub(super) fn economy(&self, guessable: Option<&BTreeSet<FactAt>>, full: Option<&Answers<'_>>) -> Economy {
+        let fabrication = self.fabrication();
         let (context_tokens, refetch_tokens) = (self.context_tokens(), self.refetch_tokens());
         let own = context_tokens.zip(refetch_tokens);
         let per_task = |k: u32| own.map(|(context, refetch)| (k, tokens_per_task(context, refetch, f64::from(k))));
@@ -104,11 +104,16 @@ impl<'s> Answers<'s> {
             fact_survival: self.fact_survival(),
             fact_survival_lift: guessable.and_then(|guessable| self.mean(|m| lift(m, guessable))),
             facts: self.fact_counts(),
-            answered_share: self.mean(|m| share(m.facts.iter().map(|(answered, _)| *answered))),
+            answered_share: self.mean(|m| share(m.facts.iter().map(|fact| fact.answered))),
             refetch_tokens,
             tokens_per_task: NEEDS.into_iter().filter_map(per_task).collect(),
             break_even_k: own.zip(full).and_then(|(own, full)| break_even(own, full)),
-            fabrication_rate: self.mean(|m| m.fabricated.map(|fabricated| f64::from(u8::from(fabricated)))),
+            survival_by_depth: self.survival_by_depth(),
+            survival_by_mentions: self.survival_by_mentions(),
+            survival_by_heading: self.survival_by_heading(),
+            overclaim: self.overclaim(),
+            fabrication_rate: fabrication.share,
+            fabrication,
             invented_per_100: self.mean(|m| Some(100.0 * m.invented as f64)),
             stale_facts: self.measured.iter().map(|m| m.stale).sum(),
             usd: costs(self.set, self.variant),
@@ -134,21 +139,10 @@ impl<'s> Answers<'s> {
         self.mean(|m| m.refetch.map(|tokens| tokens as f64))
     }
 
-    /// The mean over fixtures of the means over probes of the means over answers, of what is known; a fixture counts
-    /// the same however many probes it has.
-    fn mean(&self, of: impl Fn(&Measured) -> Option<f64>) -> Option<f64> {
-        let fixture = |measured: &Measured| self.set.scores.fixture_of(measured.at.probe);
-        let of_probe = |answers: &[&Measured]| stats::mean_of(answers.iter().filter_map(|measured| of(measured)));
-        let of_fixture = |answers: &[&Measured]| {
-            stats::mean_of(answers.chunk_by(|a, b| a.at.probe == b.at.probe).filter_map(of_probe))
-        };
-        stats::mean_of(self.measured.chunk_by(|a, b| fixture(a) == fixture(b)).filter_map(of_fixture))
-    }
-
     fn fact_counts(&self) -> FactCounts {
         let mut counts = FactCounts::default();
-        for (answered, class) in self.measured.iter().flat_map(|measured| &measured.facts) {
-            let count = match (class, answered) {
+        for fact in self.measured.iter().flat_map(|measured| &measured.facts) {
+            let count = match (fact.class, fact.answered) {
                 (Some(FactClass::Answered), _) => &mut counts.answered,
                 (Some(FactClass::Missed), _) => &mut counts.missed,
                 (Some(FactClass::Lost), _) => &mut counts.lost,
@@ -164,8 +158,7 @@ impl<'s> Answers<'s> {
 
 fn lift(measured: &Measured, guessable: &BTreeSet<FactAt>) -> Option<f64> {
     let own = measured.facts.iter().enumerate().filter(|(fact, _)| !guessable.contains(&(measured.at.probe, *fact)));
-    let stood: Option<Vec<bool>> =
-        own.map(|(_, (_, class))| class.map(|c| matches!(c, FactClass::Answered | FactClass::Missed))).collect();
+    let stood: Option<Vec<bool>> = own.map(|(_, fact)| fact.stands()).collect();
     share(stood?)
 }
 

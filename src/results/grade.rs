@@ -3,7 +3,7 @@
 use super::row::Row;
 use crate::action::ActionKey;
 use crate::judge::Dimension;
-use crate::measure::FactClass;
+use crate::measure::{AnswerWhenLost, Depth, FactClass, FactFate};
 
 /// Scores by dimension, in the order of [`Dimension::ALL`]; `None` where nothing was measured.
 pub(super) type ByDimension = [Option<f64>; Dimension::ALL.len()];
@@ -54,11 +54,33 @@ impl Grade {
     }
 }
 
+/// What became of an expected fact, without its name.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MeasuredFact {
+    pub answered: bool,
+    pub class: Option<FactClass>,
+    pub depth: Option<Depth>,
+    pub mentions: Option<u32>,
+}
+
+impl MeasuredFact {
+    fn of(fate: &FactFate) -> MeasuredFact {
+        MeasuredFact { answered: fate.answered, class: fate.class, depth: fate.depth, mentions: fate.mentions }
+    }
+
+    /// Whether it stands in the context; `None` where that is unknown.
+    pub(super) fn stands(&self) -> Option<bool> {
+        self.class.map(|class| matches!(class, FactClass::Answered | FactClass::Missed))
+    }
+}
+
 /// What was measured of one answer without a judge.
 #[derive(Clone, Debug)]
 pub(super) struct Measured {
     pub at: AnswerAt,
-    pub facts: Vec<(bool, Option<FactClass>)>,
+    pub facts: Vec<MeasuredFact>,
+    pub when_lost: Option<AnswerWhenLost>,
+    pub heading: Option<String>,
     pub survival: Option<f64>,
     pub context_tokens: Option<u64>,
     pub replaced_tokens: Option<u64>,
@@ -70,10 +92,17 @@ pub(super) struct Measured {
 }
 
 impl Measured {
+    /// Whether the context is known to lack every expected fact.
+    pub(super) fn has_lost_all(&self) -> bool {
+        !self.facts.is_empty() && self.facts.iter().all(|fact| fact.stands() == Some(false))
+    }
+
     pub(super) fn of<T>(at: AnswerAt, row: &Row<T>) -> Measured {
         Measured {
             at,
-            facts: row.facts.iter().map(|fate| (fate.answered, fate.class)).collect(),
+            facts: row.facts.iter().map(MeasuredFact::of).collect(),
+            when_lost: row.answer_when_lost,
+            heading: row.heading.clone(),
             survival: row.fact_survival,
             context_tokens: row.context_tokens,
             replaced_tokens: row.replaced_tokens,

@@ -20,6 +20,8 @@ mod set;
 mod selection;
 mod ordered;
 mod level;
+mod answers;
+mod shares;
 mod economy;
 mod cells;
 mod noise;
@@ -57,7 +59,8 @@ pub use rows_file::{FEW, ListedRow, RowError, Rows, RowsFile};
 pub use run_files::{RunFile, run_files};
 pub use scale::{NarrowScaleCause, ScaleCheck};
 pub use set::{MethodVariant, ProbeAt, ResultSet, SetError};
-pub use summary::{Cycle, MethodSummary, Summary, summarize};
+pub use shares::{Overclaim, Share, ShareDifference};
+pub use summary::{Cycle, Lowest, MethodSummary, Summary, Weakest, summarize};
 pub use worst::{Worst, worst_rows};
 
 #[cfg(test)]

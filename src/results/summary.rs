@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::answers::Answers;
 use super::cells::{CellCounts, cell_counts};
 use super::compare::Comparison;
 use super::design::MethodInfo;
-use super::economy::{Answers, Economy, answered_facts};
+use super::economy::{Economy, answered_facts};
 use super::groups::{Groups, Parts};
-use super::level::{Level, Levels};
+use super::level::{Level, Levels, OVERALL};
 use super::noise::{JudgeQuality, average_components, components, judge_quality};
 use super::ordered::Ordered;
 use super::scale::{ScaleCheck, scale_check};
@@ -70,6 +71,8 @@ pub struct MethodSummary {
     pub by_cycle: Vec<Cycle>,
     /// By length of the transcript, in tokens replaced.
     pub by_length: Ordered<Levels>,
+    /// Where it is weakest.
+    pub weakest: Weakest,
     /// What contexts keep and cost.
     #[serde(flatten)]
     pub economy: Economy,
@@ -81,6 +84,34 @@ pub struct MethodSummary {
     pub real_runs: Option<f64>,
     /// Cells.
     pub cells: CellCounts,
+}
+
+/// Where a method is weakest: what to look at first when its prompt is edited. The first of equals.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Weakest {
+    /// The dimension of the lowest level.
+    pub dimension: Option<Lowest>,
+    /// The probe type of the lowest `overall`.
+    pub probe_type: Option<Lowest>,
+    /// The heading of the compression prompt whose facts survive least; null where none was lost.
+    pub heading: Option<Lowest>,
+}
+
+/// The lowest of several figures.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Lowest {
+    /// What it is of.
+    pub name: String,
+    /// A level, or the share of facts that survive.
+    pub value: f64,
+}
+
+impl Lowest {
+    fn of<'n>(values: impl Iterator<Item = (&'n str, Option<f64>)>) -> Option<Lowest> {
+        let known = values.filter_map(|(name, value)| Some((name, value?)));
+        let lowest = known.reduce(|lowest, next| if next.1 < lowest.1 { next } else { lowest });
+        lowest.map(|(name, value)| Lowest { name: name.to_owned(), value })
+    }
 }
 
 impl MethodSummary {
@@ -159,17 +190,20 @@ impl SummaryBuilder<'_> {
         let own = self.set.variants.get(variant)?;
         let info = self.set.design().methods.get(own.method)?;
         let runs = self.runs.get(variant)?;
+        let (dimensions, economy) = (runs.dimension_levels(), self.economy(variant));
+        let by_probe_type = levels(&self.groups.by_probe_type, variant);
         Some(MethodSummary {
+            weakest: weakest(&dimensions, &by_probe_type, &economy),
             strategy: info.strategy.clone(),
             answerer: own.reader.clone(),
             overall: runs.overall_level(),
-            dimensions: runs.dimension_levels(),
-            by_probe_type: levels(&self.groups.by_probe_type, variant),
+            dimensions,
+            by_probe_type,
             by_fixture: levels(&self.groups.by_fixture, variant),
             by_tag: levels(&self.groups.by_tag, variant),
             by_cycle: self.by_cycle(variant),
             by_length: levels(&self.groups.by_length, variant),
-            economy: self.economy(variant),
+            economy,
             retention: self.retention(variant),
             noise: components(&self.set.scores, variant, &self.whole.kept, runs.are_deterministic()),
             real_runs: runs.by_fixture.iter().filter_map(|on| on.real_runs).reduce(f64::min),
@@ -221,6 +255,16 @@ impl SummaryBuilder<'_> {
             Some((value - floor, full.get(fixture)? - floor))
         };
         stats::retention(&own.iter().filter_map(cluster).collect::<Vec<_>>())
+    }
+}
+
+fn weakest(dimensions: &Levels, by_probe_type: &Ordered<Levels>, economy: &Economy) -> Weakest {
+    let overall = |levels: &Levels| levels.get(OVERALL).and_then(|level| level.median);
+    let headings = economy.survival_by_heading.iter().filter(|(_, share)| share.count < share.of);
+    Weakest {
+        dimension: Lowest::of(dimensions.iter().map(|(name, level)| (name, level.median))),
+        probe_type: Lowest::of(by_probe_type.iter().map(|(name, levels)| (name, overall(levels)))),
+        heading: Lowest::of(headings.map(|(name, share)| (name, share.share))),
     }
 }
 

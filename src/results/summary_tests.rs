@@ -4,7 +4,7 @@ use super::fakes::{asked, design, row};
 use super::*;
 use crate::action::StageName;
 use crate::judge::{CriterionScore, Dimension};
-use crate::measure::{FactClass, FactFate};
+use crate::measure::{AnswerWhenLost, Depth, FactClass, FactFate};
 use crate::stats::NoRetention;
 
 const ACCURACY: Dimension = Dimension::Accuracy;
@@ -118,6 +118,78 @@ fn lift_leaves_out_what_can_be_guessed_and_tokens_are_weighed_against_the_whole(
     assert_eq!((economy.facts.answered, economy.facts.missed, economy.facts.lost), (1, 1, 2));
     assert_eq!(economy.tokens_per_task.get(&10), Some(&6000.0));
     assert_eq!((economy.break_even_k, economy.answered_share), (Some(40.0), Some(0.25)));
+}
+
+/// A row whose context lost all facts, with what its answer does.
+fn lost(fixture: &str, probe: &str, when_lost: Option<AnswerWhenLost>) -> Row {
+    let row = facts(at(probe, row(fixture, "mine", 1, &[(ACCURACY, 1.0)])), &[FactClass::Lost; 2]);
+    Row { answer_when_lost: when_lost, ..row }
+}
+
+#[test]
+fn overclaims_are_a_share_of_the_answers_without_any_fact() {
+    use AnswerWhenLost::{Admission, OtherValue, Vague};
+    let kept = |fixture| at("p3", row(fixture, "mine", 1, &[(ACCURACY, 5.0)]));
+    let first = ["f1", "f2", "f3", "f4"].map(|fixture| lost(fixture, "p1", Some(OtherValue)));
+    let second = [("f1", OtherValue), ("f2", Admission), ("f3", Vague)].map(|(f, when)| lost(f, "p2", Some(when)));
+    let rows: Vec<Row> = first.into_iter().chain(second).chain(["f1", "f2"].map(kept)).collect();
+    let fixtures = ["f1", "f2", "f3", "f4", "f5"].map(|fixture| (fixture, 3));
+    let rows: Vec<Row> = rows.into_iter().chain([kept("f5")]).collect();
+    let found = summary(manifest(&[("mine", "extract")], &fixtures, 1), rows.clone());
+    let overclaim = found.methods.get("mine").unwrap().economy.overclaim.unwrap();
+    let shares = [overclaim.other_value, overclaim.admission, overclaim.vague, overclaim.right];
+    assert!(shares.iter().all(|share| (share.of, share.fixtures) == (7, 4)), "of the answers without facts alone");
+    assert_eq!(shares.map(|share| share.count), [5, 1, 1, 0]);
+    assert_eq!(shares.map(|share| share.share), [Some(0.75), Some(0.125), Some(0.125), Some(0.0)]);
+    // 1, .5, .5, 1: s .288675, t(.975, 3) 3.182446, clipped
+    let ci95 = overclaim.other_value.ci95.unwrap();
+    assert!((ci95.low() - 0.290653).abs() < 1e-5 && ci95.high() == 1.0);
+    assert_eq!(overclaim.right.ci95, None, "none anywhere: no interval");
+    let older = rows.into_iter().map(|row| Row { answer_when_lost: None, ..row }).collect();
+    let found = summary(manifest(&[("mine", "extract")], &fixtures, 1), older);
+    assert_eq!(found.methods.get("mine").unwrap().economy.overclaim, None, "not recorded, and not 0");
+}
+
+#[test]
+fn survival_is_shared_out_by_depth_mentions_and_heading() {
+    let fate =
+        |class, depth, mentions| FactFate { fact: "a".into(), answered: false, class: Some(class), depth, mentions };
+    let (kept, gone) = (FactClass::Missed, FactClass::Lost);
+    let row = |fixture, heading: &str, facts| Row {
+        facts,
+        heading: Some(heading.into()),
+        ..row(fixture, "mine", 1, &[(ACCURACY, 3.0)])
+    };
+    let rows = vec![
+        row(
+            "f1",
+            "Files",
+            vec![
+                fate(gone, Some(Depth::EarlierSpan), Some(1)),
+                fate(kept, Some(Depth::LastThird), Some(3)),
+                fate(kept, None, None),
+            ],
+        ),
+        row(
+            "f2",
+            "Errors",
+            vec![fate(gone, Some(Depth::LastThird), Some(2)), fate(kept, Some(Depth::LastThird), Some(9))],
+        ),
+    ];
+    let found = summary(manifest(&[("mine", "extract")], &[("f1", 1), ("f2", 1)], 1), rows);
+    let method = found.methods.get("mine").unwrap();
+    let shares = |shares: &Ordered<Share>| -> Vec<(String, Option<f64>, u64)> {
+        shares.iter().map(|(name, share)| (name.to_owned(), share.share, share.of)).collect()
+    };
+    let economy = &method.economy;
+    let depths = [("earlier_span".to_owned(), Some(0.0), 1), ("last_third".to_owned(), Some(0.75), 3)];
+    assert_eq!(shares(&economy.survival_by_depth), depths, "the mean over fixtures");
+    let mentions = [("1".to_owned(), Some(0.0), 1), ("2-3".to_owned(), Some(0.5), 2), ("4+".to_owned(), Some(1.0), 1)];
+    assert_eq!(shares(&economy.survival_by_mentions), mentions);
+    let heading = method.weakest.heading.as_ref().unwrap();
+    assert_eq!((heading.name.as_str(), heading.value), ("Errors", 0.5));
+    assert_eq!(method.weakest.dimension.as_ref().unwrap().name, "accuracy");
+    assert_eq!(method.weakest.probe_type.as_ref().unwrap().name, "recall");
 }
 
 #[test]

@@ -125,6 +125,28 @@ pub fn level(values: &[f64]) -> Option<Estimate> {
     Some(Estimate { center, ci95: estimate.ci95.map(|ci| ci.clipped(SCALE)), p: None, ..estimate })
 }
 
+/// The mean of one share a cluster, its interval clipped to 0 and 1. No p, and no interval where all are equal: that
+/// none of a few clusters has any does not show that none ever will.
+///
+/// `None` for no values, or if one of them is no share.
+pub fn share(values: &[f64]) -> Option<Estimate> {
+    bounded(values, (0.0, 1.0))
+}
+
+/// The same of differences of shares, from −1 to 1.
+pub fn share_difference(values: &[f64]) -> Option<Estimate> {
+    bounded(values, (-1.0, 1.0))
+}
+
+fn bounded(values: &[f64], (floor, ceiling): (f64, f64)) -> Option<Estimate> {
+    if !values.iter().all(|x| (floor - TINY..=ceiling + TINY).contains(x)) {
+        return None;
+    }
+    let estimate = interval(values)?;
+    let ci95 = estimate.ci95.filter(|_| !estimate.degenerate).map(|ci| ci.clipped((floor, ceiling)));
+    Some(Estimate { center: estimate.center.clamp(floor, ceiling), ci95, p: None, ..estimate })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,6 +184,17 @@ mod tests {
         assert!(ends(&interval(&[4.9, 5.0, 4.7]).unwrap())[1] > 5.0);
         assert_eq!(level(&[4.0, 5.5]), None);
         assert_eq!(level(&[4.0, -0.1]), None);
+    }
+
+    #[test]
+    fn a_share_is_clipped_and_equal_shares_have_no_interval() {
+        // mean .5, s .408248, t(.975, 3) = 3.182446
+        assert!(close(ends(&share(&[0.0, 0.5, 0.5, 1.0]).unwrap()), [0.0, 1.0]));
+        assert!(close(ends(&share(&[0.4, 0.5, 0.5, 0.6]).unwrap()), [0.370077, 0.629923]));
+        let none = share(&[0.0, 0.0, 0.0]).unwrap();
+        assert_eq!((none.center, none.ci95, none.p), (0.0, None, None));
+        assert_eq!((share(&[]), share(&[1.2]), share_difference(&[-1.2])), (None, None, None));
+        assert_eq!(ends(&share_difference(&[-0.9, 0.8]).unwrap()), [-1.0, 1.0]);
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub use center::{Gaps, RunValues, combined_runs, mean, mean_of, median, run_valu
 pub use components::{Component, Components, NoComponent, components};
 pub use exact::{FailureCounts, FailureTest, excess_failures_p, failure_tests};
 pub use families::{FamilyVerdicts, MethodDifferences, MethodVerdicts, family_verdicts};
-pub use interval::{Estimate, Interval, interval, level, lower_bound};
+pub use interval::{Estimate, Interval, interval, level, lower_bound, share, share_difference};
 pub use pairing::Paired;
 pub use pairs::{Observation, PairClasses};
 pub use rerun::{NoRerun, Rerun, rerun_interval};

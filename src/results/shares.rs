@@ -1,0 +1,203 @@
+//! Shares of answers and facts with their intervals over fixtures: answers without their facts, fabrication, and survival
+//! by where and how often the transcript says a fact.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::answers::Answers;
+use super::grade::{Measured, MeasuredFact};
+use super::ordered::Ordered;
+use crate::measure::{AnswerWhenLost, Depth};
+use crate::stats::{self, Estimate, Interval};
+
+/// A share of answers or facts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Share {
+    /// The mean over fixtures of the share within each; null where there is nothing to count.
+    pub share: Option<f64>,
+    /// 95% cluster t interval, clipped to 0 and 1; null with one fixture, and where all fixtures have the same share.
+    pub ci95: Option<Interval>,
+    /// How many, in all runs.
+    pub count: u64,
+    /// Of how many.
+    pub of: u64,
+    /// Fixtures that have any.
+    pub fixtures: usize,
+}
+
+impl Share {
+    fn new(by_fixture: &[f64], count: u64, of: u64) -> Share {
+        let estimate = stats::share(by_fixture);
+        Share {
+            share: estimate.map(|estimate| estimate.center),
+            ci95: estimate.and_then(|estimate| estimate.ci95),
+            count,
+            of,
+            fixtures: by_fixture.len(),
+        }
+    }
+}
+
+/// What the answers do whose context lost every expected fact of their probe. All four shares are of the same answers.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Overclaim {
+    /// They assert another value: an overclaim.
+    pub other_value: Share,
+    /// They say that they do not know.
+    pub admission: Share,
+    /// They neither admit nor name a value.
+    pub vague: Share,
+    /// They are right all the same.
+    pub right: Share,
+}
+
+/// A share on both sides of a comparison. Descriptive: no verdict rests on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct ShareDifference {
+    /// In the baseline; null where it was not recorded.
+    pub before: Option<Share>,
+    /// Now; null likewise.
+    pub after: Option<Share>,
+    /// The mean of the differences over fixtures that have both.
+    pub difference: Option<f64>,
+    /// Its 95% cluster t interval over these fixtures; null as that of a share.
+    pub ci95: Option<Interval>,
+}
+
+/// Whether an answer counts towards a share; `None` of one that does not belong to it.
+type Counts<'c> = &'c dyn Fn(&Measured) -> Option<bool>;
+
+fn is_overclaim(measured: &Measured) -> Option<bool> {
+    measured.has_lost_all().then(|| measured.when_lost == Some(AnswerWhenLost::OtherValue))
+}
+
+fn is_fabricated(measured: &Measured) -> Option<bool> {
+    measured.fabricated
+}
+
+impl Answers<'_> {
+    /// Of the answers for which `counts` says so, the share.
+    fn share(&self, counts: Counts<'_>) -> Share {
+        let by_fixture: Vec<f64> = self.fixture_shares(counts).into_values().collect();
+        let (mut count, mut of) = (0, 0);
+        for counted in self.measured.iter().filter_map(|measured| counts(measured)) {
+            count += u64::from(counted);
+            of += 1;
+        }
+        Share::new(&by_fixture, count, of)
+    }
+
+    /// The same fixture by fixture.
+    fn fixture_shares(&self, counts: Counts<'_>) -> BTreeMap<usize, f64> {
+        self.fixture_means(|measured| counts(measured).map(|counted| f64::from(u8::from(counted)))).collect()
+    }
+
+    /// Whether it is known of all answers whose context lost every fact what they do, and of any context what it holds.
+    fn records_overclaims(&self) -> bool {
+        let is_readable = |measured: &&&Measured| measured.facts.iter().any(|fact| fact.class.is_some());
+        let mut lost = self.measured.iter().filter(|measured| measured.has_lost_all());
+        lost.all(|measured| measured.when_lost.is_some()) && self.measured.iter().any(|m| is_readable(&m))
+    }
+
+    /// What answers do without their facts; `None` where it was not recorded or no context can be read.
+    pub(super) fn overclaim(&self) -> Option<Overclaim> {
+        let share = |wanted: AnswerWhenLost| {
+            self.share(&|measured| measured.has_lost_all().then(|| measured.when_lost == Some(wanted)))
+        };
+        self.records_overclaims().then(|| Overclaim {
+            other_value: share(AnswerWhenLost::OtherValue),
+            admission: share(AnswerWhenLost::Admission),
+            vague: share(AnswerWhenLost::Vague),
+            right: share(AnswerWhenLost::Right),
+        })
+    }
+
+    /// The answers to unanswerable probes that assert something.
+    pub(super) fn fabrication(&self) -> Share {
+        self.share(&is_fabricated)
+    }
+
+    /// Survival by where the transcript said a fact last, oldest first.
+    pub(super) fn survival_by_depth(&self) -> Ordered<Share> {
+        let shares = self.survival_by(|_, fact| fact.depth);
+        Depth::ALL.into_iter().filter_map(|depth| Some((depth.name().to_owned(), *shares.get(&depth)?))).collect()
+    }
+
+    /// Survival by how many messages say a fact.
+    pub(super) fn survival_by_mentions(&self) -> Ordered<Share> {
+        let shares = self.survival_by(|_, fact| {
+            Some(match fact.mentions? {
+                0 | 1 => "1",
+                2 | 3 => "2-3",
+                _ => "4+",
+            })
+        });
+        shares.into_iter().map(|(name, share)| (name.to_owned(), share)).collect()
+    }
+
+    /// Survival by the heading of the compression prompt that facts belong under.
+    pub(super) fn survival_by_heading(&self) -> Ordered<Share> {
+        let shares = self.survival_by(|measured, _| measured.heading.clone());
+        shares.into_iter().map(|(heading, share)| (heading.to_string(), share)).collect()
+    }
+
+    /// The share of facts that stand in the context, group by group: within a fixture all its facts count the same.
+    fn survival_by<N: Ord>(&self, group: impl Fn(&Measured, &MeasuredFact) -> Option<N>) -> BTreeMap<N, Share> {
+        // by group, for each fixture: facts that stand, and all
+        let mut counts: BTreeMap<N, BTreeMap<usize, (u64, u64)>> = BTreeMap::new();
+        for measured in &self.measured {
+            let Some(fixture) = self.fixture(measured) else { continue };
+            for fact in &measured.facts {
+                let (Some(stands), Some(group)) = (fact.stands(), group(measured, fact)) else { continue };
+                let (count, of) = counts.entry(group).or_default().entry(fixture).or_default();
+                *count += u64::from(stands);
+                *of += 1;
+            }
+        }
+        let share = |fixtures: BTreeMap<usize, (u64, u64)>| {
+            let by_fixture: Vec<f64> = fixtures.values().map(|(count, of)| *count as f64 / *of as f64).collect();
+            let sum = |of: fn(&(u64, u64)) -> u64| fixtures.values().map(of).sum();
+            Share::new(&by_fixture, sum(|counts| counts.0), sum(|counts| counts.1))
+        };
+        counts.into_iter().map(|(group, fixtures)| (group, share(fixtures))).collect()
+    }
+}
+
+/// How the share of overclaims differs. `fixtures` are those of `after` with theirs in `before`.
+pub(super) fn overclaim_difference(
+    after: &Answers<'_>,
+    before: &Answers<'_>,
+    fixtures: &BTreeMap<usize, usize>,
+) -> ShareDifference {
+    let recorded = |side: &Answers<'_>| side.records_overclaims();
+    difference(&is_overclaim, (after, recorded(after)), (before, recorded(before)), fixtures)
+}
+
+/// How the share of fabrications differs.
+pub(super) fn fabrication_difference(
+    after: &Answers<'_>,
+    before: &Answers<'_>,
+    fixtures: &BTreeMap<usize, usize>,
+) -> ShareDifference {
+    difference(&is_fabricated, (after, true), (before, true), fixtures)
+}
+
+fn difference(
+    counts: Counts<'_>,
+    (after, after_recorded): (&Answers<'_>, bool),
+    (before, before_recorded): (&Answers<'_>, bool),
+    fixtures: &BTreeMap<usize, usize>,
+) -> ShareDifference {
+    let share = |side: &Answers<'_>, is_recorded: bool| is_recorded.then(|| side.share(counts));
+    let (now, earlier) = (after.fixture_shares(counts), before.fixture_shares(counts));
+    let both = now.iter().filter(|_| after_recorded && before_recorded);
+    let pairs = both.filter_map(|(fixture, share)| Some(share - earlier.get(fixtures.get(fixture)?)?));
+    let estimate: Option<Estimate> = stats::share_difference(&pairs.collect::<Vec<f64>>());
+    ShareDifference {
+        before: share(before, before_recorded),
+        after: share(after, after_recorded),
+        difference: estimate.map(|estimate| estimate.center),
+        ci95: estimate.and_then(|estimate| estimate.ci95),
+    }
+}
