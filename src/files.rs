@@ -1,8 +1,9 @@
-//! Atomic writes: a file is complete or absent, also after a crash.
+//! Atomic writes and locks: a file is complete or absent, also after a crash.
 
-use std::fs;
-use std::io::{self, Write};
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use crate::redaction::redact_bytes;
 
@@ -23,7 +24,7 @@ impl FileError {
 
     /// Whether the disk is full.
     pub fn is_out_of_space(&self) -> bool {
-        matches!(self.source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+        is_out_of_space(&self.source)
     }
 
     /// Whether the file does not exist.
@@ -32,27 +33,97 @@ impl FileError {
     }
 }
 
-/// Writes `path` by a temporary file in the same folder and a rename. Creates the folder if it does not exist.
+/// Writes `path` by a temporary file in the same folder and a rename, durably. Creates the folder if it does not exist.
 /// API keys are redacted.
 ///
 /// # Errors
 /// The error of the file system, with the path.
 pub fn write_whole(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), FileError> {
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let fault = |e| FileError::new("write", path, e);
-    fs::create_dir_all(folder).map_err(fault)?;
-    let mut file = tempfile::Builder::new().prefix(".").suffix(".tmp").tempfile_in(folder).map_err(fault)?;
-    file.write_all(&redact_bytes(bytes.as_ref())).map_err(fault)?;
-    keep(file, path)
+    write_unsynced_name(path, bytes)?;
+    sync_folder(folder_of(path))
 }
 
-/// Renames a finished temporary file to `path`.
+/// The same, except that the name is durable only after [`sync_folder`]: for several files of one folder.
+///
+/// # Errors
+/// The error of the file system, with the path.
+pub fn write_unsynced_name(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), FileError> {
+    StagedFile::write(path, bytes)?.commit()
+}
+
+/// A file whose bytes are on disk under a temporary name.
+#[derive(Debug)]
+pub struct StagedFile {
+    file: tempfile::NamedTempFile,
+    path: PathBuf,
+}
+
+impl StagedFile {
+    /// Writes the bytes, durably, in the folder of `path`. API keys are redacted.
+    ///
+    /// # Errors
+    /// The error of the file system, with the path.
+    pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> Result<StagedFile, FileError> {
+        let folder = folder_of(path);
+        let fault = |e| FileError::new("write", path, e);
+        fs::create_dir_all(folder).map_err(fault)?;
+        let mut file = temporary_in(folder).map_err(fault)?;
+        file.write_all(&redact_bytes(bytes.as_ref())).map_err(fault)?;
+        file.as_file().sync_all().map_err(fault)?;
+        Ok(StagedFile { file, path: path.to_owned() })
+    }
+
+    /// Gives it its name. The name is durable after [`sync_folder`].
+    ///
+    /// # Errors
+    /// The error of the file system, with the path.
+    pub fn commit(self) -> Result<(), FileError> {
+        let fault = |e| FileError::new("write", &self.path, e);
+        open_to_others(self.file.path()).map_err(fault)?;
+        self.file.persist(&self.path).map(drop).map_err(|e| fault(e.error))
+    }
+}
+
+/// A temporary file in `folder`.
+///
+/// # Errors
+/// The error of the file system.
+pub fn temporary_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
+    tempfile::Builder::new().prefix(".").suffix(TEMPORARY).tempfile_in(folder)
+}
+
+/// Whether a file of this name is what a process left behind that was killed while it wrote.
+pub fn is_temporary(name: &str) -> bool {
+    name.starts_with('.') && name.ends_with(TEMPORARY)
+}
+
+/// The end of the names of temporary files.
+const TEMPORARY: &str = ".tmp";
+
+/// Makes the bytes of a finished temporary file durable and renames it to `path`. The new name is durable after
+/// [`sync_folder`].
 ///
 /// # Errors
 /// The error of the file system, with the path.
 pub fn keep(file: tempfile::NamedTempFile, path: &Path) -> Result<(), FileError> {
-    open_to_others(file.path()).map_err(|e| FileError::new("write", path, e))?;
-    file.persist(path).map(drop).map_err(|e| FileError::new("write", path, e.error))
+    file.as_file().sync_all().map_err(|e| FileError::new("write", path, e))?;
+    StagedFile { file, path: path.to_owned() }.commit()
+}
+
+/// Makes created, renamed and removed names in a folder durable.
+///
+/// # Errors
+/// The error of the file system, with the path.
+pub fn sync_folder(folder: &Path) -> Result<(), FileError> {
+    if cfg!(unix) {
+        File::open(folder).and_then(|f| f.sync_all()).map_err(|e| FileError::new("sync", folder, e))?;
+    }
+    Ok(())
+}
+
+/// The folder that a file is in.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Temporary files are private to their owner; results can be read by others.
@@ -73,4 +144,73 @@ fn open_to_others(_: &Path) -> io::Result<()> {
 /// The error of the file system, with the path; also for invalid UTF-8.
 pub fn read_text(path: &Path) -> Result<String, FileError> {
     fs::read_to_string(path).map_err(|e| FileError::new("read", path, e))
+}
+
+/// An exclusive lock on a file, held until it is dropped. The system releases it when the process ends in any way.
+#[derive(Debug)]
+pub struct FileLock(#[expect(dead_code, reason = "held for its lock")] File);
+
+/// Why a lock was not acquired.
+#[derive(Debug)]
+pub enum LockError {
+    /// Another process holds it: its command, number and time of start.
+    Held(String),
+    /// The file system.
+    Io(io::Error),
+}
+
+impl FileLock {
+    /// Locks `path`, a file that exists for this alone, and writes into it who holds it: `command` as the user typed it.
+    ///
+    /// # Errors
+    /// Another process holds it and does not let go for 2 s: a process that was just killed holds it for a moment.
+    pub fn acquire(path: &Path, command: &str) -> Result<FileLock, LockError> {
+        const TIMEOUT: Duration = Duration::from_secs(2);
+        const INTERVAL: Duration = Duration::from_millis(50);
+        let open = File::options().read(true).write(true).create(true).truncate(false).open(path);
+        let mut file = open.map_err(LockError::Io)?;
+        let began = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::Error(e)) => return Err(LockError::Io(e)),
+                Err(TryLockError::WouldBlock) if began.elapsed() < TIMEOUT => std::thread::sleep(INTERVAL),
+                Err(TryLockError::WouldBlock) => return Err(LockError::Held(read_holder(&mut file))),
+            }
+        }
+        write_holder(&mut file, command).map_err(LockError::Io)?;
+        Ok(FileLock(file))
+    }
+}
+
+/// The command of this process, as the user typed it.
+pub fn this_command() -> String {
+    std::env::args().skip(1).collect::<Vec<_>>().join(" ")
+}
+
+/// Names the holder of a lock. A full disk is no reason to refuse the lock: the command that frees room needs it too.
+fn write_holder(file: &mut File, command: &str) -> io::Result<()> {
+    let since = jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M:%S UTC");
+    let command: String = command.chars().filter(|c| !c.is_control()).collect();
+    let write = |file: &mut File| {
+        file.set_len(0)?;
+        file.seek(SeekFrom::Start(0))?;
+        write!(file, "`compeval {command}` (process {}, since {since})", std::process::id())
+    };
+    write(file).or_else(|error| if is_out_of_space(&error) { Ok(()) } else { Err(error) })
+}
+
+fn read_holder(file: &mut File) -> String {
+    let mut bytes = Vec::new();
+    let read = file.seek(SeekFrom::Start(0)).and_then(|_| file.take(400).read_to_end(&mut bytes));
+    let text: String = String::from_utf8_lossy(&bytes).chars().filter(|c| !c.is_control()).collect();
+    match read {
+        Ok(_) if !text.is_empty() => text,
+        _ => "another process that has not written its name yet".into(),
+    }
+}
+
+/// Whether an error says that the disk is full.
+pub fn is_out_of_space(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge)
 }

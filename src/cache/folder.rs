@@ -1,12 +1,12 @@
 //! The cache folder: the paths in it, whether a folder is a cache, its lock, and its size on disk.
 
-use std::fs::{self, File, Metadata, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use super::error::CacheError;
 use super::frame::PackHeader;
+use crate::files::{FileLock, LockError};
 
 /// The format of the folder and of everything in it.
 pub(super) const FORMAT: u32 = 1;
@@ -180,53 +180,12 @@ pub struct LockHolder {
     pub command: String,
 }
 
-/// The exclusive right to write, held until it is dropped. The system releases it when the process ends in any way.
-#[derive(Debug)]
-pub(super) struct WriteLock(#[expect(dead_code, reason = "held for its lock")] File);
-
-impl WriteLock {
-    pub(super) fn acquire(path: &Path, folder: &Path, holder: &LockHolder) -> Result<WriteLock, CacheError> {
-        /// A process that was just killed keeps the lock for a moment.
-        const TIMEOUT: Duration = Duration::from_secs(2);
-        const INTERVAL: Duration = Duration::from_millis(50);
-        let failed = CacheError::io("lock", path);
-        let open = File::options().read(true).write(true).create(true).truncate(false).open(path);
-        let mut file = match open {
-            Ok(file) => file,
-            Err(e) => return Err(failed(e)),
-        };
-        let began = Instant::now();
-        loop {
-            match file.try_lock() {
-                Ok(()) => break,
-                Err(TryLockError::Error(e)) => return Err(failed(e)),
-                Err(TryLockError::WouldBlock) if began.elapsed() < TIMEOUT => std::thread::sleep(INTERVAL),
-                Err(TryLockError::WouldBlock) => {
-                    return Err(CacheError::Locked { path: folder.to_owned(), holder: read_holder(&mut file) });
-                }
-            }
-        }
-        write_holder(&mut file, holder).map_err(failed)?;
-        Ok(WriteLock(file))
-    }
-}
-
-fn write_holder(file: &mut File, holder: &LockHolder) -> io::Result<()> {
-    let since = jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M:%S UTC");
-    let command: String = holder.command.chars().filter(|c| !c.is_control()).collect();
-    file.set_len(0)?;
-    file.seek(SeekFrom::Start(0))?;
-    write!(file, "`compeval {command}` (process {}, since {since})", std::process::id())
-}
-
-fn read_holder(file: &mut File) -> String {
-    let mut bytes = Vec::new();
-    let read = file.seek(SeekFrom::Start(0)).and_then(|_| file.take(400).read_to_end(&mut bytes));
-    let text: String = String::from_utf8_lossy(&bytes).chars().filter(|c| !c.is_control()).collect();
-    match read {
-        Ok(_) if !text.is_empty() => text,
-        _ => "another process that has not written its name yet".into(),
-    }
+/// Acquires the exclusive right to write to the cache in `folder`.
+pub(super) fn lock(path: &Path, folder: &Path, holder: &LockHolder) -> Result<FileLock, CacheError> {
+    FileLock::acquire(path, &holder.command).map_err(|error| match error {
+        LockError::Held(holder) => CacheError::Locked { path: folder.to_owned(), holder },
+        LockError::Io(error) => CacheError::io("lock", path)(error),
+    })
 }
 
 /// The size of a folder on disk as `du` reports it: whole blocks, including the folders. What does not exist or cannot

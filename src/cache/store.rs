@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::entry::{Day, EntryStatus, Meta, Reading, Record, Removal};
 use super::error::{CacheError, Damage, IndexFault};
-use super::folder::{FolderKind, Layout, LockHolder, WriteLock};
+use super::folder::{self, FolderKind, Layout, LockHolder};
 use super::frame::{self, FrameHeader, KeyPrefix, key_prefix};
 use super::inner::{self, StoreInner};
 use super::lookup::{Lookup, ModelNames, StoredReply};
@@ -18,6 +18,7 @@ use super::pack::compress_body;
 use super::pack_index::{IndexQueries, last_used};
 use super::writer::{WriteRequest, WriterThread};
 use crate::action::{ActionKey, Digest};
+use crate::files::FileLock;
 
 /// The cache, open for writing. Dropping it waits until everything queued is on disk.
 #[derive(Debug)]
@@ -27,7 +28,7 @@ pub struct Store {
     // dropped in this order: the thread finishes its writes, the index closes, the lock is released
     writer: WriterThread,
     pub(super) inner: Arc<StoreInner>,
-    _lock: WriteLock,
+    _lock: FileLock,
 }
 
 impl Store {
@@ -46,7 +47,7 @@ impl Store {
         if layout.inspect()? == FolderKind::Empty {
             std::fs::create_dir_all(dir).map_err(CacheError::io("create", dir))?;
         }
-        let lock = WriteLock::acquire(&layout.lock(), dir, holder)?;
+        let lock = folder::lock(&layout.lock(), dir, holder)?;
         // inspected again, because the previous holder of the lock may have changed it
         let found = layout.inspect()?;
         let inner = Arc::new(inner::open(layout, found)?);

@@ -6,6 +6,7 @@ use crate::cache::{CacheError, CacheSnapshot, LockHolder, Store};
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::terminal::{Console, TextStyle};
+use crate::files::this_command;
 use crate::pipeline::{
     Environment, MatrixSelection, OpenError, OpenRequest, Opened, Overrides, Pipeline, Problems, ProjectPaths,
     find_pipeline, open, project_paths,
@@ -155,8 +156,7 @@ pub(crate) fn open_store(cache: &Path, console: &Console) -> Result<Store, Failu
 }
 
 fn hold(cache: &Path) -> Result<Store, CacheError> {
-    let command: Vec<String> = std::env::args().skip(1).collect();
-    Store::open(cache, &LockHolder { command: command.join(" ") })
+    Store::open(cache, &LockHolder { command: this_command() })
 }
 
 /// Prints the notices of the cache.

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::label::{Label, LabelError};
-use super::manifest::{FORMAT, Manifest};
+use super::manifest::{FORMAT, Manifest, Outcome};
 use super::row::Row;
 use super::rows_file::{FEW, ListedRow, RowError, Rows, RowsFile};
-use crate::fault::nearest;
-use crate::files::{self, FileError};
+use crate::action::ActionKey;
+use crate::files::{self, FileError, StagedFile, is_temporary};
 
 /// Names of the files in a results folder.
 pub mod names {
@@ -26,6 +26,8 @@ pub mod names {
     pub const MARKDOWN: &str = "report.md";
     /// For a browser.
     pub const HTML: &str = "report.html";
+    /// Marks results that no run and no `labels rm` may touch.
+    pub const PROTECTED: &str = "PROTECTED";
 }
 
 /// The folder of one result set.
@@ -53,6 +55,9 @@ pub enum FolderError {
     /// No result set at all.
     #[error("there are no results in `{}`; make some with `compeval run`", .0.display())]
     Empty(PathBuf),
+    /// Complete, where an incomplete set was asked for.
+    #[error("the results `{0}` are complete, and there is no incomplete set beside them")]
+    NotPartial(String),
     /// Written in another format.
     #[error(
         "`{}` was written by compeval {version} in format {format}, and this program reads formats up to {FORMAT}; \
@@ -86,12 +91,12 @@ fn hint(near: Option<&str>) -> String {
 
 /// What is read of a manifest before anything else is believed.
 #[derive(Deserialize)]
-struct Head {
+pub(super) struct Head {
     format: u32,
     #[serde(default)]
     version: String,
     #[serde(default)]
-    started: String,
+    pub(super) started: String,
 }
 
 impl ResultsFolder {
@@ -100,43 +105,9 @@ impl ResultsFolder {
         ResultsFolder { path: results.join(label.as_str()) }
     }
 
-    /// The folder of an existing result set, by its label or by its own path.
-    ///
-    /// # Errors
-    /// No such result set (the nearest label is named), or a text that can be neither label nor path.
-    pub fn open(results: &Path, label: &str) -> Result<ResultsFolder, FolderError> {
-        if label.contains(['/', '\\']) && Path::new(label).join(names::MANIFEST).is_file() {
-            return Ok(ResultsFolder { path: PathBuf::from(label) });
-        }
-        if label.contains(['/', '\\']) {
-            return Err(FolderError::Missing { label: label.to_owned(), results: results.to_owned(), near: None });
-        }
-        let folder = ResultsFolder::of(results, &Label::new(label)?);
-        if folder.exists() {
-            return Ok(folder);
-        }
-        let known = labels(results)?;
-        if known.is_empty() {
-            return Err(FolderError::Empty(results.to_owned()));
-        }
-        let known: Vec<&str> = known.iter().map(Label::as_str).collect();
-        let near = nearest(label, &known).map(str::to_owned);
-        Err(FolderError::Missing { label: label.to_owned(), results: results.to_owned(), near })
-    }
-
-    /// The same for `LABEL` or `LABEL:METHOD`; whatever exists as a whole is taken as a whole.
-    ///
-    /// # Errors
-    /// As [`ResultsFolder::open`].
-    pub fn open_side(results: &Path, text: &str) -> Result<(ResultsFolder, Option<String>), FolderError> {
-        let whole = ResultsFolder::open(results, text);
-        let Some((label, method)) = text.rsplit_once(':').filter(|(_, method)| !method.is_empty()) else {
-            return whole.map(|folder| (folder, None));
-        };
-        match whole {
-            Ok(folder) => Ok((folder, None)),
-            Err(_) => ResultsFolder::open(results, label).map(|folder| (folder, Some(method.to_owned()))),
-        }
+    /// The folder at this path.
+    pub(super) fn at(path: impl Into<PathBuf>) -> ResultsFolder {
+        ResultsFolder { path: path.into() }
     }
 
     /// Where it is.
@@ -164,23 +135,39 @@ impl ResultsFolder {
         self.path.join(format!("{fixture}-run-{run}.json"))
     }
 
-    /// Writes one of its files whole.
+    /// Writes one of its files whole. Its name is durable after [`ResultsFolder::sync`].
     ///
     /// # Errors
     /// Whatever the file system says, with the path.
     pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> Result<(), FileError> {
-        files::write_whole(&self.file(name), bytes)
+        files::write_unsynced_name(&self.file(name), bytes)
     }
 
-    /// Writes one of its files whole, as indented JSON.
+    /// Writes one of its files whole, as indented JSON. Its name is durable after [`ResultsFolder::sync`].
     ///
     /// # Errors
     /// Whatever the file system says, with the path.
     pub fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), FileError> {
+        self.stage_json(name, value)?.commit()
+    }
+
+    /// Writes indented JSON under a temporary name.
+    ///
+    /// # Errors
+    /// Whatever the file system says, with the path.
+    pub fn stage_json(&self, name: &str, value: &impl Serialize) -> Result<StagedFile, FileError> {
         let path = self.file(name);
         let mut text = serde_json::to_string_pretty(value).map_err(|e| FileError::new("write", &path, e.into()))?;
         text.push('\n');
-        files::write_whole(&path, text)
+        StagedFile::write(&path, text)
+    }
+
+    /// Makes the names of its files durable.
+    ///
+    /// # Errors
+    /// Whatever the file system says, with the path.
+    pub fn sync(&self) -> Result<(), FileError> {
+        files::sync_folder(&self.path)
     }
 
     /// Writes the manifest.
@@ -188,7 +175,8 @@ impl ResultsFolder {
     /// # Errors
     /// Whatever the file system says, with the path.
     pub fn write_manifest(&self, manifest: &Manifest) -> Result<(), FileError> {
-        self.write_json(names::MANIFEST, manifest)
+        self.write_json(names::MANIFEST, manifest)?;
+        self.sync()
     }
 
     /// Reads the manifest.
@@ -199,7 +187,58 @@ impl ResultsFolder {
         let path = self.file(names::MANIFEST);
         let text = files::read_text(&path)?;
         head(&path, &text)?;
-        serde_json::from_str(&text).map_err(|source| FolderError::Broken { path, source })
+        let mut manifest: Manifest =
+            serde_json::from_str(&text).map_err(|source| FolderError::Broken { path, source })?;
+        // A set that was replaced has another name than it was written under.
+        if let Some(label) = Label::new(&self.label()).ok().filter(|l| l.successor() == Some(&manifest.label)) {
+            manifest.label = label.to_string();
+        }
+        Ok(manifest)
+    }
+
+    /// Whether no run and no `labels rm` may touch it.
+    pub fn is_protected(&self) -> bool {
+        self.file(names::PROTECTED).exists()
+    }
+
+    /// Protects it, or no longer.
+    ///
+    /// # Errors
+    /// Whatever the file system says, with the path.
+    pub fn protect(&self, on: bool) -> Result<(), FileError> {
+        let path = self.file(names::PROTECTED);
+        if on {
+            return files::write_whole(&path, "Runs and `compeval labels rm` leave these results as they are.\n");
+        }
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(FileError::new("remove", &path, error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether it has a row.
+    pub fn has_rows(&self) -> bool {
+        fs::metadata(self.file(names::CELLS)).is_ok_and(|found| found.len() > 0)
+    }
+
+    /// The number of its rows.
+    ///
+    /// # Errors
+    /// Whatever the file system says, with the path.
+    pub fn row_count(&self) -> Result<u64, FileError> {
+        self.rows()?.count_lines()
+    }
+
+    /// The keys of the actions that it is known to stand on: those of its manifest, and of its rows where the manifest
+    /// was not finished.
+    pub fn known_keys(&self) -> BTreeSet<ActionKey> {
+        let manifest = self.manifest().ok();
+        let is_finished = manifest.as_ref().is_some_and(|manifest| manifest.outcome != Outcome::Running);
+        let mut keys = manifest.map(|manifest| manifest.keys).unwrap_or_default();
+        if let Some(rows) = self.rows().ok().filter(|_| !is_finished) {
+            keys.extend(rows.scored().flatten().flat_map(|row| [row.keys.compress, row.keys.answer, row.keys.judge]));
+        }
+        keys
     }
 
     /// Begins `cells.jsonl` anew, for `cells` rows at most.
@@ -260,18 +299,34 @@ impl ResultsFolder {
     /// Whatever the file system says, with the path.
     pub fn remove_run_files(&self, kept: &HashSet<PathBuf>) -> Result<(), FileError> {
         for path in entries(&self.path)? {
-            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            let number = name.strip_suffix(".json").and_then(|stem| stem.rsplit_once("-run-")).map(|(_, k)| k);
-            let is_run = number.is_some_and(|k| !k.is_empty() && k.bytes().all(|b| b.is_ascii_digit()));
-            if is_run && !kept.contains(&path) {
+            if is_run_file(&name_of(&path)) && !kept.contains(&path) {
                 fs::remove_file(&path).map_err(|e| FileError::new("remove", &path, e))?;
             }
         }
         Ok(())
     }
+
+    /// The files in it that no run writes: notes of the user.
+    pub(super) fn foreign_files(&self) -> Result<Vec<PathBuf>, FileError> {
+        use names::{CELLS, HTML, MANIFEST, MARKDOWN, SUMMARY};
+        let is_own = |name: &str| {
+            [MANIFEST, CELLS, SUMMARY, MARKDOWN, HTML].contains(&name) || is_run_file(name) || is_temporary(name)
+        };
+        Ok(entries(&self.path)?.into_iter().filter(|path| !is_own(&name_of(path))).collect())
+    }
 }
 
-fn head(path: &Path, text: &str) -> Result<Head, FolderError> {
+/// Whether it is the name of the file of a fixture and a run.
+fn is_run_file(name: &str) -> bool {
+    let number = name.strip_suffix(".json").and_then(|stem| stem.rsplit_once("-run-")).map(|(_, k)| k);
+    number.is_some_and(|k| !k.is_empty() && k.bytes().all(|b| b.is_ascii_digit()))
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+pub(super) fn head(path: &Path, text: &str) -> Result<Head, FolderError> {
     let broken = |source| FolderError::Broken { path: path.to_owned(), source };
     let head: Head = serde_json::from_str(text).map_err(broken)?;
     if !(1..=FORMAT).contains(&head.format) {
@@ -280,38 +335,11 @@ fn head(path: &Path, text: &str) -> Result<Head, FolderError> {
     Ok(head)
 }
 
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
+pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
     let fault = |e| FileError::new("list", folder, e);
     match fs::read_dir(folder) {
         Ok(entries) => entries.map(|entry| Ok(entry.map_err(fault)?.path())).collect(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(fault(error)),
     }
-}
-
-/// All labels that have results, sorted.
-///
-/// # Errors
-/// Whatever the file system says, with the path.
-pub fn labels(results: &Path) -> Result<Vec<Label>, FileError> {
-    let entries = entries(results)?;
-    let names = entries.iter().filter(|path| path.join(names::MANIFEST).is_file()).filter_map(|path| path.file_name());
-    let mut labels: Vec<Label> = names.filter_map(|name| Label::new(&name.to_string_lossy()).ok()).collect();
-    labels.sort();
-    Ok(labels)
-}
-
-/// The label whose run began last, passing over what cannot be read; of equals the last by name.
-///
-/// # Errors
-/// There are no results.
-pub fn newest(results: &Path) -> Result<ResultsFolder, FolderError> {
-    let started = |label: Label| -> Option<(String, Label)> {
-        let path = ResultsFolder::of(results, &label).file(names::MANIFEST);
-        let text = files::read_text(&path).ok()?;
-        Some((head(&path, &text).ok()?.started, label))
-    };
-    let newest = labels(results)?.into_iter().filter_map(started).max();
-    let (_, label) = newest.ok_or_else(|| FolderError::Empty(results.to_owned()))?;
-    Ok(ResultsFolder::of(results, &label))
 }

@@ -27,13 +27,14 @@ impl Label {
     /// A name that would not be one plain folder on every system, or would read as something else on the command line.
     pub fn new(text: &str) -> Result<Label, LabelError> {
         let fit = |c: char| c.is_alphanumeric() || "-_.+=@".contains(c);
+        let (name, _) = split_number(text);
         let why = if text.is_empty() {
             "it is empty"
         } else if text.len() > Label::LONGEST {
             "it is too long"
         } else if text.starts_with(['.', '-']) || text.ends_with('.') {
             "it begins with `.` or `-`, or ends with `.`"
-        } else if !text.chars().all(fit) {
+        } else if !name.chars().all(fit) {
             "it holds a character that is not allowed"
         } else {
             return Ok(Label(text.to_owned()));
@@ -46,9 +47,29 @@ impl Label {
         Label(time.strftime("%Y%m%dT%H%M%SZ").to_string())
     }
 
+    /// The label under which `run --replace` keeps what it replaces: `before~1`, and `before~2` for what was `before~1`.
+    pub fn earlier(&self, number: u32) -> Label {
+        Label(format!("{}~{number}", self.0))
+    }
+
+    /// The label whose results these were, if they were replaced.
+    pub fn successor(&self) -> Option<&str> {
+        let (name, number) = split_number(&self.0);
+        number.map(|_| name)
+    }
+
     /// Its text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+/// `before~1` as `before` and 1.
+fn split_number(text: &str) -> (&str, Option<u32>) {
+    let split = text.rsplit_once('~').filter(|(name, digits)| !name.is_empty() && !digits.starts_with(['0', '+']));
+    match split.and_then(|(name, digits)| Some((name, digits.parse().ok()?))) {
+        Some((name, number)) => (name, Some(number)),
+        None => (text, None),
     }
 }
 
@@ -64,7 +85,7 @@ mod tests {
 
     #[test]
     fn plain_names_and_times_are_labels() {
-        for good in ["baseline", "v1.2", "2026-01-02", "新提示词", "a+b=c@d"] {
+        for good in ["baseline", "v1.2", "2026-01-02", "新提示词", "a+b=c@d", "before~1"] {
             assert_eq!(Label::new(good).unwrap().as_str(), good);
         }
         let time: jiff::Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
@@ -74,8 +95,15 @@ mod tests {
     }
 
     #[test]
+    fn replaced_results_are_numbered_from_the_newest() {
+        let label = Label::new("before").unwrap();
+        assert_eq!((label.earlier(1).as_str(), label.successor()), ("before~1", None));
+        assert_eq!(Label::new("before~12").unwrap().successor(), Some("before"));
+    }
+
+    #[test]
     fn names_that_lead_elsewhere_are_not() {
-        for bad in ["", ".", "..", "a/b", "a\\b", "a:b", "-x", "a b", "a.", "a\n", &"x".repeat(121)] {
+        for bad in ["", ".", "..", "a/b", "a\\b", "a:b", "-x", "a b", "a.", "a\n", "~1", "a~", "a~01", "a~x", "a~1~2", &"x".repeat(121)] {
             assert!(Label::new(bad).is_err(), "{bad:?}");
         }
         assert!(Label::new("a/b").unwrap_err().to_string().starts_with("`a/b` cannot be a label: it holds"));

@@ -118,14 +118,15 @@ impl RowsFile {
             self.lines.dedup_by_key(|line| line.ordinal);
             let sorted = self.rewrite().map_err(|e| FileError::new("write", &self.path, e))?;
             files::keep(sorted, &self.path)?;
+        } else {
+            self.file.sync_all().map_err(|e| FileError::new("write", &self.path, e))?;
         }
         Ok(self.rows.map(|rows| rows.into_values().map(Arc::unwrap_or_clone).collect()))
     }
 
     fn rewrite(&mut self) -> std::io::Result<tempfile::NamedTempFile> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
-        let sorted = tempfile::Builder::new().prefix(".").suffix(".tmp").tempfile_in(folder)?;
-        let mut out = BufWriter::new(sorted);
+        let mut out = BufWriter::new(files::temporary_in(folder)?);
         let mut buffer = Vec::new();
         for line in &self.lines {
             buffer.resize(line.length as usize, 0);
@@ -191,6 +192,20 @@ impl Rows {
             }
         }
         Ok(false)
+    }
+
+    /// The number of whole lines.
+    ///
+    /// # Errors
+    /// Whatever the file system says, with the path.
+    pub(super) fn count_lines(mut self) -> Result<u64, FileError> {
+        let (mut count, mut buffer) = (0, [0; 1 << 16]);
+        loop {
+            match self.reader.read(&mut buffer).map_err(|e| FileError::new("read", &self.path, e))? {
+                0 => return Ok(count),
+                read => count += memchr_iter(b'\n', buffer.get(..read).unwrap_or_default()).count() as u64,
+            }
+        }
     }
 
     fn read_line(&mut self) -> Result<bool, FileError> {

@@ -8,10 +8,10 @@ use serde::Serialize;
 
 use crate::cli::command_line::CommandLine;
 use crate::cli::failure::{Exit, Failure, chain};
-use crate::cli::format::shell_word;
+use crate::cli::format::{count, shell_word};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::suggest;
-use crate::results::{self, FixtureInfo, Manifest, ResultsFolder, Row, RowKeys, newest};
+use crate::results::{self, FixtureInfo, Manifest, Outcome, ResultsFolder, Row, RowKeys, newest};
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ShowArgs {
@@ -32,6 +32,9 @@ pub(crate) struct ShowArgs {
     /// The result set [default: the newest]
     #[arg(long)]
     pub(crate) label: Option<String>,
+    /// Look into the incomplete results of the label
+    #[arg(long, requires = "label")]
+    pub(crate) partial: bool,
 }
 
 /// The cells that match the arguments.
@@ -68,13 +71,15 @@ pub(crate) struct CellList {
 }
 
 /// Finds the cell.
-pub(crate) fn find_cell(results: &Path, args: &ShowArgs) -> Result<CellMatch, Failure> {
+pub(crate) fn find_cell(results: &Path, args: &ShowArgs, console: &Console) -> Result<CellMatch, Failure> {
     let folder = match &args.label {
+        Some(label) if args.partial => ResultsFolder::open_partial(results, label),
         Some(label) => ResultsFolder::open(results, label),
         None => newest(results),
     };
     let read = folder.and_then(|folder| folder.manifest().map(|manifest| (folder, manifest)));
     let (folder, manifest) = read.map_err(|error| Failure::input(chain(&error)))?;
+    note_partial(&folder, &manifest, console);
     check_names(&manifest, args)?;
     let mut rows = Vec::new();
     for row in folder.rows()? {
@@ -93,6 +98,21 @@ pub(crate) fn find_cell(results: &Path, args: &ShowArgs) -> Result<CellMatch, Fa
     }
     let row = rows.remove(0);
     Ok(CellMatch::One(Box::new(SelectedCell { manifest, row, others: rows })))
+}
+
+/// Says that results are incomplete, or that newer ones which are incomplete stand beside them.
+pub(crate) fn note_partial(folder: &ResultsFolder, manifest: &Manifest, console: &Console) {
+    let rows = |folder: &ResultsFolder| folder.row_count().unwrap_or_default();
+    let label = &manifest.label;
+    let text = if manifest.outcome != Outcome::Complete {
+        let cells: u64 = manifest.design.methods.iter().map(|method| manifest.design.cells_of(method)).sum();
+        format!("`{label}` has {} of {cells} judged cells; `compeval run --label {label}` continues it", rows(folder))
+    } else if let Some(beside) = folder.incomplete_beside() {
+        format!("a later run of `{label}` is incomplete, with {}; --partial reads it", count(rows(&beside), "judged cell"))
+    } else {
+        return;
+    };
+    console.note(&format!("{} {text}", console.paint(TextStyle::Warning, "incomplete:")));
 }
 
 fn matches(row: &Row, args: &ShowArgs) -> bool {

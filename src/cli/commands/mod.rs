@@ -8,6 +8,7 @@ mod context;
 mod fixture;
 mod init;
 mod judge;
+mod labels;
 mod plan;
 mod probes;
 mod report;
@@ -26,6 +27,7 @@ use compare::CompareArgs;
 use fixture::FixtureCommand;
 use init::InitArgs;
 use judge::JudgeCommand;
+use labels::LabelsCommand;
 use plan::PlanArgs;
 use probes::ProbesCommand;
 use report::ReportArgs;
@@ -77,6 +79,12 @@ pub(crate) enum Command {
     /// Explain a score: the actions that it depends on, and what changed in them
     #[command(after_help = "Examples:\n  compeval why config-reverse-proxy --method anchored --probe port")]
     Why(ShowArgs),
+    /// List, remove and protect result sets
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  compeval labels ls\n  compeval labels protect baseline\n  compeval labels rm old-prompt"
+    )]
+    Labels(LabelsCommand),
     /// List, inspect, prune, verify, export and import cached outputs
     #[command(
         subcommand,
@@ -123,6 +131,7 @@ pub(super) fn dispatch(cli: &Cli, console: &Console) -> Result<Exit, Failure> {
         Command::Report(args) => report::run(common, args, console),
         Command::Show(args) => show::run(common, args, console),
         Command::Why(args) => why::run(common, args, console),
+        Command::Labels(command) => labels::run(common, command, console),
         Command::Cache(command) => cache::run(common, command, console),
         Command::Fixture(command) => fixture::run(common, command, console),
         Command::Probes(command) => probes::run(common, command, console),

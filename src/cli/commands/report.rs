@@ -3,6 +3,7 @@
 use clap::Args;
 
 use crate::cli::args::{Common, SelectArgs};
+use crate::cli::commands::cell::note_partial;
 use crate::cli::commands::run::publish;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{Opening, open_snapshot, read_project};
@@ -19,6 +20,9 @@ pub(crate) struct ReportArgs {
     /// Print the published reference table beside the measured one
     #[arg(long)]
     pub(crate) reference: bool,
+    /// Report the incomplete results of the label
+    #[arg(long, requires = "label")]
+    pub(crate) partial: bool,
 }
 
 pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Result<Exit, Failure> {
@@ -28,10 +32,16 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
     };
     let select = SelectArgs { allow_unproven: true, ..SelectArgs::default() };
     let pipeline = read_project(common, &select, Opening::default())?.pipeline;
-    let folder = ResultsFolder::open(&pipeline.results, label)?;
+    let folder = match args.partial {
+        true => ResultsFolder::open_partial(&pipeline.results, label)?,
+        false => ResultsFolder::open(&pipeline.results, label)?,
+    };
+    let _files = folder.lock_files()?;
     let (manifest, rows) = (folder.manifest()?, folder.few_rows().map_err(SetError::from)?);
+    note_partial(&folder, &manifest, console);
     let snapshot = rows.is_some().then(|| open_snapshot(&pipeline.cache)).transpose()?;
     let published = publish(&pipeline, &folder, manifest, rows.zip(snapshot.as_ref()), args.reference)?;
+    folder.sync()?;
     console.json(&published.summary);
     let mut table = summary_table(&published.summary, &published.manifest, console.width());
     if let Some(comparison) = &published.summary.comparison {

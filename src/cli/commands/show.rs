@@ -34,7 +34,7 @@ struct ShownCellJson<'a> {
 
 pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result<Exit, Failure> {
     let paths = project_paths_of(common)?;
-    let selected = match find_cell(&paths.results, args)? {
+    let selected = match find_cell(&paths.results, args, console)? {
         CellMatch::One(selected) => selected,
         CellMatch::Several(several) => {
             several.print("show", console);

@@ -182,7 +182,7 @@ fn choose<L: Lookup>(
         });
     }
     if criteria.unreachable {
-        let kept = kept_by_labels(&paths.results)?;
+        let kept = kept_by_labels(&paths.results, lookup)?;
         let pipeline = open_project(common, &SelectArgs::default(), Opening::default(), console)?;
         let reachable = reachable(&pipeline, lookup)?;
         warn_about_stale(&reachable, console);

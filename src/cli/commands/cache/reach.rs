@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use crate::action::{ActionKey, Digest, Stage};
-use crate::cache::Lookup;
+use crate::cache::{Lookup, Record};
 use crate::cli::failure::{Failure, chain};
 use crate::pipeline::{JudgeIx, Matrix, Pipeline};
 use crate::plan::{ActionStatus, Frontier, Preparer, TaskOutcome, look_up};
-use crate::results::{ResultsFolder, labels};
+use crate::results::{Outcome, all_sets};
 
 /// The entries that the current pipeline reaches.
 #[derive(Debug, Default)]
@@ -57,21 +57,30 @@ pub(super) fn reachable<L: Lookup>(pipeline: &Pipeline, lookup: &L) -> Result<Re
 /// The digests of the files that result sets were made from: `why` compares their texts with edited files. Unreadable
 /// manifests are skipped.
 pub(super) fn sources_of_labels(results: &Path) -> HashSet<Digest> {
-    let labels = labels(results).unwrap_or_default();
-    let manifests = labels.iter().filter_map(|label| ResultsFolder::of(results, label).manifest().ok());
-    manifests.flat_map(|manifest| manifest.files.into_values()).collect()
+    let sets = all_sets(results).unwrap_or_default();
+    sets.iter().filter_map(|set| set.manifest().ok()).flat_map(|manifest| manifest.files.into_values()).collect()
 }
 
-/// The entries of all result sets. An unreadable manifest stops the prune, because the entries of that result set would
-/// be lost.
-pub(super) fn kept_by_labels(results: &Path) -> Result<HashSet<ActionKey>, Failure> {
+/// The entries of all result sets, complete or not. A set whose run was killed does not know all of its entries: those
+/// made since it began are kept too. An unreadable manifest stops the prune, because the entries of that result set
+/// would be lost.
+pub(super) fn kept_by_labels(results: &Path, lookup: &impl Lookup) -> Result<HashSet<ActionKey>, Failure> {
     let mut keys = HashSet::new();
-    for label in labels(results)? {
-        let manifest = ResultsFolder::of(results, &label).manifest().map_err(|error| {
+    let mut since: Option<i64> = None;
+    for set in all_sets(results)? {
+        let manifest = set.manifest().map_err(|error| {
             Failure::error(format!("nothing was pruned: {}", chain(&error)))
-                .hinted(format!("the entries of `{label}` are unknown; run it again, or delete its folder"))
+                .hinted(format!("the entries of {} are unknown; move that folder away to prune them", set.path().display()))
         })?;
-        keys.extend(manifest.keys);
+        keys.extend(set.known_keys());
+        if manifest.outcome == Outcome::Running {
+            let began = manifest.started.parse::<jiff::Timestamp>().map_or(0, |time| time.as_millisecond());
+            since = Some(since.map_or(began, |known| known.min(began)));
+        }
+    }
+    if let Some(since) = since {
+        let is_new = |record: &Record| record.created.cast_signed() >= since;
+        keys.extend(lookup.records().into_iter().filter(is_new).map(|record| record.key));
     }
     Ok(keys)
 }

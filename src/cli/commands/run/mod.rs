@@ -28,8 +28,8 @@ use crate::plan::Estimate;
 use crate::provider::Prices;
 use crate::report::comparison_table;
 use crate::results::{
-    Comparison, ComparisonScope, Design, Forecast, Label, ListedRow, Manifest, ResultsFolder, blind_spots,
-    newly_failing, regressions,
+    Comparison, ComparisonScope, Design, Forecast, Label, LabelWriter, LabelWriterError, ListedRow, Manifest,
+    Publication, ResultsFolder, blind_spots, names, newly_failing, regressions,
 };
 use crate::scheduler::{Budget, BudgetLimits, Event, Listener};
 use crate::threads::both;
@@ -40,6 +40,9 @@ use record::Recorder;
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) select: SelectArgs,
+    /// Replace results of another design; they become LABEL~1
+    #[arg(long, requires = "label", help_heading = OUTPUT)]
+    pub(crate) replace: bool,
     /// Compare with this label or results folder
     #[arg(long, value_name = "LABEL", help_heading = OUTPUT)]
     pub(crate) compare_to: Option<String>,
@@ -74,12 +77,14 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
         return Ok(plan::print(&forecast, console));
     }
     let prepare = || PreparedRun::of(common, args, console);
-    let (PreparedRun { pipeline, label, folder, options }, store) =
+    let (PreparedRun { pipeline, label, writer, design, options }, store) =
         with_store(common, console, prepare, PreparedRun::cache)?;
-    let mut manifest = begin(&pipeline, &store, &label, args);
-    folder.write_manifest(&manifest)?;
+    let folder = writer.folder().clone();
+    let mut manifest = begin(&pipeline, &store, Manifest::begin(label.as_str(), &now(), design), args);
+    writer.begin(&mut manifest)?;
     let Execution { exit, rows, is_broken } = execute(&pipeline, &store, &options, &folder, &mut manifest, console)?;
     let ended = manifest.clone();
+    let files = writer.lock_files()?;
     let publish = || {
         let synced = store.sync();
         print_notices(&store, console);
@@ -87,9 +92,10 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
         let store = rows.is_some().then_some(store);
         Ok::<_, Failure>((publish(&pipeline, &folder, manifest, rows.zip(store.as_ref()), false)?, synced))
     };
-    let (written, published) = both(|| folder.write_manifest(&ended), publish);
-    written?;
+    let (staged, published) = both(|| folder.stage_json(names::MANIFEST, &ended), publish);
     let (published, synced) = published?;
+    let folder = publication(writer.publish(staged?, &ended)?, &label, console);
+    drop(files);
     finish::print_summary(&published, &folder, &next(exit, args, &published), console);
     // A cache that can keep nothing more has said so.
     if !is_broken {
@@ -104,11 +110,27 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
     Ok(exit.and(gate))
 }
 
-/// A run whose inputs are validated; nothing has been written or spent yet.
+/// The folder of the results, after saying so if they are not those of the label.
+fn publication(publication: Publication, label: &Label, console: &Console) -> ResultsFolder {
+    match publication {
+        Publication::Published(folder) => folder,
+        Publication::Beside(folder) => {
+            let text = format!(
+                "`{label}` keeps the results that it had: this run is incomplete, and stands beside them in {}",
+                folder.path().display()
+            );
+            console.eprint(&format!("{} {text}", console.paint(TextStyle::Warning, "not replaced:")));
+            folder
+        }
+    }
+}
+
+/// A run whose inputs are validated; nothing of it has been written or spent yet.
 struct PreparedRun {
     pipeline: Pipeline,
     label: Label,
-    folder: ResultsFolder,
+    writer: LabelWriter,
+    design: Design,
     options: RunOptions,
 }
 
@@ -119,16 +141,36 @@ impl PreparedRun {
         let prices = Prices::new(pipeline.prices.clone());
         let limits = args.budget.limits(models(&pipeline), &prices, &pipeline.file)?;
         let label = label(args)?;
-        let folder = ResultsFolder::of(&pipeline.results, &label);
         if let Some(baseline) = &args.compare_to {
             ResultsFolder::open_side(&pipeline.results, baseline)?;
         }
-        Ok(PreparedRun { pipeline, label, folder, options: options(args, limits) })
+        let design = Design::of(&pipeline);
+        let writer = LabelWriter::lock(&pipeline.results, &label, &design, args.replace);
+        let writer = writer.map_err(|error| refusal(error, &label))?;
+        Ok(PreparedRun { pipeline, label, writer, design, options: options(args, limits) })
     }
 
     fn cache(&self) -> &Path {
         &self.pipeline.cache
     }
+}
+
+/// The error with the ways on.
+fn refusal(error: LabelWriterError, label: &Label) -> Failure {
+    let typed = CommandLine::current();
+    let other = typed.clone().with_label("NEW").command("run");
+    let hint = match &error {
+        LabelWriterError::OtherDesign { .. } => {
+            let replace = typed.with("replace", "--replace").command("run");
+            Some(format!("{other}   keeps both\n      {replace}   keeps the old results as `{}`", label.earlier(1)))
+        }
+        LabelWriterError::Protected(label) => {
+            Some(format!("{other}   keeps both; `compeval labels protect --off {label}` lifts the protection"))
+        }
+        _ => None,
+    };
+    let failure = Failure::from(error);
+    if let Some(hint) = hint { failure.hinted(hint) } else { failure }
 }
 
 fn options(args: &RunArgs, limits: BudgetLimits) -> RunOptions {
@@ -142,10 +184,12 @@ fn options(args: &RunArgs, limits: BudgetLimits) -> RunOptions {
     }
 }
 
-/// The manifest of a run that begins, and the texts that later explain a change.
-fn begin(pipeline: &Pipeline, store: &Store, label: &Label, args: &RunArgs) -> Manifest {
-    let started = jiff::Timestamp::now().to_string();
-    let mut manifest = Manifest::begin(label.as_str(), &started, Design::of(pipeline));
+fn now() -> String {
+    jiff::Timestamp::now().to_string()
+}
+
+/// Fills in the manifest of a run that begins, and stores the texts that later explain a change.
+fn begin(pipeline: &Pipeline, store: &Store, mut manifest: Manifest, args: &RunArgs) -> Manifest {
     for file in pipeline.sources.iter().cloned().chain(pipeline.data_files()) {
         store.text(file.digest, &file.text);
         manifest.files.insert(file.path, file.digest);
@@ -209,7 +253,7 @@ fn execute(
     manifest.caveats.weak_judges.clone_from(&ended.weak_judges);
     manifest.models.clone_from(&ended.models);
     manifest.forecast = ended.forecast.as_ref().map(expected);
-    manifest.ended = Some(jiff::Timestamp::now().to_string());
+    manifest.ended = Some(now());
     manifest.wall_s = began.elapsed().as_secs_f64();
     Ok(Execution { exit, rows, is_broken: ended.broken.is_some() })
 }

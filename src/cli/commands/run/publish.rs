@@ -14,8 +14,8 @@ use crate::plan::{Body, CompressTask, FixtureTexts, Preparer, changed_places};
 use crate::report::html::{self, ContextKey, ContextText, PackCache, PageContext, PageInput, ReadRows};
 use crate::report::{ReportInput, markdown};
 use crate::results::{
-    ChangedLines, Comparison, ComparisonScope, Design, FolderError, ListedRow, Manifest, ResultSet, ResultsFolder,
-    SetError, Side, Summary, Worst, compare, names, run_files, summarize, worst_rows,
+    ChangedLines, Comparison, ComparisonScope, Design, FolderError, LabelLockError, LabelWriterError, ListedRow,
+    Manifest, ResultSet, ResultsFolder, SetError, Side, Summary, Worst, compare, names, run_files, summarize, worst_rows,
 };
 use crate::threads::both;
 
@@ -39,6 +39,25 @@ impl From<SetError> for Failure {
 impl From<FolderError> for Failure {
     fn from(error: FolderError) -> Failure {
         Failure::input(chain(&error))
+    }
+}
+
+impl From<LabelLockError> for Failure {
+    fn from(error: LabelLockError) -> Failure {
+        match error {
+            LabelLockError::Held { .. } => Failure::error(error.to_string()),
+            LabelLockError::File(error) => error.into(),
+        }
+    }
+}
+
+impl From<LabelWriterError> for Failure {
+    fn from(error: LabelWriterError) -> Failure {
+        match error {
+            LabelWriterError::Lock(error) => error.into(),
+            LabelWriterError::Folder(error) => error.into(),
+            refused => Failure::input(refused.to_string()),
+        }
     }
 }
 

@@ -1,0 +1,181 @@
+//! `compeval labels`: lists, removes and protects result sets.
+
+use std::path::Path;
+
+use clap::Subcommand;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::action::Digest;
+use crate::cli::args::Common;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::project::project_paths_of;
+use crate::cli::terminal::{Console, TextStyle};
+use crate::files::read_text;
+use crate::results::{FolderError, LabelWriterError, Manifest, Outcome, ResultsFolder, labels, names};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LabelsCommand {
+    /// List the result sets, newest first
+    Ls,
+    /// Remove result sets; what they cost stays in the cache until it is pruned
+    Rm {
+        /// The labels
+        #[arg(required = true, value_name = "LABEL")]
+        labels: Vec<String>,
+    },
+    /// Protect result sets: no run replaces them, and `labels rm` refuses them
+    Protect {
+        /// The labels
+        #[arg(required = true, value_name = "LABEL")]
+        labels: Vec<String>,
+        /// Lift the protection
+        #[arg(long)]
+        off: bool,
+    },
+}
+
+pub(crate) fn run(common: &Common, command: &LabelsCommand, console: &Console) -> Result<Exit, Failure> {
+    let results = project_paths_of(common)?.results;
+    match command {
+        LabelsCommand::Ls => list(&results, console),
+        LabelsCommand::Rm { labels } => remove(&results, labels, console),
+        LabelsCommand::Protect { labels, off } => protect(&results, labels, !off, console),
+    }
+}
+
+#[derive(Serialize)]
+struct LabelJson {
+    label: String,
+    started: String,
+    /// Results of equal designs can be made by the same run.
+    design: String,
+    complete: bool,
+    outcome: Outcome,
+    /// Judged cells.
+    cells: u64,
+    /// Cells that the design has.
+    expected: u64,
+    /// The method with the highest score among those that compress, and its score; null if nothing is judged.
+    best: Option<BestJson>,
+    protected: bool,
+    /// Judged cells of an incomplete later run; null if there is none.
+    incomplete_run: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct BestJson {
+    method: String,
+    overall: f64,
+}
+
+impl LabelJson {
+    fn of(folder: &ResultsFolder, manifest: &Manifest) -> LabelJson {
+        let design = &manifest.design;
+        let cells = |folder: &ResultsFolder| folder.row_count().unwrap_or_default();
+        let text = serde_json::to_string(design).unwrap_or_default();
+        LabelJson {
+            label: folder.label(),
+            started: manifest.started.clone(),
+            design: Digest::of(text).short(),
+            complete: manifest.outcome == Outcome::Complete,
+            outcome: manifest.outcome,
+            cells: cells(folder),
+            expected: design.methods.iter().map(|method| design.cells_of(method)).sum(),
+            best: best(folder, manifest),
+            protected: folder.is_protected(),
+            incomplete_run: folder.incomplete_beside().map(|beside| cells(&beside)),
+        }
+    }
+}
+
+fn best(folder: &ResultsFolder, manifest: &Manifest) -> Option<BestJson> {
+    let summary: Value = serde_json::from_str(&read_text(&folder.file(names::SUMMARY)).ok()?).ok()?;
+    let bounds = manifest.design.methods.iter().filter(|method| method.is_ceiling() || method.is_floor());
+    let bounds: Vec<&str> = bounds.map(|method| method.name.as_str()).collect();
+    let scored = summary.get("methods")?.as_object()?.iter().filter_map(|(key, method)| {
+        let name = key.split('/').next().unwrap_or(key);
+        let overall = method.get("overall")?.get("median")?.as_f64()?;
+        (!bounds.contains(&name)).then(|| BestJson { method: key.clone(), overall })
+    });
+    scored.max_by(|a, b| a.overall.total_cmp(&b.overall))
+}
+
+fn list(results: &Path, console: &Console) -> Result<Exit, Failure> {
+    let mut found = Vec::new();
+    for label in labels(results)? {
+        let read = ResultsFolder::open(results, label.as_str()).and_then(|folder| Ok((folder.manifest()?, folder)));
+        match read {
+            Ok((manifest, folder)) => found.push(LabelJson::of(&folder, &manifest)),
+            Err(error) => console.eprint(&format!("{} {error}", console.paint(TextStyle::Warning, "skipped:"))),
+        }
+    }
+    found.sort_by(|a, b| (&b.started, &b.label).cmp(&(&a.started, &a.label)));
+    console.json(&found);
+    if console.is_json() {
+        return Ok(Exit::Done);
+    }
+    if found.is_empty() {
+        console.note("There are no results; `compeval run` makes some.");
+        return Ok(Exit::Done);
+    }
+    let width = found.iter().map(|label| label.label.chars().count()).max().unwrap_or(0).max(5);
+    let head = format!("{:<width$}  {:<16}  {:<12}  {:>13}  {:<11}  best method", "label", "began (UTC)", "design", "cells", "outcome");
+    console.print(&console.paint(TextStyle::Strong, &head));
+    for label in &found {
+        console.print(&line(label, width, console));
+    }
+    Ok(Exit::Done)
+}
+
+fn line(label: &LabelJson, width: usize, console: &Console) -> String {
+    let began: String = label.started.chars().take(16).map(|c| if c == 'T' { ' ' } else { c }).collect();
+    let cells = format!("{}/{}", label.cells, label.expected);
+    let best = label.best.as_ref().map_or_else(|| "–".to_owned(), |b| format!("{} {:.2}", b.method, b.overall));
+    let outcome = serde_json::to_value(label.outcome).ok();
+    let outcome = format!("{:<11}", outcome.as_ref().and_then(Value::as_str).unwrap_or_default());
+    let meaning = if label.complete { TextStyle::Good } else { TextStyle::Warning };
+    let mut notes = String::new();
+    if label.protected {
+        notes.push_str("  protected");
+    }
+    if let Some(cells) = label.incomplete_run {
+        notes.push_str(&format!("  (a later run is incomplete: {cells} cells)"));
+    }
+    let outcome = console.paint(meaning, &outcome);
+    format!("{:<width$}  {began:<16}  {:<12}  {cells:>13}  {outcome}  {best}{notes}", label.label, label.design)
+}
+
+/// The folders of all labels; an error for the first that does not exist, before anything is changed.
+fn open_all(results: &Path, labels: &[String]) -> Result<Vec<ResultsFolder>, FolderError> {
+    labels.iter().map(|label| ResultsFolder::open(results, label)).collect()
+}
+
+fn remove(results: &Path, labels: &[String], console: &Console) -> Result<Exit, Failure> {
+    let folders = open_all(results, labels)?;
+    if let Some(folder) = folders.iter().find(|folder| folder.is_protected()) {
+        return Err(protected(&folder.label()));
+    }
+    for folder in folders {
+        folder.remove().map_err(|error| match error {
+            LabelWriterError::Protected(label) => protected(label.as_str()),
+            error => error.into(),
+        })?;
+        console.print(&format!("Removed {}.", folder.label()));
+    }
+    Ok(Exit::Done)
+}
+
+fn protected(label: &str) -> Failure {
+    Failure::input(format!("the results `{label}` are protected; nothing was removed"))
+        .hinted(format!("compeval labels protect --off {label}"))
+}
+
+fn protect(results: &Path, labels: &[String], on: bool, console: &Console) -> Result<Exit, Failure> {
+    for folder in open_all(results, labels)? {
+        let _files = folder.lock_files()?;
+        folder.protect(on)?;
+        console.print(&format!("{} is {} protected.", folder.label(), if on { "now" } else { "no longer" }));
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,146 @@
+//! Finds result sets: by label or path, the newest, all of them.
+
+use std::path::Path;
+
+use super::folder::{FolderError, ResultsFolder, entries, head, names};
+use super::label::Label;
+use super::label_folders::{INCOMPLETE, LabelFolders, LabelLockError, REPLACED, remove_folder};
+use super::label_writer::LabelWriterError;
+use super::manifest::Outcome;
+use crate::fault::nearest;
+use crate::files::{self, FileError, FileLock};
+
+impl ResultsFolder {
+    /// The folder of an existing result set, by its label or by its own path.
+    ///
+    /// # Errors
+    /// No such result set (the nearest label is named), or a text that can be neither label nor path.
+    pub fn open(results: &Path, label: &str) -> Result<ResultsFolder, FolderError> {
+        if label.contains(['/', '\\']) && Path::new(label).join(names::MANIFEST).is_file() {
+            return Ok(ResultsFolder::at(label));
+        }
+        if label.contains(['/', '\\']) {
+            return Err(FolderError::Missing { label: label.to_owned(), results: results.to_owned(), near: None });
+        }
+        let folders = LabelFolders::of(results, &Label::new(label)?);
+        // Where this fails there is still something to read.
+        let _ = folders.recover();
+        if let Some(folder) = [folders.published(), folders.incomplete()].into_iter().find(ResultsFolder::exists) {
+            return Ok(folder);
+        }
+        let known = labels(results)?;
+        if known.is_empty() {
+            return Err(FolderError::Empty(results.to_owned()));
+        }
+        let known: Vec<&str> = known.iter().map(Label::as_str).collect();
+        let near = nearest(label, &known).map(str::to_owned);
+        Err(FolderError::Missing { label: label.to_owned(), results: results.to_owned(), near })
+    }
+
+    /// The incomplete set of a label: the one beside its results, or the only one that it has.
+    ///
+    /// # Errors
+    /// As [`ResultsFolder::open`], and a label whose results are complete.
+    pub fn open_partial(results: &Path, label: &str) -> Result<ResultsFolder, FolderError> {
+        let folder = ResultsFolder::open(results, label)?;
+        let beside = folder.incomplete_beside();
+        if let Some(beside) = beside {
+            return Ok(beside);
+        }
+        match folder.manifest()?.outcome {
+            Outcome::Complete => Err(FolderError::NotPartial(folder.label())),
+            _ => Ok(folder),
+        }
+    }
+
+    /// The incomplete set beside this one.
+    pub fn incomplete_beside(&self) -> Option<ResultsFolder> {
+        let folders = self.folders().filter(|folders| folders.published() == *self)?;
+        Some(folders.incomplete()).filter(ResultsFolder::exists)
+    }
+
+    /// The folders of its label.
+    fn folders(&self) -> Option<LabelFolders> {
+        let parent = self.path().parent()?;
+        let is_beside = parent.file_name().is_some_and(|name| name == INCOMPLETE);
+        let results = if is_beside { parent.parent()? } else { parent };
+        Some(LabelFolders::of(results, &Label::new(&self.label()).ok()?))
+    }
+
+    /// The lock under which its reports are written.
+    ///
+    /// # Errors
+    /// Another process writes them.
+    pub fn lock_files(&self) -> Result<Option<FileLock>, LabelLockError> {
+        self.folders().map(|folders| folders.lock_files()).transpose()
+    }
+
+    /// Removes it and an incomplete set beside it, unless it is protected or a run writes it.
+    ///
+    /// # Errors
+    /// It is protected or in use, or the file system refuses.
+    pub fn remove(&self) -> Result<(), LabelWriterError> {
+        let locks = self.folders().map(|folders| Ok::<_, LabelLockError>((folders.lock_run()?, folders.lock_files()?)));
+        let _locks = locks.transpose()?;
+        if self.is_protected() {
+            return Err(LabelWriterError::Protected(Label::new(&self.label()).map_err(FolderError::from)?));
+        }
+        let beside = self.incomplete_beside();
+        remove_folder(self.path())?;
+        beside.map_or(Ok(()), |beside| Ok(remove_folder(beside.path())?))
+    }
+
+    /// The same for `LABEL` or `LABEL:METHOD`; whatever exists as a whole is taken as a whole.
+    ///
+    /// # Errors
+    /// As [`ResultsFolder::open`].
+    pub fn open_side(results: &Path, text: &str) -> Result<(ResultsFolder, Option<String>), FolderError> {
+        let whole = ResultsFolder::open(results, text);
+        let Some((label, method)) = text.rsplit_once(':').filter(|(_, method)| !method.is_empty()) else {
+            return whole.map(|folder| (folder, None));
+        };
+        match whole {
+            Ok(folder) => Ok((folder, None)),
+            Err(_) => ResultsFolder::open(results, label).map(|folder| (folder, Some(method.to_owned()))),
+        }
+    }
+}
+
+/// All labels that have results, sorted.
+///
+/// # Errors
+/// Whatever the file system says, with the path.
+pub fn labels(results: &Path) -> Result<Vec<Label>, FileError> {
+    let entries = entries(results)?;
+    let names = entries.iter().filter(|path| path.join(names::MANIFEST).is_file()).filter_map(|path| path.file_name());
+    let mut labels: Vec<Label> = names.filter_map(|name| Label::new(&name.to_string_lossy()).ok()).collect();
+    labels.sort();
+    Ok(labels)
+}
+
+/// All result sets: those of labels, the incomplete ones beside them, and what a crash left between two renames.
+///
+/// # Errors
+/// Whatever the file system says, with the path.
+pub fn all_sets(results: &Path) -> Result<Vec<ResultsFolder>, FileError> {
+    let mut sets = Vec::new();
+    for folder in [results.to_owned(), results.join(INCOMPLETE), results.join(REPLACED)] {
+        sets.extend(labels(&folder)?.iter().map(|label| ResultsFolder::of(&folder, label)));
+    }
+    Ok(sets)
+}
+
+/// The label whose run began last, passing over what cannot be read; of equals the last by name.
+///
+/// # Errors
+/// There are no results.
+pub fn newest(results: &Path) -> Result<ResultsFolder, FolderError> {
+    let started = |label: Label| -> Option<(String, Label)> {
+        let path = ResultsFolder::of(results, &label).file(names::MANIFEST);
+        let text = files::read_text(&path).ok()?;
+        Some((head(&path, &text).ok()?.started, label))
+    };
+    let newest = labels(results)?.into_iter().filter_map(started).max();
+    let (_, label) = newest.ok_or_else(|| FolderError::Empty(results.to_owned()))?;
+    Ok(ResultsFolder::of(results, &label))
+}

@@ -1,0 +1,147 @@
+//! The right of a run to write the results of its label.
+
+use std::path::Path;
+
+use super::design::Design;
+use super::design_change::DesignChange;
+use super::folder::{FolderError, ResultsFolder};
+use super::label::Label;
+use super::label_folders::{LabelFolders, LabelLockError, remove_folder, rename};
+use super::manifest::Manifest;
+use crate::files::{self, FileError, FileLock, StagedFile};
+
+/// The right to write the results of a label, until it is dropped.
+#[derive(Debug)]
+pub struct LabelWriter {
+    folders: LabelFolders,
+    folder: ResultsFolder,
+    _lock: FileLock,
+}
+
+/// Why a run cannot write the results of its label.
+#[derive(Debug, thiserror::Error)]
+pub enum LabelWriterError {
+    /// Another process writes them.
+    #[error(transparent)]
+    Lock(#[from] LabelLockError),
+    /// The results are protected, or those that would be renamed are.
+    #[error("the results `{0}` are protected")]
+    Protected(Label),
+    /// A label that only replaced results have.
+    #[error("`{0}` is the label of results that were replaced; choose one without `~`")]
+    Numbered(Label),
+    /// The label has results of another design.
+    #[error("the results `{label}` are of another design, and this run would replace them; what differs:{}", list(&change.conflicts))]
+    OtherDesign {
+        /// The label.
+        label: Label,
+        /// What differs.
+        change: DesignChange,
+    },
+    /// The results that the label has.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+}
+
+impl From<FileError> for LabelWriterError {
+    fn from(error: FileError) -> LabelWriterError {
+        LabelWriterError::Lock(error.into())
+    }
+}
+
+fn list(items: &[String]) -> String {
+    items.iter().map(|item| format!("\n  - {item}")).collect()
+}
+
+/// Where the results of a run are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Publication {
+    /// They are the results of the label.
+    Published(ResultsFolder),
+    /// The label keeps the results that it had; these are incomplete and beside them.
+    Beside(ResultsFolder),
+}
+
+impl LabelWriter {
+    /// Locks the label for a run of `design`. Nothing that the label has is changed.
+    ///
+    /// # Errors
+    /// Another process writes it; it is protected; it has rows of another design, and `replace` was not given.
+    pub fn lock(results: &Path, label: &Label, design: &Design, replace: bool) -> Result<LabelWriter, LabelWriterError> {
+        if label.successor().is_some() {
+            return Err(LabelWriterError::Numbered(label.clone()));
+        }
+        let folders = LabelFolders::of(results, label);
+        let lock = folders.lock_run()?;
+        folders.recover()?;
+        let (published, incomplete) = (folders.published(), folders.incomplete());
+        if !published.exists() && incomplete.exists() {
+            rename(incomplete.path(), published.path())?;
+        }
+        if !published.exists() {
+            return Ok(LabelWriter { folders, folder: published, _lock: lock });
+        }
+        if published.is_protected() {
+            return Err(LabelWriterError::Protected(label.clone()));
+        }
+        if replace {
+            let earlier = folders.earlier();
+            if let Some((label, _)) = earlier.into_iter().find(|(_, folder)| folder.is_protected()) {
+                return Err(LabelWriterError::Protected(label));
+            }
+        } else if published.has_rows() {
+            let change = DesignChange::between(&published.manifest()?.design, design);
+            if !change.conflicts.is_empty() {
+                return Err(LabelWriterError::OtherDesign { label: label.clone(), change });
+            }
+        }
+        Ok(LabelWriter { folders, folder: incomplete, _lock: lock })
+    }
+
+    /// Where the run writes.
+    pub fn folder(&self) -> &ResultsFolder {
+        &self.folder
+    }
+
+    /// Begins the set anew. The manifest names the actions of an earlier incomplete set, so that no prune removes them
+    /// before they are used again.
+    ///
+    /// # Errors
+    /// The error of the file system, with the path.
+    pub fn begin(&self, manifest: &mut Manifest) -> Result<(), LabelLockError> {
+        let _files = self.lock_files()?;
+        if self.folder.path().exists() && self.folder != self.folders.published() {
+            manifest.keys = self.folder.known_keys();
+            remove_folder(self.folder.path())?;
+        }
+        Ok(self.folder.write_manifest(manifest)?)
+    }
+
+    /// The lock under which files of the set are written and published; `report` takes it too.
+    ///
+    /// # Errors
+    /// Another process holds it.
+    pub fn lock_files(&self) -> Result<FileLock, LabelLockError> {
+        self.folders.lock_files()
+    }
+
+    /// Commits the set, whose other files are written, and publishes it if that is due.
+    ///
+    /// # Errors
+    /// The error of the file system, with the path.
+    pub fn publish(self, staged: StagedFile, manifest: &Manifest) -> Result<Publication, FileError> {
+        self.folder.sync()?;
+        staged.commit()?;
+        self.folder.sync()?;
+        let published = self.folders.published();
+        if self.folder == published {
+            files::sync_folder(self.folders.results())?;
+            return Ok(Publication::Published(published));
+        }
+        if !self.folders.is_due(manifest) {
+            return Ok(Publication::Beside(self.folder));
+        }
+        self.folders.swap()?;
+        Ok(Publication::Published(published))
+    }
+}
