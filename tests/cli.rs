@@ -22,6 +22,7 @@ mod cli {
     mod golden;
     mod judges;
     mod kills;
+    mod labels;
     mod matrix;
     mod next;
     mod overclaim;

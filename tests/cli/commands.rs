@@ -71,13 +71,13 @@ fn a_change_of_an_input_file_or_a_declared_variable_starts_it_again_and_nothing_
     project.expect(0, run);
     project.set("UNDECLARED", "other");
     project.edit("pipeline.toml", "name     = \"mine\"", "name     = \"ours\"");
-    project.expect(0, "run --label a --runs 1 --methods ours,nothing");
+    project.expect(0, "run --label a --runs 1 --methods ours,nothing --replace");
     assert!(!project.exists("seen/2.json"));
     project.edit("tools/compress.sh", "mkdir", "# a remark\nmkdir");
-    project.expect(0, "run --label a --runs 1 --methods ours,nothing");
+    project.expect(0, "run --label a --runs 1 --methods ours,nothing --replace");
     assert!(project.exists("seen/3.json") && !project.exists("seen/4.json"));
     project.set("MINE_LEVEL", "low");
-    project.expect(0, "run --label a --runs 1 --methods ours,nothing");
+    project.expect(0, "run --label a --runs 1 --methods ours,nothing --replace");
     assert!(project.exists("seen/5.json") && !project.exists("seen/6.json"));
 }
 

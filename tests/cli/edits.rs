@@ -36,7 +36,7 @@ fn names_places_comments_and_limits_send_nothing() {
 fn a_prompt_edit_that_leaves_the_output_as_it_was_stops_there() {
     let (server, project) = finished();
     project.edit("prompts/anchored.md", "working notes", "standing notes");
-    project.expect(0, "run --label a");
+    project.expect(0, "run --label a --replace");
     assert_eq!(server.counts(), [(Wanted::Compression, 4)].into(), "one method, two points, two runs");
 }
 
@@ -49,7 +49,7 @@ fn one_word_of_one_prompt_reasks_only_its_actions_and_what_then_differs() {
         _ => Reply::Sensible,
     });
     project.edit("prompts/answer.md", "and from nothing else", "and from nothing but it");
-    project.expect(0, "run --label a");
+    project.expect(0, "run --label a --replace");
     let sent = server.counts();
     assert_eq!(sent[&Wanted::Answer], 4 * 7 * 2, "every answer");
     assert_eq!(sent.get(&Wanted::Compression), None);

@@ -19,24 +19,27 @@ fn indifferent(asked: &Asked) -> Reply {
 }
 
 #[test]
-fn a_weak_judge_leaves_no_older_report_beside_the_new_rows() {
+fn a_weak_judge_leaves_the_older_results_and_no_older_report_beside_its_own() {
     let server = Server::start();
     let project = Project::new(&server);
     project.expect(0, "run --label a --runs 1");
-    let report = project.read("results/a/report.md");
+    let (rows, report) = (project.rows("a"), project.read("results/a/report.md"));
     // Another judge: its self-test fails, and nothing of it is graded.
     project.edit("pipeline.toml", "model = \"mock/judge-1\"", "model = \"mock/judge-2\"");
     server.script(indifferent);
-    let ended = project.expect(1, "run --label a --runs 1");
-    assert!(project.rows("a").is_empty());
-    let summary = project.result("a", "summary.json");
+    let ended = project.expect(1, "run --label a --runs 1 --replace");
+    assert!(project.rows("a") == rows && project.read("results/a/report.md") == report, "complete results stay");
+    assert_eq!(project.result("a", "manifest.json")["outcome"], "complete");
+    let beside = ".incomplete/a";
+    assert!(project.rows(beside).is_empty());
+    let summary = project.result(beside, "summary.json");
     for (_, method) in summary["methods"].as_object().unwrap() {
         assert_eq!(method["cells"]["judged"], 0, "{method}");
     }
-    let renewed = project.read("results/a/report.md");
-    assert!(renewed != report && renewed.contains("so it graded nothing more"), "{renewed}");
-    assert!(!project.exists("results/a/harbor-run-1.json"), "a file of rows that are gone");
-    assert_eq!(project.result("a", "manifest.json")["outcome"], "incomplete");
+    let renewed = project.read("results/.incomplete/a/report.md");
+    assert!(renewed != report && renewed.contains("it graded nothing more"), "{renewed}");
+    assert!(!project.exists("results/.incomplete/a/harbor-run-1.json"), "a file of rows that are gone");
+    assert_eq!(project.result(beside, "manifest.json")["outcome"], "incomplete");
     ended.says(&[
         "judge failed its self-test: grader",
         "--allow-weak-judge",
@@ -111,7 +114,7 @@ fn weak_judges_are_told_in_the_order_of_the_pipeline() {
     project.edit("pipeline.toml", "[[judge]]", second);
     // one self-test is cached and done at once, the other is not
     for _ in 0..2 {
-        project.expect(0, run);
+        project.expect(0, &format!("{run} --replace"));
         let weak = &project.result("a", "manifest.json")["caveats"]["weak_judges"];
         assert_eq!(weak, &json!(["second", "grader"]));
     }

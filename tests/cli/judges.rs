@@ -170,7 +170,7 @@ fn ceiling_and_floor_that_are_graded_alike_are_a_warning_on_top_that_names_the_c
     // A judge that sees the difference gets no warning, and without both ends nothing is checked.
     script(&server, |brief| case_of(brief).map_or((5.0 * stated(brief)) as u64, |_| 3));
     project.edit("pipeline.toml", "model = \"mock/judge-1\"", "model = \"mock/judge-2\"");
-    project.expect(0, run);
+    project.expect(0, &format!("{run} --replace"));
     let scale = project.result("a", "summary.json")["scale"].clone();
     assert!(scale["difference"].as_f64().unwrap() > 1.0, "{scale}");
     assert!(!project.read("results/a/report.md").contains("ceiling and floor"));

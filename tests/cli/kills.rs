@@ -147,7 +147,7 @@ fn a_third_ctrl_c_ends_a_process_that_hangs() {
     running.interrupt();
     running.wait_for_words("stopping");
     running.interrupt();
-    wait_until(|| project.exists("results/a/report.html"));
+    wait_until(|| project.result("a", "manifest.json")["outcome"] != "running");
     running.interrupt();
     wait_until(|| running.has_ended());
     let ended = running.end();

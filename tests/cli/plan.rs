@@ -184,10 +184,10 @@ fn after_going_back_an_edit_is_told_by_what_was_in_use_last() {
     project.expect(0, "run --label a");
     project.edit("prompts/anchored.md", "Keep the working notes", "Keep some working notes");
     project.edit("prompts/answer.md", "Answer from", "Reply from");
-    project.expect(0, "run --label a");
+    project.expect(0, "run --label a --replace");
     prompts.iter().zip(&before).for_each(|(path, text)| project.write(path, text));
     server.forget();
-    project.expect(0, "run --label a");
+    project.expect(0, "run --label a --replace");
     assert_eq!(server.count(), 0);
     project.edit("prompts/anchored.md", "## Files created", "## Files made");
     project.edit("prompts/answer.md", "Question:", "The question:");
@@ -198,6 +198,6 @@ fn after_going_back_an_edit_is_told_by_what_was_in_use_last() {
     }
     prompts.iter().zip(&before).for_each(|(path, text)| project.write(path, text));
     project.edit("prompts/anchored.md", "working notes", "standing notes");
-    let told = project.expect(0, "run --label a").stdout;
+    let told = project.expect(0, "run --label a --replace").stdout;
     assert!(told.contains("skipped by early cutoff"), "{told}");
 }

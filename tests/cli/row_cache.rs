@@ -34,7 +34,7 @@ fn a_criterion_that_moves_gives_other_scores_and_asks_nobody() {
     let (server, project) = finished();
     let before = project.rows("a");
     project.write("rubric.toml", &RUBRIC.replace("dimension = \"continuity\"", "dimension = \"completeness\""));
-    project.expect(0, "run --label a");
+    project.expect(0, "run --label a --replace");
     let after = project.rows("a");
     assert_eq!(server.count(), 0);
     let keys = |rows: &[Value]| rows.iter().map(|row| row["keys"].clone()).collect::<Vec<_>>();
@@ -42,7 +42,7 @@ fn a_criterion_that_moves_gives_other_scores_and_asks_nobody() {
     let has = |rows: &[Value]| rows.iter().any(|row| row["dimensions"]["continuity"].is_number());
     assert!(has(&before) && !has(&after), "other scores");
     project.write("rubric.toml", RUBRIC);
-    project.expect(0, "run --label a");
+    project.expect(0, "run --label a --replace");
     assert!(project.rows("a") == before);
 }
 
@@ -74,12 +74,12 @@ fn after_any_edit_cached_rows_are_those_that_are_made_anew() {
     for (path, from, to) in EDITS {
         project.edit(path, from, to);
         // once to make what is new, once from cached rows of which some are older than the edit, and once without any
-        project.expect(0, "run --label made");
+        project.expect(0, "run --label made --replace");
         let made = project.rows("made");
         server.forget();
-        project.expect(0, "run --label recalled");
+        project.expect(0, "run --label recalled --replace");
         project.expect(0, "cache prune --older-than 3650d");
-        project.expect(0, "run --label anew");
+        project.expect(0, "run --label anew --replace");
         assert_eq!(server.count(), 0, "{to}");
         assert!(!made.is_empty() && made == project.rows("recalled"), "{to}");
         assert!(made == project.rows("anew"), "{to}");

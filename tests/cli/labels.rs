@@ -1,0 +1,237 @@
+//! Results of a label: what a run that does not finish leaves, what it replaces, and who may write.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::project::Project;
+use super::server::{Reply, Server, wait_until};
+
+/// A project with complete results `a`, and a prompt that was edited since.
+fn edited() -> (Server, Project) {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.expect(0, "run --label a --runs 1");
+    project.edit("prompts/answer.md", "and from nothing else", "and from nothing but it");
+    server.forget();
+    (server, project)
+}
+
+/// Every file of a result set with its bytes.
+fn bytes(project: &Project, label: &str) -> Vec<(String, Vec<u8>)> {
+    let files = project.files(&format!("results/{label}"));
+    files.iter().map(|path| (path.display().to_string(), std::fs::read(path).unwrap())).collect()
+}
+
+fn cells(project: &Project, label: &str) -> usize {
+    project.rows(label).len()
+}
+
+#[test]
+fn a_run_that_does_not_finish_leaves_the_complete_results_as_they_were() {
+    let (server, project) = edited();
+    let before = bytes(&project, "a");
+    for (code, flags) in [(7, "--offline"), (6, "--max-requests 1")] {
+        let ended = project.expect(code, &format!("run --label a --runs 1 --replace {flags}"));
+        ended.says(&["not replaced: `a` keeps the results that it had"]);
+        assert!(bytes(&project, "a") == before, "{flags}");
+        assert!(project.exists("results/.incomplete/a/manifest.json"), "{flags}");
+    }
+    server.script(|_| Reply::Held);
+    let mut running = project.start("run --label a --runs 1 --replace");
+    server.wait_for(2);
+    running.kill();
+    server.let_go();
+    assert!(bytes(&project, "a") == before, "kill -9");
+    server.script(|_| Reply::Sensible);
+    project.expect(0, "run --label a --runs 1 --replace");
+    assert_eq!(project.result("a", "manifest.json")["outcome"], "complete");
+    assert!(bytes(&project, "a") != before && !project.exists("results/.incomplete"));
+    assert_eq!(project.result("a~1", "manifest.json")["outcome"], "complete", "what was replaced is kept");
+    assert_eq!(cells(&project, "a~1"), 5 * 7);
+    project.expect(0, "show harbor --label a~1");
+}
+
+#[test]
+fn a_server_that_is_down_costs_no_rows() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.expect(0, "run --label a --runs 1");
+    let before = bytes(&project, "a");
+    server.script(|_| Reply::Raw(401, "{}".into()));
+    project.expect(5, "run --label a --runs 1 --refresh judge");
+    assert!(bytes(&project, "a") == before);
+}
+
+#[test]
+fn a_label_of_another_design_is_refused_with_both_ways_on() {
+    let (server, project) = edited();
+    let before = bytes(&project, "a");
+    let ended = project.expect(2, "run --label a --runs 1");
+    ended.says(&[
+        "the results `a` are of another design",
+        "the answerers: model, settings, prompt or endpoint",
+        "compeval run --label NEW --runs 1 keeps both",
+        "compeval run --label a --runs 1 --replace keeps the old results as `a~1`",
+    ]);
+    assert!(bytes(&project, "a") == before && server.count() == 0, "nothing was sent or written");
+    let parts = [
+        ("--methods full", "method anchored is not in this run"),
+        ("--probes port", "probes of fixture harbor that this run does not ask: 6 of them"),
+    ];
+    project.edit("prompts/answer.md", "and from nothing but it", "and from nothing else");
+    for (part, why) in parts {
+        project.expect(2, &format!("run --label a --runs 1 {part}")).says(&[why]);
+    }
+    assert!(bytes(&project, "a") == before);
+}
+
+#[test]
+fn a_run_of_more_under_the_same_label_adds_to_it() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.expect(0, "run --label a --runs 1 --methods full --probes port");
+    for (more, cells) in [("--runs 1 --methods full", 7), ("--runs 1", 5 * 7), ("--runs 2", 5 * 7 * 2)] {
+        project.expect(0, &format!("run --label a {more}"));
+        assert_eq!(project.rows("a").len(), cells, "{more}");
+    }
+    assert!(!project.exists("results/a~1"), "nothing was lost, so nothing is kept twice");
+}
+
+#[test]
+fn replaced_results_are_shifted_and_a_note_of_the_user_stays() {
+    let (_server, project) = edited();
+    let first = project.read("results/a/cells.jsonl");
+    project.expect(0, "run --label a --runs 1 --replace");
+    let second = project.read("results/a/cells.jsonl");
+    project.write("results/a/notes.txt", "mine");
+    project.expect(0, "run --label a --runs 1 --refresh judge");
+    assert_eq!(project.read("results/a/notes.txt"), "mine");
+    project.edit("prompts/answer.md", "and from nothing but it", "and from no other source");
+    project.expect(0, "run --label a --runs 1 --replace");
+    assert_eq!(project.read("results/a~2/cells.jsonl"), first);
+    assert_eq!(project.read("results/a~1/cells.jsonl"), second);
+    project.expect(2, "run --label a~1 --runs 1").says(&["`a~1` is the label of results that were replaced"]);
+    assert!(project.expect(0, "show harbor --label a~1").stdout.contains("harbor in a~1"));
+}
+
+#[test]
+fn incomplete_results_are_shown_as_such_and_kept_by_prune() {
+    let (_server, project) = edited();
+    project.expect(6, "run --label a --runs 1 --replace --max-requests 14");
+    let rows = cells(&project, ".incomplete/a");
+    assert!(rows > 0 && rows < 5 * 7);
+    for command in ["show harbor --label a", "report a"] {
+        let ended = project.expect(0, command);
+        ended.says(&["a later run of `a` is incomplete", "--partial"]);
+    }
+    let ended = project.expect(0, "report a --partial");
+    ended.says(&[&format!("incomplete: `a` has {rows} of 35 judged cells")]);
+    assert!(ended.stdout.contains("results/.incomplete/a/report.html"), "{}", ended.stdout);
+    project.expect(0, "show harbor --label a --partial").says(&["incomplete:"]);
+    project.expect(0, "run --label b --runs 1");
+    project.expect(2, "report b --partial").says(&["the results `b` are complete"]);
+    project.expect(0, "labels rm b");
+
+    // Neither the complete results nor the incomplete ones are what the pipeline reaches now.
+    project.edit("prompts/answer.md", "and from nothing but it", "and from no other source");
+    let keys = |label: &str| project.result(label, "manifest.json")["keys"].clone();
+    let kept: Vec<Value> = [keys("a"), keys(".incomplete/a")].iter().flat_map(|k| k.as_array().unwrap().clone()).collect();
+    project.expect(0, "cache prune --unreachable");
+    let left = project.expect(0, "cache ls --json").json();
+    let left: Vec<&Value> = left.as_array().unwrap().iter().map(|entry| &entry["key"]).collect();
+    assert!(kept.iter().all(|key| left.contains(&key)), "prune removed what a result set stands on");
+}
+
+#[test]
+fn what_a_killed_run_paid_for_is_kept_by_prune() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    server.script(|_| Reply::Late(Duration::from_millis(5)));
+    let mut running = project.start("run --label a --runs 1 -j 2");
+    server.wait_for(20);
+    wait_until(|| project.expect(0, "cache ls --json").json().as_array().unwrap().len() > 10);
+    running.kill();
+    let entries = || project.expect(0, "cache ls --json").json().as_array().unwrap().len();
+    let before = entries();
+    project.edit("prompts/anchored.md", "working notes", "other notes");
+    project.edit("prompts/answer.md", "and from nothing else", "and from nothing but it");
+    project.expect(0, "cache prune --unreachable");
+    assert_eq!(entries(), before);
+}
+
+#[test]
+fn a_crash_between_the_two_renames_is_recovered_by_the_next_command() {
+    let (_server, project) = edited();
+    project.expect(0, "run --label new --runs 1");
+    let rename = |from: &str, to: &str| {
+        std::fs::create_dir_all(project.path(to).parent().unwrap()).unwrap();
+        std::fs::rename(project.path(from), project.path(to)).unwrap();
+    };
+    let (old, new) = (project.read("results/a/cells.jsonl"), project.read("results/new/cells.jsonl"));
+    // After the commit and before the first rename.
+    rename("results/new", "results/.incomplete/a");
+    project.expect(0, "show harbor --label a");
+    let is_swapped = || {
+        project.read("results/a/cells.jsonl") == new
+            && project.read("results/a~1/cells.jsonl") == old
+            && !project.exists("results/.incomplete")
+            && !project.exists("results/.replaced")
+    };
+    assert!(is_swapped());
+    // Between the renames.
+    rename("results/a", "results/.incomplete/a");
+    rename("results/a~1", "results/.replaced/a");
+    project.expect(0, "report a");
+    assert!(is_swapped());
+    // After them, before the old one is put away.
+    rename("results/a~1", "results/.replaced/a");
+    project.expect(0, "compare a a");
+    assert!(is_swapped());
+}
+
+#[test]
+fn two_runs_of_one_label_do_not_mix() {
+    let server = Server::start();
+    let mut project = Project::new(&server);
+    server.script(|_| Reply::Held);
+    let running = project.start("run --label a --runs 1");
+    server.wait_for(1);
+    project.set("COMPEVAL_CACHE", "other-cache");
+    let ended = project.expect(1, "run --label a --runs 1 --methods full");
+    ended.says(&["the results `a` are being written by", &format!("process {}", running.pid()), "`compeval run --label a"]);
+    project.expect(1, "labels rm a").says(&["are being written by"]);
+    server.let_go();
+    let ended = running.end();
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert_eq!(cells(&project, "a"), 5 * 7);
+}
+
+#[test]
+fn labels_are_listed_removed_and_protected() {
+    let (_server, project) = edited();
+    project.expect(6, "run --label b --runs 1 --max-requests 14");
+    project.expect(0, "labels protect a");
+    let listed = project.expect(0, "labels ls --json").json();
+    let of = |label: &str| listed.as_array().unwrap().iter().find(|found| found["label"] == label).unwrap().clone();
+    let (a, b) = (of("a"), of("b"));
+    assert_eq!((&a["complete"], &a["protected"], &a["cells"], &a["expected"]), (&true.into(), &true.into(), &35.into(), &35.into()));
+    assert!(a["best"]["overall"].is_number() && a["started"].is_string());
+    assert_eq!((&b["complete"], &b["outcome"], &b["protected"]), (&false.into(), &"budget".into(), &false.into()));
+    assert!(a["design"] != b["design"]);
+    let table = project.expect(0, "labels ls").stdout;
+    assert!(table.contains("35/35") && table.contains("protected"), "{table}");
+
+    let before = bytes(&project, "a");
+    project.expect(2, "run --label a --runs 1 --replace").says(&["the results `a` are protected", "labels protect --off a"]);
+    project.expect(2, "labels rm b a").says(&["protected", "nothing was removed"]);
+    assert!(bytes(&project, "a") == before && project.exists("results/b"));
+    project.expect(0, "labels protect --off a");
+    project.expect(0, "run --label a --runs 1 --replace");
+    project.expect(0, "labels protect a~1");
+    project.edit("prompts/answer.md", "and from nothing but it", "and from no other source");
+    project.expect(2, "run --label a --runs 1 --replace").says(&["the results `a~1` are protected"]);
+    project.expect(0, "labels rm a b");
+    assert!(!project.exists("results/a") && project.exists("results/a~1"));
+    project.expect(2, "labels rm a").says(&["there are no results `a`"]);
+}
