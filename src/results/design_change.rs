@@ -87,7 +87,8 @@ impl DesignChange {
             }
         };
         let lost = missing(&after.probes, &before.probes);
-        self.conflicts.extend(lost.map(|ids| format!("probes of fixture {} that this run does not ask: {ids}", before.name)));
+        self.conflicts
+            .extend(lost.map(|ids| format!("probes of fixture {} that this run does not ask: {ids}", before.name)));
         let added = missing(&before.probes, &after.probes);
         self.additions.extend(added.map(|ids| format!("probes of fixture {}: {ids}", after.name)));
     }

@@ -71,7 +71,7 @@ impl ResultsFolder {
     ///
     /// # Errors
     /// Another process writes them.
-    pub fn lock_files(&self) -> Result<Option<FileLock>, LabelLockError> {
+    pub fn lock_reports(&self) -> Result<Option<FileLock>, LabelLockError> {
         self.folders().map(|folders| folders.lock_files()).transpose()
     }
 

@@ -254,7 +254,7 @@ impl ResultsFolder {
     /// # Errors
     /// Whatever the file system says, with the path.
     pub fn rows(&self) -> Result<Rows, FileError> {
-        Rows::open(&self.file(names::CELLS))
+        Rows::of_file(&self.file(names::CELLS))
     }
 
     /// All rows of `cells.jsonl`; `None` if they are more than [`FEW`].

@@ -103,7 +103,24 @@ mod tests {
 
     #[test]
     fn names_that_lead_elsewhere_are_not() {
-        for bad in ["", ".", "..", "a/b", "a\\b", "a:b", "-x", "a b", "a.", "a\n", "~1", "a~", "a~01", "a~x", "a~1~2", &"x".repeat(121)] {
+        for bad in [
+            "",
+            ".",
+            "..",
+            "a/b",
+            "a\\b",
+            "a:b",
+            "-x",
+            "a b",
+            "a.",
+            "a\n",
+            "~1",
+            "a~",
+            "a~01",
+            "a~x",
+            "a~1~2",
+            &"x".repeat(121),
+        ] {
             assert!(Label::new(bad).is_err(), "{bad:?}");
         }
         assert!(Label::new("a/b").unwrap_err().to_string().starts_with("`a/b` cannot be a label: it holds"));

@@ -156,9 +156,11 @@ impl LabelFolders {
             // What cannot be read is kept.
             let is_kept = old.exists()
                 && old.has_rows()
-                && old.manifest().ok().zip(new.manifest().ok()).is_none_or(|(old, new)| {
-                    !DesignChange::between(&old.design, &new.design).conflicts.is_empty()
-                });
+                && old
+                    .manifest()
+                    .ok()
+                    .zip(new.manifest().ok())
+                    .is_none_or(|(old, new)| !DesignChange::between(&old.design, &new.design).conflicts.is_empty());
             if is_kept {
                 self.shift(&old)?;
             } else {

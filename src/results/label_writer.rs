@@ -67,7 +67,12 @@ impl LabelWriter {
     ///
     /// # Errors
     /// Another process writes it; it is protected; it has rows of another design, and `replace` was not given.
-    pub fn lock(results: &Path, label: &Label, design: &Design, replace: bool) -> Result<LabelWriter, LabelWriterError> {
+    pub fn lock(
+        results: &Path,
+        label: &Label,
+        design: &Design,
+        replace: bool,
+    ) -> Result<LabelWriter, LabelWriterError> {
         if label.successor().is_some() {
             return Err(LabelWriterError::Numbered(label.clone()));
         }

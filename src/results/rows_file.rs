@@ -170,7 +170,7 @@ impl Rows {
     ///
     /// # Errors
     /// Whatever the file system says, with the path.
-    pub fn open(path: &Path) -> Result<Rows, FileError> {
+    pub fn of_file(path: &Path) -> Result<Rows, FileError> {
         let file = File::open(path).map_err(|e| FileError::new("read", path, e))?;
         Ok(Rows {
             path: path.to_owned(),

@@ -136,7 +136,8 @@ fn incomplete_results_are_shown_as_such_and_kept_by_prune() {
     // Neither the complete results nor the incomplete ones are what the pipeline reaches now.
     project.edit("prompts/answer.md", "and from nothing but it", "and from no other source");
     let keys = |label: &str| project.result(label, "manifest.json")["keys"].clone();
-    let kept: Vec<Value> = [keys("a"), keys(".incomplete/a")].iter().flat_map(|k| k.as_array().unwrap().clone()).collect();
+    let kept: Vec<Value> =
+        [keys("a"), keys(".incomplete/a")].iter().flat_map(|k| k.as_array().unwrap().clone()).collect();
     project.expect(0, "cache prune --unreachable");
     let left = project.expect(0, "cache ls --json").json();
     let left: Vec<&Value> = left.as_array().unwrap().iter().map(|entry| &entry["key"]).collect();
@@ -199,7 +200,11 @@ fn two_runs_of_one_label_do_not_mix() {
     server.wait_for(1);
     project.set("COMPEVAL_CACHE", "other-cache");
     let ended = project.expect(1, "run --label a --runs 1 --methods full");
-    ended.says(&["the results `a` are being written by", &format!("process {}", running.pid()), "`compeval run --label a"]);
+    ended.says(&[
+        "the results `a` are being written by",
+        &format!("process {}", running.pid()),
+        "`compeval run --label a",
+    ]);
     project.expect(1, "labels rm a").says(&["are being written by"]);
     server.let_go();
     let ended = running.end();
@@ -215,7 +220,10 @@ fn labels_are_listed_removed_and_protected() {
     let listed = project.expect(0, "labels ls --json").json();
     let of = |label: &str| listed.as_array().unwrap().iter().find(|found| found["label"] == label).unwrap().clone();
     let (a, b) = (of("a"), of("b"));
-    assert_eq!((&a["complete"], &a["protected"], &a["cells"], &a["expected"]), (&true.into(), &true.into(), &35.into(), &35.into()));
+    assert_eq!(
+        (&a["complete"], &a["protected"], &a["cells"], &a["expected"]),
+        (&true.into(), &true.into(), &35.into(), &35.into())
+    );
     assert!(a["best"]["overall"].is_number() && a["started"].is_string());
     assert_eq!((&b["complete"], &b["outcome"], &b["protected"]), (&false.into(), &"budget".into(), &false.into()));
     assert!(a["design"] != b["design"]);
@@ -223,7 +231,9 @@ fn labels_are_listed_removed_and_protected() {
     assert!(table.contains("35/35") && table.contains("protected"), "{table}");
 
     let before = bytes(&project, "a");
-    project.expect(2, "run --label a --runs 1 --replace").says(&["the results `a` are protected", "labels protect --off a"]);
+    project
+        .expect(2, "run --label a --runs 1 --replace")
+        .says(&["the results `a` are protected", "labels protect --off a"]);
     project.expect(2, "labels rm b a").says(&["protected", "nothing was removed"]);
     assert!(bytes(&project, "a") == before && project.exists("results/b"));
     project.expect(0, "labels protect --off a");

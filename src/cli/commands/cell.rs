@@ -108,7 +108,10 @@ pub(crate) fn note_partial(folder: &ResultsFolder, manifest: &Manifest, console:
         let cells: u64 = manifest.design.methods.iter().map(|method| manifest.design.cells_of(method)).sum();
         format!("`{label}` has {} of {cells} judged cells; `compeval run --label {label}` continues it", rows(folder))
     } else if let Some(beside) = folder.incomplete_beside() {
-        format!("a later run of `{label}` is incomplete, with {}; --partial reads it", count(rows(&beside), "judged cell"))
+        format!(
+            "a later run of `{label}` is incomplete, with {}; --partial reads it",
+            count(rows(&beside), "judged cell")
+        )
     } else {
         return;
     };

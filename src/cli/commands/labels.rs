@@ -120,7 +120,10 @@ fn list(results: &Path, console: &Console) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     let width = found.iter().map(|label| label.label.chars().count()).max().unwrap_or(0).max(5);
-    let head = format!("{:<width$}  {:<16}  {:<12}  {:>13}  {:<11}  best method", "label", "began (UTC)", "design", "cells", "outcome");
+    let head = format!(
+        "{:<width$}  {:<16}  {:<12}  {:>13}  {:<11}  best method",
+        "label", "began (UTC)", "design", "cells", "outcome"
+    );
     console.print(&console.paint(TextStyle::Strong, &head));
     for label in &found {
         console.print(&line(label, width, console));
@@ -173,7 +176,7 @@ fn protected(label: &str) -> Failure {
 
 fn protect(results: &Path, labels: &[String], on: bool, console: &Console) -> Result<Exit, Failure> {
     for folder in open_all(results, labels)? {
-        let _files = folder.lock_files()?;
+        let _files = folder.lock_reports()?;
         folder.protect(on)?;
         console.print(&format!("{} is {} protected.", folder.label(), if on { "now" } else { "no longer" }));
     }

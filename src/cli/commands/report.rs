@@ -36,7 +36,7 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
         true => ResultsFolder::open_partial(&pipeline.results, label)?,
         false => ResultsFolder::open(&pipeline.results, label)?,
     };
-    let _files = folder.lock_files()?;
+    let _files = folder.lock_reports()?;
     let (manifest, rows) = (folder.manifest()?, folder.few_rows().map_err(SetError::from)?);
     note_partial(&folder, &manifest, console);
     let snapshot = rows.is_some().then(|| open_snapshot(&pipeline.cache)).transpose()?;

@@ -69,8 +69,10 @@ pub(super) fn kept_by_labels(results: &Path, lookup: &impl Lookup) -> Result<Has
     let mut since: Option<i64> = None;
     for set in all_sets(results)? {
         let manifest = set.manifest().map_err(|error| {
-            Failure::error(format!("nothing was pruned: {}", chain(&error)))
-                .hinted(format!("the entries of {} are unknown; move that folder away to prune them", set.path().display()))
+            Failure::error(format!("nothing was pruned: {}", chain(&error))).hinted(format!(
+                "the entries of {} are unknown; move that folder away to prune them",
+                set.path().display()
+            ))
         })?;
         keys.extend(set.known_keys());
         if manifest.outcome == Outcome::Running {

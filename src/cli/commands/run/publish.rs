@@ -15,7 +15,8 @@ use crate::report::html::{self, ContextKey, ContextText, PackCache, PageContext,
 use crate::report::{ReportInput, markdown};
 use crate::results::{
     ChangedLines, Comparison, ComparisonScope, Design, FolderError, LabelLockError, LabelWriterError, ListedRow,
-    Manifest, ResultSet, ResultsFolder, SetError, Side, Summary, Worst, compare, names, run_files, summarize, worst_rows,
+    Manifest, ResultSet, ResultsFolder, SetError, Side, Summary, Worst, compare, names, run_files, summarize,
+    worst_rows,
 };
 use crate::threads::both;
 
