@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::failure::{Blame, Failure};
+use super::failure::{Blame, FailedAction};
 use super::grade::Grade;
 use super::set::ResultSet;
 use crate::pipeline::CellCoordinate;
@@ -87,7 +87,7 @@ fn grades_at(grades: &[Grade], cell: (usize, usize, u32)) -> u64 {
 }
 
 /// The failures of a variant's method, by fixture.
-type Failures<'s> = BTreeMap<&'s str, Vec<&'s Failure>>;
+type Failures<'s> = BTreeMap<&'s str, Vec<&'s FailedAction>>;
 
 fn failures(set: &ResultSet, variant: usize) -> Failures<'_> {
     let method = set
@@ -117,7 +117,7 @@ fn cause(set: &ResultSet, failures: &Failures<'_>, variant: usize, probe: usize,
         reader: &variant.reader,
         deterministic: method.deterministic,
     };
-    let hits = |failure: &&&Failure| failure.place.cell().is_some_and(|at| due.is_hit_by(at));
+    let hits = |failure: &&&FailedAction| failure.place.cell().is_some_and(|at| due.is_hit_by(at));
     let blames: Vec<Blame> = failures.get(due.fixture)?.iter().filter(hits).map(|failure| failure.blame).collect();
     blames.iter().find(|blame| **blame == Blame::Method).or(blames.first()).copied()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::design::{Asked, FixtureInfo};
+use super::design::{FixtureInfo, ModelInfo};
 use super::manifest::ComparisonScope;
 use super::set::{MethodVariant, ResultSet};
 use crate::fault::suggestion;
@@ -112,7 +112,7 @@ impl Incomparable {
 }
 
 /// The answerer of a variant.
-pub(super) fn answerer_of(set: &ResultSet, variant: usize) -> Option<&Asked> {
+pub(super) fn answerer_of(set: &ResultSet, variant: usize) -> Option<&ModelInfo> {
     let name = &set.variants.get(variant)?.reader;
     set.design().answerers.iter().find(|asked| asked.name == *name)
 }
@@ -176,7 +176,7 @@ fn answerers(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair]) -> Vec<Barrier
     };
     let mut found: Vec<Barrier> = Vec::new();
     for pair in pairs.iter().filter(|pair| !pair.explicit).filter(differs) {
-        let name = |asked: Option<&Asked>| asked.map_or_else(String::new, |asked| asked.model.clone());
+        let name = |asked: Option<&ModelInfo>| asked.map_or_else(String::new, |asked| asked.model.clone());
         let barrier = Barrier::Answerer(versus(&name(answerer_of(a, pair.a)), &name(answerer_of(b, pair.b))));
         if !found.contains(&barrier) {
             found.push(barrier);
@@ -185,7 +185,7 @@ fn answerers(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair]) -> Vec<Barrier
     found
 }
 
-fn all(asked: &[Asked]) -> String {
+fn all(asked: &[ModelInfo]) -> String {
     asked.iter().map(|asked| asked.model.as_str()).collect::<Vec<_>>().join(", ")
 }
 
@@ -201,7 +201,7 @@ pub(super) fn warnings(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair]) -> V
         let of = |runs: &crate::pipeline::Runs| format!("{}/{}/{}", runs.compress, runs.answer, runs.judge);
         found.push(format!("repetitions differ: {} against {}", of(&left.runs), of(&right.runs)));
     }
-    let mut endpoint = |own: &Asked, other: &Asked| {
+    let mut endpoint = |own: &ModelInfo, other: &ModelInfo| {
         if own.endpoint != other.endpoint {
             let text = format!("`{}` was asked at {} and at {}", own.model, own.endpoint, other.endpoint);
             if !found.contains(&text) {
