@@ -368,10 +368,12 @@ struct Edit {
     losses: [f64; METHODS],
 }
 
-const EDITS: [Edit; 4] = [
+const EDITS: [Edit; 5] = [
     Edit { name: "false alarms: six methods answered anew, none loses", losses: [0.0; METHODS] },
     Edit { name: "one of six loses 0.9", losses: [0.9, 0.0, 0.0, 0.0, 0.0, 0.0] },
     Edit { name: "all six lose 0.3", losses: [0.3; METHODS] },
+    // rounding and the ends of the scale take 0.018 of it
+    Edit { name: "all six lose 0.3 in their scores (0.318 before rounding)", losses: [0.318; METHODS] },
     Edit { name: "all six lose 0.5", losses: [0.5; METHODS] },
 ];
 

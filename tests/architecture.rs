@@ -31,7 +31,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("lexical", &["action", "compress", "probe", "judge", "measure"]),
     ("pipeline", &["references", "probe", "compress", "answer", "judge", "provider", "action"]),
     ("plan", &["pipeline", "probe", "compress", "answer", "judge", "action", "cache", "provider"]),
-    ("results", &["pipeline", "compress", "probe", "judge", "measure", "stats", "action", "provider"]),
+    ("results", &["pipeline", "compress", "answer", "probe", "judge", "measure", "stats", "action", "provider"]),
     ("report", &["results", "judge", "measure", "probe", "stats", "action"]),
     (
         "scheduler",

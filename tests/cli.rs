@@ -32,6 +32,7 @@ mod cli {
     mod stale;
     #[cfg(unix)]
     mod terminal;
+    mod truncated;
     mod vendors;
     mod why;
 }

@@ -11,4 +11,4 @@ mod read;
 pub use prepare::{AnswerFault, AnswerInput, Fit, prepare};
 pub use prompts::{QUESTION, VARIABLES, built_in};
 pub use read::{Answer, read};
-pub use spec::{Answerer, AnswererName};
+pub use spec::{Answerer, AnswererName, TruncatedReplies};

@@ -130,6 +130,7 @@ mod tests {
             model: ModelUse { reference, provider: Arc::new(provider), settings: Settings::default() },
             template: Template::new("C:{{ context }} Q:{{ question }}", VARIABLES).expect("compiles"),
             prompt_path: None,
+            truncated_replies: Default::default(),
         }
     }
 

@@ -23,4 +23,27 @@ pub struct Answerer {
     pub template: Template,
     /// The prompt's file, relative to the pipeline; `None` for the built-in one.
     pub prompt_path: Option<String>,
+    /// What is done with replies that the token limit cut off.
+    pub truncated_replies: TruncatedReplies,
+}
+
+/// What is done with an answer that the token limit cut off. Part of the design of a result set, not of any key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TruncatedReplies {
+    /// Its cell fails.
+    Fail,
+    /// It is graded like any other, and marked.
+    #[default]
+    Grade,
+}
+
+impl TruncatedReplies {
+    /// The name in the pipeline and in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            TruncatedReplies::Fail => "fail",
+            TruncatedReplies::Grade => "grade",
+        }
+    }
 }

@@ -55,7 +55,13 @@ fn vendor(operation: Operation) -> Method {
 }
 
 fn reply(text: &str, items: Option<&str>) -> Completion {
-    Completion { text: text.into(), items: items.map(str::to_owned), model: None, usage: Usage::default() }
+    Completion {
+        text: text.into(),
+        items: items.map(str::to_owned),
+        model: None,
+        usage: Usage::default(),
+        truncated: false,
+    }
 }
 
 fn work(method: &Method, previous: Option<Digest>, focus: Option<&str>) -> Work {

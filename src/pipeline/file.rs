@@ -172,6 +172,7 @@ table! {
     /// `[[answer]]`
     AnswerTable {
         name: String, model: String, prompt: String, max_output_tokens: u64, temperature: f64, effort: String,
+        truncated_replies: String,
     }
 }
 

@@ -7,7 +7,7 @@ use super::file::{AnswerTable, GenerateTable, JudgeTable, Located};
 use super::model::Generator;
 use super::problem::Problem;
 use super::validation::{ModelDeclaration, ValidationContext};
-use crate::answer::{self, Answerer, AnswererName};
+use crate::answer::{self, Answerer, AnswererName, TruncatedReplies};
 use crate::compress::{Method, Strategy};
 use crate::judge::{self, JudgeName, JudgeSpec};
 use crate::probe::{GENERATION_VARIABLES, generation_template};
@@ -43,8 +43,11 @@ pub(super) fn answerers(
         let model = context.model(&declaration!(table, "answer", override_model));
         let built_in = Some(answer::built_in(context.locale));
         let prompt = context.prompt(table.value.prompt.as_ref(), answer::VARIABLES, answer::VARIABLES, built_in);
+        let rules = [TruncatedReplies::Grade, TruncatedReplies::Fail].map(|rule| (rule.name(), rule));
+        let rule = context.choice("truncated_replies", table.value.truncated_replies.as_ref(), &rules);
+        let truncated_replies = rule.unwrap_or_default();
         if let (Some(name), Some(model), Some((template, prompt_path))) = (name, model, prompt) {
-            answerers.push(Answerer { name: AnswererName(name), model, template, prompt_path });
+            answerers.push(Answerer { name: AnswererName(name), model, template, prompt_path, truncated_replies });
         }
     }
     answerers

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde::Serialize;
 
-use super::estimate::{CostEstimate, Estimator, Excess, WorstCase};
+use super::estimate::{Estimate, Estimator, Excess, WorstCase};
 use super::explain::Explainer;
 use super::frontier::Frontier;
 use super::prepare::{Action, PrepareError, Preparer};
+use super::reading::{Body, Output};
 use super::sources::CurrentSources;
 use super::status::{ActionStatus, cache_coordinate, look_up, reason};
-use super::task::{Task, TaskOutcome};
+use super::task::{Resolved, Task, TaskOutcome};
 use crate::action::{ActionKey, Stage, StageName};
 use crate::cache::{EntryCoordinate, Lookup, Record};
 use crate::pipeline::MatrixCounts;
@@ -73,7 +74,7 @@ pub struct Forecast {
     /// What would fail for its length.
     pub too_long: Vec<TooLong>,
     /// What it will take.
-    pub estimate: CostEstimate,
+    pub estimate: Estimate,
     /// What its worst case assumes.
     #[serde(skip)]
     pub worst: WorstCase,
@@ -169,6 +170,10 @@ impl<L: Lookup> Walk<'_, L> {
         while let Some(task) = frontier.next_ready() {
             let action = self.preparer.prepare(&task)?;
             let outcome = self.count(&task, &action);
+            if self.is_rejected(&task, &outcome) {
+                frontier.resolve(&task, TaskOutcome::Unresolved);
+                continue;
+            }
             let blocked = frontier.resolve(&task, outcome);
             self.block(&task, blocked);
         }
@@ -195,6 +200,17 @@ impl<L: Lookup> Walk<'_, L> {
                 TaskOutcome::Unresolved
             }
         }
+    }
+
+    /// Whether a cached answer fails its cell, so that it is graded in no run.
+    fn is_rejected(&self, task: &Task, outcome: &TaskOutcome) -> bool {
+        let TaskOutcome::Resolved(Resolved { key, .. }) = outcome else { return false };
+        let read = || {
+            let record = self.lookup.find(key)?;
+            let bytes = self.lookup.body(&record).ok()?;
+            self.preparer.read(task, Body { dialect: record.dialect, bytes: &bytes }).ok()
+        };
+        self.preparer.fails_truncated(task) && matches!(read(), Some(Output::Answer(answer)) if answer.truncated)
     }
 
     fn cached(&mut self, stage: StageName) {

@@ -1,7 +1,7 @@
 //! From a body to an output. Pure, done again at every use; a new reading rule never pays twice.
 
 use crate::action::Digest;
-use crate::answer::{self, Answer};
+use crate::answer::{self, Answer, TruncatedReplies};
 use crate::compress::{self, CompressFault, Compressed, Method, Strategy};
 use crate::judge::{self, CriterionScore, ReplyFault};
 use crate::probe::Candidate;
@@ -12,7 +12,7 @@ use super::prepare::{PrepareError, Preparer};
 use super::task::{CompressTask, Task};
 
 /// The version of the reading rules. Raised when a body would be read to another output.
-pub const READER: u16 = 2;
+pub const READER: u16 = 3;
 
 /// An output, read.
 #[derive(Clone, Debug)]
@@ -99,7 +99,13 @@ pub fn completion(dialect: Dialect, operation: Operation, bytes: &[u8]) -> Resul
         // The built-in rules write their words as they are.
         Dialect::Lexical => {
             let text = std::str::from_utf8(bytes).map_err(|e| ReadFault::Malformed(e.to_string()))?;
-            Ok(Completion { text: text.to_owned(), items: None, model: None, usage: Usage::default() })
+            Ok(Completion {
+                text: text.to_owned(),
+                items: None,
+                model: None,
+                usage: Usage::default(),
+                truncated: false,
+            })
         }
         dialect => provider::read(dialect, operation, bytes, None),
     }
@@ -130,13 +136,21 @@ impl Preparer<'_> {
     /// Why it is no output of that task.
     pub fn read_reply(&self, task: &Task, reply: &Completion) -> Result<Output, Unreadable> {
         match task {
+            Task::Answer(_) => Ok(Output::Answer(answer::read(&reply.text, reply.truncated)?)),
+            _ if reply.truncated => Err(ReadFault::Truncated.into()),
             Task::Compress(task) => self.read_context(task, compress::CompressOutput::Reply(reply)),
-            Task::Answer(_) => Ok(Output::Answer(answer::read(&reply.text)?)),
             Task::Judge(task) => {
                 let question = self.judge_question(&task.context.texts, &task.cell.answer, task.cell.judge)?;
                 Ok(Output::Grades(judge::read_reply(&reply.text, question.criteria())?))
             }
         }
+    }
+
+    /// Whether a task's output fails its cell if the token limit cut it off: of an answerer that takes no such answer.
+    pub fn fails_truncated(&self, task: &Task) -> bool {
+        let Task::Answer(task) = task else { return false };
+        let answerer = self.pipeline().answerers.get(task.cell.answerer.0);
+        answerer.is_some_and(|answerer| answerer.truncated_replies == TruncatedReplies::Fail)
     }
 
     fn method(&self, task: &CompressTask) -> Result<&Method, PrepareError> {

@@ -106,7 +106,7 @@ pub struct Billing {
     pub usage: Usage,
 }
 
-/// A complete reply, read.
+/// A reply, read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Completion {
     /// The text, without reasoning. For `Compact` empty; for `Summarize` the block's readable summary.
@@ -117,6 +117,8 @@ pub struct Completion {
     pub model: Option<String>,
     /// What the call used.
     pub usage: Usage,
+    /// Whether the text was cut off by a token limit. A reply that was cut off before its text began is a fault.
+    pub truncated: bool,
 }
 
 /// Why a reply that arrived is no answer. Such a reply is kept and never served.

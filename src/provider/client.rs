@@ -318,6 +318,11 @@ async fn unless<T>(end: impl Future<Output = ()>, work: impl Future<Output = T>)
     }
 }
 
+/// The failure of a call whose reply was cut off, where only a whole one is of use.
+pub fn truncated_call(reply: &RawReply, call: &Call) -> CallFailure {
+    failure(truncated(&reply.usage, call.settings.max_output_tokens), reply.attempts)
+}
+
 /// A reply cut off by a token limit: the stage's or, where it set none, the server's own or the end of its window.
 fn truncated(usage: &Usage, limit: Option<Tokens>) -> AttemptError {
     let fault = AttemptError::from(ReadFault::Truncated);

@@ -35,7 +35,7 @@ pub use call::{
     Billing, Call, CallFailure, Completion, ErrorClass, ModelUse, Operation, OutputSchema, RawReply, ReadFault,
     Settings, Turn,
 };
-pub use client::{AskFailure, Client};
+pub use client::{AskFailure, Client, truncated_call};
 pub use dialects::{Auth, BuildFault, HttpRequest, read, read_billing, request};
 pub use estimate::estimate;
 pub use event::{ClientEvent, ClientListener};

@@ -2,7 +2,7 @@
 
 use crate::judge::Dimension;
 use crate::locale::Locale;
-use crate::stats::{NoEvidenceReason, NoRetention, Verdict};
+use crate::stats::{NoRetention, Reason, Verdict};
 
 /// Declares each text once, with both of its languages; `{}` marks a value for [`fill`].
 macro_rules! texts {
@@ -45,6 +45,7 @@ texts! {
     cost: "cost", "费用";
     failed: "failed", "失败";
     missing: "missing", "缺失";
+    truncated: "truncated", "截断";
     title: "Context compression", "上下文压缩评测";
     against: "against", "对比";
     identical: "identical scores", "得分完全相同";
@@ -83,6 +84,11 @@ texts! {
     uncommon:
         "{} probes that not all methods have are left out of the tables.",
         "{} 个问题并非所有方法都有，未计入表格。";
+    truncated_replies:
+        "truncated: {} of the answers were cut off by the token limit ({}).",
+        "截断：{} 的答案被输出长度上限截断（{}）。";
+    truncated_graded: "graded as they are", "按原样评分";
+    truncated_failed: "their cells failed", "其单元失败";
     one_fixture: "one fixture: there is a value but no interval.", "只有一个样本：有数值，没有区间。";
     few_fixtures:
         "fewer than 3 fixtures: intervals are very wide, and there is no verdict.",
@@ -192,7 +198,7 @@ impl Translation {
     }
 
     /// A verdict with its reason.
-    pub fn verdict(&self, verdict: Verdict, reason: Option<NoEvidenceReason>) -> String {
+    pub fn verdict(&self, verdict: Verdict, reason: Option<Reason>) -> String {
         let (english, chinese) = match verdict {
             Verdict::Improved => ("improved", "提升"),
             Verdict::Regressed => ("regressed", "退步"),
@@ -202,17 +208,18 @@ impl Translation {
         reason.map_or_else(|| word.to_owned(), |reason| format!("{word} ({})", self.reason(reason)))
     }
 
-    fn reason(&self, reason: NoEvidenceReason) -> &'static str {
+    fn reason(&self, reason: Reason) -> &'static str {
         let (en, zh) = match reason {
-            NoEvidenceReason::Confounded => ("answerer differs", "作答模型不同"),
-            NoEvidenceReason::FewClusters => ("few fixtures", "样本太少"),
-            NoEvidenceReason::Missing => ("missing cells", "缺失单元过多"),
-            NoEvidenceReason::BelowMargin => ("below 0.3", "小于 0.3"),
-            NoEvidenceReason::BelowPrimaryMargin => ("below 0.2", "小于 0.2"),
-            NoEvidenceReason::Unchanged => ("unchanged", "无变化"),
-            NoEvidenceReason::Correction => ("correction", "多重校正后不显著"),
-            NoEvidenceReason::Degenerate => ("degenerate", "各样本差值相同"),
-            NoEvidenceReason::Noise => ("noise", "噪声"),
+            Reason::Confounded => ("answerer differs", "作答模型不同"),
+            Reason::FewClusters => ("few fixtures", "样本太少"),
+            Reason::Missing => ("missing cells", "缺失单元过多"),
+            Reason::Truncated => ("truncated replies", "回复被截断"),
+            Reason::BelowMargin => ("below 0.3", "小于 0.3"),
+            Reason::BelowPrimaryMargin => ("below 0.2", "小于 0.2"),
+            Reason::Unchanged => ("unchanged", "无变化"),
+            Reason::Correction => ("correction", "多重校正后不显著"),
+            Reason::Degenerate => ("degenerate", "各样本差值相同"),
+            Reason::Noise => ("noise", "噪声"),
         };
         self.pick(en, zh)
     }

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::failure::{Blame, FailedAction};
+use super::failure::{Blame, Failure};
 use super::grade::Grade;
 use super::set::ResultSet;
+use crate::action::StageName;
 use crate::pipeline::CellCoordinate;
+use crate::provider::ErrorClass;
 
 /// Cells of the judge stage of one variant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -80,6 +82,20 @@ pub(super) fn cell_counts(set: &ResultSet, variant: usize) -> CellCounts {
     counts
 }
 
+/// The share of a variant's answers that the token limit cut off, graded or failed for it; `None` where there is none.
+pub(super) fn truncated_share(set: &ResultSet, variant: usize) -> Option<f64> {
+    let reader = set.variants.get(variant).map(|variant| variant.reader.as_str());
+    let is_truncated = |failure: &&&Failure| {
+        let answerer = failure.place.cell().and_then(|at| at.answerer.as_deref());
+        failure.stage == StageName::Answer && failure.class == Some(ErrorClass::Truncated) && answerer == reader
+    };
+    let failed = failures(set, variant).values().flatten().filter(is_truncated).count();
+    let answers = set.answers(variant);
+    let truncated = failed + answers.iter().filter(|answer| answer.truncated).count();
+    let all = failed + answers.len();
+    (all > 0).then(|| truncated as f64 / all as f64)
+}
+
 fn grades_at(grades: &[Grade], cell: (usize, usize, u32)) -> u64 {
     let from = grades.partition_point(|grade| grade.at.cell() < cell);
     let until = grades.partition_point(|grade| grade.at.cell() <= cell);
@@ -87,7 +103,7 @@ fn grades_at(grades: &[Grade], cell: (usize, usize, u32)) -> u64 {
 }
 
 /// The failures of a variant's method, by fixture.
-type Failures<'s> = BTreeMap<&'s str, Vec<&'s FailedAction>>;
+type Failures<'s> = BTreeMap<&'s str, Vec<&'s Failure>>;
 
 fn failures(set: &ResultSet, variant: usize) -> Failures<'_> {
     let method = set
@@ -117,7 +133,7 @@ fn cause(set: &ResultSet, failures: &Failures<'_>, variant: usize, probe: usize,
         reader: &variant.reader,
         deterministic: method.deterministic,
     };
-    let hits = |failure: &&&FailedAction| failure.place.cell().is_some_and(|at| due.is_hit_by(at));
+    let hits = |failure: &&&Failure| failure.place.cell().is_some_and(|at| due.is_hit_by(at));
     let blames: Vec<Blame> = failures.get(due.fixture)?.iter().filter(hits).map(|failure| failure.blame).collect();
     blames.iter().find(|blame| **blame == Blame::Method).or(blames.first()).copied()
 }

@@ -3,10 +3,14 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::design::{FixtureInfo, ModelInfo};
+use super::design::{Asked, FixtureInfo};
+use super::failure::Failure;
 use super::manifest::ComparisonScope;
 use super::set::{MethodVariant, ResultSet};
+use crate::action::StageName;
+use crate::answer::TruncatedReplies;
 use crate::fault::suggestion;
+use crate::provider::ErrorClass;
 
 /// What differs between two result sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +25,8 @@ pub enum Barrier {
     Tail,
     /// The answerer of a method.
     Answerer(String),
+    /// What is done with answers that the token limit cut off.
+    TruncatedReplies(String),
     /// The messages of a fixture.
     Transcript(String),
     /// The points of a fixture.
@@ -66,6 +72,9 @@ impl fmt::Display for Barrier {
             Barrier::JudgeContext => f.write_str("whether judges see the context (`judge_context`)"),
             Barrier::Tail => f.write_str("what answerers see after the point (`tail`)"),
             Barrier::Answerer(how) => write!(f, "the answerer ({how})"),
+            Barrier::TruncatedReplies(how) => {
+                write!(f, "what is done with truncated answers (`truncated_replies`: {how})")
+            }
             Barrier::Transcript(fixture) => write!(f, "the messages of fixture `{fixture}`"),
             Barrier::Points(fixture) => write!(f, "the compression points of fixture `{fixture}`"),
             Barrier::Bank(fixture) => write!(f, "the probes of fixture `{fixture}`"),
@@ -112,7 +121,7 @@ impl Incomparable {
 }
 
 /// The answerer of a variant.
-pub(super) fn answerer_of(set: &ResultSet, variant: usize) -> Option<&ModelInfo> {
+pub(super) fn answerer_of(set: &ResultSet, variant: usize) -> Option<&Asked> {
     let name = &set.variants.get(variant)?.reader;
     set.design().answerers.iter().find(|asked| asked.name == *name)
 }
@@ -142,6 +151,7 @@ pub(super) fn barriers(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair]) -> V
         found.push(Barrier::Tail);
     }
     found.extend(answerers(a, b, pairs));
+    found.extend(truncated_replies(a, b, pairs));
     let both = left.fixtures.iter().filter_map(|own| Some((own, right.fixtures.iter().find(|f| f.name == own.name)?)));
     found.extend(both.filter_map(|(own, other)| fixture_barrier(own, other)));
     let lone = |own: &[FixtureInfo], other: &[FixtureInfo]| -> Vec<Barrier> {
@@ -176,7 +186,7 @@ fn answerers(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair]) -> Vec<Barrier
     };
     let mut found: Vec<Barrier> = Vec::new();
     for pair in pairs.iter().filter(|pair| !pair.explicit).filter(differs) {
-        let name = |asked: Option<&ModelInfo>| asked.map_or_else(String::new, |asked| asked.model.clone());
+        let name = |asked: Option<&Asked>| asked.map_or_else(String::new, |asked| asked.model.clone());
         let barrier = Barrier::Answerer(versus(&name(answerer_of(a, pair.a)), &name(answerer_of(b, pair.b))));
         if !found.contains(&barrier) {
             found.push(barrier);
@@ -185,7 +195,23 @@ fn answerers(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair]) -> Vec<Barrier
     found
 }
 
-fn all(asked: &[ModelInfo]) -> String {
+/// Answerers of which one fails what the other grades, also where the user asked for these very methods.
+fn truncated_replies(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair]) -> Option<Barrier> {
+    let mut both = pairs.iter().filter_map(|pair| Some((rule(a, pair.a)?, rule(b, pair.b)?)));
+    let (own, other) = both.find(|(own, other)| own != other)?;
+    Some(Barrier::TruncatedReplies(format!("{} against {}", own.name(), other.name())))
+}
+
+/// What a variant's answerer does with truncated replies. Older results do not say: such replies failed, which makes a
+/// difference only where there was one.
+fn rule(set: &ResultSet, variant: usize) -> Option<TruncatedReplies> {
+    let failed = |failure: &Failure| failure.stage == StageName::Answer && failure.class == Some(ErrorClass::Truncated);
+    answerer_of(set, variant)?
+        .truncated_replies
+        .or_else(|| set.manifest.failures.iter().any(failed).then_some(TruncatedReplies::Fail))
+}
+
+fn all(asked: &[Asked]) -> String {
     asked.iter().map(|asked| asked.model.as_str()).collect::<Vec<_>>().join(", ")
 }
 
@@ -201,7 +227,7 @@ pub(super) fn warnings(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair]) -> V
         let of = |runs: &crate::pipeline::Runs| format!("{}/{}/{}", runs.compress, runs.answer, runs.judge);
         found.push(format!("repetitions differ: {} against {}", of(&left.runs), of(&right.runs)));
     }
-    let mut endpoint = |own: &ModelInfo, other: &ModelInfo| {
+    let mut endpoint = |own: &Asked, other: &Asked| {
         if own.endpoint != other.endpoint {
             let text = format!("`{}` was asked at {} and at {}", own.model, own.endpoint, other.endpoint);
             if !found.contains(&text) {

@@ -13,7 +13,10 @@ use super::reliability::{ChainPairs, Reliability};
 use super::selection::{Selection, Subset};
 use super::set::{MethodVariant, ProbeAt, ResultSet};
 use crate::judge::Dimension;
-use crate::stats::{self, DifferenceTest, MethodDifferences, MethodVerdicts, NoRerun, Paired, RunValues};
+use crate::stats::{self, FamilyVerdicts, MethodDifferences, MethodVerdicts, NoRerun, Paired, RunValues};
+
+/// A judged difference.
+pub type Judged = stats::Comparison;
 
 /// One side of a comparison: a result set, or one of its methods.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +35,7 @@ pub struct Comparison {
     /// K: how many methods were tested, those changed in three fixtures or more.
     pub tested: usize,
     /// The test of the mean over the methods tested; null where there are under two.
-    pub primary: Option<DifferenceTest>,
+    pub primary: Option<Judged>,
     /// The methods compared, by name on the judged side.
     pub methods: Ordered<MethodComparison>,
     /// Methods that only one side has.
@@ -59,9 +62,9 @@ pub struct MethodComparison {
     /// The fixtures by what became of them: the tests rest on those that changed.
     pub fixtures: FixtureChanges,
     /// The difference of `overall`; null where nothing was measured on both sides.
-    pub overall: Option<DifferenceTest>,
+    pub overall: Option<Judged>,
     /// Of each dimension measured on both sides.
-    pub dimensions: Ordered<DifferenceTest>,
+    pub dimensions: Ordered<Judged>,
     /// The method's own failures.
     pub reliability: Reliability,
     /// What was edited.
@@ -108,13 +111,23 @@ pub fn compare(
         return Err(Incomparable { differences: found, scope });
     }
     let probes = matched_probes(judged.set, baseline.set, &found);
-    let matched =
-        |pair: &VariantPair| Matched { judged: judged.set, baseline: baseline.set, probes: &probes, pair: *pair };
-    let rows: Vec<PairRow<'_>> = pairs.iter().map(|pair| PairRow::of(matched(pair), lines)).collect();
+    let rows = pair_rows((judged.set, baseline.set), &probes, &pairs, lines);
     if rows.iter().all(|row| row.fixtures.compared() == 0 && row.chains.counts().iter().all(|c| c.failed == 0)) {
         return Err(Incomparable { differences: vec![Barrier::NothingInCommon], scope });
     }
-    let (tested, primary, methods) = judge(rows);
+    let whole = verdicts(&rows);
+    let tested = whole.tested;
+    let families = match (judged.set.without_truncated(), baseline.set.without_truncated()) {
+        (None, None) => whole,
+        (own, other) => {
+            let sides = (own.as_ref().unwrap_or(judged.set), other.as_ref().unwrap_or(baseline.set));
+            let mut rest = pair_rows(sides, &probes, &pairs, lines);
+            rest.iter_mut().zip(&rows).for_each(|(rest, whole)| rest.take_missing_shares(whole));
+            unless_truncated(whole, &rows, verdicts(&rest), &rest)
+        }
+    };
+    let primary = families.primary;
+    let methods = judge(rows, families);
     Ok(Comparison {
         baseline: name(&baseline),
         tested,
@@ -300,16 +313,55 @@ fn by_fixture<'m>(
     a.filter_map(both).collect()
 }
 
-/// Judges all pairs together: the changed ones in families, failures of all.
-fn judge(rows: Vec<PairRow<'_>>) -> (usize, Option<DifferenceTest>, Ordered<MethodComparison>) {
+/// One row for each pair of methods.
+fn pair_rows<'s>(
+    (judged, baseline): (&'s ResultSet, &'s ResultSet),
+    probes: &'s BTreeMap<usize, usize>,
+    pairs: &[VariantPair],
+    lines: ChangedLines<'_>,
+) -> Vec<PairRow<'s>> {
+    pairs.iter().map(|pair| PairRow::of(Matched { judged, baseline, probes, pair: *pair }, lines)).collect()
+}
+
+/// The verdicts of all pairs: the changed ones in families.
+fn verdicts(rows: &[PairRow<'_>]) -> FamilyVerdicts {
     let changed: Vec<MethodDifferences> = rows.iter().filter(|row| !row.is_unchanged()).map(PairRow::tests).collect();
     let families = stats::family_verdicts(&changed);
+    let mut judged = families.methods.into_iter();
+    let mut of = |row: &PairRow<'_>| if row.is_unchanged() { Some(row.unchanged()) } else { judged.next() };
+    let methods = rows.iter().map(|row| of(row).unwrap_or_default()).collect();
+    FamilyVerdicts { methods, ..families }
+}
+
+/// The verdicts that are the same without the answers that the token limit cut off; the others become no evidence.
+fn unless_truncated(
+    whole: FamilyVerdicts,
+    rows: &[PairRow<'_>],
+    rest: FamilyVerdicts,
+    rest_rows: &[PairRow<'_>],
+) -> FamilyVerdicts {
+    let primary = whole.primary.map(|judged| judged.unless_truncated(rest.primary.as_ref()));
+    let both = rows.iter().zip(whole.methods).zip(rest_rows.iter().zip(&rest.methods));
+    let method =
+        |((row, whole), (rest_row, rest)): ((&PairRow<'_>, MethodVerdicts), (&PairRow<'_>, &MethodVerdicts))| {
+            let place = |dimension: &Dimension| rest_row.dimensions.iter().position(|(known, _)| known == dimension);
+            let dimensions = row.dimensions.iter().zip(whole.dimensions).map(|((dimension, _), judged)| {
+                judged.unless_truncated(place(dimension).and_then(|place| rest.dimensions.get(place)))
+            });
+            MethodVerdicts {
+                overall: whole.overall.map(|judged| judged.unless_truncated(rest.overall.as_ref())),
+                dimensions: dimensions.collect(),
+            }
+        };
+    FamilyVerdicts { primary, methods: both.map(method).collect(), ..whole }
+}
+
+/// Joins rows with their verdicts, and judges the failures of all of them together.
+fn judge(rows: Vec<PairRow<'_>>, families: FamilyVerdicts) -> Ordered<MethodComparison> {
     let counts: Vec<_> = rows.iter().map(|row| row.chains.counts()).collect();
     let failures = stats::failure_tests(&counts);
-    let mut verdicts = families.methods.into_iter();
-    let judge = |(row, failures): (PairRow<'_>, &stats::FailureTest)| {
-        let found = if row.is_unchanged() { Some(row.unchanged()) } else { verdicts.next() };
-        let MethodVerdicts { overall, dimensions } = found.unwrap_or_default();
+    let judge = |((row, verdicts), failures): ((PairRow<'_>, MethodVerdicts), &stats::FailureTest)| {
+        let MethodVerdicts { overall, dimensions } = verdicts;
         let reliability = row.chains.judged(failures);
         let names = row.dimensions.iter().map(|(dimension, _)| dimension.name().to_owned());
         let compared = MethodComparison {
@@ -323,11 +375,23 @@ fn judge(rows: Vec<PairRow<'_>>) -> (usize, Option<DifferenceTest>, Ordered<Meth
         };
         (row.key, compared)
     };
-    let methods = rows.into_iter().zip(&failures).map(judge).collect();
-    (families.tested, families.primary, methods)
+    rows.into_iter().zip(families.methods).zip(&failures).map(judge).collect()
 }
 
 impl PairRow<'_> {
+    /// Takes the missing shares of a row over the same sides that has all their cells: what was left out on purpose is
+    /// not missing.
+    fn take_missing_shares(&mut self, whole: &PairRow<'_>) {
+        if let Some((own, whole)) = self.overall.as_mut().zip(whole.overall.as_ref()) {
+            *own = own.clone().with_missing_share_of(whole);
+        }
+        for (dimension, own) in &mut self.dimensions {
+            if let Some((_, whole)) = whole.dimensions.iter().find(|(known, _)| known == dimension) {
+                *own = own.clone().with_missing_share_of(whole);
+            }
+        }
+    }
+
     fn tests(&self) -> MethodDifferences {
         let dimensions = self.dimensions.iter().map(|(_, paired)| paired.clone()).collect();
         MethodDifferences { overall: self.overall.clone(), dimensions }
@@ -335,7 +399,7 @@ impl PairRow<'_> {
 
     /// The verdicts where nothing changed.
     fn unchanged(&self) -> MethodVerdicts {
-        let of = |paired: &Paired| DifferenceTest::unchanged(paired.estimate().clusters);
+        let of = |paired: &Paired| Judged::unchanged(paired.estimate().clusters);
         MethodVerdicts {
             overall: self.overall.as_ref().map(of),
             dimensions: self.dimensions.iter().map(|(_, paired)| of(paired)).collect(),

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::action::{BuiltInRule, Digest};
+use crate::answer::TruncatedReplies;
 use crate::compress::{CommandSpec, Method, Strategy};
 use crate::judge::{CriterionId, Dimension, Rubric, Scope};
 use crate::locale::Locale;
@@ -28,9 +29,9 @@ pub struct Design {
     /// The methods.
     pub methods: Vec<MethodInfo>,
     /// Who answered.
-    pub answerers: Vec<ModelInfo>,
+    pub answerers: Vec<Asked>,
     /// Who graded.
-    pub judges: Vec<ModelInfo>,
+    pub judges: Vec<Asked>,
     /// What was graded.
     pub rubric: RubricInfo,
     /// The transcripts and their probes.
@@ -45,7 +46,7 @@ pub struct MethodInfo {
     /// Its strategy, as a pipeline writes it.
     pub strategy: String,
     /// Who compresses, where a model does.
-    pub model: Option<ModelInfo>,
+    pub model: Option<Asked>,
     /// The size asked for.
     pub target_tokens: Option<u64>,
     /// Whether the artifact index stands behind its contexts.
@@ -86,7 +87,7 @@ impl ProgramInfo {
 
 /// A model in use: who is asked, with which settings and prompt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ModelInfo {
+pub struct Asked {
     /// The variant's name; part of no comparison.
     pub name: String,
     /// `provider/model`.
@@ -101,6 +102,9 @@ pub struct ModelInfo {
     pub prompt_path: Option<String>,
     /// The built-in rules answer in place of a model: every report says so.
     pub lexical: bool,
+    /// Of an answerer, what is done with replies that the token limit cut off; `None` of others, and of older results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub truncated_replies: Option<TruncatedReplies>,
 }
 
 /// The rubric.
@@ -170,10 +174,13 @@ impl Design {
             focus_topic: settings.focus_topic.as_deref().map(str::to_owned),
             methods: methods.map(|(method, readers)| MethodInfo::of(method, names(readers))).collect(),
             answerers: (pipeline.answerers.iter())
-                .map(|a| ModelInfo::of(&a.name.0, &a.model, Some(a.template.text()), a.prompt_path.clone()))
+                .map(|a| Asked {
+                    truncated_replies: Some(a.truncated_replies),
+                    ..Asked::of(&a.name.0, &a.model, Some(a.template.text()), a.prompt_path.clone())
+                })
                 .collect(),
             judges: (pipeline.judges.iter())
-                .map(|j| ModelInfo::of(&j.name.0, &j.model, Some(j.template.text()), j.prompt_path.clone()))
+                .map(|j| Asked::of(&j.name.0, &j.model, Some(j.template.text()), j.prompt_path.clone()))
                 .collect(),
             rubric: RubricInfo::of(&pipeline.rubric, settings.rubric_scope),
             fixtures: pipeline.fixtures.iter().map(FixtureInfo::of).collect(),
@@ -211,7 +218,7 @@ impl MethodInfo {
         MethodInfo {
             name: method.name.to_string(),
             strategy: method.strategy.name().to_owned(),
-            model: method.strategy.model().map(|model| ModelInfo::of(&method.name.0, model, template, path)),
+            model: method.strategy.model().map(|model| Asked::of(&method.name.0, model, template, path)),
             target_tokens: method.target_tokens.map(|tokens| tokens.0),
             artifact_index: method.wants_index(),
             deterministic: method.strategy.is_deterministic(),
@@ -234,9 +241,9 @@ impl MethodInfo {
     }
 }
 
-impl ModelInfo {
-    fn of(name: &str, model: &ModelUse, prompt: Option<&str>, prompt_path: Option<String>) -> ModelInfo {
-        ModelInfo {
+impl Asked {
+    fn of(name: &str, model: &ModelUse, prompt: Option<&str>, prompt_path: Option<String>) -> Asked {
+        Asked {
             name: name.to_owned(),
             model: model.reference.to_string(),
             endpoint: model.provider.endpoint.clone(),
@@ -244,12 +251,18 @@ impl ModelInfo {
             prompt: prompt.map(Digest::of),
             prompt_path,
             lexical: model.is_lexical(),
+            truncated_replies: None,
         }
     }
 
+    /// Whether cells fail whose answers the token limit cut off.
+    pub fn fails_truncated(&self) -> bool {
+        self.truncated_replies == Some(TruncatedReplies::Fail)
+    }
+
     /// Whether both are the same for the purpose of a comparison: model, settings and prompt; not name or endpoint.
-    pub fn is_same(&self, other: &ModelInfo) -> bool {
-        let of = |asked: &ModelInfo| (self.model_id(&asked.model).to_owned(), asked.settings.clone(), asked.prompt);
+    pub fn is_same(&self, other: &Asked) -> bool {
+        let of = |asked: &Asked| (self.model_id(&asked.model).to_owned(), asked.settings.clone(), asked.prompt);
         of(self) == of(other)
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::design::{CriterionWeight, Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo, RubricInfo};
+use super::design::{Asked, CriterionWeight, Design, FixtureInfo, MethodInfo, ProbeInfo, RubricInfo};
 use super::row::{Row, RowCost, RowKeys};
 use crate::action::{ActionKey, Digest};
 use crate::judge::{CriterionScore, Dimension, Rubric, Scope};
@@ -12,8 +12,8 @@ use crate::pipeline::{FixtureDigests, Runs, TailMode};
 use crate::probe::ProbeType;
 use crate::provider::Settings;
 
-pub(crate) fn asked(name: &str, model: &str) -> ModelInfo {
-    ModelInfo {
+pub(crate) fn asked(name: &str, model: &str) -> Asked {
+    Asked {
         name: name.into(),
         model: model.into(),
         endpoint: "test".into(),
@@ -21,6 +21,7 @@ pub(crate) fn asked(name: &str, model: &str) -> ModelInfo {
         prompt: Some(Digest::of("prompt")),
         prompt_path: None,
         lexical: model == "lexical",
+        truncated_replies: None,
     }
 }
 
@@ -117,6 +118,7 @@ pub(crate) fn row(fixture: &str, method: &str, run: u32, scores: &[(Dimension, f
         refetch_tokens: Some(0),
         refetch_unlocated: 0,
         usd: RowCost { compress: Some(0.01), answer: Some(0.002), judge: None },
+        truncated: false,
         answer: "It is 8081.".into(),
     }
 }

@@ -40,6 +40,8 @@ pub(super) struct Grade {
     pub points: Vec<(u16, u8)>,
     /// Compression, answer, judgement.
     pub keys: [ActionKey; 3],
+    /// Whether the token limit cut the answer off.
+    pub truncated: bool,
 }
 
 impl Grade {
@@ -76,7 +78,7 @@ impl MeasuredFact {
 
 /// What was measured of one answer without a judge.
 #[derive(Clone, Debug)]
-pub(super) struct MeasuredAnswer {
+pub(super) struct Measured {
     pub at: AnswerAt,
     pub facts: Vec<MeasuredFact>,
     pub when_lost: Option<AnswerWhenLost>,
@@ -89,16 +91,17 @@ pub(super) struct MeasuredAnswer {
     pub fabricated: Option<bool>,
     pub stale: u64,
     pub invented: u64,
+    pub truncated: bool,
 }
 
-impl MeasuredAnswer {
+impl Measured {
     /// Whether the context is known to lack every expected fact.
     pub(super) fn has_lost_all(&self) -> bool {
         !self.facts.is_empty() && self.facts.iter().all(|fact| fact.stands() == Some(false))
     }
 
-    pub(super) fn of<T>(at: AnswerAt, row: &Row<T>) -> MeasuredAnswer {
-        MeasuredAnswer {
+    pub(super) fn of<T>(at: AnswerAt, row: &Row<T>) -> Measured {
+        Measured {
             at,
             facts: row.facts.iter().map(MeasuredFact::of).collect(),
             when_lost: row.answer_when_lost,
@@ -111,6 +114,7 @@ impl MeasuredAnswer {
             fabricated: row.fabricated,
             stale: row.stale_facts.len() as u64,
             invented: row.invented.len() as u64,
+            truncated: row.truncated,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::design::Design;
-use super::failure::FailedAction;
+use super::failure::Failure;
 use crate::action::{ActionKey, Digest, StageName};
 use crate::units::{Usage, Usd};
 
@@ -58,9 +58,9 @@ pub struct Manifest {
     /// How long it took, in seconds.
     pub wall_s: f64,
     /// What failed.
-    pub failures: Vec<FailedAction>,
+    pub failures: Vec<Failure>,
     /// What was expected before the run, beside what came.
-    pub forecast: Option<ForecastTotals>,
+    pub forecast: Option<Forecast>,
     /// What must be printed on every report.
     pub caveats: Caveats,
     /// Against what it was compared (`--compare-to`), to be compared again when the report is made anew.
@@ -141,7 +141,7 @@ pub struct Unused {
 
 /// What was expected before the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ForecastTotals {
+pub struct Forecast {
     /// Requests.
     pub requests: u64,
     /// Input tokens.

@@ -11,7 +11,7 @@ use crate::measure::{AnswerWhenLost, FactFate};
 use crate::probe::ProbeType;
 
 /// The version of all that makes a row of the same outputs. Raised when a row would say something else.
-pub const ROWS: u32 = 3;
+pub const ROWS: u32 = 4;
 
 /// One judged cell. Flat, numbers unrounded; what is unknown is null. `T` is what was said at length: texts, or
 /// [`Unread`].
@@ -78,6 +78,9 @@ pub struct Row<T = String> {
     /// What its actions cost when they were executed, in dollars.
     #[serde(default)]
     pub usd: RowCost,
+    /// Whether the token limit cut the answer off.
+    #[serde(default)]
+    pub truncated: bool,
     /// The answer.
     pub answer: T,
 }

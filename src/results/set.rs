@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::design::{CriterionWeight, Design};
 use super::folder::{FolderError, ResultsFolder};
-use super::grade::{AnswerAt, Grade, MeasuredAnswer};
+use super::grade::{AnswerAt, Grade, Measured};
 use super::manifest::Manifest;
 use super::row::{Row, RowKeys};
 use super::rows_file::RowError;
@@ -56,7 +56,7 @@ pub struct ResultSet {
     /// Sorted by place.
     pub(super) grades: Vec<Grade>,
     /// What was measured of each answer, sorted by place.
-    pub(super) answers: Vec<MeasuredAnswer>,
+    pub(super) answers: Vec<Measured>,
     /// By variant.
     pub(super) costs: Vec<Costs>,
 }
@@ -108,12 +108,12 @@ impl ResultSet {
     ) -> Result<ResultSet, SetError> {
         let design = &manifest.design;
         let (variants, mut probes) = (variants(design), probes(design));
-        let mut gathered = RowTotals::new(variants.len(), probes.len());
+        let mut gathered = Gathered::new(variants.len(), probes.len());
         let index = Index::of(&manifest, &variants, &probes);
         for row in rows {
             gathered.take(&index, row?.borrow())?;
         }
-        let RowTotals { cells, costs, facts } = gathered.sorted();
+        let Gathered { cells, costs, facts } = gathered.sorted();
         probes.iter_mut().zip(facts).for_each(|(probe, facts)| probe.facts = facts);
         let (mut grades, mut answers) = (Vec::new(), Vec::new());
         for cell in cells {
@@ -144,21 +144,32 @@ impl ResultSet {
         &self.probes
     }
 
+    /// The same without the answers that the token limit cut off; `None` if there is none.
+    pub(super) fn without_truncated(&self) -> Option<ResultSet> {
+        if !self.answers.iter().any(|answer| answer.truncated) {
+            return None;
+        }
+        let grades: Vec<Grade> = self.grades.iter().filter(|grade| !grade.truncated).cloned().collect();
+        let answers = self.answers.iter().filter(|answer| !answer.truncated).cloned().collect();
+        let scores = Scores::of(self.design(), self.variants.len(), &grades);
+        Some(ResultSet { grades, answers, scores, ..self.clone() })
+    }
+
     /// The grades of a variant, sorted by place.
     pub(super) fn grades(&self, variant: usize) -> &[Grade] {
         of_variant(&self.grades, variant, |grade| grade.at.variant)
     }
 
     /// What was measured of the answers of a variant, sorted by place.
-    pub(super) fn answers(&self, variant: usize) -> &[MeasuredAnswer] {
+    pub(super) fn answers(&self, variant: usize) -> &[Measured] {
         of_variant(&self.answers, variant, |measured| measured.at.variant)
     }
 }
 
 /// What rows add up to.
-struct RowTotals {
+struct Gathered {
     /// By variant and probe.
-    cells: Vec<ProbeData>,
+    cells: Vec<Cell>,
     /// By variant.
     costs: Vec<Costs>,
     /// By probe: its expected facts.
@@ -167,15 +178,15 @@ struct RowTotals {
 
 /// What rows say of a probe of a variant.
 #[derive(Clone, Default)]
-struct ProbeData {
+struct Cell {
     grades: Vec<Grade>,
-    answers: Vec<MeasuredAnswer>,
+    answers: Vec<Measured>,
 }
 
-impl RowTotals {
-    fn new(variants: usize, probes: usize) -> RowTotals {
-        RowTotals {
-            cells: vec![ProbeData::default(); variants * probes],
+impl Gathered {
+    fn new(variants: usize, probes: usize) -> Gathered {
+        Gathered {
+            cells: vec![Cell::default(); variants * probes],
             costs: vec![Costs::new(); variants],
             facts: vec![Vec::new(); probes],
         }
@@ -187,7 +198,7 @@ impl RowTotals {
             cell.grades.push(index.grade(at, judge, row));
             // the grades of an answer mostly come together, and each says the same of it
             if cell.answers.last().is_none_or(|last| last.at != at) {
-                cell.answers.push(MeasuredAnswer::of(at, row));
+                cell.answers.push(Measured::of(at, row));
             }
         }
         if let Some(costs) = self.costs.get_mut(at.variant) {
@@ -210,7 +221,7 @@ impl RowTotals {
     }
 
     /// Each list in its order, each answer and each action once.
-    fn sorted(mut self) -> RowTotals {
+    fn sorted(mut self) -> Gathered {
         for cell in &mut self.cells {
             cell.grades.sort_by_key(|grade| (grade.at, grade.judge_n, grade.judge));
             cell.answers.sort_by_key(|measured| measured.at);
@@ -307,6 +318,7 @@ impl<'m> Index<'m> {
             dimensions: Dimension::ALL.map(of),
             points: self.points(row),
             keys: [compress, answer, judgement],
+            truncated: row.truncated,
         }
     }
 

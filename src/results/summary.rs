@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::answers::Answers;
-use super::cells::{CellCounts, cell_counts};
+use super::cells::{CellCounts, cell_counts, truncated_share};
 use super::compare::Comparison;
 use super::design::MethodInfo;
 use super::economy::{Economy, answered_facts};
-use super::groups::{GroupSelections, Groups};
+use super::groups::{Groups, Parts};
 use super::level::{Level, Levels, OVERALL};
 use super::noise::{JudgeQuality, average_components, components, judge_quality};
 use super::ordered::Ordered;
@@ -84,6 +84,9 @@ pub struct MethodSummary {
     pub real_runs: Option<f64>,
     /// Cells.
     pub cells: CellCounts,
+    /// Share of the answers that the token limit cut off, whether they were graded or failed for it; null where nothing
+    /// was answered.
+    pub truncated_share: Option<f64>,
 }
 
 /// Where a method is weakest: what to look at first when its prompt is edited. The first of equals.
@@ -208,6 +211,7 @@ impl SummaryBuilder<'_> {
             noise: components(&self.set.scores, variant, &self.whole.kept, runs.are_deterministic()),
             real_runs: runs.by_fixture.iter().filter_map(|on| on.real_runs).reduce(f64::min),
             cells: cell_counts(self.set, variant),
+            truncated_share: truncated_share(self.set, variant),
         })
     }
 
@@ -269,6 +273,6 @@ fn weakest(dimensions: &Levels, by_probe_type: &Ordered<Levels>, economy: &Econo
 }
 
 /// The levels of a variant in each group.
-fn levels(groups: &GroupSelections<'_, String>, variant: usize) -> Ordered<Levels> {
+fn levels(groups: &Parts<'_, String>, variant: usize) -> Ordered<Levels> {
     groups.iter().map(|(name, part)| (name.clone(), part.runs(variant).levels())).collect()
 }

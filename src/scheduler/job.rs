@@ -16,14 +16,14 @@ use crate::plan::{
     completion,
 };
 use crate::probe::read_candidates;
-use crate::provider::{Completion, Dialect, Operation};
-use crate::results::{Blame, FailedAction, Location};
+use crate::provider::{Completion, Dialect, Operation, ReadFault};
+use crate::results::{Blame, Failure, Place};
 
 /// An action and what it is performed for.
 pub(super) struct Job {
     pub(super) action: Action,
     purpose: Purpose,
-    place: Location,
+    place: Place,
     pub(super) stage: StageName,
     /// By this the cache finds the latest action.
     pub(super) coordinate: EntryCoordinate,
@@ -54,7 +54,7 @@ impl Job {
             coordinate: plan::cache_coordinate(&place, action.replica),
             sources: CurrentSources::of(pipeline, task).sources(),
             attempts: judge.map_or(1, |judge| judge.attempts),
-            place: Location::Cell(place),
+            place: Place::Cell(place),
             stage: task.stage(),
             purpose: Purpose::Cell(task.clone()),
             action,
@@ -67,7 +67,7 @@ impl Job {
             coordinate: task.coordinate(),
             sources: CurrentSources::of_judge(preparer.pipeline(), task.judge).sources(),
             attempts: task.attempts,
-            place: Location::Selftest { judge: cell.judge, case: cell.case },
+            place: Place::Selftest { judge: cell.judge, case: cell.case },
             stage: StageName::Selftest,
             purpose: Purpose::Selftest(task.question.clone()),
             action: task.action.clone(),
@@ -87,7 +87,7 @@ impl Job {
             },
             sources: CurrentSources { prompt, ..CurrentSources::default() }.sources(),
             attempts: *attempts,
-            place: Location::Generation { fixture: fixture.clone(), point: *point, probe: probe.clone() },
+            place: Place::Generation { fixture: fixture.clone(), point: *point, probe: probe.clone() },
             stage: task.stage(),
             purpose: if probe.is_some() { Purpose::Floor } else { Purpose::Generation },
             action: action.clone(),
@@ -117,11 +117,18 @@ impl Job {
         }
     }
 
+    /// Whether a reply that the token limit cut off is an output: of an answer, which is graded or not as its answerer
+    /// wants it.
+    pub(super) fn takes_truncated(&self) -> bool {
+        matches!(self.purpose, Purpose::Cell(Task::Answer(_)))
+    }
+
     pub(super) fn read_reply(&self, preparer: &Preparer<'_>, reply: &Completion) -> Result<Output, Unreadable> {
         match &self.purpose {
             Purpose::Cell(task) => preparer.read_reply(task, reply),
+            _ if reply.truncated => Err(ReadFault::Truncated.into()),
             Purpose::Selftest(question) => Ok(Output::Grades(judge::read_reply(&reply.text, question.criteria())?)),
-            Purpose::Floor => Ok(Output::Answer(answer::read(&reply.text)?)),
+            Purpose::Floor => Ok(Output::Answer(answer::read(&reply.text, false)?)),
             Purpose::Generation => {
                 let (candidates, unreadable) = read_candidates(&reply.text)?;
                 Ok(Output::Probes { candidates, unreadable })
@@ -165,13 +172,13 @@ impl Job {
     }
 
     /// A failure of this job.
-    pub(super) fn failure(&self, blame: Blame, message: impl Into<String>) -> FailedAction {
+    pub(super) fn failure(&self, blame: Blame, message: impl Into<String>) -> Failure {
         let (place, stage, key) = (self.place.clone(), self.stage, Some(self.action.key));
-        FailedAction { place, stage, key, blame, class: None, message: message.into(), hint: None }
+        Failure { place, stage, key, blame, class: None, message: message.into(), hint: None }
     }
 
     /// An output that does not read is the method's fault where the method made it.
-    pub(super) fn unreadable(&self, fault: &Unreadable, message: String) -> FailedAction {
+    pub(super) fn unreadable(&self, fault: &Unreadable, message: String) -> Failure {
         let blame = match fault {
             Unreadable::Context(_) => Blame::Method,
             Unreadable::Reply(_) | Unreadable::Grades(_) | Unreadable::Place(_) => Blame::Infrastructure,
@@ -180,8 +187,8 @@ impl Job {
     }
 
     /// An input that cannot be read from the cache.
-    pub(super) fn unavailable(&self, error: &OutputUnavailable) -> FailedAction {
+    pub(super) fn unavailable(&self, error: &OutputUnavailable) -> Failure {
         let hint = Some(OutputUnavailable::REMEDY.to_owned());
-        FailedAction { hint, ..self.failure(Blame::Infrastructure, error.to_string()) }
+        Failure { hint, ..self.failure(Blame::Infrastructure, error.to_string()) }
     }
 }

@@ -10,10 +10,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::action::{ActionKey, Digest};
+use crate::answer::Answer;
 use crate::cache::{Damage, Lookup, Record, StoredReply};
 use crate::compress::Compressed;
 use crate::pipeline::{MethodIx, PointIx};
-use crate::plan::{Body, Output, Preparer, ResolvedAnswer, ResolvedContext, Task, Unreadable};
+use crate::plan::{Body, Output, Preparer, ResolvedContext, Task, Unreadable};
 use crate::transcript::fold_document;
 
 /// Contexts in memory: more than a run has open at once.
@@ -102,14 +103,14 @@ impl OutputUnavailable {
 }
 
 /// The artifact index is part of a context but not of its action, so method and point tell contexts apart.
-type ContextId = (ActionKey, MethodIx, PointIx);
+type Place = (ActionKey, MethodIx, PointIx);
 
 /// Outputs in memory.
 pub struct OutputCache<'e, S> {
     preparer: Preparer<'e>,
     store: &'e S,
-    contexts: RefCell<Recent<ContextId, Rc<LoadedContext>>>,
-    answers: RefCell<Recent<ActionKey, Arc<str>>>,
+    contexts: RefCell<Recent<Place, Rc<LoadedContext>>>,
+    answers: RefCell<Recent<ActionKey, Answer>>,
     models: RefCell<ReportedModels>,
 }
 
@@ -132,7 +133,7 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
         }
     }
 
-    fn place(context: &ResolvedContext) -> ContextId {
+    fn place(context: &ResolvedContext) -> Place {
         (context.key, context.cell.chain.method, context.cell.point)
     }
 
@@ -157,21 +158,21 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
     }
 
     /// Puts an answer that was just made into memory.
-    pub fn put_answer(&self, key: ActionKey, text: Arc<str>) {
-        self.answers.borrow_mut().put(key, text);
+    pub fn put_answer(&self, key: ActionKey, answer: Answer) {
+        self.answers.borrow_mut().put(key, answer);
     }
 
-    /// The text of an answer, read from the store unless it is in memory.
+    /// An answer, read from the store unless it is in memory.
     ///
     /// # Errors
     /// As [`OutputCache::context`].
-    pub fn answer(&self, task: &Task, answer: &ResolvedAnswer) -> Result<Arc<str>, OutputUnavailable> {
-        if let Some(text) = self.answers.borrow().get(&answer.key) {
-            return Ok(text);
+    pub fn answer(&self, task: &Task, key: &ActionKey) -> Result<Answer, OutputUnavailable> {
+        if let Some(answer) = self.answers.borrow().get(key) {
+            return Ok(answer);
         }
-        match self.read(task, &answer.key)? {
-            Output::Answer(answer) => Ok(answer.text),
-            Output::Context(_) | Output::Grades(_) | Output::Probes { .. } => Err(OutputUnavailable::Gone(answer.key)),
+        match self.read(task, key)? {
+            Output::Answer(answer) => Ok(answer),
+            Output::Context(_) | Output::Grades(_) | Output::Probes { .. } => Err(OutputUnavailable::Gone(*key)),
         }
     }
 
@@ -226,7 +227,7 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
             Task::Compress(task) => task.before.as_ref().map(of_context).transpose()?.flatten(),
             Task::Answer(task) => of_context(&task.context)?,
             Task::Judge(judge) if judge.answer.out == *digest => {
-                Some(self.answer(&judge.answer_task(), &judge.answer)?)
+                Some(self.answer(&judge.answer_task(), &judge.answer.key)?.text)
             }
             Task::Judge(judge) => of_context(&judge.context)?,
         };

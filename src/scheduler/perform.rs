@@ -21,9 +21,9 @@ use crate::lexical;
 use crate::plan::{Output, Preparer, READER};
 use crate::provider::{
     AskFailure, Call, CallFailure, Client, Dialect, ErrorClass, ModelRef, Prices, RawReply, Turn, context_window,
-    estimate, longest_reply,
+    estimate, longest_reply, truncated_call,
 };
-use crate::results::{Blame, FailedAction};
+use crate::results::{Blame, Failure};
 use crate::transcript::{Message, count_tokens};
 use crate::units::{Tokens, Usage, Usd};
 
@@ -44,7 +44,7 @@ pub(super) struct Fresh {
 #[derive(Debug)]
 pub(super) enum NoOutput {
     /// It failed; the run goes on.
-    Failed(Box<FailedAction>),
+    Failed(Box<Failure>),
     /// The budget does not allow it.
     OverBudget(BudgetReached),
     /// It was not sent, or not again: the run is to end, or the breaker of its provider tripped.
@@ -53,8 +53,8 @@ pub(super) enum NoOutput {
     Store(CacheError),
 }
 
-impl From<FailedAction> for NoOutput {
-    fn from(failure: FailedAction) -> NoOutput {
+impl From<Failure> for NoOutput {
+    fn from(failure: Failure) -> NoOutput {
         NoOutput::Failed(Box::new(failure))
     }
 }
@@ -224,6 +224,10 @@ impl Performer<'_> {
                 async move { self.store(job, &raw).await.map(|record| stored.set(Some(record))) }
             };
             let completion = match self.client.ask(&request.provider, &call, expected, &lease, store).await {
+                Ok((reply, completion)) if completion.truncated && !job.takes_truncated() => {
+                    let failure = truncated_call(&reply, &call);
+                    return Err(self.call_failed(job, (request, breakers), failure).await);
+                }
                 Ok((_, completion)) => completion,
                 Err(AskFailure::Store(error)) => return Err(error.into()),
                 Err(AskFailure::BudgetExhausted) => return Err(NoOutput::OverBudget(lease.refusal())),
@@ -258,7 +262,7 @@ impl Performer<'_> {
                     format!("about {} tokens are to be sent, and {model} takes {} at most", input.0, window.0);
                 let hint = Some("compress harder, move the point, or use a model with a larger window".to_owned());
                 let class = Some(ErrorClass::TooLong);
-                Err(FailedAction { class, hint, ..job.failure(Blame::Method, message) }.into())
+                Err(Failure { class, hint, ..job.failure(Blame::Method, message) }.into())
             }
             _ => Ok(()),
         }
@@ -317,7 +321,7 @@ impl Performer<'_> {
         (raw.attempts, raw.cost) = (failure.attempts, None);
         let CallFailure { class, message, hint, .. } = failure;
         let blame = if class == ErrorClass::TooLong { Blame::Method } else { Blame::Infrastructure };
-        let failure = FailedAction { class: Some(class), hint, ..job.failure(blame, message) };
+        let failure = Failure { class: Some(class), hint, ..job.failure(blame, message) };
         // before anything is waited for: what waits for its turn would fail alike
         breakers.record(request, &failure);
         match self.store.fail(job.action.key, &raw.meta(job), class.name(), &failure.message).await {
@@ -365,7 +369,7 @@ impl Performer<'_> {
     }
 }
 
-fn unreadable_messages(job: &Job, error: &serde_json::Error) -> FailedAction {
+fn unreadable_messages(job: &Job, error: &serde_json::Error) -> Failure {
     job.failure(Blame::Infrastructure, format!("the messages cannot be read: {error}"))
 }
 

@@ -224,6 +224,7 @@ impl<'r, 'e> RowCache<'r, 'e> {
         }
         for answerer in matrix.method_answerers(cell.chain.method).iter().filter_map(|reader| answerers.get(reader.0)) {
             name.field("answerer", answerer.name.0.as_bytes());
+            name.field("truncated replies", answerer.truncated_replies.name());
         }
         for judge in judges {
             name.field("judge", judge.name.0.as_bytes());

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::outputs::{LoadedContext, OutputCache, OutputUnavailable};
 use crate::action::{Digest, RequestTurn, Work};
+use crate::answer::Answer;
 use crate::cache::{Lookup, Store};
 use crate::compress::Context;
 use crate::judge::{self, CriterionScore};
@@ -67,7 +68,7 @@ impl<'e> RowMaker<'e> {
             },
         };
         let context = self.outputs.context(&task.context)?;
-        let answer = self.outputs.answer(&task.answer_task(), &task.answer)?;
+        let answer = self.outputs.answer(&task.answer_task(), &task.answer.key)?;
         let mut line = serde_json::to_string(&self.assemble(task, resolved, grades, &context, &answer)?)?;
         line.push('\n');
         Ok(line)
@@ -79,7 +80,7 @@ impl<'e> RowMaker<'e> {
         resolved: &Resolved,
         grades: Vec<CriterionScore>,
         context: &LoadedContext,
-        answer: &str,
+        answer: &Answer,
     ) -> Result<Row, OutputUnavailable> {
         let pipeline = self.preparer.pipeline();
         let (texts, point) = (&task.context.texts, task.cell.answer.compress.point);
@@ -88,7 +89,7 @@ impl<'e> RowMaker<'e> {
         let measures = self.measures(texts);
         let measure = measures.probe(texts, point, (task.cell.answer.probe, probe), pipeline.settings.tail);
         let stood = context.folded().map(|folded| measure.standing(folded));
-        let measured = measure.measure(&texts.loaded().history, stood.as_deref(), answer);
+        let measured = measure.measure(&texts.loaded().history, stood.as_deref(), &answer.text);
         let scores = judge::grade(&pipeline.rubric, &grades);
         let context_tokens = self.context_tokens(task, context);
         let replaced_tokens = measures.replaced(texts, point);
@@ -124,7 +125,8 @@ impl<'e> RowMaker<'e> {
                 answer: task.answer.cost.map(|usd| usd.0),
                 judge: resolved.cost.map(|usd| usd.0),
             },
-            answer: answer.to_owned(),
+            truncated: answer.truncated,
+            answer: answer.text.to_string(),
         })
     }
 

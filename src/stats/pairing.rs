@@ -76,6 +76,11 @@ impl Paired {
         Paired { missing_share, ..self }
     }
 
+    /// With the missing share of another comparison of the same sides, which has all their cells.
+    pub fn with_missing_share_of(self, whole: &Paired) -> Paired {
+        self.with_missing_share(whole.missing_share)
+    }
+
     /// Without a re-run interval, for this reason: for one, that runs repeated each other's work.
     pub fn without_rerun(self, reason: NoRerun) -> Paired {
         Paired { rerun: Err(reason), ..self }

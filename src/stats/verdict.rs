@@ -27,7 +27,7 @@ pub enum Verdict {
 
 /// Why there is no evidence; the first that holds, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-pub enum NoEvidenceReason {
+pub enum Reason {
     /// Something else differs between the sides.
     #[serde(rename = "answerer differs")]
     Confounded,
@@ -37,6 +37,9 @@ pub enum NoEvidenceReason {
     /// Over 10% of the cells are missing on one side.
     #[serde(rename = "missing")]
     Missing,
+    /// Without the answers that the token limit cut off the verdict is another one.
+    #[serde(rename = "truncated")]
+    Truncated,
     /// The adjusted p passes, but the difference is smaller than the margin.
     #[serde(rename = "below 0.3")]
     BelowMargin,
@@ -59,7 +62,7 @@ pub enum NoEvidenceReason {
 
 /// A judged comparison. Differences are in points of the scale, the first side minus the second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct DifferenceTest {
+pub struct Comparison {
     /// Mean of the differences of the clusters that changed.
     pub difference: f64,
     /// The same over all clusters that were compared, those without a change counted as 0.
@@ -83,7 +86,7 @@ pub struct DifferenceTest {
     /// What this shows.
     pub verdict: Verdict,
     /// Why it shows nothing; `None` beside any other verdict.
-    pub reason: Option<NoEvidenceReason>,
+    pub reason: Option<Reason>,
     /// Whether `ci95` lies inside ±0.3: evidence that nothing of that size happened. `None` without `ci95`.
     pub within_margin: Option<bool>,
     /// G, the number of clusters that changed.
@@ -94,7 +97,7 @@ pub struct DifferenceTest {
     pub degenerate: bool,
 }
 
-impl DifferenceTest {
+impl Comparison {
     /// There is no evidence for other clusters, yet on these the difference is more than the noise of running again.
     pub fn is_beyond_rerun_noise(&self) -> bool {
         self.verdict == Verdict::NoEvidence && self.ci95_rerun.is_some_and(|ci| !ci.contains(0.0))
@@ -104,15 +107,20 @@ impl DifferenceTest {
     /// without noise says nothing about noise.
     pub fn is_nearly_blind(&self) -> bool {
         let is_blind = self.mdd.is_none_or(|mdd| mdd > MDD_WARNING);
-        self.verdict == Verdict::NoEvidence
-            && self.reason != Some(NoEvidenceReason::Unchanged)
-            && !self.degenerate
-            && is_blind
+        self.verdict == Verdict::NoEvidence && self.reason != Some(Reason::Unchanged) && !self.degenerate && is_blind
+    }
+
+    /// The same if `rest`, the comparison without truncated answers, has the same verdict; else no evidence.
+    pub fn unless_truncated(self, rest: Option<&Comparison>) -> Comparison {
+        if rest.map_or(Verdict::NoEvidence, |rest| rest.verdict) == self.verdict {
+            return self;
+        }
+        Comparison { verdict: Verdict::NoEvidence, reason: Some(Reason::Truncated), ..self }
     }
 
     /// The comparison of `clusters` clusters none of which changed.
-    pub fn unchanged(clusters: usize) -> DifferenceTest {
-        DifferenceTest {
+    pub fn unchanged(clusters: usize) -> Comparison {
+        Comparison {
             difference: 0.0,
             difference_all: 0.0,
             ci95: Interval::new(0.0, 0.0),
@@ -123,7 +131,7 @@ impl DifferenceTest {
             p_adjusted: None,
             mdd: None,
             verdict: Verdict::NoEvidence,
-            reason: Some(NoEvidenceReason::Unchanged),
+            reason: Some(Reason::Unchanged),
             within_margin: Some(true),
             clusters: 0,
             unchanged: clusters,
@@ -134,13 +142,13 @@ impl DifferenceTest {
 
 impl Paired {
     /// Why no test of it would mean anything, whatever the differences are; `None` where it can be tested.
-    pub fn untestable(&self) -> Option<NoEvidenceReason> {
+    pub fn untestable(&self) -> Option<Reason> {
         if self.confounded {
-            Some(NoEvidenceReason::Confounded)
+            Some(Reason::Confounded)
         } else if self.estimate.clusters < MIN_CLUSTERS {
-            Some(NoEvidenceReason::FewClusters)
+            Some(Reason::FewClusters)
         } else if self.missing_share > MAX_MISSING + TINY {
-            Some(NoEvidenceReason::Missing)
+            Some(Reason::Missing)
         } else {
             None
         }
@@ -149,12 +157,12 @@ impl Paired {
 
 /// Judges one family of comparisons together, in order. A family of one is judged as it stands. What cannot be tested
 /// is no member of the family, so that it costs the others nothing.
-pub fn verdicts(family: &[Paired]) -> Vec<DifferenceTest> {
-    judge_family(family, (MARGIN, NoEvidenceReason::BelowMargin))
+pub fn verdicts(family: &[Paired]) -> Vec<Comparison> {
+    judge_family(family, (MARGIN, Reason::BelowMargin))
 }
 
 /// The same with a margin, and the reason that a smaller difference gets.
-pub(super) fn judge_family(family: &[Paired], margin: (f64, NoEvidenceReason)) -> Vec<DifferenceTest> {
+pub(super) fn judge_family(family: &[Paired], margin: (f64, Reason)) -> Vec<Comparison> {
     let tested: Vec<f64> = family.iter().filter_map(p_of_test).collect();
     let alpha = ALPHA / tested.len().max(1) as f64;
     let mut adjusted = holm(&tested).into_iter();
@@ -167,12 +175,12 @@ fn p_of_test(paired: &Paired) -> Option<f64> {
     paired.estimate.p.filter(|_| paired.untestable().is_none())
 }
 
-fn compare(paired: &Paired, adjusted: Option<f64>, alpha: f64, margin: (f64, NoEvidenceReason)) -> DifferenceTest {
+fn compare(paired: &Paired, adjusted: Option<f64>, alpha: f64, margin: (f64, Reason)) -> Comparison {
     let estimate = &paired.estimate;
     let (verdict, reason) = judge(paired, adjusted, margin);
     let rerun = paired.rerun.as_ref().ok();
     let changed = estimate.clusters as f64 / (estimate.clusters + paired.unchanged).max(1) as f64;
-    DifferenceTest {
+    Comparison {
         difference: estimate.center,
         difference_all: estimate.center * changed,
         ci95: estimate.ci95.map(|ci| ci.clipped(DIFFERENCES)),
@@ -191,11 +199,7 @@ fn compare(paired: &Paired, adjusted: Option<f64>, alpha: f64, margin: (f64, NoE
     }
 }
 
-fn judge(
-    paired: &Paired,
-    adjusted: Option<f64>,
-    (margin, below): (f64, NoEvidenceReason),
-) -> (Verdict, Option<NoEvidenceReason>) {
+fn judge(paired: &Paired, adjusted: Option<f64>, (margin, below): (f64, Reason)) -> (Verdict, Option<Reason>) {
     let estimate = &paired.estimate;
     let reason = if let Some(reason) = paired.untestable() {
         reason
@@ -211,13 +215,13 @@ fn judge(
     (Verdict::NoEvidence, Some(reason))
 }
 
-fn unproven(estimate: &Estimate) -> NoEvidenceReason {
+fn unproven(estimate: &Estimate) -> Reason {
     if estimate.p.is_some_and(|p| p <= ALPHA) {
-        NoEvidenceReason::Correction
+        Reason::Correction
     } else if estimate.degenerate {
-        NoEvidenceReason::Degenerate
+        Reason::Degenerate
     } else {
-        NoEvidenceReason::Noise
+        Reason::Noise
     }
 }
 
@@ -261,11 +265,11 @@ mod tests {
         Paired::between(&a.into_iter().zip(b).collect::<Vec<_>>()).unwrap()
     }
 
-    fn judged(differences: &[f64]) -> DifferenceTest {
+    fn judged(differences: &[f64]) -> Comparison {
         verdicts(&[Paired::new(differences).unwrap()])[0]
     }
 
-    fn said(comparison: &DifferenceTest) -> (Verdict, Option<NoEvidenceReason>) {
+    fn said(comparison: &Comparison) -> (Verdict, Option<Reason>) {
         (comparison.verdict, comparison.reason)
     }
 
@@ -307,18 +311,18 @@ mod tests {
 
     #[test]
     fn each_reason_is_given_where_it_holds() {
-        assert_eq!(said(&judged(&[0.9])), (NONE, Some(NoEvidenceReason::FewClusters)));
-        assert_eq!(said(&judged(&[0.9, 0.91])), (NONE, Some(NoEvidenceReason::FewClusters)));
-        assert_eq!(said(&judged(&[0.20, 0.21, 0.22])), (NONE, Some(NoEvidenceReason::BelowMargin)));
-        assert_eq!(said(&judged(&[0.9, -0.3, 0.6])), (NONE, Some(NoEvidenceReason::Noise)));
-        assert_eq!(said(&judged(&[0.5; 5])), (NONE, Some(NoEvidenceReason::Degenerate)));
-        assert_eq!(said(&judged(&[0.0; 8])), (NONE, Some(NoEvidenceReason::Degenerate)));
+        assert_eq!(said(&judged(&[0.9])), (NONE, Some(Reason::FewClusters)));
+        assert_eq!(said(&judged(&[0.9, 0.91])), (NONE, Some(Reason::FewClusters)));
+        assert_eq!(said(&judged(&[0.20, 0.21, 0.22])), (NONE, Some(Reason::BelowMargin)));
+        assert_eq!(said(&judged(&[0.9, -0.3, 0.6])), (NONE, Some(Reason::Noise)));
+        assert_eq!(said(&judged(&[0.5; 5])), (NONE, Some(Reason::Degenerate)));
+        assert_eq!(said(&judged(&[0.0; 8])), (NONE, Some(Reason::Degenerate)));
         let sure = || Paired::new(&[0.60, 0.61, 0.62, 0.60]).unwrap();
         let family = [sure().with_missing_share(0.11), sure().with_missing_share(0.10), sure().confounded()];
         let found = verdicts(&family);
-        assert_eq!(said(&found[0]), (NONE, Some(NoEvidenceReason::Missing)));
+        assert_eq!(said(&found[0]), (NONE, Some(Reason::Missing)));
         assert_eq!(said(&found[1]), (Verdict::Improved, None));
-        assert_eq!(said(&found[2]), (NONE, Some(NoEvidenceReason::Confounded)));
+        assert_eq!(said(&found[2]), (NONE, Some(Reason::Confounded)));
     }
 
     #[test]
@@ -327,7 +331,7 @@ mod tests {
         assert_eq!(said(&judged(&shaky)), (Verdict::Improved, None));
         let family: Vec<Paired> = [shaky, [0.1, -0.1, 0.2]].iter().filter_map(|d| Paired::new(d)).collect();
         let found = verdicts(&family);
-        assert_eq!(said(&found[0]), (NONE, Some(NoEvidenceReason::Correction)));
+        assert_eq!(said(&found[0]), (NONE, Some(Reason::Correction)));
         assert!(found[0].mdd > judged(&shaky).mdd);
     }
 
@@ -335,7 +339,7 @@ mod tests {
     fn six_equal_differences_are_enough_and_negative_ones_regress() {
         assert_eq!(judged(&[0.3; 6]).verdict, Verdict::Improved);
         assert_eq!(judged(&[-0.3; 6]).verdict, Verdict::Regressed);
-        assert_eq!(said(&judged(&[0.1; 6])), (NONE, Some(NoEvidenceReason::BelowMargin)));
+        assert_eq!(said(&judged(&[0.1; 6])), (NONE, Some(Reason::BelowMargin)));
     }
 
     #[test]
@@ -360,8 +364,8 @@ mod tests {
         let json = serde_json::to_value(judged(&[0.9])).unwrap();
         assert_eq!((&json["verdict"], &json["reason"]), (&"no evidence".into(), &"few fixtures".into()));
         assert!(json["ci95"].is_null() && json["p"].is_null() && json["mdd"].is_null());
-        assert_eq!(serde_json::to_value(NoEvidenceReason::BelowMargin).unwrap(), "below 0.3");
-        assert_eq!(serde_json::to_value(NoEvidenceReason::Confounded).unwrap(), "answerer differs");
+        assert_eq!(serde_json::to_value(Reason::BelowMargin).unwrap(), "below 0.3");
+        assert_eq!(serde_json::to_value(Reason::Confounded).unwrap(), "answerer differs");
         assert_eq!(serde_json::to_value(judged(&[0.3; 6]).verdict).unwrap(), "improved");
     }
 }

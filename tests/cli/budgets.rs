@@ -87,7 +87,7 @@ fn replies_that_came_to_nothing_are_paid_for_and_told() {
     project.write("pipeline.toml", &format!("{}\n{PRICES}", project.read("pipeline.toml")));
     let is_bad = |asked: &Asked| asked.wanted == Wanted::Answer && asked.text.contains("Who owns the machine?");
     server.script(move |asked| match is_bad(asked) {
-        true => Reply::Raw(200, with_finish(asked, &super::super::brain::reply(&asked.json), "length")),
+        true => Reply::Raw(200, with_finish(asked, "", "length")),
         false => Reply::Sensible,
     });
     let ended = project.expect(5, "run --label a --runs 1");

@@ -126,11 +126,11 @@ fn what_is_too_long_for_the_window_fails_its_cells_with_a_hint() {
 }
 
 #[test]
-fn a_reply_cut_off_by_the_limit_is_a_failed_cell_with_a_hint() {
+fn a_reply_cut_off_before_its_text_began_is_a_failed_cell_with_a_hint() {
     let server = Server::start();
     let project = Project::new(&server);
     server.script(|asked| match touches(asked, Wanted::Answer) {
-        true => Reply::Raw(200, with_finish(asked, "The machine belongs to", "length")),
+        true => Reply::Raw(200, with_finish(asked, "<think>Who could own", "length")),
         false => Reply::Sensible,
     });
     project.expect(5, "run --label a --runs 1");

@@ -22,7 +22,7 @@ printf '{"summary":"Notes. %s"}\n' "$kept"
 
 /// A project of short sessions with four facts each, compressed by programs that can be told what to lose; the built-in
 /// rules answer and grade.
-fn sessions(methods: usize, fixtures: usize) -> Project {
+pub fn sessions(methods: usize, fixtures: usize) -> Project {
     let project = Project::offline();
     for path in ["fixtures/harbor.json", "probes/harbor.probes.json"] {
         std::fs::remove_file(project.path(path)).expect("a file");
@@ -68,13 +68,13 @@ fn fact(number: usize, code: &str) -> String {
 }
 
 /// Lets a method lose the first `count(session)` facts of each session.
-fn lose(project: &Project, method: &str, fixtures: usize, count: impl Fn(usize) -> usize) {
+pub fn lose(project: &Project, method: &str, fixtures: usize, count: impl Fn(usize) -> usize) {
     let lost = |number: usize| CODES.iter().take(count(number)).map(move |code| fact(number, code));
     let words: Vec<String> = (1..=fixtures).flat_map(lost).collect();
     project.write(&format!("tools/{method}.drop"), &words.join("\n"));
 }
 
-fn compared(project: &Project, label: &str) -> Value {
+pub fn compared(project: &Project, label: &str) -> Value {
     project.result(label, "summary.json")["comparison"].clone()
 }
 

@@ -110,6 +110,11 @@ fn a_200_is_not_always_an_answer() {
     let incomplete = r#"{"status":"incomplete","incomplete_details":{"reason":"REASON"},"output":[]}"#;
     let with = |reason: &str| generated(Dialect::OpenaiResponses, &incomplete.replace("REASON", reason));
     assert_eq!(with("max_output_tokens"), Err(ReadFault::Truncated));
+    let said = r#"[{"type":"message","content":[{"type":"output_text","text":"It is"}]}]"#;
+    let cut = incomplete.replace("REASON", "max_output_tokens").replace("[]", said);
+    assert!(generated(Dialect::OpenaiResponses, &cut).is_ok_and(|cut| cut.truncated && cut.text == "It is"));
+    let thought = r#"{"type":"message","content":[{"type":"thinking","thinking":"hm"}],"stop_reason":"max_tokens"}"#;
+    assert_eq!(generated(Dialect::Anthropic, thought), Err(ReadFault::Truncated));
     assert!(matches!(with("content_filter"), Err(ReadFault::Refused(_))));
     let refused =
         r#"{"status":"completed","output":[{"type":"message","content":[{"type":"refusal","refusal":"no"}]}]}"#;
@@ -158,7 +163,7 @@ fn a_cut_prompt_is_noticed_and_a_short_or_unreported_one_is_not_judged() {
 #[test]
 fn usage_is_read_where_the_reply_is_no_answer() {
     let cut = CHAT.replace("\"stop\"", "\"length\"");
-    assert_eq!(generated(Dialect::OpenaiChat, &cut), Err(ReadFault::Truncated));
+    assert!(generated(Dialect::OpenaiChat, &cut).is_ok_and(|completion| completion.truncated));
     assert_eq!(read_billing(Dialect::OpenaiChat, cut.as_bytes()).usage.output, Some(Tokens(30)));
     let odd = cut.replace("\"choices\":", "\"choices\":0,\"was\":");
     let billing = read_billing(Dialect::OpenaiChat, odd.as_bytes());

@@ -87,6 +87,7 @@ pub(crate) fn row(at: CellPosition<'_>, probe: &Probe, random: &mut Xorshift, te
         refetch_tokens: Some(((1.0 - survival) * facts.len() as f64).round() as u64 * 640),
         refetch_unlocated: 0,
         usd: RowCost { compress: Some(0.031), answer: Some(0.004), judge: (at.method != 3).then_some(0.011) },
+        truncated: false,
         answer: stale.iter().fold(answer, |answer, fact| format!("{answer} It runs on {fact}.")),
         stale_facts: stale,
         facts,

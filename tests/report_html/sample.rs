@@ -14,7 +14,7 @@ use compeval::report::html::{
     ScaleAnchor,
 };
 use compeval::results::{
-    ComparisonScope, CriterionWeight, Design, FixtureInfo, ListedRow, Manifest, MethodInfo, ModelInfo, ProbeInfo,
+    Asked, ComparisonScope, CriterionWeight, Design, FixtureInfo, ListedRow, Manifest, MethodInfo, ProbeInfo,
     ResultSet, Row, RubricInfo, Side, Summary, compare, summarize,
 };
 
@@ -297,8 +297,8 @@ fn rows(
     rows
 }
 
-fn asked(name: &str, injection: &str) -> ModelInfo {
-    ModelInfo {
+fn asked(name: &str, injection: &str) -> Asked {
+    Asked {
         name: format!("{name}{injection}"),
         model: "openai/gpt-5.2".into(),
         endpoint: "openai".into(),
@@ -306,6 +306,7 @@ fn asked(name: &str, injection: &str) -> ModelInfo {
         prompt: None,
         prompt_path: None,
         lexical: false,
+        truncated_replies: None,
     }
 }
 

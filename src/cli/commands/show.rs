@@ -231,6 +231,9 @@ impl Page<'_> {
                 let _ = writeln!(text, "  {} {}", self.paint(TextStyle::Bad, what), names.join(", "));
             }
         };
+        if row.truncated {
+            list("truncated:", &["the token limit cut the answer off".to_owned()]);
+        }
         list("superseded, but stated as current:", &row.stale_facts);
         list("not in the transcript:", &row.invented);
         if row.fabricated == Some(true) {

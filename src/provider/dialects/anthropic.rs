@@ -293,7 +293,7 @@ impl MessagesReply<'_> {
 
     pub(crate) fn completion(self, operation: Operation) -> Result<Completion, ReadFault> {
         let usage = self.usage();
-        self.check_stop(operation)?;
+        let truncated = self.is_truncated(operation)?;
         let raw = self.content.as_deref().ok_or_else(|| ReadFault::Malformed("it has no `content`".into()))?;
         let blocks: Vec<ContentBlock> = raw
             .iter()
@@ -302,32 +302,34 @@ impl MessagesReply<'_> {
             .map_err(|e| ReadFault::Malformed(format!("a content block: {e}")))?;
         if operation == Operation::Summarize {
             let (text, items) = compacted(&blocks, raw)?;
-            return Ok(Completion { text, items: Some(items), model: self.model, usage });
+            return Ok(Completion { text, items: Some(items), model: self.model, usage, truncated });
         }
         let spoken = blocks.iter().filter(|b| b.kind.as_deref() == Some("text"));
         let text: String = spoken.filter_map(|b| b.text.as_deref()).collect();
         let text = text.trim().to_owned();
-        if text.is_empty() {
-            Err(ReadFault::Empty)
-        } else {
-            Ok(Completion { text, items: None, model: self.model, usage })
+        match (text.is_empty(), truncated) {
+            (true, true) => Err(ReadFault::Truncated),
+            (true, false) => Err(ReadFault::Empty),
+            (false, _) => Ok(Completion { text, items: None, model: self.model, usage, truncated }),
         }
     }
 
-    fn check_stop(&self, operation: Operation) -> Result<(), ReadFault> {
+    /// Whether the reply was cut off by the token limit. A compaction block that was cut off is none.
+    fn is_truncated(&self, operation: Operation) -> Result<bool, ReadFault> {
         match (self.stop_reason.as_deref(), operation) {
+            (Some("max_tokens" | "model_context_window_exceeded"), Operation::Generate) => Ok(true),
             (Some("max_tokens" | "model_context_window_exceeded"), _) => Err(ReadFault::Truncated),
             (Some("refusal"), _) => {
                 let details = self.stop_details.as_ref();
                 Err(ReadFault::Refused(details.and_then(|d| d.explanation.clone().or_else(|| d.category.clone()))))
             }
-            (Some("compaction"), Operation::Summarize) => Ok(()),
+            (Some("compaction"), Operation::Summarize) => Ok(false),
             (reason, Operation::Summarize) => Err(ReadFault::Malformed(format!(
                 "no compaction took place: stop_reason `{}`",
                 reason.unwrap_or("null")
             ))),
             (Some("tool_use"), _) => Err(ReadFault::Malformed("the model called a tool instead of answering".into())),
-            _ => Ok(()),
+            _ => Ok(false),
         }
     }
 }

@@ -182,13 +182,14 @@ impl ChatReply {
         }
         let choice = self.choices.into_iter().flatten().next();
         let choice = choice.ok_or_else(|| ReadFault::Malformed("it has no `choices`".into()))?;
-        let text = choice.answer()?;
-        Ok(Completion { text, items: None, model: self.model, usage })
+        let (text, truncated) = choice.answer()?;
+        Ok(Completion { text, items: None, model: self.model, usage, truncated })
     }
 }
 
 impl ChatChoice {
-    fn answer(self) -> Result<String, ReadFault> {
+    /// The text, and whether it was cut off.
+    fn answer(self) -> Result<(String, bool), ReadFault> {
         if let Some(error) = self.error.as_ref().filter(|e| !e.is_null()) {
             return Err(ReadFault::Upstream(error_text(error)));
         }
@@ -200,9 +201,9 @@ impl ChatChoice {
         match self.finish_reason.as_deref() {
             Some("error") => Err(ReadFault::Upstream("finish_reason `error`".into())),
             Some("content_filter") => Err(ReadFault::Refused(Some("content filter".into()))),
-            Some("length") => Err(ReadFault::Truncated),
+            Some("length") if text.is_empty() => Err(ReadFault::Truncated),
             _ if text.is_empty() => Err(ReadFault::Empty),
-            _ => Ok(text),
+            reason => Ok((text, reason == Some("length"))),
         }
     }
 }
@@ -254,7 +255,10 @@ mod tests {
     fn odd_fields_do_not_spoil_a_good_answer() {
         let body = r#"{"model":null,"usage":"n/a","choices":[{"finish_reason":null,
             "message":{"content":[{"type":"text","text":"a"},{"type":"x"}],"reasoning_content":"secret"}}]}"#;
-        assert_eq!(read(body), Ok(Completion { text: "a".into(), items: None, model: None, usage: Usage::default() }));
+        assert_eq!(
+            read(body),
+            Ok(Completion { text: "a".into(), items: None, model: None, usage: Usage::default(), truncated: false })
+        );
     }
 
     #[test]
@@ -267,7 +271,11 @@ mod tests {
         let usage = open(body.as_bytes()).unwrap().usage();
         // The prompt counts whole, although most of it came from the server's own cache.
         assert_eq!((usage.input, usage.cached_input), (Some(Tokens(1475)), Some(Tokens(1086))));
-        assert_eq!(read(body), Err(ReadFault::Truncated));
+        let cut = read(body).unwrap();
+        assert!(cut.truncated && cut.text.starts_with("{\"criterionResults\""));
+        let text = "\"{\\\"criterionResults\\\":[{\\\"criterionId\\\":\\\"accuracy_factual\\\",\\\"reasoning\\\":\\\"1.1.1.1.1.1.1.1.1.1.1.1\"";
+        let empty = body.replace(text, "\"<think>1.1.1.1\"");
+        assert!(empty != body && read(&empty) == Err(ReadFault::Truncated), "its text never began");
     }
 
     #[test]

@@ -199,19 +199,28 @@ impl ResponsesReply<'_> {
             serde_json::from_str(raw.get()).map_err(|e| ReadFault::Malformed(format!("its `output`: {e}")))?;
         if operation == Operation::Compact {
             let items = compacted(&output, raw)?;
-            return Ok(Completion { text: String::new(), items: Some(items), model: self.model, usage });
+            return Ok(Completion {
+                text: String::new(),
+                items: Some(items),
+                model: self.model,
+                usage,
+                truncated: false,
+            });
         }
-        self.check_status()?;
-        let text = answer(&output)?;
-        Ok(Completion { text, items: None, model: self.model, usage })
+        let truncated = self.is_truncated()?;
+        match answer(&output) {
+            Err(ReadFault::Empty) if truncated => Err(ReadFault::Truncated),
+            text => Ok(Completion { text: text?, items: None, model: self.model, usage, truncated }),
+        }
     }
 
-    fn check_status(&self) -> Result<(), ReadFault> {
+    /// Whether the reply was cut off by the token limit.
+    fn is_truncated(&self) -> Result<bool, ReadFault> {
         let reason = self.incomplete_details.as_ref().and_then(|d| d["reason"].as_str());
         match (self.status.as_deref(), reason) {
             (Some("incomplete"), Some("content_filter")) => Err(ReadFault::Refused(Some("content filter".into()))),
-            (Some("incomplete"), Some("max_output_tokens")) => Err(ReadFault::Truncated),
-            (Some("completed") | None, _) => Ok(()),
+            (Some("incomplete"), Some("max_output_tokens")) => Ok(true),
+            (Some("completed") | None, _) => Ok(false),
             (Some("failed"), _) => Err(ReadFault::Upstream("status `failed`".into())),
             (Some(status), reason) => Err(ReadFault::Malformed(format!("status `{status}` {}", reason.unwrap_or("")))),
         }

@@ -14,7 +14,7 @@ pub(crate) struct Recorder {
     stages: BTreeMap<StageName, StageCounts>,
     /// What the replies used and cost that gave an output.
     useful: Useful,
-    failures: Vec<crate::results::FailedAction>,
+    failures: Vec<crate::results::Failure>,
     notes: BTreeMap<String, u64>,
     keys: BTreeSet<ActionKey>,
 }
@@ -66,7 +66,7 @@ impl Recorder {
     }
 
     /// Failed actions so far.
-    pub(crate) fn failures(&self) -> &[crate::results::FailedAction] {
+    pub(crate) fn failures(&self) -> &[crate::results::Failure] {
         &self.failures
     }
 
