@@ -191,7 +191,7 @@ impl Object for Placeholder {
 }
 
 #[derive(Debug, PartialEq)]
-enum Segment {
+enum TemplateSegment {
     Literal(String),
     Placeholder(Variable),
 }
@@ -199,7 +199,7 @@ enum Segment {
 /// A rendered template with placeholders for its values.
 #[derive(Debug, PartialEq)]
 struct Skeleton {
-    segments: Vec<Segment>,
+    segments: Vec<TemplateSegment>,
     digest: Digest,
 }
 
@@ -209,11 +209,11 @@ impl Skeleton {
         for (index, part) in rendered.split(OPEN).enumerate() {
             let mut literal = part;
             if let Some((name, rest)) = part.split_once(CLOSE).filter(|_| index > 0) {
-                segments.extend(variables.iter().find(|v| **v == name).map(|v| Segment::Placeholder(v)));
+                segments.extend(variables.iter().find(|v| **v == name).map(|v| TemplateSegment::Placeholder(v)));
                 literal = rest;
             }
             if !literal.is_empty() {
-                segments.push(Segment::Literal(literal.to_owned()));
+                segments.push(TemplateSegment::Literal(literal.to_owned()));
             }
         }
         Skeleton { segments, digest: Digest::of(rendered) }
@@ -231,7 +231,7 @@ pub struct Prompt {
 impl Prompt {
     /// A text without variables.
     pub fn fixed(name: &'static str, text: &str) -> Prompt {
-        let skeleton = Skeleton { segments: vec![Segment::Literal(text.to_owned())], digest: Digest::of(text) };
+        let skeleton = Skeleton { segments: vec![TemplateSegment::Literal(text.to_owned())], digest: Digest::of(text) };
         Prompt { name, skeleton: Arc::new(skeleton), values: Vec::new() }
     }
 
@@ -252,7 +252,7 @@ impl Prompt {
                 self.skeleton
                     .segments
                     .iter()
-                    .any(|segment| matches!(segment, Segment::Placeholder(variable) if variable == name))
+                    .any(|segment| matches!(segment, TemplateSegment::Placeholder(variable) if variable == name))
             })
             .map(|(name, value)| (*name, value))
     }
@@ -263,7 +263,7 @@ impl Prompt {
             .skeleton
             .segments
             .iter()
-            .map(|segment| if let Segment::Literal(text) = segment { text.len() } else { 0 });
+            .map(|segment| if let TemplateSegment::Literal(text) = segment { text.len() } else { 0 });
         literals.sum()
     }
 
@@ -294,8 +294,8 @@ impl Prompt {
         let (mut text, mut split) = (String::with_capacity(CAPACITY), None);
         for segment in &self.skeleton.segments {
             match segment {
-                Segment::Literal(literal) => text.push_str(literal),
-                Segment::Placeholder(placeholder) => {
+                TemplateSegment::Literal(literal) => text.push_str(literal),
+                TemplateSegment::Placeholder(placeholder) => {
                     if *placeholder == variable {
                         split.get_or_insert(text.len());
                     }

@@ -20,7 +20,7 @@ use super::error::{CacheError, IndexFault};
 use super::folder::{FolderKind, Layout};
 use super::frame::{FrameHeader, PackHeader};
 use super::index::SledIndex;
-use super::pack::{PackFiles, PackItem, Scanner, read_pack_header};
+use super::pack::{PackFiles, PackItem, PackScanner, read_pack_header};
 use super::pack_index::{IndexQueries, PackIndex, PackState, VerifiedTables};
 use crate::action::Digest;
 
@@ -388,7 +388,7 @@ fn replay(index: &SledIndex, packs: &PackFiles, known: PackState, len: u64) -> R
         return Ok(len);
     }
     let file = packs.file(known.id).map_err(|e| e.to_string())?;
-    let mut scanner = Scanner::new(known.id, &file, known.good, len);
+    let mut scanner = PackScanner::new(known.id, &file, known.good, len);
     let mut frames = Vec::new();
     let mut good = known.good;
     while let Some(found) = scanner.next().map_err(|e| e.to_string())? {

@@ -240,7 +240,7 @@ pub(super) enum PackItem {
 
 /// Reads the frame headers of a pack one after another and skips the bodies. After damage it searches for the next
 /// valid header.
-pub(super) struct Scanner<'a> {
+pub(super) struct PackScanner<'a> {
     pack: u32,
     file: &'a File,
     len: u64,
@@ -254,11 +254,11 @@ pub(super) struct Scanner<'a> {
 const MIN_READ: usize = 4 << 10;
 const MAX_READ: usize = 256 << 10;
 
-impl<'a> Scanner<'a> {
+impl<'a> PackScanner<'a> {
     /// Scans `file` from `position` to `len`.
-    pub(super) fn new(pack: u32, file: &'a File, position: u64, len: u64) -> Scanner<'a> {
+    pub(super) fn new(pack: u32, file: &'a File, position: u64, len: u64) -> PackScanner<'a> {
         let position = position.max(PackHeader::LEN as u64);
-        Scanner { pack, file, len, position, window: Vec::new(), window_at: 0, step: MAX_READ }
+        PackScanner { pack, file, len, position, window: Vec::new(), window_at: 0, step: MAX_READ }
     }
 
     /// The next range; `None` at the end.

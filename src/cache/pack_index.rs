@@ -13,7 +13,7 @@ use super::error::{CacheError, Damage, IndexFault};
 use super::folder::Layout;
 use super::frame::{FrameContent, FrameHeader, KeyPrefix};
 use super::lookup::ModelNames;
-use super::pack::{PackFiles, PackItem, Scanner, read_pack_header, verify_checksum};
+use super::pack::{PackFiles, PackItem, PackScanner, read_pack_header, verify_checksum};
 use crate::action::{ActionKey, Digest};
 
 /// Changes to the tables.
@@ -157,7 +157,7 @@ impl PackIndex {
             Ok(header) => state.generation = header.generation,
             Err(what) => self.damage.push(damage(0, what)),
         }
-        let mut scanner = Scanner::new(id, &file, 0, len);
+        let mut scanner = PackScanner::new(id, &file, 0, len);
         while let Some(item) = scanner.next()? {
             match item {
                 PackItem::Frame(at, header) => self.apply(at, &header),
@@ -300,7 +300,7 @@ impl VerifiedTables {
         let file = packs.file(id)?;
         let len = file.metadata()?.len();
         let Ok(pack) = read_pack_header(&file, len)? else { return Ok(false) };
-        let mut scanner = Scanner::new(id, &file, 0, len);
+        let mut scanner = PackScanner::new(id, &file, 0, len);
         while let Some(item) = scanner.next()? {
             let PackItem::Frame(at, header) = item else { return Ok(false) };
             let frame = scanner.frame(at)?;

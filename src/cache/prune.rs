@@ -16,7 +16,7 @@ use super::error::{CacheError, IndexFault};
 use super::frame::{self, FrameContent, FrameHeader, KeyPrefix, PackHeader};
 use super::index::SledIndex;
 use super::inner::{ActivePack, StoreInner};
-use super::pack::{PackFiles, PackItem, Scanner, read_frame, read_pack_header};
+use super::pack::{PackFiles, PackItem, PackScanner, read_frame, read_pack_header};
 use super::pack_index::{IndexQueries, IndexUpdates, PackState};
 use super::store::Store;
 use crate::action::{ActionKey, Digest};
@@ -158,7 +158,7 @@ impl StoreInner {
 /// The tombstone frames of a pack, with the number of entries in each.
 fn removals_in(packs: &PackFiles, id: u32) -> io::Result<Vec<(FrameLocation, usize)>> {
     let file = packs.file(id)?;
-    let mut scanner = Scanner::new(id, &file, 0, file.metadata()?.len());
+    let mut scanner = PackScanner::new(id, &file, 0, file.metadata()?.len());
     let mut removals = Vec::new();
     while let Some(found) = scanner.next()? {
         if let PackItem::Frame(at, FrameHeader { content: FrameContent::Remove { keys, .. }, .. }) = found {
@@ -267,7 +267,7 @@ impl StoreInner {
         let old = read_pack_header(&file, len).map_err(CacheError::io("read", &path))?;
         let generation = old.map_or(0, |header| header.generation).wrapping_add(1) & 0x7FFF_FFFF;
         let mut rewrite = PackRewrite::create(id, generation, fresh).map_err(CacheError::io("write", fresh))?;
-        let mut scanner = Scanner::new(id, &file, 0, len);
+        let mut scanner = PackScanner::new(id, &file, 0, len);
         while let Some(found) = scanner.next().map_err(CacheError::io("read", &path))? {
             let PackItem::Frame(at, header) = found else { continue };
             let fate = live.fate(at, &header).map_err(|fault| self.index_error(fault.text()))?;

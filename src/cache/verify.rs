@@ -11,7 +11,7 @@ use super::entry::{FrameLocation, Record, Removal};
 use super::error::{CacheError, Damage};
 use super::frame::{FrameContent, FrameHeader, PackHeader};
 use super::inner::{ActivePack, StoreInner, copy_damaged};
-use super::pack::{PackItem, Scanner, decode_body, read_frame, read_pack_header};
+use super::pack::{PackItem, PackScanner, decode_body, read_frame, read_pack_header};
 use super::pack_index::{IndexQueries, PackIndex};
 use super::store::Store;
 use crate::action::ActionKey;
@@ -128,7 +128,7 @@ fn check_pack(id: u32, file: &File) -> std::io::Result<Vec<DamagedRange>> {
         }
         Err(what) => damaged.push(DamagedRange { at: place(0), to: start.min(len), what: what.into() }),
     }
-    let mut scanner = Scanner::new(id, file, 0, len);
+    let mut scanner = PackScanner::new(id, file, 0, len);
     while let Some(found) = scanner.next()? {
         damaged.extend(match found {
             PackItem::Frame(at, header) => {

@@ -16,7 +16,7 @@ const ANCHORS: [&str; 3] = ["0", "3", "5"];
 /// Reads the criteria of a rubric file.
 pub(super) fn read(text: &str) -> Result<Vec<Criterion>, Vec<Fault>> {
     let table = DeTable::parse(text).map_err(|error| vec![syntax_fault(text, &error)])?;
-    let mut reader = Reader { faults: Vec::new() };
+    let mut reader = RubricReader { faults: Vec::new() };
     let mut criteria = Vec::new();
     let mut found = false;
     for (key, value) in table.get_ref() {
@@ -51,18 +51,18 @@ fn uncovered(criteria: &[Criterion]) -> Vec<Fault> {
     ProbeType::ALL.iter().filter(bare).map(fault).collect()
 }
 
-struct Reader {
+struct RubricReader {
     faults: Vec<Fault>,
 }
 
-type Value<'a> = Spanned<DeValue<'a>>;
+type TomlValue<'a> = Spanned<DeValue<'a>>;
 
-impl Reader {
+impl RubricReader {
     fn fault(&mut self, place: Range<usize>, message: impl Into<String>, help: &str) {
         self.faults.push(Fault::at(place, message, help));
     }
 
-    fn criteria(&mut self, value: &Value<'_>) -> Vec<Criterion> {
+    fn criteria(&mut self, value: &TomlValue<'_>) -> Vec<Criterion> {
         let Some(items) = value.get_ref().as_array() else {
             self.fault(value.span(), "`criteria` is not a list of tables", "write [[criteria]] before each criterion");
             return Vec::new();
@@ -74,7 +74,7 @@ impl Reader {
         items.iter().filter_map(|item| self.criterion(item, &mut seen)).collect()
     }
 
-    fn criterion(&mut self, item: &Value<'_>, seen: &mut HashSet<String>) -> Option<Criterion> {
+    fn criterion(&mut self, item: &TomlValue<'_>, seen: &mut HashSet<String>) -> Option<Criterion> {
         let place = item.span();
         let Some(table) = item.get_ref().as_table() else {
             self.fault(place, "a criterion is not a table", "write [[criteria]] before each criterion");
@@ -85,7 +85,7 @@ impl Reader {
         if let Some(id) = &id
             && !seen.insert(id.to_lowercase())
         {
-            let at = find(table, "id").map_or(place.clone(), Value::span);
+            let at = find(table, "id").map_or(place.clone(), TomlValue::span);
             self.fault(at, format!("criterion id `{id}` is used twice"), "ids are unique within a rubric");
         }
         let name = if find(table, "name").is_some() { self.text(table, "name", &place) } else { id.clone() };
@@ -135,7 +135,7 @@ impl Reader {
         let text = self.text(table, "dimension", owner)?;
         let known = Dimension::ALL.iter().find(|dimension| dimension.name() == text);
         if known.is_none() {
-            let at = find(table, "dimension").map_or(owner.clone(), Value::span);
+            let at = find(table, "dimension").map_or(owner.clone(), TomlValue::span);
             let help = suggestion(&text, &Dimension::ALL.map(Dimension::name));
             self.fault(at, format!("unknown dimension `{text}`"), &help);
         }
@@ -179,7 +179,7 @@ impl Reader {
         kinds.into_iter().collect()
     }
 
-    fn probe_type(&mut self, item: &Value<'_>) -> Option<ProbeType> {
+    fn probe_type(&mut self, item: &TomlValue<'_>) -> Option<ProbeType> {
         let text = item.get_ref().as_str().unwrap_or("");
         let known = ProbeType::ALL.into_iter().find(|kind| kind.name() == text);
         if known.is_none() {
@@ -205,7 +205,7 @@ impl Reader {
     }
 }
 
-fn find<'t, 'a>(table: &'t DeTable<'a>, key: &str) -> Option<&'t Value<'a>> {
+fn find<'t, 'a>(table: &'t DeTable<'a>, key: &str) -> Option<&'t TomlValue<'a>> {
     table.iter().find(|(name, _)| name.get_ref() == key).map(|(_, value)| value)
 }
 

@@ -69,7 +69,7 @@ pub struct SelfTestVerdict {
 
 /// Judges the judge by the `grades` it gave. A case without a grade counts against it.
 pub fn verdict(test: &SelfTest, grades: &BTreeMap<CaseId, DimensionScores>) -> SelfTestVerdict {
-    let sheet = Graded { test, grades, open: &BTreeSet::new() };
+    let sheet = GradedSelfTest { test, grades, open: &BTreeSet::new() };
     let bounds = sheet.bounds();
     let kinds: Vec<KindOutcome> = CaseKind::ALL.into_iter().map(|kind| sheet.kind(kind, bounds.as_ref())).collect();
     let misses: Vec<CaseId> = sheet.misses(bounds.as_ref()).map(|case| case.id.clone()).collect();
@@ -89,7 +89,7 @@ pub fn verdict(test: &SelfTest, grades: &BTreeMap<CaseId, DimensionScores>) -> S
 
 /// Whether the judge cannot pass any more, whatever it might say of the cases in `open`.
 pub fn is_out_of_reach(test: &SelfTest, grades: &BTreeMap<CaseId, DimensionScores>, open: &BTreeSet<CaseId>) -> bool {
-    !Graded { test, grades, open }.failures().is_empty()
+    !GradedSelfTest { test, grades, open }.failures().is_empty()
 }
 
 /// The mean of accuracy and completeness. A rubric of the user's own may lack one of them, which leaves the other, or
@@ -119,13 +119,13 @@ struct Bounds {
 
 /// The self-test with the grades so far.
 #[derive(Clone, Copy, Debug)]
-struct Graded<'a> {
+struct GradedSelfTest<'a> {
     test: &'a SelfTest,
     grades: &'a BTreeMap<CaseId, DimensionScores>,
     open: &'a BTreeSet<CaseId>,
 }
 
-impl Graded<'_> {
+impl GradedSelfTest<'_> {
     fn score(&self, case: &Case) -> Option<f64> {
         self.grades.get(&case.id).and_then(case_score)
     }

@@ -15,7 +15,7 @@ use crate::units::{Tokens, Usage, Usd, add_known};
 
 /// What is to come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Estimate {
+pub struct CostEstimate {
     /// Requests.
     pub requests: u64,
     /// Requests if every call takes all attempts, and every judge all the replies that it may give.
@@ -32,11 +32,11 @@ pub struct Estimate {
     pub seconds: f64,
 }
 
-impl Estimate {
+impl CostEstimate {
     /// What is to come where all is cached.
-    pub fn nothing() -> Estimate {
+    pub fn nothing() -> CostEstimate {
         let free = Some(Usd(0.0));
-        Estimate { usd: free, usd_worst: free, ..Estimate::default() }
+        CostEstimate { usd: free, usd_worst: free, ..CostEstimate::default() }
     }
 }
 
@@ -48,7 +48,7 @@ const USUAL_LATENCY: f64 = 4.0;
 /// Entries looked at to learn what a stage's replies are like.
 const SAMPLE: usize = 400;
 
-/// What the worst case of an [`Estimate`] assumes.
+/// What the worst case of an [`CostEstimate`] assumes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorstCase {
     /// Attempts of each call, all of them billed.
@@ -74,7 +74,7 @@ pub(super) struct Excess {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct ObservedCalls {
     calls: f64,
     input: f64,
     output: f64,
@@ -95,16 +95,24 @@ pub(super) struct Estimator<'w, L> {
     lookup: &'w L,
     prices: &'w Prices,
     /// What the cache saw, by stage and model as asked; made when first needed.
-    seen: Option<HashMap<(StageName, String), Seen>>,
+    seen: Option<HashMap<(StageName, String), ObservedCalls>>,
     loads: BTreeMap<String, (ProviderSpec, Load)>,
-    total: Estimate,
+    total: CostEstimate,
     worst: WorstCase,
 }
 
 impl<'w, L: Lookup> Estimator<'w, L> {
     pub(super) fn new(pipeline: &'w Pipeline, lookup: &'w L, prices: &'w Prices) -> Estimator<'w, L> {
         let worst = WorstCase { usd_limited: Some(Usd(0.0)), ..WorstCase::default() };
-        Estimator { pipeline, lookup, prices, seen: None, loads: BTreeMap::new(), total: Estimate::nothing(), worst }
+        Estimator {
+            pipeline,
+            lookup,
+            prices,
+            seen: None,
+            loads: BTreeMap::new(),
+            total: CostEstimate::nothing(),
+            worst,
+        }
     }
 
     /// An action whose input is known. Says so if its prompt is longer than its model takes.
@@ -171,9 +179,9 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     }
 
     /// Providers work side by side: the slowest one decides.
-    pub(super) fn finish(self) -> (Estimate, WorstCase) {
+    pub(super) fn finish(self) -> (CostEstimate, WorstCase) {
         let seconds = self.loads.values().map(|(spec, load)| seconds_under(&spec.limits, load)).fold(0.0, f64::max);
-        (Estimate { seconds, ..self.total }, self.worst)
+        (CostEstimate { seconds, ..self.total }, self.worst)
     }
 
     /// The model that a request goes to, with the settings it goes with.
@@ -250,7 +258,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         }
     }
 
-    fn seen(&mut self, stage: StageName, model: &ModelRef) -> Option<Seen> {
+    fn seen(&mut self, stage: StageName, model: &ModelRef) -> Option<ObservedCalls> {
         let lookup = self.lookup;
         let seen = self.seen.get_or_insert_with(|| look_back(lookup));
         seen.get(&(stage, model.to_string())).copied().filter(|seen| seen.calls > 0.0)
@@ -258,8 +266,8 @@ impl<'w, L: Lookup> Estimator<'w, L> {
 }
 
 /// What the latest calls of each stage and model were like.
-fn look_back<L: Lookup>(lookup: &L) -> HashMap<(StageName, String), Seen> {
-    let mut seen: HashMap<(StageName, String), Seen> = HashMap::new();
+fn look_back<L: Lookup>(lookup: &L) -> HashMap<(StageName, String), ObservedCalls> {
+    let mut seen: HashMap<(StageName, String), ObservedCalls> = HashMap::new();
     let mut taken: BTreeMap<crate::action::Stage, usize> = BTreeMap::new();
     for record in lookup.records().into_iter().rev() {
         let (Some(input), Some(output)) = (record.usage.input, record.usage.output) else { continue };

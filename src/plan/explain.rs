@@ -11,7 +11,7 @@ use crate::cache::Lookup;
 
 use super::lines::changed_places;
 use super::sources::{CurrentSources, SourceText};
-use super::status::Reason;
+use super::status::StaleReason;
 
 /// A reason in words.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -24,12 +24,12 @@ pub struct Explained {
 
 impl Explained {
     /// What waits for a stale upstream, or was made from another output than there is now.
-    pub const UPSTREAM: &'static str = Kind::Upstream.why();
+    pub const UPSTREAM: &'static str = ChangeKind::Upstream.why();
 }
 
 /// What kind of thing a change is, in the order in which kinds are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Kind {
+enum ChangeKind {
     Schema,
     Model,
     Prompt,
@@ -41,27 +41,27 @@ enum Kind {
     Upstream,
 }
 
-impl Kind {
+impl ChangeKind {
     const fn why(self) -> &'static str {
         match self {
-            Kind::Schema => "schema version",
-            Kind::Model => "model",
-            Kind::Prompt => "prompt changed",
-            Kind::Setting => "setting",
-            Kind::Rubric => "rubric",
-            Kind::CommandFile => "command input file",
-            Kind::Span => "fixture span",
-            Kind::Probe => "probe text",
-            Kind::Upstream => "upstream output changed",
+            ChangeKind::Schema => "schema version",
+            ChangeKind::Model => "model",
+            ChangeKind::Prompt => "prompt changed",
+            ChangeKind::Setting => "setting",
+            ChangeKind::Rubric => "rubric",
+            ChangeKind::CommandFile => "command input file",
+            ChangeKind::Span => "fixture span",
+            ChangeKind::Probe => "probe text",
+            ChangeKind::Upstream => "upstream output changed",
         }
     }
 }
 
 /// The role that a part plays in the inputs of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
+enum InputRole {
     /// A part of this kind.
-    Of(Kind),
+    Of(ChangeKind),
     /// A prompt's text without its values: it also changes with which of these are empty.
     Skeleton,
     /// The text of the criteria, their ids, the shape of the reply.
@@ -74,28 +74,28 @@ enum Role {
 #[derive(Debug)]
 pub struct Explainer<'l, L> {
     lookup: &'l L,
-    lines: RefCell<Places>,
+    lines: RefCell<ChangedLocations>,
 }
 
-impl Reason {
+impl StaleReason {
     /// Whether the messages of the fixture are among what has changed.
     pub fn touches_messages(&self) -> bool {
-        self.touches(Kind::Span)
+        self.touches(ChangeKind::Span)
     }
 
     /// Whether the probe is.
     pub fn touches_probe(&self) -> bool {
-        self.touches(Kind::Probe)
+        self.touches(ChangeKind::Probe)
     }
 
-    fn touches(&self, kind: Kind) -> bool {
-        let Reason::Changed(changes) = self else { return false };
-        changes.iter().any(|change| role(&change.part) == Role::Of(kind))
+    fn touches(&self, kind: ChangeKind) -> bool {
+        let StaleReason::Changed(changes) = self else { return false };
+        changes.iter().any(|change| role(&change.part) == InputRole::Of(kind))
     }
 }
 
 /// Where a text differs from an earlier one, by the digests of both.
-type Places = HashMap<(Digest, Digest), Rc<[String]>>;
+type ChangedLocations = HashMap<(Digest, Digest), Rc<[String]>>;
 
 impl<'l, L: Lookup> Explainer<'l, L> {
     /// An explainer that finds earlier texts in `lookup`.
@@ -104,23 +104,23 @@ impl<'l, L: Lookup> Explainer<'l, L> {
     }
 
     /// A reason in words. `old` are the sources of the action that it is held against, where there is one.
-    pub fn explain(&self, reason: &Reason, old: Option<&Sources>, current: &CurrentSources<'_>) -> Explained {
+    pub fn explain(&self, reason: &StaleReason, old: Option<&Sources>, current: &CurrentSources<'_>) -> Explained {
         let plain = |why| Explained { why, changed: Vec::new() };
         match reason {
-            Reason::NeverRun => plain("never computed"),
-            Reason::Changed(changes) => self.changed(changes, old, current),
-            Reason::Failed { class } => Explained { why: "failed last time", changed: vec![class.clone()] },
-            Reason::Unreadable => {
+            StaleReason::NeverRun => plain("never computed"),
+            StaleReason::Changed(changes) => self.changed(changes, old, current),
+            StaleReason::Failed { class } => Explained { why: "failed last time", changed: vec![class.clone()] },
+            StaleReason::Unreadable => {
                 Explained { why: "failed last time", changed: vec!["the reply could not be used".to_owned()] }
             }
-            Reason::Pruned => plain("pruned"),
-            Reason::Damaged => plain("damaged"),
-            Reason::Refreshed => plain("refreshed on request"),
+            StaleReason::Pruned => plain("pruned"),
+            StaleReason::Damaged => plain("damaged"),
+            StaleReason::Refreshed => plain("refreshed on request"),
         }
     }
 
     fn changed(&self, changes: &[InputChange], old: Option<&Sources>, current: &CurrentSources<'_>) -> Explained {
-        let mut found: Vec<(Kind, String)> = Vec::new();
+        let mut found: Vec<(ChangeKind, String)> = Vec::new();
         let mut add = |kind, text: String| {
             if !found.contains(&(kind, text.clone())) {
                 found.push((kind, text));
@@ -131,20 +131,24 @@ impl<'l, L: Lookup> Explainer<'l, L> {
         let other_values = prompt_moved == Some(true) || changes.iter().any(is_to_or_from_rules);
         for change in changes.iter().filter(|change| !is_nothing(change) && !is_to_or_from_rules(change)) {
             if let Some(setting) = switched(change, current) {
-                add(Kind::Setting, setting);
+                add(ChangeKind::Setting, setting);
                 continue;
             }
             match role(&change.part) {
-                Role::Of(_) if other_values && is_value_of_prompt(change) => {}
-                Role::Of(_) if is_composed(&change.part, changes) || is_split_off(change) => {}
-                Role::Of(kind) => add(kind, words(kind, change, current)),
-                Role::Skeleton if prompt_moved != Some(false) => {
-                    self.places(current.prompt.as_ref(), old).iter().for_each(|place| add(Kind::Prompt, place.clone()));
+                InputRole::Of(_) if other_values && is_value_of_prompt(change) => {}
+                InputRole::Of(_) if is_composed(&change.part, changes) || is_split_off(change) => {}
+                InputRole::Of(kind) => add(kind, words(kind, change, current)),
+                InputRole::Skeleton if prompt_moved != Some(false) => {
+                    self.places(current.prompt.as_ref(), old)
+                        .iter()
+                        .for_each(|place| add(ChangeKind::Prompt, place.clone()));
                 }
-                Role::Criteria if rubric_moved != Some(false) => {
-                    self.places(current.rubric.as_ref(), old).iter().for_each(|place| add(Kind::Rubric, place.clone()));
+                InputRole::Criteria if rubric_moved != Some(false) => {
+                    self.places(current.rubric.as_ref(), old)
+                        .iter()
+                        .for_each(|place| add(ChangeKind::Rubric, place.clone()));
                 }
-                Role::Skeleton | Role::Criteria | Role::Derived => {}
+                InputRole::Skeleton | InputRole::Criteria | InputRole::Derived => {}
             }
         }
         if found.is_empty() {
@@ -237,47 +241,49 @@ fn is_composed(part: &str, changes: &[InputChange]) -> bool {
     changes.iter().any(|change| pieces.contains(&change.part.as_str()))
 }
 
-fn role(part: &str) -> Role {
+fn role(part: &str) -> InputRole {
     match part {
-        "schema" | "rules" => Role::Of(Kind::Schema),
-        "endpoint" | "model" => Role::Of(Kind::Model),
-        "system rubric" | "criteria" | "output schema" => Role::Criteria,
-        "instructions" => Role::Skeleton,
-        "previous_summary" | "previous output" | "previous" | "context" | "kept" | "answer" => Role::Of(Kind::Upstream),
-        "transcript" | "span" | "prefix" | "messages" | "tail" | "fixture_model" | "context_length" => {
-            Role::Of(Kind::Span)
+        "schema" | "rules" => InputRole::Of(ChangeKind::Schema),
+        "endpoint" | "model" => InputRole::Of(ChangeKind::Model),
+        "system rubric" | "criteria" | "output schema" => InputRole::Criteria,
+        "instructions" => InputRole::Skeleton,
+        "previous_summary" | "previous output" | "previous" | "context" | "kept" | "answer" => {
+            InputRole::Of(ChangeKind::Upstream)
         }
-        "question" | "ground truth" => Role::Of(Kind::Probe),
-        "request" | "stdin" | "sections" | "replica" => Role::Derived,
+        "transcript" | "span" | "prefix" | "messages" | "tail" | "fixture_model" | "context_length" => {
+            InputRole::Of(ChangeKind::Span)
+        }
+        "question" | "ground truth" => InputRole::Of(ChangeKind::Probe),
+        "request" | "stdin" | "sections" | "replica" => InputRole::Derived,
         _ => match part.split_once(' ') {
-            Some(("user" | "system" | "assistant", _)) => Role::Skeleton,
-            Some(("items", _)) => Role::Of(Kind::Upstream),
-            Some(("messages", _)) => Role::Of(Kind::Span),
-            Some(("file", _)) => Role::Of(Kind::CommandFile),
-            _ => Role::Of(Kind::Setting),
+            Some(("user" | "system" | "assistant", _)) => InputRole::Skeleton,
+            Some(("items", _)) => InputRole::Of(ChangeKind::Upstream),
+            Some(("messages", _)) => InputRole::Of(ChangeKind::Span),
+            Some(("file", _)) => InputRole::Of(ChangeKind::CommandFile),
+            _ => InputRole::Of(ChangeKind::Setting),
         },
     }
 }
 
 /// A change in words.
-fn words(kind: Kind, change: &InputChange, current: &CurrentSources<'_>) -> String {
+fn words(kind: ChangeKind, change: &InputChange, current: &CurrentSources<'_>) -> String {
     let part = change.part.as_str();
     let file = |path: Option<&str>| path.map_or_else(|| part.to_owned(), str::to_owned);
     match kind {
-        Kind::Span if matches!(part, "fixture_model" | "context_length") => {
+        ChangeKind::Span if matches!(part, "fixture_model" | "context_length") => {
             format!("{}: {}", file(current.fixture), values(part, change))
         }
-        Kind::Span => file(current.fixture),
-        Kind::Probe => match (current.bank, current.probe) {
+        ChangeKind::Span => file(current.fixture),
+        ChangeKind::Probe => match (current.bank, current.probe) {
             (Some(bank), Some(probe)) => format!("{bank}: {part} of {probe}"),
             _ => part.to_owned(),
         },
-        Kind::CommandFile => part.strip_prefix("file ").unwrap_or(part).to_owned(),
-        Kind::Upstream => match part.split_once(' ') {
+        ChangeKind::CommandFile => part.strip_prefix("file ").unwrap_or(part).to_owned(),
+        ChangeKind::Upstream => match part.split_once(' ') {
             Some(("items", _)) => "previous compaction".to_owned(),
             _ => part.replace('_', " "),
         },
-        Kind::Schema | Kind::Model | Kind::Prompt | Kind::Setting | Kind::Rubric => {
+        ChangeKind::Schema | ChangeKind::Model | ChangeKind::Prompt | ChangeKind::Setting | ChangeKind::Rubric => {
             values(if part == "rule" { "strategy" } else { part }, change)
         }
     }
@@ -297,23 +303,23 @@ fn values(name: &str, change: &InputChange) -> String {
 }
 
 /// Where nothing that a user knows has changed: which part has, and the kind that comes nearest.
-fn fallback(change: &InputChange, current: &CurrentSources<'_>) -> (Kind, String) {
+fn fallback(change: &InputChange, current: &CurrentSources<'_>) -> (ChangeKind, String) {
     match role(&change.part) {
         // neither the rubric nor what is asked has changed
-        Role::Criteria if current.probe.is_some() => {
-            (Kind::Setting, "criteria that apply, by rubric_scope or the probe's type".to_owned())
+        InputRole::Criteria if current.probe.is_some() => {
+            (ChangeKind::Setting, "criteria that apply, by rubric_scope or the probe's type".to_owned())
         }
-        Role::Criteria => (Kind::Rubric, "criteria that apply".to_owned()),
-        Role::Skeleton => {
-            (Kind::Prompt, current.prompt.as_ref().map_or_else(|| change.part.clone(), SourceText::label))
+        InputRole::Criteria => (ChangeKind::Rubric, "criteria that apply".to_owned()),
+        InputRole::Skeleton => {
+            (ChangeKind::Prompt, current.prompt.as_ref().map_or_else(|| change.part.clone(), SourceText::label))
         }
         // one execution served all runs, or does now
-        Role::Derived if change.part == "replica" => {
+        InputRole::Derived if change.part == "replica" => {
             let was_one = change.old.as_ref().is_some_and(|part| part.text.as_deref() == Some("none"));
-            (Kind::Setting, format!("deterministic: {was_one} → {}", !was_one))
+            (ChangeKind::Setting, format!("deterministic: {was_one} → {}", !was_one))
         }
-        Role::Derived => (Kind::Schema, change.part.clone()),
-        Role::Of(kind) => (kind, words(kind, change, current)),
+        InputRole::Derived => (ChangeKind::Schema, change.part.clone()),
+        InputRole::Of(kind) => (kind, words(kind, change, current)),
     }
 }
 

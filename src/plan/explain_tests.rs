@@ -91,7 +91,7 @@ fn sources(prompt: &str, rubric: &str) -> Sources {
 /// How `changes` are worded, as `why: changed; changed`.
 fn worded(changes: &[InputChange], old: &Sources) -> String {
     let texts = Texts::of(&[OLD, "a = 1\nb = 1\n"]);
-    let reason = Reason::Changed(changes.to_vec());
+    let reason = StaleReason::Changed(changes.to_vec());
     let Explained { why, changed } = Explainer::new(&texts).explain(&reason, Some(old), &current());
     format!("{why}: {}", changed.join("; "))
 }
@@ -207,19 +207,19 @@ fn of_several_changes_the_nearest_to_the_user_gives_the_reason() {
 #[test]
 fn what_is_no_change_has_a_phrase_of_its_own() {
     let texts = Texts::default();
-    let of = |reason: Reason| {
+    let of = |reason: StaleReason| {
         let Explained { why, changed } = Explainer::new(&texts).explain(&reason, None, &current());
         format!("{why} {changed:?}")
     };
-    let failed = Reason::Failed { class: "overloaded".to_owned() };
+    let failed = StaleReason::Failed { class: "overloaded".to_owned() };
     let all = [
-        Reason::NeverRun,
+        StaleReason::NeverRun,
         failed,
-        Reason::Unreadable,
-        Reason::Pruned,
-        Reason::Damaged,
-        Reason::Refreshed,
-        Reason::Changed(Vec::new()),
+        StaleReason::Unreadable,
+        StaleReason::Pruned,
+        StaleReason::Damaged,
+        StaleReason::Refreshed,
+        StaleReason::Changed(Vec::new()),
     ];
     insta::assert_snapshot!(all.map(of).join("\n"), @r#"
     never computed []

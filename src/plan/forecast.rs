@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde::Serialize;
 
-use super::estimate::{Estimate, Estimator, Excess, WorstCase};
+use super::estimate::{CostEstimate, Estimator, Excess, WorstCase};
 use super::explain::Explainer;
 use super::frontier::Frontier;
 use super::prepare::{Action, PrepareError, Preparer};
@@ -74,7 +74,7 @@ pub struct Forecast {
     /// What would fail for its length.
     pub too_long: Vec<TooLong>,
     /// What it will take.
-    pub estimate: Estimate,
+    pub estimate: CostEstimate,
     /// What its worst case assumes.
     #[serde(skip)]
     pub worst: WorstCase,

@@ -8,12 +8,12 @@ pub struct Hunk {
     /// Its first line in the new text, from 1.
     pub line: usize,
     /// The lines, in order.
-    pub lines: Vec<(Side, String)>,
+    pub lines: Vec<(DiffSide, String)>,
 }
 
 /// Which text a line is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum DiffSide {
     /// In both texts.
     Both,
     /// In the old text alone.
@@ -29,9 +29,9 @@ pub fn hunks(old: &str, new: &str, around: usize) -> Vec<Hunk> {
         let first = ops.first().map_or(0, |op| op.new_range().start);
         let lines = ops.iter().flat_map(|op| diff.iter_changes(op)).map(|change| {
             let side = match change.tag() {
-                ChangeTag::Equal => Side::Both,
-                ChangeTag::Delete => Side::Old,
-                ChangeTag::Insert => Side::New,
+                ChangeTag::Equal => DiffSide::Both,
+                ChangeTag::Delete => DiffSide::Old,
+                ChangeTag::Insert => DiffSide::New,
             };
             (side, change.value().trim_end_matches(['\n', '\r']).to_owned())
         });
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn a_hunk_has_the_lines_around_it() {
         let found = hunks(OLD, "one\ntwo\n3\nfour\nfive\n", 1);
-        let lines = [(Side::Both, "two"), (Side::Old, "three"), (Side::New, "3"), (Side::Both, "four")];
+        let lines = [(DiffSide::Both, "two"), (DiffSide::Old, "three"), (DiffSide::New, "3"), (DiffSide::Both, "four")];
         let lines = lines.map(|(side, text)| (side, text.to_owned())).to_vec();
         assert_eq!(found, [Hunk { line: 2, lines }]);
     }

@@ -11,7 +11,7 @@ use super::task::{Resolved, Task};
 
 /// Why an action must be executed.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Reason {
+pub enum StaleReason {
     /// Nothing was ever computed in this place.
     NeverRun,
     /// Something differs from the last action in this place.
@@ -94,25 +94,25 @@ pub fn reason<L: Lookup>(
     action: &Action,
     coordinate: &EntryCoordinate,
     refresh: &HashSet<Stage>,
-) -> (Reason, Option<Meta>) {
+) -> (StaleReason, Option<Meta>) {
     if refresh.contains(&action.stage) {
-        return (Reason::Refreshed, None);
+        return (StaleReason::Refreshed, None);
     }
     let own = match lookup.find(&action.key).map(|record| record.status) {
-        Some(EntryStatus::Failed { class, .. }) => Some(Reason::Failed { class: class.to_string() }),
-        Some(EntryStatus::Unreadable { .. }) => Some(Reason::Unreadable),
-        Some(EntryStatus::Unread | EntryStatus::Output { .. }) => Some(Reason::Damaged),
+        Some(EntryStatus::Failed { class, .. }) => Some(StaleReason::Failed { class: class.to_string() }),
+        Some(EntryStatus::Unreadable { .. }) => Some(StaleReason::Unreadable),
+        Some(EntryStatus::Unread | EntryStatus::Output { .. }) => Some(StaleReason::Damaged),
         None => lookup.removed(&action.key).map(|removal| match removal {
-            Removal::Pruned => Reason::Pruned,
-            Removal::Damaged => Reason::Damaged,
+            Removal::Pruned => StaleReason::Pruned,
+            Removal::Damaged => StaleReason::Damaged,
         }),
     };
     if let Some(own) = own {
         return (own, None);
     }
-    let Some(old) = earlier(lookup, coordinate, action.stage) else { return (Reason::NeverRun, None) };
+    let Some(old) = earlier(lookup, coordinate, action.stage) else { return (StaleReason::NeverRun, None) };
     let changes = action.inputs().changes_since(&old.inputs);
-    if changes.is_empty() { (Reason::NeverRun, None) } else { (Reason::Changed(changes), Some(old)) }
+    if changes.is_empty() { (StaleReason::NeverRun, None) } else { (StaleReason::Changed(changes), Some(old)) }
 }
 
 /// The last action made for a place. A place that was deterministic and is sampled now, or the other way round, is

@@ -57,7 +57,7 @@ const KEYS: [&str; 10] = [
 ];
 
 #[derive(Deserialize)]
-struct Outline<'a> {
+struct BankOutline<'a> {
     #[serde(borrow)]
     probes: Vec<&'a RawValue>,
 }
@@ -69,7 +69,7 @@ impl ParsedBank {
     /// All faults: broken JSON, unknown keys and types of probes, repeated ids, empty questions and facts, a
     /// point 0, facts that are missing or that an unanswerable probe cannot have.
     pub fn read(text: &str) -> Result<ParsedBank, Vec<Fault>> {
-        let outline: Outline<'_> = serde_json::from_str(text).map_err(|e| vec![Fault::json(text, 0, &e, SHAPE)])?;
+        let outline: BankOutline<'_> = serde_json::from_str(text).map_err(|e| vec![Fault::json(text, 0, &e, SHAPE)])?;
         let mut faults = Vec::new();
         let mut places = Vec::new();
         let mut seen = HashSet::new();

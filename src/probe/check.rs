@@ -32,34 +32,9 @@ pub enum FindingKind {
     Balance,
 }
 
-/// How much a finding matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Severity {
-    /// The bank measures something else than it says.
-    Error,
-    /// The bank measures less than it could.
-    Warning,
-}
-
-impl FindingKind {
-    /// How much such a finding matters.
-    pub fn severity(self) -> Severity {
-        match self {
-            FindingKind::PointOutOfRange | FindingKind::UnprovenFact => Severity::Error,
-            FindingKind::UnprovenSuperseded
-            | FindingKind::GivenAway
-            | FindingKind::InTail
-            | FindingKind::Weak
-            | FindingKind::Contradiction
-            | FindingKind::Count
-            | FindingKind::Balance => Severity::Warning,
-        }
-    }
-}
-
 /// One finding about a bank.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct BankFinding {
     /// What it is about.
     pub kind: FindingKind,
     /// The probe; `None` for a finding about the bank as a whole.
@@ -72,13 +47,6 @@ pub struct Finding {
     pub help: String,
 }
 
-impl Finding {
-    /// How much it matters.
-    pub fn severity(&self) -> Severity {
-        self.kind.severity()
-    }
-}
-
 /// How many probes a point should carry.
 pub const PROBES: std::ops::RangeInclusive<usize> = 8..=12;
 /// Characters below which a fact is weak.
@@ -86,7 +54,7 @@ const STRONG: usize = 3;
 
 /// Checks `bank` against its fixture, whose messages are `history`. `verbatim_tail` says whether the answerer is
 /// shown what follows the point.
-pub fn check_bank(bank: &ParsedBank, fixture: &Fixture, history: &History, verbatim_tail: bool) -> Vec<Finding> {
+pub fn check_bank(bank: &ParsedBank, fixture: &Fixture, history: &History, verbatim_tail: bool) -> Vec<BankFinding> {
     let points = fixture.effective_points();
     let mut findings = Vec::new();
     for (probe, places) in bank.bank.probes.iter().zip(&bank.places) {
@@ -103,9 +71,9 @@ pub fn check_bank(bank: &ParsedBank, fixture: &Fixture, history: &History, verba
     findings
 }
 
-fn point_out_of_range(probe: &Probe, places: &ProbePlaces, points: usize) -> Finding {
+fn point_out_of_range(probe: &Probe, places: &ProbePlaces, points: usize) -> BankFinding {
     let number = probe.point.map_or(0, |point| point.0);
-    Finding {
+    BankFinding {
         kind: FindingKind::PointOutOfRange,
         probe: Some(probe.id.clone()),
         place: places.value("point"),
@@ -123,7 +91,7 @@ struct Proof<'a> {
 }
 
 impl Proof<'_> {
-    fn run(&self, findings: &mut Vec<Finding>) {
+    fn run(&self, findings: &mut Vec<BankFinding>) {
         let question = fold(&self.probe.question);
         for (index, fact) in self.probe.expected_facts.iter().enumerate() {
             let finder = FactFinder::within(fact, self.history.paths());
@@ -146,9 +114,9 @@ impl Proof<'_> {
         }
     }
 
-    fn finding(&self, kind: FindingKind, place: Range<usize>, message: String, help: &str) -> Finding {
+    fn finding(&self, kind: FindingKind, place: Range<usize>, message: String, help: &str) -> BankFinding {
         let message = format!("probe `{}`: {message}", self.probe.id);
-        Finding { kind, probe: Some(self.probe.id.clone()), place, message, help: help.to_owned() }
+        BankFinding { kind, probe: Some(self.probe.id.clone()), place, message, help: help.to_owned() }
     }
 
     fn expected(&self, fact: &Fact, finder: &FactFinder, question: &str) -> Vec<(FindingKind, String, &'static str)> {
@@ -188,7 +156,7 @@ impl Proof<'_> {
 }
 
 /// Whether each point that carries probes carries enough, of all types.
-fn balance(bank: &ParsedBank, points: usize) -> Vec<Finding> {
+fn balance(bank: &ParsedBank, points: usize) -> Vec<BankFinding> {
     let last = Point(u32::try_from(points).unwrap_or(u32::MAX));
     let mut by_point: BTreeMap<Point, (Vec<ProbeType>, Range<usize>)> = BTreeMap::new();
     for (probe, places) in bank.bank.probes.iter().zip(&bank.places) {
@@ -198,7 +166,7 @@ fn balance(bank: &ParsedBank, points: usize) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (Point(number), (kinds, place)) in by_point.into_iter().filter(|(point, _)| *point <= last) {
         let mut add = |kind, message, help: &str| {
-            findings.push(Finding { kind, probe: None, place: place.clone(), message, help: help.to_owned() });
+            findings.push(BankFinding { kind, probe: None, place: place.clone(), message, help: help.to_owned() });
         };
         if !PROBES.contains(&kinds.len()) {
             let message = format!("probes at point {number}: {}; 8 to 12 are recommended", kinds.len());
@@ -269,7 +237,6 @@ mod tests {
     #[test]
     fn a_point_the_fixture_does_not_have_is_an_error() {
         assert_eq!(kinds(json!({"point": 3, "expected_facts": ["x"]}), false), [FindingKind::PointOutOfRange]);
-        assert_eq!(FindingKind::PointOutOfRange.severity(), Severity::Error);
     }
 
     #[test]

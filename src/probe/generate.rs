@@ -173,7 +173,7 @@ const STRONG: usize = 3;
 /// already, of this and other points; `point` is where the new ones are asked.
 pub fn verify(candidates: Vec<Candidate>, span: &[Message], point: Point, known: &[Probe]) -> Verified {
     let history = History::new(span);
-    let mut seen = Seen::of(known);
+    let mut seen = TakenQuestions::of(known);
     let mut counts: BTreeMap<ProbeType, usize> = BTreeMap::new();
     let mut verified = Verified::default();
     for candidate in candidates {
@@ -234,14 +234,14 @@ fn probe(candidate: Candidate, number: usize, point: Point) -> Probe {
 
 /// Questions and sets of facts that are taken.
 #[derive(Default)]
-struct Seen {
+struct TakenQuestions {
     questions: HashSet<String>,
     facts: HashSet<Vec<String>>,
 }
 
-impl Seen {
-    fn of(known: &[Probe]) -> Seen {
-        let mut seen = Seen::default();
+impl TakenQuestions {
+    fn of(known: &[Probe]) -> TakenQuestions {
+        let mut seen = TakenQuestions::default();
         for probe in known {
             seen.questions.insert(fold(&probe.question));
             seen.facts.insert(folded(probe.expected_facts.iter().map(Fact::name)));

@@ -13,12 +13,12 @@ use crate::transcript::{Message, fold, fold_document};
 pub struct History {
     messages: Vec<String>,
     /// Made when first asked for.
-    mentions: OnceLock<Mentions>,
+    mentions: OnceLock<MentionIndex>,
 }
 
 /// The names in a transcript, folded.
 #[derive(Clone, Debug, Default)]
-struct Mentions {
+struct MentionIndex {
     /// Words, paths and ends of paths, with the first message that has them.
     first: HashMap<String, usize>,
     paths: TranscriptPaths,
@@ -67,13 +67,13 @@ impl History {
         &self.index().paths
     }
 
-    fn index(&self) -> &Mentions {
+    fn index(&self) -> &MentionIndex {
         self.mentions.get_or_init(|| mentions(&self.messages))
     }
 }
 
-fn mentions(messages: &[String]) -> Mentions {
-    let mut mentions = Mentions::default();
+fn mentions(messages: &[String]) -> MentionIndex {
+    let mut mentions = MentionIndex::default();
     for (index, text) in messages.iter().enumerate() {
         for word in words(text) {
             note(&mut mentions.first, word, index);

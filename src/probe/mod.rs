@@ -19,7 +19,7 @@ mod variants;
 
 pub use bank::{Bank, Fact, Probe, ProbeId, ProbeType};
 pub use bank_file::{ParsedBank, ProbePlaces};
-pub use check::{Finding, FindingKind, PROBES, Severity, check_bank};
+pub use check::{BankFinding, FindingKind, PROBES, check_bank};
 pub use clues::Clues;
 pub use facts::{FactFinder, stands_in};
 pub use generate::{

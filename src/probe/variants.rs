@@ -266,16 +266,16 @@ fn is_literal(fact: &str, text: &str) -> bool {
 }
 
 #[derive(Default)]
-struct Share {
+struct FoundCounts {
     texts: usize,
     found: usize,
     literal: usize,
     examples: Vec<String>,
 }
 
-fn shares(changes: &[(&'static str, Change)], expected: bool) -> BTreeMap<&'static str, Share> {
+fn shares(changes: &[(&'static str, Change)], expected: bool) -> BTreeMap<&'static str, FoundCounts> {
     let history = history();
-    let mut shares: BTreeMap<&'static str, Share> = BTreeMap::new();
+    let mut shares: BTreeMap<&'static str, FoundCounts> = BTreeMap::new();
     for fact in FACTS {
         let finder = FactFinder::within(&Fact { spellings: vec![fact.to_owned()] }, history.paths());
         for (name, change) in changes {
@@ -299,8 +299,8 @@ fn shares(changes: &[(&'static str, Change)], expected: bool) -> BTreeMap<&'stat
 
 /// The share found in all texts, and the table, which `--nocapture` shows.
 #[expect(clippy::print_stdout, reason = "the figures of docs/method.md are read off it")]
-fn total(title: &str, shares: &BTreeMap<&'static str, Share>) -> (f64, usize, Vec<String>) {
-    let sum = |of: fn(&Share) -> usize| shares.values().map(of).sum::<usize>();
+fn total(title: &str, shares: &BTreeMap<&'static str, FoundCounts>) -> (f64, usize, Vec<String>) {
+    let sum = |of: fn(&FoundCounts) -> usize| shares.values().map(of).sum::<usize>();
     let (texts, found, literal) = (sum(|s| s.texts), sum(|s| s.found), sum(|s| s.literal));
     let percent = |part: usize, of: usize| 100.0 * part as f64 / of.max(1) as f64;
     println!("{title:<18} {:>6} {:>8} {:>8}", "texts", "found", "literal");

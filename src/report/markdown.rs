@@ -1,5 +1,6 @@
 //! `report.md`: short enough to paste into a pull request.
 
+use crate::stats::DifferenceTest;
 use std::fmt::Write;
 
 use super::notes::{caveats, comparison_notes, confounds, differences, method_changes, scale_warning, unchanged};
@@ -7,7 +8,7 @@ use super::numbers::{UNKNOWN, brackets, grouped, mark, score, signed};
 use super::tables::{Medium, detectable, economy_columns, published_table, score_header};
 use super::translation::{Translation, fill, translation};
 use crate::judge::Dimension;
-use crate::results::{Asked, Comparison, Judged, Manifest, MethodComparison, MethodSummary, Summary, Worst};
+use crate::results::{Comparison, Manifest, MethodComparison, MethodSummary, ModelInfo, Summary, Worst};
 
 #[derive(Clone, Copy, Debug)]
 pub struct ReportInput<'r> {
@@ -60,8 +61,8 @@ fn header(input: &ReportInput<'_>, tr: &Translation) -> String {
     if let Some(comparison) = &input.summary.comparison {
         let _ = write!(out, " {} {}", tr.against, escape(&comparison.baseline));
     }
-    let names = |asked: &[Asked]| -> String {
-        let name = |a: &Asked| if a.lexical { tr.lexical.to_owned() } else { code(&a.model) };
+    let names = |asked: &[ModelInfo]| -> String {
+        let name = |a: &ModelInfo| if a.lexical { tr.lexical.to_owned() } else { code(&a.model) };
         asked.iter().map(name).collect::<Vec<_>>().join(", ")
     };
     let judged: u64 = input.summary.methods.iter().map(|(_, method)| method.cells.judged).sum();
@@ -116,7 +117,7 @@ fn scores(summary: &Summary, tr: &Translation) -> String {
 }
 
 /// ` (+0.47 ▲)`
-fn change(judged: Option<&Judged>) -> String {
+fn change(judged: Option<&DifferenceTest>) -> String {
     let text = judged.map(|judged| format!(" ({} {}", signed(judged.difference_all), mark(Some(judged))));
     text.map(|text| format!("{})", text.trim_end())).unwrap_or_default()
 }
@@ -150,7 +151,7 @@ fn comparison_section(summary: &Summary, comparison: &Comparison, tr: &Translati
     out
 }
 
-fn difference_row(name: String, judged: &Judged, tr: &Translation) -> String {
+fn difference_row(name: String, judged: &DifferenceTest, tr: &Translation) -> String {
     let verdict = tr.verdict(judged.verdict, judged.reason);
     let verdict = if mark(Some(judged)).is_empty() { verdict } else { format!("**{verdict}**") };
     table_row(&[name, signed(judged.difference), brackets(judged.ci95), detectable(judged), verdict])

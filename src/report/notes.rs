@@ -4,10 +4,10 @@ use super::numbers::{brackets, score, share, signed};
 use super::translation::{Translation, fill};
 use crate::locale::Locale;
 use crate::results::{
-    Asked, Comparison, Design, Flip, Judged, Manifest, MethodComparison, NarrowScaleCause, ProbeFact, Reliability,
-    Summary, blind_spots,
+    Comparison, Design, Flip, Manifest, MethodComparison, ModelInfo, NarrowScaleCause, ProbeFact, Reliability, Summary,
+    blind_spots,
 };
-use crate::stats::Coefficient;
+use crate::stats::{Coefficient, DifferenceTest};
 
 /// Warnings that accompany every table. That a run was offline is not one of them: its results are the same.
 pub(super) fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<String> {
@@ -37,7 +37,7 @@ pub(super) fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) 
 
 /// The share of truncated answers of each answerer's methods, and what became of them.
 fn truncated_replies(summary: &Summary, design: &Design, tr: &Translation) -> Vec<String> {
-    let note = |asked: &Asked| {
+    let note = |asked: &ModelInfo| {
         let own = summary.methods.iter().filter(|(_, method)| method.answerer == asked.name);
         let cut = own.filter_map(|(name, method)| Some((name, method.truncated_share.filter(|share| *share > 0.0)?)));
         let shares: Vec<String> = cut.map(|(name, part)| format!("{name} {}", share(Some(part)))).collect();
@@ -107,7 +107,7 @@ pub(super) fn confounds(summary: &Summary, design: &Design, tr: &Translation) ->
 fn families(design: &Design, tr: &Translation) -> Vec<String> {
     let compressors = design.methods.iter().filter_map(|method| method.model.as_ref());
     let others: Vec<_> = compressors.chain(&design.answerers).filter(|asked| !asked.lexical).collect();
-    let of = |judge: &Asked| {
+    let of = |judge: &ModelInfo| {
         let family = judge.family();
         let mut related: Vec<&str> = others
             .iter()
@@ -181,10 +181,10 @@ fn blind(comparison: &Comparison, tr: &Translation) -> Vec<String> {
 
 /// Differences beyond re-run noise on these fixtures that are not significant for other sessions.
 fn beyond_rerun(method: &str, compared: &MethodComparison, tr: &Translation) -> Option<String> {
-    let found: Vec<(String, &Judged)> =
+    let found: Vec<(String, &DifferenceTest)> =
         differences(compared, tr).filter(|(_, judged)| judged.is_beyond_rerun_noise()).collect();
     let fixtures = found.iter().map(|(_, judged)| judged.clusters).max()?.to_string();
-    let text = |(what, judged): &(String, &Judged)| {
+    let text = |(what, judged): &(String, &DifferenceTest)| {
         let center = signed(judged.rerun_difference.unwrap_or(judged.difference));
         format!("{what} {center} {}", brackets(judged.ci95_rerun))
     };
@@ -254,7 +254,7 @@ fn tested_fixtures(compared: &MethodComparison, tr: &Translation) -> Option<Stri
 pub(super) fn differences<'c>(
     compared: &'c MethodComparison,
     tr: &'c Translation,
-) -> impl Iterator<Item = (String, &'c Judged)> {
+) -> impl Iterator<Item = (String, &'c DifferenceTest)> {
     let overall = compared.overall.iter().map(|judged| (tr.overall.to_owned(), judged));
     overall.chain(compared.dimensions.iter().map(|(id, judged)| (tr.dimension_label(id), judged)))
 }

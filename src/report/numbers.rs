@@ -1,7 +1,6 @@
 //! Formats numbers for tables and sentences.
 
-use crate::results::Judged;
-use crate::stats::{Interval, Verdict};
+use crate::stats::{DifferenceTest, Interval, Verdict};
 
 /// Stands for an unknown value.
 pub(super) const UNKNOWN: &str = "–";
@@ -63,7 +62,7 @@ pub(super) fn brackets(interval: Option<Interval>) -> String {
 }
 
 /// `▲` for an improvement, `▼` for a regression.
-pub(super) fn mark(judged: Option<&Judged>) -> &'static str {
+pub(super) fn mark(judged: Option<&DifferenceTest>) -> &'static str {
     match judged.map(|judged| judged.verdict) {
         Some(Verdict::Improved) => "▲",
         Some(Verdict::Regressed) => "▼",

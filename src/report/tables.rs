@@ -8,8 +8,8 @@ use super::styled::{Span, StyledText, TableCell, TextStyle, TextTable};
 use super::translation::{Translation, fill, translation};
 use crate::judge::Dimension;
 use crate::locale::Locale;
-use crate::results::{Comparison, Judged, Level, Manifest, MethodComparison, MethodSummary, Summary};
-use crate::stats::Verdict;
+use crate::results::{Comparison, Level, Manifest, MethodComparison, MethodSummary, Summary};
+use crate::stats::{DifferenceTest, Verdict};
 
 /// How often the task in the column of tokens per task needs each fact.
 const NEEDS: u32 = 10;
@@ -69,13 +69,13 @@ fn scores(summary: &Summary, tr: &Translation) -> TextTable {
 }
 
 /// A level above its interval, with the mark of its verdict.
-fn level_cell(level: Option<&Level>, judged: Option<&Judged>) -> TableCell {
+fn level_cell(level: Option<&Level>, judged: Option<&DifferenceTest>) -> TableCell {
     let value = score(level.and_then(|level| level.median));
     let interval = range(level.and_then(|level| level.ci95));
     vec![(verdict_style(judged), format!("{}{value}", mark(judged))), (TextStyle::Dim, interval)]
 }
 
-fn verdict_style(judged: Option<&Judged>) -> TextStyle {
+fn verdict_style(judged: Option<&DifferenceTest>) -> TextStyle {
     match judged.map(|judged| judged.verdict) {
         Some(Verdict::Improved) => TextStyle::Good,
         Some(Verdict::Regressed) => TextStyle::Bad,
@@ -206,7 +206,7 @@ fn method_comparison(
     out.blank_line();
 }
 
-fn difference_table<'c>(rows: impl IntoIterator<Item = (String, &'c Judged)>, tr: &Translation) -> TextTable {
+fn difference_table<'c>(rows: impl IntoIterator<Item = (String, &'c DifferenceTest)>, tr: &Translation) -> TextTable {
     let head = [tr.dimension, tr.difference, tr.interval, "p", tr.detectable, tr.verdict];
     TextTable {
         header: head.map(str::to_owned).into(),
@@ -214,7 +214,7 @@ fn difference_table<'c>(rows: impl IntoIterator<Item = (String, &'c Judged)>, tr
     }
 }
 
-fn difference_row(name: String, judged: &Judged, tr: &Translation) -> Vec<TableCell> {
+fn difference_row(name: String, judged: &DifferenceTest, tr: &Translation) -> Vec<TableCell> {
     let p = judged.p_adjusted.map_or_else(|| UNKNOWN.to_owned(), probability);
     let verdict = format!("{} {}", mark(Some(judged)), tr.verdict(judged.verdict, judged.reason));
     vec![
@@ -228,7 +228,7 @@ fn difference_row(name: String, judged: &Judged, tr: &Translation) -> Vec<TableC
 }
 
 /// The smallest detectable difference, where there is no evidence: next to a verdict it would read as a bound on it.
-pub(super) fn detectable(judged: &Judged) -> String {
+pub(super) fn detectable(judged: &DifferenceTest) -> String {
     score(judged.mdd.filter(|_| judged.verdict == Verdict::NoEvidence))
 }
 

@@ -2,7 +2,7 @@
 
 use crate::judge::Dimension;
 use crate::locale::Locale;
-use crate::stats::{NoRetention, Reason, Verdict};
+use crate::stats::{NoEvidenceReason, NoRetention, Verdict};
 
 /// Declares each text once, with both of its languages; `{}` marks a value for [`fill`].
 macro_rules! texts {
@@ -198,7 +198,7 @@ impl Translation {
     }
 
     /// A verdict with its reason.
-    pub fn verdict(&self, verdict: Verdict, reason: Option<Reason>) -> String {
+    pub fn verdict(&self, verdict: Verdict, reason: Option<NoEvidenceReason>) -> String {
         let (english, chinese) = match verdict {
             Verdict::Improved => ("improved", "提升"),
             Verdict::Regressed => ("regressed", "退步"),
@@ -208,18 +208,18 @@ impl Translation {
         reason.map_or_else(|| word.to_owned(), |reason| format!("{word} ({})", self.reason(reason)))
     }
 
-    fn reason(&self, reason: Reason) -> &'static str {
+    fn reason(&self, reason: NoEvidenceReason) -> &'static str {
         let (en, zh) = match reason {
-            Reason::Confounded => ("answerer differs", "作答模型不同"),
-            Reason::FewClusters => ("few fixtures", "样本太少"),
-            Reason::Missing => ("missing cells", "缺失单元过多"),
-            Reason::Truncated => ("truncated replies", "回复被截断"),
-            Reason::BelowMargin => ("below 0.3", "小于 0.3"),
-            Reason::BelowPrimaryMargin => ("below 0.2", "小于 0.2"),
-            Reason::Unchanged => ("unchanged", "无变化"),
-            Reason::Correction => ("correction", "多重校正后不显著"),
-            Reason::Degenerate => ("degenerate", "各样本差值相同"),
-            Reason::Noise => ("noise", "噪声"),
+            NoEvidenceReason::Confounded => ("answerer differs", "作答模型不同"),
+            NoEvidenceReason::FewClusters => ("few fixtures", "样本太少"),
+            NoEvidenceReason::Missing => ("missing cells", "缺失单元过多"),
+            NoEvidenceReason::Truncated => ("truncated replies", "回复被截断"),
+            NoEvidenceReason::BelowMargin => ("below 0.3", "小于 0.3"),
+            NoEvidenceReason::BelowPrimaryMargin => ("below 0.2", "小于 0.2"),
+            NoEvidenceReason::Unchanged => ("unchanged", "无变化"),
+            NoEvidenceReason::Correction => ("correction", "多重校正后不显著"),
+            NoEvidenceReason::Degenerate => ("degenerate", "各样本差值相同"),
+            NoEvidenceReason::Noise => ("noise", "噪声"),
         };
         self.pick(en, zh)
     }

@@ -1,6 +1,6 @@
 //! The answers of one variant, and means over them: what is not graded is averaged here.
 
-use super::grade::Measured;
+use super::grade::MeasuredAnswer;
 use super::selection::Subset;
 use super::set::ResultSet;
 use crate::stats;
@@ -9,7 +9,7 @@ use crate::stats;
 pub(super) struct Answers<'s> {
     pub set: &'s ResultSet,
     pub variant: usize,
-    pub measured: Vec<&'s Measured>,
+    pub measured: Vec<&'s MeasuredAnswer>,
 }
 
 impl<'s> Answers<'s> {
@@ -21,16 +21,16 @@ impl<'s> Answers<'s> {
 
     /// The mean over fixtures of the means over probes of the means over answers, of what is known; a fixture counts
     /// the same however many probes it has.
-    pub(super) fn mean(&self, of: impl Fn(&Measured) -> Option<f64>) -> Option<f64> {
+    pub(super) fn mean(&self, of: impl Fn(&MeasuredAnswer) -> Option<f64>) -> Option<f64> {
         stats::mean_of(self.fixture_means(of).map(|(_, mean)| mean))
     }
 
     /// The same fixture by fixture.
     pub(super) fn fixture_means<'a>(
         &'a self,
-        of: impl Fn(&Measured) -> Option<f64> + 'a,
+        of: impl Fn(&MeasuredAnswer) -> Option<f64> + 'a,
     ) -> impl Iterator<Item = (usize, f64)> + 'a {
-        let of_fixture = move |answers: &[&Measured]| {
+        let of_fixture = move |answers: &[&MeasuredAnswer]| {
             let probes = answers.chunk_by(|a, b| a.at.probe == b.at.probe);
             let mean = stats::mean_of(
                 probes.filter_map(|answers| stats::mean_of(answers.iter().filter_map(|measured| of(measured)))),
@@ -41,7 +41,7 @@ impl<'s> Answers<'s> {
     }
 
     /// The fixture of an answer.
-    pub(super) fn fixture(&self, measured: &Measured) -> Option<usize> {
+    pub(super) fn fixture(&self, measured: &MeasuredAnswer) -> Option<usize> {
         self.set.scores.fixture_of(measured.at.probe)
     }
 }

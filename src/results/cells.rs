@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::failure::{Blame, Failure};
+use super::failure::{Blame, FailedAction};
 use super::grade::Grade;
 use super::set::ResultSet;
 use crate::action::StageName;
@@ -85,7 +85,7 @@ pub(super) fn cell_counts(set: &ResultSet, variant: usize) -> CellCounts {
 /// The share of a variant's answers that the token limit cut off, graded or failed for it; `None` where there is none.
 pub(super) fn truncated_share(set: &ResultSet, variant: usize) -> Option<f64> {
     let reader = set.variants.get(variant).map(|variant| variant.reader.as_str());
-    let is_truncated = |failure: &&&Failure| {
+    let is_truncated = |failure: &&&FailedAction| {
         let answerer = failure.place.cell().and_then(|at| at.answerer.as_deref());
         failure.stage == StageName::Answer && failure.class == Some(ErrorClass::Truncated) && answerer == reader
     };
@@ -103,7 +103,7 @@ fn grades_at(grades: &[Grade], cell: (usize, usize, u32)) -> u64 {
 }
 
 /// The failures of a variant's method, by fixture.
-type Failures<'s> = BTreeMap<&'s str, Vec<&'s Failure>>;
+type Failures<'s> = BTreeMap<&'s str, Vec<&'s FailedAction>>;
 
 fn failures(set: &ResultSet, variant: usize) -> Failures<'_> {
     let method = set
@@ -133,7 +133,7 @@ fn cause(set: &ResultSet, failures: &Failures<'_>, variant: usize, probe: usize,
         reader: &variant.reader,
         deterministic: method.deterministic,
     };
-    let hits = |failure: &&&Failure| failure.place.cell().is_some_and(|at| due.is_hit_by(at));
+    let hits = |failure: &&&FailedAction| failure.place.cell().is_some_and(|at| due.is_hit_by(at));
     let blames: Vec<Blame> = failures.get(due.fixture)?.iter().filter(hits).map(|failure| failure.blame).collect();
     blames.iter().find(|blame| **blame == Blame::Method).or(blames.first()).copied()
 }

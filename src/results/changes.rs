@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::answers::Answers;
 use super::comparable::{VariantPair, answerer_of};
-use super::grade::{Grade, Measured};
+use super::grade::{Grade, MeasuredAnswer};
 use super::set::ResultSet;
 use super::shares::{ShareDifference, fabrication_difference, overclaim_difference};
 use crate::action::ActionKey;
@@ -275,7 +275,7 @@ fn by_probe(set: &ResultSet, variant: usize) -> HashMap<usize, ProbeGrades<'_>> 
 }
 
 /// The answers to one probe.
-fn answers_of(set: &ResultSet, variant: usize, probe: usize) -> &[Measured] {
+fn answers_of(set: &ResultSet, variant: usize, probe: usize) -> &[MeasuredAnswer] {
     let answers = set.answers(variant);
     let from = answers.partition_point(|measured| measured.at.probe < probe);
     let until = answers.partition_point(|measured| measured.at.probe <= probe);

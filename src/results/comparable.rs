@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::design::{Asked, FixtureInfo};
-use super::failure::Failure;
+use super::design::{FixtureInfo, ModelInfo};
+use super::failure::FailedAction;
 use super::manifest::ComparisonScope;
 use super::set::{MethodVariant, ResultSet};
 use crate::action::StageName;
@@ -121,7 +121,7 @@ impl Incomparable {
 }
 
 /// The answerer of a variant.
-pub(super) fn answerer_of(set: &ResultSet, variant: usize) -> Option<&Asked> {
+pub(super) fn answerer_of(set: &ResultSet, variant: usize) -> Option<&ModelInfo> {
     let name = &set.variants.get(variant)?.reader;
     set.design().answerers.iter().find(|asked| asked.name == *name)
 }
@@ -186,7 +186,7 @@ fn answerers(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair]) -> Vec<Barrier
     };
     let mut found: Vec<Barrier> = Vec::new();
     for pair in pairs.iter().filter(|pair| !pair.explicit).filter(differs) {
-        let name = |asked: Option<&Asked>| asked.map_or_else(String::new, |asked| asked.model.clone());
+        let name = |asked: Option<&ModelInfo>| asked.map_or_else(String::new, |asked| asked.model.clone());
         let barrier = Barrier::Answerer(versus(&name(answerer_of(a, pair.a)), &name(answerer_of(b, pair.b))));
         if !found.contains(&barrier) {
             found.push(barrier);
@@ -205,13 +205,14 @@ fn truncated_replies(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair]) -> Opt
 /// What a variant's answerer does with truncated replies. Older results do not say: such replies failed, which makes a
 /// difference only where there was one.
 fn rule(set: &ResultSet, variant: usize) -> Option<TruncatedReplies> {
-    let failed = |failure: &Failure| failure.stage == StageName::Answer && failure.class == Some(ErrorClass::Truncated);
+    let failed =
+        |failure: &FailedAction| failure.stage == StageName::Answer && failure.class == Some(ErrorClass::Truncated);
     answerer_of(set, variant)?
         .truncated_replies
         .or_else(|| set.manifest.failures.iter().any(failed).then_some(TruncatedReplies::Fail))
 }
 
-fn all(asked: &[Asked]) -> String {
+fn all(asked: &[ModelInfo]) -> String {
     asked.iter().map(|asked| asked.model.as_str()).collect::<Vec<_>>().join(", ")
 }
 
@@ -227,7 +228,7 @@ pub(super) fn warnings(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair]) -> V
         let of = |runs: &crate::pipeline::Runs| format!("{}/{}/{}", runs.compress, runs.answer, runs.judge);
         found.push(format!("repetitions differ: {} against {}", of(&left.runs), of(&right.runs)));
     }
-    let mut endpoint = |own: &Asked, other: &Asked| {
+    let mut endpoint = |own: &ModelInfo, other: &ModelInfo| {
         if own.endpoint != other.endpoint {
             let text = format!("`{}` was asked at {} and at {}", own.model, own.endpoint, other.endpoint);
             if !found.contains(&text) {

@@ -13,10 +13,9 @@ use super::reliability::{ChainPairs, Reliability};
 use super::selection::{Selection, Subset};
 use super::set::{MethodVariant, ProbeAt, ResultSet};
 use crate::judge::Dimension;
-use crate::stats::{self, FamilyVerdicts, MethodDifferences, MethodVerdicts, NoRerun, Paired, RunValues};
-
-/// A judged difference.
-pub type Judged = stats::Comparison;
+use crate::stats::{
+    self, DifferenceTest, FamilyVerdicts, MethodDifferences, MethodVerdicts, NoRerun, Paired, RunValues,
+};
 
 /// One side of a comparison: a result set, or one of its methods.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +34,7 @@ pub struct Comparison {
     /// K: how many methods were tested, those changed in three fixtures or more.
     pub tested: usize,
     /// The test of the mean over the methods tested; null where there are under two.
-    pub primary: Option<Judged>,
+    pub primary: Option<DifferenceTest>,
     /// The methods compared, by name on the judged side.
     pub methods: Ordered<MethodComparison>,
     /// Methods that only one side has.
@@ -62,9 +61,9 @@ pub struct MethodComparison {
     /// The fixtures by what became of them: the tests rest on those that changed.
     pub fixtures: FixtureChanges,
     /// The difference of `overall`; null where nothing was measured on both sides.
-    pub overall: Option<Judged>,
+    pub overall: Option<DifferenceTest>,
     /// Of each dimension measured on both sides.
-    pub dimensions: Ordered<Judged>,
+    pub dimensions: Ordered<DifferenceTest>,
     /// The method's own failures.
     pub reliability: Reliability,
     /// What was edited.
@@ -399,7 +398,7 @@ impl PairRow<'_> {
 
     /// The verdicts where nothing changed.
     fn unchanged(&self) -> MethodVerdicts {
-        let of = |paired: &Paired| Judged::unchanged(paired.estimate().clusters);
+        let of = |paired: &Paired| DifferenceTest::unchanged(paired.estimate().clusters);
         MethodVerdicts {
             overall: self.overall.as_ref().map(of),
             dimensions: self.dimensions.iter().map(|(_, paired)| of(paired)).collect(),

@@ -6,18 +6,18 @@ use super::fakes::{design, row};
 use super::*;
 use crate::action::Digest;
 use crate::judge::Dimension;
-use crate::stats::{Reason, Verdict};
+use crate::stats::{NoEvidenceReason, Verdict};
 
 /// Texts are not at hand: a file is named without lines.
 const NO_LINES: fn(&str, &Digest, &Digest) -> Vec<String> = |path, _, _| vec![path.to_owned()];
 
-type Runs = [f64; 3];
-const A: [Runs; 4] = [[3.9, 4.2, 4.1], [3.4, 3.0, 3.3], [4.4, 4.5, 4.3], [3.8, 4.0, 3.5]];
-const B: [Runs; 4] = [[3.5, 3.6, 3.3], [3.1, 2.9, 2.6], [3.9, 4.0, 4.2], [3.3, 3.2, 3.6]];
+type RunScores = [f64; 3];
+const A: [RunScores; 4] = [[3.9, 4.2, 4.1], [3.4, 3.0, 3.3], [4.4, 4.5, 4.3], [3.8, 4.0, 3.5]];
+const B: [RunScores; 4] = [[3.5, 3.6, 3.3], [3.1, 2.9, 2.6], [3.9, 4.0, 4.2], [3.3, 3.2, 3.6]];
 const FIXTURES: [&str; 4] = ["f1", "f2", "f3", "f4"];
 
-fn rows(method: &str, values: &[Runs]) -> Vec<Row> {
-    let of = |(fixture, runs): (&str, &Runs)| -> Vec<Row> {
+fn rows(method: &str, values: &[RunScores]) -> Vec<Row> {
+    let of = |(fixture, runs): (&str, &RunScores)| -> Vec<Row> {
         let scores = |value: f64| [(Dimension::Accuracy, value), (Dimension::Completeness, value)];
         (1..).zip(runs).map(|(run, value)| row(fixture, method, run, &scores(*value))).collect()
     };
@@ -32,7 +32,7 @@ fn gather(manifest: Manifest, rows: Vec<Row>) -> ResultSet {
     ResultSet::gather(manifest, rows.into_iter().map(Ok)).unwrap()
 }
 
-fn set(label: &str, values: &[Runs]) -> ResultSet {
+fn set(label: &str, values: &[RunScores]) -> ResultSet {
     gather(manifest(label, &[("mine", "command")]), rows("mine", values))
 }
 
@@ -89,7 +89,7 @@ fn two_methods_of_one_label_are_compared_by_name() {
 #[test]
 fn changed_methods_alone_make_a_family() {
     let methods = [("one", "command"), ("two", "command"), ("gone", "command")];
-    let all = |x: &[Runs], y: &[Runs]| [rows("one", x), rows("two", y)].concat();
+    let all = |x: &[RunScores], y: &[RunScores]| [rows("one", x), rows("two", y)].concat();
     let a = gather(manifest("a", &methods), all(&A, &A));
     let compared = |b: ResultSet| compare(side(&a), side(&b), ComparisonScope::All, &NO_LINES).unwrap();
     let found = compared(gather(manifest("b", &methods[..2]), all(&B, &B)));
@@ -102,12 +102,12 @@ fn changed_methods_alone_make_a_family() {
     let overall = found.methods.get("one").unwrap().overall.unwrap();
     assert_eq!(overall.p_adjusted, overall.p);
     let unchanged = found.methods.get("two").unwrap();
-    assert_eq!(unchanged.overall.unwrap().reason, Some(Reason::Unchanged));
+    assert_eq!(unchanged.overall.unwrap().reason, Some(NoEvidenceReason::Unchanged));
     assert_eq!(unchanged.fixtures.unchanged.len(), 4);
 }
 
 /// The rows of `mine`, with other keys where the values are other ones: the method was edited.
-fn edited(values: &[Runs], before: &[Runs]) -> Vec<Row> {
+fn edited(values: &[RunScores], before: &[RunScores]) -> Vec<Row> {
     let mut edited = rows("mine", values);
     for (row, (now, then)) in edited.iter_mut().zip(values.iter().flatten().zip(before.iter().flatten())) {
         if now != then {
@@ -131,7 +131,7 @@ fn a_method_is_tested_over_the_fixtures_that_changed() {
     let found = against(&gather(manifest("a", &[("mine", "command")]), edited(&two, &A)), &b);
     let overall = found.overall.unwrap();
     assert!(found.is_untestable() && overall.ci95_rerun.is_some());
-    assert_eq!((overall.reason, overall.p_adjusted), (Some(Reason::FewClusters), None));
+    assert_eq!((overall.reason, overall.p_adjusted), (Some(NoEvidenceReason::FewClusters), None));
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn only_common_leaves_out_what_was_asked_differently() {
     assert!(error.contains("`--only-common` compares"), "{error}");
     let found = compare(side(&a), side(&b), ComparisonScope::Common, &NO_LINES).unwrap();
     assert_eq!((found.fixtures.len(), found.probes, found.left_out), (2, 2, 4));
-    assert_eq!(found.methods.0[0].1.overall.unwrap().reason, Some(Reason::FewClusters));
+    assert_eq!(found.methods.0[0].1.overall.unwrap().reason, Some(NoEvidenceReason::FewClusters));
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn another_endpoint_is_a_warning_and_another_answerer_of_named_methods_a_confoun
     assert!(compare(side(&a), side(&b), ComparisonScope::All, &NO_LINES).is_err());
     let named = |set| Side { set, method: Some("mine") };
     let found = compare(named(&a), named(&b), ComparisonScope::All, &NO_LINES).unwrap();
-    assert_eq!(found.methods.0[0].1.overall.unwrap().reason, Some(Reason::Confounded));
+    assert_eq!(found.methods.0[0].1.overall.unwrap().reason, Some(NoEvidenceReason::Confounded));
 }
 
 #[test]
@@ -267,7 +267,7 @@ fn runs_that_repeat_one_another_have_no_rerun_interval() {
 fn many_missing_cells_forbid_a_verdict() {
     let short: Vec<Row> = rows("mine", &A).into_iter().skip(2).collect();
     let a = gather(manifest("a", &[("mine", "command")]), short);
-    assert_eq!(against(&a, &set("b", &B)).overall.unwrap().reason, Some(Reason::Missing));
+    assert_eq!(against(&a, &set("b", &B)).overall.unwrap().reason, Some(NoEvidenceReason::Missing));
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn failing(chains: &[(&str, u32)], deterministic: bool) -> Comparison {
         manifest
     };
     let mut broken = design(manifest("a", &[("mine", "command")]));
-    let failure = |(fixture, run): &(&str, u32)| Failure {
+    let failure = |(fixture, run): &(&str, u32)| FailedAction {
         place: serde_json::from_value(
             serde_json::json!({"fixture": fixture, "point": 1, "method": "mine", "run": run}),
         )

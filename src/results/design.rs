@@ -29,9 +29,9 @@ pub struct Design {
     /// The methods.
     pub methods: Vec<MethodInfo>,
     /// Who answered.
-    pub answerers: Vec<Asked>,
+    pub answerers: Vec<ModelInfo>,
     /// Who graded.
-    pub judges: Vec<Asked>,
+    pub judges: Vec<ModelInfo>,
     /// What was graded.
     pub rubric: RubricInfo,
     /// The transcripts and their probes.
@@ -46,7 +46,7 @@ pub struct MethodInfo {
     /// Its strategy, as a pipeline writes it.
     pub strategy: String,
     /// Who compresses, where a model does.
-    pub model: Option<Asked>,
+    pub model: Option<ModelInfo>,
     /// The size asked for.
     pub target_tokens: Option<u64>,
     /// Whether the artifact index stands behind its contexts.
@@ -87,7 +87,7 @@ impl ProgramInfo {
 
 /// A model in use: who is asked, with which settings and prompt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct ModelInfo {
     /// The variant's name; part of no comparison.
     pub name: String,
     /// `provider/model`.
@@ -174,13 +174,13 @@ impl Design {
             focus_topic: settings.focus_topic.as_deref().map(str::to_owned),
             methods: methods.map(|(method, readers)| MethodInfo::of(method, names(readers))).collect(),
             answerers: (pipeline.answerers.iter())
-                .map(|a| Asked {
+                .map(|a| ModelInfo {
                     truncated_replies: Some(a.truncated_replies),
-                    ..Asked::of(&a.name.0, &a.model, Some(a.template.text()), a.prompt_path.clone())
+                    ..ModelInfo::of(&a.name.0, &a.model, Some(a.template.text()), a.prompt_path.clone())
                 })
                 .collect(),
             judges: (pipeline.judges.iter())
-                .map(|j| Asked::of(&j.name.0, &j.model, Some(j.template.text()), j.prompt_path.clone()))
+                .map(|j| ModelInfo::of(&j.name.0, &j.model, Some(j.template.text()), j.prompt_path.clone()))
                 .collect(),
             rubric: RubricInfo::of(&pipeline.rubric, settings.rubric_scope),
             fixtures: pipeline.fixtures.iter().map(FixtureInfo::of).collect(),
@@ -218,7 +218,7 @@ impl MethodInfo {
         MethodInfo {
             name: method.name.to_string(),
             strategy: method.strategy.name().to_owned(),
-            model: method.strategy.model().map(|model| Asked::of(&method.name.0, model, template, path)),
+            model: method.strategy.model().map(|model| ModelInfo::of(&method.name.0, model, template, path)),
             target_tokens: method.target_tokens.map(|tokens| tokens.0),
             artifact_index: method.wants_index(),
             deterministic: method.strategy.is_deterministic(),
@@ -241,9 +241,9 @@ impl MethodInfo {
     }
 }
 
-impl Asked {
-    fn of(name: &str, model: &ModelUse, prompt: Option<&str>, prompt_path: Option<String>) -> Asked {
-        Asked {
+impl ModelInfo {
+    fn of(name: &str, model: &ModelUse, prompt: Option<&str>, prompt_path: Option<String>) -> ModelInfo {
+        ModelInfo {
             name: name.to_owned(),
             model: model.reference.to_string(),
             endpoint: model.provider.endpoint.clone(),
@@ -261,8 +261,8 @@ impl Asked {
     }
 
     /// Whether both are the same for the purpose of a comparison: model, settings and prompt; not name or endpoint.
-    pub fn is_same(&self, other: &Asked) -> bool {
-        let of = |asked: &Asked| (self.model_id(&asked.model).to_owned(), asked.settings.clone(), asked.prompt);
+    pub fn is_same(&self, other: &ModelInfo) -> bool {
+        let of = |asked: &ModelInfo| (self.model_id(&asked.model).to_owned(), asked.settings.clone(), asked.prompt);
         of(self) == of(other)
     }
 

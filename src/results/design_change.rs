@@ -1,6 +1,6 @@
 //! What separates the design of a run from the design of the results that its label has.
 
-use super::design::{Asked, Design, FixtureInfo, MethodInfo, ProbeInfo};
+use super::design::{Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo};
 use super::edits::method_edits;
 
 /// What the later of two designs does not share with the earlier one.
@@ -32,7 +32,8 @@ impl DesignChange {
             let list = if old > new { &mut self.conflicts } else { &mut self.additions };
             list.push(format!("{name}: {old} → {new}"));
         }
-        let same = |own: &[Asked], other: &[Asked]| own.len() == other.len() && own.iter().zip(other).all(same_asked);
+        let same =
+            |own: &[ModelInfo], other: &[ModelInfo]| own.len() == other.len() && own.iter().zip(other).all(same_asked);
         let parts = [
             ("the rubric", before.rubric != after.rubric),
             ("the locale", before.locale != after.locale),
@@ -94,14 +95,14 @@ impl DesignChange {
     }
 }
 
-fn same_asked((own, other): (&Asked, &Asked)) -> bool {
+fn same_asked((own, other): (&ModelInfo, &ModelInfo)) -> bool {
     let path = other.prompt_path.clone();
-    Asked { prompt_path: path, ..own.clone() } == *other
+    ModelInfo { prompt_path: path, ..own.clone() } == *other
 }
 
 /// A method without the path of its prompt.
 fn normal(method: &MethodInfo) -> MethodInfo {
-    let model = method.model.clone().map(|asked| Asked { prompt_path: None, ..asked });
+    let model = method.model.clone().map(|asked| ModelInfo { prompt_path: None, ..asked });
     MethodInfo { model, ..method.clone() }
 }
 

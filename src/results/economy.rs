@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::answers::Answers;
-use super::grade::Measured;
+use super::grade::MeasuredAnswer;
 use super::ordered::Ordered;
 use super::set::ResultSet;
 use super::shares::{Overclaim, Share};
@@ -81,7 +81,7 @@ type FactAt = (usize, usize);
 
 /// The facts that a variant answers, in any run.
 pub(super) fn answered_facts(set: &ResultSet, variant: usize) -> BTreeSet<FactAt> {
-    let of = |measured: &Measured| -> Vec<FactAt> {
+    let of = |measured: &MeasuredAnswer| -> Vec<FactAt> {
         let said = measured.facts.iter().enumerate().filter(|(_, fact)| fact.answered);
         said.map(|(fact, _)| (measured.at.probe, fact)).collect()
     };
@@ -156,7 +156,7 @@ impl Answers<'_> {
     }
 }
 
-fn lift(measured: &Measured, guessable: &BTreeSet<FactAt>) -> Option<f64> {
+fn lift(measured: &MeasuredAnswer, guessable: &BTreeSet<FactAt>) -> Option<f64> {
     let own = measured.facts.iter().enumerate().filter(|(fact, _)| !guessable.contains(&(measured.at.probe, *fact)));
     let stood: Option<Vec<bool>> = own.map(|(_, fact)| fact.stands()).collect();
     share(stood?)

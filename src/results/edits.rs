@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::design::{Asked, Design, MethodInfo, ProgramInfo};
+use super::design::{Design, MethodInfo, ModelInfo, ProgramInfo};
 use crate::action::Digest;
 
 /// Finds the lines in which a text differs from an earlier one: path as shown, digest before, digest after. Where the
@@ -13,7 +13,7 @@ pub type ChangedLines<'t> = &'t dyn Fn(&str, &Digest, &Digest) -> Vec<String>;
 
 /// What was edited of a method.
 pub(super) fn method_edits(before: &MethodInfo, after: &MethodInfo, lines: ChangedLines<'_>) -> Vec<String> {
-    let mut edits = Edits { found: Vec::new(), lines };
+    let mut edits = EditList { found: Vec::new(), lines };
     edits.value("strategy", Some(&before.strategy), Some(&after.strategy));
     edits.value("target_tokens", before.target_tokens.as_ref(), after.target_tokens.as_ref());
     edits.value("artifact_index", Some(&before.artifact_index), Some(&after.artifact_index));
@@ -24,17 +24,17 @@ pub(super) fn method_edits(before: &MethodInfo, after: &MethodInfo, lines: Chang
 
 /// What was edited of the whole pipeline that bars no comparison.
 pub(super) fn pipeline_edits(before: &Design, after: &Design) -> Vec<String> {
-    let mut edits = Edits { found: Vec::new(), lines: &|_, _, _| Vec::new() };
+    let mut edits = EditList { found: Vec::new(), lines: &|_, _, _| Vec::new() };
     edits.value("focus topic", before.focus_topic.as_ref(), after.focus_topic.as_ref());
     edits.found
 }
 
-struct Edits<'t> {
+struct EditList<'t> {
     found: Vec<String>,
     lines: ChangedLines<'t>,
 }
 
-impl Edits<'_> {
+impl EditList<'_> {
     fn value<T: ToString + PartialEq>(&mut self, name: &str, before: Option<&T>, after: Option<&T>) {
         if before != after {
             let word = |value: Option<&T>| value.map_or_else(|| "not set".to_owned(), T::to_string);
@@ -42,10 +42,10 @@ impl Edits<'_> {
         }
     }
 
-    fn asked(&mut self, before: Option<&Asked>, after: Option<&Asked>) {
+    fn asked(&mut self, before: Option<&ModelInfo>, after: Option<&ModelInfo>) {
         let none = Value::Null;
         self.value("model", before.map(|asked| &asked.model), after.map(|asked| &asked.model));
-        let settings = |asked: Option<&Asked>| asked.and_then(|asked| serde_json::to_value(&asked.settings).ok());
+        let settings = |asked: Option<&ModelInfo>| asked.and_then(|asked| serde_json::to_value(&asked.settings).ok());
         let (old, new) = (settings(before).unwrap_or_default(), settings(after).unwrap_or_default());
         let names = |value: &Value| -> Vec<String> {
             value.as_object().into_iter().flatten().map(|(k, _)| k.clone()).collect()
@@ -55,7 +55,7 @@ impl Edits<'_> {
             let of = |value: &Value| value.get(&name).unwrap_or(&none).clone();
             self.value(&name, Some(&of(&old)).filter(|v| !v.is_null()), Some(&of(&new)).filter(|v| !v.is_null()));
         }
-        let prompt = |asked: Option<&Asked>| asked.and_then(|asked| asked.prompt);
+        let prompt = |asked: Option<&ModelInfo>| asked.and_then(|asked| asked.prompt);
         if let (Some(old), Some(new)) = (prompt(before), prompt(after)) {
             let path =
                 after.and_then(|asked| asked.prompt_path.clone()).unwrap_or_else(|| "the built-in prompt".to_owned());

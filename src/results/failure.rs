@@ -20,10 +20,10 @@ pub enum Blame {
 
 /// An action without an output, as the failures list shows it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Failure {
+pub struct FailedAction {
     /// Where it was met first.
     #[serde(flatten)]
-    pub place: Place,
+    pub place: Location,
     /// The stage.
     pub stage: StageName,
     /// The action; `None` if it failed before it could be named.
@@ -43,7 +43,7 @@ pub struct Failure {
 /// A place in the matrix or in a judge's self-test, in names.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Place {
+pub enum Location {
     /// A cell.
     Cell(CellCoordinate),
     /// A case of a judge's self-test.
@@ -65,20 +65,20 @@ pub enum Place {
     },
 }
 
-impl Failure {
+impl FailedAction {
     /// A cell that has no action, or no row, though nothing was asked of anyone.
     pub fn of_cell(
         place: CellCoordinate,
         stage: StageName,
         key: Option<ActionKey>,
         error: &dyn std::error::Error,
-    ) -> Failure {
-        let (place, blame, message) = (Place::Cell(place), Blame::Infrastructure, error.to_string());
-        Failure { place, stage, key, blame, class: None, message, hint: None }
+    ) -> FailedAction {
+        let (place, blame, message) = (Location::Cell(place), Blame::Infrastructure, error.to_string());
+        FailedAction { place, stage, key, blame, class: None, message, hint: None }
     }
 }
 
-impl Failure {
+impl FailedAction {
     /// What happened and what to do, on one line.
     pub fn told(&self) -> String {
         let hint = self.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
@@ -86,23 +86,23 @@ impl Failure {
     }
 }
 
-impl Place {
+impl Location {
     /// The cell, if it is one.
     pub fn cell(&self) -> Option<&CellCoordinate> {
         match self {
-            Place::Cell(coordinate) => Some(coordinate),
-            Place::Selftest { .. } | Place::Generation { .. } => None,
+            Location::Cell(coordinate) => Some(coordinate),
+            Location::Selftest { .. } | Location::Generation { .. } => None,
         }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Cell(coordinate) => coordinate.fmt(f),
-            Place::Selftest { judge, case } => write!(f, "self-test of {judge} · {case}"),
-            Place::Generation { fixture, point, probe: None } => write!(f, "probes for {fixture} · point {point}"),
-            Place::Generation { fixture, point, probe: Some(probe) } => {
+            Location::Cell(coordinate) => coordinate.fmt(f),
+            Location::Selftest { judge, case } => write!(f, "self-test of {judge} · {case}"),
+            Location::Generation { fixture, point, probe: None } => write!(f, "probes for {fixture} · point {point}"),
+            Location::Generation { fixture, point, probe: Some(probe) } => {
                 write!(f, "{fixture} · point {point} · {probe} without a context")
             }
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::design::{Asked, CriterionWeight, Design, FixtureInfo, MethodInfo, ProbeInfo, RubricInfo};
+use super::design::{CriterionWeight, Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo, RubricInfo};
 use super::row::{Row, RowCost, RowKeys};
 use crate::action::{ActionKey, Digest};
 use crate::judge::{CriterionScore, Dimension, Rubric, Scope};
@@ -12,8 +12,8 @@ use crate::pipeline::{FixtureDigests, Runs, TailMode};
 use crate::probe::ProbeType;
 use crate::provider::Settings;
 
-pub(crate) fn asked(name: &str, model: &str) -> Asked {
-    Asked {
+pub(crate) fn asked(name: &str, model: &str) -> ModelInfo {
+    ModelInfo {
         name: name.into(),
         model: model.into(),
         endpoint: "test".into(),

@@ -1,9 +1,9 @@
 //! The gate: what got worse, a line each.
 
-use super::compare::{Comparison, Judged, MethodComparison};
+use super::compare::{Comparison, MethodComparison};
 use super::level::OVERALL;
 use super::reliability::FailedChain;
-use crate::stats::{Reason, Verdict};
+use crate::stats::{DifferenceTest, NoEvidenceReason, Verdict};
 
 /// One thing that got worse.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ fn of_method(comparison: &Comparison, method: &str, compared: &MethodComparison)
 }
 
 /// `-1.00 [-1.31, -0.69] on 4 of 8 fixtures, the others unchanged (over all -0.50), p 0.003, against main`.
-fn against(judged: &Judged, comparison: &Comparison) -> String {
+fn against(judged: &DifferenceTest, comparison: &Comparison) -> String {
     let interval = judged.ci95.map(|ci| format!(" [{:+.2}, {:+.2}]", ci.low(), ci.high())).unwrap_or_default();
     let p = judged.p_adjusted.map(|p| format!(", p {}", probability(p))).unwrap_or_default();
     let fixtures = match judged.unchanged {
@@ -74,7 +74,8 @@ fn probability(p: f64) -> String {
 /// was seen: neither is among them, nor is one that changed in too few fixtures for a test, which is said otherwise.
 pub fn blind_spots(comparison: &Comparison) -> Vec<(&str, Option<f64>)> {
     let overall = comparison.methods.iter().filter_map(|(method, compared)| Some((method, compared.overall.as_ref()?)));
-    let blind = overall.filter(|(_, judged)| judged.is_nearly_blind() && judged.reason != Some(Reason::FewClusters));
+    let blind =
+        overall.filter(|(_, judged)| judged.is_nearly_blind() && judged.reason != Some(NoEvidenceReason::FewClusters));
     blind.map(|(method, judged)| (method, judged.mdd)).collect()
 }
 

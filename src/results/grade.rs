@@ -78,7 +78,7 @@ impl MeasuredFact {
 
 /// What was measured of one answer without a judge.
 #[derive(Clone, Debug)]
-pub(super) struct Measured {
+pub(super) struct MeasuredAnswer {
     pub at: AnswerAt,
     pub facts: Vec<MeasuredFact>,
     pub when_lost: Option<AnswerWhenLost>,
@@ -94,14 +94,14 @@ pub(super) struct Measured {
     pub truncated: bool,
 }
 
-impl Measured {
+impl MeasuredAnswer {
     /// Whether the context is known to lack every expected fact.
     pub(super) fn has_lost_all(&self) -> bool {
         !self.facts.is_empty() && self.facts.iter().all(|fact| fact.stands() == Some(false))
     }
 
-    pub(super) fn of<T>(at: AnswerAt, row: &Row<T>) -> Measured {
-        Measured {
+    pub(super) fn of<T>(at: AnswerAt, row: &Row<T>) -> MeasuredAnswer {
+        MeasuredAnswer {
             at,
             facts: row.facts.iter().map(MeasuredFact::of).collect(),
             when_lost: row.answer_when_lost,

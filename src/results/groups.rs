@@ -11,16 +11,16 @@ const LENGTHS: [(f64, &str); 4] =
     [(10_000.0, "under 10k"), (30_000.0, "10k to 30k"), (100_000.0, "30k to 100k"), (f64::INFINITY, "over 100k")];
 
 /// Groups by what they have in common, each with its part of a selection. None is empty.
-pub(super) type Parts<'s, Name> = Vec<(Name, Selection<'s>)>;
+pub(super) type GroupSelections<'s, Name> = Vec<(Name, Selection<'s>)>;
 
 /// All groups, the same for every method.
 pub(super) struct Groups<'s> {
-    pub by_probe_type: Parts<'s, String>,
-    pub by_fixture: Parts<'s, String>,
-    pub by_tag: Parts<'s, String>,
+    pub by_probe_type: GroupSelections<'s, String>,
+    pub by_fixture: GroupSelections<'s, String>,
+    pub by_tag: GroupSelections<'s, String>,
     /// By the number of the point.
-    pub by_cycle: Parts<'s, u32>,
-    pub by_length: Parts<'s, String>,
+    pub by_cycle: GroupSelections<'s, u32>,
+    pub by_length: GroupSelections<'s, String>,
 }
 
 impl<'s> Groups<'s> {
@@ -50,7 +50,7 @@ impl<'s> Groups<'s> {
     }
 }
 
-fn parts<'s, Name>(whole: &Selection<'s>, groups: impl Iterator<Item = (Name, Subset)>) -> Parts<'s, Name> {
+fn parts<'s, Name>(whole: &Selection<'s>, groups: impl Iterator<Item = (Name, Subset)>) -> GroupSelections<'s, Name> {
     groups.map(|(name, group)| (name, whole.only(&group))).filter(|(_, part)| !part.kept.is_empty()).collect()
 }
 

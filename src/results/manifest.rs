@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::design::Design;
-use super::failure::Failure;
+use super::failure::FailedAction;
 use crate::action::{ActionKey, Digest, StageName};
 use crate::units::{Usage, Usd};
 
@@ -58,9 +58,9 @@ pub struct Manifest {
     /// How long it took, in seconds.
     pub wall_s: f64,
     /// What failed.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<FailedAction>,
     /// What was expected before the run, beside what came.
-    pub forecast: Option<Forecast>,
+    pub forecast: Option<ForecastTotals>,
     /// What must be printed on every report.
     pub caveats: Caveats,
     /// Against what it was compared (`--compare-to`), to be compared again when the report is made anew.
@@ -141,7 +141,7 @@ pub struct Unused {
 
 /// What was expected before the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Forecast {
+pub struct ForecastTotals {
     /// Requests.
     pub requests: u64,
     /// Input tokens.

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::grade::place;
 use super::ordered::Ordered;
-use super::scores::{Graded, Scores};
+use super::scores::{AnswerScores, Scores};
 use super::selection::Subset;
 use super::set::ResultSet;
 use crate::judge::Dimension;
@@ -14,9 +14,9 @@ use crate::stats::{self, Coefficient, Components, Metric, Observation, RepeatSpr
 
 /// The variance components of a variant, by dimension. Runs that repeat one another's work are one run.
 pub(super) fn components(scores: &Scores, variant: usize, kept: &Subset, deterministic: bool) -> Ordered<Components> {
-    let counts = |graded: &&Graded| kept.contains(&graded.at.probe) && (!deterministic || graded.at.run == 1);
-    let graded: Vec<&Graded> = scores.graded(variant).iter().filter(counts).collect();
-    let observation = |graded: &Graded, dimension: Dimension| {
+    let counts = |graded: &&AnswerScores| kept.contains(&graded.at.probe) && (!deterministic || graded.at.run == 1);
+    let graded: Vec<&AnswerScores> = scores.graded(variant).iter().filter(counts).collect();
+    let observation = |graded: &AnswerScores, dimension: Dimension| {
         Some(Observation {
             cluster: scores.fixture_of(graded.at.probe)?,
             item: graded.at.probe,

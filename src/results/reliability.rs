@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::changes::Matched;
-use super::failure::{Blame, Failure};
+use super::failure::{Blame, FailedAction};
 use super::set::ResultSet;
 use crate::stats::{FailureCounts, FailureTest};
 
@@ -58,7 +58,7 @@ impl std::fmt::Display for FailedChain {
 #[derive(Default)]
 struct Chains<'s> {
     observed: BTreeSet<Option<u32>>,
-    failed: BTreeMap<Option<u32>, &'s Failure>,
+    failed: BTreeMap<Option<u32>, &'s FailedAction>,
 }
 
 /// The chains of both sides, by fixture.
@@ -112,7 +112,7 @@ impl<'s> ChainPairs<'s> {
         let of = |(fixture, (own, base)): (&&str, &(Chains<'_>, Chains<'_>))| -> Vec<FailedChain> {
             let is_new = |run: &Option<u32>| !base.failed.contains_key(run) && !base.failed.contains_key(&None);
             let new = own.failed.iter().filter(|(run, _)| is_new(run));
-            let chain = |(run, failure): (&Option<u32>, &&Failure)| FailedChain {
+            let chain = |(run, failure): (&Option<u32>, &&FailedAction)| FailedChain {
                 fixture: (*fixture).to_owned(),
                 run: *run,
                 message: failure.message.lines().next().unwrap_or_default().to_owned(),

@@ -29,7 +29,7 @@ pub struct MethodRun<'s> {
     /// The mean of the dimensions of this run.
     pub overall: Option<f64>,
     /// The run's values, over all probes that the method has.
-    pub dimensions: DimensionScores,
+    pub dimensions: NamedScores,
     /// The probes, in the order of the matrix.
     pub probes: Vec<ProbeRun<'s>>,
 }
@@ -47,13 +47,13 @@ pub struct ProbeRun<'s> {
     /// Mean of its dimensions; for display only.
     pub overall: Option<f64>,
     /// Its dimensions.
-    pub dimensions: DimensionScores,
+    pub dimensions: NamedScores,
     /// Share of its expected facts in the context.
     pub fact_survival: Option<f64>,
 }
 
 /// Scores of the dimensions measured, by name.
-type DimensionScores = Ordered<f64, &'static str>;
+type NamedScores = Ordered<f64, &'static str>;
 
 /// One file a fixture and run that has a judged cell, in the order of the matrix.
 pub fn run_files<'s>(set: &'s ResultSet) -> impl Iterator<Item = RunFile<'s>> {
@@ -117,10 +117,10 @@ fn in_run(by_run: &[Option<f64>], run: u32) -> Option<f64> {
     *by_run.get((run as usize).checked_sub(1)?)?
 }
 
-fn scores(of: impl Fn(Dimension) -> Option<f64>) -> DimensionScores {
+fn scores(of: impl Fn(Dimension) -> Option<f64>) -> NamedScores {
     Dimension::ALL.into_iter().filter_map(|dimension| Some((dimension.name(), of(dimension)?))).collect()
 }
 
-fn mean(scores: &DimensionScores) -> Option<f64> {
+fn mean(scores: &NamedScores) -> Option<f64> {
     stats::mean_of(scores.iter().map(|(_, score)| *score))
 }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::design::MethodInfo;
-use super::grade::Measured;
+use super::grade::MeasuredAnswer;
 use super::set::ResultSet;
 use crate::stats::{lower_bound, mean, mean_of};
 
@@ -99,7 +99,7 @@ fn overalls(set: &ResultSet, variant: usize) -> BTreeMap<usize, f64> {
 
 /// Of the expected facts, the share that a variant's answers state.
 fn stated(set: &ResultSet, variant: usize) -> f64 {
-    let of = |measured: &Measured| measured.facts.iter().map(|fact| f64::from(u8::from(fact.answered))).collect();
+    let of = |measured: &MeasuredAnswer| measured.facts.iter().map(|fact| f64::from(u8::from(fact.answered))).collect();
     let stated: Vec<f64> = set.answers(variant).iter().flat_map(|measured| -> Vec<f64> { of(measured) }).collect();
     mean(&stated).unwrap_or(0.0)
 }

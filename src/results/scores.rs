@@ -12,7 +12,7 @@ use crate::stats;
 
 /// One answer's score in every dimension, at one number of the judgement: the median of its panel.
 #[derive(Clone, Debug)]
-pub(super) struct Graded {
+pub(super) struct AnswerScores {
     pub at: AnswerAt,
     pub dimensions: ByDimension,
 }
@@ -21,7 +21,7 @@ pub(super) struct Graded {
 #[derive(Clone, Debug)]
 pub(super) struct Scores {
     /// Each answer and judgement, panels merged; sorted by place.
-    graded: Vec<Graded>,
+    graded: Vec<AnswerScores>,
     grid: Grid,
     /// By variant and probe: how many runs did work of their own, 0 where nothing was judged.
     distinct_runs: Vec<Vec<usize>>,
@@ -87,7 +87,7 @@ impl Scores {
     }
 
     /// Each answer and judgement of a variant, panels merged; sorted by place.
-    pub(super) fn graded(&self, variant: usize) -> &[Graded] {
+    pub(super) fn graded(&self, variant: usize) -> &[AnswerScores] {
         let from = self.graded.partition_point(|graded| graded.at.variant < variant);
         let own = self.graded.get(from..).unwrap_or_default();
         own.get(..own.partition_point(|graded| graded.at.variant == variant)).unwrap_or_default()
@@ -95,12 +95,12 @@ impl Scores {
 }
 
 /// One score an answer and judgement: of a panel the medians, criterion by criterion, weighted anew.
-fn merge_panels(grades: &[Grade], criteria: &[CriterionWeight]) -> Vec<Graded> {
+fn merge_panels(grades: &[Grade], criteria: &[CriterionWeight]) -> Vec<AnswerScores> {
     let same = |a: &Grade, b: &Grade| (a.at, a.judge_n) == (b.at, b.judge_n);
-    let merge = |panel: &[Grade]| -> Option<Graded> {
+    let merge = |panel: &[Grade]| -> Option<AnswerScores> {
         let first = panel.first()?;
         let dimensions = if panel.len() == 1 { first.dimensions } else { weigh(panel, criteria) };
-        Some(Graded { at: first.at, dimensions })
+        Some(AnswerScores { at: first.at, dimensions })
     };
     grades.chunk_by(same).filter_map(merge).collect()
 }
@@ -131,7 +131,7 @@ struct Grid {
 }
 
 impl Grid {
-    fn of(graded: &[Graded], variants: usize, probes: usize, runs: usize) -> Grid {
+    fn of(graded: &[AnswerScores], variants: usize, probes: usize, runs: usize) -> Grid {
         let mut grid = Grid { scores: vec![None; variants * probes * Dimension::ALL.len() * runs], probes, runs };
         for inside in graded.chunk_by(|a, b| a.at.cell() == b.at.cell()) {
             let Some(at) = inside.first().map(|first| first.at) else { continue };

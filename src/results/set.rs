@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::design::{CriterionWeight, Design};
 use super::folder::{FolderError, ResultsFolder};
-use super::grade::{AnswerAt, Grade, Measured};
+use super::grade::{AnswerAt, Grade, MeasuredAnswer};
 use super::manifest::Manifest;
 use super::row::{Row, RowKeys};
 use super::rows_file::RowError;
@@ -56,7 +56,7 @@ pub struct ResultSet {
     /// Sorted by place.
     pub(super) grades: Vec<Grade>,
     /// What was measured of each answer, sorted by place.
-    pub(super) answers: Vec<Measured>,
+    pub(super) answers: Vec<MeasuredAnswer>,
     /// By variant.
     pub(super) costs: Vec<Costs>,
 }
@@ -108,12 +108,12 @@ impl ResultSet {
     ) -> Result<ResultSet, SetError> {
         let design = &manifest.design;
         let (variants, mut probes) = (variants(design), probes(design));
-        let mut gathered = Gathered::new(variants.len(), probes.len());
+        let mut gathered = RowTotals::new(variants.len(), probes.len());
         let index = Index::of(&manifest, &variants, &probes);
         for row in rows {
             gathered.take(&index, row?.borrow())?;
         }
-        let Gathered { cells, costs, facts } = gathered.sorted();
+        let RowTotals { cells, costs, facts } = gathered.sorted();
         probes.iter_mut().zip(facts).for_each(|(probe, facts)| probe.facts = facts);
         let (mut grades, mut answers) = (Vec::new(), Vec::new());
         for cell in cells {
@@ -161,15 +161,15 @@ impl ResultSet {
     }
 
     /// What was measured of the answers of a variant, sorted by place.
-    pub(super) fn answers(&self, variant: usize) -> &[Measured] {
+    pub(super) fn answers(&self, variant: usize) -> &[MeasuredAnswer] {
         of_variant(&self.answers, variant, |measured| measured.at.variant)
     }
 }
 
 /// What rows add up to.
-struct Gathered {
+struct RowTotals {
     /// By variant and probe.
-    cells: Vec<Cell>,
+    cells: Vec<ProbeData>,
     /// By variant.
     costs: Vec<Costs>,
     /// By probe: its expected facts.
@@ -178,15 +178,15 @@ struct Gathered {
 
 /// What rows say of a probe of a variant.
 #[derive(Clone, Default)]
-struct Cell {
+struct ProbeData {
     grades: Vec<Grade>,
-    answers: Vec<Measured>,
+    answers: Vec<MeasuredAnswer>,
 }
 
-impl Gathered {
-    fn new(variants: usize, probes: usize) -> Gathered {
-        Gathered {
-            cells: vec![Cell::default(); variants * probes],
+impl RowTotals {
+    fn new(variants: usize, probes: usize) -> RowTotals {
+        RowTotals {
+            cells: vec![ProbeData::default(); variants * probes],
             costs: vec![Costs::new(); variants],
             facts: vec![Vec::new(); probes],
         }
@@ -198,7 +198,7 @@ impl Gathered {
             cell.grades.push(index.grade(at, judge, row));
             // the grades of an answer mostly come together, and each says the same of it
             if cell.answers.last().is_none_or(|last| last.at != at) {
-                cell.answers.push(Measured::of(at, row));
+                cell.answers.push(MeasuredAnswer::of(at, row));
             }
         }
         if let Some(costs) = self.costs.get_mut(at.variant) {
@@ -221,7 +221,7 @@ impl Gathered {
     }
 
     /// Each list in its order, each answer and each action once.
-    fn sorted(mut self) -> Gathered {
+    fn sorted(mut self) -> RowTotals {
         for cell in &mut self.cells {
             cell.grades.sort_by_key(|grade| (grade.at, grade.judge_n, grade.judge));
             cell.answers.sort_by_key(|measured| measured.at);

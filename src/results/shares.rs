@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::answers::Answers;
-use super::grade::{Measured, MeasuredFact};
+use super::grade::{MeasuredAnswer, MeasuredFact};
 use super::ordered::Ordered;
 use crate::measure::{AnswerWhenLost, Depth};
 use crate::stats::{self, Estimate, Interval};
@@ -66,13 +66,13 @@ pub struct ShareDifference {
 }
 
 /// Whether an answer counts towards a share; `None` of one that does not belong to it.
-type Counts<'c> = &'c dyn Fn(&Measured) -> Option<bool>;
+type Counts<'c> = &'c dyn Fn(&MeasuredAnswer) -> Option<bool>;
 
-fn is_overclaim(measured: &Measured) -> Option<bool> {
+fn is_overclaim(measured: &MeasuredAnswer) -> Option<bool> {
     measured.has_lost_all().then(|| measured.when_lost == Some(AnswerWhenLost::OtherValue))
 }
 
-fn is_fabricated(measured: &Measured) -> Option<bool> {
+fn is_fabricated(measured: &MeasuredAnswer) -> Option<bool> {
     measured.fabricated
 }
 
@@ -95,7 +95,7 @@ impl Answers<'_> {
 
     /// Whether it is known of all answers whose context lost every fact what they do, and of any context what it holds.
     fn records_overclaims(&self) -> bool {
-        let is_readable = |measured: &&&Measured| measured.facts.iter().any(|fact| fact.class.is_some());
+        let is_readable = |measured: &&&MeasuredAnswer| measured.facts.iter().any(|fact| fact.class.is_some());
         let mut lost = self.measured.iter().filter(|measured| measured.has_lost_all());
         lost.all(|measured| measured.when_lost.is_some()) && self.measured.iter().any(|m| is_readable(&m))
     }
@@ -143,7 +143,7 @@ impl Answers<'_> {
     }
 
     /// The share of facts that stand in the context, group by group: within a fixture all its facts count the same.
-    fn survival_by<N: Ord>(&self, group: impl Fn(&Measured, &MeasuredFact) -> Option<N>) -> BTreeMap<N, Share> {
+    fn survival_by<N: Ord>(&self, group: impl Fn(&MeasuredAnswer, &MeasuredFact) -> Option<N>) -> BTreeMap<N, Share> {
         // by group, for each fixture: facts that stand, and all
         let mut counts: BTreeMap<N, BTreeMap<usize, (u64, u64)>> = BTreeMap::new();
         for measured in &self.measured {

@@ -9,7 +9,7 @@ use super::cells::{CellCounts, cell_counts, truncated_share};
 use super::compare::Comparison;
 use super::design::MethodInfo;
 use super::economy::{Economy, answered_facts};
-use super::groups::{Groups, Parts};
+use super::groups::{GroupSelections, Groups};
 use super::level::{Level, Levels, OVERALL};
 use super::noise::{JudgeQuality, average_components, components, judge_quality};
 use super::ordered::Ordered;
@@ -273,6 +273,6 @@ fn weakest(dimensions: &Levels, by_probe_type: &Ordered<Levels>, economy: &Econo
 }
 
 /// The levels of a variant in each group.
-fn levels(groups: &Parts<'_, String>, variant: usize) -> Ordered<Levels> {
+fn levels(groups: &GroupSelections<'_, String>, variant: usize) -> Ordered<Levels> {
     groups.iter().map(|(name, part)| (name.clone(), part.runs(variant).levels())).collect()
 }

@@ -233,7 +233,7 @@ fn rows_of_another_design_are_refused() {
 fn cells_that_a_failure_explains_are_told_from_those_never_reached() {
     let mut broken = manifest(&[("mine", "command")], &[("f1", 2), ("f2", 1)], 2);
     broken.design.methods[0].deterministic = false;
-    let failed = |at: serde_json::Value, blame| Failure {
+    let failed = |at: serde_json::Value, blame| FailedAction {
         place: serde_json::from_value(at).unwrap(),
         stage: crate::action::StageName::Answer,
         key: None,
@@ -263,8 +263,8 @@ fn cells_that_a_failure_explains_are_told_from_those_never_reached() {
 #[test]
 fn a_failure_survives_the_manifest() {
     let mut broken = manifest(&[("mine", "command")], &[("f1", 1)], 1);
-    let place = Place::Selftest { judge: "judge".into(), case: "stale-1".into() };
-    broken.failures.push(Failure {
+    let place = Location::Selftest { judge: "judge".into(), case: "stale-1".into() };
+    broken.failures.push(FailedAction {
         place,
         stage: crate::action::StageName::Selftest,
         key: None,

@@ -33,13 +33,13 @@ pub struct Worst {
 
 /// All grades of one probe of one method.
 struct Pile {
-    scores: Vec<(Place, f64)>,
-    worst: (f64, Place),
+    scores: Vec<(GradeId, f64)>,
+    worst: (f64, GradeId),
     row: usize,
 }
 
 /// Run, answer, judgement, judge: tells grades of one probe apart, so that the order of rows does not matter.
-type Place = (u32, u32, u32, usize);
+type GradeId = (u32, u32, u32, usize);
 
 /// The `count` probes on which methods do worst, ceiling and floor and what is perfect left out; of equals the first by
 /// name. Of each the row of its worst grade, counted from 0 as they come, and its score; [`Worst::new`] makes the rest
@@ -97,7 +97,7 @@ impl<'d> Ranks<'d> {
     }
 
     /// Probe and method of a row, and its place among their rows.
-    fn place<T>(&self, row: &Row<T>) -> Option<((usize, usize), Place)> {
+    fn place<T>(&self, row: &Row<T>) -> Option<((usize, usize), GradeId)> {
         let method = self.methods.get(row.method.as_str())?;
         let probe = self.probes.get(&(row.fixture.as_str(), row.point, row.probe.as_str()))?;
         let judge = self.judges.get(row.judge.as_str())?;

@@ -6,7 +6,7 @@ use tokio::sync::Notify;
 
 use crate::action::{ModelRequest, Work};
 use crate::provider::{ErrorClass, ModelName, Operation, ProviderName};
-use crate::results::Failure;
+use crate::results::FailedAction;
 
 /// A provider, or one of its models, at which every further call would fail the same way.
 #[derive(Clone, Debug)]
@@ -55,7 +55,7 @@ impl CircuitBreakers {
     }
 
     /// Trips on a failure that every further call would repeat: a wrong key, an empty account, an unknown model.
-    pub(super) fn record(&self, request: &ModelRequest, failure: &Failure) {
+    pub(super) fn record(&self, request: &ModelRequest, failure: &FailedAction) {
         let Some(class) = failure.class.filter(|class| class.is_terminal() && self.reason_for(request).is_none())
         else {
             return;

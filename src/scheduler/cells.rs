@@ -19,7 +19,7 @@ use crate::plan::{
     ResolvedContext, Task, TaskOutcome,
 };
 use crate::provider::{ErrorClass, ReadFault};
-use crate::results::{Blame, Failure, ListedRow, Place};
+use crate::results::{Blame, FailedAction, ListedRow, Location};
 
 /// The walk over the matrix with all that it resolves tasks by.
 pub(super) struct Cells<'r, 'e> {
@@ -85,9 +85,9 @@ impl<'r, 'e> Cells<'r, 'e> {
         Ok(None)
     }
 
-    fn not_prepared(&self, task: &Task, error: &PrepareError) -> Failure {
+    fn not_prepared(&self, task: &Task, error: &PrepareError) -> FailedAction {
         let pipeline = self.performer.preparer.pipeline();
-        let mut failure = Failure::of_cell(task.place(pipeline), task.stage(), None, error);
+        let mut failure = FailedAction::of_cell(task.place(pipeline), task.stage(), None, error);
         if let Some(path) = CurrentSources::of(pipeline, task).prompt.and_then(|prompt| prompt.path) {
             failure.message = format!("{path}: {}", failure.message);
         }
@@ -131,7 +131,7 @@ impl<'r, 'e> Cells<'r, 'e> {
         &mut self,
         task: &Task,
         key: ActionKey,
-        (failure, sharers): (&Failure, Vec<Task>),
+        (failure, sharers): (&FailedAction, Vec<Task>),
         stats: &mut RunStats<'_>,
     ) -> Result<(), RunError> {
         self.shared.fail(key);
@@ -144,7 +144,7 @@ impl<'r, 'e> Cells<'r, 'e> {
         self.unresolved(task, stats)
     }
 
-    fn fail(&mut self, task: &Task, failure: &Failure, stats: &mut RunStats<'_>) -> Result<(), RunError> {
+    fn fail(&mut self, task: &Task, failure: &FailedAction, stats: &mut RunStats<'_>) -> Result<(), RunError> {
         stats.emit(&Event::Failed(failure))?;
         self.unresolved(task, stats)
     }
@@ -193,7 +193,7 @@ impl<'r, 'e> Cells<'r, 'e> {
 
     /// The failure of a cell whose answer was cut off by the token limit, where its answerer takes that for one. The
     /// answer stays in the cache: with another setting it is graded, and nobody is asked.
-    fn rejected(&self, task: &Task, key: ActionKey, output: Option<&Output>) -> Option<Failure> {
+    fn rejected(&self, task: &Task, key: ActionKey, output: Option<&Output>) -> Option<FailedAction> {
         const HINT: &str = "raise max_output_tokens of the answerer; truncated_replies = \"grade\" grades such replies";
         let preparer = &self.performer.preparer;
         if !preparer.fails_truncated(task) {
@@ -203,10 +203,10 @@ impl<'r, 'e> Cells<'r, 'e> {
             Some(Output::Answer(answer)) => answer.truncated,
             _ => self.performer.outputs.answer(task, &key).is_ok_and(|answer| answer.truncated),
         };
-        let failure = || Failure {
+        let failure = || FailedAction {
             class: Some(ErrorClass::Truncated),
             hint: Some(HINT.to_owned()),
-            ..Failure::of_cell(task.place(preparer.pipeline()), task.stage(), Some(key), &ReadFault::Truncated)
+            ..FailedAction::of_cell(task.place(preparer.pipeline()), task.stage(), Some(key), &ReadFault::Truncated)
         };
         is_truncated.then(failure)
     }
@@ -281,8 +281,8 @@ impl<'r, 'e> Cells<'r, 'e> {
             }
             Err(error) => {
                 let place = preparer.pipeline().name_judge(&task.cell);
-                let failure = Failure::of_cell(place, StageName::Judge, Some(resolved.key), &error);
-                let failure = Failure { hint: Some(OutputUnavailable::REMEDY.to_owned()), ..failure };
+                let failure = FailedAction::of_cell(place, StageName::Judge, Some(resolved.key), &error);
+                let failure = FailedAction { hint: Some(OutputUnavailable::REMEDY.to_owned()), ..failure };
                 self.row_cache.abandon(task.context.cell);
                 Ok(stats.emit(&Event::Failed(&failure))?)
             }
@@ -293,10 +293,10 @@ impl<'r, 'e> Cells<'r, 'e> {
     pub(super) fn fail_waiting(&mut self, waiting: Vec<Task>, stats: &mut RunStats<'_>) -> Result<(), RunError> {
         const HINT: &str = "run again; if it stays, please report it";
         for task in waiting.into_iter().chain(self.shared.drain()) {
-            let place = Place::Cell(task.place(self.performer.preparer.pipeline()));
+            let place = Location::Cell(task.place(self.performer.preparer.pipeline()));
             let message = "this cell was left waiting for what never came: a fault of compeval".to_owned();
             let (stage, blame, hint) = (task.stage(), Blame::Infrastructure, Some(HINT.to_owned()));
-            self.fail(&task, &Failure { place, stage, key: None, blame, class: None, message, hint }, stats)?;
+            self.fail(&task, &FailedAction { place, stage, key: None, blame, class: None, message, hint }, stats)?;
         }
         Ok(())
     }

@@ -7,8 +7,8 @@ use crate::action::{ActionKey, StageName};
 use crate::files::FileError;
 use crate::judge::SelfTestVerdict;
 use crate::pipeline::MatrixCounts;
-use crate::plan::Estimate;
-use crate::results::{Failure, ListedRow};
+use crate::plan::CostEstimate;
+use crate::results::{FailedAction, ListedRow};
 use crate::units::{Usage, Usd};
 
 /// What happened. An event follows the commit of what it reports, so that a reader of events never knows more than the
@@ -25,7 +25,7 @@ pub enum Event<'a> {
         early_cutoff: bool,
     },
     /// What the rest of the run is expected to take; sent before the first stale action begins.
-    Estimated(&'a Estimate),
+    Estimated(&'a CostEstimate),
     /// Work on an action begins.
     Started {
         /// The stage.
@@ -47,7 +47,7 @@ pub enum Event<'a> {
         unchanged: bool,
     },
     /// An action has no output.
-    Failed(&'a Failure),
+    Failed(&'a FailedAction),
     /// A cell whose action is stale is not begun.
     Skipped {
         /// The stage.

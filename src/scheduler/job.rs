@@ -17,13 +17,13 @@ use crate::plan::{
 };
 use crate::probe::read_candidates;
 use crate::provider::{Completion, Dialect, Operation, ReadFault};
-use crate::results::{Blame, Failure, Place};
+use crate::results::{Blame, FailedAction, Location};
 
 /// An action and what it is performed for.
 pub(super) struct Job {
     pub(super) action: Action,
     purpose: Purpose,
-    place: Place,
+    place: Location,
     pub(super) stage: StageName,
     /// By this the cache finds the latest action.
     pub(super) coordinate: EntryCoordinate,
@@ -54,7 +54,7 @@ impl Job {
             coordinate: plan::cache_coordinate(&place, action.replica),
             sources: CurrentSources::of(pipeline, task).sources(),
             attempts: judge.map_or(1, |judge| judge.attempts),
-            place: Place::Cell(place),
+            place: Location::Cell(place),
             stage: task.stage(),
             purpose: Purpose::Cell(task.clone()),
             action,
@@ -67,7 +67,7 @@ impl Job {
             coordinate: task.coordinate(),
             sources: CurrentSources::of_judge(preparer.pipeline(), task.judge).sources(),
             attempts: task.attempts,
-            place: Place::Selftest { judge: cell.judge, case: cell.case },
+            place: Location::Selftest { judge: cell.judge, case: cell.case },
             stage: StageName::Selftest,
             purpose: Purpose::Selftest(task.question.clone()),
             action: task.action.clone(),
@@ -87,7 +87,7 @@ impl Job {
             },
             sources: CurrentSources { prompt, ..CurrentSources::default() }.sources(),
             attempts: *attempts,
-            place: Place::Generation { fixture: fixture.clone(), point: *point, probe: probe.clone() },
+            place: Location::Generation { fixture: fixture.clone(), point: *point, probe: probe.clone() },
             stage: task.stage(),
             purpose: if probe.is_some() { Purpose::Floor } else { Purpose::Generation },
             action: action.clone(),
@@ -172,13 +172,13 @@ impl Job {
     }
 
     /// A failure of this job.
-    pub(super) fn failure(&self, blame: Blame, message: impl Into<String>) -> Failure {
+    pub(super) fn failure(&self, blame: Blame, message: impl Into<String>) -> FailedAction {
         let (place, stage, key) = (self.place.clone(), self.stage, Some(self.action.key));
-        Failure { place, stage, key, blame, class: None, message: message.into(), hint: None }
+        FailedAction { place, stage, key, blame, class: None, message: message.into(), hint: None }
     }
 
     /// An output that does not read is the method's fault where the method made it.
-    pub(super) fn unreadable(&self, fault: &Unreadable, message: String) -> Failure {
+    pub(super) fn unreadable(&self, fault: &Unreadable, message: String) -> FailedAction {
         let blame = match fault {
             Unreadable::Context(_) => Blame::Method,
             Unreadable::Reply(_) | Unreadable::Grades(_) | Unreadable::Place(_) => Blame::Infrastructure,
@@ -187,8 +187,8 @@ impl Job {
     }
 
     /// An input that cannot be read from the cache.
-    pub(super) fn unavailable(&self, error: &OutputUnavailable) -> Failure {
+    pub(super) fn unavailable(&self, error: &OutputUnavailable) -> FailedAction {
         let hint = Some(OutputUnavailable::REMEDY.to_owned());
-        Failure { hint, ..self.failure(Blame::Infrastructure, error.to_string()) }
+        FailedAction { hint, ..self.failure(Blame::Infrastructure, error.to_string()) }
     }
 }

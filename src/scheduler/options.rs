@@ -8,7 +8,7 @@ use super::outputs::ReportedModels;
 use crate::action::{Stage, Work};
 use crate::cache::CacheError;
 use crate::files::FileError;
-use crate::plan::Estimate;
+use crate::plan::CostEstimate;
 
 /// How far a run may go.
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ pub struct RunOutcome {
     pub models: ReportedModels,
     /// What was expected when the first stale action was met: nothing where all was cached, `None` where there is no
     /// estimate.
-    pub forecast: Option<Estimate>,
+    pub forecast: Option<CostEstimate>,
     /// Cells of which nothing was reported, by stage: a fault of the program.
     pub unaccounted: Vec<String>,
 }

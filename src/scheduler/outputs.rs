@@ -103,13 +103,13 @@ impl OutputUnavailable {
 }
 
 /// The artifact index is part of a context but not of its action, so method and point tell contexts apart.
-type Place = (ActionKey, MethodIx, PointIx);
+type ContextId = (ActionKey, MethodIx, PointIx);
 
 /// Outputs in memory.
 pub struct OutputCache<'e, S> {
     preparer: Preparer<'e>,
     store: &'e S,
-    contexts: RefCell<Recent<Place, Rc<LoadedContext>>>,
+    contexts: RefCell<Recent<ContextId, Rc<LoadedContext>>>,
     answers: RefCell<Recent<ActionKey, Answer>>,
     models: RefCell<ReportedModels>,
 }
@@ -133,7 +133,7 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
         }
     }
 
-    fn place(context: &ResolvedContext) -> Place {
+    fn place(context: &ResolvedContext) -> ContextId {
         (context.key, context.cell.chain.method, context.cell.point)
     }
 

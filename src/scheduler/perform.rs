@@ -23,7 +23,7 @@ use crate::provider::{
     AskFailure, Call, CallFailure, Client, Dialect, ErrorClass, ModelRef, Prices, RawReply, Turn, context_window,
     estimate, longest_reply, truncated_call,
 };
-use crate::results::{Blame, Failure};
+use crate::results::{Blame, FailedAction};
 use crate::transcript::{Message, count_tokens};
 use crate::units::{Tokens, Usage, Usd};
 
@@ -44,7 +44,7 @@ pub(super) struct Fresh {
 #[derive(Debug)]
 pub(super) enum NoOutput {
     /// It failed; the run goes on.
-    Failed(Box<Failure>),
+    Failed(Box<FailedAction>),
     /// The budget does not allow it.
     OverBudget(BudgetReached),
     /// It was not sent, or not again: the run is to end, or the breaker of its provider tripped.
@@ -53,8 +53,8 @@ pub(super) enum NoOutput {
     Store(CacheError),
 }
 
-impl From<Failure> for NoOutput {
-    fn from(failure: Failure) -> NoOutput {
+impl From<FailedAction> for NoOutput {
+    fn from(failure: FailedAction) -> NoOutput {
         NoOutput::Failed(Box::new(failure))
     }
 }
@@ -262,7 +262,7 @@ impl Performer<'_> {
                     format!("about {} tokens are to be sent, and {model} takes {} at most", input.0, window.0);
                 let hint = Some("compress harder, move the point, or use a model with a larger window".to_owned());
                 let class = Some(ErrorClass::TooLong);
-                Err(Failure { class, hint, ..job.failure(Blame::Method, message) }.into())
+                Err(FailedAction { class, hint, ..job.failure(Blame::Method, message) }.into())
             }
             _ => Ok(()),
         }
@@ -321,7 +321,7 @@ impl Performer<'_> {
         (raw.attempts, raw.cost) = (failure.attempts, None);
         let CallFailure { class, message, hint, .. } = failure;
         let blame = if class == ErrorClass::TooLong { Blame::Method } else { Blame::Infrastructure };
-        let failure = Failure { class: Some(class), hint, ..job.failure(blame, message) };
+        let failure = FailedAction { class: Some(class), hint, ..job.failure(blame, message) };
         // before anything is waited for: what waits for its turn would fail alike
         breakers.record(request, &failure);
         match self.store.fail(job.action.key, &raw.meta(job), class.name(), &failure.message).await {
@@ -369,7 +369,7 @@ impl Performer<'_> {
     }
 }
 
-fn unreadable_messages(job: &Job, error: &serde_json::Error) -> Failure {
+fn unreadable_messages(job: &Job, error: &serde_json::Error) -> FailedAction {
     job.failure(Blame::Infrastructure, format!("the messages cannot be read: {error}"))
 }
 

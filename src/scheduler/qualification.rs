@@ -13,7 +13,7 @@ use crate::cache::{Lookup, Record};
 use crate::judge::{self, CaseId, CriterionScore, DimensionScores, SelfTest, is_out_of_reach, verdict};
 use crate::pipeline::JudgeIx;
 use crate::plan::{CurrentSources, Output, PrepareError, SelftestTask, Task};
-use crate::results::{Blame, Failure, Place};
+use crate::results::{Blame, FailedAction, Location};
 
 /// What is known of a judge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,10 +114,10 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         let sources = CurrentSources::of_judge(self.performer.preparer.pipeline(), judge);
         let prompt = sources.prompt.and_then(|prompt| prompt.path);
         let why = prompt.map_or_else(|| error.to_string(), |path| format!("{path}: {error}"));
-        let place = Place::Selftest { judge: test.name.clone(), case: "every case".to_owned() };
+        let place = Location::Selftest { judge: test.name.clone(), case: "every case".to_owned() };
         let (stage, blame, message) = (StageName::Selftest, Blame::Infrastructure, why.clone());
         stats.outcome.untested.push(UntestedJudge { judge: test.name.clone(), why });
-        let failure = Failure { place, stage, key: None, blame, class: None, message, hint: None };
+        let failure = FailedAction { place, stage, key: None, blame, class: None, message, hint: None };
         stats.emit(&Event::Failed(&failure))?;
         // One failure stands for all cases, and each of them is accounted for.
         (1..self.selftest.cases.len()).try_for_each(|_| Ok(stats.emit(&Event::SharedFailure { stage })?))
@@ -221,7 +221,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
     pub(super) fn failed(
         &mut self,
         case: &SelftestTask,
-        failure: &Failure,
+        failure: &FailedAction,
         stats: &mut RunStats<'_>,
     ) -> Result<CaseOutcome, RunError> {
         stats.emit(&Event::Failed(failure))?;

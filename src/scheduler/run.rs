@@ -52,7 +52,7 @@ pub async fn run(
 
 /// What an action under way is for.
 #[expect(clippy::large_enum_variant, reason = "one at a time, and short-lived: a box would cost more than it saves")]
-enum Subject {
+enum ActionTask {
     Cell(Task),
     Selftest(SelftestTask),
 }
@@ -63,7 +63,7 @@ struct EventLoop<'r, 'e> {
     cells: Cells<'r, 'e>,
     judges: JudgeQualification<'r, 'e>,
     queue: ModelQueue<'r>,
-    in_flight: InFlight<'r, Subject>,
+    in_flight: InFlight<'r, ActionTask>,
     breakers: Rc<CircuitBreakers>,
     stats: RunStats<'r>,
     /// What is left of the budget is reserved for actions under way: nothing begins until one completes.
@@ -155,7 +155,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         let decided = self.judges.is_decided(&case).then_some(SkipReason::Decided);
         match decided.or_else(|| self.skip_reason(&case.action.work)) {
             Some(reason) => self.skip_case(&case, reason),
-            None => self.start(Subject::Selftest(case), job),
+            None => self.start(ActionTask::Selftest(case), job),
         }
     }
 
@@ -183,10 +183,10 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         let Some(task) = self.queue.defer(task, &action.work, self.cells.has_more()) else { return Ok(()) };
         self.cells.started(action.key);
         let job = Job::of_task(&self.performer.preparer, &task, action);
-        self.start(Subject::Cell(task), job)
+        self.start(ActionTask::Cell(task), job)
     }
 
-    fn start(&mut self, subject: Subject, job: Job) -> Result<(), RunError> {
+    fn start(&mut self, subject: ActionTask, job: Job) -> Result<(), RunError> {
         self.queue.begin(&job.action.work);
         self.stats.emit(&Event::Started { stage: job.stage })?;
         self.in_flight.start(self.performer, (subject, job), &self.breakers);
@@ -209,14 +209,14 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         }
     }
 
-    fn complete(&mut self, completed: Completed<Subject>) -> Result<(), RunError> {
+    fn complete(&mut self, completed: Completed<ActionTask>) -> Result<(), RunError> {
         let Completed { subject, job, result } = completed;
         self.waits_for_budget = false;
         self.stats.tripped(self.breakers.take_unreported())?;
         self.cells.put_back(self.queue.finish(&job.action.work));
         match subject {
-            Subject::Cell(task) => self.complete_cell(task, &job.action, result),
-            Subject::Selftest(case) => self.complete_case(case, result),
+            ActionTask::Cell(task) => self.complete_cell(task, &job.action, result),
+            ActionTask::Selftest(case) => self.complete_case(case, result),
         }
     }
 

@@ -10,7 +10,7 @@ use super::perform::Fresh;
 use crate::action::{ActionKey, StageName, Work};
 use crate::files::FileError;
 use crate::pipeline::MatrixCounts;
-use crate::plan::{Action, Estimate};
+use crate::plan::{Action, CostEstimate};
 
 /// The events of a run and what they come to.
 pub(super) struct RunStats<'r> {
@@ -24,7 +24,7 @@ pub(super) struct RunStats<'r> {
 
 impl<'r> RunStats<'r> {
     pub(super) fn new(listener: &'r mut dyn Listener) -> RunStats<'r> {
-        let outcome = RunOutcome { forecast: Some(Estimate::nothing()), ..RunOutcome::default() };
+        let outcome = RunOutcome { forecast: Some(CostEstimate::nothing()), ..RunOutcome::default() };
         RunStats { listener, outcome, finished: MatrixCounts::default(), warned: HashSet::new() }
     }
 

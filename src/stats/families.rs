@@ -15,7 +15,7 @@
 
 use super::pairing::Paired;
 use super::thresholds::PRIMARY_MARGIN;
-use super::verdict::{Comparison, Reason, Verdict, judge_family, verdicts};
+use super::verdict::{DifferenceTest, NoEvidenceReason, Verdict, judge_family, verdicts};
 
 /// The differences of one method over the clusters in which it changed.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,16 +30,16 @@ pub struct MethodDifferences {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MethodVerdicts {
     /// Of its overall.
-    pub overall: Option<Comparison>,
+    pub overall: Option<DifferenceTest>,
     /// Of each dimension, in the order given.
-    pub dimensions: Vec<Comparison>,
+    pub dimensions: Vec<DifferenceTest>,
 }
 
 /// All three families, judged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FamilyVerdicts {
     /// The mean over the methods tested; `None` where under two were.
-    pub primary: Option<Comparison>,
+    pub primary: Option<DifferenceTest>,
     /// K: the methods whose overall was tested.
     pub tested: usize,
     /// By method, in the order given.
@@ -71,9 +71,9 @@ pub fn family_verdicts(methods: &[MethodDifferences]) -> FamilyVerdicts {
     FamilyVerdicts { primary: primary(&tested), tested: tested.len(), methods }
 }
 
-fn primary(tested: &[&Paired]) -> Option<Comparison> {
+fn primary(tested: &[&Paired]) -> Option<DifferenceTest> {
     let mean = Paired::mean_over(tested).filter(|_| tested.len() > 1)?;
-    judge_family(&[mean], (PRIMARY_MARGIN, Reason::BelowPrimaryMargin)).into_iter().next()
+    judge_family(&[mean], (PRIMARY_MARGIN, NoEvidenceReason::BelowPrimaryMargin)).into_iter().next()
 }
 
 #[cfg(test)]
@@ -111,7 +111,10 @@ mod tests {
         assert_eq!(found.primary.unwrap().verdict, Verdict::Regressed);
         assert!(found.methods.iter().all(|one| one.overall.unwrap().verdict == Verdict::NoEvidence));
         assert!(found.has_regression());
-        assert_eq!(family_verdicts(&[even(0.1), even(0.15)]).primary.unwrap().reason, Some(Reason::BelowPrimaryMargin));
+        assert_eq!(
+            family_verdicts(&[even(0.1), even(0.15)]).primary.unwrap().reason,
+            Some(NoEvidenceReason::BelowPrimaryMargin)
+        );
     }
 
     #[test]
@@ -122,7 +125,7 @@ mod tests {
         let alone = family_verdicts(&[even(0.5)]);
         assert_eq!(found.methods[0], alone.methods[0]);
         let untested = found.methods[1].overall.unwrap();
-        assert_eq!((untested.reason, untested.p_adjusted), (Some(Reason::FewClusters), None));
+        assert_eq!((untested.reason, untested.p_adjusted), (Some(NoEvidenceReason::FewClusters), None));
     }
 
     #[test]

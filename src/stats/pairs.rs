@@ -37,18 +37,18 @@ pub struct PairClasses {
 
 /// A sum over pairs: of squared differences, and of how many pairs.
 #[derive(Clone, Copy, Debug, Default)]
-struct Pairs {
+struct PairSum {
     squares: f64,
     count: f64,
 }
 
-impl Pairs {
-    fn minus(self, other: Pairs) -> Pairs {
-        Pairs { squares: self.squares - other.squares, count: self.count - other.count }
+impl PairSum {
+    fn minus(self, other: PairSum) -> PairSum {
+        PairSum { squares: self.squares - other.squares, count: self.count - other.count }
     }
 
-    fn plus(self, other: Pairs) -> Pairs {
-        Pairs { squares: self.squares + other.squares, count: self.count + other.count }
+    fn plus(self, other: PairSum) -> PairSum {
+        PairSum { squares: self.squares + other.squares, count: self.count + other.count }
     }
 
     /// Half the mean square; what rounding left below 0 is 0.
@@ -59,12 +59,12 @@ impl Pairs {
 
 /// Pairs within all groups that share a key, each of which stands together. Over one group of n values the squared
 /// differences of its pairs add up to n Σy² − (Σy)², so no pair is ever formed.
-fn pairs_within<K: PartialEq>(observations: &[Observation], key: impl Fn(&Observation) -> K) -> Pairs {
-    observations.chunk_by(|one, other| key(one) == key(other)).fold(Pairs::default(), |total, group| {
+fn pairs_within<K: PartialEq>(observations: &[Observation], key: impl Fn(&Observation) -> K) -> PairSum {
+    observations.chunk_by(|one, other| key(one) == key(other)).fold(PairSum::default(), |total, group| {
         let count = group.len() as f64;
         let sum: f64 = group.iter().map(|o| o.value).sum();
         let squares: f64 = group.iter().map(|o| o.value.powi(2)).sum();
-        total.plus(Pairs { squares: count * squares - sum * sum, count: count * (count - 1.0) / 2.0 })
+        total.plus(PairSum { squares: count * squares - sum * sum, count: count * (count - 1.0) / 2.0 })
     })
 }
 

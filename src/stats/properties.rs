@@ -63,7 +63,7 @@ fn is_finite<T: Serialize + std::fmt::Debug>(value: &T) -> bool {
     !broken("NaN") && !broken("inf") && !json.is_null()
 }
 
-fn one(paired: &Paired) -> Comparison {
+fn one(paired: &Paired) -> DifferenceTest {
     verdicts(std::slice::from_ref(paired))[0]
 }
 

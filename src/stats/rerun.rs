@@ -52,8 +52,8 @@ pub fn rerun_interval(a: &[Vec<f64>], b: Option<&[Vec<f64>]>) -> Result<Rerun, N
     if b.is_some_and(|b| b.len() != a.len()) {
         return Err(NoRerun::Unpaired);
     }
-    let one = Side::of(a)?;
-    let other = b.map_or(Ok(Side::default()), Side::of)?;
+    let one = SideVariance::of(a)?;
+    let other = b.map_or(Ok(SideVariance::default()), SideVariance::of)?;
     let variance = one.variance + other.variance;
     let (center, df) = (one.mean - other.mean, one.df + other.df);
     let t = StudentT::new(df).and_then(|t| t.quantile(UPPER_TAIL)).ok_or(NoRerun::FewRuns)?;
@@ -63,14 +63,14 @@ pub fn rerun_interval(a: &[Vec<f64>], b: Option<&[Vec<f64>]>) -> Result<Rerun, N
 
 /// One side's mean, its variance, and its degrees of freedom.
 #[derive(Default)]
-struct Side {
+struct SideVariance {
     mean: f64,
     variance: f64,
     df: usize,
 }
 
-impl Side {
-    fn of(clusters: &[Vec<f64>]) -> Result<Side, NoRerun> {
+impl SideVariance {
+    fn of(clusters: &[Vec<f64>]) -> Result<SideVariance, NoRerun> {
         if clusters.is_empty() {
             return Err(NoRerun::NoRuns);
         }
@@ -78,7 +78,7 @@ impl Side {
             return Err(NoRerun::FewRuns);
         }
         let count = clusters.len() as f64;
-        let mut side = Side::default();
+        let mut side = SideVariance::default();
         for runs in clusters {
             let variance = sample_variance(runs).ok_or(NoRerun::NotANumber)?;
             side.mean += mean(runs).ok_or(NoRerun::NotANumber)? / count;

@@ -27,7 +27,7 @@ pub enum Verdict {
 
 /// Why there is no evidence; the first that holds, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-pub enum Reason {
+pub enum NoEvidenceReason {
     /// Something else differs between the sides.
     #[serde(rename = "answerer differs")]
     Confounded,
@@ -62,7 +62,7 @@ pub enum Reason {
 
 /// A judged comparison. Differences are in points of the scale, the first side minus the second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Comparison {
+pub struct DifferenceTest {
     /// Mean of the differences of the clusters that changed.
     pub difference: f64,
     /// The same over all clusters that were compared, those without a change counted as 0.
@@ -86,7 +86,7 @@ pub struct Comparison {
     /// What this shows.
     pub verdict: Verdict,
     /// Why it shows nothing; `None` beside any other verdict.
-    pub reason: Option<Reason>,
+    pub reason: Option<NoEvidenceReason>,
     /// Whether `ci95` lies inside ±0.3: evidence that nothing of that size happened. `None` without `ci95`.
     pub within_margin: Option<bool>,
     /// G, the number of clusters that changed.
@@ -97,7 +97,7 @@ pub struct Comparison {
     pub degenerate: bool,
 }
 
-impl Comparison {
+impl DifferenceTest {
     /// There is no evidence for other clusters, yet on these the difference is more than the noise of running again.
     pub fn is_beyond_rerun_noise(&self) -> bool {
         self.verdict == Verdict::NoEvidence && self.ci95_rerun.is_some_and(|ci| !ci.contains(0.0))
@@ -107,20 +107,23 @@ impl Comparison {
     /// without noise says nothing about noise.
     pub fn is_nearly_blind(&self) -> bool {
         let is_blind = self.mdd.is_none_or(|mdd| mdd > MDD_WARNING);
-        self.verdict == Verdict::NoEvidence && self.reason != Some(Reason::Unchanged) && !self.degenerate && is_blind
+        self.verdict == Verdict::NoEvidence
+            && self.reason != Some(NoEvidenceReason::Unchanged)
+            && !self.degenerate
+            && is_blind
     }
 
     /// The same if `rest`, the comparison without truncated answers, has the same verdict; else no evidence.
-    pub fn unless_truncated(self, rest: Option<&Comparison>) -> Comparison {
+    pub fn unless_truncated(self, rest: Option<&DifferenceTest>) -> DifferenceTest {
         if rest.map_or(Verdict::NoEvidence, |rest| rest.verdict) == self.verdict {
             return self;
         }
-        Comparison { verdict: Verdict::NoEvidence, reason: Some(Reason::Truncated), ..self }
+        DifferenceTest { verdict: Verdict::NoEvidence, reason: Some(NoEvidenceReason::Truncated), ..self }
     }
 
     /// The comparison of `clusters` clusters none of which changed.
-    pub fn unchanged(clusters: usize) -> Comparison {
-        Comparison {
+    pub fn unchanged(clusters: usize) -> DifferenceTest {
+        DifferenceTest {
             difference: 0.0,
             difference_all: 0.0,
             ci95: Interval::new(0.0, 0.0),
@@ -131,7 +134,7 @@ impl Comparison {
             p_adjusted: None,
             mdd: None,
             verdict: Verdict::NoEvidence,
-            reason: Some(Reason::Unchanged),
+            reason: Some(NoEvidenceReason::Unchanged),
             within_margin: Some(true),
             clusters: 0,
             unchanged: clusters,
@@ -142,13 +145,13 @@ impl Comparison {
 
 impl Paired {
     /// Why no test of it would mean anything, whatever the differences are; `None` where it can be tested.
-    pub fn untestable(&self) -> Option<Reason> {
+    pub fn untestable(&self) -> Option<NoEvidenceReason> {
         if self.confounded {
-            Some(Reason::Confounded)
+            Some(NoEvidenceReason::Confounded)
         } else if self.estimate.clusters < MIN_CLUSTERS {
-            Some(Reason::FewClusters)
+            Some(NoEvidenceReason::FewClusters)
         } else if self.missing_share > MAX_MISSING + TINY {
-            Some(Reason::Missing)
+            Some(NoEvidenceReason::Missing)
         } else {
             None
         }
@@ -157,12 +160,12 @@ impl Paired {
 
 /// Judges one family of comparisons together, in order. A family of one is judged as it stands. What cannot be tested
 /// is no member of the family, so that it costs the others nothing.
-pub fn verdicts(family: &[Paired]) -> Vec<Comparison> {
-    judge_family(family, (MARGIN, Reason::BelowMargin))
+pub fn verdicts(family: &[Paired]) -> Vec<DifferenceTest> {
+    judge_family(family, (MARGIN, NoEvidenceReason::BelowMargin))
 }
 
 /// The same with a margin, and the reason that a smaller difference gets.
-pub(super) fn judge_family(family: &[Paired], margin: (f64, Reason)) -> Vec<Comparison> {
+pub(super) fn judge_family(family: &[Paired], margin: (f64, NoEvidenceReason)) -> Vec<DifferenceTest> {
     let tested: Vec<f64> = family.iter().filter_map(p_of_test).collect();
     let alpha = ALPHA / tested.len().max(1) as f64;
     let mut adjusted = holm(&tested).into_iter();
@@ -175,12 +178,12 @@ fn p_of_test(paired: &Paired) -> Option<f64> {
     paired.estimate.p.filter(|_| paired.untestable().is_none())
 }
 
-fn compare(paired: &Paired, adjusted: Option<f64>, alpha: f64, margin: (f64, Reason)) -> Comparison {
+fn compare(paired: &Paired, adjusted: Option<f64>, alpha: f64, margin: (f64, NoEvidenceReason)) -> DifferenceTest {
     let estimate = &paired.estimate;
     let (verdict, reason) = judge(paired, adjusted, margin);
     let rerun = paired.rerun.as_ref().ok();
     let changed = estimate.clusters as f64 / (estimate.clusters + paired.unchanged).max(1) as f64;
-    Comparison {
+    DifferenceTest {
         difference: estimate.center,
         difference_all: estimate.center * changed,
         ci95: estimate.ci95.map(|ci| ci.clipped(DIFFERENCES)),
@@ -199,7 +202,11 @@ fn compare(paired: &Paired, adjusted: Option<f64>, alpha: f64, margin: (f64, Rea
     }
 }
 
-fn judge(paired: &Paired, adjusted: Option<f64>, (margin, below): (f64, Reason)) -> (Verdict, Option<Reason>) {
+fn judge(
+    paired: &Paired,
+    adjusted: Option<f64>,
+    (margin, below): (f64, NoEvidenceReason),
+) -> (Verdict, Option<NoEvidenceReason>) {
     let estimate = &paired.estimate;
     let reason = if let Some(reason) = paired.untestable() {
         reason
@@ -215,13 +222,13 @@ fn judge(paired: &Paired, adjusted: Option<f64>, (margin, below): (f64, Reason))
     (Verdict::NoEvidence, Some(reason))
 }
 
-fn unproven(estimate: &Estimate) -> Reason {
+fn unproven(estimate: &Estimate) -> NoEvidenceReason {
     if estimate.p.is_some_and(|p| p <= ALPHA) {
-        Reason::Correction
+        NoEvidenceReason::Correction
     } else if estimate.degenerate {
-        Reason::Degenerate
+        NoEvidenceReason::Degenerate
     } else {
-        Reason::Noise
+        NoEvidenceReason::Noise
     }
 }
 
@@ -265,11 +272,11 @@ mod tests {
         Paired::between(&a.into_iter().zip(b).collect::<Vec<_>>()).unwrap()
     }
 
-    fn judged(differences: &[f64]) -> Comparison {
+    fn judged(differences: &[f64]) -> DifferenceTest {
         verdicts(&[Paired::new(differences).unwrap()])[0]
     }
 
-    fn said(comparison: &Comparison) -> (Verdict, Option<Reason>) {
+    fn said(comparison: &DifferenceTest) -> (Verdict, Option<NoEvidenceReason>) {
         (comparison.verdict, comparison.reason)
     }
 
@@ -311,18 +318,18 @@ mod tests {
 
     #[test]
     fn each_reason_is_given_where_it_holds() {
-        assert_eq!(said(&judged(&[0.9])), (NONE, Some(Reason::FewClusters)));
-        assert_eq!(said(&judged(&[0.9, 0.91])), (NONE, Some(Reason::FewClusters)));
-        assert_eq!(said(&judged(&[0.20, 0.21, 0.22])), (NONE, Some(Reason::BelowMargin)));
-        assert_eq!(said(&judged(&[0.9, -0.3, 0.6])), (NONE, Some(Reason::Noise)));
-        assert_eq!(said(&judged(&[0.5; 5])), (NONE, Some(Reason::Degenerate)));
-        assert_eq!(said(&judged(&[0.0; 8])), (NONE, Some(Reason::Degenerate)));
+        assert_eq!(said(&judged(&[0.9])), (NONE, Some(NoEvidenceReason::FewClusters)));
+        assert_eq!(said(&judged(&[0.9, 0.91])), (NONE, Some(NoEvidenceReason::FewClusters)));
+        assert_eq!(said(&judged(&[0.20, 0.21, 0.22])), (NONE, Some(NoEvidenceReason::BelowMargin)));
+        assert_eq!(said(&judged(&[0.9, -0.3, 0.6])), (NONE, Some(NoEvidenceReason::Noise)));
+        assert_eq!(said(&judged(&[0.5; 5])), (NONE, Some(NoEvidenceReason::Degenerate)));
+        assert_eq!(said(&judged(&[0.0; 8])), (NONE, Some(NoEvidenceReason::Degenerate)));
         let sure = || Paired::new(&[0.60, 0.61, 0.62, 0.60]).unwrap();
         let family = [sure().with_missing_share(0.11), sure().with_missing_share(0.10), sure().confounded()];
         let found = verdicts(&family);
-        assert_eq!(said(&found[0]), (NONE, Some(Reason::Missing)));
+        assert_eq!(said(&found[0]), (NONE, Some(NoEvidenceReason::Missing)));
         assert_eq!(said(&found[1]), (Verdict::Improved, None));
-        assert_eq!(said(&found[2]), (NONE, Some(Reason::Confounded)));
+        assert_eq!(said(&found[2]), (NONE, Some(NoEvidenceReason::Confounded)));
     }
 
     #[test]
@@ -331,7 +338,7 @@ mod tests {
         assert_eq!(said(&judged(&shaky)), (Verdict::Improved, None));
         let family: Vec<Paired> = [shaky, [0.1, -0.1, 0.2]].iter().filter_map(|d| Paired::new(d)).collect();
         let found = verdicts(&family);
-        assert_eq!(said(&found[0]), (NONE, Some(Reason::Correction)));
+        assert_eq!(said(&found[0]), (NONE, Some(NoEvidenceReason::Correction)));
         assert!(found[0].mdd > judged(&shaky).mdd);
     }
 
@@ -339,7 +346,7 @@ mod tests {
     fn six_equal_differences_are_enough_and_negative_ones_regress() {
         assert_eq!(judged(&[0.3; 6]).verdict, Verdict::Improved);
         assert_eq!(judged(&[-0.3; 6]).verdict, Verdict::Regressed);
-        assert_eq!(said(&judged(&[0.1; 6])), (NONE, Some(Reason::BelowMargin)));
+        assert_eq!(said(&judged(&[0.1; 6])), (NONE, Some(NoEvidenceReason::BelowMargin)));
     }
 
     #[test]
@@ -364,8 +371,8 @@ mod tests {
         let json = serde_json::to_value(judged(&[0.9])).unwrap();
         assert_eq!((&json["verdict"], &json["reason"]), (&"no evidence".into(), &"few fixtures".into()));
         assert!(json["ci95"].is_null() && json["p"].is_null() && json["mdd"].is_null());
-        assert_eq!(serde_json::to_value(Reason::BelowMargin).unwrap(), "below 0.3");
-        assert_eq!(serde_json::to_value(Reason::Confounded).unwrap(), "answerer differs");
+        assert_eq!(serde_json::to_value(NoEvidenceReason::BelowMargin).unwrap(), "below 0.3");
+        assert_eq!(serde_json::to_value(NoEvidenceReason::Confounded).unwrap(), "answerer differs");
         assert_eq!(serde_json::to_value(judged(&[0.3; 6]).verdict).unwrap(), "improved");
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// Replacements of byte ranges of one text: in rising order, none overlapping another.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Edits {
+pub(super) struct TextEdits {
     list: Vec<Edit>,
 }
 
@@ -13,15 +13,15 @@ pub(super) struct Edits {
 struct Edit {
     before: Range<usize>,
     replacement: Cow<'static, str>,
-    /// Where the replacement begins in the edited text; set by [`Edits::from_list`].
+    /// Where the replacement begins in the edited text; set by [`TextEdits::from_list`].
     after: usize,
 }
 
-impl Edits {
+impl TextEdits {
     /// Sorts the replacements and drops what overlaps an earlier one.
-    pub(super) fn from_list(mut list: Vec<(Range<usize>, Cow<'static, str>)>) -> Edits {
+    pub(super) fn from_list(mut list: Vec<(Range<usize>, Cow<'static, str>)>) -> TextEdits {
         list.sort_by_key(|(range, _)| range.start);
-        let mut edits = Edits { list: Vec::with_capacity(list.len()) };
+        let mut edits = TextEdits { list: Vec::with_capacity(list.len()) };
         let (mut end, mut after) = (0, 0);
         for (before, replacement) in list {
             if before.start < end {
@@ -71,11 +71,11 @@ mod tests {
 
     #[test]
     fn bytes_are_traced_back_through_replacements() {
-        let edits = Edits::from_list(vec![(4..5, "".into()), (0..1, "xyz".into()), (4..6, "dropped".into())]);
+        let edits = TextEdits::from_list(vec![(4..5, "".into()), (0..1, "xyz".into()), (4..6, "dropped".into())]);
         assert_eq!(edits.apply("ab`c`d".to_owned()), "xyzb`cd");
         assert_eq!(edits.origin(2), 0..1);
         assert_eq!(edits.origin(3), 1..2);
         assert_eq!(edits.origin(6), 5..6);
-        assert_eq!(Edits::default().origin(7), 7..8);
+        assert_eq!(TextEdits::default().origin(7), 7..8);
     }
 }

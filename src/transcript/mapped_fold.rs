@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use unicode_normalization::{IsNormalized, UnicodeNormalization, char::canonical_combining_class, is_nfkc_quick};
 
-use super::edits::Edits;
+use super::edits::TextEdits;
 use super::typography::{Rules, edits_of_normalized, edits_of_written};
 
 /// A text folded as [`crate::transcript::fold`] does, that knows where each piece came from.
@@ -13,9 +13,9 @@ use super::typography::{Rules, edits_of_normalized, edits_of_written};
 #[derive(Clone, Debug)]
 pub struct MappedFold {
     folded: String,
-    written: Edits,
+    written: TextEdits,
     normalized: Pieces,
-    typographic: Edits,
+    typographic: TextEdits,
 }
 
 /// A normalized text, and where its parts came from.
@@ -40,9 +40,9 @@ struct Piece {
 impl MappedFold {
     /// Folds `text` by the steps of [`crate::transcript::fold`], recording each.
     pub fn new(text: &str) -> MappedFold {
-        let written = Edits::from_list(edits_of_written(text, Rules::ALL));
+        let written = TextEdits::from_list(edits_of_written(text, Rules::ALL));
         let normalized = Pieces::of(&written.apply(text.to_owned()));
-        let typographic = Edits::from_list(edits_of_normalized(&normalized.text, Rules::ALL));
+        let typographic = TextEdits::from_list(edits_of_normalized(&normalized.text, Rules::ALL));
         let folded = typographic.apply(normalized.text.clone());
         MappedFold { folded, written, normalized, typographic }
     }

@@ -67,7 +67,7 @@ impl Tokenizer {
     }
 
     fn count(&self, text: &str) -> usize {
-        let (mut rest, mut tokens, mut parts) = (text, 0, Parts::default());
+        let (mut rest, mut tokens, mut parts) = (text, 0, PartList::default());
         while let Some(found) = self.pieces.find(Input::new(rest).anchored(Anchored::Yes)) {
             let matched = rest.get(..found.end()).unwrap_or(rest);
             let is_one_too_many = found.pattern().as_usize() == 1;
@@ -84,7 +84,7 @@ impl Tokenizer {
 /// The parts of one piece: a linked list over the positions of its bytes. A heap finds the next union in logarithmic
 /// time, so that a piece of megabytes (a base64 text, a run of spaces) takes seconds and not hours.
 #[derive(Default)]
-struct Parts {
+struct PartList {
     /// Where the part that starts at a position ends; `JOINED` if none starts there any more.
     end: Vec<usize>,
     /// Where the part before the one that starts at a position starts.
@@ -95,7 +95,7 @@ struct Parts {
 
 const JOINED: usize = 0;
 
-impl Parts {
+impl PartList {
     /// Joins the bytes of `piece`, lowest rank first; the number of parts left.
     fn join_all(&mut self, piece: &[u8], ranks: &HashMap<&[u8], Rank, FixedState>) -> usize {
         self.end.clear();

@@ -19,7 +19,7 @@ use std::ops::Range;
 use memchr::memmem;
 
 /// A byte range and what stands in its place.
-pub(super) type Replacement = (Range<usize>, Cow<'static, str>);
+pub(super) type TextReplacement = (Range<usize>, Cow<'static, str>);
 
 /// A set of the rules that have a guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl Rules {
 }
 
 /// Edits of a text as written, before case and spaces are normalized.
-pub(super) fn edits_of_written(text: &str, rules: Rules) -> Vec<Replacement> {
+pub(super) fn edits_of_written(text: &str, rules: Rules) -> Vec<TextReplacement> {
     let mut edits = Vec::new();
     if rules.has(Rules::CALLS) {
         let calls = memmem::find_iter(text.as_bytes(), b"()").filter(|at| is_call(text, *at));
@@ -87,7 +87,7 @@ fn is_call(text: &str, at: usize) -> bool {
 }
 
 /// Edits of a normalized text.
-pub(super) fn edits_of_normalized(text: &str, rules: Rules) -> Vec<Replacement> {
+pub(super) fn edits_of_normalized(text: &str, rules: Rules) -> Vec<TextReplacement> {
     let mut scan = Scan { text, rules, edits: Vec::new(), bold: None };
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -107,7 +107,7 @@ pub(super) fn edits_of_normalized(text: &str, rules: Rules) -> Vec<Replacement> 
 struct Scan<'t> {
     text: &'t str,
     rules: Rules,
-    edits: Vec<Replacement>,
+    edits: Vec<TextReplacement>,
     /// Where a `**` stands that may begin bold text.
     bold: Option<usize>,
 }

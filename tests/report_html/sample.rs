@@ -14,7 +14,7 @@ use compeval::report::html::{
     ScaleAnchor,
 };
 use compeval::results::{
-    Asked, ComparisonScope, CriterionWeight, Design, FixtureInfo, ListedRow, Manifest, MethodInfo, ProbeInfo,
+    ComparisonScope, CriterionWeight, Design, FixtureInfo, ListedRow, Manifest, MethodInfo, ModelInfo, ProbeInfo,
     ResultSet, Row, RubricInfo, Side, Summary, compare, summarize,
 };
 
@@ -297,8 +297,8 @@ fn rows(
     rows
 }
 
-fn asked(name: &str, injection: &str) -> Asked {
-    Asked {
+fn asked(name: &str, injection: &str) -> ModelInfo {
+    ModelInfo {
         name: format!("{name}{injection}"),
         model: "openai/gpt-5.2".into(),
         endpoint: "openai".into(),

@@ -59,7 +59,7 @@ pub(crate) struct SelectedCell {
 pub(crate) struct MissingCell {
     pub(crate) manifest: Manifest,
     /// What failed there or above it, if anything did.
-    pub(crate) failure: Option<results::Failure>,
+    pub(crate) failure: Option<results::FailedAction>,
 }
 
 /// Cells that match.
@@ -164,8 +164,8 @@ fn check_numbers(manifest: &Manifest, fixture: &FixtureInfo, args: &ShowArgs) ->
 
 /// What failed at the cell, or above it: of several the one nearest to what was named. A failure that cells share is
 /// listed where it was met first.
-fn failure_at<'m>(manifest: &'m Manifest, args: &ShowArgs) -> Option<&'m results::Failure> {
-    let is_like = |failure: &&results::Failure| {
+fn failure_at<'m>(manifest: &'m Manifest, args: &ShowArgs) -> Option<&'m results::FailedAction> {
+    let is_like = |failure: &&results::FailedAction| {
         failure.place.cell().is_some_and(|cell| {
             *cell.fixture == args.fixture
                 && args.method.as_ref().is_none_or(|method| **method == *cell.method)
@@ -173,7 +173,7 @@ fn failure_at<'m>(manifest: &'m Manifest, args: &ShowArgs) -> Option<&'m results
                 && (cell.probe.is_none() || args.probe.is_none() || cell.probe.as_deref() == args.probe.as_deref())
         })
     };
-    let is_elsewhere = |failure: &&results::Failure| {
+    let is_elsewhere = |failure: &&results::FailedAction| {
         let cell = failure.place.cell();
         let is = |wanted: Option<u32>, found: Option<u32>| wanted.is_none() || wanted == found;
         !(is(args.run, cell.map(|cell| cell.run)) && is(args.point, cell.map(|cell| cell.point.0)))

@@ -2,13 +2,13 @@
 
 use super::console::Console;
 use crate::report::TextStyle;
-use crate::results::Failure;
+use crate::results::FailedAction;
 
 /// The first failure with a cause, and the number of further ones.
-type Cause<'f> = (&'f Failure, usize);
+type Cause<'f> = (&'f FailedAction, usize);
 
 /// Groups failures by message and hint, in the order of the first of each group.
-fn causes(failures: &[Failure]) -> Vec<Cause<'_>> {
+fn causes(failures: &[FailedAction]) -> Vec<Cause<'_>> {
     let mut causes: Vec<Cause<'_>> = Vec::new();
     for failure in failures {
         let is_like = |(first, _): &Cause<'_>| (&first.message, &first.hint) == (&failure.message, &failure.hint);
@@ -21,7 +21,7 @@ fn causes(failures: &[Failure]) -> Vec<Cause<'_>> {
 }
 
 /// Prints the first `shown` causes. Returns the number of failures with other causes.
-pub(crate) fn print_failures(failures: &[Failure], shown: usize, console: &Console) -> usize {
+pub(crate) fn print_failures(failures: &[FailedAction], shown: usize, console: &Console) -> usize {
     let causes = causes(failures);
     let (printed, left) = causes.split_at(shown.min(causes.len()));
     for (failure, alike) in printed {

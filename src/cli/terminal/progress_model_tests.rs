@@ -1,6 +1,6 @@
 use super::*;
 use crate::action::ActionKey;
-use crate::plan::Estimate;
+use crate::plan::CostEstimate;
 use crate::scheduler::SkipReason;
 use crate::units::{Tokens, Usage};
 
@@ -37,7 +37,7 @@ fn kept(model: &mut ProgressModel, stage: StageName, times: usize) {
 fn under_way(waits: Option<WaitReason>) -> ProgressModel {
     let stages = [(StageName::Answer, 200), (StageName::Judge, 200), (StageName::Selftest, 0)];
     let mut model = ProgressModel::new(stages, BudgetLimits::default());
-    model.on_event(&Event::Estimated(&Estimate { usd: Some(Usd(4.0)), ..Estimate::default() }));
+    model.on_event(&Event::Estimated(&CostEstimate { usd: Some(Usd(4.0)), ..CostEstimate::default() }));
     let start = Instant::now();
     model.update(snapshot(0, 0.0, None), start);
     model.on_event(&Event::Cached {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::progress::Progress;
 use crate::files::FileError;
 use crate::judge::SelfTestVerdict;
-use crate::results::Failure;
+use crate::results::FailedAction;
 use crate::scheduler::{Event, Listener};
 
 /// Records events and forwards them to the progress display.
@@ -13,7 +13,7 @@ pub(crate) struct RunLog<'p> {
     progress: &'p Progress,
     pub(crate) executed: u64,
     pub(crate) cached: u64,
-    pub(crate) failures: Vec<Failure>,
+    pub(crate) failures: Vec<FailedAction>,
     /// By judge.
     pub(crate) verdicts: BTreeMap<String, SelfTestVerdict>,
 }

@@ -5,7 +5,7 @@ use super::notes::{FileNote, Notes};
 use crate::units::Tokens;
 
 /// A heading with its entries, the newest last, and its share of the limit.
-struct Section {
+struct IndexSection {
     heading: &'static str,
     entries: Vec<String>,
     share: f64,
@@ -16,7 +16,7 @@ struct Section {
 pub(crate) fn index_within(notes: &Notes, limit: Tokens, count: &impl Fn(&str) -> Tokens) -> String {
     let mut sections = sections(notes);
     sections.retain(|section| !section.entries.is_empty());
-    let need = |s: &Section| HEADING + s.entries.iter().map(|entry| count(entry).0 as f64 + 2.0).sum::<f64>();
+    let need = |s: &IndexSection| HEADING + s.entries.iter().map(|entry| count(entry).0 as f64 + 2.0).sum::<f64>();
     let wants: Vec<(f64, f64)> = sections.iter().map(|section| (section.share, need(section))).collect();
     let mut scale = 1.0;
     // Room is shared out by the parts; should the whole come out too large, everything shrinks alike.
@@ -33,7 +33,7 @@ pub(crate) fn index_within(notes: &Notes, limit: Tokens, count: &impl Fn(&str) -
 /// The tokens that a heading takes, and the line that says what was left out.
 const HEADING: f64 = 12.0;
 
-fn render(sections: &[Section], allocation: &[f64], count: &impl Fn(&str) -> Tokens) -> String {
+fn render(sections: &[IndexSection], allocation: &[f64], count: &impl Fn(&str) -> Tokens) -> String {
     let mut text = String::new();
     for (section, limit) in sections.iter().zip(allocation) {
         let entries = newest_within(&section.entries, *limit, count);
@@ -66,11 +66,11 @@ fn newest_within<'a>(entries: &'a [String], limit: f64, count: &impl Fn(&str) ->
     entries.get(kept..).unwrap_or_default()
 }
 
-fn sections(notes: &Notes) -> Vec<Section> {
+fn sections(notes: &Notes) -> Vec<IndexSection> {
     let files = notes.lasting_files();
     let of = |heading, share, wanted: fn(&FileNote) -> bool, detailed: bool| {
         let entries = files.iter().filter(|f| wanted(f)).map(|f| file_entry(f, detailed)).collect();
-        Section { heading, entries, share }
+        IndexSection { heading, entries, share }
     };
     let failures = notes.failures.iter().map(|f| format!("`{}`: {}", f.command, f.lines.join(" | "))).collect();
     let decisions =
@@ -80,9 +80,9 @@ fn sections(notes: &Notes) -> Vec<Section> {
         of("Files modified", 0.18, |f| f.modified && !f.created && !f.deleted, true),
         of("Files deleted", 0.04, |f| f.deleted, false),
         of("Files read", 0.07, |f| f.read && !f.created && !f.modified && !f.deleted, false),
-        Section { heading: "Failed commands", entries: failures, share: 0.2 },
-        Section { heading: "Decisions", entries: decisions.collect(), share: 0.25 },
-        Section { heading: "Open tasks", entries: notes.tasks.clone(), share: 0.1 },
+        IndexSection { heading: "Failed commands", entries: failures, share: 0.2 },
+        IndexSection { heading: "Decisions", entries: decisions.collect(), share: 0.25 },
+        IndexSection { heading: "Open tasks", entries: notes.tasks.clone(), share: 0.1 },
     ]
 }
 

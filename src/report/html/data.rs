@@ -36,7 +36,7 @@ struct PageData<'a> {
     answerers: &'a IndexSet<&'a str>,
     judges: &'a IndexSet<&'a str>,
     cells_in_pack: usize,
-    cells: Cells,
+    cells: CellTable,
     summary: &'a Summary,
 }
 
@@ -78,7 +78,7 @@ impl<'a> From<&'a Probe> for BankProbe<'a> {
 
 /// The cells by column. JSON of columns is a fraction of the size of JSON of rows.
 #[derive(Serialize)]
-struct Cells {
+struct CellTable {
     n: usize,
     #[serde(flatten)]
     columns: BTreeMap<&'static str, CellColumn>,
@@ -116,14 +116,14 @@ impl Serialize for CellColumn {
     }
 }
 
-impl Cells {
-    fn new(rows: &[ListedRow], indices: &[CellIndices]) -> Cells {
+impl CellTable {
+    fn new(rows: &[ListedRow], indices: &[CellIndices]) -> CellTable {
         let rows = || rows.iter().map(|listed| &listed.row);
         let column = |value: fn(&ScoredRow, &CellIndices) -> Option<i64>| {
             CellColumn(rows().zip(indices).map(|(row, at)| value(row, at)).collect())
         };
         let scores = |dimension| rows().map(move |row| hundredths(row.dimensions.get(&dimension).copied()));
-        Cells {
+        CellTable {
             n: indices.len(),
             columns: COLUMNS.into_iter().map(|(name, value)| (name, column(value))).collect(),
             dimensions: Dimension::ALL.map(|dimension| CellColumn(scores(dimension).collect())),
@@ -284,7 +284,7 @@ fn page_data<'a>(input: &'a PageInput<'a>, tables: &'a NameTables<'a>, probes: V
         answerers: &tables.answerers,
         judges: &tables.judges,
         cells_in_pack: CELLS_IN_PACK,
-        cells: Cells::new(input.rows, &tables.cells),
+        cells: CellTable::new(input.rows, &tables.cells),
         summary: input.summary,
     }
 }

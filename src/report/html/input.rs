@@ -13,7 +13,9 @@ use crate::probe::Probe;
 use crate::report::notes::{caveats, comparison_changes, comparison_notes, confounds, scale_warning};
 use crate::report::numbers::count;
 use crate::report::translation::{Translation, translation};
-use crate::results::{Asked, Blame, Design, Failure, ListedRow, Manifest, MethodSummary, Row, RowError, Summary};
+use crate::results::{
+    Blame, Design, FailedAction, ListedRow, Manifest, MethodSummary, ModelInfo, Row, RowError, Summary,
+};
 use crate::units::Tokens;
 
 /// The content of the page. Texts are untrusted: the page shows them and runs none of them.
@@ -180,7 +182,7 @@ impl<'a> PageInput<'a> {
 
 fn facts(manifest: &Manifest, rows: &[ListedRow], tr: &Translation) -> Vec<(String, String)> {
     let design = &manifest.design;
-    let models = |asked: &[Asked]| asked.iter().map(|a| a.model.clone()).collect::<Vec<_>>().join(", ");
+    let models = |asked: &[ModelInfo]| asked.iter().map(|a| a.model.clone()).collect::<Vec<_>>().join(", ");
     let fact = |name: &str, value: String| (name.to_owned(), value);
     vec![
         fact(tr.fixtures, design.fixtures.len().to_string()),
@@ -193,7 +195,7 @@ fn facts(manifest: &Manifest, rows: &[ListedRow], tr: &Translation) -> Vec<(Stri
 }
 
 fn models(design: &Design) -> Vec<PageModel> {
-    let line = |role: &str, asked: &Asked| PageModel {
+    let line = |role: &str, asked: &ModelInfo| PageModel {
         role: role.to_owned(),
         name: asked.name.clone(),
         model: asked.model.clone(),
@@ -238,7 +240,7 @@ fn costs(manifest: &Manifest) -> Vec<PageCost> {
     by_stage.chain([all]).collect()
 }
 
-fn failure(failure: &Failure) -> PageFailure {
+fn failure(failure: &FailedAction) -> PageFailure {
     let hint = failure.hint.as_ref().map(|hint| format!("\n{hint}")).unwrap_or_default();
     PageFailure {
         place: failure.place.to_string(),

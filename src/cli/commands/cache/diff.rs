@@ -9,7 +9,7 @@ use crate::action::{Digest, InputChange, InputPart};
 use crate::cache::{CacheSnapshot, EntryStatus, Lookup, Meta, Record};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::terminal::{Console, TextStyle, page};
-use crate::plan::{Hunk, Side, hunks, source_label};
+use crate::plan::{DiffSide, Hunk, hunks, source_label};
 
 /// Context lines around a difference.
 const AROUND: usize = 2;
@@ -157,10 +157,10 @@ fn output(old: &LoadedEntry, new: &LoadedEntry, before: &str, now: &str) -> Opti
 }
 
 fn unified(hunks: &[Hunk]) -> Vec<String> {
-    let mark = |side: &Side| match side {
-        Side::Both => ' ',
-        Side::Old => '-',
-        Side::New => '+',
+    let mark = |side: &DiffSide| match side {
+        DiffSide::Both => ' ',
+        DiffSide::Old => '-',
+        DiffSide::New => '+',
     };
     let lines = hunks.iter().flat_map(|hunk| {
         let head = format!("@@ line {} @@", hunk.line);

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::labels::{Graded, Labels, Subject};
+use super::labels::{GradeTarget, GradedAnswer, Labels};
 use crate::action::ActionKey;
 use crate::fault::suggestion;
 use crate::judge::Dimension;
@@ -45,15 +45,15 @@ pub(super) struct Compared {
 }
 
 /// A judged cell without its number of judgement.
-type Answer = (String, u32, String, u32, String, String, u32);
+type AnswerKey = (String, u32, String, u32, String, String, u32);
 
 /// What is kept of the rows.
 #[derive(Default)]
-struct Heard {
+struct GradedRows {
     /// The answers that people graded: per judge, the grades of each repeat.
-    cells: BTreeMap<Answer, BTreeMap<String, Vec<Row>>>,
+    cells: BTreeMap<AnswerKey, BTreeMap<String, Vec<Row>>>,
     /// Scores of one criterion of one answer, per judge and judge action.
-    repeats: BTreeMap<(Answer, String), BTreeMap<String, BTreeMap<ActionKey, u8>>>,
+    repeats: BTreeMap<(AnswerKey, String), BTreeMap<String, BTreeMap<ActionKey, u8>>>,
 }
 
 /// Compares `labels` with the rows of a result set of this `design`.
@@ -70,13 +70,13 @@ pub(super) fn compare<E>(
     if !faults.is_empty() {
         return Ok(Err(Problems(faults)));
     }
-    let heard = Heard::of(labels, design, rows)?;
+    let heard = GradedRows::of(labels, design, rows)?;
     Ok(pair(labels, design, &heard))
 }
 
 /// A name in a grade that the result set does not have.
 fn unknown(labels: &Labels, design: &Design, grade: &super::labels::HumanGrade) -> Option<Problem> {
-    let Subject { fixture, point, method, run, probe, answerer, graded, .. } = &grade.subject;
+    let GradedAnswer { fixture, point, method, run, probe, answerer, graded, .. } = &grade.subject;
     let fault = |what: &str, name: &str, known: &[&str]| {
         Some(labels.at(grade.line, format!("the results have no {what} `{name}`")).help(suggestion(name, known)))
     };
@@ -88,8 +88,10 @@ fn unknown(labels: &Labels, design: &Design, grade: &super::labels::HumanGrade) 
     let answerers: Vec<&str> = design.answerers.iter().map(|answerer| answerer.name.as_str()).collect();
     let at_point = || info.probes.iter().filter(|probe| probe.point == *point).map(|probe| probe.id.as_str());
     let (kind, name, known): (&str, &str, Vec<&str>) = match graded {
-        Graded::Criterion(id) => ("criterion", id, design.rubric.criteria.iter().map(|c| c.id.0.as_ref()).collect()),
-        Graded::Dimension(name) => ("dimension", name, Dimension::ALL.map(Dimension::name).to_vec()),
+        GradeTarget::Criterion(id) => {
+            ("criterion", id, design.rubric.criteria.iter().map(|c| c.id.0.as_ref()).collect())
+        }
+        GradeTarget::Dimension(name) => ("dimension", name, Dimension::ALL.map(Dimension::name).to_vec()),
     };
     if !methods.contains(&method.as_str()) {
         return fault("method", method, &methods);
@@ -115,11 +117,11 @@ fn is_end(design: &Design, method: &str) -> bool {
     design.methods.iter().any(|info| info.name == method && (info.is_ceiling() || info.is_floor()))
 }
 
-impl Heard {
-    fn of<E>(labels: &Labels, design: &Design, rows: impl Iterator<Item = Result<Row, E>>) -> Result<Heard, E> {
+impl GradedRows {
+    fn of<E>(labels: &Labels, design: &Design, rows: impl Iterator<Item = Result<Row, E>>) -> Result<GradedRows, E> {
         let wanted: BTreeSet<_> = labels.grades.iter().map(|grade| place(&grade.subject)).collect();
         let repeats = design.runs.judge > 1 || design.judges.len() > 1;
-        let mut heard = Heard::default();
+        let mut heard = GradedRows::default();
         for row in rows {
             let row = row?;
             if is_end(design, &row.method) {
@@ -137,7 +139,7 @@ impl Heard {
     }
 
     /// Judgements that share an action are one judgement.
-    fn note_repeats(&mut self, answer: &Answer, row: &Row) {
+    fn note_repeats(&mut self, answer: &AnswerKey, row: &Row) {
         for scored in &row.criteria {
             let place = (answer.clone(), scored.criterion.to_string());
             let judges = self.repeats.entry(place).or_default();
@@ -165,21 +167,22 @@ fn points(score: f64) -> u8 {
     score.round().clamp(0.0, 5.0) as u8
 }
 
-fn place(subject: &Subject) -> (&str, u32, &str, u32, &str) {
+fn place(subject: &GradedAnswer) -> (&str, u32, &str, u32, &str) {
     (&subject.fixture, subject.point, &subject.method, subject.run, &subject.probe)
 }
 
-fn answer_of(row: &Row) -> Answer {
+fn answer_of(row: &Row) -> AnswerKey {
     let Row { fixture, point, method, run, probe, answerer, answer_n, .. } = row;
     (fixture.clone(), *point, method.clone(), *run, probe.clone(), answerer.clone(), *answer_n)
 }
 
 /// Pairs of (judge, people) by dimension and, in it, by answer.
-type Pairs = BTreeMap<Dimension, BTreeMap<usize, Vec<(f64, f64)>>>;
+type ScorePairs = BTreeMap<Dimension, BTreeMap<usize, Vec<(f64, f64)>>>;
 
-fn pair(labels: &Labels, design: &Design, heard: &Heard) -> Result<Compared, Problems> {
-    let mut by_judge: BTreeMap<&str, Pairs> = design.judges.iter().map(|j| (j.name.as_str(), Pairs::new())).collect();
-    let (mut panel, mut faults) = (Pairs::new(), Problems::default());
+fn pair(labels: &Labels, design: &Design, heard: &GradedRows) -> Result<Compared, Problems> {
+    let mut by_judge: BTreeMap<&str, ScorePairs> =
+        design.judges.iter().map(|j| (j.name.as_str(), ScorePairs::new())).collect();
+    let (mut panel, mut faults) = (ScorePairs::new(), Problems::default());
     let (mut excluded, mut unmatched) = (0, Vec::new());
     let subjects = by_subject(labels);
     for (subject, (line, scores)) in &subjects {
@@ -221,8 +224,8 @@ fn pair(labels: &Labels, design: &Design, heard: &Heard) -> Result<Compared, Pro
 }
 
 /// What people gave each thing, with the first line that names it.
-fn by_subject(labels: &Labels) -> BTreeMap<&Subject, (u64, Vec<f64>)> {
-    let mut subjects: BTreeMap<&Subject, (u64, Vec<f64>)> = BTreeMap::new();
+fn by_subject(labels: &Labels) -> BTreeMap<&GradedAnswer, (u64, Vec<f64>)> {
+    let mut subjects: BTreeMap<&GradedAnswer, (u64, Vec<f64>)> = BTreeMap::new();
     for grade in &labels.grades {
         subjects.entry(&grade.subject).or_insert_with(|| (grade.line, Vec::new())).1.push(grade.score);
     }
@@ -233,8 +236,8 @@ fn by_subject(labels: &Labels) -> BTreeMap<&Subject, (u64, Vec<f64>)> {
 type RowsByJudge = BTreeMap<String, Vec<Row>>;
 
 /// The one answer that a person can have meant, with its number among all.
-fn answer_to<'h>(heard: &'h Heard, subject: &Subject) -> Result<Option<(usize, &'h RowsByJudge)>, String> {
-    let is_meant = |answer: &Answer| {
+fn answer_to<'h>(heard: &'h GradedRows, subject: &GradedAnswer) -> Result<Option<(usize, &'h RowsByJudge)>, String> {
+    let is_meant = |answer: &AnswerKey| {
         let (fixture, point, method, run, probe, answerer, number) = answer;
         (fixture.as_str(), *point, method.as_str(), *run, probe.as_str()) == place(subject)
             && subject.answerer.as_ref().is_none_or(|wanted| wanted == answerer)
@@ -248,28 +251,28 @@ fn answer_to<'h>(heard: &'h Heard, subject: &Subject) -> Result<Option<(usize, &
     }
 }
 
-fn dimension_of(design: &Design, graded: &Graded) -> Option<Dimension> {
+fn dimension_of(design: &Design, graded: &GradeTarget) -> Option<Dimension> {
     match graded {
-        Graded::Criterion(id) => {
+        GradeTarget::Criterion(id) => {
             design.rubric.criteria.iter().find(|c| *c.id.0 == **id).map(|criterion| criterion.dimension)
         }
-        Graded::Dimension(name) => Dimension::ALL.into_iter().find(|dimension| dimension.name() == name),
+        GradeTarget::Dimension(name) => Dimension::ALL.into_iter().find(|dimension| dimension.name() == name),
     }
 }
 
 /// What each judge gave, as the mean over its repeats.
-fn grades_of<'h>(judges: &'h BTreeMap<String, Vec<Row>>, graded: &Graded) -> BTreeMap<&'h str, f64> {
+fn grades_of<'h>(judges: &'h BTreeMap<String, Vec<Row>>, graded: &GradeTarget) -> BTreeMap<&'h str, f64> {
     let score = |row: &Row| match graded {
-        Graded::Criterion(id) => {
+        GradeTarget::Criterion(id) => {
             row.criteria.iter().find(|scored| *scored.criterion.0 == **id).map(|scored| scored.score().value())
         }
-        Graded::Dimension(name) => row.dimensions.iter().find(|(d, _)| d.name() == name).map(|(_, score)| *score),
+        GradeTarget::Dimension(name) => row.dimensions.iter().find(|(d, _)| d.name() == name).map(|(_, score)| *score),
     };
     let of = |rows: &Vec<Row>| mean(&rows.iter().filter_map(score).collect::<Vec<_>>());
     judges.iter().filter_map(|(judge, rows)| Some((judge.as_str(), of(rows)?))).collect()
 }
 
-fn of_pairs(judge: Option<&str>, pairs: &Pairs, against_itself: Option<RepeatSpread>) -> JudgeAgreement {
+fn of_pairs(judge: Option<&str>, pairs: &ScorePairs, against_itself: Option<RepeatSpread>) -> JudgeAgreement {
     let mut by_answer: BTreeMap<usize, Vec<(f64, f64)>> = BTreeMap::new();
     for (answer, pairs) in pairs.values().flatten() {
         by_answer.entry(*answer).or_default().extend(pairs);

@@ -20,7 +20,7 @@ use crate::stats::{Agreement, Coefficient, Interval, NoCoefficient};
 
 /// The whole result, as JSON.
 #[derive(Serialize)]
-struct Told<'a> {
+struct AgreementJson<'a> {
     label: &'a str,
     #[serde(flatten)]
     compared: &'a Compared,
@@ -43,7 +43,7 @@ pub(super) fn run(common: &Common, path: &Path, label: Option<&str>, console: &C
         return Err(nothing_common(&compared, &name));
     }
     let warnings = warnings(&compared, &name);
-    console.json(&Told { label: &name, compared: &compared, warnings: &warnings });
+    console.json(&AgreementJson { label: &name, compared: &compared, warnings: &warnings });
     if !console.is_json() {
         compared.judges.iter().for_each(|judge| console.print(&page(judge, console)));
         console.print(&counts(&compared, &name));

@@ -35,7 +35,7 @@ const TOLD: usize = 20;
 
 /// What a grade is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Graded {
+pub(super) enum GradeTarget {
     /// One criterion.
     Criterion(String),
     /// A whole dimension.
@@ -44,7 +44,7 @@ pub(super) enum Graded {
 
 /// The answer that a person graded.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Subject {
+pub(super) struct GradedAnswer {
     /// What a blind sheet calls the answer; the other fields are then empty until [`Labels::resolve`] fills them.
     pub(super) id: Option<String>,
     pub(super) fixture: String,
@@ -56,18 +56,18 @@ pub(super) struct Subject {
     pub(super) answerer: Option<String>,
     /// Needed where a run holds several answers to the probe.
     pub(super) answer_n: Option<u32>,
-    pub(super) graded: Graded,
+    pub(super) graded: GradeTarget,
 }
 
-impl Subject {
-    fn of_id(id: String, graded: Graded) -> Subject {
+impl GradedAnswer {
+    fn of_id(id: String, graded: GradeTarget) -> GradedAnswer {
         let (fixture, method, probe) = (String::new(), String::new(), String::new());
-        Subject { id: Some(id), fixture, point: 1, method, run: 1, probe, answerer: None, answer_n: None, graded }
+        GradedAnswer { id: Some(id), fixture, point: 1, method, run: 1, probe, answerer: None, answer_n: None, graded }
     }
 
     /// The same grade of this answer.
-    fn at(&self, row: &Row) -> Subject {
-        Subject {
+    fn at(&self, row: &Row) -> GradedAnswer {
+        GradedAnswer {
             id: None,
             fixture: row.fixture.clone(),
             point: row.point,
@@ -86,7 +86,7 @@ impl Subject {
 pub(super) struct HumanGrade {
     /// From 1, the heading included.
     pub(super) line: u64,
-    pub(super) subject: Subject,
+    pub(super) subject: GradedAnswer,
     /// Who graded, if the file says.
     pub(super) rater: Option<String>,
     /// From 0 to 5.
@@ -186,7 +186,7 @@ impl Labels {
     pub(super) fn with_answerers(&self, design: &Design) -> Labels {
         let is_method = |name: &str| design.methods.iter().any(|method| method.name == name);
         let mut labels = self.clone();
-        for Subject { method, answerer, .. } in labels.grades.iter_mut().map(|grade| &mut grade.subject) {
+        for GradedAnswer { method, answerer, .. } in labels.grades.iter_mut().map(|grade| &mut grade.subject) {
             let names = method.rsplit_once('/').filter(|(name, _)| !is_method(method) && is_method(name));
             if let Some((name, reader)) = names.map(|(name, reader)| (name.to_owned(), reader.to_owned())) {
                 *method = name;
@@ -203,7 +203,7 @@ impl Labels {
 
     /// The same thing graded twice by the same person.
     fn repeated(&self) -> Vec<Problem> {
-        let mut first: BTreeMap<(&Subject, Option<&str>), u64> = BTreeMap::new();
+        let mut first: BTreeMap<(&GradedAnswer, Option<&str>), u64> = BTreeMap::new();
         let mut faults = Vec::new();
         for grade in &self.grades {
             match first.get(&(&grade.subject, grade.rater.as_deref())) {
@@ -234,9 +234,9 @@ fn words(error: &csv::Error) -> String {
 }
 
 /// Where each column stands.
-struct Columns(BTreeMap<&'static str, usize>);
+struct ColumnIndices(BTreeMap<&'static str, usize>);
 
-fn columns(file: &str, headings: &csv::StringRecord) -> Result<Columns, Problems> {
+fn columns(file: &str, headings: &csv::StringRecord) -> Result<ColumnIndices, Problems> {
     let mut found = BTreeMap::new();
     let mut problems = Problems::default();
     let mut fault = |message: String, help: String| {
@@ -268,10 +268,10 @@ fn columns(file: &str, headings: &csv::StringRecord) -> Result<Columns, Problems
     if !found.contains_key("criterion") && !found.contains_key("dimension") {
         fault("the heading has neither `criterion` nor `dimension`".to_owned(), SHAPE.to_owned());
     }
-    if problems.is_empty() { Ok(Columns(found)) } else { Err(problems) }
+    if problems.is_empty() { Ok(ColumnIndices(found)) } else { Err(problems) }
 }
 
-impl Columns {
+impl ColumnIndices {
     fn field<'r>(&self, record: &'r csv::StringRecord, name: &str) -> Option<&'r str> {
         record.get(*self.0.get(name)?).filter(|field| !field.is_empty())
     }
@@ -290,15 +290,15 @@ impl Columns {
         let text = |name: &str| self.field(record, name).map(str::to_owned);
         let needed = |name: &str| text(name).ok_or_else(|| format!("`{name}` is empty"));
         let graded = match (text("criterion"), text("dimension")) {
-            (Some(criterion), _) => Graded::Criterion(criterion),
-            (None, Some(dimension)) => Graded::Dimension(dimension),
+            (Some(criterion), _) => GradeTarget::Criterion(criterion),
+            (None, Some(dimension)) => GradeTarget::Dimension(dimension),
             (None, None) => return Err("neither a criterion nor a dimension is named".to_owned()),
         };
         if let Some(id) = text("id") {
             let (rater, score) = (text("rater"), score(&needed("score")?)?);
-            return Ok(HumanGrade { line, subject: Subject::of_id(id, graded), rater, score });
+            return Ok(HumanGrade { line, subject: GradedAnswer::of_id(id, graded), rater, score });
         }
-        let subject = Subject {
+        let subject = GradedAnswer {
             id: None,
             fixture: needed("fixture")?,
             point: ordinal("point", &needed("point")?)?,
@@ -340,7 +340,7 @@ mod tests {
         let labels = Labels::parse("l.csv", text.as_bytes()).expect("sound");
         let grade = &labels.grades[0];
         assert_eq!((grade.line, grade.score, grade.subject.point), (2, 4.5, 2));
-        assert_eq!(grade.subject.graded, Graded::Dimension("accuracy".into()));
+        assert_eq!(grade.subject.graded, GradeTarget::Dimension("accuracy".into()));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::cli::terminal::{
 use crate::judge::{Expected, INJECTION_GAIN, KindOutcome, MAX_MISSES, MISSES_OF_A_KIND, SelfTestVerdict};
 use crate::pipeline::Pipeline;
 use crate::provider::Prices;
-use crate::results::{Failure as Failed, Place};
+use crate::results::{FailedAction, Location};
 use crate::scheduler::{Budget, RunOutcome};
 use crate::units::Usd;
 
@@ -33,7 +33,7 @@ struct Tested<'a> {
 
 /// The whole result, as JSON.
 #[derive(Serialize)]
-struct Told<'a> {
+struct SelftestJson<'a> {
     judges: &'a [Tested<'a>],
     executed: u64,
     cached: u64,
@@ -72,8 +72,8 @@ fn unasked<'h>(hearing: &'h RunLog<'_>, judge: &str) -> Vec<&'h str> {
     let calls = hearing.failures.iter().filter(|failure| is_unasked(failure));
     calls
         .filter_map(|failure| match &failure.place {
-            Place::Selftest { judge: named, case } if named == judge => Some(case.as_str()),
-            Place::Selftest { .. } | Place::Cell(_) | Place::Generation { .. } => None,
+            Location::Selftest { judge: named, case } if named == judge => Some(case.as_str()),
+            Location::Selftest { .. } | Location::Cell(_) | Location::Generation { .. } => None,
         })
         .collect()
 }
@@ -90,7 +90,7 @@ fn tell(pipeline: &Pipeline, hearing: &RunLog<'_>, ended: &RunOutcome, usd: Opti
         })
         .collect();
     let RunLog { executed, cached, .. } = *hearing;
-    console.json(&Told { judges: &tested, executed, cached, usd });
+    console.json(&SelftestJson { judges: &tested, executed, cached, usd });
     if !console.is_json() {
         tested.iter().for_each(|tested| console.print(&page(tested, console)));
         console.note(&format!("{executed} cases graded now ({}), {cached} from the cache", cost(usd)));
@@ -157,7 +157,7 @@ fn outcome(tested: &Tested<'_>, console: &Console) -> String {
 }
 
 /// Whether the judge never got to say anything.
-fn is_unasked(failure: &Failed) -> bool {
+fn is_unasked(failure: &FailedAction) -> bool {
     failure.class.is_some_and(|class| !class.was_answered())
 }
 

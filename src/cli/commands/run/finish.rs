@@ -8,7 +8,7 @@ use crate::cli::failure::Exit;
 use crate::cli::format::{cost, count, duration, money, percent, short};
 use crate::cli::terminal::{Console, TextStyle, print_failures};
 use crate::report::summary_table;
-use crate::results::{Failure, Forecast, Manifest, Outcome, ResultsFolder, Unused, names};
+use crate::results::{FailedAction, ForecastTotals, Manifest, Outcome, ResultsFolder, Unused, names};
 use crate::scheduler::{RunOutcome, UntestedJudge};
 use crate::units::Tokens;
 
@@ -19,7 +19,7 @@ const SHOWN_CAUSES: usize = 8;
 pub(super) fn print_stop_reasons(
     ended: &RunOutcome,
     weaknesses: &BTreeMap<String, Vec<String>>,
-    failures: &[Failure],
+    failures: &[FailedAction],
     options: &RunOptions,
     console: &Console,
 ) -> Exit {
@@ -83,7 +83,7 @@ fn print_weak_judges(
 }
 
 /// The outcome that the manifest records.
-pub(super) fn outcome_of(exit: Exit, ended: &RunOutcome, failures: &[Failure]) -> Outcome {
+pub(super) fn outcome_of(exit: Exit, ended: &RunOutcome, failures: &[FailedAction]) -> Outcome {
     match exit {
         Exit::Done | Exit::Regression => Outcome::Complete,
         Exit::Budget => Outcome::Budget,
@@ -171,7 +171,7 @@ fn forecast_line(manifest: &Manifest) -> Option<String> {
     let is_whole = !matches!(manifest.outcome, Outcome::Budget | Outcome::Pending | Outcome::Interrupted)
         && manifest.stages.values().all(|stage| stage.skipped == 0);
     let forecast = manifest.forecast.filter(|forecast| is_whole && forecast.requests > 0)?;
-    let Forecast { requests, input_tokens, output_tokens, usd, .. } = forecast;
+    let ForecastTotals { requests, input_tokens, output_tokens, usd, .. } = forecast;
     let tokens = |tokens: Option<Tokens>| short(tokens.map(|tokens| tokens.0));
     let known = usd.or(manifest.usd).is_some();
     let money = known.then(|| format!(", {} / {}", money(usd), money(manifest.usd)));

@@ -24,11 +24,11 @@ use crate::cli::project::{Opening, open_project, print_notices, with_store};
 use crate::cli::terminal::{Console, Progress, TextStyle};
 use crate::files::FileError;
 use crate::pipeline::{Matrix, Pipeline};
-use crate::plan::Estimate;
+use crate::plan::CostEstimate;
 use crate::provider::Prices;
 use crate::report::comparison_table;
 use crate::results::{
-    Comparison, ComparisonScope, Design, Forecast, Label, LabelWriter, LabelWriterError, ListedRow, Manifest,
+    Comparison, ComparisonScope, Design, ForecastTotals, Label, LabelWriter, LabelWriterError, ListedRow, Manifest,
     Publication, ResultsFolder, blind_spots, names, newly_failing, regressions,
 };
 use crate::scheduler::{Budget, BudgetLimits, Event, Listener};
@@ -258,8 +258,8 @@ fn execute(
     Ok(Execution { exit, rows, is_broken: ended.broken.is_some() })
 }
 
-fn expected(estimate: &Estimate) -> Forecast {
-    Forecast {
+fn expected(estimate: &CostEstimate) -> ForecastTotals {
+    ForecastTotals {
         requests: estimate.requests,
         input_tokens: estimate.input_tokens.round() as u64,
         output_tokens: estimate.output_tokens.round() as u64,

@@ -14,7 +14,7 @@ pub(crate) struct Recorder {
     stages: BTreeMap<StageName, StageCounts>,
     /// What the replies used and cost that gave an output.
     useful: Useful,
-    failures: Vec<crate::results::Failure>,
+    failures: Vec<crate::results::FailedAction>,
     notes: BTreeMap<String, u64>,
     keys: BTreeSet<ActionKey>,
 }
@@ -66,7 +66,7 @@ impl Recorder {
     }
 
     /// Failed actions so far.
-    pub(crate) fn failures(&self) -> &[crate::results::Failure] {
+    pub(crate) fn failures(&self) -> &[crate::results::FailedAction] {
         &self.failures
     }
 

@@ -8,10 +8,10 @@ use crate::action::{ActionKey, Stage};
 use crate::cache::{self, CacheSnapshot, Lookup, Meta, Record};
 use crate::pipeline::{CellCoordinate, Matrix, Pipeline};
 use crate::plan::{
-    Action, ActionStatus, CurrentSources, Explained, Explainer, Frontier, Preparer, Reason, SourceText, TaskOutcome,
-    cache_coordinate, hunks, look_up, reason,
+    Action, ActionStatus, CurrentSources, Explained, Explainer, Frontier, Preparer, SourceText, StaleReason,
+    TaskOutcome, cache_coordinate, hunks, look_up, reason,
 };
-use crate::results::Failure;
+use crate::results::FailedAction;
 
 /// One action of the chain.
 pub(crate) struct Step<'a> {
@@ -23,7 +23,7 @@ pub(crate) struct Step<'a> {
     pub(crate) entry: Option<(Record, Meta)>,
     pub(crate) state: StepState,
     /// Why the score is missing, where this is what failed.
-    pub(crate) failure: Option<&'a Failure>,
+    pub(crate) failure: Option<&'a FailedAction>,
 }
 
 /// The state of an action in the current project.
@@ -163,7 +163,7 @@ impl StepComparison<'_> {
         }
         let differs = match old.filter(|_| key != Some(now.action.key)) {
             Some(old) => {
-                let reason = Reason::Changed(now.action.inputs().changes_since(&old.inputs));
+                let reason = StaleReason::Changed(now.action.inputs().changes_since(&old.inputs));
                 self.differs(now, &reason, Some(old))
             }
             None => {
@@ -174,7 +174,7 @@ impl StepComparison<'_> {
         if now.is_cached { StepState::Superseded(differs) } else { StepState::Stale(differs) }
     }
 
-    fn differs(&self, now: &CurrentAction<'_>, reason: &Reason, old: Option<&Meta>) -> StepDifference {
+    fn differs(&self, now: &CurrentAction<'_>, reason: &StaleReason, old: Option<&Meta>) -> StepDifference {
         let explained = self.explainer.explain(reason, old.map(|old| &old.sources), &now.current);
         let lines = |origin: &SourceText<'_>| {
             let before = old?.sources.0.get(origin.name).filter(|before| before.digest != origin.digest)?;

@@ -18,7 +18,7 @@ use crate::cli::project::project_paths_of;
 use crate::cli::terminal::{Console, TextStyle, page};
 use crate::pipeline::{CellCoordinate, ProjectPaths};
 use crate::plan::Explained;
-use crate::results::Failure as FailedCell;
+use crate::results::FailedAction;
 use chain::{Step, StepDifference, StepState, chain_of};
 use subject::{CellKeys, ExplainedCell};
 
@@ -34,7 +34,7 @@ struct WhyJson<'a> {
     keys: &'a CellKeys,
     /// What failed, where there is no score.
     #[serde(skip_serializing_if = "Option::is_none")]
-    failure: Option<&'a FailedCell>,
+    failure: Option<&'a FailedAction>,
     chain: Vec<StepJson>,
 }
 

@@ -4,7 +4,7 @@ use std::ops::{Range, RangeInclusive};
 
 use crate::cache::{CacheSnapshot, Lookup};
 use crate::pipeline::{LoadedFixture, Pipeline};
-use crate::plan::{Hunk, Side, hunks};
+use crate::plan::{DiffSide, Hunk, hunks};
 use crate::probe::ParsedBank;
 use crate::results::Manifest;
 use crate::transcript::{Fixture, ParsedFixture, render};
@@ -73,8 +73,8 @@ fn is_within(hunk: &Hunk, lines: &RangeInclusive<usize>) -> bool {
     let mut at = hunk.line;
     hunk.lines.iter().any(|(side, _)| {
         let here = at;
-        at += usize::from(*side != Side::Old);
-        *side != Side::Both && lines.contains(&here)
+        at += usize::from(*side != DiffSide::Old);
+        *side != DiffSide::Both && lines.contains(&here)
     })
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::action::{ActionKey, Stage, StageName};
 use crate::cli::commands::cell::{MissingCell, SelectedCell};
 use crate::pipeline::CellCoordinate;
-use crate::results::{Failure, Manifest};
+use crate::results::{FailedAction, Manifest};
 use crate::transcript::Point;
 
 /// A cell of a result set.
@@ -15,7 +15,7 @@ pub(crate) struct ExplainedCell<'a> {
     pub(crate) keys: CellKeys,
     pub(crate) overall: Option<f64>,
     /// What failed, where nothing was judged for it.
-    pub(crate) failure: Option<&'a Failure>,
+    pub(crate) failure: Option<&'a FailedAction>,
 }
 
 /// The keys of its actions, as far as the results record them.
@@ -82,7 +82,7 @@ impl<'a> ExplainedCell<'a> {
     }
 
     /// What failed in a stage at its point.
-    pub(crate) fn failure_in(&self, stage: Stage) -> Option<&'a Failure> {
+    pub(crate) fn failure_in(&self, stage: Stage) -> Option<&'a FailedAction> {
         self.failure.filter(|failure| failure.stage == stage.into())
     }
 }
