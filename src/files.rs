@@ -138,6 +138,11 @@ fn open_to_others(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether a path leads to a pipe, a socket or a device: reading may wait forever, or have no end.
+pub fn is_special(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
+}
+
 /// Reads a text file.
 ///
 /// # Errors

@@ -15,6 +15,8 @@ mod cli {
     mod blinding;
     mod budgets;
     mod commands;
+    #[cfg(unix)]
+    mod disk;
     mod edits;
     mod endings;
     mod failures;

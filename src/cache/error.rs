@@ -28,11 +28,14 @@ pub enum CacheError {
     #[error("the index {} cannot be used: {what}. Delete that folder: it is rebuilt from the packs", path.display())]
     Index { path: PathBuf, what: String },
     /// An earlier write failed; `cause` is that first failure.
+    #[error("the cache {} can no longer be written to: {cause}", path.display())]
+    Poisoned { path: PathBuf, cause: String },
+    /// Somebody took the folder away while this process wrote to it.
     #[error(
-        "the cache {} can no longer be written to: {cause}. Everything stored before is intact; remove the cause and run again",
+        "the cache {} was removed or replaced while it was in use; what this process stored in it is lost unless you put that folder back",
         path.display()
     )]
-    Poisoned { path: PathBuf, cause: String },
+    Removed { path: PathBuf },
     #[error("an output of {bytes} bytes is too large for the cache (limit: {limit} bytes)")]
     TooLarge { bytes: u64, limit: u64 },
     #[error("`{prefix}` is not a key: keys are hexadecimal digits, at most 64; `cache ls` lists them")]

@@ -118,7 +118,8 @@ impl StoreInner {
     pub(super) fn fail(&self, error: &CacheError) -> CacheError {
         let cause = self.fault.get_or_init(|| match error {
             CacheError::Poisoned { cause, .. } => cause.clone(),
-            other => other.to_string(),
+            CacheError::Removed { .. } => error.to_string(),
+            other => format!("{other}. Everything stored before is intact; remove the cause and run again"),
         });
         self.poisoned(cause)
     }
@@ -157,6 +158,7 @@ impl StoreInner {
         active.len = located.last().map_or(active.len, |(at, _)| at.end());
         if durable {
             active.file.sync_data().map_err(write_error())?;
+            self.check_in_place(active)?;
         }
         let state = active.state();
         self.update(active, |index| index.append(&located, state))?;
@@ -171,11 +173,22 @@ impl StoreInner {
     pub(super) fn sync(&self) -> Result<(), CacheError> {
         self.check()?;
         let mut active = self.active();
+        self.check_in_place(&active).map_err(|error| self.fail(&error))?;
         if !self.pending.swap(false, Ordering::AcqRel) {
             return Ok(());
         }
         let synced = self.sync_pack(&active).and_then(|()| self.flush_index(&mut active));
         synced.map_err(|error| self.fail(&error))
+    }
+
+    /// An error if the pack that is written is no longer the one in the folder.
+    fn check_in_place(&self, active: &ActivePack) -> Result<(), CacheError> {
+        let path = self.layout.pack(active.id);
+        let is_same = match (active.file.metadata(), fs::metadata(&path)) {
+            (Ok(open), Ok(found)) => is_same_file(&open, &found),
+            _ => false,
+        };
+        if is_same { Ok(()) } else { Err(CacheError::Removed { path: self.layout.root().to_owned() }) }
     }
 
     pub(super) fn sync_pack(&self, active: &ActivePack) -> Result<(), CacheError> {
@@ -249,6 +262,18 @@ impl StoreInner {
         }
         Ok(())
     }
+}
+
+#[cfg(unix)]
+fn is_same_file(a: &fs::Metadata, b: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    (a.dev(), a.ino()) == (b.dev(), b.ino())
+}
+
+/// An open file cannot be removed here.
+#[cfg(not(unix))]
+fn is_same_file(_: &fs::Metadata, _: &fs::Metadata) -> bool {
+    true
 }
 
 /// Whether the index lacks any entry of the packs.

@@ -5,9 +5,9 @@
 //! ```
 
 use std::collections::BTreeSet;
-use std::fs::File;
+use std::fs::{self, File, TryLockError};
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
@@ -50,7 +50,7 @@ pub struct ImportCounts {
 /// written.
 pub fn export(cache: &CacheSnapshot, keys: &[ActionKey], path: &Path) -> Result<ExportCounts, CacheError> {
     let failed = || CacheError::io("write", path);
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder_of(path);
     if cache.contains(&folder.canonicalize().map_err(failed())?) {
         return Err(refused(path, "it is inside the cache folder"));
     }
@@ -60,19 +60,61 @@ pub fn export(cache: &CacheSnapshot, keys: &[ActionKey], path: &Path) -> Result<
         let record = cache.find(key).ok_or(CacheError::Missing { key: *key })?;
         records.extend(Some(record).filter(|record| !record.is_failed()));
     }
-    let file = tempfile::NamedTempFile::new_in(folder).map_err(failed())?;
-    let mut hashed = HashingWriter { target: BufWriter::new(file), digest: StreamDigest::default() };
+    let unfinished = Unfinished::create(path)?;
+    let mut hashed = HashingWriter { target: BufWriter::new(&unfinished.file), digest: StreamDigest::default() };
     let start = [&MAGIC[..], &VERSION.to_le_bytes(), &(records.len() as u64).to_le_bytes()].concat();
     hashed.write_all(&start).map_err(failed())?;
     let mut stream = compressor(hashed).map_err(failed())?;
     write_entries(cache, &records, |bytes| stream.write_all(bytes).map_err(failed()))?;
     let HashingWriter { mut target, digest } = stream.finish().map_err(failed())?;
     target.write_all(&digest.finish().0).map_err(failed())?;
-    let file = target.into_inner().map_err(|e| failed()(e.into_error()))?;
-    file.as_file().sync_data().map_err(failed())?;
-    let bytes = file.as_file().metadata().map_err(failed())?.len();
-    files::keep(file, path)?;
+    target.into_inner().map_err(|e| failed()(e.into_error()))?;
+    let bytes = unfinished.file.metadata().map_err(failed())?.len();
+    unfinished.keep(path)?;
     Ok(ExportCounts { entries: records.len() as u64, bytes })
+}
+
+/// An export under construction. Its name follows from that of the export, so the next export to the same file replaces
+/// what a killed one left behind. It is locked, so that two exports cannot mix.
+struct Unfinished {
+    file: File,
+    path: PathBuf,
+    is_kept: bool,
+}
+
+impl Unfinished {
+    fn create(target: &Path) -> Result<Unfinished, CacheError> {
+        let name = target.file_name().unwrap_or_default().to_string_lossy();
+        let path = target.with_file_name(format!(".{name}.unfinished"));
+        let open = File::options().write(true).create(true).truncate(false).open(&path);
+        let file = open.map_err(CacheError::io("create", &path))?;
+        file.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => refused(target, "another process is exporting to it"),
+            TryLockError::Error(error) => CacheError::io("lock", &path)(error),
+        })?;
+        file.set_len(0).map_err(CacheError::io("write", &path))?;
+        Ok(Unfinished { file, path, is_kept: false })
+    }
+
+    fn keep(mut self, target: &Path) -> Result<(), CacheError> {
+        let failed = || CacheError::io("write", target);
+        self.file.sync_all().map_err(failed())?;
+        fs::rename(&self.path, target).map_err(failed())?;
+        self.is_kept = true;
+        Ok(files::sync_folder(folder_of(target))?)
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 fn refused(path: &Path, what: &'static str) -> CacheError {

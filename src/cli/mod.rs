@@ -30,15 +30,24 @@ pub fn main() -> u8 {
         Err(error) => {
             // Help and version are not errors; clap knows which stream they go to.
             let is_requested = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-            let _ = error.print();
-            return if is_requested { Exit::Done.code() } else { Exit::BadInput.code() };
+            let is_closed = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;
+            let is_printed = error.print().map_or_else(|error| is_closed(&error), |()| true);
+            return match is_requested {
+                true if is_printed => Exit::Done.code(),
+                true => Exit::Error.code(),
+                false => Exit::BadInput.code(),
+            };
         }
     };
     let console = Console::new(&cli.common);
     start_logging(cli.common.verbose, &console);
-    match dispatch(&cli, &console) {
-        Ok(exit) => exit.code(),
-        Err(failure) => failure.report(&console).code(),
+    let exit = dispatch(&cli, &console).unwrap_or_else(|failure| failure.report(&console));
+    match Console::output_error() {
+        None => exit.code(),
+        Some(error) => {
+            console.eprint(&format!("error: standard output could not be written: {error}"));
+            exit.and(Exit::Error).code()
+        }
     }
 }
 

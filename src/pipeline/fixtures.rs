@@ -8,7 +8,7 @@ use super::file::{FixturePaths, Located};
 use super::model::{FixtureDigests, LoadedFixture, ProbeIx, SourceFile};
 use super::problem::{Problem, Problems, Severity, suggest};
 use super::select::{MatrixSelection, is_wanted, report_unknown};
-use super::sources::{Pattern, SourceReader, shown};
+use super::sources::{Pattern, SourceReader, shown, word};
 use super::validation::check_name;
 use crate::action::{Digest, DigestBuilder};
 use crate::fault::Fault;
@@ -136,7 +136,7 @@ impl FixtureLoader<'_> {
                     continue;
                 }
             };
-            let files = pattern.files(self.reader.folder(), |_| false);
+            let files = pattern.entries(self.reader.folder());
             if files.is_empty() {
                 let message = format!("no file matches `{}`", glob.value);
                 self.problems.push(Problem::error(message).at(self.file, glob.place.clone()));
@@ -149,7 +149,7 @@ impl FixtureLoader<'_> {
     fn in_folder(&mut self, folder: &str, place: Option<std::ops::Range<usize>>) -> Vec<String> {
         let path = self.reader.folder().join(folder);
         if path.is_dir() {
-            return json_files(&path, Path::new(folder));
+            return self.json_files(folder);
         }
         let problem = Problem::error(format!("there is no folder `{folder}` with fixtures"));
         let problem = problem.help("`compeval fixture import` makes a fixture from a session log");
@@ -167,8 +167,33 @@ impl FixtureLoader<'_> {
     /// The bank files by the fixture they name.
     fn bank_files(&mut self) -> BTreeMap<String, String> {
         let folder = self.bank_folder();
-        let files = json_files(&self.reader.folder().join(&folder), Path::new(&folder));
+        let files = self.json_files(&folder);
         files.into_iter().filter(|path| path.ends_with(BANK)).map(|path| (stem(&path), path)).collect()
+    }
+
+    /// Whatever is named like a JSON file directly in a folder, as `FOLDER/NAME`, sorted; none if there is no such
+    /// folder. What cannot be read is an error where it is read, not a file that is silently absent. A link of a hidden
+    /// name that leads nowhere is a lock of an editor.
+    fn json_files(&mut self, folder: &str) -> Vec<String> {
+        let path = self.reader.folder().join(folder);
+        let entries = match std::fs::read_dir(&path) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
+            Err(error) => {
+                self.problems.push(Problem::error(format!("cannot read the folder {folder}: {}", word(&error))));
+                return Vec::new();
+            }
+        };
+        let is_lock = |path: &Path| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(".#")) && !path.exists()
+        };
+        let paths = entries.filter_map(Result::ok).map(|entry| entry.path());
+        let mut files: Vec<String> = paths
+            .filter(|path| path.extension().is_some_and(|e| e == "json") && !is_lock(path))
+            .filter_map(|path| Some(shown(&Path::new(folder).join(path.file_name()?))))
+            .collect();
+        files.sort();
+        files
     }
 
     /// A bank without its fixture. Where fixtures are globs, one that merely was not matched is no stray.
@@ -298,18 +323,6 @@ fn probes_by_point(bank: &Bank, points: usize) -> Vec<Vec<ProbeIx>> {
 fn stem(path: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.strip_suffix(BANK).or_else(|| name.strip_suffix(".json")).unwrap_or(name).to_owned()
-}
-
-/// The JSON files that lie directly in a folder, as `shown_as/NAME`, sorted; none if there is no such folder.
-fn json_files(folder: &Path, shown_as: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
-    let names = entries.filter(|entry| entry.path().is_file()).map(|entry| PathBuf::from(entry.file_name()));
-    let mut files: Vec<String> = names
-        .filter(|name| name.extension().is_some_and(|e| e == "json"))
-        .map(|name| shown(&shown_as.join(name)))
-        .collect();
-    files.sort();
-    files
 }
 
 fn digests(fixture: &Fixture, bank: &Bank, points: &[usize]) -> FixtureDigests {

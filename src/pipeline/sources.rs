@@ -11,6 +11,7 @@ use walkdir::WalkDir;
 use super::model::{Pipeline, SourceFile};
 use super::problem::{Problem, Problems};
 use crate::action::Digest;
+use crate::files::is_special;
 
 /// The name of the pipeline's file.
 pub const PIPELINE_FILE: &str = "pipeline.toml";
@@ -71,12 +72,23 @@ impl Pipeline {
 }
 
 fn read_text(path: &Path) -> Result<String, String> {
+    check_regular(path)?;
     let bytes = fs::read(path).map_err(|e| word(&e))?;
     let text = String::from_utf8(bytes).map_err(|e| {
         let line = e.as_bytes().iter().take(e.utf8_error().valid_up_to()).filter(|b| **b == b'\n').count() + 1;
         format!("line {line} is not UTF-8 text")
     })?;
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
+}
+
+fn check_regular(path: &Path) -> Result<(), String> {
+    if is_special(path) {
+        return Err("it is a pipe, a socket or a device, not a regular file".to_owned());
+    }
+    if path.is_symlink() && !path.exists() {
+        return Err("it is a link to a file that does not exist".to_owned());
+    }
+    Ok(())
 }
 
 /// An error of the file system in plain words.
@@ -153,6 +165,30 @@ impl Pattern {
             Some(_) => self.plain.clone(),
             None => self.plain.parent().map(Path::to_path_buf).unwrap_or_default(),
         }
+    }
+
+    /// What matches below `folder` and is no folder, as relative paths with `/`, sorted: also links that lead nowhere,
+    /// pipes, and folders that may not be read, so that reading them says why they are missing.
+    pub(super) fn entries(&self, folder: &Path) -> Vec<String> {
+        let base = folder.join(&self.plain);
+        let Some(matcher) = &self.matcher else {
+            let is_there = base.symlink_metadata().is_ok_and(|found| !found.is_dir());
+            return is_there.then(|| shown(&self.plain)).into_iter().collect();
+        };
+        let walk = WalkDir::new(&base).follow_links(true).into_iter();
+        let walk = walk.filter_entry(|entry| entry.depth() == 0 || !is_derived(entry.file_name()));
+        let below = |path: &Path| path.strip_prefix(&base).map(Path::to_path_buf).ok();
+        let matching = walk.filter_map(|entry| match entry {
+            Ok(entry) if entry.file_type().is_dir() => None,
+            Ok(entry) => below(entry.path()).filter(|path| matcher.is_match(path)),
+            Err(error) => {
+                let path = error.path()?;
+                below(path).filter(|below| matcher.is_match(below) || path.is_dir())
+            }
+        });
+        let mut found: Vec<String> = matching.map(|path| shown(&self.plain.join(path))).collect();
+        found.sort();
+        found
     }
 
     /// The files below `folder` that match, as relative paths with `/`, sorted. `skip` leaves folders out.

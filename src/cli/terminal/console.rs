@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
-use std::sync::mpsc;
+use std::sync::{OnceLock, mpsc};
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
@@ -98,7 +98,7 @@ impl Console {
         if self.json {
             self.eprint(text);
         } else {
-            write_line(&mut io::stdout().lock(), &self.for_output(text));
+            output(&line(&self.for_output(text)));
         }
     }
 
@@ -116,14 +116,14 @@ impl Console {
 
     /// An error or a warning on standard error, also with `--quiet`.
     pub(crate) fn eprint(&self, text: &str) {
-        write_line(&mut io::stderr().lock(), &visible(text, self.colors));
+        let _ = write_bytes(&mut io::stderr().lock(), &line(&visible(text, self.colors)));
     }
 
     /// A JSON document on standard output, if the user asked for JSON.
     pub(crate) fn json(&self, value: &impl serde::Serialize) {
         if self.json {
             match serde_json::to_string_pretty(value) {
-                Ok(text) => write_line(&mut io::stdout().lock(), &escape_json(&text)),
+                Ok(text) => output(&line(&escape_json(&text))),
                 Err(error) => self.eprint(&format!("error: failed to write JSON: {error}")),
             }
         }
@@ -144,16 +144,33 @@ impl Console {
 
     /// Bytes as they are, on standard output.
     pub(crate) fn raw(&self, bytes: &[u8]) {
-        write_bytes(&mut io::stdout().lock(), bytes);
+        output(bytes);
+    }
+
+    /// Why standard output could not be written, if that happened; then the command failed, whatever else it did.
+    pub(crate) fn output_error() -> Option<&'static str> {
+        OUTPUT_ERROR.get().map(String::as_str)
     }
 }
+
+/// The first error of standard output.
+static OUTPUT_ERROR: OnceLock<String> = OnceLock::new();
 
 /// Exit code after the reader of standard output closed it.
 const CLOSED_PIPE: i32 = 0;
 
-fn write_line(out: &mut impl Write, text: &str) {
+fn line(text: &str) -> Vec<u8> {
     let end = if text.ends_with('\n') { "" } else { "\n" };
-    write_bytes(out, format!("{text}{end}").as_bytes());
+    format!("{text}{end}").into_bytes()
+}
+
+/// Writes to standard output. After an error nothing more is written: the reader has an incomplete text.
+fn output(bytes: &[u8]) {
+    if OUTPUT_ERROR.get().is_none()
+        && let Err(error) = write_bytes(&mut io::stdout().lock(), bytes)
+    {
+        let _ = OUTPUT_ERROR.set(error.to_string());
+    }
 }
 
 /// Standard error for the log, which is written past the console.
@@ -170,11 +187,11 @@ impl Write for LogWriter {
     }
 }
 
-fn write_bytes(out: &mut impl Write, bytes: &[u8]) {
-    if let Err(error) = out.write_all(&redact_bytes(bytes)).and_then(|()| out.flush())
-        && error.kind() == io::ErrorKind::BrokenPipe
-    {
+fn write_bytes(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
+    let written = out.write_all(&redact_bytes(bytes)).and_then(|()| out.flush());
+    if written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
         // The reader has seen enough: `compeval cache ls | head` is not a failure.
         std::process::exit(CLOSED_PIPE);
     }
+    written
 }

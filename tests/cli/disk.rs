@@ -1,0 +1,100 @@
+//! Disks that refuse, lose or hide something.
+
+use std::fs::File;
+use std::process::{Command, Stdio};
+
+use super::project::{Project, Running};
+use super::server::{Reply, Server};
+
+fn finished() -> (Server, Project) {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.expect(0, "run --label a --runs 1");
+    (server, project)
+}
+
+#[test]
+fn a_cache_that_is_taken_away_under_a_run_is_an_error() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    server.script(|_| Reply::Held);
+    let running = project.start("run --label a --runs 1");
+    server.wait_for(1);
+    std::fs::remove_dir_all(project.path("cache")).unwrap();
+    server.let_go();
+    let ended = running.end();
+    assert_eq!(ended.code, 1, "{}", ended.stderr);
+    ended.says(&["was removed or replaced while it was in use"]);
+}
+
+#[test]
+fn output_that_cannot_be_written_is_an_error_and_a_closed_pipe_is_none() {
+    let (_server, project) = finished();
+    for command in ["labels ls", "cache stats", "plan --json", "show harbor", "run --label a --runs 1", "--help"] {
+        let mut full = project.command(command);
+        full.stdout(File::options().write(true).open("/dev/full").unwrap());
+        let ended = Running::of(full).end();
+        assert_eq!(ended.code, 1, "{command}: {}", ended.stderr);
+        let mut closed = project.command(command);
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        closed.stdout(writer);
+        assert_eq!(Running::of(closed).end().code, 0, "{command}");
+    }
+}
+
+#[test]
+fn a_fixture_that_cannot_be_read_is_named() {
+    let project = Project::offline();
+    let fixture = |name: &str| project.path(&format!("fixtures/{name}.json"));
+    let link = |to: &str, name: &str| std::os::unix::fs::symlink(to, fixture(name)).unwrap();
+    link("/nowhere/at/all.json", "moved");
+    link("/dev/null", "device");
+    assert!(Command::new("mkfifo").arg(fixture("pipe")).status().unwrap().success());
+    link("somebody@host.1234", ".#harbor");
+    for glob in [false, true] {
+        if glob {
+            project.edit("pipeline.toml", "[pipeline]", "[pipeline]\nfixtures = [\"fixtures/[a-z]*.json\"]");
+        }
+        project.expect(2, "fixture stats").says(&["fixtures/pipe.json"]);
+        for command in ["check", "plan", "run --label a"] {
+            let ended = project.expect(2, command);
+            ended.says(&[
+                "cannot read the fixture fixtures/moved.json: it is a link to a file that does not exist",
+                "cannot read the fixture fixtures/device.json: it is a pipe, a socket or a device",
+                "cannot read the fixture fixtures/pipe.json: it is a pipe, a socket or a device",
+            ]);
+            assert!(!ended.stderr.contains("#harbor"), "an editor's lock: {}", ended.stderr);
+        }
+    }
+}
+
+#[test]
+fn a_killed_export_leaves_one_file_that_the_next_one_replaces() {
+    let (_server, project) = finished();
+    project.expect(0, "cache export out.cache --label a");
+    // What a killed export leaves, held open by one that is still at it.
+    project.write(".out.cache.unfinished", "half an export");
+    let held = File::open(project.path(".out.cache.unfinished")).unwrap();
+    held.lock().unwrap();
+    project.expect(2, "cache export out.cache --label a").says(&["another process is exporting to it"]);
+    assert!(project.exists(".out.cache.unfinished"));
+    drop(held);
+    project.expect(0, "cache export out.cache --label a");
+    let beside: Vec<String> = std::fs::read_dir(project.path("."))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .filter(|name| name.starts_with('.'))
+        .collect();
+    assert!(beside.is_empty(), "{beside:?}");
+    project.expect(0, "cache import out.cache");
+
+    // A real kill, as early as it may come.
+    let mut command = project.command("cache export other.cache --label a");
+    command.stdout(Stdio::null());
+    let mut running = Running::of(command);
+    running.kill();
+    let is_left = |name: &str| name != ".other.cache.unfinished" && name != "other.cache" && name.contains("other");
+    let names = std::fs::read_dir(project.path(".")).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned());
+    assert!(!names.into_iter().any(|name| is_left(&name)));
+}
