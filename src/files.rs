@@ -138,6 +138,21 @@ fn open_to_others(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether an open file is still the one at `path`.
+#[cfg(unix)]
+pub fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let id = |found: io::Result<fs::Metadata>| found.ok().map(|found| (found.dev(), found.ino()));
+    let open = id(file.metadata());
+    open.is_some() && open == id(fs::metadata(path))
+}
+
+/// An open file cannot be removed here.
+#[cfg(not(unix))]
+pub fn is_at(_: &File, path: &Path) -> bool {
+    path.exists()
+}
+
 /// Whether a path leads to a pipe, a socket or a device: reading may wait forever, or have no end.
 pub fn is_special(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())

@@ -11,7 +11,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
@@ -20,9 +20,11 @@ use super::error::{CacheError, IndexFault};
 use super::folder::{FolderKind, Layout};
 use super::frame::{FrameHeader, PackHeader};
 use super::index::SledIndex;
+use super::index_folder::{fresh_index, rebuild_index, remove_bad, remove_folder};
 use super::pack::{PackFiles, PackItem, PackScanner, read_pack_header};
 use super::pack_index::{IndexQueries, PackIndex, PackState, VerifiedTables};
 use crate::action::Digest;
+use crate::files::is_at;
 
 /// A pack that reaches this length is closed and the next one is started.
 const PACK_LIMIT: u64 = 128 << 20;
@@ -184,11 +186,11 @@ impl StoreInner {
     /// An error if the pack that is written is no longer the one in the folder.
     fn check_in_place(&self, active: &ActivePack) -> Result<(), CacheError> {
         let path = self.layout.pack(active.id);
-        let is_same = match (active.file.metadata(), fs::metadata(&path)) {
-            (Ok(open), Ok(found)) => is_same_file(&open, &found),
-            _ => false,
-        };
-        if is_same { Ok(()) } else { Err(CacheError::Removed { path: self.layout.root().to_owned() }) }
+        if is_at(&active.file, &path) {
+            Ok(())
+        } else {
+            Err(CacheError::Removed { path: self.layout.root().to_owned() })
+        }
     }
 
     pub(super) fn sync_pack(&self, active: &ActivePack) -> Result<(), CacheError> {
@@ -262,18 +264,6 @@ impl StoreInner {
         }
         Ok(())
     }
-}
-
-#[cfg(unix)]
-fn is_same_file(a: &fs::Metadata, b: &fs::Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    (a.dev(), a.ino()) == (b.dev(), b.ino())
-}
-
-/// An open file cannot be removed here.
-#[cfg(not(unix))]
-fn is_same_file(_: &fs::Metadata, _: &fs::Metadata) -> bool {
-    true
 }
 
 /// Whether the index lacks any entry of the packs.
@@ -463,58 +453,6 @@ fn remove_leftovers(layout: &Layout) -> Result<(), CacheError> {
         let path = entry.map_err(CacheError::io("list", &folder))?.path();
         if path.extension().is_some_and(|extension| extension == "rewrite") {
             fs::remove_file(&path).map_err(CacheError::io("remove", &path))?;
-        }
-    }
-    Ok(())
-}
-
-fn fresh_index(layout: &Layout) -> PathBuf {
-    layout.root().join("index.new")
-}
-
-fn remove_folder(path: &Path) -> Result<(), CacheError> {
-    match fs::remove_dir_all(path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(CacheError::io("remove", path)(e)),
-        _ => Ok(()),
-    }
-}
-
-/// Builds a new index beside the old one and renames it into its place; the old one remains as `index.bad-<time>`.
-fn rebuild_index(layout: &Layout, packs: &PackFiles) -> Result<(SledIndex, PackIndex), CacheError> {
-    let tables = PackIndex::scan(layout, packs)?;
-    let fresh = fresh_index(layout);
-    remove_folder(&fresh)?;
-    let failed = |fault: IndexFault| CacheError::Index { path: layout.index(), what: fault.text().to_owned() };
-    let index = SledIndex::open(&fresh).map_err(failed)?;
-    index.fill(&tables).map_err(failed)?;
-    drop(index);
-    set_old_aside(layout)?;
-    fs::rename(&fresh, layout.index()).map_err(CacheError::io("rename", &fresh))?;
-    layout.sync_folder(layout.root())?;
-    let index = SledIndex::open(&layout.index()).map_err(failed)?;
-    Ok((index, tables))
-}
-
-const BAD: &str = "index.bad-";
-
-/// Renames the old index. Only the newest such folder is kept.
-fn set_old_aside(layout: &Layout) -> Result<(), CacheError> {
-    remove_bad(layout)?;
-    let old = layout.index();
-    if !old.exists() {
-        return Ok(());
-    }
-    let time = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S").to_string();
-    let bad = layout.root().join(format!("{BAD}{time}"));
-    fs::rename(&old, &bad).map_err(CacheError::io("rename", &old))
-}
-
-fn remove_bad(layout: &Layout) -> Result<(), CacheError> {
-    let root = layout.root();
-    for entry in fs::read_dir(root).map_err(CacheError::io("list", root))? {
-        let entry = entry.map_err(CacheError::io("list", root))?;
-        if entry.file_name().to_string_lossy().starts_with(BAD) {
-            remove_folder(&entry.path())?;
         }
     }
     Ok(())

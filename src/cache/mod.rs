@@ -23,6 +23,7 @@ mod folder;
 mod pack;
 mod pack_index;
 mod index;
+mod index_folder;
 mod inner;
 mod writer;
 mod lookup;

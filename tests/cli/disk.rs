@@ -95,6 +95,7 @@ fn a_killed_export_leaves_one_file_that_the_next_one_replaces() {
     let mut running = Running::of(command);
     running.kill();
     let is_left = |name: &str| name != ".other.cache.unfinished" && name != "other.cache" && name.contains("other");
-    let names = std::fs::read_dir(project.path(".")).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned());
+    let names =
+        std::fs::read_dir(project.path(".")).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned());
     assert!(!names.into_iter().any(|name| is_left(&name)));
 }
