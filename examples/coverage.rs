@@ -5,7 +5,7 @@
 //!
 //! Seeded: the same number of simulations always prints the same. Scores come from a model in which clusters (sessions),
 //! items (probes), compressions and answers all vary, and are rounded to whole points between 0 and 5 as a judge's are;
-//! so they are not normal, and the intervals are not told so. Everything else is the library's own code.
+//! so they are not normal, and the intervals do not know it. Everything else is the library's own code.
 
 #![allow(clippy::print_stdout)]
 

@@ -26,11 +26,6 @@ impl FileError {
     pub fn is_out_of_space(&self) -> bool {
         is_out_of_space(&self.source)
     }
-
-    /// Whether the file does not exist.
-    pub fn is_missing(&self) -> bool {
-        self.source.kind() == io::ErrorKind::NotFound
-    }
 }
 
 /// Writes `path` by a temporary file in the same folder and a rename, durably. Creates the folder if it does not exist.
@@ -175,7 +170,6 @@ pub struct FileLock(#[expect(dead_code, reason = "held for its lock")] File);
 pub enum LockError {
     /// Another process holds it: its command, number and time of start.
     Held(String),
-    /// The file system.
     Io(io::Error),
 }
 

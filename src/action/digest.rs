@@ -50,7 +50,6 @@ impl Digest {
         Digest(*blake3::hash(bytes.as_ref()).as_bytes())
     }
 
-    /// All 64 hexadecimal digits.
     pub fn hex(&self) -> String {
         blake3::Hash::from_bytes(self.0).to_hex().to_string()
     }

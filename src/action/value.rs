@@ -10,7 +10,6 @@ use super::digest::{Digest, DigestBuilder};
 /// A text identified by its digest.
 #[derive(Clone, Debug)]
 pub enum InputValue {
-    /// Text in memory.
     Text(Digest, Arc<str>),
     /// The output of an earlier action, fetched when this one is executed.
     Output(Digest),
@@ -111,7 +110,6 @@ impl ComposedValue {
 pub struct ComposedValueBuilder(Vec<ComposedPart>);
 
 impl ComposedValueBuilder {
-    /// Appends literal text.
     pub fn literal(self, text: &str) -> ComposedValueBuilder {
         self.fixed(&text.into())
     }

@@ -17,7 +17,6 @@ pub(super) const RULES: &str = "4";
 /// What one action does.
 #[derive(Clone, Debug)]
 pub enum Work {
-    /// Calls a model.
     Ask(ModelRequest),
     /// Runs a program of the user.
     Execute(Program),
@@ -141,9 +140,7 @@ pub enum BuiltInRule {
         /// The version of the patterns that find them.
         patterns: u32,
     },
-    /// Keeps everything.
     Full,
-    /// Keeps nothing.
     None,
 }
 

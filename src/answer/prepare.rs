@@ -6,10 +6,8 @@ use crate::compress::{ContextRef, SpanText};
 use crate::provider::{Endpoint, ModelName, Operation};
 use crate::transcript::Role;
 
-/// What an answer is made from.
 #[derive(Clone, Copy, Debug)]
 pub struct AnswerInput<'a> {
-    /// What compression left.
     pub context: &'a ContextRef,
     /// The messages after the point, where the pipeline shows them verbatim.
     pub tail: Option<&'a SpanText>,

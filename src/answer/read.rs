@@ -5,7 +5,6 @@ use std::sync::Arc;
 use crate::action::Digest;
 use crate::provider::ReadFault;
 
-/// What was answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The words, without white space around them; never empty.

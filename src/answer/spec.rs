@@ -12,12 +12,9 @@ use crate::provider::ModelUse;
 #[serde(transparent)]
 pub struct AnswererName(pub Arc<str>);
 
-/// A declared answerer.
 #[derive(Clone, Debug)]
 pub struct Answerer {
-    /// Its name.
     pub name: AnswererName,
-    /// Who answers.
     pub model: ModelUse,
     /// The prompt (variables: `context`, `question`).
     pub template: Template,
@@ -31,7 +28,6 @@ pub struct Answerer {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TruncatedReplies {
-    /// Its cell fails.
     Fail,
     /// It is graded like any other, and marked.
     #[default]

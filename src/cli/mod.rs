@@ -1,11 +1,13 @@
-//! The command line: arguments, one file per command, console, failure. The only room that prints.
+//! The command line: arguments, one file per command, console, failures. The only module that prints.
 
 mod args;
 mod command_line;
 mod commands;
 mod engine;
+mod environment;
 mod failure;
 mod format;
+mod interrupts;
 mod project;
 mod terminal;
 

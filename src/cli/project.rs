@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cache::{CacheError, CacheSnapshot, LockHolder, Store};
 use crate::cli::args::{Common, SelectArgs};
+use crate::cli::environment::ProcessEnvironment;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::files::this_command;
@@ -13,15 +14,6 @@ use crate::pipeline::{
 };
 use crate::provider::{ApiKey, ModelUse};
 use crate::threads::both;
-
-/// The variables of this process: the one place where they are read, besides keys.
-pub(crate) struct ProcessEnvironment;
-
-impl Environment for ProcessEnvironment {
-    fn var(&self, name: &str) -> Option<String> {
-        std::env::var(name).ok().filter(|value| !value.is_empty())
-    }
-}
 
 /// How strictly a project is opened.
 #[derive(Clone, Copy, Debug, Default)]

@@ -85,7 +85,7 @@ pub(super) fn missing_sections(template: &Template, style: PromptStyle, summary:
 }
 
 /// The second-level headings that a prompt asks for, one a line. The built-in model, which cannot read a prompt, is
-/// told them beside the values.
+/// given them with the values.
 pub(super) fn headings(template: &Template) -> String {
     let names: Vec<&str> = template.text().lines().filter_map(|line| line.strip_prefix("## ")).map(str::trim).collect();
     names.join("\n")

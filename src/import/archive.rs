@@ -74,7 +74,7 @@ impl<R: Read + Seek> Archive<'_, R> {
     fn value(&mut self, name: &str) -> Option<Value> {
         let mut text = Vec::new();
         let read = self.zip.by_name(name).map_err(|error| error.to_string()).and_then(|entry| {
-            // The size that the archive tells is not to be trusted.
+            // The size that the archive states cannot be trusted.
             entry.take(DOCUMENT_LIMIT + 1).read_to_end(&mut text).map_err(|error| error.to_string())
         });
         self.unpacked += text.len() as u64;

@@ -21,7 +21,6 @@ pub const PARAPHRASE: &str = "paraphrase";
 pub struct FixtureOptions {
     /// Its name; from the log's file if not given.
     pub name: Option<String>,
-    /// How to scrub.
     pub scrub: ScrubSettings,
     /// Where to put compression points.
     pub points: PointRules,
@@ -34,13 +33,12 @@ pub struct FixtureOptions {
 pub struct Assembled {
     /// The fixture, scrubbed.
     pub fixture: Fixture,
-    /// What scrubbing replaced.
     pub report: ScrubReport,
     /// What still looks suspicious.
     pub suspicions: Vec<Suspicion>,
 }
 
-/// Makes a fixture of a conversation. `taken` tells which names are in use; `count` counts the tokens of a message.
+/// Makes a fixture of a conversation. `taken` says which names are in use; `count` counts the tokens of a message.
 pub fn assemble(
     conversation: Conversation,
     format: Format,

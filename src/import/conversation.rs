@@ -10,7 +10,6 @@ use crate::transcript::Message;
 /// One log file, read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportedLog {
-    /// The file.
     pub file: PathBuf,
     /// The format it was read as.
     pub format: Format,
@@ -69,7 +68,6 @@ pub struct Conversation {
 pub struct Reasoning {
     /// The index of the message it belongs to or precedes.
     pub message: usize,
-    /// What was thought.
     pub text: String,
 }
 
@@ -120,7 +118,6 @@ impl fmt::Display for DropReason {
 pub struct Flag {
     /// The message's index.
     pub message: usize,
-    /// What it was.
     pub kind: FlagKind,
 }
 
@@ -155,7 +152,6 @@ pub const ORPHAN_HEAD: &str = "[result of a call that is not in the log]";
 /// A place in a log that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// The file.
     pub file: PathBuf,
     /// The line, from 1; `None` where the whole file is meant.
     pub line: Option<u64>,
@@ -178,12 +174,10 @@ pub enum ImportError {
     /// The file system refused.
     #[error("failed to read the log `{}`", file.display())]
     Io {
-        /// The file.
         file: PathBuf,
         /// What the system said.
         source: std::io::Error,
     },
-    /// Nothing in it.
     #[error("the log `{}` is empty", .0.display())]
     Empty(PathBuf),
     /// JSON by its looks, but no record of it can be read.
@@ -204,9 +198,7 @@ pub enum ImportError {
         Format::names().join(", ")
     )]
     UnknownFormat {
-        /// The file.
         file: PathBuf,
-        /// Its first 200 characters.
         start: String,
         /// The keys of its first record.
         keys: Vec<String>,
@@ -218,7 +210,6 @@ pub enum ImportError {
     /// A file that another tool has to turn into text first.
     #[error("`{}` is {what}; {advice}", file.display())]
     Container {
-        /// The file.
         file: PathBuf,
         /// What kind of file it is.
         what: &'static str,
@@ -233,7 +224,6 @@ pub enum ImportError {
     OtherFormat {
         /// The file or folder.
         file: PathBuf,
-        /// What it is.
         what: &'static str,
         /// The format it can be read in.
         expected: Format,
@@ -247,23 +237,16 @@ pub enum ImportError {
         file.display()
     )]
     DamagedArchive {
-        /// The file.
         file: PathBuf,
         /// What is wrong with it.
         reason: String,
     },
     /// A JSON document too large to hold.
     #[error("`{}` is one JSON document of more than {limit} MB; split it or export it as JSON lines", file.display())]
-    TooLarge {
-        /// The file.
-        file: PathBuf,
-        /// The limit.
-        limit: u64,
-    },
+    TooLarge { file: PathBuf, limit: u64 },
     /// The format was recognised, but there is no message in it.
     #[error("`{}` was read as {format} and holds no messages{}", file.display(), first_loss(losses))]
     NoMessages {
-        /// The file.
         file: PathBuf,
         /// The format it was read as.
         format: Format,

@@ -1,4 +1,4 @@
-//! Which format a log is in, told by its content; the file's name only breaks ties.
+//! Detects the format of a log by its content; the name of the file only breaks ties.
 
 use std::fmt;
 
@@ -7,9 +7,7 @@ use serde_json::Value;
 /// The formats that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Format {
-    /// Claude Code sessions.
     ClaudeCode,
-    /// Codex CLI rollouts.
     Codex,
     /// Gemini CLI: single JSON, JSONL, checkpoints.
     Gemini,
@@ -19,7 +17,6 @@ pub enum Format {
     OpenCode,
     /// Hermes: gateway transcript, session log, session export, trajectories.
     Hermes,
-    /// SWE-agent trajectories.
     SweAgent,
     /// mini-swe-agent trajectories.
     MiniSweAgent,
@@ -27,17 +24,13 @@ pub enum Format {
     OpenHands,
     /// Aider's chat history.
     Aider,
-    /// GitHub Copilot CLI.
     CopilotCli,
-    /// Inspect AI logs.
     Inspect,
     /// Messages as OpenAI's API has them.
     OpenAi,
     /// Messages as Anthropic's API has them.
     Anthropic,
-    /// ShareGPT conversations.
     ShareGpt,
-    /// LangSmith runs.
     LangSmith,
 }
 
@@ -89,7 +82,6 @@ impl Format {
         Format::ALL.map(Format::name).to_vec()
     }
 
-    /// The format of this name.
     pub fn of_name(name: &str) -> Option<Format> {
         Format::ALL.into_iter().find(|format| format.name() == name)
     }
@@ -109,9 +101,7 @@ pub(super) const LOOKED_AT: usize = 50;
 pub(super) enum LogShape {
     /// One JSON value a line.
     Lines,
-    /// One JSON value.
     Document,
-    /// Text.
     Text,
 }
 

@@ -205,7 +205,7 @@ impl Pairing {
         Pairing { entries: entries.into_iter().map(Some).collect(), called, answered, seen: HashSet::new() }
     }
 
-    /// Emits all entries in order; tells the index of the message at which each entry begins.
+    /// Emits all entries in order, with the index of the message at which each entry begins.
     fn run(mut self, into: &mut Conversation) -> Vec<usize> {
         let mut starts = Vec::with_capacity(self.entries.len());
         for index in 0..self.entries.len() {

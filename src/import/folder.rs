@@ -15,7 +15,6 @@ const PROBED: usize = 3;
 /// One log: a file, or a folder that keeps a session in one file an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Log {
-    /// A file.
     File(PathBuf),
     /// The events of one OpenHands session, in the order of their numbers.
     Events {

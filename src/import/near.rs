@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::detect::Format;
 
-/// What the records of each format have, as far as it tells them from others.
+/// The fields that distinguish the records of each format.
 const SIGNS: &[(Format, &[&str])] = &[
     (Format::ClaudeCode, &["type", "sessionId", "uuid", "message"]),
     (Format::Codex, &["type", "timestamp", "payload"]),

@@ -10,7 +10,6 @@ pub struct PointRules {
     pub every_tokens: Option<Tokens>,
     /// One wherever the log itself was compacted.
     pub at_compactions: bool,
-    /// One at the end.
     pub at_end: bool,
 }
 

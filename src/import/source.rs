@@ -201,7 +201,7 @@ pub(super) fn plain_name(text: &str) -> String {
     if trimmed.is_empty() { "log".to_owned() } else { trimmed.to_owned() }
 }
 
-/// Reads to the end of a line but keeps at most one byte more than the limit; tells the line's length, or a little
+/// Reads to the end of a line but stores at most one byte more than the limit; returns the length of the line, or a little
 /// more than the limit.
 fn read_bounded(reader: &mut impl BufRead, into: &mut Vec<u8>) -> io::Result<usize> {
     let mut length = 0;

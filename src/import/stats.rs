@@ -12,7 +12,6 @@ pub struct FixtureStats {
     pub messages: usize,
     /// Tokens of all messages.
     pub tokens: Tokens,
-    /// Calls by tool.
     pub tools: BTreeMap<String, usize>,
     /// Files that calls of file tools name.
     pub files: BTreeSet<String>,

@@ -92,18 +92,14 @@ impl fmt::Display for CriterionId {
 /// What three points of the scale look like; 1, 2 and 4 lie between.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Anchors {
-    /// 0: fails completely.
     pub zero: String,
     /// 3: adequate, minor issues.
     pub three: String,
-    /// 5: nothing to object.
     pub five: String,
 }
 
-/// One criterion.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Criterion {
-    /// Its id.
     pub id: CriterionId,
     /// What people call it; the id where the rubric gives no name.
     pub name: String,

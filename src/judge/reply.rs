@@ -11,7 +11,6 @@ use super::score::CriterionScore;
 /// How a reply breaks the contract. The judge is asked again, a bounded number of times.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum ReplyFault {
-    /// No grading in it.
     #[error("the judge's reply holds no JSON object with `criterionResults`; it begins: {0}")]
     NoGrading(String),
     /// More than one, and they differ.
@@ -29,13 +28,11 @@ pub enum ReplyFault {
     /// Scored twice, and not alike.
     #[error("the judge scored `{0}` more than once, and not alike")]
     Contradicted(String),
-    /// Not scored.
     #[error("the judge left out `{0}`")]
     Missing(String),
     /// No number, a fraction, or outside the scale.
     #[error("the judge gave `{id}` the score {score}; expected a whole number from 0 to 5")]
     OffScale {
-        /// The criterion.
         id: String,
         /// What was given, as JSON; `null` if nothing.
         score: String,

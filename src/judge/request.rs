@@ -22,14 +22,13 @@ use crate::transcript::Role;
 /// What a judge's prompt may use: `request`, the JSON object with everything to grade.
 pub const VARIABLES: &[Variable] = &["request"];
 
-/// What is true about a probe, as far as a judge is told.
+/// The ground truth about a probe that a judge gets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Truth<'a> {
     /// What a correct answer contains.
     pub expected_facts: &'a [Fact],
     /// What was true once and no longer is: stated as current, it is wrong.
     pub superseded_facts: &'a [Fact],
-    /// A model answer.
     pub reference_answer: Option<&'a str>,
     /// False where the transcript does not say: then admitting it is right.
     pub answerable: bool,
@@ -50,14 +49,12 @@ impl<'a> Truth<'a> {
 /// The JSON object that stands for `request` in the prompt, as one who grades by rules reads it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Brief {
-    /// The question.
     pub probe_question: String,
     /// The answer to grade.
     pub model_response: String,
     /// The context it was given from, if judges may see it.
     #[serde(default)]
     pub compacted_context: Option<String>,
-    /// What is true.
     pub ground_truth: GroundTruth,
     /// The criteria to grade.
     pub rubric_criteria: Vec<CriterionId>,
@@ -136,7 +133,6 @@ impl JudgeQuestion {
         Ok(vec![self.rubric.clone(), RequestTurn::Text(Role::User, prompt)])
     }
 
-    /// The shape of the reply.
     pub fn schema(&self) -> ReplyShape {
         self.schema.clone()
     }
@@ -157,23 +153,6 @@ fn shape(criteria: &[CriterionId]) -> ReplyShape {
         let make = || ReplyShape::new(schema(criteria));
         shapes.entry(criteria.to_vec()).or_insert_with(make).clone()
     })
-}
-
-/// The turns and the reply's shape for one answer; for many answers make a [`JudgeQuestion`] once.
-///
-/// # Errors
-/// A fault of the prompt's template that shows only here.
-pub fn request(
-    question: &str,
-    answer: InputValue,
-    context: Option<InputValue>,
-    truth: Truth<'_>,
-    criteria: &[&Criterion],
-    locale: Locale,
-    template: &Template,
-) -> Result<(Vec<RequestTurn>, ReplyShape), TemplateFault> {
-    let asked = JudgeQuestion::new(question, truth, criteria, locale, template);
-    Ok((asked.with(answer, context)?, asked.schema()))
 }
 
 /// The prompt that ships with the program, in one of its languages.

@@ -48,7 +48,6 @@ impl Rubric {
         }
     }
 
-    /// Its text.
     pub fn built_in_text(locale: Locale) -> &'static str {
         match locale {
             Locale::En => include_str!("../../assets/rubric/en.toml"),
@@ -72,7 +71,6 @@ impl Rubric {
         &self.criteria
     }
 
-    /// The criterion of this id.
     pub fn criterion(&self, id: &CriterionId) -> Option<&Criterion> {
         self.criteria.iter().find(|criterion| criterion.id == *id)
     }

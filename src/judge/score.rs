@@ -2,8 +2,6 @@
 //!
 //! What nobody measured is absent, never zero.
 
-use std::collections::BTreeMap;
-
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -24,7 +22,6 @@ impl Score {
         (0.0..=Score::MAX).contains(&value).then_some(Score(value))
     }
 
-    /// The number.
     pub fn value(self) -> f64 {
         self.0
     }
@@ -153,23 +150,6 @@ pub fn grade(rubric: &Rubric, reply: &[CriterionScore]) -> DimensionScores {
     dimension_scores(rubric, reply.iter().map(|scored| (&scored.criterion, scored.score())))
 }
 
-/// The median over a panel of judges, criterion by criterion: of an even count the mean of the middle two. A judge
-/// that did not score a criterion does not count for it.
-pub fn panel_medians<'a>(replies: impl IntoIterator<Item = &'a [CriterionScore]>) -> BTreeMap<CriterionId, Score> {
-    let mut by_criterion: BTreeMap<CriterionId, Vec<f64>> = BTreeMap::new();
-    for scored in replies.into_iter().flatten() {
-        by_criterion.entry(scored.criterion.clone()).or_default().push(scored.score().0);
-    }
-    by_criterion.into_iter().filter_map(|(id, values)| Some((id, median(values)?))).collect()
-}
-
-fn median(mut values: Vec<f64>) -> Option<Score> {
-    values.sort_by(f64::total_cmp);
-    let upper = values.get(values.len() / 2)?;
-    let lower = values.get(values.len().saturating_sub(1) / 2)?;
-    clamped((lower + upper) / 2.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,18 +197,6 @@ mod tests {
         assert_eq!(scores.get(Dimension::Continuity), None);
         assert_eq!(serde_json::to_string(&scores).unwrap(), r#"{"accuracy":0.0}"#);
         assert_eq!(graded(&[]).overall(), None);
-    }
-
-    #[test]
-    fn a_panel_takes_medians_by_criterion() {
-        let [a, b, c] = [
-            reply(&[("accuracy_factual", 5), ("completeness_depth", 2)]),
-            reply(&[("accuracy_factual", 0), ("completeness_depth", 5)]),
-            reply(&[("accuracy_factual", 4)]),
-        ];
-        let medians = panel_medians([&a[..], &b[..], &c[..]]);
-        close(medians.get(&"accuracy_factual".into()).copied(), 4.0);
-        close(medians.get(&"completeness_depth".into()).copied(), 3.5);
     }
 
     #[test]

@@ -31,19 +31,16 @@ impl fmt::Display for CaseId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CaseKind {
-    /// States the facts.
     Right,
     /// States the facts in other words than the ground truth.
     Reworded,
     /// States the facts, and names the superseded value as superseded.
     RejectedNamed,
-    /// States other facts.
     Wrong,
     /// Speaks about the subject and states no fact.
     Missing,
     /// States what no longer holds, or what was never so.
     Stale,
-    /// Denies the facts.
     Negated,
     /// Quotes the facts as what was considered and rejected.
     QuotedAsRejected,
@@ -63,7 +60,6 @@ pub enum CaseKind {
 pub enum Expected {
     /// Above the midpoint of the judge's scale.
     High,
-    /// Below it.
     Low,
     /// Between the medians of right and bad answers.
     Between,
@@ -127,7 +123,6 @@ impl CaseKind {
 /// One answer to be graded, with all that goes into an ordinary judge request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
-    /// Its name.
     pub id: CaseId,
     /// What is right or wrong about the answer.
     pub kind: CaseKind,
@@ -141,7 +136,6 @@ pub struct Case {
     pub superseded_facts: Vec<Fact>,
     /// The context the answer was given from.
     pub context: String,
-    /// The answer.
     pub answer: String,
 }
 

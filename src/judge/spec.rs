@@ -12,12 +12,9 @@ use crate::provider::ModelUse;
 #[serde(transparent)]
 pub struct JudgeName(pub Arc<str>);
 
-/// A declared judge.
 #[derive(Clone, Debug)]
 pub struct JudgeSpec {
-    /// Its name.
     pub name: JudgeName,
-    /// Who grades.
     pub model: ModelUse,
     /// The prompt (variable: `request`).
     pub template: Template,

@@ -43,7 +43,7 @@ fn knows_path(path: &str, history: &History, until: usize) -> bool {
     suffixes(path).filter(|rest| rest.split('/').count() >= parts).any(|rest| history.mentions(rest, until))
 }
 
-/// Extensions that tell a file from other words with a dot.
+/// Extensions that distinguish files from other words with a dot.
 const EXTENSIONS: [&str; 48] = [
     "rs", "py", "js", "ts", "tsx", "jsx", "mjs", "go", "java", "kt", "c", "h", "cc", "cpp", "hpp", "cs", "rb", "php",
     "swift", "scala", "sh", "bash", "sql", "html", "css", "scss", "vue", "json", "jsonl", "toml", "yaml", "yml", "xml",

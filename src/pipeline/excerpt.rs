@@ -17,7 +17,6 @@ pub(super) struct Excerpt<'f> {
     places: Vec<ExcerptPlace>,
 }
 
-/// A place in the excerpt.
 #[derive(Debug)]
 struct ExcerptPlace {
     shown: Range<usize>,
@@ -41,7 +40,7 @@ impl<'f> Excerpt<'f> {
             .iter()
             .map(|place| text.floor_char_boundary(place.start)..text.ceil_char_boundary(place.end))
             .collect();
-        // What is drawn holds colours of its own, from which an escape character of the file could not be told.
+        // The output has colours of its own, from which an escape character of the file could not be distinguished.
         let text = &text.replace('\u{1b}', "?");
         let (mut shown, mut pieces, mut line_start) = (String::new(), Vec::new(), 0);
         for line in text.split_inclusive('\n') {

@@ -12,9 +12,7 @@ use crate::compress::Method;
 /// One method on one fixture in one run: its compressions follow one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Chain {
-    /// The fixture.
     pub fixture: FixtureIx,
-    /// The method.
     pub method: MethodIx,
     /// The run, from 1.
     pub run: u32,
@@ -25,7 +23,6 @@ pub struct Chain {
 pub struct CompressCell {
     /// The chain it belongs to.
     pub chain: Chain,
-    /// The point.
     pub point: PointIx,
 }
 
@@ -34,9 +31,7 @@ pub struct CompressCell {
 pub struct AnswerCell {
     /// Whose context is read.
     pub compress: CompressCell,
-    /// The question.
     pub probe: ProbeIx,
-    /// Who answers.
     pub answerer: AnswererIx,
     /// Number of the answer, from 1.
     pub answer_n: u32,
@@ -45,9 +40,7 @@ pub struct AnswerCell {
 /// A cell of the judge stage: one row of the results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JudgeCell {
-    /// What is graded.
     pub answer: AnswerCell,
-    /// Who grades.
     pub judge: JudgeIx,
     /// Number of the judgement, from 1.
     pub judge_n: u32,
@@ -56,11 +49,8 @@ pub struct JudgeCell {
 /// Cells of each stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MatrixCounts {
-    /// Compressions.
     pub compress: u64,
-    /// Answers.
     pub answer: u64,
-    /// Judgements.
     pub judge: u64,
 }
 
@@ -71,7 +61,6 @@ impl MatrixCounts {
     }
 }
 
-/// The whole matrix.
 #[derive(Clone, Debug)]
 pub struct Matrix {
     fixtures: Vec<FixtureAxis>,
@@ -156,7 +145,6 @@ impl Matrix {
         }
     }
 
-    /// The repetitions.
     pub fn runs(&self) -> Runs {
         self.runs
     }

@@ -57,7 +57,6 @@ pub struct Pipeline {
 /// Settings of the whole pipeline.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PipelineSettings {
-    /// Repetitions.
     pub runs: Runs,
     /// Language of rubric and built-in prompts.
     pub locale: Locale,
@@ -92,7 +91,6 @@ impl Default for Runs {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TailMode {
-    /// Nothing.
     #[default]
     None,
     /// All of it, word for word.
@@ -102,7 +100,6 @@ pub enum TailMode {
 /// A fixture with its bank.
 #[derive(Clone, Debug)]
 pub struct LoadedFixture {
-    /// The transcript.
     pub fixture: Arc<Fixture>,
     /// Its probes, all of them.
     pub bank: Arc<Bank>,
@@ -123,7 +120,6 @@ pub struct LoadedFixture {
 /// Digests of what is measured with. A remark or a reformatted file changes none of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FixtureDigests {
-    /// Of the messages.
     pub transcript: Digest,
     /// Of the compression points.
     pub points: Digest,
@@ -146,7 +142,6 @@ impl LoadedFixture {
 /// How probes are generated.
 #[derive(Clone, Debug)]
 pub struct Generator {
-    /// Its name.
     pub name: String,
     /// Who writes the probes.
     pub model: ModelUse,
@@ -163,7 +158,6 @@ pub struct Generator {
 pub struct SourceFile {
     /// Relative to the pipeline's folder, with `/`.
     pub path: String,
-    /// Its text.
     pub text: Arc<str>,
     /// Digest of the text.
     pub digest: Digest,

@@ -47,7 +47,6 @@ pub struct OpenRequest {
 /// A valid pipeline and its warnings.
 #[derive(Clone, Debug)]
 pub struct Opened {
-    /// The pipeline.
     pub pipeline: Pipeline,
     /// What does not stop the work.
     pub warnings: Problems,

@@ -15,7 +15,6 @@ use crate::fault::{Fault, nearest};
 /// Whether a problem stops the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// It stops.
     Error,
     /// It does not stop the work.
     Warning,
@@ -54,7 +53,6 @@ impl Problem {
         Problem { message, help: None, severity, source: None, places: Vec::new(), position: None }
     }
 
-    /// A warning.
     pub fn warning(message: impl Into<String>) -> Problem {
         Problem { severity: Severity::Warning, ..Problem::error(message) }
     }
@@ -102,7 +100,6 @@ impl Problem {
         Problem { severity, ..self }
     }
 
-    /// What was found.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -193,7 +190,6 @@ impl Diagnostic for RenderedProblem<'_> {
 pub struct Problems(pub Vec<Problem>);
 
 impl Problems {
-    /// Adds one.
     pub fn push(&mut self, problem: Problem) {
         self.0.push(problem);
     }

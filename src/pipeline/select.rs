@@ -52,9 +52,7 @@ impl Overrides {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct EmptySelection {
-    /// What left nothing.
     pub why: String,
-    /// What to do.
     pub help: String,
 }
 

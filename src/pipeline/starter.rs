@@ -5,7 +5,6 @@
 pub struct StarterFile {
     /// Where, relative to the new project.
     pub path: &'static str,
-    /// What.
     pub text: &'static str,
 }
 

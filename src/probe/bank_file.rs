@@ -89,7 +89,7 @@ impl ParsedBank {
 
 type Fields<'a> = BTreeMap<String, &'a RawValue>;
 
-/// Checks one probe, `raw` in `text`, and tells where its parts stand.
+/// Checks one probe, `raw` in `text`, and returns the positions of its parts.
 fn read_probe(text: &str, raw: &str, seen: &mut HashSet<String>) -> Result<ProbePlaces, Vec<Fault>> {
     let place = place_of(text, raw);
     let json = |error: &serde_json::Error| vec![Fault::json(text, place.start, error, SHAPE)];

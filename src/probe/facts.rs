@@ -135,12 +135,6 @@ impl FactFinder {
     }
 }
 
-/// Whether `fact` stands in `folded`, a text made by [`crate::transcript::fold`]. For many texts make a [`FactFinder`]
-/// once.
-pub fn stands_in(folded: &str, fact: &Fact) -> bool {
-    FactFinder::new(fact).stands_in(folded)
-}
-
 /// A spelling that ends in a Chinese numeral, with digits in its place: in the text the measure word behind it makes
 /// the numeral a number.
 fn with_digits(form: &str) -> Option<String> {
@@ -340,7 +334,7 @@ mod tests {
     }
 
     fn stands(spelling: &str, text: &str) -> bool {
-        stands_in(&fold(text), &fact(spelling))
+        FactFinder::new(&fact(spelling)).stands_in(&fold(text))
     }
 
     #[test]
@@ -366,8 +360,8 @@ mod tests {
     #[test]
     fn any_spelling_will_do() {
         let either = Fact { spellings: vec!["10 seconds".into(), "10s".into()] };
-        assert!(stands_in("waits 10s", &either));
-        assert!(!stands_in("waits 100s", &either));
+        assert!(FactFinder::new(&either).stands_in("waits 10s"));
+        assert!(!FactFinder::new(&either).stands_in("waits 100s"));
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub use bank::{Bank, Fact, Probe, ProbeId, ProbeType};
 pub use bank_file::{ParsedBank, ProbePlaces};
 pub use check::{BankFinding, FindingKind, PROBES, check_bank};
 pub use clues::Clues;
-pub use facts::{FactFinder, stands_in};
+pub use facts::FactFinder;
 pub use generate::{
     Candidate, GENERATION_VARIABLES, Unfit, Verified, generation_schema, generation_template, generation_work,
     read_candidates, verify,

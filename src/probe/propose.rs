@@ -182,7 +182,7 @@ const OPEN: [&str; 34] = [
     "还需",
     "待办",
 ];
-/// How a sentence begins that tells what was done.
+/// Beginnings of sentences about what was done.
 const PAST: [&str; 8] = ["i checked", "i confirmed", "i've ", "done", "fixed", "added", "updated", "fixing"];
 
 fn task(sentence: &str, say: &Say<'_>) -> Option<Candidate> {
@@ -278,8 +278,8 @@ mod tests {
             "max_age = 3600".into(),
         ];
         lines.extend(clues.failures.iter().flat_map(|(command, lines)| [command.clone(), lines.join("\n")]));
-        let told = [clues.decisions, clues.demands, clues.findings, clues.plan, clues.tasks];
-        lines.extend(told.into_iter().flatten().chain(clues.request).chain(clues.last_command));
+        let sentences = [clues.decisions, clues.demands, clues.findings, clues.plan, clues.tasks];
+        lines.extend(sentences.into_iter().flatten().chain(clues.request).chain(clues.last_command));
         vec![Message::text(Role::Assistant, lines.join("\n"))]
     }
 

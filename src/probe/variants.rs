@@ -1,4 +1,4 @@
-//! How well matching tells typography from meaning: every fact in generated spellings that mean the same, and in near
+//! How well matching separates typography from meaning: every fact in generated spellings that mean the same, and in near
 //! misses that do not. Both shares are printed by
 //! `cargo test --lib probe::variants -- --nocapture`.
 

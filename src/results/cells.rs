@@ -24,18 +24,6 @@ pub struct CellCounts {
     pub missing: u64,
 }
 
-impl CellCounts {
-    /// All cells that there should be.
-    pub fn due(&self) -> u64 {
-        self.judged + self.failed + self.missing
-    }
-
-    /// Share of the cells due that the method itself failed; `None` where none was due.
-    pub fn method_failure_rate(&self) -> Option<f64> {
-        (self.due() > 0).then(|| self.failed_by_method as f64 / self.due() as f64)
-    }
-}
-
 /// One cell that should be there, in names.
 struct Due<'s> {
     fixture: &'s str,

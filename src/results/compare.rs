@@ -87,13 +87,6 @@ impl MethodComparison {
     }
 }
 
-impl Comparison {
-    /// The methods no score of which differs.
-    pub fn identical(&self) -> impl Iterator<Item = &str> {
-        self.methods.iter().filter(|(_, compared)| compared.is_identical()).map(|(name, _)| name)
-    }
-}
-
 /// Compares two sides: the first against the second, the baseline.
 ///
 /// # Errors

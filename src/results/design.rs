@@ -13,7 +13,7 @@ use crate::pipeline::{FixtureDigests, LoadedFixture, Pipeline, PointIx, ProbeIx,
 use crate::probe::ProbeType;
 use crate::provider::{Endpoint, ModelUse, Settings};
 
-/// What was measured, with what, by whom. The order of its lists is the order of tables.
+/// What was measured, and by which models. The order of its lists is the order of tables.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Design {
     /// Repetitions.
@@ -185,11 +185,6 @@ impl Design {
             rubric: RubricInfo::of(&pipeline.rubric, settings.rubric_scope),
             fixtures: pipeline.fixtures.iter().map(FixtureInfo::of).collect(),
         }
-    }
-
-    /// The first method whose strategy has this name.
-    pub fn method_of_strategy(&self, strategy: &str) -> Option<&MethodInfo> {
-        self.methods.iter().find(|method| method.strategy == strategy)
     }
 
     /// Whether the built-in rules stood in for a model anywhere.

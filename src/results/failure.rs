@@ -80,7 +80,7 @@ impl FailedAction {
 
 impl FailedAction {
     /// What happened and what to do, on one line.
-    pub fn told(&self) -> String {
+    pub fn message_with_hint(&self) -> String {
         let hint = self.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
         format!("{}{hint}", self.message)
     }

@@ -47,11 +47,6 @@ pub enum NarrowScaleCause {
 }
 
 impl ScaleCheck {
-    /// Whether ceiling and floor could be compared at all.
-    pub fn is_checked(&self) -> bool {
-        self.difference.is_some()
-    }
-
     /// Whether figures between them mean little.
     pub fn is_narrow(&self) -> bool {
         is_narrow(self.difference, self.lower_bound)
@@ -128,7 +123,7 @@ mod tests {
         assert!(check(8, 0.99, 0.5).is_narrow());
         assert!(check(3, 2.0, 0.0).is_narrow(), "a mean that is not shown to be above 0");
         let unchecked = ScaleCheck { probes: 0, difference: None, lower_bound: None, cause: None };
-        assert!(!unchecked.is_checked() && !unchecked.is_narrow() && !unchecked.refuses_gate());
+        assert!(unchecked.difference.is_none() && !unchecked.is_narrow() && !unchecked.refuses_gate());
     }
 
     #[test]

@@ -134,16 +134,6 @@ impl ResultSet {
         &self.manifest.design
     }
 
-    /// The lines of its tables, in the order of the pipeline.
-    pub fn variants(&self) -> &[MethodVariant] {
-        &self.variants
-    }
-
-    /// The probes, in the order of the matrix.
-    pub fn probes(&self) -> &[ProbeAt] {
-        &self.probes
-    }
-
     /// The same without the answers that the token limit cut off; `None` if there is none.
     pub(super) fn without_truncated(&self) -> Option<ResultSet> {
         if !self.answers.iter().any(|answer| answer.truncated) {

@@ -38,7 +38,7 @@ struct Pile {
     row: usize,
 }
 
-/// Run, answer, judgement, judge: tells grades of one probe apart, so that the order of rows does not matter.
+/// Run, answer, judgement, judge: identifies a grade of a probe, so that the order of rows does not matter.
 type GradeId = (u32, u32, u32, usize);
 
 /// The `count` probes on which methods do worst, ceiling and floor and what is perfect left out; of equals the first by

@@ -60,7 +60,7 @@ impl CircuitBreakers {
         else {
             return;
         };
-        let (provider, reason) = (request.provider.clone(), failure.told());
+        let (provider, reason) = (request.provider.clone(), failure.message_with_hint());
         let only = (class == ErrorClass::NotFound).then(|| (request.model.clone(), request.operation));
         let target = match &only {
             Some((model, _)) => format!("{provider}/{model}"),

@@ -11,7 +11,6 @@ use crate::units::{Tokens, Usage, Usd, add_known};
 /// The limits of a run's budget. `None` is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BudgetLimits {
-    /// Money.
     pub usd: Option<Usd>,
     /// Requests, every attempt counted.
     pub requests: Option<u64>,
@@ -30,16 +29,12 @@ pub enum BudgetReached {
     },
     /// All requests allowed were sent.
     #[error("--max-requests {limit} were sent")]
-    Requests {
-        /// The limit.
-        limit: u64,
-    },
+    Requests { limit: u64 },
 }
 
 /// What a run has paid for, replies that came to nothing included.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spent {
-    /// Replies.
     pub replies: u64,
     /// What providers reported of them; `None` before the first.
     pub usage: Option<Usage>,
@@ -177,7 +172,6 @@ impl Budget {
         self.settle(reservation, Some(Usd(0.0)));
     }
 
-    /// The limits.
     pub fn limits(&self) -> BudgetLimits {
         self.limits
     }

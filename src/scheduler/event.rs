@@ -17,9 +17,7 @@ use crate::units::{Usage, Usd};
 pub enum Event<'a> {
     /// An output was found in the cache.
     Cached {
-        /// The stage.
         stage: StageName,
-        /// The action.
         key: ActionKey,
         /// Whether only an unchanged output above it made that so: early cutoff.
         early_cutoff: bool,
@@ -27,19 +25,13 @@ pub enum Event<'a> {
     /// What the rest of the run is expected to take; sent before the first stale action begins.
     Estimated(&'a CostEstimate),
     /// Work on an action begins.
-    Started {
-        /// The stage.
-        stage: StageName,
-    },
+    Started { stage: StageName },
     /// An action was executed and its output is in the cache.
     Completed {
-        /// The stage.
         stage: StageName,
-        /// The action.
         key: ActionKey,
         /// Whether a model was asked; rules and programs are free.
         asked: bool,
-        /// What it used.
         usage: Usage,
         /// What it cost; `None` where no price is known, 0 where no provider was asked.
         cost: Option<Usd>,
@@ -49,33 +41,17 @@ pub enum Event<'a> {
     /// An action has no output.
     Failed(&'a FailedAction),
     /// A cell whose action is stale is not begun.
-    Skipped {
-        /// The stage.
-        stage: StageName,
-        /// Why not.
-        reason: SkipReason,
-    },
+    Skipped { stage: StageName, reason: SkipReason },
     /// Cells that can have no output because one above them has none.
     Blocked(MatrixCounts),
     /// A cell shares the action of another.
-    Shared {
-        /// The stage.
-        stage: StageName,
-    },
+    Shared { stage: StageName },
     /// A cell shares an action that failed.
-    SharedFailure {
-        /// The stage.
-        stage: StageName,
-    },
+    SharedFailure { stage: StageName },
     /// No more calls to a provider or a model: they would all fail the same way.
     BreakerTripped(&'a TrippedBreaker),
     /// A judge's self-test is done.
-    SelftestCompleted {
-        /// The judge.
-        judge: &'a str,
-        /// How it did.
-        verdict: &'a SelfTestVerdict,
-    },
+    SelftestCompleted { judge: &'a str, verdict: &'a SelfTestVerdict },
     /// Something odd about an output that is used all the same.
     Warning(String),
     /// Rows of judged cells.

@@ -21,7 +21,6 @@ pub(super) struct Completed<T> {
     pub(super) result: Result<Fresh, NoOutput>,
 }
 
-/// Jobs under way.
 pub(super) struct InFlight<'r, T>(FuturesUnordered<Pin<Box<dyn Future<Output = Completed<T>> + 'r>>>);
 
 impl<'r, T: 'r> InFlight<'r, T> {

@@ -36,7 +36,6 @@ pub(super) struct Job {
 enum Purpose {
     Cell(Task),
     Selftest(Rc<JudgeQuestion>),
-    /// Probes are written.
     Generation,
     /// A probe is asked without a context.
     Floor,

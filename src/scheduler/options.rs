@@ -40,22 +40,18 @@ impl SchedulerOptions {
 /// What the user asked for while the run goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stop {
-    /// Nothing: go on.
     #[default]
     No,
     /// No new calls; what is under way is finished and stored.
     Drain,
-    /// At once.
     Now,
 }
 
 /// Why a run could not go on.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The cache.
     #[error(transparent)]
     Cache(#[from] CacheError),
-    /// A file.
     #[error(transparent)]
     File(#[from] FileError),
 }

@@ -102,10 +102,9 @@ impl OutputUnavailable {
     pub(super) const REMEDY: &str = "run `compeval cache verify`, then run again";
 }
 
-/// The artifact index is part of a context but not of its action, so method and point tell contexts apart.
+/// The artifact index is part of a context but not of its action, so method and point are part of its id.
 type ContextId = (ActionKey, MethodIx, PointIx);
 
-/// Outputs in memory.
 pub struct OutputCache<'e, S> {
     preparer: Preparer<'e>,
     store: &'e S,
@@ -115,7 +114,6 @@ pub struct OutputCache<'e, S> {
 }
 
 impl<'e, S: Lookup> OutputCache<'e, S> {
-    /// An empty cache.
     pub fn new(preparer: Preparer<'e>, store: &'e S) -> OutputCache<'e, S> {
         let (contexts, answers) = (Recent::new(CONTEXTS), Recent::new(ANSWERS));
         OutputCache { preparer, store, contexts, answers, models: RefCell::default() }

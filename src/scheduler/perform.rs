@@ -71,13 +71,10 @@ pub struct Performer<'e> {
     pub preparer: Preparer<'e>,
     /// Stores what comes of it.
     pub store: &'e Store,
-    /// Outputs in memory.
     pub outputs: &'e OutputCache<'e, Store>,
-    /// Asks models.
     pub client: &'e Client,
     /// What may be spent.
     pub budget: &'e Budget,
-    /// What tokens cost.
     pub prices: &'e Prices,
 }
 

@@ -20,9 +20,7 @@ use crate::results::{Blame, FailedAction, Location};
 pub(super) enum JudgeStatus {
     /// Its self-test is under way.
     Pending,
-    /// It passed.
     Qualified,
-    /// It failed.
     Weak,
     /// It could not be asked about cases that decide.
     Untested,
@@ -227,7 +225,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         stats.emit(&Event::Failed(failure))?;
         // A judge that writes until the token limit was asked, and would be no better another time.
         if failure.class.is_some_and(|class| !class.was_answered()) {
-            return Ok(CaseOutcome::Unasked(Some(failure.told())));
+            return Ok(CaseOutcome::Unasked(Some(failure.message_with_hint())));
         }
         self.note_reply(case.judge, false, stats)?;
         Ok(CaseOutcome::Ungraded)

@@ -47,13 +47,13 @@ impl Coincidences {
     fn of(units: &[&[u8]]) -> Coincidences {
         let mut table = Coincidences::default();
         for unit in units {
-            let mut tally: BTreeMap<u8, f64> = BTreeMap::new();
+            let mut score_counts: BTreeMap<u8, f64> = BTreeMap::new();
             for score in *unit {
-                *tally.entry(*score).or_default() += 1.0;
+                *score_counts.entry(*score).or_default() += 1.0;
             }
             let others = unit.len() as f64 - 1.0;
-            for (c, count) in &tally {
-                for (k, other) in &tally {
+            for (c, count) in &score_counts {
+                for (k, other) in &score_counts {
                     let pairs = if c == k { count * (count - 1.0) } else { count * other };
                     *table.meetings.entry((*c, *k)).or_default() += pairs / others;
                 }

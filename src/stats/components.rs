@@ -10,7 +10,7 @@ use super::center::usable;
 use super::pairs::{Observation, PairClasses, pair_classes};
 use super::thresholds::MIN_CLUSTERS_FOR_VARIANCE;
 
-/// The variance of one source of noise, or of several that the design cannot tell apart.
+/// The variance of one source of noise, or of several that the design cannot separate.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Component {
     /// `judge`, `answer`, `compress_run`, `compress_probe`, `probe` or `fixture`; merged sources are joined by `+`.
@@ -39,7 +39,7 @@ pub enum NoComponent {
 pub struct Components {
     /// The classes of pairs they are made from.
     pub classes: PairClasses,
-    /// The components; merged where the design cannot tell them apart. Empty without any observation.
+    /// The components; merged where the design cannot separate them. Empty without any observation.
     pub components: Vec<Component>,
     /// How many clusters were seen.
     pub clusters: usize,
@@ -167,7 +167,7 @@ impl Ladder {
         self.found.push(Component { name, estimate: Some(estimate), variance, reason: None });
     }
 
-    /// Nothing is left to tell the pending by.
+    /// The pending sources cannot be separated.
     fn give_up(&mut self) {
         let (name, reason) = (self.pending.join("+"), Some(NoComponent::NotRepeated));
         self.found.push(Component { name, estimate: None, variance: None, reason });

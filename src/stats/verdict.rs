@@ -52,7 +52,7 @@ pub enum NoEvidenceReason {
     /// The p passes by itself, but not among all comparisons of its family.
     #[serde(rename = "correction")]
     Correction,
-    /// All clusters differ by exactly the same, and are too few (or the difference is 0) to tell more.
+    /// All clusters differ by exactly the same, and are too few (or the difference is 0) to conclude more.
     #[serde(rename = "degenerate")]
     Degenerate,
     /// The difference does not stand out from how clusters vary.

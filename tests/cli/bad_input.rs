@@ -3,7 +3,7 @@
 use super::project::Project;
 use super::server::Server;
 
-/// What is made wrong, and what people must be told.
+/// A mistake, and what its error message must contain.
 type Case = (&'static str, fn(&Project), &'static [&'static str]);
 
 const CASES: &[Case] = &[

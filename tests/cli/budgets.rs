@@ -74,7 +74,7 @@ fn max_cost_is_never_exceeded_and_the_next_run_goes_on() {
     assert!(first <= 3.0, "{first}");
     assert!(first > 1.5, "{first}: most of the money is used");
     let usd = project.result("a", "manifest.json")["usd"].as_f64().unwrap();
-    assert!((usd - first).abs() < 0.01, "told {usd}, spent {first}");
+    assert!((usd - first).abs() < 0.01, "reported {usd}, spent {first}");
     project.expect(0, "run --label a --max-cost 500");
     assert!(server.asked().iter().enumerate().all(|(n, asked)| n == 0 || asked.earlier <= 1), "one for each replica");
     assert_eq!(project.rows("a").len(), 5 * 7 * 2);
@@ -92,12 +92,12 @@ fn replies_that_came_to_nothing_are_paid_for_and_told() {
     });
     let ended = project.expect(5, "run --label a --runs 1");
     let manifest = project.result("a", "manifest.json");
-    let told = |value: &serde_json::Value| value.as_f64().unwrap();
-    assert!((told(&manifest["usd"]) - spent(&server)).abs() < 0.01, "{} of {}", manifest["usd"], spent(&server));
+    let number = |value: &serde_json::Value| value.as_f64().unwrap();
+    assert!((number(&manifest["usd"]) - spent(&server)).abs() < 0.01, "{} of {}", manifest["usd"], spent(&server));
     let lost = server.asked().iter().filter(|asked| is_bad(asked)).count();
     assert!(lost > 0);
     assert_eq!(manifest["unused"]["replies"], lost);
-    assert!(told(&manifest["unused"]["usd"]) > 0.0 && told(&manifest["unused"]["usage"]["output"]) > 0.0);
+    assert!(number(&manifest["unused"]["usd"]) > 0.0 && number(&manifest["unused"]["usage"]["output"]) > 0.0);
     let all: usize = server.asked().iter().map(|asked| asked.body.len() / 4).sum();
     assert_eq!(manifest["usage"]["input"], all, "every reply is counted");
     assert!(ended.stdout.contains(&format!("{lost} replies gave no result and cost $")), "{}", ended.stdout);

@@ -1,4 +1,4 @@
-//! Calls that fail: what is asked again, what is left out, what ends a run, and what people are told.
+//! Calls that fail: what is retried, what is left out, what ends a run, and what is reported.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -20,7 +20,7 @@ kept=$(printf '%s' "$input" | grep -o 'The [a-z]* code is K[0-9]*-[a-z]*' | sort
 printf '{"summary":"Notes. %s"}\n' "$kept"
 "#;
 
-/// A project of short sessions with four facts each, compressed by programs that can be told what to lose; the built-in
+/// A project of short sessions with four facts each, compressed by programs that lose what an option names; the built-in
 /// rules answer and grade.
 pub fn sessions(methods: usize, fixtures: usize) -> Project {
     let project = Project::offline();
@@ -46,10 +46,10 @@ pub fn sessions(methods: usize, fixtures: usize) -> Project {
 
 fn write_session(project: &Project, number: usize) {
     let sentence = |code: &&str| format!("The {code} code is {}.", fact(number, code));
-    let told: Vec<String> = CODES.iter().map(sentence).collect();
+    let sentences: Vec<String> = CODES.iter().map(sentence).collect();
     let messages = json!([
         {"role": "user", "content": format!("Write down the codes of session-{number}.")},
-        {"role": "assistant", "content": told.join(" ")},
+        {"role": "assistant", "content": sentences.join(" ")},
         {"role": "user", "content": "Good. Then go on with the next step."},
         {"role": "assistant", "content": "I go on with it."},
     ]);

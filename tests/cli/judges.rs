@@ -161,9 +161,9 @@ fn ceiling_and_floor_that_are_graded_alike_are_a_warning_on_top_that_names_the_c
     let ended = project.expect(0, run);
     let scale = project.result("a", "summary.json")["scale"].clone();
     assert_eq!((&scale["cause"], &scale["difference"]), (&json!("judge"), &json!(0.0)), "{scale}");
-    let told = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    let warning = told.find("suspect the judge").expect("the warning");
-    assert!(warning < told.find("anchored").expect("the table"), "above all figures: {told}");
+    let output = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let warning = output.find("suspect the judge").expect("the warning");
+    assert!(warning < output.find("anchored").expect("the table"), "above all figures: {output}");
     for report in ["results/a/report.md", "results/a/report.html"] {
         assert!(project.read(report).contains("suspect the judge"), "{report}");
     }

@@ -1,4 +1,4 @@
-//! The command that is told to be typed next: what was typed, as far as it goes on with the work.
+//! The command that the last line suggests: it repeats the flags that the next step needs.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::super::brain::Wanted;
 use super::project::{Ended, Project};
 use super::server::{Reply, Server};
 
-/// The last line told.
+/// The last line of the output.
 fn next(ended: &Ended) -> &str {
     ended.stdout.lines().rev().find_map(|line| line.strip_prefix("next: ")).expect("a command")
 }

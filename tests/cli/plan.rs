@@ -55,8 +55,8 @@ fn the_worst_case_is_what_a_run_sends_whose_judge_keeps_its_contract_at_the_last
     // Two runs would send the same bytes twice, which the server could not tell from a second attempt.
     let own = format!("{OWN} --runs 1");
     let worst = plan(&project, &own)["estimate"]["requests_worst"].as_u64().unwrap() as usize;
-    let told = project.expect(0, &format!("plan {own}")).stdout;
-    assert!(told.contains("Upper bound: each grade needs 4 calls because replies are invalid, and"), "{told}");
+    let output = project.expect(0, &format!("plan {own}")).stdout;
+    assert!(output.contains("Upper bound: each grade needs 4 calls because replies are invalid, and"), "{output}");
     server.script(|asked| match asked.wanted {
         Wanted::Grades if asked.earlier < 3 => Reply::Text("It is fine.".into()),
         _ => Reply::Sensible,
@@ -99,11 +99,11 @@ fn a_plan_says_why_with_the_line_of_the_prompt() {
     let changed = reason["changed"].to_string();
     assert!(changed.contains("prompts/anchored.md:17"), "{changed}");
     assert_eq!(reason["actions"], 2, "the second point waits for the first");
-    let told = project.expect(0, "plan");
+    let output = project.expect(0, "plan");
     assert!(
-        told.stdout.contains("prompt changed") && told.stdout.contains("prompts/anchored.md:17"),
+        output.stdout.contains("prompt changed") && output.stdout.contains("prompts/anchored.md:17"),
         "{}",
-        told.stdout
+        output.stdout
     );
 }
 
@@ -137,8 +137,8 @@ fn what_a_declared_window_cannot_hold_is_told_before_and_never_sent() {
     let compress = of("compress").unwrap_or_else(|| panic!("{plan}"));
     assert_eq!((&compress["method"], &compress["window"]), (&"anchored".into(), &120.into()));
     assert!(compress["longest"].as_u64().unwrap() > 120);
-    let told = project.expect(0, "plan --runs 1 --methods full,anchored").stdout;
-    assert!(told.contains("Too long") && told.contains("use a model with a larger context window"), "{told}");
+    let output = project.expect(0, "plan --runs 1 --methods full,anchored").stdout;
+    assert!(output.contains("Too long") && output.contains("use a model with a larger context window"), "{output}");
 
     project.expect(5, "run --label a --runs 1 --methods full,anchored");
     assert!(server.asked().iter().all(|asked| asked.wanted != Wanted::Compression), "what is too long is not sent");
@@ -155,8 +155,8 @@ fn the_worst_case_is_told_with_what_it_assumes() {
     project.write("pipeline.toml", &format!("{}\n{prices}", project.read("pipeline.toml")));
     let worst = || plan(&project, "")["estimate"]["usd_worst"].as_f64().unwrap();
     let unlimited = worst();
-    let told = project.expect(0, "plan").stdout;
-    let flat = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    let output = project.expect(0, "plan").stdout;
+    let flat = output.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in [
         "each call needs all 6 attempts, all billed",
         "Setting max_output_tokens for mock/judge-1 (up to 33k tokens), mock/small-1 (up to 33k tokens)",
@@ -170,7 +170,7 @@ fn the_worst_case_is_told_with_what_it_assumes() {
         .write("pipeline.toml", &limited.replace("= \"mock/judge-1\"", "= \"mock/judge-1\"\nmax_output_tokens = 4096"));
     let said: f64 = flat.split("with 4096 to $").nth(1).and_then(|rest| rest.split(')').next()?.parse().ok()).unwrap();
     // Contexts to come are taken to be as long as their limit, too.
-    assert!((worst() / said - 1.0).abs() < 0.2, "{said} told, {} once it is set", worst());
+    assert!((worst() / said - 1.0).abs() < 0.2, "{said} estimated, {} once it is set", worst());
     assert!(worst() < unlimited / 4.0);
     assert!(project.expect(0, "plan").stdout.contains("every reply reaches its max_output_tokens"));
 }
@@ -191,13 +191,13 @@ fn after_going_back_an_edit_is_told_by_what_was_in_use_last() {
     assert_eq!(server.count(), 0);
     project.edit("prompts/anchored.md", "## Files created", "## Files made");
     project.edit("prompts/answer.md", "Question:", "The question:");
-    let told = project.expect(0, "plan").stdout;
-    assert!(told.contains("anchored.md:12") && told.contains("answer.md:6"), "{told}");
+    let output = project.expect(0, "plan").stdout;
+    assert!(output.contains("anchored.md:12") && output.contains("answer.md:6"), "{output}");
     for wrong in ["anchored.md:1 ", "anchored.md:1\n", "anchored.md:1,", "answer.md:1", "never computed"] {
-        assert!(!told.contains(wrong), "`{wrong}`\n{told}");
+        assert!(!output.contains(wrong), "`{wrong}`\n{output}");
     }
     prompts.iter().zip(&before).for_each(|(path, text)| project.write(path, text));
     project.edit("prompts/anchored.md", "working notes", "standing notes");
-    let told = project.expect(0, "run --label a --replace").stdout;
-    assert!(told.contains("skipped by early cutoff"), "{told}");
+    let output = project.expect(0, "run --label a --replace").stdout;
+    assert!(output.contains("skipped by early cutoff"), "{output}");
 }

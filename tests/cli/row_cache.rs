@@ -83,14 +83,14 @@ fn after_any_edit_cached_rows_are_those_that_are_made_anew() {
         assert_eq!(server.count(), 0, "{to}");
         assert!(!made.is_empty() && made == project.rows("recalled"), "{to}");
         assert!(made == project.rows("anew"), "{to}");
-        let told = |label: &str| {
+        let rows = |label: &str| {
             let mut manifest = project.result(label, "manifest.json");
             for name in ["label", "started", "ended", "wall_s"] {
                 manifest[name] = Value::Null;
             }
             manifest
         };
-        assert_eq!(told("recalled"), told("anew"), "{to}");
+        assert_eq!(rows("recalled"), rows("anew"), "{to}");
     }
 }
 
@@ -101,7 +101,7 @@ fn warnings_of_contexts_are_the_same_in_every_run() {
         Wanted::Compression => Reply::Text("The port is another one now.".into()),
         _ => Reply::Sensible,
     });
-    // at the first point nobody asks anything, but the summary of the second stands on it
+    // at the first point no probe is asked, but the summary of the second stands on it
     let part = "run --label part --methods anchored,rewritten --probes port";
     project.expect(0, &format!("{part} --refresh compress"));
     let made = project.read("results/part/report.md");

@@ -13,7 +13,7 @@ fn an_edited_question_fact_or_message_is_shown_with_its_lines() {
     let server = Server::start();
     let project = Project::new(&server);
     project.expect(0, "run --label a --runs 1 --methods full");
-    // What the edited lines are told from survives a prune.
+    // The texts that edited lines are computed from survive a prune.
     project.expect(0, "cache prune --older-than 100d");
     project.edit(
         "probes/harbor.probes.json",
@@ -21,19 +21,19 @@ fn an_edited_question_fact_or_message_is_shown_with_its_lines() {
         "Which error came at start?",
     );
     project.edit("probes/harbor.probes.json", "What is left to restart", "What is there to restart");
-    let told = project.expect(0, CELL).stdout;
+    let output = project.expect(0, CELL).stdout;
     let lines = ["probe text: probes/harbor.probes.json: question of first-error", "@@ line 3 @@"];
     let both = ["-    {\"id\": \"first-error\"", "+    {\"id\": \"first-error\"", "Which error came at start?\""];
     for words in lines.into_iter().chain(both) {
-        assert!(told.contains(words), "`{words}` is missing in {told}");
+        assert!(output.contains(words), "`{words}` is missing in {output}");
     }
-    assert!(!told.contains("What is there to restart"), "the edit of another probe\n{told}");
+    assert!(!output.contains("What is there to restart"), "the edit of another probe\n{output}");
 
     project.edit("fixtures/harbor.json", "Never touch the ledger table.", "Never touch the ledger tables.");
-    let told = project.expect(0, CELL).stdout;
+    let output = project.expect(0, CELL).stdout;
     let edited = "-The harbor service does not start. Find out why. Never touch the ledger table.";
     for words in ["fixtures/harbor.json, as models read it", edited, "ledger tables.\n"] {
-        assert!(told.contains(words), "`{words}` is missing in {told}");
+        assert!(output.contains(words), "`{words}` is missing in {output}");
     }
 }
 
@@ -49,8 +49,8 @@ fn a_rubric_of_ones_own_is_held_against_the_built_in_one() {
     });
     project.write("rubric.toml", &own.collect::<Vec<_>>().join("\n"));
     project.edit("pipeline.toml", "runs = 2", "runs = 2\nrubric = \"rubric.toml\"");
-    let told = project.expect(0, CELL).stdout;
-    assert!(told.contains("rubric: rubric.toml:") && told.contains("+question = \"Look closely. "), "{told}");
+    let output = project.expect(0, CELL).stdout;
+    assert!(output.contains("rubric: rubric.toml:") && output.contains("+question = \"Look closely. "), "{output}");
 }
 
 #[test]
@@ -64,11 +64,11 @@ fn what_failed_is_shown_with_the_chain_above_it() {
         _ => Reply::Sensible,
     });
     project.expect(5, "run --label a --runs 1 --methods full");
-    let told = project.expect(0, CELL).stdout;
+    let output = project.expect(0, CELL).stdout;
     for words in ["answer failed", "compress", "cached", "failed last time: invalid", "failed: HTTP 400", "not today"] {
-        assert!(told.contains(words), "`{words}` is missing in {told}");
+        assert!(output.contains(words), "`{words}` is missing in {output}");
     }
-    assert!(told.contains("next: compeval run --label a"), "{told}");
+    assert!(output.contains("next: compeval run --label a"), "{output}");
     let why = project.expect(0, &format!("{CELL} --json")).json();
     assert_eq!((&why["overall"], &why["keys"]["judge"]), (&json!(null), &json!(null)));
     assert_eq!((&why["chain"][1]["stage"], &why["failure"]["class"]), (&json!("answer"), &json!("invalid")));

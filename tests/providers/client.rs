@@ -1,4 +1,4 @@
-//! The client over real HTTP: what is retried, what is kept, what is told.
+//! The client over real HTTP: what is retried, stored and reported.
 
 use std::convert::Infallible;
 use std::future::ready;
@@ -283,8 +283,8 @@ async fn a_missing_key_is_named_and_nothing_is_sent() {
 async fn events_tell_what_happens() {
     let slow_down = Scripted::new(429, "{}").header("retry-after-ms", "1");
     let simulator = Simulator::scripted([slow_down, good()]);
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let listener = told.clone();
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let listener = events.clone();
     let client = client(&simulator).with_listener(move |event: &ClientEvent| {
         let name = match event {
             ClientEvent::Sent { .. } => "sent",
@@ -296,7 +296,7 @@ async fn events_tell_what_happens() {
         listener.lock().unwrap().push(name);
     });
     assert!(asked(&client, &ask("q")).await.is_ok());
-    assert_eq!(*told.lock().unwrap(), ["sent", "rate limited", "paused", "retrying", "sent", "answered"]);
+    assert_eq!(*events.lock().unwrap(), ["sent", "rate limited", "paused", "retrying", "sent", "answered"]);
 }
 
 #[tokio::test]

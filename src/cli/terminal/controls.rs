@@ -4,7 +4,7 @@
 //! move the cursor, rename the window or write the clipboard (OSC 52), or bidirectional controls that show one text
 //! and paste another. So no control character but the line break and the tab reaches a stream, whether or not it
 //! is a terminal. Colours of our own are written with [`MARK`] in place of the escape character until the last step,
-//! which is how they are told from an escape character that came with a text.
+//! which distinguishes them from an escape character that came with a text.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

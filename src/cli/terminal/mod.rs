@@ -1,4 +1,4 @@
-//! What the user sees while and after a command runs: lines, tables, progress, a pager; and the keys that end it.
+//! What the user sees while and after a command runs: lines, tables, progress, a pager.
 
 mod progress_model;
 mod failures;
@@ -6,7 +6,6 @@ mod controls;
 mod console;
 mod table;
 mod run_log;
-mod interrupts;
 mod pager;
 mod progress;
 mod request_log;
@@ -15,7 +14,6 @@ pub(super) use crate::report::TextStyle;
 pub(super) use console::{Console, LogWriter};
 pub(super) use controls::own_color;
 pub(super) use failures::print_failures;
-pub(super) use interrupts::Interrupts;
 pub(super) use pager::{Pages, page};
 pub(super) use progress::{Progress, selftest_cases};
 pub(super) use progress_model::ProgressSnapshot;

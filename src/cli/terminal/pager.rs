@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::process::{Child, Command, Stdio};
 
 use super::console::Console;
-use crate::cli::project::ProcessEnvironment;
+use crate::cli::environment::ProcessEnvironment;
 use crate::pipeline::Environment;
 use crate::redaction::redact;
 
@@ -27,11 +27,9 @@ pub(crate) struct Pages<'c> {
 }
 
 enum PagerState {
-    /// To standard output.
     Direct,
     /// Nowhere yet: it may fit the screen.
     Buffered(String),
-    /// To the pager.
     Pager(Child),
 }
 

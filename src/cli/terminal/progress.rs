@@ -40,7 +40,6 @@ struct LiveBars {
     colors: bool,
 }
 
-/// Plain lines.
 struct PlainLines {
     began: Instant,
     printed: Instant,
@@ -90,7 +89,6 @@ impl Progress {
         }
     }
 
-    /// Applies an event.
     pub(crate) fn on_event(&self, event: &Event<'_>) {
         self.model.borrow_mut().on_event(event);
         if let Event::BreakerTripped(TrippedBreaker { target, reason }) = event {

@@ -90,7 +90,6 @@ impl ProgressModel {
         &self.stages
     }
 
-    /// Applies an event.
     pub(crate) fn on_event(&mut self, event: &Event<'_>) {
         let mut progress = |stage: StageName, count: fn(&mut StageProgress) -> &mut u64, by: u64| {
             if let Some(progress) = self.stages.get_mut(&stage) {
@@ -152,7 +151,7 @@ impl ProgressModel {
         (passed >= FIRST_PACE).then_some((first, last, passed.as_secs_f64()))
     }
 
-    /// Pace, tokens, money and time, for people.
+    /// Rate, tokens, money and time as text.
     pub(crate) fn pace_words(&self) -> String {
         let mut parts = self.provider_words();
         let spent = &self.snapshot.spent;

@@ -117,7 +117,7 @@ fn what_two_models_are_allowed_adds_up_to_what_the_account_allows() {
     assert_eq!(words([600, 600], None), "20 calls/s", "each has its own");
     assert_eq!(words([600, 300], None), "15 calls/s");
     assert_eq!(words([600, 600], Some(600)), "10 calls/s", "one for both");
-    assert_eq!(words([300, 600], Some(600)), "10 calls/s", "told less for one of them");
+    assert_eq!(words([300, 600], Some(600)), "10 calls/s", "the lower announced limit");
 }
 
 #[test]

@@ -6,7 +6,6 @@ use std::time::Duration;
 use crate::cli::format::duration;
 use crate::provider::ClientEvent;
 
-/// Counters of requests.
 #[derive(Debug, Default)]
 pub(crate) struct RequestLog {
     pub(crate) sent: AtomicU64,

@@ -14,7 +14,6 @@ pub(crate) struct RunLog<'p> {
     pub(crate) executed: u64,
     pub(crate) cached: u64,
     pub(crate) failures: Vec<FailedAction>,
-    /// By judge.
     pub(crate) verdicts: BTreeMap<String, SelfTestVerdict>,
 }
 

@@ -5,9 +5,7 @@ use comfy_table::{CellAlignment, Table, presets};
 /// A column: its heading and its alignment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Column {
-    /// Words.
     Left(&'static str),
-    /// Numbers.
     Right(&'static str),
 }
 

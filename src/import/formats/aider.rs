@@ -1,4 +1,4 @@
-//! Aider's chat history: Markdown, many chats in one file; prompts, Aider's own output and replies told apart by how
+//! Aider's chat history: Markdown, many chats in one file; prompts, Aider's own output and replies are distinguished by how
 //! their lines begin.
 
 use super::super::conversation::DropReason;

@@ -7,7 +7,6 @@ use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use crate::transcript::{Role, ToolCall};
 
-/// One event.
 pub(super) fn event(event: &Value, draft: &mut ConversationDraft) {
     match str_of(event, "kind") {
         "SystemPromptEvent" => draft.say(Role::System, str_at(event, "/system_prompt/text")),

@@ -75,7 +75,6 @@ pub enum Field {
     Notes,
 }
 
-/// Something suspicious.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suspicion {
     /// The message's index; `None` for what stands in description or notes.

@@ -51,7 +51,6 @@ pub enum Replacement {
     Secret(String),
     /// An account name in a path.
     HomeFolder,
-    /// A personal handle.
     Handle,
     /// An e-mail address or the author of a commit.
     Address,
@@ -59,7 +58,6 @@ pub enum Replacement {
     Reasoning,
     /// A mention of a person.
     Mention,
-    /// A system prompt.
     SystemPrompt,
     /// An assistant message that said nothing any more.
     EmptyMessage,
@@ -86,7 +84,6 @@ impl fmt::Display for Replacement {
     }
 }
 
-/// What scrubbing did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScrubReport {
     /// What was replaced, dropped or cut, with counts.

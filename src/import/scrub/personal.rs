@@ -1,4 +1,4 @@
-//! What tells who a person is: home folders, handles, e-mail addresses, authors of commits, mentions.
+//! What identifies a person: home folders, handles, e-mail addresses, authors of commits, mentions.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -52,7 +52,7 @@ const FILE_ENDINGS: [&str; 22] = [
     "rs", "md", "html", "yaml", "yml", "service",
 ];
 
-/// Replaces account names in home folders; tells them to `seen`.
+/// Replaces account names in home folders, and passes them to `seen`.
 pub(super) fn homes<'a>(text: &'a str, seen: &mut BTreeSet<String>, count: &mut usize) -> Cow<'a, str> {
     let mut replace = |captures: &Captures<'_>| -> String {
         let part = |index: usize| captures.get(index).map_or("", |part| part.as_str());

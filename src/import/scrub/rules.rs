@@ -128,7 +128,6 @@ pub(super) const RULES: &[TokenRule] = &[
 /// shows, and without rules that positions cover or that ask for a whole file.
 pub(super) const GITLEAKS: &str = include_str!("../../../assets/secrets/gitleaks.json");
 
-/// How a block with a private key begins.
 pub(super) const PRIVATE_KEY: &str = r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----";
 
 /// A position that no key word introduces. The first group that matches is the value; `{V}` stands for a value, quoted

@@ -21,7 +21,7 @@ use super::shape::{LazyAscii, SIZE, ascii, compiled, entropy, is_placeholder, is
 pub(super) struct FoundSecret {
     pub(super) kind: &'static str,
     pub(super) range: Range<usize>,
-    /// Whether its shape alone tells: then the same string is a secret wherever it stands.
+    /// Whether its shape alone makes it a secret: then the same string is a secret wherever it occurs.
     pub(super) by_form: bool,
     /// Whether it may be an ordinary word: then it stays, and a person has to look at it.
     pub(super) is_doubtful: bool,

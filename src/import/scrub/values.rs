@@ -12,7 +12,6 @@ use super::word_lists::{CODE_WORDS, TYPES, UNSAID};
 /// How a value is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Notation {
-    /// A string literal.
     Quoted,
     /// `KEY=value` without blanks, as in environment files and on command lines.
     Tight,

@@ -70,8 +70,8 @@ fn of_a_very_long_line_it_is_one_line_that_is_shown() {
 fn columns_count_characters_and_wide_ones_take_their_room() {
     let text = format!("\"{}X{}\"", "界".repeat(300), "界".repeat(300));
     let at = text.find('X').unwrap();
-    let told = drawn(Problem::error("odd").at(&file(&text), at..at + 1));
-    assert_snapshot!(told, @r#"
+    let rendered = drawn(Problem::error("odd").at(&file(&text), at..at + 1));
+    assert_snapshot!(rendered, @r#"
      × odd
       ╭─[long.json:1:302]
     1 │ …界界界界界界界界界界界界界界界界界界界界界界X界界界界界界界界界界界界界界界界界界界界界界…

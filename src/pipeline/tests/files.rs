@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use super::{BANK, FIXTURE, Project, STAGES, render, told};
+use super::{BANK, FIXTURE, Project, STAGES, problems_of, render};
 
 fn prompted(prompt: &str) -> Project {
     let text = STAGES.replace(
@@ -169,7 +169,7 @@ fn a_fixture_without_a_bank_is_left_out_and_told() {
     let lonely = FIXTURE.replace("\"tiny\"", "\"lonely\"");
     let opened = Project::new(STAGES).file("fixtures/lonely.json", &lonely).opened();
     assert_eq!(opened.pipeline.fixtures.len(), 1);
-    assert_snapshot!(render(&told(&opened)), @r"
+    assert_snapshot!(render(&problems_of(&opened)), @r"
     ⚠ the fixture `lonely` has no bank and is left out
     help: write probes/lonely.probes.json, or let a model: `compeval probes generate lonely`
     ");
@@ -237,13 +237,13 @@ fn an_input_that_matches_nothing_is_shown() {
 
 #[test]
 fn a_command_without_inputs_is_warned_of() {
-    assert_eq!(told(&program("").opened()).0.len(), 1);
+    assert_eq!(problems_of(&program("").opened()).0.len(), 1);
 }
 
 #[test]
 fn a_program_that_is_not_here_is_warned_of() {
     let project = program("inputs = []").variable("PATH", "/nowhere");
-    assert_eq!(told(&project.opened()).0[0].message(), "there is no program `python3` here");
+    assert_eq!(problems_of(&project.opened()).0[0].message(), "there is no program `python3` here");
 }
 
 #[test]
@@ -285,7 +285,7 @@ fn a_fixture_too_large_to_review_is_told() {
     let large = FIXTURE.replace("Noted: 8080.", &"Noted: 8080. ".repeat(13_000));
     let project = Project::new(STAGES).file("fixtures/tiny.json", &large);
     assert_eq!(
-        told(&project.opened()).0[0].message(),
+        problems_of(&project.opened()).0[0].message(),
         "fixtures/tiny.json has 169 KB, more than people review: 150 KB"
     );
     assert!(project.asking(|request| request.strict = true).open().is_err());

@@ -126,7 +126,6 @@ impl Project {
         }
     }
 
-    /// The sentences alone.
     fn messages(&self) -> Vec<String> {
         match self.open() {
             Err(OpenError::Problems(problems)) => errors(problems).0.iter().map(|p| p.message().to_owned()).collect(),
@@ -141,7 +140,7 @@ fn errors(problems: Problems) -> Problems {
 }
 
 /// The warnings, without those of a bank so small.
-fn told(opened: &Opened) -> Problems {
+fn problems_of(opened: &Opened) -> Problems {
     let is_kept = |problem: &&Problem| problem.position().is_none_or(|(file, ..)| !file.ends_with(".probes.json"));
     Problems(opened.warnings.0.iter().filter(is_kept).cloned().collect())
 }

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use super::{Project, STAGES, render, told};
+use super::{Project, STAGES, problems_of, render};
 
 fn answering_by(model: &str) -> String {
     STAGES.replacen("model = \"lexical\"", &format!("model = \"{model}\""), 1)
@@ -200,7 +200,7 @@ fn a_compaction_block_is_bound_to_its_provider_and_suffers_under_another_model()
     };
     assert!(Project::new(&text("lexical")).messages()[0].contains("cannot read the compaction block"));
     let warned = Project::new(&text("anthropic/small")).opened();
-    assert_snapshot!(render(&told(&warned)), @r#"
+    assert_snapshot!(render(&problems_of(&warned)), @r#"
      ⚠ `agent` (anthropic/small) reads a compaction block that anthropic/big made for `block`
       ╭─[pipeline.toml:3:12]
     2 │ name = "block"

@@ -132,9 +132,10 @@ impl<'a> FlatConversation<'a> {
     }
 
     fn assistant(&mut self, message: &'a Message, native: &HashSet<&str>) {
-        let (calls, told): (Vec<_>, Vec<_>) = message.tool_calls.iter().partition(|c| native.contains(c.id.as_str()));
+        let (calls, as_text): (Vec<_>, Vec<_>) =
+            message.tool_calls.iter().partition(|c| native.contains(c.id.as_str()));
         let mut text = Cow::Borrowed(message.content.as_str());
-        for call in told {
+        for call in as_text {
             if !text.is_empty() {
                 text.to_mut().push_str("\n\n");
             }

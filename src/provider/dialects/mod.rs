@@ -91,7 +91,7 @@ fn billing<U: DeserializeOwned + Into<Usage>>(body: &[u8]) -> Billing {
     })
 }
 
-/// Prompts under this size vary too much to tell a cut from a tokenizer's habits.
+/// Prompts under this size vary too much to distinguish truncation from differences of tokenizers.
 const MIN_JUDGED_PROMPT: u64 = 500;
 
 fn check_prompt(usage: &Usage, expected: Option<Tokens>) -> Result<(), ReadFault> {

@@ -90,20 +90,20 @@ impl Headers {
     }
 
     fn openai(&self, what: &str) -> LimitWindow {
-        let told = |field: &str| self.joined(["x-ratelimit-", field, what]);
+        let field = |name: &str| self.joined(["x-ratelimit-", name, what]);
         LimitWindow {
-            limit: told("limit-").and_then(number),
-            remaining: told("remaining-").and_then(number),
-            reset: told("reset-").and_then(|text| go_duration(text).or_else(|| seconds(text))),
+            limit: field("limit-").and_then(number),
+            remaining: field("remaining-").and_then(number),
+            reset: field("reset-").and_then(|text| go_duration(text).or_else(|| seconds(text))),
         }
     }
 
     fn anthropic(&self, what: &str, now: SystemTime) -> LimitWindow {
-        let told = |field: &str| self.joined(["anthropic-ratelimit-", what, field]);
+        let field = |name: &str| self.joined(["anthropic-ratelimit-", what, name]);
         LimitWindow {
-            limit: told("-limit").and_then(number),
-            remaining: told("-remaining").and_then(number),
-            reset: told("-reset").and_then(|text| until_timestamp(text, now)),
+            limit: field("-limit").and_then(number),
+            remaining: field("-remaining").and_then(number),
+            reset: field("-reset").and_then(|text| until_timestamp(text, now)),
         }
     }
 }

@@ -116,7 +116,7 @@ pub(super) fn run(common: &Common, paths: &ProjectPaths, args: &PruneArgs, conso
     Ok(Exit::Done)
 }
 
-/// Today's prices: the pipeline's, if it can be read.
+/// Current prices: those of the pipeline, if it can be read.
 fn todays_prices(common: &Common) -> Prices {
     let opening = Opening { without_banks: true, ..Opening::default() };
     let project = read_project(common, &SelectArgs::default(), opening);

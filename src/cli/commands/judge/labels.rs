@@ -30,8 +30,8 @@ const NEEDED: [&str; 6] = ["fixture", "point", "method", "run", "probe", "score"
 const IGNORED: [&str; 4] = ["comment", "question", "expected_facts", "answer"];
 const SHAPE: &str = "the columns are fixture, point, method, run, probe, criterion (or dimension), score; and if need \
                      be answerer, answer_n, rater, comment; or those of `judge agreement --blind-sheet FILE`";
-/// Faults that are told at once; a file of another kind has one on every line.
-const TOLD: usize = 20;
+/// The maximum number of faults reported at once; a file of another kind has one on every line.
+const MAX_FAULTS: usize = 20;
 
 /// What a grade is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -142,8 +142,8 @@ impl Labels {
         if problems.is_empty() {
             return Ok(self);
         }
-        let more = problems.0.len().saturating_sub(TOLD);
-        problems.0.truncate(TOLD);
+        let more = problems.0.len().saturating_sub(MAX_FAULTS);
+        problems.0.truncate(MAX_FAULTS);
         if more > 0 {
             problems.push(Problem::error(format!("and {more} more faults in {}", self.file)));
         }
@@ -222,7 +222,7 @@ fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
 
-/// The reader's own words carry the position, which is told already.
+/// The reader's own words carry the position, which is reported already.
 fn words(error: &csv::Error) -> String {
     match error.kind() {
         csv::ErrorKind::Utf8 { .. } => "this line is not UTF-8 text".to_owned(),
@@ -384,8 +384,8 @@ mod tests {
     fn a_file_of_another_kind_is_refused_in_few_words() {
         let text = format!("{HEADING}{}", "x,y,z,1,p,c,4\n".repeat(50));
         let found = faults(&text);
-        assert_eq!(found.len(), TOLD + 1);
-        assert!(found[TOLD].contains("30 more faults"));
+        assert_eq!(found.len(), MAX_FAULTS + 1);
+        assert!(found[MAX_FAULTS].contains("30 more faults"));
         assert!(!faults("PK\u{3}\u{4}\n").is_empty());
     }
 }

@@ -62,7 +62,7 @@ pub(super) fn run(
     let ended = run_matrix(&pipeline, &store, &orders, &progress, &mut hearing)?;
     store.sync()?;
     print_notices(&store, console);
-    tell(&pipeline, &hearing, &ended, orders.budget.spent().usd, console);
+    print(&pipeline, &hearing, &ended, orders.budget.spent().usd, console);
     Ok(exit_of(&ended, &hearing, console))
 }
 
@@ -78,7 +78,7 @@ fn unasked<'h>(hearing: &'h RunLog<'_>, judge: &str) -> Vec<&'h str> {
         .collect()
 }
 
-fn tell(pipeline: &Pipeline, hearing: &RunLog<'_>, ended: &RunOutcome, usd: Option<Usd>, console: &Console) {
+fn print(pipeline: &Pipeline, hearing: &RunLog<'_>, ended: &RunOutcome, usd: Option<Usd>, console: &Console) {
     let tested: Vec<Tested<'_>> = (pipeline.judges.iter())
         .filter_map(|judge| {
             let name = &*judge.name.0;

@@ -207,8 +207,8 @@ mod tests {
         let point = |number, verified| PointDraft { number, unreadable: 0, verified };
         let points = vec![point(1, None), point(2, Some(nothing))];
         let draft = BankDraft { fixture: "f".to_owned(), points, unchecked: Vec::new() };
-        let told = shortages(&draft, "openai/m");
-        assert_eq!(told.len(), 1, "{told:?}");
-        assert!(told[0].starts_with("point 2 has 0 probes"), "{told:?}");
+        let warnings = shortages(&draft, "openai/m");
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert!(warnings[0].starts_with("point 2 has 0 probes"), "{warnings:?}");
     }
 }

@@ -201,7 +201,7 @@ fn step_lines(step: &Step<'_>, point: u32, console: &Console) -> Vec<String> {
         }
     }
     if let Some(failure) = step.failure {
-        lines.push(format!("  {} {}", console.paint(TextStyle::Bad, "failed:"), failure.told()));
+        lines.push(format!("  {} {}", console.paint(TextStyle::Bad, "failed:"), failure.message_with_hint()));
     }
     match &step.entry {
         Some((record, meta)) => {

@@ -20,7 +20,7 @@ pub(crate) type FileDiff = (String, Vec<Hunk>);
 pub(crate) struct SourceChanges<'a> {
     pub(crate) snapshot: &'a CacheSnapshot,
     pub(crate) manifest: &'a Manifest,
-    /// Today's project: the fixture, and nothing else, of the result.
+    /// The current project: the fixture, and nothing else, of the result.
     pub(crate) pipeline: &'a Pipeline,
 }
 

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::watch;
 
-use super::console::Console;
 use crate::cli::failure::{Exit, Failure, chain};
+use crate::cli::terminal::Console;
 use crate::scheduler::Stop;
 
 /// Handles Ctrl-C on a thread of its own, so that it works while the rest of the process is blocked.
