@@ -23,6 +23,7 @@ mod folder;
 mod pack;
 mod pack_index;
 mod index;
+mod compaction;
 mod index_folder;
 mod inner;
 mod writer;
@@ -38,6 +39,7 @@ mod tests;
 
 pub use entry::{Day, EntryCoordinate, EntryStatus, FrameLocation, Meta, Reading, Record, Removal, now_ms};
 pub use error::{CacheError, Damage};
+pub use compaction::prune_without_room;
 pub use folder::{LockHolder, disk_bytes};
 pub use lookup::{CacheEntry, Lookup, ModelNames, StoredReply};
 pub use prune::PruneCounts;

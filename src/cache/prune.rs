@@ -169,16 +169,16 @@ fn removals_in(packs: &PackFiles, id: u32) -> io::Result<Vec<(FrameLocation, usi
 }
 
 /// Decides which frames of a pack are live, by the index.
-struct LiveFrames<'a> {
-    index: &'a SledIndex,
+pub(super) struct LiveFrames<'a> {
+    pub(super) index: &'a dyn IndexQueries,
     /// Whether all older packs were rewritten, so that no dead frame is left for a tombstone to cover.
-    older_rewritten: bool,
+    pub(super) older_rewritten: bool,
     /// Removals from here on are remembered.
-    remember_from: Option<FrameLocation>,
+    pub(super) remember_from: Option<FrameLocation>,
 }
 
 /// What happens to a frame when its pack is rewritten.
-enum FrameFate {
+pub(super) enum FrameFate {
     Copy,
     Replace(Vec<u8>),
     Drop,
@@ -326,7 +326,7 @@ impl PackRewrite {
 }
 
 impl LiveFrames<'_> {
-    fn fate(&self, at: FrameLocation, header: &FrameHeader) -> Result<FrameFate, IndexFault> {
+    pub(super) fn fate(&self, at: FrameLocation, header: &FrameHeader) -> Result<FrameFate, IndexFault> {
         let key = ActionKey(header.key);
         let alive = match &header.content {
             FrameContent::Reply(_) | FrameContent::Failure { .. } => {

@@ -6,7 +6,7 @@ use miette::{GraphicalReportHandler, GraphicalTheme};
 
 use crate::cache::CacheError;
 use crate::cli::terminal::{Console, TextStyle, own_color};
-use crate::files::FileError;
+use crate::files::{FileError, says_out_of_space};
 use crate::pipeline::{Problem, Problems, Severity};
 
 /// What a command exits with.
@@ -106,6 +106,11 @@ impl Failure {
         }
     }
 
+    /// Whether a full disk is the cause.
+    pub(crate) fn is_out_of_space(&self) -> bool {
+        matches!(self, Failure::Message { message, .. } if says_out_of_space(message))
+    }
+
     /// Prints it and says how to exit.
     pub(crate) fn report(&self, console: &Console) -> Exit {
         match self {
@@ -139,7 +144,9 @@ impl From<FileError> for Failure {
 
 impl From<CacheError> for Failure {
     fn from(error: CacheError) -> Failure {
-        Failure::error(chain(&error))
+        let failure = Failure::error(chain(&error));
+        let hint = "free some space, or remove entries with `compeval cache prune`, which needs no room";
+        if failure.is_out_of_space() { failure.hinted(hint) } else { failure }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::process::{Command, Stdio};
 
+use super::super::brain::Wanted;
 use super::project::{Project, Running};
 use super::server::{Reply, Server};
 
@@ -41,6 +42,52 @@ fn output_that_cannot_be_written_is_an_error_and_a_closed_pipe_is_none() {
         closed.stdout(writer);
         assert_eq!(Running::of(closed).end().code, 0, "{command}");
     }
+}
+
+/// A script that runs in a project whose cache is on a small file system of its own; `None` where that is not allowed.
+fn on_a_small_disk(project: &Project, script: &str) -> Option<String> {
+    std::fs::create_dir_all(project.path("cache")).unwrap();
+    let script = format!("set -e; mount -t tmpfs -o size=3m tmpfs cache || exit 99; {script}");
+    let mut unshare = Command::new("unshare");
+    unshare.args(["-rm", "sh", "-c", &script]).current_dir(project.path("."));
+    unshare.env("COMPEVAL", env!("CARGO_BIN_EXE_compeval")).env("MOCK_API_KEY", super::project::KEY);
+    let output = unshare.output().ok()?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    if matches!(output.status.code(), Some(99 | 1)) && out.is_empty() {
+        return None;
+    }
+    assert!(output.status.success(), "{out}\n{err}");
+    Some(out)
+}
+
+#[test]
+fn a_prune_needs_no_room() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    let script = "
+        $COMPEVAL run --label a --runs 1 -q
+        cat /dev/zero > cache/filler 2> /dev/null || true
+        echo before $(df --output=avail cache | tail -1)
+        $COMPEVAL cache prune --stage judge > /dev/null
+        echo after $(df --output=avail cache | tail -1)
+        $COMPEVAL cache ls --json > left.json
+        rm cache/filler
+        $COMPEVAL cache verify
+        $COMPEVAL run --label b --runs 1 -q
+    ";
+    let Some(out) = on_a_small_disk(&project, script) else {
+        println!("skipped: this system does not let users mount a file system");
+        return;
+    };
+    assert!(out.contains("before 0\n") && !out.contains("after 0\n"), "{out}");
+    let left: serde_json::Value = serde_json::from_str(&project.read("left.json")).unwrap();
+    let stages: Vec<&str> = left.as_array().unwrap().iter().map(|entry| entry["stage"].as_str().unwrap()).collect();
+    assert!(stages.contains(&"answer") && !stages.contains(&"judge"), "{stages:?}");
+    let asked = server.asked();
+    let again = asked.iter().filter(|asked| asked.earlier > 0).map(|asked| asked.wanted);
+    assert!(again.clone().count() > 0 && again.into_iter().all(|wanted| wanted == Wanted::Grades), "only what was pruned");
+    assert_eq!(project.rows("a").len(), project.rows("b").len());
 }
 
 #[test]

@@ -13,13 +13,14 @@ use super::filter::{CacheFilter, EntryFilter, EntryNames, parse_size};
 use super::reach::{ReachableEntries, kept_by_labels, reachable, sources_of_labels};
 use super::stats::EntryTotals;
 use super::transfer::entries_of;
-use crate::action::Digest;
-use crate::cache::{CacheSnapshot, Lookup, Record, Store, disk_bytes};
+use crate::action::{ActionKey, Digest};
+use crate::cache::{CacheSnapshot, LockHolder, Lookup, Record, Store, disk_bytes, prune_without_room};
 use crate::cli::args::{Common, SelectArgs, StageArg};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{count, duration, size};
 use crate::cli::project::{Opening, open_project, open_store, print_notices, read_project};
 use crate::cli::terminal::{Console, TextStyle};
+use crate::files::this_command;
 use crate::pipeline::ProjectPaths;
 use crate::provider::{ModelRef, Prices};
 use crate::units::Usd;
@@ -103,17 +104,40 @@ pub(super) fn run(common: &Common, paths: &ProjectPaths, args: &PruneArgs, conso
         let candidates = choose(&snapshot, &criteria, common, paths, console)?;
         plan.preview(&snapshot, &prices, candidates, criteria.most);
     } else {
-        let store = open_store(&paths.cache, console)?;
-        let candidates = choose(&store, &criteria, common, paths, console)?;
-        plan.execute(&store, &prices, candidates, &paths.cache, criteria.most)?;
-        print_notices(&store, console);
-        store.close()?;
+        let pruned = prune(&mut plan, &criteria, &prices, common, paths, console);
+        if pruned.as_ref().is_err_and(Failure::is_out_of_space) {
+            let snapshot = snapshot(&paths.cache, console)?;
+            let candidates = choose(&snapshot, &criteria, common, paths, console)?;
+            let sources = candidates.sources.clone();
+            plan = PrunePlan { disk: before, ..PrunePlan::default() };
+            let keys = plan.preview(&snapshot, &prices, candidates, criteria.most);
+            drop(snapshot);
+            prune_without_room(&paths.cache, &LockHolder { command: this_command() }, &keys, &sources)?;
+        } else {
+            pruned?;
+        }
         plan.disk = disk_bytes(&paths.cache);
         plan.freed = Some(before.saturating_sub(plan.disk));
     }
     plan.again = RemakeCost { usd: plan.all.usd, unpriced: plan.all.unpriced, ..plan.again };
     report(&plan, before, console);
     Ok(Exit::Done)
+}
+
+/// Prunes by the store, which needs some room for its index and for the packs that it rewrites.
+fn prune(
+    plan: &mut PrunePlan,
+    criteria: &PruneCriteria,
+    prices: &Prices,
+    common: &Common,
+    paths: &ProjectPaths,
+    console: &Console,
+) -> Result<(), Failure> {
+    let store = open_store(&paths.cache, console)?;
+    let candidates = choose(&store, criteria, common, paths, console)?;
+    plan.execute(&store, prices, candidates, &paths.cache, criteria.most)?;
+    print_notices(&store, console);
+    Ok(store.close()?)
 }
 
 /// Current prices: those of the pipeline, if it can be read.
@@ -205,8 +229,15 @@ fn warn_about_stale(reachable: &ReachableEntries, console: &Console) {
 }
 
 impl PrunePlan {
-    /// Computes what would be removed: from a cache that is too large, first derived data, then entries.
-    fn preview(&mut self, snapshot: &CacheSnapshot, prices: &Prices, candidates: PruneCandidates, most: Option<u64>) {
+    /// Computes what would be removed, and returns its keys: from a cache that is too large, first derived data, then
+    /// entries.
+    fn preview(
+        &mut self,
+        snapshot: &CacheSnapshot,
+        prices: &Prices,
+        candidates: PruneCandidates,
+        most: Option<u64>,
+    ) -> Vec<ActionKey> {
         let named =
             snapshot.scan().filter_map(|entry| entry.meta.ok()).flat_map(|meta| meta.texts().collect::<Vec<_>>());
         let space = snapshot.disk_usage(&named.chain(candidates.sources).collect());
@@ -225,6 +256,7 @@ impl PrunePlan {
             None => &candidates.records,
         };
         self.add(snapshot, prices, records);
+        records.iter().map(|record| record.key).collect()
     }
 
     /// Prunes. To reach a size it works in rounds, because the index space of an entry is only known once it is removed.

@@ -1,0 +1,165 @@
+//! Pruning on a full disk: needs no more room than the index gives back.
+//!
+//! The index is removed first, since it can be built again from the packs. Then each pack with dead frames is emptied from
+//! its end: the live frames of its last part are appended to a new pack and synced, and the part is cut off. So each
+//! step frees at least what it takes, and a crash between the two leaves frames twice, which is harmless. No tombstones
+//! are written: a pack that a crash spared still has its entries, and the next prune removes them.
+
+use std::collections::{BTreeSet, HashSet};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+use super::entry::FrameLocation;
+use super::error::CacheError;
+use super::folder::{self, FolderKind, Layout, LockHolder};
+use super::frame::PackHeader;
+use super::index_folder::{fresh_index, remove_bad, remove_folder};
+use super::pack::{PackFiles, PackItem, PackScanner, read_frame};
+use super::pack_index::PackIndex;
+use super::prune::{FrameFate, LiveFrames, PruneCounts};
+use crate::action::{ActionKey, Digest};
+use crate::files::is_out_of_space;
+
+/// Bytes of live frames that are moved at once; less where there is less room.
+const PART: usize = 1 << 20;
+
+/// Removes entries from the cache in `dir` without an index and almost without room; like [`super::Store::prune`], but
+/// it remembers no removals. The index is built again when the cache is opened next.
+///
+/// # Errors
+/// If another process has the cache open, or there is no room for a single frame; everything that was not pruned is
+/// intact.
+pub fn prune_without_room(
+    dir: &Path,
+    holder: &LockHolder,
+    keys: &[ActionKey],
+    kept: &HashSet<Digest>,
+) -> Result<PruneCounts, CacheError> {
+    let layout = Layout::new(dir);
+    if layout.inspect()? == FolderKind::Empty {
+        return Ok(PruneCounts::default());
+    }
+    let _lock = folder::lock(&layout.lock(), dir, holder)?;
+    for folder in [layout.index(), fresh_index(&layout)] {
+        remove_folder(&folder)?;
+    }
+    remove_bad(&layout)?;
+    let packs = PackFiles::new(layout.clone());
+    let mut tables = PackIndex::scan(&layout, &packs)?;
+    let mut counts = PruneCounts::default();
+    for record in keys.iter().collect::<BTreeSet<_>>().into_iter().filter_map(|key| tables.records.remove(key)) {
+        counts.entries += 1;
+        counts.bytes += record.stored_bytes();
+    }
+    let metas: Result<Vec<_>, _> = tables.records.values().map(|record| packs.meta(record)).collect();
+    // the sources of a damaged entry are unknown, so every text is kept
+    if let Ok(metas) = metas {
+        let used: HashSet<Digest> = metas.iter().flat_map(|meta| meta.texts()).chain(kept.iter().copied()).collect();
+        tables.texts.retain(|digest, _| used.contains(digest));
+    }
+    let live = LiveFrames { index: &tables, older_rewritten: true, remember_from: None };
+    let ids = layout.pack_ids()?;
+    let mut target = CompactedPack { layout: &layout, id: ids.last().map_or(1, |id| id + 1), file: None, len: 0 };
+    for id in ids {
+        empty_pack(&layout, &packs, id, &live, &mut target)?;
+    }
+    layout.sync_folder(&layout.packs())?;
+    Ok(counts)
+}
+
+/// The new pack, which exists once a frame was moved.
+struct CompactedPack<'l> {
+    layout: &'l Layout,
+    id: u32,
+    file: Option<File>,
+    len: u64,
+}
+
+impl CompactedPack<'_> {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let path = self.layout.pack(self.id);
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => {
+                let mut file = File::options().read(true).append(true).create(true).open(path)?;
+                let header = PackHeader { id: self.id, generation: 0 }.encode();
+                file.set_len(0)?;
+                file.write_all(&header)?;
+                self.len = header.len() as u64;
+                self.file.insert(file)
+            }
+        };
+        let written = file.write_all(bytes).and_then(|()| file.sync_all());
+        match written {
+            Ok(()) => self.len += bytes.len() as u64,
+            Err(_) => file.set_len(self.len)?,
+        }
+        written
+    }
+}
+
+/// Moves the live frames of a pack, if it has dead ones, and removes it.
+fn empty_pack(
+    layout: &Layout,
+    packs: &PackFiles,
+    id: u32,
+    live: &LiveFrames<'_>,
+    target: &mut CompactedPack<'_>,
+) -> Result<(), CacheError> {
+    let path = layout.pack(id);
+    let failed = || CacheError::io("read", &path);
+    let file = packs.file(id).map_err(failed())?;
+    let len = file.metadata().map_err(failed())?.len();
+    let mut scanner = PackScanner::new(id, &file, 0, len);
+    let (mut frames, mut has_dead) = (Vec::new(), false);
+    while let Some(found) = scanner.next().map_err(failed())? {
+        let PackItem::Frame(at, header) = found else { continue };
+        let fate = live.fate(at, &header);
+        let fate = fate.map_err(|fault| CacheError::Index { path: path.clone(), what: fault.text().to_owned() })?;
+        has_dead |= !matches!(fate, FrameFate::Copy);
+        frames.push((at, fate));
+    }
+    if !has_dead {
+        return Ok(());
+    }
+    let shrinking = File::options().write(true).open(&path).map_err(CacheError::io("open", &path))?;
+    let mut most = PART;
+    while !frames.is_empty() {
+        let (from, bytes) = last_part(&file, &frames, most).map_err(failed())?;
+        if !bytes.is_empty()
+            && let Err(error) = target.append(&bytes)
+        {
+            if !is_out_of_space(&error) || frames.len() - from == 1 {
+                return Err(CacheError::io("write to", &layout.pack(target.id))(error));
+            }
+            most = bytes.len() / 2;
+            continue;
+        }
+        let start = frames.get(from).map_or(0, |(at, _)| at.offset);
+        shrinking.set_len(start).map_err(CacheError::io("shorten", &path))?;
+        frames.truncate(from);
+    }
+    packs.close(id);
+    fs::remove_file(&path).map_err(CacheError::io("remove", &path))
+}
+
+/// The last frames that take at most so many bytes, but at least one: the place of the first, and their live bytes.
+fn last_part(file: &File, frames: &[(FrameLocation, FrameFate)], most: usize) -> io::Result<(usize, Vec<u8>)> {
+    let (mut parts, mut size, mut from) = (Vec::new(), 0, frames.len());
+    for (index, (at, fate)) in frames.iter().enumerate().rev() {
+        let bytes = match fate {
+            FrameFate::Drop => Vec::new(),
+            FrameFate::Replace(bytes) => bytes.clone(),
+            FrameFate::Copy => read_frame(file, *at)?,
+        };
+        if size + bytes.len() > most && from < frames.len() {
+            break;
+        }
+        size += bytes.len();
+        from = index;
+        parts.push(bytes);
+    }
+    parts.reverse();
+    Ok((from, parts.concat()))
+}
