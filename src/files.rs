@@ -226,7 +226,9 @@ fn read_holder(file: &mut File) -> String {
 
 /// Whether the text of an error says that the disk is full: libraries pass errors on as texts.
 pub fn says_out_of_space(text: &str) -> bool {
-    ["No space left on device", "Disk quota exceeded", "os error 28)", "os error 122)"].iter().any(|sign| text.contains(sign))
+    ["No space left on device", "Disk quota exceeded", "os error 28)", "os error 122)"]
+        .iter()
+        .any(|sign| text.contains(sign))
 }
 
 /// Whether an error says that the disk is full.

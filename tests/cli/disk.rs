@@ -86,7 +86,10 @@ fn a_prune_needs_no_room() {
     assert!(stages.contains(&"answer") && !stages.contains(&"judge"), "{stages:?}");
     let asked = server.asked();
     let again = asked.iter().filter(|asked| asked.earlier > 0).map(|asked| asked.wanted);
-    assert!(again.clone().count() > 0 && again.into_iter().all(|wanted| wanted == Wanted::Grades), "only what was pruned");
+    assert!(
+        again.clone().count() > 0 && again.into_iter().all(|wanted| wanted == Wanted::Grades),
+        "only what was pruned"
+    );
     assert_eq!(project.rows("a").len(), project.rows("b").len());
 }
 
