@@ -121,6 +121,35 @@ fn check_names_file_line_and_column_of_every_fault_at_once() {
 }
 
 #[test]
+fn recommendations_of_check_are_warnings() {
+    let project = Project::new();
+    let starter: Value = serde_json::from_str(&project.read(&format!("fixtures/{STARTER}.json"))).unwrap();
+    let texts = ["port 8080", "port 8081", "port 8082"].map(|text| format!("{text}. {}", "word ".repeat(30_000)));
+    let messages: Vec<Value> = texts.iter().map(|text| json!({"role": "user", "content": text})).collect();
+    let fixture = json!({"name": "large", "model": starter["model"], "points": [1, 2, 3], "messages": messages});
+    project.write("fixtures/large.json", &fixture.to_string());
+    let bank = |per_point: usize| {
+        let probes = (0..per_point * 3).map(|n| {
+            let kind = ["recall", "artifact", "continuation", "decision"][n % 4];
+            json!({"id": format!("p{n}"), "type": kind, "point": n / per_point + 1, "question": format!("{n}?"),
+                   "expected_facts": ["port 8080"]})
+        });
+        json!({"fixture": "large", "probes": probes.collect::<Vec<_>>()}).to_string()
+    };
+    for (per_point, count) in [(4, None), (2, Some("probes in the bank: 6; 8 to 36 are recommended"))] {
+        project.write("probes/large.probes.json", &bank(per_point));
+        let check = project.run(&["check", "--json"]);
+        let found = check.json();
+        assert_eq!((check.code, &found["errors"]), (0, &json!([])), "{found}");
+        let warnings: Vec<&str> =
+            found["warnings"].as_array().unwrap().iter().map(|w| w["message"].as_str().unwrap()).collect();
+        let size = "fixtures/large.json has 450 KB, more than people review: 400 KB";
+        let expected: Vec<&str> = count.into_iter().chain([size]).collect();
+        assert_eq!(warnings, expected);
+    }
+}
+
+#[test]
 fn check_without_a_project_or_a_fixture_says_so_in_json() {
     let project = Project::bare();
     let check = project.run(&["check", "--json"]);

@@ -18,14 +18,12 @@ use crate::transcript::{Fixture, ParsedFixture};
 pub(super) const BANK: &str = ".probes.json";
 
 /// The size up to which one fixture is reviewed by people.
-const FIXTURE_BYTES: usize = 150_000;
-/// The same for all fixtures of a project together.
-const FOLDER_BYTES: usize = 500_000;
+const FIXTURE_BYTES: usize = 400_000;
 
 /// What is demanded of fixtures and banks beyond their structure.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FixtureChecks {
-    /// What makes a bank measure less than it could is an error, not a warning.
+    /// A fact that an answer can have without the compressed context is an error, not a warning.
     pub(super) strict: bool,
     /// A fact that occurs nowhere is a warning.
     pub(super) allow_unproven: bool,
@@ -41,13 +39,10 @@ impl FixtureChecks {
             FindingKind::PointOutOfRange => Severity::Error,
             FindingKind::UnprovenFact if !self.allow_unproven => Severity::Error,
             FindingKind::UnprovenFact | FindingKind::UnprovenSuperseded | FindingKind::Weak => Severity::Warning,
-            FindingKind::Contradiction => Severity::Warning,
-            FindingKind::GivenAway | FindingKind::InTail | FindingKind::Count | FindingKind::Balance => self.size(),
+            FindingKind::Contradiction | FindingKind::Count | FindingKind::Balance => Severity::Warning,
+            FindingKind::GivenAway | FindingKind::InTail if self.strict => Severity::Error,
+            FindingKind::GivenAway | FindingKind::InTail => Severity::Warning,
         }
-    }
-
-    fn size(self) -> Severity {
-        if self.strict { Severity::Error } else { Severity::Warning }
     }
 }
 
@@ -253,20 +248,11 @@ impl FixtureLoader<'_> {
 
     /// A fixture is to be read by people before it is shared.
     fn check_sizes(&mut self, sizes: &[(String, usize)]) {
-        let mut warn = |message: String| {
-            let help = "`compeval fixture scrub` cuts long tool outputs; a shorter stretch of the session may do";
-            self.problems.push(Problem::error(message).help(help).of(self.checks.size()));
-        };
         for (path, size) in sizes.iter().filter(|(_, size)| *size > FIXTURE_BYTES) {
-            warn(format!("{path} has {} KB, more than people review: {} KB", size / 1000, FIXTURE_BYTES / 1000));
-        }
-        let total: usize = sizes.iter().map(|(_, size)| size).sum();
-        if total > FOLDER_BYTES {
-            warn(format!(
-                "the fixtures have {} KB together, more than people review: {} KB",
-                total / 1000,
-                FOLDER_BYTES / 1000
-            ));
+            let (size, limit) = (size / 1000, FIXTURE_BYTES / 1000);
+            let problem = Problem::error(format!("{path} has {size} KB, more than people review: {limit} KB"));
+            let help = "`compeval fixture scrub` cuts long tool outputs; a shorter stretch of the session may do";
+            self.problems.push(problem.help(help).of(Severity::Warning));
         }
     }
 

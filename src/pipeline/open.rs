@@ -33,8 +33,8 @@ pub struct OpenRequest {
     pub selection: MatrixSelection,
     /// Values from the command line that replace declared ones.
     pub overrides: Overrides,
-    /// Whether what makes a bank measure less than it could, and a fixture too large to review, is an error
-    /// (`check`) and not a warning (`run`).
+    /// Whether a fact that the question gives away, or that the verbatim tail shows, is an error (`check`) and not a
+    /// warning (`run`).
     pub strict: bool,
     /// `--allow-unproven`: a fact that occurs nowhere is a warning.
     pub allow_unproven: bool,

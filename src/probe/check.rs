@@ -1,13 +1,12 @@
 //! The proof of a bank: that its facts can be known at their point, and only from what is compressed.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::bank::{Fact, Probe, ProbeId, ProbeType};
 use super::bank_file::{ParsedBank, ProbePlaces};
 use super::facts::FactFinder;
 use super::history::History;
-use crate::transcript::{Fixture, Point, fold};
+use crate::transcript::{Fixture, fold};
 
 /// What a bank was found to be, one thing at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,9 +25,9 @@ pub enum FindingKind {
     Weak,
     /// One text is both expected and superseded.
     Contradiction,
-    /// Too few or too many probes at a point.
+    /// Too few probes, or too many for the number of points.
     Count,
-    /// A point's probes lack a type.
+    /// The bank lacks a type of probe.
     Balance,
 }
 
@@ -47,7 +46,7 @@ pub struct BankFinding {
     pub help: String,
 }
 
-/// How many probes a point should carry.
+/// How many probes a fixture should have; each further point allows as many more at most.
 pub const PROBES: std::ops::RangeInclusive<usize> = 8..=12;
 /// Characters below which a fact is weak.
 const STRONG: usize = 3;
@@ -155,31 +154,32 @@ impl Proof<'_> {
     }
 }
 
-/// Whether each point that carries probes carries enough, of all types.
+/// Whether the bank has enough probes, not too many, and all types. Few probes at one of several points are fine.
 fn balance(bank: &ParsedBank, points: usize) -> Vec<BankFinding> {
-    let last = Point(u32::try_from(points).unwrap_or(u32::MAX));
-    let mut by_point: BTreeMap<Point, (Vec<ProbeType>, Range<usize>)> = BTreeMap::new();
-    for (probe, places) in bank.bank.probes.iter().zip(&bank.places) {
-        let entry = by_point.entry(probe.point.unwrap_or(last)).or_insert_with(|| (Vec::new(), places.value("id")));
-        entry.0.push(probe.kind);
-    }
-    let mut findings = Vec::new();
-    for (Point(number), (kinds, place)) in by_point.into_iter().filter(|(point, _)| *point <= last) {
-        let mut add = |kind, message, help: &str| {
-            findings.push(BankFinding { kind, probe: None, place: place.clone(), message, help: help.to_owned() });
-        };
-        if !PROBES.contains(&kinds.len()) {
-            let message = format!("probes at point {number}: {}; 8 to 12 are recommended", kinds.len());
-            add(FindingKind::Count, message, "few probes measure little, many cost much");
-        }
-        let absent: Vec<&str> =
-            ProbeType::ALL.into_iter().filter(|kind| !kinds.contains(kind)).map(ProbeType::name).collect();
-        if !absent.is_empty() {
-            let message = format!("point {number} has no {} probe", absent.join(", no "));
-            add(FindingKind::Balance, message, "dimensions that only such probes measure will be absent");
-        }
-    }
-    findings
+    let probes = &bank.bank.probes;
+    let place = bank.places.first().map_or(0..0, |places| places.value("id"));
+    let finding = |kind, message, help: &str| BankFinding {
+        kind,
+        probe: None,
+        place: place.clone(),
+        message,
+        help: help.to_owned(),
+    };
+    let (fewest, most) = (*PROBES.start(), *PROBES.end() * points);
+    let count = (!(fewest..=most).contains(&probes.len())).then(|| {
+        let message = format!("probes in the bank: {}; {fewest} to {most} are recommended", probes.len());
+        finding(FindingKind::Count, message, "few probes measure little, many cost much")
+    });
+    let absent: Vec<&str> = ProbeType::ALL
+        .into_iter()
+        .filter(|kind| probes.iter().all(|probe| probe.kind != *kind))
+        .map(ProbeType::name)
+        .collect();
+    let balance = (!absent.is_empty()).then(|| {
+        let message = format!("the bank has no {} probe", absent.join(", no "));
+        finding(FindingKind::Balance, message, "dimensions that only such probes measure will be absent")
+    });
+    count.into_iter().chain(balance).collect()
 }
 
 #[cfg(test)]
@@ -240,22 +240,29 @@ mod tests {
     }
 
     #[test]
-    fn few_probes_and_absent_types_are_warnings_about_their_point() {
-        let text = json!({"fixture": "f", "probes": [
-            {"id": "a", "type": "recall", "question": "?", "expected_facts": ["port 8080"]}
-        ]})
-        .to_string();
-        let fixture = fixture();
-        let bank = ParsedBank::read(&text).unwrap();
-        let findings = check_bank(&bank, &fixture, &History::new(&fixture.messages), false);
-        let messages: Vec<&str> = findings.iter().map(|finding| finding.message.as_str()).collect();
-        assert!(findings.iter().all(|finding| &text[finding.place.clone()] == "\"a\""), "one line, not the probe");
-        assert_eq!(
-            messages,
-            [
-                "probes at point 2: 1; 8 to 12 are recommended",
-                "point 2 has no artifact, no continuation, no decision probe"
-            ]
-        );
+    fn probes_are_counted_over_the_points_of_a_fixture() {
+        let messages = |points: &[usize]| {
+            let all = points.iter().enumerate().flat_map(|(at, count)| (0..*count).map(move |index| (at + 1, index)));
+            let probes: Vec<_> = all
+                .map(|(point, index)| {
+                    let kind = ProbeType::ALL[index % 4].name();
+                    json!({"id": format!("{point}-{index}"), "type": kind, "point": point, "question": "?",
+                           "expected_facts": ["port 8080"]})
+                })
+                .collect();
+            let text = json!({"fixture": "f", "probes": probes}).to_string();
+            let (bank, fixture) = (ParsedBank::read(&text).unwrap(), fixture());
+            let findings = check_bank(&bank, &fixture, &History::new(&fixture.messages), false);
+            assert!(
+                findings.iter().all(|finding| &text[finding.place.clone()] == "\"1-0\""),
+                "one line, not the probe"
+            );
+            findings.into_iter().map(|finding| finding.message).collect::<Vec<_>>()
+        };
+        assert!(messages(&[4, 4]).is_empty() && messages(&[1, 11]).is_empty() && messages(&[12, 12]).is_empty());
+        assert_eq!(messages(&[13, 12]), ["probes in the bank: 25; 8 to 24 are recommended"]);
+        let few = messages(&[1]);
+        assert_eq!(few[0], "probes in the bank: 1; 8 to 24 are recommended");
+        assert_eq!(few[1], "the bank has no artifact, no continuation, no decision probe");
     }
 }
