@@ -36,8 +36,19 @@ const MODULES: &[(&str, &[&str])] = &[
     (
         "scheduler",
         &[
-            "plan", "pipeline", "lexical", "results", "measure", "answer", "judge", "probe", "compress", "provider",
-            "cache", "action",
+            "plan",
+            "pipeline",
+            "lexical",
+            "results",
+            "measure",
+            "answer",
+            "judge",
+            "probe",
+            "compress",
+            "references",
+            "provider",
+            "cache",
+            "action",
         ],
     ),
     (

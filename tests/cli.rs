@@ -32,6 +32,7 @@ mod cli {
     mod secrets;
     mod row_cache;
     mod stale;
+    mod task_tokens;
     #[cfg(unix)]
     mod terminal;
     mod truncated;

@@ -35,24 +35,28 @@ const stageName = (stage) => texts[`stage_${stage}`] ?? stage;
 
 // --- cost ---
 
-const NEEDS = 10;
+const PROBES = 10;
 
 function costSection() {
-  const rows = methods.map((_, m) => ({ m, context: summaries[m]?.context_tokens, refetch: summaries[m]?.refetch_tokens }));
-  const most = Math.max(1, ...rows.map(({ context, refetch }) => (context ?? 0) + NEEDS * (refetch ?? 0)));
+  const ratio = (m) => summaries[m]?.cached_price_ratio ?? 1;
+  const times = (value, factor) => (isNumber(value) ? value * factor : value);
+  const rows = methods.map((_, m) => ({
+    m, context: times(summaries[m]?.task_context_tokens, 1 + ratio(m) * (PROBES - 1)), again: times(summaries[m]?.refetch_tokens, PROBES),
+  }));
+  const most = Math.max(1, ...rows.map(({ context, again }) => (context ?? 0) + (again ?? 0)));
+  const rho = [...new Set(rows.map(({ m }) => ratio(m).toFixed(2)))].join(', ');
   const known = rows.some(({ context }) => isNumber(context));
-  return section('cost', t('cost'), known ? t('cost_lead', { k: NEEDS }) : null,
+  return section('cost', t('cost'), known ? t('cost_lead', { k: PROBES, rho }) : null,
     known ? h('ul', { class: 'legend' }, h('li', {}, h('span', { class: 'swatch kept' }), t('cost_context')),
-      h('li', {}, h('span', { class: 'swatch again' }), t('cost_refetch', { k: NEEDS }))) : null,
+      h('li', {}, h('span', { class: 'swatch again' }), t('cost_refetch', { k: PROBES }))) : null,
     known ? reactive('stacks', () => rovingFocus(h('div', {}, rows.filter(({ m }) => shownMethods().includes(m)).map((row) => costRow(row, most))))) : null,
     h('div', { class: 'tables' }, reactive('', methodCostTable), costTable()));
 }
 
-function costRow({ m, context, refetch }, most) {
-  const again = isNumber(refetch) ? NEEDS * refetch : null;
+function costRow({ m, context, again }, most) {
   const total = isNumber(context) && isNumber(again) ? context + again : null;
   const even = summaries[m]?.break_even_k;
-  const label = `${methods[m].name}: ${t('cost_context')} ${integer(context)}, ${t('cost_refetch', { k: NEEDS })} ${integer(again)}`;
+  const label = `${methods[m].name}: ${t('cost_context')} ${integer(context)}, ${t('cost_refetch', { k: PROBES })} ${integer(again)}`;
   return markButton(label, () => openLevel(m, -1), { class: 'stack-row cost-row', 'data-row': '' }, methodLabel(m),
     h('span', { class: 'stack plain' },
       h('span', { class: 'part kept', vars: { width: ((context ?? 0) / most) * 100 } }),

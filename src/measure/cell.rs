@@ -34,6 +34,8 @@ pub struct ProbeMeasure {
     /// The smallest message that holds each expected fact, and the tokens of all messages.
     holders: Vec<Option<usize>>,
     tokens: Arc<[Tokens]>,
+    /// Tokens of the messages that the context replaces.
+    replaced: Tokens,
     /// Messages before this one are known to whoever answers.
     until: usize,
 }
@@ -71,8 +73,7 @@ pub struct Measured {
     pub stale: Vec<String>,
     /// What the answer made up.
     pub fabrication: Fabrication,
-    /// What fetching the facts lost in compression takes; `None` as for `fact_survival`, but 0
-    /// of a probe without facts.
+    /// What fetching the facts lost in compression takes; `None` as for `fact_survival`.
     pub refetch: Option<Refetch>,
 }
 
@@ -94,6 +95,7 @@ impl ProbeMeasure {
         let mentions = |fact| Mentions::of(fact, history, prefix.clone(), span.clone(), &tokens);
         let mentions = expected.iter().map(mentions).collect();
         let spellings = probe.expected_facts.iter().flat_map(|fact| &fact.spellings).map(String::as_str);
+        let replaced = tokens.get(prefix.clone()).unwrap_or_default().iter().copied().sum();
         let holders = smallest_holders(history, prefix, &tokens, &expected);
         ProbeMeasure {
             names: shown(&probe.expected_facts),
@@ -107,6 +109,7 @@ impl ProbeMeasure {
             mentions,
             holders,
             tokens,
+            replaced,
             until,
         }
     }
@@ -118,8 +121,14 @@ impl ProbeMeasure {
     }
 
     /// Measures one answer. `stood` is what [`ProbeMeasure::standing`] says of its context; `None` if that cannot
-    /// be read.
-    pub fn measure(&self, history: &History, stood: Option<&[bool]>, answer: &str) -> Measured {
+    /// be read. `points_to` says of a message whether an exact token of it stands in that context.
+    pub fn measure(
+        &self,
+        history: &History,
+        stood: Option<&[bool]>,
+        points_to: impl Fn(usize) -> bool,
+        answer: &str,
+    ) -> Measured {
         let stood = stood.filter(|_| self.literal);
         let folded = fold(answer);
         let answered = standing(&folded, &self.expected);
@@ -139,7 +148,7 @@ impl ProbeMeasure {
         let facts = self.names.iter().zip(answered).enumerate().map(fate).collect();
         let lost = |stood: &[bool]| {
             let gone = self.holders.iter().zip(stood).filter(|(_, stands)| !**stands);
-            refetch(gone.map(|(holder, _)| *holder), &self.tokens)
+            refetch(gone.map(|(holder, _)| *holder), &self.tokens, self.replaced, &points_to)
         };
         let stale = stated_as_current(answer, &self.superseded, &self.expected);
         Measured {
@@ -151,7 +160,7 @@ impl ProbeMeasure {
                 asserted: (!self.answerable).then(|| asserts(answer)),
                 unknown_names: unknown_names(answer, &self.question, history, self.until),
             },
-            refetch: stood.map(lost),
+            refetch: stood.filter(|stood| !stood.is_empty()).map(lost),
         }
     }
 }
@@ -170,7 +179,7 @@ mod tests {
         let history = History::new(&messages);
         let measure = ProbeMeasure::new(&probe, &history, 0..2, 0, 2, [Tokens(4), Tokens(12)].into());
         let stood = context.map(|context| measure.standing(&fold(context)));
-        measure.measure(&history, stood.as_deref(), answer)
+        measure.measure(&history, stood.as_deref(), |_| true, answer)
     }
 
     #[test]
@@ -183,7 +192,7 @@ mod tests {
         assert_eq!((cell.facts[1].mentions, cell.when_lost), (Some(1), None));
         assert_eq!(cell.stale, ["8080"]);
         assert_eq!(cell.fabrication.unknown_names, ["notes.md"]);
-        assert_eq!(cell.refetch, Some(Refetch { tokens: Tokens(312), fetches: 1, unlocated: 0 }));
+        assert_eq!(cell.refetch, Some(Refetch { tokens: Tokens(312), unguided: false, unlocated: 0 }));
     }
 
     #[test]

@@ -22,5 +22,5 @@ pub use fabrication::{Fabrication, unknown_names};
 pub use headings::Headings;
 pub use overclaim::AnswerWhenLost;
 pub use ratio::compression_ratio;
-pub use refetch::{DEFAULT_NEEDS, FETCH_OVERHEAD, Refetch, break_even, refetch, smallest_holders, tokens_per_task};
+pub use refetch::{DEFAULT_PROBES, FETCH_OVERHEAD, Refetch, break_even, refetch, smallest_holders, tokens_per_task};
 pub use survival::{share, standing};

@@ -10,17 +10,18 @@ use crate::units::Tokens;
 
 /// Tokens of one fetch besides what is fetched: a call and its framing.
 pub const FETCH_OVERHEAD: Tokens = Tokens(300);
-/// How often each fact is needed in a task, where nothing else is said.
-pub const DEFAULT_NEEDS: f64 = 10.0;
+/// Probes of a task, where nothing else is said.
+pub const DEFAULT_PROBES: u32 = 10;
 
 /// What fetching the lost facts of a probe takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refetch {
-    /// Tokens of the messages fetched, each counted once, and of the fetches themselves.
+    /// Tokens of the messages fetched, each counted once, and of the fetches themselves; of all that was replaced, if
+    /// `unguided`.
     pub tokens: Tokens,
-    /// Distinct messages fetched.
-    pub fetches: u32,
-    /// Lost facts that stand in no message whole; they are not in the cost.
+    /// Nothing in the context points to one of the messages.
+    pub unguided: bool,
+    /// Lost facts that stand in no message whole; what finding them takes is not known.
     pub unlocated: u32,
 }
 
@@ -39,33 +40,44 @@ pub fn smallest_holders(
     facts.iter().map(smallest).collect()
 }
 
-/// What fetching costs, given the smallest holder of each lost fact.
-pub fn refetch(lost: impl IntoIterator<Item = Option<usize>>, tokens: &[Tokens]) -> Refetch {
-    let mut fetched = BTreeSet::new();
-    let mut cost = Refetch::default();
+/// What fetching costs, given the smallest holder of each lost fact. Who reads the context knows where to look for a
+/// message if it `points_to` it, by an exact token of the message; without one for each, everything that was replaced
+/// has to be read once. Without this rule an empty context is cheap: it would find every fact at once.
+pub fn refetch(
+    lost: impl IntoIterator<Item = Option<usize>>,
+    tokens: &[Tokens],
+    replaced: Tokens,
+    points_to: impl Fn(usize) -> bool,
+) -> Refetch {
+    let (mut fetched, mut cost) = (BTreeSet::new(), Refetch::default());
     for holder in lost {
         match holder.and_then(|index| Some((index, *tokens.get(index)?))) {
             Some((index, size)) if fetched.insert(index) => {
                 cost.tokens += size + FETCH_OVERHEAD;
-                cost.fetches += 1;
+                cost.unguided |= !points_to(index);
             }
             Some(_) => {}
             None => cost.unlocated += 1,
         }
     }
+    if cost.unguided {
+        cost.tokens = replaced;
+    }
     cost
 }
 
-/// Tokens of a task that needs each fact `needs` times: the context, and its refetch cost that often.
-pub fn tokens_per_task(context: f64, refetch: f64, needs: f64) -> f64 {
-    context + needs * refetch
+/// Tokens of a task of `probes` probes, each with a request of its own: the context is read with every request, after
+/// the first from the prompt cache at `cached` of the price, and each probe fetches what it lacks.
+pub fn tokens_per_task(context: f64, refetch: f64, probes: f64, cached: f64) -> f64 {
+    context * (1.0 + cached * (probes - 1.0)) + probes * refetch
 }
 
-/// How many needs of each fact make two methods cost the same, each given as (context, refetch cost) in tokens.
-/// `None` if one is never dearer than the other, at any number of needs from 0.
-pub fn break_even(a: (f64, f64), b: (f64, f64)) -> Option<f64> {
-    let needs = (b.0 - a.0) / (a.1 - b.1);
-    (needs.is_finite() && needs >= 0.0).then_some(needs)
+/// From how many probes on two methods cost the same, each given as (context, refetch cost) in tokens. `None` if they
+/// never do, from one probe on.
+pub fn break_even(a: (f64, f64), b: (f64, f64), cached: f64) -> Option<f64> {
+    let smaller = b.0 - a.0;
+    let probes = smaller * (1.0 - cached) / (a.1 - b.1 - cached * smaller);
+    (probes.is_finite() && probes >= 1.0).then_some(probes)
 }
 
 #[cfg(test)]
@@ -86,29 +98,45 @@ mod tests {
         let facts: Vec<Fact> = ["8081", "retries 5", "gone"].map(|t| Fact { spellings: vec![t.into()] }).into();
         let holders = smallest_holders(&History::new(&messages), 1..3, &tokens(), &FactFinder::all(&facts));
         assert_eq!(holders, [Some(1), Some(1), None]);
-        let cost = refetch(holders, &tokens());
-        assert_eq!(cost, Refetch { tokens: Tokens(309), fetches: 1, unlocated: 1 });
+        let fetched = |points_to: fn(usize) -> bool| refetch(holders.clone(), &tokens(), Tokens(29), points_to);
+        assert_eq!(fetched(|_| true), Refetch { tokens: Tokens(309), unguided: false, unlocated: 1 });
+        assert_eq!(fetched(|_| false), Refetch { tokens: Tokens(29), unguided: true, unlocated: 1 });
     }
 
     #[test]
     fn nothing_lost_costs_nothing() {
-        assert_eq!(refetch([], &tokens()), Refetch::default());
+        assert_eq!(refetch([], &tokens(), Tokens(84), |_| false), Refetch::default());
     }
 
     #[test]
     fn a_small_summary_that_forgets_pays_later() {
         let (summary, full) = ((1_000.0, 500.0), (21_000.0, 0.0));
-        assert_eq!(tokens_per_task(summary.0, summary.1, DEFAULT_NEEDS), 6_000.0);
-        assert_eq!(break_even(summary, full), Some(40.0));
-        assert_eq!(break_even(full, summary), Some(40.0));
-        assert_eq!(break_even((1.0, 1.0), (2.0, 2.0)), None);
-        assert_eq!(break_even((1.0, 1.0), (2.0, 1.0)), None);
+        assert_eq!(tokens_per_task(summary.0, summary.1, 1.0, 0.1), 1_500.0);
+        assert_eq!(tokens_per_task(summary.0, summary.1, 10.0, 1.0), 15_000.0);
+        assert_eq!(tokens_per_task(full.0, full.1, 10.0, 0.1), 39_900.0);
+        assert_eq!(break_even(summary, full, 1.0), None, "without a cache the smaller one stays cheaper");
+        assert_eq!(break_even((1_000.0, 3_000.0), full, 0.1), Some(18.0));
+        assert_eq!(break_even(full, (1_000.0, 3_000.0), 0.1), Some(18.0));
+        for k in [17.0, 19.0] {
+            let at = |(context, refetch)| tokens_per_task(context, refetch, k, 0.1);
+            assert_eq!(at((1_000.0, 3_000.0)) < at(full), k < 18.0);
+        }
+        assert_eq!(break_even((1.0, 1.0), (2.0, 1.0), 0.1), None);
+    }
+
+    #[test]
+    fn an_empty_context_is_never_cheaper_than_the_whole() {
+        for cached in [0.0, 0.1, 1.0] {
+            for probes in [1.0, 10.0, 100.0] {
+                assert!(tokens_per_task(0.0, 5.0, probes, cached) >= tokens_per_task(5.0, 0.0, probes, cached));
+            }
+        }
     }
 
     proptest! {
         #[test]
         fn order_and_repetition_of_facts_do_not_matter(lost in proptest::collection::vec(0usize..4, 0..8)) {
-            let cost = |order: Vec<usize>| refetch(order.into_iter().map(Some), &tokens()).tokens;
+            let cost = |order: Vec<usize>| refetch(order.into_iter().map(Some), &tokens(), Tokens(84), |_| true).tokens;
             let mut twice = lost.clone();
             twice.extend(lost.iter().rev());
             prop_assert_eq!(cost(lost), cost(twice));

@@ -83,6 +83,12 @@ impl Prices {
         entry(&model.model.0).map(|entry| entry.price(input))
     }
 
+    /// The price of an input token that is read from the prompt cache, as a part of that of another one.
+    pub fn cached_ratio(&self, model: &ModelRef) -> Option<f64> {
+        let price = self.price(model, Tokens(0))?;
+        price.cached_input.map(|cached| cached / price.input).filter(|ratio| ratio.is_finite())
+    }
+
     /// What a call cost; `None` without a price or without the provider's count of input and output. Cached tokens
     /// that were not reported are charged as ordinary ones.
     pub fn cost(&self, model: &ModelRef, usage: &Usage) -> Option<Usd> {

@@ -3,7 +3,9 @@
 use crate::stats::DifferenceTest;
 use std::fmt::Write;
 
-use super::notes::{caveats, comparison_notes, confounds, differences, method_changes, scale_warning, unchanged};
+use super::notes::{
+    caveats, comparison_notes, confounds, differences, method_changes, scale_warning, task_formula, unchanged,
+};
 use super::numbers::{UNKNOWN, brackets, grouped, mark, score, signed};
 use super::tables::{Medium, detectable, economy_columns, published_table, score_header};
 use super::translation::{Translation, fill, translation};
@@ -40,7 +42,7 @@ pub fn markdown(input: &ReportInput<'_>) -> String {
         out.push_str(&worst(input.worst, tr));
     }
     section(&mut out, tr.notes);
-    let mut notes = vec![tr.intervals.to_owned()];
+    let mut notes = vec![tr.intervals.to_owned(), task_formula(input.summary, tr)];
     notes.extend(confounds(input.summary, &input.manifest.design, tr));
     notes.extend(input.summary.comparison.iter().flat_map(|comparison| comparison_notes(comparison, tr)));
     out.extend(notes.iter().map(|note| format!("- {}\n", escape(note))));

@@ -60,6 +60,15 @@ pub(super) fn scale_warning(summary: &Summary, tr: &Translation) -> Option<Strin
     Some(fill(tr.narrow_scale, &[&signed(difference), &scale.probes.to_string(), &bound, cause]))
 }
 
+/// What tokens/task means.
+pub(super) fn task_formula(summary: &Summary, tr: &Translation) -> String {
+    let mut ratios: Vec<String> =
+        summary.methods.iter().map(|(_, method)| format!("{:.2}", method.economy.cached_price_ratio)).collect();
+    ratios.sort();
+    ratios.dedup();
+    fill(tr.task_formula, &[&ratios.join(", ")])
+}
+
 /// How far the judges of a panel agree; `None` with one judge.
 pub(super) fn panel_agreement(summary: &Summary, tr: &Translation) -> Option<String> {
     let alpha = summary.judges.alpha?;

@@ -2,7 +2,9 @@
 
 use serde::Serialize;
 
-use super::notes::{caveats, comparison_notes, differences, method_changes, panel_agreement, scale_warning, unchanged};
+use super::notes::{
+    caveats, comparison_notes, differences, method_changes, panel_agreement, scale_warning, task_formula, unchanged,
+};
 use super::numbers::{UNKNOWN, brackets, count, grouped, mark, probability, range, score, share, signed, usd};
 use super::styled::{Span, StyledText, TableCell, TextStyle, TextTable};
 use super::translation::{Translation, fill, translation};
@@ -11,8 +13,8 @@ use crate::locale::Locale;
 use crate::results::{Comparison, Level, Manifest, MethodComparison, MethodSummary, Summary};
 use crate::stats::{DifferenceTest, Verdict};
 
-/// How often the task in the column of tokens per task needs each fact.
-const NEEDS: u32 = 10;
+/// Probes of the task in the column of tokens per task.
+const PROBES: u32 = 10;
 
 /// The summary of a result set: scores, compression and cost, caveats. `width` is that of the terminal, at least 60.
 pub fn summary_table(summary: &Summary, manifest: &Manifest, width: usize) -> StyledText {
@@ -35,6 +37,7 @@ pub fn summary_table(summary: &Summary, manifest: &Manifest, width: usize) -> St
     out.append(economy(summary, tr).render(width));
     out.blank_line();
     out.paragraph(TextStyle::Dim, tr.intervals, width);
+    out.paragraph(TextStyle::Dim, &task_formula(summary, tr), width);
     if summary.comparison.is_some() {
         out.paragraph(TextStyle::Dim, tr.margin, width);
     }
@@ -115,13 +118,20 @@ pub(super) fn economy_columns(summary: &Summary, tr: &Translation, medium: Mediu
         only(Medium::Markdown, column(tr.lift, |m, _| plain(share(m.economy.fact_survival_lift)))),
         only(Medium::Terminal, column(tr.retention, |m, _| plain(score(m.retention.value)))),
         only(Medium::Markdown, column(tr.retention, |m, tr| plain(retention(m, tr)))),
-        column(tr.tokens_per_task, |m, _| plain(count(m.economy.tokens_per_task.get(&NEEDS).copied()))),
+        column(tr.tokens_per_task, |m, _| plain(count(m.economy.tokens_per_task.get(&PROBES).copied()))),
         only(Medium::Markdown, column(tr.fabricated, |m, _| plain(share(m.economy.fabrication_rate)))),
         column(tr.cost, |m, _| plain(usd(cost(m)))),
         column(tr.failed, |m, _| lack(m.cells.failed)),
     ];
     if summary.methods.iter().any(|(_, method)| method.cells.missing > 0) {
         columns.push(column(tr.missing, |m, _| lack(m.cells.missing)));
+    }
+    if summary.methods.iter().any(|(_, method)| method.economy.break_even_k.is_some()) {
+        let even = |m: &MethodSummary, _: &Translation| {
+            plain(m.economy.break_even_k.map_or_else(|| UNKNOWN.to_owned(), |k| format!("{k:.1}")))
+        };
+        let after = columns.iter().position(|column| column.header == tr.tokens_per_task).map_or(0, |at| at + 1);
+        columns.insert(after, column(tr.break_even, even));
     }
     if summary.methods.iter().any(|(_, method)| method.truncated_share > Some(0.0)) {
         columns.push(column(tr.truncated, |m, _| plain(share(m.truncated_share))));

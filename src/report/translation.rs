@@ -41,6 +41,7 @@ texts! {
     lift: "not guessable", "不可猜事实";
     retention: "retention", "保持率";
     tokens_per_task: "tokens/task(10)", "每任务词元(10)";
+    break_even: "= full at k", "与完整持平的 k";
     fabricated: "fabricated", "编造";
     cost: "cost", "费用";
     failed: "failed", "失败";
@@ -100,6 +101,11 @@ texts! {
         "Each figure is the mean over fixtures of the median over runs; its 95% interval is for other sessions like \
          these.",
         "每个数字是各样本（运行中位数）的平均值；下方是对同类会话的 95% 区间。";
+    task_formula:
+        "tokens/task(k) = C·(1 + ρ(k−1)) + k·r̄ for a task of k probes: C tokens of the context, ρ = {} (price of cached \
+         input / input; 1 if unknown), r̄ tokens to find what a probe lacks (on probes with facts).",
+        "每任务词元(k) = C·(1 + ρ(k−1)) + k·r̄，k 为任务中的问题数：C 为上下文的词元数，ρ = {}（缓存输入价 / 输入价；未知时为 1），\
+         r̄ 为每个问题找回所缺内容的词元数（仅计有预期事实的问题）。";
     margin:
         "▲ improved, ▼ regressed: a difference of at least 0.3 (mean of methods: 0.2), an adjusted p of at most .05, \
          and at least 3 fixtures that changed.",

@@ -11,7 +11,7 @@ use crate::judge::{CriterionId, Dimension, Rubric, Scope};
 use crate::locale::Locale;
 use crate::pipeline::{FixtureDigests, LoadedFixture, Pipeline, PointIx, ProbeIx, Runs, TailMode};
 use crate::probe::ProbeType;
-use crate::provider::{Endpoint, ModelUse, Settings};
+use crate::provider::{Endpoint, ModelUse, Prices, Settings};
 
 /// What was measured, and by which models. The order of its lists is the order of tables.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -105,6 +105,9 @@ pub struct ModelInfo {
     /// Of an answerer, what is done with replies that the token limit cut off; `None` of others, and of older results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncated_replies: Option<TruncatedReplies>,
+    /// Of an answerer, the price of a cached input token as a part of that of another one; `None` where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_price_ratio: Option<f64>,
 }
 
 /// The rubric.
@@ -161,7 +164,7 @@ pub struct ProbeInfo {
 impl Design {
     /// The design of everything that `pipeline` selects.
     pub fn of(pipeline: &Pipeline) -> Design {
-        let settings = &pipeline.settings;
+        let (settings, prices) = (&pipeline.settings, Prices::new(pipeline.prices.clone()));
         let names = |readers: &Vec<crate::pipeline::AnswererIx>| -> Vec<String> {
             readers.iter().filter_map(|ix| Some(pipeline.answerers.get(ix.0)?.name.0.to_string())).collect()
         };
@@ -176,6 +179,7 @@ impl Design {
             answerers: (pipeline.answerers.iter())
                 .map(|a| ModelInfo {
                     truncated_replies: Some(a.truncated_replies),
+                    cached_price_ratio: prices.cached_ratio(&a.model.reference),
                     ..ModelInfo::of(&a.name.0, &a.model, Some(a.template.text()), a.prompt_path.clone())
                 })
                 .collect(),
@@ -247,6 +251,7 @@ impl ModelInfo {
             prompt_path,
             lexical: model.is_lexical(),
             truncated_replies: None,
+            cached_price_ratio: None,
         }
     }
 

@@ -96,8 +96,9 @@ impl DesignChange {
 }
 
 fn same_asked((own, other): (&ModelInfo, &ModelInfo)) -> bool {
-    let path = other.prompt_path.clone();
-    ModelInfo { prompt_path: path, ..own.clone() } == *other
+    let truncated_replies = own.truncated_replies.or(other.truncated_replies);
+    let (prompt_path, cached_price_ratio) = (other.prompt_path.clone(), other.cached_price_ratio);
+    ModelInfo { prompt_path, cached_price_ratio, truncated_replies, ..own.clone() } == *other
 }
 
 /// A method without the path of its prompt.

@@ -10,7 +10,7 @@ use super::ordered::Ordered;
 use super::set::ResultSet;
 use super::shares::{Overclaim, Share};
 use crate::action::StageName;
-use crate::measure::{DEFAULT_NEEDS, FactClass, break_even, share, tokens_per_task};
+use crate::measure::{DEFAULT_PROBES, FactClass, break_even, share, tokens_per_task};
 
 /// Expected facts of all answers, by what became of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -46,11 +46,15 @@ pub struct Economy {
     pub facts: FactCounts,
     /// Share of expected facts that stand in the answer.
     pub answered_share: Option<f64>,
-    /// Tokens of fetching again what one probe needs and the context lost.
+    /// Tokens of a context, on the probes that `refetch_tokens` is known of: C.
+    pub task_context_tokens: Option<f64>,
+    /// Tokens of finding again what one probe needs and the context lost: r̄.
     pub refetch_tokens: Option<f64>,
-    /// Context tokens + k × refetch tokens, for k needs of each fact, by k.
+    /// The price of a cached input token of the answerer as a part of that of another one: ρ; 1 where it is not known.
+    pub cached_price_ratio: f64,
+    /// C·(1 + ρ(k−1)) + k·r̄ tokens for a task of k probes with a context of C tokens, by k.
     pub tokens_per_task: BTreeMap<u32, f64>,
-    /// Needs of each fact from which the whole transcript is as cheap; null if never.
+    /// The k at which it equals that of the whole transcript; null if it never does, from k = 1 on.
     pub break_even_k: Option<f64>,
     /// Survival by where the transcript said a fact last: in an earlier span, or in which third of the span; empty where
     /// it was not recorded.
@@ -73,8 +77,8 @@ pub struct Economy {
     pub usd: BTreeMap<StageName, Option<f64>>,
 }
 
-/// Needs of each fact that `tokens_per_task` is given for.
-pub const NEEDS: [u32; 4] = [1, 3, DEFAULT_NEEDS as u32, 30];
+/// Numbers of probes that `tokens_per_task` is given for.
+pub const PROBES_OF_TASK: [u32; 4] = [1, 3, DEFAULT_PROBES, 30];
 
 /// A fact of a probe.
 type FactAt = (usize, usize);
@@ -93,21 +97,24 @@ impl Answers<'_> {
     /// ceiling.
     pub(super) fn economy(&self, guessable: Option<&BTreeSet<FactAt>>, full: Option<&Answers<'_>>) -> Economy {
         let fabrication = self.fabrication();
-        let (context_tokens, refetch_tokens) = (self.context_tokens(), self.refetch_tokens());
-        let own = context_tokens.zip(refetch_tokens);
-        let per_task = |k: u32| own.map(|(context, refetch)| (k, tokens_per_task(context, refetch, f64::from(k))));
-        let full = full.and_then(|full| full.context_tokens().zip(full.refetch_tokens()));
+        let own = self.task_tokens();
+        let cached = self.cached_price_ratio();
+        let per_task =
+            |k: u32| own.map(|(context, refetch)| (k, tokens_per_task(context, refetch, f64::from(k), cached)));
+        let full = full.and_then(Answers::task_tokens);
         Economy {
             compression_ratio: self.compression_ratio(),
-            context_tokens,
+            context_tokens: self.context_tokens(),
             replaced_tokens: self.mean(|m| m.replaced_tokens.map(|tokens| tokens as f64)),
             fact_survival: self.fact_survival(),
             fact_survival_lift: guessable.and_then(|guessable| self.mean(|m| lift(m, guessable))),
             facts: self.fact_counts(),
             answered_share: self.mean(|m| share(m.facts.iter().map(|fact| fact.answered))),
-            refetch_tokens,
-            tokens_per_task: NEEDS.into_iter().filter_map(per_task).collect(),
-            break_even_k: own.zip(full).and_then(|(own, full)| break_even(own, full)),
+            task_context_tokens: own.map(|(context, _)| context),
+            refetch_tokens: own.map(|(_, refetch)| refetch),
+            cached_price_ratio: cached,
+            tokens_per_task: PROBES_OF_TASK.into_iter().filter_map(per_task).collect(),
+            break_even_k: own.zip(full).and_then(|(own, full)| break_even(own, full, cached)),
             survival_by_depth: self.survival_by_depth(),
             survival_by_mentions: self.survival_by_mentions(),
             survival_by_heading: self.survival_by_heading(),
@@ -135,8 +142,18 @@ impl Answers<'_> {
         self.mean(|m| m.ratio)
     }
 
-    fn refetch_tokens(&self) -> Option<f64> {
-        self.mean(|m| m.refetch.map(|tokens| tokens as f64))
+    fn cached_price_ratio(&self) -> f64 {
+        let reader = self.set.variants.get(self.variant).map(|variant| &variant.reader);
+        let answerer = self.set.design().answerers.iter().find(|asked| Some(&asked.name) == reader);
+        answerer.and_then(|asked| asked.cached_price_ratio).unwrap_or(1.0)
+    }
+
+    /// The tokens of a context and of finding again what a probe lacks, on the same probes: those without facts need
+    /// nothing, and would let an empty context look cheap.
+    fn task_tokens(&self) -> Option<(f64, f64)> {
+        let known = |m: &MeasuredAnswer| m.context_tokens.zip(m.refetch);
+        let context = self.mean(|m| known(m).map(|(context, _)| context as f64))?;
+        Some((context, self.mean(|m| known(m).map(|(_, refetch)| refetch as f64))?))
     }
 
     fn fact_counts(&self) -> FactCounts {

@@ -22,6 +22,7 @@ pub(crate) fn asked(name: &str, model: &str) -> ModelInfo {
         prompt_path: None,
         lexical: model == "lexical",
         truncated_replies: None,
+        cached_price_ratio: None,
     }
 }
 
@@ -115,8 +116,9 @@ pub(crate) fn row(fixture: &str, method: &str, run: u32, scores: &[(Dimension, f
         context_tokens: Some(250),
         replaced_tokens: Some(1000),
         compression_ratio: Some(0.75),
-        refetch_tokens: Some(0),
+        fetch_tokens: Some(0),
         refetch_unlocated: 0,
+        refetch_unguided: false,
         usd: RowCost { compress: Some(0.01), answer: Some(0.002), judge: None },
         truncated: false,
         answer: "It is 8081.".into(),

@@ -110,7 +110,7 @@ impl MeasuredAnswer {
             context_tokens: row.context_tokens,
             replaced_tokens: row.replaced_tokens,
             ratio: row.compression_ratio,
-            refetch: row.refetch_tokens,
+            refetch: row.fetch_tokens,
             fabricated: row.fabricated,
             stale: row.stale_facts.len() as u64,
             invented: row.invented.len() as u64,

@@ -48,7 +48,7 @@ pub use comparable::{Barrier, Incomparable};
 pub use compare::{Comparison, MethodComparison, Side, compare};
 pub use design::{CriterionWeight, Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo, ProgramInfo, RubricInfo};
 pub use design_change::DesignChange;
-pub use economy::{Economy, FactCounts, NEEDS};
+pub use economy::{Economy, FactCounts, PROBES_OF_TASK};
 pub use edits::ChangedLines;
 pub use failure::{Blame, FailedAction, Location};
 pub use find::{all_sets, labels, newest};

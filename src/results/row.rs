@@ -11,7 +11,7 @@ use crate::measure::{AnswerWhenLost, FactFate};
 use crate::probe::ProbeType;
 
 /// The version of all that makes a row of the same outputs. Raised when a row would say something else.
-pub const ROWS: u32 = 4;
+pub const ROWS: u32 = 5;
 
 /// One judged cell. Flat, numbers unrounded; what is unknown is null. `T` is what was said at length: texts, or
 /// [`Unread`].
@@ -70,11 +70,16 @@ pub struct Row<T = String> {
     pub replaced_tokens: Option<u64>,
     /// 1 − context tokens / replaced tokens.
     pub compression_ratio: Option<f64>,
-    /// Tokens of fetching again what was lost, overhead included; null where unknown.
-    pub refetch_tokens: Option<u64>,
-    /// Lost facts that stand in no message whole: they are not in `refetch_tokens`.
+    /// Tokens of finding the lost facts again; null where unknown, of a probe without facts, and in results from before
+    /// format 3, which counted other messages under another name.
+    #[serde(default)]
+    pub fetch_tokens: Option<u64>,
+    /// Lost facts that stand in no message whole, so that `fetch_tokens` is not known.
     #[serde(default)]
     pub refetch_unlocated: u32,
+    /// Whether nothing in the context points to a message with a lost fact, so that all that was replaced is read.
+    #[serde(default)]
+    pub refetch_unguided: bool,
     /// What its actions cost when they were executed, in dollars.
     #[serde(default)]
     pub usd: RowCost,

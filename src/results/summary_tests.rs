@@ -105,19 +105,19 @@ fn lift_leaves_out_what_can_be_guessed_and_tokens_are_weighed_against_the_whole(
     use FactClass::{Answered, AnsweredElsewhere, Lost, Missed};
     let base = |method| row("f1", method, 1, &[(ACCURACY, 3.0)]);
     let mine = Row {
-        refetch_tokens: Some(500),
+        fetch_tokens: Some(500),
         context_tokens: Some(1000),
         ..facts(base("mine"), &[Answered, Missed, Lost, Lost])
     };
-    let all = Row { refetch_tokens: Some(0), context_tokens: Some(21_000), ..facts(base("all"), &[Answered; 4]) };
+    let all = Row { fetch_tokens: Some(0), context_tokens: Some(21_000), ..facts(base("all"), &[Answered; 4]) };
     let nothing = facts(base("nothing"), &[Lost, AnsweredElsewhere, Lost, Lost]);
     let methods = [("mine", "extract"), ("all", "full"), ("nothing", "none")];
     let found = summary(manifest(&methods, &[("f1", 1)], 1), vec![mine, all, nothing]);
     let economy = &found.methods.get("mine").unwrap().economy;
     assert_eq!((economy.fact_survival, economy.fact_survival_lift), (Some(0.5), Some(1.0 / 3.0)));
     assert_eq!((economy.facts.answered, economy.facts.missed, economy.facts.lost), (1, 1, 2));
-    assert_eq!(economy.tokens_per_task.get(&10), Some(&6000.0));
-    assert_eq!((economy.break_even_k, economy.answered_share), (Some(40.0), Some(0.25)));
+    assert_eq!((economy.tokens_per_task.get(&1), economy.tokens_per_task.get(&10)), (Some(&1500.0), Some(&15_000.0)));
+    assert_eq!((economy.break_even_k, economy.answered_share), (None, Some(0.25)));
 }
 
 /// A row whose context lost all facts, with what its answer does.

@@ -15,6 +15,7 @@ use crate::cache::{Damage, Lookup, Record, StoredReply};
 use crate::compress::Compressed;
 use crate::pipeline::{MethodIx, PointIx};
 use crate::plan::{Body, Output, Preparer, ResolvedContext, Task, Unreadable};
+use crate::references::ReferenceIndex;
 use crate::transcript::fold_document;
 
 /// Contexts in memory: more than a run has open at once.
@@ -59,17 +60,25 @@ pub struct LoadedContext {
     pub compressed: Compressed,
     texts: Vec<(Digest, Arc<str>)>,
     folded: std::cell::OnceCell<Option<String>>,
+    /// By message, whether an exact token of it stands in the readable text.
+    pointers: RefCell<HashMap<usize, bool>>,
 }
 
 impl LoadedContext {
     fn new(compressed: Compressed) -> LoadedContext {
         let texts = compressed.texts();
-        LoadedContext { compressed, texts, folded: std::cell::OnceCell::new() }
+        LoadedContext { compressed, texts, folded: std::cell::OnceCell::new(), pointers: RefCell::default() }
     }
 
     /// The readable text, folded for the search of facts; `None` where only the provider can read it.
     pub fn folded(&self) -> Option<&str> {
         self.folded.get_or_init(|| self.compressed.context.text().map(|text| fold_document(&text))).as_deref()
+    }
+
+    /// Whether an exact token of a message of the transcript, one of `signposts`, stands in the readable text.
+    pub(super) fn points_to(&self, message: usize, signposts: impl FnOnce() -> Rc<ReferenceIndex>) -> bool {
+        let stands = || self.compressed.context.text().is_some_and(|text| !signposts().standing_in(&text).is_empty());
+        *self.pointers.borrow_mut().entry(message).or_insert_with(stands)
     }
 
     fn text(&self, digest: &Digest) -> Option<Arc<str>> {

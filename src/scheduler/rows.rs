@@ -1,7 +1,7 @@
 //! From a judged cell to its row: grades, measures, sizes. A change to what a row says needs a higher
 //! [`crate::results::ROWS`]: rows that were cached before are then made anew.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use crate::measure::{Headings, ProbeMeasure, compression_ratio};
 use crate::pipeline::{FixtureIx, MethodIx, PointIx, ProbeIx, TailMode};
 use crate::plan::{CurrentSources, FixtureTexts, JudgeTask, Output, Preparer, Resolved, Task, probe_of};
 use crate::probe::Probe;
+use crate::references::{ReferenceIndex, SessionNoise, used_in};
 use crate::results::{Row, RowCost, RowKeys};
 use crate::transcript::count_tokens;
 use crate::units::Tokens;
@@ -34,6 +35,9 @@ pub(super) struct RowMaker<'e> {
 struct Measures {
     tokens: Arc<[Tokens]>,
     probes: RefCell<HashMap<(PointIx, ProbeIx), Rc<ProbeMeasure>>>,
+    /// The exact tokens of messages that hold facts.
+    signposts: RefCell<HashMap<usize, Rc<ReferenceIndex>>>,
+    noise: OnceCell<SessionNoise>,
 }
 
 /// Fixtures in memory: the matrix goes through them one after the other, a few overlap.
@@ -89,7 +93,8 @@ impl<'e> RowMaker<'e> {
         let measures = self.measures(texts);
         let measure = measures.probe(texts, point, (task.cell.answer.probe, probe), pipeline.settings.tail);
         let stood = context.folded().map(|folded| measure.standing(folded));
-        let measured = measure.measure(&texts.loaded().history, stood.as_deref(), &answer.text);
+        let points_to = |message: usize| context.points_to(message, || measures.signposts(texts, message));
+        let measured = measure.measure(&texts.loaded().history, stood.as_deref(), points_to, &answer.text);
         let scores = judge::grade(&pipeline.rubric, &grades);
         let context_tokens = self.context_tokens(task, context);
         let replaced_tokens = measures.replaced(texts, point);
@@ -118,8 +123,9 @@ impl<'e> RowMaker<'e> {
             context_tokens: context_tokens.map(|t| t.0),
             replaced_tokens: Some(replaced_tokens.0),
             compression_ratio: context_tokens.and_then(|tokens| compression_ratio(tokens, replaced_tokens)),
-            refetch_tokens: measured.refetch.map(|r| r.tokens.0),
+            fetch_tokens: measured.refetch.filter(|r| r.unlocated == 0).map(|r| r.tokens.0),
             refetch_unlocated: measured.refetch.map_or(0, |r| r.unlocated),
+            refetch_unguided: measured.refetch.is_some_and(|r| r.unguided),
             usd: RowCost {
                 compress: task.context.cost.map(|usd| usd.0),
                 answer: task.answer.cost.map(|usd| usd.0),
@@ -182,7 +188,12 @@ impl<'e> RowMaker<'e> {
         }
         let messages = &texts.loaded().fixture.messages;
         let tokens = messages.iter().map(|message| self.counts.text(&message.countable_text())).collect();
-        let measures = Rc::new(Measures { tokens, probes: RefCell::default() });
+        let measures = Rc::new(Measures {
+            tokens,
+            probes: RefCell::default(),
+            signposts: RefCell::default(),
+            noise: OnceCell::new(),
+        });
         let mut fixtures = self.fixtures.borrow_mut();
         if fixtures.len() >= FIXTURES_IN_MEMORY {
             let oldest = fixtures.keys().min().copied();
@@ -210,6 +221,18 @@ impl Measures {
             Rc::new(ProbeMeasure::new(asked, &loaded.history, range, span_start, until, self.tokens.clone()))
         };
         self.probes.borrow_mut().entry((point, ix)).or_insert_with(make).clone()
+    }
+
+    /// The exact tokens of a message, those left out that stand everywhere in the session.
+    fn signposts(&self, texts: &FixtureTexts, message: usize) -> Rc<ReferenceIndex> {
+        let messages = &texts.loaded().fixture.messages;
+        let make = || {
+            let noise = self.noise.get_or_init(|| SessionNoise::of(messages));
+            let mut references = messages.get(message).map(used_in).unwrap_or_default();
+            references.retain(|reference| !noise.has(reference));
+            Rc::new(ReferenceIndex::new(&references))
+        };
+        self.signposts.borrow_mut().entry(message).or_insert_with(make).clone()
     }
 
     fn replaced(&self, texts: &FixtureTexts, point: PointIx) -> Tokens {

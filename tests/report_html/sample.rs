@@ -307,6 +307,7 @@ fn asked(name: &str, injection: &str) -> ModelInfo {
         prompt_path: None,
         lexical: false,
         truncated_replies: None,
+        cached_price_ratio: None,
     }
 }
 

@@ -269,8 +269,9 @@ impl Page<'_> {
 
     fn foot(&self, text: &mut String) {
         let row = &self.selected.row;
-        if let Some(tokens) = row.refetch_tokens.filter(|tokens| *tokens > 0) {
-            let _ = writeln!(text, "\nRecovering the lost facts costs {}.", count(tokens, "token"));
+        if let Some(tokens) = row.fetch_tokens.filter(|tokens| *tokens > 0) {
+            let all = if row.refetch_unguided { ": nothing in the context says where they stood" } else { "" };
+            let _ = writeln!(text, "\nRecovering the lost facts costs {}{all}.", count(tokens, "token"));
         }
         if !self.selected.others.is_empty() {
             let other = |row: &Row| {
