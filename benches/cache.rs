@@ -32,6 +32,7 @@ fn meta(n: u64) -> Meta {
         coordinate: EntryCoordinate { fixture: Some(format!("fixture-{n}")), ..EntryCoordinate::default() },
         inputs: inputs(n, "[]"),
         sources: Sources::default(),
+        imported: None,
     }
 }
 

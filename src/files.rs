@@ -121,10 +121,98 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Temporary files are private to their owner; results can be read by others.
+/// Creates a folder that its owner alone can enter, and the missing ones above it: caches and results contain whole
+/// transcripts. A folder that exists stays as open as it is.
+///
+/// # Errors
+/// The error of the file system, with the path.
+pub fn create_private_folder(path: &Path) -> Result<(), FileError> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(path).map_err(|e| FileError::new("create", path, e))
+}
+
+/// Options to open `path` with: a file that they create is for its owner alone if its folder is.
+pub fn open_options(path: &Path) -> fs::OpenOptions {
+    if is_private(folder_of(path)) { private_options() } else { File::options() }
+}
+
+/// Options to open a file with that is created for its owner alone, whatever its folder.
+pub fn private_options() -> fs::OpenOptions {
+    let mut options = File::options();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+/// Gives a new folder, and the files in it, the openness of the one that it replaces.
+///
+/// # Errors
+/// The error of the file system, with the path.
+pub fn share_alike(old: &Path, new: &Path) -> Result<(), FileError> {
+    #[cfg(unix)]
+    if !is_private(old) {
+        let share = |path: &Path, like: u32| {
+            use std::os::unix::fs::PermissionsExt;
+            fs::set_permissions(path, fs::Permissions::from_mode(like)).map_err(|e| FileError::new("share", path, e))
+        };
+        let mode = mode(old).unwrap_or(0o755);
+        share(new, mode)?;
+        for file in fs::read_dir(new).into_iter().flatten().flatten() {
+            if file.file_type().is_ok_and(|kind| kind.is_file()) {
+                share(&file.path(), mode & 0o644)?;
+            }
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = (old, new);
+    Ok(())
+}
+
+/// Closes what is in a private folder to others: for a library that creates files by itself.
+pub fn close_files(folder: &Path) {
+    #[cfg(unix)]
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten().filter(|_| is_private(folder)) {
+        use std::os::unix::fs::PermissionsExt;
+        let Ok(kind) = entry.file_type() else { continue };
+        if kind.is_symlink() {
+            continue;
+        }
+        // The folder around it is closed already.
+        let mode = if kind.is_dir() { 0o700 } else { 0o600 };
+        let _ = fs::set_permissions(entry.path(), fs::Permissions::from_mode(mode));
+        if kind.is_dir() {
+            close_files(&entry.path());
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = folder;
+}
+
+#[cfg(unix)]
+fn mode(path: &Path) -> Option<u32> {
+    fs::metadata(path).ok().map(|found| std::os::unix::fs::PermissionsExt::mode(&found.permissions()) & 0o7777)
+}
+
+/// Whether nobody but its owner can enter a folder.
+#[cfg(unix)]
+fn is_private(folder: &Path) -> bool {
+    mode(folder).is_some_and(|mode| mode & 0o077 == 0)
+}
+
+#[cfg(not(unix))]
+fn is_private(_: &Path) -> bool {
+    false
+}
+
+/// Temporary files are private to their owner. A finished file is as open as its folder.
 #[cfg(unix)]
 fn open_to_others(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
+    if is_private(folder_of(path)) {
+        return Ok(());
+    }
     fs::set_permissions(path, fs::Permissions::from_mode(0o644))
 }
 
@@ -181,7 +269,7 @@ impl FileLock {
     pub fn acquire(path: &Path, command: &str) -> Result<FileLock, LockError> {
         const TIMEOUT: Duration = Duration::from_secs(2);
         const INTERVAL: Duration = Duration::from_millis(50);
-        let open = File::options().read(true).write(true).create(true).truncate(false).open(path);
+        let open = open_options(path).read(true).write(true).create(true).truncate(false).open(path);
         let mut file = open.map_err(LockError::Io)?;
         let began = Instant::now();
         loop {
@@ -204,7 +292,7 @@ pub fn this_command() -> String {
 
 /// Names the holder of a lock. A full disk is no reason to refuse the lock: the command that frees room needs it too.
 fn write_holder(file: &mut File, command: &str) -> io::Result<()> {
-    let since = jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M:%S UTC");
+    let since = crate::clock::now().strftime("%Y-%m-%d %H:%M:%S UTC");
     let command: String = command.chars().filter(|c| !c.is_control()).collect();
     let write = |file: &mut File| {
         file.set_len(0)?;

@@ -39,6 +39,11 @@ pub mod answer;
 pub mod cache;
 #[doc(hidden)]
 #[allow(missing_docs)]
+pub mod clock;
+#[doc(hidden)]
+pub mod controls;
+#[doc(hidden)]
+#[allow(missing_docs)]
 pub mod compress;
 #[doc(hidden)]
 #[allow(missing_docs)]

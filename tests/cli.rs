@@ -29,6 +29,7 @@ mod cli {
     mod next;
     mod overclaim;
     mod plan;
+    mod resources;
     mod secrets;
     mod row_cache;
     mod stale;
@@ -36,6 +37,7 @@ mod cli {
     #[cfg(unix)]
     mod terminal;
     mod truncated;
+    mod trust;
     mod vendors;
     mod why;
 }

@@ -76,6 +76,7 @@ fn every_flag_in_the_text_is_one_of_the_programs() {
         &["cache", "ls"],
         &["cache", "prune"],
         &["cache", "export"],
+        &["cache", "import"],
     ];
     let help = |page: &&[&str]| String::from_utf8(compeval(&[page, &["--help"][..]].concat()).stdout).expect("help");
     let known: String = pages.iter().map(help).collect();

@@ -35,6 +35,18 @@ pub struct Meta {
     pub coordinate: EntryCoordinate,
     pub inputs: Inputs,
     pub sources: Sources,
+    /// The export that it came from; `None` for an entry made here. Who imports believes the author of the file, so an
+    /// imported entry stays recognizable.
+    pub imported: Option<ImportOrigin>,
+}
+
+/// The file that an entry was imported from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ImportOrigin {
+    /// Its path as the user gave it.
+    pub file: String,
+    /// The digest at its end, which covers all of it.
+    pub digest: Digest,
 }
 
 /// The tail of an entry's header: in this order on disk, after the summary.
@@ -59,9 +71,10 @@ impl Meta {
         sources.chain(self.inputs.parts.iter().map(|(_, part)| part.digest))
     }
 
-    /// Encodes what the summary lacks.
+    /// Encodes what the summary lacks. The origin of an imported entry is appended: other entries have the bytes that
+    /// they had before there were origins.
     pub(super) fn encode_details(&self) -> Result<Vec<u8>, postcard::Error> {
-        postcard::to_stdvec(&(
+        let mut details = postcard::to_stdvec(&(
             &self.model,
             &self.requested_model,
             self.attempts,
@@ -69,7 +82,11 @@ impl Meta {
             &self.coordinate,
             &self.inputs,
             &self.sources,
-        ))
+        ))?;
+        if let Some(origin) = &self.imported {
+            details.extend(postcard::to_stdvec(origin)?);
+        }
+        Ok(details)
     }
 
     /// Decodes only the first two fields of the details: the models that answered and that were requested.
@@ -78,8 +95,9 @@ impl Meta {
     }
 
     pub(super) fn decode(summary: EntrySummary, details: &[u8]) -> Result<Meta, postcard::Error> {
-        let (model, requested_model, attempts, request_id, coordinate, inputs, sources): MetaDetails =
-            postcard::from_bytes(details)?;
+        let (details, origin): (MetaDetails, &[u8]) = postcard::take_from_bytes(details)?;
+        let (model, requested_model, attempts, request_id, coordinate, inputs, sources) = details;
+        let imported = if origin.is_empty() { None } else { Some(postcard::from_bytes(origin)?) };
         let EntrySummary { created, stage, usage, cost, latency_ms, coordinate: _, dialect } = summary;
         Ok(Meta {
             stage,
@@ -95,6 +113,7 @@ impl Meta {
             coordinate,
             inputs,
             sources,
+            imported,
         })
     }
 }
@@ -207,7 +226,7 @@ impl Day {
 
 /// The time in milliseconds since 1970 (UTC). A clock before 1970 counts as 1970.
 pub fn now_ms() -> u64 {
-    u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0)
+    u64::try_from(crate::clock::now().as_millisecond()).unwrap_or(0)
 }
 
 /// Where a frame is: the pack's number and the range in it.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::CacheError;
 use super::frame::PackHeader;
-use crate::files::{FileLock, LockError};
+use crate::files::{FileLock, LockError, create_private_folder, open_options};
 
 /// The format of the folder and of everything in it.
 pub(super) const FORMAT: u32 = 1;
@@ -65,6 +65,21 @@ impl Layout {
     /// Where the replacement of a pack is written before it is renamed.
     pub(super) fn rewrite(&self, id: u32) -> PathBuf {
         self.packs().join(format!("{id:08}.rewrite"))
+    }
+
+    /// A file that exists where something was ever imported.
+    fn imports(&self) -> PathBuf {
+        self.root.join("IMPORTED")
+    }
+
+    /// Whether entries may have been imported.
+    pub(super) fn has_imports(&self) -> bool {
+        self.imports().exists()
+    }
+
+    /// Records that entries are imported.
+    pub(super) fn note_import(&self) -> io::Result<()> {
+        write_synced(&self.imports(), "Entries of this cache were imported; `compeval cache show` says from where.\n")
     }
 
     /// The numbers of all packs, oldest first.
@@ -134,7 +149,7 @@ impl Layout {
             write_synced(&path, text).map_err(CacheError::io("write", &path))?;
         }
         let packs = self.packs();
-        fs::create_dir_all(&packs).map_err(CacheError::io("create", &packs))
+        Ok(create_private_folder(&packs)?)
     }
 
     /// Makes created, renamed and removed names in a folder durable.
@@ -149,7 +164,7 @@ impl Layout {
 /// Writes a small file completely or not at all, and durably: without FORMAT the folder would be refused.
 fn write_synced(path: &Path, text: &str) -> io::Result<()> {
     let temporary = path.with_extension("new");
-    let mut file = File::create(&temporary)?;
+    let mut file = open_options(&temporary).write(true).create(true).truncate(true).open(&temporary)?;
     file.write_all(text.as_bytes())?;
     file.sync_data()?;
     fs::rename(&temporary, path)

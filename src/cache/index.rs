@@ -15,6 +15,7 @@ use super::error::IndexFault;
 use super::frame::{FrameHeader, KeyPrefix};
 use super::pack_index::{DigestMap, IndexQueries, IndexUpdates, PackIndex, PackState, apply_frame};
 use crate::action::{ActionKey, Digest};
+use crate::files::{close_files, create_private_folder};
 
 fn fault(error: &sled::Error) -> IndexFault {
     let text = error.to_string();
@@ -93,7 +94,9 @@ impl SledIndex {
 
     fn try_open(folder: &Path) -> IndexResult<SledIndex> {
         let config = sled::Config::new().path(folder).cache_capacity(32 << 20).flush_every_ms(None);
+        create_private_folder(folder).map_err(IndexFault::broken)?;
         let db = catch_panics(|| config.open())?;
+        close_files(folder);
         let tree = |name: &str| catch_panics(|| db.open_tree(name));
         let log = File::open(folder.join("db")).map_err(IndexFault::broken)?;
         Ok(SledIndex {

@@ -48,7 +48,7 @@ fn set_old_aside(layout: &Layout) -> Result<(), CacheError> {
     if !old.exists() {
         return Ok(());
     }
-    let time = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S").to_string();
+    let time = crate::clock::now().strftime("%Y%m%dT%H%M%S").to_string();
     let bad = layout.root().join(format!("{BAD}{time}"));
     fs::rename(&old, &bad).map_err(CacheError::io("rename", &old))
 }

@@ -24,7 +24,7 @@ use super::index_folder::{fresh_index, rebuild_index, remove_bad, remove_folder}
 use super::pack::{PackFiles, PackItem, PackScanner, read_pack_header};
 use super::pack_index::{IndexQueries, PackIndex, PackState, VerifiedTables};
 use crate::action::Digest;
-use crate::files::is_at;
+use crate::files::{create_private_folder, is_at, open_options};
 
 /// A pack that reaches this length is closed and the next one is started.
 const PACK_LIMIT: u64 = 128 << 20;
@@ -294,7 +294,7 @@ impl ActivePack {
     pub(super) fn create(layout: &Layout, id: u32) -> Result<ActivePack, CacheError> {
         let path = layout.pack(id);
         let make = || {
-            let mut file = File::options().read(true).append(true).create(true).open(&path)?;
+            let mut file = open_options(&path).read(true).append(true).create(true).open(&path)?;
             file.set_len(0)?;
             file.write_all(&PackHeader { id, generation: 0 }.encode())?;
             file.sync_data()?;
@@ -490,12 +490,12 @@ impl ActivePack {
 /// Copies a range of a pack into the folder for damaged data.
 pub(super) fn copy_damaged(layout: &Layout, id: u32, from: u64, to: u64) -> Result<PathBuf, CacheError> {
     let folder = layout.damaged();
-    fs::create_dir_all(&folder).map_err(CacheError::io("create", &folder))?;
+    create_private_folder(&folder)?;
     let path = folder.join(format!("{id:08}-{from}.bin"));
     let copy = || {
         let mut source = File::open(layout.pack(id))?;
         source.seek(SeekFrom::Start(from))?;
-        let mut target = File::create(&path)?;
+        let mut target = open_options(&path).write(true).create(true).truncate(true).open(&path)?;
         io::copy(&mut source.take(to.saturating_sub(from)), &mut target)?;
         target.sync_data()
     };

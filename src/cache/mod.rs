@@ -38,7 +38,9 @@ mod transfer;
 mod tests;
 
 pub use compaction::prune_without_room;
-pub use entry::{Day, EntryCoordinate, EntryStatus, FrameLocation, Meta, Reading, Record, Removal, now_ms};
+pub use entry::{
+    Day, EntryCoordinate, EntryStatus, FrameLocation, ImportOrigin, Meta, Reading, Record, Removal, now_ms,
+};
 pub use error::{CacheError, Damage};
 pub use folder::{LockHolder, disk_bytes};
 pub use lookup::{CacheEntry, Lookup, ModelNames, StoredReply};

@@ -20,6 +20,7 @@ use super::pack::{PackFiles, PackItem, PackScanner, read_frame, read_pack_header
 use super::pack_index::{IndexQueries, IndexUpdates, PackState};
 use super::store::Store;
 use crate::action::{ActionKey, Digest};
+use crate::files::open_options;
 
 /// What a prune removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -299,7 +300,8 @@ struct PackRewrite {
 
 impl PackRewrite {
     fn create(id: u32, generation: u32, fresh: &Path) -> io::Result<PackRewrite> {
-        let mut file = BufWriter::with_capacity(1 << 20, File::create(fresh)?);
+        let mut file =
+            BufWriter::with_capacity(1 << 20, open_options(fresh).write(true).create(true).truncate(true).open(fresh)?);
         file.write_all(&PackHeader { id, generation }.encode())?;
         let len = PackHeader::LEN as u64;
         Ok(PackRewrite { file, state: PackState { id, generation, good: len, len }, moved: Vec::new() })

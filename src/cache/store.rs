@@ -1,7 +1,7 @@
 //! The store: the cache, opened for writing by one process at a time.
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
@@ -18,7 +18,7 @@ use super::pack::compress_body;
 use super::pack_index::{IndexQueries, last_used};
 use super::writer::{WriteRequest, WriterThread};
 use crate::action::{ActionKey, Digest};
-use crate::files::FileLock;
+use crate::files::{FileLock, close_files, create_private_folder};
 
 /// The cache, open for writing. Dropping it waits until everything queued is on disk.
 #[derive(Debug)]
@@ -28,6 +28,7 @@ pub struct Store {
     // dropped in this order: the thread finishes its writes, the index closes, the lock is released
     writer: WriterThread,
     pub(super) inner: Arc<StoreInner>,
+    _index_files: IndexFiles,
     _lock: FileLock,
 }
 
@@ -43,16 +44,22 @@ impl Store {
     /// If another process has it open (after waiting 2 s), if the folder is not a cache or has a newer format (then
     /// nothing is changed), or if the system refuses.
     pub fn open(dir: &Path, holder: &LockHolder) -> Result<Store, CacheError> {
+        if crate::clock::is_before_1970() {
+            let error = std::io::Error::other("the clock of this machine shows a time before 1970; set it");
+            return Err(CacheError::io("open", dir)(error));
+        }
         let layout = Layout::new(dir);
         if layout.inspect()? == FolderKind::Empty {
-            std::fs::create_dir_all(dir).map_err(CacheError::io("create", dir))?;
+            create_private_folder(dir)?;
         }
         let lock = folder::lock(&layout.lock(), dir, holder)?;
         // inspected again, because the previous holder of the lock may have changed it
         let found = layout.inspect()?;
         let inner = Arc::new(inner::open(layout, found)?);
         let writer = WriterThread::start(inner.clone()).map_err(CacheError::io("start a thread for", dir))?;
-        Ok(Store { used: Mutex::default(), known_texts: Mutex::default(), writer, inner, _lock: lock })
+        let index_files = IndexFiles(inner.layout.index());
+        let (used, known_texts) = (Mutex::default(), Mutex::default());
+        Ok(Store { used, known_texts, writer, inner, _index_files: index_files, _lock: lock })
     }
 
     /// Recoveries and damage since the last call, worded for the user; each is returned once.
@@ -259,6 +266,16 @@ impl Store {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Closes the files of the index to other users, which its library leaves open when it ends.
+#[derive(Debug)]
+struct IndexFiles(PathBuf);
+
+impl Drop for IndexFiles {
+    fn drop(&mut self) {
+        close_files(&self.0);
+    }
 }
 
 impl Drop for Store {

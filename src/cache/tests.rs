@@ -35,6 +35,7 @@ fn meta() -> Meta {
             parts: [("model".into(), part("m"))].into(),
         },
         sources: Sources([("prompt".into(), source)].into()),
+        imported: None,
     }
 }
 

@@ -4,14 +4,14 @@
 //! magic 8 | version 4 | entries 8 | zstd( frames, bodies plain ) | digest 32 of everything before it
 //! ```
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
-use super::entry::{EntryStatus, Meta, Reading, Record};
+use super::entry::{EntryStatus, ImportOrigin, Meta, Reading, Record};
 use super::error::CacheError;
 use super::frame::{self, Codec, FrameContent, FrameHeader, HeaderError};
 use super::lookup::Lookup;
@@ -27,11 +27,13 @@ const START: u64 = 20;
 const DIGEST: u64 = 32;
 
 /// What an export wrote.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExportCounts {
     pub entries: u64,
     /// Size of the file.
     pub bytes: u64,
+    /// The digest at its end, which covers all of it.
+    pub digest: Digest,
 }
 
 /// What an import added.
@@ -67,11 +69,12 @@ pub fn export(cache: &CacheSnapshot, keys: &[ActionKey], path: &Path) -> Result<
     let mut stream = compressor(hashed).map_err(failed())?;
     write_entries(cache, &records, |bytes| stream.write_all(bytes).map_err(failed()))?;
     let HashingWriter { mut target, digest } = stream.finish().map_err(failed())?;
-    target.write_all(&digest.finish().0).map_err(failed())?;
+    let digest = digest.finish();
+    target.write_all(&digest.0).map_err(failed())?;
     target.into_inner().map_err(|e| failed()(e.into_error()))?;
     let bytes = unfinished.file.metadata().map_err(failed())?.len();
     unfinished.keep(path)?;
-    Ok(ExportCounts { entries: records.len() as u64, bytes })
+    Ok(ExportCounts { entries: records.len() as u64, bytes, digest })
 }
 
 /// An export under construction. Its name follows from that of the export, so the next export to the same file replaces
@@ -86,7 +89,7 @@ impl Unfinished {
     fn create(target: &Path) -> Result<Unfinished, CacheError> {
         let name = target.file_name().unwrap_or_default().to_string_lossy();
         let path = target.with_file_name(format!(".{name}.unfinished"));
-        let open = File::options().write(true).create(true).truncate(false).open(&path);
+        let open = files::private_options().write(true).create(true).truncate(false).open(&path);
         let file = open.map_err(CacheError::io("create", &path))?;
         file.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => refused(target, "another process is exporting to it"),
@@ -196,13 +199,17 @@ struct ImportedFrame {
 }
 
 impl Store {
-    /// Adds the entries of an exported file, after the whole file was verified. Existing outputs are not changed.
+    /// Adds the entries of an exported file, after the whole file was verified, and marks them with their origin. Existing
+    /// outputs are not changed. A file with another digest than `expected_digest` is refused.
     ///
     /// # Errors
     /// If the file is not an export, is incomplete, damaged or of a newer version, or if the cache cannot be written.
-    pub fn import(&self, path: &Path) -> Result<ImportCounts, CacheError> {
+    pub fn import(&self, path: &Path, expected_digest: Option<&Digest>) -> Result<ImportCounts, CacheError> {
         self.sync()?;
-        let expected = check_whole(path)?;
+        let (expected, digest) = check_whole(path)?;
+        if let Some(wanted) = expected_digest.filter(|wanted| **wanted != digest) {
+            return Err(bad(path, format!("its digest is {digest}, and {wanted} was expected")));
+        }
         let mut entries = 0;
         read_items(path, |item| {
             entries += u64::from(item.meta.is_some());
@@ -211,16 +218,40 @@ impl Store {
         if entries != expected {
             return Err(bad(path, format!("it should contain {expected} entries and contains {entries}")));
         }
-        let mut batch = ImportBatch { store: self, frames: Vec::new(), bytes: 0, taken: BTreeSet::new(), present: 0 };
+        let mut batch = ImportBatch {
+            store: self,
+            origin: ImportOrigin { file: path.display().to_string(), digest },
+            frames: Vec::new(),
+            bytes: 0,
+            taken: BTreeSet::new(),
+            present: 0,
+        };
+        self.inner.layout.note_import().map_err(CacheError::io("write to", self.inner.layout.root()))?;
         read_items(path, |item| batch.add(item))?;
         batch.commit()?;
         Ok(ImportCounts { added: batch.taken.len() as u64, present: batch.present })
     }
 }
 
+impl Store {
+    /// The exports that entries among `keys` were imported from, each with the number of entries. Looks at no entry of a
+    /// cache that nothing was ever imported into.
+    pub fn origins<'k>(&self, keys: impl IntoIterator<Item = &'k ActionKey>) -> Vec<(ImportOrigin, u64)> {
+        let mut origins = BTreeMap::new();
+        if self.inner.layout.has_imports() {
+            let records = keys.into_iter().filter_map(|key| self.find(key));
+            for origin in records.filter_map(|record| self.meta(&record).ok()?.imported) {
+                *origins.entry(origin).or_default() += 1;
+            }
+        }
+        origins.into_iter().collect()
+    }
+}
+
 /// Frames to be added.
 struct ImportBatch<'a> {
     store: &'a Store,
+    origin: ImportOrigin,
     frames: Vec<Vec<u8>>,
     bytes: usize,
     taken: BTreeSet<ActionKey>,
@@ -238,7 +269,8 @@ impl ImportBatch<'_> {
                     return Ok(());
                 }
                 self.taken.insert(key);
-                encoded(frame::reply(key, meta, &compress_body(&item.body)?))?
+                let meta = Meta { imported: Some(self.origin.clone()), ..meta.clone() };
+                encoded(frame::reply(key, &meta, &compress_body(&item.body)?))?
             }
             (FrameContent::Verdict(_), _) if self.taken.contains(&key) => item.frame,
             (FrameContent::Text, _) if self.store.read_text(&key.0).is_none() => {
@@ -263,8 +295,9 @@ fn bad(path: &Path, what: impl Into<String>) -> CacheError {
     CacheError::BadImport { path: path.to_owned(), what: what.into() }
 }
 
-/// Verifies magic, version and the digest of the whole file. Returns the number of entries it should contain.
-fn check_whole(path: &Path) -> Result<u64, CacheError> {
+/// Verifies magic, version and the digest of the whole file. Returns the number of entries it should contain, and the
+/// digest.
+fn check_whole(path: &Path) -> Result<(u64, Digest), CacheError> {
     let failed = || CacheError::io("read", path);
     let mut file = File::open(path).map_err(failed())?;
     let len = file.metadata().map_err(failed())?.len();
@@ -293,7 +326,7 @@ fn check_whole(path: &Path) -> Result<u64, CacheError> {
     if hashed.digest.finish() != Digest(digest) {
         return Err(bad(path, "it is cut off or damaged: its digest does not match; copy or export it again"));
     }
-    Ok(u64::from_le_bytes(entries))
+    Ok((u64::from_le_bytes(entries), Digest(digest)))
 }
 
 /// Reads and verifies every frame of the file.

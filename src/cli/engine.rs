@@ -13,8 +13,8 @@ use crate::cache::Store;
 use crate::cli::args::BudgetArgs;
 use crate::cli::failure::Failure;
 use crate::cli::interrupts::Interrupts;
-use crate::cli::terminal::{Progress, ProgressSnapshot};
-use crate::pipeline::{Matrix, Pipeline};
+use crate::cli::terminal::{Console, Progress, ProgressSnapshot, TextStyle};
+use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
 use crate::plan::Preparer;
 use crate::provider::{Client, Limits, ModelUse, Prices, ProviderSpec};
 use crate::scheduler::{
@@ -126,6 +126,9 @@ pub(crate) fn with_engine<T>(
     progress: &Progress,
     work: impl AsyncFnOnce(&Performer<'_>, &SchedulerOptions, watch::Receiver<Stop>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
+    if !options.offline {
+        announce_access(pipeline, store, progress.console());
+    }
     let matrix = Matrix::new(pipeline);
     let preparer = Preparer::new(pipeline, &matrix);
     let prices = Prices::new(pipeline.prices.clone());
@@ -154,6 +157,22 @@ pub(crate) fn with_engine<T>(
     // Do not wait for computations whose result is no longer used.
     runtime.shutdown_background();
     done
+}
+
+/// Prints which hosts and programs the project uses, unless this list was printed before. The cache records that.
+fn announce_access(pipeline: &Pipeline, store: &Store, console: &Console) {
+    let access = ExternalAccess::of(pipeline);
+    if access.is_empty() || console.is_quiet() || store.read_derived(&access.digest()).is_some() {
+        return;
+    }
+    store.keep_derived(access.digest(), b"shown");
+    console.note(&access_list(&access, console));
+}
+
+/// The hosts and programs that a project uses, as a list with a heading.
+pub(crate) fn access_list(access: &ExternalAccess, console: &Console) -> String {
+    let heading = console.paint(TextStyle::Strong, "This project:");
+    [heading].into_iter().chain(access.lines().iter().map(|line| format!("  {line}"))).collect::<Vec<_>>().join("\n")
 }
 
 fn runtime() -> Result<Runtime, Failure> {

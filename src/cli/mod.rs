@@ -17,6 +17,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
 
 use crate::pipeline::find_pipeline;
+use crate::scheduler::{supervise_if_asked, use_supervisor};
 use command_line::CommandLine;
 use commands::{Cli, dispatch};
 use failure::Exit;
@@ -24,6 +25,10 @@ use terminal::{Console, LogWriter};
 
 /// Runs the program with the arguments of this process; returns its exit code.
 pub fn main() -> u8 {
+    if let Some(code) = supervise_if_asked() {
+        return code;
+    }
+    use_supervisor();
     if std::env::args_os().len() == 1 && find_pipeline(Path::new("."), None).is_err() {
         return introduce();
     }

@@ -142,13 +142,15 @@ table! {
     /// `[pipeline]`
     PipelineTable {
         fixtures: FixturePaths, probes: String, results: String, cache: String, runs: RunsTable, locale: String,
-        rubric: String, tail: String, judge_context: bool, rubric_scope: String,
+        rubric: String, tail: String, judge_context: bool, rubric_scope: String, allow_outside: bool,
     }
 }
 
 table! {
     /// `[providers.NAME]`
-    ProviderTable { kind: String, base_url: String, api_key_env: String, identity: String, limits: LimitsTable }
+    ProviderTable {
+        kind: String, base_url: String, api_key_env: String, identity: String, insecure: bool, limits: LimitsTable,
+    }
 }
 
 table! {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::file::{CompressTable, Located, StringList};
 use super::problem::{Problem, list, suggest};
 use super::providers::duration;
-use super::sources::{Pattern, word};
+use super::sources::{OUT_OF_BOUNDS, Pattern, word};
 use super::validation::{ModelDeclaration, ValidationContext};
 use crate::action::{BuiltInRule, Digest};
 use crate::compress::{self, CommandSpec, Method, MethodName, PromptStyle, Strategy};
@@ -235,6 +235,10 @@ fn input_files(context: &mut ValidationContext<'_>, inputs: Option<&Located<Stri
         let folder = context.reader.folder();
         match Pattern::new(&item.value) {
             Err(why) => context.error(&item.place, why, "patterns are relative to the folder of the pipeline"),
+            Ok(pattern) if context.reader.is_out_of_bounds(&pattern.base()) => {
+                let message = format!("`{}` cannot be used: {OUT_OF_BOUNDS}", item.value);
+                context.error(&item.place, message, "patterns are relative to the folder of the pipeline");
+            }
             Ok(pattern) => {
                 let files = pattern.files(folder, |path| context.outputs.iter().any(|output| output == path));
                 if files.is_empty() {
@@ -258,10 +262,14 @@ fn missing_help(folder: &Path, pattern: &str) -> String {
 }
 
 fn digest_file(context: &mut ValidationContext<'_>, path: String, place: &Range<usize>) -> Option<(String, Digest)> {
-    match std::fs::read(context.reader.folder().join(&path)) {
+    let read = match context.reader.is_out_of_bounds(Path::new(&path)) {
+        true => Err(OUT_OF_BOUNDS.to_owned()),
+        false => std::fs::read(context.reader.folder().join(&path)).map_err(|e| word(&e)),
+    };
+    match read {
         Ok(bytes) => Some((path, Digest::of(bytes))),
-        Err(e) => {
-            let problem = Problem::error(format!("cannot read the input {path}: {}", word(&e)));
+        Err(why) => {
+            let problem = Problem::error(format!("cannot read the input {path}: {why}"));
             context.problems.push(problem.at(context.file, place.clone()));
             None
         }

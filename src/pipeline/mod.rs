@@ -24,8 +24,10 @@ mod select;
 mod fixtures;
 mod paths;
 mod open;
+mod access;
 mod starter;
 
+pub use access::{ExternalAccess, HostAccess, ProgramAccess};
 pub use coordinate::CellCoordinate;
 pub use matrix::{AnswerCell, Chain, CompressCell, JudgeCell, Matrix, MatrixCounts};
 pub use model::{

@@ -81,6 +81,7 @@ pub fn open(request: &OpenRequest, environment: &dyn Environment) -> Result<Open
     let Some(declared) = file::read(&file, request.profile.as_deref(), &mut problems) else {
         return Err(OpenError::Problems(problems));
     };
+    paths::confine(&declared, &mut reader, &file, &mut problems);
     let empty = BTreeMap::new();
     let tables = declared.providers.as_ref().map_or(&empty, |providers| &providers.value);
     let providers = Providers::resolve(tables, &file, environment, &mut problems);

@@ -8,7 +8,7 @@ use super::fixtures::{FixtureChecks, FixtureLoader};
 use super::problem::{Problem, Problems};
 use super::providers::Environment;
 use super::secrets::mask_secrets;
-use super::sources::{Pattern, SourceReader};
+use super::sources::{OUT_OF_BOUNDS, Pattern, SourceReader};
 
 /// The folders of a project and its fixture files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,13 +50,17 @@ pub fn project_paths(
 ) -> Result<ProjectPaths, Problems> {
     let root = file.parent().unwrap_or(Path::new(".")).to_path_buf();
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let reader = SourceReader::new(root.clone());
+    let mut reader = SourceReader::new(root.clone());
     let read = reader.read_uncached(&name);
     let source = mask_secrets(
         &read.map_err(|why| Problems(vec![Problem::error(format!("cannot read {}: {why}", file.display()))]))?,
     );
     let mut problems = Problems::default();
     let Some(declared) = file::read(&source, profile, &mut problems) else { return Err(problems) };
+    confine(&declared, &mut reader, &source, &mut problems);
+    if problems.errors() > 0 {
+        return Err(problems);
+    }
     let [results, cache, probes] = folders(&declared, environment, &root);
     let written = declared.pipeline.as_ref().and_then(|table| table.value.fixtures.as_ref());
     // Opening the project reports faults in single files.
@@ -92,4 +96,34 @@ pub(super) fn folders(declared: &Declared, environment: &dyn Environment, root: 
         moved.unwrap_or_else(|| folder(table.map(|t| &t.cache), "cache")),
         folder(table.map(|t| &t.probes), "probes"),
     ]
+}
+
+/// Unless the project says `allow_outside`: refuses declared folders outside of its own, and has `reader` refuse files.
+/// The cache that `COMPEVAL_CACHE` names is the user's choice, not the project's.
+pub(super) fn confine(
+    declared: &Declared,
+    reader: &mut SourceReader,
+    file: &super::model::SourceFile,
+    problems: &mut Problems,
+) {
+    let Some(table) = declared.pipeline.as_ref().map(|table| &table.value) else { return reader.confine() };
+    if table.allow_outside.as_ref().is_some_and(|allowed| allowed.value) {
+        return;
+    }
+    reader.confine();
+    let mut folders: Vec<(PathBuf, &std::ops::Range<usize>)> = Vec::new();
+    for folder in [&table.results, &table.cache, &table.probes].into_iter().flatten() {
+        folders.push((PathBuf::from(&folder.value), &folder.place));
+    }
+    match table.fixtures.as_ref() {
+        Some(Located { value: FixturePaths::Folder(folder), place, .. }) => folders.push((folder.into(), place)),
+        Some(Located { value: FixturePaths::Globs(globs), .. }) => {
+            folders.extend(globs.iter().filter_map(|glob| Some((Pattern::new(&glob.value).ok()?.base(), &glob.place))));
+        }
+        None => {}
+    }
+    for (folder, place) in folders.into_iter().filter(|(folder, _)| reader.is_out_of_bounds(folder)) {
+        let message = format!("`{}` cannot be used: {OUT_OF_BOUNDS}", folder.display());
+        problems.push(Problem::error(message).at(file, place.clone()));
+    }
 }

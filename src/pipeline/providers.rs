@@ -144,6 +144,7 @@ impl ProviderDraft<'_> {
         let base_url = self.base_url(dialect)?;
         let endpoint = self.endpoint(dialect, &base_url)?;
         let api_key = self.api_key(&base_url);
+        self.reject_key_in_clear(&base_url, api_key.as_ref());
         Some(ProviderSpec { name, dialect, base_url, api_key, endpoint, limits })
     }
 
@@ -226,6 +227,24 @@ impl ProviderDraft<'_> {
         let usual = self.built_in.and_then(|b| b.key)?;
         let is_set = self.environment.var(usual).is_some_and(|key| !key.is_empty());
         (is_set || !is_loopback(base_url)).then(|| ApiKeyVariable(usual.into()))
+    }
+
+    /// Over `http://` everyone on the way reads the key.
+    fn reject_key_in_clear(&mut self, base_url: &str, api_key: Option<&ApiKeyVariable>) {
+        let declared = self.table.map(|table| &table.value);
+        let is_allowed = declared.and_then(|table| table.insecure.as_ref()).is_some_and(|insecure| insecure.value);
+        let Some(variable) = api_key.filter(|_| base_url.starts_with("http://") && !is_loopback(base_url)) else {
+            return;
+        };
+        if is_allowed {
+            return;
+        }
+        let message = format!("the key in {} would be sent unencrypted to {base_url}", variable.0);
+        let help = format!("use https, or permit it by insecure = true under [providers.{}]", self.name);
+        match declared.and_then(|table| table.base_url.as_ref()) {
+            Some(url) => self.error(&url.place, message, help),
+            None => self.problems.push(Problem::error(message).help(help)),
+        }
     }
 
     fn limits(&mut self) -> Limits {

@@ -19,13 +19,26 @@ pub const PIPELINE_FILE: &str = "pipeline.toml";
 /// Text files of a project, each read once.
 pub(super) struct SourceReader {
     folder: PathBuf,
+    /// The folder that no file may lie outside of, resolved; `None` where the project may read any file.
+    bounds: Option<PathBuf>,
     read: BTreeMap<String, Result<SourceFile, String>>,
 }
 
 impl SourceReader {
     /// A reader of the files under `folder`.
     pub(super) fn new(folder: PathBuf) -> SourceReader {
-        SourceReader { folder, read: BTreeMap::new() }
+        SourceReader { folder, bounds: None, read: BTreeMap::new() }
+    }
+
+    /// Refuses files outside of the folder from now on, also behind symbolic links: whoever runs the project of another
+    /// does not mean to send files of his own to a provider.
+    pub(super) fn confine(&mut self) {
+        self.bounds = self.folder.canonicalize().ok();
+    }
+
+    /// Whether a path leads out of the folder and that is refused.
+    pub(super) fn is_out_of_bounds(&self, path: &Path) -> bool {
+        self.bounds.as_ref().is_some_and(|bounds| !resolved(&self.folder.join(path)).starts_with(bounds))
     }
 
     /// The folder that paths are relative to.
@@ -46,7 +59,12 @@ impl SourceReader {
 
     /// The same for data that is read once and not kept among the sources.
     pub(super) fn read_uncached(&self, path: &str) -> Result<SourceFile, String> {
-        let text = read_text(&self.folder.join(path))?;
+        let file = self.folder.join(path);
+        // What is no file is refused below, with a better reason.
+        if file.is_file() && self.is_out_of_bounds(Path::new(path)) {
+            return Err(OUT_OF_BOUNDS.to_owned());
+        }
+        let text = read_text(&file)?;
         let digest = Digest::of(&text);
         Ok(SourceFile { path: path.replace('\\', "/"), text: text.into(), digest })
     }
@@ -68,6 +86,27 @@ impl Pipeline {
         let reader = SourceReader::new(self.folder.clone());
         let paths = self.fixtures.iter().flat_map(|fixture| [&fixture.path, &fixture.bank_path]);
         paths.filter_map(move |path| reader.read_uncached(path).ok())
+    }
+}
+
+/// Why a file outside of the project is not read, and what permits it.
+pub(super) const OUT_OF_BOUNDS: &str =
+    "it lies outside of the project's folder; allow_outside = true under [pipeline] permits that";
+
+/// A path without `..` and symbolic links, as far as it exists.
+fn resolved(path: &Path) -> PathBuf {
+    if let Ok(path) = path.canonicalize() {
+        return path;
+    }
+    match (path.parent(), path.components().next_back()) {
+        (Some(parent), Some(Component::Normal(name))) => resolved(parent).join(name),
+        // `..` behind a folder that does not exist
+        (Some(parent), Some(Component::ParentDir)) => {
+            let mut folder = resolved(parent);
+            folder.pop();
+            folder
+        }
+        _ => path.to_path_buf(),
     }
 }
 

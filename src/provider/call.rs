@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::spec::{Dialect, ModelName, ModelRef, ProviderSpec};
 use crate::transcript::{Message, Role};
@@ -87,7 +88,7 @@ pub struct RawReply {
     pub body: Bytes,
     /// The model that the body says it came from, also where it is no answer.
     pub model: Option<String>,
-    /// What the body says the call used, likewise.
+    /// What the call used: as the body says, likewise, or estimated where that cannot be true.
     pub usage: Usage,
     /// The provider's id of the request, for its support.
     pub request_id: Option<String>,
@@ -95,6 +96,11 @@ pub struct RawReply {
     pub latency: Duration,
     /// Attempts made, this one included.
     pub attempts: u32,
+    /// What is wrong with the usage that the provider reported.
+    pub usage_warning: Option<&'static str>,
+    /// The share of memory that a large body takes, until the reply is dropped.
+    #[expect(dead_code, reason = "held until it is dropped")]
+    pub(super) memory: Option<Arc<OwnedSemaphorePermit>>,
 }
 
 /// What a reply is billed by, also one that is no answer: refusals and cut replies cost as much.

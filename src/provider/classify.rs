@@ -151,7 +151,7 @@ fn class(status: u16, codes: &[String], text: &str) -> ErrorClass {
     if (400..500).contains(&status) && any(&["content_filter", "content_policy_violation", "invalid_prompt"]) {
         return ErrorClass::Refused;
     }
-    if (400..500).contains(&status) && any(&["model_not_found"]) || says(&["is not a valid model"]) {
+    if (400..500).contains(&status) && (any(&["model_not_found"]) || says(&UNKNOWN_MODEL)) {
         return ErrorClass::NotFound;
     }
     match status {
@@ -164,6 +164,19 @@ fn class(status: u16, codes: &[String], text: &str) -> ErrorClass {
         _ => ErrorClass::Invalid,
     }
 }
+
+/// What gateways say of a model that they do not know; many of them with status 400: OpenRouter, LiteLLM, vLLM and
+/// Portkey, Together, Groq, Fireworks.
+const UNKNOWN_MODEL: [&str; 8] = [
+    "is not a valid model",
+    "invalid model name",
+    "invalid model id",
+    "unknown model",
+    "model not found",
+    "model does not exist",
+    "no such model",
+    "no deployments available for selected model",
+];
 
 fn is_too_long(status: u16, codes: &[String], text: &str) -> bool {
     let words = ["context_length_exceeded", "exceed_context_size_error", "request_too_large"];

@@ -5,6 +5,13 @@ use ErrorClass::{Auth, Invalid, NotFound, Overloaded, Quota, RateLimited, Refuse
 const SHAPES: &[(u16, &str, ErrorClass, &str)] = &[
     (
         400,
+        r#"{"error":{"message":"{'error': '/chat/completions: Invalid model name passed in model=gpt-x. Call `/v1/models` to view available models for your key.'}","type":"None","param":"None","code":"400"}}"#,
+        NotFound,
+        "Invalid model name",
+    ),
+    (400, r#"{"detail":"Unknown model: llama-9"}"#, NotFound, "Unknown model"),
+    (
+        400,
         r#"{"error":{"message":"max is 8192","type":"invalid_request_error","code":"context_length_exceeded"}}"#,
         TooLong,
         "max is 8192",

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::budget::{AttemptBudget, AttemptCost};
-use super::call::{Billing, Call, CallFailure, Completion, ErrorClass, RawReply, ReadFault};
+use super::call::{Billing, Call, CallFailure, Completion, ErrorClass, RawReply, ReadFault, Turn};
 use super::classify::{AttemptError, Delivery, Throttle, classify};
 use super::connection::{ModelConnection, ProviderConnection, account_limiter, shared_limits};
 use super::dialects::{self, HttpRequest};
@@ -19,6 +19,7 @@ use super::http::{ApiKey, Http, HttpReply};
 use super::limits::{AnnouncedLimits, Headers, Permit, ProviderStatus, RateLimiter, TokenDemand};
 use super::retry::{AttemptCounts, RetryPolicy};
 use super::spec::{ApiKeyVariable, Dialect, ModelName, ProviderName, ProviderSpec};
+use super::usage_check::{CallSize, checked_usage};
 use crate::units::{Tokens, Usage};
 
 /// Asks models. One for a process; shared by reference.
@@ -157,7 +158,10 @@ impl Client {
                     budget.settle(reservation, AttemptCost::Reported(&reply.usage));
                     store(&reply).await.map_err(AskFailure::Store)?;
                     match prepared.read(&reply) {
-                        Ok(completion) => return Ok((reply, completion)),
+                        Ok(completion) => {
+                            let usage = reply.usage;
+                            return Ok((reply, Completion { usage, ..completion }));
+                        }
                         Err(error) => (error, None),
                     }
                 }
@@ -230,9 +234,10 @@ impl Client {
         let latency = sent.elapsed();
         self.emit(ClientEvent::Answered { provider: spec.name.clone(), latency });
         let request_id = reply.headers.request_id().map(str::to_owned);
-        let (dialect, body, attempts) = (spec.dialect, reply.body, counts.sent);
+        let (dialect, body, attempts, memory) = (spec.dialect, reply.body, counts.sent, reply.memory);
         let Billing { model, usage } = dialects::read_billing(dialect, &body);
-        Ok(RawReply { dialect, body, model, usage, request_id, latency, attempts })
+        let (usage, usage_warning) = checked_usage(usage, &prepared.size(&body));
+        Ok(RawReply { dialect, body, model, usage, request_id, latency, attempts, usage_warning, memory })
     }
 
     /// Adapts the limits to a failure; returns it with the pause that it causes for all requests.
@@ -280,6 +285,16 @@ struct PreparedCall<'a> {
 }
 
 impl PreparedCall<'_> {
+    fn size<'b>(&self, body: &'b [u8]) -> CallSize<'b> {
+        CallSize {
+            request: self.request.body.len(),
+            input: self.expected,
+            has_items: self.call.turns.iter().any(|turn| matches!(turn, Turn::Items(_))),
+            max_output: self.call.settings.max_output_tokens,
+            body,
+        }
+    }
+
     fn read(&self, reply: &RawReply) -> Result<Completion, AttemptError> {
         self.model.observe(self.expected, &reply.usage);
         self.settle(self.used(&reply.usage));

@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 use std::error::Error;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use bytes::{Bytes, BytesMut};
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::call::ErrorClass;
 use super::classify::{AttemptError, Delivery};
@@ -41,23 +42,30 @@ pub(super) struct HttpReply {
     pub status: u16,
     pub headers: Headers,
     pub body: Bytes,
+    /// The share of memory that a large body takes.
+    pub memory: Option<Arc<OwnedSemaphorePermit>>,
     /// When it was read, by the machine's clock.
     pub at: SystemTime,
 }
 
-/// Bodies beyond this are no reply of a model.
-const MAX_BODY: usize = 64 << 20;
+/// Bodies beyond this are no reply of a model: the longest replies have some hundred thousand tokens of a few bytes.
+const MAX_BODY: usize = 16 << 20;
+/// Longer bodies are read one at a time, until they are stored: so memory is bounded by bytes, and not only by the
+/// number of requests in flight.
+const LARGE_BODY: usize = 1 << 20;
 
 /// Connections to all endpoints.
 pub(super) struct Http {
     /// Towards this machine: never through a proxy.
     loopback: OnceLock<Result<reqwest::Client, String>>,
     outside: OnceLock<Result<reqwest::Client, String>>,
+    /// One permit: for the large body that may be in memory.
+    large: Arc<Semaphore>,
 }
 
 impl Http {
     pub(super) fn new() -> Http {
-        Http { loopback: OnceLock::new(), outside: OnceLock::new() }
+        Http { loopback: OnceLock::new(), outside: OnceLock::new(), large: Arc::new(Semaphore::new(1)) }
     }
 
     /// Sends `request` and reads the whole reply.
@@ -85,7 +93,31 @@ impl Http {
             builder = builder.header(name, value);
         }
         let response = builder.send().await.map_err(|e| fault(e, timeout))?;
-        read(response, timeout).await
+        self.read(response, timeout).await
+    }
+
+    async fn read(&self, mut response: reqwest::Response, timeout: Duration) -> Result<HttpReply, AttemptError> {
+        let status = response.status().as_u16();
+        let known = response.headers().iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
+        let headers = Headers::new(known);
+        let announced = response.content_length().and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
+        if announced > MAX_BODY {
+            return Err(too_large());
+        }
+        let (mut body, mut memory) = (BytesMut::with_capacity(announced.min(LARGE_BODY)), None);
+        while let Some(chunk) = response.chunk().await.map_err(|e| fault(e, timeout))? {
+            if body.len() + chunk.len() > LARGE_BODY && memory.is_none() {
+                // Never closed, so there is always a permit.
+                memory = self.large.clone().acquire_owned().await.ok().map(Arc::new);
+                body.reserve(announced.saturating_sub(body.len()));
+            }
+            body.extend_from_slice(&chunk);
+            if body.len() > MAX_BODY {
+                return Err(too_large());
+            }
+        }
+        let body = without_keys(body.freeze());
+        Ok(HttpReply { status, headers, body, memory, at: SystemTime::now() })
     }
 
     fn client(&self, host: &str) -> Result<&reqwest::Client, AttemptError> {
@@ -123,23 +155,10 @@ fn presented(auth: Auth, key: &ApiKey) -> Result<(&'static str, HeaderValue), At
     Ok((name, value))
 }
 
-async fn read(mut response: reqwest::Response, timeout: Duration) -> Result<HttpReply, AttemptError> {
-    let status = response.status().as_u16();
-    let known = response.headers().iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
-    let headers = Headers::new(known);
-    let mut body = BytesMut::new();
-    while let Some(chunk) = response.chunk().await.map_err(|e| fault(e, timeout))? {
-        body.extend_from_slice(&chunk);
-        if body.len() > MAX_BODY {
-            return Err(AttemptError::new(
-                ErrorClass::Malformed,
-                format!("the reply is longer than {} MB", MAX_BODY >> 20),
-            ));
-        }
-    }
-    let body = without_keys(body.freeze());
-    let at = SystemTime::now();
-    Ok(HttpReply { status, headers, body, at })
+/// A body that is no reply. The same request would have it again.
+fn too_large() -> AttemptError {
+    let message = format!("the reply is longer than {} MB", MAX_BODY >> 20);
+    AttemptError { should_retry: Some(false), ..AttemptError::new(ErrorClass::Malformed, message) }
 }
 
 /// Some gateways echo what they were sent; a key must not reach the cache.

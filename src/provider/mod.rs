@@ -16,6 +16,7 @@ mod call;
 // A call to bytes and bytes to a completion: pure.
 mod dialects;
 mod estimate;
+mod usage_check;
 
 // What failures mean and what tokens cost: pure.
 mod classify;

@@ -1,5 +1,6 @@
 //! `report.md`: short enough to paste into a pull request.
 
+use crate::controls::{escape_controls, is_shown_escaped};
 use crate::stats::DifferenceTest;
 use std::fmt::Write;
 
@@ -223,6 +224,10 @@ pub(super) fn escape(text: &str) -> String {
                 out.push('\\');
                 out.push(c);
             }
+            c if is_shown_escaped(c) => {
+                out.push('\\');
+                out.extend(c.escape_default());
+            }
             c if c.is_control() => out.push(' '),
             c => out.push(c),
         }
@@ -233,5 +238,5 @@ pub(super) fn escape(text: &str) -> String {
 /// A code span. A backtick inside becomes an apostrophe, because longer fences do not work in tables.
 fn code(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    format!("`{}`", line.replace('`', "'").replace('|', "\u{2502}"))
+    format!("`{}`", escape_controls(&line).replace('`', "'").replace('|', "\u{2502}"))
 }

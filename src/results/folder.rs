@@ -140,6 +140,7 @@ impl ResultsFolder {
     /// # Errors
     /// Whatever the file system says, with the path.
     pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> Result<(), FileError> {
+        files::create_private_folder(&self.path)?;
         files::write_unsynced_name(&self.file(name), bytes)
     }
 
@@ -159,6 +160,7 @@ impl ResultsFolder {
         let path = self.file(name);
         let mut text = serde_json::to_string_pretty(value).map_err(|e| FileError::new("write", &path, e.into()))?;
         text.push('\n');
+        files::create_private_folder(&self.path)?;
         StagedFile::write(&path, text)
     }
 

@@ -20,7 +20,7 @@ use super::design_change::DesignChange;
 use super::folder::{ResultsFolder, names};
 use super::label::Label;
 use super::manifest::{Manifest, Outcome};
-use crate::files::{self, FileError, FileLock, LockError, this_command};
+use crate::files::{self, FileError, FileLock, LockError, create_private_folder, share_alike, this_command};
 
 /// Where incomplete sets are that did not replace the results of their label.
 pub(super) const INCOMPLETE: &str = ".incomplete";
@@ -94,7 +94,7 @@ impl LabelFolders {
 
     fn lock(&self, what: &str) -> Result<FileLock, LabelLockError> {
         let folder = self.results.join(LOCKS);
-        fs::create_dir_all(&folder).map_err(|e| FileError::new("create", &folder, e))?;
+        create_private_folder(&folder)?;
         let path = folder.join(format!("{}.{what}", self.label));
         FileLock::acquire(&path, &this_command()).map_err(|error| match error {
             LockError::Held(holder) => LabelLockError::Held { label: self.label.to_string(), holder },
@@ -143,6 +143,7 @@ impl LabelFolders {
     pub(super) fn swap(&self) -> Result<(), FileError> {
         let (published, next, old) = (self.published(), self.incomplete(), self.replaced());
         if published.path().exists() {
+            share_alike(published.path(), next.path())?;
             rename(published.path(), old.path())?;
         }
         rename(next.path(), published.path())?;
@@ -197,7 +198,7 @@ fn carry_over(old: &ResultsFolder, new: &ResultsFolder) -> Result<(), FileError>
 
 pub(super) fn rename(from: &Path, to: &Path) -> Result<(), FileError> {
     if let Some(parent) = to.parent() {
-        fs::create_dir_all(parent).map_err(|e| FileError::new("create", parent, e))?;
+        create_private_folder(parent)?;
     }
     fs::rename(from, to).map_err(|e| FileError::new("rename", from, e))
 }

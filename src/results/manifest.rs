@@ -70,6 +70,20 @@ pub struct Manifest {
     pub compared_scope: ComparisonScope,
     /// Every action that the result stands on, those of judges' self-tests included.
     pub keys: BTreeSet<ActionKey>,
+    /// The exports that some of these came from: their authors are believed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub imported: Vec<ImportedEntries>,
+}
+
+/// Entries that a result stands on and that were imported from one file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImportedEntries {
+    /// The path of the file as it was given.
+    pub file: String,
+    /// The digest of the file.
+    pub digest: Digest,
+    /// How many entries.
+    pub entries: u64,
 }
 
 /// What may be left out of a comparison.
@@ -199,6 +213,7 @@ impl Manifest {
             compared_to: None,
             compared_scope: ComparisonScope::All,
             keys: BTreeSet::new(),
+            imported: Vec::new(),
         }
     }
 

@@ -58,7 +58,9 @@ pub use label::{Label, LabelError};
 pub use label_folders::LabelLockError;
 pub use label_writer::{LabelWriter, LabelWriterError, Publication};
 pub use level::{Level, Levels, OVERALL};
-pub use manifest::{Caveats, ComparisonScope, FORMAT, ForecastTotals, Manifest, Outcome, StageCounts, Unused};
+pub use manifest::{
+    Caveats, ComparisonScope, FORMAT, ForecastTotals, ImportedEntries, Manifest, Outcome, StageCounts, Unused,
+};
 pub use noise::JudgeQuality;
 pub use ordered::Ordered;
 pub use reliability::{FailedChain, Reliability};

@@ -64,9 +64,10 @@ impl RowsFile {
     pub fn create(path: &Path, cells: u64) -> Result<RowsFile, FileError> {
         let fault = |e| FileError::new("write", path, e);
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(fault)?;
+            files::create_private_folder(folder)?;
         }
-        let file = File::options().read(true).write(true).create(true).truncate(true).open(path).map_err(fault)?;
+        let file =
+            files::open_options(path).read(true).write(true).create(true).truncate(true).open(path).map_err(fault)?;
         Ok(RowsFile {
             path: path.to_owned(),
             file,

@@ -115,7 +115,7 @@ impl Raw {
     fn meta(&self, job: &Job) -> Meta {
         Meta {
             stage: job.action.stage,
-            created: u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0),
+            created: u64::try_from(crate::clock::now().as_millisecond()).unwrap_or(0),
             dialect: self.dialect,
             model: self.model.clone(),
             requested_model: job.requested_model(),
@@ -127,6 +127,7 @@ impl Raw {
             coordinate: job.coordinate.clone(),
             inputs: job.action.inputs(),
             sources: job.sources.clone(),
+            imported: None,
         }
     }
 }
@@ -220,12 +221,12 @@ impl Performer<'_> {
                 let raw = Raw::of_reply(reply, self.prices.cost(&model, &reply.usage));
                 async move { self.store(job, &raw).await.map(|record| stored.set(Some(record))) }
             };
-            let completion = match self.client.ask(&request.provider, &call, expected, &lease, store).await {
+            let (reply, completion) = match self.client.ask(&request.provider, &call, expected, &lease, store).await {
                 Ok((reply, completion)) if completion.truncated && !job.takes_truncated() => {
                     let failure = truncated_call(&reply, &call);
                     return Err(self.call_failed(job, (request, breakers), failure).await);
                 }
-                Ok((_, completion)) => completion,
+                Ok(answered) => answered,
                 Err(AskFailure::Store(error)) => return Err(error.into()),
                 Err(AskFailure::BudgetExhausted) => return Err(NoOutput::OverBudget(lease.refusal())),
                 Err(AskFailure::Cancelled) => return Err(NoOutput::CalledOff),
@@ -237,7 +238,9 @@ impl Performer<'_> {
                 Ok(output) => {
                     self.outputs.note_model(job.requested_model(), completion.model);
                     let cost = self.prices.cost(&model, &completion.usage);
-                    return Ok(self.fresh(stored.take(), completion.usage, cost, output));
+                    let mut fresh = self.fresh(stored.take(), completion.usage, cost, output);
+                    fresh.warnings.extend(reply.usage_warning.map(|warning| format!("`{model}` {warning}")));
+                    return Ok(fresh);
                 }
                 Err(fault) => {
                     self.note_unreadable(stored.take(), &fault.to_string());

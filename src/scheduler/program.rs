@@ -1,10 +1,11 @@
 //! Runs the user's own program: no shell, no undeclared variable, bounded in time and output.
 //!
-//! The program leads a process group of its own, and the group is killed however the run of it ends: success, failure,
-//! time-out, or a run that is stopped. A server that a compressor leaves behind would otherwise hold ports and memory
-//! for the rest of the matrix. Signals that end compeval itself at once (SIGKILL) cannot be passed on without unsafe
-//! code, so there a program runs until it notices that its pipes are closed.
+//! Everything that the program starts ends with it, however the run of it ends: success, failure, time-out, or a run that
+//! is stopped. A server that a compressor leaves behind would otherwise hold ports and memory for the rest of the matrix.
+//! On Linux a [`supervisor`](super::supervisor) sees to that, also after SIGKILL; elsewhere the program leads a process
+//! group of its own, and the group is killed.
 
+use std::ffi::OsString;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
+use super::supervisor::{NOT_STARTED, is_supervised, supervised};
 use crate::compress::CommandSpec;
 use crate::redaction::{redact, redact_bytes};
 
@@ -48,15 +50,19 @@ fn tail(stderr: &str) -> String {
 pub(crate) async fn run(spec: &CommandSpec, stdin: Bytes) -> Result<Bytes, ProgramError> {
     let program = spec.argv.join(" ");
     let mut child = start(spec).map_err(|source| ProgramError::Start { program: program.clone(), source })?;
-    let _group = ProcessGroup::of(&child);
+    let mut group = ProcessGroup::of(&child);
     let mut stderr = String::new();
-    let talked = tokio::time::timeout(spec.timeout, talk(&mut child, stdin, &mut stderr)).await;
+    let talked = tokio::time::timeout(spec.timeout, talk((&mut child, &mut group), stdin, &mut stderr)).await;
     if !stderr.is_empty() {
         tracing::debug!(program, stderr, "the program wrote to standard error");
     }
     match talked {
         Err(_) => Err(ProgramError::TimedOut { program, timeout: spec.timeout, stderr }),
         Ok(Err(source)) => Err(ProgramError::Broken { program, source }),
+        Ok(Ok((status, _))) if !status.success() && stderr.starts_with(NOT_STARTED) => {
+            let source = std::io::Error::other(stderr.trim_start_matches(NOT_STARTED).trim_end().to_owned());
+            Err(ProgramError::Start { program, source })
+        }
         Ok(Ok((status, _))) if !status.success() => Err(ProgramError::Failed { program, status, stderr }),
         Ok(Ok((_, output))) if output.len() as u64 > MAX_OUTPUT => Err(ProgramError::TooMuchOutput { program }),
         Ok(Ok((_, output))) => Ok(redact_bytes(&output).into_owned().into()),
@@ -64,7 +70,8 @@ pub(crate) async fn run(spec: &CommandSpec, stdin: Bytes) -> Result<Bytes, Progr
 }
 
 fn start(spec: &CommandSpec) -> std::io::Result<Child> {
-    let (program, arguments) = spec.argv.split_first().ok_or(std::io::ErrorKind::InvalidInput)?;
+    let argv = supervised(&spec.argv).unwrap_or_else(|| spec.argv.iter().map(OsString::from).collect());
+    let (program, arguments) = argv.split_first().ok_or(std::io::ErrorKind::InvalidInput)?;
     let mut command = Command::new(program);
     command.args(arguments).current_dir(&spec.folder).env_clear();
     let declared = spec.environment.iter().map(|(name, _)| name.as_str());
@@ -75,11 +82,15 @@ fn start(spec: &CommandSpec) -> std::io::Result<Child> {
     }
     #[cfg(unix)]
     command.process_group(0);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true).spawn()
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
 }
 
 /// Feeds and reads the child at once, so that neither side can block the other.
-async fn talk(child: &mut Child, stdin: Bytes, stderr: &mut String) -> std::io::Result<(ExitStatus, Vec<u8>)> {
+async fn talk(
+    (child, group): (&mut Child, &mut ProcessGroup),
+    stdin: Bytes,
+    stderr: &mut String,
+) -> std::io::Result<(ExitStatus, Vec<u8>)> {
     let (mut input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let feed = async {
         if let Some(mut pipe) = input.take() {
@@ -98,9 +109,10 @@ async fn talk(child: &mut Child, stdin: Bytes, stderr: &mut String) -> std::io::
     let (_, bytes, ()) = tokio::join!(feed, read, keep_tail(errors, stderr));
     let bytes = bytes?;
     if bytes.len() as u64 > MAX_OUTPUT {
-        child.start_kill()?;
+        group.end();
     }
     let status = child.wait().await?;
+    group.leader_ended();
     Ok((if bytes.len() as u64 > MAX_OUTPUT { ExitStatus::default() } else { status }, bytes))
 }
 
@@ -116,31 +128,52 @@ async fn keep_tail(pipe: Option<impl AsyncRead + Unpin>, kept: &mut String) {
     }
 }
 
-/// The process group that a child leads. Killed when dropped.
+/// The process group that a child leads. Ended when dropped.
 struct ProcessGroup {
     #[cfg(unix)]
     leader: Option<rustix::process::Pid>,
+    #[cfg(not(unix))]
+    leader: Option<()>,
+    is_supervised: bool,
 }
 
 impl ProcessGroup {
     #[cfg(unix)]
     fn of(child: &Child) -> ProcessGroup {
-        ProcessGroup { leader: child.id().and_then(|id| rustix::process::Pid::from_raw(id.cast_signed())) }
+        let leader = child.id().and_then(|id| rustix::process::Pid::from_raw(id.cast_signed()));
+        ProcessGroup { leader, is_supervised: is_supervised() }
     }
 
     #[cfg(not(unix))]
     fn of(_: &Child) -> ProcessGroup {
-        ProcessGroup {}
+        ProcessGroup { leader: None, is_supervised: is_supervised() }
+    }
+
+    /// The leader has ended. A supervisor has left nothing behind, and its number may be another process's by now.
+    fn leader_ended(&mut self) {
+        if self.is_supervised {
+            self.leader = None;
+        }
+        self.end();
+    }
+
+    /// Ends the group, once. A supervisor kills what is below it before it ends; it is not killed itself.
+    fn end(&mut self) {
+        #[cfg(unix)]
+        if let Some(leader) = self.leader.take() {
+            use rustix::process::{Signal, kill_process, kill_process_group};
+            // An empty group is an error, and what is wanted.
+            let _ = match self.is_supervised {
+                true => kill_process(leader, Signal::TERM),
+                false => kill_process_group(leader, Signal::KILL),
+            };
+        }
     }
 }
 
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
-        #[cfg(unix)]
-        if let Some(leader) = self.leader {
-            // An empty group is an error, and what is wanted.
-            let _ = rustix::process::kill_process_group(leader, rustix::process::Signal::KILL);
-        }
+        self.end();
     }
 }
 

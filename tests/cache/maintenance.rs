@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use compeval::action::{Digest, Stage};
-use compeval::cache::{CacheError, CacheSnapshot, EntryStatus, Lookup, Reading, Removal, export};
+use compeval::cache::{CacheError, CacheSnapshot, EntryStatus, Lookup, Meta, Reading, Removal, export};
 use tempfile::tempdir;
 
 use super::support::*;
@@ -215,21 +215,25 @@ fn exported(dir: &std::path::Path, count: u64) -> std::path::PathBuf {
 fn an_export_imported_elsewhere_is_the_same() {
     let dir = tempdir().unwrap();
     let path = exported(dir.path(), 12);
+    let digest = Digest(*std::fs::read(&path).unwrap().last_chunk().unwrap());
     let store = open(&dir.path().join("to"));
     put(&store, 5, body(500, 300));
-    let done = store.import(&path).unwrap();
+    let done = store.import(&path, None).unwrap();
     assert_eq!((done.added, done.present), (11, 1));
     let from = CacheSnapshot::open(&dir.path().join("from")).unwrap();
     for n in (0..12).filter(|n| *n != 5) {
         let (there, here) = (from.find(&key(n)).unwrap(), store.find(&key(n)).unwrap());
         assert_eq!(store.body(&here).unwrap(), from.body(&there).unwrap());
-        assert_eq!(store.meta(&here).unwrap(), from.meta(&there).unwrap());
+        let meta = store.meta(&here).unwrap();
+        let origin = meta.imported.clone().unwrap();
+        assert_eq!((&*origin.file, origin.digest), (&*path.display().to_string(), digest));
+        assert_eq!(Meta { imported: None, ..meta }, from.meta(&there).unwrap());
         assert_eq!(here.status, there.status);
         assert_eq!(store.count(&Digest::of(n.to_le_bytes())), Some(n));
         assert_eq!(store.read_text(&Digest::of(source_text(n))), Some(source_text(n)));
     }
     assert_eq!(store.body(&store.find(&key(5)).unwrap()).unwrap(), body(500, 300), "what is there stays");
-    assert_eq!(store.import(&path).unwrap().added, 0);
+    assert_eq!(store.import(&path, None).unwrap().added, 0);
 }
 
 #[test]
@@ -241,7 +245,7 @@ fn a_bad_import_adds_nothing_and_says_why() {
     let bad = dir.path().join("bad.export");
     let refuse = |bytes: &[u8], word: &str| {
         std::fs::write(&bad, bytes).unwrap();
-        let error = store.import(&bad).unwrap_err();
+        let error = store.import(&bad, None).unwrap_err();
         assert!(matches!(error, CacheError::BadImport { .. }), "{error}");
         assert!(error.to_string().contains(word), "{error}");
         assert!(store.records().is_empty());

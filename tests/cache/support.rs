@@ -44,6 +44,7 @@ pub(crate) fn meta(n: u64) -> Meta {
         coordinate: coordinate(n),
         inputs: inputs(n),
         sources: Sources([("prompt".into(), source)].into()),
+        imported: None,
     }
 }
 

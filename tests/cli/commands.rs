@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::project::Project;
-use super::server::Server;
+use super::server::{Server, wait_until};
 
 const METHOD: &str = r#"
 [[compress]]
@@ -110,4 +110,71 @@ fn offline_starts_no_program() {
     let project = project(&server, SCRIPT);
     project.expect(7, "run --label a --runs 1 --methods mine --offline");
     assert!(!project.exists("seen"));
+}
+
+/// Leaves processes behind in every way: in its group, in a group and a session of their own, and as an orphan.
+#[cfg(target_os = "linux")]
+const SPAWNING: &str = r#"cat > /dev/null
+sleep 600 < /dev/null &
+echo $! >> pids
+setsid sh -c 'echo $$ >> pids; sleep 600 & echo $! >> pids; wait' > /dev/null 2>&1 < /dev/null &
+(setsid sh -c 'echo $$ >> pids; exec sleep 600' > /dev/null 2>&1 < /dev/null &)
+while [ "$(wc -l < pids)" -lt 4 ]; do sleep 0.01; done
+echo $$ >> pids
+"#;
+
+/// The processes that the program named and that still run; a dead one that was not waited for does not.
+#[cfg(target_os = "linux")]
+fn running(project: &Project) -> Vec<String> {
+    let is_running =
+        |pid: &String| std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "));
+    let pids = std::fs::read_to_string(project.path("pids")).unwrap_or_default();
+    pids.lines().map(str::to_owned).filter(is_running).collect()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn what_a_program_started_ends_with_its_success_and_with_a_time_out() {
+    let server = Server::start();
+    let project = project(&server, &format!("{SPAWNING}\nprintf '{{\"summary\":\"9091\"}}'\n"));
+    project.expect(0, "run --label a --runs 1 --methods mine");
+    assert!(project.read("pids").lines().count() >= 5);
+    wait_until(|| running(&project).is_empty());
+    project.write("pids", "");
+    project.write("tools/compress.sh", &format!("{SPAWNING}\nexec sleep 600\n"));
+    project.edit("pipeline.toml", "deterministic = true", "deterministic = true\ntimeout_s = 2");
+    project.expect(5, "run --label b --runs 1 --methods mine").says(&["did not finish within 2 s"]);
+    assert!(project.read("pids").lines().count() >= 5);
+    wait_until(|| running(&project).is_empty());
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn what_a_program_started_ends_with_compeval_also_when_that_is_killed() {
+    use rustix::process::Signal;
+    let server = Server::start();
+    let project = project(&server, &format!("{SPAWNING}\nexec sleep 600\n"));
+    for signals in [&[Signal::KILL][..], &[Signal::TERM, Signal::TERM]] {
+        project.write("pids", "");
+        let run = project.start("run --label a --runs 1 --methods mine");
+        wait_until(|| project.read("pids").lines().count() >= 5);
+        assert_eq!(running(&project).len(), 5);
+        for signal in signals {
+            run.signal(*signal);
+            // Two signals of a kind that are pending at once are one.
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+        let code = run.end().code;
+        assert!(code == -1 || code == 130 || code == 6, "{code}");
+        wait_until(|| running(&project).is_empty());
+    }
+}
+
+#[test]
+fn a_program_that_does_not_exist_is_named() {
+    let server = Server::start();
+    let project = project(&server, SCRIPT);
+    project.edit("pipeline.toml", "[\"sh\", \"tools/compress.sh\"]", "[\"tools/missing\", \"now\"]");
+    let ended = project.expect(5, "run --label a --runs 1 --methods mine");
+    ended.says(&["could not start `tools/missing now`: No such file"]);
 }

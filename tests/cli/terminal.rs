@@ -65,3 +65,31 @@ fn controls_of_a_reply_do_not_steer_a_real_terminal() {
         assert!(!screen.contains(steers), "{steers:?} in {screen:?}");
     }
 }
+
+/// The texts that a page decompresses.
+fn unpacked(page: &str) -> Vec<String> {
+    use base64::Engine;
+    let packs = page
+        .split(['"', '<', '>', '\n'])
+        .filter_map(|text| base64::engine::general_purpose::STANDARD.decode(text).ok());
+    let inflate = |pack: Vec<u8>| {
+        let mut text = String::new();
+        flate2::read::DeflateDecoder::new(pack.as_slice()).read_to_string(&mut text).ok().map(|_| text)
+    };
+    packs.filter_map(inflate).filter(|text| text.len() > 2).collect()
+}
+
+#[test]
+fn controls_of_a_reply_are_shown_as_escapes_in_the_reports() {
+    let server = Server::start();
+    let project = hostile_project(&server);
+    let (page, markdown) = (project.read("results/a/report.html"), project.read("results/a/report.md"));
+    let packs = unpacked(&page);
+    for (name, text) in
+        [("report.html", &page), ("report.md", &markdown)].into_iter().chain(packs.iter().map(|t| ("a pack", t)))
+    {
+        assert_harmless(text, name);
+        assert!(!text.contains("\\u001b") && !text.contains("\\u009b") && !text.contains("\\u202e"), "{name}: {text}");
+    }
+    assert!(packs.iter().any(|text| text.contains(r"\\u{1b}]52;c;aGFja2Vk\\u{7}")), "{packs:?}");
+}

@@ -140,12 +140,16 @@ async fn a_reply_that_cannot_be_kept_ends_the_call() {
 }
 
 #[tokio::test]
-async fn a_prompt_that_the_server_cut_fails_loudly() {
+async fn a_prompt_that_ollama_cut_fails_and_a_low_count_of_others_is_a_warning() {
     let body = r#"{"choices":[{"finish_reason":"stop","message":{"content":"?"}}],"usage":{"prompt_tokens":2048}}"#;
-    let simulator = Simulator::scripted([Scripted::new(200, body)]);
-    let failure = asked(&client(&simulator), &ask(&"many words here ".repeat(3000))).await.unwrap_err();
+    let ollama = body.replacen('{', r#"{"system_fingerprint":"fp_ollama","#, 1);
+    let simulator = Simulator::scripted([Scripted::new(200, ollama), Scripted::new(200, body)]);
+    let call = ask(&"many words here ".repeat(3000));
+    let failure = asked(&client(&simulator), &call).await.unwrap_err();
     assert_eq!(failure.class, ErrorClass::TooLong);
     assert!(failure.message.contains("2048"), "{failure}");
+    let (reply, _) = asked(&client(&simulator), &call).await.unwrap();
+    assert!(reply.usage_warning.is_some_and(|warning| warning.contains("far fewer prompt tokens")));
 }
 
 #[tokio::test]

@@ -4,17 +4,20 @@ use serde_json::{Value, json};
 
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::commands::fixture::audit::audit_all;
+use crate::cli::engine::access_list;
 use crate::cli::failure::{Exit, Failure, render};
 use crate::cli::format::count;
 use crate::cli::project::{Opening, project_paths_of, read_project};
 use crate::cli::terminal::{Column, Console, TextStyle, render_table};
-use crate::pipeline::{Opened, Pipeline, Problem, Problems, Severity};
+use crate::pipeline::{ExternalAccess, Opened, Pipeline, Problem, Problems, Severity};
 
 /// The problems of a project and, unless one is an error, its pipeline.
 #[derive(Default)]
 struct CheckResult {
     problems: Problems,
     pipeline: Option<Pipeline>,
+    /// Whom it reaches; also where only the strictness of `check` finds fault with it.
+    access: Option<ExternalAccess>,
     /// Why there is nothing to run though nothing is wrong.
     is_empty: bool,
 }
@@ -29,6 +32,9 @@ pub(crate) fn run(common: &Common, console: &Console) -> Result<Exit, Failure> {
         }
         if let Some(pipeline) = &result.pipeline {
             console.print(&contents(pipeline, console));
+        }
+        if let Some(access) = result.access.as_ref().filter(|access| !access.is_empty()) {
+            console.print(&format!("{}\n", access_list(access, console)));
         }
         console.print(&result.summary(console));
     }
@@ -50,11 +56,16 @@ fn check_project(common: &Common) -> Result<CheckResult, Failure> {
     let mut result = CheckResult::default();
     match read_project(common, &SelectArgs::default(), opening) {
         Ok(Opened { pipeline, warnings, missing_keys }) => {
+            result.access = Some(ExternalAccess::of(&pipeline));
             result.pipeline = Some(pipeline);
             result.problems = warnings;
             result.problems.0.extend(missing_keys.0);
         }
-        Err(Failure::Problems(problems)) => result.problems = problems,
+        Err(Failure::Problems(problems)) => {
+            result.problems = problems;
+            let lenient = read_project(common, &SelectArgs::default(), Opening::default());
+            result.access = lenient.ok().map(|opened| ExternalAccess::of(&opened.pipeline));
+        }
         Err(Failure::Message { exit: Exit::EmptySelection, message, hint }) => {
             result.is_empty = true;
             result.problems.push(Problem::error(message).help(hint.unwrap_or_default()));
@@ -102,6 +113,7 @@ impl CheckResult {
             "probes": self.pipeline.as_ref().map(|_| self.probes()),
             "errors": listed(Severity::Error),
             "warnings": listed(Severity::Warning),
+            "access": self.access,
         })
     }
 

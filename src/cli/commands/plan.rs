@@ -1,15 +1,17 @@
 //! `compeval plan`: what would run, what is cached and why, and the estimated cost.
 
 use clap::Args;
+use serde::Serialize;
 
 use crate::action::StageName;
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::command_line::CommandLine;
+use crate::cli::engine::access_list;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{cost, count, duration, money, short};
 use crate::cli::project::{Opening, open_project, open_snapshot};
 use crate::cli::terminal::{Console, TextStyle};
-use crate::pipeline::Matrix;
+use crate::pipeline::{ExternalAccess, Matrix};
 use crate::plan::{Assumptions, Forecast, Preparer, TooLong, WorstCase, forecast};
 use crate::provider::Prices;
 use crate::units::Tokens;
@@ -24,29 +26,42 @@ pub(crate) struct PlanArgs {
 }
 
 pub(crate) fn run(common: &Common, args: &PlanArgs, console: &Console) -> Result<Exit, Failure> {
-    let forecast = of_project(common, &args.select, console)?;
-    let exit = print(&forecast, console);
-    Ok(if args.exit_code && forecast.is_pending() { Exit::Pending } else { exit })
+    let plan = of_project(common, &args.select, console)?;
+    let exit = print(&plan, console);
+    Ok(if args.exit_code && plan.forecast.is_pending() { Exit::Pending } else { exit })
+}
+
+/// What would run, and whom it would reach.
+#[derive(Serialize)]
+pub(crate) struct ProjectPlan {
+    #[serde(flatten)]
+    forecast: Forecast,
+    access: ExternalAccess,
 }
 
 /// Prints the plan.
-pub(crate) fn print(forecast: &Forecast, console: &Console) -> Exit {
-    console.json(forecast);
+pub(crate) fn print(plan: &ProjectPlan, console: &Console) -> Exit {
+    console.json(plan);
     if !console.is_json() {
-        console.print(&render(forecast, console));
+        if !plan.access.is_empty() {
+            console.print(&format!("{}\n", access_list(&plan.access, console)));
+        }
+        console.print(&render(&plan.forecast, console));
     }
     Exit::Done
 }
 
 /// The plan as a command prints it, also for `run --dry-run`.
-pub(crate) fn of_project(common: &Common, select: &SelectArgs, console: &Console) -> Result<Forecast, Failure> {
+pub(crate) fn of_project(common: &Common, select: &SelectArgs, console: &Console) -> Result<ProjectPlan, Failure> {
     let pipeline = open_project(common, select, Opening::default(), console)?;
     let snapshot = open_snapshot(&pipeline.cache)?;
     let refresh = select.refresh.iter().map(|stage| stage.stage()).collect();
     let matrix = Matrix::new(&pipeline);
     let prices = Prices::new(pipeline.prices.clone());
     let assumptions = Assumptions { refresh: &refresh, prices: &prices, reasons: true };
-    forecast(Preparer::new(&pipeline, &matrix), &snapshot, assumptions).map_err(|e| Failure::input(e.to_string()))
+    let forecast = forecast(Preparer::new(&pipeline, &matrix), &snapshot, assumptions);
+    let forecast = forecast.map_err(|e| Failure::input(e.to_string()))?;
+    Ok(ProjectPlan { forecast, access: ExternalAccess::of(&pipeline) })
 }
 
 fn render(forecast: &Forecast, console: &Console) -> String {

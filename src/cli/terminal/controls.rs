@@ -9,6 +9,8 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use crate::controls::is_shown_escaped;
+
 /// Stands for the escape character in colours of our own. A noncharacter: no text has a use for it.
 const MARK: char = '\u{FDD0}';
 
@@ -63,12 +65,6 @@ pub(crate) fn escape_json(json: &str) -> Cow<'_, str> {
 fn color_code(text: &str) -> Option<(&str, &str)> {
     let (code, after) = text.strip_prefix('[')?.split_once('m')?;
     code.chars().all(|c| c.is_ascii_digit() || c == ';').then_some((code, after))
-}
-
-/// C0 without line break and tab, C1, and bidirectional controls.
-fn is_shown_escaped(c: char) -> bool {
-    let is_bidi = matches!(c, '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
-    is_bidi || (c.is_control() && c != '\n' && c != '\t')
 }
 
 #[cfg(test)]

@@ -106,6 +106,8 @@ pub(crate) struct ChatReply {
     usage: Option<ChatUsage>,
     #[serde(default)]
     error: Option<Value>,
+    #[serde(default, deserialize_with = "lenient")]
+    system_fingerprint: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -173,6 +175,12 @@ impl From<ChatUsage> for Usage {
 impl ChatReply {
     pub(crate) fn usage(&self) -> Usage {
         self.usage.map(Usage::from).unwrap_or_default()
+    }
+
+    /// Whether Ollama answered, which cuts a prompt that is too long without a word. Where others count few tokens, the
+    /// count is wrong more often than the prompt was cut.
+    pub(crate) fn is_from_ollama(&self) -> bool {
+        self.system_fingerprint.as_deref() == Some("fp_ollama")
     }
 
     pub(crate) fn completion(self) -> Result<Completion, ReadFault> {

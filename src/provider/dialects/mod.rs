@@ -34,7 +34,7 @@ pub fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, BuildFau
 }
 
 /// Reads the body of a successful reply; done again at every use of a kept one. `expected` is the first value of
-/// [`estimate`](super::estimate()) for the call that was sent; with it a prompt that the server cut is noticed.
+/// [`estimate`](super::estimate()) for the call that was sent; with it a prompt that Ollama cut is noticed.
 ///
 /// # Errors
 /// Why the reply is no answer.
@@ -47,19 +47,15 @@ pub fn read(
     match dialect {
         Dialect::OpenaiChat => {
             let reply = chat::open(body)?;
-            check_prompt(&reply.usage(), expected)?;
+            if let Some((reported, expected)) = missing_prompt(&reply.usage(), expected)
+                && reply.is_from_ollama()
+            {
+                return Err(ReadFault::PromptCut { reported: reported.0, expected: expected.0 });
+            }
             reply.completion()
         }
-        Dialect::OpenaiResponses => {
-            let reply = responses::open(body)?;
-            check_prompt(&reply.usage(), expected)?;
-            reply.completion(operation)
-        }
-        Dialect::Anthropic => {
-            let reply = anthropic::open(body)?;
-            check_prompt(&reply.usage(), expected)?;
-            reply.completion(operation)
-        }
+        Dialect::OpenaiResponses => responses::open(body)?.completion(operation),
+        Dialect::Anthropic => anthropic::open(body)?.completion(operation),
         Dialect::Lexical => Err(ReadFault::Malformed("the built-in rules send no request".into())),
     }
 }
@@ -94,13 +90,9 @@ fn billing<U: DeserializeOwned + Into<Usage>>(body: &[u8]) -> Billing {
 /// Prompts under this size vary too much to distinguish truncation from differences of tokenizers.
 const MIN_JUDGED_PROMPT: u64 = 500;
 
-fn check_prompt(usage: &Usage, expected: Option<Tokens>) -> Result<(), ReadFault> {
-    match (usage.input, expected) {
-        (Some(Tokens(reported)), Some(Tokens(expected)))
-            if expected > MIN_JUDGED_PROMPT && reported.saturating_mul(10) < expected.saturating_mul(7) =>
-        {
-            Err(ReadFault::PromptCut { reported, expected })
-        }
-        _ => Ok(()),
-    }
+/// The reported and the expected size of a prompt of which the provider counted too little for any tokenizer.
+pub(crate) fn missing_prompt(usage: &Usage, expected: Option<Tokens>) -> Option<(Tokens, Tokens)> {
+    let (reported, expected) = (usage.input?, expected?);
+    let is_missing = expected.0 > MIN_JUDGED_PROMPT && reported.0.saturating_mul(10) < expected.0.saturating_mul(7);
+    is_missing.then_some((reported, expected))
 }

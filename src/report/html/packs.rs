@@ -1,7 +1,7 @@
 //! Packs: long texts with their marks, compressed, which the page decompresses when they are shown.
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{self, Write};
 use std::ops::Range;
 
 use base64::Engine;
@@ -10,16 +10,19 @@ use flate2::Compression;
 use flate2::write::DeflateEncoder;
 use indexmap::IndexSet;
 use serde::Serialize;
+use serde_json::ser::{CharEscape, Formatter};
 
 use super::input::{ContextText, PackCache, PageContext, ReadRows};
 use crate::action::{ActionKey, Digest, DigestBuilder};
+use crate::controls::{escape_controls, is_shown_escaped};
 use crate::judge::CriterionId;
 use crate::probe::{Fact, FactFinder, Probe};
+use crate::redaction::redact_bytes;
 use crate::results::{ListedRow, Row, RowError};
 use crate::transcript::MappedFold;
 
 /// The version of the content of packs: raised when equal rows, contexts and facts would give other texts or marks.
-const PACK_VERSION: u32 = 2;
+const PACK_VERSION: u32 = 3;
 pub(super) const CELLS_IN_PACK: usize = 256;
 /// Digits of a key that are shown; the cache accepts any unique prefix.
 const KEY_DIGITS: usize = 16;
@@ -131,7 +134,9 @@ fn cell_text<'r>(row: &'r Row, matcher: Option<&FactMatcher>, criteria: &IndexSe
     let scores = row.criteria.iter();
     CellText {
         answer: &row.answer,
-        marks: matcher.map(|matcher| matcher.marks(&FoldedText::new(&row.answer))).unwrap_or_default(),
+        marks: matcher
+            .map(|matcher| matcher.marks(&FoldedText::new(&escape_controls(&row.answer))))
+            .unwrap_or_default(),
         criteria: scores
             .filter_map(|c| Some((criteria.get_index_of(&c.criterion)?, c.points(), c.reasoning.as_str())))
             .collect(),
@@ -175,7 +180,8 @@ fn pack_context(
 
 fn marked<'t>(context: &'t ContextText, matchers: &BTreeMap<usize, &FactMatcher>) -> MarkedContext<'t> {
     let ContextText::Readable(text) = context else { return MarkedContext::Opaque { absent: "opaque" } };
-    let folded = FoldedText::new(text);
+    let shown = escape_controls(text);
+    let folded = FoldedText::new(&shown);
     let marks = matchers.iter().map(|(probe, matcher)| (*probe, matcher.marks(&folded)));
     MarkedContext::Readable { text, marks: marks.filter(|(_, marks)| !marks.is_empty()).collect() }
 }
@@ -185,7 +191,7 @@ const COMPRESSION_LEVEL: u32 = 5;
 
 /// JSON in which no character is special in HTML or ends a line in a script.
 pub(super) fn safe_json(value: &impl Serialize) -> String {
-    let json = serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned());
+    let json = String::from_utf8(json(value)).unwrap_or_else(|_| "null".to_owned());
     let mut safe = String::with_capacity(json.len() + json.len() / 16);
     for c in json.chars() {
         match c {
@@ -211,8 +217,48 @@ fn pack<E>(cache: &dyn PackCache, name: Digest, json: impl FnOnce() -> Result<Ve
     Ok(pack)
 }
 
+/// JSON of texts as they are shown: without API keys, and with control characters as visible escapes.
 fn json(value: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(value).unwrap_or_else(|_| b"null".to_vec())
+    let mut json = Vec::new();
+    let written = value.serialize(&mut serde_json::Serializer::with_formatter(&mut json, VisibleControls));
+    written.map_or_else(|_| b"null".to_vec(), |()| redact_bytes(&json).into_owned())
+}
+
+/// Writes control characters of strings as the text of their escapes.
+struct VisibleControls;
+
+impl VisibleControls {
+    /// The escape of a character inside of a JSON string, where a backslash is written twice.
+    fn write_escape(writer: &mut (impl Write + ?Sized), c: char) -> io::Result<()> {
+        write!(writer, "\\{}", c.escape_default())
+    }
+}
+
+impl Formatter for VisibleControls {
+    fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
+        let mut rest = fragment;
+        while let Some((at, c)) = rest.char_indices().find(|(_, c)| is_shown_escaped(*c)) {
+            let (before, after) = rest.split_at(at);
+            writer.write_all(before.as_bytes())?;
+            VisibleControls::write_escape(writer, c)?;
+            rest = after.get(c.len_utf8()..).unwrap_or_default();
+        }
+        writer.write_all(rest.as_bytes())
+    }
+
+    fn write_char_escape<W: ?Sized + Write>(&mut self, writer: &mut W, escape: CharEscape) -> io::Result<()> {
+        match escape {
+            CharEscape::AsciiControl(byte) => VisibleControls::write_escape(writer, char::from(byte)),
+            CharEscape::Backspace => VisibleControls::write_escape(writer, '\u{8}'),
+            CharEscape::FormFeed => VisibleControls::write_escape(writer, '\u{c}'),
+            CharEscape::CarriageReturn => VisibleControls::write_escape(writer, '\r'),
+            CharEscape::Quote => writer.write_all(b"\\\""),
+            CharEscape::ReverseSolidus => writer.write_all(b"\\\\"),
+            CharEscape::Solidus => writer.write_all(b"\\/"),
+            CharEscape::LineFeed => writer.write_all(b"\\n"),
+            CharEscape::Tab => writer.write_all(b"\\t"),
+        }
+    }
 }
 
 fn deflate(json: &[u8]) -> String {
@@ -233,6 +279,7 @@ pub(super) fn escape(text: &str) -> String {
             '"' => safe.push_str("&quot;"),
             '\'' => safe.push_str("&#39;"),
             '\u{2028}' | '\u{2029}' => safe.push(' '),
+            c if is_shown_escaped(c) => safe.extend(c.escape_default()),
             c => safe.push(c),
         }
     }
@@ -295,6 +342,19 @@ mod tests {
         assert_ne!(made("a", &cache), "cached");
         assert_eq!(made("a", &cache), "cached");
         assert_ne!(made("b", &cache), "cached");
+    }
+
+    #[test]
+    fn control_characters_are_shown_and_all_else_keeps_its_meaning() {
+        let read = |text: &str| serde_json::from_slice::<String>(&json(&text)).unwrap();
+        assert_eq!(
+            read("a\u{1b}]52\u{7}\u{9b}2J\u{202e}b\r\u{8}\u{c}"),
+            r"a\u{1b}]52\u{7}\u{9b}2J\u{202e}b\r\u{8}\u{c}"
+        );
+        for plain in ["two\n\tlines", "\"\\/", "上下文 🦀 é", ""] {
+            assert_eq!(read(plain), plain);
+        }
+        assert_eq!(escape("\u{9b}<"), r"\u{9b}&lt;");
     }
 
     #[test]

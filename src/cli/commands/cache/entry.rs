@@ -4,7 +4,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::action::{Replica, Stage};
-use crate::cache::{CacheError, CacheSnapshot, Day, EntryCoordinate, EntryStatus, Lookup, Meta, Record, now_ms};
+use crate::cache::{
+    CacheError, CacheSnapshot, Day, EntryCoordinate, EntryStatus, ImportOrigin, Lookup, Meta, Record, now_ms,
+};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{age, duration, money, short, size};
 use crate::cli::project::open_snapshot;
@@ -172,6 +174,9 @@ pub(crate) fn provenance(console: &Console, record: &Record, meta: &Meta) -> Vec
         ("took", format!("{tokens}; {}; {} on disk", money(meta.cost), size(record.stored_bytes()))),
     ];
     lines.extend(meta.request_id.as_ref().map(|id| ("request", id.clone())));
+    if let Some(ImportOrigin { file, digest }) = &meta.imported {
+        lines.push(("imported", format!("from {file} (digest {})", digest.short())));
+    }
     for (name, source) in &meta.sources.0 {
         let path = crate::plan::source_label(name, source.path.as_deref());
         lines.push(("from", format!("{path} as of {}", source.digest.short())));

@@ -16,6 +16,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
+use crate::action::Digest;
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{given, project_paths_of};
@@ -67,6 +68,9 @@ pub(crate) enum CacheCommand {
     Import {
         /// The file to read
         file: PathBuf,
+        /// Refuse the file unless it has this digest, which `cache export` prints
+        #[arg(long, value_name = "DIGEST")]
+        expect_digest: Option<Digest>,
     },
 }
 
@@ -85,6 +89,8 @@ pub(crate) fn run(common: &Common, command: &CacheCommand, console: &Console) ->
             let snapshot = snapshot(&paths.cache, console)?;
             transfer::export(&snapshot, &paths.results, &given(common, file), label.as_deref(), console)
         }
-        CacheCommand::Import { file } => transfer::import(&paths.cache, &given(common, file), console),
+        CacheCommand::Import { file, expect_digest } => {
+            transfer::import(&paths.cache, &given(common, file), expect_digest.as_ref(), console)
+        }
     }
 }

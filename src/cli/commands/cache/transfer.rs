@@ -5,8 +5,8 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::entry::failure;
-use crate::action::ActionKey;
-use crate::cache::{CacheSnapshot, DamageReport, Lookup, Record, export as write};
+use crate::action::{ActionKey, Digest};
+use crate::cache::{CacheSnapshot, DamageReport, ExportCounts, Lookup, Record, export as write};
 use crate::cli::command_line::CommandLine;
 use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::{count, size};
@@ -20,6 +20,7 @@ struct ExportedJson {
     label: Option<String>,
     entries: u64,
     bytes: u64,
+    digest: Digest,
 }
 
 pub(super) fn export(
@@ -37,11 +38,12 @@ pub(super) fn export(
         return Err(Failure::input("there is nothing to export: the cache is empty").hinted("`compeval run` fills it"));
     }
     let exported = write(snapshot, &keys, file).map_err(failure)?;
-    let (entries, bytes) = (exported.entries, exported.bytes);
+    let ExportCounts { entries, bytes, digest } = exported;
     let (shown, label) = (file.display().to_string(), label.map(str::to_owned));
     console.print(&format!("Wrote {} ({}) to {shown}.", entries_of(entries), size(bytes)));
+    console.print(&format!("digest: {digest}"));
     console.note(&format!("{} compeval cache import {shown}   (elsewhere)", console.paint(TextStyle::Hint, "next:")));
-    console.json(&ExportedJson { file: shown, label, entries, bytes });
+    console.json(&ExportedJson { file: shown, label, entries, bytes, digest });
     Ok(Exit::Done)
 }
 
@@ -70,7 +72,12 @@ struct ImportedJson {
     present: u64,
 }
 
-pub(super) fn import(cache: &Path, file: &Path, console: &Console) -> Result<Exit, Failure> {
+pub(super) fn import(
+    cache: &Path,
+    file: &Path,
+    expected_digest: Option<&Digest>,
+    console: &Console,
+) -> Result<Exit, Failure> {
     if file.is_dir() {
         return Err(Failure::input(format!("{} is a folder, not a file written by `cache export`", file.display())));
     }
@@ -78,7 +85,7 @@ pub(super) fn import(cache: &Path, file: &Path, console: &Console) -> Result<Exi
         return Err(Failure::input(format!("there is no file {}", file.display())));
     }
     let store = open_store(cache, console)?;
-    let imported = store.import(file).map_err(failure)?;
+    let imported = store.import(file, expected_digest).map_err(failure)?;
     print_notices(&store, console);
     store.close()?;
     let (added, present) = (imported.added, imported.present);

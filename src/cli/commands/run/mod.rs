@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use clap::Args;
 
-use crate::cache::Store;
+use crate::cache::{ImportOrigin, Store};
 use crate::cli::args::{BudgetArgs, Common, LIMITS, MODELS, OUTPUT, SelectArgs};
 use crate::cli::command_line::CommandLine;
 use crate::cli::commands::plan;
@@ -28,8 +28,8 @@ use crate::plan::CostEstimate;
 use crate::provider::Prices;
 use crate::report::comparison_table;
 use crate::results::{
-    Comparison, ComparisonScope, Design, ForecastTotals, Label, LabelWriter, LabelWriterError, ListedRow, Manifest,
-    Publication, ResultsFolder, blind_spots, names, newly_failing, regressions,
+    Comparison, ComparisonScope, Design, ForecastTotals, ImportedEntries, Label, LabelWriter, LabelWriterError,
+    ListedRow, Manifest, Publication, ResultsFolder, blind_spots, names, newly_failing, regressions,
 };
 use crate::scheduler::{Budget, BudgetLimits, Event, Listener};
 use crate::threads::both;
@@ -185,7 +185,7 @@ fn options(args: &RunArgs, limits: BudgetLimits) -> RunOptions {
 }
 
 fn now() -> String {
-    jiff::Timestamp::now().to_string()
+    crate::clock::now().to_string()
 }
 
 /// Fills in the manifest of a run that begins, and stores the texts that later explain a change.
@@ -250,6 +250,9 @@ fn execute(
     manifest.outcome = finish::outcome_of(exit, &ended, recorder.failures());
     let spent = options.budget.spent().with_unfinished(manifest.requests_sent);
     let rows = recorder.finish(manifest, &spent)?;
+    let origins = store.origins(&manifest.keys).into_iter();
+    let imported = |(ImportOrigin { file, digest }, entries)| ImportedEntries { file, digest, entries };
+    manifest.imported = origins.map(imported).collect();
     manifest.caveats.weak_judges.clone_from(&ended.weak_judges);
     manifest.models.clone_from(&ended.models);
     manifest.forecast = ended.forecast.as_ref().map(expected);
@@ -366,6 +369,6 @@ fn reports_new_failures(comparison: &Comparison, console: &Console) -> bool {
 fn label(args: &RunArgs) -> Result<Label, Failure> {
     match &args.select.label {
         Some(text) => Label::new(text).map_err(|error| Failure::input(error.to_string())),
-        None => Ok(Label::of_time(jiff::Timestamp::now())),
+        None => Ok(Label::of_time(crate::clock::now())),
     }
 }

@@ -1,0 +1,36 @@
+//! The time of day, for records and names. A clock that was never set, or set to nonsense, stops no run.
+
+use std::time::SystemTime;
+
+use jiff::Timestamp;
+
+/// The time of the machine's clock; 1970 or the end of year 9999 where it is earlier or later than that.
+pub fn now() -> Timestamp {
+    at(SystemTime::now())
+}
+
+/// Whether the clock shows a time before 1970, for which libraries that this program needs panic (sled, rustls).
+pub fn is_before_1970() -> bool {
+    SystemTime::now() < SystemTime::UNIX_EPOCH
+}
+
+fn at(time: SystemTime) -> Timestamp {
+    let is_early = time < SystemTime::UNIX_EPOCH;
+    let time = Timestamp::try_from(time).ok().filter(|_| !is_early);
+    time.unwrap_or(if is_early { Timestamp::UNIX_EPOCH } else { Timestamp::MAX })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn no_clock_is_too_strange() {
+        let year = Duration::from_secs(31_557_600);
+        assert_eq!(at(SystemTime::UNIX_EPOCH - year), Timestamp::UNIX_EPOCH);
+        assert_eq!(at(SystemTime::UNIX_EPOCH + 28_000 * year), Timestamp::MAX);
+        assert_eq!(at(SystemTime::UNIX_EPOCH + 30 * year).strftime("%Y").to_string(), "2000");
+    }
+}

@@ -1,0 +1,95 @@
+//! What a project reaches besides its own files: the hosts that get keys and transcripts, and the programs it starts.
+//!
+//! To run somebody's project is to trust its author with this, so it is listed before it happens.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::model::Pipeline;
+use crate::action::Digest;
+use crate::compress::Strategy;
+use crate::provider::{ModelUse, ProviderSpec};
+
+/// The hosts and programs of a project, each once and sorted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ExternalAccess {
+    /// Hosts that are sent requests.
+    pub hosts: BTreeSet<HostAccess>,
+    /// Programs that are started.
+    pub programs: BTreeSet<ProgramAccess>,
+}
+
+/// A host that is sent requests.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct HostAccess {
+    /// Scheme, host and port.
+    pub host: String,
+    /// The variable whose value is sent as the key; `None` where no key is sent.
+    pub key: Option<String>,
+}
+
+/// A program that is started.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct ProgramAccess {
+    /// Program and arguments.
+    pub command: Vec<String>,
+    /// The variables that it sees besides `PATH` and `HOME`.
+    pub variables: Vec<String>,
+}
+
+impl ExternalAccess {
+    /// What `pipeline` reaches.
+    pub fn of(pipeline: &Pipeline) -> ExternalAccess {
+        let models = pipeline.methods.iter().filter_map(|method| method.strategy.model());
+        let models = models
+            .chain(pipeline.answerers.iter().map(|answerer| &answerer.model))
+            .chain(pipeline.judges.iter().map(|judge| &judge.model))
+            .chain(pipeline.generators.iter().map(|generator| &generator.model));
+        let programs = pipeline.methods.iter().filter_map(|method| match &method.strategy {
+            Strategy::Command(spec) => Some(ProgramAccess {
+                command: spec.argv.clone(),
+                variables: spec.environment.iter().map(|(name, _)| name.clone()).collect(),
+            }),
+            _ => None,
+        });
+        let is_remote = |model: &&ModelUse| !model.is_lexical();
+        ExternalAccess {
+            hosts: models.filter(is_remote).map(|model| HostAccess::of(&model.provider)).collect(),
+            programs: programs.collect(),
+        }
+    }
+
+    /// Whether nothing is reached.
+    pub fn is_empty(&self) -> bool {
+        self.hosts.is_empty() && self.programs.is_empty()
+    }
+
+    /// One line for each host and program.
+    pub fn lines(&self) -> Vec<String> {
+        let hosts = self.hosts.iter().map(|HostAccess { host, key }| match key {
+            Some(variable) => format!("sends transcripts to {host}, with the key in {variable}"),
+            None => format!("sends transcripts to {host}, without a key"),
+        });
+        let programs = self.programs.iter().map(|ProgramAccess { command, variables }| {
+            let seen = if variables.is_empty() { String::new() } else { format!(" with {}", variables.join(", ")) };
+            format!("starts `{}`{seen}", command.join(" "))
+        });
+        hosts.chain(programs).collect()
+    }
+
+    /// Identifies the list.
+    pub fn digest(&self) -> Digest {
+        Digest::of(format!("external access\n{}", self.lines().join("\n")))
+    }
+}
+
+impl HostAccess {
+    fn of(provider: &ProviderSpec) -> HostAccess {
+        let host = url::Url::parse(&provider.base_url).map(|url| url.origin().ascii_serialization());
+        HostAccess {
+            host: host.unwrap_or_else(|_| provider.base_url.clone()),
+            key: provider.api_key.as_ref().map(|variable| variable.0.to_string()),
+        }
+    }
+}
