@@ -32,6 +32,7 @@ mod cli {
     mod resources;
     mod secrets;
     mod row_cache;
+    mod placement;
     mod stale;
     mod task_tokens;
     #[cfg(unix)]

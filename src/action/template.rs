@@ -16,6 +16,10 @@ use regex::Regex;
 use super::digest::{Digest, DigestBuilder};
 use super::value::InputValue;
 
+/// The value that gives the built-in model the text of a prompt as its author wrote it, without the values of its
+/// variables.
+pub const INSTRUCTIONS: Variable = "instructions";
+
 /// The name of a template variable.
 pub type Variable = &'static str;
 

@@ -1,7 +1,7 @@
 //! Context and question to work.
 
 use super::spec::Answerer;
-use crate::action::{ComposedValue, InputValue, ModelRequest, RequestTurn, TemplateFault, Work};
+use crate::action::{ComposedValue, INSTRUCTIONS, InputValue, ModelRequest, RequestTurn, TemplateFault, Work};
 use crate::compress::{ContextRef, SpanText};
 use crate::provider::{Endpoint, ModelName, Operation};
 use crate::transcript::Role;
@@ -75,7 +75,10 @@ pub fn prepare(answerer: &Answerer, input: &AnswerInput<'_>) -> Result<Work, Ans
             InputValue::from("")
         }
     };
-    let values = vec![("context", context), ("question", input.question.into())];
+    let mut values = vec![("context", context), ("question", input.question.into())];
+    if answerer.model.is_lexical() {
+        values.push((INSTRUCTIONS, answerer.template.text().into()));
+    }
     turns.push(RequestTurn::Text(Role::User, answerer.template.fill("prompt", values)?));
     Ok(Work::Ask(request(answerer, turns)))
 }

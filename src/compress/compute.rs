@@ -1,6 +1,6 @@
 //! The strategies that need no model: truncate, mask, extract, reference-list, full (every message), none (no message).
 
-use super::index::{Notes, artifact_index, index_within};
+use super::index::{INDEX_TOKENS, Notes, artifact_index, index_within};
 use super::mask::mask;
 use super::reference_list::reference_list;
 use super::truncate;
@@ -20,7 +20,7 @@ pub fn compute(computation: &Computation, messages: &[Message], count: &impl Fn(
         (BuiltInRule::Extract, target) => {
             let index = match target {
                 Some(target) => index_within(&Notes::of(messages), target, count),
-                None => artifact_index(messages),
+                None => artifact_index(messages, INDEX_TOKENS),
             };
             summary(index)
         }

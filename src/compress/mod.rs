@@ -29,7 +29,7 @@ pub(crate) use index::{allocate, file_entry, readable};
 pub use prepare::{CompressInput, PrepareFault, SpanText, prepare};
 pub use prompts::{VARIABLES, built_in, built_in_compaction, sections};
 pub use read::{CompressOutput, Compressed, context_ref, read, state_ref};
-pub use spec::{CommandSpec, Method, MethodName, PromptStyle, Strategy};
+pub use spec::{CommandSpec, Method, MethodName, PromptPlacement, PromptStyle, Strategy};
 
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,11 @@
 //! Turns a strategy and the inputs of a point into work. This is the only `match` over strategies that makes work.
 
 use super::context::StateRef;
-use super::prompts::{built_in_compaction, headings};
-use super::spec::{CommandSpec, Method, PromptStyle, Strategy};
+use super::prompts::{built_in_compaction, earlier_summary, summary_request};
+use super::spec::{CommandSpec, Method, PromptPlacement, PromptStyle, Strategy};
 use crate::action::{
-    BuiltInRule, ComposedValue, ComposedValueBuilder, Computation, InputValue, ModelRequest, Program, RequestTurn,
-    Template, TemplateFault, Variable, Work,
+    BuiltInRule, ComposedValue, ComposedValueBuilder, Computation, INSTRUCTIONS, InputValue, ModelRequest, Program,
+    RequestTurn, Template, TemplateFault, Variable, Work,
 };
 use crate::locale::Locale;
 use crate::provider::{ModelUse, Operation};
@@ -60,7 +60,12 @@ pub enum PrepareFault {
 /// A prompt that fails for just this pattern of empty values.
 pub fn prepare(method: &Method, input: &CompressInput<'_>) -> Result<Work, PrepareFault> {
     match &method.strategy {
-        Strategy::Prompted { style, model, template, .. } => prompted(method, *style, model, template, input),
+        Strategy::Prompted { style, model, template, placement: PromptPlacement::Inline, .. } => {
+            prompted(method, *style, model, template, input)
+        }
+        Strategy::Prompted { model, template, placement: PromptPlacement::System, .. } => {
+            conversation(method, model, template, input)
+        }
         Strategy::Opaque { model } => Ok(Work::Ask(compaction(model, Operation::Compact, input))),
         Strategy::ProviderCompaction { model, template, .. } => vendor(method, model, template.as_ref(), input),
         Strategy::Command(command) => Ok(Work::Execute(program(method, command, input))),
@@ -83,10 +88,39 @@ fn prompted(
     let mut values = vec![("transcript", transcript), ("previous_summary", previous)];
     values.extend(instruction_values(method, input));
     if model.is_lexical() {
-        values.push(("sections", headings(template).into()));
+        values.push((INSTRUCTIONS, template.text().into()));
     }
     let prompt = template.fill("prompt", values)?;
     let turns = vec![RequestTurn::Text(Role::User, prompt)];
+    Ok(Work::Ask(request(model, Operation::Generate, turns)))
+}
+
+/// The prompt as the system message, then the conversation, then the demand for the summary. A prompt that does not
+/// insert the previous summary gets it as the beginning of the conversation.
+fn conversation(
+    method: &Method,
+    model: &ModelUse,
+    template: &Template,
+    input: &CompressInput<'_>,
+) -> Result<Work, PrepareFault> {
+    let previous = input.previous.map_or(InputValue::from(""), |state| InputValue::Output(state.digest));
+    let mut values = vec![("transcript", input.span.text.clone()), ("previous_summary", previous.clone())];
+    values.extend(instruction_values(method, input));
+    if model.is_lexical() {
+        values.push((INSTRUCTIONS, template.text().into()));
+    }
+    let system = template.fill("prompt", values)?;
+    let inserts = |name: &str| system.used().any(|(variable, _)| variable == name);
+    let (inserts_previous, inserts_transcript) = (inserts("previous_summary"), inserts("transcript"));
+    let mut turns = vec![RequestTurn::Text(Role::System, system)];
+    if input.previous.is_some() && !inserts_previous {
+        let earlier = earlier_summary(input.locale).fill("earlier summary", vec![("previous_summary", previous)])?;
+        turns.push(RequestTurn::Text(Role::User, earlier));
+    }
+    if !inserts_transcript {
+        turns.push(RequestTurn::Messages(input.span.json.clone()));
+    }
+    turns.push(RequestTurn::Text(Role::User, summary_request(input.locale).fill("request", Vec::new())?));
     Ok(Work::Ask(request(model, Operation::Generate, turns)))
 }
 
@@ -101,7 +135,7 @@ fn previous_and_span(previous: &StateRef, span: &SpanText) -> InputValue {
 }
 
 fn instruction_values(method: &Method, input: &CompressInput<'_>) -> [(Variable, InputValue); 2] {
-    let target = method.target_tokens.map(|t| t.0.to_string()).unwrap_or_default();
+    let target = method.own_target_tokens().map(|t| t.0.to_string()).unwrap_or_default();
     [("focus_topic", input.focus_topic.unwrap_or_default().into()), ("target_tokens", target.into())]
 }
 
@@ -165,7 +199,7 @@ fn program_input(method: &Method, input: &CompressInput<'_>) -> InputValue {
         .literal(",\"focus_topic\":");
     let builder = text_or_null(builder, "focus_topic", input.focus_topic.unwrap_or_default())
         .literal(",\"target_tokens\":")
-        .json("target_tokens", number(method.target_tokens.map(|t| t.0)))
+        .json("target_tokens", number(method.own_target_tokens().map(|t| t.0)))
         .literal(",\"fixture_model\":");
     text_or_null(builder, "fixture_model", input.fixture_model)
         .literal(",\"context_length\":")
@@ -181,7 +215,7 @@ fn text_or_null(builder: ComposedValueBuilder, name: &'static str, text: &str) -
 fn computation(method: &Method, rule: BuiltInRule, input: &CompressInput<'_>) -> Computation {
     let target_tokens = match rule {
         BuiltInRule::Truncate | BuiltInRule::Extract | BuiltInRule::Mask { .. } | BuiltInRule::ReferenceList { .. } => {
-            method.target_tokens
+            method.own_target_tokens()
         }
         BuiltInRule::Full | BuiltInRule::None => None,
     };

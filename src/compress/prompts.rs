@@ -48,6 +48,25 @@ pub fn built_in_compaction(locale: Locale) -> Template {
     of(&VENDOR, locale)
 }
 
+static EARLIER: [LazyLock<Template>; 2] = [
+    LazyLock::new(|| compile("Summary of the session so far, in place of its messages:\n\n{{ previous_summary }}")),
+    LazyLock::new(|| compile("此前会话的摘要，代替其中的消息：\n\n{{ previous_summary }}")),
+];
+static REQUEST: [LazyLock<Template>; 2] = [
+    LazyLock::new(|| compile("Write the summary of this conversation now, as the system message says.")),
+    LazyLock::new(|| compile("现在请按照系统消息的要求，写出这段对话的摘要。")),
+];
+
+/// Begins a conversation that goes on from a summary, where the prompt is the system message.
+pub(super) fn earlier_summary(locale: Locale) -> Template {
+    of(&EARLIER, locale)
+}
+
+/// Ends a conversation that is to be summarised by the system message.
+pub(super) fn summary_request(locale: Locale) -> Template {
+    of(&REQUEST, locale)
+}
+
 const ANCHORED_EN: &[&str] = &[
     "Session intent",
     "Files created",
@@ -82,13 +101,6 @@ pub(super) fn missing_sections(template: &Template, style: PromptStyle, summary:
         .flat_map(|(english, chinese)| [*english, *chinese])
         .filter(|name| has_heading(template.text(), name))
         .collect()
-}
-
-/// The second-level headings that a prompt asks for, one a line. The built-in model, which cannot read a prompt, is
-/// given them with the values.
-pub(super) fn headings(template: &Template) -> String {
-    let names: Vec<&str> = template.text().lines().filter_map(|line| line.strip_prefix("## ")).map(str::trim).collect();
-    names.join("\n")
 }
 
 /// Whether a line of `text` is `name` as a heading: behind `#` marks, in bold, or with a colon.

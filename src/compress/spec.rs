@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::index::INDEX_TOKENS;
 use crate::action::{BuiltInRule, Digest, Template};
 use crate::provider::ModelUse;
 use crate::units::Tokens;
@@ -39,6 +40,40 @@ impl Method {
     pub fn wants_index(&self) -> bool {
         self.artifact_index && self.strategy.takes_index()
     }
+
+    /// The most tokens that the artifact index takes: 1,200, and no more than a quarter of the size asked for. `None` if
+    /// the method has no index.
+    pub fn index_tokens(&self) -> Option<Tokens> {
+        let quarter = self.target_tokens.map_or(INDEX_TOKENS, |target| Tokens(target.0 / 4));
+        self.wants_index().then_some(quarter.min(INDEX_TOKENS))
+    }
+
+    /// The size asked of the strategy itself: what the index leaves of the whole.
+    pub fn own_target_tokens(&self) -> Option<Tokens> {
+        let index = self.index_tokens().unwrap_or(Tokens(0));
+        self.target_tokens.map(|target| Tokens(target.0.saturating_sub(index.0)))
+    }
+}
+
+/// Where a compress prompt stands in its request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PromptPlacement {
+    /// The prompt is the request and inserts the transcript as text.
+    #[default]
+    Inline,
+    /// The prompt is the system message, as its author wrote it; the transcript is the conversation after it, and a last
+    /// message of the user asks for the summary. Coding agents send their compaction prompts so.
+    System,
+}
+
+impl PromptPlacement {
+    /// The word in `pipeline.toml`.
+    pub fn name(self) -> &'static str {
+        match self {
+            PromptPlacement::Inline => "inline",
+            PromptPlacement::System => "system",
+        }
+    }
 }
 
 /// How a method compresses, with what that way needs and nothing else.
@@ -52,6 +87,8 @@ pub enum Strategy {
         model: ModelUse,
         /// The prompt (variables: [`crate::compress::VARIABLES`]).
         template: Template,
+        /// Where the prompt stands in the request.
+        placement: PromptPlacement,
         /// The prompt's file, relative to the pipeline; `None` for the built-in one.
         prompt_path: Option<String>,
     },

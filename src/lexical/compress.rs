@@ -1,9 +1,11 @@
 //! Compression by extraction: sentences that say something exact, under the headings that were asked for.
 
 use super::gather::{Entry, Kind, gather};
+use super::instructions::{Section, kinds_of, limit, sections};
 use super::passages::messages;
+use super::terms::terms;
 use crate::compress::allocate;
-use crate::transcript::{Message, Role, estimate_tokens};
+use crate::transcript::{Message, Role, count_tokens, estimate_tokens};
 
 /// The values of a compress prompt.
 pub(super) struct Given<'a> {
@@ -15,39 +17,42 @@ pub(super) struct Given<'a> {
     pub(super) focus_topic: &'a str,
     /// The size asked for.
     pub(super) target_tokens: Option<u64>,
-    /// The headings asked for, one a line.
-    pub(super) sections: &'a str,
+    /// The prompt as its author wrote it, without values.
+    pub(super) instructions: &'a str,
 }
 
-const SECTIONS: &str = "Session intent\nFiles created\nFiles modified\nFiles read\nDecisions and why\n\
-                        Errors and exact messages\nCurrent state\nNext steps";
-/// The size of a summary that nobody asked to be of another size: of one span, and of one that carries on.
-const FIRST: u64 = 900;
-const CARRIED: u64 = 1300;
-/// What an entry of a standing summary counts against new ones, and one of a summary that is written anew.
-const STANDING: f64 = 0.85;
-const REWRITTEN: f64 = 0.75;
+/// The size of a summary for which neither the method nor the prompt names one, in tokens.
+const SIZE: u64 = 1500;
+/// The share of the size for a heading whose words name no kind.
+const OTHER: f64 = 0.1;
+/// The share of the size that is left to the headings, however many there are.
+const HEADINGS: f64 = 0.04;
+/// The summary of a prompt that asks for nothing known.
+const NOT_UNDERSTOOD: &str = "(The rule-based stand-in found nothing in the prompt that it understands: no heading, no \
+kind of content such as files, decisions or errors. It extracted nothing.)";
 
-/// Writes the summary.
+/// Writes the summary that the prompt asks for. Each kind of content has the room that it would have if all were asked
+/// for, so a heading that is removed is content lost, and gives the others nothing.
 pub(super) fn compress(given: &Given<'_>) -> String {
-    let mut span = messages(given.transcript).unwrap_or_else(|| vec![Message::text(Role::User, given.transcript)]);
-    let history = history(&mut span);
-    let mut entries = carried(given.previous_summary, STANDING);
-    entries.extend(carried(&history, REWRITTEN));
-    let carries = !entries.is_empty();
-    gather(&span, given.focus_topic, &mut entries);
-    let limit = given.target_tokens.unwrap_or(if carries { CARRIED } else { FIRST });
-    let headings: Vec<&str> =
-        if given.sections.trim().is_empty() { SECTIONS } else { given.sections }.lines().collect();
-    // Rooms are shared out by estimate; should the whole come out too large, everything shrinks alike.
-    let mut scale = 1.0;
-    loop {
-        let text = written(&headings, &entries, limit as f64 * scale);
-        if scale < 0.1 || estimate_tokens(&text).0 <= limit {
-            return text;
-        }
-        scale *= 0.85;
+    let sections = sections(given.instructions);
+    if sections.is_empty() {
+        return NOT_UNDERSTOOD.to_owned();
     }
+    let mut span = messages(given.transcript).unwrap_or_else(|| vec![Message::text(Role::User, given.transcript)]);
+    let mut entries = carried(given.previous_summary, 0);
+    entries.extend(carried(&history(&mut span), entries.len()));
+    gather(&span, given.focus_topic, &mut entries);
+    let limit = [given.target_tokens, limit(given.instructions)].into_iter().flatten().min().unwrap_or(SIZE);
+    // Rooms are allocated by estimate. What comes out too large shrinks everywhere alike, and as much as if every kind of
+    // content were asked for: otherwise a heading that is removed would give its room to the others.
+    let everything = [Section { heading: "Everything".to_owned(), kinds: Kind::ALL.to_vec() }];
+    let mut room = limit as f64;
+    for sections in [&everything[..], &sections] {
+        while room > limit as f64 / 10.0 && count_tokens(&written(sections, &entries, room)).0 > limit {
+            room *= 0.95;
+        }
+    }
+    written(&sections, &entries, room)
 }
 
 /// Takes a former summary out of the span: the assistant's first message, if it has headings.
@@ -56,8 +61,8 @@ fn history(span: &mut Vec<Message>) -> String {
     if span.first().is_some_and(is_summary) { span.remove(0).content } else { String::new() }
 }
 
-/// The entries of a former summary, by the kind of the heading they stand under.
-fn carried(summary: &str, weight: f64) -> Vec<Entry> {
+/// The entries of a former summary, by the kind of the heading they stand under; `first` is the order of the first.
+fn carried(summary: &str, first: usize) -> Vec<Entry> {
     let mut entries = Vec::new();
     let mut kinds: Vec<Kind> = Vec::new();
     for line in summary.lines() {
@@ -66,13 +71,9 @@ fn carried(summary: &str, weight: f64) -> Vec<Entry> {
             continue;
         }
         let text = line.trim().trim_start_matches("- ").trim();
-        if text.is_empty() || is_none_mark(text) {
-            continue;
+        if !text.is_empty() && !is_none_mark(text) {
+            entries.push(Entry::carried(Kind::labelled(text, &kinds), text, first + entries.len()));
         }
-        let Some(kind) = Kind::labelled(text, &kinds) else {
-            continue;
-        };
-        entries.push(Entry::carried(kind, text, weight, entries.len()));
     }
     entries
 }
@@ -81,39 +82,29 @@ fn is_none_mark(text: &str) -> bool {
     matches!(text, "(none)" | "（无）")
 }
 
-/// What belongs under a heading, by its words.
-fn kinds_of(heading: &str) -> Vec<Kind> {
-    const BY_WORD: &[(&[&str], &[Kind])] = &[
-        (&["created", "新建"], &[Kind::Created]),
-        (&["modified", "changed", "修改"], &[Kind::Modified]),
-        (&["read", "examined", "读过"], &[Kind::Read]),
-        (&["file", "artifact", "文件", "产物"], &[Kind::Created, Kind::Modified, Kind::Read]),
-        (&["decision", "决定", "决策"], &[Kind::Decision]),
-        (&["error", "failure", "problem", "错误", "失败"], &[Kind::Error]),
-        (&["next", "pending", "task", "todo", "open", "后续", "待办", "下一步"], &[Kind::Next]),
-        (&["state", "status", "状态", "现状"], &[Kind::State]),
-        (&["intent", "goal", "request", "constraint", "目标", "请求", "约束"], &[Kind::Intent]),
-        (&["analysis", "summary", "overview", "context", "分析", "摘要"], &[Kind::Intent, Kind::Decision, Kind::Error]),
-    ];
-    let lower = heading.to_lowercase();
-    let found = BY_WORD.iter().find(|(words, _)| words.iter().any(|word| lower.contains(word)));
-    found.map(|(_, kinds)| kinds.to_vec()).unwrap_or_default()
-}
-
-fn written(headings: &[&str], entries: &[Entry], limit: f64) -> String {
-    let plan: Vec<(&str, Vec<Kind>)> = headings.iter().map(|heading| (*heading, kinds_of(heading))).collect();
-    let wanted: Vec<Kind> = Kind::ALL.into_iter().filter(|k| plan.iter().any(|(_, kinds)| kinds.contains(k))).collect();
-    let rooms = rooms_of(entries, &wanted, limit - 6.0 * plan.len() as f64);
+fn written(sections: &[Section], entries: &[Entry], limit: f64) -> String {
+    let limit = limit * (1.0 - HEADINGS);
+    let rooms = rooms_of(entries, limit);
+    let wanted: Vec<Kind> = sections.iter().flat_map(|section| section.kinds.iter().copied()).collect();
     let mut text = String::new();
-    for (heading, kinds) in &plan {
+    for Section { heading, kinds } in sections {
         text.push_str(if text.is_empty() { "" } else { "\n" });
         text.push_str(&format!("## {heading}\n"));
         let mut lines = 0;
         for kind in kinds {
             let room = rooms.iter().find(|(of, _)| of == kind).map_or(0.0, |(_, room)| *room);
-            let chosen = best_within(entries, *kind, room);
+            let chosen = best_within(entries.iter().filter(|entry| entry.kind == *kind), room);
             lines += chosen.len();
             chosen.iter().for_each(|entry| text.push_str(&entry.line(kinds.len() > 1)));
+        }
+        if kinds.is_empty() {
+            let asked = terms(heading);
+            let matches = |entry: &&Entry| {
+                !wanted.contains(&entry.kind) && terms(&entry.text).iter().any(|term| asked.contains(term))
+            };
+            let chosen = best_within(entries.iter().filter(matches), limit * OTHER);
+            lines += chosen.len();
+            chosen.iter().for_each(|entry| text.push_str(&entry.line(false)));
         }
         if lines == 0 {
             text.push_str(if heading.is_ascii() { "(none)\n" } else { "（无）\n" });
@@ -126,16 +117,16 @@ fn size(entry: &Entry) -> f64 {
     estimate_tokens(&entry.text).0 as f64 + 2.0
 }
 
-/// The tokens each kind may take.
-fn rooms_of(entries: &[Entry], wanted: &[Kind], limit: f64) -> Vec<(Kind, f64)> {
+/// The tokens each kind may take, whichever of them the prompt asks for.
+fn rooms_of(entries: &[Entry], limit: f64) -> Vec<(Kind, f64)> {
     let need = |kind: Kind| entries.iter().filter(|entry| entry.kind == kind).map(size).sum::<f64>();
-    let wants: Vec<(f64, f64)> = wanted.iter().map(|kind| (kind.share(), need(*kind))).collect();
-    wanted.iter().copied().zip(allocate(&wants, limit)).collect()
+    let wants = Kind::ALL.map(|kind| (kind.share(), need(kind)));
+    Kind::ALL.into_iter().zip(allocate(&wants, limit)).collect()
 }
 
-/// The entries of a kind that are worth most, as many as fit into `room` tokens, in their order.
-fn best_within(entries: &[Entry], kind: Kind, room: f64) -> Vec<&Entry> {
-    let mut ranked: Vec<&Entry> = entries.iter().filter(|entry| entry.kind == kind).collect();
+/// The entries that are worth most, as many as fit into `room` tokens, in their order.
+fn best_within<'e>(entries: impl Iterator<Item = &'e Entry>, room: f64) -> Vec<&'e Entry> {
+    let mut ranked: Vec<&Entry> = entries.collect();
     ranked.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.order.cmp(&a.order)));
     let mut left = room;
     let mut chosen = Vec::new();
@@ -159,16 +150,16 @@ instead of 2 ** n, because the queue is short.\n[call patch] {\"path\":\"app/ret
 \"new_string\":\"DELAY = 3\"}\n\n[result patch]\nok\n\n[assistant]\nThe test test_jitter still fails with 6 != 3.";
 
     fn given<'a>(transcript: &'a str, previous: &'a str) -> Given<'a> {
-        let (focus_topic, sections) = ("", "");
-        Given { transcript, previous_summary: previous, focus_topic, target_tokens: None, sections }
+        let instructions = include_str!("../../assets/prompts/en/anchored-iterative.md");
+        Given { transcript, previous_summary: previous, focus_topic: "", target_tokens: None, instructions }
     }
 
     #[test]
     fn every_section_is_filled_or_marked_empty() {
         insta::assert_snapshot!(compress(&given(SPAN, "")), @r#"
         ## Session intent
-        - Fix the retry.
-        - "Never change port 8081."
+        - request: Fix the retry.
+        - demand: "Never change port 8081."
 
         ## Files created
         (none)
@@ -204,11 +195,26 @@ instead of 2 ** n, because the queue is short.\n[call patch] {\"path\":\"app/ret
     #[test]
     fn a_summary_at_the_head_of_the_transcript_is_rewritten() {
         let transcript = format!("[assistant]\n## Analysis\n- decision: sqlite 3.40 instead of a file\n\n{SPAN}");
-        let sections = "Analysis\nFiles\nPending tasks\nCurrent state";
-        let text = compress(&Given { sections, ..given(&transcript, "") });
+        let instructions = "## Analysis\n## Files\n## Pending tasks\n## Current state";
+        let text = compress(&Given { instructions, ..given(&transcript, "") });
         let headings: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("## ")).collect();
-        assert_eq!(headings, sections.lines().collect::<Vec<_>>());
+        assert_eq!(headings, ["Analysis", "Files", "Pending tasks", "Current state"]);
         assert!(text.contains("sqlite 3.40 instead of a file"), "{text}");
+    }
+
+    #[test]
+    fn a_prompt_that_asks_for_nothing_known_gets_nothing_and_the_summary_says_so() {
+        assert_eq!(compress(&Given { instructions: "Write nothing but banana.", ..given(SPAN, "") }), NOT_UNDERSTOOD);
+        assert_eq!(compress(&Given { instructions: "## Banana\nWrite it.", ..given(SPAN, "") }), "## Banana\n(none)");
+    }
+
+    #[test]
+    fn a_removed_heading_gives_its_room_to_no_other() {
+        let whole = compress(&given(SPAN, ""));
+        let instructions = given("", "").instructions.replace("## Decisions and why", "");
+        let less = compress(&Given { instructions: &instructions, ..given(SPAN, "") });
+        assert!(!less.contains("linear back-off"), "{less}");
+        assert!(less.lines().all(|line| whole.contains(line)), "{less}");
     }
 
     proptest! {
@@ -216,7 +222,7 @@ instead of 2 ** n, because the queue is short.\n[call patch] {\"path\":\"app/ret
         fn a_target_is_kept_and_nothing_panics(body in "(\\PC{0,40}\n){0,20}", target in 120u64..400) {
             let transcript = format!("[user]\n{body}");
             let text = compress(&Given { target_tokens: Some(target), ..given(&transcript, SPAN) });
-            prop_assert!(estimate_tokens(&text).0 <= target);
+            prop_assert!(count_tokens(&text).0 <= target);
             prop_assert_eq!(&text, &compress(&Given { target_tokens: Some(target), ..given(&transcript, SPAN) }));
         }
     }

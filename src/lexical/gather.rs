@@ -7,8 +7,10 @@ use crate::transcript::{Message, Role};
 /// What an entry is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Requests and demands of the user.
+    /// Requests of the user.
     Intent,
+    /// Demands and prohibitions of the user, word for word.
+    Demand,
     /// A file that was created.
     Created,
     /// A file that was changed.
@@ -23,17 +25,30 @@ pub(super) enum Kind {
     State,
     /// What is left.
     Next,
+    /// What stood under a heading that names no kind.
+    Other,
 }
 
 impl Kind {
     /// All kinds, in the order of the sections.
-    pub(super) const ALL: [Kind; 8] =
-        [Kind::Intent, Kind::Created, Kind::Modified, Kind::Read, Kind::Decision, Kind::Error, Kind::State, Kind::Next];
+    pub(super) const ALL: [Kind; 10] = [
+        Kind::Intent,
+        Kind::Demand,
+        Kind::Created,
+        Kind::Modified,
+        Kind::Read,
+        Kind::Decision,
+        Kind::Error,
+        Kind::State,
+        Kind::Next,
+        Kind::Other,
+    ];
 
     /// Its share of the room.
     pub(super) fn share(self) -> f64 {
         match self {
-            Kind::Intent => 0.2,
+            Kind::Intent => 0.1,
+            Kind::Demand => 0.1,
             Kind::Created => 0.08,
             Kind::Modified => 0.1,
             Kind::Read => 0.03,
@@ -41,12 +56,14 @@ impl Kind {
             Kind::Error => 0.08,
             Kind::State => 0.19,
             Kind::Next => 0.1,
+            Kind::Other => 0.0,
         }
     }
 
     fn label(self) -> &'static str {
         match self {
             Kind::Intent => "request",
+            Kind::Demand => "demand",
             Kind::Created => "created",
             Kind::Modified => "modified",
             Kind::Read => "read",
@@ -54,13 +71,14 @@ impl Kind {
             Kind::Error => "error",
             Kind::State => "state",
             Kind::Next => "next",
+            Kind::Other => "other",
         }
     }
 
     /// The kind of a line under a heading of several kinds, by its label; the first one if it has none.
-    pub(super) fn labelled(text: &str, kinds: &[Kind]) -> Option<Kind> {
+    pub(super) fn labelled(text: &str, kinds: &[Kind]) -> Kind {
         let label = text.split_once(": ").map_or("", |(label, _)| label);
-        kinds.iter().copied().find(|kind| kind.label() == label).or(kinds.first().copied())
+        kinds.iter().copied().find(|kind| kind.label() == label).or(kinds.first().copied()).unwrap_or(Kind::Other)
     }
 }
 
@@ -77,16 +95,16 @@ pub(super) struct Entry {
 
 impl Entry {
     /// An entry of a former summary.
-    pub(super) fn carried(kind: Kind, text: &str, weight: f64, order: usize) -> Entry {
+    pub(super) fn carried(kind: Kind, text: &str, order: usize) -> Entry {
         let text = text.strip_prefix(kind.label()).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(text).to_owned();
         // Demands do not age; what was next is mostly done by now.
         let lasting = match kind {
-            Kind::Intent if text.starts_with('"') => DEMANDED,
+            Kind::Demand => DEMANDED,
             Kind::Decision => DECIDED,
             Kind::Next => 0.4,
             _ => 1.0,
         };
-        Entry { kind, score: worth(&text) * weight * lasting, text, order }
+        Entry { kind, score: worth(&text) * lasting, text, order }
     }
 
     /// The line as it is written; with its label where several kinds share a section.
@@ -193,7 +211,7 @@ impl Gathered<'_> {
     fn asked(&mut self, sentence: &str) {
         let text = short(sentence, 320);
         if rules::states_demand(sentence) {
-            self.add(Kind::Intent, format!("\"{text}\""), DEMANDED);
+            self.add(Kind::Demand, format!("\"{text}\""), DEMANDED);
         } else {
             self.add(Kind::Intent, text, 1.0);
         }

@@ -10,6 +10,7 @@ mod terms;
 mod passages;
 mod answer;
 mod gather;
+mod instructions;
 mod compress;
 mod propose;
 mod judge;
@@ -17,14 +18,16 @@ mod judge;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::action::INSTRUCTIONS;
+
 pub use answer::Retriever;
 
 /// What is asked of the built-in model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Task {
-    /// A summary (values: the variables of a compress prompt, and `sections`, the headings that the prompt asks for).
+    /// A summary (values: the variables of a compress prompt, and [`INSTRUCTIONS`]).
     Compress,
-    /// An answer (values: `context`, `question`).
+    /// An answer (values: `context`, `question`, and [`INSTRUCTIONS`]).
     Answer,
     /// Grades (value: `request`).
     Judge,
@@ -41,9 +44,9 @@ pub fn reply(task: Task, values: &BTreeMap<&str, Arc<str>>) -> String {
             previous_summary: value("previous_summary"),
             focus_topic: value("focus_topic"),
             target_tokens: value("target_tokens").trim().parse().ok(),
-            sections: value("sections"),
+            instructions: value(INSTRUCTIONS),
         }),
-        Task::Answer => Retriever::new(value("context")).answer(value("question")),
+        Task::Answer => Retriever::new(value("context")).answer(value("question"), value(INSTRUCTIONS)),
         Task::Judge => judge::judge(value("request")),
         Task::Probes => propose::propose(value("transcript")),
     }

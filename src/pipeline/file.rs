@@ -164,7 +164,8 @@ table! {
 table! {
     /// `[[compress]]`
     CompressTable {
-        name: String, strategy: String, model: String, prompt: String, max_output_tokens: u64, target_tokens: u64, keep_results: u32,
+        name: String, strategy: String, model: String, prompt: String, placement: String, max_output_tokens: u64,
+        target_tokens: u64, keep_results: u32,
         temperature: f64, effort: String, artifact_index: bool, answerers: StringList, command: StringList, inputs: StringList,
         env: StringList, deterministic: bool, timeout_s: f64,
     }

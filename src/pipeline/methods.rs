@@ -9,8 +9,8 @@ use super::problem::{Problem, list, suggest};
 use super::providers::duration;
 use super::sources::{OUT_OF_BOUNDS, Pattern, word};
 use super::validation::{ModelDeclaration, ValidationContext};
-use crate::action::{BuiltInRule, Digest};
-use crate::compress::{self, CommandSpec, Method, MethodName, PromptStyle, Strategy};
+use crate::action::{BuiltInRule, Digest, Variable};
+use crate::compress::{self, CommandSpec, Method, MethodName, PromptPlacement, PromptStyle, Strategy};
 use crate::provider::{Dialect, ModelUse};
 use crate::references::PATTERNS;
 use crate::units::Tokens;
@@ -49,9 +49,16 @@ impl StrategyKind {
     /// The keys this kind takes besides `name`, `strategy` and `answerers`.
     fn keys(self) -> &'static [&'static str] {
         match self {
-            StrategyKind::Prompted(_) => {
-                &["model", "prompt", "max_output_tokens", "target_tokens", "temperature", "effort", "artifact_index"]
-            }
+            StrategyKind::Prompted(_) => &[
+                "model",
+                "prompt",
+                "placement",
+                "max_output_tokens",
+                "target_tokens",
+                "temperature",
+                "effort",
+                "artifact_index",
+            ],
             // The block goes back as it came; nothing can be appended to it.
             StrategyKind::ProviderCompaction => {
                 &["model", "prompt", "max_output_tokens", "target_tokens", "temperature", "effort"]
@@ -131,9 +138,12 @@ fn prompted(
 ) -> Option<Strategy> {
     let model = context.model(&declaration(table, override_model));
     let built_in = Some(compress::built_in(style, context.locale));
+    let words = [PromptPlacement::Inline, PromptPlacement::System].map(|placement| (placement.name(), placement));
+    let placement = context.choice("placement", table.value.placement.as_ref(), &words).unwrap_or_default();
+    let required: &[Variable] = if placement == PromptPlacement::Inline { &["transcript"] } else { &[] };
     let (template, prompt_path) =
-        context.prompt(table.value.prompt.as_ref(), compress::VARIABLES, &["transcript"], built_in)?;
-    Some(Strategy::Prompted { style, model: model?, template, prompt_path })
+        context.prompt(table.value.prompt.as_ref(), compress::VARIABLES, required, built_in)?;
+    Some(Strategy::Prompted { style, model: model?, template, placement, prompt_path })
 }
 
 fn compaction(

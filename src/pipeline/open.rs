@@ -18,7 +18,7 @@ use super::sources::SourceReader;
 use super::stages;
 use super::validation::{ValidationContext, inserts, missing_variable};
 use crate::answer::Answerer;
-use crate::compress::{self, Method, MethodName, PromptStyle, Strategy};
+use crate::compress::{self, Method, MethodName, PromptPlacement, PromptStyle, Strategy};
 use crate::locale::Locale;
 use crate::provider::{ModelRef, Price};
 
@@ -332,11 +332,13 @@ fn missing_previous_summaries(
         return Vec::new();
     }
     let prompt = |method: &Method| match &method.strategy {
-        Strategy::Prompted { style: PromptStyle::Anchored, template, prompt_path: Some(path), .. }
-            if !inserts(template, compress::VARIABLES, PREVIOUS_SUMMARY) =>
-        {
-            Some(path.clone())
-        }
+        Strategy::Prompted {
+            style: PromptStyle::Anchored,
+            placement: PromptPlacement::Inline,
+            template,
+            prompt_path: Some(path),
+            ..
+        } if !inserts(template, compress::VARIABLES, PREVIOUS_SUMMARY) => Some(path.clone()),
         _ => None,
     };
     let paths = methods.iter().filter_map(prompt);

@@ -246,12 +246,12 @@ pub(super) fn missing_variable(prompt: &SourceFile, variable: &str) -> Problem {
         .help(format!("add a line with {{{{ {variable} }}}} where its text belongs"))
 }
 
-const NAME_HELP: &str = "letters, digits, `-`, `_` and `.`, 64 at most, beginning with a letter or digit: names become \
+const NAME_HELP: &str = "letters, digits, `-`, `_`, `.` and `+`, 64 at most, beginning with a letter or digit: names become \
                          file names, JSON keys and words on the command line";
 
 /// Whether a name serves everywhere names are used.
 pub(super) fn check_name(name: &str) -> Result<(), String> {
-    let is_sound = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let is_sound = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '+');
     match name.chars().find(|c| !is_sound(*c)) {
         _ if name.is_empty() => Err("a name is empty".to_owned()),
         Some(c) => Err(format!("the name `{name}` holds {c:?}")),

@@ -168,7 +168,7 @@ impl Preparer<'_> {
 
     fn read_context(&self, task: &CompressTask, output: compress::CompressOutput<'_>) -> Result<Output, Unreadable> {
         let method = self.method(task)?;
-        let index = if method.artifact_index { task.texts.index_text(task.cell.point) } else { "".into() };
+        let index = task.texts.index_text(method, task.cell.point);
         Ok(Output::Context(Box::new(compress::read(method, output, &index)?)))
     }
 }

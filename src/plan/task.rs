@@ -136,7 +136,7 @@ impl CompressTask {
 
     /// What is known of the context that `out`, the output of `method` here, comes to.
     pub fn reference(&self, method: &Method, out: Digest) -> ContextRef {
-        let index = if method.artifact_index { self.texts.index(self.cell.point).digest() } else { Digest::of("") };
+        let index = self.texts.index(method, self.cell.point).digest();
         compress::context_ref(method, out, index)
     }
 }

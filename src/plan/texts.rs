@@ -1,15 +1,16 @@
 //! The texts of one fixture that prompts are made of, each made when first needed and shared by all tasks.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::action::InputValue;
-use crate::compress::{self, SpanText};
+use crate::compress::{self, Method, SpanText};
 use crate::judge::JudgeQuestion;
 use crate::pipeline::{FixtureIx, JudgeIx, LoadedFixture, PointIx, ProbeIx};
 use crate::transcript::{Message, estimate_tokens};
+use crate::units::Tokens;
 
 /// The texts of one fixture that prompts are made of, each made when first needed.
 #[derive(Debug)]
@@ -26,7 +27,8 @@ struct PointTexts {
     span: OnceCell<SpanText>,
     prefix: OnceCell<SpanText>,
     tail: OnceCell<SpanText>,
-    index: OnceCell<InputValue>,
+    /// The artifact index, by its limit of length.
+    indices: RefCell<BTreeMap<Tokens, InputValue>>,
     is_worth_warming: OnceCell<bool>,
 }
 
@@ -89,15 +91,17 @@ impl FixtureTexts {
         self.points.get(point.0).map_or_else(make, |texts| texts.tail.get_or_init(make).clone())
     }
 
-    /// The deterministic artifact index of all messages before the point.
-    pub fn index(&self, point: PointIx) -> InputValue {
-        let make = || compress::artifact_index(self.prefix_messages(point)).into();
-        self.points.get(point.0).map_or_else(make, |texts| texts.index.get_or_init(make).clone())
+    /// The artifact index that `method` appends at the point, of all messages before it; empty if it appends none.
+    pub fn index(&self, method: &Method, point: PointIx) -> InputValue {
+        let Some(limit) = method.index_tokens() else { return "".into() };
+        let make = || compress::artifact_index(self.prefix_messages(point), limit).into();
+        let Some(texts) = self.points.get(point.0) else { return make() };
+        texts.indices.borrow_mut().entry(limit).or_insert_with(make).clone()
     }
 
     /// The index as text.
-    pub fn index_text(&self, point: PointIx) -> Arc<str> {
-        match self.index(point) {
+    pub fn index_text(&self, method: &Method, point: PointIx) -> Arc<str> {
+        match self.index(method, point) {
             InputValue::Text(_, text) => text,
             InputValue::Output(_) | InputValue::Composed(_) => "".into(),
         }

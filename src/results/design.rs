@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::action::{BuiltInRule, Digest};
 use crate::answer::TruncatedReplies;
-use crate::compress::{CommandSpec, Method, Strategy};
+use crate::compress::{CommandSpec, Method, PromptPlacement, Strategy};
 use crate::judge::{CriterionId, Dimension, Rubric, Scope};
 use crate::locale::Locale;
 use crate::pipeline::{FixtureDigests, LoadedFixture, Pipeline, PointIx, ProbeIx, Runs, TailMode};
@@ -49,6 +49,9 @@ pub struct MethodInfo {
     pub model: Option<ModelInfo>,
     /// The size asked for.
     pub target_tokens: Option<u64>,
+    /// Where its prompt stands in the request, if not inside it: `system`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<String>,
     /// Whether the artifact index stands behind its contexts.
     pub artifact_index: bool,
     /// Whether one compression serves all runs.
@@ -219,6 +222,10 @@ impl MethodInfo {
             strategy: method.strategy.name().to_owned(),
             model: method.strategy.model().map(|model| ModelInfo::of(&method.name.0, model, template, path)),
             target_tokens: method.target_tokens.map(|tokens| tokens.0),
+            placement: match &method.strategy {
+                Strategy::Prompted { placement: PromptPlacement::System, .. } => Some("system".to_owned()),
+                _ => None,
+            },
             artifact_index: method.wants_index(),
             deterministic: method.strategy.is_deterministic(),
             readers,

@@ -16,6 +16,7 @@ pub(super) fn method_edits(before: &MethodInfo, after: &MethodInfo, lines: Chang
     let mut edits = EditList { found: Vec::new(), lines };
     edits.value("strategy", Some(&before.strategy), Some(&after.strategy));
     edits.value("target_tokens", before.target_tokens.as_ref(), after.target_tokens.as_ref());
+    edits.value("placement", before.placement.as_ref(), after.placement.as_ref());
     edits.value("artifact_index", Some(&before.artifact_index), Some(&after.artifact_index));
     edits.asked(before.model.as_ref(), after.model.as_ref());
     edits.program(before.program.as_ref(), after.program.as_ref());

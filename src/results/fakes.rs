@@ -32,6 +32,7 @@ pub(crate) fn method(name: &str, strategy: &str) -> MethodInfo {
         strategy: strategy.into(),
         model: None,
         target_tokens: None,
+        placement: None,
         artifact_index: false,
         deterministic: true,
         readers: vec!["agent".into()],

@@ -83,7 +83,7 @@ fn flat(ended: &Ended) -> String {
 }
 
 #[test]
-fn a_cut_of_one_shipped_method_fails_the_gate_with_five_others_in_the_run() {
+fn a_cut_of_one_shipped_method_fails_the_gate_with_seven_others_in_the_run() {
     let project = Project::offline();
     let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
     for part in ["fixtures", "probes", "prompts", "."] {
@@ -98,13 +98,13 @@ fn a_cut_of_one_shipped_method_fails_the_gate_with_five_others_in_the_run() {
         std::fs::remove_file(project.path(path)).expect("a file");
     }
     project.expect(0, "run --label first --runs 1");
-    project.edit("pipeline.toml", "target_tokens = 2000", "target_tokens = 150");
+    project.edit("pipeline.toml", "\"truncate\"\ntarget_tokens = 2000", "\"truncate\"\ntarget_tokens = 150");
     let ended = project.expect(100, "run --label second --runs 1 --compare-to first --fail-on-regression");
     ended.says(&["regressed: truncate: overall -"]);
     assert!(flat(&ended).contains("edited (1): target_tokens: 2000 → 150."), "{}", ended.stdout);
     let comparison = compared(&project, "second");
     assert_eq!((&comparison["tested"], &comparison["primary"]), (&json!(1), &Value::Null));
-    for method in ["full", "anchored", "regenerative", "extract", "none"] {
+    for method in ["full", "anchored", "anchored+index", "regenerative", "extract", "mask", "none"] {
         assert_eq!(comparison["methods"][method]["overall"]["reason"], "unchanged", "{method}");
     }
     let truncate = &comparison["methods"]["truncate"];

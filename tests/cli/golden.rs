@@ -6,23 +6,29 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// The repository's own project, run into a folder of its own.
-fn run() -> (tempfile::TempDir, Value) {
+/// A copy of the repository's own project.
+fn project() -> tempfile::TempDir {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = tempfile::tempdir().unwrap();
     for part in ["fixtures", "probes", "prompts"] {
         copy(&repository.join(part), &folder.path().join(part));
     }
     std::fs::copy(repository.join("pipeline.toml"), folder.path().join("pipeline.toml")).unwrap();
+    folder
+}
+
+/// The summary of a run.
+fn run(folder: &Path, label: &str, arguments: &str) -> Value {
     let ended = Command::new(env!("CARGO_BIN_EXE_compeval"))
-        .args(["run", "--label", "shipped"])
-        .current_dir(folder.path())
+        .args(["run", "--label", label])
+        .args(arguments.split_whitespace())
+        .current_dir(folder)
         .env_clear()
         .output()
         .unwrap();
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
-    let summary = std::fs::read_to_string(folder.path().join("results/shipped/summary.json")).unwrap();
-    (folder, serde_json::from_str(&summary).unwrap())
+    let summary = std::fs::read_to_string(folder.join(format!("results/{label}/summary.json"))).unwrap();
+    serde_json::from_str(&summary).unwrap()
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -40,14 +46,16 @@ fn rounded(value: &Value) -> Option<String> {
 
 #[test]
 fn the_shipped_pipeline_separates_the_methods_and_its_figures_stand() {
-    let (_folder, summary) = run();
+    let folder = project();
+    let summary = run(folder.path(), "shipped", "");
     let methods = summary["methods"].as_object().unwrap();
     let overall = |method: &str| methods[method]["overall"]["median"].as_f64().unwrap();
     for method in ["anchored", "regenerative"] {
-        assert!(overall("full") > overall(method), "{method}");
-        assert!(overall(method) > overall("truncate"), "{method}");
+        assert!(overall("full") > overall(method) + 0.4, "{method}");
+        assert!(overall(method) > overall("truncate") + 0.8, "{method}");
+        assert!(methods[method]["retention"]["value"].as_f64().unwrap() < 1.0, "{method}");
     }
-    assert!(overall("truncate") > overall("none"));
+    assert!(overall("truncate") > overall("none") + 1.0);
 
     let mut figures: BTreeMap<&str, BTreeMap<&str, Option<String>>> = BTreeMap::new();
     for (name, method) in methods {
@@ -63,4 +71,42 @@ fn the_shipped_pipeline_separates_the_methods_and_its_figures_stand() {
         }
     }
     insta::assert_json_snapshot!(figures);
+}
+
+#[test]
+fn an_edit_of_the_shipped_prompt_moves_the_score_as_it_should() {
+    const SELECTION: &str = "--fixtures debug-job-queue,feature-csv-export --methods anchored --runs 1";
+    let folder = project();
+    let prompt = folder.path().join("prompts/anchored.md");
+    let shipped = std::fs::read_to_string(&prompt).unwrap();
+    let score = |label: &str, text: &str| {
+        std::fs::write(&prompt, text).unwrap();
+        let summary = run(folder.path(), label, SELECTION);
+        summary["methods"]["anchored"]["overall"]["median"].as_f64().unwrap()
+    };
+    let before = score("shipped", &shipped);
+    let headings: Vec<&str> = shipped.lines().filter(|line| line.starts_with("## ")).collect();
+    let losses: Vec<f64> = (headings.iter().enumerate())
+        .map(|(at, heading)| before - score(&format!("without-{at}"), &shipped.replace(&format!("{heading}\n"), "")))
+        .collect();
+    assert_eq!(losses.len(), 8);
+    assert!(losses.iter().all(|loss| *loss >= -0.05), "{losses:?}");
+    assert!(losses.iter().filter(|loss| **loss > 0.2).count() >= 2, "{losses:?}");
+
+    let [more, short, banana] = [
+        ("more", format!("{shipped}\n## Constraints\n")),
+        ("short", format!("{shipped}\nAt most 300 words.\n")),
+        ("banana", "Write nothing but banana. {{ transcript }} {{ previous_summary }}".to_owned()),
+    ]
+    .map(|(label, text)| score(label, &text));
+    assert!(more >= before - 0.05 && short < before - 0.5 && banana < 0.5, "{before} {more} {short} {banana}");
+
+    // Other words for the same demands yield the same summaries, so no answer or grade is made again.
+    let reworded = shipped.replace("Dense entries, one fact after the other", "Brief entries, fact by fact");
+    assert_ne!(reworded, shipped);
+    assert_eq!(score("reworded", &reworded), before);
+    let manifest: Value =
+        serde_json::from_slice(&std::fs::read(folder.path().join("results/reworded/manifest.json")).unwrap()).unwrap();
+    let executed = |stage: &str| manifest["stages"][stage]["executed"].as_u64();
+    assert_eq!((executed("answer"), executed("judge")), (Some(0), Some(0)), "{}", manifest["stages"]);
 }

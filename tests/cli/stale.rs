@@ -29,7 +29,7 @@ fn a_superseded_fact_stated_as_current_lowers_the_grade_also_beside_all_expected
     let rows = project.rows("a");
     let row = |method: &str| rows.iter().find(|row| row["method"] == method).unwrap();
     let accuracy = |method: &str| row(method)["dimensions"]["accuracy"].as_f64().unwrap();
-    assert_eq!([accuracy("right"), accuracy("former"), accuracy("both"), accuracy("stale")], [5.0, 5.0, 2.0, 0.0]);
+    assert_eq!([accuracy("right"), accuracy("former"), accuracy("both"), accuracy("stale")], [5.0, 5.0, 3.0, 0.0]);
     for (method, stale) in [("right", 0), ("former", 0), ("both", 1), ("stale", 1)] {
         assert_eq!(row(method)["stale_facts"].as_array().unwrap().len(), stale, "{method}");
     }

@@ -316,6 +316,7 @@ fn design(options: &SampleOptions, banks: &BTreeMap<String, Vec<Probe>>) -> Desi
     let weight =
         |c: &compeval::judge::Criterion| CriterionWeight { id: c.id.clone(), dimension: c.dimension, weight: c.weight };
     let method = |(name, strategy, ..): &(&str, &str, f64, u64)| MethodInfo {
+        placement: None,
         name: format!("{name}{}", options.injection),
         strategy: (*strategy).into(),
         model: None,

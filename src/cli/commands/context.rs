@@ -18,7 +18,8 @@ pub(super) fn compress_cell<Q>(pipeline: &Pipeline, design: &Design, row: &Row<Q
     let is_same = recorded.transcript == loaded.digests.transcript
         && recorded.points == loaded.digests.points
         && earlier.strategy == current.strategy.name()
-        && earlier.artifact_index == current.wants_index();
+        && earlier.artifact_index == current.wants_index()
+        && (!earlier.artifact_index || earlier.target_tokens == current.target_tokens.map(|tokens| tokens.0));
     let point = PointIx(usize::try_from(row.point).ok()?.checked_sub(1)?);
     let chain = Chain { fixture: FixtureIx(fixture), method: MethodIx(method), run: row.run };
     is_same.then_some(CompressCell { chain, point })

@@ -17,7 +17,7 @@ use crate::units::Tokens;
 /// The default size of an index.
 pub(crate) const INDEX_TOKENS: Tokens = Tokens(1200);
 
-/// The artifact index of `messages` as Markdown, at most some 1,200 tokens; empty if there is nothing to index.
-pub fn artifact_index(messages: &[Message]) -> String {
-    index_within(&Notes::of(messages), INDEX_TOKENS, &estimate_tokens)
+/// The artifact index of `messages` as Markdown, at most `limit` tokens by estimate; empty if there is nothing to index.
+pub fn artifact_index(messages: &[Message], limit: Tokens) -> String {
+    index_within(&Notes::of(messages), limit, &estimate_tokens)
 }

@@ -97,7 +97,7 @@ pub(crate) fn file_entry(file: &FileNote, detailed: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::artifact_index;
+    use super::super::{INDEX_TOKENS, artifact_index};
     use super::*;
     use crate::transcript::estimate_tokens;
     use crate::transcript::{Message, Role, ToolCall};
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn an_index_names_files_failures_decisions_and_tasks() {
-        insta::assert_snapshot!(artifact_index(&session()), @r"
+        insta::assert_snapshot!(artifact_index(&session(), INDEX_TOKENS), @r"
         ## Artifact index
         ### Files created
         - tests/test_retry.py: def test_delay
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn nothing_to_index_is_an_empty_text() {
-        assert_eq!(artifact_index(&[Message::text(Role::User, "hello")]), "");
+        assert_eq!(artifact_index(&[Message::text(Role::User, "hello")], INDEX_TOKENS), "");
     }
 
     proptest! {
