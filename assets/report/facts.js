@@ -6,7 +6,53 @@ function factsSection() {
   if (!shown.length) return null;
   return section('facts', t('facts'), t('facts_lead'),
     h('ul', { class: 'legend' }, shown.map((letter) => h('li', {}, fateIcon(letter), ' ', t(FATES[letter].word)))),
-    reactive('stacks', () => rovingFocus(h('div', {}, shownMethods().map((m) => factsRow(m, shown))))));
+    reactive('stacks', () => rovingFocus(h('div', {}, shownMethods().map((m) => factsRow(m, shown))))),
+    h('div', { class: 'tables' }, reactive('', () => survivalTable('survival_by_depth')), reactive('', () => survivalTable('survival_by_mentions')),
+      reactive('', headingTable), reactive('', withoutFactsTable), reactive('', unsupportedTable)));
+}
+
+/** A share with its interval and denominator. */
+function shareCell(found) {
+  if (!found || !found.of) return UNKNOWN;
+  const detail = [range(found.ci95, percent), t('of_n', { n: integer(found.of) })].filter(Boolean).join(' ');
+  return [percent(found.share, 1), h('span', { class: 'sub' }, detail)];
+}
+
+/** Survival of facts by a property of the transcript: methods by group, in the order of the summary. */
+function survivalTable(field) {
+  const groups = [...new Set(summaries.flatMap((summary) => Object.keys(summary?.[field] ?? {})))];
+  const order = { survival_by_depth: ['earlier_span', 'first_third', 'middle_third', 'last_third'], survival_by_mentions: ['1', '2-3', '4+'] }[field];
+  const shown = order.filter((group) => groups.includes(group));
+  if (!shown.length) return null;
+  const rows = shownMethods().map((m) => [methodLabel(m), ...shown.map((group) => shareCell(summaries[m]?.[field]?.[group]))]);
+  return plainTable(t(field), [t('method'), ...shown.map((group) => t(`${field}_${group}`))], rows);
+}
+
+/** Survival by the heading of the compression prompt: headings by the methods that have any. */
+function headingTable() {
+  const of = (m) => summaries[m]?.survival_by_heading ?? {};
+  const having = shownMethods().filter((m) => Object.keys(of(m)).length);
+  const headings = [...new Set(having.flatMap((m) => Object.keys(of(m))))];
+  if (!headings.length) return null;
+  const rows = headings.map((name) => [name, ...having.map((m) => shareCell(of(m)[name]))]);
+  return plainTable(t('survival_by_heading'), [t('heading'), ...having.map((m) => methods[m].name)], rows);
+}
+
+/** What answers do whose context lost every expected fact. */
+function withoutFactsTable() {
+  const kinds = ['other_value', 'admission', 'vague', 'right'];
+  const known = shownMethods().filter((m) => summaries[m] && summaries[m].overclaim?.other_value.of !== 0);
+  if (!known.length) return null;
+  const readable = (m) => ['answered', 'missed', 'lost', 'answered_elsewhere'].some((fate) => summaries[m].facts?.[fate]);
+  const row = (m) => kinds.map((kind) => (summaries[m].overclaim ? shareCell(summaries[m].overclaim[kind]) : readable(m) ? t('not_recorded') : UNKNOWN));
+  return plainTable(t('without_facts'), [t('method'), ...kinds.map((kind) => t(`when_lost_${kind}`))], known.map((m) => [methodLabel(m), ...row(m)]));
+}
+
+/** What answers assert without support, besides: fabrications, invented names, superseded facts. */
+function unsupportedTable() {
+  const rows = shownMethods().filter((m) => summaries[m]).map((m) => [methodLabel(m), shareCell(summaries[m].fabrication),
+    isNumber(summaries[m].invented_per_100) ? summaries[m].invented_per_100.toFixed(1) : UNKNOWN, integer(summaries[m].stale_facts)]);
+  return rows.length ? plainTable(t('unsupported'), [t('method'), t('fabrication'), t('invented_per_100'), t('stale_facts')], rows) : null;
 }
 
 function factsRow(m, letters) {

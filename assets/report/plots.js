@@ -155,10 +155,17 @@ function mapsSection() {
   };
   const fixtures = () => report.fixtures.map((name, f) => ({ id: f, name })).filter(({ id }) => filters.fixture === '' || Number(filters.fixture) === id);
   const types = () => report.types.map((name) => ({ id: name, name: t(`type_${name}`) })).filter(({ id }) => filters.type === '' || filters.type === id);
+  const groups = (field) => [...new Set(summaries.flatMap((summary) => Object.keys(summary?.[field] ?? {})))];
+  const groupMap = (field) => {
+    const names = groups(field);
+    const level = (m, name) => asLevel(summaries[m]?.[field]?.[name]?.[mapDimension < 0 ? 'overall' : dimensions[mapDimension].id]);
+    return names.length > 1 ? map(t(field), () => names.map((name) => ({ id: name, name })), level, () => null) : null;
+  };
   return section('maps', t('maps'), t('maps_lead'),
     h('label', { class: 'choice' }, t('dimension'), h('select', { id: 'map-dimension', on: { change: choose } }, choices)),
     h('div', { class: 'map-pair' }, map(t('by_fixture'), fixtures, (m, f) => fixtureLevel(m, f, mapDimension), (m, f) => (cell) => valueAt(cells.method, cell) === m && probeOf(cell).fixture === f),
-    map(t('by_type'), types, (m, type) => typeLevel(m, type, mapDimension), (m, type) => (cell) => valueAt(cells.method, cell) === m && probeOf(cell).type === type)));
+    map(t('by_type'), types, (m, type) => typeLevel(m, type, mapDimension), (m, type) => (cell) => valueAt(cells.method, cell) === m && probeOf(cell).type === type)),
+    h('div', { class: 'map-pair' }, groupMap('by_tag'), groupMap('by_length')));
 }
 
 function heatMap(title, columns, value, open) {
@@ -173,5 +180,7 @@ function heatCell(m, name, found, predicate) {
   const title = `${methods[m].name} · ${name}`;
   const label = levelText(`${title}, ${heading(mapDimension)}`, found);
   const depth = (Math.max(0, found.v) / 5) ** 1.6;
-  return markButton(label, () => openList(title, predicate, mapDimension), { class: `heat ${depth > 0.74 ? 'deep' : ''}`, vars: { p: `${depth * 100}%` } }, score(found.v));
+  const look = { class: `heat ${depth > 0.74 ? 'deep' : ''}`, vars: { p: `${depth * 100}%` } };
+  if (!predicate) return h('span', { ...look, title: label }, score(found.v));
+  return markButton(label, () => openList(title, predicate, mapDimension), look, score(found.v));
 }

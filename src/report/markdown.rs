@@ -5,10 +5,11 @@ use crate::stats::DifferenceTest;
 use std::fmt::Write;
 
 use super::notes::{
-    caveats, comparison_notes, confounds, differences, method_changes, scale_warning, task_formula, unchanged,
+    caveats, comparison_notes, confounds, differences, method_changes, scale_warning, task_formula, unchanged, weakest,
 };
-use super::numbers::{UNKNOWN, brackets, grouped, mark, score, signed};
-use super::tables::{Medium, detectable, economy_columns, published_table, score_header};
+use super::numbers::{UNKNOWN, brackets, grouped, mark, score, share_with_interval, signed};
+use super::styled::TableCell;
+use super::tables::{Medium, detectable, economy_columns, published_table, score_header, unknown_overclaim};
 use super::translation::{Translation, fill, translation};
 use crate::judge::Dimension;
 use crate::results::{Comparison, Manifest, MethodComparison, MethodSummary, ModelInfo, Summary, Worst};
@@ -38,6 +39,12 @@ pub fn markdown(input: &ReportInput<'_>) -> String {
     }
     section(&mut out, tr.compression);
     out.push_str(&economy(input.summary, tr));
+    out.push_str(&without_facts(input.summary, tr));
+    let weakest: Vec<String> = input.summary.methods.iter().filter_map(|(name, m)| weakest(name, m, tr)).collect();
+    if !weakest.is_empty() {
+        section(&mut out, tr.weakest_title);
+        out.extend(weakest.iter().map(|line| format!("- {}\n", escape(line))));
+    }
     if !input.worst.is_empty() {
         section(&mut out, tr.worst);
         out.push_str(&worst(input.worst, tr));
@@ -165,10 +172,33 @@ fn economy(summary: &Summary, tr: &Translation) -> String {
     let header = std::iter::once(tr.method).chain(columns.iter().map(|column| column.header));
     let mut out = table_header(&header.map(str::to_owned).collect::<Vec<_>>());
     for (name, method) in summary.methods.iter() {
-        let figures = columns.iter().map(|column| (column.value)(method, tr).1);
+        let text = |cell: TableCell| cell.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(" ");
+        let figures = columns.iter().map(|column| text((column.value)(method, tr)));
         out.push_str(&table_row(&std::iter::once(escape(name)).chain(figures).collect::<Vec<_>>()));
     }
     out
+}
+
+/// What answers do whose context lost every expected fact of their probe; empty where none did.
+fn without_facts(summary: &Summary, tr: &Translation) -> String {
+    let mut rows = String::new();
+    for (name, method) in summary.methods.iter() {
+        let cells = match &method.economy.overclaim {
+            Some(found) if found.other_value.of == 0 => continue,
+            Some(found) => [&found.other_value, &found.admission, &found.vague, &found.right]
+                .map(|share| share_with_interval(share, tr)),
+            None => [(); 4].map(|()| unknown_overclaim(method, tr).to_owned()),
+        };
+        rows.push_str(&table_row(&std::iter::once(escape(name)).chain(cells).collect::<Vec<_>>()));
+    }
+    if rows.is_empty() {
+        return rows;
+    }
+    let mut out = String::new();
+    section(&mut out, tr.without_facts);
+    let columns = [tr.method, tr.overclaims, tr.admissions, tr.vague, tr.right_anyway];
+    out.push_str(&table_header(&columns.map(str::to_owned)));
+    out + &rows
 }
 
 /// The maximum length of a text from a bank or a model, in characters.

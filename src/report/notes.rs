@@ -1,11 +1,11 @@
 //! The sentences of reports: caveats, confounds, changes. The same in terminal, Markdown and page.
 
-use super::numbers::{brackets, score, share, signed};
+use super::numbers::{brackets, score, share, share_with_interval, signed};
 use super::translation::{Translation, fill};
 use crate::locale::Locale;
 use crate::results::{
-    Comparison, Design, Flip, Manifest, MethodComparison, ModelInfo, NarrowScaleCause, ProbeFact, Reliability, Summary,
-    blind_spots,
+    Comparison, Design, Differences, Flip, Manifest, MethodComparison, MethodSummary, ModelInfo, NarrowScaleCause,
+    ProbeFact, Reliability, Share, ShareDifference, Summary, Weakest, blind_spots,
 };
 use crate::stats::{Coefficient, DifferenceTest};
 
@@ -105,11 +105,32 @@ pub(super) fn confounds(summary: &Summary, design: &Design, tr: &Translation) ->
     if summary.methods.iter().any(|(_, method)| method.retention.has_narrow_span()) {
         notes.push(tr.narrow_span.to_owned());
     }
+    notes.extend(variance(summary, tr));
     notes.extend(panel_agreement(summary, tr));
     if let Some(alpha) = summary.judges.alpha.filter(Coefficient::is_low_alpha) {
         notes.push(fill(tr.low_alpha, &[&score(alpha.value)]));
     }
     notes
+}
+
+/// Which repetitions the scores of a method vary with.
+fn variance(summary: &Summary, tr: &Translation) -> Option<String> {
+    let shares: Vec<String> = (summary.variance_shares.iter())
+        .map(|(name, share)| format!("{} {:.0}%", tr.variance_component(name), 100.0 * share))
+        .collect();
+    (!shares.is_empty()).then(|| fill(tr.variance, &[&shares.join(", ")]))
+}
+
+/// Where a method is weakest, in a sentence; `None` of ceiling and floor, which nobody tunes, and where nothing was graded.
+pub(super) fn weakest(name: &str, method: &MethodSummary, tr: &Translation) -> Option<String> {
+    let Weakest { dimension, probe_type, heading } = &method.weakest;
+    let dimension = dimension.as_ref().filter(|_| !method.is_scale())?;
+    let mut parts =
+        vec![fill(tr.weakest_dimension, &[&tr.dimension_label(&dimension.name), &score(Some(dimension.value))])];
+    let kind = probe_type.iter().map(|kind| fill(tr.weakest_type, &[&kind.name, &score(Some(kind.value))]));
+    let heading = heading.iter().map(|found| fill(tr.weakest_heading, &[&found.name, &share(Some(1.0 - found.value))]));
+    parts.extend(kind.chain(heading));
+    Some(fill(tr.weakest, &[name, &parts.join(", ")]))
 }
 
 /// Judges that belong to the model family of an answerer or compressor.
@@ -227,7 +248,28 @@ pub(super) fn method_changes(compared: &MethodComparison, tr: &Translation) -> V
     let facts = |facts: &[ProbeFact]| facts.iter().map(fact).collect::<Vec<_>>();
     notes.extend(list(tr.facts_lost, &facts(&compared.differences.facts_lost), tr));
     notes.extend(list(tr.facts_gained, &facts(&compared.differences.facts_gained), tr));
+    let Differences { overclaim, fabrication, .. } = &compared.differences;
+    notes.extend(share_change(tr.overclaim_change, overclaim, tr));
+    notes.extend(share_change(tr.fabrication_change, fabrication, tr));
     notes
+}
+
+/// How a share differs; `None` where it does not or there is nothing to count.
+fn share_change(pattern: &str, found: &ShareDifference, tr: &Translation) -> Option<String> {
+    let counts = |side: &Option<Share>| side.map(|share| (share.count, share.of));
+    let has_answers = [&found.before, &found.after].into_iter().flatten().any(|share| share.of > 0);
+    if !has_answers || counts(&found.before) == counts(&found.after) {
+        return None;
+    }
+    let side = |side: &Option<Share>| {
+        side.as_ref().map_or_else(|| tr.not_recorded.to_owned(), |share| share_with_interval(share, tr))
+    };
+    let sides = [side(&found.before), side(&found.after)];
+    let points = |share: f64| format!("{:+.1}", 100.0 * share).replace('-', "−");
+    let interval = found.ci95.map(|ci| format!(" [{}, {}]", points(ci.low()), points(ci.high())));
+    let difference = found.difference.map(|difference| points(difference) + &interval.unwrap_or_default());
+    let change = fill(pattern, &[&sides[0], &sides[1]]);
+    Some(change + &difference.map(|difference| fill(tr.share_difference, &[&difference])).unwrap_or_default())
 }
 
 /// The changes on the page: the mean over methods, then each method with a change.

@@ -1,5 +1,7 @@
 //! Formats numbers for tables and sentences.
 
+use super::translation::{Translation, fill};
+use crate::results::Share;
 use crate::stats::{DifferenceTest, Interval, Verdict};
 
 /// Stands for an unknown value.
@@ -59,6 +61,17 @@ pub(super) fn signed(value: f64) -> String {
 /// `[+0.32, +0.63]`.
 pub(super) fn brackets(interval: Option<Interval>) -> String {
     interval.map_or_else(|| UNKNOWN.to_owned(), |ci| format!("[{}, {}]", signed(ci.low()), signed(ci.high())))
+}
+
+/// `[0%, 35%] of 18`, the interval and the denominator of a share; `of 18` without an interval.
+pub(super) fn share_detail(share: &Share, tr: &Translation) -> String {
+    let interval = share.ci95.map(|ci| format!("[{:.0}%, {:.0}%] ", 100.0 * ci.low(), 100.0 * ci.high()));
+    format!("{}{}", interval.unwrap_or_default(), fill(tr.of_n, &[&grouped(share.of)]))
+}
+
+/// `11.1% [0%, 35%] of 18`; a dash where there is nothing to count.
+pub(super) fn share_with_interval(found: &Share, tr: &Translation) -> String {
+    if found.of == 0 { UNKNOWN.to_owned() } else { format!("{} {}", share(found.share), share_detail(found, tr)) }
 }
 
 /// `▲` for an improvement, `▼` for a regression.

@@ -5,12 +5,14 @@ use serde::Serialize;
 use super::notes::{
     caveats, comparison_notes, differences, method_changes, panel_agreement, scale_warning, task_formula, unchanged,
 };
-use super::numbers::{UNKNOWN, brackets, count, grouped, mark, probability, range, score, share, signed, usd};
-use super::styled::{Span, StyledText, TableCell, TextStyle, TextTable};
+use super::numbers::{
+    UNKNOWN, brackets, count, grouped, mark, probability, range, score, share, share_detail, signed, usd,
+};
+use super::styled::{StyledText, TableCell, TextStyle, TextTable};
 use super::translation::{Translation, fill, translation};
 use crate::judge::Dimension;
 use crate::locale::Locale;
-use crate::results::{Comparison, Level, Manifest, MethodComparison, MethodSummary, Summary};
+use crate::results::{Comparison, Level, Manifest, MethodComparison, MethodSummary, Share, Summary};
 use crate::stats::{DifferenceTest, Verdict};
 
 /// Probes of the task in the column of tokens per task.
@@ -97,17 +99,18 @@ pub(super) struct EconomyColumn {
     pub header: &'static str,
     /// The medium that alone has this column; `None` for both.
     only: Option<Medium>,
-    pub value: fn(&MethodSummary, &Translation) -> Span,
+    /// The figure, and below it in the terminal its interval and denominator.
+    pub value: fn(&MethodSummary, &Translation) -> TableCell,
 }
 
 /// The columns of compression and cost; the terminal has room for fewer. Cells can be missing that did not fail: they were
 /// skipped or never reached.
 pub(super) fn economy_columns(summary: &Summary, tr: &Translation, medium: Medium) -> Vec<EconomyColumn> {
-    fn plain(text: String) -> Span {
-        (TextStyle::Plain, text)
+    fn plain(text: String) -> TableCell {
+        vec![(TextStyle::Plain, text)]
     }
-    fn lack(cells: u64) -> Span {
-        (if cells == 0 { TextStyle::Dim } else { TextStyle::Bad }, grouped(cells))
+    fn lack(cells: u64) -> TableCell {
+        vec![(if cells == 0 { TextStyle::Dim } else { TextStyle::Bad }, grouped(cells))]
     }
     let column = |header, value| EconomyColumn { header, only: None, value };
     let only = |medium, column| EconomyColumn { only: Some(medium), ..column };
@@ -119,7 +122,9 @@ pub(super) fn economy_columns(summary: &Summary, tr: &Translation, medium: Mediu
         only(Medium::Terminal, column(tr.retention, |m, _| plain(score(m.retention.value)))),
         only(Medium::Markdown, column(tr.retention, |m, tr| plain(retention(m, tr)))),
         column(tr.tokens_per_task, |m, _| plain(count(m.economy.tokens_per_task.get(&PROBES).copied()))),
-        only(Medium::Markdown, column(tr.fabricated, |m, _| plain(share(m.economy.fabrication_rate)))),
+        column(tr.overclaims, |m, tr| overclaims(m, tr)),
+        column(tr.fabricated, |m, tr| share_cell(&m.economy.fabrication, tr)),
+        only(Medium::Markdown, column(tr.stale, |m, _| plain(grouped(m.economy.stale_facts)))),
         column(tr.cost, |m, _| plain(usd(cost(m)))),
         column(tr.failed, |m, _| lack(m.cells.failed)),
     ];
@@ -144,11 +149,30 @@ fn economy(summary: &Summary, tr: &Translation) -> TextTable {
     let columns = economy_columns(summary, tr, Medium::Terminal);
     let header = std::iter::once(tr.method).chain(columns.iter().map(|column| column.header));
     let row = |(name, method): (&str, &MethodSummary)| -> Vec<TableCell> {
-        let name = (TextStyle::Strong, name.to_owned());
-        let figures = columns.iter().map(|column| (column.value)(method, tr));
-        std::iter::once(name).chain(figures).map(|span| vec![span]).collect()
+        let name = vec![(TextStyle::Strong, name.to_owned())];
+        std::iter::once(name).chain(columns.iter().map(|column| (column.value)(method, tr))).collect()
     };
     TextTable { header: header.map(str::to_owned).collect(), rows: summary.methods.iter().map(row).collect() }
+}
+
+/// Answers that assert another value, of those whose context lost every expected fact.
+fn overclaims(method: &MethodSummary, tr: &Translation) -> TableCell {
+    match &method.economy.overclaim {
+        Some(overclaim) => share_cell(&overclaim.other_value, tr),
+        None => vec![(TextStyle::Plain, unknown_overclaim(method, tr).to_owned())],
+    }
+}
+
+/// Why there is no share of overclaims: no context can be read, or the results are older than the measure.
+pub(super) fn unknown_overclaim<'t>(method: &MethodSummary, tr: &'t Translation) -> &'t str {
+    let facts = &method.economy.facts;
+    let is_readable = facts.answered + facts.missed + facts.lost + facts.answered_elsewhere > 0;
+    if is_readable { tr.not_recorded } else { UNKNOWN }
+}
+
+fn share_cell(found: &Share, tr: &Translation) -> TableCell {
+    let value = (TextStyle::Plain, share(found.share));
+    if found.of == 0 { vec![value] } else { vec![value, (TextStyle::Dim, share_detail(found, tr))] }
 }
 
 fn retention(method: &MethodSummary, tr: &Translation) -> String {

@@ -42,7 +42,30 @@ texts! {
     retention: "retention", "保持率";
     tokens_per_task: "tokens/task(10)", "每任务词元(10)";
     break_even: "= full at k", "与完整持平的 k";
+    overclaims: "overclaims", "妄称";
     fabricated: "fabricated", "编造";
+    stale: "stale facts", "过时事实";
+    of_n: "of {}", "共 {}";
+    not_recorded: "not recorded", "未记录";
+    without_facts: "Answers whose context lost every expected fact", "上下文丢失全部预期事实时的回答";
+    admissions: "do not know", "承认不知";
+    vague: "vague", "含糊";
+    right_anyway: "right all the same", "仍然正确";
+    overclaim_change:
+        "overclaims (another value where the context lost every expected fact): {} → {}",
+        "妄称（上下文丢失全部预期事实时给出别的值）：{} → {}";
+    fabrication_change:
+        "fabricated answers to unanswerable probes: {} → {}",
+        "对无法回答的问题的编造：{} → {}";
+    share_difference: ", difference {} percentage points", "，差 {} 个百分点";
+    weakest_title: "Where each method is weakest", "各方法的薄弱之处";
+    weakest: "{}: {}.", "{}：{}。";
+    weakest_dimension: "dimension {} ({})", "维度 {}（{}）";
+    weakest_type: "probe type {} ({})", "问题类型 {}（{}）";
+    weakest_heading: "prompt heading “{}” ({} of its facts lost)", "提示词标题“{}”（其事实丢失 {}）";
+    variance:
+        "where the scores of a method vary: {} (shares of the variance, mean over dimensions).",
+        "同一方法得分的波动来源：{}（方差占比，各维度平均）。";
     cost: "cost", "费用";
     failed: "failed", "失败";
     missing: "missing", "缺失";
@@ -201,6 +224,20 @@ impl Translation {
     pub(super) fn dimension_label(&self, id: &str) -> String {
         let known = Dimension::ALL.into_iter().find(|dimension| dimension.name() == id);
         known.map_or_else(|| id.to_owned(), |dimension| dimension.label(self.locale).to_owned())
+    }
+
+    /// A source of variance; those that repetitions cannot tell apart are joined by `+`.
+    pub(super) fn variance_component(&self, name: &str) -> String {
+        let part = |part: &str| match part {
+            "compress_run" => self.pick("compression", "压缩").to_owned(),
+            "compress_probe" => self.pick("compression by probe", "压缩（逐问题）").to_owned(),
+            "judge" => self.judged_by.to_owned(),
+            "answer" => self.pick("answer", "作答").to_owned(),
+            "probe" => self.pick("probe", "问题").to_owned(),
+            "fixture" => self.pick("fixture", "样本").to_owned(),
+            other => other.to_owned(),
+        };
+        name.split('+').map(part).collect::<Vec<_>>().join(" + ")
     }
 
     /// A verdict with its reason.

@@ -44,6 +44,23 @@ pub(super) fn average_components(variants: &[&Ordered<Components>]) -> Ordered<C
     Dimension::ALL.into_iter().filter_map(of).collect()
 }
 
+/// The share of each component in the variance of scores, the mean over dimensions; the largest first. Empty where no
+/// variance is known.
+pub(super) fn variance_shares(noise: &Ordered<Components>) -> Ordered<f64> {
+    let mut sums: Vec<(String, f64)> = Vec::new();
+    for component in noise.iter().flat_map(|(_, found)| &found.components) {
+        let Some(variance) = component.variance else { continue };
+        match sums.iter_mut().find(|(name, _)| *name == component.name) {
+            Some((_, sum)) => *sum += variance,
+            None => sums.push((component.name.clone(), variance)),
+        }
+    }
+    let all: f64 = sums.iter().map(|(_, sum)| sum).sum();
+    sums.retain(|_| all > 0.0);
+    sums.sort_by(|a, b| b.1.total_cmp(&a.1));
+    sums.into_iter().map(|(name, sum)| (name, sum / all)).collect()
+}
+
 /// How judges agree with one another, and each with itself. Ceiling and floor are left out: they would flatter.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct JudgeQuality {

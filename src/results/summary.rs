@@ -11,7 +11,7 @@ use super::design::MethodInfo;
 use super::economy::{Economy, answered_facts};
 use super::groups::{GroupSelections, Groups};
 use super::level::{Level, Levels, OVERALL};
-use super::noise::{JudgeQuality, average_components, components, judge_quality};
+use super::noise::{JudgeQuality, average_components, components, judge_quality, variance_shares};
 use super::ordered::Ordered;
 use super::scale::{ScaleCheck, scale_check};
 use super::selection::{Selection, Subset, VariantRuns};
@@ -42,6 +42,8 @@ pub struct Summary {
     pub methods: Ordered<MethodSummary>,
     /// Variance components by dimension, averaged over the methods but ceiling and floor.
     pub noise: Ordered<Components>,
+    /// The share of each component in the variance of all dimensions.
+    pub variance_shares: Ordered<f64>,
     /// Whether ceiling and floor lie apart.
     pub scale: ScaleCheck,
     /// How judges agree.
@@ -154,6 +156,7 @@ pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
     let methods: Ordered<MethodSummary> = each(set.variants.len(), of).into_iter().flatten().collect();
     let is_real = |method: &&MethodSummary| !method.is_scale();
     let noise: Vec<&Ordered<Components>> = methods.iter().map(|(_, m)| m).filter(is_real).map(|m| &m.noise).collect();
+    let noise = average_components(&noise);
     Summary {
         format: super::manifest::FORMAT,
         label: set.manifest.label.clone(),
@@ -162,7 +165,8 @@ pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
         lexical: set.design().is_lexical(),
         overall_dimensions: builder.whole.overall.iter().copied().collect(),
         uncommon_probes,
-        noise: average_components(&noise),
+        variance_shares: variance_shares(&noise),
+        noise,
         methods,
         scale: scale_check(set),
         judges: judge_quality(set),
