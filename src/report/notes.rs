@@ -80,10 +80,14 @@ fn lexical_parts(design: &Design, tr: &Translation) -> String {
     let all = compressors.chain(&design.answerers).chain(&design.judges);
     let mut names: Vec<&str> = all.filter(|asked| asked.lexical).map(|asked| asked.name.as_str()).collect();
     names.dedup();
-    names.join(match tr.locale {
+    names.join(separator(tr))
+}
+
+fn separator(tr: &Translation) -> &'static str {
+    match tr.locale {
         Locale::En => ", ",
         Locale::Zh => "、",
-    })
+    }
 }
 
 /// Properties of the design that affect how scores can be compared.
@@ -118,7 +122,7 @@ fn variance(summary: &Summary, tr: &Translation) -> Option<String> {
     let shares: Vec<String> = (summary.variance_shares.iter())
         .map(|(name, share)| format!("{} {:.0}%", tr.variance_component(name), 100.0 * share))
         .collect();
-    (!shares.is_empty()).then(|| fill(tr.variance, &[&shares.join(", ")]))
+    (!shares.is_empty()).then(|| fill(tr.variance, &[&shares.join(separator(tr))]))
 }
 
 /// Where a method is weakest, in a sentence; `None` of ceiling and floor, which nobody tunes, and where nothing was graded.
@@ -128,9 +132,13 @@ pub(super) fn weakest(name: &str, method: &MethodSummary, tr: &Translation) -> O
     let mut parts =
         vec![fill(tr.weakest_dimension, &[&tr.dimension_label(&dimension.name), &score(Some(dimension.value))])];
     let kind = probe_type.iter().map(|kind| fill(tr.weakest_type, &[&kind.name, &score(Some(kind.value))]));
-    let heading = heading.iter().map(|found| fill(tr.weakest_heading, &[&found.name, &share(Some(1.0 - found.value))]));
+    let heading = heading.iter().filter_map(|found| {
+        let kept = method.economy.survival_by_heading.get(&found.name)?;
+        let lost = [kept.of - kept.count, kept.of].map(|n| n.to_string());
+        Some(fill(tr.weakest_heading, &[&found.name, &share(Some(1.0 - found.value)), &lost[0], &lost[1]]))
+    });
     parts.extend(kind.chain(heading));
-    Some(fill(tr.weakest, &[name, &parts.join(", ")]))
+    Some(fill(tr.weakest, &[name, &parts.join(separator(tr))]))
 }
 
 /// Judges that belong to the model family of an answerer or compressor.

@@ -62,7 +62,7 @@ texts! {
     weakest: "{}: {}.", "{}：{}。";
     weakest_dimension: "dimension {} ({})", "维度 {}（{}）";
     weakest_type: "probe type {} ({})", "问题类型 {}（{}）";
-    weakest_heading: "prompt heading “{}” ({} of its facts lost)", "提示词标题“{}”（其事实丢失 {}）";
+    weakest_heading: "prompt heading “{}” ({} of its facts lost, {} of {})", "提示词标题“{}”（其事实丢失 {}：{}/{}）";
     variance:
         "where the scores of a method vary: {} (shares of the variance, mean over dimensions).",
         "同一方法得分的波动来源：{}（方差占比，各维度平均）。";

@@ -52,8 +52,14 @@ fn run() -> (Server, Project) {
     let server = Server::start();
     server.script(|asked| scripted(asked, "It runs on port 9999 now."));
     let project = sessions(&server);
-    project.expect(0, "run --label a --runs 1 --methods full,anchored,nothing");
+    let ended = project.expect(0, "run --label a --runs 1 --methods full,anchored,nothing");
+    let table = flat(&ended.stdout);
+    assert!(table.contains("overclaims") && table.contains("[0%, 35%] of 18"), "{table}");
     (server, project)
+}
+
+fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn near(value: &Value, wanted: f64) {
@@ -90,6 +96,15 @@ fn answers_without_facts_are_counted_by_what_they_do() {
     assert_eq!(counts("vague"), [3, 18]);
     assert_eq!(counts("right"), [3, 18]);
     assert_eq!(summary["methods"]["full"]["overclaim"]["other_value"]["of"], 0);
+    let report = project.read("results/a/report.md");
+    for line in [
+        "| nothing | 11.1% [0%, 35%] of 18 | 55.6% [32%, 79%] of 18 | 16.7% of 18 | 16.7% of 18 |",
+        "| 100.0% of 3 |",
+        "- anchored: dimension ",
+    ] {
+        assert!(report.contains(line), "{line} is missing in {report}");
+    }
+    assert!(!report.contains("- nothing: dimension"), "the floor is not tuned");
     let fabrication = &summary["methods"]["nothing"]["fabrication"];
     assert_eq!((&fabrication["count"], &fabrication["of"]), (&json!(3), &json!(3)));
     assert_eq!(fabrication["ci95"], Value::Null, "all sessions alike: no interval");
@@ -117,7 +132,11 @@ fn survival_is_given_by_depth_mentions_and_heading() {
 fn a_comparison_says_how_overclaims_differ_and_what_was_not_recorded() {
     let (server, project) = run();
     server.script(|asked| scripted(asked, "I do not know the port."));
-    project.expect(0, "run --label b --runs 1 --methods full,anchored,nothing --refresh answer --compare-to a");
+    let ended =
+        project.expect(0, "run --label b --runs 1 --methods full,anchored,nothing --refresh answer --compare-to a");
+    let sentence = "overclaims (another value where the context lost every expected fact): 11.1% [0%, 35%] of 18 → 0.0% \
+                    of 18, difference −11.1 [−35.0, +12.8] percentage points";
+    assert!(flat(&ended.stdout).contains(sentence), "{}", ended.stdout);
     let compared = project.result("b", "summary.json")["comparison"]["methods"]["nothing"].clone();
     near(&compared["overclaim"]["before"]["share"], 1.0 / 9.0);
     near(&compared["overclaim"]["after"]["share"], 0.0);
@@ -137,6 +156,10 @@ fn a_comparison_says_how_overclaims_differ_and_what_was_not_recorded() {
     let older: String = older.collect();
     project.write("results/a/cells.jsonl", &older);
     project.expect(0, "report a");
+    let report = project.read("results/a/report.md");
+    assert!(report.contains("| nothing | not recorded | not recorded | not recorded | not recorded |"), "{report}");
+    let compared = project.expect(0, "compare b a");
+    assert!(flat(&compared.stdout).contains("not recorded → 0.0% of 18"), "{}", compared.stdout);
     let nothing = project.result("a", "summary.json")["methods"]["nothing"].clone();
     assert_eq!((&nothing["overclaim"], &nothing["survival_by_depth"]), (&Value::Null, &json!({})));
     let compared = project.expect(0, "compare b a --json").json();
