@@ -181,12 +181,12 @@ fn program(method: &Method, command: &CommandSpec, input: &CompressInput<'_>) ->
         argv: command.argv.clone(),
         files: command.files.clone(),
         environment: command.environment.clone(),
-        stdin: program_input(method, input),
+        stdin: program_input(method, command, input),
     }
 }
 
 /// The JSON object on a program's standard input (the command protocol, version 1).
-fn program_input(method: &Method, input: &CompressInput<'_>) -> InputValue {
+fn program_input(method: &Method, command: &CommandSpec, input: &CompressInput<'_>) -> InputValue {
     let number = |n: Option<u64>| InputValue::from(n.map_or("null".to_owned(), |n| n.to_string()));
     let previous = input.previous.map_or(InputValue::from("null"), |state| InputValue::Output(state.digest));
     let builder = ComposedValue::builder()
@@ -200,7 +200,9 @@ fn program_input(method: &Method, input: &CompressInput<'_>) -> InputValue {
     let builder = text_or_null(builder, "focus_topic", input.focus_topic.unwrap_or_default())
         .literal(",\"target_tokens\":")
         .json("target_tokens", number(method.own_target_tokens().map(|t| t.0)))
-        .literal(",\"fixture_model\":");
+        .literal(",\"model\":");
+    let builder =
+        text_or_null(builder, "model", command.model.as_deref().unwrap_or_default()).literal(",\"fixture_model\":");
     text_or_null(builder, "fixture_model", input.fixture_model)
         .literal(",\"context_length\":")
         .json("context_length", number(input.context_length))

@@ -126,6 +126,8 @@ pub enum PromptStyle {
 pub struct CommandSpec {
     /// Program and arguments.
     pub argv: Vec<String>,
+    /// The model that the program is asked to use, as the user wrote it.
+    pub model: Option<String>,
     /// Where it is started: the pipeline's folder.
     pub folder: PathBuf,
     /// Declared input files: path relative to the folder, and digest of the content, sorted by path.

@@ -38,6 +38,7 @@ fn prompted(style: PromptStyle) -> Method {
 fn command() -> Method {
     method(Strategy::Command(CommandSpec {
         argv: vec!["x".into()],
+        model: Some("big/one".into()),
         folder: ".".into(),
         files: Vec::new(),
         environment: Vec::new(),
@@ -118,7 +119,7 @@ fn a_program_gets_the_protocol_and_its_state_back() {
     let first = parse(&text(&work(&method, None, Some("say \"hi\"")), &[]));
     let expected = serde_json::json!({
         "version": 1, "messages": [user("new")], "previous": null, "all_messages": [user("old"), user("new")],
-        "focus_topic": "say \"hi\"", "target_tokens": null, "fixture_model": null, "context_length": 8192
+        "focus_topic": "say \"hi\"", "target_tokens": null, "model": "big/one", "fixture_model": null, "context_length": 8192
     });
     assert_eq!(first, expected);
     let done = read(&method, CompressOutput::Stdout(br#"{"summary":"S","state":{"n":1}}"#), "").expect("read");

@@ -65,7 +65,7 @@ impl StrategyKind {
             }
             StrategyKind::Opaque => &["model"],
             StrategyKind::Command => {
-                &["command", "inputs", "env", "deterministic", "timeout_s", "target_tokens", "artifact_index"]
+                &["command", "model", "inputs", "env", "deterministic", "timeout_s", "target_tokens", "artifact_index"]
             }
             StrategyKind::Rule(BuiltInRule::Mask { .. }) => &["keep_results", "target_tokens", "artifact_index"],
             StrategyKind::Rule(BuiltInRule::Truncate | BuiltInRule::Extract | BuiltInRule::ReferenceList { .. }) => {
@@ -97,7 +97,7 @@ pub(super) fn method(
             Strategy::Opaque { model: vendor(context, Dialect::OpenaiResponses, table, override_model)? }
         }
         StrategyKind::ProviderCompaction => compaction(context, table, override_model)?,
-        StrategyKind::Command => Strategy::Command(command(context, table)?),
+        StrategyKind::Command => Strategy::Command(command(context, table, override_model)?),
         StrategyKind::Rule(rule) => Strategy::Rule(self::rule(context, rule, table)?),
     };
     let artifact_index = table.value.artifact_index.as_ref().is_some_and(|index| index.value);
@@ -194,7 +194,11 @@ fn rule(context: &mut ValidationContext<'_>, rule: BuiltInRule, table: &Located<
     })
 }
 
-fn command(context: &mut ValidationContext<'_>, table: &Located<CompressTable>) -> Option<CommandSpec> {
+fn command(
+    context: &mut ValidationContext<'_>,
+    table: &Located<CompressTable>,
+    override_model: Option<&str>,
+) -> Option<CommandSpec> {
     let table_place = table.value.strategy.as_ref().map_or(&table.place, |strategy| &strategy.place).clone();
     let argv: Vec<String> = match &table.value.command {
         Some(argv) if argv.value.first().is_some_and(|program| !program.value.trim().is_empty()) => {
@@ -214,6 +218,8 @@ fn command(context: &mut ValidationContext<'_>, table: &Located<CompressTable>) 
     }
     Some(CommandSpec {
         argv,
+        // The program resolves it: it need not be a model that compeval knows.
+        model: override_model.or(table.value.model.as_ref().map(|model| model.value.as_str())).map(str::to_owned),
         folder: context.reader.folder().to_path_buf(),
         files: input_files(context, table.value.inputs.as_ref()),
         environment: environment(context, table.value.env.as_ref()),

@@ -68,6 +68,9 @@ pub struct MethodInfo {
 pub struct ProgramInfo {
     /// Program and arguments.
     pub command: Vec<String>,
+    /// The model that it was asked to use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// Its declared input files.
     pub inputs: BTreeMap<String, Digest>,
     /// The names of its declared variables. Their values are part of the cache key alone: a manifest is shared, and a
@@ -81,6 +84,7 @@ impl ProgramInfo {
     fn of(spec: &CommandSpec) -> ProgramInfo {
         ProgramInfo {
             command: spec.argv.clone(),
+            model: spec.model.clone(),
             inputs: spec.files.iter().cloned().collect(),
             variables: spec.environment.iter().map(|(name, _)| name.clone()).collect(),
             deterministic: spec.deterministic,

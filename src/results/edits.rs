@@ -67,6 +67,7 @@ impl EditList<'_> {
     fn program(&mut self, before: Option<&ProgramInfo>, after: Option<&ProgramInfo>) {
         let (Some(before), Some(after)) = (before, after) else { return };
         self.value("command", Some(&before.command.join(" ")), Some(&after.command.join(" ")));
+        self.value("model", before.model.as_ref(), after.model.as_ref());
         for (path, old, new) in differing(&before.inputs, &after.inputs) {
             match (old, new) {
                 (Some(old), Some(new)) => self.text(path, old, new),

@@ -184,6 +184,7 @@ mod tests {
     fn spec(script: &str) -> CommandSpec {
         CommandSpec {
             argv: vec!["sh".into(), "-c".into(), script.into()],
+            model: None,
             folder: ".".into(),
             files: Vec::new(),
             environment: vec![("CARGO_MANIFEST_DIR".into(), None)],

@@ -82,6 +82,64 @@ fn a_change_of_an_input_file_or_a_declared_variable_starts_it_again_and_nothing_
 }
 
 #[test]
+fn the_compressor_model_reaches_a_program_and_is_part_of_its_key() {
+    let server = Server::start();
+    let project = project(&server, SCRIPT);
+    let run = |label: &str, model: &str| {
+        project.expect(0, &format!("run --label {label} --runs 1 --methods mine,nothing {model}"));
+    };
+    run("unset", "");
+    assert_eq!(seen(&project, 0)["model"], Value::Null);
+    run("set", "--compressor-model mock/large");
+    assert_eq!(seen(&project, 2)["model"], "mock/large");
+    run("set", "--compressor-model mock/large");
+    assert!(!project.exists("seen/4.json"), "the same model is served from the cache");
+    let manifest = project.result("set", "manifest.json");
+    assert!(manifest.to_string().contains(r#""model":"mock/large""#), "{manifest}");
+    project.edit("pipeline.toml", "strategy = \"command\"", "strategy = \"command\"\nmodel = \"mock/large\"");
+    run("declared", "");
+    assert!(!project.exists("seen/4.json"), "declared or given as an argument is the same");
+}
+
+/// A compressor class as agents have it: it knows its own output, and has attributes that JSON cannot hold.
+const CLASS: &str = r#"
+class Compressor:
+    def __init__(self, model, quiet=False):
+        self.model, self.quiet, self.api_key, self.cycles, self.lock = model, quiet, "k-123", 0, object()
+
+    def update_model(self, model, context_length, base_url=""):
+        self.model, self.context_length = model, context_length
+
+    def compress(self, messages, current_tokens=None, focus_topic=None):
+        print("compressing", len(messages))
+        self.cycles += 1
+        text = f"{self.model} {self.context_length} {self.quiet} {focus_topic} cycle {self.cycles}: {len(messages)}"
+        return [{"role": "user", "content": f"The listen port is 9091. {text}"}]
+"#;
+
+#[test]
+fn the_adapter_calls_a_compressor_class_by_name() {
+    let server = Server::start();
+    let project = project(&server, "");
+    let adapter = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/compressors/adapt_class.py");
+    project.write("tools/adapt_class.py", &std::fs::read_to_string(adapter).unwrap());
+    project.write("agent/context.py", CLASS);
+    let command =
+        r#"["python3", "tools/adapt_class.py", "context:Compressor", "--path", "agent", "--option", "quiet=true"]"#;
+    project.edit("pipeline.toml", r#"["sh", "tools/compress.sh"]"#, command);
+    project
+        .expect(0, "run --label a --runs 1 --methods mine,nothing --focus-topic ports --compressor-model mock/large");
+    let text = |probe: &str| {
+        let shown = project.expect(0, &format!("show harbor --label a --method mine --probe {probe} --json"));
+        assert!(!shown.stdout.contains("k-123"), "{}", shown.stdout);
+        shown.stdout
+    };
+    let (first, second) = (text("workers"), text("port"));
+    assert!(first.contains("mock/large 32000 True ports cycle 1: 5"), "{first}");
+    assert!(second.contains("mock/large 32000 True ports cycle 2: 8"), "the kept message and the new span: {second}");
+}
+
+#[test]
 fn a_program_that_fails_fails_its_cells_with_its_last_words() {
     let server = Server::start();
     let project = project(&server, "cat > /dev/null\necho first >&2\necho the model file is missing >&2\nexit 3\n");
