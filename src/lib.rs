@@ -68,6 +68,9 @@ pub mod locale;
 pub mod measure;
 #[doc(hidden)]
 #[allow(missing_docs)]
+pub mod observe;
+#[doc(hidden)]
+#[allow(missing_docs)]
 pub mod pipeline;
 #[doc(hidden)]
 #[allow(missing_docs)]

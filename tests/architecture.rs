@@ -22,6 +22,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("provider", &[]),
     ("references", &[]),
     ("import", &[]),
+    ("observe", &["import", "references", "stats"]),
     ("action", &["provider"]),
     ("cache", &["action", "provider"]),
     ("probe", &["action", "provider"]),
@@ -33,7 +34,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("pipeline", &["references", "probe", "compress", "answer", "judge", "provider", "action"]),
     ("plan", &["pipeline", "probe", "compress", "answer", "judge", "action", "cache", "provider"]),
     ("results", &["pipeline", "compress", "answer", "probe", "judge", "measure", "stats", "action", "provider"]),
-    ("report", &["results", "judge", "measure", "probe", "stats", "action"]),
+    ("report", &["observe", "results", "judge", "measure", "probe", "stats", "action"]),
     (
         "scheduler",
         &[
@@ -66,6 +67,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "judge",
             "probe",
             "compress",
+            "observe",
             "import",
             "provider",
             "cache",

@@ -21,6 +21,11 @@ pub(super) fn list_of<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
+/// The list at a JSON pointer; empty if there is none.
+pub(super) fn list_at<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
+    value.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
 /// A content of any vendor as text: a string, or parts joined by newlines, images as placeholders. Reasoning and
 /// what cannot be shown go to the draft.
 pub(super) fn text_of(content: &Value, draft: &mut ConversationDraft) -> String {

@@ -55,12 +55,44 @@ pub struct Conversation {
     pub compactions: Vec<usize>,
     /// The summaries the agent wrote at its compactions, taken out of the history.
     pub summaries: Vec<String>,
+    /// What the log records of each compaction and of each clearing of old results.
+    pub recorded: Vec<RecordedCompaction>,
+    /// The log begins in the middle of a session.
+    pub begins_midway: bool,
     /// Readable reasoning, apart from the messages.
     pub reasoning: Vec<Reasoning>,
     /// What was left out, and why, with counts.
     pub dropped: BTreeMap<DropReason, usize>,
     /// What was put right, message by message.
     pub flags: Vec<Flag>,
+}
+
+/// A compaction as the log records it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordedCompaction {
+    /// The index of the message that it stands before.
+    pub message: usize,
+    pub kind: CompactionKind,
+    /// When it was made, as the log writes it.
+    pub time: Option<String>,
+    pub tokens_before: Option<u64>,
+    pub tokens_after: Option<u64>,
+    /// The summary as plain text; `None` if it is encrypted or not in the log.
+    pub summary: Option<String>,
+    /// Messages before it that stay in the context as they are.
+    pub kept: Vec<usize>,
+    /// Other readable text that the history was replaced by.
+    pub replacement: String,
+}
+
+/// What a compaction does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CompactionKind {
+    /// The history becomes a summary.
+    #[default]
+    Summary,
+    /// Old tool results are cleared, and nothing is summarized.
+    Clearing,
 }
 
 /// A piece of readable reasoning.

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::conversation::{Conversation, DropReason, Flag, FlagKind, NO_RESULT, ORPHAN_HEAD, Reasoning};
+use super::conversation::{
+    CompactionKind, Conversation, DropReason, Flag, FlagKind, NO_RESULT, ORPHAN_HEAD, Reasoning, RecordedCompaction,
+};
 use super::scrub::held;
 use crate::transcript::{Message, Role, ToolCall};
 
@@ -16,6 +18,9 @@ pub(super) struct ConversationDraft {
     entries: Vec<Message>,
     compactions: Vec<usize>,
     summaries: Vec<String>,
+    /// Compactions and clearings; their messages are indices of entries until the end.
+    recorded: Vec<RecordedCompaction>,
+    pub(super) begins_midway: bool,
     reasoning: Vec<(usize, String)>,
     dropped: BTreeMap<DropReason, usize>,
     keys: HashMap<String, usize>,
@@ -131,8 +136,43 @@ impl ConversationDraft {
     /// The agent compacted its history here; what it kept instead is no part of the history.
     pub(super) fn compaction(&mut self, summary: Option<&str>) {
         self.compactions.push(self.entries.len());
+        self.record(CompactionKind::Summary);
         if let Some(summary) = summary {
             self.summary(summary);
+        }
+    }
+
+    /// Old tool results were cleared here.
+    pub(super) fn clearing(&mut self) {
+        self.record(CompactionKind::Clearing);
+    }
+
+    /// Several records of one compaction stand at one place.
+    fn record(&mut self, kind: CompactionKind) {
+        let message = self.entries.len();
+        if self.recorded.last().is_none_or(|last| (last.message, last.kind) != (message, kind)) {
+            self.recorded.push(RecordedCompaction { message, kind, ..RecordedCompaction::default() });
+        }
+    }
+
+    /// The newest compaction, for what the log says of it later.
+    pub(super) fn last_compaction(&mut self) -> Option<&mut RecordedCompaction> {
+        self.recorded.last_mut()
+    }
+
+    /// The size of the context as reported with a later message: the first after a compaction is its result.
+    pub(super) fn context_size(&mut self, tokens: u64) {
+        if let Some(last) = self.recorded.last_mut().filter(|last| last.tokens_after.is_none() && tokens > 0) {
+            last.tokens_after = Some(tokens);
+        }
+    }
+
+    /// Entries that stay in the context after the newest compaction; results go with their calls.
+    pub(super) fn keep_entries(&mut self, entries: impl Iterator<Item = usize>) {
+        let all = &self.entries;
+        let is_kept = |entry: &usize| all.get(*entry).is_some_and(|message| message.role != Role::Tool);
+        if let Some(last) = self.recorded.last_mut() {
+            last.kept.extend(entries.filter(is_kept));
         }
     }
 
@@ -144,6 +184,9 @@ impl ConversationDraft {
     pub(super) fn summary(&mut self, summary: &str) {
         self.count(DropReason::CompactSummary);
         self.summaries.push(summary.to_owned());
+        if let Some(last) = self.recorded.last_mut().filter(|last| last.summary.is_none()) {
+            last.summary = Some(summary.to_owned()).filter(|summary| !summary.trim().is_empty());
+        }
     }
 
     /// Pairs calls and results by id and gives up the conversation.
@@ -156,6 +199,7 @@ impl ConversationDraft {
             model: self.model,
             summaries: self.summaries,
             dropped: self.dropped,
+            begins_midway: self.begins_midway,
             ..Conversation::default()
         };
         let starts = Pairing::new(self.entries).run(&mut conversation);
@@ -167,6 +211,12 @@ impl ConversationDraft {
             self.reasoning.into_iter().map(|(entry, text)| Reasoning { message: place(entry), text }).collect();
         let copied = (0..if self.copied == 0 { 0 } else { place(self.copied) }).map(Flag::copied);
         conversation.flags.extend(copied.collect::<Vec<_>>());
+        let recorded = self.recorded.into_iter().map(|mut recorded| {
+            recorded.message = place(recorded.message);
+            recorded.kept.iter_mut().for_each(|entry| *entry = place(*entry));
+            recorded
+        });
+        conversation.recorded = recorded.filter(|one| has_said(&conversation.messages, one.message)).collect();
         conversation.compactions = compactions;
         conversation
     }

@@ -28,13 +28,15 @@ use serde_json::Value;
 
 pub use assemble::{Assembled, FixtureOptions, PARAPHRASE, assemble};
 pub use conversation::{
-    Conversation, DropReason, Flag, FlagKind, ImportError, ImportedLog, Loss, NO_RESULT, ORPHAN_HEAD, Reasoning,
+    CompactionKind, Conversation, DropReason, Flag, FlagKind, ImportError, ImportedLog, Loss, NO_RESULT, ORPHAN_HEAD, Reasoning,
+    RecordedCompaction,
 };
 pub use detect::Format;
 pub use folder::{Log, log_files};
 pub use points::{PointRules, propose};
 pub use scrub::{
-    Field, Replacement, SYSTEM_PLACEHOLDER, ScrubReport, ScrubSettings, Suspicion, SuspicionKind, audit, scrub,
+    Field, Replacement, SYSTEM_PLACEHOLDER, ScrubReport, ScrubSettings, Suspicion, SuspicionKind, audit, full_length,
+    scrub, scrub_texts,
 };
 pub use stats::{FixtureStats, stats};
 
@@ -71,6 +73,32 @@ pub fn read_log(path: &Path, format: Option<Format>) -> Result<ImportedLog, Impo
     let file = File::open(path).map_err(io)?;
     let length = file.metadata().map_err(io)?.len();
     read_from(path, BufReader::new(file), length, format)
+}
+
+/// Reads the session at `path` if it is JSON lines in one of `formats`; `None` if it is anything else. Of other files only
+/// the beginning is read.
+///
+/// # Errors
+/// As [`read_log`], for files that are JSON lines.
+pub fn read_session(path: &Path, formats: &[Format]) -> Result<Option<ImportedLog>, ImportError> {
+    let io = |source| ImportError::Io { file: path.to_owned(), source };
+    let mut reader = BufReader::with_capacity(1 << 20, File::open(path).map_err(io)?);
+    let mut head = Vec::new();
+    reader.by_ref().take(HEAD).read_to_end(&mut head).map_err(io)?;
+    let text = String::from_utf8_lossy(&head).into_owned();
+    let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+    if detect::shape_of(&text, &name) != LogShape::Lines {
+        return Ok(None);
+    }
+    if text.trim_start_matches('\u{feff}').trim().is_empty() {
+        return Err(ImportError::Empty(path.to_owned()));
+    }
+    let mut records = Records::new(path, LogShape::Lines, Box::new(Cursor::new(head).chain(reader)));
+    match recognised(&mut records, &text) {
+        Some(format) if formats.contains(&format) => import(format, records).map(Some),
+        Some(_) => Ok(None),
+        None => Err(unknown(path, &text, records)),
+    }
 }
 
 /// Reads a log that is in memory; `name` stands for its file.

@@ -20,5 +20,5 @@ mod target;
 pub use index::ReferenceIndex;
 pub use reference::{PATTERNS, Reference, ReferenceKind};
 pub use scan::{find_references, references_in};
-pub use session::{SessionNoise, readable_text, used_in};
+pub use session::{SessionNoise, command_of, readable_text, used_in};
 pub use target::{Lines, Target, targets};

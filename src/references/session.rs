@@ -85,7 +85,7 @@ fn words_of_command(key: &str, items: &[Value]) -> Option<String> {
 }
 
 /// The command line of a shell call; `None` of other calls.
-pub(super) fn command_of(arguments: &str) -> Option<String> {
+pub fn command_of(arguments: &str) -> Option<String> {
     let value: Value = serde_json::from_str(arguments).ok()?;
     let (key, value) = value.as_object()?.iter().find(|(key, _)| matches!(key.as_str(), "command" | "cmd"))?;
     match value {

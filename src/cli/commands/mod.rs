@@ -9,6 +9,7 @@ mod fixture;
 mod init;
 mod judge;
 mod labels;
+mod observe;
 mod plan;
 mod probes;
 mod report;
@@ -28,6 +29,7 @@ use fixture::FixtureCommand;
 use init::InitArgs;
 use judge::JudgeCommand;
 use labels::LabelsCommand;
+use observe::ObserveArgs;
 use plan::PlanArgs;
 use probes::ProbesCommand;
 use report::ReportArgs;
@@ -97,6 +99,12 @@ pub(crate) enum Command {
         after_help = "Examples:\n  compeval fixture import ~/.claude/projects/app/*.jsonl --every-tokens 20000\n  compeval fixture stats"
     )]
     Fixture(FixtureCommand),
+    /// Show what sessions did after the compactions in their logs: re-reads, repeated failures
+    #[command(
+        after_help = "Examples:\n  compeval observe ~/.claude/projects\n  compeval observe ~/.codex/sessions --html worst.html\n\n\
+                            Reads logs of Claude Code, Codex and pi. Needs no project, key or model"
+    )]
+    Observe(ObserveArgs),
     /// Generate probe banks
     #[command(
         subcommand,
@@ -134,6 +142,7 @@ pub(super) fn dispatch(cli: &Cli, console: &Console) -> Result<Exit, Failure> {
         Command::Labels(command) => labels::run(common, command, console),
         Command::Cache(command) => cache::run(common, command, console),
         Command::Fixture(command) => fixture::run(common, command, console),
+        Command::Observe(args) => observe::run(common, args, console),
         Command::Probes(command) => probes::run(common, command, console),
         Command::Judge(command) => judge::run(common, command, console),
         Command::Completions { shell } => {

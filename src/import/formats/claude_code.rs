@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::super::content::{list_of, str_at, str_of, text_of};
+use super::super::content::{list_at, list_of, str_at, str_of, text_of};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
@@ -49,6 +49,11 @@ impl ClaudeSession {
         let from = self.main.len();
         let prompt = read_record(record, &mut self.main);
         let parent = [str_of(record, "parentUuid"), str_of(record, "logicalParentUuid")];
+        if self.tree.is_empty() && !uuid.is_empty() && parent.iter().any(|parent| !parent.is_empty()) {
+            self.main.begins_midway = true;
+        }
+        let kept = list_at(record, "/compactMetadata/preservedMessages/uuids").iter().filter_map(Value::as_str);
+        self.main.keep_entries(kept.flat_map(|uuid| self.tree.entries_of(uuid)));
         self.tree.add(Link {
             uuid,
             parent: parent.into_iter().find(|parent| !parent.is_empty()).unwrap_or(""),
@@ -89,7 +94,15 @@ fn read_record(record: &Value, draft: &mut ConversationDraft) -> bool {
     match kind {
         "user" => return user(record, draft),
         "assistant" => assistant(record, draft),
-        "system" if str_of(record, "subtype") == "compact_boundary" => draft.compaction(None),
+        "system" if str_of(record, "subtype") == "compact_boundary" => {
+            draft.compaction(None);
+            describe(record, "/compactMetadata", draft);
+        }
+        "system" if str_of(record, "subtype") == "microcompact_boundary" => {
+            draft.clearing();
+            describe(record, "/microcompactMetadata", draft);
+            draft.count(DropReason::Bookkeeping("system microcompact_boundary".to_owned()));
+        }
         "system" => draft.count(DropReason::Bookkeeping(format!("system {}", str_of(record, "subtype")))),
         "attachment" => attachment(record, draft),
         "progress"
@@ -111,6 +124,23 @@ fn read_record(record: &Value, draft: &mut ConversationDraft) -> bool {
     false
 }
 
+/// What the record of a compaction says of it.
+fn describe(record: &Value, metadata: &str, draft: &mut ConversationDraft) {
+    let number = |key: &str| record.pointer(&format!("{metadata}/{key}")).and_then(Value::as_u64);
+    let (before, after, saved) = (number("preTokens"), number("postTokens"), number("tokensSaved"));
+    if let Some(last) = draft.last_compaction() {
+        last.time = Some(str_of(record, "timestamp").to_owned()).filter(|time| !time.is_empty());
+        last.tokens_before = before;
+        last.tokens_after = after.or_else(|| before?.checked_sub(saved?));
+    }
+}
+
+/// The tokens of the request that a message answers.
+fn request_tokens(usage: &Value) -> u64 {
+    let keys = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"];
+    keys.iter().filter_map(|key| usage.get(*key)?.as_u64()).sum()
+}
+
 fn assistant(record: &Value, draft: &mut ConversationDraft) {
     let message = record.get("message").unwrap_or(&Value::Null);
     let model = str_of(message, "model");
@@ -120,6 +150,7 @@ fn assistant(record: &Value, draft: &mut ConversationDraft) {
     if !model.is_empty() {
         draft.model = Some(model.to_owned());
     }
+    draft.context_size(message.get("usage").map_or(0, request_tokens));
     let blocks = blocks_of(message.get("content").unwrap_or(&Value::Null), draft);
     let id = [str_of(message, "id"), str_of(record, "uuid")].into_iter().find(|id| !id.is_empty());
     match id {
@@ -136,6 +167,7 @@ fn user(record: &Value, draft: &mut ConversationDraft) -> bool {
         draft.summary(&text);
         return false;
     }
+    draft.begins_midway |= flag("isCompactSummary");
     let blocks = blocks_of(content, draft);
     let answers = !blocks.results.is_empty();
     for (id, text) in blocks.results {

@@ -34,6 +34,16 @@ impl ClaudeTree {
         self.index.contains_key(uuid)
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// The entries of a record.
+    pub(super) fn entries_of(&self, uuid: &str) -> Range<usize> {
+        let node = self.index.get(uuid).and_then(|at| self.nodes.get(*at));
+        node.map_or(0..0, |node| node.entries.clone())
+    }
+
     pub(super) fn add(&mut self, link: Link<'_>) {
         if link.uuid.is_empty() {
             return;

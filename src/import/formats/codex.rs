@@ -78,8 +78,22 @@ fn line(record: &Value, items: &mut CodexItems, draft: &mut ConversationDraft) {
         "compacted" => {
             items.flush(draft);
             draft.compaction(Some(str_of(payload, "message")).filter(|summary| !summary.is_empty()));
+            let replacement = list_of(payload, "replacement_history").iter();
+            let texts: Vec<String> =
+                replacement.map(|item| text_of(item.get("content").unwrap_or(&Value::Null), draft)).collect();
+            if let Some(last) = draft.last_compaction() {
+                last.time = Some(str_of(record, "timestamp").to_owned()).filter(|time| !time.is_empty());
+                last.tokens_before = items.context_tokens.take();
+                last.replacement = texts.join("\n");
+            }
         }
-        "event_msg" => event(str_of(payload, "type"), draft),
+        "event_msg" => {
+            if let Some(tokens) = payload.pointer("/info/last_token_usage/input_tokens").and_then(Value::as_u64) {
+                items.context_tokens = Some(tokens).filter(|tokens| *tokens > 0);
+                draft.context_size(tokens);
+            }
+            event(str_of(payload, "type"), draft);
+        }
         kind
         @ ("session_meta" | "world_state" | "inter_agent_communication" | "inter_agent_communication_metadata") => {
             draft.count(DropReason::Bookkeeping(kind.to_owned()));
@@ -101,6 +115,8 @@ fn event(kind: &str, draft: &mut ConversationDraft) {
 pub(super) struct CodexItems {
     text: String,
     calls: Vec<ToolCall>,
+    /// The size of the newest request, as far as the log reports it.
+    context_tokens: Option<u64>,
 }
 
 impl CodexItems {

@@ -17,7 +17,11 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     while let Some(items) = records.next_items() {
         for record in items {
             let from = draft.len();
+            draft.begins_midway |= tree.nodes.is_empty() && !str_of(&record, "parentId").is_empty();
             entry(&record, &mut draft);
+            if str_of(&record, "type") == "compaction" {
+                draft.keep_entries(tree.first_kept(&record)..from);
+            }
             tree.add(&record, from..draft.len());
         }
     }
@@ -47,6 +51,12 @@ impl PiTree {
         self.nodes.push((parent, entries));
     }
 
+    /// The first entry that stays in the context after a compaction. Without links no entry is known to stay.
+    fn first_kept(&self, compaction: &Value) -> usize {
+        let node = self.index.get(str_of(compaction, "firstKeptEntryId")).and_then(|at| self.nodes.get(*at));
+        node.map_or(usize::MAX, |(_, entries)| entries.start)
+    }
+
     fn abandoned(&self) -> HashSet<usize> {
         let mut live = HashSet::new();
         let mut next = self.nodes.len().checked_sub(1);
@@ -66,7 +76,13 @@ impl PiTree {
 fn entry(record: &Value, draft: &mut ConversationDraft) {
     match str_of(record, "type") {
         "message" => message(record.get("message").unwrap_or(&Value::Null), draft),
-        "compaction" => draft.compaction(Some(str_of(record, "summary"))),
+        "compaction" => {
+            draft.compaction(Some(str_of(record, "summary")));
+            if let Some(last) = draft.last_compaction() {
+                last.time = Some(str_of(record, "timestamp").to_owned()).filter(|time| !time.is_empty());
+                last.tokens_before = record.get("tokensBefore").and_then(Value::as_u64);
+            }
+        }
         "branch_summary" => draft.say(Role::User, str_of(record, "summary")),
         "custom_message" => {
             let text = text_of(record.get("content").unwrap_or(&Value::Null), draft);
@@ -132,6 +148,8 @@ fn assistant(message: &Value, draft: &mut ConversationDraft) {
     if !model.is_empty() {
         draft.model = Some(model.to_owned());
     }
+    let usage = ["input", "cacheRead", "cacheWrite"].map(|key| message.get("usage")?.get(key)?.as_u64());
+    draft.context_size(usage.into_iter().flatten().sum());
     let (mut texts, mut calls) = (Vec::new(), Vec::new());
     for block in list_of(message, "content") {
         if str_of(block, "type") == "toolCall" {

@@ -47,6 +47,11 @@ pub(crate) fn held(text: String) -> String {
     }
 }
 
+/// The characters that a text had in the log.
+pub fn full_length(text: &str) -> usize {
+    gap(text).map_or_else(|| text.chars().count(), |(_, length)| length)
+}
+
 /// Where the middle of a text was left out while reading, and how many characters the whole had.
 fn gap(text: &str) -> Option<(Range<usize>, usize)> {
     let start = text.find(LENGTH[0])?;

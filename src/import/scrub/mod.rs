@@ -30,6 +30,7 @@ use secrets::secrets;
 use shape::is_distinctive;
 
 pub use audit::{Field, Suspicion, SuspicionKind, audit};
+pub use cut::full_length;
 pub(crate) use cut::held;
 
 /// What stands in place of every system prompt.
@@ -135,6 +136,28 @@ pub fn scrub(fixture: &mut Fixture, settings: &ScrubSettings) -> ScrubReport {
     report
 }
 
+/// Scrubs texts that were taken from a session, as a fixture of the session would be. What is secret somewhere in the
+/// session is replaced in the texts too.
+pub fn scrub_texts(session: &[Message], texts: &mut [String]) {
+    let mut scrubber = Scrubber::default();
+    let of_calls = session.iter().flat_map(|message| &message.tool_calls).map(|call| &call.function.arguments);
+    session.iter().map(|message| &message.content).chain(of_calls).for_each(|text| scrubber.learn_text(text));
+    texts.iter().for_each(|text| scrubber.learn_text(text));
+    scrubber.known.retain(|(secret, _)| texts.iter().any(|text| text.contains(secret)));
+    scrubber.known.sort_by(|a, b| b.0.len().cmp(&a.0.len()).then_with(|| a.cmp(b)));
+    let mut report = ScrubReport::default();
+    for text in texts {
+        for _ in 0..ROUNDS {
+            let scrubbed = scrubber.text(text, &mut report);
+            let scrubbed = personal::mentions(&scrubbed, &mut 0).into_owned();
+            if scrubbed == *text {
+                break;
+            }
+            *text = scrubbed;
+        }
+    }
+}
+
 /// Tells whether a round changed anything, without a second fixture in memory.
 fn fingerprint(fixture: &Fixture) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -149,17 +172,21 @@ impl Scrubber {
         let mut scrubber = Scrubber { handles: Handles::new(&settings.handles), ..Scrubber::default() };
         scrubber.numbers = used_numbers(fixture);
         for text in texts(fixture) {
-            for found in secrets(text) {
-                let secret = text.get(found.range).unwrap_or("").to_owned();
-                let name = scrubber.name(&secret, found.kind);
-                let is_known = found.by_form || is_distinctive(&secret);
-                if is_known && !scrubber.known.iter().any(|(known, _)| *known == secret) {
-                    scrubber.known.push((secret, name));
-                }
-            }
+            scrubber.learn_text(text);
         }
         scrubber.known.sort_by(|a, b| b.0.len().cmp(&a.0.len()).then_with(|| a.cmp(b)));
         scrubber
+    }
+
+    fn learn_text(&mut self, text: &str) {
+        for found in secrets(text) {
+            let secret = text.get(found.range).unwrap_or("").to_owned();
+            let name = self.name(&secret, found.kind);
+            let is_known = found.by_form || is_distinctive(&secret);
+            if is_known && !self.known.iter().any(|(known, _)| *known == secret) {
+                self.known.push((secret, name));
+            }
+        }
     }
 
     /// The replacement of a secret: `REDACTED_KIND_1`, letters and digits alone, so that JSON and URLs stay what they

@@ -9,6 +9,7 @@
 mod data;
 mod input;
 mod packs;
+mod observed;
 
 pub use input::{
     ContextKey, ContextText, PackCache, PageContext, PageCost, PageFailure, PageInput, PageMethod, PageModel, ReadRows,
@@ -18,6 +19,7 @@ pub use input::{
 use crate::action::{Digest, DigestBuilder};
 use crate::locale::Locale;
 use crate::results::RowError;
+pub use observed::observed_page;
 use packs::escape;
 
 const TEMPLATE: &str = include_str!("../../../assets/report/template.html");

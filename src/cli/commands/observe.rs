@@ -1,0 +1,313 @@
+//! `compeval observe`: what sessions did after the compactions in their logs. Needs no project, key or model.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::cli::args::{Common, OUTPUT};
+use crate::cli::failure::{Exit, Failure, chain};
+use crate::cli::format::{count, shell_word, short};
+use crate::cli::project::given;
+use crate::cli::terminal::{Column, Console, number, render_table};
+use crate::files::write_whole;
+use crate::import::{Log, Loss, log_files, read_session};
+use crate::observe::{
+    FORMATS, Observation, ObservedCompaction, RateDifference, SESSIONS_FOR_INTERVAL, SessionFindings, combine, observe,
+};
+use crate::report::html::observed_page;
+
+#[derive(Debug, Args)]
+pub(crate) struct ObserveArgs {
+    /// Log files or folders of Claude Code, Codex or pi
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Write the worst cases to FILE: what was read again, and what the summary said
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    pub(crate) html: Option<PathBuf>,
+}
+
+/// Compactions on the page.
+const CASES: usize = 20;
+/// Compactions in the terminal; `--json` has all.
+const LISTED: usize = 30;
+/// Files in the command at the end.
+const SUGGESTED: usize = 3;
+
+pub(super) fn run(common: &Common, args: &ObserveArgs, console: &Console) -> Result<Exit, Failure> {
+    let files = files_of(common, args, console)?;
+    let found = read_all(&files, console);
+    found.problems.iter().for_each(|problem| console.note(problem));
+    let observation = combine(found.sessions);
+    let worst = worst_first(&observation);
+    if let Some(path) = &args.html {
+        let cases: Vec<usize> = worst.iter().copied().take(CASES).collect();
+        let path = given(common, path);
+        write_whole(&path, observed_page(&observation, &cases))?;
+        console.note(&format!("wrote {}", path.display()));
+    }
+    console.json(&observation);
+    if !console.is_json() {
+        console.print(&text(&observation, &worst, found.others, console));
+    }
+    let is_empty = observation.sessions.is_empty();
+    Ok(if is_empty { Exit::EmptySelection } else { Exit::Done })
+}
+
+/// The files to look at, each once.
+fn files_of(common: &Common, args: &ObserveArgs, console: &Console) -> Result<Vec<PathBuf>, Failure> {
+    let mut files: Vec<PathBuf> = Vec::new();
+    for path in &args.paths {
+        let path = given(common, path);
+        if !path.exists() {
+            return Err(Failure::input(format!("there is no file or folder `{}`", path.display()))
+                .hinted("Claude Code keeps its sessions in ~/.claude/projects, Codex in ~/.codex/sessions, pi in ~/.pi/agent/sessions"));
+        }
+        let (logs, losses) = log_files(&path);
+        losses.iter().for_each(|loss| console.note(&loss.to_string()));
+        files.extend(logs.into_iter().filter_map(|log| match log {
+            Log::File(file) => Some(file),
+            Log::Events { .. } => None,
+        }));
+    }
+    files.sort();
+    files.dedup();
+    Ok(files)
+}
+
+/// What was read.
+#[derive(Default)]
+struct Found {
+    sessions: Vec<(String, SessionFindings)>,
+    /// Files that are no sessions of the formats.
+    others: usize,
+    problems: Vec<String>,
+}
+
+/// One file, read.
+enum FileFindings {
+    Sessions(Vec<SessionFindings>, Vec<Loss>),
+    Other,
+    Failed(String),
+}
+
+/// Reads the files on all processors, one session at a time on each.
+fn read_all(files: &[PathBuf], console: &Console) -> Found {
+    let sizes: Vec<u64> = files.iter().map(|file| file.metadata().map_or(0, |found| found.len())).collect();
+    let bar = bar(sizes.iter().sum(), console);
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(files.len().max(1));
+    let next = AtomicUsize::new(0);
+    let (sender, receiver) = mpsc::channel();
+    let mut done: Vec<(usize, FileFindings)> = Vec::new();
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            let (sender, next) = (sender.clone(), &next);
+            scope.spawn(move || {
+                while let Some((at, file)) = {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    files.get(at).map(|file| (at, file))
+                } {
+                    if sender.send((at, read(file))).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        for (at, findings) in receiver {
+            bar.inc(sizes.get(at).copied().unwrap_or(0));
+            done.push((at, findings));
+        }
+    });
+    bar.finish_and_clear();
+    done.sort_by_key(|(at, _)| *at);
+    let mut found = Found::default();
+    for (at, findings) in done {
+        let file = files.get(at).map(|file| file.display().to_string()).unwrap_or_default();
+        match findings {
+            FileFindings::Other => found.others += 1,
+            FileFindings::Failed(problem) => found.problems.push(problem),
+            FileFindings::Sessions(sessions, losses) => {
+                found.problems.extend(losses.iter().map(Loss::to_string));
+                found.sessions.extend(sessions.into_iter().map(|session| (file.clone(), session)));
+            }
+        }
+    }
+    found
+}
+
+fn bar(bytes: u64, console: &Console) -> ProgressBar {
+    let target = if console.draws_progress() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let bar = ProgressBar::with_draw_target(Some(bytes), target);
+    let template = "reading {wide_bar} {binary_bytes}/{binary_total_bytes} {eta}";
+    ProgressStyle::with_template(template).map(|style| bar.set_style(style)).ok();
+    bar
+}
+
+fn read(file: &Path) -> FileFindings {
+    match read_session(file, &FORMATS) {
+        Ok(None) => FileFindings::Other,
+        Err(error) => FileFindings::Failed(chain(&error)),
+        Ok(Some(log)) => {
+            let sessions = log.conversations.iter().map(|conversation| observe(conversation, log.format)).collect();
+            FileFindings::Sessions(sessions, log.losses)
+        }
+    }
+}
+
+/// The places of all compactions, the worst first: by re-reads, repeated failures and details fetched again.
+fn worst_first(observation: &Observation) -> Vec<usize> {
+    let harm = |one: &ObservedCompaction| {
+        let fetched = one.references.map_or(0, |uses| uses.fetched_again);
+        (one.figures.re_reads.unwrap_or(0), one.figures.repeated_failures.unwrap_or(0), fetched)
+    };
+    let mut places: Vec<usize> = (0..observation.compactions.len()).collect();
+    places.sort_by_key(|at| std::cmp::Reverse(observation.compactions.get(*at).map(harm)));
+    places
+}
+
+fn text(observation: &Observation, worst: &[usize], others: usize, console: &Console) -> String {
+    let mut paragraphs = vec![counts(observation, others)];
+    if observation.compactions.is_empty() {
+        paragraphs.push(looked_for(observation));
+        return paragraphs.join("\n\n");
+    }
+    paragraphs.push(table(observation, worst, console));
+    paragraphs.extend(reasons(observation));
+    paragraphs.push(compared(observation));
+    paragraphs.extend(quotations(observation));
+    paragraphs.extend(next(observation, worst));
+    paragraphs.join("\n\n")
+}
+
+fn counts(observation: &Observation, others: usize) -> String {
+    let copies = observation.sessions.iter().filter(|session| session.copy_of.is_some()).count();
+    let mut text = format!(
+        "{}, {}, {}",
+        count(observation.sessions.len(), "session"),
+        count(observation.compactions.len(), "compaction"),
+        count(observation.controls.len(), "control"),
+    );
+    if copies > 0 {
+        text.push_str(&format!("; {} counted once", count(copies, "copied session")));
+    }
+    if others > 0 {
+        text.push_str(&format!("; {} of other formats not analysed", count(others, "file")));
+    }
+    text
+}
+
+/// What a search without a result looked for.
+fn looked_for(observation: &Observation) -> String {
+    let mut text = "No compaction was found. Looked for: `compact_boundary` and `microcompact_boundary` records in sessions \
+                    of Claude Code, `compacted` records of Codex, `compaction` entries of pi."
+        .to_owned();
+    for session in observation.sessions.iter().filter(|session| session.note.is_some()).take(LISTED) {
+        text.push_str(&format!("\n{}: {}", session.file, session.note.unwrap_or_default()));
+    }
+    text
+}
+
+fn table(observation: &Observation, worst: &[usize], console: &Console) -> String {
+    let columns = [
+        Column::Left("session"),
+        Column::Right("at"),
+        Column::Right("before"),
+        Column::Right("after"),
+        Column::Right("turns"),
+        Column::Right("reads"),
+        Column::Right("re-reads"),
+        Column::Right("fetched again"),
+        Column::Right("failed again"),
+        Column::Right("to edit"),
+    ];
+    let known = |value: Option<usize>| value.map_or_else(|| "–".to_owned(), |value| value.to_string());
+    let row = |one: &ObservedCompaction| {
+        let mark = if one.not_counted.is_some() { " *" } else { "" };
+        let share = one.fetched_again_share.map_or_else(|| "–".to_owned(), |share| format!("{:.0}%", share * 100.0));
+        vec![
+            format!("{}{mark}", one.session),
+            one.at.to_string(),
+            short(one.tokens_before),
+            short(one.tokens_after),
+            one.figures.turns.to_string(),
+            known(one.figures.reads),
+            known(one.figures.re_reads),
+            share,
+            known(one.figures.repeated_failures),
+            known(one.figures.turns_to_edit),
+        ]
+    };
+    let rows = worst.iter().take(LISTED).filter_map(|at| observation.compactions.get(*at)).map(row);
+    let mut text = render_table(&columns, rows, console.width());
+    if let Some(rest @ 1..) = worst.len().checked_sub(LISTED) {
+        text.push_str(&format!("\nand {}; --json lists all", count(rest, "more compaction")));
+    }
+    text
+}
+
+/// Why compactions with a star are not counted.
+fn reasons(observation: &Observation) -> Option<String> {
+    let mut by_reason: Vec<(&str, usize)> = Vec::new();
+    for reason in observation.compactions.iter().filter_map(|one| one.not_counted) {
+        match by_reason.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, count)) => *count += 1,
+            None => by_reason.push((reason, 1)),
+        }
+    }
+    let lines: Vec<String> = by_reason.iter().map(|(reason, count)| format!("* not counted ({count}): {reason}")).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+fn compared(observation: &Observation) -> String {
+    let after = observation.compactions.iter().filter(|one| one.not_counted.is_none()).map(|one| one.figures);
+    let control = observation.controls.iter().map(|one| one.figures);
+    let of = |figures: &mut dyn Iterator<Item = crate::observe::WindowFigures>| {
+        figures.fold((0, 0), |(again, reads), one| (again + one.re_reads.unwrap_or(0), reads + one.reads.unwrap_or(0)))
+    };
+    let ((again, reads), (control_again, control_reads)) = (of(&mut { after }), of(&mut { control }));
+    let mut text = format!(
+        "Re-reads of unchanged lines: {again} of {} after counted compactions, {control_again} of {} at controls.",
+        count(reads, "read"),
+        count(control_reads, "read"),
+    );
+    match &observation.difference {
+        None => text.push_str(&format!(
+            "\nNo difference is given: {} can be compared, {SESSIONS_FOR_INTERVAL} are needed.",
+            count(observation.compared_sessions, "session"),
+        )),
+        Some(found) => {
+            let line = |name: &str, rate: Option<RateDifference>| rate.map(|rate| {
+                let ci95 = rate.ci95.map(|ci| format!(" [{:.3}, {:.3}]", ci.low(), ci.high())).unwrap_or_default();
+                let (after, control) = (number(Some(rate.after), 3), number(Some(rate.control), 3));
+                format!("\n{name} per turn: {after} after, {control} at controls; difference {:.3}{ci95}", rate.difference)
+            }).unwrap_or_default();
+            text.push_str(&line("Re-reads", found.re_reads_per_turn));
+            text.push_str(&line("Repeated failures", found.repeated_failures_per_turn));
+            text.push_str(&format!("\nMeans over {}, with 95% intervals.", count(found.sessions, "session")));
+        }
+    }
+    text
+}
+
+fn quotations(observation: &Observation) -> Option<String> {
+    const QUOTED: usize = 5;
+    let quotes = observation.compactions.iter().flat_map(|one| one.corrections.iter().map(move |text| (one, text)));
+    let lines: Vec<String> =
+        quotes.take(QUOTED).map(|(one, text)| format!("  {}: \"{}\"", one.session, text.replace('\n', " "))).collect();
+    (!lines.is_empty()).then(|| format!("May be corrections by the user:\n{}", lines.join("\n")))
+}
+
+/// The command that makes fixtures of the worst sessions.
+fn next(observation: &Observation, worst: &[usize]) -> Option<String> {
+    let mut files: Vec<&String> = Vec::new();
+    for file in worst.iter().filter_map(|at| observation.files.get(*at)) {
+        if !files.contains(&file) && files.len() < SUGGESTED {
+            files.push(file);
+        }
+    }
+    let files: Vec<String> = files.into_iter().map(|file| shell_word(file)).collect();
+    (!files.is_empty()).then(|| format!("next: compeval fixture import {} --at-compactions", files.join(" ")))
+}

@@ -1,0 +1,140 @@
+//! Which details of the old history a session used after a compaction, and where it had them from.
+
+use std::collections::{BTreeSet, HashSet};
+
+use serde::Serialize;
+
+use super::actions::{SessionActions, results_after};
+use super::window::Window;
+use crate::import::RecordedCompaction;
+use crate::references::{Reference, ReferenceIndex, SessionNoise, readable_text, used_in};
+use crate::transcript::{Message, Role};
+
+/// Old references that were used in a window, by where they came from.
+///
+/// Those that a message of the user or another call showed are in none of the counts: the session did not need its
+/// history for them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ReferenceUses {
+    /// In the summary or in a message that the compaction kept.
+    pub in_context: usize,
+    /// Only in results of calls that looked at the same again.
+    pub fetched_again: usize,
+    /// In nothing that the log shows.
+    pub unexplained: usize,
+}
+
+/// The largest share of unexplained uses with which a share of what was fetched again is given.
+const MOST_UNEXPLAINED: f64 = 0.25;
+
+impl ReferenceUses {
+    /// What was fetched again, of all that was needed; `None` where the log does not explain enough.
+    pub fn fetched_again_share(self) -> Option<f64> {
+        let is_explained = self.unexplained_share().is_some_and(|share| share <= MOST_UNEXPLAINED);
+        is_explained.then(|| share(self.fetched_again, self.in_context + self.fetched_again))?
+    }
+
+    /// The share of uses that nothing in the log explains.
+    pub fn unexplained_share(self) -> Option<f64> {
+        share(self.unexplained, self.in_context + self.fetched_again + self.unexplained)
+    }
+}
+
+fn share(part: usize, whole: usize) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+/// Counts the old references that are used in `window`, which follows `compaction`.
+pub(super) fn reference_uses(
+    messages: &[Message],
+    actions: &SessionActions,
+    compaction: &RecordedCompaction,
+    window: Window,
+    noise: &SessionNoise,
+) -> ReferenceUses {
+    let at = compaction.message;
+    let end = actions.turns.get(window.until).copied().unwrap_or(messages.len());
+    let (used, first_use) = first_uses(messages, at..end, noise);
+    let index = ReferenceIndex::new(&used);
+    let old = standing_before(messages, at, &index, used.len());
+    let in_context = index.standing_in(&context_after(messages, compaction));
+    let mut uses = ReferenceUses { in_context: old.intersection(&in_context).count(), ..ReferenceUses::default() };
+    let shown = shown_in(messages, actions, at..end, window.from, &index);
+    for place in old.difference(&in_context) {
+        let before_use = |(message, _, _): &&(usize, bool, BTreeSet<usize>)| {
+            first_use.get(*place).is_some_and(|first| message < first)
+        };
+        let mut showing = shown.iter().filter(before_use).filter(|(_, _, found)| found.contains(place)).peekable();
+        match showing.peek() {
+            None => uses.unexplained += 1,
+            Some(_) => uses.fetched_again += usize::from(showing.all(|(_, is_again, _)| *is_again)),
+        }
+    }
+    uses
+}
+
+/// The references that the assistant uses, with the message that first uses each.
+fn first_uses(
+    messages: &[Message],
+    range: std::ops::Range<usize>,
+    noise: &SessionNoise,
+) -> (Vec<Reference>, Vec<usize>) {
+    let mut seen = HashSet::new();
+    let said = messages.iter().enumerate().take(range.end).skip(range.start);
+    let said = said.filter(|(_, message)| message.role == Role::Assistant);
+    let used = said.flat_map(|(at, message)| used_in(message).into_iter().map(move |reference| (reference, at)));
+    used.filter(|(reference, _)| !noise.has(reference) && seen.insert(reference.key())).unzip()
+}
+
+/// The references that stand in the history before a message.
+fn standing_before(messages: &[Message], at: usize, index: &ReferenceIndex, count: usize) -> BTreeSet<usize> {
+    let mut old = BTreeSet::new();
+    for message in messages.iter().take(at).rev().filter(|message| message.role != Role::System) {
+        if old.len() == count {
+            break;
+        }
+        old.extend(index.standing_in(&readable_text(message)));
+    }
+    old
+}
+
+/// The readable context right after a compaction.
+fn context_after(messages: &[Message], compaction: &RecordedCompaction) -> String {
+    let mut text = compaction.summary.clone().unwrap_or_default();
+    text.push('\n');
+    text.push_str(&compaction.replacement);
+    for kept in &compaction.kept {
+        let results = messages.iter().skip(kept + 1).take_while(|message| message.role == Role::Tool);
+        for message in messages.get(*kept).into_iter().chain(results) {
+            text.push('\n');
+            text.push_str(&readable_text(message));
+        }
+    }
+    text
+}
+
+/// What each message shows that is not the assistant's own: the message, whether it is the result of a call that looks at
+/// the same as one before the compaction, and the references in it.
+fn shown_in(
+    messages: &[Message],
+    actions: &SessionActions,
+    range: std::ops::Range<usize>,
+    point: usize,
+    index: &ReferenceIndex,
+) -> Vec<(usize, bool, BTreeSet<usize>)> {
+    let mut shown = Vec::new();
+    for (at, message) in messages.iter().enumerate().take(range.end).skip(range.start) {
+        match message.role {
+            Role::Assistant => {
+                let results = results_after(messages, at);
+                for call in &message.tool_calls {
+                    let Some(result) = results.get(call.id.as_str()) else { continue };
+                    shown.push((at, actions.was_looked_at(call, point), index.standing_in(&readable_text(result))));
+                }
+            }
+            Role::User | Role::System => shown.push((at, false, index.standing_in(&message.content))),
+            Role::Tool => {}
+        }
+    }
+    shown
+}

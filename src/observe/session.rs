@@ -1,0 +1,225 @@
+//! One session: its compactions, its controls, and what can be said of it.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use serde::Serialize;
+
+use super::actions::SessionActions;
+use super::fetched::{ReferenceUses, reference_uses};
+use super::window::{
+    Control, FEWEST_TURNS, ReRead, RepeatedFailure, Window, WindowFigures, controls, findings, identity,
+};
+use crate::import::{CompactionKind, Conversation, FlagKind, Format, RecordedCompaction, full_length, scrub_texts};
+use crate::references::SessionNoise;
+use crate::transcript::{Message, Role};
+
+/// A compaction, and what the session did in the window after it.
+#[derive(Clone, Debug, Serialize)]
+pub struct ObservedCompaction {
+    pub session: String,
+    pub format: &'static str,
+    /// The message that it stands before, as in a fixture's points.
+    pub at: usize,
+    pub time: Option<String>,
+    /// `summary`, or `clearing` where only old tool results were cleared.
+    pub kind: &'static str,
+    pub tokens_before: Option<u64>,
+    pub tokens_after: Option<u64>,
+    pub fetched_again_share: Option<f64>,
+    /// The share of old references whose use nothing in the log explains.
+    pub unexplained: Option<f64>,
+    /// `None` where the log has no readable summary.
+    pub references: Option<ReferenceUses>,
+    #[serde(flatten)]
+    pub figures: WindowFigures,
+    /// What the user wrote in the window that reads like a correction.
+    pub corrections: Vec<String>,
+    pub re_read: Vec<ReRead>,
+    pub repeated: Vec<RepeatedFailure>,
+    /// Why it is listed and not counted.
+    pub not_counted: Option<&'static str>,
+    #[serde(skip)]
+    pub summary: Option<String>,
+    /// The same in all copies of a session.
+    #[serde(skip)]
+    pub(super) identity: u64,
+}
+
+/// What was found in one session.
+#[derive(Clone, Debug)]
+pub struct SessionFindings {
+    pub name: String,
+    pub format: Format,
+    pub turns: usize,
+    pub files_read: usize,
+    pub compactions: Vec<ObservedCompaction>,
+    pub controls: Vec<Control>,
+    /// Why there is little to see in it.
+    pub note: Option<&'static str>,
+    /// The same for copies of the whole session.
+    pub(super) digest: u64,
+}
+
+/// Looks at one conversation of a log.
+pub fn observe(conversation: &Conversation, format: Format) -> SessionFindings {
+    let messages = &conversation.messages;
+    let actions = SessionActions::of(messages);
+    let copied = conversation.flags.iter().filter(|flag| flag.kind == FlagKind::Copied).count();
+    let borders: Vec<usize> = conversation.recorded.iter().map(|one| actions.turn_at(one.message)).collect();
+    let name = conversation.name_hint.clone();
+    let of_control = |(at, figures, identity)| Control { session: name.clone(), format: format.name(), at, figures, identity };
+    let controls = controls(messages, &actions, &borders, copied).into_iter().map(of_control).collect();
+    let own: Vec<&RecordedCompaction> = conversation.recorded.iter().filter(|one| one.message > copied).collect();
+    let noise = if own.is_empty() { SessionNoise::default() } else { SessionNoise::of(messages) };
+    let session = Session { conversation, format, actions: &actions, borders: &borders, noise: &noise };
+    let mut compactions: Vec<ObservedCompaction> = own.into_iter().map(|one| session.compaction(one)).collect();
+    scrub(messages, &mut compactions);
+    SessionFindings {
+        turns: actions.turns.len(),
+        files_read: actions.files_read(),
+        note: note(conversation, &actions),
+        digest: identity_of_all(messages),
+        name,
+        format,
+        compactions,
+        controls,
+    }
+}
+
+struct Session<'s> {
+    conversation: &'s Conversation,
+    format: Format,
+    actions: &'s SessionActions,
+    /// The turns that compactions stand before.
+    borders: &'s [usize],
+    noise: &'s SessionNoise,
+}
+
+impl Session<'_> {
+    fn compaction(&self, recorded: &RecordedCompaction) -> ObservedCompaction {
+        let messages = &self.conversation.messages;
+        let from = self.actions.turn_at(recorded.message);
+        let window = Window::new(from, self.borders, self.actions.turns.len());
+        let found = findings(self.actions, window);
+        let is_readable = recorded.kind == CompactionKind::Summary && recorded.summary.is_some();
+        let references =
+            is_readable.then(|| reference_uses(messages, self.actions, recorded, window, self.noise));
+        let end = self.actions.turns.get(window.until).copied().unwrap_or(messages.len());
+        let mut hasher = DefaultHasher::new();
+        (identity(messages, recorded.message), &recorded.summary, recorded.tokens_before).hash(&mut hasher);
+        ObservedCompaction {
+            session: self.conversation.name_hint.clone(),
+            format: self.format.name(),
+            at: recorded.message,
+            time: recorded.time.clone(),
+            kind: match recorded.kind {
+                CompactionKind::Summary => "summary",
+                CompactionKind::Clearing => "clearing",
+            },
+            tokens_before: recorded.tokens_before,
+            tokens_after: recorded.tokens_after,
+            fetched_again_share: references.and_then(ReferenceUses::fetched_again_share),
+            unexplained: references.and_then(ReferenceUses::unexplained_share),
+            references,
+            figures: found.figures,
+            corrections: corrections(messages.get(recorded.message..end).unwrap_or_default()),
+            re_read: found.re_read,
+            repeated: found.repeated,
+            not_counted: self.reason_not_to_count(recorded, found.figures),
+            summary: recorded.summary.clone(),
+            identity: hasher.finish(),
+        }
+    }
+
+    fn reason_not_to_count(&self, recorded: &RecordedCompaction, figures: WindowFigures) -> Option<&'static str> {
+        /// A log that holds less than one part in this many of the recorded tokens lacks most of what was compacted.
+        const PARTS: u64 = 10;
+        let earlier = self.conversation.recorded.iter().rev().find(|one| {
+            one.message < recorded.message && one.kind == CompactionKind::Summary
+        });
+        let start = earlier.map_or(0, |one| one.message);
+        let tokens = tokens_in(self.conversation.messages.get(start..recorded.message).unwrap_or_default());
+        if recorded.kind == CompactionKind::Clearing {
+            Some("cleared old tool results, no summary")
+        } else if self.conversation.begins_midway {
+            Some("the log begins in the middle of the session")
+        } else if recorded.tokens_before.is_some_and(|before| tokens * PARTS < before) {
+            Some("the log holds less than a tenth of the tokens that were compacted")
+        } else if figures.turns < FEWEST_TURNS {
+            Some("fewer than 10 turns follow")
+        } else if figures.reads.is_none() {
+            Some("it is not known what the calls after it do")
+        } else {
+            None
+        }
+    }
+}
+
+/// A rough count: four characters a token.
+fn tokens_in(messages: &[Message]) -> u64 {
+    let characters = messages.iter().map(|message| {
+        let calls: usize = message.tool_calls.iter().map(|call| call.function.arguments.len()).sum();
+        full_length(&message.content) + calls
+    });
+    characters.sum::<usize>() as u64 / 4
+}
+
+fn note(conversation: &Conversation, actions: &SessionActions) -> Option<&'static str> {
+    let calls: usize = actions.calls.iter().map(|(made, _)| made).sum();
+    match actions.turns.len() {
+        0 => Some("there is no turn of the assistant in it"),
+        1 => Some("it has only one turn of the assistant"),
+        _ if calls == 0 => Some("it has no tool calls"),
+        _ if conversation.begins_midway => Some("it begins in the middle of a session"),
+        _ => None,
+    }
+}
+
+/// What the user wrote that reads like a correction: quotations, at most five, since a rule of thumb gives no rate.
+fn corrections(messages: &[Message]) -> Vec<String> {
+    const MOST: usize = 5;
+    const QUOTED: usize = 240;
+    let said = messages.iter().filter(|message| message.role == Role::User && reads_like_correction(&message.content));
+    said.take(MOST).map(|message| message.content.trim().chars().take(QUOTED).collect()).collect()
+}
+
+fn reads_like_correction(text: &str) -> bool {
+    const LONGEST: usize = 800;
+    const MARKS: [&str; 22] = [
+        "i said", "i told you", "i asked", "as i said", "already told", "already said", "not what i", "you forgot", "that's wrong",
+        "that is wrong", "you already", "we already", "again", "stop ", "don't", "do not", "不对", "我说过", "忘了", "不要",
+        "錯", "错",
+    ];
+    let text = text.trim().to_lowercase();
+    let is_own = !text.starts_with(['<', '[', '{', '/']) && text.chars().count() <= LONGEST;
+    let starts_so = ["no,", "no.", "no ", "wrong", "wait", "actually"].iter().any(|mark| text.starts_with(mark));
+    is_own && (starts_so || MARKS.iter().any(|mark| text.contains(mark)))
+}
+
+/// Scrubs all texts that are shown, with what is secret anywhere in the session.
+fn scrub(messages: &[Message], compactions: &mut [ObservedCompaction]) {
+    if compactions.is_empty() {
+        return;
+    }
+    let mut places: Vec<&mut String> = compactions.iter_mut().flat_map(texts_of).collect();
+    let mut texts: Vec<String> = places.iter_mut().map(|place| std::mem::take(*place)).collect();
+    scrub_texts(messages, &mut texts);
+    for (place, text) in places.into_iter().zip(texts) {
+        *place = text;
+    }
+}
+
+fn texts_of(compaction: &mut ObservedCompaction) -> impl Iterator<Item = &mut String> {
+    let reads = compaction.re_read.iter_mut().map(|read| &mut read.path);
+    let failures = compaction.repeated.iter_mut().flat_map(|one| [&mut one.command, &mut one.error]);
+    compaction.summary.iter_mut().chain(&mut compaction.corrections).chain(reads).chain(failures)
+}
+
+fn identity_of_all(messages: &[Message]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for message in messages {
+        message.content.hash(&mut hasher);
+        message.tool_calls.iter().for_each(|call| call.function.arguments.hash(&mut hasher));
+    }
+    hasher.finish()
+}
