@@ -27,6 +27,7 @@ mod cli {
     mod labels;
     mod matrix;
     mod next;
+    mod observe;
     mod overclaim;
     mod plan;
     mod resources;

@@ -167,6 +167,15 @@ impl ConversationDraft {
         }
     }
 
+    /// A text that the program attaches again right after a compaction.
+    pub(super) fn attach_again(&mut self, text: &str) {
+        let message = self.entries.len();
+        if let Some(last) = self.recorded.last_mut().filter(|last| last.message == message) {
+            last.replacement.push('\n');
+            last.replacement.push_str(text);
+        }
+    }
+
     /// Entries that stay in the context after the newest compaction; results go with their calls.
     pub(super) fn keep_entries(&mut self, entries: impl Iterator<Item = usize>) {
         let all = &self.entries;

@@ -28,8 +28,8 @@ use serde_json::Value;
 
 pub use assemble::{Assembled, FixtureOptions, PARAPHRASE, assemble};
 pub use conversation::{
-    CompactionKind, Conversation, DropReason, Flag, FlagKind, ImportError, ImportedLog, Loss, NO_RESULT, ORPHAN_HEAD, Reasoning,
-    RecordedCompaction,
+    CompactionKind, Conversation, DropReason, Flag, FlagKind, ImportError, ImportedLog, Loss, NO_RESULT, ORPHAN_HEAD,
+    Reasoning, RecordedCompaction,
 };
 pub use detect::Format;
 pub use folder::{Log, log_files};

@@ -209,8 +209,18 @@ fn may_change_anything(text: &str, commands: &[ShellCommand]) -> bool {
             ["git", rest @ ..] => rest.iter().any(|word| {
                 matches!(
                     *word,
-                    "checkout" | "switch" | "restore" | "stash" | "pull" | "merge" | "rebase" | "reset" | "apply"
-                        | "cherry-pick" | "revert" | "am"
+                    "checkout"
+                        | "switch"
+                        | "restore"
+                        | "stash"
+                        | "pull"
+                        | "merge"
+                        | "rebase"
+                        | "reset"
+                        | "apply"
+                        | "cherry-pick"
+                        | "revert"
+                        | "am"
                 )
             }),
             ["patch" | "gofmt" | "black" | "rustfmt", ..] => true,

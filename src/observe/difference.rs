@@ -174,7 +174,8 @@ fn difference(pairs: &[(Rates, Rates)]) -> Option<Difference> {
         return None;
     }
     let rate = |of: fn(&Rates) -> f64| {
-        let of_sessions = |side: fn(&(Rates, Rates)) -> &Rates| -> Vec<f64> { pairs.iter().map(|pair| of(side(pair))).collect() };
+        let of_sessions =
+            |side: fn(&(Rates, Rates)) -> &Rates| -> Vec<f64> { pairs.iter().map(|pair| of(side(pair))).collect() };
         let (after, control) = (of_sessions(|pair| &pair.0), of_sessions(|pair| &pair.1));
         let differences: Vec<f64> = after.iter().zip(&control).map(|(after, control)| after - control).collect();
         let estimate = interval(&differences)?;

@@ -55,8 +55,7 @@ fn exit_code(text: &str) -> Option<&str> {
 
 fn is_telling(line: &str) -> bool {
     let line = line.to_lowercase();
-    const MARKS: [&str; 8] =
-        ["error", "fail", "panicked", "exception", "not found", "no such", "denied", "cannot"];
+    const MARKS: [&str; 8] = ["error", "fail", "panicked", "exception", "not found", "no such", "denied", "cannot"];
     MARKS.iter().any(|mark| line.contains(mark))
 }
 

@@ -67,7 +67,8 @@ pub fn observe(conversation: &Conversation, format: Format) -> SessionFindings {
     let copied = conversation.flags.iter().filter(|flag| flag.kind == FlagKind::Copied).count();
     let borders: Vec<usize> = conversation.recorded.iter().map(|one| actions.turn_at(one.message)).collect();
     let name = conversation.name_hint.clone();
-    let of_control = |(at, figures, identity)| Control { session: name.clone(), format: format.name(), at, figures, identity };
+    let of_control =
+        |(at, figures, identity)| Control { session: name.clone(), format: format.name(), at, figures, identity };
     let controls = controls(messages, &actions, &borders, copied).into_iter().map(of_control).collect();
     let own: Vec<&RecordedCompaction> = conversation.recorded.iter().filter(|one| one.message > copied).collect();
     let noise = if own.is_empty() { SessionNoise::default() } else { SessionNoise::of(messages) };
@@ -102,8 +103,7 @@ impl Session<'_> {
         let window = Window::new(from, self.borders, self.actions.turns.len());
         let found = findings(self.actions, window);
         let is_readable = recorded.kind == CompactionKind::Summary && recorded.summary.is_some();
-        let references =
-            is_readable.then(|| reference_uses(messages, self.actions, recorded, window, self.noise));
+        let references = is_readable.then(|| reference_uses(messages, self.actions, recorded, window, self.noise));
         let end = self.actions.turns.get(window.until).copied().unwrap_or(messages.len());
         let mut hasher = DefaultHasher::new();
         (identity(messages, recorded.message), &recorded.summary, recorded.tokens_before).hash(&mut hasher);
@@ -134,9 +134,12 @@ impl Session<'_> {
     fn reason_not_to_count(&self, recorded: &RecordedCompaction, figures: WindowFigures) -> Option<&'static str> {
         /// A log that holds less than one part in this many of the recorded tokens lacks most of what was compacted.
         const PARTS: u64 = 10;
-        let earlier = self.conversation.recorded.iter().rev().find(|one| {
-            one.message < recorded.message && one.kind == CompactionKind::Summary
-        });
+        let earlier = self
+            .conversation
+            .recorded
+            .iter()
+            .rev()
+            .find(|one| one.message < recorded.message && one.kind == CompactionKind::Summary);
         let start = earlier.map_or(0, |one| one.message);
         let tokens = tokens_in(self.conversation.messages.get(start..recorded.message).unwrap_or_default());
         if recorded.kind == CompactionKind::Clearing {
@@ -185,10 +188,27 @@ fn corrections(messages: &[Message]) -> Vec<String> {
 
 fn reads_like_correction(text: &str) -> bool {
     const LONGEST: usize = 800;
-    const MARKS: [&str; 22] = [
-        "i said", "i told you", "i asked", "as i said", "already told", "already said", "not what i", "you forgot", "that's wrong",
-        "that is wrong", "you already", "we already", "again", "stop ", "don't", "do not", "不对", "我说过", "忘了", "不要",
-        "錯", "错",
+    const MARKS: [&str; 20] = [
+        "i said",
+        "i told you",
+        "i asked",
+        "as i said",
+        "already told",
+        "already said",
+        "not what i",
+        "you forgot",
+        "that's wrong",
+        "that is wrong",
+        "you already",
+        "we already",
+        "again!",
+        "stop ",
+        "不对",
+        "我说过",
+        "忘了",
+        "不要",
+        "錯",
+        "错",
     ];
     let text = text.trim().to_lowercase();
     let is_own = !text.starts_with(['<', '[', '{', '/']) && text.chars().count() <= LONGEST;

@@ -201,9 +201,10 @@ fn counts(observation: &Observation, others: usize) -> String {
 
 /// What a search without a result looked for.
 fn looked_for(observation: &Observation) -> String {
-    let mut text = "No compaction was found. Looked for: `compact_boundary` and `microcompact_boundary` records in sessions \
+    let mut text =
+        "No compaction was found. Looked for: `compact_boundary` and `microcompact_boundary` records in sessions \
                     of Claude Code, `compacted` records of Codex, `compaction` entries of pi."
-        .to_owned();
+            .to_owned();
     for session in observation.sessions.iter().filter(|session| session.note.is_some()).take(LISTED) {
         text.push_str(&format!("\n{}: {}", session.file, session.note.unwrap_or_default()));
     }
@@ -257,7 +258,8 @@ fn reasons(observation: &Observation) -> Option<String> {
             None => by_reason.push((reason, 1)),
         }
     }
-    let lines: Vec<String> = by_reason.iter().map(|(reason, count)| format!("* not counted ({count}): {reason}")).collect();
+    let lines: Vec<String> =
+        by_reason.iter().map(|(reason, count)| format!("* not counted ({count}): {reason}")).collect();
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
@@ -279,11 +281,17 @@ fn compared(observation: &Observation) -> String {
             count(observation.compared_sessions, "session"),
         )),
         Some(found) => {
-            let line = |name: &str, rate: Option<RateDifference>| rate.map(|rate| {
-                let ci95 = rate.ci95.map(|ci| format!(" [{:.3}, {:.3}]", ci.low(), ci.high())).unwrap_or_default();
-                let (after, control) = (number(Some(rate.after), 3), number(Some(rate.control), 3));
-                format!("\n{name} per turn: {after} after, {control} at controls; difference {:.3}{ci95}", rate.difference)
-            }).unwrap_or_default();
+            let line = |name: &str, rate: Option<RateDifference>| {
+                rate.map(|rate| {
+                    let ci95 = rate.ci95.map(|ci| format!(" [{:.3}, {:.3}]", ci.low(), ci.high())).unwrap_or_default();
+                    let (after, control) = (number(Some(rate.after), 3), number(Some(rate.control), 3));
+                    format!(
+                        "\n{name} per turn: {after} after, {control} at controls; difference {:.3}{ci95}",
+                        rate.difference
+                    )
+                })
+                .unwrap_or_default()
+            };
             text.push_str(&line("Re-reads", found.re_reads_per_turn));
             text.push_str(&line("Repeated failures", found.repeated_failures_per_turn));
             text.push_str(&format!("\nMeans over {}, with 95% intervals.", count(found.sessions, "session")));

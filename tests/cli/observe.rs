@@ -1,0 +1,291 @@
+//! `observe` on planted sessions in all three formats: what was read again, failed again and fetched again is known.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::project::{Ended, Project};
+
+/// One turn, or what stands between turns.
+enum Step {
+    User(&'static str),
+    Say(&'static str),
+    /// Lines `first..=last` of a file; the whole of it for 0.
+    Read(&'static str, u64, u64, &'static str),
+    Shell(&'static str, &'static str),
+    Edit(&'static str),
+    Compact(&'static str),
+}
+use Step::{Compact, Edit, Read, Say, Shell, User};
+
+const FORMATS: [&str; 3] = ["claude-code", "codex", "pi"];
+const FAILED: &str = "Exit code: 101\nerror[E0308]: mismatched types in the ledger";
+const LEDGER: &str = "fn parse_ledger_entry() {} fn write_ledger_page() {}";
+const SUMMARY: &str = "Write pages with write_ledger_page. Files: src/a.rs, src/b.rs, src/c.rs, src/d.rs, src/e.rs. Check with \
+                       `cargo test`. Key: sk-ant-api03-Zq8vK2mW7xR4tY9uB3nC6dF1gH5jL0pS <script>alert(1)</script>";
+
+/// Before the compaction all files are read; behind it three are read again in lines that nothing had changed.
+fn planted() -> Vec<Step> {
+    let mut steps = vec![
+        User("Make the ledger work."),
+        Read("src/a.rs", 0, 0, LEDGER),
+        Read("src/b.rs", 1, 50, "b"),
+        Read("src/c.rs", 1, 50, "c"),
+        Read("src/d.rs", 0, 0, "d"),
+        Shell("cat src/e.rs", "e"),
+        Shell("cargo test", FAILED),
+        Compact(SUMMARY),
+        Read("src/a.rs", 0, 0, LEDGER),
+        Read("src/b.rs", 40, 60, "b"),
+        Read("src/c.rs", 60, 80, "c"),
+        Edit("src/d.rs"),
+        Read("src/d.rs", 0, 0, "d"),
+        Shell("head -n 20 src/e.rs | nl", "e"),
+        Shell("cargo test", FAILED),
+        Say("Both parse_ledger_entry and write_ledger_page are called."),
+        User("No, I said port 9090 for john@corp.io."),
+    ];
+    steps.extend((0..6).map(|_| Say("Going on.")));
+    steps
+}
+
+/// A log of these steps.
+fn log(format: &str, steps: &[Step]) -> String {
+    let mut log = Log { format, records: Vec::new() };
+    match format {
+        "codex" => log.push("session_meta", json!({"id": "s1", "cwd": "/p"})),
+        "pi" => log.records.push(json!({"type": "session", "version": 3, "id": "s", "timestamp": "t", "cwd": "/p"})),
+        _ => {}
+    }
+    steps.iter().for_each(|step| log.step(step));
+    log.records.iter().fold(String::new(), |mut text, record| {
+        writeln!(text, "{record}").unwrap();
+        text
+    })
+}
+
+struct Log<'f> {
+    format: &'f str,
+    records: Vec<Value>,
+}
+
+impl Log<'_> {
+    /// A record of Codex.
+    fn push(&mut self, kind: &str, payload: Value) {
+        self.records.push(json!({"timestamp": "2026-01-02T10:00:00.000Z", "type": kind, "payload": payload}));
+    }
+
+    /// A record of Claude Code or pi, linked to the one before.
+    fn link(&mut self, mut record: Value) {
+        let id = format!("r{}", self.records.len());
+        let before = self.records.last();
+        let parent = ["uuid", "id"].iter().find_map(|key| before?.get(*key)).filter(|id| *id != "s").cloned();
+        let names = if self.format == "pi" { ["id", "parentId"] } else { ["uuid", "parentUuid"] };
+        record[names[0]] = json!(id);
+        record[names[1]] = json!(parent);
+        record["sessionId"] = json!("s1");
+        record["timestamp"] = json!("2026-01-02T10:00:00.000Z");
+        self.records.push(record);
+    }
+
+    fn step(&mut self, step: &Step) {
+        match step {
+            User(text) => self.message("user", text),
+            Say(text) => self.message("assistant", text),
+            Read(path, first, last, result) if self.format == "codex" => {
+                let script =
+                    if *first == 0 { format!("cat {path}") } else { format!("sed -n '{first},{last}p' {path}") };
+                self.call("exec_command", &json!({"cmd": script}), result);
+            }
+            Read(path, first, last, result) => {
+                let (name, key) = if self.format == "pi" { ("read", "path") } else { ("Read", "file_path") };
+                let mut arguments = json!({ key: path });
+                if *first > 0 {
+                    arguments["offset"] = json!(first);
+                    arguments["limit"] = json!(last - first + 1);
+                }
+                self.call(name, &arguments, result);
+            }
+            Shell(command, result) => match self.format {
+                "codex" => self.call("exec_command", &json!({"cmd": command}), result),
+                "pi" => self.call("bash", &json!({"command": command}), result),
+                _ => self.call("Bash", &json!({"command": command}), result),
+            },
+            Edit(path) => match self.format {
+                "codex" => {
+                    let patch = format!("*** Begin Patch\n*** Update File: {path}\n*** End Patch");
+                    self.push(
+                        "response_item",
+                        json!({"type": "custom_tool_call", "name": "apply_patch", "call_id": "p", "input": patch}),
+                    );
+                    self.push(
+                        "response_item",
+                        json!({"type": "custom_tool_call_output", "call_id": "p", "output": "done"}),
+                    );
+                }
+                "pi" => self.call("edit", &json!({"path": path, "oldText": "x", "newText": "y"}), "done"),
+                _ => self.call("Edit", &json!({"file_path": path, "old_string": "x", "new_string": "y"}), "done"),
+            },
+            Compact(summary) => self.compact(summary),
+        }
+    }
+
+    fn message(&mut self, role: &str, text: &str) {
+        match self.format {
+            "codex" => {
+                let kind = if role == "user" { "input_text" } else { "output_text" };
+                self.push(
+                    "response_item",
+                    json!({"type": "message", "role": role, "content": [{"type": kind, "text": text}]}),
+                );
+            }
+            "pi" => self.link(
+                json!({"type": "message", "message": {"role": role, "content": [{"type": "text", "text": text}]}}),
+            ),
+            _ => {
+                let id = format!("m{}", self.records.len());
+                self.link(json!({"type": role, "message": {"role": role, "id": id, "content": [{"type": "text", "text": text}]}}));
+            }
+        }
+    }
+
+    fn call(&mut self, name: &str, arguments: &Value, result: &str) {
+        let id = format!("c{}", self.records.len());
+        match self.format {
+            "codex" => {
+                let call =
+                    json!({"type": "function_call", "name": name, "call_id": id, "arguments": arguments.to_string()});
+                self.push("response_item", call);
+                self.push("response_item", json!({"type": "function_call_output", "call_id": id, "output": result}));
+            }
+            "pi" => {
+                let call = json!({"type": "toolCall", "id": id, "name": name, "arguments": arguments});
+                self.link(json!({"type": "message", "message": {"role": "assistant", "content": [call]}}));
+                let content = json!([{"type": "text", "text": result}]);
+                self.link(
+                    json!({"type": "message", "message": {"role": "toolResult", "toolCallId": id, "content": content}}),
+                );
+            }
+            _ => {
+                let call = json!({"type": "tool_use", "id": id, "name": name, "input": arguments});
+                self.link(json!({"type": "assistant", "message": {"role": "assistant", "id": format!("m{id}"), "content": [call]}}));
+                let content = json!([{"type": "tool_result", "tool_use_id": id, "content": result}]);
+                self.link(json!({"type": "user", "message": {"role": "user", "content": content}}));
+            }
+        }
+    }
+
+    fn compact(&mut self, summary: &str) {
+        match self.format {
+            "codex" => {
+                let usage = |tokens: u64| json!({"type": "token_count", "info": {"last_token_usage": {"input_tokens": tokens}}});
+                self.push("event_msg", usage(500));
+                self.push("compacted", json!({"message": summary, "replacement_history": []}));
+                self.push("event_msg", usage(0));
+                self.push("event_msg", usage(70));
+            }
+            "pi" => self.link(json!({"type": "compaction", "summary": summary, "tokensBefore": 500})),
+            _ => {
+                let metadata = json!({"trigger": "auto", "preTokens": 500, "postTokens": 70});
+                self.link(json!({"type": "system", "subtype": "compact_boundary", "compactMetadata": metadata}));
+                self.link(
+                    json!({"type": "user", "isCompactSummary": true, "message": {"role": "user", "content": summary}}),
+                );
+            }
+        }
+    }
+}
+
+fn observed(project: &Project, arguments: &str) -> Value {
+    project.expect(0, &format!("observe {arguments} --json")).json()
+}
+
+#[test]
+fn planted_re_reads_failures_and_fetched_details_are_found_in_every_format() {
+    let project = Project::offline();
+    for format in FORMATS {
+        project.write(&format!("logs/{format}.jsonl"), &log(format, &planted()));
+        let found = observed(&project, &format!("logs/{format}.jsonl"));
+        let one = &found["compactions"][0];
+        assert_eq!(found["compactions"].as_array().unwrap().len(), 1, "{format}: {found}");
+        assert_eq!((&one["format"], &one["tokens_before"]), (&json!(format), &json!(500)));
+        assert_eq!((&one["turns"], &one["not_counted"]), (&json!(14), &Value::Null), "{format}: {one}");
+        let figures = ["reads", "re_reads", "repeated_failures", "turns_to_edit"].map(|key| one[key].as_u64());
+        assert_eq!(figures, [Some(5), Some(3), Some(1), Some(4)], "{format}: {one}");
+        let again: Vec<&str> = one["re_read"].as_array().unwrap().iter().map(|r| r["path"].as_str().unwrap()).collect();
+        assert_eq!(again, ["src/a.rs", "src/b.rs", "src/e.rs"], "{format}");
+        assert_eq!(one["references"]["fetched_again"], 1, "{format}: parse_ledger_entry alone: {one}");
+        assert_eq!(one["references"]["unexplained"], 0, "{format}: {one}");
+        assert!(one["fetched_again_share"].as_f64().unwrap() > 0.1, "{format}: {one}");
+        assert_eq!(one["corrections"], json!(["No, I said port 9090 for user@example.com."]), "{format}");
+        assert_eq!(found["difference"], Value::Null, "one session is too few");
+    }
+    let page = project.expect(0, "observe logs --html worst.html");
+    assert!(page.stdout.contains("3 sessions, 3 compactions"), "{}", page.stdout);
+    assert!(page.stdout.lines().last().unwrap().starts_with("next: compeval fixture import logs/"), "{}", page.stdout);
+    let html = project.read("worst.html");
+    assert!(html.contains("src/b.rs, lines 40 to 60 (turn 2)") && html.contains("Write pages with write_ledger_page"));
+    assert!(!html.contains("<script>") && !html.contains("Zq8vK2mW7xR4tY9uB3nC6dF1gH5jL0pS"), "escaped and scrubbed");
+}
+
+#[test]
+fn a_copied_session_counts_once_and_the_copy_that_goes_on_counts() {
+    let project = Project::offline();
+    let mut longer = planted();
+    longer.extend((0..4).map(|_| Say("And on.")));
+    project.write("logs/a.jsonl", &log("claude-code", &planted()));
+    project.write("logs/b/a.jsonl", &log("claude-code", &planted()));
+    project.write("logs/c.jsonl", &log("claude-code", &longer));
+    let found = observed(&project, "logs");
+    assert_eq!(found["sessions"].as_array().unwrap().len(), 3);
+    assert_eq!(found["sessions"][1]["copy_of"], "logs/a.jsonl");
+    let compactions = found["compactions"].as_array().unwrap();
+    assert_eq!(compactions.len(), 1, "{found}");
+    assert_eq!((&compactions[0]["session"], &compactions[0]["turns"]), (&json!("c"), &json!(18)));
+}
+
+#[test]
+fn eight_sessions_with_controls_give_a_difference() {
+    let project = Project::offline();
+    for number in 0..8 {
+        let name = ["a", "b", "c", "d", "e", "f", "g", "h"][number];
+        let mut steps = vec![User(name)];
+        steps.extend((0..45).map(|_| Say("Working.")));
+        steps.push(User(name));
+        steps.extend(planted());
+        project.write(&format!("logs/{number}.jsonl"), &log("pi", &steps));
+    }
+    let found = observed(&project, "logs");
+    let rates = &found["difference"]["re_reads_per_turn"];
+    assert_eq!(found["difference"]["sessions"], 8, "{}", found["sessions"]);
+    assert_eq!((&found["sessions"][0]["controls_from"], &rates["control"]), (&json!("own"), &json!(0.0)));
+    assert!((rates["difference"].as_f64().unwrap() - 3.0 / 14.0).abs() < 1e-9, "{rates}");
+    assert!(rates["ci95"].is_array());
+}
+
+#[test]
+fn what_holds_no_compaction_gets_a_sentence() {
+    let project = Project::offline();
+    let says = |ended: &Ended, text: &str| assert!(ended.stdout.contains(text), "`{text}`: {}", ended.stdout);
+    project.write("one/a.jsonl", &log("pi", &[User("hi"), Say("ho")]));
+    let ended = project.expect(0, "observe one");
+    says(&ended, "No compaction was found. Looked for: `compact_boundary`");
+    says(&ended, "it has only one turn");
+    project.write("talk/a.jsonl", &log("claude-code", &[User("hi"), Say("ho"), User("hi"), Say("hm")]));
+    says(&project.expect(0, "observe talk"), "it has no tool calls");
+    project.write("summary/a.jsonl", &log("claude-code", &[Compact("All was done.")]));
+    says(&project.expect(0, "observe summary"), "there is no turn of the assistant");
+    project.write("empty/readme.txt", "nothing");
+    says(&project.expect(4, "observe empty"), "0 sessions");
+    let ended = project.expect(2, "observe nowhere");
+    assert!(
+        ended.stderr.contains("there is no file or folder") && ended.stderr.contains(".codex/sessions"),
+        "{ended:?}"
+    );
+    let mut long = log("codex", &planted());
+    long.push_str(&"x".repeat(33 << 20));
+    project.write("long/a.jsonl", &long);
+    let ended = project.expect(0, "observe long");
+    says(&ended, "1 session, 1 compaction");
+    assert!(ended.stderr.contains("longer than 32 MB; it was skipped"), "{}", ended.stderr);
+}
