@@ -19,7 +19,9 @@ pub(super) fn error_of(result: &str) -> Option<(String, String)> {
     let lines = || result.lines().map(str::trim).filter(|line| !line.is_empty() && exit_code(line).is_none());
     let mut telling: Vec<&str> = lines().filter(|line| is_telling(line)).take(LINES).collect();
     if telling.is_empty() {
-        telling.extend(lines().last());
+        // A result that is JSON is one line, exit code and all.
+        let json = Some(result.trim()).filter(|text| text.starts_with('{'));
+        telling.extend(lines().next_back().or(json));
     }
     let shown = telling.first()?.chars().take(200).collect();
     Some((telling.iter().map(|line| without_numbers(line)).collect::<Vec<_>>().join("\n"), shown))
