@@ -197,6 +197,29 @@ fn an_imported_log_is_scrubbed_never_overwrites_and_is_accounted_for() {
 }
 
 #[test]
+fn an_import_cuts_a_session_at_a_whole_turn_and_records_it() {
+    let project = Project::new();
+    project.write("session.json", &log());
+    let cut = |name: &str, arguments: &[&str]| -> Value {
+        let import = project.run(&[&["fixture", "import", "session.json", "--name", name], arguments].concat());
+        assert_eq!(import.code, 0, "{}", import.err);
+        serde_json::from_str(&project.read(&format!("fixtures/{name}.json"))).unwrap()
+    };
+    let whole = cut("whole", &[]);
+    assert!(whole["truncated_to"].is_null() && whole["scrubbed_at"].as_str().unwrap().ends_with('Z'), "{whole}");
+    assert_eq!(
+        (whole["messages"].as_array().unwrap().len(), whole["scrubbing_passes"].as_array().unwrap().len()),
+        (4, 10)
+    );
+    for (name, limit) in [("until", ["--until", "3"]), ("tokens", ["--max-tokens", "50"]), ("least", ["--until", "1"])]
+    {
+        let fixture = cut(name, &limit);
+        assert_eq!((&fixture["truncated_to"], fixture["messages"].as_array().unwrap().len()), (&json!(3), 3), "{name}");
+    }
+    assert_eq!(project.run(&["fixture", "import", "session.json", "--until", "0"]).code, 2);
+}
+
+#[test]
 fn check_recalls_the_paraphrase_and_counts_what_it_does_not_draw() {
     let project = Project::new();
     project.write("session.json", &log());

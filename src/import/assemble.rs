@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use super::conversation::{Conversation, FlagKind};
 use super::detect::Format;
 use super::points::{PointRules, propose};
-use super::scrub::{ScrubReport, ScrubSettings, scrub};
+use super::scrub::{ScrubReport, ScrubSettings, record_scrubbing, scrub};
 use super::scrub::{Suspicion, audit};
 use super::source::plain_name;
-use crate::transcript::{Fixture, Message};
+use crate::transcript::{Fixture, Message, Role, is_boundary};
 use crate::units::Tokens;
 
 /// The note of a fixture that names the message in the person's own words. Whoever paraphrased it takes the note out.
@@ -22,10 +22,46 @@ pub struct FixtureOptions {
     /// Its name; from the log's file if not given.
     pub name: Option<String>,
     pub scrub: ScrubSettings,
+    /// Where to cut the session.
+    pub cut: SessionCut,
+    /// The time of scrubbing to record.
+    pub scrubbed_at: Option<String>,
     /// Where to put compression points.
     pub points: PointRules,
     /// The context window of the model in tokens, if known.
     pub context_length: Option<u64>,
+}
+
+/// The limits of a session: the stricter one applies, at the end of a whole turn.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SessionCut {
+    /// The most tokens, without those of the system message.
+    pub max_tokens: Option<Tokens>,
+    /// The most messages.
+    pub until: Option<usize>,
+}
+
+impl SessionCut {
+    /// The number of messages to keep: the most whole turns within the limits, at least one. A turn ends after an
+    /// assistant message with its tool results.
+    fn end(self, messages: &[Message], count: &dyn Fn(&Message) -> Tokens) -> usize {
+        let (mut tokens, mut end) = (0, None);
+        for (index, message) in messages.iter().enumerate() {
+            let at = index + 1;
+            tokens += if message.role == Role::System && index == 0 { 0 } else { count(message).0 };
+            let is_over =
+                self.max_tokens.is_some_and(|most| tokens > most.0) || self.until.is_some_and(|until| at > until);
+            if is_over && end.is_some() {
+                break;
+            }
+            let is_turn = matches!(message.role, Role::Assistant | Role::Tool) && is_boundary(messages, at);
+            let is_whole_session = at == messages.len() && !is_over;
+            if is_turn && (message.role == Role::Tool || message.tool_calls.is_empty()) || is_whole_session {
+                end = Some(at);
+            }
+        }
+        end.unwrap_or(messages.len())
+    }
 }
 
 /// A fixture, and what was done for it.
@@ -62,7 +98,15 @@ pub fn assemble(
         extra: serde_json::Map::new(),
     };
     let report = scrub(&mut fixture, &options.scrub);
-    if let (Some(index), Some(notes)) = (report.paraphrase, fixture.notes.as_object_mut()) {
+    if let Some(at) = &options.scrubbed_at {
+        record_scrubbing(&mut fixture, at);
+    }
+    let end = options.cut.end(&fixture.messages, count);
+    if end < fixture.messages.len() {
+        fixture.messages.truncate(end);
+        fixture.truncated_to = Some(end as u64);
+    }
+    if let (Some(index), Some(notes)) = (report.paraphrase.filter(|at| *at < end), fixture.notes.as_object_mut()) {
         notes.insert(PARAPHRASE.to_owned(), json!(index));
     }
     let compactions = std::mem::take(&mut fixture.points);
@@ -107,7 +151,6 @@ fn unique_name(name: &str, taken: &dyn Fn(&str) -> bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transcript::Role;
 
     #[test]
     fn a_name_never_takes_anothers_place_and_compactions_move_with_the_messages() {

@@ -165,7 +165,7 @@ impl Flag {
 pub enum FlagKind {
     /// A call had no result; [`NO_RESULT`] stands in.
     NoResult,
-    /// A result had no call and became a user message.
+    /// A result had no call and was dropped.
     OrphanResult,
     /// The arguments of a call are no JSON; kept as written.
     BrokenArguments,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde_json::Value;
 
 use super::conversation::{
-    CompactionKind, Conversation, DropReason, Flag, FlagKind, NO_RESULT, ORPHAN_HEAD, Reasoning, RecordedCompaction,
+    CompactionKind, Conversation, DropReason, Flag, FlagKind, NO_RESULT, Reasoning, RecordedCompaction,
 };
 use super::scrub::held;
 use crate::transcript::{Message, Role, ToolCall};
@@ -275,7 +275,6 @@ impl Pairing {
             }
             if message.role == Role::Tool {
                 flag(into, FlagKind::OrphanResult);
-                into.messages.push(Message::text(Role::User, format!("{ORPHAN_HEAD}\n{}", message.content)));
             } else {
                 self.emit(index, message, into);
             }
@@ -370,8 +369,7 @@ mod tests {
         draft.assistant("b", vec![call("1")]);
         draft.result("1", "late");
         let done = draft.finish();
-        let head = format!("user:{ORPHAN_HEAD}\nfrom before");
-        assert_eq!(shape(&done), [head.as_str(), "assistant:a", "1=[no result recorded]", "assistant:b", "1_2=late"]);
+        assert_eq!(shape(&done), ["assistant:a", "1=[no result recorded]", "assistant:b", "1_2=late"]);
         let kinds: Vec<FlagKind> = done.flags.iter().map(|flag| flag.kind).collect();
         assert_eq!(kinds, [FlagKind::OrphanResult, FlagKind::NoResult, FlagKind::RepeatedId]);
     }

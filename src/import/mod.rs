@@ -26,7 +26,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-pub use assemble::{Assembled, FixtureOptions, PARAPHRASE, assemble};
+pub use assemble::{Assembled, FixtureOptions, PARAPHRASE, SessionCut, assemble};
 pub use conversation::{
     CompactionKind, Conversation, DropReason, Flag, FlagKind, ImportError, ImportedLog, Loss, NO_RESULT, ORPHAN_HEAD,
     Reasoning, RecordedCompaction,
@@ -36,7 +36,7 @@ pub use folder::{Log, log_files};
 pub use points::{PointRules, propose};
 pub use scrub::{
     Field, Replacement, SYSTEM_PLACEHOLDER, ScrubReport, ScrubSettings, Suspicion, SuspicionKind, audit, full_length,
-    scrub, scrub_texts,
+    record_scrubbing, scrub, scrub_texts,
 };
 pub use stats::{FixtureStats, stats};
 

@@ -209,8 +209,8 @@ texts! {
         "评审之间一致性差（alpha {}）：微小差异须谨慎看待。";
     reference_title: "Published reference, not measured here", "已发表的参考值，并非本次测量";
     reference_note:
-        "36,611 messages, judged by GPT-5.2; for orientation only, not comparable with the figures above.",
-        "36,611 条消息，由 GPT-5.2 评审；仅供参考，不能与上面的数字比较。";
+        "From other sessions (36,611 messages) and another judge (GPT-5.2): not comparable with the figures above.",
+        "来自其他会话（36,611 条消息）和其他评审（GPT-5.2）；仅供参考，不能与上面的数字比较。";
     absent_from_answer: "not in the answer", "答案中缺少";
     cells: "cells", "单元";
     judged_by: "judge", "评审";

@@ -26,6 +26,8 @@ pub mod names {
     pub const MARKDOWN: &str = "report.md";
     /// For a browser.
     pub const HTML: &str = "report.html";
+    /// Marks results whose reports show the published reference.
+    pub const REFERENCE: &str = "REFERENCE";
     /// Marks results that no run and no `labels rm` may touch.
     pub const PROTECTED: &str = "PROTECTED";
 }
@@ -208,9 +210,27 @@ impl ResultsFolder {
     /// # Errors
     /// Whatever the file system says, with the path.
     pub fn protect(&self, on: bool) -> Result<(), FileError> {
-        let path = self.file(names::PROTECTED);
-        if on {
-            return files::write_whole(&path, "Runs and `compeval labels rm` leave these results as they are.\n");
+        self.mark(names::PROTECTED, on.then_some("Runs and `compeval labels rm` leave these results as they are.\n"))
+    }
+
+    /// Whether its reports show the published reference.
+    pub fn shows_reference(&self) -> bool {
+        self.file(names::REFERENCE).exists()
+    }
+
+    /// Lets the reports of later runs show the published reference, or no longer.
+    ///
+    /// # Errors
+    /// Whatever the file system says, with the path.
+    pub fn show_reference(&self, on: bool) -> Result<(), FileError> {
+        self.mark(names::REFERENCE, on.then_some("Reports of this label show the published reference.\n"))
+    }
+
+    /// Writes a file whose existence says something, or removes it.
+    fn mark(&self, name: &str, text: Option<&str>) -> Result<(), FileError> {
+        let path = self.file(name);
+        if let Some(text) = text {
+            return files::write_whole(&path, text);
         }
         match fs::remove_file(&path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(FileError::new("remove", &path, error)),

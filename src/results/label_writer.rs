@@ -108,6 +108,11 @@ impl LabelWriter {
         &self.folder
     }
 
+    /// Whether reports of the label show the published reference.
+    pub fn shows_reference(&self) -> bool {
+        self.folders.published().shows_reference()
+    }
+
     /// Begins the set anew. The manifest names the actions of an earlier incomplete set, so that no prune removes them
     /// before they are used again.
     ///

@@ -30,6 +30,12 @@ pub struct MethodRun<'s> {
     pub overall: Option<f64>,
     /// The run's values, over all probes that the method has.
     pub dimensions: NamedScores,
+    /// `overall` under the name of the published method.
+    #[serde(rename = "aggregateScore")]
+    pub aggregate_score: Option<f64>,
+    /// `dimensions` under the name of the published method.
+    #[serde(rename = "dimensionScores")]
+    pub dimension_scores: NamedScores,
     /// The probes, in the order of the matrix.
     pub probes: Vec<ProbeRun<'s>>,
 }
@@ -48,6 +54,12 @@ pub struct ProbeRun<'s> {
     pub overall: Option<f64>,
     /// Its dimensions.
     pub dimensions: NamedScores,
+    /// `overall` under the name of the published method.
+    #[serde(rename = "aggregateScore")]
+    pub aggregate_score: Option<f64>,
+    /// `dimensions` under the name of the published method.
+    #[serde(rename = "dimensionScores")]
+    pub dimension_scores: NamedScores,
     /// Share of its expected facts in the context.
     pub fact_survival: Option<f64>,
 }
@@ -92,7 +104,13 @@ impl<'s> VariantFiles<'s> {
         let dimensions = scores(|dimension| in_run(&on.dimension(dimension)?.values, run));
         let probes = self.judged.range(self.set.scores.span(fixture));
         let probes: Vec<ProbeRun<'s>> = probes.filter_map(|probe| self.probe(*probe, run)).collect();
-        (!probes.is_empty()).then(|| MethodRun { overall: mean(&dimensions), dimensions, probes })
+        (!probes.is_empty()).then(|| MethodRun {
+            overall: mean(&dimensions),
+            aggregate_score: mean(&dimensions),
+            dimension_scores: dimensions.clone(),
+            dimensions,
+            probes,
+        })
     }
 
     fn probe(&self, probe: usize, run: u32) -> Option<ProbeRun<'s>> {
@@ -106,6 +124,8 @@ impl<'s> VariantFiles<'s> {
             point: info.point,
             kind: info.kind,
             overall: mean(&dimensions),
+            aggregate_score: mean(&dimensions),
+            dimension_scores: dimensions.clone(),
             dimensions,
             fact_survival: measured.and_then(|measured| measured.survival),
         })

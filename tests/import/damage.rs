@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use compeval::import::{
-    FixtureOptions, Format, ImportError, NO_RESULT, ORPHAN_HEAD, Replacement, assemble, log_files, read_bytes,
-    read_log, scrub,
+    FixtureOptions, FlagKind, Format, ImportError, NO_RESULT, assemble, log_files, read_bytes, read_log,
 };
 use compeval::transcript::Role;
 use proptest::prelude::*;
@@ -68,15 +67,6 @@ fn damage_is_counted_with_file_and_line_and_the_rest_is_read() {
 }
 
 #[test]
-fn a_result_without_its_call_becomes_text() {
-    let text =
-        "{\"role\":\"tool\",\"tool_call_id\":\"x\",\"content\":\"late\"}\n{\"role\":\"user\",\"content\":\"b\"}\n";
-    let imported = read("a.jsonl", text).expect("reads");
-    assert_eq!(imported.conversations[0].messages[0].role, Role::User);
-    assert!(imported.conversations[0].messages[0].content.ends_with("late"));
-}
-
-#[test]
 fn a_long_output_is_held_short_while_reading_and_cut_with_its_true_length() {
     let output: String = (0..20_000).map(|n| format!("line {n}\\n")).collect();
     let log = format!(
@@ -94,24 +84,13 @@ fn a_long_output_is_held_short_while_reading_and_cut_with_its_true_length() {
 }
 
 #[test]
-fn a_long_result_without_its_call_is_cut_with_its_true_length_and_counted() {
-    let output: String = (0..18_000).map(|n| if n % 10 == 9 { ' ' } else { 'x' }).collect();
-    let log = format!(
-        "{{\"role\":\"tool\",\"tool_call_id\":\"x\",\"content\":\"{output}\"}}\n{{\"role\":\"user\",\"content\":\"b\"}}\n"
-    );
-    let imported = read("a.jsonl", &log).expect("reads");
-    let count = |_: &compeval::transcript::Message| compeval::units::Tokens(1);
-    let conversation = imported.conversations[0].clone();
-    let made = assemble(conversation, imported.format, &FixtureOptions::default(), &|_| false, &count);
-    assert!(made.fixture.messages.iter().all(|message| !message.content.contains('\u{F8FF}')));
-    let content = &made.fixture.messages[0].content;
-    assert!(content.starts_with(&format!("{ORPHAN_HEAD}\nxxx")), "{content}");
-    assert!(content.contains("[... cut, 18,000 characters in the original ...]"), "{content}");
-    assert_eq!(made.report.replaced.get(&Replacement::LongOutput), Some(&1));
-    assert_eq!(made.fixture.truncated_to, Some(2000));
-    let mut again = made.fixture.clone();
-    assert_eq!(scrub(&mut again, &Default::default()).replaced, Default::default());
-    assert_eq!(again, made.fixture);
+fn a_result_without_its_call_is_dropped_and_counted() {
+    let log =
+        "{\"role\":\"tool\",\"tool_call_id\":\"x\",\"content\":\"lost\"}\n{\"role\":\"user\",\"content\":\"b\"}\n";
+    let imported = read("a.jsonl", log).expect("reads");
+    let conversation = &imported.conversations[0];
+    assert_eq!(conversation.messages.len(), 1);
+    assert_eq!(conversation.flags.iter().filter(|flag| flag.kind == FlagKind::OrphanResult).count(), 1);
 }
 
 #[test]

@@ -219,7 +219,7 @@ fn the_ten_steps_leave_a_fixture_that_reads() {
     assert_eq!(read.messages.len(), 5);
     assert_eq!(read.messages[4].content, "user wants more");
     assert_eq!(read.points, [4, 5]);
-    assert_eq!(read.truncated_to, Some(2000));
+    assert_eq!(read.extra["outputs_cut_to"], 2000);
     assert_eq!(report.paraphrase, Some(1));
     insta::assert_snapshot!(report.replaced.iter().map(|(k, n)| format!("{n} {k}")).collect::<Vec<_>>().join("\n"), @r"
     3 personal handle

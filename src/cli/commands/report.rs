@@ -38,6 +38,7 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
     };
     let _files = folder.lock_reports()?;
     let (manifest, rows) = (folder.manifest()?, folder.few_rows().map_err(SetError::from)?);
+    folder.show_reference(args.reference)?;
     note_partial(&folder, &manifest, console);
     let snapshot = rows.is_some().then(|| open_snapshot(&pipeline.cache)).transpose()?;
     let published = publish(&pipeline, &folder, manifest, rows.zip(snapshot.as_ref()), args.reference)?;

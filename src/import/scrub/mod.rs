@@ -36,6 +36,26 @@ pub(crate) use cut::held;
 /// What stands in place of every system prompt.
 pub const SYSTEM_PLACEHOLDER: &str = "You are a helpful assistant with access to tools.";
 
+/// The steps of a scrubbing, as a fixture records them.
+const PASSES: [&str; 10] = [
+    "secrets replaced",
+    "account names in paths replaced",
+    "personal handles replaced",
+    "e-mail addresses and commit authors replaced",
+    "reasoning blocks removed",
+    "mentions replaced",
+    "first user message marked for paraphrase",
+    "system prompt replaced",
+    "empty assistant messages and orphan tool results dropped",
+    "tool outputs over 2000 characters cut",
+];
+
+/// Records in the fixture that it was scrubbed, and when.
+pub fn record_scrubbing(fixture: &mut Fixture, at: &str) {
+    fixture.extra.insert("scrubbing_passes".to_owned(), PASSES.to_vec().into());
+    fixture.extra.insert("scrubbed_at".to_owned(), at.into());
+}
+
 /// What the user may set.
 #[derive(Clone, Debug, Default)]
 pub struct ScrubSettings {
@@ -374,7 +394,7 @@ fn cut_outputs(fixture: &mut Fixture, facts: &[String], report: &mut ScrubReport
         if let Some((output, short)) = output.and_then(|output| Some((output, cut(output, facts)?))) {
             message.content.replace_range(message.content.len() - output.len().., &short);
             report.add(Replacement::LongOutput, 1);
-            fixture.truncated_to = Some(cut::LIMIT as u64);
+            fixture.extra.insert("outputs_cut_to".to_owned(), cut::LIMIT.into());
         }
     }
 }

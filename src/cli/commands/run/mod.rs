@@ -90,7 +90,10 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
         print_notices(&store, console);
         // Without rows at hand no context is looked up: what the store keeps in memory is let go.
         let store = rows.is_some().then_some(store);
-        Ok::<_, Failure>((publish(&pipeline, &folder, manifest, rows.zip(store.as_ref()), false)?, synced))
+        Ok::<_, Failure>((
+            publish(&pipeline, &folder, manifest, rows.zip(store.as_ref()), writer.shows_reference())?,
+            synced,
+        ))
     };
     let (staged, published) = both(|| folder.stage_json(names::MANIFEST, &ended), publish);
     let (published, synced) = published?;
