@@ -19,7 +19,7 @@ use super::pack::{PackFiles, PackItem, PackScanner, read_frame};
 use super::pack_index::PackIndex;
 use super::prune::{FrameFate, LiveFrames, PruneCounts};
 use crate::action::{ActionKey, Digest};
-use crate::files::is_out_of_space;
+use crate::files::{is_out_of_space, open_options};
 
 /// Bytes of live frames that are moved at once; less where there is less room.
 const PART: usize = 1 << 20;
@@ -82,7 +82,7 @@ impl CompactedPack<'_> {
         let file = match &mut self.file {
             Some(file) => file,
             None => {
-                let mut file = File::options().read(true).append(true).create(true).open(path)?;
+                let mut file = open_options(&path).read(true).append(true).create(true).open(path)?;
                 let header = PackHeader { id: self.id, generation: 0 }.encode();
                 file.set_len(0)?;
                 file.write_all(&header)?;
