@@ -373,7 +373,7 @@ const EDITS: [Edit; 5] = [
     Edit { name: "one of six loses 0.9", losses: [0.9, 0.0, 0.0, 0.0, 0.0, 0.0] },
     Edit { name: "all six lose 0.3", losses: [0.3; METHODS] },
     // rounding and the ends of the scale take 0.018 of it
-    Edit { name: "all six lose 0.3 in their scores (0.318 before rounding)", losses: [0.318; METHODS] },
+    Edit { name: "all six lose 0.3 in their scores (0.318 before rounding)", losses: [0.3 + 0.018; METHODS] },
     Edit { name: "all six lose 0.5", losses: [0.5; METHODS] },
 ];
 

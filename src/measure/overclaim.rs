@@ -199,7 +199,8 @@ mod tests {
         let hash = ("Which commit broke it?", ["b5ddf67"]);
         let reason = ("Why was the index dropped?", ["writes were too slow"]);
         let both = ("Which port and host?", ["8081", "edge-2"]);
-        let cases: &[((&str, &[&str]), &str, AnswerWhenLost)] = &[
+        type Asked<'a> = (&'a str, &'a [&'a str]);
+        let cases: &[(Asked<'_>, &str, AnswerWhenLost)] = &[
             ((port.0, &port.1), "It listens on port 9000.", OtherValue),
             ((port.0, &port.1), "端口是9000。", OtherValue),
             ((port.0, &port.1), "It is 8081.", Right),

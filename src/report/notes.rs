@@ -15,6 +15,9 @@ pub(super) fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) 
     let mut notes = Vec::new();
     if summary.lexical {
         notes.push(fill(tr.lexical_note, &[&lexical_parts(&manifest.design, tr)]));
+        if manifest.design.answerers.iter().any(|answerer| answerer.lexical) {
+            notes.push(tr.lexical_answers.to_owned());
+        }
     }
     let weak = if caveats.allow_weak_judge { tr.weak_judge } else { tr.weak_judge_stopped };
     notes.extend(caveats.weak_judges.iter().map(|judge| fill(weak, &[judge])));

@@ -82,6 +82,9 @@ texts! {
         "lexical (rule-based stand-in): built-in rules replace a model in {}. Such figures show that the pipeline \
          works, not how good a method is.",
         "lexical（规则替身）：{}由内置规则代替模型完成。这些数字只说明流程可用，不代表方法优劣。";
+    lexical_answers:
+        "The answer stage is not measured: the stand-in quotes whatever in the context bears on the question.",
+        "回答阶段没有得到测量：替身会引用上下文中与问题有关的一切内容。";
     lexical_compared:
         "lexical (rule-based stand-in): some of the results compared here come from built-in rules.",
         "参与比较的结果中有 lexical（规则替身）。";

@@ -189,7 +189,8 @@ const MORE_PROBES: &str = r#"
 fn a_gate_refuses_a_scale_that_is_too_narrow_and_names_each_cause() {
     let facts =
         "4711, count = 4, 9091, etc/harbor.toml, harbor-2, 15 minutes, 6 tries, 8080, retry limit = 7, error counter";
-    let replies: [(&str, Option<&str>, fn(&Value) -> u64); 3] = [
+    type Grade = fn(&Value) -> u64;
+    let replies: [(&str, Option<&str>, Grade); 3] = [
         // Answers differ, grades do not.
         ("the judge", None, |_| 3),
         // Every answer states the facts, and is graded by them.

@@ -1,5 +1,6 @@
 //! What replies, counts and clocks may cost: memory, money and patience are bounded whatever a provider says.
 
+use std::io::Write as _;
 use serde_json::json;
 
 use super::super::brain::{self, Wanted};
@@ -93,7 +94,7 @@ fn no_clock_is_too_strange() {
     for seconds in [-1_000_000_000, 884_541_340_800] {
         let project = Project::new(&server);
         let Some(library) = clock_library(&project.path(""), seconds) else {
-            eprintln!("skipped: there is no compiler for C");
+            writeln!(std::io::stderr(), "skipped: there is no compiler for C").unwrap();
             return;
         };
         for arguments in ["run --runs 1 --methods full", "cache ls", "cache stats", "plan"] {

@@ -88,8 +88,11 @@ struct CellTable {
     facts: Vec<String>,
 }
 
+/// The value of a cell in a column; `None` where the row has none.
+type ColumnValue = fn(&ScoredRow, &CellIndices) -> Option<i64>;
+
 /// The columns other than dimensions and facts, by the names that the script uses.
-const COLUMNS: [(&str, fn(&ScoredRow, &CellIndices) -> Option<i64>); 11] = [
+const COLUMNS: [(&str, ColumnValue); 11] = [
     ("method", |_, at| i64::try_from(at.method).ok()),
     ("probe", |_, at| i64::try_from(at.probe).ok()),
     ("answerer", |_, at| i64::try_from(at.answerer).ok()),
