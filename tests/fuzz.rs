@@ -10,6 +10,7 @@
 #[allow(dead_code, unreachable_pub, reason = "shared with the tests of the cache")]
 mod support;
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -156,7 +157,7 @@ fn fuzz(name: &str, samples: &[Vec<u8>], target: impl Fn(&[u8]) + std::panic::Re
         attempt(&random.mutated(samples));
         inputs += 1;
     }
-    println!("{name}: {inputs} inputs");
+    writeln!(std::io::stdout(), "{name}: {inputs} inputs").expect("standard output");
 }
 
 fn files(folder: &str) -> Vec<Vec<u8>> {

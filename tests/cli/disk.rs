@@ -1,7 +1,7 @@
 //! Disks that refuse, lose or hide something.
 
-use std::io::Write as _;
 use std::fs::File;
+use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use super::super::brain::Wanted;

@@ -1,7 +1,7 @@
 //! What replies, counts and clocks may cost: memory, money and patience are bounded whatever a provider says.
 
-use std::io::Write as _;
 use serde_json::json;
+use std::io::Write as _;
 
 use super::super::brain::{self, Wanted};
 use super::project::{Project, Running};
