@@ -123,8 +123,8 @@ fn a_key_the_strategy_does_not_take_is_shown_with_those_it_takes() {
       · ──────
     8 │
       ╰────
-     help: it takes `command`, `inputs`, `env`, `deterministic`, `timeout_s`, `target_tokens`,
-           `artifact_index`
+     help: it takes `command`, `model`, `inputs`, `env`, `deterministic`, `timeout_s`,
+           `target_tokens`, `artifact_index`
     "#);
 }
 
