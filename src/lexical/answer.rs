@@ -14,16 +14,38 @@ const NOTHING_ZH: &str = "上下文中没有说明。";
 
 /// The size of an answer for which the prompt names no limit, in tokens: enough for a whole summary and for almost every
 /// fact of a transcript, so that a score shows what the compression kept and not how well a rule retrieves.
-const ROOM: u64 = 2000;
+const ROOM: u64 = 4000;
+
+/// The answer to `question` from `context`, in the form and within the limit that `instructions` name: all passages if
+/// they fit, else those that share most with the question. That related passages hold no answer, a rule cannot notice.
+pub(super) fn answer(context: &str, question: &str, instructions: &str) -> String {
+    let form = Form::of(instructions);
+    let passages = passages(context);
+    let size = |passage: &Passage| estimate_tokens(&passage.text).0 + 1;
+    if form.passages < passages.len() || passages.iter().map(size).sum::<u64>() > form.tokens {
+        return Retriever::new(passages).answer(question, form);
+    }
+    let asked = terms(question);
+    let is_related = passages.iter().any(|passage| terms(&passage.text).iter().any(|term| asked.contains(term)));
+    if !is_related {
+        return nothing(question).to_owned();
+    }
+    let lines: Vec<String> = passages.iter().map(|passage| form.line(&passage.text)).collect();
+    lines.join("\n")
+}
+
+/// The answer where nothing in the context is related to the question.
+fn nothing(question: &str) -> &'static str {
+    if is_chinese(question) { NOTHING_ZH } else { NOTHING }
+}
 /// The characters of one passage that are quoted.
 const QUOTED: usize = 420;
 /// What a term still weighs once a passage with it was taken.
 const SERVED: f64 = 0.9;
 
-/// A context made ready for many questions: indexing costs many times what an answer does, so whoever asks more than
-/// one question keeps it, by the context's digest.
+/// The passages of a context with an index of their terms.
 #[derive(Debug)]
-pub struct Retriever {
+struct Retriever {
     passages: Vec<Passage>,
     lengths: Vec<f64>,
     mean_length: f64,
@@ -37,9 +59,7 @@ struct Asked {
 }
 
 impl Retriever {
-    /// Cuts `context` into passages and indexes their terms.
-    pub fn new(context: &str) -> Retriever {
-        let passages = passages(context);
+    fn new(passages: Vec<Passage>) -> Retriever {
         let mut postings: HashMap<Term, Vec<(u32, f64)>> = HashMap::new();
         let mut lengths = Vec::with_capacity(passages.len());
         for (index, passage) in (0u32..).zip(&passages) {
@@ -58,18 +78,10 @@ impl Retriever {
         Retriever { passages, lengths, mean_length, postings }
     }
 
-    /// The answer to `question` in the form and within the limit that `instructions` name: passages of the context, or
-    /// that it does not say, if none shares a term with the question. That related passages hold no answer, a rule
-    /// cannot notice.
-    pub fn answer(&self, question: &str, instructions: &str) -> String {
-        let asked = self.asked(question);
-        let nothing = if is_chinese(question) { NOTHING_ZH } else { NOTHING };
-        let form = Form::of(instructions);
-        let chosen = self.choose(question, asked, form);
-        if chosen.is_empty() {
-            return nothing.to_owned();
-        }
-        self.quoted(&chosen, question, form)
+    /// The passages that share most with the question, in their order.
+    fn answer(&self, question: &str, form: Form) -> String {
+        let chosen = self.choose(question, self.asked(question), form);
+        if chosen.is_empty() { nothing(question).to_owned() } else { self.quoted(&chosen, question, form) }
     }
 
     fn asked(&self, question: &str) -> Vec<Asked> {
@@ -175,8 +187,7 @@ impl Retriever {
         let lines: Vec<String> = chosen
             .iter()
             .filter_map(|at| self.passages.get(*at))
-            .map(|passage| excerpt(passage.text.trim_start_matches(['-', '*', ' ']), &asked))
-            .map(|line| if form.list { format!("- {line}") } else { line })
+            .map(|passage| form.line(&excerpt(&passage.text, &asked)))
             .collect();
         lines.join("\n")
     }
@@ -191,6 +202,11 @@ struct Form {
 }
 
 impl Form {
+    fn line(self, text: &str) -> String {
+        let text = text.trim_start_matches(['-', '*', ' ']);
+        if self.list { format!("- {text}") } else { text.to_owned() }
+    }
+
     fn of(instructions: &str) -> Form {
         let lower = instructions.to_lowercase();
         let any = |words: &[&str]| words.iter().any(|word| lower.contains(word));
@@ -307,7 +323,7 @@ taken by nginx. Going with port 8081 instead, because the firewall lets it throu
 ValueError: delay must not be negative. The log rotates daily.";
 
     fn answer(context: &str, question: &str) -> String {
-        Retriever::new(context).answer(question, "")
+        super::answer(context, question, "")
     }
 
     #[test]
@@ -339,7 +355,7 @@ ValueError: delay must not be negative. The log rotates daily.";
 
     #[test]
     fn a_long_line_is_quoted_where_it_speaks_of_the_question() {
-        let line = format!("{} the lease is 120 seconds {}", "word ".repeat(200), "other ".repeat(200));
+        let line = format!("{} the lease is 120 seconds {}", "word ".repeat(9000), "other ".repeat(9000));
         let answer = answer(&line, "How long is the lease in seconds?");
         assert!(answer.contains("the lease is 120 seconds") && answer.len() <= QUOTED, "{answer}");
     }

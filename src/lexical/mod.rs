@@ -20,8 +20,6 @@ use std::sync::Arc;
 
 use crate::action::INSTRUCTIONS;
 
-pub use answer::Retriever;
-
 /// What is asked of the built-in model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Task {
@@ -46,7 +44,7 @@ pub fn reply(task: Task, values: &BTreeMap<&str, Arc<str>>) -> String {
             target_tokens: value("target_tokens").trim().parse().ok(),
             instructions: value(INSTRUCTIONS),
         }),
-        Task::Answer => Retriever::new(value("context")).answer(value("question"), value(INSTRUCTIONS)),
+        Task::Answer => answer::answer(value("context"), value("question"), value(INSTRUCTIONS)),
         Task::Judge => judge::judge(value("request")),
         Task::Probes => propose::propose(value("transcript")),
     }
