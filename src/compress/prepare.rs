@@ -5,7 +5,7 @@ use super::prompts::{built_in_compaction, earlier_summary, summary_request};
 use super::spec::{CommandSpec, Method, PromptPlacement, PromptStyle, Strategy};
 use crate::action::{
     BuiltInRule, ComposedValue, ComposedValueBuilder, Computation, INSTRUCTIONS, InputValue, ModelRequest, Program,
-    RequestTurn, Template, TemplateFault, Variable, Work,
+    Prompt, RequestTurn, Template, TemplateFault, Variable, Work,
 };
 use crate::locale::Locale;
 use crate::provider::{ModelUse, Operation};
@@ -85,12 +85,7 @@ fn prompted(
         (PromptStyle::Anchored, Some(previous)) => (input.span.text.clone(), InputValue::Output(previous.digest)),
         (PromptStyle::Regenerative, Some(previous)) => (previous_and_span(previous, input.span), InputValue::from("")),
     };
-    let mut values = vec![("transcript", transcript), ("previous_summary", previous)];
-    values.extend(instruction_values(method, input));
-    if model.is_lexical() {
-        values.push((INSTRUCTIONS, template.text().into()));
-    }
-    let prompt = template.fill("prompt", values)?;
+    let prompt = fill(method, model, template, input, transcript, previous)?;
     let turns = vec![RequestTurn::Text(Role::User, prompt)];
     Ok(Work::Ask(request(model, Operation::Generate, turns)))
 }
@@ -104,12 +99,7 @@ fn conversation(
     input: &CompressInput<'_>,
 ) -> Result<Work, PrepareFault> {
     let previous = input.previous.map_or(InputValue::from(""), |state| InputValue::Output(state.digest));
-    let mut values = vec![("transcript", input.span.text.clone()), ("previous_summary", previous.clone())];
-    values.extend(instruction_values(method, input));
-    if model.is_lexical() {
-        values.push((INSTRUCTIONS, template.text().into()));
-    }
-    let system = template.fill("prompt", values)?;
+    let system = fill(method, model, template, input, input.span.text.clone(), previous.clone())?;
     let inserts = |name: &str| system.used().any(|(variable, _)| variable == name);
     let (inserts_previous, inserts_transcript) = (inserts("previous_summary"), inserts("transcript"));
     let mut turns = vec![RequestTurn::Text(Role::System, system)];
@@ -132,6 +122,23 @@ fn previous_and_span(previous: &StateRef, span: &SpanText) -> InputValue {
         .literal("\n\n")
         .json("span", span.text.clone())
         .build()
+}
+
+/// The prompt with its values; the built-in rules also get the instructions that stand in it.
+fn fill(
+    method: &Method,
+    model: &ModelUse,
+    template: &Template,
+    input: &CompressInput<'_>,
+    transcript: InputValue,
+    previous: InputValue,
+) -> Result<Prompt, TemplateFault> {
+    let mut values = vec![("transcript", transcript), ("previous_summary", previous)];
+    values.extend(instruction_values(method, input));
+    if model.is_lexical() {
+        values.push((INSTRUCTIONS, template.text().into()));
+    }
+    template.fill("prompt", values)
 }
 
 fn instruction_values(method: &Method, input: &CompressInput<'_>) -> [(Variable, InputValue); 2] {

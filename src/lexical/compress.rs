@@ -1,7 +1,7 @@
 //! Compression by extraction: sentences that say something exact, under the headings that were asked for.
 
 use super::gather::{Entry, Kind, gather};
-use super::instructions::{Section, kinds_of, limit, sections};
+use super::instructions::{PromptSection, kinds_of, limit, sections};
 use super::passages::messages;
 use super::terms::terms;
 use crate::compress::allocate;
@@ -45,7 +45,7 @@ pub(super) fn compress(given: &Given<'_>) -> String {
     let limit = [given.target_tokens, limit(given.instructions)].into_iter().flatten().min().unwrap_or(SIZE);
     // Rooms are allocated by estimate. What comes out too large shrinks everywhere alike, and as much as if every kind of
     // content were asked for: otherwise a heading that is removed would give its room to the others.
-    let everything = [Section { heading: "Everything".to_owned(), kinds: Kind::ALL.to_vec() }];
+    let everything = [PromptSection { heading: "Everything".to_owned(), kinds: Kind::ALL.to_vec() }];
     let mut room = limit as f64;
     for sections in [&everything[..], &sections] {
         while room > limit as f64 / 10.0 && count_tokens(&written(sections, &entries, room)).0 > limit {
@@ -82,12 +82,12 @@ fn is_none_mark(text: &str) -> bool {
     matches!(text, "(none)" | "（无）")
 }
 
-fn written(sections: &[Section], entries: &[Entry], limit: f64) -> String {
+fn written(sections: &[PromptSection], entries: &[Entry], limit: f64) -> String {
     let limit = limit * (1.0 - HEADINGS);
     let rooms = rooms_of(entries, limit);
     let wanted: Vec<Kind> = sections.iter().flat_map(|section| section.kinds.iter().copied()).collect();
     let mut text = String::new();
-    for Section { heading, kinds } in sections {
+    for PromptSection { heading, kinds } in sections {
         text.push_str(if text.is_empty() { "" } else { "\n" });
         text.push_str(&format!("## {heading}\n"));
         let mut lines = 0;

@@ -8,7 +8,7 @@ use super::gather::Kind;
 
 /// A section that a prompt asks for.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Section {
+pub(super) struct PromptSection {
     /// The heading as the prompt writes it.
     pub(super) heading: String,
     /// What belongs there, by the words of the heading; empty if they name no kind.
@@ -17,21 +17,21 @@ pub(super) struct Section {
 
 /// The sections of a prompt, in order: its headings, else one section with what its sentences name. Empty if the prompt
 /// names nothing.
-pub(super) fn sections(prompt: &str) -> Vec<Section> {
+pub(super) fn sections(prompt: &str) -> Vec<PromptSection> {
     let headings = headings(prompt);
     if headings.is_empty() {
         let kinds = named_kinds(prompt);
-        let summary = Section { heading: "Summary".to_owned(), kinds };
+        let summary = PromptSection { heading: "Summary".to_owned(), kinds };
         return if summary.kinds.is_empty() { Vec::new() } else { vec![summary] };
     }
-    let section = |heading: String| Section { kinds: kinds_of(&heading), heading };
-    let mut sections: Vec<Section> = headings.into_iter().map(section).collect();
+    let section = |heading: String| PromptSection { kinds: kinds_of(&heading), heading };
+    let mut sections: Vec<PromptSection> = headings.into_iter().map(section).collect();
     give_each_kind_one_place(&mut sections);
     sections
 }
 
 /// A kind that several headings name stands under the most specific of them: "Constraints" before "Session intent".
-fn give_each_kind_one_place(sections: &mut [Section]) {
+fn give_each_kind_one_place(sections: &mut [PromptSection]) {
     for kind in Kind::ALL {
         let naming = sections.iter().enumerate().filter(|(_, section)| section.kinds.contains(&kind));
         let Some(place) = naming.min_by_key(|(_, section)| section.kinds.len()).map(|(place, _)| place) else {

@@ -5,8 +5,8 @@
 //! superseded fact that is asserted too leaves two candidates for one fact, which then counts half. Each dimension has
 //! a signal of its own: accuracy how much of what is asserted is right, completeness the share of the facts, the
 //! artifact trail paths and what is said about them, continuity open work and reasons, instruction following how much of
-//! the answer is beside the point. Rules know no meaning: a paraphrase that no spelling covers is not found, and where
-//! the question itself is about what was rejected, words of rejection say nothing and are passed over.
+//! the answer is to the point. Rules know no meaning: a paraphrase that no spelling covers is not found, and where
+//! the question itself is about what was rejected, words of rejection are ignored.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -15,7 +15,7 @@ use regex::Regex;
 use serde_json::json;
 
 use crate::compress::rules;
-use crate::judge::{Brief, CriterionId, GroundTruth};
+use crate::judge::{Brief, CriterionId};
 use crate::measure::{admits_not_knowing, stated_as_current};
 use crate::probe::{Fact, FactFinder, paths, words as words_of};
 use crate::transcript::fold;
@@ -70,10 +70,11 @@ fn find(brief: &Brief) -> Finding {
     let folded = fold(response);
     let polarity = Polarity { reads_rejection: !REJECTION_ASKED.is_match(&fold(&brief.probe_question)) };
     let lines: Vec<(&str, String)> = response.lines().map(|line| (line, fold(line))).collect();
-    let facts: Vec<FoundFact> =
-        truth.expected_facts.iter().map(|fact| find_fact(fact, &folded, &lines, polarity)).collect();
-    let outdated = stale(response, truth);
     let finders = FactFinder::all(&truth.expected_facts);
+    let expected = truth.expected_facts.iter().zip(&finders);
+    let facts: Vec<FoundFact> =
+        expected.map(|(fact, finder)| find_fact(fact, finder, &folded, &lines, polarity)).collect();
+    let outdated = stale(response, &truth.superseded_facts, &finders);
     let bearing = lines.iter().filter(|(_, line)| finders.iter().any(|finder| finder.stands_in(line)));
     let length = |text: &str| text.chars().count();
     let relevant = bearing.map(|(line, _)| length(line)).sum::<usize>() as f64 / length(response).max(1) as f64;
@@ -82,9 +83,8 @@ fn find(brief: &Brief) -> Finding {
 }
 
 /// The superseded facts that the answer states as if they still held.
-fn stale<'f>(response: &str, truth: &'f GroundTruth) -> Vec<&'f Fact> {
-    let (superseded, expected) = (&truth.superseded_facts, &truth.expected_facts);
-    let current = stated_as_current(response, &FactFinder::all(superseded), &FactFinder::all(expected));
+fn stale<'f>(response: &str, superseded: &'f [Fact], expected: &[FactFinder]) -> Vec<&'f Fact> {
+    let current = stated_as_current(response, &FactFinder::all(superseded), expected);
     superseded.iter().zip(current).filter(|(_, is_current)| *is_current).map(|(fact, _)| fact).collect()
 }
 
@@ -101,13 +101,18 @@ fn unanswerable(response: &str) -> Finding {
     Finding { facts: vec![fact], stale: 0, relevant: 1.0, words }
 }
 
-fn find_fact(fact: &Fact, folded: &str, lines: &[(&str, String)], polarity: Polarity) -> FoundFact {
-    let finder = FactFinder::new(fact);
+fn find_fact(
+    fact: &Fact,
+    finder: &FactFinder,
+    folded: &str,
+    lines: &[(&str, String)],
+    polarity: Polarity,
+) -> FoundFact {
     let around: Vec<&str> = lines.iter().filter(|(_, line)| finder.stands_in(line)).map(|(line, _)| *line).collect();
     let has_letters = |ending: &str| ending.contains(|c: char| c.is_alphabetic());
     let is_path = paths(fact.name()).any(|path| path.contains('/') || path.rsplit('.').next().is_some_and(has_letters));
     FoundFact {
-        asserted: polarity.asserts(folded, fact),
+        asserted: polarity.asserts(folded, finder),
         is_path,
         described: around.iter().any(|line| words_of(line).count() > words_of(fact.name()).count() + 2),
         in_task: around.iter().any(|line| rules::states_task(line)),
@@ -191,8 +196,8 @@ fn any_of(start: &str, alternatives: &[&str], end: &str) -> Regex {
 
 impl Polarity {
     /// Whether the folded answer asserts the fact somewhere.
-    fn asserts(self, folded: &str, fact: &Fact) -> bool {
-        let places = FactFinder::new(fact).ranges(folded);
+    fn asserts(self, folded: &str, fact: &FactFinder) -> bool {
+        let places = fact.ranges(folded);
         places.iter().any(|place| !self.reads_rejection || !is_denied(folded, place))
     }
 }
