@@ -3,13 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::locale::Locale;
 use crate::probe::ProbeType;
 
 /// What is graded: one of six sides of an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Dimension {
     /// Facts and technical notions are right.
@@ -73,7 +74,7 @@ impl fmt::Display for Dimension {
 }
 
 /// The id of a criterion, unique within its rubric (letters apart in case only count as one).
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct CriterionId(pub Arc<str>);
 
@@ -90,24 +91,32 @@ impl fmt::Display for CriterionId {
 }
 
 /// What three points of the scale look like; 1, 2 and 4 lie between.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Anchors {
+    #[schemars(rename = "0", length(min = 1))]
     pub zero: String,
     /// 3: adequate, minor issues.
+    #[schemars(rename = "3", length(min = 1))]
     pub three: String,
+    #[schemars(rename = "5", length(min = 1))]
     pub five: String,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Criterion {
     pub id: CriterionId,
     /// What people call it; the id where the rubric gives no name.
+    #[schemars(default)]
     pub name: String,
     /// The dimension it belongs to.
     pub dimension: Dimension,
     /// Its weight within the dimension: finite, above 0; renormalised over the criteria that apply.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub weight: f64,
     /// The probe types it is graded on.
+    #[schemars(default, length(min = 1))]
     pub applies_to: Vec<ProbeType>,
     /// What the judge asks of the answer.
     pub question: String,

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use serde_json::{Map as JsonMap, Value, json};
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
@@ -26,6 +27,9 @@ pub(super) struct Located<T> {
 trait ReadToml: Sized {
     /// Whether a profile's value is merged in rather than put in its place.
     const MERGES: bool = false;
+
+    /// What `read` accepts, as a JSON Schema.
+    fn schema() -> Value;
 
     /// Reads the value, or reports a problem.
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<Self>;
@@ -72,10 +76,10 @@ impl TomlReader<'_> {
 }
 
 macro_rules! table {
-    ($(#[$doc:meta])* $name:ident { $($field:ident: $type:ty),* $(,)? }) => {
-        $(#[$doc])*
+    ($(#[$meta:meta])* $name:ident { $($(#[doc = $doc:literal])* $field:ident: $type:ty),* $(,)? }) => {
+        $(#[$meta])*
         #[derive(Clone, Debug, Default)]
-        pub(super) struct $name { $(pub(super) $field: Option<Located<$type>>),* }
+        pub(super) struct $name { $($(#[doc = $doc])* pub(super) $field: Option<Located<$type>>),* }
 
         impl $name {
             pub(super) const KEYS: &[&str] = &[$(stringify!($field)),*];
@@ -103,6 +107,12 @@ macro_rules! table {
         impl ReadToml for $name {
             const MERGES: bool = true;
 
+            fn schema() -> Value {
+                let mut properties = JsonMap::new();
+                $(properties.insert(stringify!($field).to_owned(), described::<$type>(&[$($doc),*]));)*
+                json!({ "type": "object", "properties": properties, "additionalProperties": false })
+            }
+
             fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<$name> {
                 match value.get_ref() {
                     DeValue::Table(table) => Some($name::of(table, reader)),
@@ -117,6 +127,15 @@ macro_rules! table {
     };
 }
 
+/// The schema of a key with its documentation, which editors show.
+fn described<T: ReadToml>(documentation: &[&str]) -> Value {
+    let mut schema = T::schema();
+    if !documentation.is_empty() {
+        schema["description"] = documentation.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ").into();
+    }
+    schema
+}
+
 fn merge<T: ReadToml>(base: &mut Option<Located<T>>, top: Option<Located<T>>) {
     match (base, top) {
         (Some(base), Some(top)) if T::MERGES => base.value.merge(top.value),
@@ -128,12 +147,19 @@ fn merge<T: ReadToml>(base: &mut Option<Located<T>>, top: Option<Located<T>>) {
 table! {
     /// Everything that can be declared, and that a profile can override.
     Declared {
+        /// Settings of the whole.
         pipeline: PipelineTable,
+        /// Endpoints: built-in ones with other settings, or new ones.
         providers: Map<ProviderTable>,
+        /// Who writes probes; used by `compeval probes generate` alone.
         probes: TableArray<GenerateTable>,
+        /// The methods to compare.
         compress: TableArray<CompressTable>,
+        /// Who answers from the compressed contexts.
         answer: TableArray<AnswerTable>,
+        /// Who grades the answers.
         judge: TableArray<JudgeTable>,
+        /// US dollars per million tokens, by `PROVIDER/MODEL`.
         prices: Map<PriceTable>,
     }
 }
@@ -141,40 +167,127 @@ table! {
 table! {
     /// `[pipeline]`
     PipelineTable {
-        fixtures: FixturePaths, probes: String, results: String, cache: String, runs: RunsTable, locale: String,
-        rubric: String, tail: String, judge_context: bool, rubric_scope: String, allow_outside: bool,
+        /// A folder, or a list of globs. Default: "fixtures".
+        fixtures: FixturePaths,
+        /// The folder of the banks, NAME.probes.json for the fixture NAME. Default: "probes".
+        probes: String,
+        /// Where result sets are written. Default: "results".
+        results: String,
+        /// Where outputs are stored. Default: "cache"; COMPEVAL_CACHE overrides it.
+        cache: String,
+        /// Repetitions: a number, or compressions, answers per compression and judgements per answer. Default: 3.
+        runs: RunsTable,
+        /// Language of the rubric, the built-in prompts and the report. Default: "en".
+        locale: String,
+        /// A rubric file in place of the built-in one.
+        rubric: String,
+        /// "verbatim": the answerer also gets the messages after the point. Default: "none".
+        tail: String,
+        /// Whether judges get the compressed context. Default: true.
+        judge_context: bool,
+        /// "all": every criterion on every probe. Default: "by-type".
+        rubric_scope: String,
+        /// Whether paths may lead out of the folder of this file. Default: false.
+        allow_outside: bool,
     }
 }
 
 table! {
     /// `[providers.NAME]`
     ProviderTable {
-        kind: String, base_url: String, api_key_env: String, identity: String, insecure: bool, limits: LimitsTable,
+        /// The API dialect.
+        kind: String,
+        /// The root of its API.
+        base_url: String,
+        /// The NAME of the variable that holds the key; never the key.
+        api_key_env: String,
+        /// What cache keys call this endpoint. Default: kind and base_url.
+        identity: String,
+        /// Whether a key may go over http:// to another machine. Default: false.
+        insecure: bool,
+        /// Rates and limits of requests.
+        limits: LimitsTable,
     }
 }
 
 table! {
     /// `[providers.NAME.limits]`
     LimitsTable {
-        requests_per_minute: u32, tokens_per_minute: u64, input_tokens_per_minute: u64,
-        output_tokens_per_minute: u64, max_in_flight: u32, max_attempts: u32, timeout_s: f64, context_window: u64,
+        /// Requests per minute. No default.
+        requests_per_minute: u32,
+        /// Input and output tokens per minute. No default.
+        tokens_per_minute: u64,
+        /// Input tokens per minute. No default.
+        input_tokens_per_minute: u64,
+        /// Output tokens per minute. No default.
+        output_tokens_per_minute: u64,
+        /// Requests at once. Default: 64, approached step by step.
+        max_in_flight: u32,
+        /// Attempts per action. Default: 6.
+        max_attempts: u32,
+        /// Seconds for one reply. Default: 180.
+        timeout_s: f64,
+        /// The longest prompt in tokens. Default: from the price table.
+        context_window: u64,
     }
 }
 
 table! {
     /// `[[compress]]`
     CompressTable {
-        name: String, strategy: String, model: String, prompt: String, placement: String, max_output_tokens: u64,
-        target_tokens: u64, keep_results: u32,
-        temperature: f64, effort: String, artifact_index: bool, answerers: StringList, command: StringList, inputs: StringList,
-        env: StringList, deterministic: bool, timeout_s: f64,
+        /// Its name in results.
+        name: String,
+        /// How it compresses.
+        strategy: String,
+        /// PROVIDER/MODEL, or lexical.
+        model: String,
+        /// A template file. Default: the built-in one.
+        prompt: String,
+        /// "system": the prompt is the system message, and the conversation follows it. Default: "inline".
+        placement: String,
+        /// Sent to the model if set.
+        max_output_tokens: u64,
+        /// The requested size.
+        target_tokens: u64,
+        /// The newest tool results that `mask` keeps. Default: 10.
+        keep_results: u32,
+        /// Sent to the model if set.
+        temperature: f64,
+        /// Reasoning effort in the provider's own word; sent if set.
+        effort: String,
+        /// Appends a list of files, failed commands, decisions, demands and open tasks. Default: false.
+        artifact_index: bool,
+        /// Names of the [[answer]] tables that answer from it. Default: all.
+        answerers: StringList,
+        /// Program and arguments, started without a shell.
+        command: StringList,
+        /// Files and globs whose content makes old outputs stale.
+        inputs: StringList,
+        /// The variables that the program sees besides PATH and HOME.
+        env: StringList,
+        /// Whether one execution serves all runs. Default: false.
+        deterministic: bool,
+        /// Seconds for one execution. Default: 180.
+        timeout_s: f64,
     }
 }
 
 table! {
     /// `[[answer]]`
     AnswerTable {
-        name: String, model: String, prompt: String, max_output_tokens: u64, temperature: f64, effort: String,
+        /// Its name in results.
+        name: String,
+        /// PROVIDER/MODEL, or lexical.
+        model: String,
+        /// A template file. Default: the built-in one.
+        prompt: String,
+        /// Sent to the model if set.
+        max_output_tokens: u64,
+        /// Sent to the model if set.
+        temperature: f64,
+        /// Reasoning effort in the provider's own word; sent if set.
+        effort: String,
+        /// What happens to an answer that the token limit cut off. Default: "grade".
         truncated_replies: String,
     }
 }
@@ -182,7 +295,19 @@ table! {
 table! {
     /// `[[judge]]`
     JudgeTable {
-        name: String, model: String, prompt: String, max_output_tokens: u64, temperature: f64, effort: String,
+        /// Its name in results.
+        name: String,
+        /// PROVIDER/MODEL, or lexical.
+        model: String,
+        /// A template file. Default: the built-in one.
+        prompt: String,
+        /// Sent to the model if set.
+        max_output_tokens: u64,
+        /// Sent to the model if set.
+        temperature: f64,
+        /// Reasoning effort in the provider's own word; sent if set.
+        effort: String,
+        /// How often it is asked for a reply in the right format. Default: 3.
         attempts: u32,
     }
 }
@@ -190,19 +315,47 @@ table! {
 table! {
     /// `[[probes]]`
     GenerateTable {
-        name: String, model: String, prompt: String, max_output_tokens: u64, temperature: f64, effort: String,
+        /// Its name in results.
+        name: String,
+        /// PROVIDER/MODEL, or lexical.
+        model: String,
+        /// A template file. Default: the built-in one.
+        prompt: String,
+        /// Sent to the model if set.
+        max_output_tokens: u64,
+        /// Sent to the model if set.
+        temperature: f64,
+        /// Reasoning effort in the provider's own word; sent if set.
+        effort: String,
+        /// How often it is asked for a reply in the right format. Default: 3.
         attempts: u32,
     }
 }
 
 table! {
     /// `[prices."PROVIDER/MODEL"]`
-    PriceTable { input: f64, cached_input: f64, cache_write: f64, output: f64 }
+    PriceTable {
+        /// Required.
+        input: f64,
+        /// Input that the provider served from its prompt cache.
+        cached_input: f64,
+        /// Input that the provider wrote into its prompt cache.
+        cache_write: f64,
+        /// Required.
+        output: f64,
+    }
 }
 
 table! {
     /// `runs = { .. }`; a bare number is the first of them, the others 1.
-    RunsByStage { compress: u32, answer: u32, judge: u32 }
+    RunsByStage {
+        /// Compressions.
+        compress: u32,
+        /// Answers per compression.
+        answer: u32,
+        /// Judgements per answer.
+        judge: u32,
+    }
 }
 
 /// `runs`, in either form.
@@ -211,6 +364,10 @@ pub(super) struct RunsTable(pub(super) RunsByStage);
 
 impl ReadToml for RunsTable {
     const MERGES: bool = true;
+
+    fn schema() -> Value {
+        json!({ "anyOf": [u32::schema(), RunsByStage::schema()] })
+    }
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<RunsTable> {
         match value.get_ref() {
@@ -231,8 +388,12 @@ impl ReadToml for RunsTable {
 }
 
 macro_rules! scalar {
-    ($type:ty, $expected:literal, $pattern:pat => $read:expr) => {
+    ($type:ty, $expected:literal, $schema:tt, $pattern:pat => $read:expr) => {
         impl ReadToml for $type {
+            fn schema() -> Value {
+                json!($schema)
+            }
+
             fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<$type> {
                 let found: Option<$type> = match value.get_ref() {
                     $pattern => $read,
@@ -244,12 +405,18 @@ macro_rules! scalar {
     };
 }
 
-scalar!(String, "a string", DeValue::String(text) => Some(text.to_string()));
-scalar!(bool, "true or false", DeValue::Boolean(yes) => Some(*yes));
-scalar!(u32, "a whole number from 0 to 4294967295", DeValue::Integer(n) => u32::from_str_radix(n.as_str(), n.radix()).ok());
-scalar!(u64, "a whole number from 0 up", DeValue::Integer(n) => u64::from_str_radix(n.as_str(), n.radix()).ok());
+scalar!(String, "a string", { "type": "string" }, DeValue::String(text) => Some(text.to_string()));
+scalar!(bool, "true or false", { "type": "boolean" }, DeValue::Boolean(yes) => Some(*yes));
+scalar!(u32, "a whole number from 0 to 4294967295", { "type": "integer", "minimum": 0, "maximum": (u32::MAX) },
+    DeValue::Integer(n) => u32::from_str_radix(n.as_str(), n.radix()).ok());
+scalar!(u64, "a whole number from 0 up", { "type": "integer", "minimum": 0 },
+    DeValue::Integer(n) => u64::from_str_radix(n.as_str(), n.radix()).ok());
 
 impl ReadToml for f64 {
+    fn schema() -> Value {
+        json!({ "type": "number" })
+    }
+
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<f64> {
         let number: Option<f64> = match value.get_ref() {
             DeValue::Float(float) => float.as_str().parse().ok(),
@@ -264,6 +431,10 @@ impl ReadToml for f64 {
 pub(super) type StringList = Vec<Located<String>>;
 
 impl ReadToml for StringList {
+    fn schema() -> Value {
+        json!({ "type": "array", "items": String::schema() })
+    }
+
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<StringList> {
         let Some(items) = value.get_ref().as_array() else {
             return reader.mistyped(value, "a list of strings");
@@ -280,6 +451,10 @@ pub(super) enum FixturePaths {
 }
 
 impl ReadToml for FixturePaths {
+    fn schema() -> Value {
+        json!({ "anyOf": [String::schema(), StringList::schema()] })
+    }
+
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<FixturePaths> {
         match value.get_ref() {
             DeValue::String(text) => Some(FixturePaths::Folder(text.to_string())),
@@ -294,6 +469,10 @@ pub(super) type Map<T> = BTreeMap<String, Located<T>>;
 
 impl<T: ReadToml> ReadToml for Map<T> {
     const MERGES: bool = true;
+
+    fn schema() -> Value {
+        json!({ "type": "object", "additionalProperties": T::schema() })
+    }
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<Map<T>> {
         let Some(table) = value.get_ref().as_table() else {
@@ -336,6 +515,10 @@ named!(CompressTable, AnswerTable, JudgeTable, GenerateTable);
 impl<T: HasName> ReadToml for TableArray<T> {
     const MERGES: bool = true;
 
+    fn schema() -> Value {
+        json!({ "type": "array", "items": T::schema() })
+    }
+
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<TableArray<T>> {
         let Some(items) = value.get_ref().as_array() else {
             return reader.mistyped(value, "an array of tables (a header in double brackets)");
@@ -352,6 +535,11 @@ impl<T: HasName> ReadToml for TableArray<T> {
             }
         }
     }
+}
+
+/// The JSON Schema of everything that can be declared.
+pub(super) fn declared_schema() -> Value {
+    Declared::schema()
 }
 
 /// Reads `pipeline.toml` and merges the selected profile into it. Every profile is read, so that a fault

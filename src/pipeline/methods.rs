@@ -45,8 +45,16 @@ const WAYS: [(&str, StrategyKind); 11] = [
     ("none", StrategyKind::Rule(BuiltInRule::None)),
 ];
 
+/// The keys that every strategy takes.
+const COMMON_KEYS: [&str; 3] = ["name", "strategy", "answerers"];
+
+/// All keys that each strategy takes.
+pub(super) fn keys_by_strategy() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
+    WAYS.into_iter().map(|(name, kind)| (name, [&COMMON_KEYS, kind.keys()].concat()))
+}
+
 impl StrategyKind {
-    /// The keys this kind takes besides `name`, `strategy` and `answerers`.
+    /// The keys this kind takes besides [`COMMON_KEYS`].
     fn keys(self) -> &'static [&'static str] {
         match self {
             StrategyKind::Prompted(_) => &[
@@ -111,7 +119,7 @@ fn reject_foreign_keys(
     table: &Located<CompressTable>,
 ) {
     for (key, place) in table.value.written() {
-        if !matches!(key, "name" | "strategy" | "answerers") && !kind.keys().contains(&key) {
+        if !COMMON_KEYS.contains(&key) && !kind.keys().contains(&key) {
             let message = format!("the strategy `{strategy}` does not take `{key}`");
             context.error(&place, message, format!("it takes {}", list(kind.keys().iter().copied())));
         }

@@ -26,6 +26,7 @@ mod paths;
 mod open;
 mod access;
 mod starter;
+mod schema;
 
 pub use access::{ExternalAccess, HostAccess, ProgramAccess};
 pub use coordinate::CellCoordinate;
@@ -38,6 +39,7 @@ pub use open::{OpenError, OpenRequest, Opened, open};
 pub use paths::{ProjectPaths, project_paths};
 pub use problem::{Problem, Problems, RenderedProblem, Severity, list, suggest};
 pub use providers::Environment;
+pub use schema::SCHEMAS;
 pub use select::{EmptySelection, MatrixSelection, Overrides};
 pub use sources::{PIPELINE_FILE, find_pipeline};
 pub use starter::{StarterFile, starter_files};

@@ -8,8 +8,8 @@ pub struct StarterFile {
     pub text: &'static str,
 }
 
-/// A pipeline, a prompt, a fixture with its bank, and a .gitignore. The pipeline is the shipped one.
-pub fn starter_files() -> [StarterFile; 5] {
+/// A pipeline, a prompt, a fixture with its bank, the schemas they name, and a .gitignore. The pipeline is the shipped one.
+pub fn starter_files() -> [StarterFile; 8] {
     [
         StarterFile { path: "pipeline.toml", text: include_str!("../../pipeline.toml") },
         StarterFile { path: "prompts/anchored.md", text: include_str!("../../prompts/anchored.md") },
@@ -21,6 +21,9 @@ pub fn starter_files() -> [StarterFile; 5] {
             path: "probes/tally-bank-export.probes.json",
             text: include_str!("../../assets/starter/tally-bank-export.probes.json"),
         },
+        StarterFile { path: "schemas/pipeline.schema.json", text: include_str!("../../schemas/pipeline.schema.json") },
+        StarterFile { path: "schemas/fixture.schema.json", text: include_str!("../../schemas/fixture.schema.json") },
+        StarterFile { path: "schemas/bank.schema.json", text: include_str!("../../schemas/bank.schema.json") },
         StarterFile { path: ".gitignore", text: "/cache/\n/results/\n" },
     ]
 }

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::transcript::Point;
 
 /// The id of a probe, unique within its bank.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct ProbeId(pub Arc<str>);
 
@@ -19,7 +20,7 @@ impl fmt::Display for ProbeId {
 }
 
 /// What a probe tests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ProbeType {
     /// A specific fact.
@@ -49,14 +50,14 @@ impl ProbeType {
 }
 
 /// A short text that a correct answer contains, in one of its accepted spellings.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "Spellings", into = "Spellings")]
 pub struct Fact {
     /// At least one spelling; the first is the one shown.
     pub spellings: Vec<String>,
 }
 
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 enum Spellings {
     One(String),
@@ -89,7 +90,8 @@ impl Fact {
 }
 
 /// One question asked at one point.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Probe {
     /// Its id.
     pub id: ProbeId,
@@ -130,11 +132,12 @@ fn is_yes(value: &bool) -> bool {
 }
 
 /// All probes of one fixture.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bank {
     /// The fixture's name.
     pub fixture: String,
     /// The probes, in the order of the file.
+    #[schemars(length(min = 1))]
     pub probes: Vec<Probe>,
     /// Keys this program does not know.
     #[serde(flatten)]

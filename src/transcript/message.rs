@@ -1,6 +1,7 @@
 //! Chat messages in the shape that fixtures, programs and providers share: OpenAI's chat shape with
 //! `tool_calls` and `tool_call_id`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Who speaks.
@@ -31,15 +32,18 @@ impl Role {
 }
 
 /// One message of a transcript.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Message {
     /// Who speaks.
+    #[schemars(with = "String", extend("enum" = ["system", "developer", "user", "assistant", "tool"]))]
     pub role: Role,
     /// The text; empty where the message only calls tools. Text parts of a list are joined by newlines.
     #[serde(default, deserialize_with = "text_of_content")]
+    #[schemars(with = "Option<Content>")]
     pub content: String,
     /// The tools an assistant message calls, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_empty")]
+    #[schemars(with = "Option<Vec<ToolCall>>")]
     pub tool_calls: Vec<ToolCall>,
     /// On a tool message: the call it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,7 +63,7 @@ impl Message {
 }
 
 /// A call of a tool by the assistant.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolCall {
     /// The id that the result names; unique within a transcript.
     pub id: String,
@@ -79,7 +83,7 @@ impl ToolCall {
 }
 
 /// The kinds of tool call: one so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CallKind {
     /// A function with a name and JSON arguments.
@@ -88,7 +92,7 @@ pub enum CallKind {
 }
 
 /// A function's name and its arguments.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Function {
     /// The tool's name.
     pub name: String,
@@ -97,7 +101,16 @@ pub struct Function {
     pub arguments: String,
 }
 
-#[derive(Deserialize)]
+/// What [`text_of_content`] reads besides null.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "a schema, not data")]
+enum Content {
+    Text(String),
+    Parts(Vec<ContentPart>),
+}
+
+#[derive(Deserialize, JsonSchema)]
 struct ContentPart {
     #[serde(default)]
     text: Option<String>,

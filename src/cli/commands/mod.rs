@@ -14,6 +14,7 @@ mod plan;
 mod probes;
 mod report;
 mod run;
+mod schema;
 mod show;
 mod why;
 
@@ -34,6 +35,7 @@ use plan::PlanArgs;
 use probes::ProbesCommand;
 use report::ReportArgs;
 use run::RunArgs;
+use schema::SchemaArgs;
 
 /// After an agent's history was compressed, can the agent still do its work?
 #[derive(Debug, Parser)]
@@ -117,6 +119,11 @@ pub(crate) enum Command {
         after_help = "Examples:\n  compeval judge selftest\n  compeval judge agreement human-grades.csv"
     )]
     Judge(JudgeCommand),
+    /// Print the JSON Schema of a file that you write
+    #[command(after_help = "Examples:\n  compeval schema pipeline > schemas/pipeline.schema.json\n\n\
+                            In pipeline.toml: #:schema ./schemas/pipeline.schema.json\n\
+                            In a fixture or bank: \"$schema\": \"../schemas/bank.schema.json\"")]
+    Schema(SchemaArgs),
     /// Print a shell completion script
     #[command(
         after_help = "Examples:\n  compeval completions bash > ~/.local/share/bash-completion/completions/compeval"
@@ -145,6 +152,7 @@ pub(super) fn dispatch(cli: &Cli, console: &Console) -> Result<Exit, Failure> {
         Command::Observe(args) => observe::run(common, args, console),
         Command::Probes(command) => probes::run(common, command, console),
         Command::Judge(command) => judge::run(common, command, console),
+        Command::Schema(args) => schema::run(args, console),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "compeval", &mut script);

@@ -6,6 +6,7 @@ mod files;
 mod matrix;
 mod models;
 mod opening;
+mod schemas;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,0 +1,81 @@
+//! JSON Schemas of the files that users write, for editors. They follow from the types that the readers fill.
+//!
+//! What a schema refuses, the reader of the file refuses. `compeval check` refuses more: it knows what fits together.
+
+use schemars::{JsonSchema, schema_for};
+use serde_json::{Map, Value, json};
+
+use super::file::declared_schema;
+use super::methods::keys_by_strategy;
+use crate::compress::{PromptPlacement, Strategy};
+use crate::judge::Criterion;
+use crate::probe::Bank;
+use crate::provider::Dialect;
+use crate::transcript::Fixture;
+
+/// The schemas by name.
+pub const SCHEMAS: [(&str, fn() -> Value); 4] = [
+    ("pipeline", pipeline),
+    ("fixture", || schema_for!(Fixture).into()),
+    ("bank", || schema_for!(Bank).into()),
+    ("rubric", || schema_for!(RubricFile).into()),
+];
+
+/// A TOML file with a `[[criteria]]` table for each criterion.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "a schema, not data")]
+struct RubricFile {
+    #[schemars(length(min = 1))]
+    criteria: Vec<Criterion>,
+}
+
+/// Keys that take one of a few words: the table, the key, the words.
+fn choices() -> [(&'static str, &'static str, Vec<&'static str>); 7] {
+    [
+        ("pipeline", "locale", vec!["en", "zh"]),
+        ("pipeline", "tail", vec!["none", "verbatim"]),
+        ("pipeline", "rubric_scope", vec!["by-type", "all"]),
+        ("providers/additionalProperties", "kind", Dialect::NAMES.to_vec()),
+        ("compress/items", "strategy", Strategy::NAMES.to_vec()),
+        ("compress/items", "placement", [PromptPlacement::Inline, PromptPlacement::System].map(|p| p.name()).to_vec()),
+        ("answer/items", "truncated_replies", vec!["grade", "fail"]),
+    ]
+}
+
+/// What every variant of a stage needs, also in a profile, which addresses it by its name.
+const NAMED: [&str; 4] = ["compress", "answer", "judge", "probes"];
+
+fn pipeline() -> Value {
+    let mut declared = declared_schema();
+    let mut tables = declared["properties"].take();
+    for (table, key, words) in choices() {
+        if let Some(schema) = tables.pointer_mut(&format!("/{table}/properties/{key}")) {
+            schema["enum"] = words.into();
+        }
+    }
+    for table in NAMED {
+        tables[table]["items"]["required"] = json!(["name"]);
+    }
+    tables["compress"]["items"]["allOf"] = keys_by_strategy().map(strategy_rule).collect();
+    let names = tables.as_object().into_iter().flat_map(Map::keys);
+    let references: Map<String, Value> =
+        names.map(|name| (name.clone(), json!({ "$ref": format!("#/definitions/{name}") }))).collect();
+    let profile = json!({ "type": "object", "properties": references, "additionalProperties": false });
+    let mut root = profile.clone();
+    root["$schema"] = "http://json-schema.org/draft-07/schema#".into();
+    root["title"] = "compeval pipeline".into();
+    root["properties"]["profile"] = json!({
+        "description": "Variations: --profile NAME merges one into the pipeline, tables by key, arrays of tables by name.",
+        "type": "object",
+        "additionalProperties": profile,
+    });
+    root["definitions"] = tables;
+    root
+}
+
+/// A method takes the keys of its strategy alone.
+fn strategy_rule((strategy, keys): (&str, Vec<&str>)) -> Value {
+    let is_this = json!({ "properties": { "strategy": { "const": strategy } }, "required": ["strategy"] });
+    json!({ "if": is_this, "then": { "propertyNames": { "enum": keys } } })
+}
