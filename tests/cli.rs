@@ -15,6 +15,7 @@ mod cli {
     mod blinding;
     mod budgets;
     mod commands;
+    mod data_page;
     #[cfg(unix)]
     mod disk;
     mod edits;

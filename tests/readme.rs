@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-const DOCUMENTS: [&str; 7] = [
+const DOCUMENTS: [&str; 8] = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -12,6 +12,7 @@ const DOCUMENTS: [&str; 7] = [
     "SECURITY.md",
     "docs/pipeline.md",
     "docs/method.md",
+    "docs/data.md",
 ];
 /// How commands start: with the installed program, and inside the repository.
 const PROGRAMS: [&str; 2] = ["compeval ", "cargo run --release -- "];
@@ -40,7 +41,7 @@ fn commands(document: &str) -> Vec<Vec<String>> {
     let blocks = blocks(document, "sh");
     let lines = blocks.iter().flat_map(|block| block.lines());
     let arguments = |line: &str| {
-        let line = line.split(" #").next().unwrap_or_default();
+        let line = line.split(" #").next().and_then(|line| line.split(" > ").next()).unwrap_or_default();
         let rest = PROGRAMS.iter().find_map(|program| line.strip_prefix(program))?;
         Some(rest.split_whitespace().map(|word| word.trim_matches('"').to_owned()).collect())
     };

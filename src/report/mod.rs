@@ -10,8 +10,10 @@ mod numbers;
 mod notes;
 mod tables;
 mod markdown;
+mod csv;
 pub mod html;
 
+pub use csv::{csv_header, csv_line};
 pub use markdown::{ReportInput, markdown};
 pub use styled::{Span, StyledText, TextStyle};
 pub use tables::{comparison_table, reference_table, summary_table};

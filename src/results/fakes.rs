@@ -93,6 +93,7 @@ pub(crate) fn row(fixture: &str, method: &str, run: u32, scores: &[(Dimension, f
         run,
         probe: "p1".into(),
         kind: ProbeType::Recall,
+        question: "Which port?".into(),
         answerer: "agent".into(),
         judge: "judge".into(),
         answer_n: 1,

@@ -11,7 +11,7 @@ use crate::measure::{AnswerWhenLost, FactFate};
 use crate::probe::ProbeType;
 
 /// The version of all that makes a row of the same outputs. Raised when a row would say something else.
-pub const ROWS: u32 = 5;
+pub const ROWS: u32 = 6;
 
 /// One judged cell. Flat, numbers unrounded; what is unknown is null. `T` is what was said at length: texts, or
 /// [`Unread`].
@@ -31,6 +31,9 @@ pub struct Row<T = String> {
     /// What the probe tests (`type` in the file).
     #[serde(rename = "type")]
     pub kind: ProbeType,
+    /// The question as it was asked; empty in results from before it was recorded.
+    #[serde(default)]
+    pub question: T,
     /// Who answered.
     pub answerer: String,
     /// Who graded.
@@ -90,7 +93,7 @@ pub struct Row<T = String> {
     pub answer: T,
 }
 
-/// A row as figures are made of it: answer and reasons, which are most of it, are passed over.
+/// A row as figures are made of it: question, answer and reasons, which are most of it, are passed over.
 pub type ScoredRow = Row<Unread>;
 
 /// A text that was passed over.

@@ -105,6 +105,7 @@ impl<'e> RowMaker<'e> {
             run: place.run,
             probe: probe.id.to_string(),
             kind: probe.kind,
+            question: probe.question.clone(),
             answerer: place.answerer.map(|name| name.to_string()).unwrap_or_default(),
             judge: place.judge.map(|name| name.to_string()).unwrap_or_default(),
             answer_n: task.cell.answer.answer_n,

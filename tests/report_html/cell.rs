@@ -68,6 +68,7 @@ pub(crate) fn row(at: CellPosition<'_>, probe: &Probe, random: &mut Xorshift, te
         run: at.run,
         probe: probe.id.to_string(),
         kind: probe.kind,
+        question: probe.question.clone(),
         answerer: format!("agent{injection}"),
         judge: format!("judge{injection}"),
         answer_n: 1,

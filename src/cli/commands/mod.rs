@@ -73,7 +73,9 @@ pub(crate) enum Command {
     )]
     Compare(CompareArgs),
     /// Rewrite report.md and report.html of a result set
-    #[command(after_help = "Examples:\n  compeval report baseline\n  compeval report --reference")]
+    #[command(
+        after_help = "Examples:\n  compeval report baseline\n  compeval report baseline --csv > cells.csv\n  compeval report --reference"
+    )]
     Report(ReportArgs),
     /// Show one cell: question, context, answer, grades
     #[command(

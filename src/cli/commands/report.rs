@@ -9,7 +9,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{Opening, open_snapshot, read_project};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::locale::Locale;
-use crate::report::{comparison_table, reference_table, summary_table};
+use crate::report::{comparison_table, csv_header, csv_line, reference_table, summary_table};
 use crate::results::{ResultsFolder, SetError, names};
 
 #[derive(Debug, Args)]
@@ -23,6 +23,9 @@ pub(crate) struct ReportArgs {
     /// Report the incomplete results of the label
     #[arg(long, requires = "label")]
     pub(crate) partial: bool,
+    /// Print the graded cells as CSV, and rewrite nothing
+    #[arg(long, requires = "label", conflicts_with = "reference")]
+    pub(crate) csv: bool,
 }
 
 pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Result<Exit, Failure> {
@@ -36,6 +39,9 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
         true => ResultsFolder::open_partial(&pipeline.results, label)?,
         false => ResultsFolder::open(&pipeline.results, label)?,
     };
+    if args.csv {
+        return print_csv(&folder, console);
+    }
     let _files = folder.lock_reports()?;
     let (manifest, rows) = (folder.manifest()?, folder.few_rows().map_err(SetError::from)?);
     folder.show_reference(args.reference)?;
@@ -58,4 +64,18 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
         console.print(&format!("{} {}", console.paint(TextStyle::Dim, "wrote"), folder.file(name).display()));
     }
     published.refused.map_or(Ok(Exit::Done), Err)
+}
+
+/// The cells as they are read: a result set may be larger than memory.
+fn print_csv(folder: &ResultsFolder, console: &Console) -> Result<Exit, Failure> {
+    let label = folder.manifest()?.label;
+    let fault = |error: csv::Error| Failure::error(format!("the rows could not be written as CSV: {error}"));
+    for (number, row) in folder.rows()?.enumerate() {
+        let row = row.map_err(SetError::from)?;
+        if number == 0 {
+            console.raw(&csv_header(&row).map_err(fault)?);
+        }
+        console.raw(&csv_line(&label, &row).map_err(fault)?);
+    }
+    Ok(Exit::Done)
 }

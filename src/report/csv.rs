@@ -1,0 +1,80 @@
+//! The graded cells as CSV: a line for each, with the names of `cells.jsonl`.
+
+use serde_json::{Map, Value};
+
+use crate::judge::Dimension;
+use crate::results::Row;
+
+/// The first columns; the others follow in alphabetical order.
+const LEADING: [&str; 16] = [
+    "label",
+    "fixture",
+    "point",
+    "method",
+    "run",
+    "probe",
+    "type",
+    "question",
+    "answer",
+    "overall",
+    "accuracy",
+    "context_awareness",
+    "artifact_trail",
+    "completeness",
+    "continuity",
+    "instruction_following",
+];
+
+/// The header line.
+///
+/// # Errors
+/// Only those of the `csv` crate's buffer.
+pub fn csv_header(first: &Row) -> Result<Vec<u8>, csv::Error> {
+    line(columns("", first).into_iter().map(|(name, _)| name))
+}
+
+/// The line of one row.
+///
+/// # Errors
+/// Only those of the `csv` crate's buffer.
+pub fn csv_line(label: &str, row: &Row) -> Result<Vec<u8>, csv::Error> {
+    line(columns(label, row).into_iter().map(|(_, cell)| cell))
+}
+
+/// The columns of a row: the label, then the keys of `cells.jsonl`. A group is one column for each of its keys, as in
+/// `usd.answer`; dimensions stand there by name, all six; lists are JSON.
+fn columns(label: &str, row: &Row) -> Vec<(String, String)> {
+    let mut columns = vec![("label".to_owned(), label.to_owned())];
+    // `Row` has no key that JSON cannot write.
+    let Ok(Value::Object(fields)) = serde_json::to_value(row) else { return columns };
+    for (key, value) in fields {
+        match value {
+            Value::Object(scores) if key == "dimensions" => {
+                let score = |dimension: Dimension| text(scores.get(dimension.name()).unwrap_or(&Value::Null));
+                columns.extend(Dimension::ALL.map(|dimension| (dimension.name().to_owned(), score(dimension))));
+            }
+            Value::Object(group) => columns.extend(grouped(&key, &group)),
+            value => columns.push((key, text(&value))),
+        }
+    }
+    columns.sort_by_key(|(name, _)| LEADING.iter().position(|key| key == name).unwrap_or(LEADING.len()));
+    columns
+}
+
+fn grouped(key: &str, group: &Map<String, Value>) -> Vec<(String, String)> {
+    group.iter().map(|(part, value)| (format!("{key}.{part}"), text(value))).collect()
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn line(cells: impl Iterator<Item = String>) -> Result<Vec<u8>, csv::Error> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(cells.collect::<Vec<_>>())?;
+    writer.into_inner().map_err(|error| csv::Error::from(error.into_error()))
+}

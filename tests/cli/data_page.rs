@@ -1,0 +1,96 @@
+//! docs/data.md and the files of a run: every field is on the page, and the CSV has the fields of the rows.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::project::Project;
+use super::server::Server;
+
+/// Keys below which names of the project or groups of values stand, and no fields.
+const BY_NAME: &[&str] = &[
+    "methods",
+    "dimensions",
+    "by_probe_type",
+    "by_fixture",
+    "by_tag",
+    "by_length",
+    "noise",
+    "variance_shares",
+    "alpha_by_dimension",
+    "repeats",
+    "tokens_per_task",
+    "survival_by_depth",
+    "survival_by_mentions",
+    "survival_by_heading",
+];
+
+/// All fields of a value, however deep.
+fn fields(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| fields(item, found)),
+        Value::Object(object) => {
+            for (key, value) in object {
+                found.insert(key.clone());
+                match value {
+                    Value::Object(named) if BY_NAME.contains(&key.as_str()) => {
+                        named.values().for_each(|value| fields(value, found));
+                    }
+                    value => fields(value, found),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A run with a comparison in which something differs.
+fn compared() -> Project {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.expect(0, "run --label a --runs 1");
+    project.edit("prompts/anchored.md", "## ", "## The ");
+    project.expect(0, "run --label b --runs 1 --compare-to a");
+    project
+}
+
+#[test]
+fn every_field_of_a_run_is_on_the_page() {
+    let project = compared();
+    let page = include_str!("../../docs/data.md");
+    let mut found = BTreeSet::new();
+    for row in project.rows("b") {
+        fields(&row, &mut found);
+    }
+    fields(&project.result("b", "summary.json"), &mut found);
+    assert!(found.len() > 120 && found.contains("question") && found.contains("mdd"), "{found:?}");
+    let missing: Vec<&String> = found.iter().filter(|name| !page.contains(&format!("`{name}`"))).collect();
+    assert!(missing.is_empty(), "docs/data.md does not list {missing:?}");
+}
+
+#[test]
+fn the_csv_has_a_line_for_each_cell_with_its_label_and_question() {
+    let project = compared();
+    let printed = project.expect(0, "report a --csv").stdout;
+    let mut reader = csv::Reader::from_reader(printed.as_bytes());
+    let columns: Vec<String> = reader.headers().expect("a header").iter().map(str::to_owned).collect();
+    assert_eq!(columns[..4], ["label", "fixture", "point", "method"]);
+    let lines: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>().expect("sound lines");
+    let rows = project.rows("a");
+    assert_eq!(lines.len(), rows.len());
+    let cell = |line: usize, name: &str| {
+        let column = columns.iter().position(|column| column == name).unwrap_or_else(|| panic!("no column {name}"));
+        lines[line][column].to_owned()
+    };
+    for (line, row) in rows.iter().enumerate() {
+        assert_eq!(cell(line, "label"), "a");
+        assert!(!cell(line, "question").is_empty());
+        for name in ["fixture", "probe", "question", "answer", "type"] {
+            assert_eq!(cell(line, name), row[name].as_str().unwrap_or_default(), "{name}");
+        }
+        assert_eq!(cell(line, "overall"), row["overall"].to_string());
+        let accuracy = &row["dimensions"]["accuracy"];
+        assert_eq!(cell(line, "accuracy"), if accuracy.is_null() { String::new() } else { accuracy.to_string() });
+        assert_eq!(cell(line, "keys.judge"), row["keys"]["judge"].as_str().unwrap_or_default());
+    }
+}
