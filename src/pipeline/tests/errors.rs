@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use super::{Project, STAGES};
+use super::{Project, STAGES, listed};
 
 #[test]
 fn an_unknown_key_is_shown_with_the_nearest() {
@@ -33,117 +33,6 @@ fn a_wrong_type_is_shown_at_the_value() {
 }
 
 #[test]
-fn a_key_without_its_table_is_told_where_it_belongs() {
-    assert_snapshot!(Project::new(&format!("runs = 3\n{STAGES}")).refusal(), @r"
-     × unknown key `runs`
-      ╭─[pipeline.toml:1:1]
-    1 │ runs = 3
-      · ────
-    2 │
-      ╰────
-     help: `runs` belongs under [pipeline]
-    ");
-}
-
-#[test]
-fn broken_toml_is_shown_where_it_breaks() {
-    assert_snapshot!(Project::new("[pipeline\nruns = 3").refusal(), @r"
-     × this is not TOML: unclosed table, expected `]`
-      ╭─[pipeline.toml:1:10]
-    1 │ [pipeline
-      ·          ▲
-    2 │ runs = 3
-      ╰────
-    ");
-}
-
-#[test]
-fn all_problems_come_at_once() {
-    let text = r#"
-[pipeline]
-locale = "de"
-runs = { compress = 0, answers = 2 }
-
-[[compress]]
-name = "a/b"
-strategy = "sumarize"
-
-[[compress]]
-name = "cut"
-strategy = "truncate"
-prompt = "prompts/x.md"
-
-[[answer]]
-name = "agent"
-model = "gpt-5.2"
-"#;
-    assert_snapshot!(Project::new(text).messages().join("\n"), @r"
-    unknown locale `de`
-    a number of runs is at least 1
-    unknown key `answers`
-    the name `a/b` holds '/'
-    the strategy `truncate` needs `target_tokens`
-    the strategy `truncate` does not take `prompt`
-    the model `gpt-5.2` has no provider
-    pipeline.toml declares no [[judge]] table
-    ");
-}
-
-#[test]
-fn repetitions_have_a_limit() {
-    let refused = |runs: &str| Project::new(&format!("[pipeline]\nruns = {runs}\n{STAGES}")).messages();
-    assert_eq!(refused("4294967295"), ["a number of runs is at most 1000"]);
-    assert_eq!(refused("{ judge = 1001 }"), ["a number of judgements is at most 1000"]);
-}
-
-#[test]
-fn an_unknown_strategy_is_shown_with_the_nearest() {
-    let text = STAGES.replace("strategy = \"full\"", "strategy = \"anchored\"");
-    assert_snapshot!(Project::new(&text).refusal(), @r#"
-     × unknown strategy `anchored`
-      ╭─[pipeline.toml:4:12]
-    3 │ name = "full"
-    4 │ strategy = "anchored"
-      ·            ──────────
-    5 │
-      ╰────
-     help: did you mean `anchored-iterative`?
-    "#);
-}
-
-#[test]
-fn a_key_the_strategy_does_not_take_is_shown_with_those_it_takes() {
-    let text = STAGES
-        .replace("strategy = \"full\"", "strategy = \"command\"\ncommand = [\"true\"]\ninputs = []\nprompt = \"p.md\"");
-    assert_snapshot!(Project::new(&text).refusal(), @r#"
-     × the strategy `command` does not take `prompt`
-      ╭─[pipeline.toml:7:1]
-    6 │ inputs = []
-    7 │ prompt = "p.md"
-      · ──────
-    8 │
-      ╰────
-     help: it takes `command`, `model`, `inputs`, `env`, `deterministic`, `timeout_s`,
-           `target_tokens`, `artifact_index`
-    "#);
-}
-
-#[test]
-fn truncate_needs_a_size() {
-    let text = STAGES.replace("strategy = \"full\"", "strategy = \"truncate\"");
-    assert_snapshot!(Project::new(&text).refusal(), @r#"
-     × the strategy `truncate` needs `target_tokens`
-      ╭─[pipeline.toml:4:12]
-    3 │ name = "full"
-    4 │ strategy = "truncate"
-      ·            ──────────
-    5 │
-      ╰────
-     help: add target_tokens = 2000, or how many of the newest tokens to keep
-    "#);
-}
-
-#[test]
 fn two_methods_of_one_name_are_both_shown() {
     let text = format!("{STAGES}\n[[compress]]\nname = \"full\"\nstrategy = \"none\"\n");
     assert_snapshot!(Project::new(&text).refusal(), @r#"
@@ -167,31 +56,6 @@ fn two_methods_of_one_name_are_both_shown() {
 }
 
 #[test]
-fn numbers_out_of_range_are_told() {
-    let text = STAGES.replace("name = \"agent\"", "name = \"agent\"\ntemperature = -0.5\nmax_output_tokens = 0\n");
-    let text = text.replace("name = \"judge\"", "name = \"judge\"\nattempts = 0")
-        + "[providers.x]\nkind = \"openai-chat\"\nbase_url = \"http://h\"\n[providers.x.limits]\nmax_attempts = 0\ntimeout_s = 0\nrequests_per_minute = -1\n";
-    assert_snapshot!(Project::new(&text).messages().join("\n"), @r"
-    temperature is 0 or more
-    max_output_tokens is at least 1
-    attempts is at least 1
-    a limit is at least 1
-    a time-out is a number of seconds above 0, a day (86400) at most
-    expected a whole number from 0 to 4294967295, found the number -1
-    ");
-}
-
-#[test]
-fn a_missing_profile_is_told_with_the_nearest() {
-    let text = format!("{STAGES}\n[profile.nightly.pipeline]\nruns = 5\n");
-    let project = Project::new(&text).asking(|request| request.profile = Some("nightl".into()));
-    assert_snapshot!(project.refusal(), @r"
-    × there is no profile `nightl` in pipeline.toml
-    help: did you mean `nightly`?
-    ");
-}
-
-#[test]
 fn a_fault_in_a_profile_is_told_also_when_it_is_not_asked_for() {
     let text = format!("{STAGES}\n[profile.ci.pipeline]\nrun = 1\n");
     assert_snapshot!(Project::new(&text).refusal(), @r"
@@ -206,12 +70,81 @@ fn a_fault_in_a_profile_is_told_also_when_it_is_not_asked_for() {
 }
 
 #[test]
-fn prices_are_checked() {
-    let text = format!("{STAGES}\n[prices.\"gpt\"]\ninput = 1\n[prices.\"opnai/gpt\"]\noutput = -1.0\n");
-    assert_snapshot!(Project::new(&text).messages().join("\n"), @r"
-    a price is for a model, and `gpt` names none
-    unknown provider `opnai` in a price
-    the price of `opnai/gpt` needs `input` and `output`
-    a price is 0 or more
+fn mistakes_are_placed_with_what_was_expected() {
+    let strategy = |text: &str| Project::with_stages("strategy = \"full\"", &format!("strategy = {text}"));
+    let projects = [
+        Project::new(&format!("runs = 3\n{STAGES}")),
+        Project::new("[pipeline\nruns = 3"),
+        Project::with_settings("runs = 4294967295"),
+        Project::with_settings("runs = { judge = 1001 }"),
+        strategy("\"anchored\""),
+        strategy("\"command\"\ncommand = [\"true\"]\ninputs = []\nprompt = \"p.md\""),
+        strategy("\"truncate\""),
+        Project::new(&format!("{STAGES}\n[profile.nightly.pipeline]\nruns = 5\n"))
+            .asking(|request| request.profile = Some("nightl".into())),
+    ];
+    assert_snapshot!(listed(projects), @r"
+    pipeline.toml:1:1: unknown key `runs` -> `runs` belongs under [pipeline]
+    pipeline.toml:1:10: this is not TOML: unclosed table, expected `]`
+    pipeline.toml:2:8: a number of runs is at most 1000 -> more repetitions narrow no interval that more sessions would not narrow further
+    pipeline.toml:2:18: a number of judgements is at most 1000 -> more repetitions narrow no interval that more sessions would not narrow further
+    pipeline.toml:4:12: unknown strategy `anchored` -> did you mean `anchored-iterative`?
+    pipeline.toml:7:1: the strategy `command` does not take `prompt` -> it takes `command`, `model`, `inputs`, `env`, `deterministic`, `timeout_s`, `target_tokens`, `artifact_index`
+    pipeline.toml:4:12: the strategy `truncate` needs `target_tokens` -> add target_tokens = 2000, or how many of the newest tokens to keep
+    there is no profile `nightl` in pipeline.toml -> did you mean `nightly`?
     ");
+}
+
+#[test]
+fn all_problems_come_at_once() {
+    let stages = r#"
+[pipeline]
+locale = "de"
+runs = { compress = 0, answers = 2 }
+
+[[compress]]
+name = "a/b"
+strategy = "sumarize"
+
+[[compress]]
+name = "cut"
+strategy = "truncate"
+prompt = "prompts/x.md"
+
+[[answer]]
+name = "agent"
+model = "gpt-5.2"
+"#;
+    let numbers = STAGES
+        .replace("name = \"agent\"", "name = \"agent\"\ntemperature = -0.5\nmax_output_tokens = 0\n")
+        .replace("name = \"judge\"", "name = \"judge\"\nattempts = 0")
+        + r#"[providers.x]
+kind = "openai-chat"
+base_url = "http://h"
+[providers.x.limits]
+max_attempts = 0
+timeout_s = 0
+requests_per_minute = -1
+"#;
+    let prices = format!("{STAGES}\n[prices.\"gpt\"]\ninput = 1\n[prices.\"opnai/gpt\"]\noutput = -1.0\n");
+    assert_snapshot!(listed([Project::new(stages), Project::new(&numbers), Project::new(&prices)]), @r#"
+    pipeline.toml:3:10: unknown locale `de` -> known: `en`, `zh`
+    pipeline.toml:4:21: a number of runs is at least 1 -> write 1 or more, or leave it out for the default
+    pipeline.toml:4:24: unknown key `answers` -> did you mean `answer`?
+    pipeline.toml:7:8: the name `a/b` holds '/' -> letters, digits, `-`, `_`, `.` and `+`, 64 at most, beginning with a letter or digit: names become file names, JSON keys and words on the command line
+    pipeline.toml:12:12: the strategy `truncate` needs `target_tokens` -> add target_tokens = 2000, or how many of the newest tokens to keep
+    pipeline.toml:13:1: the strategy `truncate` does not take `prompt` -> it takes `target_tokens`, `artifact_index`
+    pipeline.toml:17:9: the model `gpt-5.2` has no provider -> write PROVIDER/MODEL; providers: `anthropic`, `lexical`, `ollama`, `openai`, `openai-responses`, `openrouter`
+    pipeline.toml declares no [[judge]] table -> a pipeline has at least one [[compress]], one [[answer]] and one [[judge]]
+    pipeline.toml:8:15: temperature is 0 or more -> leave it out and none is sent
+    pipeline.toml:9:21: max_output_tokens is at least 1 -> write 1 or more, or leave it out for the default
+    pipeline.toml:15:12: attempts is at least 1 -> write 1 or more, or leave it out for the default
+    pipeline.toml:21:16: a limit is at least 1 -> leave the key out for no limit of your own
+    pipeline.toml:22:13: a time-out is a number of seconds above 0, a day (86400) at most
+    pipeline.toml:23:23: expected a whole number from 0 to 4294967295, found the number -1
+    pipeline.toml:14:9: a price is for a model, and `gpt` names none -> write [prices."PROVIDER/MODEL"]
+    pipeline.toml:16:9: unknown provider `opnai` in a price -> did you mean `openai`?
+    pipeline.toml:16:9: the price of `opnai/gpt` needs `input` and `output` -> both in US dollars per million tokens; write 0 where a model is free
+    pipeline.toml:17:10: a price is 0 or more -> US dollars per million tokens
+    "#);
 }

@@ -73,6 +73,11 @@ impl Project {
         Project::new(&format!("[pipeline]\n{text}\n{STAGES}"))
     }
 
+    /// The least of stages, with the first `from` replaced by `to`.
+    fn with_stages(from: &str, to: &str) -> Project {
+        Project::new(&STAGES.replacen(from, to, 1))
+    }
+
     fn file(mut self, path: &str, text: &str) -> Project {
         self.files.insert(path.to_owned(), text.to_owned());
         self
@@ -127,6 +132,17 @@ impl Project {
         }
     }
 
+    /// Each problem in one line: where it is, the message, and what to do after an arrow.
+    fn listed(&self) -> String {
+        let Err(OpenError::Problems(problems)) = self.open() else { panic!("problems") };
+        let lines = errors(problems).0.into_iter().map(|problem| {
+            let place = problem.position().map(|(file, line, column)| format!("{file}:{line}:{column}: "));
+            let advice = problem.advice().map(|advice| format!(" -> {advice}"));
+            place.unwrap_or_default() + problem.message() + &advice.unwrap_or_default()
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
     fn messages(&self) -> Vec<String> {
         match self.open() {
             Err(OpenError::Problems(problems)) => errors(problems).0.iter().map(|p| p.message().to_owned()).collect(),
@@ -134,6 +150,11 @@ impl Project {
             Ok(_) => Vec::new(),
         }
     }
+}
+
+/// The problems of each project, for a table of mistakes.
+fn listed<const N: usize>(projects: [Project; N]) -> String {
+    projects.iter().map(Project::listed).collect::<Vec<_>>().join("\n")
 }
 
 fn errors(problems: Problems) -> Problems {

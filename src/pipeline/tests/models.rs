@@ -2,84 +2,52 @@
 
 use insta::assert_snapshot;
 
-use super::{Project, STAGES, problems_of, render};
+use super::{Project, STAGES, listed, problems_of, render};
 
 fn answering_by(model: &str) -> String {
     STAGES.replacen("model = \"lexical\"", &format!("model = \"{model}\""), 1)
 }
 
-#[test]
-fn an_unknown_provider_is_shown_with_the_nearest() {
-    assert_snapshot!(Project::new(&answering_by("opnai/gpt-5.2")).refusal(), @r#"
-     × unknown provider `opnai` in `opnai/gpt-5.2`
-      ╭─[pipeline.toml:8:9]
-    7 │ name = "agent"
-    8 │ model = "opnai/gpt-5.2"
-      ·         ───────────────
-    9 │
-      ╰────
-     help: did you mean `openai`? A provider of your own is declared by [providers.opnai]
-    "#);
-}
+const OPAQUE: &str = r#"
+[[compress]]
+name = "sealed"
+strategy = "opaque"
+model = "openai-responses/m"
+"#;
 
 #[test]
-fn a_model_without_a_provider_is_shown() {
-    assert_snapshot!(Project::new(&answering_by("gpt-5.2")).refusal(), @r#"
-     × the model `gpt-5.2` has no provider
-      ╭─[pipeline.toml:8:9]
-    7 │ name = "agent"
-    8 │ model = "gpt-5.2"
-      ·         ─────────
-    9 │
-      ╰────
-     help: write PROVIDER/MODEL; providers: `anthropic`, `lexical`, `ollama`, `openai`, `openai-
-           responses`, `openrouter`
-    "#);
-}
-
-#[test]
-fn an_unknown_kind_is_shown_with_the_nearest() {
-    let text = format!("[providers.local]\nkind = \"openai_chat\"\n{STAGES}");
-    assert_snapshot!(Project::new(&text).refusal(), @r#"
-     × unknown provider kind `openai_chat`
-      ╭─[pipeline.toml:2:8]
-    1 │ [providers.local]
-    2 │ kind = "openai_chat"
-      ·        ─────────────
-    3 │
-      ╰────
-     help: did you mean `openai-chat`?
-    "#);
-}
-
-#[test]
-fn a_base_url_without_a_scheme_is_shown() {
-    let text = format!("[providers.local]\nkind = \"openai-chat\"\nbase_url = \"localhost:8080/v1\"\n{STAGES}");
-    assert_snapshot!(Project::new(&text).refusal(), @r#"
-     × base_url `localhost:8080/v1` has no scheme
-      ╭─[pipeline.toml:3:12]
-    2 │ kind = "openai-chat"
-    3 │ base_url = "localhost:8080/v1"
-      ·            ───────────────────
-    4 │
-      ╰────
-     help: write https://localhost:8080/v1, or http://localhost:8080/v1 for a local server
+fn mistakes_are_placed_with_what_was_expected() {
+    let opaque = |judge_context: bool, model: &str| {
+        Project::new(&format!("[pipeline]\njudge_context = {judge_context}\n{OPAQUE}{}", answering_by(model)))
+    };
+    let local = |keys: &str| Project::new(&format!("[providers.local]\n{keys}\n{STAGES}"));
+    let projects = [
+        Project::new(&answering_by("opnai/gpt-5.2")),
+        Project::new(&answering_by("gpt-5.2")),
+        local("kind = \"openai_chat\""),
+        local("kind = \"openai-chat\"\nbase_url = \"localhost:8080/v1\""),
+        local("kind = \"openai-chat\"\nbase_url = \"http://h\"\nidentity = \"lexical\""),
+        Project::new(&answering_by("openai/gpt-5.2")).asking(|request| request.needs_keys = true),
+        opaque(true, "openai-responses/m"),
+        opaque(false, "openai/m"),
+        Project::new(STAGES).asking(|request| request.overrides.model = Some("olama/x".into())),
+    ];
+    assert_snapshot!(listed(projects), @r#"
+    pipeline.toml:8:9: unknown provider `opnai` in `opnai/gpt-5.2` -> did you mean `openai`? A provider of your own is declared by [providers.opnai]
+    pipeline.toml:8:9: the model `gpt-5.2` has no provider -> write PROVIDER/MODEL; providers: `anthropic`, `lexical`, `ollama`, `openai`, `openai-responses`, `openrouter`
+    pipeline.toml:2:8: unknown provider kind `openai_chat` -> did you mean `openai-chat`?
+    pipeline.toml:3:12: base_url `localhost:8080/v1` has no scheme -> write https://localhost:8080/v1, or http://localhost:8080/v1 for a local server
+    pipeline.toml:4:12: `lexical` cannot be an identity -> an identity is what cache keys call this endpoint: any name of your own
+    pipeline.toml:8:9: OPENAI_API_KEY is not set, and provider `openai` needs the key in it -> export OPENAI_API_KEY=…, or name another variable: api_key_env in [providers.openai]
+    pipeline.toml:2:1: judge_context = true does not go with the opaque method `sealed` -> the judge cannot be shown an opaque context, and a missing context would reveal the method. With judge_context = false under [pipeline] the judge sees no context of any method: every grade is computed again, the judge can no longer check an answer against the context, and new grades do not compare with old ones. Or leave the method out by --methods
+    pipeline.toml:6:12: `agent` (openai/m) cannot read the opaque context of `sealed` -> only openai-responses can: name an answerer of that provider by answerers = ["…"] in this table
+    unknown provider `olama` in `olama/x` -> did you mean `ollama`? A provider of your own is declared by [providers.olama]
     "#);
 }
 
 #[test]
 fn a_missing_key_names_the_variable_where_it_is_used() {
     let project = Project::new(&answering_by("openai/gpt-5.2")).asking(|request| request.needs_keys = true);
-    assert_snapshot!(project.refusal(), @r#"
-     × OPENAI_API_KEY is not set, and provider `openai` needs the key in it
-      ╭─[pipeline.toml:8:9]
-    7 │ name = "agent"
-    8 │ model = "openai/gpt-5.2"
-      ·         ────────────────
-    9 │
-      ╰────
-     help: export OPENAI_API_KEY=…, or name another variable: api_key_env in [providers.openai]
-    "#);
     let opened = project.asking(|request| request.needs_keys = false).opened();
     assert_eq!((opened.missing_keys.0.len(), opened.missing_keys.errors()), (1, 0));
 }
@@ -139,51 +107,8 @@ fn a_local_server_needs_no_key() {
 }
 
 #[test]
-fn nobody_else_may_be_called_lexical() {
-    let text =
-        format!("[providers.x]\nkind = \"openai-chat\"\nbase_url = \"http://h\"\nidentity = \"lexical\"\n{STAGES}");
-    assert_eq!(Project::new(&text).messages(), ["`lexical` cannot be an identity"]);
-}
-
-const OPAQUE: &str = r#"
-[[compress]]
-name = "sealed"
-strategy = "opaque"
-model = "openai-responses/m"
-"#;
-
-#[test]
-fn an_opaque_method_is_refused_with_a_judge_that_sees_contexts() {
-    let text = format!("[pipeline]\njudge_context = true\n{OPAQUE}{}", answering_by("openai-responses/m"));
-    assert_snapshot!(Project::new(&text).refusal(), @r"
-     × judge_context = true does not go with the opaque method `sealed`
-      ╭─[pipeline.toml:2:1]
-    1 │ [pipeline]
-    2 │ judge_context = true
-      · ─────────────
-    3 │
-      ╰────
-     help: the judge cannot be shown an opaque context, and a missing context would reveal the
-           method. With judge_context = false under [pipeline] the judge sees no context of any
-           method: every grade is computed again, the judge can no longer check an answer against the
-           context, and new grades do not compare with old ones. Or leave the method out by --methods
-    ");
-}
-
-#[test]
 fn an_opaque_context_is_read_by_its_own_provider_only() {
     let text = format!("[pipeline]\njudge_context = false\n{OPAQUE}{}", answering_by("openai/m"));
-    assert_snapshot!(Project::new(&text).refusal(), @r#"
-     × `agent` (openai/m) cannot read the opaque context of `sealed`
-      ╭─[pipeline.toml:6:12]
-    5 │ name = "sealed"
-    6 │ strategy = "opaque"
-      ·            ────────
-    7 │ model = "openai-responses/m"
-      ╰────
-     help: only openai-responses can: name an answerer of that provider by answerers = ["…"] in this
-           table
-    "#);
     let own = "\n[[answer]]\nname = \"own\"\nmodel = \"openai-responses/m\"\n";
     let paired = text.replace("strategy = \"opaque\"", "strategy = \"opaque\"\nanswerers = [\"own\"]") + own;
     let readers = Project::new(&paired).opened().pipeline.method_answerers;
@@ -224,9 +149,4 @@ fn the_command_line_puts_a_model_in_the_place_of_all() {
     let pipeline = project.opened().pipeline;
     assert_eq!(pipeline.answerers[0].model.reference.to_string(), "ollama/small");
     assert_eq!(pipeline.judges[0].model.reference.to_string(), "ollama/big");
-    let wrong = Project::new(STAGES).asking(|request| request.overrides.model = Some("olama/x".into()));
-    assert_snapshot!(wrong.refusal(), @r"
-    × unknown provider `olama` in `olama/x`
-    help: did you mean `ollama`? A provider of your own is declared by [providers.olama]
-    ");
 }
