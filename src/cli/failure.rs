@@ -119,9 +119,9 @@ impl Failure {
                 Exit::BadInput
             }
             Failure::Message { exit, message, hint } => {
-                console.eprint(&format!("{} {message}", console.paint(TextStyle::Bad, "error:")));
+                console.error("error:", message);
                 if let Some(hint) = hint {
-                    console.eprint(&format!("{} {hint}", console.paint(TextStyle::Hint, "hint:")));
+                    console.eprint(&console.labelled(TextStyle::Hint, "hint:", hint));
                 }
                 *exit
             }

@@ -6,7 +6,7 @@ use crate::cache::{CacheError, CacheSnapshot, LockHolder, Store};
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::environment::ProcessEnvironment;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::terminal::{Console, TextStyle};
+use crate::cli::terminal::Console;
 use crate::files::this_command;
 use crate::pipeline::{
     Environment, MatrixSelection, OpenError, OpenRequest, Opened, Overrides, Pipeline, Problems, ProjectPaths,
@@ -154,7 +154,7 @@ fn hold(cache: &Path) -> Result<Store, CacheError> {
 /// Prints the notices of the cache.
 pub(crate) fn print_notices(store: &Store, console: &Console) {
     for notice in store.notices() {
-        console.eprint(&format!("{} {notice}", console.paint(TextStyle::Warning, "cache:")));
+        console.warn("cache:", notice);
     }
 }
 

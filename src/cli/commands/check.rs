@@ -25,8 +25,7 @@ struct CheckResult {
 pub(crate) fn run(common: &Common, console: &Console) -> Result<Exit, Failure> {
     let result = check_project(common)?;
     let errors = result.problems.errors();
-    console.json(&result.json());
-    if !console.is_json() {
+    console.report(&result.json(), || {
         if !result.problems.is_empty() {
             console.eprint(&result.shown(console));
         }
@@ -37,7 +36,7 @@ pub(crate) fn run(common: &Common, console: &Console) -> Result<Exit, Failure> {
             console.print(&format!("{}\n", access_list(access, console)));
         }
         console.print(&result.summary(console));
-    }
+    });
     Ok(match errors {
         0 => Exit::Done,
         _ if result.is_empty && errors == 1 => Exit::EmptySelection,

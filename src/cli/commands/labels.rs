@@ -107,17 +107,17 @@ fn list(results: &Path, console: &Console) -> Result<Exit, Failure> {
         let read = ResultsFolder::open(results, label.as_str()).and_then(|folder| Ok((folder.manifest()?, folder)));
         match read {
             Ok((manifest, folder)) => found.push(LabelJson::of(&folder, &manifest)),
-            Err(error) => console.eprint(&format!("{} {error}", console.paint(TextStyle::Warning, "skipped:"))),
+            Err(error) => console.warn("skipped:", error),
         }
     }
     found.sort_by(|a, b| (&b.started, &b.label).cmp(&(&a.started, &a.label)));
-    console.json(&found);
-    if console.is_json() {
-        return Ok(Exit::Done);
-    }
+    console.report(&found, || print(&found, console));
+    Ok(Exit::Done)
+}
+
+fn print(found: &[LabelJson], console: &Console) {
     if found.is_empty() {
-        console.note("There are no results; `compeval run` makes some.");
-        return Ok(Exit::Done);
+        return console.note("There are no results; `compeval run` makes some.");
     }
     let width = found.iter().map(|label| label.label.chars().count()).max().unwrap_or(0).max(5);
     let head = format!(
@@ -125,10 +125,9 @@ fn list(results: &Path, console: &Console) -> Result<Exit, Failure> {
         "label", "began (UTC)", "design", "cells", "outcome"
     );
     console.print(&console.paint(TextStyle::Strong, &head));
-    for label in &found {
+    for label in found {
         console.print(&line(label, width, console));
     }
-    Ok(Exit::Done)
 }
 
 fn line(label: &LabelJson, width: usize, console: &Console) -> String {

@@ -48,10 +48,7 @@ pub(super) fn run(common: &Common, args: &ObserveArgs, console: &Console) -> Res
         write_whole(&path, observed_page(&observation, &cases))?;
         console.note(&format!("wrote {}", path.display()));
     }
-    console.json(&observation);
-    if !console.is_json() {
-        console.print(&text(&observation, &worst, found.others, console));
-    }
+    console.report(&observation, || console.print(&text(&observation, &worst, found.others, console)));
     let is_empty = observation.sessions.is_empty();
     Ok(if is_empty { Exit::EmptySelection } else { Exit::Done })
 }

@@ -41,13 +41,12 @@ pub(crate) struct ProjectPlan {
 
 /// Prints the plan.
 pub(crate) fn print(plan: &ProjectPlan, console: &Console) -> Exit {
-    console.json(plan);
-    if !console.is_json() {
+    console.report(plan, || {
         if !plan.access.is_empty() {
             console.print(&format!("{}\n", access_list(&plan.access, console)));
         }
         console.print(&render(&plan.forecast, console));
-    }
+    });
     Exit::Done
 }
 

@@ -47,17 +47,12 @@ pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result
     let context = context(&snapshot, pipeline.as_ref(), &selected);
     let label = &selected.manifest.label;
     let question = selected.probe().map(|probe| probe.question.as_str());
-    console.json(&ShownCellJson {
-        label,
-        question,
-        context: context.as_ref().ok().map(String::as_str),
-        row: &selected.row,
-    });
-    if !console.is_json() {
+    let (context_text, row) = (context.as_ref().ok().map(String::as_str), &selected.row);
+    console.report(&ShownCellJson { label, question, context: context_text, row }, || {
         let shown =
             Page { selected: &selected, probe: pipeline.as_ref().and_then(|p| probe_today(p, &selected.row)), console };
         page(console, &shown.text(context.as_deref()));
-    }
+    });
     Ok(Exit::Done)
 }
 

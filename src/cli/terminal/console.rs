@@ -1,6 +1,7 @@
 //! The console: data goes to standard output, everything else to standard error. Color and width are decided once.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::sync::{OnceLock, mpsc};
 use std::time::Duration;
@@ -117,6 +118,26 @@ impl Console {
     /// An error or a warning on standard error, also with `--quiet`.
     pub(crate) fn eprint(&self, text: &str) {
         let _ = write_bytes(&mut io::stderr().lock(), &line(&visible(text, self.colors)));
+    }
+
+    /// `text` after a word in a style.
+    pub(crate) fn labelled(&self, style: TextStyle, label: &str, text: impl fmt::Display) -> String {
+        format!("{} {text}", self.paint(style, label))
+    }
+
+    /// A warning after a word, on standard error.
+    pub(crate) fn warn(&self, label: &str, text: impl fmt::Display) {
+        self.eprint(&self.labelled(TextStyle::Warning, label, text));
+    }
+
+    /// An error after a word, on standard error.
+    pub(crate) fn error(&self, label: &str, text: impl fmt::Display) {
+        self.eprint(&self.labelled(TextStyle::Bad, label, text));
+    }
+
+    /// The result of a command: `json` if the user asked for JSON, else what `print` prints.
+    pub(crate) fn report(&self, json: &impl serde::Serialize, print: impl FnOnce()) {
+        if self.json { self.json(json) } else { print() }
     }
 
     /// A JSON document on standard output, if the user asked for JSON.

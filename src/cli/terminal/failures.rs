@@ -1,7 +1,6 @@
 //! Prints failures grouped by cause.
 
 use super::console::Console;
-use crate::report::TextStyle;
 use crate::results::FailedAction;
 
 /// The first failure with a cause, and the number of further ones.
@@ -27,8 +26,7 @@ pub(crate) fn print_failures(failures: &[FailedAction], shown: usize, console: &
     for (failure, alike) in printed {
         let hint = failure.hint.as_deref().map(|hint| format!(" ({hint})")).unwrap_or_default();
         let more = if *alike > 0 { format!(" and {alike} more") } else { String::new() };
-        let word = console.paint(TextStyle::Bad, "failed:");
-        console.eprint(&format!("{word} {}{more}: {}{hint}", failure.place, failure.message));
+        console.error("failed:", format_args!("{}{more}: {}{hint}", failure.place, failure.message));
     }
     left.iter().map(|(_, alike)| 1 + alike).sum()
 }

@@ -70,10 +70,7 @@ pub(super) fn run(snapshot: &CacheSnapshot, a: &str, b: &str, console: &Console)
         is_readable: texts.is_some(),
         output: texts.and_then(|(before, now)| output(&old, &new, &before, &now)),
     };
-    console.json(&found);
-    if !console.is_json() {
-        page(console, &describe(&old, &new, &found, console));
-    }
+    console.report(&found, || page(console, &describe(&old, &new, &found, console)));
     Ok(Exit::Done)
 }
 

@@ -20,7 +20,7 @@ use crate::units::{Usage, Usd};
 pub(crate) fn snapshot(cache: &std::path::Path, console: &Console) -> Result<CacheSnapshot, Failure> {
     let snapshot = open_snapshot(cache)?;
     for notice in snapshot.notices() {
-        console.eprint(&format!("{} {notice}", console.paint(TextStyle::Warning, "cache:")));
+        console.warn("cache:", notice);
     }
     Ok(snapshot)
 }

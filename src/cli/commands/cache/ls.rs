@@ -34,7 +34,7 @@ pub(super) fn run(snapshot: &CacheSnapshot, args: &CacheFilter, console: &Consol
     list.end(filter.advice(&names), snapshot.is_empty());
     // only now, because a pager may have used the screen
     for damage in damaged {
-        console.eprint(&format!("{} {damage}", console.paint(TextStyle::Warning, "cache:")));
+        console.warn("cache:", damage);
     }
     Ok(Exit::Done)
 }

@@ -220,11 +220,9 @@ fn choose<L: Lookup>(
 fn warn_about_stale(reachable: &ReachableEntries, console: &Console) {
     if reachable.stale > 0 {
         let stale = count(reachable.stale, "action");
-        console.eprint(&format!(
-            "{} {stale} of the pipeline have no output in the cache; entries made from their earlier outputs count as \
-             unreachable. To keep those that turn out unchanged, use `compeval run` first",
-            console.paint(TextStyle::Warning, "note:")
-        ));
+        let text = "of the pipeline have no output in the cache; entries made from their earlier outputs count as \
+                    unreachable. To keep those that turn out unchanged, use `compeval run` first";
+        console.warn("note:", format_args!("{stale} {text}"));
     }
 }
 

@@ -56,11 +56,8 @@ pub(super) fn run(
         EntryStatus::Failed { .. } => None,
         _ => Some(output_of(&record, &meta, &snapshot.body(&record).map_err(damaged)?)),
     };
-    if console.is_json() {
-        console.json(&json(snapshot, &record, &meta, output.as_ref()));
-    } else {
-        page(console, &describe(&record, &meta, output.as_ref(), inputs, console));
-    }
+    let json = json(snapshot, &record, &meta, output.as_ref());
+    console.report(&json, || page(console, &describe(&record, &meta, output.as_ref(), inputs, console)));
     Ok(Exit::Done)
 }
 

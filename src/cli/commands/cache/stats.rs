@@ -125,10 +125,7 @@ pub(super) fn run(snapshot: &CacheSnapshot, results: &Path, console: &Console) -
     stats.by_age.retain(|age| age.sums.entries > 0);
     stats.disk = snapshot.disk_usage(&named);
     stats.saved = saved(results, &costs, console);
-    console.json(&stats);
-    if !console.is_json() {
-        console.print(&describe(&stats, console));
-    }
+    console.report(&stats, || console.print(&describe(&stats, console)));
     Ok(Exit::Done)
 }
 

@@ -43,13 +43,12 @@ pub(super) fn run(common: &Common, path: &Path, label: Option<&str>, console: &C
         return Err(nothing_common(&compared, &name));
     }
     let warnings = warnings(&compared, &name);
-    console.json(&AgreementJson { label: &name, compared: &compared, warnings: &warnings });
-    if !console.is_json() {
+    console.report(&AgreementJson { label: &name, compared: &compared, warnings: &warnings }, || {
         compared.judges.iter().for_each(|judge| console.print(&page(judge, console)));
         console.print(&counts(&compared, &name));
-    }
+    });
     for warning in &warnings {
-        console.eprint(&format!("{} {warning}", console.paint(TextStyle::Warning, "warning:")));
+        console.warn("warning:", warning);
     }
     Ok(Exit::Done)
 }

@@ -90,11 +90,10 @@ fn print(pipeline: &Pipeline, hearing: &RunLog<'_>, ended: &RunOutcome, usd: Opt
         })
         .collect();
     let RunLog { executed, cached, .. } = *hearing;
-    console.json(&SelftestJson { judges: &tested, executed, cached, usd });
-    if !console.is_json() {
+    console.report(&SelftestJson { judges: &tested, executed, cached, usd }, || {
         tested.iter().for_each(|tested| console.print(&page(tested, console)));
         console.note(&format!("{executed} cases graded now ({}), {cached} from the cache", cost(usd)));
-    }
+    });
     print_failures(&hearing.failures, usize::MAX, console);
 }
 

@@ -25,12 +25,11 @@ pub(super) struct GenerationReport<'a> {
 /// Tells it, and says how to exit.
 pub(super) fn print(report: &GenerationReport<'_>, console: &Console) -> Exit {
     let RunLog { failures, executed, cached, .. } = &report.run_log;
-    console.json(&report.json());
-    if !console.is_json() {
+    console.report(&report.json(), || {
         report.banks.iter().for_each(|(path, draft)| console.print(&page(report, path, draft, console)));
         let cost = cost(report.budget.spent().usd);
         console.note(&format!("{executed} asked now of {} ({cost}), {cached} from the cache", report.generator));
-    }
+    });
     print_failures(failures, usize::MAX, console);
     if report.banks.iter().any(|(_, draft)| draft.is_written()) {
         console.note("next: review the banks, then run compeval check");

@@ -24,7 +24,7 @@ pub(super) fn print_stop_reasons(
     console: &Console,
 ) -> Exit {
     let mut exit = Exit::Done;
-    let say = |what: &str| console.eprint(&format!("{} {what}", console.paint(TextStyle::Warning, "stopped:")));
+    let say = |what: &str| console.warn("stopped:", what);
     for UntestedJudge { judge, why } in &ended.untested {
         let grades = if options.allow_weak_judge { "its grades may be meaningless" } else { "it was not used" };
         say(&format!("the self-test of judge {judge} did not complete, so {grades}: {why}"));

@@ -122,7 +122,7 @@ fn publication(publication: Publication, label: &Label, console: &Console) -> Re
                 "`{label}` keeps the results that it had: this run is incomplete, and stands beside them in {}",
                 folder.path().display()
             );
-            console.eprint(&format!("{} {text}", console.paint(TextStyle::Warning, "not replaced:")));
+            console.warn("not replaced:", text);
             folder
         }
     }
@@ -337,7 +337,7 @@ fn gate(args: &RunArgs, published: &PublishedResults, console: &Console) -> Exit
     if gates && published.summary.scale.refuses_gate() {
         let why =
             "full and none are graded under 1.0 apart, so no regression could be seen (the report names the cause)";
-        console.eprint(&format!("{} {why}", console.paint(TextStyle::Bad, "gate refused:")));
+        console.error("gate refused:", why);
         return Exit::Error;
     }
     let fails_anew = args.fail_on_new_failures && reports_new_failures(comparison, console);
@@ -351,11 +351,11 @@ fn reports_regressions(comparison: &Comparison, console: &Console) -> bool {
             || "no loss, however large, would be detected on these fixtures".to_owned(),
             |mdd| format!("only losses over {mdd:.2} points would be detected on these fixtures"),
         );
-        console.note(&format!("{} {method}: {seen}", console.paint(TextStyle::Warning, "gate:")));
+        console.note(&console.labelled(TextStyle::Warning, "gate:", format_args!("{method}: {seen}")));
     }
     let worse = regressions(comparison);
     for regression in &worse {
-        console.eprint(&format!("{} {}", console.paint(TextStyle::Bad, "regressed:"), regression.why));
+        console.error("regressed:", &regression.why);
     }
     !worse.is_empty()
 }
@@ -364,7 +364,7 @@ fn reports_regressions(comparison: &Comparison, console: &Console) -> bool {
 fn reports_new_failures(comparison: &Comparison, console: &Console) -> bool {
     let new: Vec<String> = newly_failing(comparison).map(|(method, chain)| format!("{method} · {chain}")).collect();
     for chain in &new {
-        console.eprint(&format!("{} {chain}", console.paint(TextStyle::Bad, "newly failing:")));
+        console.error("newly failing:", chain);
     }
     !new.is_empty()
 }

@@ -74,16 +74,11 @@ fn explain(
     let snapshot = snapshot(&paths.cache, console)?;
     let pipeline = pipeline_of(common, &subject.place.fixture, &subject.place.method);
     if pipeline.is_none() {
-        console.eprint(&format!(
-            "{} the current project has no such method or fixture, or fails `compeval check`; this shows the recorded run",
-            console.paint(TextStyle::Warning, "note:")
-        ));
+        let why = "the current project has no such method or fixture, or fails `compeval check`; this shows the recorded run";
+        console.warn("note:", why);
     }
     let steps = chain_of(&snapshot, pipeline.as_ref(), subject);
-    console.json(&json(subject, &steps, &snapshot));
-    if !console.is_json() {
-        page(console, &explanation(subject, &steps, console));
-    }
+    console.report(&json(subject, &steps, &snapshot), || page(console, &explanation(subject, &steps, console)));
     Ok(Exit::Done)
 }
 
