@@ -7,7 +7,6 @@ use std::rc::Rc;
 use serde::Serialize;
 
 use crate::action::{Digest, InputChange, InputPart, SourceRef, Sources};
-use crate::cache::Lookup;
 
 use super::lines::changed_places;
 use super::sources::{CurrentSources, SourceText};
@@ -71,9 +70,8 @@ enum InputRole {
 }
 
 /// Says what has changed. Holds the line differences of texts, which many actions share.
-#[derive(Debug)]
-pub struct Explainer<'l, L> {
-    lookup: &'l L,
+pub struct Explainer<'l> {
+    read_text: &'l dyn Fn(&Digest) -> Option<String>,
     lines: RefCell<ChangedLocations>,
 }
 
@@ -97,10 +95,10 @@ impl StaleReason {
 /// Where a text differs from an earlier one, by the digests of both.
 type ChangedLocations = HashMap<(Digest, Digest), Rc<[String]>>;
 
-impl<'l, L: Lookup> Explainer<'l, L> {
-    /// An explainer that finds earlier texts in `lookup`.
-    pub fn new(lookup: &'l L) -> Explainer<'l, L> {
-        Explainer { lookup, lines: RefCell::default() }
+impl<'l> Explainer<'l> {
+    /// An explainer that finds earlier texts by `read_text`, as `Lookup::read_text` does.
+    pub fn new(read_text: &'l dyn Fn(&Digest) -> Option<String>) -> Explainer<'l> {
+        Explainer { read_text, lines: RefCell::default() }
     }
 
     /// A reason in words. `old` are the sources of the action that it is held against, where there is one.
@@ -174,7 +172,7 @@ impl<'l, L: Lookup> Explainer<'l, L> {
 
     fn lines_of(&self, origin: &SourceText<'_>, old: &Digest) -> Vec<String> {
         let shown = origin.label();
-        let old = self.lookup.read_text(old);
+        let old = (self.read_text)(old);
         old.map_or_else(|| vec![shown.clone()], |old| changed_places(&shown, &old, origin.text))
     }
 }

@@ -12,7 +12,7 @@ use super::reading::{Body, Output};
 use super::sources::CurrentSources;
 use super::status::{ActionStatus, cache_coordinate, look_up, reason};
 use super::task::{Resolved, Task, TaskOutcome};
-use crate::action::{ActionKey, Stage, StageName};
+use crate::action::{ActionKey, Digest, Stage, StageName};
 use crate::cache::{EntryCoordinate, Lookup, Record};
 use crate::pipeline::MatrixCounts;
 use crate::provider::Prices;
@@ -109,7 +109,8 @@ pub fn forecast<L: Lookup>(
 ) -> Result<Forecast, PrepareError> {
     let estimator = Estimator::new(preparer.pipeline(), lookup, assumptions.prices);
     let (seen, groups) = (HashSet::new(), BTreeMap::new());
-    let explainer = Explainer::new(lookup);
+    let read_text = |digest: &Digest| lookup.read_text(digest);
+    let explainer = Explainer::new(&read_text);
     let forecast = Forecast::default();
     let mut walk = Walk { preparer, lookup, assumptions, forecast, seen, groups, estimator, explainer };
     walk.count_cells();
@@ -129,7 +130,7 @@ struct Walk<'w, L> {
     seen: HashSet<ActionKey>,
     groups: BTreeMap<Group, u64>,
     estimator: Estimator<'w, L>,
-    explainer: Explainer<'w, L>,
+    explainer: Explainer<'w>,
 }
 
 impl<L: Lookup> Walk<'_, L> {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::source_changes::{AROUND, FileDiff, SourceChanges};
 use super::subject::ExplainedCell;
-use crate::action::{ActionKey, Stage};
+use crate::action::{ActionKey, Digest, Stage};
 use crate::cache::{self, CacheSnapshot, Lookup, Meta, Record};
 use crate::pipeline::{CellCoordinate, Matrix, Pipeline};
 use crate::plan::{
@@ -64,7 +64,8 @@ pub(crate) fn chain_of<'a>(
 ) -> Vec<Step<'a>> {
     let now = pipeline.map(|pipeline| walk(snapshot, pipeline, &subject.place)).unwrap_or_default();
     let edited = pipeline.map(|pipeline| SourceChanges { snapshot, manifest: subject.manifest, pipeline });
-    let comparison = StepComparison { snapshot, explainer: Explainer::new(snapshot), edited };
+    let read_text = |digest: &Digest| snapshot.read_text(digest);
+    let comparison = StepComparison { snapshot, explainer: Explainer::new(&read_text), edited };
     let mut steps = Vec::new();
     let mut is_stale = false;
     for (stage, point) in places(pipeline, subject) {
@@ -152,7 +153,7 @@ fn leads_to(place: &CellCoordinate, cell: &CellCoordinate) -> bool {
 /// Compares recorded actions with those of the current project.
 struct StepComparison<'a> {
     snapshot: &'a CacheSnapshot,
-    explainer: Explainer<'a, CacheSnapshot>,
+    explainer: Explainer<'a>,
     edited: Option<SourceChanges<'a>>,
 }
 
