@@ -13,7 +13,6 @@ use crate::units::{Tokens, Usage, Usd};
 
 /// Prices of one model in US dollars per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Price {
     /// Input tokens.
     pub input: f64,
@@ -40,10 +39,8 @@ struct PriceTable {
 
 #[derive(Deserialize)]
 struct PriceEntry {
-    input: f64,
-    cached_input: Option<f64>,
-    cache_write: Option<f64>,
-    output: f64,
+    #[serde(flatten)]
+    price: Price,
     max_input_tokens: Option<Tokens>,
     max_output_tokens: Option<Tokens>,
     above: Option<PriceTier>,
@@ -53,10 +50,8 @@ struct PriceEntry {
 #[derive(Deserialize)]
 struct PriceTier {
     tokens: Tokens,
-    input: f64,
-    cached_input: Option<f64>,
-    cache_write: Option<f64>,
-    output: f64,
+    #[serde(flatten)]
+    price: Price,
 }
 
 /// Read when the first price is asked for. The file is part of the program and a test reads it, so a fault in it
@@ -145,18 +140,8 @@ fn is_lexical(model: &ModelRef) -> bool {
 impl PriceEntry {
     fn price(&self, input: Tokens) -> Price {
         match &self.above {
-            Some(tier) if input > tier.tokens => Price {
-                input: tier.input,
-                cached_input: tier.cached_input,
-                cache_write: tier.cache_write,
-                output: tier.output,
-            },
-            _ => Price {
-                input: self.input,
-                cached_input: self.cached_input,
-                cache_write: self.cache_write,
-                output: self.output,
-            },
+            Some(tier) if input > tier.tokens => tier.price,
+            _ => self.price,
         }
     }
 }
