@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use crate::cache::{CacheError, CacheSnapshot, LockHolder, Store};
 use crate::cli::args::{Common, SelectArgs};
-use crate::cli::environment::ProcessEnvironment;
+use crate::cli::environment::variable;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::terminal::Console;
 use crate::files::this_command;
 use crate::pipeline::{
-    Environment, MatrixSelection, OpenError, OpenRequest, Opened, Overrides, Pipeline, Problems, ProjectPaths,
-    find_pipeline, open, project_paths,
+    MatrixSelection, OpenError, OpenRequest, Opened, Overrides, Pipeline, Problems, ProjectPaths, find_pipeline, open,
+    project_paths,
 };
 use crate::provider::{ApiKey, ModelUse};
 use crate::threads::both;
@@ -75,11 +75,11 @@ pub(crate) fn read_project(common: &Common, select: &SelectArgs, opening: Openin
         needs_keys: opening.needs_keys,
         without_banks: opening.without_banks,
     };
-    let opened = open(&request, &ProcessEnvironment);
+    let opened = open(&request, &variable);
     if let Ok(Opened { pipeline, .. }) = &opened {
         // Also where nothing is sent: a fixture may contain a key.
         let variables = pipeline.providers.values().filter_map(|provider| provider.api_key.as_ref());
-        variables.for_each(|variable| drop(ApiKey::from_environment(variable)));
+        variables.for_each(|name| drop(ApiKey::from_environment(name)));
     }
     opened.map_err(|error| match error {
         OpenError::Problems(problems) => problems.into(),
@@ -90,17 +90,17 @@ pub(crate) fn read_project(common: &Common, select: &SelectArgs, opening: Openin
 /// The paths of the project, without validating its files.
 pub(crate) fn project_paths_of(common: &Common) -> Result<ProjectPaths, Failure> {
     let file = find_pipeline(&folder(common), common.config.as_deref())?;
-    Ok(project_paths(&file, common.profile.as_deref(), &ProcessEnvironment)?)
+    Ok(project_paths(&file, common.profile.as_deref(), &variable)?)
 }
 
 /// Refuses to begin where a model that will be asked has no key. Says the variable's name, never its value.
 pub(crate) fn require_keys<'m>(models: impl IntoIterator<Item = &'m ModelUse>) -> Result<(), Failure> {
     for model in models {
-        let Some(variable) = &model.provider.api_key else { continue };
-        if ProcessEnvironment.var(&variable.0).is_none_or(|key| key.trim().is_empty()) {
+        let Some(api_key) = &model.provider.api_key else { continue };
+        if variable(&api_key.0).is_none_or(|key| key.trim().is_empty()) {
             let name = &model.provider.name;
-            let message = format!("{} is not set, and provider `{name}` needs the key in it", variable.0);
-            let hint = format!("export {}=…, or name another variable: api_key_env in [providers.{name}]", variable.0);
+            let message = format!("{} is not set, and provider `{name}` needs the key in it", api_key.0);
+            let hint = format!("export {}=…, or name another variable: api_key_env in [providers.{name}]", api_key.0);
             return Err(Failure::input(message).hinted(hint));
         }
     }

@@ -241,7 +241,7 @@ fn warn_of_missing_program(context: &mut ValidationContext<'_>, argv: Option<&Lo
     let Some(program) = argv.and_then(|argv| argv.value.first()) else {
         return;
     };
-    let is_here = match (program.value.contains('/'), context.environment.var("PATH")) {
+    let is_here = match (program.value.contains('/'), (context.environment)("PATH")) {
         (true, _) => context.reader.folder().join(&program.value).is_file(),
         (false, Some(path)) => std::env::split_paths(&path).any(|folder| folder.join(&program.value).is_file()),
         (false, None) => true,
@@ -312,7 +312,7 @@ fn environment(
             context.error(&item.place, "this is not the name of a variable", help);
             continue;
         }
-        variables.push((item.value.clone(), context.environment.var(&item.value).map(Digest::of)));
+        variables.push((item.value.clone(), (context.environment)(&item.value).map(Digest::of)));
     }
     variables.sort_by(|a, b| a.0.cmp(&b.0));
     variables.dedup_by(|a, b| a.0 == b.0);

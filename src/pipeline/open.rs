@@ -69,7 +69,7 @@ pub enum OpenError {
 ///
 /// # Errors
 /// All problems at once, or an empty selection.
-pub fn open(request: &OpenRequest, environment: &dyn Environment) -> Result<Opened, OpenError> {
+pub fn open(request: &OpenRequest, environment: &Environment<'_>) -> Result<Opened, OpenError> {
     let folder = request.file.parent().unwrap_or(Path::new(".")).to_path_buf();
     let name = request.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut reader = SourceReader::new(folder);
@@ -97,7 +97,7 @@ struct ProjectLoader<'a> {
     request: &'a OpenRequest,
     declared: &'a Declared,
     file: &'a SourceFile,
-    environment: &'a dyn Environment,
+    environment: &'a Environment<'a>,
     providers: &'a Providers,
 }
 

@@ -46,7 +46,7 @@ impl ProjectPaths {
 pub fn project_paths(
     file: &Path,
     profile: Option<&str>,
-    environment: &dyn Environment,
+    environment: &Environment<'_>,
 ) -> Result<ProjectPaths, Problems> {
     let root = file.parent().unwrap_or(Path::new(".")).to_path_buf();
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -84,12 +84,12 @@ fn fixture_folder(paths: Option<&FixturePaths>) -> PathBuf {
 }
 
 /// Results, cache and probes; `COMPEVAL_CACHE` moves the cache.
-pub(super) fn folders(declared: &Declared, environment: &dyn Environment, root: &Path) -> [PathBuf; 3] {
+pub(super) fn folders(declared: &Declared, environment: &Environment<'_>, root: &Path) -> [PathBuf; 3] {
     let table = declared.pipeline.as_ref().map(|table| &table.value);
     let folder = |written: Option<&Option<Located<String>>>, default: &str| {
         root.join(written.and_then(Option::as_ref).map_or(default, |placed| &placed.value))
     };
-    let moved = environment.var("COMPEVAL_CACHE").filter(|path| !path.is_empty());
+    let moved = environment("COMPEVAL_CACHE").filter(|path| !path.is_empty());
     let moved = moved.map(|path| std::path::absolute(&path).unwrap_or_else(|_| PathBuf::from(path)));
     [
         folder(table.map(|t| &t.results), "results"),

@@ -13,17 +13,8 @@ use super::url::{is_loopback, normal};
 use crate::provider::{ApiKeyVariable, Dialect, Endpoint, Limits, ProviderName, ProviderSpec};
 use crate::units::Tokens;
 
-/// Where variables are looked up. The command line hands over the process's; nothing here reads them by itself.
-pub trait Environment {
-    /// The value of a variable; `None` if it is not set or not text.
-    fn var(&self, name: &str) -> Option<String>;
-}
-
-impl<F: Fn(&str) -> Option<String>> Environment for F {
-    fn var(&self, name: &str) -> Option<String> {
-        self(name)
-    }
-}
+/// The value of an environment variable by its name; `None` if it is not set.
+pub type Environment<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
 struct BuiltIn {
     name: &'static str,
@@ -93,7 +84,7 @@ impl Providers {
     pub(super) fn resolve(
         declared: &Map<ProviderTable>,
         file: &SourceFile,
-        environment: &dyn Environment,
+        environment: &Environment<'_>,
         problems: &mut Problems,
     ) -> Providers {
         let mut providers = Providers { known: BTreeMap::new(), faulty: Vec::new() };
@@ -125,7 +116,7 @@ struct ProviderDraft<'a> {
     built_in: Option<&'a BuiltIn>,
     table: Option<&'a Located<ProviderTable>>,
     file: &'a SourceFile,
-    environment: &'a dyn Environment,
+    environment: &'a Environment<'a>,
     problems: &'a mut Problems,
 }
 
@@ -188,7 +179,7 @@ impl ProviderDraft<'_> {
             self.error_at_header(format!("provider `{}` has no base_url", self.name), help.to_owned());
             return None;
         };
-        let moved = built_in.url_variable.and_then(|name| Some((name, self.environment.var(name)?)));
+        let moved = built_in.url_variable.and_then(|name| Some((name, (self.environment)(name)?)));
         let Some((variable, url)) = moved.filter(|(_, url)| !url.trim().is_empty()) else {
             return Some(built_in.base_url.to_owned());
         };
@@ -225,7 +216,7 @@ impl ProviderDraft<'_> {
             return None;
         }
         let usual = self.built_in.and_then(|b| b.key)?;
-        let is_set = self.environment.var(usual).is_some_and(|key| !key.is_empty());
+        let is_set = (self.environment)(usual).is_some_and(|key| !key.is_empty());
         (is_set || !is_loopback(base_url)).then(|| ApiKeyVariable(usual.into()))
     }
 

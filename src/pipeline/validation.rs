@@ -21,7 +21,7 @@ pub(super) struct ValidationContext<'a> {
     pub(super) file: &'a SourceFile,
     pub(super) reader: &'a mut SourceReader,
     pub(super) providers: &'a Providers,
-    pub(super) environment: &'a dyn Environment,
+    pub(super) environment: &'a Environment<'a>,
     pub(super) locale: Locale,
     pub(super) problems: Problems,
     /// Keys that providers need and that are not set, by variable.
@@ -174,7 +174,7 @@ impl ValidationContext<'_> {
         let Some(variable) = &provider.api_key else {
             return;
         };
-        if self.environment.var(&variable.0).is_some_and(|key| !key.trim().is_empty()) {
+        if (self.environment)(&variable.0).is_some_and(|key| !key.trim().is_empty()) {
             return;
         }
         let (variable, name) = (&variable.0, &provider.name);

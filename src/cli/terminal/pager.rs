@@ -4,8 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::process::{Child, Command, Stdio};
 
 use super::console::Console;
-use crate::cli::environment::ProcessEnvironment;
-use crate::pipeline::Environment;
+use crate::cli::environment::variable;
 use crate::redaction::redact;
 
 /// Rows of a terminal that does not say how many it has.
@@ -89,7 +88,7 @@ impl<'c> Pages<'c> {
 }
 
 fn rows() -> usize {
-    let declared = ProcessEnvironment.var("LINES").and_then(|lines| lines.parse().ok());
+    let declared = variable("LINES").and_then(|lines| lines.parse().ok());
     declared
         .or_else(|| terminal_size::terminal_size_of(io::stdout()).map(|(_, rows)| usize::from(rows.0)))
         .filter(|rows| *rows > 0)
@@ -98,12 +97,12 @@ fn rows() -> usize {
 
 /// A pager that waits for text.
 fn pager() -> io::Result<Child> {
-    let wanted = ProcessEnvironment.var("PAGER").unwrap_or_else(|| "less".to_owned());
+    let wanted = variable("PAGER").unwrap_or_else(|| "less".to_owned());
     let mut words = wanted.split_whitespace();
     let program = words.next().ok_or(io::ErrorKind::NotFound)?;
     let mut command = Command::new(program);
     command.args(words).stdin(Stdio::piped());
-    if ProcessEnvironment.var("LESS").is_none() {
+    if variable("LESS").is_none() {
         // colours as they are, no page for what fits, and the text stays on the screen
         command.env("LESS", "FRX");
     }

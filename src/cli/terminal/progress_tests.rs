@@ -3,16 +3,8 @@ use crate::cache::{LockHolder, Store};
 use crate::cli::commands::Cli;
 use crate::cli::engine::{RunOptions, run_matrix};
 use crate::cli::terminal::RunLog;
-use crate::pipeline::{Environment, OpenRequest, open, starter_files};
+use crate::pipeline::{OpenRequest, open, starter_files};
 use crate::scheduler::{Budget, RunOutcome};
-
-struct Bare;
-
-impl Environment for Bare {
-    fn var(&self, _: &str) -> Option<String> {
-        None
-    }
-}
 
 /// The starter project with a judge that nothing listens for.
 fn with_an_unreachable_judge(folder: &std::path::Path) -> Pipeline {
@@ -21,7 +13,7 @@ fn with_an_unreachable_judge(folder: &std::path::Path) -> Pipeline {
         crate::files::write_whole(&folder.join(file.path), &text).unwrap();
     }
     let request = OpenRequest { file: folder.join("pipeline.toml"), ..OpenRequest::default() };
-    open(&request, &Bare).unwrap().pipeline
+    open(&request, &|_| None).unwrap().pipeline
 }
 
 const UNREACHABLE: &str = r#"[providers.stub]
