@@ -15,6 +15,6 @@ mod inputs;
 pub use digest::{ActionKey, Digest, DigestBuilder, StreamDigest};
 pub use inputs::{InputChange, InputPart, Inputs, Replica, SourceRef, Sources};
 pub use stage::{Stage, StageName};
-pub use template::{INSTRUCTIONS, Prompt, Template, TemplateFault, Variable};
+pub use template::{BuiltInTemplate, INSTRUCTIONS, Prompt, Template, TemplateFault, Variable};
 pub use value::{ComposedValue, ComposedValueBuilder, InputValue};
 pub use work::{BuiltInRule, Computation, ModelRequest, Program, ReplyShape, RequestTurn, Work};

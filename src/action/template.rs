@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 use minijinja::value::{Object, ObjectRepr, Value};
 use minijinja::{Environment, UndefinedBehavior};
@@ -15,6 +15,8 @@ use regex::Regex;
 
 use super::digest::{Digest, DigestBuilder};
 use super::value::InputValue;
+use crate::locale::Locale;
+use crate::text::line_and_column;
 
 /// The value that gives the built-in model the text of a prompt as its author wrote it, without the values of its
 /// variables.
@@ -60,7 +62,7 @@ impl Template {
     /// The first fault, with its line.
     pub fn new(text: &str, variables: &'static [Variable]) -> Result<Template, TemplateFault> {
         if let Some(at) = text.find([OPEN, CLOSE]) {
-            let line = text.get(..at).unwrap_or("").matches('\n').count() + 1;
+            let (line, _) = line_and_column(text, at);
             return Err(TemplateFault {
                 line,
                 message: "the private-use characters U+F8F0 and U+F8F1 are not allowed in a template".into(),
@@ -131,6 +133,32 @@ impl Template {
     }
 }
 
+/// A template of the program in each of its languages, compiled at first use.
+#[derive(Debug)]
+pub struct BuiltInTemplate {
+    english: &'static str,
+    chinese: &'static str,
+    variables: &'static [Variable],
+    compiled: [OnceLock<Template>; 2],
+}
+
+impl BuiltInTemplate {
+    pub const fn new(english: &'static str, chinese: &'static str, variables: &'static [Variable]) -> BuiltInTemplate {
+        BuiltInTemplate { english, chinese, variables, compiled: [const { OnceLock::new() }; 2] }
+    }
+
+    pub fn get(&self, locale: Locale) -> Template {
+        let [english, chinese] = &self.compiled;
+        let (compiled, text) = match locale {
+            Locale::En => (english, self.english),
+            Locale::Zh => (chinese, self.chinese),
+        };
+        // The texts are our own and a test compiles each: this cannot fail on anything a user sends.
+        let compile = || Template::new(text, self.variables).unwrap_or_else(|fault| unreachable!("{fault}"));
+        compiled.get_or_init(compile).clone()
+    }
+}
+
 /// A tag: an expression in `{{ }}`, a statement in `{% %}`, a comment, or a block that is not interpreted.
 static TAG: LazyLock<Regex> = LazyLock::new(|| {
     let raw = r"\{%[-+]?\s*raw\s*[-+]?%\}.*?\{%[-+]?\s*endraw\s*[-+]?%\}";
@@ -160,7 +188,7 @@ fn only_insertions(text: &str) -> Result<(), TemplateFault> {
             _ => continue,
         };
         if !allowed.is_match(found.as_str()) {
-            let line = text.get(..found.start()).unwrap_or("").matches('\n').count() + 1;
+            let (line, _) = line_and_column(text, found.start());
             let what = found.as_str().trim();
             let message = format!(
                 "`{what}` is not allowed: a template inserts `{{{{ variables }}}}` and tests them with `{{% if %}}`"

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::digest::{Digest, DigestBuilder};
 use super::template::Prompt;
 use super::value::InputValue;
-use crate::provider::{Endpoint, ModelName, Operation, OutputSchema, ProviderName, Settings};
+use crate::provider::{Endpoint, ModelName, ModelUse, Operation, OutputSchema, ProviderName, Settings};
 use crate::transcript::Role;
 use crate::units::Tokens;
 
@@ -42,6 +42,20 @@ pub struct ModelRequest {
 }
 
 impl ModelRequest {
+    /// A request to `model` without instructions and without a schema.
+    pub fn new(model: &ModelUse, operation: Operation, turns: Vec<RequestTurn>) -> ModelRequest {
+        ModelRequest {
+            provider: model.provider.name.clone(),
+            endpoint: model.provider.endpoint.clone(),
+            model: model.reference.model.clone(),
+            operation,
+            turns,
+            instructions: None,
+            settings: model.settings.clone(),
+            schema: None,
+        }
+    }
+
     /// Whether the built-in rules answer. They read every value of a prompt, so all values count as inputs.
     pub fn is_lexical(&self) -> bool {
         &*self.endpoint.0 == "lexical"

@@ -80,7 +80,7 @@ pub fn prepare(answerer: &Answerer, input: &AnswerInput<'_>) -> Result<Work, Ans
         values.push((INSTRUCTIONS, answerer.template.text().into()));
     }
     turns.push(RequestTurn::Text(Role::User, answerer.template.fill("prompt", values)?));
-    Ok(Work::Ask(request(answerer, turns)))
+    Ok(Work::Ask(ModelRequest::new(&answerer.model, Operation::Generate, turns)))
 }
 
 fn with_tail(context: InputValue, tail: Option<&SpanText>) -> InputValue {
@@ -90,19 +90,6 @@ fn with_tail(context: InputValue, tail: Option<&SpanText>) -> InputValue {
         Some(tail) => {
             ComposedValue::builder().json("kept", context).literal("\n\n").json("tail", tail.text.clone()).build()
         }
-    }
-}
-
-fn request(answerer: &Answerer, turns: Vec<RequestTurn>) -> ModelRequest {
-    ModelRequest {
-        provider: answerer.model.provider.name.clone(),
-        endpoint: answerer.model.provider.endpoint.clone(),
-        model: answerer.model.reference.model.clone(),
-        operation: Operation::Generate,
-        turns,
-        instructions: None,
-        settings: answerer.model.settings.clone(),
-        schema: None,
     }
 }
 

@@ -1,8 +1,6 @@
 //! The built-in prompts.
 
-use std::sync::LazyLock;
-
-use crate::action::{Template, Variable};
+use crate::action::{BuiltInTemplate, Template, Variable};
 use crate::locale::Locale;
 
 /// The variables an answer prompt may use.
@@ -11,21 +9,16 @@ pub const VARIABLES: &[Variable] = &["context", QUESTION];
 /// The variable in which the requests from one context differ.
 pub const QUESTION: Variable = "question";
 
-static ENGLISH: LazyLock<Template> = LazyLock::new(|| compile(include_str!("../../assets/prompts/en/answer.md")));
-static CHINESE: LazyLock<Template> = LazyLock::new(|| compile(include_str!("../../assets/prompts/zh/answer.md")));
-
-fn compile(text: &str) -> Template {
-    // The text is our own and a test compiles each: this cannot fail on anything a user sends.
-    Template::new(text, VARIABLES).unwrap_or_else(|fault| unreachable!("built-in prompt: {fault}"))
-}
+static PROMPT: BuiltInTemplate = BuiltInTemplate::new(
+    include_str!("../../assets/prompts/en/answer.md"),
+    include_str!("../../assets/prompts/zh/answer.md"),
+    VARIABLES,
+);
 
 /// The built-in answer prompt: the context first and the question last, so that all questions to one context begin
 /// with the same text and a provider's prompt cache can serve it.
 pub fn built_in(locale: Locale) -> Template {
-    match locale {
-        Locale::En => ENGLISH.clone(),
-        Locale::Zh => CHINESE.clone(),
-    }
+    PROMPT.get(locale)
 }
 
 #[cfg(test)]

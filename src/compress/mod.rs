@@ -26,7 +26,7 @@ pub use context::{CompressState, Context, ContextRef, StateRef, with_index};
 pub use fault::{CompressFault, Warning};
 pub use index::{FailedCommand, FileNote, Notes, artifact_index, rules};
 pub(crate) use index::{allocate, file_entry, readable};
-pub use prepare::{CompressInput, PrepareFault, SpanText, prepare};
+pub use prepare::{CompressInput, SpanText, prepare};
 pub use prompts::{VARIABLES, built_in, built_in_compaction, sections};
 pub use read::{CompressOutput, Compressed, context_ref, read, state_ref};
 pub use spec::{CommandSpec, Method, MethodName, PromptPlacement, PromptStyle, Strategy};

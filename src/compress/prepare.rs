@@ -46,19 +46,11 @@ pub struct CompressInput<'a> {
     pub locale: Locale,
 }
 
-/// Why no work could be made.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PrepareFault {
-    /// The prompt does not render with the values that happen to be empty here.
-    #[error("the prompt of this method does not render: line {}: {}", .0.line, .0.message)]
-    Template(#[from] TemplateFault),
-}
-
 /// The work of compressing one point by one method.
 ///
 /// # Errors
 /// A prompt that fails for just this pattern of empty values.
-pub fn prepare(method: &Method, input: &CompressInput<'_>) -> Result<Work, PrepareFault> {
+pub fn prepare(method: &Method, input: &CompressInput<'_>) -> Result<Work, TemplateFault> {
     match &method.strategy {
         Strategy::Prompted { style, model, template, placement: PromptPlacement::Inline, .. } => {
             prompted(method, *style, model, template, input)
@@ -79,7 +71,7 @@ fn prompted(
     model: &ModelUse,
     template: &Template,
     input: &CompressInput<'_>,
-) -> Result<Work, PrepareFault> {
+) -> Result<Work, TemplateFault> {
     let (transcript, previous) = match (style, input.previous) {
         (_, None) => (input.span.text.clone(), InputValue::from("")),
         (PromptStyle::Anchored, Some(previous)) => (input.span.text.clone(), InputValue::Output(previous.digest)),
@@ -87,7 +79,7 @@ fn prompted(
     };
     let prompt = fill(method, model, template, input, transcript, previous)?;
     let turns = vec![RequestTurn::Text(Role::User, prompt)];
-    Ok(Work::Ask(request(model, Operation::Generate, turns)))
+    Ok(Work::Ask(ModelRequest::new(model, Operation::Generate, turns)))
 }
 
 /// The prompt as the system message, then the conversation, then the demand for the summary. A prompt that does not
@@ -97,7 +89,7 @@ fn conversation(
     model: &ModelUse,
     template: &Template,
     input: &CompressInput<'_>,
-) -> Result<Work, PrepareFault> {
+) -> Result<Work, TemplateFault> {
     let previous = input.previous.map_or(InputValue::from(""), |state| InputValue::Output(state.digest));
     let system = fill(method, model, template, input, input.span.text.clone(), previous.clone())?;
     let inserts = |name: &str| system.used().any(|(variable, _)| variable == name);
@@ -111,7 +103,7 @@ fn conversation(
         turns.push(RequestTurn::Messages(input.span.json.clone()));
     }
     turns.push(RequestTurn::Text(Role::User, summary_request(input.locale).fill("request", Vec::new())?));
-    Ok(Work::Ask(request(model, Operation::Generate, turns)))
+    Ok(Work::Ask(ModelRequest::new(model, Operation::Generate, turns)))
 }
 
 /// The span with the last output before it, as the assistant's own message of an ordinary history.
@@ -146,24 +138,11 @@ fn instruction_values(method: &Method, input: &CompressInput<'_>) -> [(Variable,
     [("focus_topic", input.focus_topic.unwrap_or_default().into()), ("target_tokens", target.into())]
 }
 
-fn request(model: &ModelUse, operation: Operation, turns: Vec<RequestTurn>) -> ModelRequest {
-    ModelRequest {
-        provider: model.provider.name.clone(),
-        endpoint: model.provider.endpoint.clone(),
-        model: model.reference.model.clone(),
-        operation,
-        turns,
-        instructions: None,
-        settings: model.settings.clone(),
-        schema: None,
-    }
-}
-
 /// The vendors' compactions: the items they returned before, then the new messages.
 fn compaction(model: &ModelUse, operation: Operation, input: &CompressInput<'_>) -> ModelRequest {
     let previous = input.previous.map(|state| RequestTurn::Items(InputValue::Output(state.digest)));
     let turns = previous.into_iter().chain([RequestTurn::Messages(input.span.json.clone())]).collect();
-    request(model, operation, turns)
+    ModelRequest::new(model, operation, turns)
 }
 
 /// The vendor's own instructions stay in force unless the method has a prompt, or the user asked for what only
@@ -173,7 +152,7 @@ fn vendor(
     model: &ModelUse,
     template: Option<&Template>,
     input: &CompressInput<'_>,
-) -> Result<Work, PrepareFault> {
+) -> Result<Work, TemplateFault> {
     let needs_instructions = input.focus_topic.is_some_and(|topic| !topic.is_empty()) || method.target_tokens.is_some();
     let template = template.cloned().or_else(|| needs_instructions.then(|| built_in_compaction(input.locale)));
     let mut request = compaction(model, Operation::Summarize, input);

@@ -1,70 +1,60 @@
 //! The built-in prompts, and the headings they ask for.
 
-use std::sync::LazyLock;
-
 use super::spec::PromptStyle;
-use crate::action::{Template, Variable};
+use crate::action::{BuiltInTemplate, Template, Variable};
 use crate::locale::Locale;
 
 /// The variables a compress prompt may use.
 pub const VARIABLES: &[Variable] = &["transcript", "previous_summary", "focus_topic", "target_tokens"];
 
-static ANCHORED: [LazyLock<Template>; 2] = [
-    LazyLock::new(|| compile(include_str!("../../assets/prompts/en/anchored-iterative.md"))),
-    LazyLock::new(|| compile(include_str!("../../assets/prompts/zh/anchored-iterative.md"))),
-];
-static REGENERATIVE: [LazyLock<Template>; 2] = [
-    LazyLock::new(|| compile(include_str!("../../assets/prompts/en/regenerative.md"))),
-    LazyLock::new(|| compile(include_str!("../../assets/prompts/zh/regenerative.md"))),
-];
-static VENDOR: [LazyLock<Template>; 2] = [
-    LazyLock::new(|| compile(include_str!("../../assets/prompts/en/provider-compaction.md"))),
-    LazyLock::new(|| compile(include_str!("../../assets/prompts/zh/provider-compaction.md"))),
-];
-
-fn compile(text: &str) -> Template {
-    // The text is our own and a test compiles each: this cannot fail on anything a user sends.
-    Template::new(text, VARIABLES).unwrap_or_else(|fault| unreachable!("built-in prompt: {fault}"))
-}
-
-fn of(templates: &'static [LazyLock<Template>; 2], locale: Locale) -> Template {
-    let [english, chinese] = templates;
-    match locale {
-        Locale::En => Template::clone(english),
-        Locale::Zh => Template::clone(chinese),
-    }
-}
+static ANCHORED: BuiltInTemplate = BuiltInTemplate::new(
+    include_str!("../../assets/prompts/en/anchored-iterative.md"),
+    include_str!("../../assets/prompts/zh/anchored-iterative.md"),
+    VARIABLES,
+);
+static REGENERATIVE: BuiltInTemplate = BuiltInTemplate::new(
+    include_str!("../../assets/prompts/en/regenerative.md"),
+    include_str!("../../assets/prompts/zh/regenerative.md"),
+    VARIABLES,
+);
+static VENDOR: BuiltInTemplate = BuiltInTemplate::new(
+    include_str!("../../assets/prompts/en/provider-compaction.md"),
+    include_str!("../../assets/prompts/zh/provider-compaction.md"),
+    VARIABLES,
+);
 
 /// The built-in prompt of a style.
 pub fn built_in(style: PromptStyle, locale: Locale) -> Template {
     match style {
-        PromptStyle::Anchored => of(&ANCHORED, locale),
-        PromptStyle::Regenerative => of(&REGENERATIVE, locale),
+        PromptStyle::Anchored => ANCHORED.get(locale),
+        PromptStyle::Regenerative => REGENERATIVE.get(locale),
     }
 }
 
 /// Instructions for a vendor's compaction, where its own cannot carry what the user asked for.
 pub fn built_in_compaction(locale: Locale) -> Template {
-    of(&VENDOR, locale)
+    VENDOR.get(locale)
 }
 
-static EARLIER: [LazyLock<Template>; 2] = [
-    LazyLock::new(|| compile("Summary of the session so far, in place of its messages:\n\n{{ previous_summary }}")),
-    LazyLock::new(|| compile("此前会话的摘要，代替其中的消息：\n\n{{ previous_summary }}")),
-];
-static REQUEST: [LazyLock<Template>; 2] = [
-    LazyLock::new(|| compile("Write the summary of this conversation now, as the system message says.")),
-    LazyLock::new(|| compile("现在请按照系统消息的要求，写出这段对话的摘要。")),
-];
+static EARLIER: BuiltInTemplate = BuiltInTemplate::new(
+    "Summary of the session so far, in place of its messages:\n\n{{ previous_summary }}",
+    "此前会话的摘要，代替其中的消息：\n\n{{ previous_summary }}",
+    VARIABLES,
+);
+static REQUEST: BuiltInTemplate = BuiltInTemplate::new(
+    "Write the summary of this conversation now, as the system message says.",
+    "现在请按照系统消息的要求，写出这段对话的摘要。",
+    VARIABLES,
+);
 
 /// Begins a conversation that goes on from a summary, where the prompt is the system message.
 pub(super) fn earlier_summary(locale: Locale) -> Template {
-    of(&EARLIER, locale)
+    EARLIER.get(locale)
 }
 
 /// Ends a conversation that is to be summarised by the system message.
 pub(super) fn summary_request(locale: Locale) -> Template {
-    of(&REQUEST, locale)
+    REQUEST.get(locale)
 }
 
 const ANCHORED_EN: &[&str] = &[

@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::criterion::{Criterion, CriterionId};
-use crate::action::{ComposedValue, InputValue, Prompt, ReplyShape, RequestTurn, Template, TemplateFault, Variable};
+use crate::action::{
+    BuiltInTemplate, ComposedValue, InputValue, Prompt, ReplyShape, RequestTurn, Template, TemplateFault, Variable,
+};
 use crate::locale::Locale;
 use crate::probe::{Fact, Probe};
 use crate::provider::OutputSchema;
@@ -157,18 +159,14 @@ fn shape(criteria: &[CriterionId]) -> ReplyShape {
 
 /// The prompt that ships with the program, in one of its languages.
 pub fn built_in_template(locale: Locale) -> Template {
-    match locale {
-        Locale::En => ENGLISH.clone(),
-        Locale::Zh => CHINESE.clone(),
-    }
+    PROMPT.get(locale)
 }
 
-static ENGLISH: LazyLock<Template> = LazyLock::new(|| compiled(include_str!("../../assets/prompts/en/judge.md")));
-static CHINESE: LazyLock<Template> = LazyLock::new(|| compiled(include_str!("../../assets/prompts/zh/judge.md")));
-
-fn compiled(text: &str) -> Template {
-    Template::new(text, VARIABLES).expect("the built-in prompts are part of the program and compiled by its tests")
-}
+static PROMPT: BuiltInTemplate = BuiltInTemplate::new(
+    include_str!("../../assets/prompts/en/judge.md"),
+    include_str!("../../assets/prompts/zh/judge.md"),
+    VARIABLES,
+);
 
 /// The fixed stretches of the request, hashed once.
 struct Glue {

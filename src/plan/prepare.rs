@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use crate::action::{ActionKey, Digest, InputValue, Inputs, ModelRequest, Replica, RequestTurn, Stage, Work};
 use crate::answer::{self, AnswerFault, AnswerInput};
-use crate::compress::{self, CompressInput, ContextRef, PrepareFault};
+use crate::compress::{self, CompressInput, ContextRef};
 use crate::judge::{JudgeQuestion, JudgeSpec, Truth};
 use crate::pipeline::{AnswerCell, JudgeCell, JudgeIx, Matrix, Pipeline, TailMode};
 use crate::probe::Probe;
@@ -41,8 +41,8 @@ impl Action {
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
     /// Of a compression.
-    #[error(transparent)]
-    Compress(#[from] PrepareFault),
+    #[error("the prompt of this method does not render: line {}: {}", .0.line, .0.message)]
+    Compress(crate::action::TemplateFault),
     /// Of an answer.
     #[error(transparent)]
     Answer(#[from] AnswerFault),
@@ -101,7 +101,7 @@ impl<'p> Preparer<'p> {
             context_length: fixture.context_length,
             locale: self.pipeline.settings.locale,
         };
-        let work = compress::prepare(method, &input)?;
+        let work = compress::prepare(method, &input).map_err(PrepareError::Compress)?;
         Ok(Action::new(Stage::Compress, self.matrix.compress_replica(&task.cell), work))
     }
 
@@ -174,16 +174,8 @@ impl<'p> Preparer<'p> {
 
 /// A judge's request, the same for grading and for its self-test.
 pub fn judge_request(spec: &JudgeSpec, turns: Vec<RequestTurn>, question: &JudgeQuestion) -> ModelRequest {
-    ModelRequest {
-        provider: spec.model.provider.name.clone(),
-        endpoint: spec.model.provider.endpoint.clone(),
-        model: spec.model.reference.model.clone(),
-        operation: Operation::Generate,
-        turns,
-        instructions: None,
-        settings: spec.model.settings.clone(),
-        schema: Some(question.schema()),
-    }
+    let request = ModelRequest::new(&spec.model, Operation::Generate, turns);
+    ModelRequest { schema: Some(question.schema()), ..request }
 }
 
 /// The probe of a cell.

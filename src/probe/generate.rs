@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
-use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -13,7 +12,9 @@ use serde_json::json;
 use super::bank::{Fact, Probe, ProbeId, ProbeType};
 use super::facts::FactFinder;
 use super::history::History;
-use crate::action::{InputValue, ModelRequest, ReplyShape, RequestTurn, Template, TemplateFault, Variable, Work};
+use crate::action::{
+    BuiltInTemplate, InputValue, ModelRequest, ReplyShape, RequestTurn, Template, TemplateFault, Variable, Work,
+};
 use crate::locale::Locale;
 use crate::provider::{ModelUse, Operation, OutputSchema, ReadFault};
 use crate::transcript::{Message, Point, Role, fold};
@@ -21,20 +22,15 @@ use crate::transcript::{Message, Point, Role, fold};
 /// The variables a generation prompt may use.
 pub const GENERATION_VARIABLES: &[Variable] = &["transcript"];
 
-static ENGLISH: LazyLock<Template> = LazyLock::new(|| compile(include_str!("../../assets/prompts/en/probes.md")));
-static CHINESE: LazyLock<Template> = LazyLock::new(|| compile(include_str!("../../assets/prompts/zh/probes.md")));
-
-fn compile(text: &str) -> Template {
-    // The text is our own and a test compiles each: this cannot fail on anything a user sends.
-    Template::new(text, GENERATION_VARIABLES).unwrap_or_else(|fault| unreachable!("built-in prompt: {fault}"))
-}
+static PROMPT: BuiltInTemplate = BuiltInTemplate::new(
+    include_str!("../../assets/prompts/en/probes.md"),
+    include_str!("../../assets/prompts/zh/probes.md"),
+    GENERATION_VARIABLES,
+);
 
 /// The generation prompt that ships with the program, in one of its languages.
 pub fn generation_template(locale: Locale) -> Template {
-    match locale {
-        Locale::En => ENGLISH.clone(),
-        Locale::Zh => CHINESE.clone(),
-    }
+    PROMPT.get(locale)
 }
 
 /// The shape of a reply, within the limits of the vendors' strict modes.
@@ -66,16 +62,8 @@ pub fn generation_schema() -> OutputSchema {
 /// A prompt that does not render.
 pub fn generation_work(model: &ModelUse, template: &Template, transcript: InputValue) -> Result<Work, TemplateFault> {
     let prompt = template.fill("prompt", vec![("transcript", transcript)])?;
-    Ok(Work::Ask(ModelRequest {
-        provider: model.provider.name.clone(),
-        endpoint: model.provider.endpoint.clone(),
-        model: model.reference.model.clone(),
-        operation: Operation::Generate,
-        turns: vec![RequestTurn::Text(Role::User, prompt)],
-        instructions: None,
-        settings: model.settings.clone(),
-        schema: Some(ReplyShape::new(generation_schema())),
-    }))
+    let request = ModelRequest::new(model, Operation::Generate, vec![RequestTurn::Text(Role::User, prompt)]);
+    Ok(Work::Ask(ModelRequest { schema: Some(ReplyShape::new(generation_schema())), ..request }))
 }
 
 /// A probe as it was proposed.
