@@ -43,6 +43,8 @@ pub mod clock;
 #[doc(hidden)]
 pub mod controls;
 #[doc(hidden)]
+pub mod text;
+#[doc(hidden)]
 #[allow(missing_docs)]
 pub mod compress;
 #[doc(hidden)]

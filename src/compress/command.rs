@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use super::context::Context;
 use super::fault::{CompressFault, Warning};
 use super::truncate::pairs_hold;
+use crate::text::shortened;
 use crate::transcript::Message;
 use crate::units::{Tokens, Usage};
 
@@ -110,9 +111,7 @@ fn contract(found: impl Into<String>, expected: &'static str) -> CompressFault {
 
 fn head(bytes: &[u8]) -> String {
     const SHOWN: usize = 200;
-    let text = String::from_utf8_lossy(bytes);
-    let short: String = text.trim().chars().take(SHOWN).collect();
-    if short.len() < text.trim().len() { format!("{short}…") } else { short }
+    shortened(String::from_utf8_lossy(bytes).trim(), SHOWN)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::criterion::CriterionId;
 use super::score::CriterionScore;
+use crate::text::{one_line, shortened};
 
 /// How a reply breaks the contract. The judge is asked again, a bounded number of times.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
@@ -115,11 +116,7 @@ fn grading(text: &str) -> Result<Value, ReplyFault> {
 /// Enough of a text to know it by, on one line.
 fn excerpt(text: &str) -> String {
     const LENGTH: usize = 120;
-    let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(LENGTH) {
-        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or("")),
-        None => line,
-    }
+    shortened(&one_line(text), LENGTH)
 }
 
 #[cfg(test)]

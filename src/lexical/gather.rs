@@ -2,6 +2,7 @@
 
 use super::terms::{Term, terms};
 use crate::compress::{Notes, file_entry, rules};
+use crate::text::shortened;
 use crate::transcript::{Message, Role};
 
 /// What an entry is about.
@@ -163,9 +164,9 @@ impl Gathered<'_> {
             let before = old.first().and_then(|known| known.text.split_once(": ")).map(|(_, details)| details);
             let entry = file_entry(file, kind != Kind::Read);
             let text = match before.filter(|_| kind != Kind::Read) {
-                Some(details) if entry.contains(": ") => short(&format!("{entry}; before: {details}"), FILE),
+                Some(details) if entry.contains(": ") => shortened(&format!("{entry}; before: {details}"), FILE),
                 Some(details) => format!("{entry}: {details}"),
-                None => short(&entry, FILE),
+                None => shortened(&entry, FILE),
             };
             self.add(kind, text, 1.0);
         }
@@ -173,8 +174,9 @@ impl Gathered<'_> {
 
     fn failures(&mut self, notes: &Notes) {
         for failure in &notes.failures {
-            let command = short(&failure.command, 90);
-            let lines: Vec<String> = failure.lines.iter().rev().take(2).rev().map(|line| short(line, 160)).collect();
+            let command = shortened(&failure.command, 90);
+            let lines: Vec<String> =
+                failure.lines.iter().rev().take(2).rev().map(|line| shortened(line, 160)).collect();
             self.add(Kind::Error, format!("`{command}`: {}", lines.join(" | ")), 1.0);
         }
     }
@@ -209,7 +211,7 @@ impl Gathered<'_> {
     }
 
     fn asked(&mut self, sentence: &str) {
-        let text = short(sentence, 320);
+        let text = shortened(sentence, 320);
         if rules::states_demand(sentence) {
             self.add(Kind::Demand, format!("\"{text}\""), DEMANDED);
         } else {
@@ -218,7 +220,7 @@ impl Gathered<'_> {
     }
 
     fn told(&mut self, sentence: &str, late: f64) {
-        let text = short(sentence.trim_start_matches(['-', '*', ' ']), 320);
+        let text = shortened(sentence.trim_start_matches(['-', '*', ' ']), 320);
         let reason = if rules::states_reason(sentence) { 1.25 } else { 1.0 };
         if rules::states_decision(sentence) {
             self.add(Kind::Decision, text, DECIDED * reason);
@@ -237,7 +239,7 @@ impl Gathered<'_> {
         for (_, message) in [user, last(Role::Assistant)].into_iter().flatten() {
             let ending: Vec<&str> = rules::sentences(&message.content).collect();
             for sentence in ending.iter().rev().take(3).rev() {
-                let text = short(sentence, 320);
+                let text = shortened(sentence, 320);
                 self.entries.retain(|known| known.text != text);
                 self.add(Kind::Next, text, 1.5);
             }
@@ -277,8 +279,4 @@ fn is_exact(word: &str) -> bool {
     word.contains(|c: char| c.is_ascii_digit() || matches!(c, '_' | '/' | '=' | '('))
         || inner.contains('.')
         || inner.contains(char::is_uppercase)
-}
-
-fn short(text: &str, limit: usize) -> String {
-    if text.chars().count() <= limit { text.to_owned() } else { text.chars().take(limit).chain(['…']).collect() }
 }

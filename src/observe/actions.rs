@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::errors::{error_of, is_error, is_failed_read};
 use crate::references::{Lines, Target, command_of, targets};
+use crate::text::one_line;
 use crate::transcript::{FileAction, Message, Role, ShellCommand, ToolCall, file_operation, shell_commands};
 
 /// A file was read or changed.
@@ -89,7 +90,7 @@ impl SessionActions {
             self.look(turn, target, result);
         }
         if let (Some(command), Some((error, shown))) = (command, error_of(result)) {
-            let command = command.split_whitespace().collect::<Vec<_>>().join(" ");
+            let command = one_line(&command);
             self.failures.push(FailedCommand { turn, command, error, shown });
         }
         known

@@ -11,6 +11,7 @@ use miette::{Diagnostic, LabeledSpan, SourceCode};
 use super::excerpt::Excerpt;
 use super::model::SourceFile;
 use crate::fault::{Fault, nearest};
+use crate::text::line_and_column;
 
 /// Whether a problem stops the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -131,9 +132,8 @@ impl Problem {
             return Some((file, *line, *column));
         }
         let (source, (place, _)) = (self.source.as_ref()?, self.places.first()?);
-        let before = source.text.get(..place.start)?;
-        let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
-        Some((&source.name, before.matches('\n').count() + 1, column))
+        let (line, column) = line_and_column(&source.text, place.start);
+        Some((&source.name, line, column))
     }
 }
 

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::session::command_of;
+use crate::text::one_line;
 use crate::transcript::{FileAction, ShellCommand, ToolCall, file_operation, shell_commands};
 
 /// A range of lines, both ends included.
@@ -117,7 +118,7 @@ fn targets_of_command(command: &str) -> Vec<Target> {
         }
     }
     if found.is_empty() {
-        found.push(Target::Command(command.split_whitespace().collect::<Vec<_>>().join(" ")));
+        found.push(Target::Command(one_line(command)));
     }
     found
 }

@@ -7,12 +7,13 @@ use std::fmt::Write;
 use super::notes::{
     caveats, comparison_notes, confounds, differences, method_changes, scale_warning, task_formula, unchanged, weakest,
 };
-use super::numbers::{UNKNOWN, brackets, grouped, mark, score, share_with_interval, signed};
+use super::numbers::{UNKNOWN, brackets, mark, score, share_with_interval, signed};
 use super::styled::TableCell;
 use super::tables::{Medium, detectable, economy_columns, published_table, score_header, unknown_overclaim};
 use super::translation::{Translation, fill, translation};
 use crate::judge::Dimension;
 use crate::results::{Comparison, Manifest, MethodComparison, MethodSummary, ModelInfo, Summary, Worst};
+use crate::text::{grouped, one_line, shortened};
 
 #[derive(Clone, Copy, Debug)]
 pub struct ReportInput<'r> {
@@ -231,10 +232,7 @@ fn reference(tr: &Translation) -> String {
 
 /// The beginning of an untrusted text, escaped.
 fn excerpt(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let cut: String = line.chars().take(MAX_EXCERPT).collect();
-    let end = if cut.len() < line.len() { "…" } else { "" };
-    escape(&cut) + end
+    escape(&shortened(&one_line(text), MAX_EXCERPT))
 }
 
 /// Escapes Markdown, HTML and mentions.
@@ -267,6 +265,6 @@ pub(super) fn escape(text: &str) -> String {
 
 /// A code span. A backtick inside becomes an apostrophe, because longer fences do not work in tables.
 fn code(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = one_line(text);
     format!("`{}`", escape_controls(&line).replace('`', "'").replace('|', "\u{2502}"))
 }

@@ -3,6 +3,7 @@
 use super::translation::{Translation, fill};
 use crate::results::Share;
 use crate::stats::{DifferenceTest, Interval, Verdict};
+use crate::text::grouped;
 
 /// Stands for an unknown value.
 pub(super) const UNKNOWN: &str = "–";
@@ -19,19 +20,6 @@ pub(super) fn share(value: Option<f64>) -> String {
 /// A count with thousands separators.
 pub(super) fn count(value: Option<f64>) -> String {
     value.map_or_else(|| UNKNOWN.to_owned(), |value| grouped(value.round().max(0.0) as u64))
-}
-
-pub(super) fn grouped(value: u64) -> String {
-    let digits = value.to_string();
-    let first = digits.len() % 3;
-    let mut out = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && place % 3 == first {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 pub(super) fn usd(value: Option<f64>) -> String {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::rules;
+use crate::text::shortened;
 use crate::transcript::{FileAction, Message, Role, ToolCall, file_operation, shell_operations};
 
 /// All extracted facts, in the order of the transcript.
@@ -177,7 +178,7 @@ impl Notes {
         let line = command.lines().next().unwrap_or_default();
         // The folder says little: what was run comes after it.
         let run = line.strip_prefix("cd ").and_then(|rest| rest.split_once("&& ")).map_or(line, |(_, run)| run);
-        let command = short(run.trim(), COMMAND);
+        let command = shortened(run.trim(), COMMAND);
         let failure = FailedCommand { command, lines };
         self.failures.retain(|known| known.lines != failure.lines);
         self.failures.push(failure);
@@ -239,7 +240,7 @@ fn change_details(old: Option<&str>, new: Option<&str>) -> Vec<String> {
     let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
     let differing = |of: &str, other: &str| -> Vec<String> {
         let has = |line: &str| other.lines().any(|l| l.trim() == line);
-        of.lines().map(str::trim).filter(|line| line.len() > 2 && !has(line)).map(|l| short(l, 100)).collect()
+        of.lines().map(str::trim).filter(|line| line.len() > 2 && !has(line)).map(|l| shortened(l, 100)).collect()
     };
     let (gone, come) = (differing(old, new), differing(new, old));
     match (gone.as_slice(), come.as_slice()) {
@@ -325,11 +326,7 @@ fn says_something(line: &str) -> bool {
 }
 
 fn clipped(text: &str) -> String {
-    short(text.trim().trim_start_matches(['-', '*', ' ']), LINE)
-}
-
-fn short(text: &str, limit: usize) -> String {
-    if text.chars().count() <= limit { text.to_owned() } else { text.chars().take(limit).chain(['…']).collect() }
+    shortened(text.trim().trim_start_matches(['-', '*', ' ']), LINE)
 }
 
 /// Appends what is not there yet; what is there moves to the end.

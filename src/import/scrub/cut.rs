@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::secrets::secrets;
+use crate::text::grouped;
 
 /// Characters over which an output is cut.
 pub(super) const LIMIT: usize = 2000;
@@ -72,7 +73,7 @@ pub(super) fn cut(text: &str, facts: &[String]) -> Option<String> {
     for range in facts.iter().flat_map(|fact| places(text, fact)) {
         kept.push(widened(text, range));
     }
-    let note = format!("\n[... cut, {}{MARK}\n", grouped(length));
+    let note = format!("\n[... cut, {}{MARK}\n", grouped(length as u64));
     let kept = merged(kept).into_iter().flat_map(|range| without(range, &gap));
     let parts: Vec<&str> = kept.filter_map(|range| text.get(range)).collect();
     let short = parts.join(&note);
@@ -117,15 +118,6 @@ fn without(range: Range<usize>, gap: &Range<usize>) -> Vec<Range<usize>> {
     // A range over the whole gap stays two, even if one is empty: between them stands the note.
     let is_over = range.start <= gap.start && gap.end <= range.end;
     beside.into_iter().filter(|part| part.start < part.end || (is_over && part.start == part.end)).collect()
-}
-
-/// `12345` as `12,345`.
-fn grouped(number: usize) -> String {
-    let digits = number.to_string();
-    let head = digits.len() % 3;
-    let (first, rest) = digits.split_at(head);
-    let groups = rest.as_bytes().chunks(3).map(|chunk| String::from_utf8_lossy(chunk).into_owned());
-    Some(first.to_owned()).filter(|first| !first.is_empty()).into_iter().chain(groups).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::provider::call::ReadFault;
+use crate::text::one_line;
 use crate::units::{Tokens, Usage};
 
 /// Reads a body as `T`; what is no JSON of that shape is malformed, with its beginning quoted.
@@ -20,7 +21,7 @@ pub(crate) fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, ReadFau
 pub(crate) fn beginning(body: &[u8], limit: usize) -> String {
     let part = body.get(..limit).unwrap_or(body);
     let text = String::from_utf8_lossy(part);
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = one_line(&text);
     if body.len() > limit { format!("{line}…") } else { line }
 }
 

@@ -2,10 +2,9 @@
 
 use super::entry::{EntryJson, date_of, model_of, place_of};
 use super::filter::{CacheFilter, EntryFilter, EntryNames};
-use super::transfer::entries_of;
 use crate::cache::{CacheSnapshot, Day, EntryStatus, Lookup, Meta, Record, now_ms};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::{age, money, short, size};
+use crate::cli::format::{age, count, money, short, size};
 use crate::cli::terminal::{Console, Pages, TextStyle};
 
 pub(super) fn run(snapshot: &CacheSnapshot, args: &CacheFilter, console: &Console) -> Result<Exit, Failure> {
@@ -121,7 +120,7 @@ impl<'c> EntryList<'c> {
             (0, false) => self.console.note(&advice.unwrap_or_else(|| "No entry matches.".to_owned())),
             // the sums are unknown if the reader left early
             (entries, _) if self.is_read => {
-                self.console.note(&format!("{}, {}", entries_of(entries), size(self.bytes)));
+                self.console.note(&format!("{}, {}", count(entries, "entry"), size(self.bytes)));
             }
             _ => {}
         }

@@ -12,7 +12,6 @@ use super::entry::{model_of, snapshot};
 use super::filter::{CacheFilter, EntryFilter, EntryNames, parse_size};
 use super::reach::{ReachableEntries, kept_by_labels, reachable, sources_of_labels};
 use super::stats::EntryTotals;
-use super::transfer::entries_of;
 use crate::action::{ActionKey, Digest};
 use crate::cache::{CacheSnapshot, LockHolder, Lookup, Record, Store, disk_bytes, prune_without_room};
 use crate::cli::args::{Common, SelectArgs, StageArg};
@@ -366,7 +365,7 @@ fn report(plan: &PrunePlan, before: u64, console: &Console) {
         return;
     }
     for PruneGroup { stage, model, sums } in &plan.groups {
-        let entries = entries_of(sums.entries);
+        let entries = count(sums.entries, "entry");
         console.print(&format!("  {stage:<9} {model:<24} {entries:>14} {:>9}   {}", size(sums.bytes), sums.money()));
     }
     let head = match (plan.dry_run, plan.is_least) {
@@ -376,7 +375,7 @@ fn report(plan: &PrunePlan, before: u64, console: &Console) {
     };
     let again =
         format!("making them again would cost {} and take {} of calls", plan.all.money(), duration(plan.again.seconds));
-    console.print(&format!("{head} {}, {}: {again}.{disk}", entries_of(plan.entries), size(plan.bytes)));
+    console.print(&format!("{head} {}, {}: {again}.{disk}", count(plan.entries, "entry"), size(plan.bytes)));
 }
 
 /// The size of the cache now, compared with before.

@@ -9,7 +9,7 @@ use super::blind_sheet::blind_sheet;
 use super::labels::Labels;
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure, chain};
-use crate::cli::format::count;
+use crate::cli::format::{count, percent};
 use crate::cli::project::{given, project_paths_of};
 use crate::cli::terminal::{Column, Console, TextStyle, number, render_table};
 use crate::files::write_whole;
@@ -149,10 +149,6 @@ fn with_interval(figure: String, ci95: Option<Interval>, end: impl Fn(f64) -> St
         Some(ci95) => format!("{figure} [{}, {}]", end(ci95.low()), end(ci95.high())),
         None => figure,
     }
-}
-
-fn percent(share: Option<f64>) -> String {
-    share.map_or_else(|| "–".to_owned(), |share| format!("{:.0}%", share * 100.0))
 }
 
 fn coefficient(found: &Coefficient) -> String {

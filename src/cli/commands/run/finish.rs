@@ -121,7 +121,7 @@ pub(super) fn print_summary(published: &PublishedResults, folder: &ResultsFolder
         duration(manifest.wall_s),
     ));
     console.print(&format!("{} {}", console.paint(TextStyle::Dim, "report:"), folder.file(names::HTML).display()));
-    console.print(&format!("{} {next}", console.paint(TextStyle::Hint, "next:")));
+    console.print(&console.labelled(TextStyle::Hint, "next:", next));
 }
 
 /// How many actions early cutoff skipped.
@@ -147,22 +147,14 @@ fn prompt_cache_line(manifest: &Manifest) -> Option<String> {
 fn unused_line(manifest: &Manifest) -> Option<String> {
     let Unused { replies, usd, unanswered, .. } = manifest.unused;
     let lost = || match usd {
-        Some(usd) => format!("{} gave no result and cost {}", of_replies(replies), money(Some(usd))),
-        None => format!("{} gave no result, at unknown cost", of_replies(replies)),
+        Some(usd) => format!("{} gave no result and cost {}", count(replies, "reply"), money(Some(usd))),
+        None => format!("{} gave no result, at unknown cost", count(replies, "reply")),
     };
     let replies = (replies > 0).then(lost);
-    let unanswered =
-        (unanswered > 0).then(|| format!("{} never answered; whether they are billed is unknown", were(unanswered)));
+    let were = format!("{} {}", count(unanswered, "request"), if unanswered == 1 { "was" } else { "were" });
+    let unanswered = (unanswered > 0).then(|| format!("{were} never answered; whether they are billed is unknown"));
     let text: Vec<String> = [replies, unanswered].into_iter().flatten().collect();
     (!text.is_empty()).then(|| format!("{}.", text.join("; ")))
-}
-
-fn of_replies(number: u64) -> String {
-    if number == 1 { "1 reply".to_owned() } else { format!("{number} replies") }
-}
-
-fn were(requests: u64) -> String {
-    format!("{} {}", count(requests, "request"), if requests == 1 { "was" } else { "were" })
 }
 
 /// Forecast beside outcome. None for an incomplete run, since the forecast covers all of it; without money if neither

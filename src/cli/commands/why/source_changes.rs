@@ -7,6 +7,7 @@ use crate::pipeline::{LoadedFixture, Pipeline};
 use crate::plan::{DiffSide, Hunk, hunks};
 use crate::probe::ParsedBank;
 use crate::results::Manifest;
+use crate::text::line_and_column;
 use crate::transcript::{Fixture, ParsedFixture, render};
 
 /// Lines around a difference.
@@ -64,7 +65,7 @@ fn before(fixture: &Fixture, point: u32) -> String {
 
 /// The lines, from 1, that a stretch of bytes stands on.
 fn lines_of(text: &str, bytes: &Range<usize>) -> RangeInclusive<usize> {
-    let line = |at: usize| 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count();
+    let line = |at: usize| line_and_column(text, at).0;
     line(bytes.start)..=line(bytes.end)
 }
 
