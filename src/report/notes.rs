@@ -104,7 +104,7 @@ pub(super) fn confounds(summary: &Summary, design: &Design, tr: &Translation) ->
         .methods
         .iter()
         .filter(|(_, m)| m.real_runs == Some(1.0) && summary.runs > 1)
-        .map(|(name, _)| name)
+        .map(|(name, _)| name.as_str())
         .collect();
     if !deterministic.is_empty() {
         notes.push(fill(tr.deterministic, &[&deterministic.join(", ")]));
@@ -300,8 +300,12 @@ pub(super) fn comparison_changes(comparison: &Comparison, tr: &Translation) -> V
 pub(super) fn unchanged(comparison: &Comparison, tr: &Translation) -> Option<String> {
     let is_unchanged =
         |compared: &MethodComparison| compared.fixtures.tested() == 0 && compared.fixtures.compared() > 0;
-    let names: Vec<&str> =
-        comparison.methods.iter().filter(|(_, compared)| is_unchanged(compared)).map(|(name, _)| name).collect();
+    let names: Vec<&str> = comparison
+        .methods
+        .iter()
+        .filter(|(_, compared)| is_unchanged(compared))
+        .map(|(name, _)| name.as_str())
+        .collect();
     (!names.is_empty()).then(|| format!("{}: {}", tr.unchanged, names.join(", ")))
 }
 

@@ -5,15 +5,14 @@ use serde::Serialize;
 use super::notes::{
     caveats, comparison_notes, differences, method_changes, panel_agreement, scale_warning, task_formula, unchanged,
 };
-use super::numbers::{
-    UNKNOWN, brackets, count, grouped, mark, probability, range, score, share, share_detail, signed, usd,
-};
+use super::numbers::{UNKNOWN, brackets, count, mark, probability, range, score, share, share_detail, signed, usd};
 use super::styled::{StyledText, TableCell, TextStyle, TextTable};
 use super::translation::{Translation, fill, translation};
 use crate::judge::Dimension;
 use crate::locale::Locale;
 use crate::results::{Comparison, Level, Manifest, MethodComparison, MethodSummary, Share, Summary};
 use crate::stats::{DifferenceTest, Verdict};
+use crate::text::grouped;
 
 /// Probes of the task in the column of tokens per task.
 const PROBES: u32 = 10;
@@ -60,7 +59,7 @@ pub(super) fn score_header(tr: &Translation) -> Vec<String> {
 }
 
 fn scores(summary: &Summary, tr: &Translation) -> TextTable {
-    let row = |(name, method): (&str, &MethodSummary)| -> Vec<TableCell> {
+    let row = |(name, method): (&String, &MethodSummary)| -> Vec<TableCell> {
         let compared = summary.comparison.as_ref().and_then(|comparison| comparison.methods.get(name));
         let mut row = vec![vec![(TextStyle::Strong, name.to_owned())]];
         row.push(level_cell(Some(&method.overall), compared.and_then(|c| c.overall.as_ref())));
@@ -148,7 +147,7 @@ pub(super) fn economy_columns(summary: &Summary, tr: &Translation, medium: Mediu
 fn economy(summary: &Summary, tr: &Translation) -> TextTable {
     let columns = economy_columns(summary, tr, Medium::Terminal);
     let header = std::iter::once(tr.method).chain(columns.iter().map(|column| column.header));
-    let row = |(name, method): (&str, &MethodSummary)| -> Vec<TableCell> {
+    let row = |(name, method): (&String, &MethodSummary)| -> Vec<TableCell> {
         let name = vec![(TextStyle::Strong, name.to_owned())];
         std::iter::once(name).chain(columns.iter().map(|column| (column.value)(method, tr))).collect()
     };

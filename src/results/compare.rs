@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use super::Ordered;
 use super::changes::{Differences, FixtureChanges, Matched};
 use super::comparable::{Barrier, Incomparable, VariantPair, answerer_of, barriers, warnings};
 use super::edits::{ChangedLines, method_edits, pipeline_edits};
 use super::manifest::ComparisonScope;
-use super::ordered::Ordered;
 use super::reliability::{ChainPairs, Reliability};
 use super::selection::{Selection, Subset};
 use super::set::{MethodVariant, ProbeAt, ResultSet};

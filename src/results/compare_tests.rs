@@ -41,7 +41,7 @@ fn side(set: &ResultSet) -> Side<'_> {
 }
 
 fn against(a: &ResultSet, b: &ResultSet) -> MethodComparison {
-    compare(side(a), side(b), ComparisonScope::All, &NO_LINES).unwrap().methods.0.remove(0).1
+    compare(side(a), side(b), ComparisonScope::All, &NO_LINES).unwrap().methods.swap_remove_index(0).unwrap().1
 }
 
 fn near(value: f64, expected: f64) -> bool {
@@ -222,7 +222,7 @@ fn only_common_leaves_out_what_was_asked_differently() {
     assert!(error.contains("`--only-common` compares"), "{error}");
     let found = compare(side(&a), side(&b), ComparisonScope::Common, &NO_LINES).unwrap();
     assert_eq!((found.fixtures.len(), found.probes, found.left_out), (2, 2, 4));
-    assert_eq!(found.methods.0[0].1.overall.unwrap().reason, Some(NoEvidenceReason::FewClusters));
+    assert_eq!(found.methods[0].overall.unwrap().reason, Some(NoEvidenceReason::FewClusters));
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn another_endpoint_is_a_warning_and_another_answerer_of_named_methods_a_confoun
     assert!(compare(side(&a), side(&b), ComparisonScope::All, &NO_LINES).is_err());
     let named = |set| Side { set, method: Some("mine") };
     let found = compare(named(&a), named(&b), ComparisonScope::All, &NO_LINES).unwrap();
-    assert_eq!(found.methods.0[0].1.overall.unwrap().reason, Some(NoEvidenceReason::Confounded));
+    assert_eq!(found.methods[0].overall.unwrap().reason, Some(NoEvidenceReason::Confounded));
 }
 
 #[test]

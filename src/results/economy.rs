@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use super::Ordered;
 use super::answers::Answers;
 use super::grade::MeasuredAnswer;
-use super::ordered::Ordered;
 use super::set::ResultSet;
 use super::shares::{Overclaim, Share};
 use crate::action::StageName;

@@ -24,13 +24,14 @@ pub fn regressions(comparison: &Comparison) -> Vec<Regression> {
         what: OVERALL.to_owned(),
         why: format!("mean of {} methods: {OVERALL} {}", comparison.tested, against(judged, comparison)),
     });
-    let of_method = |(method, compared): (&str, &MethodComparison)| of_method(comparison, method, compared);
+    let of_method = |(method, compared): (&String, &MethodComparison)| of_method(comparison, method, compared);
     primary.into_iter().chain(comparison.methods.iter().flat_map(of_method)).collect()
 }
 
 fn of_method(comparison: &Comparison, method: &str, compared: &MethodComparison) -> Vec<Regression> {
     let overall = compared.overall.iter().map(|judged| (OVERALL, judged));
-    let worse = overall.chain(compared.dimensions.iter()).filter(|(_, judged)| judged.verdict == Verdict::Regressed);
+    let dimensions = compared.dimensions.iter().map(|(name, judged)| (name.as_str(), judged));
+    let worse = overall.chain(dimensions).filter(|(_, judged)| judged.verdict == Verdict::Regressed);
     let regression = |what: &str, why: String| {
         let why = format!("{method}: {why}");
         Regression { method: Some(method.to_owned()), what: what.to_owned(), why }
@@ -76,13 +77,12 @@ pub fn blind_spots(comparison: &Comparison) -> Vec<(&str, Option<f64>)> {
     let overall = comparison.methods.iter().filter_map(|(method, compared)| Some((method, compared.overall.as_ref()?)));
     let blind =
         overall.filter(|(_, judged)| judged.is_nearly_blind() && judged.reason != Some(NoEvidenceReason::FewClusters));
-    blind.map(|(method, judged)| (method, judged.mdd)).collect()
+    blind.map(|(method, judged)| (method.as_str(), judged.mdd)).collect()
 }
 
 /// Every chain that fails now and did not in the baseline, with its method.
 pub fn newly_failing(comparison: &Comparison) -> impl Iterator<Item = (&str, &FailedChain)> {
-    comparison
-        .methods
-        .iter()
-        .flat_map(|(method, compared)| compared.reliability.newly_failing.iter().map(move |chain| (method, chain)))
+    comparison.methods.iter().flat_map(|(method, compared)| {
+        compared.reliability.newly_failing.iter().map(move |chain| (method.as_str(), chain))
+    })
 }

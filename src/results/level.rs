@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::ordered::Ordered;
+use super::Ordered;
 use super::selection::VariantRuns;
 use crate::judge::Dimension;
 use crate::stats::{self, Gaps, Interval, NoRerun, RunValues};
@@ -71,8 +71,7 @@ impl VariantRuns {
 
     /// `overall` and the dimensions together.
     pub(super) fn levels(&self) -> Levels {
-        let mut levels = vec![(OVERALL.to_owned(), self.overall_level())];
-        levels.extend(self.dimension_levels().0);
-        Ordered(levels)
+        let overall = (OVERALL.to_owned(), self.overall_level());
+        std::iter::once(overall).chain(self.dimension_levels()).collect()
     }
 }

@@ -21,7 +21,6 @@ mod grade;
 mod scores;
 mod set;
 mod selection;
-mod ordered;
 mod level;
 mod answers;
 mod shares;
@@ -41,6 +40,9 @@ mod design_change;
 mod reliability;
 mod compare;
 mod gate;
+
+/// Values by name, in the order of tables. Written out as an object.
+pub type Ordered<T, Name = String> = indexmap::IndexMap<Name, T>;
 
 pub use cells::CellCounts;
 pub use changes::{Differences, FixtureChanges, Flip, ProbeFact, SameContexts};
@@ -62,7 +64,6 @@ pub use manifest::{
     Caveats, ComparisonScope, FORMAT, ForecastTotals, ImportedEntries, Manifest, Outcome, StageCounts, Unused,
 };
 pub use noise::JudgeQuality;
-pub use ordered::Ordered;
 pub use reliability::{FailedChain, Reliability};
 pub use row::{ROWS, Row, RowCost, RowKeys, ScoredRow, Unread};
 pub use rows_file::{FEW, ListedRow, RowError, Rows, RowsFile};

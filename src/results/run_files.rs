@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
+use super::Ordered;
 use super::design::FixtureInfo;
-use super::ordered::Ordered;
 use super::selection::{Selection, Subset, VariantRuns};
 use super::set::{MethodVariant, ResultSet};
 use crate::judge::Dimension;

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::Ordered;
 use super::answers::Answers;
 use super::grade::{MeasuredAnswer, MeasuredFact};
-use super::ordered::Ordered;
 use crate::measure::{AnswerWhenLost, Depth};
 use crate::stats::{self, Estimate, Interval};
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::Ordered;
 use super::answers::Answers;
 use super::cells::{CellCounts, cell_counts, truncated_share};
 use super::compare::Comparison;
@@ -12,7 +13,6 @@ use super::economy::{Economy, answered_facts};
 use super::groups::{GroupSelections, Groups};
 use super::level::{Level, Levels, OVERALL};
 use super::noise::{JudgeQuality, average_components, components, judge_quality, variance_shares};
-use super::ordered::Ordered;
 use super::scale::{ScaleCheck, scale_check};
 use super::selection::{Selection, Subset, VariantRuns};
 use super::set::ResultSet;
@@ -112,7 +112,7 @@ pub struct Lowest {
 }
 
 impl Lowest {
-    fn of<'n>(values: impl Iterator<Item = (&'n str, Option<f64>)>) -> Option<Lowest> {
+    fn of<'n>(values: impl Iterator<Item = (&'n String, Option<f64>)>) -> Option<Lowest> {
         let known = values.filter_map(|(name, value)| Some((name, value?)));
         let lowest = known.reduce(|lowest, next| if next.1 < lowest.1 { next } else { lowest });
         lowest.map(|(name, value)| Lowest { name: name.to_owned(), value })
