@@ -152,7 +152,7 @@ pub(super) fn barriers(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair]) -> V
     }
     found.extend(answerers(a, b, pairs));
     found.extend(truncated_replies(a, b, pairs));
-    let both = left.fixtures.iter().filter_map(|own| Some((own, right.fixtures.iter().find(|f| f.name == own.name)?)));
+    let both = left.fixtures.iter().filter_map(|own| Some((own, right.fixture(&own.name)?)));
     found.extend(both.filter_map(|(own, other)| fixture_barrier(own, other)));
     let lone = |own: &[FixtureInfo], other: &[FixtureInfo]| -> Vec<Barrier> {
         let missing = own.iter().filter(|info| !other.iter().any(|known| known.name == info.name));

@@ -198,6 +198,21 @@ impl Design {
         }
     }
 
+    /// The method of this name.
+    pub fn method(&self, name: &str) -> Option<&MethodInfo> {
+        self.methods.iter().find(|method| method.name == name)
+    }
+
+    /// The fixture of this name.
+    pub fn fixture(&self, name: &str) -> Option<&FixtureInfo> {
+        self.fixtures.iter().find(|fixture| fixture.name == name)
+    }
+
+    /// The probe of a fixture with this id at a point.
+    pub fn probe(&self, fixture: &str, point: u32, id: &str) -> Option<&ProbeInfo> {
+        self.fixture(fixture)?.probes.iter().find(|probe| probe.point == point && probe.id == id)
+    }
+
     /// Whether the built-in rules stood in for a model anywhere.
     pub fn is_lexical(&self) -> bool {
         let models = self.methods.iter().filter_map(|method| method.model.as_ref());
@@ -248,6 +263,11 @@ impl MethodInfo {
     /// Whether it keeps nothing: the floor.
     pub fn is_floor(&self) -> bool {
         self.strategy == BuiltInRule::None.name()
+    }
+
+    /// Whether it is ceiling or floor: no candidate, but what candidates are measured by.
+    pub fn is_anchor(&self) -> bool {
+        self.is_ceiling() || self.is_floor()
     }
 }
 

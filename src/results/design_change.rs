@@ -47,21 +47,20 @@ impl DesignChange {
     }
 
     fn methods(&mut self, before: &Design, after: &Design) {
-        let find = |design: &Design, name: &str| design.methods.iter().find(|method| method.name == name).cloned();
         for old in &before.methods {
-            match find(after, &old.name) {
+            match after.method(&old.name) {
                 None => self.conflicts.push(format!("method {} is not in this run", old.name)),
-                Some(new) if normal(old) == normal(&new) => {}
-                Some(new) => self.conflicts.push(edited(old, &new)),
+                Some(new) if normal(old) == normal(new) => {}
+                Some(new) => self.conflicts.push(edited(old, new)),
             }
         }
-        let is_new = |method: &&MethodInfo| find(before, &method.name).is_none();
+        let is_new = |method: &&MethodInfo| before.method(&method.name).is_none();
         self.additions.extend(after.methods.iter().filter(is_new).map(|method| format!("method {}", method.name)));
     }
 
     fn fixtures(&mut self, before: &Design, after: &Design) {
         for old in &before.fixtures {
-            match after.fixtures.iter().find(|fixture| fixture.name == old.name) {
+            match after.fixture(&old.name) {
                 None => self.conflicts.push(format!("fixture {} is not in this run", old.name)),
                 Some(new) if old.digests.transcript != new.digests.transcript => {
                     self.conflicts.push(format!("the messages of fixture {}", old.name));
@@ -69,7 +68,7 @@ impl DesignChange {
                 Some(new) => self.probes(old, new),
             }
         }
-        let is_new = |fixture: &&FixtureInfo| before.fixtures.iter().all(|known| known.name != fixture.name);
+        let is_new = |fixture: &&FixtureInfo| before.fixture(&fixture.name).is_none();
         self.additions.extend(after.fixtures.iter().filter(is_new).map(|fixture| format!("fixture {}", fixture.name)));
     }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::Ordered;
 use super::grade::place;
-use super::ordered::Ordered;
 use super::scores::{AnswerScores, Scores};
 use super::selection::Subset;
 use super::set::ResultSet;
@@ -79,14 +79,12 @@ pub(super) fn judge_quality(set: &ResultSet) -> JudgeQuality {
     let design = set.design();
     let is_real = |variant: usize| {
         let info = set.variants.get(variant).and_then(|variant| design.methods.get(variant.method));
-        info.is_some_and(|info| !info.is_ceiling() && !info.is_floor())
+        info.is_some_and(|info| !info.is_anchor())
     };
-    let repeats = Ordered(
-        (design.judges.iter().enumerate())
-            .filter(|_| design.runs.judge > 1)
-            .filter_map(|(judge, asked)| Some((asked.name.clone(), repeat_spread(set, judge, &is_real)?)))
-            .collect(),
-    );
+    let repeats = (design.judges.iter().enumerate())
+        .filter(|_| design.runs.judge > 1)
+        .filter_map(|(judge, asked)| Some((asked.name.clone(), repeat_spread(set, judge, &is_real)?)))
+        .collect();
     if design.judges.len() < 2 {
         return JudgeQuality { repeats, ..JudgeQuality::default() };
     }

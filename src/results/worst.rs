@@ -85,7 +85,7 @@ struct Ranks<'d> {
 
 impl<'d> Ranks<'d> {
     fn of(design: &'d Design) -> Ranks<'d> {
-        let real = design.methods.iter().filter(|method| !method.is_ceiling() && !method.is_floor());
+        let real = design.methods.iter().filter(|method| !method.is_anchor());
         let probes = |fixture: &'d FixtureInfo| {
             fixture.probes.iter().map(|probe| (fixture.name.as_str(), probe.point, probe.id.as_str()))
         };
@@ -119,8 +119,7 @@ fn settled(mut pile: Pile) -> Option<(usize, f64)> {
 impl Worst {
     /// A probe whose worst grade is `row`, with its score over all grades.
     pub fn new(design: &Design, row: &Row, score: f64) -> Worst {
-        let fixture = design.fixtures.iter().find(|info| info.name == row.fixture);
-        let probe = fixture.and_then(|info| info.probes.iter().find(|p| p.id == row.probe && p.point == row.point));
+        let probe = design.probe(&row.fixture, row.point, &row.probe);
         let lowest = row.criteria.iter().min_by_key(|criterion| criterion.points());
         Worst {
             method: row.method.clone(),

@@ -12,9 +12,9 @@ use crate::results::{Design, Row};
 /// which outputs of the method are read have changed since: the current pipeline would read the output wrongly.
 pub(super) fn compress_cell<Q>(pipeline: &Pipeline, design: &Design, row: &Row<Q>) -> Option<CompressCell> {
     let (fixture, loaded) = pipeline.fixtures.iter().enumerate().find(|(_, loaded)| loaded.name() == row.fixture)?;
-    let recorded = design.fixtures.iter().find(|fixture| fixture.name == row.fixture)?.digests;
+    let recorded = design.fixture(&row.fixture)?.digests;
     let (method, current) = pipeline.methods.iter().enumerate().find(|(_, method)| *method.name.0 == *row.method)?;
-    let earlier = design.methods.iter().find(|method| method.name == row.method)?;
+    let earlier = design.method(&row.method)?;
     let is_same = recorded.transcript == loaded.digests.transcript
         && recorded.points == loaded.digests.points
         && earlier.strategy == current.strategy.name()

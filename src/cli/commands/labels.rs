@@ -12,7 +12,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::project_paths_of;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::files::read_text;
-use crate::results::{FolderError, LabelWriterError, Manifest, Outcome, ResultsFolder, labels, names};
+use crate::results::{FolderError, LabelWriterError, Manifest, MethodInfo, Outcome, ResultsFolder, labels, names};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabelsCommand {
@@ -91,12 +91,11 @@ impl LabelJson {
 
 fn best(folder: &ResultsFolder, manifest: &Manifest) -> Option<BestJson> {
     let summary: Value = serde_json::from_str(&read_text(&folder.file(names::SUMMARY)).ok()?).ok()?;
-    let bounds = manifest.design.methods.iter().filter(|method| method.is_ceiling() || method.is_floor());
-    let bounds: Vec<&str> = bounds.map(|method| method.name.as_str()).collect();
     let scored = summary.get("methods")?.as_object()?.iter().filter_map(|(key, method)| {
         let name = key.split('/').next().unwrap_or(key);
         let overall = method.get("overall")?.get("median")?.as_f64()?;
-        (!bounds.contains(&name)).then(|| BestJson { method: key.clone(), overall })
+        let is_anchor = manifest.design.method(name).is_some_and(MethodInfo::is_anchor);
+        (!is_anchor).then(|| BestJson { method: key.clone(), overall })
     });
     scored.max_by(|a, b| a.overall.total_cmp(&b.overall))
 }

@@ -74,8 +74,7 @@ fn probe_today<'p>(pipeline: &'p Pipeline, row: &Row) -> Option<&'p Probe> {
 impl SelectedCell {
     /// The probe as it was asked.
     fn probe(&self) -> Option<&ProbeInfo> {
-        let fixture = self.manifest.design.fixtures.iter().find(|fixture| fixture.name == self.row.fixture)?;
-        fixture.probes.iter().find(|probe| probe.id == self.row.probe && probe.point == self.row.point)
+        self.manifest.design.probe(&self.row.fixture, self.row.point, &self.row.probe)
     }
 }
 

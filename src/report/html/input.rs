@@ -209,7 +209,7 @@ fn models(design: &Design) -> Vec<PageModel> {
 fn page_method(name: &str, method: &MethodSummary, design: &Design) -> PageMethod {
     let with_answerer = format!("/{}", method.answerer);
     let plain = name.strip_suffix(&with_answerer).unwrap_or(name);
-    let info = design.methods.iter().find(|info| info.name == name || info.name == plain);
+    let info = design.method(name).or_else(|| design.method(plain));
     let anchor = match info {
         Some(info) if info.is_ceiling() => ScaleAnchor::Ceiling,
         Some(info) if info.is_floor() => ScaleAnchor::Floor,

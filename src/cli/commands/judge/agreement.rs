@@ -11,7 +11,7 @@ use crate::action::ActionKey;
 use crate::fault::suggestion;
 use crate::judge::Dimension;
 use crate::pipeline::{Problem, Problems};
-use crate::results::{Design, Row};
+use crate::results::{Design, MethodInfo, Row};
 use crate::stats::{
     Agreement, Coefficient, Metric, RepeatSpread, agreement, krippendorff_alpha, mean, median, repeat_spread,
 };
@@ -81,7 +81,7 @@ fn unknown(labels: &Labels, design: &Design, grade: &super::labels::HumanGrade) 
         Some(labels.at(grade.line, format!("the results have no {what} `{name}`")).help(suggestion(name, known)))
     };
     let names: Vec<&str> = design.fixtures.iter().map(|fixture| fixture.name.as_str()).collect();
-    let Some(info) = design.fixtures.iter().find(|info| info.name == *fixture) else {
+    let Some(info) = design.fixture(fixture) else {
         return fault("fixture", fixture, &names);
     };
     let methods: Vec<&str> = design.methods.iter().map(|method| method.name.as_str()).collect();
@@ -112,11 +112,6 @@ fn unknown(labels: &Labels, design: &Design, grade: &super::labels::HumanGrade) 
     (*run > runs).then(|| labels.at(grade.line, format!("there is no run {run}: the results have {runs}")))
 }
 
-/// Whether the method is ceiling or floor.
-fn is_end(design: &Design, method: &str) -> bool {
-    design.methods.iter().any(|info| info.name == method && (info.is_ceiling() || info.is_floor()))
-}
-
 impl GradedRows {
     fn of<E>(labels: &Labels, design: &Design, rows: impl Iterator<Item = Result<Row, E>>) -> Result<GradedRows, E> {
         let wanted: BTreeSet<_> = labels.grades.iter().map(|grade| place(&grade.subject)).collect();
@@ -124,7 +119,7 @@ impl GradedRows {
         let mut heard = GradedRows::default();
         for row in rows {
             let row = row?;
-            if is_end(design, &row.method) {
+            if design.method(&row.method).is_some_and(MethodInfo::is_anchor) {
                 continue;
             }
             let answer = answer_of(&row);
@@ -186,7 +181,7 @@ fn pair(labels: &Labels, design: &Design, heard: &GradedRows) -> Result<Compared
     let (mut excluded, mut unmatched) = (0, Vec::new());
     let subjects = by_subject(labels);
     for (subject, (line, scores)) in &subjects {
-        if is_end(design, &subject.method) {
+        if design.method(&subject.method).is_some_and(MethodInfo::is_anchor) {
             excluded += 1;
             continue;
         }

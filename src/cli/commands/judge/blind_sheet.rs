@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::action::{Digest, DigestBuilder};
 use crate::judge::Dimension;
-use crate::results::{Design, MethodInfo, Row};
+use crate::results::{Design, Row};
 
 /// Answers on a sheet: enough for 30 pairs of each common dimension, and an hour or two of work.
 const ANSWERS: usize = 40;
@@ -34,12 +34,11 @@ pub(super) fn blind_sheet<E>(
     design: &Design,
     rows: impl Iterator<Item = Result<Row, E>>,
 ) -> Result<Result<Vec<u8>, csv::Error>, E> {
-    let is_end = |info: &MethodInfo| info.is_ceiling() || info.is_floor();
     let mut answers: BTreeMap<String, Row> = BTreeMap::new();
     let mut seen: BTreeSet<Digest> = BTreeSet::new();
     for row in rows {
         let row = row?;
-        let is_candidate = design.methods.iter().any(|info| info.name == row.method && !is_end(info));
+        let is_candidate = design.method(&row.method).is_some_and(|info| !info.is_anchor());
         if is_candidate && seen.insert(row.keys.answer.0) {
             answers.insert(answer_id(&row), row);
         }
@@ -61,7 +60,5 @@ fn written(design: &Design, answers: impl Iterator<Item = (String, Row)>) -> Res
 }
 
 fn question<'d>(design: &'d Design, row: &Row) -> &'d str {
-    let fixture = design.fixtures.iter().find(|fixture| fixture.name == row.fixture);
-    let mut probes = fixture.iter().flat_map(|fixture| &fixture.probes);
-    probes.find(|probe| probe.point == row.point && probe.id == row.probe).map_or("", |probe| &probe.question)
+    design.probe(&row.fixture, row.point, &row.probe).map_or("", |probe| &probe.question)
 }
