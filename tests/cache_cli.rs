@@ -89,7 +89,7 @@ fn entries_are_listed_by_stage_method_and_age_and_shown_by_a_prefix() {
     assert!(keys(&project.json(&["cache", "ls", "--older-than", "1d"])).is_empty());
     let shown = project.ok(&["cache", "show", &keys(&anchored)[0][..12], "--inputs"]);
     assert!(shown.contains("## Session intent") && shown.contains("prompts/anchored.md as of"), "{shown}");
-    assert!(shown.contains("previous_summary"), "{shown}");
+    assert!(shown.contains("previous_summary") && shown.contains("\nOutput\n"), "{shown}");
     assert!(project.fails(2, &["cache", "ls", "--older-than", "soon"]).contains("30d or 12h"));
     assert!(project.fails(2, &["cache", "show", "xyz"]).contains("hexadecimal"));
 }

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use clap::Args;
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::cli::command_line::CommandLine;
 use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::{count, shell_word};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::suggest;
-use crate::results::{self, FixtureInfo, Manifest, Outcome, ResultsFolder, Row, RowKeys, newest};
+use crate::results::{self, FixtureInfo, Manifest, Outcome, ResultsFolder, Row, newest};
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ShowArgs {
@@ -133,7 +133,7 @@ fn check_names(manifest: &Manifest, args: &ShowArgs) -> Result<(), Failure> {
         let message = format!("the result set `{}` has no {what} `{name}`", manifest.label);
         Failure::input(message).hinted(suggest(name, known))
     };
-    let Some(fixture) = design.fixtures.iter().find(|fixture| fixture.name == args.fixture) else {
+    let Some(fixture) = design.fixture(&args.fixture) else {
         let known = design.fixtures.iter().map(|fixture| fixture.name.as_str()).collect();
         return Err(unknown("fixture", &args.fixture, known));
     };
@@ -206,35 +206,21 @@ pub(crate) fn command_for(command: &str, [fixture, method, probe]: [&str; 3], ru
     CommandLine::current().of_results().command(&cell)
 }
 
-#[derive(Serialize)]
-struct CellJson<'r> {
-    fixture: &'r str,
-    point: u32,
-    method: &'r str,
-    run: u32,
-    probe: &'r str,
-    #[serde(rename = "type")]
-    kind: &'static str,
-    overall: Option<f64>,
-    fact_survival: Option<f64>,
-    keys: &'r RowKeys,
-}
-
 impl CellList {
     /// A short list with scores: probes or methods down, methods or runs across.
     pub(crate) fn print(&self, command: &str, console: &Console) {
-        let cells: Vec<CellJson<'_>> = self.rows.iter().map(cell_json).collect();
-        console.json(&cells);
-        if console.is_json() {
-            return;
-        }
+        let cells: Vec<Value> = self.rows.iter().map(cell_json).collect();
+        console.report(&cells, || self.print_table(command, console));
+    }
+
+    fn print_table(&self, command: &str, console: &Console) {
         console.print(&self.table(console));
         let Some(worst) = self.rows.iter().filter(|row| row.overall.is_some()).min_by(|a, b| lower(a, b)) else {
             return;
         };
         let next = command_for(command, [&worst.fixture, &worst.method, &worst.probe], worst.run);
-        let hint = console.paint(TextStyle::Hint, "next:");
-        console.note(&format!("\n{hint} {next}   (the lowest score of these)"));
+        console.note("");
+        console.next(format_args!("{next}   (the lowest score of these)"));
     }
 
     fn down<'r>(&self, row: &'r Row) -> (u32, &'r str) {
@@ -294,10 +280,12 @@ fn lower(a: &Row, b: &Row) -> std::cmp::Ordering {
     a.overall.unwrap_or(f64::MAX).total_cmp(&b.overall.unwrap_or(f64::MAX))
 }
 
-fn cell_json(row: &Row) -> CellJson<'_> {
+fn cell_json(row: &Row) -> Value {
     let Row { fixture, point, method, run, probe, kind, overall, fact_survival, keys, .. } = row;
-    let (point, run, overall, fact_survival) = (*point, *run, *overall, *fact_survival);
-    CellJson { fixture, point, method, run, probe, kind: kind.name(), overall, fact_survival, keys }
+    json!({
+        "fixture": fixture, "point": point, "method": method, "run": run, "probe": probe, "type": kind.name(),
+        "overall": overall, "fact_survival": fact_survival, "keys": keys,
+    })
 }
 
 /// What a score means to the eye.

@@ -125,6 +125,11 @@ impl Console {
         format!("{} {text}", self.paint(style, label))
     }
 
+    /// The command to type next, on standard error; dropped by `--quiet`.
+    pub(crate) fn next(&self, command: impl fmt::Display) {
+        self.note(&self.labelled(TextStyle::Hint, "next:", command));
+    }
+
     /// A warning after a word, on standard error.
     pub(crate) fn warn(&self, label: &str, text: impl fmt::Display) {
         self.eprint(&self.labelled(TextStyle::Warning, label, text));

@@ -1,26 +1,21 @@
 //! `cache show`: one entry with its provenance, its inputs and its output.
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::entry::{EntryJson, EntryOutput, fault_of, find_entry, output_of, place_of, provenance, status_of};
 use crate::cache::{CacheSnapshot, EntryStatus, Lookup, Meta, Record};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::terminal::{Console, TextStyle, page};
+use crate::text::one_line;
 
 #[derive(Debug, Serialize)]
 struct EntryDetailsJson {
     #[serde(flatten)]
     entry: EntryJson,
-    sources: Vec<SourceJson>,
+    sources: Vec<Value>,
     inputs: Vec<InputJson>,
     output: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-struct SourceJson {
-    name: String,
-    path: Option<String>,
-    digest: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -62,14 +57,10 @@ pub(super) fn run(
 }
 
 fn json(snapshot: &CacheSnapshot, record: &Record, meta: &Meta, output: Option<&EntryOutput>) -> EntryDetailsJson {
-    let source = |(name, source): (&std::borrow::Cow<'static, str>, &crate::action::SourceRef)| SourceJson {
-        name: name.to_string(),
-        path: source.path.clone(),
-        digest: source.digest.to_string(),
-    };
+    let sources = meta.sources.0.iter();
     EntryDetailsJson {
         entry: EntryJson::new(record, meta, snapshot.last_used(record)),
-        sources: meta.sources.0.iter().map(source).collect(),
+        sources: sources.map(|(name, at)| json!({ "name": name, "path": at.path, "digest": at.digest })).collect(),
         inputs: inputs_json(meta),
         output: output.map(EntryOutput::text),
     }
@@ -108,7 +99,7 @@ fn describe(record: &Record, meta: &Meta, output: Option<&EntryOutput>, inputs: 
             }
         }
         Some(output) => {
-            lines.push(format!("\n{}", console.paint(TextStyle::Strong, "EntryOutput")));
+            lines.push(format!("\n{}", console.paint(TextStyle::Strong, "Output")));
             lines.push(output.text());
         }
     }
@@ -137,8 +128,4 @@ pub(crate) fn input_lines(meta: &Meta, console: &Console) -> Vec<String> {
             .to_owned()
     };
     meta.inputs.parts.iter().map(line).collect()
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

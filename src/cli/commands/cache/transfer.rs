@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::entry::failure;
 use crate::action::{ActionKey, Digest};
@@ -13,15 +13,6 @@ use crate::cli::format::{count, size};
 use crate::cli::project::{open_store, print_notices};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::results::{Manifest, ResultsFolder};
-
-#[derive(Debug, Serialize)]
-struct ExportedJson {
-    file: String,
-    label: Option<String>,
-    entries: u64,
-    bytes: u64,
-    digest: Digest,
-}
 
 pub(super) fn export(
     snapshot: &CacheSnapshot,
@@ -37,13 +28,12 @@ pub(super) fn export(
     if keys.is_empty() {
         return Err(Failure::input("there is nothing to export: the cache is empty").hinted("`compeval run` fills it"));
     }
-    let exported = write(snapshot, &keys, file).map_err(failure)?;
-    let ExportCounts { entries, bytes, digest } = exported;
-    let (shown, label) = (file.display().to_string(), label.map(str::to_owned));
-    console.print(&format!("Wrote {} ({}) to {shown}.", entries_of(entries), size(bytes)));
+    let ExportCounts { entries, bytes, digest } = write(snapshot, &keys, file).map_err(failure)?;
+    let shown = file.display().to_string();
+    console.print(&format!("Wrote {} ({}) to {shown}.", count(entries, "entry"), size(bytes)));
     console.print(&format!("digest: {digest}"));
-    console.note(&format!("{} compeval cache import {shown}   (elsewhere)", console.paint(TextStyle::Hint, "next:")));
-    console.json(&ExportedJson { file: shown, label, entries, bytes, digest });
+    console.next(format_args!("compeval cache import {shown}   (elsewhere)"));
+    console.json(&json!({ "file": shown, "label": label, "entries": entries, "bytes": bytes, "digest": digest }));
     Ok(Exit::Done)
 }
 
@@ -66,12 +56,6 @@ fn keys_of(manifest: &Manifest) -> Result<Vec<ActionKey>, Failure> {
     Ok(manifest.keys.iter().copied().collect())
 }
 
-#[derive(Debug, Serialize)]
-struct ImportedJson {
-    added: u64,
-    present: u64,
-}
-
 pub(super) fn import(
     cache: &Path,
     file: &Path,
@@ -90,62 +74,34 @@ pub(super) fn import(
     store.close()?;
     let (added, present) = (imported.added, imported.present);
     let there =
-        if present == 0 { String::new() } else { format!("; {} were in the cache already", entries_of(present)) };
-    console.print(&format!("Added {}{there}.", entries_of(added)));
-    let next = CommandLine::current().of_project().with("offline", "--offline").command("run");
-    console.note(&format!("{} {next}", console.paint(TextStyle::Hint, "next:")));
-    console.json(&ImportedJson { added, present });
+        if present == 0 { String::new() } else { format!("; {} were in the cache already", count(present, "entry")) };
+    console.print(&format!("Added {}{there}.", count(added, "entry")));
+    console.next(CommandLine::current().of_project().with("offline", "--offline").command("run"));
+    console.json(&json!({ "added": added, "present": present }));
     Ok(Exit::Done)
-}
-
-#[derive(Debug, Serialize)]
-struct VerifiedJson {
-    entries: u64,
-    bytes: u64,
-    damaged: Vec<DamageJson>,
-}
-
-#[derive(Debug, Serialize)]
-struct DamageJson {
-    path: String,
-    offset: u64,
-    what: String,
-    lost: Vec<String>,
-    set_aside: Option<String>,
-}
-
-impl From<&DamageReport> for DamageJson {
-    fn from(report: &DamageReport) -> DamageJson {
-        DamageJson {
-            path: report.damage.path.display().to_string(),
-            offset: report.damage.offset,
-            what: report.damage.what.clone(),
-            lost: report.lost.iter().map(ToString::to_string).collect(),
-            set_aside: report.set_aside.as_ref().map(|path| path.display().to_string()),
-        }
-    }
 }
 
 pub(super) fn verify(cache: &Path, console: &Console) -> Result<Exit, Failure> {
     let store = open_store(cache, console)?;
     let reports = store.verify()?;
     let records = store.records();
-    let bytes = records.iter().map(Record::stored_bytes).sum();
+    let bytes: u64 = records.iter().map(Record::stored_bytes).sum();
     let entries = records.len() as u64;
-    console.json(&VerifiedJson { entries, bytes, damaged: reports.iter().map(DamageJson::from).collect() });
+    let damaged: Vec<Value> = reports.iter().map(damage_json).collect();
+    console.json(&json!({ "entries": entries, "bytes": bytes, "damaged": damaged }));
     for report in &reports {
-        console.print(&format!("{} {report}", console.paint(TextStyle::Bad, "damaged:")));
+        console.print(&console.labelled(TextStyle::Bad, "damaged:", report));
     }
     let lost: u64 = reports.iter().map(|report| report.lost.len() as u64).sum();
     let places = count(reports.len() as u64, "damaged place");
     let were = if reports.len() == 1 { "was" } else { "were" };
-    let sound = format!("{}, {}", entries_of(entries), size(bytes));
+    let sound = format!("{}, {}", count(entries, "entry"), size(bytes));
     let verdict = match reports.is_empty() {
         true => console.paint(TextStyle::Good, &format!("No damage found: {sound}.")),
         false => format!(
             "{} {were} found and removed, {} lost; the rest is intact: {sound}.",
             console.paint(TextStyle::Bad, &places),
-            entries_of(lost),
+            count(lost, "entry"),
         ),
     };
     console.print(&verdict);
@@ -154,7 +110,13 @@ pub(super) fn verify(cache: &Path, console: &Console) -> Result<Exit, Failure> {
     Ok(if reports.is_empty() { Exit::Done } else { Exit::Error })
 }
 
-/// `1 entry`, `2 entries`.
-pub(super) fn entries_of(number: u64) -> String {
-    if number == 1 { "1 entry".to_owned() } else { format!("{number} entries") }
+fn damage_json(report: &DamageReport) -> Value {
+    let DamageReport { damage, lost, set_aside } = report;
+    json!({
+        "path": damage.path.display().to_string(),
+        "offset": damage.offset,
+        "what": damage.what,
+        "lost": lost.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "set_aside": set_aside.as_ref().map(|path| path.display().to_string()),
+    })
 }

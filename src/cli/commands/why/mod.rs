@@ -74,7 +74,8 @@ fn explain(
     let snapshot = snapshot(&paths.cache, console)?;
     let pipeline = pipeline_of(common, &subject.place.fixture, &subject.place.method);
     if pipeline.is_none() {
-        let why = "the current project has no such method or fixture, or fails `compeval check`; this shows the recorded run";
+        let why =
+            "the current project has no such method or fixture, or fails `compeval check`; this shows the recorded run";
         console.warn("note:", why);
     }
     let steps = chain_of(&snapshot, pipeline.as_ref(), subject);
