@@ -27,6 +27,7 @@ mod cli {
     mod kills;
     mod labels;
     mod matrix;
+    mod needed;
     mod next;
     mod observe;
     mod overclaim;

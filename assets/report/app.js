@@ -64,8 +64,11 @@ function bar(sections) {
 
 function start() {
   masthead();
-  const sections = [scoresSection(), comparisonSection(), shapesSection(), paretoSection(), mapsSection(), cyclesSection(), factsSection(),
-    costSection(), failuresSection(), cells.n ? cellsSection() : null, referenceSection(), notesSection()].filter(Boolean);
+  // Without answers there are no scores, and contexts are all that was measured.
+  const graded = report.models.some((asked) => asked.role === 'judge')
+    ? [comparisonSection, shapesSection, paretoSection, mapsSection, cyclesSection, factsSection, costSection] : [];
+  const sections = [graded.length ? scoresSection() : null, compressionsSection(), ...graded.map((make) => make()),
+    graded.length ? null : changesSection(), failuresSection(), cells.n ? cellsSection() : null, referenceSection(), notesSection()].filter(Boolean);
   document.getElementById('main').replaceChildren(...sections);
   bar(sections);
 }

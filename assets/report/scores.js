@@ -57,6 +57,19 @@ function scoreCell(m, d) {
     h('span', { class: 'value' }, score(found.v)), delta, intervalBar(found.v, found.ci, 0, 5));
 }
 
+// --- compressions ---
+
+/** Needed-later recall, baselines, and what one compression takes: a table that comes as text. */
+function compressionsSection() {
+  const table = report.compressions;
+  if (!table) return null;
+  const cls = (i) => (i === 0 ? 'left' : 'num');
+  return section('compressions', table.title, table.lead, h('table', { class: 'scores' },
+    h('thead', {}, h('tr', {}, table.header.map((text, i) => h('th', { scope: 'col', class: cls(i) }, text)))),
+    h('tbody', {}, table.rows.map(([name, ...figures]) => h('tr', {}, h('th', { scope: 'row', class: 'left' }, name),
+      figures.map((text, i) => h('td', { class: 'num', 'data-label': table.header[i + 1] }, text)))))));
+}
+
 // --- radars and bars ---
 
 function shapesSection() {
@@ -123,6 +136,14 @@ function verdictText(comparison) {
   return `${signed(comparison.difference)} ${range(comparison.ci95, signed)} ${verdict}${reason}`;
 }
 
+const changeNotes = () => (report.changes ?? []).map(([name, notes]) =>
+  h('div', { class: 'note' }, name ? h('b', {}, name) : null, h('ul', {}, notes.map((text) => h('li', {}, text)))));
+
+/** The comparison where nothing was graded. */
+function changesSection() {
+  return compared ? section('baseline', t('baseline', { name: compared.baseline }), '', changeNotes()) : null;
+}
+
 function comparisonSection() {
   if (!compared) return null;
   const rows = measuredDimensions.flatMap((d) => methods.map((_, m) => ({ m, d, c: comparisonFor(m, d) }))).filter(({ c }) => c && isNumber(c.difference));
@@ -132,8 +153,7 @@ function comparisonSection() {
     h('div', { class: 'key' }, h('span', { class: 'key-ci' }, t('ci95')), h('span', { class: 'key-rerun' }, t('ci95_rerun')),
       h('span', { class: 'key-margin' }, t('margin'))),
     reactive('forest', () => rovingFocus(h('div', {}, measuredDimensions.map((d) => forestGroup(d, rows, reach))))),
-    (report.changes ?? []).map(([name, notes]) => h('div', { class: 'note' }, name ? h('b', {}, name) : null,
-      h('ul', {}, notes.map((text) => h('li', {}, text))))),
+    changeNotes(),
     (compared.unmatched ?? []).length ? h('p', { class: 'note' }, t('unmatched', { names: compared.unmatched.map(String).join(', ') })) : null);
 }
 

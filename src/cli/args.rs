@@ -62,6 +62,9 @@ pub(crate) struct SelectArgs {
     /// Only these methods
     #[arg(long, value_delimiter = ',', value_name = "NAMES", help_heading = SELECTION)]
     pub(crate) methods: Vec<String>,
+    /// Stop after this stage; `compress` needs no banks, answerers or judges
+    #[arg(long, value_name = "STAGE", help_heading = SELECTION)]
+    pub(crate) stages: Option<StagesArg>,
     /// Only these probes
     #[arg(long, value_delimiter = ',', value_name = "IDS", help_heading = SELECTION)]
     pub(crate) probes: Vec<String>,
@@ -92,6 +95,15 @@ pub(crate) struct SelectArgs {
     /// Ignore cached outputs of this stage and replace them
     #[arg(long, value_name = "STAGE", help_heading = SELECTION)]
     pub(crate) refresh: Vec<StageArg>,
+}
+
+/// How far a run goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StagesArg {
+    /// Contexts alone.
+    Compress,
+    /// Contexts, answers and grades.
+    All,
 }
 
 /// A stage by name.

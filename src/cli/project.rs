@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::cache::{CacheError, CacheSnapshot, LockHolder, Store};
-use crate::cli::args::{Common, SelectArgs};
+use crate::cli::args::{Common, SelectArgs, StagesArg};
 use crate::cli::environment::variable;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::terminal::Console;
@@ -73,6 +73,7 @@ pub(crate) fn read_project(common: &Common, select: &SelectArgs, opening: Openin
         strict: opening.strict,
         allow_unproven: select.allow_unproven,
         needs_keys: opening.needs_keys,
+        compress_only: select.stages == Some(StagesArg::Compress),
         without_banks: opening.without_banks,
     };
     let opened = open(&request, &variable);

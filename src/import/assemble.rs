@@ -84,16 +84,24 @@ pub fn assemble(
 ) -> Assembled {
     let notes = notes_of(&conversation, format);
     let wanted = options.name.as_deref().unwrap_or(&conversation.name_hint);
+    let mut messages = conversation.messages;
+    for (at, references) in conversation.attached {
+        let next = at.min(messages.len().saturating_sub(1));
+        if let Some(message) = messages.get_mut(next) {
+            message.attached_references.extend(references);
+        }
+    }
     let mut fixture = Fixture {
         name: unique_name(&plain_name(wanted), taken),
         description: format!("Imported from a log of {format}. Say in a sentence or two what happened in the session."),
         model: conversation.model.unwrap_or_else(|| "unknown".to_owned()),
         context_length: options.context_length,
         tags: Vec::new(),
-        // The places of compactions move with the messages while these are scrubbed.
-        points: conversation.compactions,
+        points: Vec::new(),
         truncated_to: None,
-        messages: conversation.messages,
+        reference_patterns: None,
+        compactions: conversation.compactions,
+        messages,
         notes,
         extra: serde_json::Map::new(),
     };
@@ -105,12 +113,12 @@ pub fn assemble(
     if end < fixture.messages.len() {
         fixture.messages.truncate(end);
         fixture.truncated_to = Some(end as u64);
+        fixture.compactions.retain(|at| *at <= end);
     }
     if let (Some(index), Some(notes)) = (report.paraphrase.filter(|at| *at < end), fixture.notes.as_object_mut()) {
         notes.insert(PARAPHRASE.to_owned(), json!(index));
     }
-    let compactions = std::mem::take(&mut fixture.points);
-    fixture.points = propose(&fixture.messages, &compactions, options.points, count);
+    fixture.points = propose(&fixture.messages, &fixture.compactions, options.points, count);
     let suspicions = audit(&fixture);
     Assembled { fixture, report, suspicions }
 }

@@ -59,6 +59,8 @@ pub struct Conversation {
     pub recorded: Vec<RecordedCompaction>,
     /// The log begins in the middle of a session.
     pub begins_midway: bool,
+    /// References of attachments that are no messages: those in front of each of these messages, or behind the last.
+    pub attached: Vec<(usize, Vec<String>)>,
     /// Readable reasoning, apart from the messages.
     pub reasoning: Vec<Reasoning>,
     /// What was left out, and why, with counts.

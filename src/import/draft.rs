@@ -8,6 +8,7 @@ use super::conversation::{
     CompactionKind, Conversation, DropReason, Flag, FlagKind, NO_RESULT, Reasoning, RecordedCompaction,
 };
 use super::scrub::held;
+use crate::references::references_in;
 use crate::transcript::{Message, Role, ToolCall};
 
 /// What a reader appends to. Indices are those of entries, not of the final messages.
@@ -22,6 +23,7 @@ pub(super) struct ConversationDraft {
     recorded: Vec<RecordedCompaction>,
     pub(super) begins_midway: bool,
     reasoning: Vec<(usize, String)>,
+    attached: Vec<(usize, Vec<String>)>,
     dropped: BTreeMap<DropReason, usize>,
     keys: HashMap<String, usize>,
     /// Keys of messages that have said nothing so far.
@@ -133,6 +135,19 @@ impl ConversationDraft {
         }
     }
 
+    /// The model was shown a text here that is no message. Right after a compaction it is part of the new context.
+    pub(super) fn attach(&mut self, text: &str) {
+        let message = self.entries.len();
+        if let Some(last) = self.recorded.last_mut().filter(|last| last.message == message) {
+            last.replacement.push('\n');
+            last.replacement.push_str(text);
+        }
+        let references: Vec<String> = references_in(text).into_iter().map(|reference| reference.text).collect();
+        if !references.is_empty() {
+            self.attached.push((message, references));
+        }
+    }
+
     /// The agent compacted its history here; what it kept instead is no part of the history.
     pub(super) fn compaction(&mut self, summary: Option<&str>) {
         self.compactions.push(self.entries.len());
@@ -164,15 +179,6 @@ impl ConversationDraft {
     pub(super) fn context_size(&mut self, tokens: u64) {
         if let Some(last) = self.recorded.last_mut().filter(|last| last.tokens_after.is_none() && tokens > 0) {
             last.tokens_after = Some(tokens);
-        }
-    }
-
-    /// A text that the program attaches again right after a compaction.
-    pub(super) fn attach_again(&mut self, text: &str) {
-        let message = self.entries.len();
-        if let Some(last) = self.recorded.last_mut().filter(|last| last.message == message) {
-            last.replacement.push('\n');
-            last.replacement.push_str(text);
         }
     }
 
@@ -218,6 +224,8 @@ impl ConversationDraft {
         compactions.dedup();
         conversation.reasoning =
             self.reasoning.into_iter().map(|(entry, text)| Reasoning { message: place(entry), text }).collect();
+        conversation.attached =
+            self.attached.into_iter().map(|(entry, references)| (place(entry), references)).collect();
         let copied = (0..if self.copied == 0 { 0 } else { place(self.copied) }).map(Flag::copied);
         conversation.flags.extend(copied.collect::<Vec<_>>());
         let recorded = self.recorded.into_iter().map(|mut recorded| {

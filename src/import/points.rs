@@ -13,8 +13,15 @@ pub struct PointRules {
     pub at_end: bool,
 }
 
+/// The share of the messages, and the turns of the assistant, that stand behind the last point, so that a compression can
+/// be judged by what the session went on to use.
+const TAIL: (f64, usize) = (0.15, 10);
+/// The shares of the tokens before the points of a transcript for which no rule is given.
+const SHARES: [f64; 2] = [0.4, 0.7];
+
 /// The points that `rules` ask for: exclusive message indices in rising order, none between a call and its result and
-/// none before there is something to compress. No rule yields none, which a fixture reads as one at its end.
+/// none before there is something to compress. Without a rule they stand behind 40% and 70% of the tokens. Points leave
+/// a tail, unless only one at the end was asked for, or none would be left. None at all is read as one at the end.
 pub fn propose(
     messages: &[Message],
     compactions: &[usize],
@@ -23,6 +30,12 @@ pub fn propose(
 ) -> Vec<usize> {
     let start = usize::from(messages.first().is_some_and(|first| first.role == Role::System));
     let fits = |at: usize| at > start && at <= messages.len() && is_boundary(messages, at);
+    if rules == PointRules::default() {
+        return at_shares(messages, start, count)
+            .into_iter()
+            .filter(|at| fits(*at) && leaves_tail(messages, *at))
+            .collect();
+    }
     let marked: Vec<usize> = if rules.at_compactions { compactions.to_vec() } else { Vec::new() };
     let mut points = Vec::new();
     let mut since = 0;
@@ -35,10 +48,39 @@ pub fn propose(
             since = 0;
         }
     }
+    let early = points.iter().filter(|at| leaves_tail(messages, **at)).count();
+    if early > 0 {
+        points.truncate(early);
+    }
     if rules.at_end && fits(messages.len()) && points.last() != Some(&messages.len()) {
         points.push(messages.len());
     }
     points
+}
+
+/// The first places behind which a call is not parted from its result, after so much of the tokens each.
+fn at_shares(messages: &[Message], start: usize, count: &dyn Fn(&Message) -> Tokens) -> Vec<usize> {
+    let sizes: Vec<u64> = messages.iter().skip(start).map(|message| count(message).0).collect();
+    let total: u64 = sizes.iter().sum();
+    let mut places = Vec::new();
+    let mut since = 0;
+    let mut shares = SHARES.into_iter().peekable();
+    for (at, size) in (start + 1..).zip(sizes) {
+        since += size;
+        if shares.peek().is_some_and(|share| since as f64 >= share * total as f64) && is_boundary(messages, at) {
+            places.push(at);
+            while shares.next_if(|share| since as f64 >= share * total as f64).is_some() {}
+        }
+    }
+    places
+}
+
+/// Whether enough of the session stands behind a point.
+fn leaves_tail(messages: &[Message], at: usize) -> bool {
+    let (share, turns) = TAIL;
+    let tail = messages.get(at..).unwrap_or_default();
+    let spoken = tail.iter().filter(|message| message.role == Role::Assistant).count();
+    tail.len() as f64 >= share * messages.len() as f64 && spoken >= turns
 }
 
 #[cfg(test)]
@@ -71,5 +113,20 @@ mod tests {
         assert_eq!(points(PointRules { at_compactions: true, ..PointRules::default() }), [2]);
         assert_eq!(points(PointRules { at_end: true, ..every(6) }), [4, 6]);
         assert_eq!(points(PointRules::default()), [0_usize; 0]);
+    }
+    fn long(turns: usize) -> Vec<Message> {
+        (0..turns).map(|_| Message::text(Role::Assistant, "xx")).collect()
+    }
+
+    #[test]
+    fn points_leave_a_tail_where_the_session_is_long_enough() {
+        let at = |turns, rules| propose(&long(turns), &[], rules, &|_| Tokens(1));
+        assert_eq!(at(100, PointRules::default()), [40, 70]);
+        assert_eq!(at(30, PointRules::default()), [12], "ten turns stand behind no point at 70%");
+        assert_eq!(at(12, PointRules::default()), [0_usize; 0]);
+        let every = PointRules { every_tokens: Some(Tokens(30)), ..PointRules::default() };
+        assert_eq!(at(100, every), [30, 60], "behind the point at 90 are 10 messages of 100");
+        assert_eq!(at(100, PointRules { at_end: true, ..every }), [30, 60, 100]);
+        assert_eq!(at(9, PointRules { every_tokens: Some(Tokens(4)), ..every }), [4, 8], "else none would be left");
     }
 }

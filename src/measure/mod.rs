@@ -8,6 +8,7 @@ mod attribution;
 mod cell;
 mod depth;
 mod fabrication;
+mod needed;
 mod headings;
 mod overclaim;
 mod ratio;
@@ -20,7 +21,13 @@ pub use cell::{FactFate, Measured, ProbeMeasure};
 pub use depth::Depth;
 pub use fabrication::{Fabrication, unknown_names};
 pub use headings::Headings;
+pub use needed::{
+    NeedState, NeededAtPoint, NeededRecall, NeededReference, RecallCaveat, ReferenceSource, SessionReferences,
+};
 pub use overclaim::AnswerWhenLost;
 pub use ratio::compression_ratio;
 pub use refetch::{DEFAULT_PROBES, FETCH_OVERHEAD, Refetch, break_even, refetch, smallest_holders, tokens_per_task};
 pub use survival::{share, standing};
+
+#[cfg(test)]
+mod needed_tests;

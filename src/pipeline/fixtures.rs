@@ -13,7 +13,8 @@ use super::validation::check_name;
 use crate::action::{Digest, DigestBuilder};
 use crate::fault::Fault;
 use crate::probe::{Bank, FindingKind, History, ParsedBank, check_bank};
-use crate::transcript::{Fixture, ParsedFixture};
+use crate::references::PATTERNS;
+use crate::transcript::{Fixture, Message, ParsedFixture};
 
 pub(super) const BANK: &str = ".probes.json";
 
@@ -277,6 +278,7 @@ fn loaded(fixture: Fixture, bank: Bank, history: Arc<History>, path: &str, bank_
     LoadedFixture {
         selected: probes_by_point(&bank, points.len()),
         digests: digests(&fixture, &bank, &points),
+        recorded: recorded(&fixture),
         fixture: Arc::new(fixture),
         bank: Arc::new(bank),
         history,
@@ -309,6 +311,18 @@ fn probes_by_point(bank: &Bank, points: usize) -> Vec<Vec<ProbeIx>> {
 fn stem(path: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.strip_suffix(BANK).or_else(|| name.strip_suffix(".json")).unwrap_or(name).to_owned()
+}
+
+fn recorded(fixture: &Fixture) -> Digest {
+    let Fixture { reference_patterns, compactions, messages, .. } = fixture;
+    let of = |message: &Message| {
+        let has_any = !message.cut_references.is_empty() || !message.attached_references.is_empty();
+        has_any.then(|| (message.cut_references.clone(), message.attached_references.clone()))
+    };
+    let messages: Vec<_> = messages.iter().enumerate().filter_map(|(at, message)| Some((at, of(message)?))).collect();
+    // Plain data: serializing it cannot fail.
+    let json = serde_json::to_vec(&(PATTERNS, reference_patterns, compactions, messages)).unwrap_or_default();
+    Digest::of(json)
 }
 
 fn digests(fixture: &Fixture, bank: &Bank, points: &[usize]) -> FixtureDigests {

@@ -110,11 +110,13 @@ impl FixtureAxis {
         FixtureAxis { probes, before, total }
     }
 
-    /// The points that a method must compress, in order: those with a probe, and all before for one with state.
-    fn needed(&self, keeps_state: bool) -> impl Iterator<Item = PointIx> {
-        let last = self.probes.iter().rposition(|at| !at.is_empty());
+    /// The points that a method must compress, in order: those with a probe, and all before for one with state. Where
+    /// nobody answers, all of them.
+    fn needed(&self, keeps_state: bool, without_answers: bool) -> impl Iterator<Item = PointIx> {
+        let last = self.probes.iter().rposition(|at| without_answers || !at.is_empty());
         let until = last.map_or(0, |last| last + 1);
-        (0..until).filter(move |&at| keeps_state || self.probes.get(at).is_some_and(|p| !p.is_empty())).map(PointIx)
+        let has_probe = move |at: &usize| self.probes.get(*at).is_some_and(|probes| !probes.is_empty());
+        (0..until).filter(move |at| keeps_state || without_answers || has_probe(at)).map(PointIx)
     }
 }
 
@@ -145,6 +147,11 @@ impl Matrix {
         }
     }
 
+    /// Whether nobody answers: then contexts are all there is.
+    pub fn is_without_answers(&self) -> bool {
+        self.answerer_is_fixed.is_empty()
+    }
+
     pub fn runs(&self) -> Runs {
         self.runs
     }
@@ -166,7 +173,8 @@ impl Matrix {
     pub fn compressions(&self, chain: Chain) -> impl Iterator<Item = CompressCell> {
         let keeps_state = self.keeps_state(chain.method);
         let axis = self.fixtures.get(chain.fixture.0).into_iter();
-        axis.flat_map(move |axis| axis.needed(keeps_state)).map(move |point| CompressCell { chain, point })
+        axis.flat_map(move |axis| axis.needed(keeps_state, self.is_without_answers()))
+            .map(move |point| CompressCell { chain, point })
     }
 
     /// The answers to give from a context, in order.
@@ -215,7 +223,7 @@ impl Matrix {
         let runs = u64::from(self.runs.compress);
         for axis in &self.fixtures {
             for method in &self.methods {
-                counts.compress += runs * axis.needed(method.keeps_state).count() as u64;
+                counts.compress += runs * axis.needed(method.keeps_state, self.is_without_answers()).count() as u64;
                 counts.answer += runs * axis.total * self.answers_a_probe(method);
             }
         }

@@ -111,6 +111,8 @@ pub struct LoadedFixture {
     pub selected: Vec<Vec<ProbeIx>>,
     /// What must be equal for two results to be comparable.
     pub digests: FixtureDigests,
+    /// Of what decides which references are needed besides the messages: the patterns, recorded references, compactions.
+    pub recorded: Digest,
     /// The fixture's file, relative to the folder.
     pub path: String,
     /// The bank's file, relative to the folder.

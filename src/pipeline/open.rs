@@ -38,6 +38,9 @@ pub struct OpenRequest {
     pub strict: bool,
     /// `--allow-unproven`: a fact that occurs nowhere is a warning.
     pub allow_unproven: bool,
+    /// `--stages compress`: nothing is answered and nothing graded, and fixtures need no banks. A pipeline without
+    /// `[[answer]]` and `[[judge]]` is always opened so.
+    pub compress_only: bool,
     /// Fixtures are taken without their banks, and none at all is no error: for commands that run no matrix.
     pub without_banks: bool,
     /// Whether a key that is not set is an error. Otherwise [`Opened::missing_keys`] lists it.
@@ -134,7 +137,7 @@ impl ProjectLoader<'_> {
         if let Some(checked) = &checked {
             problems.0.extend(missing_previous_summaries(&checked.methods, &fixtures, &mut reader));
         }
-        if !self.request.without_banks {
+        if !self.takes_no_banks() {
             select::keep_probes(&mut fixtures, &self.request.selection, &mut problems);
         }
         let mut missing_keys = Problems(missing_keys.into_values().collect());
@@ -187,7 +190,8 @@ impl ProjectLoader<'_> {
         let fixtures = table.and_then(|table| table.fixtures.as_ref());
         let probes = table.and_then(|table| table.probes.as_ref());
         let verbatim_tail = table.and_then(|table| table.tail.as_ref()).is_some_and(|tail| tail.value == "verbatim");
-        let OpenRequest { strict, allow_unproven, without_banks, .. } = *self.request;
+        let OpenRequest { strict, allow_unproven, .. } = *self.request;
+        let without_banks = self.takes_no_banks();
         let checks = FixtureChecks { strict, allow_unproven, verbatim_tail, without_banks };
         FixtureLoader { file: self.file, reader, fixtures, probes, checks, problems }
     }
@@ -200,14 +204,18 @@ impl ProjectLoader<'_> {
         context.locale = settings.locale;
         let rubric = settings::rubric(context, pipeline);
         let prices = settings::prices(context, declared.prices.as_ref());
-        let (answer, judge) = (tables(&declared.answer), tables(&declared.judge));
+        let (answer, judge) = match self.is_compress_only() {
+            true => (Default::default(), Default::default()),
+            false => (tables(&declared.answer), tables(&declared.judge)),
+        };
         let compress = tables(&declared.compress);
         for (name, is_missing) in
             [("compress", compress.is_empty()), ("answer", answer.is_empty()), ("judge", judge.is_empty())]
         {
-            if is_missing {
+            if is_missing && !(self.is_compress_only() && name != "compress") {
                 let problem = Problem::error(format!("{} declares no [[{name}]] table", self.file.path));
-                let help = "a pipeline has at least one [[compress]], one [[answer]] and one [[judge]]";
+                let help = "a pipeline has at least one [[compress]], and at least one [[answer]] and one [[judge]] or \
+                            neither of the two";
                 context.problems.push(problem.help(help));
             }
         }
@@ -227,6 +235,16 @@ impl ProjectLoader<'_> {
             rubric_path,
             prices,
         })
+    }
+
+    /// Whether contexts are all that is made.
+    fn is_compress_only(&self) -> bool {
+        self.request.compress_only
+            || tables(&self.declared.answer).is_empty() && tables(&self.declared.judge).is_empty()
+    }
+
+    fn takes_no_banks(&self) -> bool {
+        self.request.without_banks || self.is_compress_only()
     }
 
     fn is_wanted(&self, table: &Located<CompressTable>) -> bool {
@@ -269,7 +287,8 @@ impl ProjectLoader<'_> {
             let Some(method) = methods::method(context, MethodName(name), table, override_model) else {
                 continue;
             };
-            if settings.judge_context && matches!(method.strategy, Strategy::Opaque { .. }) {
+            if settings.judge_context && !self.is_compress_only() && matches!(method.strategy, Strategy::Opaque { .. })
+            {
                 self.reject_opaque_with_judge_context(context, &method, table);
             }
             method_answerers.push(self.method_answerers(context, &method, table, answerers));

@@ -5,11 +5,15 @@ use crate::stats::DifferenceTest;
 use std::fmt::Write;
 
 use super::notes::{
-    caveats, comparison_notes, confounds, differences, method_changes, scale_warning, task_formula, unchanged, weakest,
+    caveats, comparison_notes, confounds, differences, has_answers, is_changed, margins, method_changes, scale_warning,
+    task_formula, unchanged, weakest,
 };
 use super::numbers::{UNKNOWN, brackets, mark, score, share_with_interval, signed};
 use super::styled::TableCell;
-use super::tables::{Medium, detectable, economy_columns, published_table, score_header, unknown_overclaim};
+use super::tables::{
+    Medium, compression_header, compression_row, detectable, economy_columns, published_table, score_header,
+    shows_compressions, unknown_overclaim,
+};
 use super::translation::{Translation, fill, translation};
 use crate::judge::Dimension;
 use crate::results::{Comparison, Manifest, MethodComparison, MethodSummary, ModelInfo, Summary, Worst};
@@ -33,14 +37,24 @@ const MAX_DETAILED: usize = 4;
 pub fn markdown(input: &ReportInput<'_>) -> String {
     let tr = translation(input.manifest.design.locale);
     let mut out = header(input, tr);
-    section(&mut out, tr.six_dimensions);
-    out.push_str(&scores(input.summary, tr));
+    let is_answered = has_answers(&input.manifest.design);
+    if is_answered {
+        section(&mut out, tr.six_dimensions);
+        out.push_str(&scores(input.summary, tr));
+    }
     if let Some(comparison) = &input.summary.comparison {
         out.push_str(&comparison_section(input.summary, comparison, tr));
     }
-    section(&mut out, tr.compression);
-    out.push_str(&economy(input.summary, tr));
-    out.push_str(&without_facts(input.summary, tr));
+    if is_answered {
+        section(&mut out, tr.compression);
+        out.push_str(&economy(input.summary, tr));
+        out.push_str(&without_facts(input.summary, tr));
+    }
+    if shows_compressions(input.summary, input.manifest) {
+        section(&mut out, tr.needed_title);
+        out.push_str(&compressions(input.summary, tr));
+        let _ = write!(out, "\n{}\n", tr.needed_note);
+    }
     let weakest: Vec<String> = input.summary.methods.iter().filter_map(|(name, m)| weakest(name, m, tr)).collect();
     if !weakest.is_empty() {
         section(&mut out, tr.weakest_title);
@@ -51,7 +65,8 @@ pub fn markdown(input: &ReportInput<'_>) -> String {
         out.push_str(&worst(input.worst, tr));
     }
     section(&mut out, tr.notes);
-    let mut notes = vec![tr.intervals.to_owned(), task_formula(input.summary, tr)];
+    let mut notes = vec![tr.intervals.to_owned()];
+    notes.extend(task_formula(input.summary, input.manifest, tr));
     notes.extend(confounds(input.summary, &input.manifest.design, tr));
     notes.extend(input.summary.comparison.iter().flat_map(|comparison| comparison_notes(comparison, tr)));
     out.extend(notes.iter().map(|note| format!("- {}\n", escape(note))));
@@ -77,21 +92,14 @@ fn header(input: &ReportInput<'_>, tr: &Translation) -> String {
         asked.iter().map(name).collect::<Vec<_>>().join(", ")
     };
     let judged: u64 = input.summary.methods.iter().map(|(_, method)| method.cells.judged).sum();
-    let _ = write!(
-        out,
-        "\n\n{}: {} · {}: {} · {}: {} · {} {} · {} {}\n",
-        tr.fixtures,
-        design.fixtures.len(),
-        tr.runs,
-        design.runs.compress,
-        tr.cells,
-        grouped(judged),
-        tr.answered_by,
-        names(&design.answerers),
-        tr.judged_by,
-        names(&design.judges)
-    );
-    let scale = scale_warning(input.summary, tr);
+    let _ = write!(out, "\n\n{}: {} · {}: {}", tr.fixtures, design.fixtures.len(), tr.runs, design.runs.compress);
+    if has_answers(design) {
+        let (answerers, judges) = (names(&design.answerers), names(&design.judges));
+        let _ = write!(out, " · {}: {}", tr.cells, grouped(judged));
+        let _ = write!(out, " · {} {answerers} · {} {judges}", tr.answered_by, tr.judged_by);
+    }
+    out.push('\n');
+    let scale = scale_warning(input.summary, input.manifest, tr);
     for caveat in scale.into_iter().chain(caveats(input.summary, input.manifest, tr)) {
         let _ = write!(out, "\n> **!** {}\n", escape(&caveat));
     }
@@ -142,7 +150,7 @@ fn comparison_section(summary: &Summary, comparison: &Comparison, tr: &Translati
         let _ = write!(out, "\n**{name}**\n\n{head}{}", difference_row(tr.overall.to_owned(), primary, tr));
     }
     let is_scale = |name: &str| summary.methods.get(name).is_some_and(MethodSummary::is_scale);
-    let changed = |compared: &MethodComparison| compared.fixtures.tested() > 0;
+    let changed = |compared: &MethodComparison| is_changed(compared);
     let methods = comparison.methods.iter().filter(|(name, compared)| !is_scale(name) && changed(compared));
     for (method, compared) in methods.take(MAX_DETAILED) {
         let _ = write!(out, "\n**{}**\n\n", escape(method));
@@ -158,7 +166,7 @@ fn comparison_section(summary: &Summary, comparison: &Comparison, tr: &Translati
     if let Some(unchanged) = unchanged(comparison, tr) {
         let _ = write!(out, "\n{}\n", escape(&unchanged));
     }
-    let _ = write!(out, "\n{}\n", tr.margin);
+    let _ = write!(out, "\n{}\n", margins(comparison, tr));
     out
 }
 
@@ -200,6 +208,18 @@ fn without_facts(summary: &Summary, tr: &Translation) -> String {
     let columns = [tr.method, tr.overclaims, tr.admissions, tr.vague, tr.right_anyway];
     out.push_str(&table_header(&columns.map(str::to_owned)));
     out + &rows
+}
+
+fn compressions(summary: &Summary, tr: &Translation) -> String {
+    let mut out = table_header(&compression_header(tr));
+    for (name, method) in summary.methods.iter() {
+        let (recall, interval, rest) = compression_row(method);
+        let compared = summary.comparison.as_ref().and_then(|comparison| comparison.methods.get(name));
+        let change = change(compared.and_then(|compared| compared.needed.as_ref()));
+        let recall = format!("{recall} {interval}{change}").trim_end().to_owned();
+        out.push_str(&table_row(&[escape(name), recall].into_iter().chain(rest).collect::<Vec<_>>()));
+    }
+    out
 }
 
 /// The maximum length of a text from a bank or a model, in characters.

@@ -1,13 +1,14 @@
 //! The sentences of reports: caveats, confounds, changes. The same in terminal, Markdown and page.
 
-use super::numbers::{brackets, score, share, share_with_interval, signed};
+use super::numbers::{brackets, count, score, share, share_with_interval, signed};
 use super::translation::{Translation, fill};
 use crate::locale::Locale;
 use crate::results::{
-    Comparison, Design, Differences, Flip, Manifest, MethodComparison, MethodSummary, ModelInfo, NarrowScaleCause,
-    ProbeFact, Reliability, Share, ShareDifference, Summary, Weakest, blind_spots,
+    Comparison, Design, Differences, Flip, IdenticalContexts, LeftOut, Manifest, MethodComparison, MethodSummary,
+    ModelInfo, NarrowScaleCause, NeededPoints, ProbeFact, Reliability, Share, ShareDifference, Summary, Weakest,
+    blind_spots,
 };
-use crate::stats::{Coefficient, DifferenceTest};
+use crate::stats::{Coefficient, DifferenceTest, NoEvidenceReason};
 
 /// Warnings that accompany every table. That a run was offline is not one of them: its results are the same.
 pub(super) fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<String> {
@@ -34,6 +35,8 @@ pub(super) fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) 
         Some(2) => notes.push(tr.few_fixtures.to_owned()),
         _ => {}
     }
+    notes.extend(needed_notes(summary, tr));
+    notes.extend(identical_contexts(summary, tr));
     notes.extend(caveats.notes.iter().cloned());
     notes
 }
@@ -50,8 +53,66 @@ fn truncated_replies(summary: &Summary, design: &Design, tr: &Translation) -> Ve
     design.answerers.iter().filter_map(note).collect()
 }
 
+/// Whether anyone is asked; else contexts are all there is.
+pub(super) fn has_answers(design: &Design) -> bool {
+    !design.answerers.is_empty()
+}
+
+/// What the needed-later recall does not show here.
+fn needed_notes(summary: &Summary, tr: &Translation) -> Vec<String> {
+    let found = || summary.methods.iter().filter_map(|(name, method)| Some((name, method.needed.as_ref()?, method)));
+    let mut notes: Vec<String> = summary.needed_points.iter().filter_map(|points| points_note(points, tr)).collect();
+    let below = found().filter(|(_, needed, method)| !method.is_scale() && needed.is_not_above_list());
+    let below: Vec<&str> = below.map(|(name, ..)| name.as_str()).collect();
+    if !below.is_empty() {
+        notes.push(fill(tr.not_above_list, &[&below.join(", ")]));
+    }
+    notes
+}
+
+/// On which points the recall rests, where that is not all of them.
+fn points_note(found: &NeededPoints, tr: &Translation) -> Option<String> {
+    let left_out: usize = found.left_out.values().sum();
+    let reason = |(why, count): (&LeftOut, &usize)| {
+        let pattern = match why {
+            LeftOut::Short => tr.needed_short,
+            LeftOut::AfterCompaction => tr.needed_after_compaction,
+            LeftOut::Cut => tr.needed_cut,
+            LeftOut::FewMessages => tr.needed_few_messages,
+            LeftOut::NothingNeeded => tr.needed_nothing,
+        };
+        fill(pattern, &[&count.to_string()])
+    };
+    let reasons = found.left_out.iter().map(reason).collect::<Vec<_>>().join("; ");
+    if left_out == 0 {
+        return None;
+    }
+    Some(match found.without_verdict {
+        true => fill(tr.needed_without_verdict, &[&reasons]),
+        false => {
+            let all = (found.points + left_out).to_string();
+            fill(tr.needed_points, &[&found.points.to_string(), &all, &found.fixtures.to_string(), &reasons])
+        }
+    })
+}
+
+/// Methods that do not differ, and settings that changed nothing.
+fn identical_contexts(summary: &Summary, tr: &Translation) -> Vec<String> {
+    let of = |found: &IdenticalContexts| {
+        let ([a, b], contexts) = (&found.methods, found.contexts.to_string());
+        match found.settings.as_slice() {
+            [] => fill(tr.identical_contexts, &[a, b, &contexts]),
+            settings => fill(tr.setting_changed_nothing, &[a, b, &contexts, &settings.join(", ")]),
+        }
+    };
+    summary.identical_contexts.iter().map(of).collect()
+}
+
 /// A warning to read before any figure, where ceiling and floor are too close or unknown.
-pub(super) fn scale_warning(summary: &Summary, tr: &Translation) -> Option<String> {
+pub(super) fn scale_warning(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Option<String> {
+    if !has_answers(&manifest.design) {
+        return None;
+    }
     let scale = &summary.scale;
     let Some(difference) = scale.difference else { return Some(tr.scale_unchecked.to_owned()) };
     let cause = match scale.cause? {
@@ -63,13 +124,13 @@ pub(super) fn scale_warning(summary: &Summary, tr: &Translation) -> Option<Strin
     Some(fill(tr.narrow_scale, &[&signed(difference), &scale.probes.to_string(), &bound, cause]))
 }
 
-/// What tokens/task means.
-pub(super) fn task_formula(summary: &Summary, tr: &Translation) -> String {
+/// What tokens/task means; `None` where nothing is answered.
+pub(super) fn task_formula(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Option<String> {
     let mut ratios: Vec<String> =
         summary.methods.iter().map(|(_, method)| format!("{:.2}", method.economy.cached_price_ratio)).collect();
     ratios.sort();
     ratios.dedup();
-    fill(tr.task_formula, &[&ratios.join(", ")])
+    has_answers(&manifest.design).then(|| fill(tr.task_formula, &[&ratios.join(", ")]))
 }
 
 /// How far the judges of a panel agree; `None` with one judge.
@@ -95,7 +156,10 @@ fn separator(tr: &Translation) -> &'static str {
 
 /// Properties of the design that affect how scores can be compared.
 pub(super) fn confounds(summary: &Summary, design: &Design, tr: &Translation) -> Vec<String> {
-    let mut notes = vec![if design.judge_context { tr.judge_sees } else { tr.judge_blind }.to_owned()];
+    let mut notes = Vec::new();
+    if has_answers(design) {
+        notes.push(if design.judge_context { tr.judge_sees } else { tr.judge_blind }.to_owned());
+    }
     notes.extend(families(design, tr));
     if design.answerers.len() > 1 {
         notes.push(tr.several_answerers.to_owned());
@@ -174,7 +238,7 @@ pub(super) fn comparison_notes(comparison: &Comparison, tr: &Translation) -> Vec
     }
     notes.extend(list(tr.edited_all, &comparison.edits, tr));
     for (method, compared) in comparison.methods.iter() {
-        if compared.fixtures.compared() == 0 {
+        if compared.fixtures.compared() == 0 && compared.needed.is_none() {
             notes.push(fill(tr.no_common_cell, &[method]));
         }
         notes.extend(if compared.is_untestable() {
@@ -182,6 +246,10 @@ pub(super) fn comparison_notes(comparison: &Comparison, tr: &Translation) -> Vec
         } else {
             beyond_rerun(method, compared, tr)
         });
+        notes.extend(compared.unequal_tokens.map(|tokens| {
+            let [own, other] = tokens.map(|tokens| count(Some(tokens)));
+            fill(tr.unequal_tokens, &[method, &own, &other])
+        }));
         notes.extend(reliability(method, &compared.reliability, tr));
     }
     notes.extend(blind(comparison, tr));
@@ -290,7 +358,15 @@ pub(super) fn comparison_changes(comparison: &Comparison, tr: &Translation) -> V
         let figures = format!("{} {} {verdict}", signed(primary.difference), brackets(primary.ci95));
         (fill(tr.primary, &[&comparison.tested.to_string()]), vec![figures])
     });
-    let methods = comparison.methods.iter().map(|(name, compared)| (name.to_owned(), method_changes(compared, tr)));
+    let needed = |compared: &MethodComparison| {
+        let judged = compared.needed.filter(|judged| judged.reason != Some(NoEvidenceReason::Unchanged))?;
+        let verdict = tr.verdict(judged.verdict, judged.reason);
+        Some(format!("{} {} {} {verdict}", tr.needed, signed(judged.difference), brackets(judged.ci95)))
+    };
+    let methods = comparison.methods.iter().map(|(name, compared)| {
+        let notes: Vec<String> = needed(compared).into_iter().chain(method_changes(compared, tr)).collect();
+        (name.to_owned(), notes)
+    });
     let unchanged = unchanged(comparison, tr).map(|sentence| (String::new(), vec![sentence]));
     let changed = methods.filter(|(_, notes)| !notes.is_empty());
     primary.into_iter().chain(changed).chain(unchanged).collect()
@@ -298,15 +374,28 @@ pub(super) fn comparison_changes(comparison: &Comparison, tr: &Translation) -> V
 
 /// The methods of which nothing changed.
 pub(super) fn unchanged(comparison: &Comparison, tr: &Translation) -> Option<String> {
-    let is_unchanged =
-        |compared: &MethodComparison| compared.fixtures.tested() == 0 && compared.fixtures.compared() > 0;
+    let is_unchanged = |compared: &MethodComparison| {
+        !is_changed(compared) && (compared.fixtures.compared() > 0 || compared.needed.is_some())
+    };
     let names: Vec<&str> = comparison
         .methods
         .iter()
         .filter(|(_, compared)| is_unchanged(compared))
         .map(|(name, _)| name.as_str())
         .collect();
-    (!names.is_empty()).then(|| format!("{}: {}", tr.unchanged, names.join(", ")))
+    let has_grades = comparison.methods.iter().any(|(_, compared)| compared.fixtures.compared() > 0);
+    let word = if has_grades { tr.unchanged } else { tr.unchanged_contexts };
+    (!names.is_empty()).then(|| format!("{word}: {}", names.join(", ")))
+}
+
+/// When a difference gets a verdict.
+pub(super) fn margins(comparison: &Comparison, tr: &Translation) -> String {
+    let any = |of: fn(&MethodComparison) -> bool| comparison.methods.iter().any(|(_, compared)| of(compared));
+    match (any(|compared| compared.overall.is_some()), any(|compared| compared.needed.is_some())) {
+        (true, true) => format!("{} {}", tr.margin, tr.needed_margin),
+        (false, true) => tr.needed_margin_alone.to_owned(),
+        (_, false) => tr.margin.to_owned(),
+    }
 }
 
 /// `on the 4 of 8 fixtures that changed: −1.00; on all: −0.50`; nothing where all of them changed.
@@ -322,7 +411,14 @@ pub(super) fn differences<'c>(
     tr: &'c Translation,
 ) -> impl Iterator<Item = (String, &'c DifferenceTest)> {
     let overall = compared.overall.iter().map(|judged| (tr.overall.to_owned(), judged));
-    overall.chain(compared.dimensions.iter().map(|(id, judged)| (tr.dimension_label(id), judged)))
+    let needed = compared.needed.iter().map(|judged| (tr.needed.to_owned(), judged));
+    overall.chain(compared.dimensions.iter().map(|(id, judged)| (tr.dimension_label(id), judged))).chain(needed)
+}
+
+/// Whether a comparison has something to say of a method: a score, or its contexts, changed.
+pub(super) fn is_changed(compared: &MethodComparison) -> bool {
+    let is_tested = |judged: &DifferenceTest| judged.reason != Some(NoEvidenceReason::Unchanged);
+    compared.fixtures.tested() > 0 || compared.needed.as_ref().is_some_and(is_tested)
 }
 
 /// A sentence with a count and a list; `None` for an empty list.

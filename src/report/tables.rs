@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::notes::{
-    caveats, comparison_notes, differences, method_changes, panel_agreement, scale_warning, task_formula, unchanged,
+    caveats, comparison_notes, differences, has_answers, is_changed, margins, method_changes, panel_agreement,
+    scale_warning, task_formula, unchanged,
 };
 use super::numbers::{UNKNOWN, brackets, count, mark, probability, range, score, share, share_detail, signed, usd};
 use super::styled::{StyledText, TableCell, TextStyle, TextTable};
@@ -29,18 +30,27 @@ pub fn summary_table(summary: &Summary, manifest: &Manifest, width: usize) -> St
         heading.push((TextStyle::Warning, format!("  {}", tr.lexical)));
     }
     out.line(heading);
-    if let Some(warning) = scale_warning(summary, tr) {
+    if let Some(warning) = scale_warning(summary, manifest, tr) {
         out.paragraph(TextStyle::Warning, &warning, width);
     }
     out.blank_line();
-    out.append(scores(summary, tr).render(width));
-    out.blank_line();
-    out.append(economy(summary, tr).render(width));
-    out.blank_line();
+    if has_answers(&manifest.design) {
+        out.append(scores(summary, tr).render(width));
+        out.blank_line();
+        out.append(economy(summary, tr).render(width));
+        out.blank_line();
+    }
+    if shows_compressions(summary, manifest) {
+        out.append(compressions(summary, tr).render(width));
+        out.blank_line();
+        out.paragraph(TextStyle::Dim, tr.needed_note, width);
+    }
     out.paragraph(TextStyle::Dim, tr.intervals, width);
-    out.paragraph(TextStyle::Dim, &task_formula(summary, tr), width);
-    if summary.comparison.is_some() {
-        out.paragraph(TextStyle::Dim, tr.margin, width);
+    if let Some(formula) = task_formula(summary, manifest, tr) {
+        out.paragraph(TextStyle::Dim, &formula, width);
+    }
+    if let Some(comparison) = &summary.comparison {
+        out.paragraph(TextStyle::Dim, &margins(comparison, tr), width);
     }
     if let Some(agreement) = panel_agreement(summary, tr) {
         out.paragraph(TextStyle::Dim, &agreement, width);
@@ -174,6 +184,55 @@ fn share_cell(found: &Share, tr: &Translation) -> TableCell {
     if found.of == 0 { vec![value] } else { vec![value, (TextStyle::Dim, share_detail(found, tr))] }
 }
 
+/// Whether compressions have a table of their own: always where they are all there is.
+pub(super) fn shows_compressions(summary: &Summary, manifest: &Manifest) -> bool {
+    let any = summary.methods.iter().any(|(_, method)| method.needed.is_some());
+    any || !has_answers(&manifest.design)
+}
+
+/// The header of the table of compressions.
+pub(super) fn compression_header(tr: &Translation) -> Vec<String> {
+    let columns =
+        [tr.method, tr.needed, tr.list_baseline, tr.truncate_baseline, tr.needed_tokens, tr.seconds, tr.calls, tr.cost];
+    columns.map(str::to_owned).into()
+}
+
+/// The figures of one method behind its recall and the interval of that: baselines, and what one compression takes.
+pub(super) fn compression_row(method: &MethodSummary) -> (String, String, Vec<String>) {
+    let needed = method.needed.as_ref();
+    let interval = needed.and_then(|needed| needed.ci95);
+    let interval = interval.map(|ci| format!("{:.2}–{:.2}", ci.low(), ci.high())).unwrap_or_default();
+    let taken = &method.compression;
+    let rest = vec![
+        score(needed.and_then(|needed| needed.list)),
+        score(needed.and_then(|needed| needed.truncate)),
+        count(taken.tokens),
+        taken.seconds.map_or_else(|| UNKNOWN.to_owned(), seconds),
+        taken.calls.map_or_else(|| UNKNOWN.to_owned(), |calls| format!("{calls:.0}")),
+        usd(taken.usd),
+    ];
+    (score(needed.and_then(|needed| needed.recall)), interval, rest)
+}
+
+/// Under a second the figure says more about the machine than about the method.
+fn seconds(seconds: f64) -> String {
+    if seconds < 1.0 { "<1".to_owned() } else { format!("{seconds:.1}") }
+}
+
+fn compressions(summary: &Summary, tr: &Translation) -> TextTable {
+    let row = |(name, method): (&String, &MethodSummary)| -> Vec<TableCell> {
+        let (recall, interval, rest) = compression_row(method);
+        let compared = summary.comparison.as_ref().and_then(|comparison| comparison.methods.get(name));
+        let judged = compared.and_then(|compared| compared.needed.as_ref());
+        let interval = Some((TextStyle::Dim, interval)).filter(|(_, text)| !text.is_empty());
+        let recall = (verdict_style(judged), format!("{}{recall}", mark(judged)));
+        let recall: TableCell = std::iter::once(recall).chain(interval).collect();
+        let rest = rest.into_iter().map(|text| vec![(TextStyle::Plain, text)]);
+        [vec![(TextStyle::Strong, name.to_owned())], recall].into_iter().chain(rest).collect()
+    };
+    TextTable { header: compression_header(tr), rows: summary.methods.iter().map(row).collect() }
+}
+
 fn retention(method: &MethodSummary, tr: &Translation) -> String {
     let retention = &method.retention;
     match (retention.value, retention.ci95, retention.reason) {
@@ -201,14 +260,14 @@ pub fn comparison_table(comparison: &Comparison, locale: Locale, width: usize) -
         out.blank_line();
     }
     for (method, compared) in comparison.methods.iter() {
-        if compared.fixtures.tested() > 0 {
+        if is_changed(compared) {
             method_comparison(&mut out, (method, compared), &comparison.baseline, tr, width);
         }
     }
     if let Some(unchanged) = unchanged(comparison, tr) {
         out.paragraph(TextStyle::Plain, &unchanged, width);
     }
-    out.paragraph(TextStyle::Dim, tr.margin, width);
+    out.paragraph(TextStyle::Dim, &margins(comparison, tr), width);
     for note in comparison_notes(comparison, tr) {
         out.paragraph(TextStyle::Warning, &note, width);
     }

@@ -70,6 +70,50 @@ texts! {
     failed: "failed", "失败";
     missing: "missing", "缺失";
     truncated: "truncated", "截断";
+    needed: "needed later", "后续所需";
+    list_baseline: "bare list", "纯列表";
+    truncate_baseline: "newest text", "最新文本";
+    needed_tokens: "tokens", "词元";
+    seconds: "seconds", "秒";
+    calls: "calls", "调用";
+    needed_title: "What the session needed later", "会话后续所需";
+    needed_note:
+        "needed later: of the exact details from before a point that the session used in the 20 turns after it, the share \
+         that stands in the context. It shows what is lost, not whether the agent can work: a bare list of identifiers of \
+         the same size has nearly all of it. tokens, seconds, calls and cost are those of one compression.",
+        "后续所需：压缩点之前的确切细节中，会话在其后 20 轮内用到的部分有多少仍在上下文中。它说明丢失了什么，不说明代理能否工作：\
+         同样大小的纯标识符列表几乎包含全部。词元、秒、调用与费用均为一次压缩的数值。";
+    not_above_list:
+        "{}: not above a bare list of identifiers of the same size, so this figure shows nothing for it.",
+        "{}：未高于同样大小的纯标识符列表，故该数值不能说明其优劣。";
+    needed_points:
+        "needed later, tokens, seconds, calls and cost rest on {} of {} points, of {} sessions. Left out: {}.",
+        "后续所需、词元、秒、调用与费用基于 {} 个压缩点（共 {} 个，{} 个会话）。未计入：{}。";
+    needed_without_verdict:
+        "needed later has no verdict: no point meets its conditions ({}). The figures are of such points.",
+        "后续所需不作结论：没有压缩点满足条件（{}）。所列数值即来自这些压缩点。";
+    needed_short: "{} with under 20,000 tokens before them", "{} 个之前不足 20,000 词元";
+    needed_after_compaction:
+        "{} behind which the session was written from a context that its product had compacted",
+        "{} 个之后的会话由产品自身压缩过的上下文写成";
+    needed_cut:
+        "{} where tool results were cut before references were recorded (import the logs again)",
+        "{} 个的工具结果在记录引用之前已被截断（请重新导入日志）";
+    needed_few_messages:
+        "{} behind which fewer than three messages use something from before",
+        "{} 个之后用到此前内容的消息不足三条";
+    needed_nothing:
+        "{} behind which the session uses nothing from before, or ends",
+        "{} 个之后会话未用到此前内容或已结束";
+    unequal_tokens:
+        "{}: its contexts have {} tokens, those of the baseline {}. Part of a difference in needed later is one of size.",
+        "{}：其上下文为 {} 词元，基线为 {} 词元；后续所需的差异部分来自大小。";
+    identical_contexts:
+        "{} and {} have identical contexts in all {} compressions.",
+        "{} 与 {} 在全部 {} 次压缩中的上下文完全相同。";
+    setting_changed_nothing:
+        "{} and {} have identical contexts in all {} compressions: {} changed nothing.",
+        "{} 与 {} 在全部 {} 次压缩中的上下文完全相同：{} 没有任何作用。";
     title: "Context compression", "上下文压缩评测";
     against: "against", "对比";
     identical: "identical scores", "得分完全相同";
@@ -136,6 +180,13 @@ texts! {
         "▲ improved, ▼ regressed: a difference of at least 0.3 (mean of methods: 0.2), an adjusted p of at most .05, \
          and at least 3 fixtures that changed.",
         "▲ 提升，▼ 退步：差值不小于 0.3（多个方法的平均：0.2），校正后 p 不大于 .05，有变化的样本不少于 3 个。";
+    needed_margin:
+        "needed later: a difference of at least 0.1, with the same conditions.",
+        "后续所需：差值不小于 0.1，其余条件相同。";
+    needed_margin_alone:
+        "▲ improved, ▼ regressed: a difference of at least 0.1, an adjusted p of at most .05, and at least 3 sessions.",
+        "▲ 提升，▼ 退步：差值不小于 0.1，校正后 p 不大于 .05，会话不少于 3 个。";
+    unchanged_contexts: "unchanged (same contexts)", "无变化（上下文相同）";
     unchanged: "unchanged (same answers, same grades)", "无变化（答案与评分均相同）";
     primary: "mean of {} methods", "{} 个方法的平均";
     asked_again:
@@ -262,6 +313,8 @@ impl Translation {
             NoEvidenceReason::Truncated => ("truncated replies", "回复被截断"),
             NoEvidenceReason::BelowMargin => ("below 0.3", "小于 0.3"),
             NoEvidenceReason::BelowPrimaryMargin => ("below 0.2", "小于 0.2"),
+            NoEvidenceReason::BelowShareMargin => ("below 0.1", "小于 0.1"),
+            NoEvidenceReason::MoreTokens => ("more tokens", "词元更多"),
             NoEvidenceReason::Unchanged => ("unchanged", "无变化"),
             NoEvidenceReason::Correction => ("correction", "多重校正后不显著"),
             NoEvidenceReason::Degenerate => ("degenerate", "各样本差值相同"),

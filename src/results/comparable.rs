@@ -137,6 +137,25 @@ pub(super) struct VariantPair {
 /// All that stands between two result sets.
 pub(super) fn barriers(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair]) -> Vec<Barrier> {
     let (left, right) = (a.design(), b.design());
+    let mut found = if has_answers(a) && has_answers(b) { barriers_of_grades(a, b, pairs) } else { Vec::new() };
+    let both = left.fixtures.iter().filter_map(|own| Some((own, right.fixture(&own.name)?)));
+    found.extend(both.filter_map(|(own, other)| fixture_barrier(own, other, has_answers(a) && has_answers(b))));
+    let lone = |own: &[FixtureInfo], other: &[FixtureInfo]| -> Vec<Barrier> {
+        let missing = own.iter().filter(|info| !other.iter().any(|known| known.name == info.name));
+        missing.map(|info| Barrier::Fixture(info.name.clone())).collect()
+    };
+    found.extend(lone(&left.fixtures, &right.fixtures));
+    found.extend(lone(&right.fixtures, &left.fixtures));
+    found
+}
+
+/// Whether anything was answered and graded. Where a side has contexts alone, contexts are compared.
+fn has_answers(set: &ResultSet) -> bool {
+    !set.design().answerers.is_empty()
+}
+
+fn barriers_of_grades(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair]) -> Vec<Barrier> {
+    let (left, right) = (a.design(), b.design());
     let mut found = Vec::new();
     if (left.rubric.digest, left.rubric.scope) != (right.rubric.digest, right.rubric.scope) {
         found.push(Barrier::Rubric);
@@ -152,24 +171,18 @@ pub(super) fn barriers(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair]) -> V
     }
     found.extend(answerers(a, b, pairs));
     found.extend(truncated_replies(a, b, pairs));
-    let both = left.fixtures.iter().filter_map(|own| Some((own, right.fixture(&own.name)?)));
-    found.extend(both.filter_map(|(own, other)| fixture_barrier(own, other)));
-    let lone = |own: &[FixtureInfo], other: &[FixtureInfo]| -> Vec<Barrier> {
-        let missing = own.iter().filter(|info| !other.iter().any(|known| known.name == info.name));
-        missing.map(|info| Barrier::Fixture(info.name.clone())).collect()
-    };
-    found.extend(lone(&left.fixtures, &right.fixtures));
-    found.extend(lone(&right.fixtures, &left.fixtures));
     found
 }
 
-fn fixture_barrier(a: &FixtureInfo, b: &FixtureInfo) -> Option<Barrier> {
+fn fixture_barrier(a: &FixtureInfo, b: &FixtureInfo, has_answers: bool) -> Option<Barrier> {
     let probes = |info: &FixtureInfo| info.probes.iter().map(|p| (p.point, p.id.clone(), p.digest)).collect::<Vec<_>>();
     let name = a.name.clone();
     if a.digests.transcript != b.digests.transcript {
         Some(Barrier::Transcript(name))
     } else if a.digests.points != b.digests.points {
         Some(Barrier::Points(name))
+    } else if !has_answers {
+        None
     } else if a.digests.bank != b.digests.bank {
         Some(Barrier::Bank(name))
     } else if probes(a) != probes(b) {

@@ -7,8 +7,10 @@ use serde::Serialize;
 use super::Ordered;
 use super::changes::{Differences, FixtureChanges, Matched};
 use super::comparable::{Barrier, Incomparable, VariantPair, answerer_of, barriers, warnings};
+use super::design::MethodInfo;
 use super::edits::{ChangedLines, method_edits, pipeline_edits};
 use super::manifest::ComparisonScope;
+use super::needed::{compression_cost, have_same_contexts, paired_recall};
 use super::reliability::{ChainPairs, Reliability};
 use super::selection::{Selection, Subset};
 use super::set::{MethodVariant, ProbeAt, ResultSet};
@@ -64,6 +66,11 @@ pub struct MethodComparison {
     pub overall: Option<DifferenceTest>,
     /// Of each dimension measured on both sides.
     pub dimensions: Ordered<DifferenceTest>,
+    /// The difference of the needed-later recall; null where no point without a caveat has one on both sides.
+    pub needed: Option<DifferenceTest>,
+    /// Tokens of a context, of the judged side and of the baseline, where they differ so that recalls are not compared
+    /// at equal size.
+    pub unequal_tokens: Option<[f64; 2]>,
     /// The method's own failures.
     pub reliability: Reliability,
     /// What was edited.
@@ -104,7 +111,10 @@ pub fn compare(
     }
     let probes = matched_probes(judged.set, baseline.set, &found);
     let rows = pair_rows((judged.set, baseline.set), &probes, &pairs, lines);
-    if rows.iter().all(|row| row.fixtures.compared() == 0 && row.chains.counts().iter().all(|c| c.failed == 0)) {
+    let has_recall = rows.iter().any(|row| row.needed.is_some());
+    if !has_recall
+        && rows.iter().all(|row| row.fixtures.compared() == 0 && row.chains.counts().iter().all(|c| c.failed == 0))
+    {
         return Err(Incomparable { differences: vec![Barrier::NothingInCommon], scope });
     }
     let whole = verdicts(&rows);
@@ -219,6 +229,9 @@ fn fixtures(set: &ResultSet, probes: &BTreeMap<usize, usize>) -> Vec<String> {
     places.iter().filter_map(|place| set.design().fixtures.get(*place).map(|info| info.name.clone())).collect()
 }
 
+/// The part by which contexts of equal size may differ in tokens.
+const SIZE_TOLERANCE: f64 = 0.1;
+
 /// One pair before its differences are judged among all others.
 struct PairRow<'s> {
     key: String,
@@ -226,6 +239,9 @@ struct PairRow<'s> {
     fixtures: FixtureChanges,
     overall: Option<Paired>,
     dimensions: Vec<(Dimension, Paired)>,
+    needed: Option<Paired>,
+    unequal_tokens: Option<[f64; 2]>,
+    has_same_contexts: bool,
     chains: ChainPairs<'s>,
     edits: Vec<String>,
     differences: Differences,
@@ -240,11 +256,25 @@ impl<'s> PairRow<'s> {
         };
         let info = |set: &'s ResultSet, variant: usize| set.design().methods.get(set.variants.get(variant)?.method);
         let (before, after) = (info(matched.baseline, matched.pair.b), info(matched.judged, matched.pair.a));
+        let needed = before
+            .zip(after)
+            .and_then(|(before, after)| paired_recall((matched.judged, &after.name), (matched.baseline, &before.name)));
+        let has_same_contexts = before.zip(after).is_some_and(|(before, after)| {
+            have_same_contexts((matched.judged, &after.name), (matched.baseline, &before.name))
+        });
+        let tokens = |set: &ResultSet, info: &MethodInfo| compression_cost(set, &info.name).tokens;
+        let unequal_tokens = before.zip(after).and_then(|(before, after)| {
+            let [own, other] = [tokens(matched.judged, after)?, tokens(matched.baseline, before)?];
+            (needed.is_some() && (own - other).abs() > SIZE_TOLERANCE * own.min(other)).then_some([own, other])
+        });
         PairRow {
+            unequal_tokens,
+            has_same_contexts,
             key: key(matched.judged, matched.pair.a),
             against: key(matched.baseline, matched.pair.b),
             overall,
             dimensions,
+            needed,
             chains: ChainPairs::of(&matched),
             edits: before.zip(after).map(|(before, after)| method_edits(before, after, lines)).unwrap_or_default(),
             differences: matched.differences(),
@@ -352,6 +382,9 @@ fn unless_truncated(
 fn judge(rows: Vec<PairRow<'_>>, families: FamilyVerdicts) -> Ordered<MethodComparison> {
     let counts: Vec<_> = rows.iter().map(|row| row.chains.counts()).collect();
     let failures = stats::failure_tests(&counts);
+    let changed = rows.iter().filter(|row| !row.has_same_contexts);
+    let recalls: Vec<Paired> = changed.filter_map(|row| row.needed.clone()).collect();
+    let mut recalls = stats::share_verdicts(&recalls).into_iter();
     let judge = |((row, verdicts), failures): ((PairRow<'_>, MethodVerdicts), &stats::FailureTest)| {
         let MethodVerdicts { overall, dimensions } = verdicts;
         let reliability = row.chains.judged(failures);
@@ -361,6 +394,14 @@ fn judge(rows: Vec<PairRow<'_>>, families: FamilyVerdicts) -> Ordered<MethodComp
             fixtures: row.fixtures,
             overall,
             dimensions: names.zip(dimensions).collect(),
+            needed: row.needed.as_ref().and_then(|paired| match row.has_same_contexts {
+                true => Some(DifferenceTest::unchanged(paired.estimate().clusters)),
+                false => recalls.next().map(|found| match row.unequal_tokens {
+                    Some([own, other]) if own > other => found.unless_improved_by_size(),
+                    _ => found,
+                }),
+            }),
+            unequal_tokens: row.unequal_tokens,
             reliability,
             edits: row.edits,
             differences: row.differences,

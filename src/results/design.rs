@@ -52,6 +52,9 @@ pub struct MethodInfo {
     /// Where its prompt stands in the request, if not inside it: `system`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<String>,
+    /// The newest tool results that stay, where old ones are masked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep_results: Option<u32>,
     /// Whether the artifact index stands behind its contexts.
     pub artifact_index: bool,
     /// Whether one compression serves all runs.
@@ -148,6 +151,9 @@ pub struct FixtureInfo {
     pub tags: Vec<String>,
     /// Of messages, points and bank.
     pub digests: FixtureDigests,
+    /// Of what decides which references are needed later, besides the messages; `None` of older results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub references: Option<Digest>,
     /// The probes asked, in the order of the matrix.
     pub probes: Vec<ProbeInfo>,
 }
@@ -245,6 +251,10 @@ impl MethodInfo {
                 Strategy::Prompted { placement: PromptPlacement::System, .. } => Some("system".to_owned()),
                 _ => None,
             },
+            keep_results: match &method.strategy {
+                Strategy::Rule(BuiltInRule::Mask { keep_results }) => Some(*keep_results),
+                _ => None,
+            },
             artifact_index: method.wants_index(),
             deterministic: method.strategy.is_deterministic(),
             readers,
@@ -253,6 +263,23 @@ impl MethodInfo {
                 _ => None,
             },
         }
+    }
+
+    /// The settings in which two methods of one strategy differ, as a pipeline writes them.
+    pub(super) fn differing_settings(&self, other: &MethodInfo) -> Vec<String> {
+        if self.strategy != other.strategy {
+            return Vec::new();
+        }
+        let differs = [
+            ("model", self.model.as_ref().map(|asked| &asked.model) != other.model.as_ref().map(|asked| &asked.model)),
+            ("settings", self.model.as_ref().map(|a| &a.settings) != other.model.as_ref().map(|a| &a.settings)),
+            ("prompt", self.model.as_ref().map(|a| a.prompt) != other.model.as_ref().map(|a| a.prompt)),
+            ("target_tokens", self.target_tokens != other.target_tokens),
+            ("keep_results", self.keep_results != other.keep_results),
+            ("artifact_index", self.artifact_index != other.artifact_index),
+            ("command", self.program != other.program),
+        ];
+        differs.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name.to_owned()).collect()
     }
 
     /// Whether it keeps everything: the ceiling.
@@ -329,6 +356,7 @@ impl FixtureInfo {
             name: loaded.name().to_owned(),
             tags: loaded.fixture.tags.clone(),
             digests: loaded.digests,
+            references: Some(loaded.recorded),
             probes: loaded.selected.iter().enumerate().flat_map(at).collect(),
         }
     }

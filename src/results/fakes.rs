@@ -33,6 +33,7 @@ pub(crate) fn method(name: &str, strategy: &str) -> MethodInfo {
         model: None,
         target_tokens: None,
         placement: None,
+        keep_results: None,
         artifact_index: false,
         deterministic: true,
         readers: vec!["agent".into()],
@@ -59,6 +60,7 @@ pub(crate) fn design(methods: &[(&str, &str)], fixtures: &[(&str, u32)], runs: u
             name: (*name).into(),
             tags: vec!["debugging".into()],
             digests,
+            references: Some(digest),
             probes: (1..=*probes).map(probe).collect(),
         }
     };

@@ -5,8 +5,10 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::context_row::ContextRow;
 use super::label::{Label, LabelError};
 use super::manifest::{FORMAT, Manifest, Outcome};
 use super::row::Row;
@@ -20,6 +22,8 @@ pub mod names {
     pub const MANIFEST: &str = "manifest.json";
     /// One line per judged cell.
     pub const CELLS: &str = "cells.jsonl";
+    /// One line per compression.
+    pub const CONTEXTS: &str = "contexts.jsonl";
     /// Medians, intervals, breakdowns.
     pub const SUMMARY: &str = "summary.json";
     /// For a pull request.
@@ -238,9 +242,10 @@ impl ResultsFolder {
         }
     }
 
-    /// Whether it has a row.
+    /// Whether it has a row, or a context.
     pub fn has_rows(&self) -> bool {
-        fs::metadata(self.file(names::CELLS)).is_ok_and(|found| found.len() > 0)
+        let files = [names::CELLS, names::CONTEXTS];
+        files.iter().any(|name| fs::metadata(self.file(name)).is_ok_and(|found| found.len() > 0))
     }
 
     /// The number of its rows.
@@ -277,6 +282,22 @@ impl ResultsFolder {
     /// Whatever the file system says, with the path.
     pub fn rows(&self) -> Result<Rows, FileError> {
         Rows::of_file(&self.file(names::CELLS))
+    }
+
+    /// The compressions in `contexts.jsonl`; none of a folder that was written before there was such a file.
+    ///
+    /// # Errors
+    /// A line that is no compression.
+    pub fn contexts<T: DeserializeOwned>(&self) -> Result<Vec<ContextRow<T>>, RowError> {
+        let path = self.file(names::CONTEXTS);
+        if !path.exists() {
+            return Ok(Vec::new());
+        }
+        let text = files::read_text(&path)?;
+        let read = |(at, line): (usize, &str)| {
+            serde_json::from_str(line).map_err(|source| RowError::Line { path: path.clone(), line: at + 1, source })
+        };
+        text.lines().enumerate().map(read).collect()
     }
 
     /// All rows of `cells.jsonl`; `None` if they are more than [`FEW`].

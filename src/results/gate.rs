@@ -10,7 +10,7 @@ use crate::stats::{DifferenceTest, NoEvidenceReason, Verdict};
 pub struct Regression {
     /// The method; `None` for the mean over the methods tested.
     pub method: Option<String>,
-    /// `overall`, a dimension, or `reliability`.
+    /// `overall`, a dimension, `needed`, or `reliability`.
     pub what: String,
     /// One line why.
     pub why: String,
@@ -49,8 +49,14 @@ fn of_method(comparison: &Comparison, method: &str, compared: &MethodComparison)
         );
         regression("reliability", why)
     });
-    scores.chain(reliability).collect()
+    let needed = compared.needed.iter().filter(|judged| judged.verdict == Verdict::Regressed);
+    let needed =
+        needed.map(|judged| regression(NEEDED, format!("needed-later recall {}", against(judged, comparison))));
+    scores.chain(needed).chain(reliability).collect()
 }
+
+/// The name of the needed-later recall among what can regress.
+const NEEDED: &str = "needed";
 
 /// `-1.00 [-1.31, -0.69] on 4 of 8 fixtures, the others unchanged (over all -0.50), p 0.003, against main`.
 fn against(judged: &DifferenceTest, comparison: &Comparison) -> String {

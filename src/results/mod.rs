@@ -6,6 +6,7 @@
 //!
 //! Deliberately absent: cache and network, times outside the manifest, and wording, which is the business of `report`.
 
+mod context_row;
 mod row;
 mod failure;
 mod design;
@@ -25,6 +26,7 @@ mod level;
 mod answers;
 mod shares;
 mod economy;
+mod needed;
 mod cells;
 mod noise;
 mod scale;
@@ -48,6 +50,7 @@ pub use cells::CellCounts;
 pub use changes::{Differences, FixtureChanges, Flip, ProbeFact, SameContexts};
 pub use comparable::{Barrier, Incomparable};
 pub use compare::{Comparison, MethodComparison, Side, compare};
+pub use context_row::{ContextFigures, ContextNeeded, ContextReference, ContextRow};
 pub use design::{CriterionWeight, Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo, ProgramInfo, RubricInfo};
 pub use design_change::DesignChange;
 pub use economy::{Economy, FactCounts, PROBES_OF_TASK};
@@ -63,6 +66,7 @@ pub use level::{Level, Levels, OVERALL};
 pub use manifest::{
     Caveats, ComparisonScope, FORMAT, ForecastTotals, ImportedEntries, Manifest, Outcome, StageCounts, Unused,
 };
+pub use needed::{CompressionCost, IdenticalContexts, LeftOut, NeededPoints, NeededSummary};
 pub use noise::JudgeQuality;
 pub use reliability::{FailedChain, Reliability};
 pub use row::{ROWS, Row, RowCost, RowKeys, ScoredRow, Unread};

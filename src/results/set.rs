@@ -3,6 +3,7 @@
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap};
 
+use super::context_row::ContextFigures;
 use super::design::{CriterionWeight, Design};
 use super::folder::{FolderError, ResultsFolder};
 use super::grade::{AnswerAt, Grade, MeasuredAnswer};
@@ -59,6 +60,8 @@ pub struct ResultSet {
     pub(super) answers: Vec<MeasuredAnswer>,
     /// By variant.
     pub(super) costs: Vec<Costs>,
+    /// Every compression, sorted by place.
+    pub(super) contexts: Vec<ContextFigures>,
 }
 
 /// Why rows make no result set.
@@ -95,7 +98,17 @@ impl ResultSet {
     /// A file that is not there or cannot be read, rows that do not belong to the manifest.
     pub fn read(folder: &ResultsFolder) -> Result<ResultSet, SetError> {
         let manifest = folder.manifest()?;
-        ResultSet::gather(manifest, folder.rows()?.scored().map(|row| row.map_err(SetError::from)))
+        let rows = folder.rows()?.scored().map(|row| row.map_err(SetError::from));
+        Ok(ResultSet::gather(manifest, rows)?.with_contexts(folder.contexts()?))
+    }
+
+    /// With the compressions of the same folder. Their order is forgotten: sums of the same numbers are then the same.
+    pub fn with_contexts(self, mut contexts: Vec<ContextFigures>) -> ResultSet {
+        contexts.sort_by(|a, b| {
+            let key = |row: &ContextFigures| (row.point, row.run);
+            (&a.fixture, &a.method, key(a)).cmp(&(&b.fixture, &b.method, key(b)))
+        });
+        ResultSet { contexts, ..self }
     }
 
     /// Gathers rows, in any order.
@@ -121,7 +134,7 @@ impl ResultSet {
             answers.extend(cell.answers);
         }
         let scores = Scores::of(design, variants.len(), &grades);
-        Ok(ResultSet { manifest, variants, probes, scores, grades, answers, costs })
+        Ok(ResultSet { manifest, variants, probes, scores, grades, answers, costs, contexts: Vec::new() })
     }
 
     /// The manifest alone.
@@ -236,6 +249,9 @@ fn variants(design: &Design) -> Vec<MethodVariant> {
     let several = design.answerers.len() > 1;
     let key = |method: &str, reader: &str| if several { format!("{method}/{reader}") } else { method.to_owned() };
     let of = |(method, info): (usize, &super::design::MethodInfo)| -> Vec<MethodVariant> {
+        if info.readers.is_empty() {
+            return vec![MethodVariant { key: info.name.clone(), method, reader: String::new() }];
+        }
         info.readers
             .iter()
             .map(|reader| MethodVariant { key: key(&info.name, reader), method, reader: reader.clone() })

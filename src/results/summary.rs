@@ -12,6 +12,10 @@ use super::design::MethodInfo;
 use super::economy::{Economy, answered_facts};
 use super::groups::{GroupSelections, Groups};
 use super::level::{Level, Levels, OVERALL};
+use super::needed::{
+    CompressionCost, IdenticalContexts, NeededPoints, NeededSummary, compression_cost, identical_contexts,
+    needed_points, needed_summary,
+};
 use super::noise::{JudgeQuality, average_components, components, judge_quality, variance_shares};
 use super::scale::{ScaleCheck, scale_check};
 use super::selection::{Selection, Subset, VariantRuns};
@@ -48,6 +52,10 @@ pub struct Summary {
     pub scale: ScaleCheck,
     /// How judges agree.
     pub judges: JudgeQuality,
+    /// The points on which needed-later recall and the cost of compressions rest; null without contexts.
+    pub needed_points: Option<NeededPoints>,
+    /// Methods whose contexts are the same in every compression.
+    pub identical_contexts: Vec<IdenticalContexts>,
     /// Against a baseline, if one was named.
     pub comparison: Option<Comparison>,
 }
@@ -78,6 +86,10 @@ pub struct MethodSummary {
     /// What contexts keep and cost.
     #[serde(flatten)]
     pub economy: Economy,
+    /// Needed-later recall; null where no session uses anything after a point.
+    pub needed: Option<NeededSummary>,
+    /// What one compression takes.
+    pub compression: CompressionCost,
     /// (score − floor) / (ceiling − floor).
     pub retention: Retention,
     /// Variance components by dimension.
@@ -170,6 +182,8 @@ pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
         methods,
         scale: scale_check(set),
         judges: judge_quality(set),
+        needed_points: needed_points(set),
+        identical_contexts: identical_contexts(set),
         comparison,
     }
 }
@@ -211,6 +225,8 @@ impl SummaryBuilder<'_> {
             by_cycle: self.by_cycle(variant),
             by_length: levels(&self.groups.by_length, variant),
             economy,
+            needed: needed_summary(self.set, &info.name),
+            compression: compression_cost(self.set, &info.name),
             retention: self.retention(variant),
             noise: components(&self.set.scores, variant, &self.whole.kept, runs.are_deterministic()),
             real_runs: runs.by_fixture.iter().filter_map(|on| on.real_runs).reduce(f64::min),

@@ -2,6 +2,7 @@
 //! or by executing its own; or it has no output, and then neither have those that depend on it.
 
 use std::collections::HashSet;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use super::event::{Event, SkipReason};
@@ -219,24 +220,42 @@ impl<'r, 'e> Cells<'r, 'e> {
         stats: &mut RunStats<'_>,
     ) -> Result<(), RunError> {
         let Some(context) = self.frontier.context(task, resolved) else { return Ok(()) };
-        let matrix = self.performer.preparer.matrix();
         let found = self.row_cache.find(&context, self.refresh);
         let is_cached = found.is_some();
         match found {
-            Some((cells, cached)) => self.resolve_below(&context, &cells, cached, stats)?,
+            Some((cells, cached)) => {
+                stats.emit(&Event::Context { cell: context.cell, line: &cached.context })?;
+                self.resolve_below(&context, &cells, cached, stats)?;
+            }
             None => {
                 if !stats.has_warned(&context.key)
                     && let Ok(warnings) = self.performer.outputs.warnings(&context)
                 {
                     stats.warn(context.key, warnings)?;
                 }
-                if matrix.judgements_below(context.cell) == 0 {
-                    self.row_cache.add_without_rows(&context);
-                }
+                self.add_context(&context, stats)?;
             }
         }
         self.frontier.resolve_context(task, context, is_cached);
         Ok(())
+    }
+
+    /// Measures a context and reports it.
+    fn add_context(&mut self, context: &Rc<ResolvedContext>, stats: &mut RunStats<'_>) -> Result<(), RunError> {
+        match self.rows.context_line(context) {
+            Ok(line) => {
+                stats.emit(&Event::Context { cell: context.cell, line: &line })?;
+                self.row_cache.add_context(context, line);
+                Ok(())
+            }
+            Err(error) => {
+                let place = self.performer.preparer.pipeline().name_compress(&context.cell);
+                let failure = FailedAction::of_cell(place, StageName::Compress, Some(context.key), &error);
+                let failure = FailedAction { hint: Some(OutputUnavailable::REMEDY.to_owned()), ..failure };
+                self.row_cache.abandon(context.cell);
+                Ok(stats.emit(&Event::Failed(&failure))?)
+            }
+        }
     }
 
     /// Reports the cells below a context as their rows are cached.

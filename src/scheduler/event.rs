@@ -6,7 +6,7 @@ use super::breakers::TrippedBreaker;
 use crate::action::{ActionKey, StageName};
 use crate::files::FileError;
 use crate::judge::SelfTestVerdict;
-use crate::pipeline::MatrixCounts;
+use crate::pipeline::{CompressCell, MatrixCounts};
 use crate::plan::CostEstimate;
 use crate::results::{FailedAction, ListedRow};
 use crate::units::{Usage, Usd};
@@ -54,6 +54,13 @@ pub enum Event<'a> {
     SelftestCompleted { judge: &'a str, verdict: &'a SelfTestVerdict },
     /// Something odd about an output that is used all the same.
     Warning(String),
+    /// A context is there.
+    Context {
+        /// Where.
+        cell: CompressCell,
+        /// A line of JSON, without its end: a [`crate::results::ContextRow`].
+        line: &'a str,
+    },
     /// Rows of judged cells.
     Rows {
         /// Their places among all rows, in rising order.

@@ -54,6 +54,8 @@ pub(super) struct Dependency {
 pub(super) struct CachedRows {
     /// What is unusual about the context.
     pub(super) warnings: Vec<String>,
+    /// The line of the context itself.
+    pub(super) context: String,
     /// Answer and judgement of each row.
     pub(super) dependencies: Vec<[Dependency; 2]>,
     pub(super) rows: Vec<Arc<ListedRow>>,
@@ -79,11 +81,19 @@ pub(super) struct RowCache<'r, 'e> {
     /// Contexts without an entry: a row is missing, or too many others were open.
     abandoned: HashSet<CompressCell>,
     fingerprints: HashMap<FingerprintOf, Option<Digest>>,
+    /// The lines of open contexts.
+    lines: HashMap<CompressCell, String>,
 }
 
 impl<'r, 'e> RowCache<'r, 'e> {
     pub(super) fn new(performer: &'r Performer<'e>) -> RowCache<'r, 'e> {
-        RowCache { performer, open: HashMap::new(), abandoned: HashSet::new(), fingerprints: HashMap::new() }
+        RowCache {
+            performer,
+            open: HashMap::new(),
+            abandoned: HashSet::new(),
+            fingerprints: HashMap::new(),
+            lines: HashMap::new(),
+        }
     }
 
     /// The rows of a context where they are cached and hold, with their cells.
@@ -131,24 +141,30 @@ impl<'r, 'e> RowCache<'r, 'e> {
         }
     }
 
-    /// Stores the entry of a context without answers: its warnings.
-    pub(super) fn add_without_rows(&mut self, context: &Rc<ResolvedContext>) {
-        self.store(context, BTreeMap::new());
+    /// Adds the line of a context. One without answers is complete with it, and its entry is stored.
+    pub(super) fn add_context(&mut self, context: &Rc<ResolvedContext>, line: String) {
+        if self.performer.preparer.matrix().judgements_below(context.cell) == 0 {
+            self.lines.insert(context.cell, line);
+            self.store(context, BTreeMap::new());
+        } else if !self.abandoned.contains(&context.cell) {
+            self.lines.insert(context.cell, line);
+        }
     }
 
     /// The context will never have all its rows.
     pub(super) fn abandon(&mut self, context: CompressCell) {
         self.open.remove(&context);
+        self.lines.remove(&context);
         self.abandoned.insert(context);
     }
 
     fn store(&mut self, context: &Rc<ResolvedContext>, rows: BTreeMap<u64, NewRow>) {
-        let Some(name) = self.name(context) else { return };
+        let (Some(line), Some(name)) = (self.lines.remove(&context.cell), self.name(context)) else { return };
         let Ok(warnings) = self.performer.outputs.warnings(context) else { return };
         let lines = rows.values().map(|row| row.line.as_str()).collect();
         let dependencies = rows.values().map(|row| row.dependencies).collect();
         let rows = rows.into_values().map(|row| row.row).collect();
-        let cached = CachedRows { warnings, dependencies, rows, lines };
+        let cached = CachedRows { warnings, context: line, dependencies, rows, lines };
         if let Ok(bytes) = postcard::to_stdvec(&cached) {
             self.performer.store.keep_derived(name, &bytes);
         }
@@ -192,11 +208,11 @@ impl<'r, 'e> RowCache<'r, 'e> {
         let preparer = &self.performer.preparer;
         let (pipeline, runs) = (preparer.pipeline(), preparer.matrix().runs());
         let (digests, place) = (context.texts.loaded().digests, pipeline.name_compress(&context.cell));
-        let mut name = DigestBuilder::new("compeval rows v4");
+        let mut name = DigestBuilder::new("compeval rows v5");
         name.field("version", env!("CARGO_PKG_VERSION")).field("rows", ROWS.to_le_bytes());
         name.field("reader", READER.to_le_bytes()).field("downstream", downstream.0);
         name.field("rubric", pipeline.rubric.digest().0).field("tail", [pipeline.settings.tail as u8]);
-        for digest in [digests.transcript, digests.points, digests.bank] {
+        for digest in [digests.transcript, digests.points, digests.bank, context.texts.loaded().recorded] {
             name.field("fixture", digest.0);
         }
         name.field("fixture", place.fixture.as_bytes()).field("method", place.method.as_bytes());

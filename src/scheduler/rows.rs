@@ -7,18 +7,20 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::outputs::{LoadedContext, OutputCache, OutputUnavailable};
-use crate::action::{Digest, RequestTurn, Work};
+use crate::action::{BuiltInRule, Computation, Digest, RequestTurn, Work};
 use crate::answer::Answer;
 use crate::cache::{Lookup, Store};
-use crate::compress::Context;
+use crate::compress::{self, Context, Strategy};
 use crate::judge::{self, CriterionScore};
-use crate::measure::{Headings, ProbeMeasure, compression_ratio};
+use crate::measure::{Headings, NeededAtPoint, ProbeMeasure, SessionReferences, compression_ratio};
 use crate::pipeline::{FixtureIx, MethodIx, PointIx, ProbeIx, TailMode};
-use crate::plan::{CurrentSources, FixtureTexts, JudgeTask, Output, Preparer, Resolved, Task, probe_of};
+use crate::plan::{
+    CurrentSources, FixtureTexts, JudgeTask, Output, Preparer, Resolved, ResolvedContext, Task, probe_of,
+};
 use crate::probe::Probe;
-use crate::references::{ReferenceIndex, SessionNoise, used_in};
-use crate::results::{Row, RowCost, RowKeys};
-use crate::transcript::count_tokens;
+use crate::references::{PATTERNS, ReferenceIndex, SessionNoise, used_in};
+use crate::results::{ContextNeeded, ContextReference, ContextRow, Row, RowCost, RowKeys};
+use crate::transcript::{count_tokens, fold_document};
 use crate::units::Tokens;
 
 /// Makes rows. Holds what is the same for all cells of a fixture.
@@ -31,9 +33,15 @@ pub(super) struct RowMaker<'e> {
     headings: RefCell<HashMap<MethodIx, Rc<Headings>>>,
 }
 
+/// The recall of the list of references, and of the newest messages.
+type BaselineRecalls = [Option<f64>; 2];
+
 /// What is measured with, per fixture.
 struct Measures {
     tokens: Arc<[Tokens]>,
+    session: OnceCell<SessionReferences>,
+    needed: RefCell<HashMap<PointIx, Rc<NeededAtPoint>>>,
+    baselines: RefCell<HashMap<(PointIx, Tokens), BaselineRecalls>>,
     probes: RefCell<HashMap<(PointIx, ProbeIx), Rc<ProbeMeasure>>>,
     /// The exact tokens of messages that hold facts.
     signposts: RefCell<HashMap<usize, Rc<ReferenceIndex>>>,
@@ -137,6 +145,78 @@ impl<'e> RowMaker<'e> {
         })
     }
 
+    /// The row of a context, as a line without its end.
+    pub(super) fn context_line(&self, context: &Rc<ResolvedContext>) -> Result<String, OutputUnavailable> {
+        let (texts, point) = (&context.texts, context.cell.point);
+        let place = self.preparer.pipeline().name_compress(&context.cell);
+        let loaded = self.outputs.context(context)?;
+        let tokens = self.readable_tokens(context, &loaded);
+        let measures = self.measures(texts);
+        let (needed, references) = self.needed(&measures, context, &loaded, tokens).unzip();
+        let method = context.task().method(self.preparer.pipeline()).map(|method| &method.strategy);
+        let asks = method.and_then(Strategy::model).is_some_and(|model| !model.is_lexical());
+        let row = ContextRow {
+            fixture: place.fixture.to_string(),
+            point: place.point.0,
+            method: place.method.to_string(),
+            run: place.run,
+            key: context.key,
+            context: loaded.compressed.context.text().map_or(context.reference.digest(), |text| Digest::of(&*text)),
+            tokens: tokens.map(|tokens| tokens.0),
+            replaced_tokens: measures.replaced(texts, point).0,
+            seconds: self.store.find(&context.key).map(|record| record.latency_ms as f64 / 1000.0),
+            usd: context.cost.map(|usd| usd.0),
+            calls: u32::from(asks),
+            needed,
+            references: references.unwrap_or_default(),
+        };
+        Ok(serde_json::to_string(&row)?)
+    }
+
+    /// What a context has of the references that are needed after its point; `None` where there are none, and of a
+    /// context that only its provider can read.
+    fn needed(
+        &self,
+        measures: &Measures,
+        context: &ResolvedContext,
+        loaded: &LoadedContext,
+        tokens: Option<Tokens>,
+    ) -> Option<(ContextNeeded, Vec<ContextReference>)> {
+        let (texts, point) = (&*context.texts, context.cell.point);
+        let needed = measures.needed(texts, point)?;
+        let (text, folded) = loaded.compressed.context.text().zip(loaded.folded())?;
+        let stood = needed.standing(folded);
+        let own = needed.recall(&stood, &text, &measures.tokens)?;
+        let [list, truncate] = tokens.map_or([None, None], |tokens| self.baselines(measures, texts, point, tokens));
+        let references = needed.references.iter().zip(stood).map(|(needed, kept)| ContextReference {
+            text: needed.reference.text.clone(),
+            kind: needed.reference.kind,
+            source: needed.source,
+            distance: needed.distance,
+            age: needed.age,
+            state: needed.state,
+            kept,
+        });
+        Some((ContextNeeded { own, list, truncate }, references.collect()))
+    }
+
+    /// The recall at this size of the list of references, and of the newest messages.
+    fn baselines(&self, measures: &Measures, texts: &FixtureTexts, point: PointIx, tokens: Tokens) -> BaselineRecalls {
+        if let Some(known) = measures.baselines.borrow().get(&(point, tokens)) {
+            return *known;
+        }
+        let rules = [BuiltInRule::ReferenceList { patterns: PATTERNS }, BuiltInRule::Truncate];
+        let recalls = rules.map(|rule| {
+            let computation = Computation { rule, messages: "".into(), target_tokens: Some(tokens) };
+            let bytes = compress::compute(&computation, texts.prefix_messages(point), &count_tokens);
+            let text = Context::Readable { messages: serde_json::from_slice(&bytes).ok()? }.text()?;
+            let needed = measures.needed(texts, point)?;
+            needed.mean_recall(&needed.standing(&fold_document(&text)))
+        });
+        measures.baselines.borrow_mut().insert((point, tokens), recalls);
+        recalls
+    }
+
     /// The heading of the method's prompt under which the facts of a probe belong.
     fn heading(&self, task: &JudgeTask, probe: &Probe) -> Option<String> {
         let make = || {
@@ -151,10 +231,13 @@ impl<'e> RowMaker<'e> {
     /// The size of a context by the pinned tokenizer, counted as the messages it replaces are; of one that only its
     /// provider can read, as that provider counts it.
     fn context_tokens(&self, task: &JudgeTask, context: &LoadedContext) -> Option<Tokens> {
-        let content = &context.compressed.context;
-        let Some((reference, text)) = task.context.reference.text().zip(content.text()) else {
-            return self.reported_tokens(task);
-        };
+        self.readable_tokens(&task.context, context).or_else(|| self.reported_tokens(task))
+    }
+
+    /// The same of a context that anyone can read.
+    fn readable_tokens(&self, context: &ResolvedContext, loaded: &LoadedContext) -> Option<Tokens> {
+        let content = &loaded.compressed.context;
+        let (reference, text) = context.reference.text().zip(content.text())?;
         Some(self.counts.named(reference.digest(), || match content {
             Context::Readable { messages } if messages.len() > 1 => {
                 messages.iter().map(|message| self.counts.text(&message.countable_text())).sum()
@@ -191,6 +274,9 @@ impl<'e> RowMaker<'e> {
         let tokens = messages.iter().map(|message| self.counts.text(&message.countable_text())).collect();
         let measures = Rc::new(Measures {
             tokens,
+            session: OnceCell::new(),
+            needed: RefCell::default(),
+            baselines: RefCell::default(),
             probes: RefCell::default(),
             signposts: RefCell::default(),
             noise: OnceCell::new(),
@@ -234,6 +320,22 @@ impl Measures {
             Rc::new(ReferenceIndex::new(&references))
         };
         self.signposts.borrow_mut().entry(message).or_insert_with(make).clone()
+    }
+
+    /// What the session needs after a point; `None` of one at the end.
+    fn needed(&self, texts: &FixtureTexts, point: PointIx) -> Option<Rc<NeededAtPoint>> {
+        let loaded = texts.loaded();
+        if texts.end(point) >= loaded.fixture.messages.len() {
+            return None;
+        }
+        if let Some(known) = self.needed.borrow().get(&point) {
+            return Some(known.clone());
+        }
+        let session = self.session.get_or_init(|| SessionReferences::of(&loaded.fixture));
+        let points = loaded.points.get(..=point.0)?;
+        let found = Rc::new(session.needed(points, &self.tokens, &loaded.history));
+        self.needed.borrow_mut().insert(point, found.clone());
+        Some(found)
     }
 
     fn replaced(&self, texts: &FixtureTexts, point: PointIx) -> Tokens {

@@ -41,4 +41,4 @@ pub use pairing::Paired;
 pub use pairs::{Observation, PairClasses};
 pub use rerun::{NoRerun, Rerun, rerun_interval};
 pub use retention::{NoRetention, Retention, retention};
-pub use verdict::{DifferenceTest, NoEvidenceReason, Verdict, holm, verdicts};
+pub use verdict::{DifferenceTest, NoEvidenceReason, Verdict, holm, share_verdicts, verdicts};

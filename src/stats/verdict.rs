@@ -9,7 +9,9 @@ use super::distribution::StudentT;
 use super::interval::{Estimate, Interval};
 use super::pairing::Paired;
 use super::rerun::NoRerun;
-use super::thresholds::{ALPHA, DIFFERENCES, MARGIN, MAX_MISSING, MDD_WARNING, MIN_CLUSTERS, POWER, TINY};
+use super::thresholds::{
+    ALPHA, DIFFERENCES, MARGIN, MAX_MISSING, MDD_WARNING, MIN_CLUSTERS, POWER, SHARE_MARGIN, TINY,
+};
 
 /// What a comparison shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -46,6 +48,12 @@ pub enum NoEvidenceReason {
     /// The same for the mean over several methods, whose margin is smaller.
     #[serde(rename = "below 0.2")]
     BelowPrimaryMargin,
+    /// The same for a share.
+    #[serde(rename = "below 0.1")]
+    BelowShareMargin,
+    /// The better side had more tokens to spend.
+    #[serde(rename = "more tokens")]
+    MoreTokens,
     /// Nothing changed: the same answers, graded the same.
     #[serde(rename = "unchanged")]
     Unchanged,
@@ -121,6 +129,14 @@ impl DifferenceTest {
         DifferenceTest { verdict: Verdict::NoEvidence, reason: Some(NoEvidenceReason::Truncated), ..self }
     }
 
+    /// The same, but no evidence of an improvement: a larger context has more.
+    pub fn unless_improved_by_size(self) -> DifferenceTest {
+        if self.verdict != Verdict::Improved {
+            return self;
+        }
+        DifferenceTest { verdict: Verdict::NoEvidence, reason: Some(NoEvidenceReason::MoreTokens), ..self }
+    }
+
     /// The comparison of `clusters` clusters none of which changed.
     pub fn unchanged(clusters: usize) -> DifferenceTest {
         DifferenceTest {
@@ -162,6 +178,17 @@ impl Paired {
 /// is no member of the family, so that it costs the others nothing.
 pub fn verdicts(family: &[Paired]) -> Vec<DifferenceTest> {
     judge_family(family, (MARGIN, NoEvidenceReason::BelowMargin))
+}
+
+/// Verdicts on differences of shares, from 0 to 1.
+pub fn share_verdicts(family: &[Paired]) -> Vec<DifferenceTest> {
+    let judged = judge_family(family, (SHARE_MARGIN, NoEvidenceReason::BelowShareMargin)).into_iter();
+    let of = |found: DifferenceTest| DifferenceTest {
+        within_margin: found.ci95.map(|ci| ci.is_within(SHARE_MARGIN)),
+        mdd: found.mdd.filter(|mdd| *mdd <= 1.0),
+        ..found
+    };
+    judged.map(of).collect()
 }
 
 /// The same with a margin, and the reason that a smaller difference gets.

@@ -16,7 +16,7 @@ mod tokenizer;
 mod tokens;
 mod typography;
 
-pub use fixture::{Fixture, ParsedFixture};
+pub use fixture::{CUT_MARK, Fixture, ParsedFixture};
 pub(crate) use fold::fold_by;
 pub use fold::{fold, fold_document};
 pub use mapped_fold::MappedFold;

@@ -62,6 +62,9 @@ fn every_field_of_a_run_is_on_the_page() {
     for row in project.rows("b") {
         fields(&row, &mut found);
     }
+    for line in project.read("results/b/contexts.jsonl").lines() {
+        fields(&serde_json::from_str(line).expect("a context"), &mut found);
+    }
     fields(&project.result("b", "summary.json"), &mut found);
     assert!(found.len() > 120 && found.contains("question") && found.contains("mdd"), "{found:?}");
     let missing: Vec<&String> = found.iter().filter(|name| !page.contains(&format!("`{name}`"))).collect();

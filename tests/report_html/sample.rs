@@ -10,8 +10,8 @@ use compeval::pipeline::{FixtureDigests, Runs, TailMode};
 use compeval::probe::{Probe, ProbeType};
 use compeval::provider::Settings;
 use compeval::report::html::{
-    self, ContextKey, ContextText, PageContext, PageCost, PageFailure, PageInput, PageMethod, PageModel, ReadRows,
-    ScaleAnchor,
+    self, ContextKey, ContextText, PageContext, PageCost, PageFailure, PageInput, PageMethod, PageModel, PageTable,
+    ReadRows, ScaleAnchor,
 };
 use compeval::results::{
     ComparisonScope, CriterionWeight, Design, FixtureInfo, ListedRow, Manifest, MethodInfo, ModelInfo, ProbeInfo,
@@ -146,6 +146,12 @@ impl Sample {
                 injected("anchored"),
                 vec![injected("probes from good to bad (1): login · p1 4.50 → 0.80.")],
             )],
+            compressions: Some(PageTable {
+                title: injected("What the session needed later"),
+                lead: injected("Of the exact details from before a point."),
+                header: vec![injected("method"), injected("needed later")],
+                rows: vec![vec![injected("anchored"), injected("0.80 0.70–0.90")]],
+            }),
             models: ["compress", "answer", "judge"].map(|role| self.model(role)).into(),
             methods: METHODS.iter().map(|(name, strategy, ..)| self.method(name, strategy)).collect(),
             rubric: Rubric::built_in(self.locale),
@@ -321,6 +327,7 @@ fn design(options: &SampleOptions, banks: &BTreeMap<String, Vec<Probe>>) -> Desi
         strategy: (*strategy).into(),
         model: None,
         target_tokens: None,
+        keep_results: None,
         artifact_index: false,
         deterministic: false,
         readers: vec![format!("agent{}", options.injection)],
@@ -357,6 +364,7 @@ fn fixture(name: &str, bank: &[Probe]) -> FixtureInfo {
         name: name.into(),
         tags: vec!["debugging".into()],
         digests: FixtureDigests { transcript: digest, points: digest, bank: digest },
+        references: None,
         probes: bank.iter().map(probe).collect(),
     }
 }

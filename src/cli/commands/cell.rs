@@ -11,7 +11,7 @@ use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::{count, shell_word};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::suggest;
-use crate::results::{self, FixtureInfo, Manifest, Outcome, ResultsFolder, Row, newest};
+use crate::results::{self, ContextRow, FixtureInfo, Manifest, Outcome, ResultsFolder, Row, newest};
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ShowArgs {
@@ -43,6 +43,8 @@ pub(crate) enum CellMatch {
     One(Box<SelectedCell>),
     /// Several: method or probe was not named.
     Several(Box<CellList>),
+    /// No judged cell, but contexts: the run ended with them.
+    Contexts(Box<ContextList>),
     /// No judged cell.
     Missing(Box<MissingCell>),
 }
@@ -53,6 +55,14 @@ pub(crate) struct SelectedCell {
     pub(crate) row: Row,
     /// Other repetitions of the same question to the same method.
     pub(crate) others: Vec<Row>,
+    /// The compression behind it; of older result sets there is none.
+    pub(crate) context: Option<ContextRow>,
+}
+
+/// The contexts that match where nothing was answered.
+pub(crate) struct ContextList {
+    pub(crate) label: String,
+    pub(crate) contexts: Vec<ContextRow>,
 }
 
 /// A cell that was not judged.
@@ -88,6 +98,10 @@ pub(crate) fn find_cell(results: &Path, args: &ShowArgs, console: &Console) -> R
             rows.push(row);
         }
     }
+    let contexts = contexts(&folder, args)?;
+    if rows.is_empty() && manifest.design.answerers.is_empty() && !contexts.is_empty() {
+        return Ok(CellMatch::Contexts(Box::new(ContextList { label: manifest.label, contexts })));
+    }
     if rows.is_empty() {
         let failure = failure_at(&manifest, args).cloned();
         return Ok(CellMatch::Missing(Box::new(MissingCell { manifest, failure })));
@@ -97,7 +111,22 @@ pub(crate) fn find_cell(results: &Path, args: &ShowArgs, console: &Console) -> R
         return Ok(CellMatch::Several(Box::new(CellList { manifest, rows, has_method, has_probe })));
     }
     let row = rows.remove(0);
-    Ok(CellMatch::One(Box::new(SelectedCell { manifest, row, others: rows })))
+    let is_own =
+        |context: &ContextRow| context.point == row.point && context.method == row.method && context.run == row.run;
+    let context = contexts.into_iter().find(is_own);
+    Ok(CellMatch::One(Box::new(SelectedCell { manifest, row, others: rows, context })))
+}
+
+/// The contexts that match; a probe is no matter of theirs.
+fn contexts(folder: &ResultsFolder, args: &ShowArgs) -> Result<Vec<ContextRow>, Failure> {
+    let mut contexts: Vec<ContextRow> = folder.contexts().map_err(|error| Failure::error(chain(&error)))?;
+    contexts.retain(|row| {
+        row.fixture == args.fixture
+            && args.method.as_ref().is_none_or(|method| *method == row.method)
+            && args.run.is_none_or(|run| run == row.run)
+            && args.point.is_none_or(|point| point == row.point)
+    });
+    Ok(contexts)
 }
 
 /// Says that results are incomplete, or that newer ones which are incomplete stand beside them.
@@ -152,6 +181,9 @@ fn check_numbers(manifest: &Manifest, fixture: &FixtureInfo, args: &ShowArgs) ->
     let (label, runs) = (&manifest.label, manifest.design.runs.compress);
     if let Some(run) = args.run.filter(|run| !(1..=runs).contains(run)) {
         return Err(Failure::input(format!("the result set `{label}` has no run {run}: runs are 1 to {runs}")));
+    }
+    if manifest.design.answerers.is_empty() {
+        return Ok(());
     }
     let points: BTreeSet<u32> = fixture.probes.iter().map(|probe| probe.point).collect();
     if let Some(point) = args.point.filter(|point| !points.contains(point)) {

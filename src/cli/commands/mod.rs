@@ -9,6 +9,7 @@ mod fixture;
 mod init;
 mod judge;
 mod labels;
+mod needed;
 mod observe;
 mod plan;
 mod probes;

@@ -10,6 +10,7 @@ use crate::cli::args::{Common, SelectArgs};
 use crate::cli::commands::cache::{output_of, snapshot};
 use crate::cli::commands::cell::{CellMatch, SelectedCell, ShowArgs, command_for, find_cell, score_style};
 use crate::cli::commands::context::{compress_cell, read_context, reading_task};
+use crate::cli::commands::needed::{needed_of_cell, print_contexts};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{count, percent};
 use crate::cli::project::{Opening, project_paths_of, read_project};
@@ -38,6 +39,10 @@ pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result
         CellMatch::One(selected) => selected,
         CellMatch::Several(several) => {
             several.print("show", console);
+            return Ok(Exit::Done);
+        }
+        CellMatch::Contexts(list) => {
+            print_contexts(&list.contexts, &list.label, "show", console);
             return Ok(Exit::Done);
         }
         CellMatch::Missing(missing) => return Err(missing.failure()),
@@ -119,6 +124,9 @@ impl Page<'_> {
             Ok("") => self.note(&mut text, "empty"),
             Ok(context) => self.body(&mut text, &self.marked(context)),
             Err(why) => self.note(&mut text, &format!("not available: {why}")),
+        }
+        if let Some(context) = self.selected.context.as_ref().filter(|context| context.needed.is_some()) {
+            text.push_str(&needed_of_cell(context, self.console));
         }
         self.section(&mut text, "Answer", &format!("by {}", row.answerer));
         self.body(&mut text, &self.marked(&row.answer));

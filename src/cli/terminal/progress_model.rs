@@ -112,6 +112,7 @@ impl ProgressModel {
             | Event::BreakerTripped(_)
             | Event::SelftestCompleted { .. }
             | Event::Warning(_)
+            | Event::Context { .. }
             | Event::Rows { .. } => {}
         }
     }

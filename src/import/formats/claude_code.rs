@@ -52,9 +52,6 @@ impl ClaudeSession {
         if self.tree.is_empty() && !uuid.is_empty() && parent.iter().any(|parent| !parent.is_empty()) {
             self.main.begins_midway = true;
         }
-        if let Some(attachment) = record.get("attachment").filter(|one| SHOWN_AGAIN.contains(&str_of(one, "type"))) {
-            strings_in(attachment).into_iter().for_each(|text| self.main.attach_again(text));
-        }
         let kept = list_at(record, "/compactMetadata/preservedMessages/uuids").iter().filter_map(Value::as_str);
         self.main.keep_entries(kept.flat_map(|uuid| self.tree.entries_of(uuid)));
         self.tree.add(Link {
@@ -125,19 +122,6 @@ fn read_record(record: &Value, draft: &mut ConversationDraft) -> bool {
         _ => draft.count(DropReason::Unknown(if kind.is_empty() { "without type" } else { kind }.to_owned())),
     }
     false
-}
-
-/// Attachments that bring files and instructions back into the context after a compaction.
-const SHOWN_AGAIN: [&str; 6] =
-    ["file", "edited_text_file", "compact_file_reference", "nested_memory", "invoked_skills", "plan_mode"];
-
-fn strings_in(value: &Value) -> Vec<&str> {
-    match value {
-        Value::String(text) => vec![text],
-        Value::Array(items) => items.iter().flat_map(strings_in).collect(),
-        Value::Object(object) => object.values().flat_map(strings_in).collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
-    }
 }
 
 /// What the record of a compaction says of it.
@@ -236,11 +220,36 @@ fn markup(text: &str) -> Markup {
     }
 }
 
+/// Attachments whose text the model is shown; after a compaction some of them bring files and instructions back.
+const ATTACHED: [&str; 8] = [
+    "file",
+    "edited_text_file",
+    "compact_file_reference",
+    "nested_memory",
+    "invoked_skills",
+    "hook_additional_context",
+    "plan_mode",
+    "diagnostics",
+];
+
+/// All strings in a value.
+fn strings_of(value: &Value) -> Vec<&str> {
+    match value {
+        Value::String(text) => vec![text],
+        Value::Array(items) => items.iter().flat_map(strings_of).collect(),
+        Value::Object(object) => object.values().flat_map(strings_of).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
+    }
+}
+
 /// A prompt that was typed while the model worked stands nowhere else; other attachments are injected context.
 fn attachment(record: &Value, draft: &mut ConversationDraft) {
     let attachment = record.get("attachment").unwrap_or(&Value::Null);
     let kind = str_of(attachment, "type");
     if kind != "queued_command" {
+        if ATTACHED.contains(&kind) {
+            strings_of(attachment).into_iter().for_each(|text| draft.attach(text));
+        }
         return draft.count(DropReason::Injected(format!("attachment {kind}")));
     }
     let text = match str_at(record, "/attachment/prompt") {

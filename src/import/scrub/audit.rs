@@ -69,6 +69,8 @@ pub enum Field {
     Content,
     /// The arguments of a call, counted from 0.
     Arguments(usize),
+    /// The references recorded of the text before it was cut, a line each.
+    References,
     /// The fixture's description.
     Description,
     /// The fixture's notes, as JSON.
@@ -114,6 +116,8 @@ pub fn audit(fixture: &Fixture) -> Vec<Suspicion> {
         for (number, call) in message.tool_calls.iter().enumerate() {
             look(&call.function.arguments, Some(index), Field::Arguments(number), &mut found);
         }
+        let recorded = super::recorded(message).collect::<Vec<_>>().join("\n");
+        look(&recorded, Some(index), Field::References, &mut found);
     }
     found
 }

@@ -3,7 +3,9 @@
 use std::ops::Range;
 
 use super::secrets::secrets;
+use crate::references::references_in;
 use crate::text::grouped;
+use crate::transcript::CUT_MARK;
 
 /// Characters over which an output is cut.
 pub(super) const LIMIT: usize = 2000;
@@ -13,21 +15,20 @@ const HEAD: usize = 1000;
 const TAIL: usize = 900;
 /// Characters kept around a fact.
 const AROUND: usize = 80;
-/// The words that mark a cut; a text that has them was cut before.
-const MARK: &str = " characters in the original ...]";
 
 /// Characters of each end of an output that are kept while a log is read: more than [`cut`] keeps, so that it sees no
 /// difference.
 const READ: usize = 2048;
-/// Before and after the length that an output had; only between reading and cutting.
-const LENGTH: [&str; 2] = ["\n\u{F8FF}of ", " characters\u{F8FF}\n"];
+/// What stands for the middle of an output between reading and cutting: a line break and this mark, the references of
+/// the middle, and between the other two the length that the output had.
+const GAP: [&str; 3] = ["\n\u{F8FF}", "\u{F8FF}of ", " characters\u{F8FF}\n"];
 
 /// An output as it is held while a log is read: of a very long one the ends, and how long it was. A log of many long
 /// outputs so needs no more room than what becomes of it. No secret is parted: what is left of one might not be known
 /// for a secret any more.
 pub(crate) fn held(text: String) -> String {
     let length = text.chars().count();
-    if length <= 3 * READ || text.contains(MARK) {
+    if length <= 3 * READ || text.contains(CUT_MARK) {
         return text;
     }
     let at = |chars: usize| text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at);
@@ -42,7 +43,10 @@ pub(crate) fn held(text: String) -> String {
     }
     match (text.get(..head), text.get(tail..)) {
         (Some(start), Some(end)) if head < tail => {
-            format!("{start}{}{length}{}{end}", LENGTH[0], LENGTH[1])
+            let middle = references_in(text.get(head..tail).unwrap_or(""));
+            let references = middle.iter().map(|reference| reference.text.as_str()).collect::<Vec<_>>().join("\n");
+            let [open, of, close] = GAP;
+            format!("{start}{open}{references}{of}{length}{close}{end}")
         }
         _ => text,
     }
@@ -55,16 +59,18 @@ pub fn full_length(text: &str) -> usize {
 
 /// Where the middle of a text was left out while reading, and how many characters the whole had.
 fn gap(text: &str) -> Option<(Range<usize>, usize)> {
-    let start = text.find(LENGTH[0])?;
-    let (length, _) = text.get(start + LENGTH[0].len()..)?.split_once(LENGTH[1])?;
-    let end = start + LENGTH[0].len() + length.len() + LENGTH[1].len();
+    let [open, of, close] = GAP;
+    let start = text.find(open)?;
+    let (references, rest) = text.get(start + open.len()..)?.split_once(of)?;
+    let (length, _) = rest.split_once(close)?;
+    let end = start + open.len() + references.len() + of.len() + length.len() + close.len();
     Some((start..end, length.parse().ok()?))
 }
 
 /// The output, cut; `None` if it is short enough or was cut before.
 pub(super) fn cut(text: &str, facts: &[String]) -> Option<String> {
     let (length, gap) = (text.chars().count(), gap(text));
-    if gap.is_none() && (length <= LIMIT || text.contains(MARK)) {
+    if gap.is_none() && (length <= LIMIT || text.contains(CUT_MARK)) {
         return None;
     }
     let at = |chars: usize| text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at);
@@ -73,7 +79,7 @@ pub(super) fn cut(text: &str, facts: &[String]) -> Option<String> {
     for range in facts.iter().flat_map(|fact| places(text, fact)) {
         kept.push(widened(text, range));
     }
-    let note = format!("\n[... cut, {}{MARK}\n", grouped(length as u64));
+    let note = format!("\n[... cut, {}{CUT_MARK}\n", grouped(length as u64));
     let kept = merged(kept).into_iter().flat_map(|range| without(range, &gap));
     let parts: Vec<&str> = kept.filter_map(|range| text.get(range)).collect();
     let short = parts.join(&note);
@@ -102,7 +108,7 @@ fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     let mut merged: Vec<Range<usize>> = Vec::new();
     for range in ranges {
         match merged.last_mut() {
-            Some(last) if range.start <= last.end + MARK.len() => last.end = last.end.max(range.end),
+            Some(last) if range.start <= last.end + CUT_MARK.len() => last.end = last.end.max(range.end),
             _ => merged.push(range),
         }
     }

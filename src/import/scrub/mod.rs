@@ -23,6 +23,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use serde_json::Value;
 
 use super::conversation::ORPHAN_HEAD;
+use crate::references::{PATTERNS, Reference, ReferenceIndex, readable_text, used_in};
 use crate::transcript::{Fixture, Message, Role};
 use cut::cut;
 use personal::Handles;
@@ -229,6 +230,9 @@ impl Scrubber {
             for call in &mut message.tool_calls {
                 call.function.arguments = self.text(&call.function.arguments, report);
             }
+            for reference in recorded_mut(message) {
+                *reference = self.text(reference, report);
+            }
             if message.role == Role::Assistant {
                 let mut count = 0;
                 message.content = personal::without_reasoning(&message.content, &mut count).into_owned();
@@ -240,6 +244,7 @@ impl Scrubber {
         }
         fixture.description = self.text(&fixture.description, report);
         self.value(&mut fixture.notes, report);
+        record_references(fixture, &settings.facts);
         system_prompts(fixture, report);
         drop_messages(fixture, report);
         cut_outputs(fixture, &settings.facts, report);
@@ -300,12 +305,85 @@ fn whole<'n>(text: &str, secret: &str, name: &'n str) -> Vec<(std::ops::Range<us
     text.match_indices(secret).filter(|(at, _)| alone(*at)).map(|(at, _)| (at..at + secret.len(), name)).collect()
 }
 
+/// The references recorded of a message.
+fn recorded(message: &Message) -> impl Iterator<Item = &str> {
+    message.cut_references.iter().chain(&message.attached_references).map(String::as_str)
+}
+
+fn recorded_mut(message: &mut Message) -> impl Iterator<Item = &mut String> {
+    message.cut_references.iter_mut().chain(&mut message.attached_references)
+}
+
+/// Records the references of what is about to be replaced or cut, once: a fixture that was cut before keeps what it has,
+/// and one of which nothing goes needs no record.
+fn record_references(fixture: &mut Fixture, facts: &[String]) {
+    if fixture.reference_patterns.is_some() || fixture.has_cut_outputs() {
+        return;
+    }
+    let leading = fixture.messages.iter().take_while(|message| message.role == Role::System).count();
+    let is_cut: Vec<bool> = fixture.messages.iter().map(|message| is_to_be_cut(message, facts)).collect();
+    let mut system = fixture.messages.iter().take(leading);
+    let is_complete = !is_cut.contains(&true)
+        && system.all(|message| message.content == SYSTEM_PLACEHOLDER)
+        && fixture.messages.iter().all(|message| message.attached_references.is_empty());
+    if is_complete {
+        return;
+    }
+    fixture.reference_patterns = Some(PATTERNS);
+    let used = ReferenceUse::of(&fixture.messages);
+    let mut of_system = Vec::new();
+    for ((at, message), is_cut) in fixture.messages.iter_mut().enumerate().zip(is_cut) {
+        let attached = message.attached_references.join("\n");
+        message.attached_references = used.after(at, &attached);
+        if at < leading {
+            of_system.extend(used.after(at, &message.content));
+        } else if is_cut {
+            message.cut_references = used.after(at, &readable_text(message));
+        }
+    }
+    of_system.sort_unstable();
+    of_system.dedup();
+    if let Some(first) = fixture.messages.first_mut() {
+        first.cut_references.extend(of_system);
+    }
+}
+
+fn is_to_be_cut(message: &Message, facts: &[String]) -> bool {
+    output_of(message).is_some_and(|output| cut(output, facts).is_some())
+}
+
+/// The references that the assistant uses, with the last message that uses each.
+struct ReferenceUse {
+    references: Vec<Reference>,
+    last: Vec<usize>,
+    index: ReferenceIndex,
+}
+
+impl ReferenceUse {
+    fn of(messages: &[Message]) -> ReferenceUse {
+        let mut last: BTreeMap<String, (usize, Reference)> = BTreeMap::new();
+        for (at, message) in messages.iter().enumerate().filter(|(_, message)| message.role == Role::Assistant) {
+            last.extend(used_in(message).into_iter().map(|reference| (reference.key(), (at, reference))));
+        }
+        let (last, references): (Vec<usize>, Vec<Reference>) = last.into_values().unzip();
+        ReferenceUse { index: ReferenceIndex::new(&references), references, last }
+    }
+
+    /// The references that stand in `text`, the text of message `at`, and are used behind it.
+    fn after(&self, at: usize, text: &str) -> Vec<String> {
+        let standing = self.index.standing_in(text).into_iter();
+        let used = standing.filter(|place| self.last.get(*place).is_some_and(|last| *last > at));
+        used.filter_map(|place| Some(self.references.get(place)?.text.clone())).collect()
+    }
+}
+
 /// All texts of a fixture in which a secret can stand.
 fn texts(fixture: &Fixture) -> Vec<&str> {
     let mut texts = vec![fixture.description.as_str()];
     for message in &fixture.messages {
         texts.push(&message.content);
         texts.extend(message.tool_calls.iter().map(|call| call.function.arguments.as_str()));
+        texts.extend(recorded(message));
     }
     let mut open = vec![&fixture.notes];
     while let Some(value) = open.pop() {
@@ -377,21 +455,27 @@ fn retain(fixture: &mut Fixture, mut keep: impl FnMut(usize, &Message) -> bool) 
         return;
     }
     let before = |point: usize| kept.iter().take(point).filter(|kept| **kept).count();
-    fixture.points = fixture.points.iter().map(|point| before(*point)).filter(|point| *point > 0).collect();
-    fixture.points.dedup();
+    for places in [&mut fixture.points, &mut fixture.compactions] {
+        *places = places.iter().map(|point| before(*point)).filter(|point| *point > 0).collect();
+        places.dedup();
+    }
     let mut kept = kept.into_iter();
     fixture.messages.retain(|_| kept.next().unwrap_or(true));
 }
 
-/// Step 10. A result whose call is not in the log is an output too.
+/// The output of a tool in a message. A result whose call is not in the log is an output too.
+fn output_of(message: &Message) -> Option<&str> {
+    match message.role {
+        Role::Tool => Some(message.content.as_str()),
+        Role::User => message.content.strip_prefix(ORPHAN_HEAD).and_then(|rest| rest.strip_prefix('\n')),
+        Role::System | Role::Assistant => None,
+    }
+}
+
+/// Step 10.
 fn cut_outputs(fixture: &mut Fixture, facts: &[String], report: &mut ScrubReport) {
     for message in &mut fixture.messages {
-        let output = match message.role {
-            Role::Tool => Some(message.content.as_str()),
-            Role::User => message.content.strip_prefix(ORPHAN_HEAD).and_then(|rest| rest.strip_prefix('\n')),
-            Role::System | Role::Assistant => None,
-        };
-        if let Some((output, short)) = output.and_then(|output| Some((output, cut(output, facts)?))) {
+        if let Some((output, short)) = output_of(message).and_then(|output| Some((output, cut(output, facts)?))) {
             message.content.replace_range(message.content.len() - output.len().., &short);
             report.add(Replacement::LongOutput, 1);
             fixture.extra.insert("outputs_cut_to".to_owned(), cut::LIMIT.into());

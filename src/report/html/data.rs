@@ -6,7 +6,7 @@ use std::fmt::Write;
 use indexmap::{IndexMap, IndexSet};
 use serde::{Serialize, Serializer};
 
-use super::input::{ContextKey, PageContext, PageCost, PageFailure, PageInput, PageMethod, PageModel};
+use super::input::{ContextKey, PageContext, PageCost, PageFailure, PageInput, PageMethod, PageModel, PageTable};
 use super::packs::{CELLS_IN_PACK, FactMatcher, pack_cells, pack_contexts, safe_json};
 use crate::judge::{CriterionId, Dimension};
 use crate::measure::{FactClass, FactFate};
@@ -23,6 +23,7 @@ struct PageData<'a> {
     warnings: &'a [String],
     notes: &'a [String],
     changes: &'a [(String, Vec<String>)],
+    compressions: Option<&'a PageTable>,
     models: &'a [PageModel],
     methods: Vec<PageMethod>,
     costs: &'a [PageCost],
@@ -274,6 +275,7 @@ fn page_data<'a>(input: &'a PageInput<'a>, tables: &'a NameTables<'a>, probes: V
         warnings: &input.warnings,
         notes: &input.notes,
         changes: &input.changes,
+        compressions: input.compressions.as_ref(),
         models: &input.models,
         methods: methods(input, &tables.methods),
         costs: &input.costs,

@@ -10,8 +10,9 @@ use crate::action::{ActionKey, Digest};
 use crate::judge::Rubric;
 use crate::locale::Locale;
 use crate::probe::Probe;
-use crate::report::notes::{caveats, comparison_changes, comparison_notes, confounds, scale_warning};
+use crate::report::notes::{caveats, comparison_changes, comparison_notes, confounds, has_answers, scale_warning};
 use crate::report::numbers::count;
+use crate::report::tables::{compression_header, compression_row, shows_compressions};
 use crate::report::translation::{Translation, translation};
 use crate::results::{
     Blame, Design, FailedAction, ListedRow, Manifest, MethodSummary, ModelInfo, Row, RowError, Summary,
@@ -30,6 +31,8 @@ pub struct PageInput<'a> {
     pub notes: Vec<String>,
     /// What changed since the baseline: for the mean over methods, then by method.
     pub changes: Vec<(String, Vec<String>)>,
+    /// Needed-later recall and cost of compressions.
+    pub compressions: Option<PageTable>,
     pub models: Vec<PageModel>,
     /// In the order of tables, with the names that `summary` has.
     pub methods: Vec<PageMethod>,
@@ -116,6 +119,15 @@ pub struct PageMethod {
     pub anchor: ScaleAnchor,
 }
 
+/// A table as it is shown. Each row has the name of its method first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PageTable {
+    pub title: String,
+    pub lead: String,
+    pub header: Vec<String>,
+    pub rows: Vec<Vec<String>>,
+}
+
 /// The cost of a part of the run. Unreported figures are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PageCost {
@@ -157,13 +169,14 @@ impl<'a> PageInput<'a> {
             label: &summary.label,
             locale: design.locale,
             facts: facts(manifest, rows, tr),
-            warnings: scale_warning(summary, tr).into_iter().chain(caveats(summary, manifest, tr)).collect(),
+            warnings: scale_warning(summary, manifest, tr).into_iter().chain(caveats(summary, manifest, tr)).collect(),
             notes,
             changes: summary
                 .comparison
                 .as_ref()
                 .map(|comparison| comparison_changes(comparison, tr))
                 .unwrap_or_default(),
+            compressions: shows_compressions(summary, manifest).then(|| compressions(summary, tr)),
             models: models(design),
             methods: summary.methods.iter().map(|(name, method)| page_method(name, method, design)).collect(),
             rubric,
@@ -180,18 +193,32 @@ impl<'a> PageInput<'a> {
     }
 }
 
+fn compressions(summary: &Summary, tr: &Translation) -> PageTable {
+    let row = |(name, method): (&String, &MethodSummary)| {
+        let (recall, interval, rest) = compression_row(method);
+        [name.to_owned(), format!("{recall} {interval}").trim_end().to_owned()].into_iter().chain(rest).collect()
+    };
+    PageTable {
+        title: tr.needed_title.to_owned(),
+        lead: tr.needed_note.to_owned(),
+        header: compression_header(tr),
+        rows: summary.methods.iter().map(row).collect(),
+    }
+}
+
 fn facts(manifest: &Manifest, rows: &[ListedRow], tr: &Translation) -> Vec<(String, String)> {
     let design = &manifest.design;
     let models = |asked: &[ModelInfo]| asked.iter().map(|a| a.model.clone()).collect::<Vec<_>>().join(", ");
     let fact = |name: &str, value: String| (name.to_owned(), value);
-    vec![
-        fact(tr.fixtures, design.fixtures.len().to_string()),
-        fact(tr.runs, design.runs.compress.to_string()),
-        fact(tr.cells, count(Some(rows.len() as f64))),
-        fact(tr.answered_by, models(&design.answerers)),
-        fact(tr.judged_by, models(&design.judges)),
-        fact("compeval", manifest.version.clone()),
-    ]
+    let mut facts =
+        vec![fact(tr.fixtures, design.fixtures.len().to_string()), fact(tr.runs, design.runs.compress.to_string())];
+    if has_answers(design) {
+        facts.push(fact(tr.cells, count(Some(rows.len() as f64))));
+        facts.push(fact(tr.answered_by, models(&design.answerers)));
+        facts.push(fact(tr.judged_by, models(&design.judges)));
+    }
+    facts.push(fact("compeval", manifest.version.clone()));
+    facts
 }
 
 fn models(design: &Design) -> Vec<PageModel> {

@@ -12,8 +12,8 @@ mod packs;
 mod observed;
 
 pub use input::{
-    ContextKey, ContextText, PackCache, PageContext, PageCost, PageFailure, PageInput, PageMethod, PageModel, ReadRows,
-    ScaleAnchor,
+    ContextKey, ContextText, PackCache, PageContext, PageCost, PageFailure, PageInput, PageMethod, PageModel,
+    PageTable, ReadRows, ScaleAnchor,
 };
 
 use crate::action::{Digest, DigestBuilder};

@@ -252,7 +252,7 @@ fn execute(
     manifest.rate_limited = requests.rate_limited.load(Ordering::Relaxed);
     manifest.outcome = finish::outcome_of(exit, &ended, recorder.failures());
     let spent = options.budget.spent().with_unfinished(manifest.requests_sent);
-    let rows = recorder.finish(manifest, &spent)?;
+    let rows = recorder.finish(folder, manifest, &spent)?;
     let origins = store.origins(&manifest.keys).into_iter();
     let imported = |(ImportOrigin { file, digest }, entries)| ImportedEntries { file, digest, entries };
     manifest.imported = origins.map(imported).collect();
@@ -309,7 +309,7 @@ fn next(exit: Exit, args: &RunArgs, PublishedResults { summary, manifest, .. }: 
             typed.with_label(&manifest.label).command("run")
         }
         (Exit::Budget | Exit::Interrupted | Exit::Incomplete, _) => typed.with_label(&manifest.label).command("plan"),
-        (_, Some(fixture)) if is_judged => {
+        (_, Some(fixture)) if is_judged || manifest.design.answerers.is_empty() => {
             typed.of_results().with_label(&manifest.label).command(&format!("show {}", shell_word(fixture)))
         }
         _ => typed.of_project().command("plan"),

@@ -180,10 +180,11 @@ fn worst(folder: &ResultsFolder, design: &Design, rows: Option<&[ListedRow]>) ->
 }
 
 fn gather(folder: &ResultsFolder, manifest: Manifest, rows: Option<&[ListedRow]>) -> Result<ResultSet, Failure> {
-    Ok(match rows {
+    let set = match rows {
         Some(rows) => ResultSet::gather(manifest, rows.iter().map(|listed| Ok(&listed.row)))?,
         None => ResultSet::gather(manifest, folder.rows()?.scored().map(|row| row.map_err(SetError::from)))?,
-    })
+    };
+    Ok(set.with_contexts(folder.contexts().map_err(SetError::from)?))
 }
 
 /// The comparison with the baseline that the run was given, if it was given one.

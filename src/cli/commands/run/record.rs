@@ -4,13 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::action::{ActionKey, StageName};
 use crate::files::FileError;
-use crate::results::{ListedRow, Manifest, RowsFile, StageCounts, Unused};
+use crate::pipeline::CompressCell;
+use crate::results::{ListedRow, Manifest, ResultsFolder, RowsFile, StageCounts, Unused, names};
 use crate::scheduler::{Event, Listener, Spent};
 use crate::units::{Usage, Usd};
 
 /// The recorder of a run.
 pub(crate) struct Recorder {
     rows: RowsFile,
+    /// The lines of contexts, in the order of the matrix.
+    contexts: BTreeMap<CompressCell, String>,
     stages: BTreeMap<StageName, StageCounts>,
     /// What the replies used and cost that gave an output.
     useful: Useful,
@@ -53,6 +56,7 @@ impl Recorder {
     pub(crate) fn new(rows: RowsFile) -> Recorder {
         Recorder {
             rows,
+            contexts: BTreeMap::new(),
             stages: StageName::ALL.into_iter().map(|stage| (stage, StageCounts::default())).collect(),
             useful: Useful::default(),
             failures: Vec::new(),
@@ -74,8 +78,15 @@ impl Recorder {
     ///
     /// # Errors
     /// What the file system says.
-    pub(crate) fn finish(self, manifest: &mut Manifest, spent: &Spent) -> Result<Option<Vec<ListedRow>>, FileError> {
+    pub(crate) fn finish(
+        self,
+        folder: &ResultsFolder,
+        manifest: &mut Manifest,
+        spent: &Spent,
+    ) -> Result<Option<Vec<ListedRow>>, FileError> {
         let rows = self.rows.finish()?;
+        let lines: String = self.contexts.into_values().flat_map(|line| [line, "\n".to_owned()]).collect();
+        folder.write(names::CONTEXTS, lines)?;
         manifest.stages = self.stages;
         manifest.usage = spent.usage.unwrap_or_default();
         manifest.usd = spent.usd;
@@ -129,6 +140,9 @@ impl Listener for Recorder {
                 self.stage(StageName::Judge).cells += counts.judge;
             }
             Event::Warning(warning) => *self.notes.entry(warning.clone()).or_default() += 1,
+            Event::Context { cell, line } => {
+                self.contexts.insert(*cell, (*line).to_owned());
+            }
             Event::Rows { ordinals, lines, rows } => self.rows.append(ordinals, lines, rows)?,
             Event::Started { .. }
             | Event::Estimated(_)

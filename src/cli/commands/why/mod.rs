@@ -12,6 +12,7 @@ use crate::cli::args::Common;
 use crate::cli::command_line::CommandLine;
 use crate::cli::commands::cache::{EntryJson, InputJson, hunk_lines, input_lines, inputs_json, provenance, snapshot};
 use crate::cli::commands::cell::{CellMatch, ShowArgs, command_for, find_cell, score_style};
+use crate::cli::commands::needed::print_contexts;
 use crate::cli::commands::show::pipeline_of;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::project_paths_of;
@@ -58,6 +59,10 @@ pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result
             Some(subject) => explain(common, &paths, &subject, console),
             None => Err(missing.failure()),
         },
+        CellMatch::Contexts(list) => {
+            print_contexts(&list.contexts, &list.label, "why", console);
+            Ok(Exit::Done)
+        }
         CellMatch::Several(several) => {
             several.print("why", console);
             Ok(Exit::Done)

@@ -1,0 +1,389 @@
+//! Needed later: the references from before a point that the recorded session used after it, and how many of them a
+//! context still has.
+//!
+//! 1. The references that the assistant uses anywhere are looked for in every message, once for a session.
+//! 2. A reference is *needed* at a point if the assistant uses it in the window behind, it occurs before, and nothing in
+//!    between showed it (*carried*) or only results of calls showed it that read again what had been read before the
+//!    point (*fetched again*). Without the second case a compaction after which everything is read again would look
+//!    perfect. What such a call reads is needed itself.
+//! 3. The recall of a context is the mean, over the messages that first use needed references, of the share of these that
+//!    stand in it: a single message often has a third of all.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::refetch::refetch;
+use crate::probe::{Fact, FactFinder, History};
+use crate::references::{
+    PATTERNS, Reference, ReferenceIndex, ReferenceKind, SessionNoise, Target, readable_text, references_in, targets,
+    used_in,
+};
+use crate::transcript::{Fixture, Message, Role};
+use crate::units::Tokens;
+
+/// Turns of the assistant behind a point in which a use counts.
+const WINDOW: usize = 20;
+/// Messages with needed references below which there is no recall.
+const FEWEST_MESSAGES: usize = 3;
+/// Tokens before a point under which it has no verdict: short sessions need no compression.
+const SHORTEST: Tokens = Tokens(20_000);
+
+/// How the session had a needed reference at hand when it used it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NeedState {
+    /// Nothing showed it after the point.
+    Carried,
+    /// Only calls that repeated an earlier one showed it.
+    FetchedAgain,
+}
+
+/// Where a reference last occurred before the point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReferenceSource {
+    User,
+    Assistant,
+    ToolResult,
+    Attachment,
+}
+
+/// Why the recall of a point decides nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RecallCaveat {
+    /// Under 20,000 tokens stand before the point.
+    Short,
+    /// The session behind the point was written from a context that its product had compacted.
+    AfterCompaction,
+    /// Tool results were cut before references were recorded.
+    Cut,
+}
+
+/// A needed reference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NeededReference {
+    pub reference: Reference,
+    pub state: NeedState,
+    pub source: ReferenceSource,
+    /// The message that first uses it.
+    pub message: usize,
+    /// Turns of the assistant from the point to its first use, from 1.
+    pub distance: u32,
+    /// Points between its last occurrence and this point, this one included.
+    pub age: u32,
+    /// The smallest message before the point that has it.
+    holder: Option<usize>,
+}
+
+/// What a session needs after one of its points.
+#[derive(Clone, Debug, Default)]
+pub struct NeededAtPoint {
+    pub references: Vec<NeededReference>,
+    pub caveat: Option<RecallCaveat>,
+    finders: Vec<FactFinder>,
+    /// Keys of all references that are used in the window.
+    used: HashSet<String>,
+}
+
+/// What a context has of the needed references.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NeededRecall {
+    /// Needed references.
+    pub count: u32,
+    /// Messages that first use one.
+    pub messages: u32,
+    /// The mean over these messages of the share that stands in the context; null under three messages.
+    pub recall: Option<f64>,
+    /// Needed references that nothing showed again.
+    pub carried: u32,
+    /// Needed references that were fetched again.
+    pub fetched_again: u32,
+    /// The share of those carried that stands in the context.
+    pub recall_carried: Option<f64>,
+    /// The share of those fetched again that stands in the context.
+    pub recall_fetched_again: Option<f64>,
+    /// Tokens of fetching the lost ones again.
+    pub refetch_tokens: u64,
+    /// The share of the context's references that are used in the window. It does not tell methods apart.
+    pub precision: Option<f64>,
+    /// Why the recall decides nothing.
+    pub caveat: Option<RecallCaveat>,
+}
+
+/// A session with the references that its assistant uses, and the messages in which each stands.
+#[derive(Clone, Debug)]
+pub struct SessionReferences {
+    references: Vec<Reference>,
+    /// By message: the references that it uses, where the assistant speaks.
+    uses: Vec<Vec<usize>>,
+    /// By message: the references that it shows.
+    shows: Vec<BTreeSet<usize>>,
+    /// By message: those that an attachment in front of it shows.
+    attached: Vec<BTreeSet<usize>>,
+    /// By message: what the call looks at whose result it is.
+    targets: Vec<Vec<Target>>,
+    roles: Vec<Role>,
+    start: usize,
+    compactions: Vec<usize>,
+    is_cut: bool,
+}
+
+impl SessionReferences {
+    pub fn of(fixture: &Fixture) -> SessionReferences {
+        let messages = &fixture.messages;
+        let noise = noise_of(fixture);
+        let mut places: HashMap<String, usize> = HashMap::new();
+        let mut references: Vec<Reference> = Vec::new();
+        let uses = messages.iter().map(|message| {
+            let used = if message.role == Role::Assistant { used_in(message) } else { Vec::new() };
+            let used = used.into_iter().filter(|reference| !noise.has(reference));
+            used.map(|reference| {
+                *places.entry(reference.key()).or_insert_with(|| {
+                    references.push(reference);
+                    references.len() - 1
+                })
+            })
+            .collect()
+        });
+        let uses: Vec<Vec<usize>> = uses.collect();
+        let index = ReferenceIndex::new(&references);
+        let recorded = |texts: &[String]| -> BTreeSet<usize> {
+            // Which of the recorded texts are references of this session; others were used by messages that went.
+            index.standing_in(&texts.join("\n"))
+        };
+        let shows = messages.iter().map(|message| {
+            let mut shown = index.standing_in(&readable_text(message));
+            shown.extend(recorded(&message.cut_references));
+            shown
+        });
+        let (shows, attached) = (shows.collect(), messages.iter().map(|m| recorded(&m.attached_references)).collect());
+        SessionReferences {
+            uses,
+            shows,
+            attached,
+            references,
+            targets: targets_of_results(messages),
+            roles: messages.iter().map(|message| message.role).collect(),
+            start: fixture.start(),
+            compactions: fixture.compactions.clone(),
+            is_cut: fixture.reference_patterns != Some(PATTERNS) && fixture.has_cut_outputs(),
+        }
+    }
+
+    /// What is needed behind the last of `points`, exclusive indices of messages in rising order. `tokens` are those of
+    /// all messages.
+    pub fn needed(&self, points: &[usize], tokens: &[Tokens], history: &History) -> NeededAtPoint {
+        let Some(&point) = points.last() else { return NeededAtPoint::default() };
+        let window = self.window(point);
+        let before = (self.start..point).flat_map(|at| self.shown_at(at)).collect::<BTreeSet<usize>>();
+        let mut walk = Walk { session: self, before, shown: BTreeMap::new(), seen: BTreeSet::new() };
+        let read: Vec<&Target> = (self.start..point).filter_map(|at| self.targets.get(at)).flatten().collect();
+        let mut found = NeededAtPoint { caveat: self.caveat(point, tokens), ..NeededAtPoint::default() };
+        let mut turn = 0;
+        for at in window {
+            walk.show(self.attached.get(at), Shown::Otherwise);
+            match self.roles.get(at) {
+                Some(Role::Assistant) => {
+                    turn += 1;
+                    let fetches = self.fetches_after(at, &read);
+                    for (place, state) in walk.use_all(at, &fetches) {
+                        found.references.extend(self.needed_reference(place, state, (at, turn), points, tokens));
+                    }
+                    let used = self.uses.get(at).into_iter().flatten();
+                    found.used.extend(used.filter_map(|place| Some(self.references.get(*place)?.key())));
+                }
+                Some(Role::Tool) => {
+                    let own = self.targets.get(at).map(Vec::as_slice).unwrap_or_default();
+                    let is_repeated = own.iter().any(|target| read.iter().any(|before| before.overlaps(target)));
+                    walk.show(self.shows.get(at), if is_repeated { Shown::ByRepeatedCall } else { Shown::Otherwise });
+                }
+                Some(Role::User | Role::System) | None => walk.show(self.shows.get(at), Shown::Otherwise),
+            }
+        }
+        let fact = |needed: &NeededReference| Fact { spellings: vec![needed.reference.text.clone()] };
+        found.finders =
+            found.references.iter().map(|needed| FactFinder::within(&fact(needed), history.paths())).collect();
+        found
+    }
+
+    /// The messages behind a point up to the end of the window: a number of turns, the next compaction, or the end.
+    fn window(&self, point: usize) -> std::ops::Range<usize> {
+        let next = self.compactions.iter().copied().find(|at| *at > point).unwrap_or(self.roles.len());
+        let turns = (point..next).filter(|at| self.roles.get(*at) == Some(&Role::Assistant));
+        let end = turns.skip(WINDOW).take(1).last().unwrap_or(next);
+        point..end.max(point)
+    }
+
+    fn shown_at(&self, at: usize) -> impl Iterator<Item = usize> {
+        self.shows.get(at).into_iter().chain(self.attached.get(at)).flatten().copied()
+    }
+
+    fn caveat(&self, point: usize, tokens: &[Tokens]) -> Option<RecallCaveat> {
+        let before: Tokens = tokens.get(self.start..point).unwrap_or_default().iter().copied().sum();
+        if self.compactions.iter().any(|at| *at <= point) {
+            Some(RecallCaveat::AfterCompaction)
+        } else if self.is_cut {
+            Some(RecallCaveat::Cut)
+        } else {
+            (before < SHORTEST).then_some(RecallCaveat::Short)
+        }
+    }
+
+    /// The references that are targets of calls in message `at` which read again what was read before.
+    fn fetches_after(&self, at: usize, read: &[&Target]) -> BTreeSet<usize> {
+        let results = (at + 1..self.roles.len()).take_while(|next| self.roles.get(*next) == Some(&Role::Tool));
+        let targets = results.filter_map(|result| self.targets.get(result)).flatten();
+        let repeated = targets.filter(|target| read.iter().any(|before| before.overlaps(target)));
+        let names: Vec<String> = repeated
+            .filter_map(|target| match target {
+                Target::File { path, .. } => Some(path.trim_start_matches("./").to_lowercase()),
+                Target::Search(_) | Target::Command(_) => None,
+            })
+            .collect();
+        let used = self.uses.get(at).into_iter().flatten().copied();
+        used.filter(|place| self.references.get(*place).is_some_and(|reference| names.contains(&reference.key())))
+            .collect()
+    }
+
+    fn needed_reference(
+        &self,
+        place: usize,
+        state: NeedState,
+        (message, turn): (usize, u32),
+        points: &[usize],
+        tokens: &[Tokens],
+    ) -> Option<NeededReference> {
+        let point = *points.last()?;
+        let holds = |at: &usize| self.shows.get(*at).is_some_and(|shown| shown.contains(&place));
+        let is_attached = |at: &usize| self.attached.get(*at).is_some_and(|shown| shown.contains(&place));
+        let last = (self.start..point).rev().find(|at| holds(at) || is_attached(at))?;
+        let source = match self.roles.get(last) {
+            _ if !holds(&last) => ReferenceSource::Attachment,
+            Some(Role::Assistant) => ReferenceSource::Assistant,
+            Some(Role::Tool) => ReferenceSource::ToolResult,
+            Some(Role::User) => ReferenceSource::User,
+            Some(Role::System) | None => ReferenceSource::Attachment,
+        };
+        let holder = (self.start..point).filter(holds).min_by_key(|at| tokens.get(*at).copied());
+        let age = points.iter().filter(|at| **at > last).count() as u32;
+        let reference = self.references.get(place)?.clone();
+        Some(NeededReference { reference, state, source, message, distance: turn, age, holder })
+    }
+}
+
+/// How a reference came into the session behind a point.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    ByRepeatedCall,
+    Otherwise,
+}
+
+/// The state of the walk through a window.
+struct Walk<'s> {
+    session: &'s SessionReferences,
+    /// References that occur before the point.
+    before: BTreeSet<usize>,
+    /// How each was first shown behind it; anything but a repeated call outweighs.
+    shown: BTreeMap<usize, Shown>,
+    /// References that the assistant has used behind it.
+    seen: BTreeSet<usize>,
+}
+
+impl Walk<'_> {
+    fn show(&mut self, references: Option<&BTreeSet<usize>>, how: Shown) {
+        for place in references.into_iter().flatten() {
+            let known = self.shown.entry(*place).or_insert(how);
+            if how == Shown::Otherwise {
+                *known = how;
+            }
+        }
+    }
+
+    /// The references that message `at` is the first to use and that are needed. Those in `fetches`, what its calls read
+    /// again, are needed however they were shown.
+    fn use_all(&mut self, at: usize, fetches: &BTreeSet<usize>) -> Vec<(usize, NeedState)> {
+        let mut needed = Vec::new();
+        for place in self.session.uses.get(at).into_iter().flatten() {
+            if !self.seen.insert(*place) || !self.before.contains(place) {
+                continue;
+            }
+            match self.shown.get(place) {
+                None => needed.push((*place, NeedState::Carried)),
+                Some(Shown::ByRepeatedCall) => needed.push((*place, NeedState::FetchedAgain)),
+                Some(Shown::Otherwise) if fetches.contains(place) => needed.push((*place, NeedState::FetchedAgain)),
+                Some(Shown::Otherwise) => {}
+            }
+        }
+        needed
+    }
+}
+
+impl NeededAtPoint {
+    /// For each needed reference whether it stands in `context`, a text made by [`crate::transcript::fold_document`].
+    pub fn standing(&self, context: &str) -> Vec<bool> {
+        self.finders.iter().map(|finder| finder.stands_in(context)).collect()
+    }
+
+    /// The figures of a context in which the needed references stand as `stood` says; `text` is the context as written.
+    /// `None` where nothing is needed.
+    pub fn recall(&self, stood: &[bool], text: &str, tokens: &[Tokens]) -> Option<NeededRecall> {
+        if self.references.is_empty() {
+            return None;
+        }
+        let pairs = || self.references.iter().zip(stood.iter().copied());
+        let in_state =
+            |state: NeedState| pairs().filter(move |(needed, _)| needed.state == state).map(|(_, stands)| stands);
+        let count = |state: NeedState| in_state(state).count() as u32;
+        let lost = pairs().filter(|(_, stands)| !stands).map(|(needed, _)| needed.holder);
+        Some(NeededRecall {
+            count: self.references.len() as u32,
+            messages: self.by_message(stood).len() as u32,
+            recall: self.mean_recall(stood),
+            carried: count(NeedState::Carried),
+            fetched_again: count(NeedState::FetchedAgain),
+            recall_carried: super::share(in_state(NeedState::Carried)),
+            recall_fetched_again: super::share(in_state(NeedState::FetchedAgain)),
+            // An agent that works on knows where to look: the reference itself stands in its next message.
+            refetch_tokens: refetch(lost, tokens, Tokens(0), |_| true).tokens.0,
+            precision: super::share(references_in(text).iter().map(|reference| self.used.contains(&reference.key()))),
+            caveat: self.caveat,
+        })
+    }
+
+    /// The recall alone; `None` under three messages.
+    pub fn mean_recall(&self, stood: &[bool]) -> Option<f64> {
+        let shares: Vec<f64> = self.by_message(stood).into_values().filter_map(super::share).collect();
+        (shares.len() >= FEWEST_MESSAGES).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
+    }
+
+    fn by_message(&self, stood: &[bool]) -> BTreeMap<usize, Vec<bool>> {
+        let mut messages: BTreeMap<usize, Vec<bool>> = BTreeMap::new();
+        for (needed, stands) in self.references.iter().zip(stood) {
+            messages.entry(needed.message).or_default().push(*stands);
+        }
+        messages
+    }
+}
+
+/// What is no reference in this session; of a system prompt that was replaced, what is recorded of it.
+fn noise_of(fixture: &Fixture) -> SessionNoise {
+    let mut noise = SessionNoise::of(&fixture.messages);
+    let system = fixture.messages.first().filter(|message| message.role == Role::System);
+    let recorded = system.map(|system| system.cut_references.as_slice()).unwrap_or_default();
+    let of = |text: &String| Reference { kind: ReferenceKind::Identifier, text: text.clone() };
+    noise.add(&recorded.iter().map(of).collect::<Vec<_>>());
+    noise
+}
+
+/// By message: what the call looks at whose result it is.
+fn targets_of_results(messages: &[Message]) -> Vec<Vec<Target>> {
+    let calls: HashMap<&str, _> =
+        messages.iter().flat_map(|message| &message.tool_calls).map(|call| (call.id.as_str(), call)).collect();
+    let of = |message: &Message| {
+        let call = message.tool_call_id.as_deref().and_then(|id| calls.get(id));
+        call.map(|call| targets(call)).unwrap_or_default()
+    };
+    messages.iter().map(of).collect()
+}

@@ -1,0 +1,253 @@
+//! Planted sessions whose needed references are known exactly.
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::needed::{NeedState, NeededAtPoint, NeededRecall, RecallCaveat, ReferenceSource, SessionReferences};
+use crate::probe::History;
+use crate::transcript::{Fixture, Message, Role, ToolCall, fold_document};
+use crate::units::Tokens;
+
+/// A session under construction.
+#[derive(Clone, Default)]
+struct Session {
+    messages: Vec<Message>,
+}
+
+impl Session {
+    fn user(mut self, text: &str) -> Session {
+        self.messages.push(Message::text(Role::User, text));
+        self
+    }
+
+    fn says(mut self, text: &str) -> Session {
+        self.messages.push(Message::text(Role::Assistant, text));
+        self
+    }
+
+    fn calls(mut self, tool: &str, arguments: serde_json::Value, result: &str) -> Session {
+        let id = format!("c{}", self.messages.len());
+        let mut message = Message::text(Role::Assistant, "");
+        message.tool_calls.push(ToolCall::new(&id, tool, arguments.to_string()));
+        self.messages.extend([message, Message::result(id, result)]);
+        self
+    }
+
+    fn reads(self, path: &str, result: &str) -> Session {
+        self.calls("Read", json!({ "file_path": path }), result)
+    }
+
+    fn runs(self, command: &str, result: &str) -> Session {
+        self.calls("Bash", json!({ "command": command }), result)
+    }
+
+    fn len(&self) -> usize {
+        self.messages.len()
+    }
+
+    fn fixture(self) -> Fixture {
+        let mut fixture: Fixture = serde_json::from_value(json!({ "name": "planted", "messages": [] })).expect("sound");
+        fixture.messages = self.messages;
+        fixture
+    }
+}
+
+/// Every message has 10,000 tokens, so that nothing is short.
+fn tokens(fixture: &Fixture) -> Vec<Tokens> {
+    vec![Tokens(10_000); fixture.messages.len()]
+}
+
+fn needed(fixture: &Fixture, points: &[usize]) -> NeededAtPoint {
+    SessionReferences::of(fixture).needed(points, &tokens(fixture), &History::new(&fixture.messages))
+}
+
+fn names(found: &NeededAtPoint) -> Vec<(&str, NeedState)> {
+    found.references.iter().map(|needed| (needed.reference.text.as_str(), needed.state)).collect()
+}
+
+fn recall(fixture: &Fixture, point: usize, context: &str) -> NeededRecall {
+    let found = needed(fixture, &[point]);
+    let stood = found.standing(&fold_document(context));
+    found.recall(&stood, context, &tokens(fixture)).expect("something is needed")
+}
+
+fn before() -> Session {
+    Session::default()
+        .user("Rename `job_state` and keep the port 8081.")
+        .reads("src/store.rs", "fn open_index() {}\nfn close_index() {}\nuse lib_name;")
+        .runs("cargo test --lib", "test store::late_name ... ok\ntest disjoint_name ... ok")
+        .calls(
+            "Read",
+            json!({"file_path": "src/long.rs", "offset": 1, "limit": 10}),
+            "fn first_lines() {} fn far_away() {}",
+        )
+}
+
+#[test]
+fn what_was_known_is_carried_and_what_was_shown_is_not_needed() {
+    let session = before();
+    let point = session.len();
+    let fixture = session
+        .says("Now `open_index` on port 8081.")
+        .user("And what of `job_state`?")
+        .says("`job_state` comes next, then `brand_new_name`.")
+        .fixture();
+    let found = needed(&fixture, &[point]);
+    assert_eq!(names(&found), [("open_index", NeedState::Carried), ("8081", NeedState::Carried)]);
+    let sources: Vec<_> = found.references.iter().map(|needed| (needed.source, needed.distance, needed.age)).collect();
+    assert_eq!(sources, [(ReferenceSource::ToolResult, 1, 1), (ReferenceSource::User, 1, 1)]);
+}
+
+#[test]
+fn what_a_repeated_read_shows_is_fetched_again_and_its_target_is_carried() {
+    let session = before();
+    let point = session.len();
+    let fixture = session.reads("src/store.rs", "fn close_index() {}").says("`close_index` it is.").fixture();
+    let found = needed(&fixture, &[point]);
+    assert_eq!(names(&found), [("src/store.rs", NeedState::Carried), ("close_index", NeedState::FetchedAgain)]);
+}
+
+#[test]
+fn a_new_read_a_new_command_and_other_lines_are_no_fetching_again() {
+    let session = before();
+    let point = session.len();
+    let other_lines = json!({"file_path": "src/long.rs", "offset": 50, "limit": 10});
+    let fixture = session
+        .runs("ls crates", "lib_name")
+        .says("`lib_name` is there.")
+        .calls("Read", other_lines, "fn far_away() {}")
+        .says("`far_away` is there.")
+        .fixture();
+    assert_eq!(names(&needed(&fixture, &[point])), [("src/long.rs", NeedState::Carried)]);
+}
+
+#[test]
+fn a_target_that_something_else_showed_is_needed_if_it_is_read_again() {
+    let session = before();
+    let point = session.len();
+    let fixture = session.runs("git ls-files", "src/store.rs").reads("src/store.rs", "").fixture();
+    assert_eq!(names(&needed(&fixture, &[point])), [("src/store.rs", NeedState::FetchedAgain)]);
+}
+
+#[test]
+fn the_same_command_fetches_again_and_names_of_tools_are_noise() {
+    let session = before().calls("look_up", json!({"inner_key": "src/q.rs"}), "other_name");
+    let point = session.len();
+    let fixture = session
+        .runs("cargo test --lib", "test store::late_name ... FAILED")
+        .says("`late_name` fails; look_up has inner_key.")
+        .fixture();
+    let expected =
+        [("cargo test", NeedState::Carried), ("--lib", NeedState::Carried), ("late_name", NeedState::FetchedAgain)];
+    assert_eq!(names(&needed(&fixture, &[point])), expected);
+}
+
+#[test]
+fn the_window_ends_after_twenty_turns_and_at_a_compaction() {
+    let mut session = before();
+    let point = session.len();
+    for _ in 0..20 {
+        session = session.says("Thinking.");
+    }
+    let late = session.clone().says("`open_index`").fixture();
+    assert_eq!(names(&needed(&late, &[point])), []);
+    let mut compacted = before().says("`open_index`").says("`close_index`").fixture();
+    compacted.compactions = vec![point + 1];
+    assert_eq!(names(&needed(&compacted, &[point])), [("open_index", NeedState::Carried)]);
+    let after = needed(&compacted, &[point + 1]);
+    assert_eq!(
+        (names(&after), after.caveat),
+        (vec![("close_index", NeedState::Carried)], Some(RecallCaveat::AfterCompaction))
+    );
+}
+
+#[test]
+fn attachments_and_cut_results_show_what_they_held() {
+    let session = before();
+    let point = session.len();
+    let mut fixture =
+        session.says("`open_index`, `close_index`, `late_name`").runs("make all", "cut").says("`lib_name`").fixture();
+    fixture.messages[point].attached_references = vec!["close_index".into()];
+    fixture.messages[point + 2].cut_references = vec!["lib_name".into()];
+    assert_eq!(
+        names(&needed(&fixture, &[point])),
+        [("open_index", NeedState::Carried), ("late_name", NeedState::Carried)]
+    );
+    fixture.messages[3].cut_references = vec!["older_name".into()];
+    fixture.messages.push(Message::text(Role::Assistant, "`older_name`"));
+    assert_eq!(names(&needed(&fixture, &[point])).last(), Some(&("older_name", NeedState::Carried)));
+}
+
+#[test]
+fn short_and_cut_sessions_have_a_caveat() {
+    let session = before();
+    let point = session.len();
+    let mut fixture = session.says("`open_index`").fixture();
+    let history = History::new(&fixture.messages);
+    let short = SessionReferences::of(&fixture).needed(&[point], &vec![Tokens(10); point + 1], &history);
+    assert_eq!(short.caveat, Some(RecallCaveat::Short));
+    fixture.messages[1].content.push_str(crate::transcript::CUT_MARK);
+    assert_eq!(needed(&fixture, &[point]).caveat, Some(RecallCaveat::Cut));
+    fixture.reference_patterns = Some(crate::references::PATTERNS);
+    assert_eq!(needed(&fixture, &[point]).caveat, None);
+}
+
+#[test]
+fn recall_is_a_mean_over_messages_and_under_three_there_is_none() {
+    let session = before();
+    let point = session.len();
+    let fixture =
+        session.says("`open_index`, `close_index`, `lib_name`").says("`late_name`").says("port 8081").fixture();
+    let kept = recall(&fixture, point, "open_index and late_name");
+    assert_eq!((kept.count, kept.messages, kept.recall), (5, 3, Some((1.0 / 3.0 + 1.0 + 0.0) / 3.0)));
+    // `close_index`, `lib_name` and the port stand in two messages.
+    assert_eq!(kept.refetch_tokens, 2 * (10_000 + 300));
+    let two = before().says("`open_index`").says("`late_name`").fixture();
+    assert_eq!(recall(&two, point, "open_index").recall, None);
+    assert_eq!(needed(&before().fixture(), &[point]).recall(&[], "", &[]), None, "nothing follows");
+}
+
+/// What an agent does that knows what it needs, and one that reads everything again.
+fn both_agents() -> (usize, Fixture, Fixture) {
+    let session = before();
+    let point = session.len();
+    let knows = session.clone().says("`open_index`").says("`open_index` again, port 8081").says("`lib_name`");
+    let knows = knows.says("`first_lines`");
+    let lines = json!({"file_path": "src/long.rs", "offset": 1, "limit": 10});
+    let rereads = session
+        .says("`open_index`")
+        .reads("src/store.rs", "fn close_index() {} use lib_name;")
+        .says("`close_index`, `lib_name`, port 8081")
+        .calls("Read", lines, "fn first_lines() {}")
+        .says("`first_lines`");
+    (point, knows.fixture(), rereads.fixture())
+}
+
+#[test]
+fn reading_everything_again_makes_a_poor_context_look_worse() {
+    let (point, knows, rereads) = both_agents();
+    let poor = "open_index, 8081, lib_name, first_lines";
+    let (carried, fetched) = (recall(&knows, point, poor), recall(&rereads, point, poor));
+    assert_eq!(carried.recall, Some(1.0));
+    assert!(fetched.recall < carried.recall, "{fetched:?}");
+    assert!(fetched.fetched_again > 0 && fetched.refetch_tokens > 0);
+    let rich = recall(&rereads, point, "open_index src/store.rs close_index lib_name 8081 src/long.rs first_lines");
+    assert_eq!(rich.recall, Some(1.0));
+}
+
+proptest! {
+    #[test]
+    fn a_context_that_contains_another_has_no_lower_recall(
+        kept in proptest::collection::vec(0usize..8, 0..8), more in proptest::collection::vec(0usize..8, 0..8),
+    ) {
+        const WORDS: [&str; 8] =
+            ["open_index", "src/store.rs", "close_index", "lib_name", "port 8081", "src/long.rs", "first_lines", "store.rs"];
+        let (point, _, fixture) = both_agents();
+        let text = |places: &[usize]| places.iter().filter_map(|at| WORDS.get(*at)).copied().collect::<Vec<_>>().join(", ");
+        let small = text(&kept);
+        let large = format!("{small}, {}", text(&more));
+        let (small, large) = (recall(&fixture, point, &small), recall(&fixture, point, &large));
+        prop_assert!(small.recall <= large.recall);
+        prop_assert!(small.refetch_tokens >= large.refetch_tokens);
+    }
+}

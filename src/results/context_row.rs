@@ -1,0 +1,74 @@
+//! One compression as it stands in `contexts.jsonl`: what it cost, and which needed references its context has.
+
+use serde::{Deserialize, Serialize};
+
+use super::row::Unread;
+use crate::action::{ActionKey, Digest};
+use crate::measure::{NeedState, NeededRecall, ReferenceSource};
+use crate::references::ReferenceKind;
+
+/// One compression. What is unknown is null. `T` is what was said at length: references, or [`Unread`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(bound(deserialize = "T: Deserialize<'de>"))]
+pub struct ContextRow<T = Vec<ContextReference>> {
+    /// The fixture's name.
+    pub fixture: String,
+    /// The compression point, from 1.
+    pub point: u32,
+    /// The method's name.
+    pub method: String,
+    /// The run, from 1.
+    pub run: u32,
+    /// The compression.
+    pub key: ActionKey,
+    /// Of the context as it was read: contexts with equal names are identical.
+    pub context: Digest,
+    /// Tokens of the context; null where only its provider can read it.
+    pub tokens: Option<u64>,
+    /// Tokens of the messages it replaces.
+    pub replaced_tokens: u64,
+    /// What the compression took when it was executed.
+    pub seconds: Option<f64>,
+    /// What it cost then; null where no price is known.
+    pub usd: Option<f64>,
+    /// Requests to a model that it takes.
+    pub calls: u32,
+    /// The needed references; null where the session uses none after the point, or the context cannot be read.
+    pub needed: Option<ContextNeeded>,
+    /// Each needed reference.
+    pub references: T,
+}
+
+/// A context as figures are made of it.
+pub type ContextFigures = ContextRow<Unread>;
+
+/// What a context has of the needed references, beside what baselines of the same size have.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ContextNeeded {
+    /// Of the context itself.
+    #[serde(flatten)]
+    pub own: NeededRecall,
+    /// The recall of a bare list of references of the same size, newest first.
+    pub list: Option<f64>,
+    /// The recall of the newest messages of the same size.
+    pub truncate: Option<f64>,
+}
+
+/// A needed reference and whether the context has it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ContextReference {
+    /// As the session uses it.
+    pub text: String,
+    /// What kind of detail it is.
+    pub kind: ReferenceKind,
+    /// Where it last occurred before the point.
+    pub source: ReferenceSource,
+    /// Turns of the assistant from the point to its first use.
+    pub distance: u32,
+    /// Compressions since it last occurred, this one included.
+    pub age: u32,
+    /// How the session had it at hand.
+    pub state: NeedState,
+    /// Whether it stands in the context.
+    pub kept: bool,
+}

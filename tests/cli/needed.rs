@@ -1,0 +1,160 @@
+//! Needed-later recall through the program: sessions whose needed references are planted, without bank, answerer or judge.
+
+use serde_json::{Value, json};
+
+use super::project::Project;
+
+const METHODS: &str = r#"
+[pipeline]
+runs = 1
+
+[[compress]]
+name = "full"
+strategy = "full"
+
+[[compress]]
+name = "mask"
+strategy = "mask"
+keep_results = 1
+
+[[compress]]
+name = "newest"
+strategy = "truncate"
+target_tokens = 100000
+
+[[compress]]
+name = "none"
+strategy = "none"
+"#;
+
+fn calls(id: &str, tool: &str, arguments: &Value) -> Value {
+    let function = json!({ "name": tool, "arguments": arguments.to_string() });
+    json!({ "role": "assistant", "content": "", "tool_calls": [{ "id": id, "type": "function", "function": function }] })
+}
+
+fn says(text: &str) -> Value {
+    json!({ "role": "assistant", "content": text })
+}
+
+/// A session of over 20,000 tokens before its point that uses four references after it: one that the user gave, two from
+/// results, and one that is fetched again.
+fn session(name: &str) -> Value {
+    let filler = "word ".repeat(11_000);
+    let result = |id: &str, text: String| json!({ "role": "tool", "tool_call_id": id, "content": text });
+    let read = |id: &str, path: &str| calls(id, "Read", &json!({ "file_path": path }));
+    let messages = json!([
+        { "role": "user", "content": "Rename `job_state` in the worker." },
+        read("c1", "src/worker.rs"), result("c1", format!("fn open_index() {{}} fn close_index() {{}}\n{filler}")),
+        read("c2", "src/store.rs"), result("c2", format!("fn flush_pages() {{}}\n{filler}")),
+        says("I have read both."),
+        says("Now `job_state` goes."),
+        says("`open_index` calls it."),
+        read("c3", "src/store.rs"), result("c3", "fn flush_pages() {}".to_owned()),
+        says("`flush_pages` is fine."),
+    ]);
+    json!({ "name": name, "messages": messages, "points": [6] })
+}
+
+fn planted(fixtures: usize) -> Project {
+    let project = Project::offline();
+    std::fs::remove_file(project.path("fixtures/harbor.json")).unwrap();
+    std::fs::remove_file(project.path("probes/harbor.probes.json")).unwrap();
+    project.write("pipeline.toml", METHODS);
+    for at in 1..=fixtures {
+        let name = format!("session-{at}");
+        project.write(&format!("fixtures/{name}.json"), &session(&name).to_string());
+    }
+    project
+}
+
+fn contexts(project: &Project, label: &str) -> Vec<Value> {
+    let text = project.read(&format!("results/{label}/contexts.jsonl"));
+    text.lines().map(|line| serde_json::from_str(line).expect("a context")).collect()
+}
+
+#[test]
+fn a_pipeline_of_compressors_alone_is_complete() {
+    let project = planted(2);
+    let ended = project.expect(0, "run --label a");
+    assert!(ended.stdout.contains("needed later") && !ended.stdout.contains("accuracy"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("mask, newest: not above a bare list"), "a poor context is named:\n{}", ended.stdout);
+    let all = contexts(&project, "a");
+    assert_eq!(all.len(), 2 * 4);
+    let of = |method: &str| all.iter().find(|row| row["method"] == method).expect(method);
+    let full = of("full");
+    let names: Vec<&str> = full["references"].as_array().unwrap().iter().map(|r| r["text"].as_str().unwrap()).collect();
+    assert_eq!(names, ["job_state", "open_index", "src/store.rs", "flush_pages"]);
+    let states: Vec<&str> =
+        full["references"].as_array().unwrap().iter().map(|r| r["state"].as_str().unwrap()).collect();
+    assert_eq!(states, ["carried", "carried", "carried", "fetched_again"]);
+    assert_eq!(full["needed"]["recall"], 1.0);
+    assert_eq!(full["needed"]["caveat"], Value::Null);
+    assert_eq!(of("none")["needed"]["recall"], 0.0);
+    // The result of the first read is masked and with it `open_index`; four messages need something.
+    assert_eq!(of("mask")["needed"]["recall"], 0.75);
+    let summary = project.result("a", "summary.json");
+    let needed = &summary["methods"]["mask"]["needed"];
+    assert_eq!((&needed["recall"], &needed["list"], &needed["count"]), (&json!(0.75), &json!(1.0), &json!(8)));
+    assert!(project.read("results/a/report.md").contains("needed later"));
+    let shown = project.expect(0, "show session-1 --method mask --label a").stdout;
+    assert!(shown.contains("lost (1)") && shown.contains("open_index"), "{shown}");
+    let before = project.read("results/a/contexts.jsonl");
+    project.expect(0, "run --label a");
+    assert_eq!(project.read("results/a/contexts.jsonl"), before);
+    assert_eq!(project.result("a", "manifest.json")["stages"]["compress"]["executed"], 0);
+}
+
+#[test]
+fn the_gate_sees_a_lost_recall() {
+    let project = planted(6);
+    project.expect(0, "run --label a");
+    project.edit("pipeline.toml", "target_tokens = 100000", "target_tokens = 10");
+    let ended = project.expect(100, "run --label b --compare-to a --fail-on-regression");
+    ended.says(&["regressed: newest: needed-later recall -1.00"]);
+    let same = project.expect(0, "run --label c --compare-to b --fail-on-regression");
+    assert!(!same.stderr.contains("regressed"), "{}", same.stderr);
+}
+
+#[test]
+fn a_setting_that_changes_nothing_is_named() {
+    let project = planted(1);
+    let ended = project.expect(0, "run --label a");
+    assert!(ended.stdout.contains("full and newest have identical contexts in all 1 compressions"), "{}", ended.stdout);
+    let more = "\n[[compress]]\nname = \"newer\"\nstrategy = \"truncate\"\ntarget_tokens = 90000\n";
+    project.write("pipeline.toml", &format!("{METHODS}{more}"));
+    let ended = project.expect(0, "run --label b --methods newest,newer");
+    let flat = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("target_tokens changed nothing"), "{}", ended.stdout);
+}
+
+#[test]
+fn a_full_pipeline_can_stop_after_its_contexts() {
+    let project = Project::offline();
+    let ended = project.expect(0, "run --stages compress --methods full,nothing --label a");
+    assert!(!ended.stdout.contains("accuracy"), "{}", ended.stdout);
+    assert_eq!(project.result("a", "manifest.json")["requests_sent"], 0);
+    assert!(contexts(&project, "a").len() >= 2);
+    let half = project.read("pipeline.toml").replace("[[judge]]", "[[probes]]");
+    project.write("pipeline.toml", &half);
+    project.expect(2, "run --label b").says(&["declares no [[judge]] table", "or neither of the two"]);
+}
+
+#[test]
+fn logs_lead_to_a_table_in_three_commands() {
+    let project = Project::offline();
+    project.expect(0, "init logs-eval");
+    let mut messages = session("x")["messages"].as_array().unwrap().clone();
+    for turn in 0..40 {
+        messages.push(says(&format!("Step {turn}: `open_index` and `close_index`.")));
+    }
+    project.write("log.json", &json!({ "messages": messages }).to_string());
+    project.expect(0, "-C logs-eval fixture import ../log.json");
+    let name =
+        project.files("logs-eval/fixtures").into_iter().find(|path| path.ends_with("log.json")).expect("a fixture");
+    let fixture: Value = serde_json::from_str(&std::fs::read_to_string(name).unwrap()).unwrap();
+    assert_eq!(fixture["reference_patterns"], 1);
+    let cut = fixture["messages"].as_array().unwrap().iter().find(|m| !m["cut_references"].is_null()).expect("a cut");
+    assert!(cut["cut_references"].as_array().unwrap().contains(&json!("open_index")));
+    let ended = project.expect(0, "-C logs-eval run --stages compress --label a");
+    assert!(ended.stdout.contains("needed later"), "{}", ended.stdout);
+}
