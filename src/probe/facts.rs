@@ -207,7 +207,7 @@ impl Words {
     fn ends_are_free(&self, folded: &str, range: &Range<usize>) -> bool {
         let before = folded.get(..range.start).unwrap_or("");
         let after = folded.get(range.end..).unwrap_or("");
-        !(self.goes_on_before(before) || self.goes_on_after(after))
+        !(self.goes_on_before(before) && !is_escape(before) || self.goes_on_after(after))
     }
 
     /// Whether what stands before belongs to the same word or number.
@@ -277,9 +277,14 @@ impl Path {
         let name = self.whole.get(self.name..).unwrap_or("");
         memmem::find_iter(folded.as_bytes(), name.as_bytes()).filter_map(move |at| {
             let end = at + name.len();
-            let after = folded.get(end..)?;
             let start = self.start_of_run(folded.get(..at)?);
-            (!name_goes_on(after) && self.is_named_by(folded.get(start..end)?)).then_some(start..end)
+            let run = folded.get(start..end)?;
+            // `\n` before a path may be an escape or a folder that begins with n.
+            let escapes = run.match_indices('\\').map(|(at, _)| at + 2);
+            let escapes = escapes.filter(|behind| run.get(..*behind).is_some_and(is_escape)).map(|behind| start + behind);
+            let named = |start: &usize| folded.get(*start..end).is_some_and(|run| self.is_named_by(run));
+            let start = [start].into_iter().chain(escapes).find(named)?;
+            (!name_goes_on(folded.get(end..)?)).then_some(start..end)
         })
     }
 
@@ -298,8 +303,16 @@ impl Path {
     }
 }
 
+/// Whether `before` ends in a line break or tab that is still escaped, as in JSON that was cut and cannot be parsed.
+fn is_escape(before: &str) -> bool {
+    ["\\n", "\\r", "\\t"].iter().any(|escape| before.ends_with(escape))
+}
+
 fn name_goes_on(after: &str) -> bool {
     let mut ahead = after.chars();
+    if after.get(..2).is_some_and(is_escape) {
+        return false;
+    }
     ahead.next().is_some_and(|next| {
         is_word(next) || matches!(next, '.' | '-' | '/' | '\\') && ahead.next().is_some_and(is_word)
     })
@@ -445,6 +458,17 @@ mod tests {
             assert!(history.holds(&FactFinder::new(&fact(spelling)), 0..1), "{spelling}");
             assert!(FactFinder::new(&fact(spelling)).stands_in(&fold_document(&format!("[result]\n{result}"))));
         }
+    }
+
+    #[test]
+    fn an_escaped_line_break_is_no_letter_of_a_word() {
+        // A tool result that was cut inside its JSON.
+        let cut = r#"{"diff": "a/x.py b/tools/id_tool.py\nnew file mode 100644\n8081 rows\n+++ b/tools/id_tool.py\ntools/new.py"#;
+        for spelling in ["new file", "8081", "tools/id_tool.py", "tools/new.py"] {
+            assert!(stands(spelling, cut), "{spelling}");
+        }
+        assert!(!stands("ew file", r"C:\newfile and \\snew file"));
+        assert!(stands("new/file.py", r"src\new\file.py"));
     }
 
     #[test]

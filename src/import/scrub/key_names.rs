@@ -88,6 +88,10 @@ pub(super) fn class_of_word(word: &str, before: &str) -> Option<Class> {
     if owned("pass") || owned("pwd") || owned("pw") {
         return Some(Class::Password);
     }
+    // The key of a session often is its address, made of names and numbers.
+    if word == "sessionkey" || word == "key" && before == "session" {
+        return Some(Class::Token);
+    }
     if word == "key" && KEY_MODIFIERS.contains(&before) {
         return Some(Class::Secret);
     }

@@ -299,6 +299,15 @@ mod tests {
     }
 
     #[test]
+    fn the_address_of_a_session_is_no_secret() {
+        assert_eq!(passwords(r#"session_key="agent:main:telegram:group:-1001:17585","#), []);
+        assert_eq!(passwords(r#"session_key=\"agent:main:feishu:dm\","#), []);
+        for random in ["k3v9xq2m7p4tz8wd", "9f8e7d6c5b4a3928:17:ab42"] {
+            assert_eq!(passwords(&format!("session_key=\"{random}\"")).len(), 1, "{random}");
+        }
+    }
+
+    #[test]
     fn a_word_that_ends_a_sentence_is_doubtful() {
         let found = passwords("the wifi password is swordfish.");
         assert_eq!(found.iter().map(|found| found.is_doubtful).collect::<Vec<_>>(), [true]);

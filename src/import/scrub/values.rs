@@ -116,7 +116,8 @@ fn secret(value: &str, notation: Notation) -> Option<ValueVerdict> {
 fn token(value: &str, notation: Notation) -> Option<ValueVerdict> {
     let is_number =
         value.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b':' | b'T' | b'Z' | b'+'));
-    if is_number || value.contains("://") || value.starts_with(['/', '.', '~', '-']) || value.len() < 8 {
+    let is_name = value.contains("://") || value.starts_with(['/', '.', '~', '-']) || is_address(value);
+    if is_number || is_name || value.len() < 8 {
         return None;
     }
     let is_random = !is_path(value) && is_strong(value) && !is_identifier_like(value) && entropy(value) >= 2.5;
@@ -126,6 +127,18 @@ fn token(value: &str, notation: Notation) -> Option<ValueVerdict> {
     }
     // A long literal of words may be the name of something.
     (is_literal && value.len() >= 12 && !value.contains(['.', '/', '('])).then_some(ValueVerdict::Doubtful)
+}
+
+/// Three or more names and numbers between colons, as in `agent:main:telegram:group:-1001:17585`: an address.
+fn is_address(value: &str) -> bool {
+    let is_name = |part: &str| part.len() > 2 && part.bytes().all(|byte| byte.is_ascii_lowercase());
+    let is_number = |part: &str| {
+        let digits = part.strip_prefix('-').unwrap_or(part);
+        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let parts: Vec<&str> = value.split(':').collect();
+    let names = parts.iter().filter(|part| is_name(part)).count();
+    parts.len() > 2 && names > 1 && parts.iter().all(|part| is_name(part) || is_number(part))
 }
 
 /// Words with blanks between them: a passphrase, unless it speaks about passwords or is a sentence.
