@@ -12,7 +12,7 @@ use crate::units::Tokens;
 
 /// Version of the built-in rules: the stand-in model, `truncate`, `mask` and `extract`. It is part of their keys; raising it
 /// makes older outputs stale.
-pub(super) const RULES: &str = "6";
+pub(super) const RULES: &str = "7";
 
 /// What one action does.
 #[derive(Clone, Debug)]

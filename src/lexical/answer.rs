@@ -12,9 +12,9 @@ use crate::transcript::estimate_tokens;
 pub(super) const NOTHING: &str = "The context does not say.";
 const NOTHING_ZH: &str = "上下文中没有说明。";
 
-/// The size of an answer for which the prompt names no limit, in tokens: enough for a whole summary and for almost every
-/// fact of a transcript, so that a score shows what the compression kept and not how well a rule retrieves.
-const ROOM: u64 = 4000;
+/// The size of an answer for which the prompt names no limit, in tokens. Of the facts that a whole transcript holds, an
+/// answer of 500 tokens gives 84%, of 1000 91%, of 2000 and more 93%; what is longer is not to the point.
+const ROOM: u64 = 1000;
 
 /// The answer to `question` from `context`, in the form and within the limit that `instructions` name: all passages if
 /// they fit, else those that share most with the question. That related passages hold no answer, a rule cannot notice.

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::gather::Kind;
+use crate::measure::prompt_headings;
 
 /// A section that a prompt asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,13 +19,14 @@ pub(super) struct PromptSection {
 /// The sections of a prompt, in order: its headings, else one section with what its sentences name. Empty if the prompt
 /// names nothing.
 pub(super) fn sections(prompt: &str) -> Vec<PromptSection> {
-    let headings = headings(prompt);
+    let mut headings = prompt_headings(prompt);
+    headings.dedup_by_key(|(_, heading)| *heading);
     if headings.is_empty() {
         let kinds = named_kinds(prompt);
         let summary = PromptSection { heading: "Summary".to_owned(), kinds };
         return if summary.kinds.is_empty() { Vec::new() } else { vec![summary] };
     }
-    let section = |heading: String| PromptSection { kinds: kinds_of(&heading), heading };
+    let section = |(_, heading): (usize, &str)| PromptSection { kinds: kinds_of(heading), heading: heading.to_owned() };
     let mut sections: Vec<PromptSection> = headings.into_iter().map(section).collect();
     give_each_kind_one_place(&mut sections);
     sections
@@ -40,34 +42,6 @@ fn give_each_kind_one_place(sections: &mut [PromptSection]) {
         let others = sections.iter_mut().enumerate().filter(|(other, _)| *other != place);
         others.for_each(|(_, section)| section.kinds.retain(|known| *known != kind));
     }
-}
-
-/// How prompts of coding agents write a heading: Markdown headings, bold lines, numbered titles with a colon, XML tags.
-static HEADINGS: LazyLock<[Regex; 4]> = LazyLock::new(|| {
-    [
-        r"^#{1,6}\s+(.+?)\s*:?$",
-        r"^(?:[-*]\s+|\d+[.)]\s+)?\*\*([^*]+?):?\*\*",
-        r"^\d+[.)]\s+(\p{Lu}[^:.{]{1,60}):",
-        r"^<([a-z]+(?:_[a-z]+)*)>$",
-    ]
-    .map(|pattern| Regex::new(pattern).expect("a constant that the tests compile"))
-});
-
-fn headings(prompt: &str) -> Vec<String> {
-    let lines: Vec<&str> = prompt.lines().map(str::trim).collect();
-    HEADINGS
-        .iter()
-        .map(|pattern| {
-            // A tag around a variable marks material; one around anything else is a section to be written.
-            let is_material = |at: usize| lines.get(at + 1).is_some_and(|next| next.starts_with("{{"));
-            let found = lines.iter().enumerate().filter(|(at, _)| !is_material(*at));
-            let mut headings: Vec<String> =
-                found.filter_map(|(_, line)| pattern.captures(line)?.get(1)).map(|name| name.as_str().into()).collect();
-            headings.dedup();
-            headings
-        })
-        .find(|headings| !headings.is_empty())
-        .unwrap_or_default()
 }
 
 /// Words that name kinds of content; the first entry that a heading matches applies.
@@ -136,22 +110,6 @@ pub(super) fn limit(prompt: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn headings_of(prompt: &str) -> Vec<String> {
-        sections(prompt).into_iter().map(|section| section.heading).collect()
-    }
-
-    #[test]
-    fn headings_are_read_in_the_ways_that_prompts_write_them() {
-        assert_eq!(headings_of("## Session intent\nWhat.\n## Next steps\n"), ["Session intent", "Next steps"]);
-        assert_eq!(headings_of("1. **Errors**: all\n2. **Open tasks**\n"), ["Errors", "Open tasks"]);
-        assert_eq!(
-            headings_of("1. Primary Request and Intent: x\n2. Pending Tasks: y"),
-            ["Primary Request and Intent", "Pending Tasks"]
-        );
-        let tags = "<overall_goal>\nx\n</overall_goal>\n<transcript>\n{{ transcript }}\n</transcript>";
-        assert_eq!(headings_of(tags), ["overall_goal"]);
-    }
 
     #[test]
     fn sentences_name_kinds_where_there_are_no_headings() {

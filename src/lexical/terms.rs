@@ -27,7 +27,15 @@ pub(super) fn each_term(text: &str, mut each: impl FnMut(Term)) {
     let mut compound = String::new();
     let mut parts = 0usize;
     let mut before: Option<char> = None;
+    let mut after_lower = false;
     for c in text.chars().chain([' ']) {
+        // `UnicodeDecodeError` is an error.
+        if after_lower && c.is_uppercase() {
+            parts += 1;
+            emit(&word, &mut each);
+            word.clear();
+        }
+        after_lower = c.is_lowercase();
         if is_ideograph(c) {
             if let Some(first) = before {
                 pair(first, c, &mut each);
@@ -132,6 +140,7 @@ mod tests {
     fn identifiers_meet_whole_and_in_parts_and_chinese_in_pairs() {
         assert!(share("jobq/store.py", "the store module"));
         assert!(share("lease_until", "lease"));
+        assert!(share("UnicodeDecodeError", "the error") && share("retryCount", "RETRYCOUNT"));
         assert!(share("端口号是多少", "改端口为 8081"));
         assert!(terms("which of the are what").is_empty());
     }

@@ -4,6 +4,9 @@
 //! heading and the paragraph below it. A word counts for less the more headings have it.
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 use crate::probe::{ProbeType, words};
 use crate::transcript::is_unspaced;
@@ -23,14 +26,16 @@ struct Section {
 const HEADING_WEIGHT: f64 = 2.0;
 
 impl Headings {
-    /// The headings of `prompt`: lines that begin with `#` or are bold as a whole, each with the paragraph below it.
+    /// The headings of `prompt`, each with the rest of its line and the paragraph below it.
     pub fn of(prompt: &str) -> Headings {
+        let headings = prompt_headings(prompt);
         let mut sections: Vec<Section> = Vec::new();
         let mut is_below = false;
-        for line in prompt.lines().map(str::trim) {
-            if let Some(heading) = heading(line) {
+        for (at, line) in prompt.lines().map(str::trim).enumerate() {
+            if let Some((_, heading)) = headings.iter().find(|(of, _)| *of == at) {
                 let of_heading = stems(heading).collect();
-                sections.push(Section { heading: heading.to_owned(), of_heading, of_text: BTreeSet::new() });
+                let rest = line.split_once(heading).map_or("", |(_, rest)| rest);
+                sections.push(Section { heading: (*heading).to_owned(), of_heading, of_text: stems(rest).collect() });
                 is_below = true;
             } else if line.is_empty() {
                 is_below &= sections.last().is_some_and(|section| section.of_text.is_empty());
@@ -61,10 +66,29 @@ impl Headings {
     }
 }
 
-fn heading(line: &str) -> Option<&str> {
-    let marked = line.strip_prefix('#').map(|rest| rest.trim_start_matches('#'));
-    let bold = || line.strip_prefix("**").and_then(|rest| rest.trim_end_matches(':').strip_suffix("**"));
-    marked.or_else(bold).map(|heading| heading.trim_matches([' ', ':'])).filter(|heading| !heading.is_empty())
+/// How prompts write a heading: Markdown headings, bold lines, numbered titles with a colon, XML tags. A prompt uses one
+/// of them; what looks like another is emphasis or material.
+static PATTERNS: LazyLock<[Regex; 4]> = LazyLock::new(|| {
+    [
+        r"^#{1,6}\s*([^\s#].*?)\s*:?$",
+        r"^(?:[-*]\s+|\d+[.)]\s+)?\*\*([^*]+?):?\*\*",
+        r"^\d+[.)]\s+(\p{Lu}[^:.{]{1,60}):",
+        r"^<([a-z]+(?:_[a-z]+)*)>$",
+    ]
+    .map(|pattern| Regex::new(pattern).expect("a constant that the tests compile"))
+});
+
+/// The headings that a prompt asks for, each with the number of its line, from 0.
+pub fn prompt_headings(prompt: &str) -> Vec<(usize, &str)> {
+    let lines: Vec<&str> = prompt.lines().map(str::trim).collect();
+    // A tag around a variable marks material; one around anything else is a section to be written.
+    let is_material = |at: usize| lines.get(at + 1).is_some_and(|next| next.starts_with("{{"));
+    let by = |pattern: &Regex| -> Vec<(usize, &str)> {
+        let named = |(at, line): (usize, &&str)| Some((at, pattern.captures(line)?.get(1)?.range()));
+        let found = lines.iter().enumerate().filter(|(at, _)| !is_material(*at)).filter_map(named);
+        found.filter_map(|(at, range)| Some((at, lines.get(at)?.get(range)?))).collect()
+    };
+    PATTERNS.iter().map(by).find(|headings| !headings.is_empty()).unwrap_or_default()
 }
 
 /// What probes of a type ask for, whatever their question says.
@@ -118,13 +142,26 @@ mod tests {
     }
 
     #[test]
-    fn headings_are_marked_or_bold_lines() {
-        let prompt = "Write:\n# 文件\n改动过的文件\n\n**Errors:**\n\nexact messages\n\nRules: never lie about a date\n";
+    fn headings_take_the_words_below_and_behind_them() {
+        let prompt = "Write:\n# 文件\n改动过的文件\n\n## Errors:\n\nexact messages\n\nRules: never lie about a date\n";
         let headings = Headings::of(prompt);
         assert_eq!(headings.0.iter().map(|s| s.heading.as_str()).collect::<Vec<_>>(), ["文件", "Errors"]);
         assert_eq!(headings.best(ProbeType::Artifact, "改了哪些文件？"), Some("文件"));
         assert_eq!(headings.best(ProbeType::Recall, "Which messages came?"), Some("Errors"));
         assert_eq!(headings.best(ProbeType::Continuation, "What was the date?"), None, "a later paragraph");
         assert_eq!(Headings::of("no heading").best(ProbeType::Recall, "Which error?"), None);
+        let numbered = Headings::of("1. Problems: exact messages\n2. Pending Tasks: what is open");
+        assert_eq!(numbered.best(ProbeType::Recall, "Which messages came?"), Some("Problems"));
+    }
+
+    #[test]
+    fn headings_are_read_in_the_ways_that_prompts_write_them() {
+        let names = |prompt| prompt_headings(prompt).into_iter().map(|(_, name)| name).collect::<Vec<_>>();
+        assert_eq!(names("## Session intent\nWhat.\n**Note**\n#Next steps:\n"), ["Session intent", "Next steps"]);
+        assert_eq!(names("1. **Errors**: all\n2. **Open tasks**\n"), ["Errors", "Open tasks"]);
+        let numbered = "1. Primary Request and Intent: x\n2. Pending Tasks: y";
+        assert_eq!(names(numbered), ["Primary Request and Intent", "Pending Tasks"]);
+        let tags = "<overall_goal>\nx\n</overall_goal>\n<transcript>\n{{ transcript }}\n</transcript>";
+        assert_eq!(names(tags), ["overall_goal"]);
     }
 }

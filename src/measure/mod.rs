@@ -20,7 +20,7 @@ pub use attribution::{FactClass, stated_as_current};
 pub use cell::{FactFate, Measured, ProbeMeasure};
 pub use depth::Depth;
 pub use fabrication::{Fabrication, unknown_names};
-pub use headings::Headings;
+pub use headings::{Headings, prompt_headings};
 pub use needed::{
     NeedState, NeededAtPoint, NeededRecall, NeededReference, RecallCaveat, ReferenceSource, SessionReferences,
 };

@@ -241,9 +241,11 @@ pub(super) fn inserts(template: &Template, variables: &'static [Variable], wante
 /// The error about a prompt that does not insert `variable`.
 pub(super) fn missing_variable(prompt: &SourceFile, variable: &str) -> Problem {
     let first_line = prompt.text.lines().next().map_or(0, str::len);
-    Problem::error(format!("this prompt does not insert {{{{ {variable} }}}}"))
-        .at(prompt, 0..first_line)
-        .help(format!("add a line with {{{{ {variable} }}}} where its text belongs"))
+    let mut help = format!("add a line with {{{{ {variable} }}}} where its text belongs");
+    if variable == "transcript" {
+        help.push_str("; for a prompt that expects the conversation before it, set placement = \"system\"");
+    }
+    Problem::error(format!("this prompt does not insert {{{{ {variable} }}}}")).at(prompt, 0..first_line).help(help)
 }
 
 const NAME_HELP: &str = "letters, digits, `-`, `_`, `.` and `+`, 64 at most, beginning with a letter or digit: names become \

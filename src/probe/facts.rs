@@ -281,7 +281,8 @@ impl Path {
             let run = folded.get(start..end)?;
             // `\n` before a path may be an escape or a folder that begins with n.
             let escapes = run.match_indices('\\').map(|(at, _)| at + 2);
-            let escapes = escapes.filter(|behind| run.get(..*behind).is_some_and(is_escape)).map(|behind| start + behind);
+            let escapes =
+                escapes.filter(|behind| run.get(..*behind).is_some_and(is_escape)).map(|behind| start + behind);
             let named = |start: &usize| folded.get(*start..end).is_some_and(|run| self.is_named_by(run));
             let start = [start].into_iter().chain(escapes).find(named)?;
             (!name_goes_on(folded.get(end..)?)).then_some(start..end)
