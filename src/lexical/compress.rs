@@ -1,7 +1,7 @@
 //! Compression by extraction: sentences that say something exact, under the headings that were asked for.
 
 use super::gather::{Entry, Kind, gather};
-use super::instructions::{PromptSection, kinds_of, limit, sections};
+use super::instructions::{PromptSection, kinds_of, limit, sections, wants_copy};
 use super::passages::messages;
 use super::terms::terms;
 use crate::compress::allocate;
@@ -35,14 +35,15 @@ kind of content such as files, decisions or errors. It extracted nothing.)";
 /// for, so a heading that is removed is content lost, and gives the others nothing.
 pub(super) fn compress(given: &Given<'_>) -> String {
     let sections = sections(given.instructions);
+    let limit = [given.target_tokens, limit(given.instructions)].into_iter().flatten().min().unwrap_or(SIZE);
     if sections.is_empty() {
-        return NOT_UNDERSTOOD.to_owned();
+        let is_copy = wants_copy(given.instructions);
+        return if is_copy { copied(given, limit) } else { NOT_UNDERSTOOD.to_owned() };
     }
     let mut span = messages(given.transcript).unwrap_or_else(|| vec![Message::text(Role::User, given.transcript)]);
     let mut entries = carried(given.previous_summary, 0);
     entries.extend(carried(&history(&mut span), entries.len()));
     gather(&span, given.focus_topic, &mut entries);
-    let limit = [given.target_tokens, limit(given.instructions)].into_iter().flatten().min().unwrap_or(SIZE);
     // Rooms are allocated by estimate. What comes out too large shrinks everywhere alike, and as much as if every kind of
     // content were asked for: otherwise a heading that is removed would give its room to the others.
     let everything = [PromptSection { heading: "Everything".to_owned(), kinds: Kind::ALL.to_vec() }];
@@ -53,6 +54,19 @@ pub(super) fn compress(given: &Given<'_>) -> String {
         }
     }
     written(&sections, &entries, room)
+}
+
+/// The lines of the former summary and the transcript, cut where the limit of a model's reply would cut them.
+fn copied(given: &Given<'_>, limit: u64) -> String {
+    let mut left = limit;
+    let fits = |line: &&str| {
+        let size = count_tokens(line).0 + 1;
+        let is_within = size <= left;
+        left = left.saturating_sub(size);
+        is_within
+    };
+    let lines: Vec<&str> = given.previous_summary.lines().chain(given.transcript.lines()).take_while(fits).collect();
+    lines.join("\n")
 }
 
 /// Takes a former summary out of the span: the assistant's first message, if it has headings.
@@ -206,6 +220,14 @@ instead of 2 ** n, because the queue is short.\n[call patch] {\"path\":\"app/ret
     fn a_prompt_that_asks_for_nothing_known_gets_nothing_and_the_summary_says_so() {
         assert_eq!(compress(&Given { instructions: "Write nothing but banana.", ..given(SPAN, "") }), NOT_UNDERSTOOD);
         assert_eq!(compress(&Given { instructions: "## Banana\nWrite it.", ..given(SPAN, "") }), "## Banana\n(none)");
+    }
+
+    #[test]
+    fn a_copy_of_everything_is_cut_at_its_target() {
+        let instructions = "Repeat the whole conversation verbatim.\n{{ transcript }}";
+        let copy = |target| compress(&Given { instructions, target_tokens: Some(target), ..given(SPAN, "before") });
+        assert_eq!(copy(5000), format!("before\n{SPAN}"));
+        assert!(copy(30).starts_with("before\n[user]") && count_tokens(&copy(30)).0 <= 30, "{}", copy(30));
     }
 
     #[test]

@@ -88,6 +88,15 @@ fn named_kinds(prompt: &str) -> Vec<Kind> {
     NAMED.iter().filter(|(noun, _)| noun.is_match(&lower)).flat_map(|(_, kinds)| kinds.iter().copied()).collect()
 }
 
+/// Whether a prompt asks for the transcript as it is.
+pub(super) fn wants_copy(prompt: &str) -> bool {
+    static COPY: LazyLock<Regex> = LazyLock::new(|| {
+        let pattern = r"(?i)\b(?:repeat|copy|reproduce|echo)\b[^.\n]*\b(?:transcript|conversation|session|messages|everything)\b|逐字|原样";
+        Regex::new(pattern).expect("a constant that the tests compile")
+    });
+    COPY.is_match(prompt)
+}
+
 /// The smallest limit of length that a prompt names, in tokens.
 pub(super) fn limit(prompt: &str) -> Option<u64> {
     static LIMIT: LazyLock<Regex> = LazyLock::new(|| {

@@ -29,9 +29,9 @@ fn mistakes_are_placed_with_what_was_expected() {
         bank("\"decision\"", "\"decission\""),
         program("inputs = [\"tools/c.py\", \"agent\"]"),
     ];
-    assert_snapshot!(listed(projects), @r"
+    assert_snapshot!(listed(projects), @r#"
     prompts/own.md:4:4: unknown variable `transcrpt`; this prompt may use `transcript`, `previous_summary`, `focus_topic`, `target_tokens` -> a prompt inserts variables, {{ name }}, and tests them for emptiness, {% if name %}; nothing else
-    prompts/own.md:1:1: this prompt does not insert {{ transcript }} -> add a line with {{ transcript }} where its text belongs
+    prompts/own.md:1:1: this prompt does not insert {{ transcript }} -> add a line with {{ transcript }} where its text belongs; for a prompt that expects the conversation before it, set placement = "system"
     pipeline.toml:6:10: cannot read the prompt prompts/own.md: there is no such file -> paths are relative to the folder of the pipeline
     fixtures/tiny.json:7:32: expected `:` -> a fixture is JSON with `name` and `messages` in OpenAI's chat shape
     fixtures/tiny.json:3:13: point 2 parts a tool call from its result -> move the point to just before an assistant or user message
@@ -41,7 +41,7 @@ fn mistakes_are_placed_with_what_was_expected() {
     probes/tiny.probes.json:4:48: probe `first` is asked at point 3, but the fixture has 2 -> give a point from 1 to 2, or leave it out for the last
     probes/tiny.probes.json:6:27: unknown probe type `decission` -> did you mean `decision`?
     pipeline.toml:6:25: no file matches `agent` -> it is a folder: write `agent/**` for all that lies in it
-    ");
+    "#);
 }
 
 #[test]
