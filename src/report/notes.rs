@@ -236,6 +236,9 @@ pub(super) fn comparison_notes(comparison: &Comparison, tr: &Translation) -> Vec
         let figures = [comparison.fixtures.len(), comparison.probes, comparison.left_out].map(|n| n.to_string());
         notes.push(fill(tr.compared, &figures.each_ref().map(String::as_str)));
     }
+    if comparison.tried > 1 {
+        notes.push(fill(tr.tried, &[&comparison.tried.to_string(), &comparison.baseline]));
+    }
     notes.extend(list(tr.edited_all, &comparison.edits, tr));
     for (method, compared) in comparison.methods.iter() {
         if compared.fixtures.compared() == 0 && compared.needed.is_none() {

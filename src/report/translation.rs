@@ -213,6 +213,9 @@ texts! {
     untestable:
         "{} cannot be tested: it changed in {} of {} fixtures, and a test needs 3. On these: {}, re-run interval {}.",
         "{} 无法检验：只有 {}/{} 个样本有变化，检验至少需要 3 个。这些样本上：{}，重跑区间 {}。";
+    tried:
+        "{} labels were compared with {}: an improvement has to hold among all of them (p × their number).",
+        "已有 {} 个标签与 {} 比较过：改进须在全部比较中成立（p × 标签数）。";
     no_common_cell:
         "{} is not comparable: no cell was judged on both sides.",
         "{} 无法比较：没有两侧都评过分的单元。";

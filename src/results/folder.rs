@@ -103,6 +103,8 @@ pub(super) struct Head {
     version: String,
     #[serde(default)]
     pub(super) started: String,
+    #[serde(default)]
+    pub(super) compared_to: Option<String>,
 }
 
 impl ResultsFolder {

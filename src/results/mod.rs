@@ -56,7 +56,7 @@ pub use design_change::DesignChange;
 pub use economy::{Economy, FactCounts, PROBES_OF_TASK};
 pub use edits::ChangedLines;
 pub use failure::{Blame, FailedAction, Location};
-pub use find::{all_sets, labels, newest};
+pub use find::{all_sets, labels, labels_compared_with, newest};
 pub use folder::{FolderError, ResultsFolder, names};
 pub use gate::{Regression, blind_spots, newly_failing, regressions};
 pub use label::{Label, LabelError};

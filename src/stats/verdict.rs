@@ -86,7 +86,7 @@ pub struct DifferenceTest {
     pub no_rerun: Option<NoRerun>,
     /// Two-sided p by itself; `None` with one cluster.
     pub p: Option<f64>,
-    /// The same adjusted for its family, by Holm; `None` where it is not tested.
+    /// The same adjusted for its family, by Holm, and for the labels that were tried; `None` where it is not tested.
     pub p_adjusted: Option<f64>,
     /// Smallest true difference that would get a verdict with 80% power. `None` where no difference on the scale would,
     /// and where all clusters differ by the same, which leaves the noise unknown.
@@ -135,6 +135,21 @@ impl DifferenceTest {
             return self;
         }
         DifferenceTest { verdict: Verdict::NoEvidence, reason: Some(NoEvidenceReason::MoreTokens), ..self }
+    }
+
+    /// The same as one of `tried` comparisons with one baseline: an improvement has to hold among all of them
+    /// (Bonferroni), since the best of several looks better than it is. A loss stands by itself: nobody selects it.
+    pub fn among(self, tried: usize) -> DifferenceTest {
+        if self.difference <= 0.0 {
+            return self;
+        }
+        let p_adjusted = self.p_adjusted.map(|p| (p * tried.max(1) as f64).min(1.0));
+        let is_lost = self.verdict == Verdict::Improved && p_adjusted.is_none_or(|p| p > ALPHA);
+        let (verdict, reason) = match is_lost {
+            true => (Verdict::NoEvidence, Some(NoEvidenceReason::Correction)),
+            false => (self.verdict, self.reason),
+        };
+        DifferenceTest { p_adjusted, verdict, reason, ..self }
     }
 
     /// The comparison of `clusters` clusters none of which changed.
@@ -367,6 +382,18 @@ mod tests {
         let found = verdicts(&family);
         assert_eq!(said(&found[0]), (NONE, Some(NoEvidenceReason::Correction)));
         assert!(found[0].mdd > judged(&shaky).mdd);
+    }
+
+    #[test]
+    fn an_improvement_has_to_hold_among_all_labels_that_were_tried() {
+        let found = verdicts(&[worked()])[0];
+        assert_eq!(found.among(1), found);
+        let p = found.p_adjusted.unwrap();
+        assert_eq!(said(&found.among(22)), (Verdict::Improved, None), "22 × .0022 is .048");
+        assert!((found.among(22).p_adjusted.unwrap() - 22.0 * p).abs() < 1e-12);
+        assert_eq!(said(&found.among(23)), (NONE, Some(NoEvidenceReason::Correction)));
+        let loss = judged(&[-0.5, -0.8, -0.5]);
+        assert_eq!((loss.verdict, loss.among(100)), (Verdict::Regressed, loss));
     }
 
     #[test]

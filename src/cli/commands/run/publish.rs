@@ -15,8 +15,8 @@ use crate::report::html::{self, ContextKey, ContextText, PackCache, PageContext,
 use crate::report::{ReportInput, markdown};
 use crate::results::{
     ChangedLines, Comparison, ComparisonScope, Design, FolderError, LabelLockError, LabelWriterError, ListedRow,
-    Manifest, ResultSet, ResultsFolder, SetError, Side, Summary, Worst, compare, names, run_files, summarize,
-    worst_rows,
+    Manifest, ResultSet, ResultsFolder, SetError, Side, Summary, Worst, compare, labels_compared_with, names,
+    run_files, summarize, worst_rows,
 };
 use crate::threads::both;
 
@@ -76,8 +76,22 @@ pub(crate) fn compare_sides(
     let ((a, a_method), (b, b_method)) = (read(a)?, read(b)?);
     let (judged, baseline) =
         (Side { set: &a, method: a_method.as_deref() }, Side { set: &b, method: b_method.as_deref() });
-    let comparison = compare(judged, baseline, scope, lines).map_err(|error| Failure::input(error.to_string()))?;
+    let comparison = compare_labels(results, judged, baseline, scope, lines)?;
     Ok((a, comparison))
+}
+
+/// Compares two sides, as one of all labels that were compared with the baseline.
+fn compare_labels(
+    results: &Path,
+    judged: Side<'_>,
+    baseline: Side<'_>,
+    scope: ComparisonScope,
+    lines: ChangedLines<'_>,
+) -> Result<Comparison, Failure> {
+    let (label, other) = (&judged.set.manifest.label, &baseline.set.manifest.label);
+    let tried = if label == other { 1 } else { labels_compared_with(results, other, label)? };
+    let comparison = compare(judged, baseline, scope, lines).map_err(|error| Failure::input(error.to_string()))?;
+    Ok(comparison.among(tried))
 }
 
 /// Finds the lines in which texts that the cache has differ; without the cache or a text, the path alone.
@@ -194,9 +208,7 @@ fn compared(pipeline: &Pipeline, set: &ResultSet, lines: ChangedLines<'_>) -> Re
     let other = ResultSet::read(&other)?;
     let baseline = Side { set: &other, method: method.as_deref() };
     let judged = Side { set, method: None };
-    compare(judged, baseline, set.manifest.compared_scope, lines)
-        .map(Some)
-        .map_err(|error| Failure::input(error.to_string()))
+    compare_labels(&pipeline.results, judged, baseline, set.manifest.compared_scope, lines).map(Some)
 }
 
 fn write_run_files(folder: &ResultsFolder, set: &ResultSet) -> Result<(), Failure> {
