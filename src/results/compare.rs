@@ -62,7 +62,9 @@ impl Comparison {
     pub fn among(mut self, tried: usize) -> Comparison {
         self.tried = tried.max(1);
         let methods = self.methods.values_mut();
-        let tests = methods.flat_map(|method| method.overall.iter_mut().chain(method.dimensions.values_mut()));
+        let tests = methods.flat_map(|method| {
+            method.overall.iter_mut().chain(method.dimensions.values_mut()).chain(method.needed.iter_mut())
+        });
         tests.chain(self.primary.iter_mut()).for_each(|test| *test = test.among(self.tried));
         self
     }

@@ -31,6 +31,7 @@ mod cells;
 mod noise;
 mod scale;
 mod groups;
+mod spending;
 mod summary;
 mod run_files;
 mod worst;
@@ -75,6 +76,7 @@ pub use run_files::{RunFile, run_files};
 pub use scale::{NarrowScaleCause, ScaleCheck};
 pub use set::{MethodVariant, ProbeAt, ResultSet, SetError};
 pub use shares::{Overclaim, Share, ShareDifference};
+pub use spending::{difference_variances, mean_call_costs};
 pub use summary::{Cycle, Lowest, MethodSummary, Summary, Weakest, summarize};
 pub use worst::{Worst, worst_rows};
 

@@ -201,3 +201,33 @@ fn after_going_back_an_edit_is_told_by_what_was_in_use_last() {
     let output = project.expect(0, "run --label a --replace").stdout;
     assert!(output.contains("skipped by early cutoff"), "{output}");
 }
+
+#[test]
+fn power_is_told_by_usual_variances_until_results_say_more() {
+    let project = Project::offline();
+    let before = project.expect(0, "plan --power --json").json();
+    assert_eq!((&before["design"]["fixtures"], &before["smallest_detectable"]), (&Value::from(1), &Value::Null));
+    let printed = project.expect(0, "plan --power").stdout;
+    assert!(printed.contains("A verdict needs three fixtures") && printed.contains("usual variances"), "{printed}");
+    for number in 1..=5 {
+        for (folder, end) in [("fixtures", ".json"), ("probes", ".probes.json")] {
+            let text = project.read(&format!("{folder}/harbor{end}"));
+            project.write(
+                &format!("{folder}/harbor{number}{end}"),
+                &text.replacen("\"harbor\"", &format!("\"harbor{number}\""), 1),
+            );
+        }
+    }
+    let wide = project.expect(0, "plan --power --json").json();
+    assert_eq!((&wide["design"]["fixtures"], &wide["cost_unit"]), (&Value::from(6), &Value::from("requests")));
+    assert!(wide["smallest_detectable"].as_f64().unwrap() > 0.3);
+    assert_eq!(wide["one_more"][0]["what"], "fixture");
+    let printed = project.expect(0, "plan --power").stdout;
+    for words in ["Fixtures beat runs", "6 fixtures", "and the work of writing it"] {
+        assert!(printed.contains(words), "{words}\n{printed}");
+    }
+    project.expect(0, "run --label a --model lexical");
+    let after = project.expect(0, "plan --power --json").json();
+    assert!(after["basis"].as_str().unwrap().contains("in results `a`"), "{after:#}");
+    assert_ne!(after["variances"], wide["variances"]);
+}

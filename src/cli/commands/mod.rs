@@ -12,6 +12,7 @@ mod labels;
 mod needed;
 mod observe;
 mod plan;
+mod power;
 mod probes;
 mod report;
 mod run;
@@ -60,7 +61,9 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  compeval check\n  compeval check --json    for CI")]
     Check,
     /// Show what would run, what is cached, and why a stage is stale
-    #[command(after_help = "Examples:\n  compeval plan\n  compeval plan --methods anchored --exit-code")]
+    #[command(
+        after_help = "Examples:\n  compeval plan\n  compeval plan --methods anchored --exit-code\n  compeval plan --power"
+    )]
     Plan(PlanArgs),
     /// Run the matrix, write the results, print the summary
     #[command(

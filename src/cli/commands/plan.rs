@@ -6,6 +6,7 @@ use serde::Serialize;
 use crate::action::StageName;
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::command_line::CommandLine;
+use crate::cli::commands::power;
 use crate::cli::engine::access_list;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{cost, count, duration, money, short};
@@ -23,9 +24,15 @@ pub(crate) struct PlanArgs {
     /// Exit with 7 if work is pending
     #[arg(long)]
     pub(crate) exit_code: bool,
+    /// Show which difference the selection can show, and what one more fixture, probe or run buys
+    #[arg(long, conflicts_with = "exit_code")]
+    pub(crate) power: bool,
 }
 
 pub(crate) fn run(common: &Common, args: &PlanArgs, console: &Console) -> Result<Exit, Failure> {
+    if args.power {
+        return power::run(common, &args.select, console);
+    }
     let plan = of_project(common, &args.select, console)?;
     let exit = print(&plan, console);
     Ok(if args.exit_code && plan.forecast.is_pending() { Exit::Pending } else { exit })

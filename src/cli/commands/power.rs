@@ -1,0 +1,158 @@
+//! `compeval plan --power`: what the selection can show before money is spent, and what one more of anything buys.
+
+use serde_json::json;
+
+use crate::cli::args::{Common, SelectArgs};
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::format::count;
+use crate::cli::project::{Opening, open_project};
+use crate::cli::terminal::{Column, Console, TextStyle, render_table};
+use crate::pipeline::Pipeline;
+use crate::results::{ResultSet, difference_variances, mean_call_costs, newest};
+use crate::stats::{CallCosts, DifferenceVariances, OneMore, Purchase, Repetitions};
+
+/// Assumed where no results say more: variances of a difference of two prompts with models of 2025, in points².
+const USUAL: DifferenceVariances = DifferenceVariances {
+    fixture: 0.06,
+    probe: 0.36,
+    compress_run: 0.18,
+    compress_probe: 0.10,
+    answer: 0.18,
+    judge: 0.30,
+};
+
+/// Where prices are not known, each request counts the same.
+const REQUESTS: CallCosts = CallCosts { compress: 1.0, answer: 1.0, judge: 1.0 };
+
+/// A difference that a user may hope to see, in points.
+const HOPED_FOR: f64 = 0.4;
+
+/// Half-widths that one more has to gain to be worth its while, in points.
+const WORTHWHILE: f64 = 0.01;
+
+/// What the variances rest on.
+struct Basis {
+    variances: DifferenceVariances,
+    /// Null where prices are not known.
+    costs: Option<CallCosts>,
+    words: String,
+}
+
+pub(crate) fn run(common: &Common, select: &SelectArgs, console: &Console) -> Result<Exit, Failure> {
+    let pipeline = open_project(common, select, Opening::default(), console)?;
+    let (design, basis) = (design(&pipeline), basis(&pipeline));
+    let costs = basis.costs.unwrap_or(REQUESTS);
+    let bought = basis.variances.purchases(&design, &costs);
+    let smallest = basis.variances.smallest_detectable(&design);
+    let half_width = basis.variances.half_width(&design);
+    let json = json!({
+        "design": design,
+        "variances": basis.variances,
+        "basis": basis.words,
+        "cost_unit": if basis.costs.is_some() { "usd" } else { "requests" },
+        "half_width": half_width,
+        "smallest_detectable": smallest,
+        "one_more": bought,
+    });
+    console.report(&json, || {
+        let shape = format!("{} × {:.1} probes × {}", fixtures(&design), design.probes, runs(&design));
+        console.print(&console.paint(TextStyle::Strong, &format!("Two methods on {shape}")));
+        console.print(&match smallest.zip(half_width) {
+            Some((smallest, width)) => {
+                format!("A difference of {smallest:.2} points gets a verdict in 80%; its interval is ±{width:.2}.")
+            }
+            None => "A verdict needs three fixtures.".to_owned(),
+        });
+        console.print(&format!("Noise: {}.", basis.words));
+        if !bought.is_empty() {
+            console.print(&format!("\n{}", table(&bought, basis.costs.is_some(), console)));
+        }
+        advice(&basis.variances, &design, &bought).iter().for_each(|line| console.print(line));
+    });
+    Ok(Exit::Done)
+}
+
+fn design(pipeline: &Pipeline) -> Repetitions {
+    let probes: usize = pipeline.fixtures.iter().flat_map(|fixture| &fixture.selected).map(Vec::len).sum();
+    let runs = pipeline.settings.runs;
+    Repetitions {
+        fixtures: pipeline.fixtures.len(),
+        probes: probes as f64 / pipeline.fixtures.len().max(1) as f64,
+        runs: runs.compress,
+        answers: runs.answer,
+        judgements: runs.judge,
+    }
+}
+
+/// What the newest results say, or the usual variances. Results that cannot be read are no reason to fail: nothing is
+/// reported of them but how much they vary.
+fn basis(pipeline: &Pipeline) -> Basis {
+    let set = newest(&pipeline.results).ok().and_then(|folder| ResultSet::read(&folder).ok());
+    let found = set.as_ref().and_then(|set| Some((set, difference_variances(set)?)));
+    let Some((set, (variances, pairs))) = found else {
+        let words = "usual variances are assumed until results of two methods on four fixtures say more".to_owned();
+        return Basis { variances: USUAL, costs: None, words };
+    };
+    let stand_in = if set.design().is_lexical() { ", of the stand-in: not what a model varies by" } else { "" };
+    let words = format!("{} in results `{}`{stand_in}", count(pairs, "method pair"), set.manifest.label);
+    Basis { variances, costs: mean_call_costs(set).filter(|costs| costs.judge > 0.0), words }
+}
+
+fn table(bought: &[Purchase], is_priced: bool, console: &Console) -> String {
+    let unit = if is_priced { "dollars" } else { "requests" };
+    let columns = [
+        Column::Left("one more"),
+        Column::Right("interval"),
+        Column::Right("gain"),
+        Column::Right(unit),
+        Column::Right("gain per 100"),
+    ];
+    let cells = |purchase: &Purchase| {
+        let each = purchase.gain_per_cost().map_or("–".to_owned(), |gain| format!("{:.3}", 100.0 * gain));
+        let cost = if is_priced { format!("{:.2}", purchase.cost) } else { format!("{:.0}", purchase.cost) };
+        vec![name(purchase), format!("±{:.2}", purchase.half_width), format!("{:.3}", purchase.gain), cost, each]
+    };
+    render_table(&columns, bought.iter().map(cells), console.width())
+}
+
+fn name(purchase: &Purchase) -> String {
+    match purchase.what {
+        OneMore::Fixture => "fixture *".to_owned(),
+        OneMore::Probe => "probe per fixture *".to_owned(),
+        OneMore::Runs => format!("runs: {}", purchase.with.runs),
+        OneMore::Answer => format!("answers per run: {}", purchase.with.answers),
+        OneMore::Judgement => format!("judgements per answer: {}", purchase.with.judgements),
+    }
+}
+
+fn advice(variances: &DifferenceVariances, design: &Repetitions, bought: &[Purchase]) -> Vec<String> {
+    let mut lines = Vec::new();
+    if !bought.is_empty() {
+        lines.push("* and the work of writing it".to_owned());
+    }
+    let of_runs = bought.iter().filter(|purchase| !matches!(purchase.what, OneMore::Fixture | OneMore::Probe));
+    if !bought.is_empty() && of_runs.clone().all(|purchase| purchase.gain < WORTHWHILE) {
+        lines.push("More repetitions will not help; more fixtures will.".to_owned());
+    }
+    let wide = Repetitions { fixtures: design.fixtures * design.runs as usize, runs: 1, ..*design };
+    let powers = variances.power(&wide, HOPED_FOR).zip(variances.power(design, HOPED_FOR));
+    if let Some((wider, now)) = powers.filter(|(wider, now)| design.runs > 1 && wider > now) {
+        lines.push(format!(
+            "Fixtures beat runs: {} × 1 run find a difference of {HOPED_FOR} in {:.0}%; {} × {}, at the same price, in {:.0}%.",
+            fixtures(&wide),
+            100.0 * wider,
+            fixtures(design),
+            runs(design),
+            100.0 * now,
+        ));
+    }
+    lines
+}
+
+fn fixtures(design: &Repetitions) -> String {
+    count(design.fixtures as u64, "fixture")
+}
+
+fn runs(design: &Repetitions) -> String {
+    count(u64::from(design.runs), "run")
+}

@@ -1,0 +1,245 @@
+//! What a design can show before it is paid for, and what one more of anything would buy.
+//!
+//! The variance of the mean difference of two methods, with G clusters, p items each, R runs, a answers and j gradings:
+//!
+//! V = F/G + P/(G·p) + e(R)/(R·G) · (C + PC/p + A/(p·a) + J/(p·a·j))
+//!
+//! F and P are how the difference varies over clusters and items; C, PC, A and J are the noise of runs, added over both
+//! methods. e(R) is the price of a median over R runs in place of a mean.
+
+use serde::Serialize;
+
+use super::distribution::StudentT;
+use super::thresholds::{MARGIN, MIN_CLUSTERS, POWER, UPPER_TAIL};
+
+/// The variances of a difference of two methods.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct DifferenceVariances {
+    /// F: of the difference over clusters.
+    pub fixture: f64,
+    /// P: of the difference over the items of a cluster.
+    pub probe: f64,
+    /// C: of runs as wholes.
+    pub compress_run: f64,
+    /// PC: of an item in a run.
+    pub compress_probe: f64,
+    /// A: of answers.
+    pub answer: f64,
+    /// J: of gradings.
+    pub judge: f64,
+}
+
+/// How often everything is measured. Items may be a mean over clusters.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Repetitions {
+    /// G.
+    pub fixtures: usize,
+    /// p.
+    pub probes: f64,
+    /// R.
+    pub runs: u32,
+    /// a, per run and item.
+    pub answers: u32,
+    /// j, per answer.
+    pub judgements: u32,
+}
+
+/// What one call of each kind costs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CallCosts {
+    /// A compression.
+    pub compress: f64,
+    /// An answer.
+    pub answer: f64,
+    /// A grading.
+    pub judge: f64,
+}
+
+/// What there may be one more of; of runs, up to the next odd number, whose median is worth more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OneMore {
+    /// A session with its items.
+    Fixture,
+    /// An item of every session.
+    Probe,
+    /// Runs of everything.
+    Runs,
+    /// An answer to each item in a run.
+    Answer,
+    /// A grading of each answer.
+    Judgement,
+}
+
+/// What one more would buy.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Purchase {
+    /// One more of what.
+    pub what: OneMore,
+    /// The design with it.
+    pub with: Repetitions,
+    /// Half the width of the 95% interval then.
+    pub half_width: f64,
+    /// What that is less than now.
+    pub gain: f64,
+    /// What it costs, for both methods.
+    pub cost: f64,
+}
+
+impl Purchase {
+    /// Points of half-width for a unit of money; `None` where it costs nothing.
+    pub fn gain_per_cost(&self) -> Option<f64> {
+        (self.cost > 0.0).then(|| self.gain / self.cost)
+    }
+}
+
+/// The variance of the median of so many normal values over that of their mean; beyond the table its limit.
+fn median_factor(runs: u32) -> f64 {
+    const FACTORS: [f64; 9] = [1.0, 1.0, 1.346, 1.192, 1.434, 1.288, 1.473, 1.346, 1.495];
+    let place = (runs.max(1) - 1) as usize;
+    FACTORS.get(place).copied().unwrap_or(std::f64::consts::FRAC_PI_2)
+}
+
+impl DifferenceVariances {
+    fn of_mean(&self, design: &Repetitions) -> f64 {
+        let (clusters, items, runs) = (design.fixtures as f64, design.probes, f64::from(design.runs));
+        let (answers, gradings) = (f64::from(design.answers), f64::from(design.judgements));
+        let within = self.compress_run
+            + self.compress_probe / items
+            + self.answer / (items * answers)
+            + self.judge / (items * answers * gradings);
+        self.fixture / clusters
+            + self.probe / (clusters * items)
+            + median_factor(design.runs) / (runs * clusters) * within
+    }
+
+    /// Half the width of the 95% interval of a difference; `None` under two clusters or without an item.
+    pub fn half_width(&self, design: &Repetitions) -> Option<f64> {
+        let t = StudentT::new(design.fixtures.checked_sub(1)?)?.quantile(UPPER_TAIL)?;
+        usable(t * self.of_mean(design).sqrt())
+    }
+
+    /// The smallest true difference that gets a verdict with 80% power (Bloom 1995); `None` where there is no verdict.
+    pub fn smallest_detectable(&self, design: &Repetitions) -> Option<f64> {
+        let t = StudentT::new(design.fixtures.checked_sub(1)?)?;
+        let (se, power) = (self.of_mean(design).sqrt(), t.quantile(POWER)?);
+        let found = ((t.quantile(UPPER_TAIL)? + power) * se).max(MARGIN + power * se);
+        usable(found).filter(|_| design.fixtures >= MIN_CLUSTERS)
+    }
+
+    /// The chance that a true difference gets a verdict; `None` where there is none.
+    pub fn power(&self, design: &Repetitions, difference: f64) -> Option<f64> {
+        let t = StudentT::new(design.fixtures.checked_sub(1)?)?;
+        let se = self.of_mean(design).sqrt();
+        let needed = (t.quantile(UPPER_TAIL)? * se).max(MARGIN);
+        let beyond = usable((needed - difference) / se)?;
+        let tail = t.two_sided_p(beyond) / 2.0;
+        (design.fixtures >= MIN_CLUSTERS).then_some(if beyond > 0.0 { tail } else { 1.0 - tail })
+    }
+
+    /// What one more of each would buy, what buys most for its cost first. Empty where there is no interval.
+    pub fn purchases(&self, design: &Repetitions, costs: &CallCosts) -> Vec<Purchase> {
+        let Some(now) = self.half_width(design) else { return Vec::new() };
+        let more = [
+            (OneMore::Fixture, Repetitions { fixtures: design.fixtures + 1, ..*design }),
+            (OneMore::Probe, Repetitions { probes: design.probes + 1.0, ..*design }),
+            (OneMore::Runs, Repetitions { runs: (design.runs + 1) | 1, ..*design }),
+            (OneMore::Answer, Repetitions { answers: design.answers + 1, ..*design }),
+            (OneMore::Judgement, Repetitions { judgements: design.judgements + 1, ..*design }),
+        ];
+        let purchase = |(what, with): (OneMore, Repetitions)| {
+            let half_width = self.half_width(&with)?;
+            let cost = costs.of(&with) - costs.of(design);
+            Some(Purchase { what, with, half_width, gain: now - half_width, cost })
+        };
+        let mut bought: Vec<Purchase> = more.into_iter().filter_map(purchase).collect();
+        let worth = |purchase: &Purchase| purchase.gain_per_cost().unwrap_or(f64::INFINITY);
+        bought.sort_by(|a, b| worth(b).total_cmp(&worth(a)));
+        bought
+    }
+}
+
+impl CallCosts {
+    /// What both methods cost together.
+    pub fn of(&self, design: &Repetitions) -> f64 {
+        let contexts = design.fixtures as f64 * f64::from(design.runs);
+        let answers = contexts * design.probes * f64::from(design.answers);
+        2.0 * (contexts * self.compress + answers * (self.answer + f64::from(design.judgements) * self.judge))
+    }
+}
+
+fn usable(value: f64) -> Option<f64> {
+    value.is_finite().then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VARIANCES: DifferenceVariances = DifferenceVariances {
+        fixture: 0.06,
+        probe: 0.36,
+        compress_run: 0.18,
+        compress_probe: 0.10,
+        answer: 0.18,
+        judge: 0.30,
+    };
+    const DESIGN: Repetitions = Repetitions { fixtures: 8, probes: 10.0, runs: 3, answers: 1, judgements: 1 };
+    const COSTS: CallCosts = CallCosts { compress: 0.05, answer: 0.01, judge: 0.02 };
+
+    fn near(value: f64, expected: f64) -> bool {
+        (value - expected).abs() < 6e-5
+    }
+
+    #[test]
+    fn the_worked_design_comes_out() {
+        assert!(near(VARIANCES.of_mean(&DESIGN), 0.02535) && near(COSTS.of(&DESIGN), 16.8));
+        assert!(near(VARIANCES.half_width(&DESIGN).unwrap(), 0.3765));
+        let bought = VARIANCES.purchases(&DESIGN, &COSTS);
+        let expected = [
+            (OneMore::Fixture, 0.3461, 2.10),
+            (OneMore::Probe, 0.3712, 1.44),
+            (OneMore::Runs, 0.3388, 11.20),
+            (OneMore::Answer, 0.3663, 14.40),
+            (OneMore::Judgement, 0.3702, 9.60),
+        ];
+        assert_eq!(bought.len(), expected.len());
+        for (purchase, (what, half_width, cost)) in bought.iter().zip(expected) {
+            assert!(purchase.what == what && near(purchase.half_width, half_width), "{purchase:?}");
+            assert!(near(purchase.cost, cost), "{purchase:?}");
+        }
+        assert!(near(bought[0].gain_per_cost().unwrap(), 0.01444));
+        assert_eq!(bought[2].with.runs, 5);
+    }
+
+    #[test]
+    fn power_and_the_smallest_detectable_difference_agree() {
+        for fixtures in [3, 8, 24, 200] {
+            let design = Repetitions { fixtures, ..DESIGN };
+            let smallest = VARIANCES.smallest_detectable(&design).unwrap();
+            assert!(near(VARIANCES.power(&design, smallest).unwrap(), 0.8), "{fixtures}");
+            assert!(VARIANCES.power(&design, 2.0 * smallest) > VARIANCES.power(&design, smallest));
+            assert!(smallest > MARGIN);
+        }
+    }
+
+    #[test]
+    fn fixtures_buy_more_than_runs_at_the_same_price() {
+        let wide = Repetitions { fixtures: 24, runs: 1, ..DESIGN };
+        assert!((COSTS.of(&wide) - COSTS.of(&DESIGN)).abs() < 1e-9);
+        assert!(VARIANCES.power(&wide, 0.4).unwrap() > VARIANCES.power(&DESIGN, 0.4).unwrap() + 0.15);
+    }
+
+    #[test]
+    fn without_enough_there_is_nothing_to_say() {
+        let lone = Repetitions { fixtures: 1, ..DESIGN };
+        assert_eq!((VARIANCES.half_width(&lone), VARIANCES.purchases(&lone, &COSTS)), (None, Vec::new()));
+        assert_eq!(VARIANCES.half_width(&Repetitions { fixtures: 0, ..DESIGN }), None);
+        assert_eq!(VARIANCES.half_width(&Repetitions { probes: 0.0, ..DESIGN }), None);
+        let two = Repetitions { fixtures: 2, ..DESIGN };
+        assert_eq!((VARIANCES.smallest_detectable(&two), VARIANCES.power(&two, 1.0)), (None, None));
+        assert_eq!(DifferenceVariances::default().power(&DESIGN, MARGIN), None, "no noise is known");
+        let free = CallCosts { compress: 0.0, answer: 0.0, judge: 0.0 };
+        assert!(VARIANCES.purchases(&DESIGN, &free).iter().all(|purchase| purchase.gain_per_cost().is_none()));
+    }
+}
