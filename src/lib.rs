@@ -95,5 +95,8 @@ pub mod report;
 #[doc(hidden)]
 #[allow(missing_docs)]
 pub mod scheduler;
+#[doc(hidden)]
+#[allow(missing_docs)]
+pub mod shard;
 
 mod threads;

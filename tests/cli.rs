@@ -34,6 +34,7 @@ mod cli {
     mod plan;
     mod resources;
     mod secrets;
+    mod shards;
     mod row_cache;
     mod placement;
     mod stale;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-const DOCUMENTS: [&str; 8] = [
+const DOCUMENTS: [&str; 9] = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -13,6 +13,7 @@ const DOCUMENTS: [&str; 8] = [
     "docs/pipeline.md",
     "docs/method.md",
     "docs/data.md",
+    "docs/cluster/README.md",
 ];
 /// How commands start: with the installed program, and inside the repository.
 const PROGRAMS: [&str; 2] = ["compeval ", "cargo run --release -- "];
@@ -65,6 +66,7 @@ fn every_flag_in_the_text_is_one_of_the_programs() {
     let pages: &[&[&str]] = &[
         &["run"],
         &["plan"],
+        &["merge"],
         &["compare"],
         &["report"],
         &["show"],
@@ -86,7 +88,11 @@ fn every_flag_in_the_text_is_one_of_the_programs() {
         let text = text(document);
         // Code blocks are commands and checked above; here every second part between back-ticks is inline code.
         let prose: String = text.split("```").step_by(2).collect();
-        let spans = prose.split('`').skip(1).step_by(2).filter(|span| !span.starts_with("cargo"));
+        let spans = prose
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .filter(|span| !["cargo", "sbatch"].iter().any(|other| span.starts_with(other)));
         for flag in spans.flat_map(str::split_whitespace).filter(|word| word.starts_with("--")) {
             let flag = flag.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
             assert!(known.contains(flag), "{document} names {flag}, which no command takes");

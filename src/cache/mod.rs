@@ -28,6 +28,7 @@ mod index_folder;
 mod inner;
 mod writer;
 mod lookup;
+mod layered;
 mod snapshot;
 mod store;
 mod prune;
@@ -43,6 +44,7 @@ pub use entry::{
 };
 pub use error::{CacheError, Damage};
 pub use folder::{LockHolder, disk_bytes};
+pub use layered::Layered;
 pub use lookup::{CacheEntry, Lookup, ModelNames, StoredReply};
 pub use prune::PruneCounts;
 pub use snapshot::{CacheSnapshot, DiskUsage};

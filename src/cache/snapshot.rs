@@ -58,6 +58,16 @@ impl CacheSnapshot {
         self.tables.damage.iter().map(|damage| format!("{damage}. `compeval cache verify` removes it")).collect()
     }
 
+    /// Whether entries of it were imported.
+    pub(super) fn has_imports(&self) -> bool {
+        self.layout.has_imports()
+    }
+
+    /// The cache folder.
+    pub(super) fn root(&self) -> &Path {
+        self.layout.root()
+    }
+
     /// Whether a canonical path is the cache folder or inside it.
     pub(super) fn contains(&self, folder: &Path) -> bool {
         self.layout.root().canonicalize().is_ok_and(|root| folder.starts_with(root))

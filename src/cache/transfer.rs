@@ -218,18 +218,39 @@ impl Store {
         if entries != expected {
             return Err(bad(path, format!("it should contain {expected} entries and contains {entries}")));
         }
-        let mut batch = ImportBatch {
-            store: self,
-            origin: ImportOrigin { file: path.display().to_string(), digest },
-            frames: Vec::new(),
-            bytes: 0,
-            taken: BTreeSet::new(),
-            present: 0,
-        };
+        let mut batch = ImportBatch::new(self, Some(ImportOrigin { file: path.display().to_string(), digest }));
         self.inner.layout.note_import().map_err(CacheError::io("write to", self.inner.layout.root()))?;
         read_items(path, |item| batch.add(item))?;
         batch.commit()?;
-        Ok(ImportCounts { added: batch.taken.len() as u64, present: batch.present })
+        Ok(batch.counts())
+    }
+
+    /// Adds those of the entries `keys` that another cache has, with their source texts. Existing outputs are not
+    /// changed. Each entry is verified as one of an exported file is; a damaged one counts as missing, as it does in the
+    /// other cache.
+    ///
+    /// # Errors
+    /// If an entry's key is not that of its inputs, or this cache cannot be written.
+    pub fn absorb<'k>(
+        &self,
+        other: &CacheSnapshot,
+        keys: impl IntoIterator<Item = &'k ActionKey>,
+    ) -> Result<ImportCounts, CacheError> {
+        self.sync()?;
+        let keys: BTreeSet<&ActionKey> = keys.into_iter().collect();
+        let is_sound = |record: &Record| record.is_usable() && other.verify_body(record).is_ok();
+        let records: Vec<Record> = keys.into_iter().filter_map(|key| other.find(key)).filter(is_sound).collect();
+        if other.has_imports() {
+            self.inner.layout.note_import().map_err(CacheError::io("write to", self.inner.layout.root()))?;
+        }
+        let mut batch = ImportBatch::new(self, None);
+        let root = other.root();
+        write_entries(other, &records, |mut frame| match read_item(&mut frame).map_err(|what| bad(root, what))? {
+            Some(item) => batch.add(item),
+            None => Ok(()),
+        })?;
+        batch.commit()?;
+        Ok(batch.counts())
     }
 }
 
@@ -251,14 +272,23 @@ impl Store {
 /// Frames to be added.
 struct ImportBatch<'a> {
     store: &'a Store,
-    origin: ImportOrigin,
+    /// The exported file; `None` of entries that keep the origin that they have.
+    origin: Option<ImportOrigin>,
     frames: Vec<Vec<u8>>,
     bytes: usize,
     taken: BTreeSet<ActionKey>,
     present: u64,
 }
 
-impl ImportBatch<'_> {
+impl<'a> ImportBatch<'a> {
+    fn new(store: &'a Store, origin: Option<ImportOrigin>) -> ImportBatch<'a> {
+        ImportBatch { store, origin, frames: Vec::new(), bytes: 0, taken: BTreeSet::new(), present: 0 }
+    }
+
+    fn counts(&self) -> ImportCounts {
+        ImportCounts { added: self.taken.len() as u64, present: self.present }
+    }
+
     fn add(&mut self, item: ImportedFrame) -> Result<(), CacheError> {
         const GROUP: usize = 4 << 20;
         let key = ActionKey(item.header.key);
@@ -269,7 +299,8 @@ impl ImportBatch<'_> {
                     return Ok(());
                 }
                 self.taken.insert(key);
-                let meta = Meta { imported: Some(self.origin.clone()), ..meta.clone() };
+                let imported = self.origin.clone().or_else(|| meta.imported.clone());
+                let meta = Meta { imported, ..meta.clone() };
                 encoded(frame::reply(key, &meta, &compress_body(&item.body)?))?
             }
             (FrameContent::Verdict(_), _) if self.taken.contains(&key) => item.frame,

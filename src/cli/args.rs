@@ -11,6 +11,7 @@ pub(crate) const SELECTION: &str = "Selection";
 pub(crate) const MODELS: &str = "Models";
 pub(crate) const LIMITS: &str = "Limits";
 pub(crate) const OUTPUT: &str = "Output";
+pub(crate) const SHARDS: &str = "Shards";
 const GLOBAL: &str = "Global options";
 
 /// Options that every command accepts.

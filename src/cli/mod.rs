@@ -9,6 +9,7 @@ mod failure;
 mod format;
 mod interrupts;
 mod project;
+mod shard;
 mod terminal;
 
 use std::path::Path;

@@ -1,5 +1,6 @@
 //! The project at hand: the pipeline found, read and checked, once for every command.
 
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use crate::cache::{CacheError, CacheSnapshot, LockHolder, Store};
@@ -13,6 +14,7 @@ use crate::pipeline::{
     project_paths,
 };
 use crate::provider::{ApiKey, ModelUse};
+use crate::results::Label;
 use crate::threads::both;
 
 /// How strictly a project is opened.
@@ -24,6 +26,8 @@ pub(crate) struct Opening {
     pub(crate) needs_keys: bool,
     /// Whether the banks do not matter, nor whether there is any fixture.
     pub(crate) without_banks: bool,
+    /// Processes that share the providers' limits.
+    pub(crate) sharers: Option<NonZeroU32>,
 }
 
 /// The folder a command works in.
@@ -75,6 +79,7 @@ pub(crate) fn read_project(common: &Common, select: &SelectArgs, opening: Openin
         needs_keys: opening.needs_keys,
         compress_only: select.stages == Some(StagesArg::Compress),
         without_banks: opening.without_banks,
+        sharers: opening.sharers,
     };
     let opened = open(&request, &variable);
     if let Ok(Opened { pipeline, .. }) = &opened {
@@ -106,6 +111,14 @@ pub(crate) fn require_keys<'m>(models: impl IntoIterator<Item = &'m ModelUse>) -
         }
     }
     Ok(())
+}
+
+/// The label on the command line; the time where there is none.
+pub(crate) fn label_of(select: &SelectArgs) -> Result<Label, Failure> {
+    match &select.label {
+        Some(text) => Label::new(text).map_err(|error| Failure::input(error.to_string())),
+        None => Ok(Label::of_time(crate::clock::now())),
+    }
 }
 
 fn some(names: &[String]) -> Option<Vec<String>> {

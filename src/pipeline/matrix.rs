@@ -3,6 +3,8 @@
 //! Order: fixture, method, run, point, probe, answerer, answer_n, judge, judge_n. MatrixCounts are arithmetic and
 //! memory grows with fixtures × points (and the probes at them), never with the number of cells.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::model::{AnswererIx, FixtureIx, JudgeIx, MethodIx, Pipeline, PointIx, ProbeIx, Runs};
@@ -69,6 +71,8 @@ pub struct Matrix {
     answerer_is_fixed: Vec<bool>,
     judge_is_fixed: Vec<bool>,
     runs: Runs,
+    /// The chains that this process runs; `None` is all.
+    part: Option<BTreeSet<(FixtureIx, MethodIx)>>,
 }
 
 /// What the shape of a matrix depends on.
@@ -126,13 +130,14 @@ impl Matrix {
         let method = |(method, method_answerers): (&Method, &Vec<AnswererIx>)| {
             (method_answerers.clone(), method.strategy.keeps_state(), method.strategy.is_deterministic())
         };
-        Matrix::of(MatrixShape {
+        let whole = Matrix::of(MatrixShape {
             fixtures: pipeline.fixtures.iter().map(|fixture| fixture.selected.clone()).collect(),
             methods: pipeline.methods.iter().zip(&pipeline.method_answerers).map(method).collect(),
             answerer_is_fixed: pipeline.answerers.iter().map(|a| a.model.is_lexical()).collect(),
             judge_is_fixed: pipeline.judges.iter().map(|j| j.model.is_lexical()).collect(),
             runs: pipeline.settings.runs,
-        })
+        });
+        Matrix { part: pipeline.part.clone(), ..whole }
     }
 
     pub(super) fn of(shape: MatrixShape) -> Matrix {
@@ -144,6 +149,7 @@ impl Matrix {
             answerer_is_fixed,
             judge_is_fixed,
             runs,
+            part: None,
         }
     }
 
@@ -152,14 +158,19 @@ impl Matrix {
         self.answerer_is_fixed.is_empty()
     }
 
+    fn has(&self, fixture: FixtureIx, method: MethodIx) -> bool {
+        self.part.as_ref().is_none_or(|part| part.contains(&(fixture, method)))
+    }
+
     pub fn runs(&self) -> Runs {
         self.runs
     }
 
-    /// All chains, in order.
+    /// All chains that this process runs, in order.
     pub fn chains(&self) -> impl Iterator<Item = Chain> {
         (0..self.fixtures.len()).flat_map(move |fixture| {
-            (0..self.methods.len()).flat_map(move |method| {
+            let methods = (0..self.methods.len()).filter(move |&m| self.has(FixtureIx(fixture), MethodIx(m)));
+            methods.flat_map(move |method| {
                 (1..=self.runs.compress).map(move |run| Chain {
                     fixture: FixtureIx(fixture),
                     method: MethodIx(method),
@@ -221,8 +232,9 @@ impl Matrix {
     pub fn counts(&self) -> MatrixCounts {
         let mut counts = MatrixCounts::default();
         let runs = u64::from(self.runs.compress);
-        for axis in &self.fixtures {
-            for method in &self.methods {
+        for (fixture, axis) in self.fixtures.iter().enumerate() {
+            let own = |(at, method)| self.has(FixtureIx(fixture), MethodIx(at)).then_some(method);
+            for method in self.methods.iter().enumerate().filter_map(own) {
                 counts.compress += runs * axis.needed(method.keeps_state, self.is_without_answers()).count() as u64;
                 counts.answer += runs * axis.total * self.answers_a_probe(method);
             }
@@ -236,7 +248,7 @@ impl Matrix {
         self.answers(compress).count() as u64 * self.judgements_an_answer()
     }
 
-    /// The place of a row among all rows, from 0.
+    /// The place of a row among all rows of the whole matrix, from 0.
     pub fn ordinal(&self, cell: &JudgeCell) -> u64 {
         let AnswerCell { compress: CompressCell { chain, point }, probe, answerer, answer_n } = cell.answer;
         let runs = u64::from(self.runs.compress);

@@ -1,6 +1,6 @@
 //! The validated pipeline. One exists only if validation found no error.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -52,6 +52,8 @@ pub struct Pipeline {
     pub providers: BTreeMap<ProviderName, Arc<ProviderSpec>>,
     /// The text files that inputs are made from (pipeline, prompts, rubric), each once, to explain a change by.
     pub sources: Vec<SourceFile>,
+    /// The chains that this process runs, where it is a shard; `None` is all of them.
+    pub part: Option<BTreeSet<(FixtureIx, MethodIx)>>,
 }
 
 /// Settings of the whole pipeline.

@@ -1,6 +1,7 @@
 //! Opens a project: validates the declared tables and returns the pipeline, or all problems.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -45,6 +46,8 @@ pub struct OpenRequest {
     pub without_banks: bool,
     /// Whether a key that is not set is an error. Otherwise [`Opened::missing_keys`] lists it.
     pub needs_keys: bool,
+    /// Processes that share the providers' limits with this one, itself included; `None` is this one alone.
+    pub sharers: Option<NonZeroU32>,
 }
 
 /// A valid pipeline and its warnings.
@@ -87,7 +90,10 @@ pub fn open(request: &OpenRequest, environment: &Environment<'_>) -> Result<Open
     paths::confine(&declared, &mut reader, &file, &mut problems);
     let empty = BTreeMap::new();
     let tables = declared.providers.as_ref().map_or(&empty, |providers| &providers.value);
-    let providers = Providers::resolve(tables, &file, environment, &mut problems);
+    let mut providers = Providers::resolve(tables, &file, environment, &mut problems);
+    if let Some(sharers) = request.sharers {
+        providers.divide_limits(sharers, &mut problems);
+    }
     let project = ProjectLoader { request, declared: &declared, file: &file, environment, providers: &providers };
     project.open(reader, problems)
 }
@@ -182,6 +188,7 @@ impl ProjectLoader<'_> {
             prices: checked.prices,
             providers: self.providers.known.clone(),
             sources: reader.into_sources(),
+            part: None,
         }
     }
 

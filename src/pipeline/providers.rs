@@ -1,6 +1,7 @@
 //! Providers: the built-in ones, merged with what the file declares, and the keys they need.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -98,6 +99,20 @@ impl Providers {
             }
         }
         providers
+    }
+
+    /// Leaves each provider the part of its limits that one of several processes may use.
+    pub(super) fn divide_limits(&mut self, sharers: NonZeroU32, problems: &mut Problems) {
+        for (name, spec) in &mut self.known {
+            match spec.limits.divided(sharers) {
+                Ok(limits) => Arc::make_mut(spec).limits = limits,
+                Err(limit) => problems.0.push(
+                    Problem::error(format!("{limit} of provider `{name}` cannot be divided among {sharers} shards")).help(
+                        "use fewer shards, raise the limit, or pass --whole-limits, which leaves it whole to each shard",
+                    ),
+                ),
+            }
+        }
     }
 
     /// A provider by name; a hint if it is unknown, `Err(None)` if its own error is already reported.

@@ -119,6 +119,7 @@ impl ModelConnection {
             Some(_) => limiter,
             None => limiter.with_slow_start(limits.max_in_flight.unwrap_or(0)),
         };
+        let limiter = limiter.shared_among(limits.sharers);
         ModelConnection { limiter, averages: Mutex::new(UsageAverages { input_ratio: 1.2, output: None }) }
     }
 

@@ -1,6 +1,7 @@
 //! Who is asked: providers, models and limits as a pipeline declares them.
 
 use std::fmt;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -125,11 +126,38 @@ pub struct Limits {
     pub timeout: Duration,
     /// The most tokens a prompt may have, where the user declared it: what a server of his own was started with.
     pub context_window: Option<Tokens>,
+    /// Processes that share the account: of a rate that the provider announces, each takes its part.
+    pub sharers: NonZeroU32,
 }
 
 impl Limits {
     /// In flight at once where the user declared nothing.
     pub const DEFAULT_IN_FLIGHT: u32 = 64;
+
+    /// The limits of one of `sharers` processes that share an account. Together they stay within the whole.
+    ///
+    /// # Errors
+    /// A limit of less than one for each, by its name in `pipeline.toml`.
+    pub fn divided(&self, sharers: NonZeroU32) -> Result<Limits, &'static str> {
+        fn part<T: Copy + Into<u64> + TryFrom<u64>>(
+            name: &'static str,
+            whole: Option<T>,
+            sharers: NonZeroU32,
+        ) -> Result<Option<T>, &'static str> {
+            let Some(whole) = whole else { return Ok(None) };
+            let part = whole.into() / u64::from(sharers.get());
+            T::try_from(part).ok().filter(|_| part > 0).map(Some).ok_or(name)
+        }
+        Ok(Limits {
+            requests_per_minute: part("requests_per_minute", self.requests_per_minute, sharers)?,
+            tokens_per_minute: part("tokens_per_minute", self.tokens_per_minute, sharers)?,
+            input_tokens_per_minute: part("input_tokens_per_minute", self.input_tokens_per_minute, sharers)?,
+            output_tokens_per_minute: part("output_tokens_per_minute", self.output_tokens_per_minute, sharers)?,
+            max_in_flight: part("max_in_flight", self.max_in_flight, sharers)?,
+            sharers,
+            ..self.clone()
+        })
+    }
 }
 
 impl Default for Limits {
@@ -143,6 +171,7 @@ impl Default for Limits {
             max_attempts: 6,
             timeout: Duration::from_secs(180),
             context_window: None,
+            sharers: NonZeroU32::MIN,
         }
     }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::design::Design;
 use super::failure::FailedAction;
 use crate::action::{ActionKey, Digest, StageName};
+use crate::shard::ShardRecord;
 use crate::units::{Usage, Usd};
 
 /// The version of the format of a results folder. Older ones are read, newer ones refused.
@@ -70,9 +71,50 @@ pub struct Manifest {
     pub compared_scope: ComparisonScope,
     /// Every action that the result stands on, those of judges' self-tests included.
     pub keys: BTreeSet<ActionKey>,
+    /// Which part of the matrix it is, where it is a shard.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<ShardRecord>,
+    /// The shards that it was merged from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub merged: Vec<MergedShard>,
     /// The exports that some of these came from: their authors are believed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub imported: Vec<ImportedEntries>,
+}
+
+/// A shard that results were merged from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MergedShard {
+    /// Its number, its assignment, its engine.
+    #[serde(flatten)]
+    pub record: ShardRecord,
+    /// When its last run began, RFC 3339 in UTC.
+    pub started: String,
+    /// When it ended; `None` of one that was killed, or still runs.
+    pub ended: Option<String>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// How long it took, in seconds.
+    pub wall_s: f64,
+    /// Requests that it sent.
+    pub requests_sent: u64,
+    /// What it cost; null where a price is unknown.
+    pub usd: Option<Usd>,
+}
+
+impl MergedShard {
+    /// The shard of a manifest; `None` if it is of none.
+    pub fn of(manifest: &Manifest) -> Option<MergedShard> {
+        Some(MergedShard {
+            record: manifest.shard?,
+            started: manifest.started.clone(),
+            ended: manifest.ended.clone(),
+            outcome: manifest.outcome,
+            wall_s: manifest.wall_s,
+            requests_sent: manifest.requests_sent,
+            usd: manifest.usd,
+        })
+    }
 }
 
 /// Entries that a result stands on and that were imported from one file.
@@ -213,6 +255,8 @@ impl Manifest {
             compared_to: None,
             compared_scope: ComparisonScope::All,
             keys: BTreeSet::new(),
+            shard: None,
+            merged: Vec::new(),
             imported: Vec::new(),
         }
     }

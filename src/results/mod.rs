@@ -17,6 +17,7 @@ mod folder;
 mod label_folders;
 mod label_writer;
 mod find;
+mod shard_folders;
 
 mod grade;
 mod scores;
@@ -65,7 +66,8 @@ pub use label_folders::LabelLockError;
 pub use label_writer::{LabelWriter, LabelWriterError, Publication};
 pub use level::{Level, Levels, OVERALL};
 pub use manifest::{
-    Caveats, ComparisonScope, FORMAT, ForecastTotals, ImportedEntries, Manifest, Outcome, StageCounts, Unused,
+    Caveats, ComparisonScope, FORMAT, ForecastTotals, ImportedEntries, Manifest, MergedShard, Outcome, StageCounts,
+    Unused,
 };
 pub use needed::{CompressionCost, IdenticalContexts, LeftOut, NeededPoints, NeededSummary};
 pub use noise::JudgeQuality;
@@ -75,6 +77,7 @@ pub use rows_file::{FEW, ListedRow, RowError, Rows, RowsFile};
 pub use run_files::{RunFile, run_files};
 pub use scale::{NarrowScaleCause, ScaleCheck};
 pub use set::{MethodVariant, ProbeAt, ResultSet, SetError};
+pub use shard_folders::{ShardFolder, find_shards};
 pub use shares::{Overclaim, Share, ShareDifference};
 pub use spending::{difference_variances, mean_call_costs};
 pub use summary::{Cycle, Lowest, MethodSummary, Summary, Weakest, summarize};

@@ -16,6 +16,16 @@ pub struct BudgetLimits {
     pub requests: Option<u64>,
 }
 
+impl BudgetLimits {
+    /// The part of one of several processes that share the limits: `share` is from 0 to 1.
+    pub fn part(self, share: f64) -> BudgetLimits {
+        BudgetLimits {
+            usd: self.usd.map(|usd| Usd(usd.0 * share)),
+            requests: self.requests.map(|requests| (requests as f64 * share) as u64),
+        }
+    }
+}
+
 /// Why nothing more may be sent.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum BudgetReached {

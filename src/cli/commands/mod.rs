@@ -22,6 +22,8 @@ mod why;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
+pub(super) use cache::import_failure;
+
 use super::args::Common;
 use super::failure::{Exit, Failure};
 use super::terminal::Console;
@@ -36,7 +38,7 @@ use observe::ObserveArgs;
 use plan::PlanArgs;
 use probes::ProbesCommand;
 use report::ReportArgs;
-use run::RunArgs;
+use run::{MergeArgs, RunArgs};
 use schema::SchemaArgs;
 
 /// After an agent's history was compressed, can the agent still do its work?
@@ -71,6 +73,13 @@ pub(crate) enum Command {
                             compeval run --methods anchored,truncate --fixtures config-reverse-proxy --runs 1"
     )]
     Run(RunArgs),
+    /// Merge the shards of a label into its results
+    #[command(
+        after_help = "Examples:\n  compeval merge nightly\n  compeval merge nightly downloaded-artifacts --compare-to baseline",
+        mut_arg("label", |arg| arg.hide(true)),
+        mut_arg("refresh", |arg| arg.hide(true))
+    )]
+    Merge(MergeArgs),
     /// Compare two result sets, with a verdict for each dimension
     #[command(
         after_help = "Examples:\n  compeval compare baseline new-prompt\n  compeval compare new-prompt:anchored new-prompt:truncate"
@@ -148,6 +157,7 @@ pub(super) fn dispatch(cli: &Cli, console: &Console) -> Result<Exit, Failure> {
         Command::Check => check::run(common, console),
         Command::Plan(args) => plan::run(common, args, console),
         Command::Run(args) => run::run(common, args, console),
+        Command::Merge(args) => run::merge(common, args, console),
         Command::Compare(args) => compare::run(common, args, console),
         Command::Report(args) => report::run(common, args, console),
         Command::Show(args) => show::run(common, args, console),

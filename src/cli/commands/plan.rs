@@ -4,15 +4,17 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::action::StageName;
+use crate::cache::{Layered, Lookup};
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::command_line::CommandLine;
 use crate::cli::commands::power;
 use crate::cli::engine::access_list;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{cost, count, duration, money, short};
-use crate::cli::project::{Opening, open_project, open_snapshot};
+use crate::cli::project::{Opening, label_of, open_project, open_snapshot};
+use crate::cli::shard::{NumberedShard, ShardArgs, ShardJson, ShardOfRun};
 use crate::cli::terminal::{Console, TextStyle};
-use crate::pipeline::{ExternalAccess, Matrix};
+use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
 use crate::plan::{Assumptions, Forecast, Preparer, TooLong, WorstCase, forecast};
 use crate::provider::Prices;
 use crate::units::Tokens;
@@ -21,6 +23,8 @@ use crate::units::Tokens;
 pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub(crate) select: SelectArgs,
+    #[command(flatten)]
+    pub(crate) shards: ShardArgs,
     /// Exit with 7 if work is pending
     #[arg(long)]
     pub(crate) exit_code: bool,
@@ -33,7 +37,7 @@ pub(crate) fn run(common: &Common, args: &PlanArgs, console: &Console) -> Result
     if args.power {
         return power::run(common, &args.select, console);
     }
-    let plan = of_project(common, &args.select, console)?;
+    let plan = of_project(common, &args.select, &args.shards, console)?;
     let exit = print(&plan, console);
     Ok(if args.exit_code && plan.forecast.is_pending() { Exit::Pending } else { exit })
 }
@@ -44,6 +48,10 @@ pub(crate) struct ProjectPlan {
     #[serde(flatten)]
     forecast: Forecast,
     access: ExternalAccess,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shard: Option<ShardJson>,
+    #[serde(skip)]
+    shard_line: Option<String>,
 }
 
 /// Prints the plan.
@@ -52,22 +60,47 @@ pub(crate) fn print(plan: &ProjectPlan, console: &Console) -> Exit {
         if !plan.access.is_empty() {
             console.print(&format!("{}\n", access_list(&plan.access, console)));
         }
+        if let Some(line) = &plan.shard_line {
+            console.print(&format!("{line}\n"));
+        }
         console.print(&render(&plan.forecast, console));
     });
     Exit::Done
 }
 
 /// The plan as a command prints it, also for `run --dry-run`.
-pub(crate) fn of_project(common: &Common, select: &SelectArgs, console: &Console) -> Result<ProjectPlan, Failure> {
-    let pipeline = open_project(common, select, Opening::default(), console)?;
+pub(crate) fn of_project(
+    common: &Common,
+    select: &SelectArgs,
+    shards: &ShardArgs,
+    console: &Console,
+) -> Result<ProjectPlan, Failure> {
+    let number = shards.number()?;
+    let opening = Opening { sharers: number.and_then(NumberedShard::sharers), ..Opening::default() };
+    let mut pipeline = open_project(common, select, opening, console)?;
+    let shard = match number {
+        Some(number) => Some(ShardOfRun::enter(&mut pipeline, number, &label_of(select)?)),
+        None => None,
+    };
     let snapshot = open_snapshot(&pipeline.cache)?;
+    let forecast = match &shard {
+        Some(shard) => {
+            let known = open_snapshot(shard.project_cache())?;
+            forecast_of(&pipeline, select, &Layered { upper: &snapshot, lower: &known })?
+        }
+        None => forecast_of(&pipeline, select, &snapshot)?,
+    };
+    let (json, line) = (shard.as_ref().map(ShardOfRun::json), shard.as_ref().map(ShardOfRun::line));
+    Ok(ProjectPlan { forecast, access: ExternalAccess::of(&pipeline), shard: json, shard_line: line })
+}
+
+fn forecast_of<L: Lookup>(pipeline: &Pipeline, select: &SelectArgs, lookup: &L) -> Result<Forecast, Failure> {
     let refresh = select.refresh.iter().map(|stage| stage.stage()).collect();
-    let matrix = Matrix::new(&pipeline);
+    let matrix = Matrix::new(pipeline);
     let prices = Prices::new(pipeline.prices.clone());
     let assumptions = Assumptions { refresh: &refresh, prices: &prices, reasons: true };
-    let forecast = forecast(Preparer::new(&pipeline, &matrix), &snapshot, assumptions);
-    let forecast = forecast.map_err(|e| Failure::input(e.to_string()))?;
-    Ok(ProjectPlan { forecast, access: ExternalAccess::of(&pipeline) })
+    let forecast = forecast(Preparer::new(pipeline, &matrix), lookup, assumptions);
+    forecast.map_err(|e| Failure::input(e.to_string()))
 }
 
 fn render(forecast: &Forecast, console: &Console) -> String {

@@ -5,6 +5,7 @@
 //! replies and pauses everyone when the provider asks for it. The other belongs to the account: it holds what the user
 //! allowed.
 
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -37,6 +38,8 @@ struct LimiterState {
     rates: RateBuckets,
     /// Rates that the provider reported, or that the user allowed.
     reported: RatesPerMinute,
+    /// Processes that share the rates that the provider announces.
+    sharers: NonZeroU32,
     /// Stands in where no rate was reported, or where a reported one is shared with other clients.
     estimator: RateEstimator,
     in_flight: u32,
@@ -99,6 +102,7 @@ impl RateLimiter {
             concurrency,
             rates: RateBuckets::new(rates, Instant::now()),
             reported: rates,
+            sharers: NonZeroU32::MIN,
             estimator: RateEstimator::default(),
             in_flight: 0,
             saturated: false,
@@ -125,6 +129,12 @@ impl RateLimiter {
     /// Starts slowly, for a model whose rate nobody declared; `initial` requests may be in flight from the start.
     pub(crate) fn with_slow_start(self, initial: u32) -> RateLimiter {
         self.state().estimator = RateEstimator::with_slow_start(initial);
+        self
+    }
+
+    /// Takes a part of every rate that the provider announces: other processes use the same account.
+    pub(crate) fn shared_among(self, sharers: NonZeroU32) -> RateLimiter {
+        self.state().sharers = sharers;
         self
     }
 
@@ -319,7 +329,11 @@ impl LimiterState {
 
     fn learn(&mut self, announced: &AnnouncedLimits, now: Instant) {
         let AnnouncedLimits { requests, tokens, input, output } = announced;
-        let known = |old: Option<u64>, window: &LimitWindow| window.limit.filter(|limit| *limit > 0).or(old);
+        // What remains is what all sharers left: it is taken as it is.
+        let sharers = u64::from(self.sharers.get());
+        let known = |old: Option<u64>, window: &LimitWindow| {
+            window.limit.filter(|limit| *limit > 0).map(|limit| (limit / sharers).max(1)).or(old)
+        };
         let reported = RatesPerMinute {
             requests: known(self.reported.requests, requests),
             tokens: known(self.reported.tokens, tokens),

@@ -26,7 +26,7 @@ pub(crate) fn snapshot(cache: &std::path::Path, console: &Console) -> Result<Cac
 }
 
 /// A wrong key or file is bad input; anything else is an error.
-pub(super) fn failure(error: CacheError) -> Failure {
+pub(crate) fn failure(error: CacheError) -> Failure {
     let is_input = matches!(
         error,
         CacheError::BadPrefix { .. }

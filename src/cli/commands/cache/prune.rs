@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::entry::{model_of, snapshot};
 use super::filter::{CacheFilter, EntryFilter, EntryNames, parse_size};
-use super::reach::{ReachableEntries, kept_by_labels, reachable, sources_of_labels};
+use super::reach::{kept_by_labels, reachable, sources_of_labels};
 use super::stats::EntryTotals;
 use crate::action::{ActionKey, Digest};
 use crate::cache::{CacheSnapshot, LockHolder, Lookup, Record, Store, disk_bytes, prune_without_room};
@@ -21,6 +21,7 @@ use crate::cli::project::{Opening, open_project, open_store, print_notices, read
 use crate::cli::terminal::{Console, TextStyle};
 use crate::files::this_command;
 use crate::pipeline::ProjectPaths;
+use crate::plan::ReachableEntries;
 use crate::provider::{ModelRef, Prices};
 use crate::units::Usd;
 

@@ -3,55 +3,16 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use crate::action::{ActionKey, Digest, Stage};
+use crate::action::{ActionKey, Digest};
 use crate::cache::{Lookup, Record};
 use crate::cli::failure::{Failure, chain};
-use crate::pipeline::{JudgeIx, Matrix, Pipeline};
-use crate::plan::{ActionStatus, Frontier, Preparer, TaskOutcome, look_up};
+use crate::pipeline::Pipeline;
+use crate::plan::{self, ReachableEntries};
 use crate::results::{Outcome, all_sets};
-
-/// The entries that the current pipeline reaches.
-#[derive(Debug, Default)]
-pub(super) struct ReachableEntries {
-    /// All actions whose inputs are known, whether or not they have an output.
-    keys: HashSet<ActionKey>,
-    /// Stale actions: what depends on them is unknown until they have run.
-    pub(super) stale: u64,
-    /// Whether the pipeline generates probes; then all entries of that stage are kept.
-    generates: bool,
-}
-
-impl ReachableEntries {
-    pub(super) fn contains(&self, key: &ActionKey, stage: Stage) -> bool {
-        self.keys.contains(key) || (stage == Stage::Probes && self.generates)
-    }
-}
 
 /// Walks the pipeline over the cache, as a run would.
 pub(super) fn reachable<L: Lookup>(pipeline: &Pipeline, lookup: &L) -> Result<ReachableEntries, Failure> {
-    let matrix = Matrix::new(pipeline);
-    let preparer = Preparer::new(pipeline, &matrix);
-    let mut reachable = ReachableEntries { generates: !pipeline.generators.is_empty(), ..ReachableEntries::default() };
-    let refused = |error: crate::plan::PrepareError| Failure::input(chain(&error));
-    for judge in 0..pipeline.judges.len() {
-        let tests = preparer.selftest(JudgeIx(judge)).map_err(refused)?;
-        reachable.keys.extend(tests.into_iter().map(|test| test.action.key));
-    }
-    let refresh = HashSet::new();
-    let mut frontier = Frontier::new(&preparer);
-    while let Some(task) = frontier.next_ready() {
-        let action = preparer.prepare(&task).map_err(refused)?;
-        let is_new = reachable.keys.insert(action.key);
-        let outcome = match look_up(lookup, &preparer, &task, &action, &refresh) {
-            ActionStatus::Cached { resolved, .. } => TaskOutcome::Resolved(resolved),
-            ActionStatus::Stale => {
-                reachable.stale += u64::from(is_new);
-                TaskOutcome::Unresolved
-            }
-        };
-        frontier.resolve(&task, outcome);
-    }
-    Ok(reachable)
+    plan::reachable(pipeline, lookup).map_err(|error| Failure::input(chain(&error)))
 }
 
 /// The digests of the files that result sets were made from: `why` compares their texts with edited files. Unreadable

@@ -35,13 +35,16 @@ pub(crate) enum JudgeCommand {
         judge_model: Option<String>,
         #[command(flatten)]
         budget: BudgetArgs,
+        /// Write the judge's replies to FILE, for `run --selftest`: shards do not ask again
+        #[arg(long, value_name = "FILE")]
+        export: Option<PathBuf>,
     },
 }
 
 pub(crate) fn run(common: &Common, command: &JudgeCommand, console: &Console) -> Result<Exit, Failure> {
     match command {
-        JudgeCommand::Selftest { judge_model, budget } => {
-            selftest::run(common, judge_model.as_deref(), budget, console)
+        JudgeCommand::Selftest { judge_model, budget, export } => {
+            selftest::run(common, judge_model.as_deref(), budget, export.as_deref(), console)
         }
         JudgeCommand::Agreement { labels, label, blind_sheet } => match (labels, blind_sheet) {
             (_, Some(sheet)) => agreement_table::write_sheet(common, sheet, label.as_deref(), console),

@@ -1,18 +1,23 @@
 //! `compeval judge selftest`: asks every declared judge to grade answers of known worth.
 
+use std::path::Path;
+
 use serde::Serialize;
 
-use crate::action::StageName;
+use crate::action::{ActionKey, StageName};
+use crate::cache::{Lookup, export as export_entries};
 use crate::cli::args::{BudgetArgs, Common, SelectArgs};
+use crate::cli::commands::import_failure;
 use crate::cli::engine::{RunOptions, run_matrix};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::cost;
-use crate::cli::project::{Opening, open_project, open_store, print_notices, require_keys};
+use crate::cli::project::{Opening, given, open_project, open_snapshot, open_store, print_notices, require_keys};
 use crate::cli::terminal::{
     Column, Console, Progress, RunLog, TextStyle, number, print_failures, render_table, selftest_cases,
 };
 use crate::judge::{Expected, INJECTION_GAIN, KindOutcome, MAX_MISSES, MISSES_OF_A_KIND, SelfTestVerdict};
-use crate::pipeline::Pipeline;
+use crate::pipeline::{JudgeIx, Matrix, Pipeline};
+use crate::plan::Preparer;
 use crate::provider::Prices;
 use crate::results::{FailedAction, Location};
 use crate::scheduler::{Budget, RunOutcome};
@@ -44,6 +49,7 @@ pub(super) fn run(
     common: &Common,
     model: Option<&str>,
     budget: &BudgetArgs,
+    export: Option<&Path>,
     console: &Console,
 ) -> Result<Exit, Failure> {
     let select = SelectArgs { judge_model: model.map(str::to_owned), ..SelectArgs::default() };
@@ -63,7 +69,24 @@ pub(super) fn run(
     store.sync()?;
     print_notices(&store, console);
     print(&pipeline, &hearing, &ended, orders.budget.spent().usd, console);
-    Ok(exit_of(&ended, &hearing, console))
+    let exit = exit_of(&ended, &hearing, console);
+    // A judge that failed is exported too: then no shard pays for asking it again.
+    if let Some(file) = export.filter(|_| matches!(exit, Exit::Done | Exit::Error)) {
+        write_cases(&pipeline, &given(common, file), console)?;
+    }
+    Ok(exit)
+}
+
+/// Writes the cases that are in the cache to a file.
+fn write_cases(pipeline: &Pipeline, file: &Path, console: &Console) -> Result<(), Failure> {
+    let matrix = Matrix::new(pipeline);
+    let preparer = Preparer::new(pipeline, &matrix);
+    let snapshot = open_snapshot(&pipeline.cache)?;
+    let cases = (0..pipeline.judges.len()).filter_map(|judge| preparer.selftest(JudgeIx(judge)).ok()).flatten();
+    let keys: Vec<ActionKey> = cases.map(|case| case.action.key).filter(|key| snapshot.find(key).is_some()).collect();
+    export_entries(&snapshot, &keys, file).map_err(import_failure)?;
+    console.note(&format!("Wrote {} cases to {}.", keys.len(), file.display()));
+    Ok(())
 }
 
 /// The cases that a judge could not be asked about: no fault of its grading. One that loses itself in its grading

@@ -2,15 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use super::publish::PublishedResults;
+use crate::cli::command_line::CommandLine;
 use crate::cli::engine::RunOptions;
 use crate::cli::failure::Exit;
-use crate::cli::format::{cost, count, duration, money, percent, short};
+use crate::cli::format::{cost, count, duration, money, percent, shell_word, short};
 use crate::cli::terminal::{Console, TextStyle, print_failures};
 use crate::report::summary_table;
 use crate::results::{FailedAction, ForecastTotals, Manifest, Outcome, ResultsFolder, Unused, names};
 use crate::scheduler::{RunOutcome, UntestedJudge};
-use crate::units::Tokens;
+use crate::shard::ShardRecord;
+use crate::units::{Tokens, Usd};
 
 /// Number of failure causes that are printed; the manifest lists every failure.
 const SHOWN_CAUSES: usize = 8;
@@ -112,16 +116,52 @@ pub(super) fn print_summary(published: &PublishedResults, folder: &ResultsFolder
     let lines =
         [early_cutoff_line(manifest), prompt_cache_line(manifest), unused_line(manifest), forecast_line(manifest)];
     lines.into_iter().flatten().for_each(|line| console.print(&line));
-    console.print(&format!(
-        "{} · {} · {} from the cache · {} · {}",
-        console.paint(TextStyle::Strong, &manifest.label),
+    console.print(&format!("{} · {}", console.paint(TextStyle::Strong, &manifest.label), totals(manifest)));
+    console.print(&format!("{} {}", console.paint(TextStyle::Dim, "report:"), folder.file(names::HTML).display()));
+    console.print(&console.labelled(TextStyle::Hint, "next:", next));
+}
+
+/// What a shard did, as JSON.
+#[derive(Serialize)]
+struct ShardRunJson<'m> {
+    label: &'m str,
+    #[serde(flatten)]
+    shard: Option<ShardRecord>,
+    folder: String,
+    outcome: Outcome,
+    requests_sent: u64,
+    usd: Option<Usd>,
+    wall_s: f64,
+}
+
+/// Prints failures, cost, and the command that merges.
+pub(super) fn print_shard(manifest: &Manifest, folder: &ResultsFolder, console: &Console) {
+    let Manifest { label, shard, outcome, requests_sent, usd, wall_s, .. } = manifest;
+    let (shard, outcome, requests_sent, usd, wall_s) = (*shard, *outcome, *requests_sent, *usd, *wall_s);
+    let path = folder.path().display().to_string();
+    console.json(&ShardRunJson { label, shard, folder: path.clone(), outcome, requests_sent, usd, wall_s });
+    print_failures(&manifest.failures, SHOWN_CAUSES, console);
+    if console.is_quiet() || console.is_json() {
+        return;
+    }
+    unused_line(manifest).into_iter().for_each(|line| console.print(&line));
+    let shard = shard.map(|record| record.shard.to_string()).unwrap_or_default();
+    console.print(&format!("{} · {}", console.paint(TextStyle::Strong, &format!("{label} {shard}")), totals(manifest)));
+    console.print(&console.labelled(TextStyle::Dim, "shard:", path));
+    let typed = CommandLine::current().without("label").command(&format!("merge {}", shell_word(label)));
+    let next = if outcome == Outcome::Complete { typed } else { CommandLine::current().command("run") };
+    console.print(&console.labelled(TextStyle::Hint, "next:", next));
+}
+
+/// Cost, cached share, requests and duration.
+fn totals(manifest: &Manifest) -> String {
+    format!(
+        "{} · {} from the cache · {} · {}",
         cost(manifest.usd),
         percent(manifest.cached_share()),
         count(manifest.requests_sent, "request"),
         duration(manifest.wall_s),
-    ));
-    console.print(&format!("{} {}", console.paint(TextStyle::Dim, "report:"), folder.file(names::HTML).display()));
-    console.print(&console.labelled(TextStyle::Hint, "next:", next));
+    )
 }
 
 /// How many actions early cutoff skipped.

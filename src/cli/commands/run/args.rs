@@ -1,0 +1,48 @@
+//! The arguments of `run`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::cli::args::{BudgetArgs, LIMITS, MODELS, OUTPUT, SHARDS, SelectArgs};
+use crate::cli::shard::ShardArgs;
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) select: SelectArgs,
+    /// Replace results of another design; they become LABEL~1
+    #[arg(long, requires = "label", help_heading = OUTPUT)]
+    pub(crate) replace: bool,
+    /// Compare with this label or results folder
+    #[arg(long, value_name = "LABEL", conflicts_with = "shard", help_heading = OUTPUT)]
+    pub(crate) compare_to: Option<String>,
+    /// With --compare-to: leave out what the two sides do not share
+    #[arg(long, requires = "compare_to", help_heading = OUTPUT)]
+    pub(crate) only_common: bool,
+    /// Exit with 100 if a score or the reliability of a method regressed
+    #[arg(long, requires = "compare_to", help_heading = OUTPUT)]
+    pub(crate) fail_on_regression: bool,
+    /// Exit with 100 if a method fails on a fixture and run that it did not fail before
+    #[arg(long, requires = "compare_to", help_heading = OUTPUT)]
+    pub(crate) fail_on_new_failures: bool,
+    #[command(flatten)]
+    pub(crate) budget: BudgetArgs,
+    #[command(flatten)]
+    pub(crate) shards: ShardArgs,
+    /// Take the judges' self-test from FILE, written by `judge selftest --export`
+    #[arg(long, value_name = "FILE", help_heading = SHARDS)]
+    pub(crate) selftest: Option<PathBuf>,
+    /// Send no request and start no program
+    #[arg(long, help_heading = LIMITS)]
+    pub(crate) offline: bool,
+    /// Continue with a judge that fails its self-test
+    #[arg(long, help_heading = MODELS)]
+    pub(crate) allow_weak_judge: bool,
+    /// Run at most this many actions at once
+    #[arg(short, long, value_name = "N", help_heading = LIMITS)]
+    pub(crate) jobs: Option<usize>,
+    /// Print the plan and stop (same as `compeval plan`)
+    #[arg(short = 'n', long, help_heading = LIMITS)]
+    pub(crate) dry_run: bool,
+}

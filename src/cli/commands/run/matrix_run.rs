@@ -1,0 +1,369 @@
+//! A run of the matrix: prepared, executed, published.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use super::args::RunArgs;
+use super::finish;
+use super::publish::{PublishedResults, publish};
+use super::record::Recorder;
+use crate::cache::{ImportOrigin, Store};
+use crate::cli::args::Common;
+use crate::cli::command_line::CommandLine;
+use crate::cli::engine::{RunOptions, models, run_matrix};
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::format::shell_word;
+use crate::cli::project::{Opening, label_of, open_project, print_notices};
+use crate::cli::shard::{NumberedShard, ShardOfRun};
+use crate::cli::terminal::{Console, Progress, TextStyle};
+use crate::files::FileError;
+use crate::pipeline::{Matrix, Pipeline};
+use crate::plan::CostEstimate;
+use crate::provider::Prices;
+use crate::report::comparison_table;
+use crate::results::{
+    Comparison, ComparisonScope, Design, ForecastTotals, ImportedEntries, Label, LabelLockError, LabelWriter,
+    LabelWriterError, ListedRow, Manifest, Publication, ResultsFolder, blind_spots, names, newly_failing, regressions,
+};
+use crate::scheduler::{Budget, BudgetLimits, Event, Listener, RunOutcome};
+use crate::shard::Shard;
+use crate::threads::both;
+
+/// Runs the matrix, or what other processes left of it, and publishes the results. `complete`
+/// adds to the manifest what the run cannot know.
+pub(super) fn run_whole(
+    prepared: PreparedRun,
+    store: Store,
+    args: &RunArgs,
+    complete: impl FnOnce(&mut Manifest, Exit) -> Exit,
+    console: &Console,
+) -> Result<Exit, Failure> {
+    let ExecutedRun { folder, mut manifest, execution: Execution { exit, rows, is_broken } } =
+        prepared.execute(&store, args, console)?;
+    let PreparedRun { pipeline, label, writer, .. } = prepared;
+    let exit = complete(&mut manifest, exit);
+    let ended = manifest.clone();
+    let files = writer.lock_files()?;
+    let publish = || {
+        let synced = store.sync();
+        print_notices(&store, console);
+        // Without rows at hand no context is looked up: what the store keeps in memory is let go.
+        let store = rows.is_some().then_some(store);
+        Ok::<_, Failure>((
+            publish(&pipeline, &folder, manifest, rows.zip(store.as_ref()), writer.shows_reference())?,
+            synced,
+        ))
+    };
+    let (staged, published) = both(|| folder.stage_json(names::MANIFEST, &ended), publish);
+    let (published, synced) = published?;
+    let folder = publication(writer.publish(staged?, &ended)?, &label, console);
+    drop(files);
+    finish::print_summary(&published, &folder, &next(exit, args, &published), console);
+    // A cache that can keep nothing more has said so.
+    if !is_broken {
+        synced?;
+    }
+    if let Some(refusal) = &published.refused {
+        let refused = refusal.report(console);
+        // Of a run that ended early this is no surprise, and not why it ended.
+        return Ok(if matches!(exit, Exit::Done | Exit::Incomplete) { refused } else { exit });
+    }
+    let gate = gate(args, &published, console);
+    Ok(exit.and(gate))
+}
+
+/// The folder of the results, after saying so if they are not those of the label.
+pub(super) fn publication(publication: Publication, label: &Label, console: &Console) -> ResultsFolder {
+    match publication {
+        Publication::Published(folder) => folder,
+        Publication::Beside(folder) => {
+            let text = format!(
+                "`{label}` keeps the results that it had: this run is incomplete, and stands beside them in {}",
+                folder.path().display()
+            );
+            console.warn("not replaced:", text);
+            folder
+        }
+    }
+}
+
+/// A run whose inputs are validated; nothing of it has been written or spent yet.
+pub(super) struct PreparedRun {
+    pub(super) pipeline: Pipeline,
+    pub(super) label: Label,
+    pub(super) writer: LabelWriter,
+    pub(super) design: Design,
+    options: RunOptions,
+    pub(super) shard: Option<ShardOfRun>,
+}
+
+/// A run whose actions are over, and whose files are not published.
+pub(super) struct ExecutedRun {
+    pub(super) folder: ResultsFolder,
+    pub(super) manifest: Manifest,
+    pub(super) execution: Execution,
+}
+
+impl PreparedRun {
+    pub(super) fn of(common: &Common, args: &RunArgs, console: &Console) -> Result<PreparedRun, Failure> {
+        let number = args.shards.number()?;
+        let label = label_of(&args.select)?;
+        let sharers = number.and_then(NumberedShard::sharers);
+        let opening = Opening { needs_keys: !args.offline, sharers, ..Opening::default() };
+        let mut pipeline = open_project(common, &args.select, opening, console)?;
+        let prices = Prices::new(pipeline.prices.clone());
+        let mut limits = args.budget.limits(models(&pipeline), &prices, &pipeline.file)?;
+        let shard = number.map(|number| ShardOfRun::enter(&mut pipeline, number, &label));
+        if let Some(shard) = &shard {
+            limits = limits.part(shard.share());
+        }
+        if let Some(baseline) = &args.compare_to {
+            ResultsFolder::open_side(&pipeline.results, baseline)?;
+        }
+        let design = Design::of(&pipeline);
+        let writer = LabelWriter::lock(&pipeline.results, &label, &design, args.replace);
+        let writer = writer.map_err(|error| match (&error, &shard) {
+            (LabelWriterError::Lock(LabelLockError::Held { .. }), Some(shard)) => twice(&error, shard.record.shard),
+            _ => refusal(error, &label),
+        })?;
+        Ok(PreparedRun { pipeline, label, writer, design, options: options(args, limits), shard })
+    }
+
+    /// Begins the result set and runs the matrix.
+    pub(super) fn execute(&self, store: &Store, args: &RunArgs, console: &Console) -> Result<ExecutedRun, Failure> {
+        let folder = self.writer.folder().clone();
+        let manifest = Manifest::begin(self.label.as_str(), &now(), self.design.clone());
+        let mut manifest = begin(&self.pipeline, store, manifest, args);
+        manifest.shard = self.shard.as_ref().map(|shard| shard.record);
+        self.writer.begin(&mut manifest)?;
+        let execution = execute(&self.pipeline, store, &self.options, &folder, &mut manifest, console)?;
+        Ok(ExecutedRun { folder, manifest, execution })
+    }
+
+    pub(super) fn cache(&self) -> &Path {
+        &self.pipeline.cache
+    }
+}
+
+/// The error with the ways on.
+fn refusal(error: LabelWriterError, label: &Label) -> Failure {
+    let typed = CommandLine::current();
+    let other = typed.clone().with_label("NEW").command("run");
+    let hint = match &error {
+        LabelWriterError::OtherDesign { .. } => {
+            let replace = typed.with("replace", "--replace").command("run");
+            Some(format!("{other}   keeps both\n      {replace}   keeps the old results as `{}`", label.earlier(1)))
+        }
+        LabelWriterError::Protected(label) => {
+            Some(format!("{other}   keeps both; `compeval labels protect --off {label}` lifts the protection"))
+        }
+        _ => None,
+    };
+    let failure = Failure::from(error);
+    if let Some(hint) = hint { failure.hinted(hint) } else { failure }
+}
+
+/// The error of a shard that is being run already.
+fn twice(error: &LabelWriterError, shard: Shard) -> Failure {
+    Failure::input(format!("shard {shard} is being run already: {error}"))
+        .hinted("give each process a number of its own, from 1/N to N/N")
+}
+
+fn options(args: &RunArgs, limits: BudgetLimits) -> RunOptions {
+    RunOptions {
+        budget: Budget::new(limits),
+        offline: args.offline,
+        allow_weak_judge: args.allow_weak_judge,
+        refresh: args.select.refresh.iter().map(|stage| stage.stage()).collect(),
+        jobs: args.jobs,
+        selftests_only: false,
+    }
+}
+
+fn now() -> String {
+    crate::clock::now().to_string()
+}
+
+/// Fills in the manifest of a run that begins, and stores the texts that later explain a change.
+fn begin(pipeline: &Pipeline, store: &Store, mut manifest: Manifest, args: &RunArgs) -> Manifest {
+    for file in pipeline.sources.iter().cloned().chain(pipeline.data_files()) {
+        store.text(file.digest, &file.text);
+        manifest.files.insert(file.path, file.digest);
+    }
+    for source in crate::plan::source_texts(pipeline) {
+        store.text(source.digest, source.text);
+    }
+    manifest.compared_to.clone_from(&args.compare_to);
+    manifest.compared_scope = scope(args);
+    manifest.caveats.offline = args.offline;
+    manifest.caveats.allow_weak_judge = args.allow_weak_judge;
+    manifest.caveats.allow_unproven = args.select.allow_unproven;
+    manifest
+}
+
+/// What the comparison may leave out: a run of some fixtures is compared on what both sides have.
+fn scope(args: &RunArgs) -> ComparisonScope {
+    if args.only_common {
+        ComparisonScope::Common
+    } else if args.select.fixtures.is_empty() && args.select.probes.is_empty() {
+        ComparisonScope::All
+    } else {
+        ComparisonScope::Selected
+    }
+}
+
+/// What a run did.
+pub(super) struct Execution {
+    /// How it ended.
+    pub(super) exit: Exit,
+    /// Its rows, if they are few.
+    rows: Option<Vec<ListedRow>>,
+    /// Whether the cache can keep nothing more.
+    pub(super) is_broken: bool,
+}
+
+/// Runs the matrix and fills the manifest in.
+fn execute(
+    pipeline: &Pipeline,
+    store: &Store,
+    options: &RunOptions,
+    folder: &ResultsFolder,
+    manifest: &mut Manifest,
+    console: &Console,
+) -> Result<Execution, Failure> {
+    let began = Instant::now();
+    let progress = Progress::of_run(pipeline, options.budget.limits(), console);
+    let cells = Matrix::new(pipeline).counts();
+    let recorder = Recorder::new(folder.begin_rows(cells.judge)?);
+    let mut listener = Listeners { recorder, progress: &progress, weaknesses: BTreeMap::new() };
+    // A shard may have no chain; then it asks no judge either.
+    let ended = match cells.all() {
+        0 => RunOutcome::default(),
+        _ => run_matrix(pipeline, store, options, &progress, &mut listener)?,
+    };
+    let Listeners { recorder, weaknesses, .. } = listener;
+    let exit = finish::print_stop_reasons(&ended, &weaknesses, recorder.failures(), options, console);
+    let requests = &progress.requests;
+    manifest.requests_sent = requests.sent.load(Ordering::Relaxed);
+    manifest.retries = requests.retries.load(Ordering::Relaxed);
+    manifest.rate_limited = requests.rate_limited.load(Ordering::Relaxed);
+    manifest.outcome = finish::outcome_of(exit, &ended, recorder.failures());
+    let spent = options.budget.spent().with_unfinished(manifest.requests_sent);
+    let rows = recorder.finish(folder, manifest, &spent)?;
+    let origins = store.origins(&manifest.keys).into_iter();
+    let imported = |(ImportOrigin { file, digest }, entries)| ImportedEntries { file, digest, entries };
+    manifest.imported = origins.map(imported).collect();
+    manifest.caveats.weak_judges.clone_from(&ended.weak_judges);
+    manifest.models.clone_from(&ended.models);
+    manifest.forecast = ended.forecast.as_ref().map(expected);
+    manifest.ended = Some(now());
+    manifest.wall_s = began.elapsed().as_secs_f64();
+    Ok(Execution { exit, rows, is_broken: ended.broken.is_some() })
+}
+
+fn expected(estimate: &CostEstimate) -> ForecastTotals {
+    ForecastTotals {
+        requests: estimate.requests,
+        input_tokens: estimate.input_tokens.round() as u64,
+        output_tokens: estimate.output_tokens.round() as u64,
+        usd: estimate.usd,
+        seconds: estimate.seconds,
+    }
+}
+
+/// Passes every event to the recorder and to the progress display.
+struct Listeners<'p> {
+    recorder: Recorder,
+    progress: &'p Progress,
+    /// What a judge failed in, by judge.
+    weaknesses: BTreeMap<String, Vec<String>>,
+}
+
+impl Listener for Listeners<'_> {
+    fn on_event(&mut self, event: &Event<'_>) -> Result<(), FileError> {
+        self.progress.on_event(event);
+        if let Event::SelftestCompleted { judge, verdict } = event {
+            self.weaknesses.insert((*judge).to_owned(), verdict.failures.clone());
+        }
+        self.recorder.on_event(event)
+    }
+}
+
+/// The command to type next: one that goes on with the work, and where all is done, one that looks at it.
+fn next(exit: Exit, args: &RunArgs, PublishedResults { summary, manifest, .. }: &PublishedResults) -> String {
+    let typed = CommandLine::current();
+    let is_judged = summary.methods.iter().any(|(_, method)| method.cells.judged > 0);
+    match (exit, summary.fixtures.first()) {
+        (Exit::Error, _) if !args.allow_weak_judge && !manifest.caveats.weak_judges.is_empty() => selftest(typed, args),
+        (Exit::Error, _) => typed.with_label(&manifest.label).command("run"),
+        (Exit::Interrupted | Exit::Incomplete, _) if args.select.refresh.is_empty() => {
+            typed.with_label(&manifest.label).command("run")
+        }
+        (Exit::Pending, _) => typed.without("offline").with_label(&manifest.label).command("run"),
+        // The same budget again goes further, but not where it is too small for a beginning, nor where all that it
+        // paid for is asked anew.
+        (Exit::Budget, _) if manifest.requests_sent > 0 && args.select.refresh.is_empty() => {
+            typed.with_label(&manifest.label).command("run")
+        }
+        (Exit::Budget | Exit::Interrupted | Exit::Incomplete, _) => typed.with_label(&manifest.label).command("plan"),
+        (_, Some(fixture)) if is_judged || manifest.design.answerers.is_empty() => {
+            typed.of_results().with_label(&manifest.label).command(&format!("show {}", shell_word(fixture)))
+        }
+        _ => typed.of_project().command("plan"),
+    }
+}
+
+/// The self-test of the judges that were asked: `judge selftest` knows no `--model`.
+fn selftest(typed: CommandLine, args: &RunArgs) -> String {
+    let model = args.select.judge_model.as_ref().or(args.select.model.as_ref());
+    let typed = typed.of_project();
+    let typed = match model {
+        Some(model) => typed.with("judge_model", &format!("--judge-model {}", shell_word(model))),
+        None => typed,
+    };
+    typed.command("judge selftest")
+}
+
+/// What the gate says of the comparison.
+fn gate(args: &RunArgs, published: &PublishedResults, console: &Console) -> Exit {
+    let Some(comparison) = &published.summary.comparison else { return Exit::Done };
+    let table = comparison_table(comparison, published.manifest.design.locale, console.width());
+    console.print(&console.styled(&table));
+    let is_worse = args.fail_on_regression && reports_regressions(comparison, console);
+    let gates = args.fail_on_regression || args.fail_on_new_failures;
+    if gates && published.summary.scale.refuses_gate() {
+        let why =
+            "full and none are graded under 1.0 apart, so no regression could be seen (the report names the cause)";
+        console.error("gate refused:", why);
+        return Exit::Error;
+    }
+    let fails_anew = args.fail_on_new_failures && reports_new_failures(comparison, console);
+    if is_worse || fails_anew { Exit::Regression } else { Exit::Done }
+}
+
+/// Names what the gate cannot see and what regressed; whether anything did.
+fn reports_regressions(comparison: &Comparison, console: &Console) -> bool {
+    for (method, mdd) in blind_spots(comparison) {
+        let seen = mdd.map_or_else(
+            || "no loss, however large, would be detected on these fixtures".to_owned(),
+            |mdd| format!("only losses over {mdd:.2} points would be detected on these fixtures"),
+        );
+        console.note(&console.labelled(TextStyle::Warning, "gate:", format_args!("{method}: {seen}")));
+    }
+    let worse = regressions(comparison);
+    for regression in &worse {
+        console.error("regressed:", &regression.why);
+    }
+    !worse.is_empty()
+}
+
+/// Names every chain that fails now and did not before; whether there is one.
+fn reports_new_failures(comparison: &Comparison, console: &Console) -> bool {
+    let new: Vec<String> = newly_failing(comparison).map(|(method, chain)| format!("{method} · {chain}")).collect();
+    for chain in &new {
+        console.error("newly failing:", chain);
+    }
+    !new.is_empty()
+}

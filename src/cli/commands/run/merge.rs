@@ -1,0 +1,335 @@
+//! `compeval merge`: the results of all shards of a label, as one process makes them from the same entries.
+//!
+//! 1. The shards are found and checked: one run, one assignment, each shard once.
+//! 2. What each shard's part of the matrix stands on is copied into the project's cache, the lowest shard first. An entry
+//!    that is there already stays.
+//! 3. The matrix is run offline and published as any run is. Nothing is asked, so a missing shard is missing cells.
+//! 4. What the shards sent and paid is added up in the manifest.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::args::RunArgs;
+use super::matrix_run::{PreparedRun, run_whole};
+use crate::action::StageName;
+use crate::cache::{Layered, Store};
+use crate::cli::args::{Common, OUTPUT, SelectArgs};
+use crate::cli::failure::{Exit, Failure, chain};
+use crate::cli::project::{given, open_snapshot, with_store};
+use crate::cli::terminal::{Console, TextStyle};
+use crate::pipeline::Pipeline;
+use crate::plan::reachable;
+use crate::results::{
+    Design, DesignChange, ForecastTotals, Label, Manifest, MergedShard, Outcome, ResultsFolder, ShardFolder, Unused,
+    find_shards,
+};
+use crate::shard::{Assignment, Collected, Engine, Shard, ShardOutcome, ShardSet, collect};
+use crate::units::{Usage, Usd, add_known};
+
+#[derive(Debug, Args)]
+pub(crate) struct MergeArgs {
+    /// The label that the shards were run with
+    #[arg(value_name = "LABEL")]
+    pub(crate) merged: String,
+    /// Folders with shards, at any depth [default: those of this project]
+    #[arg(value_name = "DIR")]
+    pub(crate) folders: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) select: SelectArgs,
+    /// Replace results of another design; they become LABEL~1
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) replace: bool,
+    /// Compare with this label or results folder
+    #[arg(long, value_name = "LABEL", help_heading = OUTPUT)]
+    pub(crate) compare_to: Option<String>,
+    /// With --compare-to: leave out what the two sides do not share
+    #[arg(long, requires = "compare_to", help_heading = OUTPUT)]
+    pub(crate) only_common: bool,
+    /// Exit with 100 if a score or the reliability of a method regressed
+    #[arg(long, requires = "compare_to", help_heading = OUTPUT)]
+    pub(crate) fail_on_regression: bool,
+    /// Exit with 100 if a method fails on a fixture and run that it did not fail before
+    #[arg(long, requires = "compare_to", help_heading = OUTPUT)]
+    pub(crate) fail_on_new_failures: bool,
+}
+
+impl MergeArgs {
+    /// The run that the merge is.
+    fn as_run(&self) -> Result<RunArgs, Failure> {
+        if self.select.label.is_some() {
+            return Err(Failure::input("merge takes the label as its first argument: compeval merge LABEL [DIR]..."));
+        }
+        if !self.select.refresh.is_empty() {
+            return Err(Failure::input("merge asks no model, so there is nothing to --refresh"));
+        }
+        Ok(RunArgs {
+            select: SelectArgs { label: Some(self.merged.clone()), ..self.select.clone() },
+            replace: self.replace,
+            compare_to: self.compare_to.clone(),
+            only_common: self.only_common,
+            fail_on_regression: self.fail_on_regression,
+            fail_on_new_failures: self.fail_on_new_failures,
+            budget: Default::default(),
+            shards: Default::default(),
+            selftest: None,
+            offline: true,
+            // Each shard has decided that for itself.
+            allow_weak_judge: true,
+            jobs: None,
+            dry_run: false,
+        })
+    }
+}
+
+pub(crate) fn merge(common: &Common, args: &MergeArgs, console: &Console) -> Result<Exit, Failure> {
+    let run = args.as_run()?;
+    let prepare = || {
+        let prepared = PreparedRun::of(common, &run, console)?;
+        let folders: Vec<PathBuf> = args.folders.iter().map(|folder| given(common, folder)).collect();
+        let merge = Merge::of(&prepared, &folders)?;
+        Ok((prepared, merge))
+    };
+    let ((prepared, mut merge), store) = with_store(common, console, prepare, |(prepared, _)| prepared.cache())?;
+    merge.copy_entries(&prepared.pipeline, &store, console)?;
+    run_whole(prepared, store, &run, |manifest, exit| merge.complete(manifest, exit, console), console)
+}
+
+/// Shards that are merged.
+struct Merge {
+    label: Label,
+    /// By number.
+    shards: Vec<FoundShard>,
+    assignment: Assignment,
+    collected: Collected,
+}
+
+struct FoundShard {
+    folder: ShardFolder,
+    manifest: Manifest,
+    shard: Shard,
+}
+
+impl Merge {
+    /// Finds the shards of the label and checks that they belong together.
+    fn of(prepared: &PreparedRun, folders: &[PathBuf]) -> Result<Merge, Failure> {
+        let PreparedRun { pipeline, label, design, .. } = prepared;
+        let own = [ShardFolder::all(&pipeline.results, label)];
+        let folders = if folders.is_empty() { &own } else { folders };
+        let mut shards = found(folders, label)?;
+        shards.sort_by_key(|found| found.shard);
+        let Some(first) = shards.first() else {
+            let places: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
+            let message = format!("there are no shards of `{label}` in {}", places.join(", "));
+            let hint = format!("compeval run --label {label} --shard 1/8   makes the first of 8");
+            return Err(Failure::input(message).hinted(hint));
+        };
+        for found in &shards {
+            check_design(found, design)?;
+        }
+        let assignment = Assignment::of(pipeline, first.shard.of());
+        let sets: Vec<ShardSet> = shards.iter().filter_map(FoundShard::set).collect();
+        let collected = collect(&sets, assignment.digest()).map_err(|error| Failure::input(error.to_string()))?;
+        refuse_merged(prepared, &shards)?;
+        Ok(Merge { label: label.clone(), shards, assignment, collected })
+    }
+
+    /// Copies what the shards stand on into the project's cache.
+    fn copy_entries(&mut self, pipeline: &Pipeline, store: &Store, console: &Console) -> Result<(), Failure> {
+        for found in &self.shards {
+            let cache = open_snapshot(&found.folder.cache())?;
+            for notice in cache.notices() {
+                console.warn("cache:", format_args!("shard {}: {notice}", found.shard));
+            }
+            let part = Pipeline { part: Some(self.assignment.part(found.shard).chains), ..pipeline.clone() };
+            let reached = reachable(&part, &Layered { upper: store, lower: &cache });
+            let reached = reached.map_err(|error| Failure::input(chain(&error)))?;
+            store.absorb(&cache, &reached.keys)?;
+            let lacks_entries = reached.stale > 0 && !self.collected.incomplete.contains(&found.shard);
+            if lacks_entries {
+                let text = format!(
+                    "shard {} lacks {} of the entries that it stands on: its cache is damaged, or was not copied whole",
+                    found.shard, reached.stale
+                );
+                console.warn("warning:", text);
+                self.collected.incomplete.push(found.shard);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds to the manifest what the shards did, and says which of them are unfinished. Returns the exit of the merge.
+    fn complete(&self, manifest: &mut Manifest, exit: Exit, console: &Console) -> Exit {
+        let shards: Vec<&Manifest> = self.shards.iter().map(|found| &found.manifest).collect();
+        add_shards(manifest, &shards);
+        let is_whole = matches!(exit, Exit::Done) && manifest.outcome == Outcome::Complete;
+        if is_whole {
+            manifest.failures.clear();
+        }
+        if !is_whole && matches!(manifest.outcome, Outcome::Pending | Outcome::Complete) {
+            manifest.outcome = Outcome::Incomplete;
+        }
+        let unfinished = self.collected.unfinished();
+        let mut exit = match exit {
+            Exit::Pending => Exit::Incomplete,
+            exit => exit,
+        };
+        if !is_whole {
+            self.print_unfinished(&unfinished, console);
+            exit = exit.and(Exit::Incomplete);
+        }
+        let (weak, allowed) = (&manifest.caveats.weak_judges, manifest.caveats.allow_weak_judge);
+        if !weak.is_empty() && !allowed {
+            console.error("judge:", format_args!("failed its self-test in a shard: {}", weak.join(", ")));
+            exit = exit.and(Exit::Error);
+        }
+        exit
+    }
+
+    fn print_unfinished(&self, unfinished: &[Shard], console: &Console) {
+        let of = self.shards.first().map_or(0, |found| found.shard.of().get());
+        let names =
+            |shards: &[Shard]| shards.iter().map(|shard| shard.index().to_string()).collect::<Vec<_>>().join(", ");
+        let Collected { missing, incomplete, engine } = &self.collected;
+        if !missing.is_empty() {
+            console.warn("incomplete:", format_args!("of {of} shards these are missing: {}", names(missing)));
+        }
+        if !incomplete.is_empty() {
+            console.warn("incomplete:", format_args!("these shards have work left: {}", names(incomplete)));
+        }
+        let label = &self.label;
+        if unfinished.is_empty() {
+            let text = format!(
+                "shards have different outputs of actions that they share; `compeval run --label {label}` asks for what \
+                 depends on those that were left out"
+            );
+            console.warn("incomplete:", text);
+        } else {
+            let again = Engine::start_again(*engine, unfinished);
+            let text = format!(
+                "run them again ({again}), then merge; or run what is left in one process: compeval run --label {label}"
+            );
+            console.eprint(&console.labelled(TextStyle::Hint, "hint:", text));
+        }
+    }
+}
+
+impl FoundShard {
+    fn set(&self) -> Option<ShardSet> {
+        let outcome = match self.manifest.outcome {
+            Outcome::Complete => ShardOutcome::Complete,
+            _ => ShardOutcome::Incomplete,
+        };
+        Some(ShardSet { place: self.folder.path().display().to_string(), record: self.manifest.shard?, outcome })
+    }
+}
+
+/// The shards of a label in these folders. A folder that is named twice, or inside another one, counts once.
+fn found(folders: &[PathBuf], label: &Label) -> Result<Vec<FoundShard>, Failure> {
+    let mut all: BTreeMap<PathBuf, FoundShard> = BTreeMap::new();
+    for folder in folders {
+        if !folder.is_dir() && folders.len() > 1 {
+            return Err(Failure::input(format!("there is no folder {}", folder.display())));
+        }
+        for (shard_folder, labels) in find_shards(folder)? {
+            if !labels.contains(label) {
+                continue;
+            }
+            let manifest = shard_folder.open(label)?.manifest()?;
+            let Some(record) = manifest.shard else { continue };
+            let path = shard_folder.path().canonicalize().unwrap_or_else(|_| shard_folder.path().to_owned());
+            all.insert(path, FoundShard { folder: shard_folder, shard: record.shard, manifest });
+        }
+    }
+    Ok(all.into_values().collect())
+}
+
+/// Refuses a shard that measured something else than this project does.
+fn check_design(found: &FoundShard, design: &Design) -> Result<(), Failure> {
+    if found.manifest.design == *design {
+        return Ok(());
+    }
+    let DesignChange { conflicts, additions } = DesignChange::between(&found.manifest.design, design);
+    let mut differences: Vec<String> = conflicts;
+    differences.extend(additions.into_iter().map(|added| format!("the shard does not have {added}")));
+    if differences.is_empty() {
+        // Names and orders, which change nothing that was measured.
+        return Ok(());
+    }
+    let list: String = differences.iter().map(|difference| format!("\n  - {difference}")).collect();
+    let (shard, place) = (found.shard, found.folder.path().display());
+    let message =
+        format!("shard {shard} in {place} is of another design than this project is now; what differs:{list}");
+    Err(Failure::input(message).hinted(
+        "give merge the options that the shards were run with (--runs, --methods, --model and so on), or run the shards again",
+    ))
+}
+
+/// Refuses to merge again what the label's results were merged from.
+fn refuse_merged(prepared: &PreparedRun, shards: &[FoundShard]) -> Result<(), Failure> {
+    let PreparedRun { pipeline, label, .. } = prepared;
+    let Ok(published) = ResultsFolder::of(&pipeline.results, label).manifest() else { return Ok(()) };
+    let merged: Vec<MergedShard> = shards.iter().filter_map(|found| MergedShard::of(&found.manifest)).collect();
+    if published.outcome != Outcome::Complete || published.merged != merged {
+        return Ok(());
+    }
+    let message = format!("the results `{label}` were merged from these shards already; nothing was changed");
+    Err(Failure::input(message).hinted(format!("compeval report {label}   writes their reports again")))
+}
+
+/// What all shards sent and paid.
+fn add_shards(manifest: &mut Manifest, shards: &[&Manifest]) {
+    manifest.merged = shards.iter().filter_map(|shard| MergedShard::of(shard)).collect();
+    // A shard that sent nothing has nothing to report, which is not the same as an unknown number.
+    let sent: Vec<&&Manifest> = shards.iter().filter(|shard| shard.requests_sent > 0).collect();
+    let sum = |of: fn(&Manifest) -> u64| sent.iter().map(|shard| of(shard)).sum::<u64>();
+    let dollars = |of: fn(&Manifest) -> Option<Usd>| sent.iter().map(|shard| of(shard)).fold(Some(Usd(0.0)), add_known);
+    manifest.requests_sent = sum(|shard| shard.requests_sent);
+    manifest.retries = sum(|shard| shard.retries);
+    manifest.rate_limited = sum(|shard| shard.rate_limited);
+    manifest.usage = sent.iter().map(|shard| shard.usage).reduce(|a, b| a + b).unwrap_or_default();
+    manifest.usd = dollars(|shard| shard.usd);
+    manifest.unused = Unused {
+        replies: sum(|shard| shard.unused.replies),
+        usage: sent.iter().map(|shard| shard.unused.usage).reduce(|a, b| a + b).unwrap_or(Usage::default()),
+        usd: dollars(|shard| shard.unused.usd),
+        unanswered: sum(|shard| shard.unused.unanswered),
+    };
+    manifest.saved_by_prompt_cache = shards.iter().fold(Usd(0.0), |all, shard| all + shard.saved_by_prompt_cache);
+    manifest.wall_s = shards.iter().map(|shard| shard.wall_s).fold(0.0, f64::max);
+    if let Some(started) = shards.iter().map(|shard| &shard.started).min() {
+        manifest.started.clone_from(started);
+    }
+    manifest.forecast = shards.iter().map(|shard| shard.forecast).reduce(both_forecasts).flatten();
+    manifest.failures = shards.iter().flat_map(|shard| shard.failures.iter().cloned()).collect();
+    for stage in StageName::ALL {
+        let executed: u64 =
+            shards.iter().filter_map(|shard| shard.stages.get(&stage)).map(|counts| counts.executed).sum();
+        if let Some(counts) = manifest.stages.get_mut(&stage) {
+            // Of an action that two shards executed one output stands.
+            counts.executed = (counts.executed + executed).min(counts.executed + counts.cached);
+            counts.cached = counts.actions.saturating_sub(counts.executed + counts.failed);
+        }
+    }
+    let caveats = &mut manifest.caveats;
+    caveats.offline = shards.iter().any(|shard| shard.caveats.offline);
+    caveats.allow_weak_judge = shards.iter().any(|shard| shard.caveats.allow_weak_judge);
+    caveats.allow_unproven |= shards.iter().any(|shard| shard.caveats.allow_unproven);
+    for judge in shards.iter().flat_map(|shard| &shard.caveats.weak_judges) {
+        if !caveats.weak_judges.contains(judge) {
+            caveats.weak_judges.push(judge.clone());
+        }
+    }
+}
+
+fn both_forecasts(a: Option<ForecastTotals>, b: Option<ForecastTotals>) -> Option<ForecastTotals> {
+    let (a, b) = (a?, b?);
+    Some(ForecastTotals {
+        requests: a.requests + b.requests,
+        input_tokens: a.input_tokens + b.input_tokens,
+        output_tokens: a.output_tokens + b.output_tokens,
+        usd: add_known(a.usd, b.usd),
+        seconds: a.seconds.max(b.seconds),
+    })
+}

@@ -1,0 +1,57 @@
+//! The actions that a pipeline reaches in a cache: the entries that a prune keeps and that a shard needs.
+
+use std::collections::HashSet;
+
+use super::frontier::Frontier;
+use super::prepare::{PrepareError, Preparer};
+use super::status::{ActionStatus, look_up};
+use super::task::TaskOutcome;
+use crate::action::{ActionKey, Stage};
+use crate::cache::Lookup;
+use crate::pipeline::{JudgeIx, Matrix, Pipeline};
+
+/// The entries that the current pipeline reaches.
+#[derive(Debug, Default)]
+pub struct ReachableEntries {
+    /// All actions whose inputs are known, whether or not they have an output.
+    pub keys: HashSet<ActionKey>,
+    /// Stale actions: what depends on them is unknown until they have run.
+    pub stale: u64,
+    /// Whether the pipeline generates probes; then all entries of that stage are kept.
+    generates: bool,
+}
+
+impl ReachableEntries {
+    pub fn contains(&self, key: &ActionKey, stage: Stage) -> bool {
+        self.keys.contains(key) || (stage == Stage::Probes && self.generates)
+    }
+}
+
+/// Walks the pipeline over the cache, as a run would.
+///
+/// # Errors
+/// A prompt that does not render, a context that its answerer cannot read.
+pub fn reachable<L: Lookup>(pipeline: &Pipeline, lookup: &L) -> Result<ReachableEntries, PrepareError> {
+    let matrix = Matrix::new(pipeline);
+    let preparer = Preparer::new(pipeline, &matrix);
+    let mut reachable = ReachableEntries { generates: !pipeline.generators.is_empty(), ..ReachableEntries::default() };
+    for judge in 0..pipeline.judges.len() {
+        let tests = preparer.selftest(JudgeIx(judge))?;
+        reachable.keys.extend(tests.into_iter().map(|test| test.action.key));
+    }
+    let refresh = HashSet::new();
+    let mut frontier = Frontier::new(&preparer);
+    while let Some(task) = frontier.next_ready() {
+        let action = preparer.prepare(&task)?;
+        let is_new = reachable.keys.insert(action.key);
+        let outcome = match look_up(lookup, &preparer, &task, &action, &refresh) {
+            ActionStatus::Cached { resolved, .. } => TaskOutcome::Resolved(resolved),
+            ActionStatus::Stale => {
+                reachable.stale += u64::from(is_new);
+                TaskOutcome::Unresolved
+            }
+        };
+        frontier.resolve(&task, outcome);
+    }
+    Ok(reachable)
+}

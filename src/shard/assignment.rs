@@ -1,0 +1,307 @@
+//! Which chains each shard runs.
+//!
+//! 1. The unit is a method on a fixture, with all points and repetitions: a point needs the one before it, and
+//!    repetitions share what is deterministic.
+//! 2. Units that share an action by construction stay together: two methods that differ in nothing but their name, two
+//!    fixtures that begin alike, `none` where two fixtures ask the same question. In one process such an action is
+//!    executed once. Executed in two shards it is paid for twice, and of two different outputs the merge can use only
+//!    one: what depends on the other one would be lost.
+//! 3. The largest unit first, each to the shard that has the least; equal ones by digest. So no shard exceeds the mean by
+//!    more than the largest unit.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
+use std::rc::Rc;
+
+use serde::Serialize;
+
+use super::cost::{FixtureSizes, chain_cost};
+use super::number::Shard;
+use crate::action::{ActionKey, BuiltInRule, Digest};
+use crate::compress::{Method, Strategy};
+use crate::pipeline::{Chain, CompressCell, FixtureDigests, FixtureIx, Matrix, MethodIx, Pipeline, TailMode};
+use crate::plan::{CompressTask, FixtureTexts, Preparer, Task};
+
+/// The chains of one shard.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    pub chains: BTreeSet<(FixtureIx, MethodIx)>,
+    /// Estimated, in tokens read.
+    pub cost: u64,
+}
+
+/// The chains of all shards. Every shard computes the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assignment {
+    parts: Vec<Part>,
+    digest: Digest,
+}
+
+/// A chain as the digest of an assignment names it.
+#[derive(Serialize)]
+struct AssignedChain<'p> {
+    fixture: &'p str,
+    digests: FixtureDigests,
+    method: &'p str,
+    shard: usize,
+}
+
+impl Assignment {
+    /// Assigns the whole matrix of `pipeline`.
+    pub fn of(pipeline: &Pipeline, shards: NonZeroU32) -> Assignment {
+        let matrix = Matrix::new(pipeline);
+        let mut parts = vec![Part::default(); shards.get() as usize];
+        let units = units(pipeline, &matrix);
+        let weights: Vec<(u64, Digest)> = units.iter().map(|unit| (unit.cost, unit.id)).collect();
+        for (unit, at) in units.into_iter().zip(distribute(&weights, parts.len())) {
+            let Some(part) = parts.get_mut(at) else { continue };
+            part.cost += unit.cost;
+            part.chains.extend(unit.chains);
+        }
+        let digest = digest(pipeline, &parts);
+        Assignment { parts, digest }
+    }
+
+    /// What a shard runs; nothing of a shard of another number.
+    pub fn part(&self, shard: Shard) -> Part {
+        let part = self.parts.get(shard.index() as usize - 1).filter(|_| shard.of().get() as usize == self.parts.len());
+        part.cloned().unwrap_or_default()
+    }
+
+    /// Names the assignment: shards of different ones cannot be merged.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// All chains.
+    pub fn chains(&self) -> usize {
+        self.parts.iter().map(|part| part.chains.len()).sum()
+    }
+
+    fn cost(&self) -> u64 {
+        self.parts.iter().map(|part| part.cost).sum()
+    }
+
+    /// The part of the work that a shard has, from 0 to 1. Money is divided by it, so that a shard without chains takes
+    /// none.
+    pub fn share(&self, shard: Shard) -> f64 {
+        let all = self.cost();
+        if all == 0 { 1.0 / self.parts.len() as f64 } else { self.part(shard).cost as f64 / all as f64 }
+    }
+
+    /// The work of the largest shard, in means of all.
+    pub fn largest_to_mean(&self) -> f64 {
+        let largest = self.parts.iter().map(|part| part.cost).max().unwrap_or(0);
+        let mean = self.cost() as f64 / self.parts.len() as f64;
+        if mean > 0.0 { largest as f64 / mean } else { 1.0 }
+    }
+}
+
+/// Chains that stay together.
+#[derive(Debug)]
+struct Unit {
+    chains: Vec<(FixtureIx, MethodIx)>,
+    cost: u64,
+    id: Digest,
+}
+
+/// What an action that two chains share is known by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum SharedAction {
+    Compression(ActionKey),
+    /// An answer without any context.
+    Answer(Digest),
+}
+
+fn units(pipeline: &Pipeline, matrix: &Matrix) -> Vec<Unit> {
+    let preparer = Preparer::new(pipeline, matrix);
+    let mut chains: Vec<(Chain, u64)> = Vec::new();
+    let mut groups = Groups::default();
+    let mut first: BTreeMap<SharedAction, usize> = BTreeMap::new();
+    for (at, fixture) in pipeline.fixtures.iter().enumerate() {
+        let sizes = FixtureSizes::of(fixture);
+        let texts = Rc::new(FixtureTexts::new(FixtureIx(at), fixture));
+        for method in 0..pipeline.methods.len() {
+            let chain = Chain { fixture: FixtureIx(at), method: MethodIx(method), run: 1 };
+            let number = groups.add();
+            chains.push((chain, chain_cost(pipeline, matrix, chain, &sizes)));
+            for shared in shared_actions(&preparer, chain, &texts) {
+                groups.join(number, *first.entry(shared).or_insert(number));
+            }
+        }
+    }
+    let mut units: BTreeMap<usize, Unit> = BTreeMap::new();
+    for (number, (chain, cost)) in chains.into_iter().enumerate() {
+        let id = name(pipeline, chain);
+        let unit = units.entry(groups.root(number)).or_insert(Unit { chains: Vec::new(), cost: 0, id });
+        unit.chains.push((chain.fixture, chain.method));
+        unit.cost += cost;
+    }
+    units.into_values().collect()
+}
+
+/// The same on every machine, and in whatever order the pipeline lists its methods.
+fn name(pipeline: &Pipeline, chain: Chain) -> Digest {
+    let fixture = pipeline.fixtures.get(chain.fixture.0).map_or("", |fixture| fixture.name());
+    let method = pipeline.methods.get(chain.method.0).map_or("", |method| &method.name.0);
+    Digest::of(format!("{fixture}\0{method}"))
+}
+
+/// The actions of a chain whose keys the design decides alone: its first compression, or all of them where none needs
+/// the one before; and of a method that keeps nothing, its answers.
+fn shared_actions(preparer: &Preparer<'_>, chain: Chain, texts: &Rc<FixtureTexts>) -> Vec<SharedAction> {
+    let (pipeline, matrix) = (preparer.pipeline(), preparer.matrix());
+    let Some(method) = pipeline.methods.get(chain.method.0) else { return Vec::new() };
+    let known = if matrix.keeps_state(chain.method) { 1 } else { usize::MAX };
+    let cells: Vec<CompressCell> = matrix.compressions(chain).collect();
+    let task = |cell: &CompressCell| Task::Compress(CompressTask::to_read(*cell, texts.clone()));
+    let compressions = cells.iter().take(known).filter_map(|cell| preparer.prepare(&task(cell)).ok());
+    let mut shared: Vec<SharedAction> = compressions.map(|action| SharedAction::Compression(action.key)).collect();
+    if keeps_nothing(pipeline, method) {
+        let probes = cells.iter().flat_map(|cell| matrix.probes(chain.fixture, cell.point));
+        let probes = probes.filter_map(|probe| texts.loaded().probe(*probe));
+        shared.extend(probes.map(|probe| SharedAction::Answer(Digest::of(&probe.question))));
+    }
+    shared
+}
+
+fn keeps_nothing(pipeline: &Pipeline, method: &Method) -> bool {
+    matches!(method.strategy, Strategy::Rule(BuiltInRule::None))
+        && !method.wants_index()
+        && pipeline.settings.tail == TailMode::None
+}
+
+/// Disjoint sets of numbers, each with its lowest as its root.
+#[derive(Debug, Default)]
+struct Groups(Vec<usize>);
+
+impl Groups {
+    fn add(&mut self) -> usize {
+        self.0.push(self.0.len());
+        self.0.len() - 1
+    }
+
+    fn root(&self, mut number: usize) -> usize {
+        while let Some(&above) = self.0.get(number).filter(|above| **above != number) {
+            number = above;
+        }
+        number
+    }
+
+    fn join(&mut self, one: usize, other: usize) {
+        let (one, other) = (self.root(one), self.root(other));
+        if let Some(above) = self.0.get_mut(one.max(other)) {
+            *above = one.min(other);
+        }
+    }
+}
+
+/// The part of each unit: the largest first, each to the part that has the least.
+fn distribute(units: &[(u64, Digest)], parts: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..units.len()).collect();
+    order.sort_by_key(|at| units.get(*at).map(|(cost, id)| (std::cmp::Reverse(*cost), id.0)));
+    let mut loads: BTreeSet<(u64, usize)> = (0..parts).map(|part| (0, part)).collect();
+    let mut assigned = vec![0; units.len()];
+    for at in order {
+        let (Some((load, part)), Some((cost, _))) = (loads.pop_first(), units.get(at)) else { break };
+        loads.insert((load + cost, part));
+        if let Some(assigned) = assigned.get_mut(at) {
+            *assigned = part;
+        }
+    }
+    assigned
+}
+
+fn digest(pipeline: &Pipeline, parts: &[Part]) -> Digest {
+    let mut chains: Vec<AssignedChain<'_>> = Vec::new();
+    for (shard, part) in parts.iter().enumerate() {
+        for (fixture, method) in &part.chains {
+            let (Some(fixture), Some(method)) = (pipeline.fixtures.get(fixture.0), pipeline.methods.get(method.0))
+            else {
+                continue;
+            };
+            chains.push(AssignedChain {
+                fixture: fixture.name(),
+                digests: fixture.digests,
+                method: &method.name.0,
+                shard,
+            });
+        }
+    }
+    chains.sort_by_key(|chain| (chain.fixture, chain.method));
+    Digest::of(serde_json::to_string(&(parts.len(), chains)).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn weights(costs: &[u64]) -> Vec<(u64, Digest)> {
+        costs.iter().enumerate().map(|(at, cost)| (*cost, Digest::of(at.to_string()))).collect()
+    }
+
+    fn loads(units: &[(u64, Digest)], parts: usize) -> Vec<u64> {
+        let mut loads = vec![0; parts];
+        for ((cost, _), part) in units.iter().zip(distribute(units, parts)) {
+            loads[part] += cost;
+        }
+        loads
+    }
+
+    proptest! {
+        #[test]
+        fn every_unit_has_one_part_and_no_part_exceeds_the_mean_by_more_than_a_unit(
+            costs in prop::collection::vec(1u64..100_000, 1..200),
+            parts in 1usize..40,
+        ) {
+            let units = weights(&costs);
+            let loads = loads(&units, parts);
+            let (all, largest) = (costs.iter().sum::<u64>(), costs.iter().copied().max().unwrap_or(0));
+            prop_assert_eq!(loads.iter().sum::<u64>(), all);
+            let most = loads.iter().copied().max().unwrap_or(0) as f64;
+            prop_assert!(most <= all as f64 / parts as f64 + largest as f64);
+            prop_assert!(distribute(&units, parts).iter().all(|part| *part < parts));
+        }
+
+        #[test]
+        fn small_units_are_balanced_within_15_percent(
+            costs in prop::collection::vec(1u64..1000, 160..400),
+            parts in 1usize..17,
+        ) {
+            let units = weights(&costs);
+            let mean = costs.iter().sum::<u64>() as f64 / parts as f64;
+            let largest = costs.iter().copied().max().unwrap_or(0) as f64;
+            prop_assume!(largest <= 0.15 * mean);
+            let most = loads(&units, parts).into_iter().max().unwrap_or(0) as f64;
+            prop_assert!(most <= 1.15 * mean, "{} {}", most, mean);
+        }
+
+        #[test]
+        fn the_order_of_units_changes_nothing(
+            costs in prop::collection::vec(1u64..50, 1..60),
+            parts in 1usize..12,
+            turn in 0usize..60,
+        ) {
+            let units = weights(&costs);
+            let mut turned = units.clone();
+            turned.rotate_left(turn % units.len());
+            let by_id = |units: &[(u64, Digest)]| -> BTreeMap<[u8; 32], usize> {
+                units.iter().zip(distribute(units, parts)).map(|((_, id), part)| (id.0, part)).collect()
+            };
+            prop_assert_eq!(by_id(&units), by_id(&turned));
+        }
+    }
+
+    #[test]
+    fn groups_join_whatever_the_order() {
+        let mut groups = Groups::default();
+        (0..6).for_each(|_| drop(groups.add()));
+        for (one, other) in [(5, 4), (3, 4), (0, 1)] {
+            groups.join(one, other);
+        }
+        let roots: Vec<usize> = (0..6).map(|number| groups.root(number)).collect();
+        assert_eq!(roots, [0, 0, 2, 3, 3, 3]);
+    }
+}

@@ -1,0 +1,138 @@
+//! Whether the shards that were found can be merged, and which ones are missing.
+
+use serde::{Deserialize, Serialize};
+
+use super::engine::Engine;
+use super::number::Shard;
+use crate::action::Digest;
+
+/// What the manifest of a shard says of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShardRecord {
+    #[serde(flatten)]
+    pub shard: Shard,
+    /// Names the assignment of chains to shards ([`super::Assignment::digest`]).
+    pub assignment: Digest,
+    /// The engine that gave the number; `None` where the user did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<Engine>,
+}
+
+/// Whether a shard did all of its work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShardOutcome {
+    Complete,
+    Incomplete,
+}
+
+/// A shard as it was found: its place in words, its record, how it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShardSet {
+    pub place: String,
+    pub record: ShardRecord,
+    pub outcome: ShardOutcome,
+}
+
+/// Why shards cannot be merged.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CollectError {
+    #[error("shards of {one} and of {other} are mixed: {} and {}", places.0, places.1)]
+    Counts { one: u32, other: u32, places: (String, String) },
+    #[error("shard {shard} was found twice: {} and {}; name the folder that is to be merged", places.0, places.1)]
+    Twice { shard: Shard, places: (String, String) },
+    #[error(
+        "{place} was run with another assignment of chains to shards than this project has now; run it again with the \
+         project, the options and the version of compeval that this merge has"
+    )]
+    Assignment { place: String },
+}
+
+/// Shards that belong together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Collected {
+    /// Those that were not found.
+    pub missing: Vec<Shard>,
+    /// Those that were found and have work left.
+    pub incomplete: Vec<Shard>,
+    /// The engine of all shards, where it is one.
+    pub engine: Option<Engine>,
+}
+
+impl Collected {
+    /// The shards that have to be run, in order.
+    pub fn unfinished(&self) -> Vec<Shard> {
+        let mut shards: Vec<Shard> = self.missing.iter().chain(&self.incomplete).copied().collect();
+        shards.sort();
+        shards
+    }
+}
+
+/// Checks the shards found, sorted by number, against the assignment of the project as it is now.
+///
+/// # Errors
+/// Shards of several runs, one shard twice, or of another assignment.
+pub fn collect(found: &[ShardSet], assignment: Digest) -> Result<Collected, CollectError> {
+    let Some(first) = found.first() else { return Ok(Collected::default()) };
+    let of = first.record.shard.of();
+    let places = |other: &ShardSet| (first.place.clone(), other.place.clone());
+    if let Some(other) = found.iter().find(|set| set.record.shard.of() != of) {
+        let (one, other_count) = (of.get(), other.record.shard.of().get());
+        return Err(CollectError::Counts { one, other: other_count, places: places(other) });
+    }
+    for pair in found.windows(2) {
+        if let [one, other] = pair
+            && one.record.shard == other.record.shard
+        {
+            let places = (one.place.clone(), other.place.clone());
+            return Err(CollectError::Twice { shard: one.record.shard, places });
+        }
+    }
+    if let Some(other) = found.iter().find(|set| set.record.assignment != assignment) {
+        return Err(CollectError::Assignment { place: other.place.clone() });
+    }
+    let has = |shard: &Shard| found.iter().any(|set| set.record.shard == *shard);
+    let all = (1..=of.get()).filter_map(|index| Shard::new(index, of.get()).ok());
+    let is_incomplete = |set: &&ShardSet| set.outcome == ShardOutcome::Incomplete;
+    let engine = first.record.engine.filter(|engine| found.iter().all(|set| set.record.engine == Some(*engine)));
+    Ok(Collected {
+        missing: all.filter(|shard| !has(shard)).collect(),
+        incomplete: found.iter().filter(is_incomplete).map(|set| set.record.shard).collect(),
+        engine,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(index: u32, of: u32, assignment: &str) -> ShardSet {
+        let record = ShardRecord {
+            shard: Shard::new(index, of).unwrap(),
+            assignment: Digest::of(assignment),
+            engine: Some(Engine::Slurm),
+        };
+        ShardSet { place: format!("{assignment}/{index}"), record, outcome: ShardOutcome::Complete }
+    }
+
+    fn collected(found: &[ShardSet]) -> Result<Collected, CollectError> {
+        collect(found, Digest::of("a"))
+    }
+
+    #[test]
+    fn missing_and_incomplete_shards_have_to_be_run_again() {
+        let unfinished = ShardSet { outcome: ShardOutcome::Incomplete, ..set(1, 4, "a") };
+        let found = collected(&[unfinished, set(2, 4, "a"), set(4, 4, "a")]).unwrap();
+        assert_eq!(found.missing, [Shard::new(3, 4).unwrap()]);
+        assert_eq!(found.unfinished(), [1, 3].map(|index| Shard::new(index, 4).unwrap()));
+        assert_eq!(found.engine, Some(Engine::Slurm));
+    }
+
+    #[test]
+    fn shards_that_do_not_belong_together_are_named() {
+        let why = |found: &[ShardSet]| collected(found).unwrap_err().to_string();
+        assert_eq!(why(&[set(1, 4, "a"), set(2, 8, "a")]), "shards of 4 and of 8 are mixed: a/1 and a/2");
+        let twice = ShardSet { place: "b/1".to_owned(), ..set(1, 4, "a") };
+        assert!(why(&[set(1, 4, "a"), twice]).starts_with("shard 1/4 was found twice: a/1 and b/1"));
+        assert!(why(&[set(1, 4, "a"), set(2, 4, "other")]).starts_with("other/2 was run with another assignment"));
+    }
+}
