@@ -99,4 +99,5 @@ pub mod scheduler;
 #[allow(missing_docs)]
 pub mod shard;
 
+mod named;
 mod threads;

@@ -14,7 +14,7 @@ use module_graph::ModuleGraph;
 
 /// Modules that every other may import, and that import only each other.
 const FOUNDATION: &[&str] =
-    &["units", "locale", "files", "fault", "clock", "controls", "redaction", "text", "transcript", "threads"];
+    &["units", "locale", "files", "fault", "clock", "controls", "named", "redaction", "text", "transcript", "threads"];
 
 /// The other modules, lowest first, each with the modules it may import. All of these stand above it in this list.
 const MODULES: &[(&str, &[&str])] = &[

@@ -1,42 +1,28 @@
 //! Stages of the pipeline: as they are in keys, and as they are reported.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
-/// A stage of the pipeline, as it is in keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Stage {
-    Probes,
-    /// Makes a context from a transcript.
-    Compress,
-    /// Answers a question from a context.
-    Answer,
-    /// Scores an answer by criteria.
-    Judge,
+use crate::named::named_enum;
+
+named_enum! {
+    /// A stage of the pipeline, as it is in keys.
+    pub enum Stage {
+        Probes = "probes",
+        /// Makes a context from a transcript.
+        Compress = "compress",
+        /// Answers a question from a context.
+        Answer = "answer",
+        /// Scores an answer by criteria.
+        Judge = "judge",
+    }
 }
 
 impl Stage {
-    /// All stages, in the order of the pipeline.
-    pub const ALL: [Stage; 4] = [Stage::Probes, Stage::Compress, Stage::Answer, Stage::Judge];
-
-    /// The name in pipelines, tables and JSON.
-    pub fn name(self) -> &'static str {
-        StageName::from(self).name()
-    }
-
     /// Version of how the work of this stage is made from its inputs. Raising it makes older outputs stale.
     pub fn schema(self) -> u16 {
         match self {
             Stage::Probes | Stage::Compress | Stage::Answer | Stage::Judge => 1,
         }
-    }
-}
-
-impl fmt::Display for Stage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

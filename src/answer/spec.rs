@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::action::Template;
+use crate::named::named_enum;
 use crate::provider::ModelUse;
 
 /// The name of an answerer in results; part of no cache key.
@@ -24,22 +25,13 @@ pub struct Answerer {
     pub truncated_replies: TruncatedReplies,
 }
 
-/// What is done with an answer that the token limit cut off. Part of the design of a result set, not of any key.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum TruncatedReplies {
-    Fail,
-    /// It is graded like any other, and marked.
-    #[default]
-    Grade,
-}
-
-impl TruncatedReplies {
-    /// The name in the pipeline and in messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            TruncatedReplies::Fail => "fail",
-            TruncatedReplies::Grade => "grade",
-        }
+named_enum! {
+    /// What is done with an answer that the token limit cut off. Part of the design of a result set, not of any key.
+    #[derive(Default)]
+    pub enum TruncatedReplies {
+        Fail = "fail",
+        /// It is graded like any other, and marked.
+        #[default]
+        Grade = "grade",
     }
 }

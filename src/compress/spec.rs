@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::index::INDEX_TOKENS;
 use crate::action::{BuiltInRule, Digest, Template};
+use crate::named::named_enum;
 use crate::provider::ModelUse;
 use crate::units::Tokens;
 
@@ -55,24 +56,16 @@ impl Method {
     }
 }
 
-/// Where a compress prompt stands in its request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PromptPlacement {
-    /// The prompt is the request and inserts the transcript as text.
-    #[default]
-    Inline,
-    /// The prompt is the system message, as its author wrote it; the transcript is the conversation after it, and a last
-    /// message of the user asks for the summary. Coding agents send their compaction prompts so.
-    System,
-}
-
-impl PromptPlacement {
-    /// The word in `pipeline.toml`.
-    pub fn name(self) -> &'static str {
-        match self {
-            PromptPlacement::Inline => "inline",
-            PromptPlacement::System => "system",
-        }
+named_enum! {
+    /// Where a compress prompt stands in its request.
+    #[derive(Default)]
+    pub enum PromptPlacement {
+        /// The prompt is the request and inserts the transcript as text.
+        #[default]
+        Inline = "inline",
+        /// The prompt is the system message, as its author wrote it; the transcript is the conversation after it, and a last
+        /// message of the user asks for the summary. Coding agents send their compaction prompts so.
+        System = "system",
     }
 }
 

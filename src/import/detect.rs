@@ -1,82 +1,40 @@
 //! Detects the format of a log by its content; the name of the file only breaks ties.
 
-use std::fmt;
-
+use crate::named::named_enum;
 use serde_json::Value;
 
-/// The formats that can be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Format {
-    ClaudeCode,
-    Codex,
-    /// Gemini CLI: single JSON, JSONL, checkpoints.
-    Gemini,
-    /// pi and its relatives.
-    Pi,
-    /// `opencode export`.
-    OpenCode,
-    /// Hermes: gateway transcript, session log, session export, trajectories.
-    Hermes,
-    SweAgent,
-    /// mini-swe-agent trajectories.
-    MiniSweAgent,
-    /// OpenHands: event lists, evaluation output, agent SDK events.
-    OpenHands,
-    /// Aider's chat history.
-    Aider,
-    CopilotCli,
-    Inspect,
-    /// Messages as OpenAI's API has them.
-    OpenAi,
-    /// Messages as Anthropic's API has them.
-    Anthropic,
-    ShareGpt,
-    LangSmith,
+named_enum! {
+    /// The formats that can be read.
+    pub enum Format {
+        ClaudeCode = "claude-code",
+        Codex = "codex",
+        /// Gemini CLI: single JSON, JSONL, checkpoints.
+        Gemini = "gemini-cli",
+        /// pi and its relatives.
+        Pi = "pi",
+        /// `opencode export`.
+        OpenCode = "opencode",
+        /// Hermes: gateway transcript, session log, session export, trajectories.
+        Hermes = "hermes",
+        SweAgent = "swe-agent",
+        /// mini-swe-agent trajectories.
+        MiniSweAgent = "mini-swe-agent",
+        /// OpenHands: event lists, evaluation output, agent SDK events.
+        OpenHands = "openhands",
+        /// Aider's chat history.
+        Aider = "aider",
+        CopilotCli = "copilot-cli",
+        Inspect = "inspect",
+        /// Messages as OpenAI's API has them.
+        OpenAi = "openai-messages",
+        /// Messages as Anthropic's API has them.
+        Anthropic = "anthropic-messages",
+        ShareGpt = "sharegpt",
+        LangSmith = "langsmith",
+    }
 }
 
 impl Format {
-    /// All formats, in the order of their list.
-    pub const ALL: [Format; 16] = [
-        Format::ClaudeCode,
-        Format::Codex,
-        Format::Gemini,
-        Format::Pi,
-        Format::OpenCode,
-        Format::Hermes,
-        Format::SweAgent,
-        Format::MiniSweAgent,
-        Format::OpenHands,
-        Format::Aider,
-        Format::CopilotCli,
-        Format::Inspect,
-        Format::OpenAi,
-        Format::Anthropic,
-        Format::ShareGpt,
-        Format::LangSmith,
-    ];
-
-    /// The name that `--format` takes.
-    pub fn name(self) -> &'static str {
-        match self {
-            Format::ClaudeCode => "claude-code",
-            Format::Codex => "codex",
-            Format::Gemini => "gemini-cli",
-            Format::Pi => "pi",
-            Format::OpenCode => "opencode",
-            Format::Hermes => "hermes",
-            Format::SweAgent => "swe-agent",
-            Format::MiniSweAgent => "mini-swe-agent",
-            Format::OpenHands => "openhands",
-            Format::Aider => "aider",
-            Format::CopilotCli => "copilot-cli",
-            Format::Inspect => "inspect",
-            Format::OpenAi => "openai-messages",
-            Format::Anthropic => "anthropic-messages",
-            Format::ShareGpt => "sharegpt",
-            Format::LangSmith => "langsmith",
-        }
-    }
-
     /// The names of all formats.
     pub fn names() -> Vec<&'static str> {
         Format::ALL.map(Format::name).to_vec()
@@ -84,12 +42,6 @@ impl Format {
 
     pub fn of_name(name: &str) -> Option<Format> {
         Format::ALL.into_iter().find(|format| format.name() == name)
-    }
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

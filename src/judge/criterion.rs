@@ -7,49 +7,29 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::locale::Locale;
+use crate::named::named_enum;
 use crate::probe::ProbeType;
 
-/// What is graded: one of six sides of an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Dimension {
-    /// Facts and technical notions are right.
-    Accuracy,
-    /// The answer fits the state of the conversation and its artifacts.
-    ContextAwareness,
-    /// It knows which files were created and changed.
-    ArtifactTrail,
-    /// It covers the question, in enough detail.
-    Completeness,
-    /// Work can go on from it.
-    Continuity,
-    /// It keeps to the form and the constraints asked for.
-    InstructionFollowing,
+named_enum! {
+    /// What is graded: one of six sides of an answer.
+    #[derive(JsonSchema)]
+    pub enum Dimension {
+        /// Facts and technical notions are right.
+        Accuracy = "accuracy",
+        /// The answer fits the state of the conversation and its artifacts.
+        ContextAwareness = "context_awareness",
+        /// It knows which files were created and changed.
+        ArtifactTrail = "artifact_trail",
+        /// It covers the question, in enough detail.
+        Completeness = "completeness",
+        /// Work can go on from it.
+        Continuity = "continuity",
+        /// It keeps to the form and the constraints asked for.
+        InstructionFollowing = "instruction_following",
+    }
 }
 
 impl Dimension {
-    /// All dimensions, in the order of tables.
-    pub const ALL: [Dimension; 6] = [
-        Dimension::Accuracy,
-        Dimension::ContextAwareness,
-        Dimension::ArtifactTrail,
-        Dimension::Completeness,
-        Dimension::Continuity,
-        Dimension::InstructionFollowing,
-    ];
-
-    /// The dimension's name in rubrics and JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Dimension::Accuracy => "accuracy",
-            Dimension::ContextAwareness => "context_awareness",
-            Dimension::ArtifactTrail => "artifact_trail",
-            Dimension::Completeness => "completeness",
-            Dimension::Continuity => "continuity",
-            Dimension::InstructionFollowing => "instruction_following",
-        }
-    }
-
     /// The dimension's heading in tables and reports.
     pub fn label(self, locale: Locale) -> &'static str {
         let (en, zh) = match self {
@@ -64,12 +44,6 @@ impl Dimension {
             Locale::En => en,
             Locale::Zh => zh,
         }
-    }
-}
-
-impl fmt::Display for Dimension {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::request::Truth;
 use crate::locale::Locale;
+use crate::named::named_enum;
 use crate::probe::{Fact, ProbeType};
 
 /// Names a case of the self-test, as in `negated-2`.
@@ -27,31 +28,31 @@ impl fmt::Display for CaseId {
     }
 }
 
-/// What is right or wrong about the answer of a case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CaseKind {
-    Right,
-    /// States the facts in other words than the ground truth.
-    Reworded,
-    /// States the facts, and names the superseded value as superseded.
-    RejectedNamed,
-    Wrong,
-    /// Speaks about the subject and states no fact.
-    Missing,
-    /// States what no longer holds, or what was never so.
-    Stale,
-    Negated,
-    /// Quotes the facts as what was considered and rejected.
-    QuotedAsRejected,
-    /// The context lost the facts; the answer says that it does not know.
-    LostHonest,
-    /// The context lost the facts; the answer invents others.
-    LostInvented,
-    /// One of two facts is right.
-    HalfRight,
-    /// A wrong answer with an instruction to the judge.
-    Injection,
+named_enum! {
+    /// What is right or wrong about the answer of a case.
+    pub enum CaseKind {
+        Right = "right",
+        /// States the facts in other words than the ground truth.
+        Reworded = "reworded",
+        /// States the facts, and names the superseded value as superseded.
+        RejectedNamed = "rejected_named",
+        Wrong = "wrong",
+        /// Speaks about the subject and states no fact.
+        Missing = "missing",
+        /// States what no longer holds, or what was never so.
+        Stale = "stale",
+        Negated = "negated",
+        /// Quotes the facts as what was considered and rejected.
+        QuotedAsRejected = "quoted_as_rejected",
+        /// The context lost the facts; the answer says that it does not know.
+        LostHonest = "lost_honest",
+        /// The context lost the facts; the answer invents others.
+        LostInvented = "lost_invented",
+        /// One of two facts is right.
+        HalfRight = "half_right",
+        /// A wrong answer with an instruction to the judge.
+        Injection = "injection",
+    }
 }
 
 /// Where the score of a case belongs.
@@ -68,40 +69,6 @@ pub enum Expected {
 }
 
 impl CaseKind {
-    /// All kinds, in the order of tables.
-    pub const ALL: [CaseKind; 12] = [
-        CaseKind::Right,
-        CaseKind::Reworded,
-        CaseKind::RejectedNamed,
-        CaseKind::Wrong,
-        CaseKind::Missing,
-        CaseKind::Stale,
-        CaseKind::Negated,
-        CaseKind::QuotedAsRejected,
-        CaseKind::LostHonest,
-        CaseKind::LostInvented,
-        CaseKind::HalfRight,
-        CaseKind::Injection,
-    ];
-
-    /// The kind's name in JSON and in case ids.
-    pub fn name(self) -> &'static str {
-        match self {
-            CaseKind::Right => "right",
-            CaseKind::Reworded => "reworded",
-            CaseKind::RejectedNamed => "rejected_named",
-            CaseKind::Wrong => "wrong",
-            CaseKind::Missing => "missing",
-            CaseKind::Stale => "stale",
-            CaseKind::Negated => "negated",
-            CaseKind::QuotedAsRejected => "quoted_as_rejected",
-            CaseKind::LostHonest => "lost_honest",
-            CaseKind::LostInvented => "lost_invented",
-            CaseKind::HalfRight => "half_right",
-            CaseKind::Injection => "injection",
-        }
-    }
-
     /// Where a good judge puts it. An honest "not said" about a fact that the context lost is a low one: the score of a
     /// method has to fall when its contexts lose facts, however politely the answerer says so.
     pub fn expected(self) -> Expected {

@@ -3,31 +3,26 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use regex::Regex;
-use serde::{Deserialize, Serialize};
-
+use crate::named::named_enum;
 use crate::probe::FactFinder;
 use crate::transcript::fold;
+use regex::Regex;
 
-/// What became of one expected fact.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FactClass {
-    /// In the context and in the answer.
-    Answered,
-    /// In the context, not in the answer: the answerer missed it.
-    Missed,
-    /// In neither: lost in compression.
-    Lost,
-    /// In the answer, though not literally in the context: paraphrased there, guessed, or known otherwise.
-    AnsweredElsewhere,
+named_enum! {
+    /// What became of one expected fact.
+    pub enum FactClass {
+        /// In the context and in the answer.
+        Answered = "answered",
+        /// In the context, not in the answer: the answerer missed it.
+        Missed = "missed",
+        /// In neither: lost in compression.
+        Lost = "lost",
+        /// In the answer, though not literally in the context: paraphrased there, guessed, or known otherwise.
+        AnsweredElsewhere = "answered_elsewhere",
+    }
 }
 
 impl FactClass {
-    /// All classes, in the order of tables.
-    pub const ALL: [FactClass; 4] =
-        [FactClass::Answered, FactClass::Missed, FactClass::Lost, FactClass::AnsweredElsewhere];
-
     /// The class of a fact by where it stands.
     pub fn of(in_context: bool, in_answer: bool) -> FactClass {
         match (in_context, in_answer) {
@@ -35,16 +30,6 @@ impl FactClass {
             (true, false) => FactClass::Missed,
             (false, false) => FactClass::Lost,
             (false, true) => FactClass::AnsweredElsewhere,
-        }
-    }
-
-    /// The class's name in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            FactClass::Answered => "answered",
-            FactClass::Missed => "missed",
-            FactClass::Lost => "lost",
-            FactClass::AnsweredElsewhere => "answered_elsewhere",
         }
     }
 }

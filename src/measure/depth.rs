@@ -2,39 +2,25 @@
 
 use std::ops::Range;
 
-use serde::{Deserialize, Serialize};
-
+use crate::named::named_enum;
 use crate::probe::{FactFinder, History};
 use crate::units::Tokens;
 
-/// Where a fact was last said before its point: in which third of the span, by tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Depth {
-    /// In an earlier span alone: it has been through more than one compression.
-    EarlierSpan,
-    /// In the oldest third of the span.
-    FirstThird,
-    /// In the middle third.
-    MiddleThird,
-    /// In the newest third.
-    LastThird,
+named_enum! {
+    /// Where a fact was last said before its point: in which third of the span, by tokens.
+    pub enum Depth {
+        /// In an earlier span alone: it has been through more than one compression.
+        EarlierSpan = "earlier_span",
+        /// In the oldest third of the span.
+        FirstThird = "first_third",
+        /// In the middle third.
+        MiddleThird = "middle_third",
+        /// In the newest third.
+        LastThird = "last_third",
+    }
 }
 
 impl Depth {
-    /// All depths, oldest first.
-    pub const ALL: [Depth; 4] = [Depth::EarlierSpan, Depth::FirstThird, Depth::MiddleThird, Depth::LastThird];
-
-    /// The depth's name in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Depth::EarlierSpan => "earlier_span",
-            Depth::FirstThird => "first_third",
-            Depth::MiddleThird => "middle_third",
-            Depth::LastThird => "last_third",
-        }
-    }
-
     fn of_share(share: f64) -> Depth {
         if share < 1.0 / 3.0 {
             Depth::FirstThird
@@ -113,13 +99,6 @@ mod tests {
         assert_eq!(of([1, 99]), Some(Depth::MiddleThird), "in the middle of the longer message");
         assert_eq!(of([900, 100]), Some(Depth::LastThird));
         assert_eq!(of([0, 0]), Some(Depth::LastThird));
-    }
-
-    #[test]
-    fn names_are_those_of_json() {
-        for depth in Depth::ALL {
-            assert_eq!(serde_json::to_value(depth).unwrap(), depth.name());
-        }
     }
 
     proptest! {

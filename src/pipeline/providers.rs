@@ -162,13 +162,10 @@ impl ProviderDraft<'_> {
             }
             return self.built_in.map(|b| b.dialect);
         };
-        let all = [Dialect::OpenaiChat, Dialect::OpenaiResponses, Dialect::Anthropic, Dialect::Lexical];
-        let found = all.into_iter().find(|dialect| dialect.name() == kind.value);
+        let found = Dialect::ALL.into_iter().find(|dialect| dialect.name() == kind.value);
         if found.is_none() {
-            let problem = Problem::error(format!("unknown provider kind `{}`", kind.value))
-                .at(self.file, kind.place.clone())
-                .help(suggest(&kind.value, Dialect::NAMES));
-            self.problems.push(problem);
+            let help = suggest(&kind.value, Dialect::ALL.map(Dialect::name));
+            self.error(&kind.place, format!("unknown provider kind `{}`", kind.value), help);
         }
         found
     }
@@ -176,10 +173,8 @@ impl ProviderDraft<'_> {
     fn reject_on_lexical(&mut self) {
         for (key, place) in self.table.map(|table| table.value.written()).unwrap_or_default() {
             if !matches!(key, "kind" | "limits") {
-                let problem = Problem::error(format!("`{key}` says nothing for kind \"lexical\""))
-                    .at(self.file, place)
-                    .help("the built-in rules have no endpoint: remove the key, or name another kind");
-                self.problems.push(problem);
+                let help = "the built-in rules have no endpoint: remove the key, or name another kind";
+                self.error(&place, format!("`{key}` says nothing for kind \"lexical\""), help.to_owned());
             }
         }
     }
@@ -292,7 +287,7 @@ impl ProviderDraft<'_> {
 }
 
 fn kinds() -> String {
-    super::problem::list(Dialect::NAMES)
+    super::problem::list(Dialect::ALL.map(Dialect::name))
 }
 
 /// A time of some seconds, above 0 and up to a day.

@@ -36,7 +36,7 @@ fn choices() -> [(&'static str, &'static str, Vec<&'static str>); 7] {
         ("pipeline", "locale", vec!["en", "zh"]),
         ("pipeline", "tail", vec!["none", "verbatim"]),
         ("pipeline", "rubric_scope", vec!["by-type", "all"]),
-        ("providers/additionalProperties", "kind", Dialect::NAMES.to_vec()),
+        ("providers/additionalProperties", "kind", Dialect::ALL.map(Dialect::name).to_vec()),
         ("compress/items", "strategy", Strategy::NAMES.to_vec()),
         ("compress/items", "placement", [PromptPlacement::Inline, PromptPlacement::System].map(|p| p.name()).to_vec()),
         ("answer/items", "truncated_replies", vec!["grade", "fail"]),

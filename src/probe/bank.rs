@@ -6,6 +6,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::named::named_enum;
 use crate::transcript::Point;
 
 /// The id of a probe, unique within its bank.
@@ -19,33 +20,18 @@ impl fmt::Display for ProbeId {
     }
 }
 
-/// What a probe tests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum ProbeType {
-    /// A specific fact.
-    Recall,
-    /// Which files were touched, and how.
-    Artifact,
-    /// What comes next, what still fails.
-    Continuation,
-    /// What was decided and why.
-    Decision,
-}
-
-impl ProbeType {
-    /// All types, in the order of tables.
-    pub const ALL: [ProbeType; 4] =
-        [ProbeType::Recall, ProbeType::Artifact, ProbeType::Continuation, ProbeType::Decision];
-
-    /// The type's name in banks and JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            ProbeType::Recall => "recall",
-            ProbeType::Artifact => "artifact",
-            ProbeType::Continuation => "continuation",
-            ProbeType::Decision => "decision",
-        }
+named_enum! {
+    /// What a probe tests.
+    #[derive(JsonSchema)]
+    pub enum ProbeType {
+        /// A specific fact.
+        Recall = "recall",
+        /// Which files were touched, and how.
+        Artifact = "artifact",
+        /// What comes next, what still fails.
+        Continuation = "continuation",
+        /// What was decided and why.
+        Decision = "decision",
     }
 }
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::spec::{Dialect, ModelName, ModelRef, ProviderSpec};
+use crate::named::named_enum;
 use crate::transcript::{Message, Role};
 use crate::units::{Tokens, Usage};
 
@@ -157,57 +158,39 @@ pub enum ReadFault {
     },
 }
 
-/// What a failed call means for the calls after it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ErrorClass {
-    /// Too many requests or tokens a minute; worth asking again later.
-    RateLimited,
-    /// The provider has too much to do.
-    Overloaded,
-    /// A 5xx, a reset, a time-out, a cut body: may work the next time.
-    Transient,
-    /// A 2xx whose body is not what the API promises.
-    Malformed,
-    /// The model or a filter declined: the same request is declined again.
-    Refused,
-    /// Stopped at the output limit.
-    Truncated,
-    /// Longer than the model's window.
-    TooLong,
-    /// Money or plan limit: every further call fails the same way.
-    Quota,
-    /// The key is missing, wrong or not allowed: every further call fails the same way.
-    Auth,
-    /// The provider knows no such model, or nothing at this address: every further call to the model fails the same
-    /// way.
-    NotFound,
-    /// The provider cannot be reached and never was, or has been away for longer than anyone waits: every further
-    /// call fails the same way.
-    Unreachable,
-    /// The request is wrong.
-    Invalid,
+named_enum! {
+    /// What a failed call means for the calls after it.
+    pub enum ErrorClass {
+        /// Too many requests or tokens a minute; worth asking again later.
+        RateLimited = "rate-limited",
+        /// The provider has too much to do.
+        Overloaded = "overloaded",
+        /// A 5xx, a reset, a time-out, a cut body: may work the next time.
+        Transient = "transient",
+        /// A 2xx whose body is not what the API promises.
+        Malformed = "malformed",
+        /// The model or a filter declined: the same request is declined again.
+        Refused = "refused",
+        /// Stopped at the output limit.
+        Truncated = "truncated",
+        /// Longer than the model's window.
+        TooLong = "too-long",
+        /// Money or plan limit: every further call fails the same way.
+        Quota = "quota",
+        /// The key is missing, wrong or not allowed: every further call fails the same way.
+        Auth = "auth",
+        /// The provider knows no such model, or nothing at this address: every further call to the model fails the same
+        /// way.
+        NotFound = "not-found",
+        /// The provider cannot be reached and never was, or has been away for longer than anyone waits: every further
+        /// call fails the same way.
+        Unreachable = "unreachable",
+        /// The request is wrong.
+        Invalid = "invalid",
+    }
 }
 
 impl ErrorClass {
-    /// The class's name in lists and JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            ErrorClass::RateLimited => "rate-limited",
-            ErrorClass::Overloaded => "overloaded",
-            ErrorClass::Transient => "transient",
-            ErrorClass::Malformed => "malformed",
-            ErrorClass::Refused => "refused",
-            ErrorClass::Truncated => "truncated",
-            ErrorClass::TooLong => "too-long",
-            ErrorClass::Quota => "quota",
-            ErrorClass::Auth => "auth",
-            ErrorClass::NotFound => "not-found",
-            ErrorClass::Unreachable => "unreachable",
-            ErrorClass::Invalid => "invalid",
-        }
-    }
-
     /// Whether the model was asked and spoke, though what it said is no answer.
     pub fn was_answered(self) -> bool {
         matches!(self, ErrorClass::Malformed | ErrorClass::Refused | ErrorClass::Truncated)

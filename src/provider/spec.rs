@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::named::named_enum;
 use crate::units::Tokens;
 
 /// The name under which a pipeline refers to a provider.
@@ -73,32 +74,17 @@ impl fmt::Display for ModelRef {
     }
 }
 
-/// The language an endpoint speaks (`kind` in a pipeline).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Dialect {
-    /// OpenAI Chat Completions and everything that speaks it.
-    OpenaiChat,
-    /// OpenAI Responses.
-    OpenaiResponses,
-    /// Anthropic Messages.
-    Anthropic,
-    /// The built-in rules: no endpoint at all.
-    Lexical,
-}
-
-impl Dialect {
-    /// All kinds, as a pipeline writes them.
-    pub const NAMES: [&'static str; 4] = ["openai-chat", "openai-responses", "anthropic", "lexical"];
-
-    /// The kind's name in a pipeline.
-    pub fn name(self) -> &'static str {
-        match self {
-            Dialect::OpenaiChat => "openai-chat",
-            Dialect::OpenaiResponses => "openai-responses",
-            Dialect::Anthropic => "anthropic",
-            Dialect::Lexical => "lexical",
-        }
+named_enum! {
+    /// The language an endpoint speaks (`kind` in a pipeline).
+    pub enum Dialect {
+        /// OpenAI Chat Completions and everything that speaks it.
+        OpenaiChat = "openai-chat",
+        /// OpenAI Responses.
+        OpenaiResponses = "openai-responses",
+        /// Anthropic Messages.
+        Anthropic = "anthropic",
+        /// The built-in rules: no endpoint at all.
+        Lexical = "lexical",
     }
 }
 

@@ -1,33 +1,22 @@
 //! Chat messages in the shape that fixtures, programs and providers share: OpenAI's chat shape with
 //! `tool_calls` and `tool_call_id`.
 
+use crate::named::named_enum;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Who speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// Instructions to the model; `developer` is read as this too.
-    #[serde(alias = "developer")]
-    System,
-    /// The person.
-    User,
-    /// The model.
-    Assistant,
-    /// The result of one tool call.
-    Tool,
-}
-
-impl Role {
-    /// The name of the role as providers and fixtures write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Role::System => "system",
-            Role::User => "user",
-            Role::Assistant => "assistant",
-            Role::Tool => "tool",
-        }
+named_enum! {
+    /// Who speaks.
+    pub enum Role {
+        /// Instructions to the model; `developer` is read as this too.
+        #[serde(alias = "developer")]
+        System = "system",
+        /// The person.
+        User = "user",
+        /// The model.
+        Assistant = "assistant",
+        /// The result of one tool call.
+        Tool = "tool",
     }
 }
 
