@@ -53,6 +53,15 @@ impl ResultsFolder {
         }
     }
 
+    /// The results of a label, or the newest ones; with `partial` the incomplete set of the label.
+    pub fn find(results: &Path, label: Option<&str>, partial: bool) -> Result<ResultsFolder, FolderError> {
+        match label {
+            Some(label) if partial => ResultsFolder::open_partial(results, label),
+            Some(label) => ResultsFolder::open(results, label),
+            None => newest(results),
+        }
+    }
+
     /// The incomplete set beside this one.
     pub fn incomplete_beside(&self) -> Option<ResultsFolder> {
         let folders = self.folders().filter(|folders| folders.published() == *self)?;

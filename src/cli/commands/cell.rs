@@ -11,7 +11,7 @@ use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::{count, shell_word};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::suggest;
-use crate::results::{self, ContextRow, FixtureInfo, Manifest, Outcome, ResultsFolder, Row, newest};
+use crate::results::{self, ContextRow, FixtureInfo, Manifest, Outcome, ResultsFolder, Row};
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ShowArgs {
@@ -82,11 +82,7 @@ pub(crate) struct CellList {
 
 /// Finds the cell.
 pub(crate) fn find_cell(results: &Path, args: &ShowArgs, console: &Console) -> Result<CellMatch, Failure> {
-    let folder = match &args.label {
-        Some(label) if args.partial => ResultsFolder::open_partial(results, label),
-        Some(label) => ResultsFolder::open(results, label),
-        None => newest(results),
-    };
+    let folder = ResultsFolder::find(results, args.label.as_deref(), args.partial);
     let read = folder.and_then(|folder| folder.manifest().map(|manifest| (folder, manifest)));
     let (folder, manifest) = read.map_err(|error| Failure::input(chain(&error)))?;
     note_partial(&folder, &manifest, console);

@@ -35,10 +35,7 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
     };
     let select = SelectArgs { allow_unproven: true, ..SelectArgs::default() };
     let pipeline = read_project(common, &select, Opening::default())?.pipeline;
-    let folder = match args.partial {
-        true => ResultsFolder::open_partial(&pipeline.results, label)?,
-        false => ResultsFolder::open(&pipeline.results, label)?,
-    };
+    let folder = ResultsFolder::find(&pipeline.results, Some(label), args.partial)?;
     if args.csv {
         return print_csv(&folder, console);
     }

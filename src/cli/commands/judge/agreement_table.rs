@@ -13,8 +13,7 @@ use crate::cli::format::{count, percent};
 use crate::cli::project::{given, project_paths_of};
 use crate::cli::terminal::{Column, Console, TextStyle, number, render_table};
 use crate::files::write_whole;
-use crate::pipeline::ProjectPaths;
-use crate::results::{FolderError, ResultsFolder, newest};
+use crate::results::{FolderError, ResultsFolder};
 use crate::stats::thresholds::MIN_PAIRS;
 use crate::stats::{Agreement, Coefficient, Interval, NoCoefficient};
 
@@ -29,7 +28,8 @@ struct AgreementJson<'a> {
 
 pub(super) fn run(common: &Common, path: &Path, label: Option<&str>, console: &Console) -> Result<Exit, Failure> {
     let mut labels = Labels::read(&given(common, path))?;
-    let folder = results(&project_paths_of(common)?, label)?;
+    let results = project_paths_of(common)?.results;
+    let folder = ResultsFolder::find(&results, label, false).map_err(|error| refused(&error))?;
     let manifest = folder.manifest().map_err(|error| refused(&error))?;
     if labels.is_blind() {
         let resolved = labels.resolve(folder.rows()?).map_err(|error| Failure::error(chain(&error)))?;
@@ -60,7 +60,8 @@ pub(super) fn write_sheet(
     label: Option<&str>,
     console: &Console,
 ) -> Result<Exit, Failure> {
-    let folder = results(&project_paths_of(common)?, label)?;
+    let results = project_paths_of(common)?.results;
+    let folder = ResultsFolder::find(&results, label, false).map_err(|error| refused(&error))?;
     let manifest = folder.manifest().map_err(|error| refused(&error))?;
     let sheet = blind_sheet(&manifest.design, folder.rows()?).map_err(|error| Failure::error(chain(&error)))?;
     let sheet = sheet.map_err(|error| Failure::error(chain(&error)))?;
@@ -71,14 +72,6 @@ pub(super) fn write_sheet(
         "{file}: fill in the column `score` (0 to 5), then: compeval judge agreement {file} --label {name}"
     ));
     Ok(Exit::Done)
-}
-
-fn results(paths: &ProjectPaths, label: Option<&str>) -> Result<ResultsFolder, Failure> {
-    let found = match label {
-        Some(label) => ResultsFolder::open(&paths.results, label),
-        None => newest(&paths.results),
-    };
-    found.map_err(|error| refused(&error))
 }
 
 fn refused(error: &FolderError) -> Failure {
