@@ -55,7 +55,9 @@ pub struct PageInput<'a> {
 /// Reuses the packs of earlier pages, because compression is most of the work.
 pub trait PackCache {
     fn get_pack(&self, name: &Digest) -> Option<String>;
-    fn put_pack(&self, name: Digest, pack: &str);
+
+    /// What can only be read stores nothing.
+    fn put_pack(&self, _name: Digest, _pack: &str) {}
 }
 
 /// No cache.
@@ -63,8 +65,6 @@ impl PackCache for () {
     fn get_pack(&self, _: &Digest) -> Option<String> {
         None
     }
-
-    fn put_pack(&self, _: Digest, _: &str) {}
 }
 
 /// Reads rows with their texts.

@@ -164,9 +164,6 @@ impl PackCache for CacheSnapshot {
     fn get_pack(&self, name: &Digest) -> Option<String> {
         self.read_text(name)
     }
-
-    /// A snapshot is read only.
-    fn put_pack(&self, _: Digest, _: &str) {}
 }
 
 /// Writes summary and report.md.
