@@ -135,7 +135,7 @@ requests_per_minute = -1
     pipeline.toml:12:12: the strategy `truncate` needs `target_tokens` -> add target_tokens = 2000, or how many of the newest tokens to keep
     pipeline.toml:13:1: the strategy `truncate` does not take `prompt` -> it takes `target_tokens`, `artifact_index`
     pipeline.toml:17:9: the model `gpt-5.2` has no provider -> write PROVIDER/MODEL; providers: `anthropic`, `lexical`, `ollama`, `openai`, `openai-responses`, `openrouter`
-    pipeline.toml declares no [[judge]] table -> a pipeline has at least one [[compress]], one [[answer]] and one [[judge]]
+    pipeline.toml declares no [[judge]] table -> a pipeline has at least one [[compress]], and at least one [[answer]] and one [[judge]] or neither of the two
     pipeline.toml:8:15: temperature is 0 or more -> leave it out and none is sent
     pipeline.toml:9:21: max_output_tokens is at least 1 -> write 1 or more, or leave it out for the default
     pipeline.toml:15:12: attempts is at least 1 -> write 1 or more, or leave it out for the default
