@@ -1,7 +1,7 @@
-//! How well the whole program uses what a provider allows: the binary, its store and its results, against the
-//! loopback simulator.
+//! How well the whole program uses what a provider allows: the binary, its cache and its results, against a provider on
+//! loopback that limits in many ways; beside it, the law alone in virtual time.
 //!
-//! `cargo build --release && cargo run --release --example engine [PART OF A TRIAL'S NAME]`
+//! `cargo build --release && cargo run --release --example engine -- [--seconds 60] [PART OF A TRIAL'S NAME]`
 
 #![allow(unreachable_pub, reason = "the simulator serves several binaries")]
 #![allow(clippy::print_stdout, reason = "a measurement prints")]
@@ -16,31 +16,106 @@ mod brain;
 mod bulk;
 #[path = "../tests/support/simulator.rs"]
 mod simulator;
+#[path = "../tests/support/virtual_time.rs"]
+mod virtual_time;
 
+use simulator::limited::{self, Asks, Limit, ProviderLimit, Rule, Unit};
 use simulator::{Scenario, Simulator, Style};
+use virtual_time::World;
+
+/// Seconds that a call takes, and requests in flight: what limits a run without a rate limit.
+const LATENCY: f64 = 0.2;
+const IN_FLIGHT: f64 = 64.0;
+/// Input tokens of a call, about: a quarter of its bytes.
+const INPUT: f64 = 2600.0;
 
 /// One line of the table.
 struct Trial {
     name: &'static str,
     scenario: Scenario,
     /// Lines of `[providers.sim.limits]`.
-    limits: &'static str,
-    runs: usize,
-    /// Seconds a call takes in flight, and calls in flight: together the wall time that nobody can beat.
-    ideal: Option<(f64, f64)>,
+    declared: &'static str,
+    processes: usize,
+    /// The model of the judge; answers come from `sim-1`.
+    judge: &'static str,
+    /// How often all is asked; otherwise as often as the limits allow in the time of a trial.
+    runs: Option<usize>,
     /// Only if asked for by name.
-    long: bool,
+    is_long: bool,
+}
+
+impl Trial {
+    fn limit(&self) -> Option<ProviderLimit> {
+        self.scenario.limits.first().copied()
+    }
+
+    /// The most that is accepted in so many seconds, in the unit of the limit.
+    fn allowed(&self, seconds: f64) -> f64 {
+        let latency = self.scenario.latency.as_secs_f64().max(0.001);
+        let fastest = IN_FLIGHT * self.processes as f64 / latency * (1.0 - self.scenario.random_refusals);
+        let groups = if self.judge == "sim-1" { 1.0 } else { 2.0 };
+        match self.limit() {
+            Some(ProviderLimit { unit: Unit::InputTokens, limit, .. }) => limit.allowed(seconds, fastest * INPUT),
+            Some(ProviderLimit { is_per_model: true, limit, .. }) => groups * limit.allowed(seconds, fastest),
+            Some(ProviderLimit { limit, .. }) => limit.allowed(seconds, fastest),
+            None => fastest * seconds,
+        }
+    }
+
+    fn unit(&self) -> Unit {
+        self.limit().map_or(Unit::Requests, |limit| limit.unit)
+    }
+
+    /// Runs of one process that keep it busy for so many seconds.
+    fn runs(&self, seconds: f64) -> usize {
+        let amount = if self.unit() == Unit::InputTokens { INPUT } else { 1.0 };
+        let calls = self.allowed(seconds) / amount * 1.08 / self.processes as f64;
+        self.runs.unwrap_or(((calls - bulk::SELFTEST as f64) / (2 * bulk::CELLS) as f64).ceil().max(1.0) as usize)
+    }
+
+    /// The same in virtual time: the shares of the allowed and of refusals in so many seconds.
+    fn law(&self, seconds: f64) -> Option<(f64, f64)> {
+        const SEEDS: u64 = 16;
+        if !self.declared.contains("max_in_flight") || self.scenario.latency != Duration::from_secs_f64(LATENCY) {
+            return None;
+        }
+        let Scenario { limits, random_refusals: noise, style, .. } = self.scenario.clone();
+        let models = if self.judge == "sim-1" { 1 } else { 2 };
+        let announces = style != Style::Silent;
+        let world = World { noise, announces, processes: self.processes, models, ..World::new(limits) };
+        let all = (0..SEEDS).map(|seed| virtual_time::run(&world, seconds, seed).until(seconds, self.unit()));
+        let (amount, refused) = all.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        Some((amount / self.allowed(seconds) / SEEDS as f64, refused / SEEDS as f64))
+    }
 }
 
 fn main() {
+    let mut arguments = std::env::args().skip(1).peekable();
+    let seconds = arguments.next_if(|argument| argument == "--seconds").and_then(|_| arguments.next());
+    let seconds: f64 = seconds.map_or(10.0, |text| text.parse().expect("a number of seconds"));
+    let only = arguments.next();
     println!(
-        "{:<32} {:>7} {:>8} {:>8} {:>8} {:>7} {:>10} {:>8} {:>6} {:>6} {:>9}",
-        "trial", "calls", "wall s", "of ideal", "of rate", "429s", "cpu s/1000", "peak MB", "fail", "twice", "warm s"
+        "Share of the allowed that was accepted, and share of requests refused: in the first 10 s, and in {seconds} s."
     );
-    let only = std::env::args().nth(1);
+    println!(
+        "{:<36} {:>6} {:>12} {:>12} {:>12} {:>12} {:>8} {:>8} {:>10} {:>7} {:>4} {:>5} {:>6}",
+        "trial",
+        "calls",
+        "10 s",
+        format!("{seconds} s"),
+        "law 10 s",
+        format!("law {seconds} s"),
+        "wall s",
+        "of ideal",
+        "cpu s/1000",
+        "peak MB",
+        "fail",
+        "twice",
+        "warm s"
+    );
     for trial in trials() {
-        if only.as_ref().map_or(!trial.long, |part| trial.name.contains(part.as_str())) {
-            run(&trial);
+        if only.as_ref().map_or(!trial.is_long, |part| trial.name.contains(part.as_str())) {
+            run(&trial, seconds);
         }
     }
 }
@@ -51,24 +126,71 @@ fn trials() -> Vec<Trial> {
         answers: Some(bulk::reply),
         ..Scenario::default()
     };
-    let limited = |style| Scenario { requests_per_minute: Some(6000), style, ..scenario(50) };
+    let trial = |name, scenario, declared| Trial {
+        name,
+        scenario,
+        declared,
+        processes: 1,
+        judge: "sim-1",
+        runs: None,
+        is_long: false,
+    };
+    let busy = "max_in_flight = 64";
+    let of = |limit: Limit| Scenario { limits: vec![ProviderLimit::requests(limit)], ..scenario(200) };
+    let asks = |rule| of(Limit::new(rule).asking(Asks::Seconds(1.0)));
+    let exact = |rule| of(Limit::new(rule).asking(Asks::Exactly));
+    let second = || asks(Rule::Sliding(56.0, 1.0));
+    let told = |style| Scenario { style, ..asks(Rule::Sliding(50.0, 1.0)) };
+    let counting = Limit { counts_refused: true, ..Limit::new(Rule::Sliding(56.0, 1.0)) };
+    let changing = |most, factor| {
+        let limit = Limit { change: Some((5.0, factor)), ..Limit::new(Rule::Sliding(most, 1.0)) };
+        of(limit.asking(Asks::Seconds(1.0)))
+    };
+    let per_model =
+        ProviderLimit { is_per_model: true, ..ProviderLimit::requests(Limit::new(Rule::Sliding(28.0, 1.0))) };
+    let tokens = Limit::new(Rule::Bucket(100_000.0, 100_000.0)).asking(Asks::Exactly);
+    let tokens = ProviderLimit { unit: Unit::InputTokens, is_per_model: false, limit: tokens };
+    let tokens = Scenario { limits: vec![tokens], ..scenario(200) };
     let faults = Scenario { server_errors: 0.1, malformed: 0.05, hangs: 0.01, ..scenario(20) };
-    let trial = |name, scenario, limits| Trial { name, scenario, limits, runs: 20, ideal: None, long: false };
     vec![
+        trial("56 in a sliding second", second(), busy),
+        trial("the same, no Retry-After", of(Limit::new(Rule::Sliding(56.0, 1.0))), busy),
+        trial("the same, nothing declared", second(), ""),
+        trial("111 in a sliding second", asks(Rule::Sliding(111.0, 1.0)), busy),
+        trial("12 in a sliding second", asks(Rule::Sliding(12.0, 1.0)), busy),
+        trial("3 in a sliding second", asks(Rule::Sliding(3.0, 1.0)), busy),
+        trial("3000 in a fixed minute", exact(Rule::Fixed(3000.0, 60.0, 50.0)), busy),
+        trial("600 in a fixed minute", exact(Rule::Fixed(600.0, 60.0, 55.0)), busy),
+        trial("bucket of 50 a second, 50 at once", asks(Rule::Bucket(50.0, 50.0)), busy),
+        trial("bucket of 50 a second, 500 at once", exact(Rule::Bucket(50.0, 500.0)), busy),
+        trial("bucket of 10 a second, 10 at once", exact(Rule::Bucket(10.0, 10.0)), busy),
+        trial("5% at random, no limit", Scenario { random_refusals: 0.05, ..scenario(200) }, busy),
+        trial("5% at random, 56 a second", Scenario { random_refusals: 0.05, ..second() }, busy),
+        trial("refused calls count, 56 a second", of(counting.asking(Asks::Seconds(1.0))), busy),
+        trial("56 a second, 28 after 5 s", changing(56.0, 0.5), busy),
+        trial("28 a second, 56 after 5 s", changing(28.0, 2.0), busy),
+        Trial { processes: 8, ..trial("eight processes, 56 a second", second(), busy) },
+        Trial { judge: "sim-2", ..trial("two models with one limit", second(), busy) },
         Trial {
-            runs: 80,
-            ideal: Some((0.2, 64.0)),
-            ..trial("200 ms latency, 64 in flight", scenario(200), "max_in_flight = 64")
+            judge: "sim-2",
+            ..trial(
+                "two models with two limits",
+                Scenario { limits: vec![per_model], ..scenario(200) },
+                "max_in_flight = 64\nlimit_groups = [\"sim-1\", \"sim-2\"]",
+            )
         },
-        Trial { runs: 60, ..trial("no latency, 8 KB contexts", scenario(0), "max_in_flight = 64") },
-        trial("declared 6000 requests/min", limited(Style::Silent), "requests_per_minute = 6000"),
-        trial("learned, OpenAI style", limited(Style::OpenAi), "max_in_flight = 64"),
-        trial("learned, Anthropic style", limited(Style::Anthropic), "max_in_flight = 64"),
-        trial("guessed, nothing told", limited(Style::Silent), "max_in_flight = 64"),
-        trial("guessed, nothing declared", limited(Style::Silent), ""),
-        Trial { runs: 60, ..trial("guessed, nothing told, longer", limited(Style::Silent), "max_in_flight = 64") },
-        trial("10% 5xx, 5% malformed, 1% hangs", faults, "max_in_flight = 64\ntimeout_s = 2"),
-        Trial { runs: 2500, long: true, ..trial("100,000 cells", scenario(0), "max_in_flight = 64") },
+        trial("100,000 input tokens a second", tokens.clone(), busy),
+        trial("the same, Anthropic headers", Scenario { style: Style::Anthropic, ..tokens }, busy),
+        trial("50 a second, OpenAI headers", told(Style::OpenAi), busy),
+        trial("50 a second, Anthropic headers", told(Style::Anthropic), busy),
+        trial("50 a second, declared", told(Style::Silent), "requests_per_minute = 3000"),
+        trial("no limit, 64 in flight", scenario(200), busy),
+        Trial { runs: Some(60), ..trial("no limit, no latency", scenario(0), busy) },
+        Trial {
+            runs: Some(20),
+            ..trial("10% 5xx, 5% malformed, 1% hangs", faults, "max_in_flight = 64\ntimeout_s = 2")
+        },
+        Trial { runs: Some(2500), is_long: true, ..trial("100,000 cells", scenario(0), busy) },
     ]
 }
 
@@ -79,33 +201,76 @@ struct Took {
     peak_mb: f64,
 }
 
-fn run(trial: &Trial) {
+fn run(trial: &Trial, seconds: f64) {
     let simulator = Simulator::start(trial.scenario.clone());
-    let folder = tempfile::tempdir().expect("a folder");
-    bulk::write(folder.path(), &simulator.url(), trial.runs, trial.limits);
-    let cold = measured(folder.path());
-    let counts = simulator.counts();
-    let warm = measured(folder.path());
+    let runs = trial.runs(seconds);
+    let folders: Vec<tempfile::TempDir> = (0..trial.processes)
+        .map(|nth| {
+            let folder = tempfile::tempdir().expect("a folder");
+            bulk::write_with(folder.path(), &simulator.url(), runs, trial.declared, trial.judge);
+            let file = folder.path().join("pipeline.toml");
+            let pipeline = std::fs::read_to_string(&file).expect("a pipeline");
+            // Each process asks something else, so that the provider can tell whether it was asked twice.
+            let prompt = format!("max_output_tokens = {}\n\n[[judge]]", 4000 + nth);
+            std::fs::write(&file, pipeline.replace("\n[[judge]]", &prompt)).expect("a pipeline");
+            folder
+        })
+        .collect();
+    let all = || -> Vec<Took> {
+        std::thread::scope(|scope| {
+            let running: Vec<_> = folders.iter().map(|folder| scope.spawn(|| measured(folder.path()))).collect();
+            running.into_iter().map(|one| one.join().expect("a process")).collect()
+        })
+    };
+    let cold = all();
+    let (counts, arrivals) = (simulator.counts(), simulator.arrivals());
+    let warm = all();
     assert_eq!(simulator.counts().requests, counts.requests, "a second run sends nothing");
-    let manifest = bulk::manifest(folder.path(), "a");
-    let failed = manifest["failures"].as_array().map_or(0, Vec::len);
-    let calls = bulk::calls(trial.runs);
-    let percent = |share: f64| format!("{:.1}%", share * 100.0);
-    let rate = trial.scenario.requests_per_minute.map(|n| n as f64 / 60.0);
+    let failed: usize = folders
+        .iter()
+        .map(|folder| bulk::manifest(folder.path(), "a")["failures"].as_array().map_or(0, Vec::len))
+        .sum();
+    let calls = bulk::calls(runs) * trial.processes;
+    let most = |of: fn(&Took) -> f64| cold.iter().chain(&warm).map(of).fold(0.0, f64::max);
+    let wall = cold.iter().map(|took| took.wall).fold(0.0, f64::max);
+    let show = |(share, refused): (f64, f64)| format!("{share:.3} {:>5.1}%", refused * 100.0);
+    let until = |end: f64| {
+        // A run that ends earlier is judged by its own time.
+        let end = end.min(arrivals.accepted.iter().copied().fold(0.0, f64::max));
+        let (amount, refused) = arrivals.until(end, trial.unit());
+        show((amount / trial.allowed(end), refused))
+    };
+    let law = |end: f64| trial.law(end).map_or("-".into(), show);
     println!(
-        "{:<32} {:>7} {:>8.2} {:>8} {:>8} {:>7} {:>10.3} {:>8.0} {:>6} {:>6} {:>9.2}",
+        "{:<36} {:>6} {:>12} {:>12} {:>12} {:>12} {:>8.2} {:>8.3} {:>10.3} {:>7.0} {:>4} {:>5} {:>6.2}",
         trial.name,
         calls,
-        cold.wall,
-        trial.ideal.map_or("-".into(), |(s, at_once)| format!("{:.3}", cold.wall / (calls as f64 * s / at_once))),
-        rate.map_or("-".into(), |rate| percent(counts.answered as f64 / cold.wall / rate)),
-        percent(counts.rate_limited as f64 / counts.requests as f64),
-        cold.cpu / calls as f64 * 1000.0,
-        cold.peak_mb.max(warm.peak_mb),
+        until(10.0),
+        until(seconds),
+        law(10.0),
+        law(seconds),
+        wall,
+        wall / ideal(trial, calls, &arrivals),
+        cold.iter().map(|took| took.cpu).sum::<f64>() / calls as f64 * 1000.0,
+        most(|took| took.peak_mb),
         failed,
         counts.answered as i64 + failed as i64 - calls as i64,
-        warm.wall,
+        warm.iter().map(|took| took.wall).fold(0.0, f64::max),
     );
+}
+
+/// The wall time that nobody can beat: until the limit allows the last call, and its reply.
+fn ideal(trial: &Trial, calls: usize, arrivals: &limited::Arrivals) -> f64 {
+    let amount = match trial.unit() {
+        Unit::Requests => calls as f64,
+        Unit::InputTokens => arrivals.input.iter().sum(),
+    };
+    let (mut low, mut high) = (0.0, 1e5);
+    for _ in 0..60 {
+        let middle = (low + high) / 2.0;
+        if trial.allowed(middle) < amount { low = middle } else { high = middle }
+    }
+    low + trial.scenario.latency.as_secs_f64()
 }
 
 /// The program beside this example's folder.

@@ -5,11 +5,15 @@
 
 #[path = "support/simulator.rs"]
 mod simulator;
+use simulator::limited;
+#[path = "support/virtual_time.rs"]
+mod virtual_time;
 
 mod providers {
     mod calls;
     mod client;
     mod contract;
+    mod law;
     mod limits;
     mod replies;
 }

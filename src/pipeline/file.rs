@@ -221,6 +221,9 @@ table! {
         input_tokens_per_minute: u64,
         /// Output tokens per minute. No default.
         output_tokens_per_minute: u64,
+        /// Models that share the provider's limits: each entry names some, separated by commas. Default: at OpenAI each
+        /// model has its own, at Anthropic each class of models, elsewhere the account.
+        limit_groups: StringList,
         /// Requests at once. Default: 64, approached step by step.
         max_in_flight: u32,
         /// Attempts per action. Default: 6.

@@ -11,7 +11,7 @@ use super::model::SourceFile;
 use super::problem::{Problem, Problems, suggest};
 use super::secrets::is_variable;
 use super::url::{is_loopback, normal};
-use crate::provider::{ApiKeyVariable, Dialect, Endpoint, Limits, ProviderName, ProviderSpec};
+use crate::provider::{ApiKeyVariable, Dialect, Endpoint, Limits, ModelName, ProviderName, ProviderSpec};
 use crate::units::Tokens;
 
 /// The value of an environment variable by its name; `None` if it is not set.
@@ -259,6 +259,10 @@ impl ProviderDraft<'_> {
         limits.input_tokens_per_minute = self.positive(table.value.input_tokens_per_minute.as_ref());
         limits.output_tokens_per_minute = self.positive(table.value.output_tokens_per_minute.as_ref());
         limits.max_in_flight = self.positive(max_in_flight.as_ref());
+        if let Some(groups) = &table.value.limit_groups {
+            let models = |group: &str| group.split(',').map(|model| ModelName(model.trim().into())).collect();
+            limits.shared_by = groups.value.iter().map(|group| models(&group.value)).collect();
+        }
         limits.max_attempts = self.positive(max_attempts.as_ref()).unwrap_or(limits.max_attempts);
         limits.context_window = self.positive(table.value.context_window.as_ref()).map(Tokens);
         limits.timeout = duration(timeout_s.as_ref(), limits.timeout, self.file, self.problems);

@@ -15,6 +15,8 @@ pub(super) struct AttemptError {
     pub hint: Option<String>,
     /// What it says about our request rate and concurrency.
     pub throttle: Option<Throttle>,
+    /// The kind of limit that refused it, where the error names one.
+    pub limit: Option<LimitKind>,
     /// How long the provider asks to wait.
     pub wait: Option<Duration>,
     /// Whether the provider itself says that a retry may help.
@@ -45,6 +47,16 @@ pub(super) enum Throttle {
     Overloaded,
 }
 
+/// What a limit counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LimitKind {
+    Requests,
+    /// Input and output together.
+    Tokens,
+    Input,
+    Output,
+}
+
 impl AttemptError {
     /// Whether the provider may be down, rather than the request wrong.
     pub(super) fn may_be_outage(&self) -> bool {
@@ -57,6 +69,7 @@ impl AttemptError {
             message: message.into(),
             hint: None,
             throttle: None,
+            limit: None,
             wait: None,
             should_retry: None,
             delivery: Delivery::MaybeProcessed,
@@ -115,6 +128,7 @@ pub(super) fn classify(status: u16, body: &[u8]) -> AttemptError {
     let mut fault = AttemptError::new(class, format!("HTTP {status}: {message}"));
     fault.hint = hint(status, class, error, &lower);
     fault.throttle = throttle(class, &codes, &lower);
+    fault.limit = limit_kind(&codes, &lower);
     fault.wait = body_wait(error, &codes);
     fault
 }
@@ -196,6 +210,22 @@ fn throttle(class: ErrorClass, codes: &[String], text: &str) -> Option<Throttle>
         ErrorClass::RateLimited => Some(Throttle::Rate),
         ErrorClass::Overloaded => Some(Throttle::Overloaded),
         _ => None,
+    }
+}
+
+/// The kind of limit that a refusal names: OpenAI in `type`, OpenAI and Anthropic in words.
+fn limit_kind(codes: &[String], text: &str) -> Option<LimitKind> {
+    let any = |words: &[&str]| words.iter().any(|word| text.contains(word) || codes.iter().any(|code| code == word));
+    if any(&["input tokens per minute", "input_tokens"]) {
+        Some(LimitKind::Input)
+    } else if any(&["output tokens per minute", "output_tokens"]) {
+        Some(LimitKind::Output)
+    } else if any(&["tokens per min", "(tpm)"]) || codes.iter().any(|code| code == "tokens") {
+        Some(LimitKind::Tokens)
+    } else if any(&["requests per min", "(rpm)"]) || codes.iter().any(|code| code == "requests") {
+        Some(LimitKind::Requests)
+    } else {
+        None
     }
 }
 

@@ -12,11 +12,11 @@ use tokio::time::Instant;
 use super::budget::{AttemptBudget, AttemptCost};
 use super::call::{Billing, Call, CallFailure, Completion, ErrorClass, RawReply, ReadFault, Turn};
 use super::classify::{AttemptError, Delivery, Throttle, classify};
-use super::connection::{ModelConnection, ProviderConnection, account_limiter, shared_limits};
+use super::connection::{Account, ModelConnection, ProviderConnection, shared_limits};
 use super::dialects::{self, HttpRequest};
 use super::event::{ClientEvent, ClientListener};
 use super::http::{ApiKey, Http, HttpReply};
-use super::limits::{AnnouncedLimits, Headers, Permit, ProviderStatus, RateLimiter, TokenDemand};
+use super::limits::{AnnouncedLimits, Headers, Permit, ProviderStatus, Ticket, TokenDemand};
 use super::retry::{AttemptCounts, RetryPolicy};
 use super::spec::{ApiKeyVariable, Dialect, ModelName, ProviderName, ProviderSpec};
 use super::usage_check::{CallSize, checked_usage};
@@ -67,14 +67,14 @@ impl Client {
         key: impl Fn(&ApiKeyVariable) -> Option<ApiKey>,
     ) -> Client {
         let specs: Vec<Arc<ProviderSpec>> = specs.into_iter().filter(|s| s.dialect != Dialect::Lexical).collect();
-        let mut accounts: BTreeMap<(String, Option<Arc<str>>), Arc<RateLimiter>> = BTreeMap::new();
+        let mut accounts: BTreeMap<(String, Option<Arc<str>>), Arc<Account>> = BTreeMap::new();
         let mut connections = BTreeMap::new();
         for spec in &specs {
             let identity = (spec.base_url.clone(), spec.api_key.as_ref().map(|v| v.0.clone()));
-            let limiter =
-                accounts.entry(identity).or_insert_with(|| Arc::new(account_limiter(&shared_limits(spec, &specs))));
+            let account = accounts.entry(identity);
+            let account = account.or_insert_with(|| Arc::new(Account::new(&shared_limits(spec, &specs))));
             let connection =
-                ProviderConnection::new(spec.clone(), spec.api_key.as_ref().and_then(&key), limiter.clone());
+                ProviderConnection::new(spec.clone(), spec.api_key.as_ref().and_then(&key), account.clone());
             connections.insert(spec.name.clone(), connection);
         }
         let jitter_state = AtomicU64::new(u64::from(std::process::id()));
@@ -136,7 +136,7 @@ impl Client {
         let mut counts = AttemptCounts::default();
         loop {
             let reservation = budget.reserve().ok_or(AskFailure::BudgetExhausted)?;
-            let turn = prepared.model.limiter.acquire(&prepared.connection.account, prepared.need);
+            let turn = prepared.model.limiter.acquire(&prepared.connection.account.limiter, prepared.need);
             let Some(permits) = unless(budget.cancelled(), turn).await else {
                 budget.release(reservation);
                 return Err(AskFailure::Cancelled);
@@ -154,10 +154,10 @@ impl Client {
                     );
                     (error, pause)
                 }
-                Ok(reply) => {
+                Ok((reply, ticket)) => {
                     budget.settle(reservation, AttemptCost::Reported(&reply.usage));
                     store(&reply).await.map_err(AskFailure::Store)?;
-                    match prepared.read(&reply) {
+                    match prepared.read(&reply, ticket) {
                         Ok(completion) => {
                             let usage = reply.usage;
                             return Ok((reply, Completion { usage, ..completion }));
@@ -173,6 +173,7 @@ impl Client {
                 error.delivery == Delivery::Rejected || answered > *counts.answered.get_or_insert(answered);
             let pause = pause.filter(|_| !(error.may_be_outage() && error.wait.is_none() && is_answering));
             let limits = &prepared.connection.spec.limits;
+            counts.has_worked = prepared.model.limiter.has_worked();
             let Some(wait) = counts.next(&error, pause, limits.max_attempts, &self.policy, self.jitter()) else {
                 let waited = counts.waited > self.policy.wait_budget;
                 return Err(failure(prepared.model.limiter.final_error(error, waited), counts.sent).into());
@@ -213,7 +214,7 @@ impl Client {
         prepared: &PreparedCall<'_>,
         counts: &mut AttemptCounts,
         permits: (Permit<'_>, Permit<'_>),
-    ) -> Result<RawReply, (AttemptError, Option<Duration>)> {
+    ) -> Result<(RawReply, Option<Ticket>), (AttemptError, Option<Duration>)> {
         let connection = prepared.connection;
         let spec = &connection.spec;
         counts.sent += 1;
@@ -221,23 +222,25 @@ impl Client {
         let sent = Instant::now();
         let answer =
             self.http.send(&spec.base_url, &prepared.request, connection.key.as_ref(), spec.limits.timeout).await;
+        let ticket = permits.0.ticket();
         drop(permits);
         let reply = match answer {
             Ok(reply) => reply,
-            Err(fault) => return Err(self.refused(prepared, fault, sent, &AnnouncedLimits::default())),
+            Err(fault) => return Err(self.refused(prepared, fault, (ticket, sent), &AnnouncedLimits::default())),
         };
         let announced = reply.headers.announced(reply.at);
         if let Some(fault) = refusal(&reply) {
-            return Err(self.refused(prepared, fault, sent, &announced));
+            return Err(self.refused(prepared, fault, (ticket, sent), &announced));
         }
-        prepared.model.limiter.succeeded(&announced);
+        prepared.model.limiter.succeeded(ticket, &announced);
         let latency = sent.elapsed();
         self.emit(ClientEvent::Answered { provider: spec.name.clone(), latency });
         let request_id = reply.headers.request_id().map(str::to_owned);
         let (dialect, body, attempts, memory) = (spec.dialect, reply.body, counts.sent, reply.memory);
         let Billing { model, usage } = dialects::read_billing(dialect, &body);
         let (usage, usage_warning) = checked_usage(usage, &prepared.size(&body));
-        Ok(RawReply { dialect, body, model, usage, request_id, latency, attempts, usage_warning, memory })
+        let reply = RawReply { dialect, body, model, usage, request_id, latency, attempts, usage_warning, memory };
+        Ok((reply, ticket))
     }
 
     /// Adapts the limits to a failure; returns it with the pause that it causes for all requests.
@@ -245,13 +248,13 @@ impl Client {
         &self,
         prepared: &PreparedCall<'_>,
         fault: AttemptError,
-        sent: Instant,
+        sent: (Option<Ticket>, Instant),
         announced: &AnnouncedLimits,
     ) -> (AttemptError, Option<Duration>) {
         let provider = prepared.connection.spec.name.clone();
         if fault.throttle.is_some() {
             // A rejected request took no tokens.
-            prepared.settle(TokenDemand::default());
+            prepared.connection.account.limiter.settle(None, prepared.need, TokenDemand::default());
         }
         if fault.throttle.is_some_and(|p| p != Throttle::Overloaded) {
             self.emit(ClientEvent::RateLimited { provider: provider.clone() });
@@ -295,9 +298,11 @@ impl PreparedCall<'_> {
         }
     }
 
-    fn read(&self, reply: &RawReply) -> Result<Completion, AttemptError> {
+    fn read(&self, reply: &RawReply, ticket: Option<Ticket>) -> Result<Completion, AttemptError> {
         self.model.observe(self.expected, &reply.usage);
-        self.settle(self.used(&reply.usage));
+        let used = self.used(&reply.usage);
+        self.model.limiter.settle(ticket, self.need, used);
+        self.connection.account.limiter.settle(None, self.need, used);
         let read = dialects::read(reply.dialect, self.call.operation, &reply.body, Some(self.expected));
         read.map_err(|fault| match fault {
             ReadFault::Truncated => truncated(&reply.usage, self.call.settings.max_output_tokens),
@@ -316,11 +321,6 @@ impl PreparedCall<'_> {
             input: usage.input.map_or(self.need.input, |n| n.0.saturating_sub(free)),
             output: usage.output.map_or(self.need.output, |n| n.0),
         }
-    }
-
-    fn settle(&self, used: TokenDemand) {
-        self.model.limiter.settle(self.need, used);
-        self.connection.account.settle(self.need, used);
     }
 }
 

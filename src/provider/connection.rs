@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::http::ApiKey;
-use super::limits::{ConcurrencyLimit, ProviderStatus, RateLimiter, RatesPerMinute, TokenDemand};
+use super::limits::{ConcurrencyLimit, LimitGroup, ProviderStatus, RateLimiter, RatesPerMinute, TokenDemand};
 use super::spec::{Limits, ModelName, ProviderSpec};
 use crate::units::{Tokens, Usage};
 
@@ -13,10 +13,30 @@ use crate::units::{Tokens, Usage};
 pub(super) struct ProviderConnection {
     pub spec: Arc<ProviderSpec>,
     pub key: Option<ApiKey>,
-    /// The limits that the user declared, over all models; shared by providers with the same address and key.
-    pub account: Arc<RateLimiter>,
+    /// Shared by providers with the same address and key.
+    pub account: Arc<Account>,
     models: Mutex<BTreeMap<ModelName, Arc<ModelConnection>>>,
     has_worked: Arc<AtomicBool>,
+}
+
+/// An account at a provider: an address and a key.
+pub(super) struct Account {
+    /// The limits that the user declared, over all models.
+    pub limiter: RateLimiter,
+    /// The limits that the provider enforces, by the name of the group.
+    groups: Mutex<BTreeMap<String, Arc<LimitGroup>>>,
+}
+
+impl Account {
+    pub(super) fn new(limits: &Limits) -> Account {
+        Account { limiter: account_limiter(limits), groups: Mutex::default() }
+    }
+
+    fn group(&self, spec: &ProviderSpec, model: &ModelName) -> Arc<LimitGroup> {
+        let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        let group = || Arc::new(LimitGroup::new(spec.limits.requests_per_minute.is_some(), spec.limits.sharers));
+        groups.entry(spec.limit_group(model)).or_insert_with(group).clone()
+    }
 }
 
 /// One model of one provider.
@@ -36,17 +56,20 @@ struct UsageAverages {
 }
 
 impl ProviderConnection {
-    pub(super) fn new(spec: Arc<ProviderSpec>, key: Option<ApiKey>, account: Arc<RateLimiter>) -> ProviderConnection {
+    pub(super) fn new(spec: Arc<ProviderSpec>, key: Option<ApiKey>, account: Arc<Account>) -> ProviderConnection {
         ProviderConnection { spec, key, account, models: Mutex::default(), has_worked: Arc::default() }
     }
 
     /// The status of every model used so far.
     pub(super) fn statuses(&self) -> Vec<ProviderStatus> {
         let models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
-        let account = self.account.status();
+        let account = self.account.limiter.status();
         let status = |(name, model): (&ModelName, &Arc<ModelConnection>)| {
             let status = model.limiter.status();
-            let (reported, declared) = (status.allowed, account.allowed);
+            // Each model has its part of limits that they share, so that together they have the whole.
+            let sharing =
+                models.values().filter(|other| other.limiter.shares_limits_with(&model.limiter)).count() as u64;
+            let (reported, declared) = (status.allowed.divided_by(sharing), account.allowed);
             let together = stricter(reported.tokens, declared.tokens);
             let input = stricter(reported.input, declared.input);
             ProviderStatus {
@@ -70,7 +93,8 @@ impl ProviderConnection {
         if let Some(model) = models.get(name) {
             return model.clone();
         }
-        let model = Arc::new(ModelConnection::new(&self.spec.limits, &self.has_worked));
+        let group = self.account.group(&self.spec, name);
+        let model = Arc::new(ModelConnection::new(&self.spec.limits, group, &self.has_worked));
         models.insert(name.clone(), model.clone());
         model
     }
@@ -85,7 +109,7 @@ fn stricter<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
 }
 
 /// The rate limiter of an account: the user's limits, unchanged.
-pub(super) fn account_limiter(limits: &Limits) -> RateLimiter {
+fn account_limiter(limits: &Limits) -> RateLimiter {
     let rates = RatesPerMinute {
         requests: limits.requests_per_minute.map(u64::from),
         tokens: limits.tokens_per_minute,
@@ -109,17 +133,13 @@ pub(super) fn shared_limits(spec: &ProviderSpec, all: &[Arc<ProviderSpec>]) -> L
 }
 
 impl ModelConnection {
-    fn new(limits: &Limits, has_worked: &Arc<AtomicBool>) -> ModelConnection {
+    fn new(limits: &Limits, group: Arc<LimitGroup>, has_worked: &Arc<AtomicBool>) -> ModelConnection {
         let concurrency = match limits.max_in_flight {
             Some(declared) => ConcurrencyLimit::declared(declared),
             None => ConcurrencyLimit::undeclared(Limits::DEFAULT_IN_FLIGHT),
         };
-        let limiter = RateLimiter::new(concurrency, RatesPerMinute::default()).sharing_history(has_worked);
-        let limiter = match limits.requests_per_minute {
-            Some(_) => limiter,
-            None => limiter.with_slow_start(limits.max_in_flight.unwrap_or(0)),
-        };
-        let limiter = limiter.shared_among(limits.sharers);
+        let limiter = RateLimiter::new(concurrency, RatesPerMinute::default());
+        let limiter = limiter.sharing_history(has_worked).within(group);
         ModelConnection { limiter, averages: Mutex::new(UsageAverages { input_ratio: 1.2, output: None }) }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::classify::AttemptError;
+use super::classify::{AttemptError, Throttle};
 
 /// How long the client waits between attempts, and in total.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,6 +44,10 @@ pub(super) struct AttemptCounts {
     pub counted: u32,
     /// Time waited because the provider asked for it or was unavailable.
     pub waited: Duration,
+    /// Refusals by a rate limit.
+    pub refused: u32,
+    /// Whether the provider ever answered a request.
+    pub has_worked: bool,
     /// How many requests the model's limiter had seen answered when this call first failed.
     pub answered: Option<u64>,
 }
@@ -72,9 +76,23 @@ impl AttemptCounts {
         if error.wait.is_some_and(|asked| asked > policy.wait_budget) {
             return None;
         }
+        // A refusal by a rate limit delays this call alone. It is no failed attempt, unless nothing ever worked here.
+        if error.throttle == Some(Throttle::Rate) && (error.wait.is_some() || self.has_worked) {
+            self.refused += 1;
+            let wait = error.wait.map_or_else(|| policy.back_off(self.refused, jitter), longer);
+            self.waited += wait;
+            if self.waited <= policy.wait_budget {
+                return Some(wait);
+            }
+        }
         self.counted += 1;
         (self.counted < max_attempts).then(|| policy.back_off(self.counted, jitter))
     }
+}
+
+/// Slightly longer than asked, so that a clock that runs a little behind does not cost another refusal.
+pub(super) fn longer(asked: Duration) -> Duration {
+    asked.mul_f64(1.02) + Duration::from_millis(1)
 }
 
 #[cfg(test)]

@@ -106,6 +106,8 @@ pub struct Limits {
     pub output_tokens_per_minute: Option<u64>,
     /// Requests under way at once, if the user declared it; then it is used from the first call.
     pub max_in_flight: Option<u32>,
+    /// Models that share the provider's limits, where that is not as [`ProviderSpec::limit_group`] assumes.
+    pub shared_by: Vec<Vec<ModelName>>,
     /// Attempts an action may take; 1 fails fast.
     pub max_attempts: u32,
     /// Time for one attempt.
@@ -154,6 +156,7 @@ impl Default for Limits {
             input_tokens_per_minute: None,
             output_tokens_per_minute: None,
             max_in_flight: None,
+            shared_by: Vec::new(),
             max_attempts: 6,
             timeout: Duration::from_secs(180),
             context_window: None,
@@ -180,6 +183,23 @@ pub struct ProviderSpec {
 }
 
 impl ProviderSpec {
+    /// The models that share one set of limits with this one, as a name: those that the user declared; at OpenAI each
+    /// model; at Anthropic each class of models; elsewhere all models of the account.
+    pub fn limit_group(&self, model: &ModelName) -> String {
+        if let Some(declared) = self.limits.shared_by.iter().position(|models| models.contains(model)) {
+            return format!("declared {declared}");
+        }
+        match self.dialect {
+            Dialect::Anthropic => {
+                let words = model.0.split(|c: char| !c.is_ascii_alphabetic());
+                words.filter(|word| word.len() > 2 && *word != "claude").next_back().unwrap_or_default().to_owned()
+            }
+            Dialect::OpenaiResponses => model.0.to_string(),
+            Dialect::OpenaiChat if self.base_url.contains("api.openai.com") => model.0.to_string(),
+            Dialect::OpenaiChat | Dialect::Lexical => String::new(),
+        }
+    }
+
     /// Whether the provider keeps long prompts for a while, so that a second request with the same beginning is
     /// cheaper once the first one has come back.
     pub fn caches_prompts(&self) -> bool {

@@ -9,6 +9,7 @@ use compeval::provider::{ApiKey, Client, Dialect, NoBudget, ProviderSpec, RawRep
 use futures::StreamExt;
 
 use super::calls::{ask, spec};
+use crate::simulator::limited::{Limit, ProviderLimit, Rule};
 use crate::simulator::{Scenario, Simulator, Style};
 
 fn client(spec: ProviderSpec) -> Client {
@@ -53,7 +54,8 @@ async fn no_more_are_under_way_than_the_user_declared() {
 
 #[tokio::test]
 async fn a_provider_that_refuses_without_a_word_is_met_at_a_pace_it_takes() {
-    let limited = Scenario { requests_per_minute: Some(60_000), burst_s: 0.02, ..Scenario::default() };
+    let limit = ProviderLimit::requests(Limit::new(Rule::Bucket(1000.0, 20.0)));
+    let limited = Scenario { limits: vec![limit], ..Scenario::default() };
     let simulator = Simulator::start(limited);
     assert_eq!(failures(&client(spec(Dialect::OpenaiChat, &simulator.url())), 100).await, 0);
     assert_eq!(simulator.counts().answered, 100);

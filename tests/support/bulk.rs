@@ -31,6 +31,11 @@ pub fn reply(body: &[u8]) -> String {
 
 /// Writes a project whose provider is at `url`; `limits` are lines of TOML.
 pub fn write(folder: &Path, url: &str, runs: usize, limits: &str) {
+    write_with(folder, url, runs, limits, "sim-1");
+}
+
+/// The same with another model as the judge.
+pub fn write_with(folder: &Path, url: &str, runs: usize, limits: &str, judge: &str) {
     for part in ["fixtures", "probes"] {
         std::fs::create_dir_all(folder.join(part)).expect("folders");
     }
@@ -44,7 +49,7 @@ pub fn write(folder: &Path, url: &str, runs: usize, limits: &str) {
     let pipeline = format!(
         "[pipeline]\nruns = {runs}\n\n[providers.sim]\nkind = \"openai-chat\"\nbase_url = \"{url}\"\nidentity = \"sim\"\n\
          [providers.sim.limits]\n{limits}\n\n[[compress]]\nname = \"full\"\nstrategy = \"full\"\n\n\
-         [[answer]]\nname = \"agent\"\nmodel = \"sim/sim-1\"\n\n[[judge]]\nname = \"judge\"\nmodel = \"sim/sim-1\"\n"
+         [[answer]]\nname = \"agent\"\nmodel = \"sim/sim-1\"\n\n[[judge]]\nname = \"judge\"\nmodel = \"sim/{judge}\"\n"
     );
     std::fs::write(folder.join("pipeline.toml"), pipeline).expect("a pipeline");
 }

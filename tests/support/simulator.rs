@@ -8,17 +8,20 @@ use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, Response, Uri};
-use serde_json::json;
 
-use vendor::Level;
+use limited::{Arrivals, Limiters, ProviderLimit, Refusal};
 pub use vendor::reply;
 
+pub mod limited;
 mod vendor;
+
+/// From a request to its refusal.
+const REFUSAL: Duration = Duration::from_millis(4);
 
 /// How limits are announced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,12 +44,10 @@ pub struct Scenario {
     pub latency: Duration,
     /// How limits are announced.
     pub style: Style,
-    /// Requests a minute.
-    pub requests_per_minute: Option<u64>,
-    /// Input and output tokens a minute, as reported in usage.
-    pub tokens_per_minute: Option<u64>,
-    /// Seconds of the rate that may come at once.
-    pub burst_s: f64,
+    /// Limits of requests and tokens.
+    pub limits: Vec<ProviderLimit>,
+    /// Share of requests that are refused whatever the rate.
+    pub random_refusals: f64,
     /// Share of requests that meet a 500.
     pub server_errors: f64,
     /// Share of replies whose body is cut or is no JSON.
@@ -65,9 +66,8 @@ impl Default for Scenario {
             seed: 1,
             latency: Duration::ZERO,
             style: Style::Silent,
-            requests_per_minute: None,
-            tokens_per_minute: None,
-            burst_s: 1.0,
+            limits: Vec::new(),
+            random_refusals: 0.0,
             server_errors: 0.0,
             malformed: 0.0,
             hangs: 0.0,
@@ -128,8 +128,10 @@ struct Book {
     script: VecDeque<Scripted>,
     /// By request: how often it came, and how often it was answered.
     history: BTreeMap<u64, (u64, u64)>,
-    requests: Option<Level>,
-    tokens: Option<Level>,
+    limiters: Limiters,
+    /// When the first request came, and when all others did since then.
+    began: Option<Instant>,
+    arrivals: Arrivals,
     away: bool,
 }
 
@@ -149,12 +151,8 @@ pub struct Simulator {
 impl Simulator {
     /// Starts on a free port, on a thread of its own.
     pub fn start(scenario: Scenario) -> Simulator {
-        let level = |per_minute: Option<u64>| per_minute.map(|n| Level::new(n as f64, scenario.burst_s));
-        let book = Book {
-            requests: level(scenario.requests_per_minute),
-            tokens: level(scenario.tokens_per_minute),
-            ..Book::default()
-        };
+        let limiters = Limiters::new(&scenario.limits, scenario.random_refusals);
+        let book = Book { limiters, ..Book::default() };
         let shared = Arc::new(Shared { scenario, book: Mutex::new(book) });
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         listener.set_nonblocking(true).expect("a socket that does not block");
@@ -199,6 +197,11 @@ impl Simulator {
         self.shared.book().counts
     }
 
+    /// When requests arrived, in seconds since the first.
+    pub fn arrivals(&self) -> Arrivals {
+        self.shared.book().arrivals.clone()
+    }
+
     /// Requests as they came, if they were to be remembered.
     pub fn seen(&self) -> Vec<Seen> {
         self.shared.book().seen.clone()
@@ -224,7 +227,7 @@ enum Fate {
     Answer,
     Away,
     Script(Scripted),
-    Refuse(Duration),
+    Refuse(Refusal),
     ServerError,
     Malformed(bool),
     Hang,
@@ -234,13 +237,8 @@ async fn answer(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap,
     let mut hasher = DefaultHasher::new();
     body.hash(&mut hasher);
     let request = hasher.finish();
-    let tokens = (body.len() / 4) as u64 + (shared.scenario.answer.len() / 4) as u64;
-    let fate = shared.book().arrive(
-        &shared.scenario,
-        Seen { uri: uri.to_string(), headers, body: body.clone() },
-        request,
-        tokens,
-    );
+    let seen = Seen { uri: uri.to_string(), headers, body: body.clone() };
+    let fate = shared.book().arrive(&shared.scenario, seen, request);
     let response = respond(&shared, &uri, &body, fate, request).await;
     shared.book().in_flight -= 1;
     response
@@ -259,13 +257,14 @@ async fn respond(shared: &Shared, uri: &Uri, body: &Bytes, fate: Fate, request: 
             return builder.body(body).expect("a scripted reply");
         }
         Fate::Hang => std::future::pending::<()>().await,
+        Fate::Refuse(_) => wait(REFUSAL).await,
         _ => wait(scenario.latency).await,
     }
-    let announced = shared.book().announced(scenario.style);
+    let announced = shared.book().announced(scenario.style, body);
     let (status, body) = match fate {
-        Fate::Refuse(wait) => {
-            let error = json!({"error": {"message": "slow down", "type": "requests", "code": "rate_limit_exceeded"}});
-            return finish(429, Body::from(error.to_string()), vendor::retry_after(scenario.style, wait, announced));
+        Fate::Refuse(refusal) => {
+            let headers = vendor::retry_after(scenario.style, refusal.wait, announced);
+            return finish(429, Body::from(vendor::refusal(refusal.unit)), headers);
         }
         Fate::ServerError => (500, Body::from("<html>Internal Server Error</html>")),
         Fate::Away => (503, Body::empty()),
@@ -299,7 +298,8 @@ fn finish(status: u16, body: Body, headers: Vec<(&'static str, String)>) -> Resp
 }
 
 impl Book {
-    fn arrive(&mut self, scenario: &Scenario, seen: Seen, request: u64, tokens: u64) -> Fate {
+    fn arrive(&mut self, scenario: &Scenario, seen: Seen, request: u64) -> Fate {
+        let (model, input) = (model_of(&seen.body), (seen.body.len() / 4) as f64);
         self.counts.requests += 1;
         self.in_flight += 1;
         self.counts.most_in_flight = self.counts.most_in_flight.max(self.in_flight);
@@ -312,10 +312,17 @@ impl Book {
         if self.away {
             return Fate::Away;
         }
-        if let Some(wait) = self.over_limit(tokens) {
+        let mut hasher = DefaultHasher::new();
+        (scenario.seed, request, self.counts.requests).hash(&mut hasher);
+        let dice = hasher.finish() as f64 / u64::MAX as f64;
+        let now = self.now();
+        if let Err(refusal) = self.limiters.take(&model, input, dice, now) {
             self.counts.rate_limited += 1;
-            return Fate::Refuse(wait);
+            self.arrivals.refused.push(now);
+            return Fate::Refuse(refusal);
         }
+        self.arrivals.accepted.push(now);
+        self.arrivals.input.push(input);
         let entry = self.history.entry(request).or_default();
         entry.0 += 1;
         let mut hasher = DefaultHasher::new();
@@ -330,25 +337,14 @@ impl Book {
         }
     }
 
-    fn over_limit(&mut self, tokens: u64) -> Option<Duration> {
-        let needs = [(&mut self.requests, 1.0), (&mut self.tokens, tokens as f64)];
-        let mut waits = Duration::ZERO;
-        for (level, need) in needs {
-            if let Some(level) = level {
-                level.refill();
-                waits = waits.max(level.until(need.min(level.size)));
-            }
-        }
-        if !waits.is_zero() {
-            return Some(waits);
-        }
-        self.requests.iter_mut().for_each(|level| level.level -= 1.0);
-        self.tokens.iter_mut().for_each(|level| level.level -= tokens as f64);
-        None
+    /// Seconds since the first request.
+    fn now(&mut self) -> f64 {
+        self.began.get_or_insert_with(Instant::now).elapsed().as_secs_f64()
     }
 
-    fn announced(&mut self, style: Style) -> Vec<(&'static str, String)> {
-        vendor::announced(style, [self.requests.as_mut(), self.tokens.as_mut()])
+    fn announced(&mut self, style: Style, body: &[u8]) -> Vec<(&'static str, String)> {
+        let now = self.now();
+        vendor::announced(style, &self.limiters.announced(&model_of(body), now))
     }
 
     fn pay(&mut self, request: u64) {
@@ -357,4 +353,11 @@ impl Book {
         entry.1 += 1;
         self.counts.answered_again += u64::from(entry.1 > 1);
     }
+}
+
+/// The model that a request names.
+fn model_of(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(body);
+    let named = text.split_once("\"model\":\"").and_then(|(_, rest)| rest.split_once('"'));
+    named.map_or_else(String::new, |(model, _)| model.to_owned())
 }

@@ -1,66 +1,50 @@
 //! What vendors say: limits in headers, and good answers in each dialect.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::Style;
+use super::limited::Unit;
 
-/// A bucket on real time.
-pub struct Level {
-    pub per_minute: f64,
-    pub size: f64,
-    pub level: f64,
-    at: Instant,
-}
-
-impl Level {
-    pub fn new(per_minute: f64, burst_s: f64) -> Level {
-        let size = (per_minute / 60.0 * burst_s).max(1.0);
-        Level { per_minute, size, level: size, at: Instant::now() }
-    }
-
-    pub fn refill(&mut self) {
-        let passed = self.at.elapsed().as_secs_f64();
-        self.at = Instant::now();
-        self.level = (self.level + passed * self.per_minute / 60.0).min(self.size);
-    }
-
-    pub fn until(&self, level: f64) -> Duration {
-        Duration::from_secs_f64(((level - self.level) * 60.0 / self.per_minute).max(0.0))
-    }
-}
-
-pub fn announced(style: Style, levels: [Option<&mut Level>; 2]) -> Vec<(&'static str, String)> {
+/// Headers of each unit's limit a minute, what remains, and the seconds until it is whole.
+pub fn announced(style: Style, limits: &[(Unit, [f64; 3])]) -> Vec<(&'static str, String)> {
     let mut list = Vec::new();
-    let names = match style {
-        Style::Silent => return list,
-        Style::OpenAi => [
-            ["x-ratelimit-limit-requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"],
-            ["x-ratelimit-limit-tokens", "x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"],
-        ],
-        Style::Anthropic => [
-            [
+    for (unit, [per_minute, remains, seconds]) in limits {
+        let [limit, remaining, reset] = match (style, unit) {
+            (Style::Silent, _) => continue,
+            (Style::OpenAi, Unit::Requests) => {
+                ["x-ratelimit-limit-requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"]
+            }
+            (Style::OpenAi, Unit::InputTokens) => {
+                ["x-ratelimit-limit-tokens", "x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"]
+            }
+            (Style::Anthropic, Unit::Requests) => [
                 "anthropic-ratelimit-requests-limit",
                 "anthropic-ratelimit-requests-remaining",
                 "anthropic-ratelimit-requests-reset",
             ],
-            [
-                "anthropic-ratelimit-tokens-limit",
-                "anthropic-ratelimit-tokens-remaining",
-                "anthropic-ratelimit-tokens-reset",
+            (Style::Anthropic, Unit::InputTokens) => [
+                "anthropic-ratelimit-input-tokens-limit",
+                "anthropic-ratelimit-input-tokens-remaining",
+                "anthropic-ratelimit-input-tokens-reset",
             ],
-        ],
-    };
-    for (level, [limit, remaining, reset]) in levels.into_iter().zip(names) {
-        let Some(level) = level else { continue };
-        level.refill();
-        let whole = level.until(level.size);
-        list.push((limit, format!("{}", level.per_minute)));
-        list.push((remaining, format!("{}", level.level.max(0.0) as u64)));
+        };
+        let whole = Duration::from_secs_f64(seconds.max(0.0));
+        list.push((limit, format!("{}", *per_minute as u64)));
+        list.push((remaining, format!("{}", *remains as u64)));
         list.push((reset, if style == Style::OpenAi { format!("{}ms", whole.as_millis()) } else { timestamp(whole) }));
     }
     list
+}
+
+/// The body of a 429. Requests are not named, as by the servers that say least.
+pub fn refusal(unit: Option<Unit>) -> String {
+    let error = match unit {
+        Some(Unit::InputTokens) => json!({"message": "slow down", "type": "input_tokens"}),
+        Some(Unit::Requests) | None => json!({"message": "slow down", "code": "rate_limit_exceeded"}),
+    };
+    json!({ "error": error }).to_string()
 }
 
 fn timestamp(after: Duration) -> String {
@@ -71,14 +55,13 @@ fn timestamp(after: Duration) -> String {
 
 pub fn retry_after(
     style: Style,
-    wait: Duration,
+    wait: Option<f64>,
     mut headers: Vec<(&'static str, String)>,
 ) -> Vec<(&'static str, String)> {
-    match style {
-        Style::Silent => {}
-        Style::OpenAi => headers.push(("retry-after-ms", format!("{:.3}", wait.as_secs_f64() * 1000.0))),
-        Style::Anthropic => headers.push(("retry-after", format!("{:.3}", wait.as_secs_f64()))),
-    }
+    headers.extend(wait.map(|wait| match style {
+        Style::OpenAi => ("retry-after-ms", format!("{:.3}", wait * 1000.0)),
+        Style::Silent | Style::Anthropic => ("retry-after", format!("{wait:.3}")),
+    }));
     headers
 }
 

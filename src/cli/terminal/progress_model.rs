@@ -11,8 +11,10 @@ use crate::provider::{ProviderName, ProviderStatus, WaitReason};
 use crate::scheduler::{BudgetLimits, Event, Spent, Stop};
 use crate::units::Usd;
 
-/// Over how long a pace is averaged.
+/// Over how long a pace is averaged; longer where fewer cells were finished in this time, so that a slow server has one.
 const WINDOW: Duration = Duration::from_secs(30);
+const CELLS: u64 = 12;
+const LONGEST_WINDOW: Duration = Duration::from_secs(15 * 60);
 /// A pause worth a line of its own.
 const LONG_PAUSE: Duration = Duration::from_secs(5);
 /// Before this a pace says nothing.
@@ -125,8 +127,10 @@ impl ProgressModel {
             *entry = (entry.0 + status.sent, entry.1 + status.tokens);
         }
         self.snapshot = snapshot;
-        let worked = self.stages.values().map(|progress| progress.finished() - progress.cached).sum();
-        while self.samples.len() > 1 && self.samples.get(1).is_some_and(|next| now - next.at >= WINDOW) {
+        let worked: u64 = self.stages.values().map(|progress| progress.finished() - progress.cached).sum();
+        let is_enough =
+            |next: &Sample| now - next.at >= LONGEST_WINDOW || now - next.at >= WINDOW && worked - next.worked >= CELLS;
+        while self.samples.get(1).is_some_and(is_enough) {
             self.samples.pop_front();
         }
         self.samples.push_back(Sample { at: now, worked, by_provider });
@@ -175,13 +179,14 @@ impl ProgressModel {
         let words = |(provider, (sent, tokens)): (&ProviderName, &(u64, u64))| {
             let (sent_before, tokens_before) = first.by_provider.get(provider).copied().unwrap_or_default();
             let calls = sent.saturating_sub(sent_before) as f64 / seconds;
+            let (per, unit) = if calls < 0.5 { (60.0, "calls/min") } else { (1.0, "calls/s") };
             let rate = self.allowed(provider, |s| (s.requests_per_minute, s.account_requests_per_minute));
-            let rate = rate.map(|rate| format!(" of {}", amount(rate as f64 / 60.0))).unwrap_or_default();
+            let rate = rate.map(|rate| format!(" of {}", amount(rate as f64 / 60.0 * per))).unwrap_or_default();
             let tokens = tokens.saturating_sub(tokens_before) as f64 / seconds * 60.0;
             let limit = self.allowed(provider, |s| (s.tokens_per_minute, s.account_tokens_per_minute));
             let limit =
                 limit.map(|limit| format!(", {} of {} tokens/min", short(Some(tokens as u64)), short(Some(limit))));
-            format!("{provider} {}{rate} calls/s{}", amount(calls), limit.unwrap_or_default())
+            format!("{provider} {}{rate} {unit}{}", amount(calls * per), limit.unwrap_or_default())
         };
         last.by_provider.iter().map(words).collect()
     }

@@ -62,6 +62,21 @@ fn a_line_tells_how_far_how_fast_what_it_costs_and_how_long_it_takes() {
 }
 
 #[test]
+fn a_server_that_takes_a_minute_for_a_call_has_a_pace_and_a_time_left() {
+    let mut model = ProgressModel::new([(StageName::Answer, 10)], BudgetLimits::default());
+    let start = Instant::now();
+    for second in 0..=200_u64 {
+        if second > 0 && second % 50 == 0 {
+            kept(&mut model, StageName::Answer, 1);
+        }
+        model.update(snapshot(second / 50, 0.0, None), start + Duration::from_secs(second));
+    }
+    let line = model.line();
+    assert!(line.contains("openai 1.2 of 500 calls/min"), "{line}");
+    assert!(line.ends_with("5 min left"), "{line}");
+}
+
+#[test]
 fn what_is_waited_for_is_told_the_heaviest_first() {
     let words = |waits| under_way(waits).wait_words();
     assert_eq!(words(None), None);

@@ -23,6 +23,19 @@ pub(crate) struct RatesPerMinute {
     pub output: Option<u64>,
 }
 
+impl RatesPerMinute {
+    /// The part of each limit that one of so many has.
+    pub(crate) fn divided_by(self, parts: u64) -> RatesPerMinute {
+        let part = |limit: Option<u64>| limit.map(|limit| (limit / parts.max(1)).max(1));
+        RatesPerMinute {
+            requests: part(self.requests),
+            tokens: part(self.tokens),
+            input: part(self.input),
+            output: part(self.output),
+        }
+    }
+}
+
 /// Tokens that a call is expected to take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TokenDemand {
@@ -77,7 +90,6 @@ impl RequestQuota {
 /// The limits of one rate limiter.
 #[derive(Debug, Default)]
 pub(crate) struct RateBuckets {
-    allowed: RatesPerMinute,
     requests: Option<RequestQuota>,
     tokens: Option<TokenBucket>,
     input: Option<TokenBucket>,
@@ -86,27 +98,14 @@ pub(crate) struct RateBuckets {
 
 impl RateBuckets {
     pub(crate) fn new(allowed: RatesPerMinute, now: Instant) -> RateBuckets {
-        let mut rates = RateBuckets::default();
-        rates.set(allowed, now);
-        rates
-    }
-
-    /// Applies new rates; tokens owed stay owed.
-    pub(crate) fn set(&mut self, allowed: RatesPerMinute, now: Instant) {
-        if allowed.requests != self.allowed.requests {
-            self.requests = allowed.requests.map(RequestQuota::new);
+        let bucket = |rate: Option<u64>| rate.map(|rate| TokenBucket::new(rate as f64 * USED_SHARE, 1.0, now));
+        let RatesPerMinute { requests, tokens, input, output } = allowed;
+        RateBuckets {
+            requests: requests.map(RequestQuota::new),
+            tokens: bucket(tokens),
+            input: bucket(input),
+            output: bucket(output),
         }
-        let set = |bucket: &mut Option<TokenBucket>, rate: Option<u64>| {
-            let rate = rate.map(|rate| rate as f64 * USED_SHARE);
-            match (bucket.as_mut(), rate) {
-                (Some(bucket), Some(rate)) => bucket.set_rate(rate, now),
-                (_, rate) => *bucket = rate.map(|rate| TokenBucket::new(rate, 1.0, now)),
-            }
-        };
-        set(&mut self.tokens, allowed.tokens);
-        set(&mut self.input, allowed.input);
-        set(&mut self.output, allowed.output);
-        self.allowed = allowed;
     }
 
     /// Takes one request and its tokens, or says how long to wait.
@@ -137,16 +136,6 @@ impl RateBuckets {
         }
     }
 
-    /// The provider announced what is left of each kind of token.
-    pub(crate) fn at_most(&mut self, tokens: Option<u64>, input: Option<u64>, output: Option<u64>, now: Instant) {
-        let kinds = [(&mut self.tokens, tokens), (&mut self.input, input), (&mut self.output, output)];
-        for (bucket, remaining) in kinds {
-            if let (Some(bucket), Some(remaining)) = (bucket.as_mut(), remaining) {
-                bucket.at_most(remaining, now);
-            }
-        }
-    }
-
     fn buckets(&mut self, need: TokenDemand) -> impl Iterator<Item = (&mut TokenBucket, u64)> {
         let all = [(&mut self.tokens, need.total()), (&mut self.input, need.input), (&mut self.output, need.output)];
         all.into_iter().filter_map(|(bucket, tokens)| Some((bucket.as_mut()?, tokens)))
@@ -158,8 +147,6 @@ impl RateBuckets {
 #[derive(Clone, Debug)]
 pub(crate) struct TokenBucket {
     per_second: f64,
-    /// How many seconds of its rate it holds.
-    seconds: f64,
     size: f64,
     level: f64,
     at: Instant,
@@ -170,14 +157,7 @@ impl TokenBucket {
     pub(crate) fn new(per_minute: f64, seconds: f64, now: Instant) -> TokenBucket {
         let per_second = per_minute.max(1.0) / 60.0;
         let size = (per_second * seconds).max(1.0);
-        TokenBucket { per_second, seconds, size, level: size, at: now }
-    }
-
-    /// Changes the rate; level and debt stay.
-    pub(crate) fn set_rate(&mut self, per_minute: f64, now: Instant) {
-        self.refill(now);
-        let fresh = TokenBucket::new(per_minute, self.seconds, now);
-        *self = TokenBucket { level: self.level.min(fresh.size), ..fresh };
+        TokenBucket { per_second, size, level: size, at: now }
     }
 
     fn refill(&mut self, now: Instant) {
@@ -202,12 +182,6 @@ impl TokenBucket {
     /// Corrects what was reserved to what was used.
     pub(crate) fn settle(&mut self, reserved: u64, used: u64) {
         self.level = (self.level + reserved as f64 - used as f64).min(self.size);
-    }
-
-    /// The provider says that only `remaining` are left.
-    pub(crate) fn at_most(&mut self, remaining: u64, now: Instant) {
-        self.refill(now);
-        self.level = self.level.min(remaining as f64);
     }
 }
 
@@ -234,8 +208,6 @@ mod tests {
         bucket.settle(100_000, 0);
         bucket.take(100);
         assert!(bucket.wait(100, start) > Duration::ZERO);
-        bucket.at_most(0, start);
-        assert_eq!(bucket.wait(1, start), Duration::from_millis(10));
     }
 
     proptest! {

@@ -1,11 +1,10 @@
 //! The queue in front of a provider: first come, first served, at the rate and concurrency that apply.
 //!
 //! Only the head of the queue looks at the limits, so thousands of waiting requests cost next to nothing and a large
-//! request is not overtaken forever. Two limiters stand in a row. One belongs to a model: it learns its limits from
-//! replies and pauses everyone when the provider asks for it. The other belongs to the account: it holds what the user
-//! allowed.
+//! request is not overtaken forever. Two limiters stand in a row. One belongs to a model: it keeps to the limits that
+//! its limit group learned, and waits while the provider is unavailable. The other belongs to the account: it holds what
+//! the user allowed.
 
-use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,12 +14,12 @@ use tokio::time::Instant;
 
 use super::buckets::{RateBuckets, RatesPerMinute, TokenDemand};
 use super::concurrency_limit::ConcurrencyLimit;
-use super::headers::{AnnouncedLimits, LimitWindow};
-use super::rate_estimator::RateEstimator;
+use super::headers::AnnouncedLimits;
+use super::limit_group::{LimitGroup, Ticket};
 use super::status::WaitReason;
 use crate::provider::call::ErrorClass;
 use crate::provider::classify::{AttemptError, Delivery, Throttle};
-use crate::provider::retry::RetryPolicy;
+use crate::provider::retry::{RetryPolicy, longer};
 
 /// Admits requests. All waiting is in `acquire`; everything else returns at once.
 #[derive(Debug)]
@@ -29,19 +28,17 @@ pub(crate) struct RateLimiter {
     queue: tokio::sync::Mutex<()>,
     /// Signalled when something changed that the head of the queue may wait for.
     changed: Notify,
+    /// The limits that the provider enforces on this model; an account has none of its own.
+    group: Option<Arc<LimitGroup>>,
     state: Mutex<LimiterState>,
 }
 
 #[derive(Debug)]
 struct LimiterState {
     concurrency: ConcurrencyLimit,
+    /// The rates that the user allowed.
+    allowed: RatesPerMinute,
     rates: RateBuckets,
-    /// Rates that the provider reported, or that the user allowed.
-    reported: RatesPerMinute,
-    /// Processes that share the rates that the provider announces.
-    sharers: NonZeroU32,
-    /// Stands in where no rate was reported, or where a reported one is shared with other clients.
-    estimator: RateEstimator,
     in_flight: u32,
     /// Whether a request waited for a slot since the last reply.
     saturated: bool,
@@ -85,6 +82,14 @@ enum Blocker {
 #[derive(Debug)]
 pub(crate) struct Permit<'a> {
     limiter: &'a RateLimiter,
+    ticket: Option<Ticket>,
+}
+
+impl Permit<'_> {
+    /// The request in the limit group of its model.
+    pub(crate) fn ticket(&self) -> Option<Ticket> {
+        self.ticket
+    }
 }
 
 impl Drop for Permit<'_> {
@@ -100,10 +105,8 @@ impl RateLimiter {
     pub(crate) fn new(concurrency: ConcurrencyLimit, rates: RatesPerMinute) -> RateLimiter {
         let state = LimiterState {
             concurrency,
+            allowed: rates,
             rates: RateBuckets::new(rates, Instant::now()),
-            reported: rates,
-            sharers: NonZeroU32::MIN,
-            estimator: RateEstimator::default(),
             in_flight: 0,
             saturated: false,
             paused_until: None,
@@ -117,7 +120,8 @@ impl RateLimiter {
             answered: 0,
             used: TokenDemand::default(),
         };
-        RateLimiter { queue: tokio::sync::Mutex::new(()), changed: Notify::new(), state: Mutex::new(state) }
+        let (queue, changed, state) = (tokio::sync::Mutex::new(()), Notify::new(), Mutex::new(state));
+        RateLimiter { queue, changed, group: None, state }
     }
 
     /// Shares with the provider's other models the knowledge that the provider works.
@@ -126,16 +130,14 @@ impl RateLimiter {
         self
     }
 
-    /// Starts slowly, for a model whose rate nobody declared; `initial` requests may be in flight from the start.
-    pub(crate) fn with_slow_start(self, initial: u32) -> RateLimiter {
-        self.state().estimator = RateEstimator::with_slow_start(initial);
-        self
+    /// Keeps to the limits of `group` too.
+    pub(crate) fn within(self, group: Arc<LimitGroup>) -> RateLimiter {
+        RateLimiter { group: Some(group), ..self }
     }
 
-    /// Takes a part of every rate that the provider announces: other processes use the same account.
-    pub(crate) fn shared_among(self, sharers: NonZeroU32) -> RateLimiter {
-        self.state().sharers = sharers;
-        self
+    /// Whether both keep to the limits of one group.
+    pub(crate) fn shares_limits_with(&self, other: &RateLimiter) -> bool {
+        self.group.as_ref().zip(other.group.as_ref()).is_some_and(|(group, other)| Arc::ptr_eq(group, other))
     }
 
     /// The error that a call ends with. It becomes `Unreachable` where nothing gets through, because later calls would
@@ -151,6 +153,11 @@ impl RateLimiter {
     /// The number of requests answered so far.
     pub(crate) fn answered(&self) -> u64 {
         self.state().answered
+    }
+
+    /// Whether the provider ever answered.
+    pub(crate) fn has_worked(&self) -> bool {
+        self.state().has_worked()
     }
 
     pub(crate) fn is_unavailable(&self) -> bool {
@@ -172,13 +179,13 @@ impl RateLimiter {
 
     async fn admit(&self, need: TokenDemand) -> Permit<'_> {
         loop {
-            let blocker = self.state().admit(need, Instant::now());
-            match blocker {
-                Ok(()) => return Permit { limiter: self },
+            let admitted = self.state().admit(need, self.group.as_deref(), Instant::now());
+            match admitted {
+                Ok(ticket) => return Permit { limiter: self, ticket },
                 Err(Blocker::Concurrency) => self.changed.notified().await,
                 Err(Blocker::Pause(wait) | Blocker::Rate(wait)) => {
                     tokio::select! {
-                        () = tokio::time::sleep(wait) => {}
+                        () = tokio::time::sleep(wait.min(LONGEST_SLEEP)) => {}
                         () = self.changed.notified() => {}
                     }
                 }
@@ -187,39 +194,38 @@ impl RateLimiter {
     }
 
     /// Records a reply; `announced` are the limits in its headers.
-    pub(crate) fn succeeded(&self, announced: &AnnouncedLimits) {
+    pub(crate) fn succeeded(&self, ticket: Option<Ticket>, announced: &AnnouncedLimits) {
         let mut state = self.state();
         let saturated = std::mem::take(&mut state.saturated);
         state.concurrency.succeeded(saturated);
         (state.failures, state.pauses, state.unavailable) = (0, 0, false);
         state.answered += 1;
         state.has_worked.store(true, Ordering::Relaxed);
-        let now = Instant::now();
-        let is_rate_bound = matches!(state.blocked_by, Some(Blocker::Rate(_)));
-        state.estimator.succeeded(now, is_rate_bound);
-        state.learn(announced, now);
         drop(state);
+        if let Some((group, ticket)) = self.group.as_deref().zip(ticket) {
+            group.succeeded(ticket, announced);
+        }
         self.changed.notify_one();
     }
 
     /// Records the failure of a request that was sent at `sent`. Returns how long all requests are held back because
-    /// of it, if they are.
+    /// of it, if they are. A refusal by a rate limit delays its own call alone; the rate is the business of the group.
     pub(crate) fn failed(
         &self,
         error: &AttemptError,
-        sent: Instant,
+        (ticket, sent): (Option<Ticket>, Instant),
         announced: &AnnouncedLimits,
         policy: &RetryPolicy,
     ) -> Option<Duration> {
+        if let Some((group, ticket)) = self.group.as_deref().zip(ticket) {
+            group.announced(announced);
+            if error.throttle == Some(Throttle::Rate) {
+                let asked = error.wait.filter(|asked| *asked <= policy.wait_budget);
+                group.refused(ticket, error.limit, asked, announced);
+            }
+        }
         let mut state = self.state();
         let now = Instant::now();
-        state.learn(announced, now);
-        if error.throttle == Some(Throttle::Rate) {
-            let is_reported = state.reported.requests.is_some();
-            state.estimator.refused(sent, now, is_reported);
-            // The provider has nothing left for us, whatever our own count says.
-            state.rates.at_most(Some(0), Some(0), Some(0), now);
-        }
         if matches!(error.throttle, Some(Throttle::Concurrency | Throttle::Overloaded)) {
             state.concurrency.overloaded(sent, now);
         }
@@ -230,7 +236,10 @@ impl RateLimiter {
     }
 
     /// Corrects the tokens reserved for a request to those it used.
-    pub(crate) fn settle(&self, reserved: TokenDemand, used: TokenDemand) {
+    pub(crate) fn settle(&self, ticket: Option<Ticket>, reserved: TokenDemand, used: TokenDemand) {
+        if let Some((group, ticket)) = self.group.as_deref().zip(ticket) {
+            group.settle(ticket, reserved, used);
+        }
         let mut state = self.state();
         state.rates.settle(reserved, used);
         state.used = TokenDemand { input: state.used.input + used.input, output: state.used.output + used.output };
@@ -239,31 +248,49 @@ impl RateLimiter {
     }
 
     pub(crate) fn status(&self) -> LimiterStatus {
+        let (allowed, blocked) = match &self.group {
+            Some(group) => (group.per_minute(), group.blocked()),
+            None => (self.state().allowed, None),
+        };
         let state = self.state();
-        // A reported rate is shown as such, also where the estimator found that others share it.
-        let requests = state.reported.requests.or(state.estimator.per_minute());
-        let allowed = RatesPerMinute { requests, ..state.reported };
         let (sent, used, in_flight) = (state.sent, state.used, state.in_flight);
-        LimiterStatus { sent, used, in_flight, allowed, wait_reason: state.wait_reason() }
+        let held = blocked.map(|left| WaitReason::Paused(left, state.last_error.clone()));
+        let wait_reason = match state.wait_reason() {
+            Some(WaitReason::Rate) => held.or(Some(WaitReason::Rate)),
+            reason => reason,
+        };
+        LimiterStatus { sent, used, in_flight, allowed, wait_reason }
     }
 }
 
 /// Consecutive failures after which a provider that once worked counts as unavailable.
 const FAILURES_OF_AN_OUTAGE: u32 = 5;
+/// Another model of the group may shorten a wait, so that none is slept through.
+const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 
 impl LimiterState {
     /// Admits a request, or says what it has to wait for.
-    fn admit(&mut self, need: TokenDemand, now: Instant) -> Result<(), Blocker> {
-        let admitted = self.try_admit(need, now);
+    fn admit(
+        &mut self,
+        need: TokenDemand,
+        group: Option<&LimitGroup>,
+        now: Instant,
+    ) -> Result<Option<Ticket>, Blocker> {
+        let admitted = self.try_admit(need, group, now);
         self.blocked_by = admitted.err();
         if admitted.is_ok() {
             self.sent += 1;
-            self.estimator.sent(now);
+            self.in_flight += 1;
         }
         admitted
     }
 
-    fn try_admit(&mut self, need: TokenDemand, now: Instant) -> Result<(), Blocker> {
+    fn try_admit(
+        &mut self,
+        need: TokenDemand,
+        group: Option<&LimitGroup>,
+        now: Instant,
+    ) -> Result<Option<Ticket>, Blocker> {
         if let Some(left) = self.paused_for(now) {
             return Err(Blocker::Pause(left));
         }
@@ -273,13 +300,8 @@ impl LimiterState {
             self.saturated = true;
             return Err(Blocker::Concurrency);
         }
-        let wait = self.estimator.wait(now, self.reported.requests.is_some());
-        if !wait.is_zero() {
-            return Err(Blocker::Rate(wait));
-        }
         self.rates.take(need, now).map_err(Blocker::Rate)?;
-        self.in_flight += 1;
-        Ok(())
+        group.map(|group| group.admit(need)).transpose().map_err(Blocker::Rate)
     }
 
     /// Pauses all requests if `error` gives reason to. The pause counts as no failed attempt of a call where the
@@ -288,11 +310,12 @@ impl LimiterState {
     fn pause_after(&mut self, error: &AttemptError, now: Instant, policy: &RetryPolicy) -> Option<Duration> {
         self.failures = self.failures.saturating_add(1);
         self.last_error.clone_from(&error.message);
-        let asked = error.wait.filter(|wait| error.throttle.is_some() && *wait <= policy.wait_budget);
-        // Slightly longer than asked, so that a clock that runs a little behind does not cost another refusal.
-        let asked = asked.map(|wait| wait.mul_f64(1.02) + Duration::from_millis(1));
+        let asked = error.wait.filter(|wait| {
+            matches!(error.throttle, Some(Throttle::Concurrency | Throttle::Overloaded)) && *wait <= policy.wait_budget
+        });
+        let asked = asked.map(longer);
         self.unavailable |= self.has_worked() && self.failures >= FAILURES_OF_AN_OUTAGE && error.may_be_outage();
-        let backs_off = matches!(error.throttle, Some(Throttle::Rate | Throttle::Concurrency)) || self.unavailable;
+        let backs_off = error.throttle == Some(Throttle::Concurrency) || self.unavailable;
         let pause = asked.or_else(|| backs_off.then(|| self.backoff_pause(now, policy)))?;
         let until = self.paused_until.map_or(now + pause, |until| until.max(now + pause));
         self.paused_until = Some(until);
@@ -326,41 +349,8 @@ impl LimiterState {
             (None, Some(Blocker::Pause(_)) | None) => None,
         }
     }
-
-    fn learn(&mut self, announced: &AnnouncedLimits, now: Instant) {
-        let AnnouncedLimits { requests, tokens, input, output } = announced;
-        // What remains is what all sharers left: it is taken as it is.
-        let sharers = u64::from(self.sharers.get());
-        let known = |old: Option<u64>, window: &LimitWindow| {
-            window.limit.filter(|limit| *limit > 0).map(|limit| (limit / sharers).max(1)).or(old)
-        };
-        let reported = RatesPerMinute {
-            requests: known(self.reported.requests, requests),
-            tokens: known(self.reported.tokens, tokens),
-            input: known(self.reported.input, input),
-            output: known(self.reported.output, output),
-        };
-        if reported != self.reported {
-            self.reported = reported;
-            self.rates.set(reported, now);
-        }
-        self.rates.at_most(tokens.remaining, input.remaining, output.remaining, now);
-        match *requests {
-            LimitWindow { remaining: Some(0), reset: Some(reset), .. } => {
-                self.paused_until = self.paused_until.max(Some(now + reset));
-            }
-            LimitWindow { remaining: Some(remaining), reset: Some(reset), limit: Some(limit) } => {
-                self.estimator.remaining(remaining, reset, limit, now);
-            }
-            _ => {}
-        }
-    }
 }
 
 #[cfg(test)]
 #[path = "rate_limiter_tests.rs"]
 mod tests;
-
-#[cfg(test)]
-#[path = "rate_limiter_trials.rs"]
-mod trials;

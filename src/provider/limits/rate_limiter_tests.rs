@@ -2,6 +2,7 @@
 
 use futures::future::join_all;
 
+use super::super::headers::LimitWindow;
 use super::*;
 use crate::provider::call::ErrorClass;
 use crate::provider::classify::classify;
@@ -34,7 +35,7 @@ async fn crowd(limiter: &RateLimiter, count: u32, need: TokenDemand, latency: Du
         let at = start.elapsed();
         tokio::time::sleep(latency).await;
         drop(permits);
-        limiter.succeeded(&AnnouncedLimits::default());
+        limiter.succeeded(None, &AnnouncedLimits::default());
         at
     };
     join_all((0..count).map(one)).await
@@ -62,7 +63,7 @@ async fn unused_reserved_tokens_are_returned() {
         drop(limiter.acquire(&wide(), need).await);
     }
     assert_eq!(start.elapsed().as_secs(), 18, "20,000 tokens at 1,000/s, the last of them on credit");
-    limiter.settle(need, TokenDemand { input: 0, output: 0 });
+    limiter.settle(None, need, TokenDemand { input: 0, output: 0 });
     let before = Instant::now();
     drop(limiter.acquire(&wide(), need).await);
     assert!(before.elapsed() < Duration::from_millis(5), "{:?}", before.elapsed());
@@ -98,13 +99,21 @@ async fn slots_are_bounded_and_freed_even_by_cancelled_requests() {
     assert_eq!(crowd(&limiter, 4, SMALL, seconds(1)).await.iter().max(), Some(&Duration::ZERO));
 }
 
+/// A limiter with a limit group of its own, and a request that it admitted.
+async fn grouped() -> (RateLimiter, Option<Ticket>) {
+    let limiter = wide().within(Arc::new(LimitGroup::new(true, std::num::NonZeroU32::MIN)));
+    let ticket = limiter.acquire(&wide(), SMALL).await.0.ticket();
+    (limiter, ticket)
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_pause_holds_all_requests_and_pauses_do_not_add_up() {
     let limiter = wide();
     let policy = RetryPolicy::default();
     let sent = Instant::now();
     for _ in 0..50 {
-        let held = limiter.failed(&fault(429, Some(seconds(7))), sent, &AnnouncedLimits::default(), &policy).unwrap();
+        let overloaded = fault(529, Some(seconds(7)));
+        let held = limiter.failed(&overloaded, (None, sent), &AnnouncedLimits::default(), &policy).unwrap();
         assert!(held >= seconds(7) && held < seconds(8));
     }
     let times = crowd(&limiter, 20, SMALL, Duration::ZERO).await;
@@ -112,34 +121,30 @@ async fn a_pause_holds_all_requests_and_pauses_do_not_add_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_429_pauses_all_requests_and_a_500_none() {
-    let (limiter, policy) = (wide(), RetryPolicy::default());
-    assert_eq!(limiter.failed(&fault(500, None), Instant::now(), &AnnouncedLimits::default(), &policy), None);
-    assert_eq!(crowd(&limiter, 3, SMALL, Duration::ZERO).await.iter().max(), Some(&Duration::ZERO));
-    limiter.failed(&fault(429, None), Instant::now(), &AnnouncedLimits::default(), &policy);
-    assert!(*crowd(&limiter, 3, SMALL, Duration::ZERO).await.iter().min().unwrap() >= policy.first_wait);
+async fn a_refusal_or_an_error_delays_no_other_request() {
+    let ((limiter, ticket), policy) = (grouped().await, RetryPolicy::default());
+    for error in [fault(500, None), fault(429, None), fault(429, Some(seconds(7)))] {
+        assert_eq!(limiter.failed(&error, (ticket, Instant::now()), &AnnouncedLimits::default(), &policy), None);
+        assert_eq!(crowd(&limiter, 1, SMALL, Duration::ZERO).await, [Duration::ZERO]);
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn limits_are_learned_from_headers() {
-    let limiter = wide();
-    let reported = |limit, remaining, reset| AnnouncedLimits {
-        requests: LimitWindow { limit: Some(limit), remaining: Some(remaining), reset: Some(reset) },
-        ..AnnouncedLimits::default()
-    };
-    limiter.succeeded(&reported(600, 599, seconds(1)));
+    let (limiter, ticket) = grouped().await;
+    let requests = LimitWindow { limit: Some(600), remaining: Some(599), reset: Some(Duration::from_millis(100)) };
+    limiter.succeeded(ticket, &AnnouncedLimits { requests, ..AnnouncedLimits::default() });
     let last = crowd(&limiter, 100, SMALL, Duration::ZERO).await.into_iter().max().unwrap();
     assert!((9.0..11.0).contains(&last.as_secs_f64()), "{last:?} for 100 requests at 10/s");
-    limiter.succeeded(&reported(600, 0, seconds(5)));
-    let times = crowd(&limiter, 1, SMALL, Duration::ZERO).await;
-    assert!(times[0] >= seconds(5), "used up: wait before the provider refuses");
+    assert_eq!(limiter.status().allowed.requests, Some(600));
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_learned_never_exceeds_what_the_user_allowed() {
-    let (model, account) = (wide(), RateLimiter::new(ConcurrencyLimit::declared(10_000), per_minute(60)));
+    let ((model, ticket), account) =
+        (grouped().await, RateLimiter::new(ConcurrencyLimit::declared(10_000), per_minute(60)));
     let generous = LimitWindow { limit: Some(600_000), remaining: Some(600_000), reset: None };
-    model.succeeded(&AnnouncedLimits { requests: generous, ..AnnouncedLimits::default() });
+    model.succeeded(ticket, &AnnouncedLimits { requests: generous, ..AnnouncedLimits::default() });
     let start = Instant::now();
     for _ in 0..10 {
         drop(model.acquire(&account, SMALL).await);
@@ -152,7 +157,7 @@ async fn an_unavailable_provider_is_probed_one_request_at_a_time_until_it_is_bac
     let (limiter, inner, policy) = (wide(), wide(), RetryPolicy::default());
     let start = Instant::now();
     let back = start + seconds(300);
-    limiter.succeeded(&AnnouncedLimits::default());
+    limiter.succeeded(None, &AnnouncedLimits::default());
     let tries = Mutex::new(0);
     let one = async |_| {
         let mut charged = 0;
@@ -163,11 +168,11 @@ async fn an_unavailable_provider_is_probed_one_request_at_a_time_until_it_is_bac
             tokio::time::sleep(Duration::from_millis(10)).await;
             drop(permits);
             if Instant::now() >= back {
-                limiter.succeeded(&AnnouncedLimits::default());
+                limiter.succeeded(None, &AnnouncedLimits::default());
                 return charged;
             }
             let gone = AttemptError::new(ErrorClass::Transient, "connection refused");
-            charged += u32::from(limiter.failed(&gone, sent, &AnnouncedLimits::default(), &policy).is_none());
+            charged += u32::from(limiter.failed(&gone, (None, sent), &AnnouncedLimits::default(), &policy).is_none());
         }
     };
     let charged = join_all((0..50).map(one)).await;
@@ -181,8 +186,9 @@ async fn an_unavailable_provider_is_probed_one_request_at_a_time_until_it_is_bac
 async fn a_provider_that_never_answered_is_not_waited_for() {
     let (limiter, policy) = (wide(), RetryPolicy::default());
     let gone = AttemptError::new(ErrorClass::Transient, "connection refused");
-    let held =
-        (0..50).filter_map(|_| limiter.failed(&gone, Instant::now(), &AnnouncedLimits::default(), &policy)).count();
+    let held = (0..50)
+        .filter_map(|_| limiter.failed(&gone, (None, Instant::now()), &AnnouncedLimits::default(), &policy))
+        .count();
     assert_eq!(held, 0);
 }
 
@@ -194,9 +200,9 @@ async fn overload_reduces_concurrency_and_a_plain_429_does_not() {
         let first = *times.iter().min().unwrap();
         times.iter().filter(|t| **t < first + seconds(1)).count()
     };
-    limiter.failed(&fault(429, Some(seconds(1))), Instant::now(), &AnnouncedLimits::default(), &policy);
+    limiter.failed(&fault(429, Some(seconds(1))), (None, Instant::now()), &AnnouncedLimits::default(), &policy);
     assert_eq!(most(&limiter).await, 10);
-    limiter.failed(&fault(529, None), Instant::now(), &AnnouncedLimits::default(), &policy);
+    limiter.failed(&fault(529, None), (None, Instant::now()), &AnnouncedLimits::default(), &policy);
     assert_eq!(most(&limiter).await, 7);
 }
 
@@ -212,7 +218,7 @@ async fn twenty_thousand_requests_may_wait() {
 async fn concurrency_shrinks_until_the_provider_accepts_it() {
     let (limiter, inner, policy) =
         (RateLimiter::new(ConcurrencyLimit::declared(64), OPEN), wide(), RetryPolicy::default());
-    limiter.succeeded(&AnnouncedLimits::default());
+    limiter.succeeded(None, &AnnouncedLimits::default());
     let (start, busy) = (Instant::now(), Mutex::new(0));
     let too_many = || classify(429, br#"{"error":{"message":"too many concurrent requests"}}"#);
     let one = async |_| {
@@ -225,10 +231,11 @@ async fn concurrency_shrinks_until_the_provider_accepts_it() {
             *busy.lock().unwrap() -= 1;
             drop(permits);
             if fits {
-                limiter.succeeded(&AnnouncedLimits::default());
+                limiter.succeeded(None, &AnnouncedLimits::default());
                 return charged;
             }
-            charged += u32::from(limiter.failed(&too_many(), sent, &AnnouncedLimits::default(), &policy).is_none());
+            charged +=
+                u32::from(limiter.failed(&too_many(), (None, sent), &AnnouncedLimits::default(), &policy).is_none());
         }
     };
     let charged = join_all((0..400).map(one)).await;
@@ -241,13 +248,14 @@ async fn concurrency_shrinks_until_the_provider_accepts_it() {
 async fn a_new_model_is_waited_for_where_its_provider_worked() {
     let has_worked = Arc::default();
     let (first, second) = (wide().sharing_history(&has_worked), wide().sharing_history(&has_worked));
-    first.succeeded(&AnnouncedLimits::default());
+    first.succeeded(None, &AnnouncedLimits::default());
     let (gone, policy) = (AttemptError::new(ErrorClass::Transient, "connection refused"), RetryPolicy::default());
-    let held =
-        (0..50).filter_map(|_| second.failed(&gone, Instant::now(), &AnnouncedLimits::default(), &policy)).count();
+    let held = (0..50)
+        .filter_map(|_| second.failed(&gone, (None, Instant::now()), &AnnouncedLimits::default(), &policy))
+        .count();
     assert!(held >= 45, "{held}: all but those before it was clear");
     assert!(matches!(second.status().wait_reason, Some(WaitReason::Unavailable(..))), "{:?}", second.status());
-    second.succeeded(&AnnouncedLimits::default());
+    second.succeeded(None, &AnnouncedLimits::default());
     assert!(!matches!(second.status().wait_reason, Some(WaitReason::Unavailable(..))), "{:?}", second.status());
 }
 
@@ -264,9 +272,9 @@ async fn an_outage_ends_calls_as_unreachable_and_other_errors_end_one_call() {
     let limiter = wide();
     assert_eq!(last(&limiter, unsent()), ErrorClass::Unreachable, "it never worked");
     assert_eq!(last(&limiter, error()), ErrorClass::Transient, "it may be this request alone");
-    limiter.succeeded(&AnnouncedLimits::default());
+    limiter.succeeded(None, &AnnouncedLimits::default());
     assert_eq!(last(&limiter, unsent()), ErrorClass::Transient, "it worked a moment ago");
-    (0..5).for_each(|_| _ = limiter.failed(&unsent(), Instant::now(), &AnnouncedLimits::default(), &policy));
+    (0..5).for_each(|_| _ = limiter.failed(&unsent(), (None, Instant::now()), &AnnouncedLimits::default(), &policy));
     assert_eq!(
         last(&limiter, unsent()),
         ErrorClass::Unreachable,
@@ -287,8 +295,13 @@ async fn the_status_says_what_the_head_of_the_queue_waits_for() {
     drop(held);
     assert!(tokio::time::timeout(Duration::from_millis(5), limiter.acquire(&inner, SMALL)).await.is_err());
     assert_eq!(limiter.status().wait_reason, Some(WaitReason::Rate));
-    limiter.failed(&fault(429, Some(seconds(7))), Instant::now(), &AnnouncedLimits::default(), &RetryPolicy::default());
+    limiter.failed(
+        &fault(529, Some(seconds(7))),
+        (None, Instant::now()),
+        &AnnouncedLimits::default(),
+        &RetryPolicy::default(),
+    );
     assert!(
-        matches!(limiter.status().wait_reason, Some(WaitReason::Paused(left, why)) if left > seconds(6) && why.contains("429"))
+        matches!(limiter.status().wait_reason, Some(WaitReason::Paused(left, why)) if left > seconds(6) && why.contains("529"))
     );
 }

@@ -1,0 +1,587 @@
+//! Finds how much a limit allows where nobody declared it, and keeps within it where a header announced it.
+//!
+//! One estimator stands for one kind of limit (requests, or a kind of token) of one limit group. It is a pure value in
+//! virtual time: its owner passes the time in, and sleeps. `docs/limits.md` explains the law and has its measured table.
+//!
+//! 1. *Start*: the rate doubles every round trip, at most every quarter of a second. The first refusal slows it to one
+//!    request at a time. Two refusals of the next three, or three of six, mean a limit; otherwise refusals are noise.
+//! 2. *Hold*: the level is what was accepted in the second before the limit showed. No second gets more than that.
+//! 3. *Raise* after a while without refusals, for a second. More refusals than the noise explains take the raise back,
+//!    and the next one waits twice as long.
+//! 4. *Lower* when more is refused than the noise explains, at once to what was accepted. If that does not help,
+//!    the refusals are noise and the level is restored.
+//! 5. *Probe*: after a refusal one request at a time, until one passes. When four in a row are refused, nothing is left
+//!    of the limit: requests wait as long as the provider says.
+//!
+//! An announced limit replaces the start and the level, and stays the highest level.
+
+mod pacer;
+mod phase;
+
+use std::collections::VecDeque;
+
+use pacer::Pacer;
+pub(crate) use pacer::Seconds;
+use phase::*;
+
+/// The estimate of one limit.
+#[derive(Clone, Debug)]
+pub(crate) struct RateEstimator {
+    phase: Phase,
+    since: Seconds,
+    /// Requests sent in this phase, and how many of them were refused.
+    sent: u32,
+    refused: u32,
+    /// The last requests of this phase, and whether each was refused.
+    last: VecDeque<(u64, bool)>,
+
+    /// The rate with which the start begins; infinite for no start at all.
+    first_rate: f64,
+    start_rate: f64,
+    start_rate_at: Option<Seconds>,
+    suspicion: Option<FirstRefusal>,
+    /// Whether a single refusal may be noise.
+    may_be_noise: bool,
+    restarts: u32,
+
+    /// The amount per second that is sent.
+    level: f64,
+    /// The level at which refusals were last in excess.
+    failed_level: f64,
+    /// Announced by the provider: the highest level.
+    ceiling: Option<f64>,
+    /// The level is that of the start, and was neither lowered nor failed to be raised.
+    is_first: bool,
+    /// It rests on a single refusal.
+    is_provisional: bool,
+    hold: Seconds,
+    step: f64,
+    /// The share of requests that is refused whatever the rate; and what to expect during a raise.
+    noise: f64,
+    expected: f64,
+
+    probe: Option<LoneRequest>,
+    row: RefusedRow,
+    blocked_until: Seconds,
+    /// When the last row of refusals began that used up the limit, and the amount accepted since.
+    used_up_at: Option<Seconds>,
+    accepted_since: f64,
+
+    history: VecDeque<Sent>,
+    next_id: u64,
+    /// Requests before this one were sent before the last refusal was known.
+    wave: u64,
+    last_sent: Option<Seconds>,
+    /// From a request to its refusal, and to its reply.
+    round_trip: Option<Seconds>,
+    latency: Seconds,
+    /// The mean amount of a request.
+    mean: f64,
+    pacer: Pacer,
+}
+
+impl RateEstimator {
+    /// For requests: starts slowly, or at once where the user declared a rate. A single refusal proves nothing.
+    pub(crate) fn of_requests(is_declared: bool) -> RateEstimator {
+        let first_rate = if is_declared { f64::INFINITY } else { START_RATE };
+        RateEstimator::new(first_rate, true)
+    }
+
+    /// For tokens: there is no limit until the provider names one.
+    pub(crate) fn of_tokens() -> RateEstimator {
+        RateEstimator::new(f64::INFINITY, false)
+    }
+
+    fn new(first_rate: f64, may_be_noise: bool) -> RateEstimator {
+        RateEstimator {
+            phase: Phase::Start,
+            since: 0.0,
+            sent: 0,
+            refused: 0,
+            last: VecDeque::new(),
+            first_rate,
+            start_rate: first_rate,
+            start_rate_at: None,
+            suspicion: None,
+            may_be_noise,
+            restarts: 0,
+            level: f64::INFINITY,
+            failed_level: 0.0,
+            ceiling: None,
+            is_first: true,
+            is_provisional: false,
+            hold: HOLD,
+            step: STEP,
+            noise: 0.0,
+            expected: 0.0,
+            probe: None,
+            row: RefusedRow::default(),
+            blocked_until: 0.0,
+            used_up_at: None,
+            accepted_since: 0.0,
+            history: VecDeque::new(),
+            next_id: 0,
+            wave: 0,
+            last_sent: None,
+            round_trip: None,
+            latency: DOUBLING.1,
+            mean: 1.0,
+            pacer: Pacer::default(),
+        }
+    }
+
+    /// The estimated or announced amount per second; `None` before a limit showed.
+    pub(crate) fn per_second(&self) -> Option<f64> {
+        (self.phase != Phase::Start).then_some(self.level)
+    }
+
+    /// Whether refusals hold all requests back.
+    pub(crate) fn blocked(&self, now: Seconds) -> Option<Seconds> {
+        (now < self.blocked_until).then(|| self.blocked_until - now)
+    }
+
+    /// How long a request of this amount has to wait; 0 if it may be sent now.
+    pub(crate) fn wait(&mut self, amount: f64, now: Seconds) -> Seconds {
+        self.forget(now);
+        let due = match self.phase {
+            Phase::Start => self.due_in_start(amount, now),
+            _ => self.due_at_level(amount, now),
+        };
+        (due.max(self.blocked_until) - now).max(0.0)
+    }
+
+    fn due_in_start(&mut self, amount: f64, now: Seconds) -> Seconds {
+        let round_trip = self.round_trip.unwrap_or_default();
+        if let Some(suspicion) = self.suspicion.filter(|suspicion| suspicion.sent >= LOOKED_AT) {
+            let answered = suspicion.last + 1.5 * round_trip;
+            if now < answered {
+                return answered;
+            }
+            self.noise = self.most_noise().min(self.noise.max(1.0 / f64::from(self.sent.max(20))));
+            (self.suspicion, self.start_rate_at) = (None, Some(now));
+        }
+        if self.suspicion.is_none() {
+            let is_idle = self.last_sent.is_some_and(|last| now - last > IDLE);
+            let passed = now - self.start_rate_at.replace(now).unwrap_or(now);
+            let doublings = passed / self.latency.clamp(DOUBLING.0, DOUBLING.1);
+            let grown = (self.start_rate * doublings.exp2()).min(FASTEST.max(self.first_rate));
+            self.start_rate = if is_idle { self.first_rate } else { grown };
+        }
+        self.pacer.set(self.start_rate, self.mean, now);
+        let due = now + self.pacer.wait(amount);
+        match self.suspicion {
+            Some(suspicion) if self.noise == 0.0 => due.max(suspicion.last + 1.2 * round_trip).max(suspicion.at),
+            _ => due,
+        }
+    }
+
+    fn due_at_level(&mut self, amount: f64, now: Seconds) -> Seconds {
+        self.pacer.set(self.pace(), self.mean, now);
+        let mut due = now + self.pacer.wait(amount);
+        let answered = 1.25 * self.round_trip.unwrap_or_default();
+        match self.probe {
+            // A refusal would have come by now.
+            Some(LoneRequest::Sent(_, at)) if now >= at + answered => (self.probe, self.row.count) = (None, 0),
+            Some(LoneRequest::Sent(_, at)) => return due.max(at + answered),
+            Some(LoneRequest::Due(at)) => due = due.max(at),
+            None => {}
+        }
+        if self.level >= self.mean {
+            let recent = self.recent(now - WINDOW - MARGIN);
+            let sum: f64 = recent.clone().map(|sent| sent.amount).sum();
+            let mut excess = sum + amount - self.level.max(amount) * (1.0 + 1e-6);
+            for sent in recent.take_while(|sent| {
+                let is_in_excess = excess > 0.0;
+                excess -= sent.amount;
+                is_in_excess
+            }) {
+                due = due.max(sent.at + WINDOW + MARGIN + 1e-4);
+            }
+        }
+        due
+    }
+
+    /// The rate at which requests are spread.
+    fn pace(&self) -> f64 {
+        match self.ceiling {
+            Some(ceiling) if self.level >= ceiling => ceiling * PACED_ANNOUNCED,
+            // Below one request a window nothing but the pace holds the level.
+            _ if self.level < self.mean => self.level,
+            _ => self.level * PACED,
+        }
+    }
+
+    /// Records that a request is sent, and numbers it.
+    pub(crate) fn sent(&mut self, amount: f64, now: Seconds) -> u64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.mean += (amount - self.mean) * if id == 0 { 1.0 } else { 0.1 };
+        self.pacer.take(amount);
+        self.history.push_back(Sent { id, at: now, amount });
+        self.sent += 1;
+        if self.last.len() == LAST {
+            self.last.pop_front();
+        }
+        self.last.push_back((id, false));
+        self.last_sent = Some(now);
+        if let Some(suspicion) = &mut self.suspicion {
+            (suspicion.sent, suspicion.last) = (suspicion.sent + 1, now);
+        }
+        if let Some(LoneRequest::Due(_)) = self.probe {
+            self.probe = Some(LoneRequest::Sent(id, now));
+        }
+        id
+    }
+
+    /// A header announced `limit` a minute, of which `part` is ours, and perhaps what remains of it and when it is whole
+    /// again.
+    pub(crate) fn announced(
+        &mut self,
+        (limit, part): (f64, f64),
+        remaining: Option<f64>,
+        reset: Option<Seconds>,
+        now: Seconds,
+    ) {
+        let per_second = limit / 60.0;
+        let mut ceiling = per_second;
+        if let Some((remaining, reset)) = remaining.zip(reset.filter(|reset| *reset > 0.0)) {
+            let refilled = (limit - remaining) / reset;
+            // More than that is no refill: what remains is that of a window shorter than a minute.
+            if refilled <= 1.5 * per_second {
+                // The refill of a longer window, and its reserve spread over the next minute.
+                ceiling = per_second.min(refilled.max(0.0) + remaining / 60.0).max(per_second / 1e4);
+            }
+            if remaining < 1.0 {
+                self.blocked_until = self.blocked_until.max(now + reset.min((1.0 / per_second).clamp(0.02, 1.0)));
+            }
+        }
+        let ceiling = ceiling * part;
+        let before = self.ceiling.replace(ceiling);
+        if self.phase == Phase::Start || before.is_none() {
+            (self.level, self.noise, self.suspicion, self.is_first) = (ceiling, 0.0, None, false);
+            self.enter(Phase::Hold, now);
+        } else if before.is_some_and(|before| self.level >= before) || self.level > ceiling {
+            self.level = ceiling;
+        }
+    }
+
+    /// Records that a request was answered.
+    pub(crate) fn succeeded(&mut self, id: u64, now: Seconds) {
+        if let Some(sent) = self.entry(id).map(|at| self.history[at]) {
+            let weight = if self.accepted_since == 0.0 { 1.0 } else { 0.3 };
+            self.accepted_since += sent.amount;
+            self.latency += ((now - sent.at) - self.latency) * weight;
+        }
+        self.judge(now);
+    }
+
+    /// Corrects the amount of a request to what it took.
+    pub(crate) fn settle(&mut self, id: u64, reserved: f64, used: f64) {
+        self.pacer.take(used - reserved);
+        if let Some(at) = self.entry(id) {
+            self.history[at].amount = used;
+        }
+    }
+
+    /// Records that another limit refused the request, so that it took nothing of this one.
+    pub(crate) fn withdrawn(&mut self, id: u64) {
+        if let Some(sent) = self.entry(id).and_then(|at| self.history.remove(at)) {
+            self.pacer.take(-sent.amount);
+        }
+    }
+
+    /// Records that this limit refused a request; `asked` is how long the provider asks to wait.
+    pub(crate) fn refused(&mut self, id: u64, now: Seconds, asked: Option<Seconds>) {
+        let Some(sent) = self.entry(id).and_then(|at| self.history.remove(at)) else { return };
+        let before = self.round_trip.unwrap_or(now - sent.at);
+        self.round_trip = Some(before + 0.2 * (now - sent.at - before));
+        if let Some(last) = self.last.iter_mut().find(|(last, _)| *last == id) {
+            last.1 = true;
+        }
+        if self.phase == Phase::Start {
+            return self.refused_in_start(id, now);
+        }
+        self.refused_probe(id, now, asked);
+        if self.row.count >= NOTHING_LEFT {
+            return;
+        }
+        if id < self.wave {
+            if self.phase == Phase::Hold && self.is_first && now - self.since < 3.0 * before {
+                self.set_level(self.level - sent.amount);
+            }
+            return;
+        }
+        self.wave = self.next_id;
+        self.refused += 1;
+        self.is_provisional = false;
+        self.refused_at_level(now);
+    }
+
+    fn refused_in_start(&mut self, id: u64, now: Seconds) {
+        let is_slow = self.noise == 0.0 && (SLOW.0..=SLOW.1).contains(&(self.accepted(now) / self.mean));
+        match &mut self.suspicion {
+            None if !self.may_be_noise || is_slow => {
+                self.is_provisional = self.may_be_noise;
+                self.begin_holding(now);
+            }
+            None => {
+                let sent = u32::try_from(self.next_id - id - 1).unwrap_or(u32::MAX);
+                let last = self.last_sent.unwrap_or(now);
+                self.suspicion = Some(FirstRefusal {
+                    id,
+                    at: now,
+                    first_probe: self.next_id,
+                    sent,
+                    last,
+                    refused: 0,
+                    refused_probes: 0,
+                });
+            }
+            Some(suspicion) if id > suspicion.id => {
+                suspicion.refused += 1;
+                suspicion.refused_probes += u32::from(id >= suspicion.first_probe && id < suspicion.first_probe + 3);
+                if suspicion.refused > CONFIRMING || suspicion.refused_probes >= CONFIRMING {
+                    self.begin_holding(now);
+                }
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// A limit showed: what was accepted in the last window is what it allows.
+    fn begin_holding(&mut self, now: Seconds) {
+        self.set_level(self.accepted(now));
+        (self.suspicion, self.wave, self.is_first) = (None, self.next_id, true);
+        self.enter(Phase::Hold, now);
+    }
+
+    fn refused_probe(&mut self, id: u64, now: Seconds, asked: Option<Seconds>) {
+        match self.probe {
+            Some(LoneRequest::Sent(probe, _)) if id >= probe => {
+                self.row.count += 1;
+                let round_trips = f64::from(1_u32 << self.row.count.min(10));
+                self.probe = Some(LoneRequest::Due(now + self.round_trip.unwrap_or_default() * round_trips));
+            }
+            None if id >= self.wave && self.noise == 0.0 => {
+                self.probe = Some(LoneRequest::Due(now));
+                self.row = RefusedRow { count: 1, began: now, level: self.level };
+            }
+            _ => {}
+        }
+        if self.row.count >= NOTHING_LEFT {
+            let lasted = now - self.row.began;
+            let wait = asked.filter(|asked| *asked > 0.0).unwrap_or((lasted / 4.0).clamp(0.25, 30.0));
+            if lasted + wait >= LONG_WAIT && self.used_up_at != Some(self.row.began) {
+                self.used_up(now);
+            }
+            self.blocked_until = self.blocked_until.max(now + wait * 1.005 + 0.002);
+        }
+    }
+
+    /// A window longer than ours is used up. The level was not too high for ours; from the second time on, what was
+    /// accepted since the first is what the window allows, spread evenly.
+    fn used_up(&mut self, now: Seconds) {
+        let accepted = std::mem::take(&mut self.accepted_since);
+        let before = self.used_up_at.replace(self.row.began);
+        let per_second = before.map(|before| accepted / (self.row.began - before).max(WINDOW));
+        self.set_level(per_second.map_or(self.row.level, |per_second| per_second.min(self.row.level)));
+        self.enter(Phase::Hold, now);
+    }
+
+    fn refused_at_level(&mut self, now: Seconds) {
+        match self.phase {
+            Phase::Raised { before } if self.is_excess(if self.noise == 0.0 { 0.5 } else { 1.5 }) => {
+                self.failed_level = self.level;
+                self.set_level(before);
+                self.settle_down(now);
+            }
+            Phase::Hold if self.is_excess(1.5) || self.share_of_last() > self.by_noise(NOTICED) => {
+                self.failed_level = self.level;
+                let share = f64::from(self.refused) / f64::from(self.sent.max(12));
+                let share = share.max(self.share_of_last());
+                if self.is_clear() && self.noise == 0.0 {
+                    let passing = self.level * (1.0 - self.share_of_last()).max(DEEPEST_CUT);
+                    self.set_level(self.cut(now).min(passing));
+                    self.enter(Phase::Hold, now);
+                } else if self.is_clear() {
+                    self.set_level(self.cut(now));
+                    self.enter(Phase::Hold, now);
+                } else {
+                    self.test_lower(self.level, share, now);
+                }
+                (self.is_first, self.step) = (false, STEP);
+            }
+            Phase::Lowered { .. } if self.is_clear() => {
+                self.set_level((self.level * DEEPEST_CUT).min(self.accepted(now)));
+                self.enter(Phase::Hold, now);
+            }
+            Phase::Lowered { before, share, .. } if self.is_excess(1.5) && self.sent >= 8 => {
+                let is_noise = self.share() > 0.5 * share && share < 0.2 && self.share() < self.noise + 0.08;
+                if is_noise {
+                    self.noise = self.most_noise().min(self.noise.max(0.5 * (share + self.share())));
+                    self.set_level(before);
+                    self.enter(Phase::Hold, now);
+                } else {
+                    self.test_lower(before, self.share().max(0.02), now);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The next lower level: what was accepted.
+    fn cut(&self, now: Seconds) -> f64 {
+        self.accepted(now).clamp(self.level * DEEPEST_CUT, self.level * CUT)
+    }
+
+    fn test_lower(&mut self, before: f64, share: f64, now: Seconds) {
+        let target = self.cut(now);
+        self.set_level(target * TESTED);
+        self.enter(Phase::Lowered { before, target, share }, now);
+    }
+
+    /// The level is known better now: the next raise waits longer.
+    fn settle_down(&mut self, now: Seconds) {
+        self.hold = (self.hold * 2.0).min(self.by_noise((LONGEST_HOLD, LONGEST_NOISY_HOLD)));
+        (self.is_first, self.step) = (false, STEP);
+        self.enter(Phase::Hold, now);
+    }
+
+    /// A reply arrived: has the phase lasted long enough?
+    fn judge(&mut self, now: Seconds) {
+        let lasted = now - self.since;
+        match self.phase {
+            Phase::Raised { .. } if lasted >= TRIAL && self.sent >= 3 => {
+                if self.is_first && self.restarts < RESTARTS {
+                    return self.restart(now);
+                }
+                if self.level > 1.1 * self.failed_level {
+                    self.step = (self.step * 2.0).min(1.0);
+                    self.hold = (self.hold / 2.0).max(HOLD);
+                }
+                if self.noise > 0.0 {
+                    self.noise = self.most_noise().min(0.7 * self.noise + 0.3 * self.share());
+                }
+                self.raise(now);
+            }
+            Phase::Lowered { target, share, .. }
+                if lasted >= TRIAL && f64::from(self.sent) >= (4.0 / share).max(8.0) =>
+            {
+                self.noise = self.most_noise().min(0.5 * (self.noise + self.share()));
+                self.set_level(target);
+                self.settle_down(now);
+            }
+            Phase::Hold if lasted >= self.time_to_raise() => {
+                if self.sent >= 20 {
+                    self.noise = self.noise.min(0.5 * (self.noise + self.share()));
+                }
+                self.raise(now);
+            }
+            _ => {}
+        }
+    }
+
+    /// The first level was no limit: the start goes on above it.
+    fn restart(&mut self, now: Seconds) {
+        if self.is_provisional {
+            self.noise = self.most_noise() / 2.0;
+        }
+        (self.phase, self.is_provisional, self.restarts) = (Phase::Start, false, self.restarts + 1);
+        (self.start_rate, self.start_rate_at) = (2.0 * self.level, Some(now));
+    }
+
+    fn time_to_raise(&self) -> Seconds {
+        let held = self.hold / HOLD;
+        if self.noise > 0.0 {
+            return if held <= 1.0 { 0.5 } else { self.hold };
+        }
+        if self.is_provisional {
+            return LONGEST_WAIT * self.mean / self.level;
+        }
+        let longest = if self.is_first { LONGEST_FIRST_WAIT } else { LONGEST_WAIT };
+        self.hold.max((REQUESTS_PER_RAISE * self.mean / self.level).min(longest) * held)
+    }
+
+    /// Tries a higher level if this one is used.
+    fn raise(&mut self, now: Seconds) {
+        let before = self.level;
+        let is_used = self.accepted(now) >= 0.8 * before - self.mean;
+        let raised = before + (self.step * before).max(self.mean.min(before));
+        let raised = self.ceiling.map_or(raised, |ceiling| raised.min(ceiling));
+        if !is_used || raised <= before {
+            return self.enter(Phase::Hold, now);
+        }
+        let seen = if self.sent >= 20 { self.share().min(self.most_noise()) } else { 0.0 };
+        self.expected = if self.noise == 0.0 { 0.0 } else { self.noise.max(seen) };
+        self.set_level(raised);
+        self.enter(Phase::Raised { before }, now);
+    }
+
+    fn enter(&mut self, phase: Phase, now: Seconds) {
+        (self.phase, self.since, self.sent, self.refused) = (phase, now, 0, 0);
+        self.last.clear();
+    }
+
+    /// At least one request a minute, at most what was announced.
+    fn set_level(&mut self, level: f64) {
+        let least = self.mean / 60.0;
+        self.level = level.min(self.ceiling.unwrap_or(f64::INFINITY)).max(least);
+    }
+
+    /// Refusals at an announced limit are no noise: others use it too.
+    fn most_noise(&self) -> f64 {
+        if self.ceiling.is_some() { 0.0 } else { MOST_NOISE }
+    }
+
+    fn by_noise<T>(&self, (without, with): (T, T)) -> T {
+        if self.noise == 0.0 { without } else { with }
+    }
+
+    /// The share refused in this phase.
+    fn share(&self) -> f64 {
+        f64::from(self.refused) / f64::from(self.sent.max(1))
+    }
+
+    /// Whether more was refused in this phase than the noise explains.
+    fn is_excess(&self, slack: f64) -> bool {
+        let noise = if matches!(self.phase, Phase::Raised { .. }) { self.expected } else { self.noise };
+        let expected = noise * f64::from(self.sent);
+        f64::from(self.refused) > expected + 2.0 * expected.sqrt() + slack
+    }
+
+    fn last_refused(&self) -> usize {
+        self.last.iter().filter(|(_, is_refused)| *is_refused).count()
+    }
+
+    fn share_of_last(&self) -> f64 {
+        self.last_refused() as f64 / self.last.len().max(LAST / 2) as f64
+    }
+
+    /// Whether so many of the last requests were refused that it cannot be noise.
+    fn is_clear(&self) -> bool {
+        self.last_refused() >= CLEARLY_REFUSED && self.share_of_last() > self.by_noise(CLEAR)
+    }
+
+    fn entry(&self, id: u64) -> Option<usize> {
+        self.history.binary_search_by_key(&id, |sent| sent.id).ok()
+    }
+
+    /// What was sent after this time and not refused.
+    fn recent(&self, since: Seconds) -> impl Iterator<Item = &Sent> + Clone {
+        self.history.iter().skip(self.history.partition_point(|sent| sent.at <= since))
+    }
+
+    /// The amount accepted per second; of a slow rate over the time of a few requests.
+    fn accepted(&self, now: Seconds) -> f64 {
+        let is_fast = self.level >= 2.0 * self.mean;
+        let horizon = if is_fast { WINDOW } else { (4.0 * self.mean / self.level).min(REMEMBERED) };
+        let margin = if is_fast { MARGIN } else { 0.0 };
+        self.recent(now - horizon - margin).map(|sent| sent.amount).sum::<f64>() / horizon
+    }
+
+    fn forget(&mut self, now: Seconds) {
+        while self.history.front().is_some_and(|sent| sent.at <= now - REMEMBERED) {
+            self.history.pop_front();
+        }
+    }
+}

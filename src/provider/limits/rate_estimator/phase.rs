@@ -1,0 +1,120 @@
+//! What the estimator is doing, and the figures of the law.
+
+use super::pacer::Seconds;
+
+/// The rate of the first requests, per second. It doubles in one round trip, but not in less or more time than this.
+pub(super) const START_RATE: f64 = 16.0;
+pub(super) const DOUBLING: (Seconds, Seconds) = (0.01, 0.25);
+pub(super) const FASTEST: f64 = 1e4;
+/// After a pause of this length the start begins again.
+pub(super) const IDLE: Seconds = 1.0;
+/// So many requests accepted before the first refusal mean a limit at once, because to look for more would cost a slow
+/// limit too much.
+pub(super) const SLOW: (f64, f64) = (3.0, 3.5);
+/// Requests looked at after a first refusal. They mean a limit if so many of the first three that were sent after it was
+/// known are refused, or more of all.
+pub(super) const LOOKED_AT: u32 = 6;
+pub(super) const CONFIRMING: u32 = 2;
+/// How often the start goes on above a first level that turned out too low.
+pub(super) const RESTARTS: u32 = 3;
+
+/// No more than the level is sent in this time, with a margin for the jitter of the network.
+pub(super) const WINDOW: Seconds = 1.0;
+pub(super) const MARGIN: Seconds = 0.01;
+/// Requests are paced a little faster than the level, because the window holds it exactly; at an announced limit a
+/// little slower, because nothing else holds that.
+pub(super) const PACED: f64 = 1.02;
+pub(super) const PACED_ANNOUNCED: f64 = 0.99;
+/// How long sent requests are remembered.
+pub(super) const REMEMBERED: Seconds = 60.0;
+
+/// The wait before a raise: the time that so many requests take, within these bounds. It doubles after each raise
+/// that failed.
+pub(super) const REQUESTS_PER_RAISE: f64 = 100.0;
+pub(super) const HOLD: Seconds = 2.0;
+pub(super) const LONGEST_WAIT: Seconds = 30.0;
+pub(super) const LONGEST_HOLD: Seconds = 30.0;
+/// The same where refusals are noise, because a raise that failed by chance must not last.
+pub(super) const LONGEST_NOISY_HOLD: Seconds = 8.0;
+/// For a first level: it may have been found too low.
+pub(super) const LONGEST_FIRST_WAIT: Seconds = 10.0;
+pub(super) const STEP: f64 = 0.04;
+/// How long a changed level is watched before it is judged.
+pub(super) const TRIAL: Seconds = 1.2;
+
+/// One cut takes a level no lower than this share of it, and a little below what was accepted.
+pub(super) const DEEPEST_CUT: f64 = 0.6;
+pub(super) const CUT: f64 = 0.98;
+/// A lowered level is tested at this share of it: were refusals still caused by the rate, they would end.
+pub(super) const TESTED: f64 = 0.93;
+/// A larger share of refusals is no noise.
+pub(super) const MOST_NOISE: f64 = 0.1;
+/// Of the last requests, the share refused that lowers the level: without noise, and with it.
+pub(super) const LAST: usize = 12;
+pub(super) const NOTICED: (f64, f64) = (0.2, 0.42);
+/// The share, and number, that leaves no doubt: without noise, and with it.
+pub(super) const CLEAR: (f64, f64) = (0.3, 0.4);
+pub(super) const CLEARLY_REFUSED: usize = 4;
+/// Refused probes in a row after which nothing is left of the limit, and the wait that shows that its window is longer
+/// than [`WINDOW`].
+pub(super) const NOTHING_LEFT: u32 = 4;
+pub(super) const LONG_WAIT: Seconds = 1.6;
+
+/// A request that was sent and not refused.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent {
+    pub id: u64,
+    pub at: Seconds,
+    pub amount: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Phase {
+    /// No limit showed yet.
+    Start,
+    Hold,
+    Raised {
+        before: f64,
+    },
+    /// A test of whether a lower level ends the refusals.
+    Lowered {
+        before: f64,
+        /// The level if it does.
+        target: f64,
+        /// The share that was refused before.
+        share: f64,
+    },
+}
+
+/// A first refusal in the start: is it a limit?
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FirstRefusal {
+    /// The refused request.
+    pub id: u64,
+    pub at: Seconds,
+    /// Requests sent after it, the last of them when, and how many of them were refused.
+    pub sent: u32,
+    pub last: Seconds,
+    pub refused: u32,
+    /// The first request sent after it was known, and refusals among that and the next two.
+    pub first_probe: u64,
+    pub refused_probes: u32,
+}
+
+/// One request at a time, after a refusal.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum LoneRequest {
+    /// Is sent at this time.
+    Due(Seconds),
+    /// Was sent as this request at this time.
+    Sent(u64, Seconds),
+}
+
+/// Refused probes without an accepted one between them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RefusedRow {
+    pub count: u32,
+    pub began: Seconds,
+    /// The level before it.
+    pub level: f64,
+}

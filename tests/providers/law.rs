@@ -1,0 +1,124 @@
+//! The law that finds undeclared rates, in virtual time: how much of a limit it uses, and what that costs in refusals. The
+//! bounds are a little wider than the table in `docs/limits.md`.
+
+use proptest::prelude::*;
+
+use crate::limited::{Asks, Limit, ProviderLimit, Rule, Unit};
+use crate::virtual_time::{World, run};
+
+/// The mean over seeds of the share of the allowed that was accepted in the first `end` seconds, and the share refused.
+fn shares(world: &World, allowed: f64, end: f64) -> (f64, f64) {
+    const SEEDS: u64 = 3;
+    let unit = world.limits.first().map_or(Unit::Requests, |limit| limit.unit);
+    let all = (0..SEEDS).map(|seed| run(world, end, seed).until(end, unit));
+    let (accepted, refused) = all.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    (accepted / allowed / SEEDS as f64, refused / SEEDS as f64)
+}
+
+fn limited(rule: Rule) -> World {
+    World::new(vec![ProviderLimit::requests(Limit::new(rule).asking(Asks::Seconds(1.0)))])
+}
+
+/// Asserts the least share and the most refused, in percent, of the first ten seconds and of a minute.
+fn reaches(world: &World, ten: (f64, f64), sixty: (f64, f64)) {
+    for (end, (least, most)) in [(10.0, ten), (60.0, sixty)] {
+        let limit = world.limits.first().map_or(f64::INFINITY, |limit| limit.limit.allowed(end, 320.0));
+        let (share, refused) = shares(world, limit.min(320.0 * end * (1.0 - world.noise)), end);
+        assert!(share >= least && refused * 100.0 <= most, "{world:?}: {share:.3} with {refused:.3} in {end} s");
+    }
+}
+
+#[test]
+fn a_sliding_second_is_used_in_full() {
+    reaches(&limited(Rule::Sliding(56.0, 1.0)), (0.97, 1.1), (0.98, 0.3));
+    reaches(&limited(Rule::Sliding(12.0, 1.0)), (0.98, 3.5), (0.98, 1.0));
+    reaches(&limited(Rule::Sliding(3.0, 1.0)), (0.98, 3.5), (0.98, 1.2));
+}
+
+#[test]
+fn a_minute_is_used_up_at_once_and_then_waited_for() {
+    let minute = |most, began, asks| {
+        World::new(vec![ProviderLimit::requests(Limit::new(Rule::Fixed(most, 60.0, began)).asking(asks))])
+    };
+    reaches(&minute(3000.0, 50.0, Asks::Exactly), (0.94, 0.1), (0.97, 0.3));
+    reaches(&minute(600.0, 55.0, Asks::Exactly), (0.98, 1.4), (0.98, 1.4));
+    reaches(&minute(600.0, 55.0, Asks::Nothing), (0.95, 2.5), (0.95, 3.0));
+}
+
+#[test]
+fn the_burst_of_a_bucket_is_not_taken_for_its_rate() {
+    reaches(&limited(Rule::Bucket(50.0, 50.0)), (0.96, 2.5), (0.98, 1.0));
+    reaches(&limited(Rule::Bucket(50.0, 500.0)), (0.96, 3.2), (0.98, 1.4));
+    reaches(&limited(Rule::Bucket(10.0, 10.0)), (0.91, 7.4), (0.95, 2.4));
+}
+
+#[test]
+fn refusals_at_random_cost_about_their_share() {
+    reaches(&World { noise: 0.05, ..World::new(Vec::new()) }, (0.85, 6.0), (0.9, 6.0));
+    reaches(&World { noise: 0.05, ..limited(Rule::Sliding(56.0, 1.0)) }, (0.8, 9.5), (0.8, 9.5));
+}
+
+#[test]
+fn announced_limits_are_kept() {
+    let told = |rule| World { announces: true, ..limited(rule) };
+    reaches(&told(Rule::Sliding(50.0, 1.0)), (0.95, 0.1), (0.97, 0.1));
+    let tokens = Limit::new(Rule::Bucket(100_000.0, 100_000.0));
+    let tokens = ProviderLimit { unit: Unit::InputTokens, is_per_model: false, limit: tokens };
+    let world = World { announces: true, ..World::new(vec![tokens]) };
+    let (share, refused) = shares(&world, 6e6, 60.0);
+    assert!(share > 0.95 && refused < 0.001, "{share} with {refused}");
+}
+
+#[test]
+fn models_and_processes_share_a_limit_or_have_their_own() {
+    let shared = World { models: 2, ..limited(Rule::Sliding(56.0, 1.0)) };
+    reaches(&shared, (0.96, 1.5), (0.98, 0.5));
+    let own = Limit::new(Rule::Sliding(28.0, 1.0)).asking(Asks::Seconds(1.0));
+    let own = ProviderLimit { is_per_model: true, ..ProviderLimit::requests(own) };
+    let (share, refused) = shares(&World { models: 2, ..World::new(vec![own]) }, 560.0, 10.0);
+    assert!(share > 0.96 && refused < 0.02, "{share} with {refused}");
+    let processes = World { processes: 8, ..limited(Rule::Sliding(56.0, 1.0)) };
+    reaches(&processes, (0.95, 6.0), (0.95, 10.0));
+}
+
+#[test]
+fn a_changed_limit_is_found_again() {
+    let changed = |most, factor| {
+        let limit = Limit { change: Some((5.0, factor)), ..Limit::new(Rule::Sliding(most, 1.0)) };
+        World::new(vec![ProviderLimit::requests(limit.asking(Asks::Seconds(1.0)))])
+    };
+    reaches(&changed(56.0, 0.5), (0.75, 5.0), (0.85, 2.0));
+    reaches(&changed(28.0, 2.0), (0.6, 2.0), (0.85, 0.5));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Whatever a server allows, requests get through, and what is refused stays a small part.
+    #[test]
+    fn no_limit_stops_the_law(
+        rate in 2.0f64..200.0,
+        burst in 1.0f64..100.0,
+        latency in 0.01f64..2.0,
+        is_bucket in any::<bool>(),
+        seed in 0u64..1000,
+    ) {
+        let rule = if is_bucket { Rule::Bucket(rate, burst) } else { Rule::Sliding(rate.ceil(), 1.0) };
+        let world = World { latency, ..limited(rule) };
+        let allowed = world.limits[0].limit.allowed(30.0, 64.0 / latency);
+        let (accepted, refused) = run(&world, 30.0, seed).until(30.0, Unit::Requests);
+        prop_assert!(accepted > 0.5 * allowed, "{accepted} of {allowed}");
+        prop_assert!(refused < 0.25, "{refused}");
+    }
+
+    /// An announced limit is never exceeded over a second, whatever its size.
+    #[test]
+    fn no_second_exceeds_an_announced_limit(per_second in 1u32..300, seed in 0u64..1000) {
+        let limit = Limit::new(Rule::Sliding(f64::from(per_second), 1.0));
+        let world = World { announces: true, ..World::new(vec![ProviderLimit::requests(limit)]) };
+        let arrivals = run(&world, 10.0, seed);
+        // Before the first reply nothing is announced.
+        let later = arrivals.refused.iter().filter(|at| **at > 1.5).count();
+        prop_assert!(later == 0, "{later} refused");
+    }
+}

@@ -1,0 +1,151 @@
+//! The law that finds undeclared rates, against servers in virtual time: a minute takes some milliseconds.
+
+#![allow(dead_code, reason = "each test and bench uses a part")]
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::limited::{Arrivals, Dice, Limiters, ProviderLimit, Unit};
+use rate_estimator::RateEstimator;
+
+#[path = "../../src/provider/limits/rate_estimator/mod.rs"]
+mod rate_estimator;
+
+/// A provider and the processes that use it.
+#[derive(Clone, Debug)]
+pub struct World {
+    pub limits: Vec<ProviderLimit>,
+    pub noise: f64,
+    /// Whether headers announce the limits.
+    pub announces: bool,
+    pub processes: usize,
+    /// Each process sends to these models in turn.
+    pub models: usize,
+    /// Seconds from a request to its reply, and to its refusal.
+    pub latency: f64,
+    pub refusal: f64,
+    /// Requests in flight per process.
+    pub in_flight: usize,
+}
+
+impl World {
+    pub fn new(limits: Vec<ProviderLimit>) -> World {
+        let (latency, refusal) = (0.2, 0.004);
+        World { limits, noise: 0.0, announces: false, processes: 1, models: 1, latency, refusal, in_flight: 64 }
+    }
+}
+
+/// What a process has learned of the limits of one group of models.
+struct Group {
+    requests: RateEstimator,
+    input: RateEstimator,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Wake,
+    Reply { group: usize, id: u64, refused: Option<(Option<Unit>, Option<f64>)>, announced: [Option<[f64; 3]>; 2] },
+}
+
+/// In microseconds, so that it has an order.
+type Time = u64;
+
+/// Runs `world` for `end` seconds.
+pub fn run(world: &World, end: f64, seed: u64) -> Arrivals {
+    let mut dice = Dice(seed);
+    let mut server = Limiters::new(&world.limits, world.noise);
+    let shares = world.limits.iter().all(|limit| !limit.is_per_model);
+    let groups = if shares { 1 } else { world.models };
+    let group = || Group { requests: RateEstimator::of_requests(false), input: RateEstimator::of_tokens() };
+    let mut processes: Vec<Vec<Group>> = (0..world.processes).map(|_| (0..groups).map(|_| group()).collect()).collect();
+    let (mut in_flight, mut turns) = (vec![0; world.processes], vec![0; world.processes]);
+    let mut events: Vec<(usize, Event)> = Vec::new();
+    let mut queue: BinaryHeap<Reverse<(Time, usize)>> = BinaryHeap::new();
+    let mut arrivals = Arrivals::default();
+    let push = |queue: &mut BinaryHeap<Reverse<(Time, usize)>>, events: &mut Vec<_>, at: f64, event| {
+        queue.push(Reverse(((at * 1e6).ceil() as Time, events.len())));
+        events.push(event);
+    };
+    for process in 0..world.processes {
+        push(&mut queue, &mut events, 0.013 * process as f64, (process, Event::Wake));
+    }
+    let size = |dice: &mut Dice| (500.0 + 3000.0 * dice.roll()).round();
+    let mut next: Vec<f64> = (0..world.processes).map(|_| size(&mut dice)).collect();
+    let mut wakes = vec![f64::INFINITY; world.processes];
+    while let Some(Reverse((at, index))) = queue.pop() {
+        let (now, (process, event)) = (at as f64 / 1e6, events[index]);
+        if now > end {
+            break;
+        }
+        match event {
+            Event::Wake => wakes[process] = f64::INFINITY,
+            Event::Reply { group, id, refused, announced } => {
+                in_flight[process] -= 1;
+                let Group { requests, input } = &mut processes[process][group];
+                for (estimator, announced) in [&mut *requests, &mut *input].into_iter().zip(announced) {
+                    if let Some([limit, remaining, reset]) = announced {
+                        estimator.announced((limit, 1.0), Some(remaining), Some(reset), now);
+                    }
+                }
+                match refused {
+                    None => {
+                        requests.succeeded(id, now);
+                        input.succeeded(id, now);
+                    }
+                    Some((Some(Unit::InputTokens), wait)) => input.refused(id, now, wait),
+                    Some((_, wait)) => {
+                        requests.refused(id, now, wait);
+                        input.withdrawn(id);
+                    }
+                }
+            }
+        }
+        while in_flight[process] < world.in_flight {
+            let tokens = next[process];
+            let waits: Vec<f64> = (0..world.models)
+                .map(|nth| {
+                    let Group { requests, input } =
+                        &mut processes[process][((turns[process] + nth) % world.models).min(groups - 1)];
+                    requests.wait(1.0, now).max(input.wait(tokens, now))
+                })
+                .collect();
+            let least = waits.iter().copied().fold(f64::INFINITY, f64::min);
+            if least > 1e-9 {
+                let wake = now + least.max(1e-4);
+                if wake < wakes[process] {
+                    wakes[process] = wake;
+                    push(&mut queue, &mut events, wake, (process, Event::Wake));
+                }
+                break;
+            }
+            let nth = waits.iter().position(|wait| *wait <= 1e-9).unwrap_or_default();
+            let model = (turns[process] + nth) % world.models;
+            turns[process] = model + 1;
+            next[process] = size(&mut dice);
+            let group = model.min(groups - 1);
+            let Group { requests, input } = &mut processes[process][group];
+            let (id, _) = (requests.sent(1.0, now), input.sent(tokens, now));
+            in_flight[process] += 1;
+            let at = now + world.refusal / 2.0 * (1.0 + 0.2 * dice.roll());
+            let name = format!("sim-{}", model + 1);
+            let refused = server.take(&name, tokens, dice.roll(), at).err().map(|refusal| (refusal.unit, refusal.wait));
+            match refused {
+                None => {
+                    arrivals.accepted.push(at);
+                    arrivals.input.push(tokens);
+                }
+                Some(_) => arrivals.refused.push(at),
+            }
+            let mut announced = [None; 2];
+            if world.announces {
+                for (unit, figures) in server.announced(&name, at) {
+                    announced[usize::from(unit == Unit::InputTokens)] = Some(figures);
+                }
+            }
+            let takes = if refused.is_none() { world.latency * (1.0 + 0.1 * (dice.roll() - 0.5)) } else { 0.0 };
+            let reply = Event::Reply { group, id, refused, announced };
+            push(&mut queue, &mut events, at + world.refusal / 2.0 + takes, (process, reply));
+        }
+    }
+    arrivals
+}
