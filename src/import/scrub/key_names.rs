@@ -75,9 +75,11 @@ pub(super) fn class_of_word(word: &str, before: &str) -> Option<Class> {
         "passwrd",
         "motdepasse",
     ];
-    const OWNERS: [&str; 26] = [
+    const OWNERS: [&str; 42] = [
         "db", "user", "root", "my", "admin", "ftp", "smtp", "mail", "key", "store", "sudo", "vault", "http", "auth",
-        "login", "wifi", "become", "pg", "mysql", "redis", "rabbit", "mongo", "proxy", "ldap", "imap", "trust",
+        "login", "wifi", "become", "pg", "mysql", "redis", "rabbit", "mongo", "proxy", "ldap", "imap", "trust", "smb",
+        "ssh", "sftp", "pop", "oracle", "sql", "jdbc", "app", "web", "svc", "bind", "domain", "cert", "ssl", "zip",
+        "net",
     ];
     if ENDS.iter().any(|end| word.ends_with(end))
         || ["pass", "pwd", "pw", "psk", "senha", "clave", "haslo", "mnemonic"].contains(&word)

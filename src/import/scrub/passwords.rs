@@ -211,7 +211,9 @@ fn foreign(text: &str, found: &mut Vec<Positioned>) {
         let is_value =
             inside.len() >= 3 && !is_unsaid(inside) && !is_reference(inside) && !is_code(text, inside, &range);
         // `密码是 X。`: a plain word is the password if the sentence ends with it.
-        let said = ["是", "为", "成", "用", "は", "는", "은"].iter().any(|word| between.as_str().contains(word));
+        let said = ["是", "为", "成", "用", "は", "는", "은", "est", "ist", "es"]
+            .iter()
+            .any(|word| between.as_str().contains(word));
         let ends = text.get(range.end..).unwrap_or("").trim_start_matches([' ', '"', '`', '\'', '”']).chars().next();
         let is_last = ends.is_none_or(|c| matches!(c, '\n' | '。' | '，' | '；' | '！' | ',' | '.'));
         let is_plain = class == Class::Password && !is_label(inside) && (is_assigned || said && inside.len() >= 5);

@@ -198,14 +198,49 @@ pub(super) const POSITIONS: &[PositionRule] = &[
         r#"\b(?:echo|printf)\s+(?:-\w+\s+)*(?:["']?%s\\?n?["']?\s+)?{V}\s*\|\s*(?:sudo\s+(?:-\w+\s+)*-\w*S\b|[^\n|]*(?:--password-stdin|--with-token|--passphrase-fd|--stdin|-pass stdin|cryptsetup|kinit|\bpasswd\b|vault login))"#,
     ),
     at(&["chpasswd"], r#"[\w.$-]+:([^\s"'|]+)["']?\s*(?:\|\s*(?:sudo\s+)?chpasswd|$)"#),
-    at(&["<<<"], r#"(?:passwd|sudo\s+-S|--password-stdin|--with-token|kinit|cryptsetup)[^\n]*<<<\s*{V}"#),
+    at(
+        &["<<<"],
+        r#"(?:passwd|sudo\s+-S|--password-stdin|--with-token|kinit|cryptsetup|secret\s+create|psql\b[^\n]*\s-W)[^\n]*<<<\s*{V}"#,
+    ),
+    at(&["NEO4J_AUTH"], r#"\bNEO4J_AUTH["']?\s*[=:]\s*["']?[\w.-]+/([^\s"']+)"#),
+    at(&["addauth"], r#"\baddauth\s+digest\s+[^\s:]+:([^\s"']+)"#),
+    at(&["hydra", "medusa", "ncrack", "patator"], r#"\b(?:hydra|medusa|ncrack|patator)\b[^\n|;&]*?\s-p\s+{V}"#),
+    at(
+        &["impacket", "secretsdump", "wmiexec", "smbexec", "psexec"],
+        r#"\b(?:impacket-\w+|(?:secretsdump|wmiexec|smbexec|atexec|psexec)\.py)\b[^\n]*?\s["']?(?:[\w.-]+/)?[\w.$-]+:([^\s@"']+)@"#,
+    ),
+    strong(
+        "token",
+        &["token", "secret", "passw", "credential"],
+        r#"\b(?:echo|printf)\s+(?:-\w+\s+)*["']?([^\s"'|;<>`]{8,})["']?\s*>+\s*[^\s|;&]*(?:token|secret|passw|credential)"#,
+    ),
+    at(&["lftp"], r#"\blftp\b[^\n]*?\s-u\s*["']?[^\s,"']+,{V}"#),
+    at(&["input_pw", "owner_pw", "user_pw"], r#"\b(?:input|owner|user)_pw\s+{V}"#),
+    at(&["mc alias", "mc config"], r#"\bmc\s+(?:alias\s+set|config\s+host\s+add)\s+\S+\s+\S+\s+\S+\s+{V}"#),
+    at(&["config set"], r#"\bconfig\s+set\s+(?:--secret\s+[^\s-]\S*\s+{V}|[^\s-]\S*\s+{V}\s+--secret\b)"#),
+    at(&["http-basic"], r#"\bhttp-basic\.\S+\s+\S+\s+{V}"#),
+    at(&["uci set"], r#"\buci\s+set\s+\S*\.(?:key|psk|sae_password|password)=["']?([^\s"']+)"#),
+    at(&["radtest"], r#"\bradtest\s+(?:-\S+\s+\S+\s+)*[^\s-]\S*\s+{V}"#),
+    at(&["secret set"], r#"\bsecrets?\s+set\s+\S+[^\n]*?\s(?:--body|-b)[ =]+{V}"#),
+    at(&["sonar."], r#"sonar\.(?:login|token|password)=["']?([^\s"']+)"#),
+    strong("token", &["cargo login"], r"\bcargo\s+login\s+(?:--\S+\s+)*([^\s-]\S{15,})"),
+    strong("token", &["authtoken"], r#"\b(?:add-)?authtoken\s+{V}"#),
+    strong(
+        "token",
+        &["cloudflared", "doctl", "flyctl", "codecov", "netlify", "railway", "wrangler", "hcloud"],
+        r#"\b(?:cloudflared|doctl|flyctl|codecov|netlify|railway|wrangler|hcloud)\b[^\n|;&]*?\s(?:-t|--auth|--token|token|install)[ =]+([A-Za-z0-9_.=-]{16,})"#,
+    ),
     at(&["openssl"], r#"\bopenssl\b[^\n]*?\s(?:-pass(?:in|out)?\s+["']?pass:|-k\s+|-K\s+){V}"#),
     at(&["pass:"], r#"\s-(?:pass|passin|passout|password)\s+["']?pass:{V}"#),
     at(&["wpa_passphrase"], r#"\bwpa_passphrase\s+(?:"[^"\n]*"|'[^'\n]*'|\S+)\s+{V}"#),
-    at(&["-p"], r#"\s(?:-u|-U|--user(?:name)?)[ =]\S+\s+(?:-\S+\s+)?-p[ =]+{V}"#),
+    // Behind `mysql -u root -p ` stands a database.
     at(
-        &["/p:", "/pass", "/rp:", "-p "],
-        r#"(?i)\b(?:\w*freerdp\d?|rdesktop|mstsc|cmdkey|runas|psexec\d*|wmic|winrs|schtasks|net)\b[^\n]*?\s(?:/(?:p|pass|password|rp):|-p\s+){V}"#,
+        &["-p"],
+        r#"\b(?:mysql\w*|mariadb[\w-]*)\b[^\n|;&]*|\s(?:-u|-U|--user(?:name)?)[ =]\S+\s+(?:-\S+\s+)?-p[ =]+{V}"#,
+    ),
+    at(
+        &["/p:", "/pass", "/rp:", "/rp ", "-p "],
+        r#"(?i)\b(?:\w*freerdp\d?|rdesktop|mstsc|cmdkey|runas|psexec\d*|wmic|winrs|schtasks|net)\b[^\n]*?\s(?:/(?:p|pass|password|rp):|(?:-p|/rp)\s+){V}"#,
     ),
     at(
         &["passwd"],
@@ -276,7 +311,25 @@ pub(super) const POSITIONS: &[PositionRule] = &[
         &["createuser", "db.auth", "updateuser", "db.create"],
         r#"(?i)\b(?:db\.auth)\s*\(\s*["'][^"'\n]+["']\s*,\s*{Q}"#,
     ),
-    at(&["PASS "], r#"(?m)(?:^|[>\]]\s)(?-i:PASS) ([^\s"']{3,})[ \t]*$"#),
+    // Of FTP, POP3 and IRC; runners of tests print `PASS src/a.test.ts`.
+    at(
+        &["PASS "],
+        r#"(?m)(?:\bUSER \S+\s*\n(?:[^\n]*\n){0,3}?[^\n]*?|^[^\n]{0,40}[>\]]\s*)(?-i:PASS) ([^\s"']{3,})[ \t]*$"#,
+    ),
+    at(&["pragma"], r#"(?i)\bpragma\s+(?:re)?key\s*=\s*{Q}"#),
+    at(&["sp_addlogin", "sp_password"], r#"(?i)\bsp_(?:addlogin|password)\s+N?["'][^"'\n]*["']\s*,\s*N?{Q}"#),
+    at(&["pass phrase"], r#"(?i)\bpass\s+phrase(?:\s+for\s+\S+)?\s*[:=]\s*{V}"#),
+    at(&["unseal key", "recovery key"], r"(?i)\b(?:unseal|recovery)\s+key(?:\s+\d+)?\s*:\s*(\S{20,})"),
+    strong("secret", &["secretid", "secret_id"], r#"(?i)\bsecret_?id["']?\s*[:=]\s*["']?([A-Za-z0-9-]{24,})"#),
+    at(
+        &["private key", "privatekey", "private_key"],
+        r#"(?i)\bprivate[ _]?key\b["']?[^\n:=]{0,20}[:=]\s*["']?(?:0x)?([0-9a-f]{32,})"#,
+    ),
+    strong(
+        "secret",
+        &["api key", "api-key", "apikey", "api-schl", "api 密"],
+        r#"(?i)\bapi[ -]?(?:key|schlüssel|密钥|キー)\s*(?:是|为|：|:|=|ist|lautet:?)\s*["'`]?([A-Za-z0-9_.~+/=-]{16,})"#,
+    ),
     // Files with fixed columns.
     at(
         &[":"],
@@ -286,6 +339,10 @@ pub(super) const POSITIONS: &[PositionRule] = &[
         &["login", "user", "account", "ssid"],
         r#"(?i)\b(?:login|user(?:name)?|account|ssid)[ \t]+\S+\s+(?:privilege\s+\d+\s+)?(?:password|passwd|secret)\s+(?:[0-9]\s+)?["']?([^\s"']+)"#,
     ),
+    at(&["bindpw", "rootpw"], r#"(?m)^[ \t]*(?:bindpw|rootpw)[ \t]+{V}"#),
+    at(&["]:587", "]:465", "]:25"], r"\]:\d+[ \t]+[^\s:]+:(\S+)"),
+    at(&["register =>", "register=>"], r"\bregister\s*=>\s*[^\s:@/]+:([^\s:@/]+)"),
+    at(&["{noop}"], r#"\{noop\}([^\s"'<>]+)"#),
     at(&["enable secret", "enable password"], r"(?i)\benable\s+(?:secret|password)\s+(?:[0-9]\s+)?(\S+)"),
     at(&["community"], r"(?i)\b(?:snmp-server\s+community|rocommunity6?|rwcommunity6?|com2sec\s+\S+\s+\S+)\s+(\S+)"),
     at(
@@ -318,6 +375,9 @@ pub(super) const POSITIONS: &[PositionRule] = &[
         &["sig=", "signature", "&key=", "?key=", "hmac", "code=", "security-token"],
         r#"(?i)[?&;](?:sig|signature|x-amz-signature|x-amz-security-token|x-goog-signature|x-oss-signature|q-signature|hmac|key|code|auth)=([A-Za-z0-9%._~+/=-]{12,})"#,
     ),
+    strong("code", &["code="], r"\bcode=([A-Za-z0-9%._~+/-]{16,})&(?:redirect_uri|grant_type|client_id|state)="),
+    strong("webhook", &["://hooks."], r"https?://hooks\.[\w.-]+/\S*?/([A-Za-z0-9_-]{20,})"),
+    at(&["@/"], r#"["'`=][\w.-]{1,32}:([^\s:@/"'`]{3,})@/[\w?]"#),
     strong("signature", &["signature="], r#"(?i)\bsignature=["']?([A-Za-z0-9%+/=_-]{20,})"#),
     // Headers and code.
     at(
@@ -343,11 +403,58 @@ pub(super) const POSITIONS: &[PositionRule] = &[
             "HTTPDigestAuth",
             "WiFi.begin",
         ],
-        r#"(?i)(?:WiFi\.begin|NetworkCredential|PasswordAuthentication|PSCredential|HTTP(?:Basic|Digest)Auth|BasicAuth(?:entication)?|basic_auth|SetBasicAuth|UsernamePasswordCredentials?|\.login|\bauth\s*=\s*)\s*\(\s*["'][^"'\n]*["']\s*,\s*{Q}\s*[,)]"#,
+        r#"(?i)(?:WiFi\.begin|NetworkCredential|PasswordAuthentication|PSCredential|HTTP(?:Basic|Digest)Auth|BasicAuth(?:entication)?|basic_auth|SetBasicAuth|UsernamePasswordCredentials?|\.login|\bauth\s*=\s*)\s*\(\s*["'][^"'\n]*["']\s*,\s*(?:Some\()?{Q}\s*[,).]"#,
     ),
     at(
-        &["mysqli", "mysql_connect", "getConnection", "new PDO", "ftp_login", "ssh2_auth"],
-        r#"(?i)(?:mysqli(?:_connect)?|mysql_connect|getConnection|new\s+PDO|ftp_login|ssh2_auth_password)\s*\(\s*[^,()\n]+,\s*["'][^"'\n]*["']\s*,\s*{Q}"#,
+        &[
+            "make_password",
+            "check_password",
+            "hash_password",
+            "password_hash",
+            "password_verify",
+            "hashpw",
+            "bcrypt",
+            "argon2",
+        ],
+        r#"(?i)\b(?:make_password|check_password|verify_password|hash_password|generate_password_hash|password_hash|password_verify|hashpw|(?:bcrypt|argon2)\w*\.(?:hash|compare|verify)(?:Sync)?)\s*\(\s*b?{Q}"#,
+    ),
+    at(
+        &["create_user", "create_superuser"],
+        r#"\bcreate_(?:super)?user\s*\(\s*["'][^"'\n]*["']\s*,\s*["'][^"'\n]*["']\s*,\s*{Q}"#,
+    ),
+    at(&["Credentials("], r#"\bCredentials\(\s*"[^"\n]*"\s*,\s*"[^"\n]*"\s*,\s*"[^"\n]*"\s*,\s*{Q}"#),
+    // What tests type into forms.
+    at(
+        &[".type(", ".fill(", "send_keys(", "sendKeys(", "setValue(", "set_value("],
+        r#"(?i)(?:pass(?:word|wd|phrase)?|pwd)\b[^\n;]{0,40}?\.(?:type|fill|send_?keys|set_?value)\s*\(\s*{Q}"#,
+    ),
+    at(
+        &["type(", "fill(", "setValue("],
+        r#"(?i)\b(?:type|fill|setValue)\s*\(\s*["'][^"'\n]*(?:pass|pwd)[^"'\n]*["']\s*,\s*{Q}"#,
+    ),
+    at(
+        &["fill_in"],
+        r#"(?i)\bfill_in\s*\(?\s*:?["']?[^"',\n]*(?:pass|pwd)[^"',\n]*["']?\s*,\s*(?:with:|:with\s*=>)\s*{Q}"#,
+    ),
+    at(&["PlainAuth"], r#"\bPlainAuth\(\s*"[^"\n]*"\s*,\s*"[^"\n]*"\s*,\s*{Q}"#),
+    strong("key", &["Fernet(", "AESGCM(", "ChaCha20Poly1305("], r#"\b(?:Fernet|AESGCM|ChaCha20Poly1305)\(\s*b?{Q}"#),
+    strong("password", &["toCharArray"], r#"(?:"([^"\n]{4,64})")\s*\.\s*toCharArray\(\)"#),
+    strong(
+        "cookie",
+        &["cookie"],
+        r#"(?i)\bcookies?["']?\s*[:=]\s*\{[^{}\n]*?["'][\w.-]*(?:sess|sid|auth|token|jwt|login|remember|csrf)[\w.-]*["']\s*[:,=]\s*{Q}"#,
+    ),
+    at(
+        &["basic auth"],
+        r#"(?i)\bbasic\s+auth(?:entication)?\s*[:=]\s*["'`]?[\w.@+-]{2,40}\s?[:/]\s?["'`]?([^\s"'`,;/()]{4,64})"#,
+    ),
+    at(
+        &["login:", "login =", "account:", "account ="],
+        r#"(?i)\b(?:login|account)\s*[:=]\s*["'`]?[\w.+-]+@[\w.-]+["'`]?\s?[:/|]\s?["'`]?([^\s"'`,;/()]{5,64})"#,
+    ),
+    at(
+        &["mysqli", "mysql_connect", "getConnection", "PDO(", "ftp_login", "ssh2_auth"],
+        r#"(?i)(?:mysqli(?:_connect)?|mysql_connect|getConnection|\bPDO|ftp_login|ssh2_auth_password)\s*\(\s*[^,()\n]+,\s*["'][^"'\n]*["']\s*,\s*{Q}"#,
     ),
     strong(
         "password",
@@ -359,7 +466,7 @@ pub(super) const POSITIONS: &[PositionRule] = &[
         &["password", "passphrase", "passcode"],
         r#"(?i)\b(?:with|the|my|your|its|our|using|by)\s+(?:the\s+)?(?:password|passphrase|passcode|pin)\s+(?:of\s+|to\s+|is\s+)?(?:["'`]|“)?([^\s"'`<>]{4,64})"#,
     ),
-    strong("password", &["passcode", "pin"], r"(?i)\b(?:passcode|pin(?:\s+code)?)\s*(?:is|:|=)\s*([0-9]{4,8})\b"),
+    at(&["passcode", "pin"], r"(?i)\b(?:passcode|pin(?:\s+code)?)\s*(?:is|:|=)\s*([0-9]{4,8})\b"),
     strong(
         "session-id",
         &["PHPSESSID", "JSESSIONID", "connect.sid"],
@@ -376,7 +483,7 @@ pub(super) const PAIRS: &[&str] = &[
     r#"(?i)\b(?:name|key|id|property|code|option|argument)\s*=\s*["'](?P<k>[A-Za-z0-9_.: -]{3,64})["'][^>\n]{0,80}?\b(?:value|val|content|default)\s*=\s*["'](?P<v>[^"'\n]+)["']"#,
     r#"(?i)\b(?:name|key|id|property)\s*=\s*["'](?P<k>[A-Za-z0-9_.: -]{3,64})["'][^>\n]*>\s*(?:<value>\s*)?(?:<!\[CDATA\[)?(?P<v>[^<>\n]{3,200}?)\s*(?:\]\]>)?</"#,
     r#"(?i)<key>\s*(?P<k>[A-Za-z0-9_.: -]{3,64})\s*</key>\s*<string>(?P<v>[^<>\n]{3,200})</string>"#,
-    r#"(?i)<name>\s*(?P<k>[A-Za-z0-9_.: -]{3,64})\s*</name>\s*<value>(?P<v>[^<>\n]{3,200})</value>"#,
+    r#"(?i)<(?:[a-z]+-)?name>\s*(?P<k>[A-Za-z0-9_.: -]{3,64})\s*</(?:[a-z]+-)?name>\s*<(?:[a-z]+-)?value>(?P<v>[^<>\n]{3,200})</"#,
     r#"(?i)<(?:[a-z0-9]+:)?(?P<k>[a-z0-9_.-]*(?:pass|pwd|secret|token|key|credential)[a-z0-9_.-]*)(?:\s[^<>\n]*)?>\s*(?:<!\[CDATA\[)?(?P<v>[^<>\n]{3,200}?)\s*(?:\]\]>)?</"#,
     r#"(?i)<(?:[a-z0-9]+:)?(?P<k>[a-z0-9_.-]*(?:pass|pwd|secret|token|key|credential)[a-z0-9_.-]*)\s(?:[^<>\n]*\s)?(?:value|val)\s*=\s*["'](?P<v>[^"'\n]{3,200})["']"#,
     r#"(?i)["'](?P<k>[a-z0-9_.-]*(?:pass|pwd|secret|token|key|credential)[a-z0-9_.-]*)["']\s*[:=]\s*\{\s*["']?(?:value|default|defaultvalue|plaintext|secret)["']?\s*[:=]\s*["'](?P<v>[^"'\n]{3,200})["']"#,

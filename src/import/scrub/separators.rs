@@ -91,7 +91,23 @@ pub(super) fn values_after(text: &str, key: &Range<usize>, class: Class) -> Opti
     if after.starts_with('(') && gap == at {
         return called(text, name, gap);
     }
-    for word in ["is set to ", "was set to ", "set to ", "is now ", "is: ", "is ", "was ", "to ", "of ", "will be "] {
+    const VERBS: [&str; 14] = [
+        "is set to ",
+        "was set to ",
+        "set to ",
+        "is now ",
+        "is: ",
+        "is ",
+        "was ",
+        "to ",
+        "of ",
+        "will be ",
+        "lautet: ",
+        "lautet ",
+        "ist: ",
+        "ist ",
+    ];
+    for word in VERBS {
         let is_sentence = gap > at && after.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
         if is_sentence {
             return value_at(text, gap + word.len(), Notation::Prose);
@@ -166,7 +182,7 @@ fn argument(text: &str, key: &Range<usize>, comma: usize) -> Option<(Range<usize
     let after = text.get(range.end + 1..)?.trim_start();
     let value = text.get(range.clone())?;
     let is_pair = notation == Notation::Quoted && after.starts_with([')', ',']);
-    let called = before.trim_end_matches(['#', '.', '[', '"', '\'']).strip_suffix('(')?;
+    let called = before.trim_end_matches(['#', '.', '[', '"', '\'', ' ']).strip_suffix('(')?;
     let verb =
         called.rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or("").to_ascii_lowercase();
     let is_setter = VERBS.iter().any(|known| verb.starts_with(known));

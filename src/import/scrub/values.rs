@@ -61,7 +61,10 @@ fn password(text: &str, value: &str, range: &Range<usize>, notation: Notation) -
         Notation::Quoted | Notation::Tight => Some(ValueVerdict::Secret),
         Notation::Bare if is_plain_word(value) => bare_word(text, value, range),
         Notation::Bare => Some(ValueVerdict::Secret),
-        Notation::Prose if is_strong(value) && !is_identifier_like(value) => Some(ValueVerdict::Secret),
+        // `Password forgotten?` asks.
+        Notation::Prose if is_strong(value.trim_end_matches(['?', '!'])) && !is_identifier_like(value) => {
+            Some(ValueVerdict::Secret)
+        }
         Notation::Prose => prose_word(text, value, range),
     }
 }
