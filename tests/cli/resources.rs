@@ -61,6 +61,21 @@ fn large_replies_are_read_one_after_the_other_and_all_of_them() {
 }
 
 #[test]
+fn replies_are_asked_for_and_read_compressed_within_the_same_bound() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    let run = |label: &str| format!("run --runs 1 --methods full --refresh answer --label {label}");
+    project.expect(0, &run("plain"));
+    let packed = |reply: Reply| Reply::Headed(vec![("content-encoding", "gzip".to_owned())], Box::new(reply));
+    server.script(move |_| packed(Reply::Sensible));
+    project.expect(0, &run("packed"));
+    assert!(server.asked().iter().all(|asked| asked.headers["accept-encoding"].to_str().unwrap().contains("gzip")));
+    assert_eq!(project.read("results/packed/cells.jsonl"), project.read("results/plain/cells.jsonl"));
+    server.script(move |_| packed(Reply::Raw(200, " ".repeat(17 << 20))));
+    project.expect(5, &run("bomb")).says(&["the reply is longer than 16 MB"]);
+}
+
+#[test]
 fn templates_that_loop_or_grow_are_refused_when_the_project_is_checked() {
     let project = Project::offline();
     let loops = "{% for a in range(99999) %}{% for b in range(99999) %}{{ question }}{% endfor %}{% endfor %}";

@@ -1,12 +1,13 @@
 //! A provider on loopback: OpenAI's chat dialect, replies by rules or as a test wants them, and a book of all requests.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, Response, Uri};
 use serde_json::{Value, json};
@@ -38,7 +39,7 @@ pub enum Reply {
     Text(String),
     /// A body of this status.
     Raw(u16, String),
-    /// The other reply, with headers.
+    /// The other reply, with headers; packed if `content-encoding` is among them.
     Headed(Vec<(&'static str, String)>, Box<Reply>),
     /// As the rules say, after a while.
     Late(Duration),
@@ -164,7 +165,7 @@ impl Drop for Server {
     }
 }
 
-async fn answer(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response<String> {
+async fn answer(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response<Body> {
     let json: Value = serde_json::from_slice(&body).unwrap_or_default();
     let text = brain::text_of(&json);
     let (nth, asked, script) = {
@@ -197,8 +198,16 @@ async fn answer(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap,
     if let Some(entry) = shared.book().asked.get_mut(nth).filter(|entry| entry.body == asked.body) {
         entry.answered = Some(Instant::now());
     }
+    let is_packed = headers.iter().any(|(name, _)| *name == "content-encoding");
+    let body = if is_packed { gzip(body.as_bytes()) } else { body.into_bytes() };
     let response = Response::builder().status(status).header("content-type", "application/json");
-    headers.iter().fold(response, |response, (name, value)| response.header(*name, value)).body(body).expect("a reply")
+    let response = headers.iter().fold(response, |response, (name, value)| response.header(*name, value));
+    response.body(body.into()).expect("a reply")
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).and_then(|()| encoder.finish()).expect("memory")
 }
 
 fn chat(asked: &Asked, text: &str) -> String {
