@@ -155,8 +155,9 @@ fn class(status: u16, codes: &[String], text: &str) -> ErrorClass {
     let any = |list: &[&str]| codes.iter().any(|code| list.contains(&code.as_str()));
     let says = |list: &[&str]| list.iter().any(|words| text.contains(words));
     let spent = codes.iter().any(|code| code.ends_with("spend_limit_reached"));
-    let quota = ["insufficient_quota", "billing_error", "billing_hard_limit_reached", "billing_not_active"];
-    if status == 402 || spent || any(&quota) || says(&["credit balance is too low"]) {
+    let quota =
+        ["insufficient_quota", "billing_error", "billing_hard_limit_reached", "billing_not_active", "budget_exceeded"];
+    if status == 402 || spent || any(&quota) || says(&["credit balance is too low", "budget has been exceeded"]) {
         return ErrorClass::Quota;
     }
     if matches!(status, 400 | 403 | 413 | 422 | 500) && is_too_long(status, codes, text) {
@@ -165,7 +166,9 @@ fn class(status: u16, codes: &[String], text: &str) -> ErrorClass {
     if (400..500).contains(&status) && any(&["content_filter", "content_policy_violation", "invalid_prompt"]) {
         return ErrorClass::Refused;
     }
-    if (400..500).contains(&status) && (any(&["model_not_found"]) || says(&UNKNOWN_MODEL)) {
+    // LiteLLM says 429 and `no deployments available` while all of them cool down.
+    let is_unknown = (any(&["model_not_found", "invalid_model"]) || says(&UNKNOWN_MODEL)) && !says(&["try again in"]);
+    if (400..500).contains(&status) && is_unknown {
         return ErrorClass::NotFound;
     }
     match status {
@@ -180,8 +183,10 @@ fn class(status: u16, codes: &[String], text: &str) -> ErrorClass {
 }
 
 /// What gateways say of a model that they do not know; many of them with status 400: OpenRouter, LiteLLM, vLLM and
-/// Portkey, Together, Groq, Fireworks.
-const UNKNOWN_MODEL: [&str; 8] = [
+/// Portkey, Together, Groq, Fireworks, DeepSeek, Bedrock.
+const UNKNOWN_MODEL: [&str; 10] = [
+    "model not exist",
+    "model identifier is invalid",
     "is not a valid model",
     "invalid model name",
     "invalid model id",

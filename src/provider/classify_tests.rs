@@ -10,6 +10,16 @@ const SHAPES: &[(u16, &str, ErrorClass, &str)] = &[
         "Invalid model name",
     ),
     (400, r#"{"detail":"Unknown model: llama-9"}"#, NotFound, "Unknown model"),
+    (400, r#"{"error":{"message":"Model Not Exist","type":"invalid_request_error"}}"#, NotFound, "Model Not Exist"),
+    (400, r#"{"object":"error","message":"Invalid model: x","type":"invalid_model"}"#, NotFound, "Invalid model"),
+    (400, r#"{"message":"The provided model identifier is invalid."}"#, NotFound, "identifier is invalid"),
+    (400, r#"{"error":{"message":"Budget has been exceeded!","type":"budget_exceeded"}}"#, Quota, "Budget has been"),
+    (
+        429,
+        r#"{"error":{"message":"No deployments available for selected model, Try again in 5 seconds.","code":"429"}}"#,
+        RateLimited,
+        "Try again in 5",
+    ),
     (
         400,
         r#"{"error":{"message":"max is 8192","type":"invalid_request_error","code":"context_length_exceeded"}}"#,
