@@ -54,7 +54,7 @@ pub fn main() -> u8 {
         None => exit.code(),
         Some(error) => {
             console.eprint(&format!("error: standard output could not be written: {error}"));
-            exit.and(Exit::Error).code()
+            Exit::Error.code()
         }
     }
 }

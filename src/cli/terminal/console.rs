@@ -173,29 +173,31 @@ impl Console {
         output(bytes);
     }
 
-    /// Why standard output could not be written, if that happened; then the command failed, whatever else it did.
-    pub(crate) fn output_error() -> Option<&'static str> {
-        OUTPUT_ERROR.get().map(String::as_str)
+    /// Why standard output could not be written, if that happened; then the command failed, whatever else it did. A
+    /// reader who has seen enough and closes the pipe is no failure: `compeval cache ls | head`.
+    pub(crate) fn output_error() -> Option<&'static io::Error> {
+        OUTPUT_ERROR.get().filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
+    }
+
+    /// Whether what is printed on standard output is still read.
+    pub(crate) fn is_read() -> bool {
+        OUTPUT_ERROR.get().is_none()
     }
 }
 
-/// The first error of standard output.
-static OUTPUT_ERROR: OnceLock<String> = OnceLock::new();
-
-/// Exit code after the reader of standard output closed it.
-const CLOSED_PIPE: i32 = 0;
+/// The first error of standard output. After it nothing more is written: the reader has an incomplete text.
+static OUTPUT_ERROR: OnceLock<io::Error> = OnceLock::new();
 
 fn line(text: &str) -> Vec<u8> {
     let end = if text.ends_with('\n') { "" } else { "\n" };
     format!("{text}{end}").into_bytes()
 }
 
-/// Writes to standard output. After an error nothing more is written: the reader has an incomplete text.
 fn output(bytes: &[u8]) {
     if OUTPUT_ERROR.get().is_none()
         && let Err(error) = write_bytes(&mut io::stdout().lock(), bytes)
     {
-        let _ = OUTPUT_ERROR.set(error.to_string());
+        let _ = OUTPUT_ERROR.set(error);
     }
 }
 
@@ -214,10 +216,5 @@ impl Write for LogWriter {
 }
 
 fn write_bytes(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
-    let written = out.write_all(&redact_bytes(bytes)).and_then(|()| out.flush());
-    if written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
-        // The reader has seen enough: `compeval cache ls | head` is not a failure.
-        std::process::exit(CLOSED_PIPE);
-    }
-    written
+    out.write_all(&redact_bytes(bytes)).and_then(|()| out.flush())
 }

@@ -43,7 +43,10 @@ impl<'c> Pages<'c> {
     pub(crate) fn write(&mut self, text: &str) -> bool {
         let text = self.console.for_output(text);
         match &mut self.state {
-            PagerState::Direct => self.console.raw(text.as_bytes()),
+            PagerState::Direct => {
+                self.console.raw(text.as_bytes());
+                return Console::is_read();
+            }
             PagerState::Pager(pager) => return pass_on(pager, &text),
             PagerState::Buffered(buffered) => {
                 buffered.push_str(&text);
