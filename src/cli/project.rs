@@ -96,7 +96,10 @@ pub(crate) fn read_project(common: &Common, select: &SelectArgs, opening: Openin
 /// The paths of the project, without validating its files.
 pub(crate) fn project_paths_of(common: &Common) -> Result<ProjectPaths, Failure> {
     let file = find_pipeline(&folder(common), common.config.as_deref())?;
-    Ok(project_paths(&file, common.profile.as_deref(), &variable)?)
+    let paths = project_paths(&file, common.profile.as_deref(), &variable)?;
+    // What is printed may contain a key that no file has in one piece: a text in several parts.
+    paths.keys.iter().for_each(|variable| drop(ApiKey::from_environment(variable)));
+    Ok(paths)
 }
 
 /// Refuses to begin where a model that will be asked has no key. Says the variable's name, never its value.

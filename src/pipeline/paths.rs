@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::file::{self, Declared, FixturePaths, Located};
+use super::file::{self, Declared, FixturePaths, Located, PipelineTable};
 use super::fixtures::{FixtureChecks, FixtureLoader};
 use super::problem::{Problem, Problems};
-use super::providers::Environment;
+use super::providers::{Environment, key_variables};
 use super::secrets::mask_secrets;
 use super::sources::{OUT_OF_BOUNDS, Pattern, SourceReader};
+use crate::provider::ApiKeyVariable;
 
 /// The folders of a project and its fixture files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub struct ProjectPaths {
     pub results: PathBuf,
     /// Where the store lies, absolute.
     pub cache: PathBuf,
+    /// The variables that contain keys of providers.
+    pub keys: Vec<ApiKeyVariable>,
 }
 
 impl ProjectPaths {
@@ -70,7 +73,8 @@ pub fn project_paths(
         FixtureLoader { file: &source, reader: &reader, fixtures: written, probes: None, checks, problems };
     let files = fixture_loader.fixture_files();
     let fixtures = root.join(fixture_folder(written.map(|placed| &placed.value)));
-    Ok(ProjectPaths { folder: root, fixtures, files, probes, results, cache })
+    let keys = key_variables(declared.providers.as_ref().map(|table| &table.value)).collect();
+    Ok(ProjectPaths { folder: root, fixtures, files, probes, results, cache, keys })
 }
 
 fn fixture_folder(paths: Option<&FixturePaths>) -> PathBuf {
@@ -106,24 +110,31 @@ pub(super) fn confine(
     file: &super::model::SourceFile,
     problems: &mut Problems,
 ) {
-    let Some(table) = declared.pipeline.as_ref().map(|table| &table.value) else { return reader.confine() };
-    if table.allow_outside.as_ref().is_some_and(|allowed| allowed.value) {
+    let table = declared.pipeline.as_ref().map(|table| &table.value);
+    if table.and_then(|table| table.allow_outside.as_ref()).is_some_and(|allowed| allowed.value) {
         return;
     }
     reader.confine();
-    let mut folders: Vec<(PathBuf, &std::ops::Range<usize>)> = Vec::new();
-    for folder in [&table.results, &table.cache, &table.probes].into_iter().flatten() {
-        folders.push((PathBuf::from(&folder.value), &folder.place));
-    }
-    match table.fixtures.as_ref() {
-        Some(Located { value: FixturePaths::Folder(folder), place, .. }) => folders.push((folder.into(), place)),
+    let mut folders: Vec<(PathBuf, Option<&std::ops::Range<usize>>)> = Vec::new();
+    // A folder that is not declared may be a link that leads out.
+    let named = |field: fn(&PipelineTable) -> &Option<Located<String>>, default: &str| match table.map(field) {
+        Some(Some(folder)) => (PathBuf::from(&folder.value), Some(&folder.place)),
+        _ => (PathBuf::from(default), None),
+    };
+    folders.extend([named(|t| &t.results, "results"), named(|t| &t.cache, "cache"), named(|t| &t.probes, "probes")]);
+    match table.and_then(|table| table.fixtures.as_ref()) {
+        Some(Located { value: FixturePaths::Folder(folder), place, .. }) => folders.push((folder.into(), Some(place))),
         Some(Located { value: FixturePaths::Globs(globs), .. }) => {
-            folders.extend(globs.iter().filter_map(|glob| Some((Pattern::new(&glob.value).ok()?.base(), &glob.place))));
+            let base = |glob: &str| Some(Pattern::new(glob).ok()?.base());
+            folders.extend(globs.iter().filter_map(|glob| Some((base(&glob.value)?, Some(&glob.place)))));
         }
         None => {}
     }
     for (folder, place) in folders.into_iter().filter(|(folder, _)| reader.is_out_of_bounds(folder)) {
-        let message = format!("`{}` cannot be used: {OUT_OF_BOUNDS}", folder.display());
-        problems.push(Problem::error(message).at(file, place.clone()));
+        let problem = Problem::error(format!("`{}` cannot be used: {OUT_OF_BOUNDS}", folder.display()));
+        problems.push(match place {
+            Some(place) => problem.at(file, place.clone()),
+            None => problem,
+        });
     }
 }

@@ -74,6 +74,13 @@ const BUILT_IN: [BuiltIn; 6] = [
 /// What the cache key calls the built-in rules. No other endpoint may be called that.
 const LEXICAL: &str = "lexical";
 
+/// The variables that contain keys, of providers declared and built in.
+pub(super) fn key_variables(declared: Option<&Map<ProviderTable>>) -> impl Iterator<Item = ApiKeyVariable> {
+    let named = declared.into_iter().flat_map(BTreeMap::values).filter_map(|table| table.value.api_key_env.as_ref());
+    let named = named.map(|variable| variable.value.as_str()).filter(|name| is_variable(name));
+    named.chain(BUILT_IN.iter().filter_map(|provider| provider.key)).map(|name| ApiKeyVariable(name.into()))
+}
+
 /// All providers, declared and built in. One with errors is reported and left out; its name is kept.
 pub(super) struct Providers {
     pub(super) known: BTreeMap<ProviderName, Arc<ProviderSpec>>,

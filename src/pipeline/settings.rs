@@ -39,6 +39,9 @@ pub(super) fn settings(
 /// The most repetitions of one thing: far beyond use, and a matrix of them still fits in memory.
 const MOST_REPETITIONS: u32 = 1000;
 
+/// The most judgements of one cell: a thousand times as many would fill the memory with the matrix.
+const MOST_TOGETHER: u64 = 10_000;
+
 fn runs(context: &mut ValidationContext<'_>, table: Option<&Located<RunsTable>>, overrides: &Overrides) -> Runs {
     let mut runs = Runs::default();
     if let Some(Located { value: RunsTable(table), .. }) = table {
@@ -53,6 +56,15 @@ fn runs(context: &mut ValidationContext<'_>, table: Option<&Located<RunsTable>>,
         }
         Some(number) => runs.compress = number,
         None => {}
+    }
+    let together: u64 = [runs.compress, runs.answer, runs.judge].into_iter().map(u64::from).product();
+    if together > MOST_TOGETHER {
+        let message = format!("a cell has {together} repetitions, and at most {MOST_TOGETHER} are allowed");
+        let problem = Problem::error(message).help("`compress`, `answer` and `judge` of `runs` multiply");
+        context.problems.push(match table {
+            Some(table) => problem.at(context.file, table.place.clone()),
+            None => problem,
+        });
     }
     runs
 }

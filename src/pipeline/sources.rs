@@ -16,6 +16,9 @@ use crate::files::is_special;
 /// The name of the pipeline's file.
 pub const PIPELINE_FILE: &str = "pipeline.toml";
 
+/// The longest text file that is read, in bytes: a file put there by mistake must not fill the memory.
+const MAX_TEXT: u64 = 256 << 20;
+
 /// Text files of a project, each read once.
 pub(super) struct SourceReader {
     folder: PathBuf,
@@ -112,6 +115,10 @@ fn resolved(path: &Path) -> PathBuf {
 
 fn read_text(path: &Path) -> Result<String, String> {
     check_regular(path)?;
+    let length = fs::metadata(path).map_err(|e| word(&e))?.len();
+    if length > MAX_TEXT {
+        return Err(format!("it has {} MB, and at most {} are read", length >> 20, MAX_TEXT >> 20));
+    }
     let bytes = fs::read(path).map_err(|e| word(&e))?;
     let text = String::from_utf8(bytes).map_err(|e| {
         let line = e.as_bytes().iter().take(e.utf8_error().valid_up_to()).filter(|b| **b == b'\n').count() + 1;
@@ -161,7 +168,9 @@ pub fn find_pipeline(start: &Path, named: Option<&Path>) -> Result<PathBuf, Prob
             false => fault(format!("there is no file {}", named.display()), "-c names the pipeline's file"),
         };
     }
-    match start.ancestors().map(|folder| folder.join(PIPELINE_FILE)).find(|path| path.is_file()) {
+    // A broken link or a pipe of that name is found too: reading it says what is wrong.
+    let is_there = |path: &PathBuf| path.symlink_metadata().is_ok() && !path.is_dir();
+    match start.ancestors().map(|folder| folder.join(PIPELINE_FILE)).find(is_there) {
         Some(path) => Ok(path),
         None => fault(
             format!("there is no {PIPELINE_FILE} in {} or any folder above it", start.display()),
