@@ -351,6 +351,14 @@ impl ResultsFolder {
         Ok(())
     }
 
+    /// Removes what a process left that was killed while it wrote a file.
+    pub(super) fn remove_temporaries(&self) -> Result<(), FileError> {
+        for path in entries(&self.path)?.into_iter().filter(|path| is_temporary(&name_of(path))) {
+            fs::remove_file(&path).map_err(|e| FileError::new("remove", &path, e))?;
+        }
+        Ok(())
+    }
+
     /// The files in it that no run writes: notes of the user.
     pub(super) fn foreign_files(&self) -> Result<Vec<PathBuf>, FileError> {
         use names::{CELLS, HTML, MANIFEST, MARKDOWN, SUMMARY};

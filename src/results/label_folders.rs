@@ -178,6 +178,7 @@ impl LabelFolders {
 
     /// `LABEL~2` becomes `LABEL~3`, `LABEL~1` becomes `LABEL~2`, and `old` becomes `LABEL~1`.
     fn shift(&self, old: &ResultsFolder) -> Result<(), FileError> {
+        old.remove_temporaries()?;
         for (number, (_, folder)) in (1..).zip(self.earlier()).collect::<Vec<_>>().into_iter().rev() {
             rename(folder.path(), self.numbered(number + 1).path())?;
         }
