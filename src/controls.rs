@@ -3,10 +3,14 @@
 
 use std::borrow::Cow;
 
-/// Whether a character is shown as an escape: C0 without line break and tab, C1, and bidirectional controls.
+/// Whether a character is shown as an escape: C0 without line break and tab, C1, bidirectional controls, and what takes
+/// no room: text can be hidden in it. Joiners are not among them: scripts and emoji need them.
 pub fn is_shown_escaped(c: char) -> bool {
     let is_bidi = matches!(c, '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
-    is_bidi || (c.is_control() && c != '\n' && c != '\t')
+    let is_invisible =
+        matches!(c, '\u{180E}' | '\u{200B}' | '\u{2028}' | '\u{2029}' | '\u{2060}'..='\u{2065}' | '\u{FEFF}')
+            || matches!(c, '\u{FFF9}'..='\u{FFFB}' | '\u{E0000}'..='\u{E007F}');
+    is_bidi || is_invisible || (c.is_control() && c != '\n' && c != '\t')
 }
 
 /// `text` with its control characters as visible escapes.

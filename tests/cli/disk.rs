@@ -45,6 +45,20 @@ fn output_that_cannot_be_written_is_an_error_and_a_closed_pipe_is_none() {
     }
 }
 
+#[test]
+fn a_reader_who_leaves_does_not_end_a_run_nor_change_its_exit_code() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    for (code, label, flags) in [(0, "a", ""), (6, "b", "--refresh answer --max-requests 3")] {
+        let mut command = project.command(&format!("run --label {label} --runs 1 {flags}"));
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        command.stdout(writer.try_clone().unwrap()).stderr(writer);
+        assert_eq!(Running::of(command).end().code, code, "{flags}");
+        assert!(project.exists(&format!("results/{label}/summary.json")), "the run went to its end");
+    }
+}
+
 /// A script that runs in a project whose cache is on a small file system of its own; `None` where that is not allowed.
 fn on_a_small_disk(project: &Project, script: &str) -> Option<String> {
     std::fs::create_dir_all(project.path("cache")).unwrap();
@@ -118,6 +132,18 @@ fn a_fixture_that_cannot_be_read_is_named() {
             ]);
             assert!(!ended.stderr.contains("#harbor"), "an editor's lock: {}", ended.stderr);
         }
+    }
+}
+
+#[test]
+fn a_file_that_is_no_file_or_has_no_end_is_named() {
+    let project = Project::offline();
+    File::create(project.path("fixtures/endless.json")).unwrap().set_len(3 << 30).unwrap();
+    project.expect(2, "run --label a").says(&["fixtures/endless.json: it has 3072 MB, and at most 256 are read"]);
+    std::fs::remove_file(project.path("pipeline.toml")).unwrap();
+    std::os::unix::fs::symlink("/nowhere/pipeline.toml", project.path("pipeline.toml")).unwrap();
+    for command in ["plan", "cache ls"] {
+        project.expect(2, command).says(&["pipeline.toml: it is a link to a file that does not exist"]);
     }
 }
 

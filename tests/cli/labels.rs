@@ -108,9 +108,11 @@ fn replaced_results_are_shifted_and_a_note_of_the_user_stays() {
     project.expect(0, "run --label a --runs 1 --refresh judge");
     assert_eq!(project.read("results/a/notes.txt"), "mine");
     project.edit("prompts/answer.md", "and from nothing but it", "and from no other source");
+    project.write("results/a/.killed.tmp", "half");
     project.expect(0, "run --label a --runs 1 --replace");
     assert_eq!(project.read("results/a~2/cells.jsonl"), first);
     assert_eq!(project.read("results/a~1/cells.jsonl"), second);
+    assert!(!project.exists("results/a~1/.killed.tmp"), "a temporary file of a killed process");
     project.expect(2, "run --label a~1 --runs 1").says(&["`a~1` is the label of results that were replaced"]);
     assert!(project.expect(0, "show harbor --label a~1").stdout.contains("harbor in a~1"));
 }

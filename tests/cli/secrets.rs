@@ -134,3 +134,26 @@ fn a_key_that_a_program_prints_or_a_fixture_holds_is_neither_stored_nor_shown() 
         assert!(!bytes.windows(KEY.len()).any(|window| window == KEY.as_bytes()), "{}", path.display());
     }
 }
+
+#[test]
+fn a_key_that_comes_in_two_parts_is_not_shown_as_one() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    server.script(|asked| match asked.wanted {
+        brain::Wanted::Answer => {
+            let (begin, end) = KEY.split_at(9);
+            let part = |text: String| serde_json::json!({"type": "text", "text": text});
+            let content = [part(format!("It is {begin}")), part(end.to_owned())];
+            let message = serde_json::json!({"role": "assistant", "content": content});
+            Reply::Raw(200, serde_json::json!({"choices": [{"finish_reason": "stop", "message": message}]}).to_string())
+        }
+        _ => Reply::Sensible,
+    });
+    project.expect(0, "run --label a --runs 1 --methods full");
+    let listed = project.expect(0, "cache ls --json --stage answer").json();
+    let key = listed[0]["key"].as_str().unwrap();
+    for flag in ["", "--json", "--inputs"] {
+        let shown = project.expect(0, &format!("cache show {key} {flag}")).stdout;
+        assert!(shown.contains("It is ***") && !shown.contains(KEY), "{shown}");
+    }
+}

@@ -66,6 +66,18 @@ fn controls_of_a_reply_do_not_steer_a_real_terminal() {
     }
 }
 
+#[test]
+fn a_list_of_entries_stays_json_whatever_a_server_sends() {
+    let server = Server::start();
+    server.script(|_| Reply::Raw(200, format!("\u{7f}{HOSTILE}\u{200b}\u{e0041}")));
+    let project = Project::new(&server);
+    project.expect(5, "run --label a --runs 1");
+    let listed = project.expect(0, "cache ls --json");
+    assert_harmless(&listed.stdout, "cache ls --json");
+    let fault = listed.json()[0]["fault"].as_str().unwrap().to_owned();
+    assert!(fault.contains("\u{7f}It is \u{1b}]52") && fault.contains('\u{e0041}'), "JSON keeps the value: {fault:?}");
+}
+
 /// The texts that a page decompresses.
 fn unpacked(page: &str) -> Vec<String> {
     use base64::Engine;

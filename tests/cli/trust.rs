@@ -52,6 +52,14 @@ fn paths_outside_of_the_project_are_refused_unless_it_says_so() {
     std::fs::rename(project.path("fixtures/harbor.json"), outside.path().join("harbor.json")).unwrap();
     std::os::unix::fs::symlink(outside.path().join("harbor.json"), project.path("fixtures/harbor.json")).unwrap();
     project.expect(2, "check").says(&["fixtures/harbor.json", allowed]);
+    // So may a folder that is not declared.
+    for folder in ["results", "cache"] {
+        let project = Project::offline();
+        std::os::unix::fs::symlink(outside.path(), project.path(folder)).unwrap();
+        project.expect(2, "run --label a --offline").says(&[&format!("`{folder}` cannot be used"), allowed]);
+        project.edit("pipeline.toml", "runs = 2", "runs = 2\nallow_outside = true");
+        project.expect(0, "plan");
+    }
     // The cache may lie where the user wants it.
     let mut project = Project::offline();
     project.set("COMPEVAL_CACHE", &format!("{elsewhere}/cache"));

@@ -44,16 +44,19 @@ pub(crate) fn visible(text: &str, colors: bool) -> Cow<'_, str> {
     shown.into()
 }
 
-/// JSON with the controls escaped that JSON itself leaves as they are: C1, and those that change the direction of text.
+/// JSON with the controls escaped that JSON itself leaves as they are: DEL, C1, and those that change the direction of
+/// text. What is left of C0 is layout.
 pub(crate) fn escape_json(json: &str) -> Cow<'_, str> {
-    let is_raw = |c: char| !c.is_ascii() && is_shown_escaped(c);
+    let is_raw = |c: char| c >= '\u{7f}' && is_shown_escaped(c);
     if !json.chars().any(is_raw) {
         return json.into();
     }
     let mut escaped = String::with_capacity(json.len() + 16);
     for c in json.chars() {
         if is_raw(c) {
-            let _ = write!(escaped, "\\u{:04x}", u32::from(c));
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(escaped, "\\u{unit:04x}");
+            }
         } else {
             escaped.push(c);
         }
@@ -89,10 +92,11 @@ mod tests {
 
     #[test]
     fn json_keeps_its_value() {
-        let json = serde_json::to_string("a\u{9b}\u{202e}\u{1b}").unwrap();
+        let text = "a\u{9b}\u{202e}\u{1b}\u{7f}\u{e0041}";
+        let json = serde_json::to_string(text).unwrap();
         let escaped = escape_json(&json);
-        assert!(escaped.is_ascii());
-        assert_eq!(serde_json::from_str::<String>(&escaped).unwrap(), "a\u{9b}\u{202e}\u{1b}");
+        assert!(!escaped.chars().any(is_shown_escaped));
+        assert_eq!(serde_json::from_str::<String>(&escaped).unwrap(), text);
     }
 
     proptest! {

@@ -12,7 +12,7 @@ mod request_log;
 
 pub(super) use crate::report::TextStyle;
 pub(super) use console::{Console, LogWriter};
-pub(super) use controls::own_color;
+pub(super) use controls::{escape_json, own_color};
 pub(super) use failures::print_failures;
 pub(super) use pager::{Pages, page};
 pub(super) use progress::{Progress, selftest_cases};

@@ -5,7 +5,7 @@ use super::filter::{CacheFilter, EntryFilter, EntryNames};
 use crate::cache::{CacheSnapshot, Day, EntryStatus, Lookup, Meta, Record, now_ms};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{age, count, money, short, size};
-use crate::cli::terminal::{Console, Pages, TextStyle};
+use crate::cli::terminal::{Console, Pages, TextStyle, escape_json};
 
 pub(super) fn run(snapshot: &CacheSnapshot, args: &CacheFilter, console: &Console) -> Result<Exit, Failure> {
     let filter = EntryFilter::new(args)?;
@@ -62,7 +62,8 @@ impl<'c> EntryList<'c> {
         if self.console.is_json() {
             self.block.push_str(if self.entries == 0 { "[\n" } else { ",\n" });
             // serialising plain data to a string cannot fail
-            self.block.push_str(&serde_json::to_string(&EntryJson::new(record, meta, day)).unwrap_or_default());
+            let json = serde_json::to_string(&EntryJson::new(record, meta, day)).unwrap_or_default();
+            self.block.push_str(&escape_json(&json));
         } else {
             if self.entries == 0 {
                 self.block.push_str(&self.console.paint(TextStyle::Strong, HEAD));
