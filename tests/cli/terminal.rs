@@ -71,7 +71,7 @@ fn a_list_of_entries_stays_json_whatever_a_server_sends() {
     let server = Server::start();
     server.script(|_| Reply::Raw(200, format!("\u{7f}{HOSTILE}\u{200b}\u{e0041}")));
     let project = Project::new(&server);
-    project.expect(5, "run --label a --runs 1");
+    project.compeval("run --label a --runs 1 --methods full");
     let listed = project.expect(0, "cache ls --json");
     assert_harmless(&listed.stdout, "cache ls --json");
     let fault = listed.json()[0]["fault"].as_str().unwrap().to_owned();

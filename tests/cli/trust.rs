@@ -55,7 +55,9 @@ fn paths_outside_of_the_project_are_refused_unless_it_says_so() {
     // So may a folder that is not declared.
     for folder in ["results", "cache"] {
         let project = Project::offline();
-        std::os::unix::fs::symlink(outside.path(), project.path(folder)).unwrap();
+        let target = outside.path().join(format!("new-{folder}"));
+        std::fs::create_dir(&target).unwrap();
+        std::os::unix::fs::symlink(target, project.path(folder)).unwrap();
         project.expect(2, "run --label a --offline").says(&[&format!("`{folder}` cannot be used"), allowed]);
         project.edit("pipeline.toml", "runs = 2", "runs = 2\nallow_outside = true");
         project.expect(0, "plan");

@@ -193,7 +193,7 @@ fn inserts(text: &str, found: &mut Vec<Positioned>) {
 }
 
 fn foreign(text: &str, found: &mut Vec<Positioned>) {
-    if text.is_ascii() && !text.contains("mot de passe") {
+    if text.is_ascii() && !text.contains(" de passe") {
         return;
     }
     for captures in FOREIGN.captures_iter(text) {

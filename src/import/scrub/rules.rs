@@ -430,7 +430,7 @@ pub(super) const POSITIONS: &[PositionRule] = &[
     ),
     at(
         &["type(", "fill(", "setValue("],
-        r#"(?i)\b(?:type|fill|setValue)\s*\(\s*["'][^"'\n]*(?:pass|pwd)[^"'\n]*["']\s*,\s*{Q}"#,
+        r#"(?i)\b(?:type|fill|setValue)\s*\(\s*["'][^,\n]*(?:pass|pwd)[^,\n]*["']\s*,\s*{Q}"#,
     ),
     at(
         &["fill_in"],
