@@ -88,6 +88,7 @@ impl FactFinder {
                 });
             }
             forms.extend(forms.iter().find_map(|form| with_digits(form)));
+            forms.extend(forms.first().and_then(|form| without_quotes(form)));
             for form in forms {
                 match Path::new(&form, paths) {
                     Some(path) => needles.push(Needle::Path(path)),
@@ -142,6 +143,17 @@ fn with_digits(form: &str) -> Option<String> {
     let run = form.get(head.len()..)?;
     let value = (run.chars().count() > 1 || !head.is_empty()).then(|| value_of_numeral(run))??;
     Some(format!("{head}{value}"))
+}
+
+/// A spelling with quoted words, without the quotes: texts set such words in backticks, which folding removes.
+fn without_quotes(form: &str) -> Option<String> {
+    let mut bare = form.to_owned();
+    while let Some(open) = bare.match_indices('\'').map(|(at, _)| at).find(|at| !bare[..*at].ends_with(is_word)) {
+        let close = bare[open + 1..].find('\'').map(|length| open + 1 + length)?;
+        bare.remove(close);
+        bare.remove(open);
+    }
+    (bare.len() < form.len() && !bare.is_empty()).then_some(bare)
 }
 
 impl Needle {
@@ -222,6 +234,8 @@ impl Words {
             '0'..='9' if last == '-' => !beyond.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ')'),
             '-' if second.is_some_and(char::is_alphanumeric) => is_word(last) || last == '-',
             '.' if digit(second) => last.is_ascii_digit(),
+            // an ordinal: 第3个 is not 3个
+            '0'..='9' if last == '第' => self.text.contains(is_unspaced),
             c if numeral(c).is_some() => last == '第' || numeral(last).is_some() || last.is_ascii_digit(),
             c if is_word(c) && is_word(last) => true,
             // `src/db` is not `old-src/db`

@@ -10,7 +10,7 @@ use super::history::History;
 use crate::transcript::{Message, Role, fold, fold_document};
 
 /// Facts of the kinds that banks hold. The transcript names each, and the siblings of the paths.
-const FACTS: [&str; 44] = [
+const FACTS: [&str; 48] = [
     "8081",
     "port 8081",
     "1204 rows",
@@ -51,6 +51,10 @@ const FACTS: [&str; 44] = [
     "连接超时",
     "端口8080",
     "第二个方案",
+    "使用 Redis 缓存",
+    "重试 7 次, 间隔 30 秒",
+    "2 TB disk",
+    "a 30-second timeout",
     "commit 4f2a91c",
     "issue 1290",
     "2024-03-17",
@@ -71,7 +75,7 @@ const FRAMES: [&str; 7] = [
 /// A way to write a text otherwise; nothing where it does not apply.
 type Change = fn(&str) -> Vec<String>;
 
-const SAME: [(&str, Change); 12] = [
+const SAME: [(&str, Change); 15] = [
     ("case", |fact| vec![fact.to_lowercase(), fact.to_uppercase()]),
     ("width", |fact| vec![fact.chars().map(wide).collect()]),
     ("line break", |fact| replaced(fact, " ", &["\n", "  ", "\u{a0}", "\t"])),
@@ -81,12 +85,15 @@ const SAME: [(&str, Change); 12] = [
     ("backticks", |fact| [vec![format!("`{fact}`")], words_in(fact, "`")].concat()),
     ("bold", |fact| [vec![format!("**{fact}**")], words_in(fact, "**")].concat()),
     ("thousands", thousands),
+    ("quotes as marks", |fact| exchanged(fact, &QUOTED)),
+    ("blanks in Chinese", blanks_in_chinese),
+    ("zero width", |fact| replaced(fact, " ", &["\u{200b} ", " \u{feff}", " \u{ad}"])),
     ("units", |fact| exchanged(fact, &UNITS)),
     ("calls", |fact| exchanged(fact, &[("()", "")])),
     ("numerals", |fact| exchanged(fact, &[("三个", "3个"), ("十二条", "12条"), ("30秒", "三十秒")])),
 ];
 
-const UNITS: [(&str, &str); 14] = [
+const UNITS: [(&str, &str); 19] = [
     ("25%", "25 percent"),
     ("25%", "25 %"),
     ("25%", "25 per cent"),
@@ -101,7 +108,15 @@ const UNITS: [(&str, &str); 14] = [
     ("64 MB", "64MB"),
     ("30秒", "30 seconds"),
     ("30秒", "30 秒"),
+    ("5 seconds", "5-second"),
+    ("90 minutes", "90-minute"),
+    ("30-second", "30 second"),
+    ("2 TB", "2TB"),
+    ("2 TB", "2 terabytes"),
 ];
+
+const QUOTED: [(&str, &str); 3] =
+    [("'port'", "`port`"), ("\"db-1\"", "`db-1`"), ("\"connection refused\"", "`connection refused`")];
 
 const OTHER: [(&str, Change); 8] = [
     ("digit", other_digits),
@@ -117,7 +132,7 @@ const OTHER: [(&str, Change); 8] = [
     }),
     ("sibling folder", siblings),
     ("word", |fact| ending_in_letter(fact, &["x", "s9", "_old"])),
-    ("ordinal", |fact| exchanged(fact, &[("三个文件", "第三个文件"), ("十二条", "二十二条"), ("第二个", "二个")])),
+    ("ordinal", |fact| exchanged(fact, &[("三个文件", "第三个文件"), ("十二条", "二十二条"), ("第二个", "二个"), ("三个文件", "第3个文件")])),
 ];
 
 fn wide(c: char) -> char {
@@ -143,6 +158,21 @@ fn hyphen_as_space(fact: &str) -> Vec<String> {
         |at: usize| at > 0 && chars[at - 1].is_alphabetic() && chars.get(at + 1).is_some_and(|c| c.is_alphabetic());
     let places = (0..chars.len()).filter(|at| chars[*at] == '-' && between(*at) && !is_path);
     places.map(|at| chars.iter().enumerate().map(|(i, c)| if i == at { ' ' } else { *c }).collect()).collect()
+}
+
+/// With a blank, or a line break, beside every Chinese character that has a letter or a digit beside it, and with none.
+fn blanks_in_chinese(fact: &str) -> Vec<String> {
+    let is_chinese = |c: &char| ('\u{4e00}'..='\u{9fff}').contains(c);
+    if !fact.contains(|c| is_chinese(&c)) {
+        return Vec::new();
+    }
+    let bare: Vec<char> = fact.chars().filter(|c| *c != ' ').collect();
+    let with = |blank: &str| -> String {
+        let join = |pair: &[char]| is_chinese(&pair[0]) != is_chinese(&pair[1]) && pair.iter().all(|c| c.is_alphanumeric());
+        let tail = bare.windows(2).map(|pair| format!("{}{}", if join(pair) { blank } else { "" }, pair[1]));
+        bare[..1].iter().collect::<String>() + &tail.collect::<String>()
+    };
+    ["", " ", "\n", "\u{3000}"].map(with).into()
 }
 
 fn words_in(fact: &str, mark: &str) -> Vec<String> {

@@ -51,9 +51,15 @@ impl TextEdits {
         edited
     }
 
+    /// The bytes of the text as it was that a byte range of the edited text came from.
+    pub(super) fn origins(&self, edited: Range<usize>) -> Range<usize> {
+        let start = self.origin(edited.start).start;
+        start..self.origin(edited.end.saturating_sub(1).max(edited.start)).end.max(start)
+    }
+
     /// The bytes of the text as it was that the byte `at` of the edited text came from: itself, or all that its
     /// replacement stands for.
-    pub(super) fn origin(&self, at: usize) -> Range<usize> {
+    fn origin(&self, at: usize) -> Range<usize> {
         let following = self.list.partition_point(|edit| edit.after <= at);
         let Some(edit) = following.checked_sub(1).and_then(|index| self.list.get(index)) else { return at..at + 1 };
         let end = edit.after + edit.replacement.len();

@@ -5,7 +5,7 @@ use std::ops::Range;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, char::canonical_combining_class, is_nfkc_quick};
 
 use super::edits::TextEdits;
-use super::typography::{Rules, edits_of_normalized, edits_of_written};
+use super::typography::{Rules, edits_of_blanks, edits_of_normalized, edits_of_written};
 
 /// A text folded as [`crate::transcript::fold`] does, that knows where each piece came from.
 ///
@@ -16,6 +16,7 @@ pub struct MappedFold {
     written: TextEdits,
     normalized: Pieces,
     typographic: TextEdits,
+    blanks: TextEdits,
 }
 
 /// A normalized text, and where its parts came from.
@@ -43,8 +44,9 @@ impl MappedFold {
         let written = TextEdits::from_list(edits_of_written(text, Rules::ALL));
         let normalized = Pieces::of(&written.apply(text.to_owned()));
         let typographic = TextEdits::from_list(edits_of_normalized(&normalized.text, Rules::ALL));
-        let folded = typographic.apply(normalized.text.clone());
-        MappedFold { folded, written, normalized, typographic }
+        let edited = typographic.apply(normalized.text.clone());
+        let blanks = TextEdits::from_list(edits_of_blanks(&edited));
+        MappedFold { folded: blanks.apply(edited), written, normalized, typographic, blanks }
     }
 
     /// The folded text.
@@ -54,12 +56,8 @@ impl MappedFold {
 
     /// The bytes of the text as written that `folded`, a byte range of the folded text, came from.
     pub fn original(&self, folded: Range<usize>) -> Range<usize> {
-        let first = self.typographic.origin(folded.start).start;
-        let last = self.typographic.origin(folded.end.saturating_sub(1).max(folded.start)).end;
-        let normalized = self.normalized.original(first..last);
-        let start = self.written.origin(normalized.start).start;
-        let end = self.written.origin(normalized.end.saturating_sub(1).max(normalized.start)).end;
-        start..end.max(start)
+        let edited = self.typographic.origins(self.blanks.origins(folded));
+        self.written.origins(self.normalized.original(edited))
     }
 }
 
@@ -166,7 +164,7 @@ mod tests {
 
     #[test]
     fn ranges_lead_back_to_the_text_as_written() {
-        let text = "Ａn  Error：　ｐｏｒｔ\n `8,080` 图 “load_config()” 5 s";
+        let text = "Ａn  Error：　ｐｏｒｔ\n `8,080` 图 “load_config()” 5 s，端口\n 80";
         let mapped = MappedFold::new(text);
         let written = |folded: &str| {
             let start = mapped.folded().find(folded).expect(folded);
@@ -175,6 +173,7 @@ mod tests {
         assert_eq!(written("port 8080"), "ｐｏｒｔ\n `8,080");
         assert_eq!(written("load_config"), "load_config");
         assert_eq!(written("5 seconds"), "5 s");
+        assert_eq!(written("端口80"), "端口\n 80");
     }
 
     proptest! {

@@ -10,8 +10,9 @@
 //! | units | `25%` `25 percent`, `5s` `5 seconds` | a closed table; no letter or digit before; not "the 5s", "1990s" |
 //! | calls | `load_config()` | names with `_`, `.` or inner capitals |
 //! | numerals | 三个 `3个` | before a measure word; not after 第, a digit or a numeral; never 一次 |
+//! | blanks | `端口8080` `端口 8080` | beside a Chinese or Japanese character; never before a sign (`温度 -5`) |
 //!
-//! `docs/method.md` has the figures; the variants and near misses that prove them are made in `probe/typography.rs`.
+//! `docs/method.md` has the figures; the variants and near misses that prove them are made in `probe/variants.rs`.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -66,6 +67,23 @@ pub(super) fn edits_of_written(text: &str, rules: Rules) -> Vec<TextReplacement>
 
 /// Spaces that keep a number on one line: non-breaking, figure and narrow.
 const NON_BREAKING: [&str; 3] = ["\u{a0}", "\u{2007}", "\u{202f}"];
+
+/// Edits of a text whose typography was edited: blanks between a Chinese or Japanese character and another character, a
+/// letter, a digit or a mark go. Such a blank, or a line break, is a matter of style. Before a sign it is none.
+pub(super) fn edits_of_blanks(text: &str) -> Vec<TextReplacement> {
+    if text.is_ascii() {
+        return Vec::new();
+    }
+    let is_beside = |c: char| c.is_alphanumeric() || matches!(c, ',' | ':' | ';' | '!' | '?' | '(' | ')' | '\'');
+    let is_style = |at: &usize| {
+        let before = text.get(..*at).and_then(|text| text.chars().next_back());
+        let after = text.get(at + 1..).and_then(|text| text.chars().next());
+        before.zip(after).is_some_and(|(before, after)| {
+            is_ideograph(before) && is_beside(after) || is_ideograph(after) && is_beside(before)
+        })
+    };
+    memchr::memchr_iter(b' ', text.as_bytes()).filter(is_style).map(|at| (at..at + 1, Cow::Borrowed(""))).collect()
+}
 
 /// Whether the separator at `at` is the first of a number written in thousands.
 fn is_first_of_thousands(text: &str, at: usize, separator: &str) -> bool {
@@ -210,7 +228,8 @@ impl<'t> Scan<'t> {
             '‘' | '’' | '‚' | '‛' | '“' | '”' | '„' | '‟' | '′' | '″' | '‹' | '›' | '«' | '»' | '「' | '」' | '『'
             | '』' => self.replace(at..end, "'"),
             '\u{2010}' | '\u{2011}' | '\u{2012}' | '\u{2013}' | '\u{2043}' | '\u{2212}' => self.replace(at..end, "-"),
-            '\u{ad}' => self.replace(at..end, ""),
+            // soft hyphen, zero-width blanks and joiners, byte order mark
+            '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}' => self.replace(at..end, ""),
             _ if numeral(c).is_some() => self.numeral(at),
             _ => end,
         }
@@ -309,7 +328,7 @@ fn may_have_unit(text: &str, at: usize) -> bool {
 }
 
 /// Spellings of units, each with its long form. `m`, `k` and `d` stand for too many things.
-const UNITS: [(&[&str], &str); 13] = [
+const UNITS: [(&[&str], &str); 15] = [
     (&["%", "percent", "pct"], " percent"),
     (&["s", "sec", "secs", "second", "seconds"], " seconds"),
     (&["ms", "msec", "msecs", "millisecond", "milliseconds"], " milliseconds"),
@@ -320,9 +339,11 @@ const UNITS: [(&[&str], &str); 13] = [
     (&["kb", "kilobyte", "kilobytes"], " kilobytes"),
     (&["mb", "megabyte", "megabytes"], " megabytes"),
     (&["gb", "gigabyte", "gigabytes"], " gigabytes"),
+    (&["tb", "terabyte", "terabytes"], " terabytes"),
     (&["kib", "kibibyte", "kibibytes"], " kibibytes"),
     (&["mib", "mebibyte", "mebibytes"], " mebibytes"),
     (&["gib", "gibibyte", "gibibytes"], " gibibytes"),
+    (&["tib", "tebibyte", "tebibytes"], " tebibytes"),
 ];
 
 /// Chinese units, the longer of two that begin alike first.
@@ -336,9 +357,10 @@ const CHINESE_UNITS: [(&str, &str); 7] = [
     ("小时", " hours"),
 ];
 
-/// The unit that `after` begins with, a space before it or not: its length, and its long form.
+/// The unit that `after` begins with, a space or (before a unit that is written out) a hyphen before it or not: its
+/// length, and its long form.
 fn unit(before: &str, number: &str, after: &str) -> Option<(usize, &'static str)> {
-    let spaced = usize::from(after.starts_with(' '));
+    let spaced = usize::from(after.starts_with([' ', '-']));
     let rest = after.get(spaced..)?;
     if let Some((spelling, long)) = CHINESE_UNITS.iter().find(|(spelling, _)| rest.starts_with(spelling)) {
         return Some((spaced + spelling.len(), long));
@@ -356,7 +378,8 @@ fn unit(before: &str, number: &str, after: &str) -> Option<(usize, &'static str)
     let points = long == " percent" && next.trim_start_matches(['-', ' ']).starts_with("point");
     let plural = spaced == 0 && word == "s" && (is_decade(number) || ["the ", "'"].iter().any(|w| before.ends_with(w)));
     let pronoun = spaced == 1 && word == "us";
-    (!joined && !points && !plural && !pronoun).then_some((spaced + length, long))
+    let part_of_name = after.starts_with('-') && !long.get(1..).is_some_and(|long| long.starts_with(word) && word.len() > 3);
+    (!part_of_name && !joined && !points && !plural && !pronoun).then_some((spaced + length, long))
 }
 
 fn is_decade(number: &str) -> bool {
@@ -431,6 +454,11 @@ fn is_mark(c: char) -> bool {
     !c.is_ascii() && unicode_normalization::char::canonical_combining_class(c) != 0
 }
 
+/// Whether `c` is a Chinese or Japanese character. (Korean, which clings to words too, has blanks between them.)
+fn is_ideograph(c: char) -> bool {
+    is_unspaced(c) && matches!(u32::from(c), 0x3005..=0x30FF | 0x31F0..=0x9FFF | 0xF900..=0xFAFF | 0x20000..)
+}
+
 /// Whether `c` belongs to a script that puts no blanks between words: Chinese, Japanese, Korean (whose particles
 /// cling to the word), Thai, Lao, Khmer, Burmese.
 pub(crate) fn is_unspaced(c: char) -> bool {
@@ -502,6 +530,11 @@ mod tests {
             different(left, right);
         }
         same("timeout 1800s", "timeout 1800 seconds");
+        same("a 30-second timeout", "a 30 seconds timeout");
+        same("2TB", "2 terabytes");
+        for kept in ["a 5-second-hand car", "5-s", "3-min-heap", "30-secondary"] {
+            assert_eq!(fold(kept), kept);
+        }
     }
 
     #[test]
@@ -510,6 +543,19 @@ mod tests {
         different("main()", "main");
         different("load_config()()", "load_config");
         assert_eq!(fold("it.iter().map"), "it.iter().map");
+    }
+
+    #[test]
+    fn blanks_beside_chinese_are_a_matter_of_style() {
+        same("端口 8080 已占用", "端口8080已占用");
+        same("使用 `Redis` 缓存", "使用Redis缓存");
+        same("连接\n超时, 重试 (3 次)", "连接超时，重试（三次）");
+        same("超时 30 秒", "超时30秒");
+        same("接続 が タイムアウト", "接続がタイムアウト");
+        for kept in ["温度 -5", "선택 포트 8080", "用 --all 选", "在 /etc 下", "a 8080"] {
+            assert!(fold(kept).contains(' '), "{kept}");
+        }
+        same("connection\u{200b} refused\u{feff}", "connection refused");
     }
 
     #[test]
