@@ -80,10 +80,12 @@ fn is_current(text: &str, old: &Range<usize>, new: &[Range<usize>]) -> bool {
     let speaks_of_new =
         |clause: &str| meets_new && clause.len() == goes_on.len() && GOVERNS.is_match(clause.trim_end());
     let reaches_old = !BECOMES.is_match(clause_before);
-    let negated = reaches_old && NEGATION.is_match(clause_before)
-        || NEGATION.is_match(clause_after) && !speaks_of_new(clause_after);
-    let former = reaches_old && (FORMER.is_match(before) || LEFT.is_match(before))
-        || FORMER_AFTER.is_match(clause_after) && !speaks_of_new(clause_after)
+    let speaks_of_old = !speaks_of_new(clause_after) && !STILL.is_match(clause_after);
+    // behind the new value, what an earlier clause says is said of that
+    let said_before = if earlier.is_some_and(|range| range.end > sentence) { clause_before } else { before };
+    let negated = reaches_old && NEGATION.is_match(clause_before) || NEGATION.is_match(clause_after) && speaks_of_old;
+    let former = reaches_old && (FORMER.is_match(said_before) || LEFT.is_match(before))
+        || FORMER_AFTER.is_match(clause_after) && speaks_of_old
         || STEP.is_match(after);
     let followed = later.is_some_and(|range| {
         let between = slice(old.end..range.start);
@@ -103,29 +105,34 @@ const CLAUSE: [char; 5] = [',', ':', '(', ')', '、'];
 /// Words that deny what stands in their clause.
 static NEGATION: LazyLock<Regex> = LazyLock::new(|| {
     words(
-        r"\b(?:no longer|not|isn't|wasn't|aren't|never|no more|instead of|rather than|ruled out)\b|不再|不是|不用|不要|并非|而非|而不是|没有用",
+        r"\b(?:no longer|not|don't|avoid(?:s|ed|ing)?|isn't|wasn't|aren't|never|no more|instead of|rather than|ruled out)\b|不再|不是|不用|不要|并非|而非|而不是|没有用",
     )
 });
 
 /// Words for what was before; they count up to the next fact of their sentence.
 static FORMER: LazyLock<Regex> = LazyLock::new(|| {
     words(
-        r"\b(?:previous(?:ly)?|former(?:ly)?|original(?:ly)?|initial(?:ly)?|at first|used to|superseded|obsolete|outdated|deprecated|abandon(?:s|ed|ing)?|reject(?:s|ed|ing)?|discard(?:s|ed|ing)?|dropp(?:ed|ing)|drops|replac(?:es?|ed|ing)|remov(?:es?|ed|ing)|revert(?:s|ed|ing)?|old|older|earlier|before|until|changed from)\b|原来|原先|原本|原定|起初|一开始|最初|之前|以前|此前|早先|曾经|曾用|旧|放弃|弃用|取代|替换|代替|不再",
+        r"\b(?:had been|previous(?:ly)?|former(?:ly)?|original(?:ly)?|initial(?:ly)?|at first|used to|superseded|obsolete|outdated|deprecated|abandon(?:s|ed|ing)?|reject(?:s|ed|ing)?|discard(?:s|ed|ing)?|dropp(?:ed|ing)|drops|replac(?:es?|ed|ing)|remov(?:es?|ed|ing)|revert(?:s|ed|ing)?|old|older|earlier|before|until|changed from)\b|原来|原先|原本|原定|原为|原是|起初|一开始|最初|之前|以前|此前|早先|曾经|曾用|旧|放弃|弃用|取代|替换|代替|不再",
     )
 });
 
 /// The same behind a value: "8080 was dropped", "8080 previously".
 static FORMER_AFTER: LazyLock<Regex> = LazyLock::new(|| {
     words(
-        r"\b(?:previously|formerly|originally|initially|at first|superseded|obsolete|outdated|deprecated|abandoned|rejected|discarded|dropped|replaced|removed|reverted|reversed|overruled|given up|ruled out|turned down|earlier|before|was old|(?:was|were|is|been) (?:too|the old|tried))\b|试过|原来|原先|之前|以前|放弃|弃用|被取代|被替换|被推翻|被否决|被驳回|作废",
+        r"\b(?:previously|formerly|originally|initially|at first|yesterday|until|wrong|incorrect|conflict(?:s|ed)?|had to go|considered|evaluated|turned out|overturned|cancell?ed|withdrawn|rolled back|failed|(?:did not|didn't) work|(?:already )?(?:taken|occupied|in use|blocked|busy)|the (?:former|old|previous|original|first|initial|earlier)|superseded|obsolete|outdated|deprecated|abandoned|rejected|discarded|dropped|replaced|removed|reverted|reversed|overruled|given up|ruled out|turned down|earlier|before|was old|(?:was|were|is|been) (?:too|the old|tried))\b|试过|占用|不行|行不通|原来|原先|之前|以前|放弃|弃用|被取代|被替换|被推翻|被否决|被驳回|作废",
     )
+});
+
+/// Behind a value: it still holds.
+static STILL: LazyLock<Regex> = LazyLock::new(|| {
+    words(r"\b(?:never|not|n't) (?:been )?(?:changed|replaced|updated|touched|moved|given up|dropped|abandoned)\b|没有(?:改|换|变)|没(?:改|换|变)")
 });
 
 /// Directly behind the comma that ends an apposition: the sentence goes on.
 static VERB: LazyLock<Regex> = LazyLock::new(|| words(r"^ (?:was|were|is|are|has|had|no longer)\b"));
 
 /// Directly before an old value: it is left behind.
-static LEFT: LazyLock<Regex> = LazyLock::new(|| words(r"(?:\bfrom|从|由|~~)\s*'?$"));
+static LEFT: LazyLock<Regex> = LazyLock::new(|| words(r"(?:\b(?:from|used to be)|\((?:it )?was|从|由|~~)(?: the| port| version| value)*\s*'?$"));
 
 /// Directly before a value: it is the new one, whatever was said of the old one.
 static BECOMES: LazyLock<Regex> = LazyLock::new(|| {
@@ -142,7 +149,7 @@ static STEP: LazyLock<Regex> = LazyLock::new(|| {
 /// Words that introduce what holds now.
 static SUCCESSION: LazyLock<Regex> = LazyLock::new(|| {
     words(
-        r"\b(?:now|then|finally|later|eventually|currently|today|since then|afterwards|in the end|after that)\b|现在|如今|目前|最后|最终|后来|随后|之后|然后|终于",
+        r"\b(?:now|then|finally|later|eventually|currently|today|since|afterwards|in the end|after that|ended up|settled on|went with)\b|现在|如今|目前|最后|最终|后来|随后|之后|然后|终于",
     )
 });
 
@@ -155,7 +162,7 @@ static CHANGE: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Words of the past that need a successor to mean that it is over.
 static PAST: LazyLock<Regex> =
-    LazyLock::new(|| words(r"\b(?:was|were|had been|first|started|began)\b|先|开始|曾|当时"));
+    LazyLock::new(|| words(r"\b(?:was|were|had been|first|started|began|tried|planned|proposed)\b|先|开始|曾|当时"));
 
 /// Words that introduce a reason.
 static REASON: LazyLock<Regex> = LazyLock::new(|| words(r"\b(?:because|since|as|due to|given that)\b|因为|由于|原因"));
@@ -221,6 +228,12 @@ mod tests {
             "In the end, the port is 8080, 8081 was given up.",
             "The port is 8080, which was never given up. It is not 8081.",
             "8081 was given up, the port is 8080",
+            "8081 is deprecated, use 8080.",
+            "Port 8080 was never changed.",
+            "端口一直是8080，没有改过。",
+            "8081 didn't work, so it's 8080.",
+            "8081 was the first idea, 8080 won.",
+            "It had been 8081, it is 8080.",
         ] {
             assert!(current(answer, "8080", "8081"), "{answer}");
         }
@@ -261,6 +274,25 @@ mod tests {
             "It is 8081. The plan to use 8080 was reversed.",
             "8081. 8080 was tried and given up, because nginx holds it.",
             "端口是8081。原定的8080已被推翻。",
+            "8081 (was 8080)",
+            "8081; it had been 8080 until Tuesday.",
+            "moved from port 8080 to port 8081",
+            "8081. (8080 is in use by another service.)",
+            "8080 was already taken, so they use 8081.",
+            "It started at 8080 and ended up at 8081.",
+            "8081 today (8080 yesterday)",
+            "8080 is the former port; the current one is 8081.",
+            "They tried 8080 first. It failed. They then used 8081.",
+            "The decision to use 8080 was overturned: 8081.",
+            "8081. Don't use 8080; it is taken.",
+            "Use 8081 and avoid 8080.",
+            "8080 was considered, 8081 was chosen.",
+            "8081, after 8080 turned out too slow.",
+            "8080 until the fix, 8081 since",
+            "8080 was the original plan. The final choice is 8081.",
+            "8080 is wrong; it is 8081.",
+            "8080被占用了，所以换成8081。",
+            "8081，原为8080",
         ] {
             assert!(!current(answer, "8080", "8081"), "{answer}");
         }
