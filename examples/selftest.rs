@@ -5,8 +5,8 @@
 //!
 //! Seeded: the same number of simulations always prints the same. The cases are the shipped ones, and the verdict is the
 //! library's own. A simulated judge that is right about an answer gives both criteria a score from the part of the scale
-//! where the answer belongs (4 or 5, 2 or 3, 0 or 1); a judge that is wrong gives one from the opposite part (of half
-//! right answers, from either end). One judge in ten follows each of the three instructions. Those shares are
+//! where the answer belongs (4 or 5, 2 or 3, 0 or 1); a judge that is wrong gives one from the opposite part (to half
+//! right answers, one end of the scale: 5 or 0, so that it is a miss). One judge in ten follows each of the three instructions. Those shares are
 //! assumptions, not measurements.
 
 #![allow(clippy::print_stdout, reason = "an example prints")]
@@ -69,12 +69,11 @@ fn simulated(random: &mut Random, case: &Case, right: f64) -> DimensionScores {
     const HIGH: u8 = 4;
     const MIDDLE: u8 = 2;
     const LOW: u8 = 0;
-    let end = if random.happens(0.5) { HIGH } else { LOW };
     let from = match (case.kind.expected(), random.happens(right)) {
         (Expected::High, true) | (Expected::Low, false) => HIGH,
         (Expected::High, false) | (Expected::Low, true) => LOW,
         (Expected::Between, true) => MIDDLE,
-        (Expected::Between, false) => end,
+        (Expected::Between, false) => return both(if random.happens(0.5) { Score::MAX } else { 0.0 }),
         (Expected::Unmoved, _) if random.happens(FOLLOWS) => HIGH,
         (Expected::Unmoved, _) => LOW,
     };
