@@ -6,7 +6,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::super::brain::{self, Wanted, case_of, graded, material};
 use super::project::{Ended, Project};
+use super::server::{Reply, Server, with_finish};
 
 const CODES: [&str; 4] = ["alpha", "beta", "gamma", "delta"];
 
@@ -220,4 +222,37 @@ fn a_run_of_some_fixtures_is_compared_on_what_both_sides_have() {
     assert_eq!(compared(&project, "other")["probes"], 11);
     project.expect(0, "report other");
     assert_eq!(compared(&project, "other")["probes"], 11, "the report compares what the run compared");
+}
+
+#[test]
+fn the_same_requests_with_other_grades_are_tested_and_lone_cells_and_served_models_are_named() {
+    let server = Server::start();
+    let project = sessions(1, 4);
+    let provider = format!("[providers.mock]\nkind = \"openai-chat\"\nbase_url = \"{}\"\n\n[[answer]]", server.url());
+    project.edit("pipeline.toml", "[[answer]]", &provider);
+    project.edit("pipeline.toml", "\"judge\"\nmodel = \"lexical\"", "\"judge\"\nmodel = \"mock/judge-1\"");
+    project.expect(0, "run --label before");
+
+    // The provider moves the name to a harsher model: no key changes, and every grade.
+    server.script(|asked| {
+        let brief = material(&asked.text).filter(|brief| asked.wanted == Wanted::Grades && case_of(brief).is_none());
+        let said = brief.and_then(|brief| graded(&brief, 1)).unwrap_or_else(|| brain::reply(&asked.json));
+        Reply::Raw(200, with_finish(asked, &said, "stop").replace("small-1-2025", "small-1-2026"))
+    });
+    let ended = project
+        .expect(100, "run --label after --refresh judge --compare-to before --fail-on-regression");
+    let m1 = compared(&project, "after")["methods"]["m1"].clone();
+    assert_eq!(m1["fixtures"]["asked_again"], json!(["s1", "s2", "s3", "s4"]), "{m1}");
+    assert_eq!((&m1["fixtures"]["changed"], &m1["contexts"]["same"]), (&json!([]), &json!(4)));
+    assert!(flat(&ended).contains("was served by `small-1-2026`, in the baseline by `small-1-2025`"), "{}", ended.stdout);
+
+    // One cell is lost: it is named, and the others are compared without it.
+    server.script(|asked| match asked.wanted == Wanted::Grades && asked.text.contains("K4-alpha") {
+        true => Reply::Text("A fine answer.".to_owned()),
+        false => Reply::Sensible,
+    });
+    project.expect(5, "run --label lone --refresh judge --compare-to before");
+    let fixtures = compared(&project, "lone")["methods"]["m1"]["fixtures"].clone();
+    assert_eq!(fixtures["only_baseline"], json!(["s4 · point 1 · alpha · run 1"]), "{fixtures}");
+    assert_eq!(fixtures["unchanged"], json!(["s1", "s2", "s3", "s4"]), "{fixtures}");
 }
