@@ -19,17 +19,41 @@ use crate::transcript::fold;
 /// Parts of the patterns below, by name. A part may hold later ones.
 const PARTS: [(&str, &str); 12] = [
     ("{HERE}", r"(?:{RECORD}|this|what|compaction|compression|truncation|summari[sz]ation|compressed|summari[sz]ed)"),
-    ("{THE_RECORD}", r"(?:the |this |my |that |your |our )?(?:\w+ )?(?:contexts?|summary|summaries|transcript|conversation|notes|excerpts?|handoff|compaction)"),
-    ("{RECORD}", r"(?:contexts?|summary|summaries|transcript|conversation|history|session|records?|notes?|material|chat|excerpts?|information|handoff|memory)"),
+    (
+        "{THE_RECORD}",
+        r"(?:the |this |my |that |your |our )?(?:\w+ )?(?:contexts?|summary|summaries|transcript|conversation|notes|excerpts?|handoff|compaction)",
+    ),
+    (
+        "{RECORD}",
+        r"(?:contexts?|summary|summaries|transcript|conversation|history|session|records?|notes?|material|chat|excerpts?|information|handoff|memory)",
+    ),
     ("{RECORD_ZH}", r"(?:摘要|总结|上下文|记录|会话|对话|历史|笔记|内容|文中|材料|信息|原文|资料|文本|消息)"),
     ("{ASK}", r"(?:who|whom|whose|which|what|when|where|why|how|whether|if)"),
     ("{NOT}", r"(?:\bnot|n't|\bcannot|\bnever|\bnowhere)"),
-    ("{NONE}", r"(?:\bnot|n't|\bcannot|\bnever|\bnowhere|\bno|\bnothing|\bnone|\bneither|\bwithout|\black(?:s|ing)?|\bomits?)"),
-    ("{FILLERS}", r"(?: (?:been|be|being|have|has|had|even|ever|yet|actually|really|clearly|explicitly|directly|specifically|exactly|currently|otherwise|fully|further|seem to|appear to|able to|itself|at all|anywhere|either|quite|entirely|get|got))*"),
-    ("{SAY}", r"(?:address|answer|appear|capture|clarify|contain|cover|describe|detail|determine|discuss|document|explain|find|give|go into|hold|have|identify|include|indicate|know|list|locate|mention|name|note|preserve|provide|recall|record|remember|reveal|say|see|show|specify|state|tell)(?:e?s)?"),
-    ("{SAID}", r"(?:addressed|answered|captured|covered|described|detailed|determined|discussed|documented|explained|given|identified|included|indicated|kept|listed|mentioned|named|noted|preserved|provided|recorded|retained|revealed|said|shown|specified|spelled out|stated|told)"),
-    ("{GONE}", r"(?:unknown|unclear|unspecified|undetermined|missing|absent|lost|gone|left out|omitted|silent|not (?:known|clear|available|present))"),
-    ("{DETAIL}", r"(?:that|it|this|these|those|names?|values?|numbers?|details?|specifics|reasons?|answer|information|info|explanation|rest|part|step|cause|exact \w+|specific \w+)"),
+    (
+        "{NONE}",
+        r"(?:\bnot|n't|\bcannot|\bnever|\bnowhere|\bno|\bnothing|\bnone|\bneither|\bwithout|\black(?:s|ing)?|\bomits?)",
+    ),
+    (
+        "{FILLERS}",
+        r"(?: (?:been|be|being|have|has|had|even|ever|yet|actually|really|clearly|explicitly|directly|specifically|exactly|currently|otherwise|fully|further|seem to|appear to|able to|itself|at all|anywhere|either|quite|entirely|get|got))*",
+    ),
+    (
+        "{SAY}",
+        r"(?:address|answer|appear|capture|clarify|contain|cover|describe|detail|determine|discuss|document|explain|find|give|go into|hold|have|identify|include|indicate|know|list|locate|mention|name|note|preserve|provide|recall|record|remember|reveal|say|see|show|specify|state|tell)(?:e?s)?",
+    ),
+    (
+        "{SAID}",
+        r"(?:addressed|answered|captured|covered|described|detailed|determined|discussed|documented|explained|given|identified|included|indicated|kept|listed|mentioned|named|noted|preserved|provided|recorded|retained|revealed|said|shown|specified|spelled out|stated|told)",
+    ),
+    (
+        "{GONE}",
+        r"(?:unknown|unclear|unspecified|undetermined|missing|absent|lost|gone|left out|omitted|silent|not (?:known|clear|available|present))",
+    ),
+    (
+        "{DETAIL}",
+        r"(?:that|it|this|these|those|names?|values?|numbers?|details?|specifics|reasons?|answer|information|info|explanation|rest|part|step|cause|exact \w+|specific \w+)",
+    ),
 ];
 
 /// What segments say that admit.
@@ -131,10 +155,7 @@ static REASON: LazyLock<Regex> = LazyLock::new(|| pattern(&[r"\b(?:because|since
 
 /// Reasons that speak of the record, or of who answers.
 static OWN_REASON: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(&[
-        r"(?:because|since)\b.*\b(?:{RECORD}|i)\b",
-        r"(?:因为|由于).*(?:摘要|总结|上下文|记录里|会话|对话|我)",
-    ])
+    pattern(&[r"(?:because|since)\b.*\b(?:{RECORD}|i)\b", r"(?:因为|由于).*(?:摘要|总结|上下文|记录里|会话|对话|我)"])
 });
 
 /// What the record says, or what others did not do: a negation behind it is no admission.
@@ -191,8 +212,9 @@ impl Segment {
     fn admits(&self) -> bool {
         let reason = REASON.find(&self.text).filter(|_| !OWN_REASON.is_match(&self.text));
         let said = reason.and_then(|reason| self.text.get(..reason.start())).unwrap_or(&self.text);
-        let is_of_others =
-            ATTRIBUTION.find(said).is_some_and(|found| !said.get(..found.start()).is_some_and(|t| NEGATION.is_match(t)));
+        let is_of_others = ATTRIBUTION
+            .find(said)
+            .is_some_and(|found| !said.get(..found.start()).is_some_and(|t| NEGATION.is_match(t)));
         ADMISSION.is_match(said) && !is_of_others
     }
 }

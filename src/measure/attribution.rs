@@ -125,14 +125,17 @@ static FORMER_AFTER: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Behind a value: it still holds.
 static STILL: LazyLock<Regex> = LazyLock::new(|| {
-    words(r"\b(?:never|not|n't) (?:been )?(?:changed|replaced|updated|touched|moved|given up|dropped|abandoned)\b|没有(?:改|换|变)|没(?:改|换|变)")
+    words(
+        r"\b(?:never|not|n't) (?:been )?(?:changed|replaced|updated|touched|moved|given up|dropped|abandoned)\b|没有(?:改|换|变)|没(?:改|换|变)",
+    )
 });
 
 /// Directly behind the comma that ends an apposition: the sentence goes on.
 static VERB: LazyLock<Regex> = LazyLock::new(|| words(r"^ (?:was|were|is|are|has|had|no longer)\b"));
 
 /// Directly before an old value: it is left behind.
-static LEFT: LazyLock<Regex> = LazyLock::new(|| words(r"(?:\b(?:from|used to be)|\((?:it )?was|从|由|~~)(?: the| port| version| value)*\s*'?$"));
+static LEFT: LazyLock<Regex> =
+    LazyLock::new(|| words(r"(?:\b(?:from|used to be)|\((?:it )?was|从|由|~~)(?: the| port| version| value)*\s*'?$"));
 
 /// Directly before a value: it is the new one, whatever was said of the old one.
 static BECOMES: LazyLock<Regex> = LazyLock::new(|| {

@@ -132,7 +132,12 @@ const OTHER: [(&str, Change); 8] = [
     }),
     ("sibling folder", siblings),
     ("word", |fact| ending_in_letter(fact, &["x", "s9", "_old"])),
-    ("ordinal", |fact| exchanged(fact, &[("三个文件", "第三个文件"), ("十二条", "二十二条"), ("第二个", "二个"), ("三个文件", "第3个文件")])),
+    ("ordinal", |fact| {
+        exchanged(
+            fact,
+            &[("三个文件", "第三个文件"), ("十二条", "二十二条"), ("第二个", "二个"), ("三个文件", "第3个文件")],
+        )
+    }),
 ];
 
 fn wide(c: char) -> char {
@@ -168,7 +173,8 @@ fn blanks_in_chinese(fact: &str) -> Vec<String> {
     }
     let bare: Vec<char> = fact.chars().filter(|c| *c != ' ').collect();
     let with = |blank: &str| -> String {
-        let join = |pair: &[char]| is_chinese(&pair[0]) != is_chinese(&pair[1]) && pair.iter().all(|c| c.is_alphanumeric());
+        let join =
+            |pair: &[char]| is_chinese(&pair[0]) != is_chinese(&pair[1]) && pair.iter().all(|c| c.is_alphanumeric());
         let tail = bare.windows(2).map(|pair| format!("{}{}", if join(pair) { blank } else { "" }, pair[1]));
         bare[..1].iter().collect::<String>() + &tail.collect::<String>()
     };

@@ -378,7 +378,8 @@ fn unit(before: &str, number: &str, after: &str) -> Option<(usize, &'static str)
     let points = long == " percent" && next.trim_start_matches(['-', ' ']).starts_with("point");
     let plural = spaced == 0 && word == "s" && (is_decade(number) || ["the ", "'"].iter().any(|w| before.ends_with(w)));
     let pronoun = spaced == 1 && word == "us";
-    let part_of_name = after.starts_with('-') && !long.get(1..).is_some_and(|long| long.starts_with(word) && word.len() > 3);
+    let part_of_name =
+        after.starts_with('-') && !long.get(1..).is_some_and(|long| long.starts_with(word) && word.len() > 3);
     (!part_of_name && !joined && !points && !plural && !pronoun).then_some((spaced + length, long))
 }
 

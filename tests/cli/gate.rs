@@ -236,15 +236,19 @@ fn the_same_requests_with_other_grades_are_tested_and_lone_cells_and_served_mode
     // The provider moves the name to a harsher model: no key changes, and every grade.
     server.script(|asked| {
         let brief = material(&asked.text).filter(|brief| asked.wanted == Wanted::Grades && case_of(brief).is_none());
-        let said = brief.and_then(|brief| graded(&brief, 1)).unwrap_or_else(|| brain::reply(&asked.json));
+        let score = 1 + u64::from(asked.text.contains("K1-"));
+        let said = brief.and_then(|brief| graded(&brief, score)).unwrap_or_else(|| brain::reply(&asked.json));
         Reply::Raw(200, with_finish(asked, &said, "stop").replace("small-1-2025", "small-1-2026"))
     });
-    let ended = project
-        .expect(100, "run --label after --refresh judge --compare-to before --fail-on-regression");
+    let ended = project.expect(100, "run --label after --refresh judge --compare-to before --fail-on-regression");
     let m1 = compared(&project, "after")["methods"]["m1"].clone();
     assert_eq!(m1["fixtures"]["asked_again"], json!(["s1", "s2", "s3", "s4"]), "{m1}");
     assert_eq!((&m1["fixtures"]["changed"], &m1["contexts"]["same"]), (&json!([]), &json!(4)));
-    assert!(flat(&ended).contains("was served by `small-1-2026`, in the baseline by `small-1-2025`"), "{}", ended.stdout);
+    assert!(
+        flat(&ended).contains("was served by `small-1-2026`, in the baseline by `small-1-2025`"),
+        "{}",
+        ended.stdout
+    );
 
     // One cell is lost: it is named, and the others are compared without it.
     server.script(|asked| match asked.wanted == Wanted::Grades && asked.text.contains("K4-alpha") {
