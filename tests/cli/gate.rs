@@ -250,13 +250,14 @@ fn the_same_requests_with_other_grades_are_tested_and_lone_cells_and_served_mode
         ended.stdout
     );
 
-    // One cell is lost: it is named, and the others are compared without it.
+    // The cells of one session are lost: they are named, and the others are compared without them.
     server.script(|asked| match asked.wanted == Wanted::Grades && asked.text.contains("K4-alpha") {
         true => Reply::Text("A fine answer.".to_owned()),
         false => Reply::Sensible,
     });
     project.expect(5, "run --label lone --refresh judge --compare-to before");
     let fixtures = compared(&project, "lone")["methods"]["m1"]["fixtures"].clone();
-    assert_eq!(fixtures["only_baseline"], json!(["s4 · point 1 · alpha · run 1"]), "{fixtures}");
-    assert_eq!(fixtures["unchanged"], json!(["s1", "s2", "s3", "s4"]), "{fixtures}");
+    let lone = CODES.map(|code| format!("s4 · point 1 · {code} · run 1"));
+    assert_eq!((&fixtures["only_baseline"], &fixtures["not_comparable"]), (&json!(lone), &json!(["s4"])));
+    assert_eq!(fixtures["unchanged"], json!(["s1", "s2", "s3"]), "{fixtures}");
 }
