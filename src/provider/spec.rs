@@ -191,8 +191,8 @@ impl ProviderSpec {
         }
         match self.dialect {
             Dialect::Anthropic => {
-                let words = model.0.split(|c: char| !c.is_ascii_alphabetic());
-                words.filter(|word| word.len() > 2 && *word != "claude").next_back().unwrap_or_default().to_owned()
+                let mut words = model.0.split(|c: char| !c.is_ascii_alphabetic());
+                words.rfind(|word| word.len() > 2 && *word != "claude").unwrap_or_default().to_owned()
             }
             Dialect::OpenaiResponses => model.0.to_string(),
             Dialect::OpenaiChat if self.base_url.contains("api.openai.com") => model.0.to_string(),

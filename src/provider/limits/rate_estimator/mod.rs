@@ -137,7 +137,7 @@ impl RateEstimator {
 
     /// Whether refusals hold all requests back.
     pub(crate) fn blocked(&self, now: Seconds) -> Option<Seconds> {
-        (now < self.blocked_until).then(|| self.blocked_until - now)
+        (now < self.blocked_until).then_some(self.blocked_until - now)
     }
 
     /// How long a request of this amount has to wait; 0 if it may be sent now.
