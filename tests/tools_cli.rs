@@ -449,3 +449,29 @@ fn grades_by_people_are_compared_with_the_judge() {
     let done = project.run(&["judge", "agreement", "labels.csv"]);
     assert!(done.code == 2 && done.err.contains("labels.csv:2:1") && done.err.contains("did you mean `anchored`?"));
 }
+
+#[test]
+fn a_shell_gets_the_names_of_the_project_and_manual_pages() {
+    let project = Project::new();
+    assert_eq!(project.run(&["run", "--label", "first"]).code, 0);
+    let completed = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_compeval"));
+        command.current_dir(project.path()).args(["--", "compeval"]).args(words);
+        command.env("COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", words.len().to_string());
+        command.env("_CLAP_COMPLETE_COMP_TYPE", "9").env("_CLAP_IFS", "\n");
+        let output = command.output().unwrap();
+        assert!(output.status.success());
+        String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(completed(&["report", "f"]), ["first"]);
+    assert_eq!(completed(&["show", "tally"]), [STARTER]);
+    assert!(completed(&["run", "--methods", "anchored"]).contains(&"anchored+index".to_owned()));
+    assert!(completed(&["plan", "--model", "anthropic/"]).iter().all(|name| name.starts_with("anthropic/claude")));
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        assert!(project.run(&["completions", shell]).out.contains("COMPLETE"), "{shell}");
+    }
+    let page = project.run(&["man", "fixture", "import"]).out;
+    assert!(page.starts_with(".ie") && page.contains("fixture\\-import") && page.contains("every\\-tokens"), "{page}");
+    let unknown = project.run(&["man", "rnu"]);
+    assert!(unknown.code == 2 && unknown.err.contains("did you mean `run`"), "{}", unknown.err);
+}

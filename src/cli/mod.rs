@@ -3,6 +3,7 @@
 mod args;
 mod command_line;
 mod commands;
+mod completion;
 mod engine;
 mod environment;
 mod failure;
@@ -30,6 +31,7 @@ pub fn main() -> u8 {
         return code;
     }
     use_supervisor();
+    completion::complete_if_asked();
     if std::env::args_os().len() == 1 && find_pipeline(Path::new("."), None).is_err() {
         return introduce();
     }

@@ -42,6 +42,6 @@ pub use estimate::estimate;
 pub use event::{ClientEvent, ClientListener};
 pub use http::ApiKey;
 pub use limits::{ProviderStatus, WaitReason};
-pub use prices::{Price, Prices, context_window, longest_reply};
+pub use prices::{Price, Prices, context_window, known_models, longest_reply};
 pub use retry::RetryPolicy;
 pub use spec::{ApiKeyVariable, Dialect, Endpoint, Limits, ModelName, ModelRef, ProviderName, ProviderSpec};

@@ -54,6 +54,15 @@ struct PriceTier {
     price: Price,
 }
 
+/// The models of the price table, as `PROVIDER/MODEL` of the vendors' own providers.
+pub fn known_models() -> impl Iterator<Item = String> {
+    TABLE.keys().filter_map(|model| {
+        let is_openai = ["gpt", "chat", "o1", "o3", "o4"].iter().any(|start| model.starts_with(start));
+        let provider = if model.starts_with("claude") { "anthropic" } else { is_openai.then_some("openai")? };
+        Some(format!("{provider}/{model}"))
+    })
+}
+
 /// Read when the first price is asked for. The file is part of the program and a test reads it, so a fault in it
 /// leaves an empty table rather than a panic.
 static TABLE: LazyLock<BTreeMap<String, PriceEntry>> = LazyLock::new(|| {

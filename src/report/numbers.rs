@@ -51,8 +51,13 @@ pub(super) fn brackets(interval: Option<Interval>) -> String {
     interval.map_or_else(|| UNKNOWN.to_owned(), |ci| format!("[{}, {}]", signed(ci.low()), signed(ci.high())))
 }
 
+/// `0–35%`, the interval of a share.
+pub(super) fn percent_range(interval: Interval) -> String {
+    format!("{:.0}–{:.0}%", 100.0 * interval.low(), 100.0 * interval.high())
+}
+
 /// `[0%, 35%] of 18`, the interval and the denominator of a share; `of 18` without an interval.
-pub(super) fn share_detail(share: &Share, tr: &Translation) -> String {
+fn share_detail(share: &Share, tr: &Translation) -> String {
     let interval = share.ci95.map(|ci| format!("[{:.0}%, {:.0}%] ", 100.0 * ci.low(), 100.0 * ci.high()));
     format!("{}{}", interval.unwrap_or_default(), fill(tr.of_n, &[&grouped(share.of)]))
 }

@@ -6,7 +6,7 @@ use super::notes::{
     caveats, comparison_notes, differences, has_answers, is_changed, margins, method_changes, panel_agreement,
     scale_warning, task_formula, unchanged,
 };
-use super::numbers::{UNKNOWN, brackets, count, mark, probability, range, score, share, share_detail, signed, usd};
+use super::numbers::{UNKNOWN, brackets, count, mark, probability, range, percent_range, score, share, signed, usd};
 use super::styled::{StyledText, TableCell, TextStyle, TextTable};
 use super::translation::{Translation, fill, translation};
 use crate::judge::Dimension;
@@ -108,7 +108,7 @@ pub(super) struct EconomyColumn {
     pub header: &'static str,
     /// The medium that alone has this column; `None` for both.
     only: Option<Medium>,
-    /// The figure, and below it in the terminal its interval and denominator.
+    /// The figure, and below it in the terminal its interval and denominator, a line each: so the column stays narrow.
     pub value: fn(&MethodSummary, &Translation) -> TableCell,
 }
 
@@ -135,8 +135,10 @@ pub(super) fn economy_columns(summary: &Summary, tr: &Translation, medium: Mediu
         column(tr.fabricated, |m, tr| share_cell(&m.economy.fabrication, tr)),
         only(Medium::Markdown, column(tr.stale, |m, _| plain(grouped(m.economy.stale_facts)))),
         column(tr.cost, |m, _| plain(usd(cost(m)))),
-        column(tr.failed, |m, _| lack(m.cells.failed)),
     ];
+    if medium == Medium::Markdown || summary.methods.iter().any(|(_, method)| method.cells.failed > 0) {
+        columns.push(column(tr.failed, |m, _| lack(m.cells.failed)));
+    }
     if summary.methods.iter().any(|(_, method)| method.cells.missing > 0) {
         columns.push(column(tr.missing, |m, _| lack(m.cells.missing)));
     }
@@ -180,8 +182,10 @@ pub(super) fn unknown_overclaim<'t>(method: &MethodSummary, tr: &'t Translation)
 }
 
 fn share_cell(found: &Share, tr: &Translation) -> TableCell {
-    let value = (TextStyle::Plain, share(found.share));
-    if found.of == 0 { vec![value] } else { vec![value, (TextStyle::Dim, share_detail(found, tr))] }
+    let mut lines = vec![(TextStyle::Plain, share(found.share))];
+    lines.extend(found.ci95.map(|ci| (TextStyle::Dim, percent_range(ci))));
+    lines.extend((found.of > 0).then(|| (TextStyle::Dim, fill(tr.of_n, &[&grouped(found.of)]))));
+    lines
 }
 
 /// Whether compressions have a table of their own: always where they are all there is.

@@ -35,12 +35,12 @@ texts! {
     interval: "95% interval", "95% 区间";
     verdict: "verdict", "结论";
     detectable: "detectable from", "最小可测差值";
-    context_tokens: "tokens kept", "保留词元";
+    context_tokens: "tokens", "词元";
     removed: "removed", "压缩掉";
     survival: "facts kept", "事实保留";
     lift: "not guessable", "不可猜事实";
     retention: "retention", "保持率";
-    tokens_per_task: "tokens/task(10)", "每任务词元(10)";
+    tokens_per_task: "tokens/task", "每任务词元";
     break_even: "= full at k", "与完整持平的 k";
     overclaims: "overclaims", "妄称";
     fabricated: "fabricated", "编造";
@@ -172,9 +172,9 @@ texts! {
          these.",
         "每个数字是各样本（运行中位数）的平均值；下方是对同类会话的 95% 区间。";
     task_formula:
-        "tokens/task(k) = C·(1 + ρ(k−1)) + k·r̄ for a task of k probes: C tokens of the context, ρ = {} (price of cached \
+        "tokens/task = C·(1 + 9ρ) + 10·r̄ for a task of 10 probes: C tokens of the context, ρ = {} (price of cached \
          input / input; 1 if unknown), r̄ tokens to find what a probe lacks (on probes with facts).",
-        "每任务词元(k) = C·(1 + ρ(k−1)) + k·r̄，k 为任务中的问题数：C 为上下文的词元数，ρ = {}（缓存输入价 / 输入价；未知时为 1），\
+        "每任务词元 = C·(1 + 9ρ) + 10·r̄，任务含 10 个问题：C 为上下文的词元数，ρ = {}（缓存输入价 / 输入价；未知时为 1），\
          r̄ 为每个问题找回所缺内容的词元数（仅计有预期事实的问题）。";
     margin:
         "▲ improved, ▼ regressed: a difference of at least 0.3 (mean of methods: 0.2), an adjusted p of at most .05, \

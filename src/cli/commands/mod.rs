@@ -25,8 +25,10 @@ use clap::{CommandFactory, Parser, Subcommand};
 pub(super) use cache::import_failure;
 
 use super::args::Common;
+use super::completion::registration;
 use super::failure::{Exit, Failure};
 use super::terminal::Console;
+use crate::pipeline::suggest;
 use cache::CacheCommand;
 use cell::ShowArgs;
 use compare::CompareArgs;
@@ -139,7 +141,13 @@ pub(crate) enum Command {
                             In pipeline.toml: #:schema ./schemas/pipeline.schema.json\n\
                             In a fixture or bank: \"$schema\": \"../schemas/bank.schema.json\"")]
     Schema(SchemaArgs),
-    /// Print a shell completion script
+    /// Print the manual page of the program, or of one command
+    #[command(after_help = "Examples:\n  compeval man > compeval.1\n  compeval man fixture import | man -l -")]
+    Man {
+        /// The command
+        command: Vec<String>,
+    },
+    /// Print a shell completion script; it completes labels, fixtures, methods and models, too
     #[command(
         after_help = "Examples:\n  compeval completions bash > ~/.local/share/bash-completion/completions/compeval"
     )]
@@ -169,11 +177,27 @@ pub(super) fn dispatch(cli: &Cli, console: &Console) -> Result<Exit, Failure> {
         Command::Probes(command) => probes::run(common, command, console),
         Command::Judge(command) => judge::run(common, command, console),
         Command::Schema(args) => schema::run(args, console),
+        Command::Man { command } => man(command, console),
         Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(*shell, &mut Cli::command(), "compeval", &mut script);
-            console.raw(&script);
+            console.raw(&registration(*shell));
             Ok(Exit::Done)
         }
     }
+}
+
+fn man(names: &[String], console: &Console) -> Result<Exit, Failure> {
+    let mut program = Cli::command();
+    program.build();
+    let mut found = &program;
+    for name in names {
+        let known = found.get_subcommands().map(clap::Command::get_name);
+        let hint = suggest(name, known);
+        let command = found.find_subcommand(name);
+        found = command.ok_or_else(|| Failure::input(format!("there is no command `{name}`")).hinted(hint))?;
+    }
+    let mut page = Vec::new();
+    let written = clap_mangen::Man::new(found.clone()).render(&mut page);
+    written.map_err(|error| Failure::error(format!("the page could not be written: {error}")))?;
+    console.raw(&page);
+    Ok(Exit::Done)
 }
