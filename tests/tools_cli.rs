@@ -475,3 +475,25 @@ fn a_shell_gets_the_names_of_the_project_and_manual_pages() {
     let unknown = project.run(&["man", "rnu"]);
     assert!(unknown.code == 2 && unknown.err.contains("did you mean `run`"), "{}", unknown.err);
 }
+
+#[test]
+fn a_folder_of_logs_becomes_a_project_by_the_commands_that_run_offers() {
+    let project = Project::bare();
+    let line = |role: &str, text: &str| {
+        let message = json!({"role": role, "content": text});
+        json!({"type": role, "sessionId": "s", "uuid": role, "parentUuid": null, "message": message}).to_string()
+    };
+    let port = "The service listens on port 8081 because 8080 was taken by the proxy in /etc/haproxy/haproxy.cfg.";
+    project.write("session.jsonl", &[line("user", "Which port?"), line("assistant", port)].join("\n"));
+    let offered = project.run(&["run"]);
+    assert_eq!(offered.code, 2);
+    assert!(offered.err.contains("logs of sessions"), "{}", offered.err);
+    let commands: Vec<&str> = offered.err.lines().filter_map(|line| line.trim().strip_prefix("compeval ")).collect();
+    assert_eq!(commands.len(), 4, "{}", offered.err);
+    for command in &commands[..2] {
+        let done = project.run(&command.split(' ').collect::<Vec<_>>());
+        assert_eq!(done.code, 0, "{command}\n{}\n{}", done.out, done.err);
+    }
+    let fixtures = fs::read_dir(project.path().join("eval/fixtures")).unwrap().count();
+    assert_eq!(fixtures, 1, "the sample is left out");
+}

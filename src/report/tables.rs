@@ -6,7 +6,7 @@ use super::notes::{
     caveats, comparison_notes, differences, has_answers, is_changed, margins, method_changes, panel_agreement,
     scale_warning, task_formula, unchanged,
 };
-use super::numbers::{UNKNOWN, brackets, count, mark, probability, range, percent_range, score, share, signed, usd};
+use super::numbers::{UNKNOWN, brackets, count, mark, percent_range, probability, range, score, share, signed, usd};
 use super::styled::{StyledText, TableCell, TextStyle, TextTable};
 use super::translation::{Translation, fill, translation};
 use crate::judge::Dimension;

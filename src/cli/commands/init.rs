@@ -11,31 +11,41 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::folder;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::files::{FileError, write_whole};
-use crate::pipeline::{list, starter_files};
+use crate::pipeline::{StarterFile, list, starter_files};
 
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
     /// The folder of the new project
     #[arg(default_value = ".")]
     pub(crate) dir: PathBuf,
+    /// Leave out the sample session, which would count in the averages of your own
+    #[arg(long)]
+    pub(crate) empty: bool,
 }
 
 pub(crate) fn run(common: &Common, args: &InitArgs, console: &Console) -> Result<Exit, Failure> {
     let root = folder(common).join(&args.dir);
+    let is_sample = |file: &StarterFile| file.path.starts_with("fixtures/") || file.path.starts_with("probes/");
+    let files: Vec<StarterFile> = starter_files().into_iter().filter(|file| !(args.empty && is_sample(file))).collect();
     refuse_taken(&root)?;
     let mut written = Vec::new();
-    for file in starter_files() {
+    for file in &files {
         let path = root.join(file.path);
         write_whole(&path, file.text).map_err(|error| undo(&written, error))?;
         written.push(path);
     }
-    let names: Vec<&str> = starter_files().iter().map(|file| file.path).collect();
-    let next = format!("compeval{} run", place_flag(common, &args.dir));
+    let names: Vec<&str> = files.iter().map(|file| file.path).collect();
+    let place = place_flag(common, &args.dir);
+    let import = format!("compeval{place} fixture import LOG…");
+    let next = if args.empty { import.clone() } else { format!("compeval{place} run") };
     console.json(&json!({ "folder": root.display().to_string(), "written": names, "next": next }));
     if !(console.is_json() || console.is_quiet()) {
         names.iter().for_each(|name| console.print(&format!("wrote {}", shown(&root.join(name)))));
-        console.print(&format!("\nRun it offline: {}", console.paint(TextStyle::Hint, &next)));
-        console.print("Then import your own sessions: compeval fixture import LOG…");
+        if !args.empty {
+            console.print(&format!("\nRun it offline: {}", console.paint(TextStyle::Hint, &next)));
+        }
+        let then = if args.empty { "\nImport" } else { "Then import" };
+        console.print(&format!("{then} your own sessions: {}", console.paint(TextStyle::Hint, &import)));
     }
     Ok(Exit::Done)
 }

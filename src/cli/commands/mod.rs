@@ -58,7 +58,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Write a sample project that runs offline
     #[command(
-        after_help = "Examples:\n  compeval init            write it into this folder\n  compeval init my-project"
+        after_help = "Examples:\n  compeval init            write it into this folder\n  compeval init my-project\n  \
+                      compeval init my-project --empty    for your own sessions"
     )]
     Init(InitArgs),
     /// Validate the project: pipeline, prompts, fixtures, probe banks. Sends no request

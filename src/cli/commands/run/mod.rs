@@ -4,6 +4,7 @@ mod args;
 mod finish;
 mod matrix_run;
 mod merge;
+mod offer;
 mod publish;
 mod record;
 
@@ -25,6 +26,9 @@ use crate::results::names;
 use matrix_run::{ExecutedRun, Execution, PreparedRun, publication, run_whole};
 
 pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<Exit, Failure> {
+    if let Some(offer) = offer::offer_of_logs(common) {
+        return Err(offer);
+    }
     if args.dry_run {
         let forecast = plan::of_project(common, &args.select, &args.shards, console)?;
         return Ok(plan::print(&forecast, console));
