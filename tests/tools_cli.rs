@@ -472,8 +472,8 @@ fn a_shell_gets_the_names_of_the_project_and_manual_pages() {
     }
     let page = project.run(&["man", "fixture", "import"]).out;
     assert!(page.starts_with(".ie") && page.contains("fixture\\-import") && page.contains("every\\-tokens"), "{page}");
-    let unknown = project.run(&["man", "rnu"]);
-    assert!(unknown.code == 2 && unknown.err.contains("did you mean `run`"), "{}", unknown.err);
+    let unknown = project.run(&["man", "compar"]);
+    assert!(unknown.code == 2 && unknown.err.contains("did you mean `compare`"), "{}", unknown.err);
 }
 
 #[test]

@@ -136,7 +136,8 @@ pub(super) fn economy_columns(summary: &Summary, tr: &Translation, medium: Mediu
         only(Medium::Markdown, column(tr.stale, |m, _| plain(grouped(m.economy.stale_facts)))),
         column(tr.cost, |m, _| plain(usd(cost(m)))),
     ];
-    if medium == Medium::Markdown || summary.methods.iter().any(|(_, method)| method.cells.failed > 0) {
+    let is_whole = |method: &MethodSummary| method.cells.failed + method.cells.missing == 0;
+    if medium == Medium::Markdown || !summary.methods.values().all(is_whole) {
         columns.push(column(tr.failed, |m, _| lack(m.cells.failed)));
     }
     if summary.methods.iter().any(|(_, method)| method.cells.missing > 0) {
