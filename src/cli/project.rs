@@ -77,6 +77,7 @@ pub(crate) fn read_project(common: &Common, select: &SelectArgs, opening: Openin
         strict: opening.strict,
         allow_unproven: select.allow_unproven,
         needs_keys: opening.needs_keys,
+        spans: select.points,
         compress_only: select.stages == Some(StagesArg::Compress),
         without_banks: opening.without_banks,
         sharers: opening.sharers,

@@ -18,10 +18,16 @@ pub(super) fn reference_list(messages: &[Message], target: Option<Tokens>, count
             continue;
         }
         let line = format!("{}\n", reference.text);
-        // Each line by itself counts at least what it adds to the list.
-        size += target.map_or(0, |_| count(&line).0);
-        if target.is_some_and(|target| size > target.0) {
-            break;
+        if let Some(target) = target {
+            // Each line by itself counts at least what it adds to the list, so the whole is counted only where the sum
+            // is too large.
+            size += count(&line).0;
+            if size > target.0 {
+                size = count(&format!("{list}{}", reference.text)).0;
+            }
+            if size > target.0 {
+                break;
+            }
         }
         list.push_str(&line);
     }

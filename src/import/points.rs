@@ -1,6 +1,6 @@
 //! Compression points for a transcript: where the product itself compacted, every so many tokens, at the end.
 
-use crate::transcript::{Message, Role, is_boundary};
+use crate::transcript::{Message, Role, ends_of_spans, is_boundary, points_at_shares};
 use crate::units::Tokens;
 
 /// Where points are wanted.
@@ -11,6 +11,8 @@ pub struct PointRules {
     /// One wherever the log itself was compacted.
     pub at_compactions: bool,
     pub at_end: bool,
+    /// So many, at the ends of spans of about equal tokens.
+    pub spans: Option<u32>,
 }
 
 /// The share of the messages, and the turns of the assistant, that stand behind the last point, so that a compression can
@@ -31,10 +33,13 @@ pub fn propose(
     let start = usize::from(messages.first().is_some_and(|first| first.role == Role::System));
     let fits = |at: usize| at > start && at <= messages.len() && is_boundary(messages, at);
     if rules == PointRules::default() {
-        return at_shares(messages, start, count)
+        return points_at_shares(messages, start, SHARES, count)
             .into_iter()
             .filter(|at| fits(*at) && leaves_tail(messages, *at))
             .collect();
+    }
+    if let Some(spans) = rules.spans {
+        return ends_of_spans(messages, start, spans, count);
     }
     let marked: Vec<usize> = if rules.at_compactions { compactions.to_vec() } else { Vec::new() };
     let mut points = Vec::new();
@@ -56,23 +61,6 @@ pub fn propose(
         points.push(messages.len());
     }
     points
-}
-
-/// The first places behind which a call is not parted from its result, after so much of the tokens each.
-fn at_shares(messages: &[Message], start: usize, count: &dyn Fn(&Message) -> Tokens) -> Vec<usize> {
-    let sizes: Vec<u64> = messages.iter().skip(start).map(|message| count(message).0).collect();
-    let total: u64 = sizes.iter().sum();
-    let mut places = Vec::new();
-    let mut since = 0;
-    let mut shares = SHARES.into_iter().peekable();
-    for (at, size) in (start + 1..).zip(sizes) {
-        since += size;
-        if shares.peek().is_some_and(|share| since as f64 >= share * total as f64) && is_boundary(messages, at) {
-            places.push(at);
-            while shares.next_if(|share| since as f64 >= share * total as f64).is_some() {}
-        }
-    }
-    places
 }
 
 /// Whether enough of the session stands behind a point.

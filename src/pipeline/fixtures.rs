@@ -14,7 +14,7 @@ use crate::action::{Digest, DigestBuilder};
 use crate::fault::Fault;
 use crate::probe::{Bank, FindingKind, History, ParsedBank, check_bank};
 use crate::references::PATTERNS;
-use crate::transcript::{Fixture, Message, ParsedFixture};
+use crate::transcript::{Fixture, Message, ParsedFixture, ends_of_spans, estimate_tokens};
 
 pub(super) const BANK: &str = ".probes.json";
 
@@ -32,6 +32,8 @@ pub(super) struct FixtureChecks {
     pub(super) verbatim_tail: bool,
     /// Banks are not looked at.
     pub(super) without_banks: bool,
+    /// So many points in place of the fixture's own.
+    pub(super) spans: Option<u32>,
 }
 
 impl FixtureChecks {
@@ -213,7 +215,11 @@ impl FixtureLoader<'_> {
         let source = self.read("fixture", path)?;
         sizes.push((path.to_owned(), source.text.len()));
         let parsed = ParsedFixture::read(&source.text).map_err(|faults| self.report(&source, faults)).ok()?;
-        let fixture = parsed.fixture;
+        let mut fixture = parsed.fixture;
+        if let Some(spans) = self.checks.spans {
+            let tokens = |message: &Message| estimate_tokens(&message.countable_text());
+            fixture.points = ends_of_spans(&fixture.messages, fixture.start(), spans, &tokens);
+        }
         if fixture.name != name {
             let message = format!("the fixture in {path} is named `{}`, its file `{name}`", fixture.name);
             self.tell_name(&source, &fixture.name, message, "name and file stem are the same: change one of them");

@@ -42,6 +42,8 @@ pub struct OpenRequest {
     /// `--stages compress`: nothing is answered and nothing graded, and fixtures need no banks. A pipeline without
     /// `[[answer]]` and `[[judge]]` is always opened so.
     pub compress_only: bool,
+    /// `--points`: so many points at the ends of equal spans, in place of each fixture's own.
+    pub spans: Option<u32>,
     /// Fixtures are taken without their banks, and none at all is no error: for commands that run no matrix.
     pub without_banks: bool,
     /// Whether a key that is not set is an error. Otherwise [`Opened::missing_keys`] lists it.
@@ -140,6 +142,10 @@ impl ProjectLoader<'_> {
         let (mut problems, missing_keys) = (context.problems, context.missing_keys);
         let FixtureSet { mut fixtures, without_bank } =
             self.fixture_loader(&reader, &mut problems).load(&self.request.selection);
+        if self.request.spans.is_some() && !self.takes_no_banks() {
+            let problem = Problem::error("--points moves the points at which the questions of a bank are asked");
+            problems.push(problem.help("add --stages compress; for questions, set `points` in the fixtures"));
+        }
         if let Some(checked) = &checked {
             problems.0.extend(missing_previous_summaries(&checked.methods, &fixtures, &mut reader));
         }
@@ -199,7 +205,7 @@ impl ProjectLoader<'_> {
         let verbatim_tail = table.and_then(|table| table.tail.as_ref()).is_some_and(|tail| tail.value == "verbatim");
         let OpenRequest { strict, allow_unproven, .. } = *self.request;
         let without_banks = self.takes_no_banks();
-        let checks = FixtureChecks { strict, allow_unproven, verbatim_tail, without_banks };
+        let checks = FixtureChecks { strict, allow_unproven, verbatim_tail, without_banks, spans: self.request.spans };
         FixtureLoader { file: self.file, reader, fixtures, probes, checks, problems }
     }
 

@@ -2,12 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::row::Unread;
 use crate::action::{ActionKey, Digest};
 use crate::measure::{NeedState, NeededRecall, ReferenceSource};
 use crate::references::ReferenceKind;
 
-/// One compression. What is unknown is null. `T` is what was said at length: references, or [`Unread`].
+/// One compression. What is unknown is null. `T` is all of a reference, or a part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(bound(deserialize = "T: Deserialize<'de>"))]
 pub struct ContextRow<T = Vec<ContextReference>> {
@@ -40,7 +39,16 @@ pub struct ContextRow<T = Vec<ContextReference>> {
 }
 
 /// A context as figures are made of it.
-pub type ContextFigures = ContextRow<Unread>;
+pub type ContextFigures = ContextRow<Vec<AgedReference>>;
+
+/// What survival by age takes of a needed reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgedReference {
+    /// As [`ContextReference::age`].
+    pub age: u32,
+    /// As [`ContextReference::kept`].
+    pub kept: bool,
+}
 
 /// What a context has of the needed references, beside what baselines of the same size have.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -59,6 +59,9 @@ pub struct Economy {
     /// Survival by where the transcript said a fact last: in an earlier span, or in which third of the span; empty where
     /// it was not recorded.
     pub survival_by_depth: Ordered<Share>,
+    /// For [`super::SurvivalByAge`].
+    #[serde(skip)]
+    pub(super) facts_by_age: Ordered<Share>,
     /// Survival by how many messages say a fact.
     pub survival_by_mentions: Ordered<Share>,
     /// Survival by the heading of the compression prompt that facts belong under, by words; empty without headings.
@@ -115,6 +118,7 @@ impl Answers<'_> {
             cached_price_ratio: cached,
             tokens_per_task: PROBES_OF_TASK.into_iter().filter_map(per_task).collect(),
             break_even_k: own.zip(full).and_then(|(own, full)| break_even(own, full, cached)),
+            facts_by_age: self.survival_by_age(),
             survival_by_depth: self.survival_by_depth(),
             survival_by_mentions: self.survival_by_mentions(),
             survival_by_heading: self.survival_by_heading(),

@@ -24,6 +24,7 @@ mod scores;
 mod set;
 mod selection;
 mod level;
+mod age;
 mod answers;
 mod shares;
 mod economy;
@@ -48,11 +49,12 @@ mod gate;
 /// Values by name, in the order of tables. Written out as an object.
 pub type Ordered<T, Name = String> = indexmap::IndexMap<Name, T>;
 
+pub use age::SurvivalByAge;
 pub use cells::CellCounts;
 pub use changes::{Differences, FixtureChanges, Flip, ProbeFact, SameContexts};
 pub use comparable::{Barrier, Incomparable};
 pub use compare::{Comparison, MethodComparison, Side, compare};
-pub use context_row::{ContextFigures, ContextNeeded, ContextReference, ContextRow};
+pub use context_row::{AgedReference, ContextFigures, ContextNeeded, ContextReference, ContextRow};
 pub use design::{CriterionWeight, Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo, ProgramInfo, RubricInfo};
 pub use design_change::DesignChange;
 pub use economy::{Economy, FactCounts, PROBES_OF_TASK};

@@ -109,7 +109,7 @@ fn contexts<'s>(set: &'s ResultSet, method: &str) -> Vec<&'s ContextFigures> {
 }
 
 /// A point of a fixture.
-type PointAt<'s> = (&'s str, u32);
+pub(super) type PointAt<'s> = (&'s str, u32);
 
 /// Why each point that was compressed at does not count; `None` of one that does. All methods need the same at a point.
 fn point_faults(set: &ResultSet) -> BTreeMap<PointAt<'_>, Option<LeftOut>> {
@@ -126,7 +126,7 @@ fn point_faults(set: &ResultSet) -> BTreeMap<PointAt<'_>, Option<LeftOut>> {
 
 /// The points that figures rest on: those without a fault; where there are none, those whose recall decides nothing; else
 /// all of them, which then have a cost alone.
-fn counted_points(set: &ResultSet) -> BTreeSet<PointAt<'_>> {
+pub(super) fn counted_points(set: &ResultSet) -> BTreeSet<PointAt<'_>> {
     let points = point_faults(set);
     let those = |counts: fn(Option<LeftOut>) -> bool| -> BTreeSet<PointAt<'_>> {
         points.iter().filter(|(_, fault)| counts(**fault)).map(|(at, _)| *at).collect()
@@ -136,7 +136,7 @@ fn counted_points(set: &ResultSet) -> BTreeSet<PointAt<'_>> {
     candidates.into_iter().find(|points| !points.is_empty()).unwrap_or_default()
 }
 
-fn at(context: &ContextFigures) -> PointAt<'_> {
+pub(super) fn at(context: &ContextFigures) -> PointAt<'_> {
     (&context.fixture, context.point)
 }
 
@@ -308,17 +308,17 @@ pub(super) fn identical_contexts(set: &ResultSet) -> Vec<IdenticalContexts> {
     found
 }
 
+/// Contexts for tests.
 #[cfg(test)]
-mod tests {
+pub(super) mod fakes {
     use super::*;
     use crate::action::ActionKey;
     use crate::measure::NeededRecall;
     use crate::results::context_row::ContextRow;
-    use crate::results::fakes;
-    use crate::results::{Manifest, Row, SetError, Unread};
-    use proptest::prelude::*;
+    use crate::results::fakes::design;
+    use crate::results::{Manifest, Row, SetError};
 
-    fn context(fixture: &str, point: u32, run: u32, recall: f64) -> ContextFigures {
+    pub(in crate::results) fn context(fixture: &str, point: u32, run: u32, recall: f64) -> ContextFigures {
         let own = NeededRecall {
             count: 4,
             messages: 3,
@@ -344,16 +344,23 @@ mod tests {
             usd: Some(0.5),
             calls: 1,
             needed: Some(ContextNeeded { own, list: Some(0.9), truncate: Some(0.4) }),
-            references: Unread,
+            references: Vec::new(),
         }
     }
 
-    fn set(contexts: Vec<ContextFigures>) -> ResultSet {
-        let design = fakes::design(&[("m", "extract")], &[("a", 0), ("b", 0), ("c", 0)], 2);
+    pub(in crate::results) fn set(contexts: Vec<ContextFigures>) -> ResultSet {
+        let design = design(&[("m", "extract")], &[("a", 0), ("b", 0), ("c", 0)], 2);
         let manifest = Manifest::begin("l", "2026-01-01T00:00:00Z", design);
         let none = Vec::<Result<Row, SetError>>::new();
         ResultSet::gather(manifest, none).expect("a set").with_contexts(contexts)
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fakes::{context, set};
+    use super::*;
+    use proptest::prelude::*;
 
     fn all() -> Vec<ContextFigures> {
         let of = |(at, name): (usize, &str)| {

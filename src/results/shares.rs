@@ -37,6 +37,12 @@ impl Share {
             fixtures: by_fixture.len(),
         }
     }
+
+    /// From the counts of each fixture that has any: how many, of how many.
+    pub(super) fn of_fixtures<'c>(counts: impl Iterator<Item = &'c (u64, u64)> + Clone) -> Share {
+        let by_fixture: Vec<f64> = counts.clone().map(|(count, of)| *count as f64 / *of as f64).collect();
+        Share::new(&by_fixture, counts.clone().map(|counts| counts.0).sum(), counts.map(|counts| counts.1).sum())
+    }
 }
 
 /// What the answers do whose context lost every expected fact of their probe. All four shares are of the same answers.
@@ -124,6 +130,13 @@ impl Answers<'_> {
         Depth::ALL.into_iter().filter_map(|depth| Some((depth.name().to_owned(), *shares.get(&depth)?))).collect()
     }
 
+    /// Survival by age: of what the newest span says, and of what has been through more than one compression.
+    pub(super) fn survival_by_age(&self) -> Ordered<Share> {
+        let age = |fact: &MeasuredFact| fact.depth.map(|depth| if depth == Depth::EarlierSpan { "2+" } else { "1" });
+        let shares = self.survival_by(|_, fact| age(fact));
+        shares.into_iter().map(|(age, share)| (age.to_owned(), share)).collect()
+    }
+
     /// Survival by how many messages say a fact.
     pub(super) fn survival_by_mentions(&self) -> Ordered<Share> {
         let shares = self.survival_by(|_, fact| {
@@ -155,12 +168,7 @@ impl Answers<'_> {
                 *of += 1;
             }
         }
-        let share = |fixtures: BTreeMap<usize, (u64, u64)>| {
-            let by_fixture: Vec<f64> = fixtures.values().map(|(count, of)| *count as f64 / *of as f64).collect();
-            let sum = |of: fn(&(u64, u64)) -> u64| fixtures.values().map(of).sum();
-            Share::new(&by_fixture, sum(|counts| counts.0), sum(|counts| counts.1))
-        };
-        counts.into_iter().map(|(group, fixtures)| (group, share(fixtures))).collect()
+        counts.into_iter().map(|(group, fixtures)| (group, Share::of_fixtures(fixtures.values()))).collect()
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::Ordered;
+use super::age::SurvivalByAge;
 use super::answers::Answers;
 use super::cells::{CellCounts, cell_counts, truncated_share};
 use super::compare::Comparison;
@@ -90,6 +91,8 @@ pub struct MethodSummary {
     pub needed: Option<NeededSummary>,
     /// What one compression takes.
     pub compression: CompressionCost,
+    /// What contexts still have, by the compressions since it was last said; null where nothing has an age.
+    pub survival_by_age: Option<SurvivalByAge>,
     /// (score − floor) / (ceiling − floor).
     pub retention: Retention,
     /// Variance components by dimension.
@@ -224,6 +227,7 @@ impl SummaryBuilder<'_> {
             by_tag: levels(&self.groups.by_tag, variant),
             by_cycle: self.by_cycle(variant),
             by_length: levels(&self.groups.by_length, variant),
+            survival_by_age: SurvivalByAge::of(self.set, &info.name, economy.facts_by_age.clone()),
             economy,
             needed: needed_summary(self.set, &info.name),
             compression: compression_cost(self.set, &info.name),

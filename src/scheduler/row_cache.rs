@@ -208,7 +208,7 @@ impl<'r, 'e> RowCache<'r, 'e> {
         let preparer = &self.performer.preparer;
         let (pipeline, runs) = (preparer.pipeline(), preparer.matrix().runs());
         let (digests, place) = (context.texts.loaded().digests, pipeline.name_compress(&context.cell));
-        let mut name = DigestBuilder::new("compeval rows v5");
+        let mut name = DigestBuilder::new("compeval rows v6");
         name.field("version", env!("CARGO_PKG_VERSION")).field("rows", ROWS.to_le_bytes());
         name.field("reader", READER.to_le_bytes()).field("downstream", downstream.0);
         name.field("rubric", pipeline.rubric.digest().0).field("tail", [pipeline.settings.tail as u8]);

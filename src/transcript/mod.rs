@@ -21,7 +21,7 @@ pub(crate) use fold::fold_by;
 pub use fold::{fold, fold_document};
 pub use mapped_fold::MappedFold;
 pub use message::{CallKind, Function, Message, Role, ToolCall};
-pub use points::{Point, is_boundary};
+pub use points::{Point, ends_of_spans, is_boundary, points_at_shares};
 pub use shell::{ShellCommand, shell_commands, shell_operations};
 pub use span::{FileAction, FileOperation, file_operation, is_file_path_key, render};
 pub use tokens::{count_tokens, estimate_tokens};

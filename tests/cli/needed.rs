@@ -158,3 +158,38 @@ fn logs_lead_to_a_table_in_three_commands() {
     let ended = project.expect(0, "-C logs-eval run --stages compress --label a");
     assert!(ended.stdout.contains("needed later"), "{}", ended.stdout);
 }
+
+#[test]
+fn points_cut_sessions_into_spans_and_do_not_move_questions() {
+    let project = planted(1);
+    project.expect(0, "run --label a --points 3 --methods full,mask");
+    let all = contexts(&project, "a");
+    assert_eq!(all.len(), 2 * 3);
+    let replaced: Vec<u64> = all.iter().filter_map(|row| row["replaced_tokens"].as_u64()).take(3).collect();
+    assert!(replaced.is_sorted() && replaced[0] > 10_000, "{replaced:?}");
+    let ages = &project.result("a", "summary.json")["methods"]["full"]["survival_by_age"];
+    assert_eq!(ages["references"]["1"]["share"], 1.0, "{ages}");
+    assert_eq!(ages["drift"], Value::Null);
+    assert!(project.expect(0, "plan --points 3 --methods full,mask").stdout.contains('6'));
+    let full = Project::offline();
+    full.expect(2, "run --label a --points 3").says(&["moves the points at which the questions", "--stages compress"]);
+    full.expect(0, "run --label a --points 3 --stages compress --methods full");
+    let log = json!({ "messages": session("x")["messages"] });
+    full.write("log.json", &log.to_string());
+    full.expect(0, "fixture import log.json --points 2 --name cut");
+    let cut: Value = serde_json::from_str(&full.read("fixtures/cut.json")).expect("a fixture");
+    let points = cut["points"].as_array().expect("points");
+    assert_eq!((points.len(), points.last()), (2, Some(&json!(cut["messages"].as_array().unwrap().len()))));
+}
+
+#[test]
+fn a_context_of_identifiers_alone_is_named_as_such() {
+    let project = planted(3);
+    let list = "\n[[compress]]\nname = \"list\"\nstrategy = \"reference-list\"\ntarget_tokens = 400\n";
+    project.write("pipeline.toml", &format!("{METHODS}{list}"));
+    let ended = project.expect(0, "run --label a --methods list");
+    let flat = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("list: not above a bare list of identifiers"), "{}", ended.stdout);
+    let needed = &project.result("a", "summary.json")["methods"]["list"]["needed"];
+    assert_eq!(needed["recall"], needed["list"], "{needed}");
+}
