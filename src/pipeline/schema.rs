@@ -13,8 +13,10 @@ use crate::probe::Bank;
 use crate::provider::Dialect;
 use crate::transcript::Fixture;
 
+type MakeSchema = fn() -> Value;
+
 /// The schemas by name.
-pub const SCHEMAS: [(&str, fn() -> Value); 4] = [
+pub const SCHEMAS: [(&str, MakeSchema); 4] = [
     ("pipeline", pipeline),
     ("fixture", || schema_for!(Fixture).into()),
     ("bank", || schema_for!(Bank).into()),
