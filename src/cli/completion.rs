@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
-use clap::{Command, CommandFactory};
+use clap::Command;
 use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use clap_complete::env::Shells;
 
-use super::commands::Cli;
 use super::environment::variable;
 use crate::pipeline::{OpenRequest, Pipeline, find_pipeline, open};
 use crate::provider::known_models;
@@ -17,8 +16,8 @@ use crate::results::labels;
 const VARIABLE: &str = "COMPLETE";
 
 /// Prints candidates and ends the process if a shell asks for them.
-pub(super) fn complete_if_asked() {
-    CompleteEnv::with_factory(|| with_candidates(Cli::command())).var(VARIABLE).complete();
+pub(super) fn complete_if_asked(program: fn() -> Command) {
+    CompleteEnv::with_factory(|| with_candidates(program())).var(VARIABLE).complete();
 }
 
 /// The script that makes a shell ask; empty for one that cannot.

@@ -31,7 +31,7 @@ pub fn main() -> u8 {
         return code;
     }
     use_supervisor();
-    completion::complete_if_asked();
+    completion::complete_if_asked(Cli::command);
     if std::env::args_os().len() == 1 && find_pipeline(Path::new("."), None).is_err() {
         return introduce();
     }
