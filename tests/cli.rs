@@ -14,6 +14,8 @@ mod cli {
     mod bad_input;
     mod blinding;
     mod budgets;
+    #[cfg(unix)]
+    mod cluster;
     mod commands;
     mod data_page;
     #[cfg(unix)]
@@ -41,6 +43,7 @@ mod cli {
     mod task_tokens;
     #[cfg(unix)]
     mod terminal;
+    mod trend;
     mod truncated;
     mod trust;
     mod vendors;

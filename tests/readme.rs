@@ -68,6 +68,7 @@ fn every_flag_in_the_text_is_one_of_the_programs() {
         &["run"],
         &["plan"],
         &["merge"],
+        &["trend"],
         &["compare"],
         &["report"],
         &["show"],

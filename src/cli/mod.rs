@@ -5,6 +5,7 @@ mod command_line;
 mod commands;
 mod completion;
 mod engine;
+mod commit;
 mod environment;
 mod failure;
 mod format;

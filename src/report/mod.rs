@@ -11,13 +11,19 @@ mod notes;
 mod tables;
 mod markdown;
 mod csv;
+mod junit;
+mod trend;
 pub mod html;
 
 pub use csv::{csv_header, csv_line};
+pub use junit::junit;
 pub use markdown::{ReportInput, markdown};
 pub use styled::{Span, StyledText, TextStyle};
 pub use tables::{comparison_table, reference_table, summary_table};
 pub use translation::{Translation, translation};
+pub use trend::{
+    TrendPoint, TrendScore, score_text, short_commit, short_time, trend_dimensions, trend_methods, trend_page,
+};
 
 #[cfg(test)]
 mod tests;

@@ -31,6 +31,10 @@ pub struct Manifest {
     pub ended: Option<String>,
     /// How it ended.
     pub outcome: Outcome,
+    /// The git commit that was checked out in the project's repository; `None` outside of one. Files may differ from it:
+    /// their digests are in `files`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
     /// The pipeline as resolved, with the digests of fixtures, points, banks, prompts and rubric.
     pub design: Design,
     /// Text files of the project that went into it: path relative to the pipeline, and digest.
@@ -237,6 +241,7 @@ impl Manifest {
             started: started.to_owned(),
             ended: None,
             outcome: Outcome::Running,
+            commit: None,
             design,
             files: BTreeMap::new(),
             models: BTreeMap::new(),

@@ -1,14 +1,17 @@
 //! `compeval compare`: two labels, or methods of them, with a verdict per dimension.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::commands::run::{changed_lines_in, compare_sides};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::project::{Opening, open_snapshot, read_project};
+use crate::cli::project::{Opening, given, open_snapshot, read_project};
 use crate::cli::terminal::Console;
-use crate::report::comparison_table;
-use crate::results::ComparisonScope;
+use crate::files::write_whole;
+use crate::report::{comparison_table, junit};
+use crate::results::{ComparisonScope, summarize};
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
@@ -19,6 +22,9 @@ pub(crate) struct CompareArgs {
     /// Compare only the cells that both have
     #[arg(long)]
     pub(crate) only_common: bool,
+    /// Write the scores of A to FILE as JUnit XML: a test for each method and dimension, failed where it regressed
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
 }
 
 pub(crate) fn run(common: &Common, args: &CompareArgs, console: &Console) -> Result<Exit, Failure> {
@@ -28,6 +34,10 @@ pub(crate) fn run(common: &Common, args: &CompareArgs, console: &Console) -> Res
     let cache = open_snapshot(&pipeline.cache).ok();
     let lines = changed_lines_in(cache.as_ref());
     let (judged, comparison) = compare_sides(&pipeline.results, (&args.a, &args.b), scope, &lines)?;
+    if let Some(file) = &args.junit {
+        let summary = summarize(&judged, Some(comparison.clone()));
+        write_whole(&given(common, file), junit(&summary, judged.manifest.wall_s))?;
+    }
     console.json(&comparison);
     console.print(&console.styled(&comparison_table(&comparison, judged.design().locale, console.width())));
     Ok(Exit::Done)

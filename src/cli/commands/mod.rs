@@ -18,6 +18,7 @@ mod report;
 mod run;
 mod schema;
 mod show;
+mod trend;
 mod why;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -42,6 +43,7 @@ use probes::ProbesCommand;
 use report::ReportArgs;
 use run::{MergeArgs, RunArgs};
 use schema::SchemaArgs;
+use trend::TrendArgs;
 
 /// After an agent's history was compressed, can the agent still do its work?
 #[derive(Debug, Parser)]
@@ -101,6 +103,11 @@ pub(crate) enum Command {
     /// Explain a score: the actions that it depends on, and what changed in them
     #[command(after_help = "Examples:\n  compeval why config-reverse-proxy --method anchored --probe port")]
     Why(ShowArgs),
+    /// Show scores of result sets over time and commits
+    #[command(
+        after_help = "Examples:\n  compeval trend\n  compeval trend 'nightly-*' --method anchored --html trend.html"
+    )]
+    Trend(TrendArgs),
     /// List, remove and protect result sets
     #[command(
         subcommand,
@@ -171,6 +178,7 @@ pub(super) fn dispatch(cli: &Cli, console: &Console) -> Result<Exit, Failure> {
         Command::Report(args) => report::run(common, args, console),
         Command::Show(args) => show::run(common, args, console),
         Command::Why(args) => why::run(common, args, console),
+        Command::Trend(args) => trend::run(common, args, console),
         Command::Labels(command) => labels::run(common, command, console),
         Command::Cache(command) => cache::run(common, command, console),
         Command::Fixture(command) => fixture::run(common, command, console),

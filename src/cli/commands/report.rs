@@ -1,15 +1,18 @@
 //! `compeval report`: writes report.md and report.html of a label again.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::commands::cell::note_partial;
 use crate::cli::commands::run::publish;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::project::{Opening, open_snapshot, read_project};
+use crate::cli::project::{Opening, given, open_snapshot, read_project};
 use crate::cli::terminal::{Console, TextStyle};
+use crate::files::write_whole;
 use crate::locale::Locale;
-use crate::report::{comparison_table, csv_header, csv_line, reference_table, summary_table};
+use crate::report::{comparison_table, csv_header, csv_line, junit, reference_table, summary_table};
 use crate::results::{ResultsFolder, SetError, names};
 
 #[derive(Debug, Args)]
@@ -26,6 +29,9 @@ pub(crate) struct ReportArgs {
     /// Print the graded cells as CSV, and rewrite nothing
     #[arg(long, requires = "label", conflicts_with = "reference")]
     pub(crate) csv: bool,
+    /// Write the scores to FILE as JUnit XML: a test for each method and dimension
+    #[arg(long, value_name = "FILE", requires = "label", conflicts_with = "csv")]
+    pub(crate) junit: Option<PathBuf>,
 }
 
 pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Result<Exit, Failure> {
@@ -46,6 +52,9 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
     let snapshot = rows.is_some().then(|| open_snapshot(&pipeline.cache)).transpose()?;
     let published = publish(&pipeline, &folder, manifest, rows.zip(snapshot.as_ref()), args.reference)?;
     folder.sync()?;
+    if let Some(file) = &args.junit {
+        write_whole(&given(common, file), junit(&published.summary, published.manifest.wall_s))?;
+    }
     console.json(&published.summary);
     let mut table = summary_table(&published.summary, &published.manifest, console.width());
     if let Some(comparison) = &published.summary.comparison {

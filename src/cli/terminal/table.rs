@@ -4,13 +4,17 @@ use comfy_table::{CellAlignment, Table, presets};
 
 /// A column: its heading and its alignment.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Column {
-    Left(&'static str),
-    Right(&'static str),
+pub(crate) enum Column<'h> {
+    Left(&'h str),
+    Right(&'h str),
 }
 
 /// Lays `rows` out under their headings in at most `width` terminal columns.
-pub(crate) fn render_table(columns: &[Column], rows: impl IntoIterator<Item = Vec<String>>, width: usize) -> String {
+pub(crate) fn render_table(
+    columns: &[Column<'_>],
+    rows: impl IntoIterator<Item = Vec<String>>,
+    width: usize,
+) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_width(u16::try_from(width).unwrap_or(u16::MAX));
     table.set_content_arrangement(comfy_table::ContentArrangement::Dynamic);

@@ -20,7 +20,7 @@ use crate::action::{Digest, DigestBuilder};
 use crate::locale::Locale;
 use crate::results::RowError;
 pub use observed::observed_page;
-use packs::escape;
+pub(super) use packs::escape;
 
 const TEMPLATE: &str = include_str!("../../../assets/report/template.html");
 const STYLES: [&str; 3] = [

@@ -269,7 +269,7 @@ fn deflate(json: &[u8]) -> String {
 }
 
 /// Escapes text for elements and quoted attributes.
-pub(super) fn escape(text: &str) -> String {
+pub(in crate::report) fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -26,6 +26,9 @@ pub(crate) struct RunArgs {
     /// Exit with 100 if a method fails on a fixture and run that it did not fail before
     #[arg(long, requires = "compare_to", help_heading = OUTPUT)]
     pub(crate) fail_on_new_failures: bool,
+    /// Write the scores to FILE as JUnit XML: a test for each method and dimension
+    #[arg(long, value_name = "FILE", conflicts_with = "shard", help_heading = OUTPUT)]
+    pub(crate) junit: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) budget: BudgetArgs,
     #[command(flatten)]

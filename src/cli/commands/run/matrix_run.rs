@@ -1,7 +1,7 @@
 //! A run of the matrix: prepared, executed, published.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -12,17 +12,18 @@ use super::record::Recorder;
 use crate::cache::{ImportOrigin, Store};
 use crate::cli::args::Common;
 use crate::cli::command_line::CommandLine;
+use crate::cli::commit::commit_of;
 use crate::cli::engine::{RunOptions, models, run_matrix};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::shell_word;
-use crate::cli::project::{Opening, label_of, open_project, print_notices};
+use crate::cli::project::{Opening, given, label_of, open_project, print_notices};
 use crate::cli::shard::{NumberedShard, ShardOfRun};
 use crate::cli::terminal::{Console, Progress, TextStyle};
-use crate::files::FileError;
+use crate::files::{FileError, write_whole};
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::CostEstimate;
 use crate::provider::Prices;
-use crate::report::comparison_table;
+use crate::report::{comparison_table, junit};
 use crate::results::{
     Comparison, ComparisonScope, Design, ForecastTotals, ImportedEntries, Label, LabelLockError, LabelWriter,
     LabelWriterError, ListedRow, Manifest, Publication, ResultsFolder, blind_spots, names, newly_failing, regressions,
@@ -42,7 +43,7 @@ pub(super) fn run_whole(
 ) -> Result<Exit, Failure> {
     let ExecutedRun { folder, mut manifest, execution: Execution { exit, rows, is_broken } } =
         prepared.execute(&store, args, console)?;
-    let PreparedRun { pipeline, label, writer, .. } = prepared;
+    let PreparedRun { pipeline, label, writer, junit: junit_file, .. } = prepared;
     let exit = complete(&mut manifest, exit);
     let ended = manifest.clone();
     let files = writer.lock_files()?;
@@ -60,6 +61,9 @@ pub(super) fn run_whole(
     let (published, synced) = published?;
     let folder = publication(writer.publish(staged?, &ended)?, &label, console);
     drop(files);
+    if let Some(file) = &junit_file {
+        write_whole(file, junit(&published.summary, ended.wall_s))?;
+    }
     finish::print_summary(&published, &folder, &next(exit, args, &published), console);
     // A cache that can keep nothing more has said so.
     if !is_broken {
@@ -97,6 +101,8 @@ pub(super) struct PreparedRun {
     pub(super) design: Design,
     options: RunOptions,
     pub(super) shard: Option<ShardOfRun>,
+    /// Where the scores go as JUnit XML.
+    junit: Option<PathBuf>,
 }
 
 /// A run whose actions are over, and whose files are not published.
@@ -128,7 +134,8 @@ impl PreparedRun {
             (LabelWriterError::Lock(LabelLockError::Held { .. }), Some(shard)) => twice(&error, shard.record.shard),
             _ => refusal(error, &label),
         })?;
-        Ok(PreparedRun { pipeline, label, writer, design, options: options(args, limits), shard })
+        let junit = args.junit.as_deref().map(|file| given(common, file));
+        Ok(PreparedRun { pipeline, label, writer, design, options: options(args, limits), shard, junit })
     }
 
     /// Begins the result set and runs the matrix.
@@ -195,6 +202,7 @@ fn begin(pipeline: &Pipeline, store: &Store, mut manifest: Manifest, args: &RunA
     for source in crate::plan::source_texts(pipeline) {
         store.text(source.digest, source.text);
     }
+    manifest.commit = commit_of(&pipeline.folder);
     manifest.compared_to.clone_from(&args.compare_to);
     manifest.compared_scope = scope(args);
     manifest.caveats.offline = args.offline;

@@ -53,6 +53,9 @@ pub(crate) struct MergeArgs {
     /// Exit with 100 if a method fails on a fixture and run that it did not fail before
     #[arg(long, requires = "compare_to", help_heading = OUTPUT)]
     pub(crate) fail_on_new_failures: bool,
+    /// Write the scores to FILE as JUnit XML: a test for each method and dimension
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    pub(crate) junit: Option<PathBuf>,
 }
 
 impl MergeArgs {
@@ -71,6 +74,7 @@ impl MergeArgs {
             only_common: self.only_common,
             fail_on_regression: self.fail_on_regression,
             fail_on_new_failures: self.fail_on_new_failures,
+            junit: self.junit.clone(),
             budget: Default::default(),
             shards: Default::default(),
             selftest: None,

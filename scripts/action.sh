@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# The steps of action.yml, as functions: everything comes in by the environment.
+set -euo pipefail
+
+# Installs the released program of this system into a folder on PATH, checked against the release's checksums.
+install() {
+    local target
+    case "$SYSTEM" in
+        Linux-X64) target=x86_64-unknown-linux-gnu ;;
+        Linux-ARM64) target=aarch64-unknown-linux-gnu ;;
+        macOS-ARM64) target=aarch64-apple-darwin ;;
+        Windows-X64) target=x86_64-pc-windows-msvc ;;
+        *) echo "::error::there is no released compeval for $SYSTEM"; exit 1 ;;
+    esac
+    if [ -z "$VERSION" ]; then
+        case "$REF" in
+            v[0-9]*.*.*) VERSION=$REF ;;
+            *) VERSION=$(gh release view --repo "$REPOSITORY" --json tagName --jq .tagName) ;;
+        esac
+    fi
+    local name="compeval-$VERSION-$target" folder
+    folder=$(mktemp -d)
+    cd "$folder"
+    for file in "$name.tar.gz" SHA256SUMS; do
+        curl --fail --silent --show-error --location --retry 3 --output "$file" \
+            "$SERVER/$REPOSITORY/releases/download/$VERSION/$file"
+    done
+    local -a check=(sha256sum --check -)
+    if ! command -v sha256sum >/dev/null; then check=(shasum --algorithm 256 --check -); fi
+    grep -F " ./$name.tar.gz" SHA256SUMS | "${check[@]}"
+    tar xzf "$name.tar.gz"
+    echo "$folder/$name" >>"$GITHUB_PATH"
+}
+
+# Runs or merges. The exit code is an output: reports are kept before the job fails by it.
+run() {
+    cd "$DIRECTORY"
+    local -a words
+    read -r -a words <<<"$ARGS"
+    if [ "$MERGE" = true ]; then
+        words=(merge "$LABEL" "$SHARDS" --junit compeval-junit.xml "${words[@]+"${words[@]}"}")
+    elif [ -n "$SHARD" ]; then
+        words=(run --label "$LABEL" --shard "$SHARD" "${words[@]+"${words[@]}"}")
+    else
+        words=(run --label "$LABEL" --junit compeval-junit.xml "${words[@]+"${words[@]}"}")
+    fi
+    if [ -n "$COMPARE_TO" ] && [ -z "$SHARD" ]; then
+        words+=(--compare-to "$COMPARE_TO")
+        if [ "$FAIL_ON_REGRESSION" = true ]; then words+=(--fail-on-regression); fi
+    fi
+    local code=0
+    compeval "${words[@]}" --no-progress || code=$?
+    {
+        echo "exit-code=$code"
+        # A slash cannot be in the name of an artifact.
+        echo "artifact=${SHARD/\//-of-}"
+        if [ -z "$SHARD" ]; then echo "report=$DIRECTORY/results/$LABEL/report.html"; fi
+    } >>"$GITHUB_OUTPUT"
+    if [ -z "$SHARD" ] && [ -f "results/$LABEL/report.md" ]; then
+        head -c 900000 "results/$LABEL/report.md" >>"$GITHUB_STEP_SUMMARY"
+    fi
+}
+
+# Writes report.md into the comment that an earlier run made, or into a new one.
+comment() {
+    if [ ! -f "$REPORT" ]; then echo "there is no report to comment with"; exit 0; fi
+    local mark="<!-- compeval: $LABEL -->" body id
+    body=$(mktemp)
+    {
+        echo "$mark"
+        # A comment has at most 65,536 characters.
+        head -c 60000 "$REPORT" | iconv -c -f utf-8 -t utf-8
+        echo
+        if [ "$(wc -c <"$REPORT")" -gt 60000 ]; then echo "The report is cut off here. "; fi
+        echo "[report.html]($RUN_URL#artifacts)"
+    } >"$body"
+    id=$(gh api --paginate "repos/$REPOSITORY/issues/$NUMBER/comments" \
+        --jq ".[] | select(.body | startswith(\"$mark\")) | .id" | head -n 1) || true
+    local -a target=(--method POST "repos/$REPOSITORY/issues/$NUMBER/comments")
+    if [ -n "$id" ]; then target=(--method PATCH "repos/$REPOSITORY/issues/comments/$id"); fi
+    if ! gh api "${target[@]}" --field body=@"$body" --silent; then
+        # The token of a pull request from a fork may not write.
+        echo "::warning::the comment was not written; the report is in the summary and in the artifact"
+    fi
+}
+
+"$1"

@@ -1,0 +1,219 @@
+//! `compeval trend`: scores of result sets over time and commits.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use indexmap::IndexMap;
+use serde::Deserialize;
+
+use crate::action::Digest;
+use crate::cli::args::{Common, OUTPUT};
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::project::{given, project_paths_of};
+use crate::cli::terminal::{Column, Console, render_table};
+use crate::files::{FileError, read_text, write_whole};
+use crate::report::{
+    TrendPoint, TrendScore, score_text, short_commit, short_time, trend_dimensions, trend_methods, trend_page,
+};
+use crate::results::{Design, Manifest, ModelInfo, OVERALL, Outcome, ResultsFolder, labels, names};
+
+#[derive(Debug, Args)]
+pub(crate) struct TrendArgs {
+    /// Labels, also with `*`, or results folders; a label includes what it replaced [default: all]
+    #[arg(value_name = "LABEL")]
+    pub(crate) labels: Vec<String>,
+    /// Show the dimensions of this method; by default the overall scores of all methods
+    #[arg(long, value_name = "METHOD")]
+    pub(crate) method: Option<String>,
+    /// Write a page with charts of all methods and dimensions to FILE
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    pub(crate) html: Option<PathBuf>,
+}
+
+pub(crate) fn run(common: &Common, args: &TrendArgs, console: &Console) -> Result<Exit, Failure> {
+    let results = project_paths_of(common)?.results;
+    let points = points(&folders(&results, &args.labels)?, console);
+    if points.is_empty() {
+        let message = "there are no results with scores; `compeval run` makes some";
+        return Err(Failure::input(message).exiting(Exit::EmptySelection));
+    }
+    if let Some(method) = &args.method
+        && !trend_methods(&points).contains(&method.as_str())
+    {
+        let known = trend_methods(&points).join(", ");
+        return Err(Failure::input(format!("no result has a method `{method}`; there are {known}")));
+    }
+    if let Some(path) = &args.html {
+        let path = given(common, path);
+        write_whole(&path, trend_page(&points))?;
+        console.note(&format!("wrote {}", path.display()));
+    }
+    console.report(&points, || console.print(&table(&points, args.method.as_deref(), console)));
+    Ok(Exit::Done)
+}
+
+/// The result sets that were asked for, each once.
+fn folders(results: &Path, asked: &[String]) -> Result<Vec<ResultsFolder>, Failure> {
+    let known = labels(results)?;
+    let mut folders: Vec<ResultsFolder> = Vec::new();
+    let mut add = |folder: ResultsFolder| {
+        if !folders.contains(&folder) {
+            folders.push(folder);
+        }
+    };
+    let asked: Vec<&str> = if asked.is_empty() { vec!["*"] } else { asked.iter().map(String::as_str).collect() };
+    for pattern in asked {
+        let is_meant = |label: &str| label == pattern || matches(pattern, label);
+        let mut found = 0;
+        for label in &known {
+            if is_meant(label.as_str()) || label.successor().is_some_and(is_meant) {
+                add(ResultsFolder::of(results, label));
+                found += 1;
+            }
+        }
+        if found == 0 && !pattern.contains('*') {
+            add(ResultsFolder::open(results, pattern)?);
+        }
+    }
+    Ok(folders)
+}
+
+/// Whether `text` is the pattern, in which `*` stands for any text.
+fn matches(pattern: &str, text: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == text,
+        Some((start, rest)) => text.strip_prefix(start).is_some_and(|text| {
+            rest.is_empty() || (0..=text.len()).filter_map(|at| text.get(at..)).any(|tail| matches(rest, tail))
+        }),
+    }
+}
+
+/// What is read of `summary.json`.
+#[derive(Deserialize)]
+struct StoredSummary {
+    methods: IndexMap<String, StoredMethod>,
+}
+
+#[derive(Deserialize)]
+struct StoredMethod {
+    overall: StoredLevel,
+    dimensions: IndexMap<String, StoredLevel>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+struct StoredLevel {
+    median: Option<f64>,
+    ci95: Option<[f64; 2]>,
+}
+
+impl StoredLevel {
+    fn score(self) -> Option<TrendScore> {
+        Some(TrendScore { value: self.median?, ci95: self.ci95 })
+    }
+}
+
+/// The points in the order of time. A set that cannot be read is passed over, by name.
+fn points(folders: &[ResultsFolder], console: &Console) -> Vec<TrendPoint> {
+    let mut read: Vec<(Manifest, StoredSummary)> = Vec::new();
+    for folder in folders {
+        match read_set(folder) {
+            Ok(Some(set)) => read.push(set),
+            Ok(None) => {}
+            Err(why) => console.warn("skipped:", why),
+        }
+    }
+    read.sort_by(|(a, _), (b, _)| (&a.started, &a.label).cmp(&(&b.started, &b.label)));
+    let mut before: Option<Digest> = None;
+    let points = read.into_iter().map(|(manifest, summary)| {
+        let measured = measured_with(&manifest.design);
+        let measured_otherwise = before.replace(measured).is_some_and(|before| before != measured);
+        point(manifest, &summary, measured_otherwise)
+    });
+    points.collect()
+}
+
+fn read_set(folder: &ResultsFolder) -> Result<Option<(Manifest, StoredSummary)>, String> {
+    let manifest = folder.manifest().map_err(|error| error.to_string())?;
+    if manifest.outcome == Outcome::Running {
+        return Ok(None);
+    }
+    let file = folder.file(names::SUMMARY);
+    let text = read_text(&file).map_err(|error: FileError| error.to_string())?;
+    let summary = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))?;
+    Ok(Some((manifest, summary)))
+}
+
+/// Names what scores depend on beside the methods.
+fn measured_with(design: &Design) -> Digest {
+    let fixtures: Vec<_> =
+        design.fixtures.iter().map(|fixture| (&fixture.name, &fixture.digests, &fixture.probes)).collect();
+    let models = |asked: &[ModelInfo]| -> Vec<_> {
+        asked.iter().map(|asked| (asked.model.clone(), asked.settings.clone(), asked.prompt)).collect()
+    };
+    let (answerers, judges) = (models(&design.answerers), models(&design.judges));
+    let parts = (fixtures, &design.rubric, answerers, judges, design.tail, design.judge_context, design.locale);
+    Digest::of(serde_json::to_string(&parts).unwrap_or_default())
+}
+
+/// A result set as a point of the trend.
+fn point(manifest: Manifest, summary: &StoredSummary, measured_otherwise: bool) -> TrendPoint {
+    let scores = |method: &StoredMethod| {
+        let overall = [(OVERALL.to_owned(), method.overall)];
+        let dimensions = method.dimensions.iter().map(|(name, level)| (name.clone(), *level));
+        let all = overall.into_iter().chain(dimensions);
+        all.filter_map(|(name, level)| Some((name, level.score()?))).collect()
+    };
+    TrendPoint {
+        methods: summary.methods.iter().map(|(name, method)| (name.clone(), scores(method))).collect(),
+        complete: manifest.outcome == Outcome::Complete,
+        label: manifest.label,
+        started: manifest.started,
+        commit: manifest.commit,
+        measured_otherwise,
+    }
+}
+
+fn table<'p>(points: &'p [TrendPoint], method: Option<&'p str>, console: &Console) -> String {
+    let columns: Vec<(&'p str, &'p str)> = match method {
+        Some(method) => trend_dimensions(points).into_iter().map(|name| (method, name)).collect(),
+        None => trend_methods(points).into_iter().map(|method| (method, OVERALL)).collect(),
+    };
+    let heading = |(of, name): &(&'p str, &'p str)| if method.is_some() { *name } else { *of };
+    let mut headings = vec![Column::Left("label"), Column::Left("began (UTC)"), Column::Left("commit")];
+    headings.extend(columns.iter().map(|column| Column::Right(heading(column))));
+    let row = |point: &TrendPoint| {
+        let mark = if point.measured_otherwise { "≠ " } else { "" };
+        let note = if point.complete { "" } else { " (incomplete)" };
+        let mut row = vec![format!("{mark}{}{note}", point.label), short_time(point), short_commit(point)];
+        row.extend(columns.iter().map(|(method, name)| score_text(point.score(method, name))));
+        row
+    };
+    let mut text = render_table(&headings, points.iter().map(row), console.width());
+    if points.iter().any(|point| point.measured_otherwise) {
+        text.push_str(
+            "\n\n≠ the fixtures, the questions, the rubric, the answerer or the judge changed: scores from here on cannot be \
+             compared with those above.",
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        for (pattern, text, is_match) in [
+            ("nightly-*", "nightly-2026", true),
+            ("nightly-*", "weekly-2026", false),
+            ("*", "", true),
+            ("*-v1", "a-v1-v1", true),
+            ("a*b*c", "axxbyyc", true),
+            ("a*b*c", "axxcyyb", false),
+            ("提*", "提示词", true),
+        ] {
+            assert_eq!(matches(pattern, text), is_match, "{pattern} {text}");
+        }
+    }
+}
