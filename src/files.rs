@@ -30,18 +30,12 @@ impl FileError {
 
 /// Writes `path` by a temporary file in the same folder and a rename, durably. Creates the folder if it does not exist.
 /// API keys are redacted.
-///
-/// # Errors
-/// The error of the file system, with the path.
 pub fn write_whole(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), FileError> {
     write_unsynced_name(path, bytes)?;
     sync_folder(folder_of(path))
 }
 
 /// The same, except that the name is durable only after [`sync_folder`]: for several files of one folder.
-///
-/// # Errors
-/// The error of the file system, with the path.
 pub fn write_unsynced_name(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), FileError> {
     StagedFile::write(path, bytes)?.commit()
 }
@@ -55,9 +49,6 @@ pub struct StagedFile {
 
 impl StagedFile {
     /// Writes the bytes, durably, in the folder of `path`. API keys are redacted.
-    ///
-    /// # Errors
-    /// The error of the file system, with the path.
     pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> Result<StagedFile, FileError> {
         let folder = folder_of(path);
         let fault = |e| FileError::new("write", path, e);
@@ -69,9 +60,6 @@ impl StagedFile {
     }
 
     /// Gives it its name. The name is durable after [`sync_folder`].
-    ///
-    /// # Errors
-    /// The error of the file system, with the path.
     pub fn commit(self) -> Result<(), FileError> {
         let fault = |e| FileError::new("write", &self.path, e);
         open_to_others(self.file.path()).map_err(fault)?;
@@ -80,9 +68,6 @@ impl StagedFile {
 }
 
 /// A temporary file in `folder`.
-///
-/// # Errors
-/// The error of the file system.
 pub fn temporary_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     tempfile::Builder::new().prefix(".").suffix(TEMPORARY).tempfile_in(folder)
 }
@@ -97,18 +82,12 @@ const TEMPORARY: &str = ".tmp";
 
 /// Makes the bytes of a finished temporary file durable and renames it to `path`. The new name is durable after
 /// [`sync_folder`].
-///
-/// # Errors
-/// The error of the file system, with the path.
 pub fn keep(file: tempfile::NamedTempFile, path: &Path) -> Result<(), FileError> {
     file.as_file().sync_all().map_err(|e| FileError::new("write", path, e))?;
     StagedFile { file, path: path.to_owned() }.commit()
 }
 
 /// Makes created, renamed and removed names in a folder durable.
-///
-/// # Errors
-/// The error of the file system, with the path.
 pub fn sync_folder(folder: &Path) -> Result<(), FileError> {
     if cfg!(unix) {
         File::open(folder).and_then(|f| f.sync_all()).map_err(|e| FileError::new("sync", folder, e))?;
@@ -123,9 +102,6 @@ fn folder_of(path: &Path) -> &Path {
 
 /// Creates a folder that its owner alone can enter, and the missing ones above it: caches and results contain whole
 /// transcripts. A folder that exists stays as open as it is.
-///
-/// # Errors
-/// The error of the file system, with the path.
 pub fn create_private_folder(path: &Path) -> Result<(), FileError> {
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]
@@ -147,9 +123,6 @@ pub fn private_options() -> fs::OpenOptions {
 }
 
 /// Gives a new folder, and the files in it, the openness of the one that it replaces.
-///
-/// # Errors
-/// The error of the file system, with the path.
 pub fn share_alike(old: &Path, new: &Path) -> Result<(), FileError> {
     #[cfg(unix)]
     if !is_private(old) {
@@ -242,9 +215,6 @@ pub fn is_special(path: &Path) -> bool {
 }
 
 /// Reads a text file.
-///
-/// # Errors
-/// The error of the file system, with the path; also for invalid UTF-8.
 pub fn read_text(path: &Path) -> Result<String, FileError> {
     fs::read_to_string(path).map_err(|e| FileError::new("read", path, e))
 }

@@ -57,9 +57,6 @@ impl fmt::Debug for Template {
 impl Template {
     /// Compiles `text` and renders it with all variables and with none, so that a faulty template is reported when the
     /// pipeline is read. Only `variables` are allowed, and no filter or function.
-    ///
-    /// # Errors
-    /// The first fault, with its line.
     pub fn new(text: &str, variables: &'static [Variable]) -> Result<Template, TemplateFault> {
         if let Some(at) = text.find([OPEN, CLOSE]) {
             let (line, _) = line_and_column(text, at);

@@ -14,7 +14,6 @@ use crate::units::Tokens;
 /// makes older outputs stale.
 pub(super) const RULES: &str = "7";
 
-/// What one action does.
 #[derive(Clone, Debug)]
 pub enum Work {
     Ask(ModelRequest),
@@ -140,7 +139,6 @@ pub struct Computation {
 /// The compression strategies that need no model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BuiltInRule {
-    /// Keeps the newest messages.
     Truncate,
     /// Writes an index of artifacts, errors, decisions and open tasks.
     Extract,

@@ -11,7 +11,6 @@ pub struct AnswerInput<'a> {
     pub context: &'a ContextRef,
     /// The messages after the point, where the pipeline shows them verbatim.
     pub tail: Option<&'a SpanText>,
-    /// The probe's question.
     pub question: &'a str,
 }
 

@@ -17,9 +17,6 @@ pub struct Answer {
 
 /// Reads a reply's text. One that the token limit cut off is read like any other: whether it is graded is a setting,
 /// and a setting of what is done with outputs must not change what is stored.
-///
-/// # Errors
-/// A reply that says nothing.
 pub fn read(reply: &str, truncated: bool) -> Result<Answer, ReadFault> {
     let text = reply.trim();
     if text.is_empty() {

@@ -288,7 +288,6 @@ pub(super) fn clip(text: &str) -> &str {
 pub struct Record {
     pub key: ActionKey,
     pub location: FrameLocation,
-    /// Digest of the body.
     pub raw: Digest,
     /// Bytes of the body, decompressed.
     pub raw_len: u32,
@@ -308,7 +307,6 @@ type RecordFields = (FrameLocation, Digest, u32, EntryStatus, u64, Stage, Usage,
 impl Record {
     const VERSION: u8 = 1;
 
-    /// Bytes on disk.
     pub fn stored_bytes(&self) -> u64 {
         self.location.len()
     }

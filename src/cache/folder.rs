@@ -22,7 +22,6 @@ pub(super) struct Layout {
     root: PathBuf,
 }
 
-/// What a folder contains.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FolderKind {
     /// It does not exist or is empty.

@@ -84,7 +84,6 @@ pub(super) enum FrameContent {
     Failure { summary: EntrySummary, class: String, message: String },
     /// The body is a text; the key is the digest it is stored under.
     Text,
-    /// Token counts of texts.
     Counts(Vec<(Digest, u64)>),
     /// Entries used on a day.
     Touch { day: Day, keys: Vec<KeyPrefix> },
@@ -261,7 +260,6 @@ pub(super) fn reply(key: ActionKey, meta: &Meta, body: &EncodedBody) -> Result<V
     Ok(assemble(kind::REPLY, key.0, body, &note))
 }
 
-/// Encodes a permanent failure.
 pub(super) fn failure(key: ActionKey, meta: &Meta, class: &str, message: &str) -> Result<Vec<u8>, postcard::Error> {
     let mut note = postcard::to_stdvec(&(meta.summary(), clip(class), clip(message)))?;
     note.extend(meta.encode_details()?);
@@ -279,7 +277,6 @@ pub(super) fn verdict(key: ActionKey, raw: Digest, reading: &Reading) -> Result<
     Ok(assemble(kind::VERDICT, key.0, &EncodedBody { digest: raw, ..EncodedBody::empty() }, &note))
 }
 
-/// Encodes a text.
 pub(super) fn text(digest: Digest, body: &EncodedBody) -> Vec<u8> {
     assemble(kind::TEXT, digest, body, &[])
 }

@@ -162,7 +162,6 @@ impl SledIndex {
         self.log.sync_data().map_err(IndexFault::broken)
     }
 
-    /// Bytes on disk.
     pub(super) fn disk_bytes(&self) -> IndexResult<u64> {
         catch_panics(|| self.db.size_on_disk())
     }

@@ -31,7 +31,6 @@ pub struct ModelNames {
     pub answered: Option<String>,
 }
 
-/// Queries of a cache.
 pub trait Lookup {
     /// The current entry of a key: an output, an unusable reply or a failure.
     fn find(&self, key: &ActionKey) -> Option<Record>;
@@ -90,9 +89,6 @@ pub trait Lookup {
     }
 
     /// The key that begins with `prefix` (hexadecimal digits).
-    ///
-    /// # Errors
-    /// If the prefix is not hexadecimal, or no entry or several entries match.
     fn resolve(&self, prefix: &str) -> Result<ActionKey, CacheError> {
         let lower = prefix.to_ascii_lowercase();
         let digits = (1..=64).contains(&lower.len()) && lower.bytes().all(|b| b.is_ascii_hexdigit());

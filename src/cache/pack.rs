@@ -101,7 +101,6 @@ pub(super) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result
     }
 }
 
-/// Reads a whole frame.
 pub(super) fn read_frame(file: &File, at: FrameLocation) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(at.len()).map_err(io::Error::other)?];
     read_at(file, &mut bytes, at.offset)?;
@@ -118,7 +117,6 @@ pub(super) fn read_pack_header(file: &File, len: u64) -> io::Result<Result<PackH
     Ok(PackHeader::decode(&start))
 }
 
-/// The open pack files.
 #[derive(Debug)]
 pub(super) struct PackFiles {
     layout: Layout,

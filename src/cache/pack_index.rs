@@ -16,7 +16,6 @@ use super::lookup::ModelNames;
 use super::pack::{PackFiles, PackItem, PackScanner, read_pack_header, verify_checksum};
 use crate::action::{ActionKey, Digest};
 
-/// Changes to the tables.
 pub(super) trait IndexUpdates {
     type Error;
     fn record(&mut self, key: &ActionKey) -> Result<Option<Record>, Self::Error>;
@@ -114,7 +113,6 @@ pub(super) struct PackState {
     pub(super) generation: u32,
     /// Where the last whole frame ends.
     pub(super) good: u64,
-    /// Length of the file.
     pub(super) len: u64,
 }
 

@@ -22,7 +22,6 @@ use super::store::Store;
 use crate::action::{ActionKey, Digest};
 use crate::files::open_options;
 
-/// What a prune removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PruneCounts {
     pub entries: u64,
@@ -43,9 +42,6 @@ impl Store {
     /// Removes entries; unknown keys are ignored. It also removes the texts that neither an entry nor `kept` names: rows
     /// and report packs, which can be derived again, and sources of deleted results. A crash at any point loses nothing
     /// else.
-    ///
-    /// # Errors
-    /// If the disk refuses; everything that was not pruned is intact.
     pub fn prune(&self, keys: &[ActionKey], kept: &HashSet<Digest>) -> Result<PruneCounts, CacheError> {
         self.sync()?;
         let mut found = Vec::new();

@@ -28,7 +28,6 @@ pub struct CacheSnapshot {
 pub struct DiskUsage {
     /// The whole folder, as `du` reports it.
     pub total: u64,
-    /// Entries in the packs.
     pub entries: u64,
     /// Rows and report packs; runs derive them again.
     pub derived: u64,
@@ -63,7 +62,6 @@ impl CacheSnapshot {
         self.layout.has_imports()
     }
 
-    /// The cache folder.
     pub(super) fn root(&self) -> &Path {
         self.layout.root()
     }
@@ -83,7 +81,6 @@ impl CacheSnapshot {
         DiskUsage { total, entries, derived, index, other: total.saturating_sub(entries + derived + index) }
     }
 
-    /// The number of entries.
     pub fn len(&self) -> usize {
         self.tables.records.len()
     }

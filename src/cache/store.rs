@@ -206,9 +206,6 @@ impl Store {
     }
 
     /// Waits until everything queued is on disk.
-    ///
-    /// # Errors
-    /// If anything could not be written.
     pub fn sync(&self) -> Result<(), CacheError> {
         self.write_touches();
         let (ack, acked) = mpsc::channel();

@@ -26,17 +26,14 @@ const VERSION: u32 = 1;
 const START: u64 = 20;
 const DIGEST: u64 = 32;
 
-/// What an export wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExportCounts {
     pub entries: u64,
-    /// Size of the file.
     pub bytes: u64,
     /// The digest at its end, which covers all of it.
     pub digest: Digest,
 }
 
-/// What an import added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImportCounts {
     pub added: u64,
@@ -269,7 +266,6 @@ impl Store {
     }
 }
 
-/// Frames to be added.
 struct ImportBatch<'a> {
     store: &'a Store,
     /// The exported file; `None` of entries that keep the origin that they have.

@@ -46,9 +46,6 @@ struct DamagedRange {
 
 impl Store {
     /// Verifies everything and removes what is damaged.
-    ///
-    /// # Errors
-    /// If the disk refuses. Damage is not an error but the result.
     pub fn verify(&self) -> Result<Vec<DamageReport>, CacheError> {
         self.sync()?;
         let inner = &self.inner;

@@ -75,10 +75,8 @@ impl BudgetArgs {
     }
 }
 
-/// Interval of progress updates.
 const BEAT: Duration = Duration::from_millis(500);
 
-/// All models in use.
 pub(crate) fn models(pipeline: &Pipeline) -> impl Iterator<Item = &ModelUse> {
     let compressors = pipeline.methods.iter().filter_map(|method| method.strategy.model());
     compressors

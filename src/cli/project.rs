@@ -55,7 +55,6 @@ pub(crate) fn open_project(
     Ok(pipeline)
 }
 
-/// Opens the project.
 pub(crate) fn read_project(common: &Common, select: &SelectArgs, opening: Opening) -> Result<Opened, Failure> {
     let file = find_pipeline(&folder(common), common.config.as_deref())?;
     let request = OpenRequest {

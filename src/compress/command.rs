@@ -13,7 +13,6 @@ use crate::units::{Tokens, Usage};
 /// What a program returned, checked.
 #[derive(Debug)]
 pub(super) struct Returned {
-    /// The context it made.
     pub(super) context: Context,
     /// The object it is given as `previous` at the next point.
     pub(super) previous: String,

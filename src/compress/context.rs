@@ -18,9 +18,7 @@ pub enum Context {
     Bound {
         /// A JSON array, byte for byte as received.
         items: Arc<str>,
-        /// Who made them.
         endpoint: Endpoint,
-        /// With which model.
         model: ModelName,
         /// What they say, where the provider lets it be read.
         text: Option<String>,
@@ -76,20 +74,15 @@ pub fn with_index(context: Digest, index: Digest) -> Digest {
 /// A context by name: what is known of it before a byte is fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ContextRef {
-    /// Anyone can read it.
     Readable {
-        /// Names its text.
         text: Digest,
     },
     /// Only its provider can take it back.
     Bound {
-        /// Names its items.
         items: Digest,
         /// Names its readable text, if there is one.
         text: Option<Digest>,
-        /// Who made it.
         endpoint: Endpoint,
-        /// With which model.
         model: ModelName,
     },
 }

@@ -14,7 +14,6 @@ pub enum Warning {
 /// Why an output cannot be used as a context.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompressFault {
-    /// Nothing was returned.
     #[error("the compressor returned nothing; an empty context is no compression")]
     Empty,
     /// A program's output is not JSON.
@@ -22,15 +21,12 @@ pub enum CompressFault {
     NotJson {
         /// What the parser says, with line and column.
         error: String,
-        /// How the output begins.
         seen: String,
     },
     /// A program's output breaks the protocol.
     #[error("the program broke the protocol: {found}; expected {expected}")]
     Contract {
-        /// What was found.
         found: String,
-        /// What was expected.
         expected: &'static str,
     },
     /// A vendor's reply without the items to send back.
@@ -42,7 +38,6 @@ pub enum CompressFault {
     /// The output is of another kind than the strategy makes.
     #[error("a `{strategy}` method cannot have made this kind of output")]
     WrongKind {
-        /// The strategy's name.
         strategy: &'static str,
     },
 }

@@ -14,9 +14,7 @@ use crate::transcript::{Message, Role, render};
 /// Messages in the two forms that work is made of; computed once per fixture and point, and shared.
 #[derive(Clone, Debug)]
 pub struct SpanText {
-    /// As one readable text.
     pub text: InputValue,
-    /// As a JSON array.
     pub json: InputValue,
 }
 
@@ -30,7 +28,6 @@ impl SpanText {
 /// The inputs of a compression at one point.
 #[derive(Clone, Copy, Debug)]
 pub struct CompressInput<'a> {
-    /// The newly truncated messages.
     pub span: &'a SpanText,
     /// All messages before the point, a leading system message left out.
     pub prefix: &'a SpanText,
@@ -47,9 +44,6 @@ pub struct CompressInput<'a> {
 }
 
 /// The work of compressing one point by one method.
-///
-/// # Errors
-/// A prompt that fails for just this pattern of empty values.
 pub fn prepare(method: &Method, input: &CompressInput<'_>) -> Result<Work, TemplateFault> {
     match &method.strategy {
         Strategy::Prompted { style, model, template, placement: PromptPlacement::Inline, .. } => {

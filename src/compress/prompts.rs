@@ -23,7 +23,6 @@ static VENDOR: BuiltInTemplate = BuiltInTemplate::new(
     VARIABLES,
 );
 
-/// The built-in prompt of a style.
 pub fn built_in(style: PromptStyle, locale: Locale) -> Template {
     match style {
         PromptStyle::Anchored => ANCHORED.get(locale),

@@ -23,7 +23,6 @@ pub enum CompressOutput<'a> {
     Computed(&'a [u8]),
 }
 
-/// An output, read.
 #[derive(Clone, Debug)]
 pub struct Compressed {
     /// Names what goes downstream, without the artifact index: the digest that the cache records as `out`.

@@ -26,9 +26,7 @@ impl fmt::Display for MethodName {
 /// One declared way to compress: a strategy with its prompt, model and settings.
 #[derive(Clone, Debug)]
 pub struct Method {
-    /// Its name.
     pub name: MethodName,
-    /// How it compresses.
     pub strategy: Strategy,
     /// Whether the deterministic artifact index is appended to the context.
     pub artifact_index: bool,
@@ -76,7 +74,6 @@ pub enum Strategy {
     Prompted {
         /// How state is carried from one point to the next.
         style: PromptStyle,
-        /// Who writes.
         model: ModelUse,
         /// The prompt (variables: [`crate::compress::VARIABLES`]).
         template: Template,
@@ -87,21 +84,17 @@ pub enum Strategy {
     },
     /// OpenAI's compaction: an item only its provider can read.
     Opaque {
-        /// Who compacts, and answers.
         model: ModelUse,
     },
     /// Anthropic's compaction on demand: a readable block, bound to its endpoint.
     ProviderCompaction {
-        /// Who compacts.
         model: ModelUse,
         /// Instructions in place of the vendor's own.
         template: Option<Template>,
-        /// Their file.
         prompt_path: Option<String>,
     },
     /// The user's own program.
     Command(CommandSpec),
-    /// A built-in rule.
     Rule(BuiltInRule),
 }
 
@@ -117,7 +110,6 @@ pub enum PromptStyle {
 /// The user's own program, its declared inputs read and hashed.
 #[derive(Clone, Debug)]
 pub struct CommandSpec {
-    /// Program and arguments.
     pub argv: Vec<String>,
     /// The model that the program is asked to use, as the user wrote it.
     pub model: Option<String>,
@@ -129,7 +121,6 @@ pub struct CommandSpec {
     pub environment: Vec<(String, Option<Digest>)>,
     /// Whether one execution serves all runs.
     pub deterministic: bool,
-    /// Time for one execution.
     pub timeout: std::time::Duration,
 }
 

@@ -60,7 +60,6 @@ fn is_sample(name: &str) -> bool {
 struct Archive<'f, R> {
     file: &'f Path,
     zip: ZipArchive<R>,
-    /// Bytes unpacked so far.
     unpacked: u64,
     losses: Vec<Loss>,
 }

@@ -22,7 +22,6 @@ pub struct FixtureOptions {
     /// Its name; from the log's file if not given.
     pub name: Option<String>,
     pub scrub: ScrubSettings,
-    /// Where to cut the session.
     pub cut: SessionCut,
     /// The time of scrubbing to record.
     pub scrubbed_at: Option<String>,
@@ -67,10 +66,8 @@ impl SessionCut {
 /// A fixture, and what was done for it.
 #[derive(Clone, Debug)]
 pub struct Assembled {
-    /// The fixture, scrubbed.
     pub fixture: Fixture,
     pub report: ScrubReport,
-    /// What still looks suspicious.
     pub suspicions: Vec<Suspicion>,
 }
 

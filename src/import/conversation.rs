@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use super::detect::Format;
 use crate::transcript::Message;
 
-/// One log file, read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportedLog {
     pub file: PathBuf,
@@ -21,9 +20,6 @@ pub struct ImportedLog {
 
 impl ImportedLog {
     /// What a log gave. Conversations without messages go; what was counted in them is counted in the first that stays.
-    ///
-    /// # Errors
-    /// No conversation has a message.
     pub(super) fn of(
         file: PathBuf,
         format: Format,
@@ -87,7 +83,6 @@ pub struct RecordedCompaction {
     pub replacement: String,
 }
 
-/// What a compaction does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CompactionKind {
     /// The history becomes a summary.
@@ -205,11 +200,9 @@ impl fmt::Display for Loss {
 /// Why a file could not be imported at all.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// The file system refused.
     #[error("failed to read the log `{}`", file.display())]
     Io {
         file: PathBuf,
-        /// What the system said.
         source: std::io::Error,
     },
     #[error("the log `{}` is empty", .0.display())]
@@ -222,7 +215,6 @@ pub enum ImportError {
         /// How many places there are besides.
         more: usize,
     },
-    /// No format fits.
     #[error(
         "`{}` is in no format that is known; it begins with `{start}`{}{}{}; name one with --format: {}",
         file.display(),
@@ -256,15 +248,12 @@ pub enum ImportError {
         file.display()
     )]
     OtherFormat {
-        /// The file or folder.
         file: PathBuf,
         what: &'static str,
         /// The format it can be read in.
         expected: Format,
-        /// The format asked for.
         given: Format,
     },
-    /// A ZIP archive that cannot be opened.
     #[error(
         "`{}` is a ZIP archive that cannot be opened ({reason}); copy it again, or make JSON of it with \
          `inspect log convert --to json`",

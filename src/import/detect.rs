@@ -10,18 +10,15 @@ named_enum! {
         Codex = "codex",
         /// Gemini CLI: single JSON, JSONL, checkpoints.
         Gemini = "gemini-cli",
-        /// pi and its relatives.
         Pi = "pi",
         /// `opencode export`.
         OpenCode = "opencode",
         /// Hermes: gateway transcript, session log, session export, trajectories.
         Hermes = "hermes",
         SweAgent = "swe-agent",
-        /// mini-swe-agent trajectories.
         MiniSweAgent = "mini-swe-agent",
         /// OpenHands: event lists, evaluation output, agent SDK events.
         OpenHands = "openhands",
-        /// Aider's chat history.
         Aider = "aider",
         CopilotCli = "copilot-cli",
         Inspect = "inspect",

@@ -30,9 +30,6 @@ pub(super) fn is_event_file(file: &Path) -> bool {
 }
 
 /// Reads the session whose events are `files`, in their order.
-///
-/// # Errors
-/// The folder is gone, or there is no message in it.
 pub(super) fn read(folder: &Path, files: &[PathBuf]) -> Result<ImportedLog, ImportError> {
     // `.` and `events` alone do not say what the session is called.
     let whole = folder.canonicalize().map_err(|source| ImportError::Io { file: folder.to_owned(), source })?;

@@ -20,13 +20,11 @@ pub enum Log {
     Events {
         /// The folder they lie in.
         folder: PathBuf,
-        /// One file an event.
         files: Vec<PathBuf>,
     },
 }
 
 impl Log {
-    /// The file or folder.
     pub fn path(&self) -> &Path {
         match self {
             Log::File(path) | Log::Events { folder: path, .. } => path,

@@ -3,7 +3,6 @@
 use crate::transcript::{Message, Role, ends_of_spans, is_boundary, points_at_shares};
 use crate::units::Tokens;
 
-/// Where points are wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PointRules {
     /// One whenever so many tokens have come since the point before.

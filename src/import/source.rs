@@ -11,7 +11,6 @@ use super::detect::LogShape;
 
 /// Longer lines are skipped: no message is that long, and the tree of one must fit in memory.
 pub(super) const LINE_LIMIT: usize = 32 << 20;
-/// Larger documents are refused.
 pub(super) const DOCUMENT_LIMIT: u64 = 128 << 20;
 
 /// The records of one file.

@@ -10,7 +10,6 @@ use crate::units::Tokens;
 pub struct FixtureStats {
     /// Messages, the system message included.
     pub messages: usize,
-    /// Tokens of all messages.
     pub tokens: Tokens,
     pub tools: BTreeMap<String, usize>,
     /// Files that calls of file tools name.

@@ -23,7 +23,6 @@ pub enum ReplyFault {
     /// An entry lacks its id.
     #[error("entry {0} of `criterionResults` has no `criterionId`")]
     NoId(usize),
-    /// Not in the rubric.
     #[error("the judge scored `{0}`, which is not among the criteria it was given")]
     Invented(String),
     /// Scored twice, and not alike.
@@ -44,9 +43,6 @@ pub enum ReplyFault {
 ///
 /// Code fences and prose around the JSON object are passed over, `4.0` counts as 4, the case of ids is ignored, and a
 /// criterion that was scored again with the same score counts once.
-///
-/// # Errors
-/// The first way in which the reply breaks the contract.
 pub fn read_reply(text: &str, criteria: &[CriterionId]) -> Result<Vec<CriterionScore>, ReplyFault> {
     let grading = grading(text)?;
     let entries = grading.as_array().ok_or(ReplyFault::NotAList)?;

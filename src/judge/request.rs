@@ -52,13 +52,11 @@ impl<'a> Truth<'a> {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Brief {
     pub probe_question: String,
-    /// The answer to grade.
     pub model_response: String,
     /// The context it was given from, if judges may see it.
     #[serde(default)]
     pub compacted_context: Option<String>,
     pub ground_truth: GroundTruth,
-    /// The criteria to grade.
     pub rubric_criteria: Vec<CriterionId>,
 }
 
@@ -111,9 +109,6 @@ impl JudgeQuestion {
     }
 
     /// The turns to send for one answer. `context` is left out where judges may not see it.
-    ///
-    /// # Errors
-    /// A fault of the prompt's template that shows only here.
     pub fn with(&self, answer: InputValue, context: Option<InputValue>) -> Result<Vec<RequestTurn>, TemplateFault> {
         let glue = &*GLUE;
         let mut request = ComposedValue::builder()

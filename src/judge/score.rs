@@ -14,7 +14,6 @@ use super::rubric::Rubric;
 pub struct Score(f64);
 
 impl Score {
-    /// The best there is.
     pub const MAX: f64 = 5.0;
 
     /// `None` off the scale.

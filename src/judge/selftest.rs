@@ -93,9 +93,7 @@ pub struct Case {
     pub id: CaseId,
     /// What is right or wrong about the answer.
     pub kind: CaseKind,
-    /// The probe's question.
     pub question: String,
-    /// The probe's type.
     pub probe_type: ProbeType,
     /// What a correct answer contains.
     pub expected_facts: Vec<Fact>,
@@ -142,7 +140,6 @@ impl SelfTest {
         }
     }
 
-    /// The cases of one kind.
     pub fn of_kind(&self, kind: CaseKind) -> impl Iterator<Item = &Case> {
         self.cases.iter().filter(move |case| case.kind == kind)
     }

@@ -11,11 +11,9 @@ use crate::transcript::{Message, Role, count_tokens, estimate_tokens};
 pub(super) struct Given<'a> {
     /// The rendered messages; a former summary may stand in front as the assistant's message.
     pub(super) transcript: &'a str,
-    /// The standing summary.
     pub(super) previous_summary: &'a str,
     /// What the work goes on with.
     pub(super) focus_topic: &'a str,
-    /// The size asked for.
     pub(super) target_tokens: Option<u64>,
     /// The prompt as its author wrote it, without values.
     pub(super) instructions: &'a str,

@@ -8,7 +8,6 @@ use crate::transcript::{Message, Role};
 /// What an entry is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Requests of the user.
     Intent,
     /// Demands and prohibitions of the user, word for word.
     Demand,
@@ -20,11 +19,8 @@ pub(super) enum Kind {
     Read,
     /// A choice with its reason.
     Decision,
-    /// A failure.
     Error,
-    /// How things stand.
     State,
-    /// What is left.
     Next,
     /// What stood under a heading that names no kind.
     Other,

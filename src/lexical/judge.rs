@@ -215,7 +215,6 @@ fn is_denied(folded: &str, place: &Range<usize>) -> bool {
     DENIED_BEFORE.is_match(before.get(start..).unwrap_or("")) || DENIED_AFTER.is_match(after.get(..end).unwrap_or(""))
 }
 
-/// The score of one criterion.
 fn score(criterion: &CriterionId, finding: &Finding) -> u8 {
     let share = match criterion.0.as_ref() {
         "accuracy_factual" | "accuracy_technical" => finding.accuracy(),

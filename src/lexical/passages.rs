@@ -10,11 +10,9 @@ use crate::transcript::{Message, Role, ToolCall};
 pub(super) enum Origin {
     /// The user's words, or a text without speakers: a summary.
     Said,
-    /// The assistant's words.
     Replied,
     /// What a tool was called with.
     Called,
-    /// What a tool returned.
     Returned,
 }
 

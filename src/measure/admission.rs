@@ -114,7 +114,6 @@ const ADMISSIONS: &[&str] = &[
 
 static ADMISSION: LazyLock<Regex> = LazyLock::new(|| pattern(ADMISSIONS));
 
-/// Segments that guess.
 static GUESS: LazyLock<Regex> = LazyLock::new(|| {
     pattern(&[
         r"\b(?:probably|presumably|most likely|likely|perhaps|maybe|it (?:may|might|could) be|my guess|best guess)\b",
@@ -150,7 +149,6 @@ static CONTRAST: LazyLock<Regex> = LazyLock::new(|| {
     ])
 });
 
-/// Where a reason begins.
 static REASON: LazyLock<Regex> = LazyLock::new(|| pattern(&[r"\b(?:because|since)\b|因为|由于"]));
 
 /// Reasons that speak of the record, or of who answers.
@@ -172,7 +170,6 @@ static NEGATION: LazyLock<Regex> = LazyLock::new(|| pattern(&["{NONE}"]));
 /// Words for the record by themselves.
 static RECORD: LazyLock<Regex> = LazyLock::new(|| pattern(&[r"\b{RECORD}\b"]));
 
-/// Where segments end.
 static END: LazyLock<Regex> = LazyLock::new(|| pattern(&[r"[!?。！？;,:\n()、—]|\.(?: |$)| - "]));
 
 /// Quoted stretches and code: what is quoted is not said by the answer itself.

@@ -61,7 +61,6 @@ pub struct FactFate {
 /// All that is measured of one answer without a judge.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// Each expected fact.
     pub facts: Vec<FactFate>,
     /// The share of expected facts that stand in the context; `None` of a context that cannot be read, of
     /// paraphrases, and of a probe without facts.

@@ -13,9 +13,7 @@ named_enum! {
         EarlierSpan = "earlier_span",
         /// In the oldest third of the span.
         FirstThird = "first_third",
-        /// In the middle third.
         MiddleThird = "middle_third",
-        /// In the newest third.
         LastThird = "last_third",
     }
 }

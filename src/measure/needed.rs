@@ -61,7 +61,6 @@ pub enum RecallCaveat {
     Cut,
 }
 
-/// A needed reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NeededReference {
     pub reference: Reference,
@@ -90,7 +89,6 @@ pub struct NeededAtPoint {
 /// What a context has of the needed references.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NeededRecall {
-    /// Needed references.
     pub count: u32,
     /// Messages that first use one.
     pub messages: u32,

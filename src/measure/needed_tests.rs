@@ -8,7 +8,6 @@ use crate::probe::History;
 use crate::transcript::{Fixture, Message, Role, ToolCall, fold_document};
 use crate::units::Tokens;
 
-/// A session under construction.
 #[derive(Clone, Default)]
 struct Session {
     messages: Vec<Message>,

@@ -38,7 +38,6 @@ enum ValueKind {
     Number,
     /// A name that only programs spell so: `retry_count`, `--all`, `b5ddf67`.
     Code,
-    /// A proper name: Postgres.
     Name,
 }
 
@@ -54,7 +53,6 @@ struct Value {
 pub(super) struct KnownValues {
     kinds: BTreeSet<ValueKind>,
     numbers: BTreeSet<String>,
-    /// Question and facts, folded.
     texts: Vec<String>,
 }
 

@@ -19,12 +19,10 @@ pub(super) struct FileAccess {
     is_change: bool,
 }
 
-/// A command that failed.
 #[derive(Clone, Debug)]
 pub(super) struct FailedCommand {
     pub(super) turn: usize,
     pub(super) command: String,
-    /// What identifies the error.
     pub(super) error: String,
     pub(super) shown: String,
 }

@@ -9,11 +9,9 @@ use super::actions::SessionActions;
 use crate::references::Lines;
 use crate::transcript::Message;
 
-/// Turns of a window.
 pub const WINDOW_TURNS: usize = 20;
 /// A window with fewer turns is not counted.
 pub(super) const FEWEST_TURNS: usize = 10;
-/// Turns between two controls.
 const CONTROL_STEP: usize = 10;
 /// Turns between a control and any compaction.
 const CONTROL_DISTANCE: usize = 20;

@@ -16,14 +16,12 @@ use crate::provider::{ModelUse, ProviderSpec};
 pub struct ExternalAccess {
     /// Hosts that are sent requests.
     pub hosts: BTreeSet<HostAccess>,
-    /// Programs that are started.
     pub programs: BTreeSet<ProgramAccess>,
 }
 
 /// A host that is sent requests.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct HostAccess {
-    /// Scheme, host and port.
     pub host: String,
     /// The variable whose value is sent as the key; `None` where no key is sent.
     pub key: Option<String>,
@@ -32,7 +30,6 @@ pub struct HostAccess {
 /// A program that is started.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct ProgramAccess {
-    /// Program and arguments.
     pub command: Vec<String>,
     /// The variables that it sees besides `PATH` and `HOME`.
     pub variables: Vec<String>,
@@ -60,7 +57,6 @@ impl ExternalAccess {
         }
     }
 
-    /// Whether nothing is reached.
     pub fn is_empty(&self) -> bool {
         self.hosts.is_empty() && self.programs.is_empty()
     }
@@ -78,7 +74,6 @@ impl ExternalAccess {
         hosts.chain(programs).collect()
     }
 
-    /// Identifies the list.
     pub fn digest(&self) -> Digest {
         Digest::of(format!("external access\n{}", self.lines().join("\n")))
     }

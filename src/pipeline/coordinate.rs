@@ -12,24 +12,19 @@ use crate::transcript::Point;
 /// A coordinate in names, for people and rows. What a stage does not have yet is absent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CellCoordinate {
-    /// The fixture's name.
     pub fixture: Arc<str>,
     /// The point's number, from 1.
     pub point: Point,
-    /// The method's name.
     pub method: Arc<str>,
     /// The run, from 1.
     pub run: u32,
-    /// The probe's id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe: Option<Arc<str>>,
-    /// The answerer's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answerer: Option<Arc<str>>,
     /// Number of the answer, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer_n: Option<u32>,
-    /// The judge's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub judge: Option<Arc<str>>,
     /// Number of the judgement, from 1.
@@ -55,7 +50,6 @@ impl Pipeline {
         }
     }
 
-    /// The names of an answer.
     pub fn name_answer(&self, cell: &AnswerCell) -> CellCoordinate {
         let fixture = self.fixtures.get(cell.compress.chain.fixture.0);
         CellCoordinate {

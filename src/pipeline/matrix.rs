@@ -31,7 +31,6 @@ pub struct CompressCell {
 /// A cell of the answer stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AnswerCell {
-    /// Whose context is read.
     pub compress: CompressCell,
     pub probe: ProbeIx,
     pub answerer: AnswererIx,
@@ -48,7 +47,6 @@ pub struct JudgeCell {
     pub judge_n: u32,
 }
 
-/// Cells of each stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MatrixCounts {
     pub compress: u64,
@@ -57,7 +55,6 @@ pub struct MatrixCounts {
 }
 
 impl MatrixCounts {
-    /// Cells of all stages.
     pub fn all(&self) -> u64 {
         self.compress + self.answer + self.judge
     }

@@ -28,7 +28,6 @@ pub struct Pipeline {
     pub cache: PathBuf,
     /// Where probe banks lie, absolute.
     pub probes: PathBuf,
-    /// Settings of the whole.
     pub settings: PipelineSettings,
     /// The methods selected, in the order of the file; at least one.
     pub methods: Vec<Method>,
@@ -79,7 +78,6 @@ pub struct Runs {
     pub compress: u32,
     /// Answers to each probe within a run.
     pub answer: u32,
-    /// Judgements of each answer.
     pub judge: u32,
 }
 
@@ -125,14 +123,12 @@ pub struct LoadedFixture {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FixtureDigests {
     pub transcript: Digest,
-    /// Of the compression points.
     pub points: Digest,
     /// Of the bank's probes.
     pub bank: Digest,
 }
 
 impl LoadedFixture {
-    /// The fixture's name.
     pub fn name(&self) -> &str {
         &self.fixture.name
     }
@@ -143,11 +139,9 @@ impl LoadedFixture {
     }
 }
 
-/// How probes are generated.
 #[derive(Clone, Debug)]
 pub struct Generator {
     pub name: String,
-    /// Who writes the probes.
     pub model: ModelUse,
     /// The prompt (variable: `transcript`).
     pub template: Template,
@@ -163,7 +157,6 @@ pub struct SourceFile {
     /// Relative to the pipeline's folder, with `/`.
     pub path: String,
     pub text: Arc<str>,
-    /// Digest of the text.
     pub digest: Digest,
 }
 

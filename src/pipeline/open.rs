@@ -23,7 +23,6 @@ use crate::compress::{self, Method, MethodName, PromptPlacement, PromptStyle, St
 use crate::locale::Locale;
 use crate::provider::{ModelRef, Price};
 
-/// What to open, and how.
 #[derive(Clone, Debug, Default)]
 pub struct OpenRequest {
     /// The pipeline's file, absolute, as [`super::find_pipeline`] returns it.
@@ -74,9 +73,6 @@ pub enum OpenError {
 }
 
 /// Reads and checks everything that `request` names.
-///
-/// # Errors
-/// All problems at once, or an empty selection.
 pub fn open(request: &OpenRequest, environment: &Environment<'_>) -> Result<Opened, OpenError> {
     let folder = request.file.parent().unwrap_or(Path::new(".")).to_path_buf();
     let name = request.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -112,7 +108,6 @@ struct ProjectLoader<'a> {
     providers: &'a Providers,
 }
 
-/// The stages, checked.
 struct ValidatedStages {
     settings: PipelineSettings,
     methods: Vec<Method>,

@@ -43,9 +43,6 @@ impl ProjectPaths {
 }
 
 /// Finds the paths that the pipeline in `file` names. Only the file itself must be readable.
-///
-/// # Errors
-/// A pipeline that is not TOML, or has unknown keys.
 pub fn project_paths(
     file: &Path,
     profile: Option<&str>,

@@ -149,9 +149,6 @@ pub(super) fn word(error: &io::Error) -> String {
 
 /// Finds the pipeline: the file named, else `pipeline.toml` in `start` or the nearest folder above it. Returns the
 /// file's absolute path.
-///
-/// # Errors
-/// None is found, or the one named is not there.
 pub fn find_pipeline(start: &Path, named: Option<&Path>) -> Result<PathBuf, Problems> {
     let fault = |message: String, help: &str| Err(Problems(vec![Problem::error(message).help(help)]));
     let start = match std::path::absolute(start) {
@@ -187,7 +184,6 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    /// Reads a relative pattern.
     pub(super) fn new(pattern: &str) -> Result<Pattern, String> {
         let path = Path::new(pattern);
         if pattern.trim().is_empty() {

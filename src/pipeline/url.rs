@@ -7,9 +7,6 @@ use url::{Host, Url};
 use crate::provider::Dialect;
 
 /// The normal form of a base URL: no slash at the end, and for Anthropic no `/v1`.
-///
-/// # Errors
-/// What is wrong, and what to do. The message never repeats credentials.
 pub(super) fn normal(text: &str, dialect: Dialect) -> Result<String, (String, String)> {
     let fault = |message: String, help: &str| Err((message, help.to_owned()));
     let Some((scheme, rest)) = text.split_once("://") else {

@@ -13,10 +13,8 @@ use crate::provider::{Limits, ModelRef, ModelUse, Prices, ProviderSpec, context_
 use crate::transcript::estimate_tokens;
 use crate::units::{Tokens, Usage, Usd, add_known};
 
-/// What is to come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct CostEstimate {
-    /// Requests.
     pub requests: u64,
     /// Requests if every call takes all attempts, and every judge all the replies that it may give.
     pub requests_worst: u64,
@@ -28,7 +26,6 @@ pub struct CostEstimate {
     pub usd: Option<Usd>,
     /// Dollars of the worst requests if every reply is as long as it may be.
     pub usd_worst: Option<Usd>,
-    /// Seconds under the limits.
     pub seconds: f64,
 }
 

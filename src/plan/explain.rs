@@ -12,7 +12,6 @@ use super::lines::changed_places;
 use super::sources::{CurrentSources, SourceText};
 use super::status::StaleReason;
 
-/// A reason in words.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Explained {
     /// The reason; of several, the one nearest to what the user did.
@@ -81,7 +80,6 @@ impl StaleReason {
         self.touches(ChangeKind::Span)
     }
 
-    /// Whether the probe is.
     pub fn touches_probe(&self) -> bool {
         self.touches(ChangeKind::Probe)
     }
@@ -263,7 +261,6 @@ fn role(part: &str) -> InputRole {
     }
 }
 
-/// A change in words.
 fn words(kind: ChangeKind, change: &InputChange, current: &CurrentSources<'_>) -> String {
     let part = change.part.as_str();
     let file = |path: Option<&str>| path.map_or_else(|| part.to_owned(), str::to_owned);

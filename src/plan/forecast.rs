@@ -20,7 +20,6 @@ use crate::provider::Prices;
 /// What one stage would do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StageForecast {
-    /// Coordinates.
     pub cells: u64,
     /// Distinct actions whose key is known.
     pub actions: u64,
@@ -35,22 +34,18 @@ pub struct StageForecast {
 /// Stale actions that are stale for the same reason.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ReasonGroup {
-    /// The stage.
     pub stage: StageName,
     /// The method; `None` for the judges' self-tests.
     pub method: Option<String>,
-    /// The reason, in words.
     pub why: &'static str,
     /// What exactly changed: `file:line`, `setting old -> new`.
     pub changed: Vec<String>,
-    /// How many actions.
     pub actions: u64,
 }
 
 /// Stale actions whose prompt is longer than their model takes: they would fail.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TooLong {
-    /// The stage.
     pub stage: StageName,
     /// The method; `None` for the judges' self-tests.
     pub method: Option<String>,
@@ -60,20 +55,16 @@ pub struct TooLong {
     pub window: u64,
     /// Tokens of the longest prompt.
     pub longest: u64,
-    /// How many actions.
     pub actions: u64,
 }
 
-/// What would run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Forecast {
-    /// By stage.
     pub stages: BTreeMap<StageName, StageForecast>,
     /// Why stale actions are stale, largest group first.
     pub reasons: Vec<ReasonGroup>,
     /// What would fail for its length.
     pub too_long: Vec<TooLong>,
-    /// What it will take.
     pub estimate: CostEstimate,
     /// What its worst case assumes.
     #[serde(skip)]
@@ -99,9 +90,6 @@ pub struct Assumptions<'a> {
 }
 
 /// Walks the matrix over what `lookup` has, without doing anything.
-///
-/// # Errors
-/// A prompt that does not render, a context that its answerer cannot read.
 pub fn forecast<L: Lookup>(
     preparer: Preparer<'_>,
     lookup: &L,

@@ -11,7 +11,6 @@ use crate::probe::{Probe, generation_work};
 /// What is asked outside of the matrix.
 #[derive(Clone, Debug)]
 pub struct GenerationTask {
-    /// The fixture's name.
     pub fixture: String,
     /// The point's number, from 1.
     pub point: u32,
@@ -21,7 +20,6 @@ pub struct GenerationTask {
     pub prompt: (String, Option<String>),
     /// Replies that break the contract, before it is given up.
     pub attempts: u32,
-    /// The work.
     pub action: Action,
 }
 
@@ -34,9 +32,6 @@ impl GenerationTask {
 
 impl Preparer<'_> {
     /// Asks for probes about the span that `point` takes away.
-    ///
-    /// # Errors
-    /// A prompt that does not render here.
     pub fn generation(
         &self,
         generator: &Generator,
@@ -56,9 +51,6 @@ impl Preparer<'_> {
 
     /// Asks the first answerer a probe without any context. The action is the one that the method `none` asks for in
     /// the first run.
-    ///
-    /// # Errors
-    /// No answerer; a prompt that does not render without a context.
     pub fn floor(&self, fixture: &str, point: u32, probe: &Probe) -> Result<GenerationTask, PrepareError> {
         let answerer = self.pipeline().answerers.first().ok_or(PrepareError::Coordinate)?;
         let context = ContextRef::Readable { text: Digest::of("") };

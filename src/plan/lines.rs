@@ -14,7 +14,6 @@ pub struct Hunk {
 /// Which text a line is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiffSide {
-    /// In both texts.
     Both,
     /// In the old text alone.
     Old,

@@ -16,11 +16,9 @@ use super::texts::FixtureTexts;
 /// A piece of work with its name.
 #[derive(Clone, Debug)]
 pub struct Action {
-    /// The stage.
     pub stage: Stage,
     /// The repetition; none for deterministic work.
     pub replica: Replica,
-    /// The name.
     pub key: ActionKey,
     /// What is to be done.
     pub work: Work,
@@ -40,13 +38,10 @@ impl Action {
 /// Why a task could not be made into work.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
-    /// Of a compression.
     #[error("the prompt of this method does not render: line {}: {}", .0.line, .0.message)]
     Compress(crate::action::TemplateFault),
-    /// Of an answer.
     #[error(transparent)]
     Answer(#[from] AnswerFault),
-    /// Of a judgement.
     #[error("the judge's prompt does not render: line {}: {}", .0.line, .0.message)]
     Judge(#[from] crate::action::TemplateFault),
     /// The matrix names something the pipeline does not have.
@@ -54,7 +49,6 @@ pub enum PrepareError {
     Coordinate,
 }
 
-/// Makes actions of tasks.
 #[derive(Clone, Copy, Debug)]
 pub struct Preparer<'p> {
     pipeline: &'p Pipeline,
@@ -62,25 +56,19 @@ pub struct Preparer<'p> {
 }
 
 impl<'p> Preparer<'p> {
-    /// A preparer for one pipeline and its matrix.
     pub fn new(pipeline: &'p Pipeline, matrix: &'p Matrix) -> Preparer<'p> {
         Preparer { pipeline, matrix }
     }
 
-    /// The pipeline.
     pub fn pipeline(&self) -> &'p Pipeline {
         self.pipeline
     }
 
-    /// The matrix.
     pub fn matrix(&self) -> &'p Matrix {
         self.matrix
     }
 
     /// The action of a task.
-    ///
-    /// # Errors
-    /// A prompt that does not render here, a context that this answerer cannot read.
     pub fn prepare(&self, task: &Task) -> Result<Action, PrepareError> {
         match task {
             Task::Compress(task) => self.compress(task),
@@ -178,7 +166,6 @@ pub fn judge_request(spec: &JudgeSpec, turns: Vec<RequestTurn>, question: &Judge
     ModelRequest { schema: Some(question.schema()), ..request }
 }
 
-/// The probe of a cell.
 pub fn probe_of<'t>(texts: &'t FixtureTexts, cell: &AnswerCell) -> Result<&'t Probe, PrepareError> {
     texts.loaded().probe(cell.probe).ok_or(PrepareError::Coordinate)
 }

@@ -28,9 +28,6 @@ impl ReachableEntries {
 }
 
 /// Walks the pipeline over the cache, as a run would.
-///
-/// # Errors
-/// A prompt that does not render, a context that its answerer cannot read.
 pub fn reachable<L: Lookup>(pipeline: &Pipeline, lookup: &L) -> Result<ReachableEntries, PrepareError> {
     let matrix = Matrix::new(pipeline);
     let preparer = Preparer::new(pipeline, &matrix);

@@ -14,18 +14,13 @@ use super::task::{CompressTask, Task};
 /// The version of the reading rules. Raised when a body would be read to another output.
 pub const READER: u16 = 3;
 
-/// An output, read.
 #[derive(Clone, Debug)]
 pub enum Output {
-    /// Of a compression.
     Context(Box<Compressed>),
-    /// Of an answer.
     Answer(Answer),
-    /// Of a judgement.
     Grades(Vec<CriterionScore>),
     /// Of the generation of probes.
     Probes {
-        /// What was proposed.
         candidates: Vec<Candidate>,
         /// Entries that are no proposals.
         unreadable: usize,
@@ -33,7 +28,6 @@ pub enum Output {
 }
 
 impl Output {
-    /// Names what goes downstream.
     pub fn digest(&self) -> Digest {
         match self {
             Output::Context(compressed) => compressed.out,
@@ -70,10 +64,8 @@ pub enum Unreadable {
     /// The reply is no answer of a model.
     #[error(transparent)]
     Reply(#[from] ReadFault),
-    /// It is no context.
     #[error(transparent)]
     Context(#[from] CompressFault),
-    /// It is no grading.
     #[error("the judge broke its contract: {0}")]
     Grades(#[from] ReplyFault),
     /// The matrix does not fit the pipeline.
@@ -86,14 +78,10 @@ pub enum Unreadable {
 pub struct Body<'b> {
     /// The dialect of a reply; `None` of a program's output or a computed result.
     pub dialect: Option<Dialect>,
-    /// What was stored.
     pub bytes: &'b [u8],
 }
 
 /// A model's reply, read without regard to what it was asked for.
-///
-/// # Errors
-/// Why it is no answer.
 pub fn completion(dialect: Dialect, operation: Operation, bytes: &[u8]) -> Result<Completion, ReadFault> {
     match dialect {
         // The built-in rules write their words as they are.
@@ -113,9 +101,6 @@ pub fn completion(dialect: Dialect, operation: Operation, bytes: &[u8]) -> Resul
 
 impl Preparer<'_> {
     /// Reads the body that a task's action put out.
-    ///
-    /// # Errors
-    /// Why it is no output of that task.
     pub fn read(&self, task: &Task, body: Body<'_>) -> Result<Output, Unreadable> {
         match (body.dialect, task) {
             (Some(dialect), _) => {
@@ -131,9 +116,6 @@ impl Preparer<'_> {
     }
 
     /// Reads a model's reply to a task.
-    ///
-    /// # Errors
-    /// Why it is no output of that task.
     pub fn read_reply(&self, task: &Task, reply: &Completion) -> Result<Output, Unreadable> {
         match task {
             Task::Answer(_) => Ok(Output::Answer(answer::read(&reply.text, reply.truncated)?)),

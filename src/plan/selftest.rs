@@ -14,26 +14,20 @@ use crate::pipeline::JudgeIx;
 /// One case as one judge is asked about it.
 #[derive(Clone, Debug)]
 pub struct SelftestTask {
-    /// Who is tested.
     pub judge: JudgeIx,
-    /// Which case.
     pub case: CaseId,
-    /// The same in names.
     pub cell: SelftestCell,
     /// Replies that may break the contract before the action fails.
     pub attempts: u32,
     /// What the reply must score.
     pub question: Rc<JudgeQuestion>,
-    /// The work.
     pub action: Action,
 }
 
 /// A case of a self-test, in names.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SelftestCell {
-    /// The judge.
     pub judge: String,
-    /// The case.
     pub case: String,
 }
 
@@ -46,9 +40,6 @@ impl fmt::Display for SelftestCell {
 impl Preparer<'_> {
     /// All cases of one judge, under the rubric and locale in force. They carry replica 0 unless the judge answers
     /// the same each time.
-    ///
-    /// # Errors
-    /// A prompt of the judge that does not render here.
     pub fn selftest(&self, judge: JudgeIx) -> Result<Vec<SelftestTask>, PrepareError> {
         let cases = &SelfTest::built_in(self.pipeline().settings.locale).cases;
         cases.iter().map(|case| self.selftest_case(judge, case)).collect()

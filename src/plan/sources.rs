@@ -20,11 +20,8 @@ pub struct CurrentSources<'p> {
     pub prompt: Option<SourceText<'p>>,
     /// The rubric, of a judgement.
     pub rubric: Option<SourceText<'p>>,
-    /// The fixture's file.
     pub fixture: Option<&'p str>,
-    /// The bank's file.
     pub bank: Option<&'p str>,
-    /// The probe's id.
     pub probe: Option<&'p str>,
 }
 
@@ -35,9 +32,7 @@ pub struct SourceText<'p> {
     pub name: &'static str,
     /// Its path in the project; `None` of what is built in.
     pub path: Option<&'p str>,
-    /// Its text.
     pub text: &'p str,
-    /// Names its content.
     pub digest: Digest,
 }
 

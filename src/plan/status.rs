@@ -23,9 +23,7 @@ pub enum StaleReason {
     },
     /// Its reply could not be used.
     Unreadable,
-    /// It was pruned.
     Pruned,
-    /// It was damaged.
     Damaged,
     /// The user asked to ignore what is cached of its stage.
     Refreshed,
@@ -35,11 +33,8 @@ pub enum StaleReason {
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "taken apart where it is made, never resolved")]
 pub enum ActionStatus {
-    /// Its output is there.
     Cached {
-        /// The output, by name.
         resolved: Resolved,
-        /// The entry.
         record: Record,
         /// The output itself, where it had to be read to be named.
         reread: Option<Box<Output>>,
@@ -48,7 +43,6 @@ pub enum ActionStatus {
     Stale,
 }
 
-/// Looks an action up.
 pub fn look_up<L: Lookup>(
     lookup: &L,
     preparer: &Preparer<'_>,

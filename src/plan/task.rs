@@ -17,25 +17,21 @@ pub enum Task {
     Compress(CompressTask),
     /// Answer a probe from a context.
     Answer(AnswerTask),
-    /// Grade an answer.
     Judge(JudgeTask),
 }
 
 /// A compression that is due.
 #[derive(Clone, Debug)]
 pub struct CompressTask {
-    /// Where.
     pub cell: CompressCell,
     /// The context of the point before, for a method that keeps state.
     pub before: Option<Rc<ResolvedContext>>,
-    /// The fixture's spans.
     pub texts: Rc<FixtureTexts>,
 }
 
 /// An answer that is due.
 #[derive(Clone, Debug)]
 pub struct AnswerTask {
-    /// Where.
     pub cell: AnswerCell,
     /// What it is answered from.
     pub context: Rc<ResolvedContext>,
@@ -44,11 +40,9 @@ pub struct AnswerTask {
 /// A judgement that is due.
 #[derive(Clone, Debug)]
 pub struct JudgeTask {
-    /// Where.
     pub cell: JudgeCell,
     /// The context behind the answer.
     pub context: Rc<ResolvedContext>,
-    /// What is graded.
     pub answer: Rc<ResolvedAnswer>,
 }
 
@@ -63,7 +57,6 @@ pub struct ResolvedContext {
     pub state: Option<StateRef>,
     /// What is known of it without its bytes.
     pub reference: ContextRef,
-    /// The fixture's spans.
     pub texts: Rc<FixtureTexts>,
     /// See [`Resolved::cost`].
     pub cost: Option<Usd>,
@@ -90,7 +83,6 @@ impl Task {
         }
     }
 
-    /// The stage.
     pub fn stage(&self) -> StageName {
         match self {
             Task::Compress(_) => StageName::Compress,
@@ -108,7 +100,6 @@ impl Task {
         }
     }
 
-    /// The method behind it.
     pub fn method<'p>(&self, pipeline: &'p Pipeline) -> Option<&'p Method> {
         let cell = match self {
             Task::Compress(task) => task.cell,
@@ -153,7 +144,6 @@ impl JudgeTask {
 pub struct ResolvedAnswer {
     /// The action that gave it.
     pub key: ActionKey,
-    /// Digest of its text.
     pub out: Digest,
     /// See [`Resolved::cost`].
     pub cost: Option<Usd>,
@@ -164,7 +154,6 @@ pub struct ResolvedAnswer {
 /// What a task came to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TaskOutcome {
-    /// It has an output.
     Resolved(Resolved),
     /// It has no output: it failed, or is not to be computed now.
     Unresolved,
@@ -173,7 +162,6 @@ pub enum TaskOutcome {
 /// The output of a task, by name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Resolved {
-    /// The action.
     pub key: ActionKey,
     /// Digest of the output as read.
     pub out: Digest,

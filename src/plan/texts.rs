@@ -39,7 +39,6 @@ impl FixtureTexts {
         FixtureTexts { ix, loaded: loaded.clone(), points, questions: RefCell::default() }
     }
 
-    /// Which fixture.
     pub fn fixture(&self) -> FixtureIx {
         self.ix
     }

@@ -12,7 +12,6 @@ use crate::fault::{Fault, place_of, suggestion};
 /// A bank with the places of its probes in the text it was read from.
 #[derive(Clone, Debug)]
 pub struct ParsedBank {
-    /// The bank.
     pub bank: Bank,
     /// The places of each probe, in the bank's order.
     pub places: Vec<ProbePlaces>,
@@ -21,9 +20,7 @@ pub struct ParsedBank {
 /// Where a probe and its parts stand: byte ranges in the file's text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProbePlaces {
-    /// The whole probe.
     pub probe: Range<usize>,
-    /// Its values, by key.
     values: BTreeMap<String, Range<usize>>,
     /// Its expected facts, in order.
     facts: Vec<Range<usize>>,

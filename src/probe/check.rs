@@ -34,13 +34,11 @@ pub enum FindingKind {
 /// One finding about a bank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BankFinding {
-    /// What it is about.
     pub kind: FindingKind,
     /// The probe; `None` for a finding about the bank as a whole.
     pub probe: Option<ProbeId>,
     /// Bytes of the bank's file.
     pub place: Range<usize>,
-    /// What was found.
     pub message: String,
     /// What to do about it.
     pub help: String,

@@ -36,7 +36,6 @@ pub struct Clues {
 /// Words in the language of the bank, from English and Chinese.
 pub(super) type Say<'a> = dyn Fn(String, String) -> String + 'a;
 
-/// A candidate.
 pub(super) fn candidate(kind: ProbeType, question: String, facts: Vec<String>, reference: &str) -> Candidate {
     Candidate { kind, question, expected_facts: facts, reference_answer: reference.to_owned() }
 }

@@ -29,7 +29,6 @@ enum Needle {
     Path(Path),
 }
 
-/// One folded spelling.
 #[derive(Clone, Debug)]
 struct Words {
     text: String,
@@ -43,7 +42,6 @@ struct Words {
 /// A path that ends in a file name.
 #[derive(Clone, Debug)]
 struct Path {
-    /// In normal form.
     whole: String,
     /// Where its file name begins.
     name: usize,

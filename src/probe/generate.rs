@@ -57,9 +57,6 @@ pub fn generation_schema() -> OutputSchema {
 }
 
 /// The work of asking `model` for probes about `transcript`, the rendered span.
-///
-/// # Errors
-/// A prompt that does not render.
 pub fn generation_work(model: &ModelUse, template: &Template, transcript: InputValue) -> Result<Work, TemplateFault> {
     let prompt = template.fill("prompt", vec![("transcript", transcript)])?;
     let request = ModelRequest::new(model, Operation::Generate, vec![RequestTurn::Text(Role::User, prompt)]);
@@ -69,10 +66,8 @@ pub fn generation_work(model: &ModelUse, template: &Template, transcript: InputV
 /// A probe as it was proposed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Candidate {
-    /// What it tests.
     #[serde(rename = "type")]
     pub kind: ProbeType,
-    /// The question.
     pub question: String,
     /// What a right answer contains.
     #[serde(default)]
@@ -88,9 +83,6 @@ struct Reply {
 }
 
 /// Reads a reply: one JSON object, alone or in a fence. Entries that are no candidates are left out and counted.
-///
-/// # Errors
-/// A reply without such an object.
 pub fn read_candidates(reply: &str) -> Result<(Vec<Candidate>, usize), ReadFault> {
     if reply.trim().is_empty() {
         return Err(ReadFault::Empty);
@@ -111,9 +103,7 @@ pub fn read_candidates(reply: &str) -> Result<(Vec<Candidate>, usize), ReadFault
 /// Why a candidate was dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unfit {
-    /// It asks nothing.
     NoQuestion,
-    /// It expects nothing.
     NoFacts,
     /// This fact does not stand in the span word for word.
     NotInSpan(String),

@@ -62,7 +62,6 @@ impl History {
         self.index().first.get(name).is_some_and(|first| *first < until)
     }
 
-    /// The paths it names.
     pub fn paths(&self) -> &TranscriptPaths {
         &self.index().paths
     }

@@ -4,7 +4,6 @@ use std::future::Future;
 
 use crate::units::Usage;
 
-/// What an attempt costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptCost<'u> {
     /// Nothing: it was not sent, or was rejected.
@@ -33,7 +32,6 @@ pub trait AttemptBudget {
     fn cancelled(&self) -> impl Future<Output = ()>;
 }
 
-/// Admits every attempt.
 #[derive(Clone, Copy, Debug)]
 pub struct NoBudget;
 

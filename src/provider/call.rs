@@ -16,7 +16,6 @@ use crate::units::{Tokens, Usage};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Operation {
-    /// A reply in text.
     Generate,
     /// An opaque compaction item (OpenAI's `POST /responses/compact`).
     Compact,
@@ -29,9 +28,7 @@ pub enum Operation {
 pub enum Turn {
     /// Plain text by one speaker; a leading one may be a system text.
     Text {
-        /// The speaker.
         role: Role,
-        /// What is said.
         text: Arc<str>,
     },
     /// Recorded messages, tool calls included, rendered as the dialect renders a history.
@@ -68,13 +65,11 @@ pub struct OutputSchema {
 pub struct Call {
     /// The model, as the provider names it.
     pub model: ModelName,
-    /// What is asked.
     pub operation: Operation,
     /// The conversation. For `Summarize` the instructions are `instructions`, not a turn.
     pub turns: Vec<Turn>,
     /// Instructions of a `Compact` or `Summarize`, beside the conversation.
     pub instructions: Option<Arc<str>>,
-    /// Sampling settings.
     pub settings: Settings,
     /// The shape of the reply, if it must be JSON.
     pub schema: Option<Arc<OutputSchema>>,
@@ -85,7 +80,6 @@ pub struct Call {
 pub struct RawReply {
     /// The dialect in which the body is to be read.
     pub dialect: Dialect,
-    /// The body, unparsed.
     pub body: Bytes,
     /// The model that the body says it came from, also where it is no answer.
     pub model: Option<String>,
@@ -109,11 +103,9 @@ pub struct RawReply {
 pub struct Billing {
     /// The model that answered, as the provider names it.
     pub model: Option<String>,
-    /// What the call used.
     pub usage: Usage,
 }
 
-/// A reply, read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Completion {
     /// The text, without reasoning. For `Compact` empty; for `Summarize` the block's readable summary.
@@ -122,7 +114,6 @@ pub struct Completion {
     pub items: Option<String>,
     /// The model that answered, as the provider names it.
     pub model: Option<String>,
-    /// What the call used.
     pub usage: Usage,
     /// Whether the text was cut off by a token limit. A reply that was cut off before its text began is a fault.
     pub truncated: bool,
@@ -137,7 +128,6 @@ pub enum ReadFault {
     /// An error inside a successful status.
     #[error("the provider answered with an error: {0}")]
     Upstream(String),
-    /// Nothing was said.
     #[error("the reply is empty")]
     Empty,
     /// The reply was cut off by its token limit.
@@ -185,7 +175,6 @@ named_enum! {
         /// The provider cannot be reached and never was, or has been away for longer than anyone waits: every further
         /// call fails the same way.
         Unreachable = "unreachable",
-        /// The request is wrong.
         Invalid = "invalid",
     }
 }
@@ -207,13 +196,11 @@ impl ErrorClass {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct CallFailure {
-    /// What it means.
     pub class: ErrorClass,
     /// What the provider or the transport said, without secrets, with status and request id where known.
     pub message: String,
     /// What the user can do.
     pub hint: Option<String>,
-    /// Attempts made.
     pub attempts: u32,
 }
 
@@ -222,9 +209,7 @@ pub struct CallFailure {
 pub struct ModelUse {
     /// `provider/model` as written.
     pub reference: ModelRef,
-    /// The provider, resolved.
     pub provider: Arc<ProviderSpec>,
-    /// Sampling settings.
     pub settings: Settings,
 }
 

@@ -47,11 +47,9 @@ pub(super) enum Throttle {
     Overloaded,
 }
 
-/// What a limit counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LimitKind {
     Requests,
-    /// Input and output together.
     Tokens,
     Input,
     Output,

@@ -51,7 +51,6 @@ pub(super) struct ModelConnection {
 struct UsageAverages {
     /// Reported input tokens per estimated one.
     input_ratio: f64,
-    /// Tokens of a reply.
     output: Option<f64>,
 }
 

@@ -37,7 +37,6 @@ mod kind {
     pub(super) const DIGIT: u8 = 3;
     /// Begins a character of another script.
     pub(super) const WIDE: u8 = 4;
-    /// Goes on with one.
     pub(super) const INNER: u8 = 5;
 }
 

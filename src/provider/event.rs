@@ -9,32 +9,25 @@ use super::spec::{ModelName, ProviderName};
 /// Something that happened to a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientEvent {
-    /// A request is sent.
     Sent {
-        /// The provider.
         provider: ProviderName,
     },
     /// A whole 2xx reply arrived.
     Answered {
-        /// The provider.
         provider: ProviderName,
         /// From sending to the last byte.
         latency: Duration,
     },
     /// The provider rejected a request because of a limit. A `Retrying` or a failure follows.
     RateLimited {
-        /// The provider.
         provider: ProviderName,
     },
     /// A failed attempt will be repeated with the same bytes.
     Retrying {
-        /// The provider.
         provider: ProviderName,
         /// The model that was asked.
         model: ModelName,
-        /// Why, by class.
         class: ErrorClass,
-        /// Why, in words.
         cause: String,
         /// How long this call waits before it queues again.
         wait: Duration,

@@ -54,7 +54,6 @@ const MAX_BODY: usize = 16 << 20;
 /// number of requests in flight.
 const LARGE_BODY: usize = 1 << 20;
 
-/// Connections to all endpoints.
 pub(super) struct Http {
     /// Towards this machine: never through a proxy.
     loopback: OnceLock<Result<reqwest::Client, String>>,
@@ -69,9 +68,6 @@ impl Http {
     }
 
     /// Sends `request` and reads the whole reply.
-    ///
-    /// # Errors
-    /// Whatever kept a whole reply from arriving, without key or address in its text.
     pub(super) async fn send(
         &self,
         base_url: &str,

@@ -26,7 +26,6 @@ pub struct Price {
     pub output: f64,
 }
 
-/// All prices.
 #[derive(Clone, Debug, Default)]
 pub struct Prices {
     overrides: BTreeMap<ModelRef, Price>,

@@ -9,7 +9,6 @@ use super::classify::{AttemptError, Throttle};
 pub struct RetryPolicy {
     /// The back-off after the first failure; it doubles with each.
     pub first_wait: Duration,
-    /// The longest back-off.
     pub longest_wait: Duration,
     /// Pauses that a provider asked for, and outages of one that worked before, count as no attempt until they add up
     /// to this.
@@ -38,7 +37,6 @@ impl RetryPolicy {
 /// The attempts and waits of one call so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct AttemptCounts {
-    /// Requests sent.
     pub sent: u32,
     /// Failures that count against `max_attempts`.
     pub counted: u32,

@@ -44,7 +44,6 @@ display_inner!(ProviderName, ModelName, Endpoint);
 /// `provider/model`, as a pipeline writes it. Everything after the first slash is the model.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ModelRef {
-    /// The provider's name.
     pub provider: ProviderName,
     /// The model's id at that provider.
     pub model: ModelName,
@@ -79,9 +78,7 @@ named_enum! {
     pub enum Dialect {
         /// OpenAI Chat Completions and everything that speaks it.
         OpenaiChat = "openai-chat",
-        /// OpenAI Responses.
         OpenaiResponses = "openai-responses",
-        /// Anthropic Messages.
         Anthropic = "anthropic",
         /// The built-in rules: no endpoint at all.
         Lexical = "lexical",
@@ -96,7 +93,6 @@ pub struct ApiKeyVariable(pub Arc<str>);
 /// The pace a user allows. RateBuckets have no default: unset is unlimited until the provider's headers say more.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Requests a minute.
     pub requests_per_minute: Option<u32>,
     /// Input and output tokens together, a minute.
     pub tokens_per_minute: Option<u64>,
@@ -110,7 +106,6 @@ pub struct Limits {
     pub shared_by: Vec<Vec<ModelName>>,
     /// Attempts an action may take; 1 fails fast.
     pub max_attempts: u32,
-    /// Time for one attempt.
     pub timeout: Duration,
     /// The most tokens a prompt may have, where the user declared it: what a server of his own was started with.
     pub context_window: Option<Tokens>,
@@ -170,7 +165,6 @@ impl Default for Limits {
 pub struct ProviderSpec {
     /// The name models refer to.
     pub name: ProviderName,
-    /// The language it speaks.
     pub dialect: Dialect,
     /// Root of its API without a trailing slash; empty for `lexical`.
     pub base_url: String,
@@ -178,7 +172,6 @@ pub struct ProviderSpec {
     pub api_key: Option<ApiKeyVariable>,
     /// What the cache key calls it.
     pub endpoint: Endpoint,
-    /// The pace allowed.
     pub limits: Limits,
 }
 

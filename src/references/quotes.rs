@@ -5,7 +5,6 @@ use std::ops::Range;
 /// A quoted piece of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Quote {
-    /// Without the marks.
     pub(super) range: Range<usize>,
     /// The mark that opens it.
     pub(super) mark: char,

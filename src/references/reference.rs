@@ -33,11 +33,9 @@ pub enum ReferenceKind {
     Quoted,
 }
 
-/// One exact detail.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Reference {
     pub kind: ReferenceKind,
-    /// The detail as written.
     pub text: String,
 }
 

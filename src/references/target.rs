@@ -15,7 +15,6 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// A whole file.
     pub const ALL: Lines = Lines { first: 1, last: u64::MAX };
 
     /// `count` lines from `first` on.
@@ -37,7 +36,6 @@ impl Lines {
 /// What a call looks at.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
-    /// Lines of a file.
     File { path: String, lines: Lines },
     /// A search: the tool, and what it looks for where.
     Search(String),

@@ -8,7 +8,6 @@ use crate::text::grouped;
 /// Stands for an unknown value.
 pub(super) const UNKNOWN: &str = "–";
 
-/// Two decimals: scores, ratios.
 pub(super) fn score(value: Option<f64>) -> String {
     value.map_or_else(|| UNKNOWN.to_owned(), |value| format!("{value:.2}"))
 }

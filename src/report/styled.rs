@@ -9,7 +9,6 @@ pub enum TextStyle {
     Plain,
     /// Headings, names and key figures.
     Strong,
-    /// Secondary text.
     Dim,
     /// An improvement or a success.
     Good,
@@ -23,7 +22,6 @@ pub enum TextStyle {
 /// A piece of text in one style.
 pub type Span = (TextStyle, String);
 
-/// Lines of styled text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StyledText {
     /// The lines, without line ends.

@@ -333,7 +333,6 @@ pub(super) fn detectable(judged: &DifferenceTest) -> String {
 #[derive(Debug, Serialize)]
 pub(super) struct PublishedMethod {
     pub name: &'static str,
-    /// Overall, then the dimensions.
     pub scores: [f64; 7],
     /// Share of tokens.
     pub removed: f64,

@@ -277,7 +277,6 @@ texts! {
 }
 
 impl Translation {
-    /// The label of a dimension by its id.
     pub(super) fn dimension_label(&self, id: &str) -> String {
         let known = Dimension::ALL.into_iter().find(|dimension| dimension.name() == id);
         known.map_or_else(|| id.to_owned(), |dimension| dimension.label(self.locale).to_owned())
@@ -297,7 +296,6 @@ impl Translation {
         name.split('+').map(part).collect::<Vec<_>>().join(" + ")
     }
 
-    /// A verdict with its reason.
     pub fn verdict(&self, verdict: Verdict, reason: Option<NoEvidenceReason>) -> String {
         let (english, chinese) = match verdict {
             Verdict::Improved => ("improved", "提升"),

@@ -10,7 +10,6 @@ use super::html::escape;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TrendScore {
     pub value: f64,
-    /// Null with one fixture.
     pub ci95: Option<[f64; 2]>,
 }
 

@@ -40,7 +40,6 @@ impl<'s> Answers<'s> {
         self.measured.chunk_by(|a, b| self.fixture(a) == self.fixture(b)).filter_map(of_fixture)
     }
 
-    /// The fixture of an answer.
     pub(super) fn fixture(&self, measured: &MeasuredAnswer) -> Option<usize> {
         self.set.scores.fixture_of(measured.at.probe)
     }

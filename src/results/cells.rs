@@ -48,7 +48,6 @@ impl Due<'_> {
     }
 }
 
-/// Counts the cells of a variant.
 pub(super) fn cell_counts(set: &ResultSet, variant: usize) -> CellCounts {
     let design = set.design();
     let per_run = u64::from(design.runs.answer) * u64::from(design.runs.judge);

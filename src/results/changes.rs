@@ -120,7 +120,6 @@ pub(super) struct Matched<'s> {
 /// A cell within a probe: run, answer, judgement, judge.
 type CellAt = (u32, u32, u32, usize);
 
-/// The grades of one probe by their cells.
 type ProbeGrades<'s> = HashMap<CellAt, &'s Grade>;
 
 #[derive(Clone, Copy, Default)]
@@ -172,7 +171,6 @@ impl<'s> Matched<'s> {
         (!runs.is_empty()).then(|| format!("{place} · run {}", runs.join(", ")))
     }
 
-    /// What else differs.
     pub(super) fn differences(&self) -> Differences {
         let mut found = Differences { contexts: self.same_contexts(), ..Differences::default() };
         for (probe, other) in self.probes {
@@ -274,7 +272,6 @@ fn by_probe(set: &ResultSet, variant: usize) -> HashMap<usize, ProbeGrades<'_>> 
     found
 }
 
-/// The answers to one probe.
 fn answers_of(set: &ResultSet, variant: usize, probe: usize) -> &[MeasuredAnswer] {
     let answers = set.answers(variant);
     let from = answers.partition_point(|measured| measured.at.probe < probe);

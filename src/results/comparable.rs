@@ -120,7 +120,6 @@ impl Incomparable {
     }
 }
 
-/// The answerer of a variant.
 pub(super) fn answerer_of(set: &ResultSet, variant: usize) -> Option<&ModelInfo> {
     let name = &set.variants.get(variant)?.reader;
     set.design().answerers.iter().find(|asked| asked.name == *name)

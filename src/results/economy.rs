@@ -136,7 +136,6 @@ impl Answers<'_> {
         self.mean(|m| m.survival)
     }
 
-    /// Tokens of a context.
     pub(super) fn context_tokens(&self) -> Option<f64> {
         self.mean(|m| m.context_tokens.map(|tokens| tokens as f64))
     }

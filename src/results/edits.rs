@@ -11,7 +11,6 @@ use crate::action::Digest;
 /// texts are gone, the path alone.
 pub type ChangedLines<'t> = &'t dyn Fn(&str, &Digest, &Digest) -> Vec<String>;
 
-/// What was edited of a method.
 pub(super) fn method_edits(before: &MethodInfo, after: &MethodInfo, lines: ChangedLines<'_>) -> Vec<String> {
     let mut edits = EditList { found: Vec::new(), lines };
     edits.value("strategy", Some(&before.strategy), Some(&after.strategy));

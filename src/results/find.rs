@@ -68,7 +68,6 @@ impl ResultsFolder {
         Some(folders.incomplete()).filter(ResultsFolder::exists)
     }
 
-    /// The folders of its label.
     fn folders(&self) -> Option<LabelFolders> {
         let parent = self.path().parent()?;
         let is_beside = parent.file_name().is_some_and(|name| name == INCOMPLETE);

@@ -113,7 +113,6 @@ impl ResultsFolder {
         ResultsFolder { path: results.join(label.as_str()) }
     }
 
-    /// The folder at this path.
     pub(super) fn at(path: impl Into<PathBuf>) -> ResultsFolder {
         ResultsFolder { path: path.into() }
     }

@@ -44,7 +44,6 @@ pub enum LabelLockError {
     File(#[from] FileError),
 }
 
-/// The folders of a label.
 #[derive(Clone, Debug)]
 pub(super) struct LabelFolders {
     results: PathBuf,

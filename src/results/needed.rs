@@ -103,7 +103,6 @@ pub struct IdenticalContexts {
     pub settings: Vec<String>,
 }
 
-/// The contexts of a method.
 fn contexts<'s>(set: &'s ResultSet, method: &str) -> Vec<&'s ContextFigures> {
     set.contexts.iter().filter(|context| context.method == method).collect()
 }
@@ -308,7 +307,6 @@ pub(super) fn identical_contexts(set: &ResultSet) -> Vec<IdenticalContexts> {
     found
 }
 
-/// Contexts for tests.
 #[cfg(test)]
 pub(super) mod fakes {
     use super::*;

@@ -83,7 +83,6 @@ pub fn run_files<'s>(set: &'s ResultSet) -> impl Iterator<Item = RunFile<'s>> {
     all.map(move |(fixture, info, run)| file(fixture, info, run)).filter(|file| !file.methods.is_empty())
 }
 
-/// A variant in all its files.
 struct VariantFiles<'s> {
     set: &'s ResultSet,
     variant: usize,

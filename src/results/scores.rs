@@ -65,7 +65,6 @@ impl Scores {
         self.distinct_runs.get(variant)?.get(probe).copied().filter(|runs| *runs > 0)
     }
 
-    /// The fixture of a probe.
     pub(super) fn fixture_of(&self, probe: usize) -> Option<usize> {
         self.fixture_of.get(probe).copied()
     }

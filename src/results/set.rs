@@ -54,11 +54,9 @@ pub struct ResultSet {
     pub(super) variants: Vec<MethodVariant>,
     pub(super) probes: Vec<ProbeAt>,
     pub(super) scores: Scores,
-    /// Sorted by place.
     pub(super) grades: Vec<Grade>,
     /// What was measured of each answer, sorted by place.
     pub(super) answers: Vec<MeasuredAnswer>,
-    /// By variant.
     pub(super) costs: Vec<Costs>,
     /// Every compression, sorted by place.
     pub(super) contexts: Vec<ContextFigures>,
@@ -275,7 +273,6 @@ fn probes(design: &Design) -> Vec<ProbeAt> {
     design.fixtures.iter().enumerate().flat_map(of).collect()
 }
 
-/// Names to places.
 struct Index<'m> {
     label: &'m str,
     variants: HashMap<(&'m str, &'m str), usize>,

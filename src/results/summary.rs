@@ -296,7 +296,6 @@ fn weakest(dimensions: &Levels, by_probe_type: &Ordered<Levels>, economy: &Econo
     }
 }
 
-/// The levels of a variant in each group.
 fn levels(groups: &GroupSelections<'_, String>, variant: usize) -> Ordered<Levels> {
     groups.iter().map(|(name, part)| (name.clone(), part.runs(variant).levels())).collect()
 }

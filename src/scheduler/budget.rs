@@ -12,7 +12,6 @@ use crate::units::{Tokens, Usage, Usd, add_known};
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BudgetLimits {
     pub usd: Option<Usd>,
-    /// Requests, every attempt counted.
     pub requests: Option<u64>,
 }
 
@@ -133,9 +132,6 @@ impl Budget {
     }
 
     /// Reserves one request and its worst cost; unknown prices were refused before if money is limited.
-    ///
-    /// # Errors
-    /// The limit that would be exceeded. From then on the budget counts as reached.
     pub fn reserve(&self, worst: Option<Usd>) -> Result<Reservation, BudgetReached> {
         let mut state = self.state();
         let worst = worst.map_or(0.0, |usd| usd.0);
@@ -208,7 +204,6 @@ pub(super) struct BudgetLease<'b> {
     model: &'b ModelRef,
     worst: Option<Usd>,
     refusal: Mutex<Option<BudgetReached>>,
-    /// Calls the request off.
     breakers: Option<(&'b CircuitBreakers, &'b ModelRequest)>,
 }
 

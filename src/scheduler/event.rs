@@ -54,14 +54,11 @@ pub enum Event<'a> {
     SelftestCompleted { judge: &'a str, verdict: &'a SelfTestVerdict },
     /// Something odd about an output that is used all the same.
     Warning(String),
-    /// A context is there.
     Context {
-        /// Where.
         cell: CompressCell,
         /// A line of JSON, without its end: a [`crate::results::ContextRow`].
         line: &'a str,
     },
-    /// Rows of judged cells.
     Rows {
         /// Their places among all rows, in rising order.
         ordinals: &'a [u64],
@@ -75,7 +72,6 @@ pub enum Event<'a> {
 /// Why a cell was not begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SkipReason {
-    /// The run is offline.
     Offline,
     /// The budget is used up.
     Budget,

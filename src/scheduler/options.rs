@@ -56,12 +56,9 @@ pub enum RunError {
     File(#[from] FileError),
 }
 
-/// How a run ended.
 #[derive(Clone, Debug, Default)]
 pub struct RunOutcome {
-    /// The budget stopped it.
     pub budget: Option<BudgetReached>,
-    /// The user interrupted it.
     pub interrupted: bool,
     /// Why the cache could store nothing more, if it could not.
     pub broken: Option<String>,
@@ -73,7 +70,6 @@ pub struct RunOutcome {
     pub untested: Vec<UntestedJudge>,
     /// Cells and self-test cases that were not begun ([`super::SkipReason`] says why).
     pub skipped: u64,
-    /// The models that answered.
     pub models: ReportedModels,
     /// What was expected when the first stale action was met: nothing where all was cached, `None` where there is no
     /// estimate.
@@ -85,7 +81,6 @@ pub struct RunOutcome {
 /// A judge whose self-test could not be completed.
 #[derive(Clone, Debug)]
 pub struct UntestedJudge {
-    /// The judge's name.
     pub judge: String,
     /// Why cases could not be asked.
     pub why: String,

@@ -56,7 +56,6 @@ impl<K: Copy + Eq + Hash, V: Clone> Recent<K, V> {
 /// A context with its texts.
 #[derive(Debug)]
 pub struct LoadedContext {
-    /// As it was read.
     pub compressed: Compressed,
     texts: Vec<(Digest, Arc<str>)>,
     folded: std::cell::OnceCell<Option<String>>,
@@ -89,10 +88,8 @@ impl LoadedContext {
 /// Why an output that the cache had cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputUnavailable {
-    /// Its entry is gone.
     #[error("the cache entry {} is gone; run again to make it anew", .0.0.short())]
     Gone(ActionKey),
-    /// Its entry is damaged.
     #[error(transparent)]
     Damaged(#[from] Damage),
     /// Its body no longer reads.
@@ -133,7 +130,6 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
         self.models.borrow().clone()
     }
 
-    /// Notes which model answered.
     pub fn note_model(&self, asked: Option<String>, answered: Option<String>) {
         if let (Some(asked), Some(answered)) = (asked, answered) {
             self.models.borrow_mut().entry(asked).or_default().insert(answered);
@@ -145,9 +141,6 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
     }
 
     /// The context, read from the store unless it is in memory.
-    ///
-    /// # Errors
-    /// An entry that is gone, damaged, or no longer reads.
     pub fn context(&self, context: &Rc<ResolvedContext>) -> Result<Rc<LoadedContext>, OutputUnavailable> {
         let place = OutputCache::<S>::place(context);
         if let Some(loaded) = self.contexts.borrow().get(&place) {

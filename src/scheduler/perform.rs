@@ -27,7 +27,6 @@ use crate::results::{Blame, FailedAction};
 use crate::transcript::{Message, count_tokens};
 use crate::units::{Tokens, Usage, Usd};
 
-/// An output just made.
 #[derive(Debug)]
 pub(super) struct Fresh {
     pub(super) out: Digest,
@@ -67,13 +66,11 @@ impl From<CacheError> for NoOutput {
 
 /// What performing needs; shared by all actions under way.
 pub struct Performer<'e> {
-    /// Makes work of tasks.
     pub preparer: Preparer<'e>,
     /// Stores what comes of it.
     pub store: &'e Store,
     pub outputs: &'e OutputCache<'e, Store>,
     pub client: &'e Client,
-    /// What may be spent.
     pub budget: &'e Budget,
     pub prices: &'e Prices,
 }

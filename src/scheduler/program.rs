@@ -44,9 +44,6 @@ fn tail(stderr: &str) -> String {
 }
 
 /// Starts the program, hands it `stdin` and returns its standard output.
-///
-/// # Errors
-/// A program that cannot be started, fails, takes too long or writes too much.
 pub(crate) async fn run(spec: &CommandSpec, stdin: Bytes) -> Result<Bytes, ProgramError> {
     let program = spec.argv.join(" ");
     let mut child = start(spec).map_err(|source| ProgramError::Start { program: program.clone(), source })?;

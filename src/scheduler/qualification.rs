@@ -33,7 +33,6 @@ const GIVEN_UP_AFTER: u32 = 8;
 /// What came of one case.
 #[derive(Clone, Debug)]
 pub(super) enum CaseOutcome {
-    /// The judge graded it.
     Graded(DimensionScores),
     /// The judge was asked, and its reply is no grade.
     Ungraded,

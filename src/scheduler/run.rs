@@ -30,9 +30,6 @@ const BATCH: u64 = 256;
 const ROOM_CHECK: Duration = Duration::from_secs(1);
 
 /// Runs the matrix: executes what is stale, reports everything to `listener`.
-///
-/// # Errors
-/// A listener that cannot go on. What was stored is safe.
 pub async fn run(
     performer: &Performer<'_>,
     options: &SchedulerOptions,

@@ -45,7 +45,6 @@ impl<'r> RunStats<'r> {
         })
     }
 
-    /// An action was executed.
     pub(super) fn completed(&mut self, stage: StageName, action: &Action, fresh: &Fresh) -> Result<(), FileError> {
         let asked = matches!(&action.work, Work::Ask(request) if !request.is_lexical());
         let Fresh { usage, cost, unchanged, .. } = *fresh;

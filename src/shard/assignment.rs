@@ -73,7 +73,6 @@ impl Assignment {
         self.digest
     }
 
-    /// All chains.
     pub fn chains(&self) -> usize {
         self.parts.iter().map(|part| part.chains.len()).sum()
     }
@@ -97,7 +96,6 @@ impl Assignment {
     }
 }
 
-/// Chains that stay together.
 #[derive(Debug)]
 struct Unit {
     chains: Vec<(FixtureIx, MethodIx)>,

@@ -47,7 +47,6 @@ pub enum CollectError {
     Assignment { place: String },
 }
 
-/// Shards that belong together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
     /// Those that were not found.
@@ -68,9 +67,6 @@ impl Collected {
 }
 
 /// Checks the shards found, sorted by number, against the assignment of the project as it is now.
-///
-/// # Errors
-/// Shards of several runs, one shard twice, or of another assignment.
 pub fn collect(found: &[ShardSet], assignment: Digest) -> Result<Collected, CollectError> {
     let Some(first) = found.first() else { return Ok(Collected::default()) };
     let of = first.record.shard.of();

@@ -104,7 +104,6 @@ fn is_call(text: &str, at: usize) -> bool {
     !inner.is_empty() && is_code && !goes_on && !name.ends_with('.')
 }
 
-/// Edits of a normalized text.
 pub(super) fn edits_of_normalized(text: &str, rules: Rules) -> Vec<TextReplacement> {
     let mut scan = Scan { text, rules, edits: Vec::new(), bold: None };
     let bytes = text.as_bytes();

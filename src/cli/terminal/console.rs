@@ -56,12 +56,10 @@ impl Console {
         self.quiet
     }
 
-    /// Whether colours are wanted.
     pub(crate) fn colors(&self) -> bool {
         self.colors
     }
 
-    /// Columns to write in.
     pub(crate) fn width(&self) -> usize {
         self.width
     }

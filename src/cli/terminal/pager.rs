@@ -33,7 +33,6 @@ enum PagerState {
 }
 
 impl<'c> Pages<'c> {
-    /// A result that begins.
     pub(crate) fn begin(console: &'c Console) -> Pages<'c> {
         let is_read = io::stdout().is_terminal() && io::stdin().is_terminal() && !console.is_json();
         Pages { console, state: if is_read { PagerState::Buffered(String::new()) } else { PagerState::Direct } }

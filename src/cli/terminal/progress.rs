@@ -121,7 +121,6 @@ impl Progress {
         }
     }
 
-    /// Takes the bars away.
     pub(crate) fn finish(&self) {
         if let View::LiveBars(bars) = &*self.view.borrow() {
             bars.clear();

@@ -28,7 +28,6 @@ pub(crate) struct ProgressSnapshot {
     pub(crate) stop: Stop,
 }
 
-/// Cells of one stage.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StageProgress {
     pub(crate) total: u64,
@@ -296,7 +295,6 @@ impl ProgressModel {
         ))
     }
 
-    /// Everything on one line.
     pub(crate) fn line(&self) -> String {
         let stage = |(stage, progress): (&StageName, &StageProgress)| {
             let failed = if progress.failed > 0 { format!(" ({} failed)", progress.failed) } else { String::new() };

@@ -38,15 +38,12 @@ pub struct FileNote {
     pub created: bool,
     /// Changed after that, or without having been created here.
     pub modified: bool,
-    /// Looked at.
     pub read: bool,
-    /// Removed in the end.
     pub deleted: bool,
     /// What was changed or defined in it.
     pub details: Vec<String>,
 }
 
-/// A command that failed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FailedCommand {
     /// The command, or the tool's name.

@@ -9,7 +9,6 @@ use super::super::draft::ConversationDraft;
 use super::super::source::Records;
 use crate::transcript::{Role, ToolCall};
 
-/// A content taken apart.
 #[derive(Default)]
 pub(super) struct Blocks {
     pub(super) text: String,

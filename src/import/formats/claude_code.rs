@@ -232,7 +232,6 @@ const ATTACHED: [&str; 8] = [
     "diagnostics",
 ];
 
-/// All strings in a value.
 fn strings_of(value: &Value) -> Vec<&str> {
     match value {
         Value::String(text) => vec![text],

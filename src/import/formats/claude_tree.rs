@@ -15,7 +15,6 @@ struct Node {
     parent: Option<usize>,
     /// A text that the person typed.
     prompt: bool,
-    /// Said by the model.
     reply: bool,
     entries: Range<usize>,
 }

@@ -10,22 +10,18 @@ use super::edit::unescaped;
 use super::{personal, secrets, shape};
 use crate::transcript::Fixture;
 
-/// What something looks like.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SuspicionKind {
     /// A secret of this kind.
     Secret(String),
     /// An account name in a path.
     HomeFolder,
-    /// An e-mail address.
     Address,
     /// A mention of a person on a platform.
     Mention,
     /// The name of a personal machine.
     Machine,
-    /// A public network address.
     NetworkAddress,
-    /// A long random string.
     Random,
     /// A word where a password stands.
     Password,
@@ -71,7 +67,6 @@ pub enum Field {
     Arguments(usize),
     /// The references recorded of the text before it was cut, a line each.
     References,
-    /// The fixture's description.
     Description,
     /// The fixture's notes, as JSON.
     Notes,
@@ -81,13 +76,11 @@ pub enum Field {
 pub struct Suspicion {
     /// The message's index; `None` for what stands in description or notes.
     pub message: Option<usize>,
-    /// What it looks like.
     pub kind: SuspicionKind,
     /// Its first characters and its length.
     pub excerpt: String,
     /// The text in which it stands.
     pub field: Field,
-    /// Bytes of that text.
     pub place: Range<usize>,
 }
 

@@ -8,7 +8,6 @@ use super::word_lists::{KEY_MODIFIERS, NOT_AFTER, NOT_BEFORE};
 /// What a key word says about the value after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
-    /// A password: any value.
     Password,
     /// A secret or a key: any value that is no name of one.
     Secret,

@@ -130,7 +130,6 @@ impl ScrubReport {
 struct Scrubber {
     /// Secrets that are replaced wherever they stand, longest first, and what each becomes.
     known: Vec<(String, String)>,
-    /// What each secret became.
     names: HashMap<String, String>,
     numbers: BTreeMap<String, usize>,
     handles: Handles,

@@ -9,9 +9,7 @@ use regex::{Captures, Regex, RegexBuilder};
 
 use super::edit::{replaced, unescaped};
 
-/// What every name becomes.
 pub(super) const USER: &str = "user";
-/// What every address becomes.
 pub(super) const ADDRESS: &str = "user@example.com";
 
 fn compiled(pattern: &str) -> Regex {

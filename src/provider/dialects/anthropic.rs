@@ -254,7 +254,6 @@ struct ContentBlock {
     content: Option<String>,
 }
 
-/// Opens a body.
 pub(crate) fn open(body: &[u8]) -> Result<MessagesReply<'_>, ReadFault> {
     #[derive(Deserialize)]
     struct ReplyKind {

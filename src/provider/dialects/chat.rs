@@ -160,7 +160,6 @@ pub(crate) struct ChatUsage {
     completion_tokens_details: Option<TokenDetails>,
 }
 
-/// Opens a body.
 pub(crate) fn open(body: &[u8]) -> Result<ChatReply, ReadFault> {
     parse(body)
 }

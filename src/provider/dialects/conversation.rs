@@ -12,12 +12,10 @@ use super::request::{BuildFault, elements};
 use crate::provider::call::{Call, Turn};
 use crate::transcript::{Function, Message, Role, ToolCall};
 
-/// A conversation to render.
 #[derive(Debug, Default)]
 pub(crate) struct FlatConversation<'a> {
     /// The system texts before anything else, joined.
     pub system: Option<String>,
-    /// What follows.
     pub parts: Vec<ConversationPart<'a>>,
     /// Where the last turn begins in `parts`: what stands before is shared with other questions.
     pub last_turn: usize,
@@ -39,7 +37,6 @@ impl PartSpeaker {
     }
 }
 
-/// One part of a conversation.
 #[derive(Debug)]
 pub(crate) enum ConversationPart<'a> {
     Text(PartSpeaker, Cow<'a, str>),

@@ -21,9 +21,6 @@ pub use request::{Auth, BuildFault, HttpRequest};
 pub(crate) use request::{address, host};
 
 /// Puts `call` into the dialect of `spec`.
-///
-/// # Errors
-/// What the dialect cannot express, or a conversation without a word.
 pub fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, BuildFault> {
     match spec.dialect {
         Dialect::OpenaiChat => chat::request(spec, call),
@@ -35,9 +32,6 @@ pub fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, BuildFau
 
 /// Reads the body of a successful reply; done again at every use of a kept one. `expected` is the first value of
 /// [`estimate`](super::estimate()) for the call that was sent; with it a prompt that Ollama cut is noticed.
-///
-/// # Errors
-/// Why the reply is no answer.
 pub fn read(
     dialect: Dialect,
     operation: Operation,

@@ -17,7 +17,6 @@ pub struct HttpRequest {
     pub auth: Auth,
     /// Headers besides the key and the content type.
     pub headers: Vec<(&'static str, &'static str)>,
-    /// The JSON body.
     pub body: Bytes,
 }
 
@@ -49,7 +48,6 @@ pub enum BuildFault {
     /// Items that are not what a provider returns.
     #[error("the stored items to send back are no JSON array: {0}")]
     Items(String),
-    /// Nothing but blank text.
     #[error("the conversation to send is empty")]
     Empty,
     /// A value that JSON cannot hold.
@@ -57,7 +55,6 @@ pub enum BuildFault {
     Json(String),
 }
 
-/// Serialises a body.
 pub(crate) fn body(value: &impl Serialize) -> Result<Bytes, BuildFault> {
     /// Most bodies fit, so that they do not move while they grow.
     const USUAL: usize = 16 << 10;

@@ -172,7 +172,6 @@ struct OutputPart {
     refusal: Option<String>,
 }
 
-/// Opens a body.
 pub(crate) fn open(body: &[u8]) -> Result<ResponsesReply<'_>, ReadFault> {
     parse(body)
 }

@@ -17,7 +17,6 @@ use tokio::time::Instant;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RatesPerMinute {
     pub requests: Option<u64>,
-    /// Input and output together.
     pub tokens: Option<u64>,
     pub input: Option<u64>,
     pub output: Option<u64>,

@@ -11,7 +11,6 @@ pub(crate) struct Headers(Vec<(String, String)>);
 /// One limit as a provider announces it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LimitWindow {
-    /// Allowed a minute.
     pub limit: Option<u64>,
     /// Left at the time of the reply.
     pub remaining: Option<u64>,

@@ -46,7 +46,6 @@ impl LimitKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket(u64);
 
-/// The limits of one group.
 #[derive(Debug)]
 pub(crate) struct LimitGroup {
     epoch: Instant,

@@ -83,7 +83,6 @@ struct CellTable {
     n: usize,
     #[serde(flatten)]
     columns: BTreeMap<&'static str, CellColumn>,
-    /// Scores in hundredths.
     dimensions: [CellColumn; Dimension::ALL.len()],
     /// A letter for each fact, in the order of the row.
     facts: Vec<String>,
@@ -157,7 +156,6 @@ fn letter(fate: &FactFate) -> char {
     }
 }
 
-/// Fixture, point, id.
 type ProbeKey<'a> = (&'a str, u32, &'a str);
 
 /// Positions of a cell's names in the [`NameTables`].
@@ -221,9 +219,6 @@ fn summary_name(summary: &Summary, row: &ScoredRow) -> String {
 }
 
 /// All data elements of the page.
-///
-/// # Errors
-/// A row that cannot be read.
 pub(super) fn elements(input: &PageInput<'_>) -> Result<String, RowError> {
     let bank: BTreeMap<(&str, &str), &Probe> = input
         .banks

@@ -60,7 +60,6 @@ pub trait PackCache {
     fn put_pack(&self, _name: Digest, _pack: &str) {}
 }
 
-/// No cache.
 impl PackCache for () {
     fn get_pack(&self, _: &Digest) -> Option<String> {
         None
@@ -105,9 +104,7 @@ pub struct PageModel {
 pub enum ScaleAnchor {
     #[default]
     Neither,
-    /// Keeps the whole transcript.
     Ceiling,
-    /// Keeps nothing.
     Floor,
 }
 
@@ -133,7 +130,6 @@ pub struct PageTable {
 pub struct PageCost {
     /// The name of a stage, or `all`.
     pub part: String,
-    /// Distinct actions.
     pub actions: Option<u64>,
     /// Those of them that were in the cache.
     pub cached: Option<u64>,
@@ -142,10 +138,8 @@ pub struct PageCost {
     pub usd: Option<f64>,
 }
 
-/// A failed action.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PageFailure {
-    /// Its cell or context.
     pub place: String,
     pub stage: String,
     pub message: String,

@@ -34,7 +34,6 @@ type Mark = (i64, usize, usize);
 /// Finds the facts of a probe in texts.
 #[derive(Debug)]
 pub(super) struct FactMatcher {
-    /// Identifies the facts.
     digest: Digest,
     finders: Vec<(i64, FactFinder)>,
 }
@@ -96,9 +95,6 @@ struct CellText<'r> {
 }
 
 /// The packs of the texts of `rows`, which `read_rows` reads; `matchers` are parallel to `rows`.
-///
-/// # Errors
-/// A row that cannot be read.
 pub(super) fn pack_cells(
     (rows, read_rows): (&[ListedRow], &ReadRows<'_>),
     matchers: &[Option<&FactMatcher>],

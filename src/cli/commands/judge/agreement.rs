@@ -21,7 +21,6 @@ use crate::stats::{
 pub(super) struct JudgeAgreement {
     /// The judge's name; `None` for the panel's median.
     pub(super) judge: Option<String>,
-    /// All pairs together.
     pub(super) pooled: Agreement,
     /// The pairs of each dimension.
     pub(super) dimensions: BTreeMap<Dimension, Agreement>,

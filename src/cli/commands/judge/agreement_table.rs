@@ -93,7 +93,6 @@ fn nothing_common(compared: &Compared, label: &str) -> Failure {
     Failure::input(message).hinted(hint)
 }
 
-/// One judge, for people.
 fn page(judge: &JudgeAgreement, console: &Console) -> String {
     let columns = [
         Column::Left("dimension"),

@@ -52,7 +52,6 @@ pub(super) struct GradedAnswer {
     pub(super) method: String,
     pub(super) run: u32,
     pub(super) probe: String,
-    /// Needed where several answer.
     pub(super) answerer: Option<String>,
     /// Needed where a run holds several answers to the probe.
     pub(super) answer_n: Option<u32>,
@@ -101,7 +100,6 @@ pub(super) struct Labels {
 }
 
 impl Labels {
-    /// Reads the file.
     pub(super) fn read(path: &Path) -> Result<Labels, Failure> {
         let bytes = std::fs::read(path).map_err(|error| {
             Failure::input(format!("cannot read {}: {error}", path.display())).hinted("a CSV file of human grades")
@@ -233,7 +231,6 @@ fn words(error: &csv::Error) -> String {
     }
 }
 
-/// Where each column stands.
 struct ColumnIndices(BTreeMap<&'static str, usize>);
 
 fn columns(file: &str, headings: &csv::StringRecord) -> Result<ColumnIndices, Problems> {

@@ -120,7 +120,6 @@ fn print(pipeline: &Pipeline, hearing: &RunLog<'_>, ended: &RunOutcome, usd: Opt
     print_failures(&hearing.failures, usize::MAX, console);
 }
 
-/// One judge, for people.
 fn page(tested: &Tested<'_>, console: &Console) -> String {
     let columns = [
         Column::Left("answers"),

@@ -13,7 +13,6 @@ use crate::scheduler::Budget;
 
 /// All that a generation did.
 pub(super) struct GenerationReport<'a> {
-    /// Who proposed.
     pub(super) generator: String,
     pub(super) run_log: RunLog<'a>,
     pub(super) budget: &'a Budget,
@@ -47,7 +46,6 @@ pub(super) fn print(report: &GenerationReport<'_>, console: &Console) -> Exit {
     }
 }
 
-/// One bank, for people.
 fn page(report: &GenerationReport, path: &str, draft: &BankDraft, console: &Console) -> String {
     let probes = count(draft.probes().count(), "probe");
     let mut text = match (draft.is_written(), draft.is_whole()) {

@@ -222,9 +222,7 @@ fn scope(args: &RunArgs) -> ComparisonScope {
     }
 }
 
-/// What a run did.
 pub(super) struct Execution {
-    /// How it ended.
     pub(super) exit: Exit,
     /// Its rows, if they are few.
     rows: Option<Vec<ListedRow>>,

@@ -23,7 +23,6 @@ use crate::threads::both;
 /// Worst probes that a report shows.
 const WORST: usize = 5;
 
-/// What was published.
 pub(crate) struct PublishedResults {
     pub(crate) summary: Summary,
     pub(crate) manifest: Manifest,

@@ -36,7 +36,6 @@ impl Useful {
         self.usd += cost.unwrap_or_default().0;
     }
 
-    /// What else was spent.
     fn unused_of(&self, spent: &Spent) -> Unused {
         let replies = spent.replies.saturating_sub(self.replies);
         let usage = match (spent.usage, self.usage) {
@@ -69,7 +68,6 @@ impl Recorder {
         self.stages.entry(stage).or_default()
     }
 
-    /// Failed actions so far.
     pub(crate) fn failures(&self) -> &[crate::results::FailedAction] {
         &self.failures
     }

@@ -19,7 +19,6 @@ pub(crate) struct Step<'a> {
     pub(crate) point: u32,
     /// The recorded action; `None` if it is no longer known.
     pub(crate) key: Option<ActionKey>,
-    /// Its cache entry.
     pub(crate) entry: Option<(Record, Meta)>,
     pub(crate) state: StepState,
     /// Why the score is missing, where this is what failed.
@@ -43,7 +42,6 @@ pub(crate) enum StepState {
 /// What differs from the action that the score stands on.
 pub(crate) struct StepDifference {
     pub(crate) explained: Explained,
-    /// Differing lines, by file.
     pub(crate) files: Vec<FileDiff>,
 }
 

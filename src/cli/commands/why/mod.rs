@@ -100,7 +100,6 @@ impl StepState {
         }
     }
 
-    /// What the word means.
     fn meaning(&self) -> &'static str {
         match self {
             StepState::Cached => "nothing has changed",

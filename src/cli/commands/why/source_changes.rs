@@ -10,7 +10,6 @@ use crate::results::Manifest;
 use crate::text::line_and_column;
 use crate::transcript::{Fixture, ParsedFixture, render};
 
-/// Lines around a difference.
 pub(crate) const AROUND: usize = 1;
 
 /// Differing lines, under the name of what they are of.

@@ -27,7 +27,6 @@ pub(crate) struct CellKeys {
 }
 
 impl CellKeys {
-    /// The action of one stage.
     pub(crate) fn of(&self, stage: Stage) -> Option<ActionKey> {
         match stage {
             Stage::Compress => self.compress,
@@ -39,7 +38,6 @@ impl CellKeys {
 }
 
 impl<'a> ExplainedCell<'a> {
-    /// A judged cell.
     pub(crate) fn judged(selected: &'a SelectedCell) -> ExplainedCell<'a> {
         let row = &selected.row;
         let place = CellCoordinate {

@@ -70,7 +70,6 @@ pub(super) struct Sent {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Phase {
-    /// No limit showed yet.
     Start,
     Hold,
     Raised {
@@ -89,7 +88,6 @@ pub(super) enum Phase {
 /// A first refusal in the start: is it a limit?
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FirstRefusal {
-    /// The refused request.
     pub id: u64,
     pub at: Seconds,
     /// Requests sent after it, the last of them when, and how many of them were refused.
