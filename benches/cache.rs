@@ -7,7 +7,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 use compeval::action::{ActionKey, BuiltInRule, Computation, Digest, Inputs, Replica, Sources, Stage, Work};
-use compeval::cache::{CacheSnapshot, EntryCoordinate, LockHolder, Lookup, Meta, Reading, Store};
+use compeval::cache::{CacheSnapshot, EntryCoordinate, EntryMeta, LockHolder, Lookup, Reading, Store};
 use compeval::units::{Tokens, Usage};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 
@@ -17,8 +17,8 @@ fn inputs(n: u64, messages: &str) -> Inputs {
     Inputs::of(Stage::Answer, Replica { compress: Some(1), answer: Some(1), judge: None }, &work)
 }
 
-fn meta(n: u64) -> Meta {
-    Meta {
+fn meta(n: u64) -> EntryMeta {
+    EntryMeta {
         stage: Stage::Answer,
         created: n,
         dialect: None,

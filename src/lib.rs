@@ -12,7 +12,7 @@
 //! 2. [`plan::Frontier`] walks the matrix and returns each [`plan::Task`] whose inputs are known. [`plan::Preparer`] makes
 //!    an [`action::Work`] of it, with the functions of [`compress`], [`answer`] and [`judge`]. The hash of its
 //!    [`action::Inputs`] is its [`action::ActionKey`].
-//! 3. The key is looked up in the [`cache`]. A stale action is executed by [`scheduler::Performer`]: it asks a model through
+//! 3. The key is looked up in the [`cache`]. A stale action is executed by [`scheduler::Executor`]: it asks a model through
 //!    [`provider::Client`], starts the user's program, or applies a rule ([`lexical`], [`compress::compute()`]). The raw
 //!    output is on disk before it is read. The digest of the output as read makes more tasks ready.
 //! 4. For every judged cell [`measure`] finds where facts were lost, and the scheduler emits a [`results::Row`].

@@ -1,6 +1,6 @@
 //! Entries: what is stored about an action besides its body.
 //!
-//! `Meta` is everything, in the header of the entry's frame. `Record` is the part that plans and runs read for every
+//! `EntryMeta` is everything, in the header of the entry's frame. `Record` is the part that plans and runs read for every
 //! action; the index holds it, so it stays small (under 1 KB) and has no inputs and sources.
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::units::{Usage, Usd};
 
 /// Everything about an entry besides its body.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Meta {
+pub struct EntryMeta {
     pub stage: Stage,
     /// Milliseconds since 1970 (UTC).
     pub created: u64,
@@ -52,7 +52,7 @@ pub struct ImportOrigin {
 /// The tail of an entry's header: in this order on disk, after the summary.
 type MetaDetails = (Option<String>, Option<String>, u32, Option<String>, EntryCoordinate, Inputs, Sources);
 
-impl Meta {
+impl EntryMeta {
     pub(super) fn summary(&self) -> EntrySummary {
         EntrySummary {
             created: self.created,
@@ -94,12 +94,12 @@ impl Meta {
         Some(postcard::take_from_bytes(details).ok()?.0)
     }
 
-    pub(super) fn decode(summary: EntrySummary, details: &[u8]) -> Result<Meta, postcard::Error> {
+    pub(super) fn decode(summary: EntrySummary, details: &[u8]) -> Result<EntryMeta, postcard::Error> {
         let (details, origin): (MetaDetails, &[u8]) = postcard::take_from_bytes(details)?;
         let (model, requested_model, attempts, request_id, coordinate, inputs, sources) = details;
         let imported = if origin.is_empty() { None } else { Some(postcard::from_bytes(origin)?) };
         let EntrySummary { created, stage, usage, cost, latency_ms, coordinate: _, dialect } = summary;
-        Ok(Meta {
+        Ok(EntryMeta {
             stage,
             created,
             dialect,
@@ -202,7 +202,7 @@ impl Reading {
 
 /// Why an entry was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Removal {
+pub enum RemovalReason {
     Pruned,
     Damaged,
 }

@@ -7,7 +7,7 @@
 //! Numbers are little-endian. `crc` covers everything before it, `body_crc` the body as stored, and `digest` is that of
 //! the uncompressed body. A scan reads headers only and skips bodies. The tests pin the bytes.
 
-use super::entry::{Day, EntryStatus, EntrySummary, FrameLocation, Meta, Reading, Record, Removal, clip};
+use super::entry::{Day, EntryMeta, EntryStatus, EntrySummary, FrameLocation, Reading, Record, RemovalReason, clip};
 use super::lookup::ModelNames;
 use crate::action::{ActionKey, Digest};
 use crate::redaction::redact_bytes;
@@ -81,14 +81,24 @@ pub(super) enum FrameContent {
     /// The result of parsing the body with the frame's digest.
     Verdict(Reading),
     /// An action failed permanently; there is no body.
-    Failure { summary: EntrySummary, class: String, message: String },
+    Failure {
+        summary: EntrySummary,
+        class: String,
+        message: String,
+    },
     /// The body is a text; the key is the digest it is stored under.
     Text,
     Counts(Vec<(Digest, u64)>),
     /// Entries used on a day.
-    Touch { day: Day, keys: Vec<KeyPrefix> },
+    Touch {
+        day: Day,
+        keys: Vec<KeyPrefix>,
+    },
     /// Removed entries, each with its coordinate if it was the latest there.
-    Remove { why: Removal, keys: Vec<(ActionKey, Option<Digest>)> },
+    Remove {
+        why: RemovalReason,
+        keys: Vec<(ActionKey, Option<Digest>)>,
+    },
     /// Actions that are in use again at their coordinates, after others were.
     Latest(Vec<(Digest, ActionKey)>),
     /// A kind of a newer version: skipped.
@@ -169,17 +179,17 @@ impl FrameHeader {
     }
 
     /// Decodes the meta of a reply or failure from the bytes of its header; `None` for other kinds.
-    pub(super) fn meta(head: &[u8]) -> Option<Meta> {
+    pub(super) fn meta(head: &[u8]) -> Option<EntryMeta> {
         let note = head.get(FIXED..head.len().checked_sub(CRC)?)?;
         match *head.get(4)? {
             kind::REPLY => {
                 let (summary, details) = postcard::take_from_bytes(note).ok()?;
-                Meta::decode(summary, details).ok()
+                EntryMeta::decode(summary, details).ok()
             }
             kind::FAILURE => {
                 let ((summary, _, _), details): ((EntrySummary, String, String), _) =
                     postcard::take_from_bytes(note).ok()?;
-                Meta::decode(summary, details).ok()
+                EntryMeta::decode(summary, details).ok()
             }
             _ => None,
         }
@@ -189,7 +199,7 @@ impl FrameHeader {
     pub(super) fn models(&self, head: &[u8]) -> Option<ModelNames> {
         let FrameContent::Reply(_) = self.content else { return Some(ModelNames::default()) };
         let (_, details): (EntrySummary, _) = postcard::take_from_bytes(head.get(FIXED..)?).ok()?;
-        let (answered, requested) = Meta::decode_models(details)?;
+        let (answered, requested) = EntryMeta::decode_models(details)?;
         Some(ModelNames { requested, answered })
     }
 
@@ -254,13 +264,18 @@ fn decode_content(kind: u8, bytes: &[u8]) -> Option<FrameContent> {
 }
 
 /// Encodes the output of an action.
-pub(super) fn reply(key: ActionKey, meta: &Meta, body: &EncodedBody) -> Result<Vec<u8>, postcard::Error> {
+pub(super) fn reply(key: ActionKey, meta: &EntryMeta, body: &EncodedBody) -> Result<Vec<u8>, postcard::Error> {
     let mut note = postcard::to_stdvec(&meta.summary())?;
     note.extend(meta.encode_details()?);
     Ok(assemble(kind::REPLY, key.0, body, &note))
 }
 
-pub(super) fn failure(key: ActionKey, meta: &Meta, class: &str, message: &str) -> Result<Vec<u8>, postcard::Error> {
+pub(super) fn failure(
+    key: ActionKey,
+    meta: &EntryMeta,
+    class: &str,
+    message: &str,
+) -> Result<Vec<u8>, postcard::Error> {
     let mut note = postcard::to_stdvec(&(meta.summary(), clip(class), clip(message)))?;
     note.extend(meta.encode_details()?);
     Ok(assemble(kind::FAILURE, key.0, &EncodedBody::empty(), &note))
@@ -289,7 +304,7 @@ pub(super) fn touch(day: Day, keys: &[KeyPrefix]) -> Result<Vec<u8>, postcard::E
     Ok(assemble(kind::TOUCH, Digest([0; 32]), &EncodedBody::empty(), &postcard::to_stdvec(&(day, keys))?))
 }
 
-pub(super) fn remove(why: Removal, keys: &[(ActionKey, Option<Digest>)]) -> Result<Vec<u8>, postcard::Error> {
+pub(super) fn remove(why: RemovalReason, keys: &[(ActionKey, Option<Digest>)]) -> Result<Vec<u8>, postcard::Error> {
     Ok(assemble(kind::REMOVE, Digest([0; 32]), &EncodedBody::empty(), &postcard::to_stdvec(&(why, keys))?))
 }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::entry::{Day, FrameLocation, Record, Removal};
+use super::entry::{Day, FrameLocation, Record, RemovalReason};
 use super::error::IndexFault;
 use super::frame::{FrameHeader, KeyPrefix};
 use super::pack_index::{DigestMap, IndexQueries, IndexUpdates, PackIndex, PackState, apply_frame};
@@ -248,7 +248,7 @@ impl IndexQueries for SledIndex {
         Ok(records)
     }
 
-    fn removed(&self, key: &ActionKey) -> IndexResult<Option<Removal>> {
+    fn removed(&self, key: &ActionKey) -> IndexResult<Option<RemovalReason>> {
         if self.pending().records.contains_key(key) {
             return Ok(None);
         }
@@ -293,7 +293,7 @@ impl IndexUpdates for &SledIndex {
         self.set_record(record)
     }
 
-    fn remove(&mut self, key: &ActionKey, why: Removal) -> IndexResult<()> {
+    fn remove(&mut self, key: &ActionKey, why: RemovalReason) -> IndexResult<()> {
         self.write_pending(&mut self.pending())?;
         catch_panics(|| self.actions.remove(key.0.0))?;
         let value = encoded(&why)?;

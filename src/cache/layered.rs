@@ -1,6 +1,6 @@
 //! Two caches read as one: an entry is read from the lower one where the upper one has no usable one.
 
-use super::entry::{Day, Meta, Record, Removal};
+use super::entry::{Day, EntryMeta, Record, RemovalReason};
 use super::error::Damage;
 use super::lookup::{Lookup, ModelNames, StoredReply};
 use crate::action::{ActionKey, Digest};
@@ -35,7 +35,7 @@ impl<A: Lookup, B: Lookup> Lookup for Layered<'_, A, B> {
         if self.is_upper(record) { self.upper.verify_body(record) } else { self.lower.verify_body(record) }
     }
 
-    fn meta(&self, record: &Record) -> Result<Meta, Damage> {
+    fn meta(&self, record: &Record) -> Result<EntryMeta, Damage> {
         if self.is_upper(record) { self.upper.meta(record) } else { self.lower.meta(record) }
     }
 
@@ -43,7 +43,7 @@ impl<A: Lookup, B: Lookup> Lookup for Layered<'_, A, B> {
         self.upper.latest(coordinate).or_else(|| self.lower.latest(coordinate))
     }
 
-    fn removed(&self, key: &ActionKey) -> Option<Removal> {
+    fn removed(&self, key: &ActionKey) -> Option<RemovalReason> {
         self.upper.removed(key).or_else(|| self.lower.removed(key))
     }
 

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::entry::{Day, Meta, Record, Removal};
+use super::entry::{Day, EntryMeta, Record, RemovalReason};
 use super::error::{CacheError, Damage};
 use crate::action::{ActionKey, Digest};
 
@@ -11,7 +11,7 @@ use crate::action::{ActionKey, Digest};
 pub struct CacheEntry {
     pub record: Record,
     /// The damage, if the header cannot be read.
-    pub meta: Result<Meta, Damage>,
+    pub meta: Result<EntryMeta, Damage>,
     pub last_used: Day,
 }
 
@@ -57,13 +57,13 @@ pub trait Lookup {
 
     /// # Errors
     /// As `reply`.
-    fn meta(&self, record: &Record) -> Result<Meta, Damage>;
+    fn meta(&self, record: &Record) -> Result<EntryMeta, Damage>;
 
     /// The latest action of a place (`EntryCoordinate::digest`), even if its entry was removed.
     fn latest(&self, coordinate: &Digest) -> Option<ActionKey>;
 
     /// Why the entry of a key was removed, if it was.
-    fn removed(&self, key: &ActionKey) -> Option<Removal>;
+    fn removed(&self, key: &ActionKey) -> Option<RemovalReason>;
 
     /// The text stored under a digest.
     fn read_text(&self, digest: &Digest) -> Option<String>;

@@ -40,7 +40,7 @@ mod tests;
 
 pub use compaction::prune_without_room;
 pub use entry::{
-    Day, EntryCoordinate, EntryStatus, FrameLocation, ImportOrigin, Meta, Reading, Record, Removal, now_ms,
+    Day, EntryCoordinate, EntryMeta, EntryStatus, FrameLocation, ImportOrigin, Reading, Record, RemovalReason, now_ms,
 };
 pub use error::{CacheError, Damage};
 pub use folder::{LockHolder, disk_bytes};

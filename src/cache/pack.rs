@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use bytes::Bytes;
 use zstd::bulk::{Compressor, Decompressor};
 
-use super::entry::{FrameLocation, Meta, Record};
+use super::entry::{EntryMeta, FrameLocation, Record};
 use super::error::{CacheError, Damage};
 use super::folder::Layout;
 use super::frame::{Codec, EncodedBody, FIXED, FrameContent, FrameHeader, HeaderError, MAGIC, MAX_BODY, PackHeader};
@@ -197,7 +197,7 @@ impl PackFiles {
         self.damage(Some(record.key), record.location, what)
     }
 
-    pub(super) fn meta(&self, record: &Record) -> Result<Meta, Damage> {
+    pub(super) fn meta(&self, record: &Record) -> Result<EntryMeta, Damage> {
         let (_, head) = self.head(record)?;
         FrameHeader::meta(&head).ok_or_else(|| self.damage_of(record, "its header cannot be read"))
     }

@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::io;
 
-use super::entry::{Day, EntryStatus, FrameLocation, Record, Removal};
+use super::entry::{Day, EntryStatus, FrameLocation, Record, RemovalReason};
 use super::error::{CacheError, Damage, IndexFault};
 use super::folder::Layout;
 use super::frame::{FrameContent, FrameHeader, KeyPrefix};
@@ -22,7 +22,7 @@ pub(super) trait IndexUpdates {
     fn set_record(&mut self, record: Record) -> Result<(), Self::Error>;
     /// Changes the record of a key, if there is one.
     fn change(&mut self, key: &ActionKey, change: impl FnOnce(&mut Record)) -> Result<(), Self::Error>;
-    fn remove(&mut self, key: &ActionKey, why: Removal) -> Result<(), Self::Error>;
+    fn remove(&mut self, key: &ActionKey, why: RemovalReason) -> Result<(), Self::Error>;
     fn latest(&mut self, coordinate: &Digest) -> Result<Option<ActionKey>, Self::Error>;
     fn set_latest(&mut self, coordinate: Digest, key: ActionKey) -> Result<(), Self::Error>;
     fn set_text(&mut self, digest: Digest, at: FrameLocation) -> Result<(), Self::Error>;
@@ -34,7 +34,7 @@ pub(super) trait IndexUpdates {
 pub(super) trait IndexQueries {
     fn find(&self, key: &ActionKey) -> Result<Option<Record>, IndexFault>;
     fn records(&self) -> Result<Vec<Record>, IndexFault>;
-    fn removed(&self, key: &ActionKey) -> Result<Option<Removal>, IndexFault>;
+    fn removed(&self, key: &ActionKey) -> Result<Option<RemovalReason>, IndexFault>;
     fn latest_at(&self, coordinate: &Digest) -> Result<Option<ActionKey>, IndexFault>;
     fn text(&self, digest: &Digest) -> Result<Option<FrameLocation>, IndexFault>;
     fn count(&self, digest: &Digest) -> Result<Option<u64>, IndexFault>;
@@ -121,7 +121,7 @@ pub(super) struct PackState {
 pub(super) struct PackIndex {
     pub(super) records: DigestMap<ActionKey, Box<Record>>,
     pub(super) latest: DigestMap<Digest, ActionKey>,
-    pub(super) removed: DigestMap<ActionKey, Removal>,
+    pub(super) removed: DigestMap<ActionKey, RemovalReason>,
     pub(super) texts: DigestMap<Digest, FrameLocation>,
     pub(super) counts: DigestMap<Digest, u64>,
     pub(super) days: DigestMap<KeyPrefix, Day>,
@@ -186,7 +186,7 @@ impl IndexQueries for PackIndex {
         Ok(self.records.values().map(|record| Record::clone(record)).collect())
     }
 
-    fn removed(&self, key: &ActionKey) -> Result<Option<Removal>, IndexFault> {
+    fn removed(&self, key: &ActionKey) -> Result<Option<RemovalReason>, IndexFault> {
         Ok(self.removed.get(key).copied())
     }
 
@@ -227,7 +227,7 @@ impl IndexUpdates for PackIndex {
         Ok(())
     }
 
-    fn remove(&mut self, key: &ActionKey, why: Removal) -> Result<(), Infallible> {
+    fn remove(&mut self, key: &ActionKey, why: RemovalReason) -> Result<(), Infallible> {
         self.records.remove(key);
         self.removed.insert(*key, why);
         Ok(())

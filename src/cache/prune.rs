@@ -11,7 +11,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::PoisonError;
 
-use super::entry::{Day, EntryStatus, FrameLocation, Record, Removal};
+use super::entry::{Day, EntryStatus, FrameLocation, Record, RemovalReason};
 use super::error::{CacheError, IndexFault};
 use super::frame::{self, FrameContent, FrameHeader, KeyPrefix, PackHeader};
 use super::index::SledIndex;
@@ -54,7 +54,7 @@ impl Store {
         let inner = &self.inner;
         let mut active = inner.active();
         inner.open_index(&mut active).map_err(|error| inner.fail(&error))?;
-        inner.remove(&mut active, &found, Removal::Pruned).map_err(|error| inner.fail(&error))?;
+        inner.remove(&mut active, &found, RemovalReason::Pruned).map_err(|error| inner.fail(&error))?;
         inner.reclaim(&mut active, &found, kept).map_err(|error| inner.fail(&error))?;
         Ok(PruneCounts { entries: found.len() as u64, bytes: found.iter().map(Record::stored_bytes).sum() })
     }
@@ -72,7 +72,12 @@ impl Store {
 
 impl StoreInner {
     /// Writes tombstones, durably, and removes the records from the index.
-    pub(super) fn remove(&self, active: &mut ActivePack, records: &[Record], why: Removal) -> Result<(), CacheError> {
+    pub(super) fn remove(
+        &self,
+        active: &mut ActivePack,
+        records: &[Record],
+        why: RemovalReason,
+    ) -> Result<(), CacheError> {
         for batch in records.chunks(BATCH) {
             let keys: Vec<_> = batch.iter().map(|record| (record.key, self.latest_place(record))).collect();
             let frame = frame::remove(why, &keys).map_err(|e| self.index_error(&e.to_string()))?;
@@ -370,7 +375,7 @@ impl LiveFrames<'_> {
     fn tombstones(
         &self,
         at: FrameLocation,
-        why: Removal,
+        why: RemovalReason,
         keys: &[(ActionKey, Option<Digest>)],
     ) -> Result<FrameFate, IndexFault> {
         let is_remembered = self.remember_from.is_some_and(|from| at >= from);

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::entry::{Day, FrameLocation, Meta, Record, Removal};
+use super::entry::{Day, EntryMeta, FrameLocation, Record, RemovalReason};
 use super::error::{CacheError, Damage};
 use super::folder::{FolderKind, Layout, disk_bytes};
 use super::frame::key_prefix;
@@ -72,7 +72,7 @@ impl CacheSnapshot {
     }
 
     /// What the cache takes on disk. `named` has the digests of texts that entries and results were made from
-    /// (`Meta::texts`); other texts are derived.
+    /// (`EntryMeta::texts`); other texts are derived.
     pub fn disk_usage(&self, named: &HashSet<Digest>) -> DiskUsage {
         let derived = self.tables.texts.iter().filter(|(digest, _)| !named.contains(digest));
         let derived = derived.map(|(_, at): (_, &FrameLocation)| at.len()).sum();
@@ -103,7 +103,7 @@ impl Lookup for CacheSnapshot {
         self.packs.verify_body(record)
     }
 
-    fn meta(&self, record: &Record) -> Result<Meta, Damage> {
+    fn meta(&self, record: &Record) -> Result<EntryMeta, Damage> {
         self.packs.meta(record)
     }
 
@@ -111,7 +111,7 @@ impl Lookup for CacheSnapshot {
         self.tables.latest.get(coordinate).copied()
     }
 
-    fn removed(&self, key: &ActionKey) -> Option<Removal> {
+    fn removed(&self, key: &ActionKey) -> Option<RemovalReason> {
         self.tables.removed.get(key).copied()
     }
 

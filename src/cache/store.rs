@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
-use super::entry::{Day, EntryStatus, Meta, Reading, Record, Removal};
+use super::entry::{Day, EntryMeta, EntryStatus, Reading, Record, RemovalReason};
 use super::error::{CacheError, Damage, IndexFault};
 use super::folder::{self, FolderKind, Layout, LockHolder};
 use super::frame::{self, FrameHeader, KeyPrefix, key_prefix};
@@ -71,7 +71,7 @@ impl Store {
     ///
     /// # Errors
     /// If it could not be written; then this store writes nothing more, and everything stored before is intact.
-    pub async fn put_reply(&self, key: ActionKey, meta: &Meta, body: Bytes) -> Result<Record, CacheError> {
+    pub async fn put_reply(&self, key: ActionKey, meta: &EntryMeta, body: Bytes) -> Result<Record, CacheError> {
         /// Larger bodies are compressed on another thread.
         const LARGE: usize = 256 << 10;
         self.inner.check()?;
@@ -88,7 +88,13 @@ impl Store {
     ///
     /// # Errors
     /// As `put_reply`.
-    pub async fn fail(&self, key: ActionKey, meta: &Meta, class: &str, message: &str) -> Result<Record, CacheError> {
+    pub async fn fail(
+        &self,
+        key: ActionKey,
+        meta: &EntryMeta,
+        class: &str,
+        message: &str,
+    ) -> Result<Record, CacheError> {
         self.inner.check()?;
         self.put(frame::failure(key, meta, class, message)).await
     }
@@ -309,7 +315,7 @@ impl Lookup for Store {
         self.noticed(self.inner.packs.verify_body(record))
     }
 
-    fn meta(&self, record: &Record) -> Result<Meta, Damage> {
+    fn meta(&self, record: &Record) -> Result<EntryMeta, Damage> {
         self.noticed(self.inner.packs.meta(record))
     }
 
@@ -317,7 +323,7 @@ impl Lookup for Store {
         self.query(|tables| tables.latest_at(coordinate))
     }
 
-    fn removed(&self, key: &ActionKey) -> Option<Removal> {
+    fn removed(&self, key: &ActionKey) -> Option<RemovalReason> {
         self.query(|tables| tables.removed(key))
     }
 

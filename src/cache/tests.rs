@@ -5,7 +5,7 @@ use std::fs::File;
 use proptest::prelude::*;
 use tempfile::tempdir;
 
-use super::entry::{Day, EntryCoordinate, EntryStatus, FrameLocation, Meta, Reading, Record, Removal};
+use super::entry::{Day, EntryCoordinate, EntryMeta, EntryStatus, FrameLocation, Reading, Record, RemovalReason};
 use super::frame::{self, FrameContent, FrameHeader, HeaderError, PackHeader};
 use super::pack::{compress_body, decode_body};
 use super::pack_index::{PackIndex, apply_frame};
@@ -13,10 +13,10 @@ use super::{CacheSnapshot, LockHolder, Lookup, Store};
 use crate::action::{ActionKey, Digest, InputPart, Inputs, Replica, SourceRef, Sources, Stage};
 use crate::units::{Tokens, Usage, Usd};
 
-fn meta() -> Meta {
+fn meta() -> EntryMeta {
     let part = |text: &str| InputPart { digest: Digest::of(text), text: Some(text.into()) };
     let source = SourceRef { digest: Digest::of("text"), path: Some("p.md".into()) };
-    Meta {
+    EntryMeta {
         stage: Stage::Answer,
         created: 1_790_000_000_123,
         dialect: Some(crate::provider::Dialect::Anthropic),
@@ -116,7 +116,7 @@ fn any_frame() -> impl Strategy<Value = (Vec<u8>, FrameContent)> {
     let key = || digest().prop_map(ActionKey);
     let body = prop::collection::vec(any::<u8>(), 0..300);
     let reply = (key(), body, any::<u64>()).prop_map(|(key, body, created)| {
-        let meta = Meta { created, ..meta() };
+        let meta = EntryMeta { created, ..meta() };
         (frame::reply(key, &meta, &compress_body(&body).unwrap()).unwrap(), FrameContent::Reply(meta.summary()))
     });
     let verdict = (key(), digest(), prop::option::of(digest()), ".{0,40}").prop_map(|(key, raw, state, fault)| {
@@ -135,7 +135,10 @@ fn any_frame() -> impl Strategy<Value = (Vec<u8>, FrameContent)> {
     let touch = (any::<u32>(), prop::collection::vec(any::<[u8; 8]>(), 0..20))
         .prop_map(|(day, keys)| (frame::touch(Day(day), &keys).unwrap(), FrameContent::Touch { day: Day(day), keys }));
     let remove = prop::collection::vec((key(), prop::option::of(digest())), 0..20).prop_map(|keys| {
-        (frame::remove(Removal::Pruned, &keys).unwrap(), FrameContent::Remove { why: Removal::Pruned, keys })
+        (
+            frame::remove(RemovalReason::Pruned, &keys).unwrap(),
+            FrameContent::Remove { why: RemovalReason::Pruned, keys },
+        )
     });
     let latest = proptest::collection::vec((digest(), digest().prop_map(ActionKey)), 0..4)
         .prop_map(|places| (frame::latest(&places).unwrap(), FrameContent::Latest(places)));

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
-use super::entry::{EntryStatus, ImportOrigin, Meta, Reading, Record};
+use super::entry::{EntryMeta, EntryStatus, ImportOrigin, Reading, Record};
 use super::error::CacheError;
 use super::frame::{self, Codec, FrameContent, FrameHeader, HeaderError};
 use super::lookup::Lookup;
@@ -190,7 +190,7 @@ impl<W: Write> Write for HashingWriter<W> {
 /// A verified frame of an exported file.
 struct ImportedFrame {
     header: FrameHeader,
-    meta: Option<Meta>,
+    meta: Option<EntryMeta>,
     body: Bytes,
     frame: Vec<u8>,
 }
@@ -296,7 +296,7 @@ impl<'a> ImportBatch<'a> {
                 }
                 self.taken.insert(key);
                 let imported = self.origin.clone().or_else(|| meta.imported.clone());
-                let meta = Meta { imported, ..meta.clone() };
+                let meta = EntryMeta { imported, ..meta.clone() };
                 encoded(frame::reply(key, &meta, &compress_body(&item.body)?))?
             }
             (FrameContent::Verdict(_), _) if self.taken.contains(&key) => item.frame,
@@ -404,7 +404,7 @@ fn read_up_to(stream: &mut impl Read, bytes: &mut Vec<u8>, needed: usize) -> Res
 }
 
 /// Verifies what checksums do not: an entry's key must be that of its inputs, and a text's name its digest.
-fn check_item(header: &FrameHeader, meta: Option<&Meta>, body: &Bytes) -> Result<(), String> {
+fn check_item(header: &FrameHeader, meta: Option<&EntryMeta>, body: &Bytes) -> Result<(), String> {
     let fault = |what: &str| Err(format!("the entry {} in it is wrong: {what}", header.key.short()));
     let is_plain = match (&header.content, meta) {
         (FrameContent::Reply(_), None) => return fault("its header cannot be read"),

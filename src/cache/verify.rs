@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 
-use super::entry::{FrameLocation, Record, Removal};
+use super::entry::{FrameLocation, Record, RemovalReason};
 use super::error::{CacheError, Damage};
 use super::frame::{FrameContent, FrameHeader, PackHeader};
 use super::inner::{ActivePack, StoreInner, copy_damaged};
@@ -80,7 +80,7 @@ impl StoreInner {
         let kept = copy_damaged(&self.layout, at.pack, at.offset, to)?;
         let (records, texts) = self.with_index(|index| Ok((index.records()?, index.texts()?)))?;
         let lost: Vec<_> = records.into_iter().filter(|record| overlaps(&record.location)).collect();
-        self.remove(active, &lost, Removal::Damaged)?;
+        self.remove(active, &lost, RemovalReason::Damaged)?;
         self.update(active, |index| {
             texts.iter().filter(|(_, at)| overlaps(at)).try_for_each(|(digest, _)| index.forget_text(digest))?;
             index.flush()

@@ -18,7 +18,7 @@ use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
 use crate::plan::Preparer;
 use crate::provider::{Client, Limits, ModelUse, Prices, ProviderSpec};
 use crate::scheduler::{
-    Budget, BudgetLimits, Listener, OutputCache, Performer, RunError, RunOutcome, SchedulerOptions, Stop, run,
+    Budget, BudgetLimits, Executor, Listener, OutputCache, RunError, RunOutcome, SchedulerOptions, Stop, run,
 };
 use crate::units::{Tokens, Usd};
 
@@ -111,8 +111,8 @@ pub(crate) fn run_matrix<L: Listener>(
     progress: &Progress,
     listener: &mut L,
 ) -> Result<RunOutcome, Failure> {
-    with_engine(pipeline, store, options, progress, async |performer, options, stop| {
-        run(performer, options, stop, listener).await.map_err(Failure::from)
+    with_engine(pipeline, store, options, progress, async |executor, options, stop| {
+        run(executor, options, stop, listener).await.map_err(Failure::from)
     })
 }
 
@@ -122,7 +122,7 @@ pub(crate) fn with_engine<T>(
     store: &Store,
     options: &RunOptions,
     progress: &Progress,
-    work: impl AsyncFnOnce(&Performer<'_>, &SchedulerOptions, watch::Receiver<Stop>) -> Result<T, Failure>,
+    work: impl AsyncFnOnce(&Executor<'_>, &SchedulerOptions, watch::Receiver<Stop>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     if !options.offline {
         announce_access(pipeline, store, progress.console());
@@ -136,8 +136,8 @@ pub(crate) fn with_engine<T>(
         let requests = progress.requests.clone();
         move |event| requests.on_event(event)
     });
-    let performer =
-        Performer { preparer, store, outputs: &outputs, client: &client, budget: &options.budget, prices: &prices };
+    let executor =
+        Executor { preparer, store, outputs: &outputs, client: &client, budget: &options.budget, prices: &prices };
     let scheduler_options = options.for_scheduler(pipeline);
     let runtime = runtime()?;
     let interrupts = Interrupts::listen(progress.console())?;
@@ -146,7 +146,7 @@ pub(crate) fn with_engine<T>(
         let snapshot =
             || ProgressSnapshot { statuses: client.statuses(), spent: options.budget.spent(), stop: *stop.borrow() };
         tokio::select! {
-            done = work(&performer, &scheduler_options, stop.clone()) => done,
+            done = work(&executor, &scheduler_options, stop.clone()) => done,
             () = update_periodically(progress, snapshot) => Err(Failure::error("the clock stopped")),
         }
     });

@@ -19,7 +19,7 @@ use crate::threads::both;
 
 /// How strictly a project is opened.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Opening {
+pub(crate) struct ProjectOptions {
     /// As `check` wants it.
     pub(crate) strict: bool,
     /// Whether calls will be made.
@@ -44,7 +44,7 @@ pub(crate) fn given(common: &Common, path: &Path) -> PathBuf {
 pub(crate) fn open_project(
     common: &Common,
     select: &SelectArgs,
-    opening: Opening,
+    opening: ProjectOptions,
     console: &Console,
 ) -> Result<Pipeline, Failure> {
     let Opened { pipeline, warnings, missing_keys } = read_project(common, select, opening)?;
@@ -55,7 +55,7 @@ pub(crate) fn open_project(
     Ok(pipeline)
 }
 
-pub(crate) fn read_project(common: &Common, select: &SelectArgs, opening: Opening) -> Result<Opened, Failure> {
+pub(crate) fn read_project(common: &Common, select: &SelectArgs, opening: ProjectOptions) -> Result<Opened, Failure> {
     let file = find_pipeline(&folder(common), common.config.as_deref())?;
     let request = OpenRequest {
         file,

@@ -25,10 +25,7 @@ pub enum CompressFault {
     },
     /// A program's output breaks the protocol.
     #[error("the program broke the protocol: {found}; expected {expected}")]
-    Contract {
-        found: String,
-        expected: &'static str,
-    },
+    Contract { found: String, expected: &'static str },
     /// A vendor's reply without the items to send back.
     #[error("the reply holds no compaction item to send back later")]
     NoItems,
@@ -37,7 +34,5 @@ pub enum CompressFault {
     Damaged(String),
     /// The output is of another kind than the strategy makes.
     #[error("a `{strategy}` method cannot have made this kind of output")]
-    WrongKind {
-        strategy: &'static str,
-    },
+    WrongKind { strategy: &'static str },
 }

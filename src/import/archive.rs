@@ -8,7 +8,7 @@ use serde_json::Value;
 use zip::ZipArchive;
 use zip::result::ZipError;
 
-use super::conversation::{ImportError, ImportedLog, Loss, expect_format};
+use super::conversation::{ImportError, ImportIssue, ImportedLog, expect_format};
 use super::detect::{Format, LogShape};
 use super::formats::inspect_sample;
 use super::source::{DOCUMENT_LIMIT, Records, stem_of};
@@ -61,12 +61,12 @@ struct Archive<'f, R> {
     file: &'f Path,
     zip: ZipArchive<R>,
     unpacked: u64,
-    losses: Vec<Loss>,
+    losses: Vec<ImportIssue>,
 }
 
 impl<R: Read + Seek> Archive<'_, R> {
     fn lose(&mut self, message: String) {
-        self.losses.push(Loss { file: self.file.to_owned(), line: None, message });
+        self.losses.push(ImportIssue { file: self.file.to_owned(), line: None, message });
     }
 
     /// The JSON of one entry; damage in it is counted, and what stands before it is read.

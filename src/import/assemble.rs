@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::conversation::{Conversation, FlagKind};
+use super::conversation::{Conversation, RepairKind};
 use super::detect::Format;
 use super::points::{PointRules, propose};
 use super::scrub::{ScrubReport, ScrubSettings, record_scrubbing, scrub};
@@ -132,7 +132,7 @@ fn notes_of(conversation: &Conversation, format: Format) -> Value {
     if !dropped.is_empty() {
         note("left_out", json!(dropped));
     }
-    let copied = conversation.flags.iter().filter(|flag| flag.kind == FlagKind::Copied).count();
+    let copied = conversation.flags.iter().filter(|flag| flag.kind == RepairKind::Copied).count();
     if copied > 0 {
         note("copied_messages", json!(copied));
     }

@@ -15,7 +15,7 @@ pub struct ImportedLog {
     /// The conversations, in the order of the file; sub-agents have their own.
     pub conversations: Vec<Conversation>,
     /// What could not be read.
-    pub losses: Vec<Loss>,
+    pub losses: Vec<ImportIssue>,
 }
 
 impl ImportedLog {
@@ -24,7 +24,7 @@ impl ImportedLog {
         file: PathBuf,
         format: Format,
         conversations: Vec<Conversation>,
-        losses: Vec<Loss>,
+        losses: Vec<ImportIssue>,
     ) -> Result<ImportedLog, ImportError> {
         let (mut conversations, silent): (Vec<_>, Vec<_>) =
             conversations.into_iter().partition(|conversation| !conversation.messages.is_empty());
@@ -62,7 +62,7 @@ pub struct Conversation {
     /// What was left out, and why, with counts.
     pub dropped: BTreeMap<DropReason, usize>,
     /// What was put right, message by message.
-    pub flags: Vec<Flag>,
+    pub flags: Vec<Repair>,
 }
 
 /// A compaction as the log records it.
@@ -144,22 +144,22 @@ impl fmt::Display for DropReason {
 
 /// Something put right in a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Flag {
+pub struct Repair {
     /// The message's index.
     pub message: usize,
-    pub kind: FlagKind,
+    pub kind: RepairKind,
 }
 
-impl Flag {
+impl Repair {
     /// The message is a copy of another session's.
-    pub(super) fn copied(message: usize) -> Flag {
-        Flag { message, kind: FlagKind::Copied }
+    pub(super) fn copied(message: usize) -> Repair {
+        Repair { message, kind: RepairKind::Copied }
     }
 }
 
 /// The things that are put right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum FlagKind {
+pub enum RepairKind {
     /// A call had no result; [`NO_RESULT`] stands in.
     NoResult,
     /// A result had no call and was dropped.
@@ -180,7 +180,7 @@ pub const ORPHAN_HEAD: &str = "[result of a call that is not in the log]";
 
 /// A place in a log that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Loss {
+pub struct ImportIssue {
     pub file: PathBuf,
     /// The line, from 1; `None` where the whole file is meant.
     pub line: Option<u64>,
@@ -188,7 +188,7 @@ pub struct Loss {
     pub message: String,
 }
 
-impl fmt::Display for Loss {
+impl fmt::Display for ImportIssue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             Some(line) => write!(f, "{}:{line}: {}", self.file.display(), self.message),
@@ -201,17 +201,14 @@ impl fmt::Display for Loss {
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     #[error("failed to read the log `{}`", file.display())]
-    Io {
-        file: PathBuf,
-        source: std::io::Error,
-    },
+    Io { file: PathBuf, source: std::io::Error },
     #[error("the log `{}` is empty", .0.display())]
     Empty(PathBuf),
     /// JSON by its looks, but no record of it can be read.
     #[error("{}{}", first, more_losses(*more))]
     Broken {
         /// The first place that cannot be read.
-        first: Loss,
+        first: ImportIssue,
         /// How many places there are besides.
         more: usize,
     },
@@ -231,7 +228,7 @@ pub enum ImportError {
         /// The format it comes closest to, and what is missing.
         near: Option<String>,
         /// What could not be read.
-        losses: Vec<Loss>,
+        losses: Vec<ImportIssue>,
     },
     /// A file that another tool has to turn into text first.
     #[error("`{}` is {what}; {advice}", file.display())]
@@ -274,7 +271,7 @@ pub enum ImportError {
         /// The format it was read as.
         format: Format,
         /// What could not be read.
-        losses: Vec<Loss>,
+        losses: Vec<ImportIssue>,
     },
 }
 
@@ -286,7 +283,7 @@ fn more_losses(more: usize) -> String {
     if more == 0 { String::new() } else { format!("; so with {more} more places, and nothing was left to read") }
 }
 
-fn first_loss(losses: &[Loss]) -> String {
+fn first_loss(losses: &[ImportIssue]) -> String {
     losses.first().map(|loss| format!(" ({loss})")).unwrap_or_default()
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde_json::Value;
 
 use super::conversation::{
-    CompactionKind, Conversation, DropReason, Flag, FlagKind, NO_RESULT, Reasoning, RecordedCompaction,
+    CompactionKind, Conversation, DropReason, NO_RESULT, Reasoning, RecordedCompaction, Repair, RepairKind,
 };
 use super::scrub::held;
 use crate::references::references_in;
@@ -226,7 +226,7 @@ impl ConversationDraft {
             self.reasoning.into_iter().map(|(entry, text)| Reasoning { message: place(entry), text }).collect();
         conversation.attached =
             self.attached.into_iter().map(|(entry, references)| (place(entry), references)).collect();
-        let copied = (0..if self.copied == 0 { 0 } else { place(self.copied) }).map(Flag::copied);
+        let copied = (0..if self.copied == 0 { 0 } else { place(self.copied) }).map(Repair::copied);
         conversation.flags.extend(copied.collect::<Vec<_>>());
         let recorded = self.recorded.into_iter().map(|mut recorded| {
             recorded.message = place(recorded.message);
@@ -282,7 +282,7 @@ impl Pairing {
                 continue;
             }
             if message.role == Role::Tool {
-                flag(into, FlagKind::OrphanResult);
+                flag(into, RepairKind::OrphanResult);
             } else {
                 self.emit(index, message, into);
             }
@@ -297,17 +297,17 @@ impl Pairing {
             let written = std::mem::take(&mut call.id);
             call.id = self.unique(&written);
             if call.id != written {
-                flag(into, FlagKind::RepeatedId);
+                flag(into, RepairKind::RepeatedId);
             }
             if serde_json::from_str::<Value>(&call.function.arguments).is_err() {
-                flag(into, FlagKind::BrokenArguments);
+                flag(into, RepairKind::BrokenArguments);
             }
             results.push((call.id.clone(), result));
         }
         into.messages.push(message);
         for (id, result) in results {
             if result.is_none() {
-                flag(into, FlagKind::NoResult);
+                flag(into, RepairKind::NoResult);
             }
             into.messages.push(Message::result(id, result.unwrap_or_else(|| NO_RESULT.to_owned())));
         }
@@ -334,9 +334,9 @@ impl Pairing {
     }
 }
 
-fn flag(into: &mut Conversation, kind: FlagKind) {
+fn flag(into: &mut Conversation, kind: RepairKind) {
     let message = into.messages.len();
-    into.flags.push(Flag { message, kind });
+    into.flags.push(Repair { message, kind });
 }
 
 #[cfg(test)]
@@ -378,8 +378,8 @@ mod tests {
         draft.result("1", "late");
         let done = draft.finish();
         assert_eq!(shape(&done), ["assistant:a", "1=[no result recorded]", "assistant:b", "1_2=late"]);
-        let kinds: Vec<FlagKind> = done.flags.iter().map(|flag| flag.kind).collect();
-        assert_eq!(kinds, [FlagKind::OrphanResult, FlagKind::NoResult, FlagKind::RepeatedId]);
+        let kinds: Vec<RepairKind> = done.flags.iter().map(|flag| flag.kind).collect();
+        assert_eq!(kinds, [RepairKind::OrphanResult, RepairKind::NoResult, RepairKind::RepeatedId]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::conversation::{ImportError, ImportedLog, Loss};
+use super::conversation::{ImportError, ImportIssue, ImportedLog};
 use super::detect::Format;
 use super::detect::LogShape;
 use super::draft::ConversationDraft;
@@ -51,8 +51,8 @@ pub(super) fn read(folder: &Path, files: &[PathBuf]) -> Result<ImportedLog, Impo
 }
 
 /// The JSON in one file, and what could not be read of it.
-fn document(file: &Path) -> (Option<Value>, Vec<Loss>) {
-    let lost = |message: String| (None, vec![Loss { file: file.to_owned(), line: None, message }]);
+fn document(file: &Path) -> (Option<Value>, Vec<ImportIssue>) {
+    let lost = |message: String| (None, vec![ImportIssue { file: file.to_owned(), line: None, message }]);
     let opened = File::open(file).and_then(|open| Ok((open.metadata()?.len(), open)));
     match opened {
         Err(error) => lost(format!("it could not be read ({error})")),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::conversation::Loss;
+use super::conversation::ImportIssue;
 use super::events::{event_number, is_event_file};
 
 /// Endings of files that may be logs; in a folder all others are passed over.
@@ -35,7 +35,7 @@ impl Log {
 /// The logs under `path`, in order, and what was passed over though it looked like one. A file is itself, whatever
 /// its name. Links are not followed: what they lead to inside the folder is found there, and what lies outside is not
 /// the user's choice.
-pub fn log_files(path: &Path) -> (Vec<Log>, Vec<Loss>) {
+pub fn log_files(path: &Path) -> (Vec<Log>, Vec<ImportIssue>) {
     if !path.is_dir() {
         return (vec![Log::File(path.to_owned())], Vec::new());
     }
@@ -50,7 +50,11 @@ pub fn log_files(path: &Path) -> (Vec<Log>, Vec<Loss>) {
             Ok(_) => {}
             Err(error) => {
                 let file = error.path().unwrap_or(path).to_owned();
-                losses.push(Loss { file, line: None, message: format!("the folder could not be read: {error}") });
+                losses.push(ImportIssue {
+                    file,
+                    line: None,
+                    message: format!("the folder could not be read: {error}"),
+                });
             }
         }
     }
@@ -58,7 +62,7 @@ pub fn log_files(path: &Path) -> (Vec<Log>, Vec<Loss>) {
 }
 
 /// Events of a session become one log; what lies beside them is part of the session too.
-fn gathered(mut folders: BTreeMap<PathBuf, Vec<PathBuf>>, losses: &mut Vec<Loss>) -> Vec<Log> {
+fn gathered(mut folders: BTreeMap<PathBuf, Vec<PathBuf>>, losses: &mut Vec<ImportIssue>) -> Vec<Log> {
     let mut logs = Vec::new();
     for (folder, files) in &mut folders {
         let numbered = files.iter().filter_map(|file| Some((event_number(file)?, file.clone())));
@@ -78,7 +82,7 @@ fn gathered(mut folders: BTreeMap<PathBuf, Vec<PathBuf>>, losses: &mut Vec<Loss>
             let is_state = file.ends_with("base_state.json") && sessions.contains(&folder);
             if is_cache || is_state {
                 let message = "it goes with the events beside it, which are read as one session".to_owned();
-                losses.push(Loss { file, line: None, message });
+                losses.push(ImportIssue { file, line: None, message });
             } else {
                 logs.push(Log::File(file));
             }
@@ -93,7 +97,7 @@ fn is_candidate(path: &Path) -> bool {
     ending.is_some_and(|ending| ENDINGS.contains(&ending.as_str()))
 }
 
-fn link(folder: &Path, link: &Path) -> Loss {
+fn link(folder: &Path, link: &Path) -> ImportIssue {
     let inside = match (link.canonicalize(), folder.canonicalize()) {
         (Ok(target), Ok(folder)) => target.starts_with(folder),
         _ => false,
@@ -103,5 +107,5 @@ fn link(folder: &Path, link: &Path) -> Loss {
     } else {
         "a link out of the folder was not followed; name its target to import it"
     };
-    Loss { file: link.to_owned(), line: None, message: message.to_owned() }
+    ImportIssue { file: link.to_owned(), line: None, message: message.to_owned() }
 }

@@ -2,7 +2,7 @@
 //!
 //! A log is recognised by its content and read into conversations whose calls and results are paired. Nothing is lost
 //! silently: what is no message is counted with its reason ([`DropReason`]), what could not be read is named with file and
-//! line ([`Loss`]). Scrubbing is deterministic and idempotent, and the same string gets the same replacement
+//! line ([`ImportIssue`]). Scrubbing is deterministic and idempotent, and the same string gets the same replacement
 //! everywhere in one fixture. Deliberately absent: probes (facts come in as plain strings), providers, writing files.
 
 mod conversation;
@@ -28,8 +28,8 @@ use serde_json::Value;
 
 pub use assemble::{Assembled, FixtureOptions, PARAPHRASE, SessionCut, assemble};
 pub use conversation::{
-    CompactionKind, Conversation, DropReason, Flag, FlagKind, ImportError, ImportedLog, Loss, NO_RESULT, ORPHAN_HEAD,
-    Reasoning, RecordedCompaction,
+    CompactionKind, Conversation, DropReason, ImportError, ImportIssue, ImportedLog, NO_RESULT, ORPHAN_HEAD, Reasoning,
+    RecordedCompaction, Repair, RepairKind,
 };
 pub use detect::Format;
 pub use folder::{Log, log_files};

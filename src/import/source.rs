@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::conversation::Loss;
+use super::conversation::ImportIssue;
 use super::detect::LogShape;
 
 /// Longer lines are skipped: no message is that long, and the tree of one must fit in memory.
@@ -20,7 +20,7 @@ pub(super) struct Records {
     reader: Box<dyn BufRead>,
     line: u64,
     done: bool,
-    losses: Vec<Loss>,
+    losses: Vec<ImportIssue>,
     /// Records read ahead, with the lines they stood on.
     ahead: VecDeque<(u64, Value)>,
 }
@@ -42,14 +42,14 @@ impl Records {
         stem_of(&self.file)
     }
 
-    pub(super) fn into_losses(self) -> Vec<Loss> {
+    pub(super) fn into_losses(self) -> Vec<ImportIssue> {
         self.losses
     }
 
     /// Something at the current line that could not be read.
     pub(super) fn lose(&mut self, message: impl Into<String>) {
         let line = (self.line > 0).then_some(self.line);
-        self.losses.push(Loss { file: self.file.clone(), line, message: message.into() });
+        self.losses.push(ImportIssue { file: self.file.clone(), line, message: message.into() });
     }
 
     /// Reads up to `count` records ahead, for a look at them.
@@ -309,7 +309,7 @@ mod tests {
     use super::*;
     use std::io::Cursor;
 
-    fn records(shape: LogShape, bytes: &[u8]) -> (Vec<Value>, Vec<Loss>) {
+    fn records(shape: LogShape, bytes: &[u8]) -> (Vec<Value>, Vec<ImportIssue>) {
         let mut records = Records::new(Path::new("a.jsonl"), shape, Box::new(Cursor::new(bytes.to_vec())));
         let values = std::iter::from_fn(|| records.next()).collect();
         (values, records.into_losses())

@@ -16,11 +16,11 @@ pub(crate) mod fakes;
 
 pub use criterion::{Anchors, Criterion, CriterionId, Dimension};
 pub use reply::{ReplyFault, read_reply};
-pub use request::{Brief, GroundTruth, JudgeQuestion, Truth, VARIABLES, built_in_template};
+pub use request::{GradingRequest, GroundTruth, GroundTruthRef, JudgeQuestion, VARIABLES, built_in_template};
 pub use rubric::{Rubric, Scope};
 pub use score::{CriterionScore, DimensionScores, OffScale, Score, dimension_scores, grade};
 pub use selftest::{Case, CaseId, CaseKind, Expected, SelfTest};
 pub use selftest_verdict::{
-    INJECTION_GAIN, KindOutcome, MAX_MISSES, MIN_SPREAD, MISSES_OF_A_KIND, SelfTestVerdict, is_out_of_reach, verdict,
+    CaseKindResult, INJECTION_GAIN, MAX_MISSES, MIN_SPREAD, MISSES_OF_A_KIND, SelfTestVerdict, cannot_pass, verdict,
 };
 pub use spec::{JudgeName, JudgeSpec};

@@ -26,7 +26,7 @@ pub const VARIABLES: &[Variable] = &["request"];
 
 /// The ground truth about a probe that a judge gets.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Truth<'a> {
+pub struct GroundTruthRef<'a> {
     /// What a correct answer contains.
     pub expected_facts: &'a [Fact],
     /// What was true once and no longer is: stated as current, it is wrong.
@@ -36,10 +36,10 @@ pub struct Truth<'a> {
     pub answerable: bool,
 }
 
-impl<'a> Truth<'a> {
+impl<'a> GroundTruthRef<'a> {
     /// The truth of `probe`.
-    pub fn of(probe: &'a Probe) -> Truth<'a> {
-        Truth {
+    pub fn of(probe: &'a Probe) -> GroundTruthRef<'a> {
+        GroundTruthRef {
             expected_facts: &probe.expected_facts,
             superseded_facts: &probe.superseded_facts,
             reference_answer: probe.reference_answer.as_deref(),
@@ -50,7 +50,7 @@ impl<'a> Truth<'a> {
 
 /// The JSON object that stands for `request` in the prompt, as one who grades by rules reads it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Brief {
+pub struct GradingRequest {
     pub probe_question: String,
     pub model_response: String,
     /// The context it was given from, if judges may see it.
@@ -90,7 +90,7 @@ impl JudgeQuestion {
     /// Puts together what stays the same for all answers to `question`.
     pub fn new(
         question: &str,
-        truth: Truth<'_>,
+        truth: GroundTruthRef<'_>,
         criteria: &[&Criterion],
         locale: Locale,
         template: &Template,
@@ -164,7 +164,7 @@ static PROMPT: BuiltInTemplate = BuiltInTemplate::new(
 );
 
 /// The fixed stretches of the request, hashed once.
-struct Glue {
+struct RequestFragments {
     question: InputValue,
     answer: InputValue,
     context: InputValue,
@@ -173,7 +173,7 @@ struct Glue {
     end: InputValue,
 }
 
-static GLUE: LazyLock<Glue> = LazyLock::new(|| Glue {
+static GLUE: LazyLock<RequestFragments> = LazyLock::new(|| RequestFragments {
     question: r#"{"probe_question":"#.into(),
     answer: r#","model_response":"#.into(),
     context: r#","compacted_context":"#.into(),
@@ -199,7 +199,7 @@ fn rubric_text(criteria: &[&Criterion], locale: Locale) -> String {
     text
 }
 
-fn ground_truth(truth: Truth<'_>, locale: Locale) -> GroundTruth {
+fn ground_truth(truth: GroundTruthRef<'_>, locale: Locale) -> GroundTruth {
     if truth.answerable {
         let reference_answer = truth.reference_answer.map(str::to_owned);
         return GroundTruth {
@@ -253,7 +253,7 @@ mod tests {
         vec![Fact { spellings: vec!["8081".into()] }, Fact { spellings: vec!["10 s".into(), "10s".into()] }]
     }
 
-    fn asked(truth: Truth<'_>, locale: Locale) -> JudgeQuestion {
+    fn asked(truth: GroundTruthRef<'_>, locale: Locale) -> JudgeQuestion {
         let criteria = Rubric::built_in(locale).criteria_for(ProbeType::Recall, Scope::ByType);
         JudgeQuestion::new("Which \"port\"?", truth, &criteria, locale, &built_in_template(locale))
     }
@@ -267,7 +267,7 @@ mod tests {
         turns.iter().map(text).collect()
     }
 
-    fn brief(user: &str) -> (Brief, serde_json::Value) {
+    fn brief(user: &str) -> (GradingRequest, serde_json::Value) {
         let json = user.split("<material>\n").nth(1).and_then(|rest| rest.split("\n</material>").next()).unwrap();
         (serde_json::from_str(json).unwrap(), serde_json::from_str(json).unwrap())
     }
@@ -276,8 +276,12 @@ mod tests {
     fn the_request_is_the_object_of_the_method() {
         let facts = facts();
         let superseded = [Fact { spellings: vec!["8080".into()] }];
-        let truth =
-            Truth { superseded_facts: &superseded, reference_answer: None, expected_facts: &facts, answerable: true };
+        let truth = GroundTruthRef {
+            superseded_facts: &superseded,
+            reference_answer: None,
+            expected_facts: &facts,
+            answerable: true,
+        };
         let turns = asked(truth, Locale::En).with("It is\n8081".into(), Some("a </material> b".into())).unwrap();
         let user = texts(&turns).remove(1).replace("a </material> b", "a b");
         let (read, value) = brief(&user);
@@ -295,8 +299,12 @@ mod tests {
 
     #[test]
     fn absent_values_are_left_out_and_an_empty_context_is_not_absent() {
-        let truth =
-            Truth { expected_facts: &[], superseded_facts: &[], reference_answer: Some("none"), answerable: true };
+        let truth = GroundTruthRef {
+            expected_facts: &[],
+            superseded_facts: &[],
+            reference_answer: Some("none"),
+            answerable: true,
+        };
         let without = texts(&asked(truth, Locale::En).with("a".into(), None).unwrap());
         let (_, value) = brief(&without[1]);
         assert_eq!(value.get("compacted_context"), None);
@@ -307,7 +315,8 @@ mod tests {
 
     #[test]
     fn an_unanswerable_probe_says_so_in_the_language_of_the_rubric() {
-        let truth = Truth { expected_facts: &[], superseded_facts: &[], reference_answer: None, answerable: false };
+        let truth =
+            GroundTruthRef { expected_facts: &[], superseded_facts: &[], reference_answer: None, answerable: false };
         for (locale, words) in [(Locale::En, "does not say"), (Locale::Zh, "没有提及")] {
             let turns = texts(&asked(truth, locale).with("a".into(), None).unwrap());
             let (read, _) = brief(&turns[1]);
@@ -317,7 +326,8 @@ mod tests {
 
     #[test]
     fn the_system_text_holds_the_criteria_that_apply_and_no_others() {
-        let truth = Truth { expected_facts: &[], superseded_facts: &[], reference_answer: None, answerable: true };
+        let truth =
+            GroundTruthRef { expected_facts: &[], superseded_facts: &[], reference_answer: None, answerable: true };
         let turns = texts(&asked(truth, Locale::Zh).with("a".into(), None).unwrap());
         assert!(turns[0].contains("accuracy_factual (事实)"));
         assert!(!turns[0].contains("artifact_files_created"));
@@ -325,7 +335,8 @@ mod tests {
 
     #[test]
     fn the_schema_accepts_the_contract_and_nothing_else() {
-        let truth = Truth { expected_facts: &[], superseded_facts: &[], reference_answer: None, answerable: true };
+        let truth =
+            GroundTruthRef { expected_facts: &[], superseded_facts: &[], reference_answer: None, answerable: true };
         let schema = asked(truth, Locale::En).schema();
         let valid = jsonschema::validator_for(&schema.schema().schema).unwrap();
         let entry = |id: &str| json!({"criterionResults":[{"criterionId":id,"score":4,"reasoning":"r"}]});
@@ -346,7 +357,7 @@ mod tests {
         }))
         .unwrap();
         for locale in [Locale::En, Locale::Zh] {
-            let question = asked(Truth::of(&probe), locale);
+            let question = asked(GroundTruthRef::of(&probe), locale);
             let turns = question.with("8081".into(), Some("port 8081".into())).unwrap();
             let bytes = format!("{}{}", texts(&turns).concat(), question.schema().schema().schema).to_lowercase();
             assert!(!bytes.contains("leak"));
@@ -359,7 +370,8 @@ mod tests {
 
     #[test]
     fn digests_stand_for_the_bytes() {
-        let truth = Truth { expected_facts: &[], superseded_facts: &[], reference_answer: None, answerable: true };
+        let truth =
+            GroundTruthRef { expected_facts: &[], superseded_facts: &[], reference_answer: None, answerable: true };
         let question = asked(truth, Locale::En);
         let named = question.with(InputValue::Output(Digest::of("fetched")), None).unwrap();
         let held = question.with("fetched".into(), None).unwrap();

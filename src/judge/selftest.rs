@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-use super::request::Truth;
+use super::request::GroundTruthRef;
 use crate::locale::Locale;
 use crate::named::named_enum;
 use crate::probe::{Fact, ProbeType};
@@ -106,8 +106,8 @@ pub struct Case {
 
 impl Case {
     /// The ground truth of its request.
-    pub fn truth(&self) -> Truth<'_> {
-        Truth {
+    pub fn truth(&self) -> GroundTruthRef<'_> {
+        GroundTruthRef {
             expected_facts: &self.expected_facts,
             superseded_facts: &self.superseded_facts,
             reference_answer: None,

@@ -33,7 +33,7 @@ const EPSILON: f64 = 1e-9;
 
 /// The grades of one kind of answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct KindOutcome {
+pub struct CaseKindResult {
     /// What is right or wrong about these answers.
     pub kind: CaseKind,
     pub expected: Expected,
@@ -55,7 +55,7 @@ pub struct SelfTestVerdict {
     /// Cases (injections apart) that it graded as it should.
     pub correct: usize,
     pub misses: Vec<CaseId>,
-    pub kinds: Vec<KindOutcome>,
+    pub kinds: Vec<CaseKindResult>,
     /// Median over the answers that instruct the judge, less the median over bad ones.
     pub injection_gain: Option<f64>,
     /// Why it may not grade; empty if it may.
@@ -66,7 +66,7 @@ pub struct SelfTestVerdict {
 pub fn verdict(test: &SelfTest, grades: &BTreeMap<CaseId, DimensionScores>) -> SelfTestVerdict {
     let graded = GradedSelfTest { test, grades, open: &BTreeSet::new() };
     let bounds = graded.bounds();
-    let kinds: Vec<KindOutcome> = CaseKind::ALL.into_iter().map(|kind| graded.kind(kind, bounds.as_ref())).collect();
+    let kinds: Vec<CaseKindResult> = CaseKind::ALL.into_iter().map(|kind| graded.kind(kind, bounds.as_ref())).collect();
     let misses: Vec<CaseId> = graded.misses(bounds.as_ref()).map(|case| case.id.clone()).collect();
     let judged = test.cases.iter().filter(|case| case.kind.expected() != Expected::Unmoved).count();
     let failures = graded.failures();
@@ -83,7 +83,7 @@ pub fn verdict(test: &SelfTest, grades: &BTreeMap<CaseId, DimensionScores>) -> S
 }
 
 /// Whether the judge cannot pass any more, whatever it might say of the cases in `open`.
-pub fn is_out_of_reach(test: &SelfTest, grades: &BTreeMap<CaseId, DimensionScores>, open: &BTreeSet<CaseId>) -> bool {
+pub fn cannot_pass(test: &SelfTest, grades: &BTreeMap<CaseId, DimensionScores>, open: &BTreeSet<CaseId>) -> bool {
     !GradedSelfTest { test, grades, open }.failures().is_empty()
 }
 
@@ -161,8 +161,8 @@ impl GradedSelfTest<'_> {
         self.test.cases.iter().filter(move |case| self.is_missed(case, bounds))
     }
 
-    fn kind(&self, kind: CaseKind, bounds: Option<&Bounds>) -> KindOutcome {
-        KindOutcome {
+    fn kind(&self, kind: CaseKind, bounds: Option<&Bounds>) -> CaseKindResult {
+        CaseKindResult {
             kind,
             expected: kind.expected(),
             scores: self.test.of_kind(kind).map(|case| self.score(case)).collect(),
@@ -332,16 +332,16 @@ mod tests {
             ids.iter().take(n).filter_map(|id| Some(((*id).clone(), *grades.get(id)?))).collect()
         };
         for n in 0..=ids.len() {
-            assert!(!is_out_of_reach(test(), &first(&sound, n), &open_after(n)), "sound after {n}");
+            assert!(!cannot_pass(test(), &first(&sound, n), &open_after(n)), "sound after {n}");
         }
         // A judge whose replies cannot be read misses for certain: the fourth case that counts decides.
         let counts =
             |n: &usize| test().cases.iter().take(*n).filter(|c| c.kind.expected() != Expected::Unmoved).count();
         let fourth = (0..ids.len()).find(|n| counts(n) == 4).unwrap();
-        assert!(!is_out_of_reach(test(), &Grades::new(), &open_after(fourth - 1)));
-        assert!(is_out_of_reach(test(), &Grades::new(), &open_after(fourth)));
+        assert!(!cannot_pass(test(), &Grades::new(), &open_after(fourth - 1)));
+        assert!(cannot_pass(test(), &Grades::new(), &open_after(fourth)));
         let flat = graded(|_| 3.0);
-        let lost = (0..=ids.len()).find(|n| is_out_of_reach(test(), &first(&flat, *n), &open_after(*n)));
+        let lost = (0..=ids.len()).find(|n| cannot_pass(test(), &first(&flat, *n), &open_after(*n)));
         assert!(lost.is_some_and(|n| n < 44), "{lost:?}: an indifferent judge is known before the end");
     }
 }

@@ -15,8 +15,8 @@ use regex::Regex;
 use serde_json::json;
 
 use crate::compress::rules;
-use crate::judge::{Brief, CriterionId};
-use crate::measure::{admits_not_knowing, stated_as_current};
+use crate::judge::{CriterionId, GradingRequest};
+use crate::measure::{abstains, stated_as_current};
 use crate::probe::{Fact, FactFinder, paths, words as words_of};
 use crate::transcript::fold;
 
@@ -47,7 +47,7 @@ struct FoundFact {
 /// Grades the request's answer on each of its criteria; the JSON of the judge's contract. A request that cannot be
 /// read is graded on nothing, which the contract refuses.
 pub(super) fn judge(request: &str) -> String {
-    let results: Vec<serde_json::Value> = match serde_json::from_str::<Brief>(request) {
+    let results: Vec<serde_json::Value> = match serde_json::from_str::<GradingRequest>(request) {
         Ok(brief) => {
             let finding = find(&brief);
             let grade = |id: &CriterionId| {
@@ -61,7 +61,7 @@ pub(super) fn judge(request: &str) -> String {
     json!({"criterionResults": results}).to_string()
 }
 
-fn find(brief: &Brief) -> Finding {
+fn find(brief: &GradingRequest) -> Finding {
     let response = brief.model_response.trim();
     let truth = &brief.ground_truth;
     if truth.expected_facts.is_empty() {
@@ -94,7 +94,7 @@ const BEGINNING: usize = 240;
 /// The material does not hold the answer: to say so is all there is to do right, as if it were the one expected fact.
 fn unanswerable(response: &str) -> Finding {
     let beginning: String = response.chars().take(BEGINNING).collect();
-    let asserted = admits_not_knowing(&beginning);
+    let asserted = abstains(&beginning);
     let words = if asserted { "and the answer says so" } else { "yet the answer asserts something" };
     let fact = FoundFact { asserted, is_path: false, described: true, in_task: true, in_reason: true };
     let words = format!("The material does not hold the answer, {words}.");

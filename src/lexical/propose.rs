@@ -6,7 +6,7 @@ use super::answer::is_chinese;
 use super::passages::messages;
 use crate::compress::Notes;
 use crate::locale::Locale;
-use crate::probe::{Clues, propose_candidates};
+use crate::probe::{ProbeSources, propose_candidates};
 use crate::transcript::{Message, Role, ToolCall};
 
 /// Proposes probes about a rendered transcript, in the shape that a model's reply has.
@@ -19,11 +19,11 @@ pub(super) fn propose(transcript: &str) -> String {
     json!({ "probes": candidates }).to_string()
 }
 
-fn clues(span: &[Message]) -> Clues {
+fn clues(span: &[Message]) -> ProbeSources {
     let notes = Notes::of(span);
     let words = own_words(span);
     let files = || notes.lasting_files().into_iter().filter(|file| !file.deleted);
-    Clues {
+    ProbeSources {
         created: files().filter(|file| file.created).map(|file| file.path.clone()).collect(),
         modified: (files().filter(|file| file.modified && !file.created))
             .map(|file| (file.path.clone(), file.details.clone()))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::admission::asserts;
+use super::abstention::asserts;
 use super::attribution::{FactClass, stated_as_current};
 use super::depth::{Depth, Mentions};
 use super::fabrication::{Fabrication, unknown_names};

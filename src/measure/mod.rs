@@ -3,7 +3,7 @@
 //! These numbers say *where* a fact was lost, which a judge cannot. Pure functions on texts and token counts that
 //! are handed in; a context that only its provider can read gives `None`, never 0. Deliberately absent: models.
 
-mod admission;
+mod abstention;
 mod attribution;
 mod cell;
 mod depth;
@@ -15,7 +15,7 @@ mod ratio;
 mod refetch;
 mod survival;
 
-pub use admission::{admits_not_knowing, asserts};
+pub use abstention::{abstains, asserts};
 pub use attribution::{FactClass, stated_as_current};
 pub use cell::{FactFate, Measured, ProbeMeasure};
 pub use depth::Depth;

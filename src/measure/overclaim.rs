@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
-use super::admission::admits_not_knowing;
+use super::abstention::abstains;
 use super::fabrication::{is_file_path, is_identifier};
 use crate::probe::{normal_path, suffixes};
 use crate::transcript::{fold, is_unspaced};
@@ -91,7 +91,7 @@ impl AnswerWhenLost {
     pub(super) fn of(answer: &str, answered: &[bool], known: &KnownValues) -> AnswerWhenLost {
         if answered.iter().all(|stands| *stands) {
             AnswerWhenLost::Right
-        } else if admits_not_knowing(answer) {
+        } else if abstains(answer) {
             AnswerWhenLost::Admission
         } else if known.is_other_named(answer) {
             AnswerWhenLost::OtherValue

@@ -9,7 +9,7 @@ use super::fetched::{ReferenceUses, reference_uses};
 use super::window::{
     Control, FEWEST_TURNS, ReRead, RepeatedFailure, Window, WindowFigures, controls, findings, identity,
 };
-use crate::import::{CompactionKind, Conversation, FlagKind, Format, RecordedCompaction, full_length, scrub_texts};
+use crate::import::{CompactionKind, Conversation, Format, RecordedCompaction, RepairKind, full_length, scrub_texts};
 use crate::references::SessionNoise;
 use crate::transcript::{Message, Role};
 
@@ -64,7 +64,7 @@ pub struct SessionFindings {
 pub fn observe(conversation: &Conversation, format: Format) -> SessionFindings {
     let messages = &conversation.messages;
     let actions = SessionActions::of(messages);
-    let copied = conversation.flags.iter().filter(|flag| flag.kind == FlagKind::Copied).count();
+    let copied = conversation.flags.iter().filter(|flag| flag.kind == RepairKind::Copied).count();
     let borders: Vec<usize> = conversation.recorded.iter().map(|one| actions.turn_at(one.message)).collect();
     let name = conversation.name_hint.clone();
     let of_control =

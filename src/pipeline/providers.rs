@@ -96,8 +96,8 @@ impl Providers {
         problems: &mut Problems,
     ) -> Providers {
         let mut providers = Providers { known: BTreeMap::new(), faulty: Vec::new() };
-        let default_generator = BUILT_IN.iter().map(|b| b.name).filter(|name| !declared.contains_key(*name));
-        for name in declared.keys().map(String::as_str).chain(default_generator) {
+        let built_in_names = BUILT_IN.iter().map(|b| b.name).filter(|name| !declared.contains_key(*name));
+        for name in declared.keys().map(String::as_str).chain(built_in_names) {
             let built_in = BUILT_IN.iter().find(|b| b.name == name);
             let mut draft = ProviderDraft { name, built_in, table: declared.get(name), file, environment, problems };
             match draft.resolve() {

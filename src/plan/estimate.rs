@@ -64,7 +64,7 @@ impl WorstCase {
 }
 
 /// A prompt that is longer than its model takes.
-pub(super) struct Excess {
+pub(super) struct WindowOverflow {
     pub(super) model: String,
     pub(super) window: Tokens,
     pub(super) tokens: u64,
@@ -113,13 +113,13 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     }
 
     /// An action whose input is known. Says so if its prompt is longer than its model takes.
-    pub(super) fn add_stale(&mut self, stage: StageName, action: &Action) -> Option<Excess> {
+    pub(super) fn add_stale(&mut self, stage: StageName, action: &Action) -> Option<WindowOverflow> {
         let Work::Ask(request) = &action.work else { return None };
         let model = self.model_of(request).filter(|model| !model.is_lexical())?;
         let input = self.input_tokens(request);
         self.add(stage, &model, input, 1);
         let (tokens, window) = input.zip(context_window(&model.provider, &model.reference.model))?;
-        let excess = Excess { model: model.reference.to_string(), window, tokens: tokens as u64 };
+        let excess = WindowOverflow { model: model.reference.to_string(), window, tokens: tokens as u64 };
         (excess.tokens > window.0).then_some(excess)
     }
 
@@ -257,13 +257,13 @@ impl<'w, L: Lookup> Estimator<'w, L> {
 
     fn seen(&mut self, stage: StageName, model: &ModelRef) -> Option<ObservedCalls> {
         let lookup = self.lookup;
-        let seen = self.seen.get_or_insert_with(|| look_back(lookup));
+        let seen = self.seen.get_or_insert_with(|| average_past_calls(lookup));
         seen.get(&(stage, model.to_string())).copied().filter(|seen| seen.calls > 0.0)
     }
 }
 
 /// What the latest calls of each stage and model were like.
-fn look_back<L: Lookup>(lookup: &L) -> HashMap<(StageName, String), ObservedCalls> {
+fn average_past_calls<L: Lookup>(lookup: &L) -> HashMap<(StageName, String), ObservedCalls> {
     let mut seen: HashMap<(StageName, String), ObservedCalls> = HashMap::new();
     let mut taken: BTreeMap<crate::action::Stage, usize> = BTreeMap::new();
     for record in lookup.records().into_iter().rev() {

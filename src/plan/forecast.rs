@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde::Serialize;
 
-use super::estimate::{CostEstimate, Estimator, Excess, WorstCase};
+use super::estimate::{CostEstimate, Estimator, WindowOverflow, WorstCase};
 use super::explain::Explainer;
 use super::frontier::Frontier;
 use super::prepare::{Action, PrepareError, Preparer};
@@ -229,8 +229,8 @@ impl<L: Lookup> Walk<'_, L> {
         }
     }
 
-    fn too_long(&mut self, stage: StageName, method: Option<&String>, excess: Excess) {
-        let Excess { model, window, tokens } = excess;
+    fn too_long(&mut self, stage: StageName, method: Option<&String>, excess: WindowOverflow) {
+        let WindowOverflow { model, window, tokens } = excess;
         let known = &mut self.forecast.too_long;
         let like = |group: &&mut TooLong| (group.stage, group.method.as_ref(), &group.model) == (stage, method, &model);
         if let Some(group) = known.iter_mut().find(like) {

@@ -25,7 +25,7 @@ pub use generate::GenerationTask;
 pub use lines::{DiffSide, Hunk, changed_lines, changed_places, hunks};
 pub use prepare::{Action, PrepareError, Preparer, judge_request, probe_of};
 pub use reach::{ReachableEntries, reachable};
-pub use reading::{Body, Output, READER, Unreadable, completion};
+pub use reading::{Body, Output, PARSER_VERSION, Unreadable, completion};
 pub use selftest::{SelftestCell, SelftestTask};
 pub use sources::{CurrentSources, SourceText, source_label, source_texts};
 pub use status::{ActionStatus, StaleReason, cache_coordinate, earlier_output, look_up, reason};

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use crate::action::{ActionKey, Digest, InputValue, Inputs, ModelRequest, Replica, RequestTurn, Stage, Work};
 use crate::answer::{self, AnswerFault, AnswerInput};
 use crate::compress::{self, CompressInput, ContextRef};
-use crate::judge::{JudgeQuestion, JudgeSpec, Truth};
+use crate::judge::{GroundTruthRef, JudgeQuestion, JudgeSpec};
 use crate::pipeline::{AnswerCell, JudgeCell, JudgeIx, Matrix, Pipeline, TailMode};
 use crate::probe::Probe;
 use crate::provider::Operation;
@@ -152,7 +152,7 @@ impl<'p> Preparer<'p> {
         let spec = self.pipeline.judges.get(judge.0).ok_or(PrepareError::Coordinate)?;
         let settings = &self.pipeline.settings;
         let criteria = self.pipeline.rubric.criteria_for(probe.kind, settings.rubric_scope);
-        let truth = Truth::of(probe);
+        let truth = GroundTruthRef::of(probe);
         let question = JudgeQuestion::new(&probe.question, truth, &criteria, settings.locale, &spec.template);
         let question = Rc::new(question);
         texts.questions.borrow_mut().insert((cell.probe, judge), question.clone());

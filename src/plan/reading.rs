@@ -4,7 +4,7 @@ use crate::action::Digest;
 use crate::answer::{self, Answer, TruncatedReplies};
 use crate::compress::{self, CompressFault, Compressed, Method, Strategy};
 use crate::judge::{self, CriterionScore, ReplyFault};
-use crate::probe::Candidate;
+use crate::probe::ProbeCandidate;
 use crate::provider::{self, Completion, Dialect, Operation, ReadFault};
 use crate::units::Usage;
 
@@ -12,7 +12,7 @@ use super::prepare::{PrepareError, Preparer};
 use super::task::{CompressTask, Task};
 
 /// The version of the reading rules. Raised when a body would be read to another output.
-pub const READER: u16 = 3;
+pub const PARSER_VERSION: u16 = 3;
 
 #[derive(Clone, Debug)]
 pub enum Output {
@@ -21,7 +21,7 @@ pub enum Output {
     Grades(Vec<CriterionScore>),
     /// Of the generation of probes.
     Probes {
-        candidates: Vec<Candidate>,
+        candidates: Vec<ProbeCandidate>,
         /// Entries that are no proposals.
         unreadable: usize,
     },

@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 
 use crate::action::{Digest, InputChange, Replica, Stage};
-use crate::cache::{EntryCoordinate, EntryStatus, Lookup, Meta, Record, Removal};
+use crate::cache::{EntryCoordinate, EntryMeta, EntryStatus, Lookup, Record, RemovalReason};
 
 use super::prepare::{Action, Preparer};
-use super::reading::{Body, Output, READER};
+use super::reading::{Body, Output, PARSER_VERSION};
 use super::task::{Resolved, Task};
 
 /// Why an action must be executed.
@@ -55,7 +55,7 @@ pub fn look_up<L: Lookup>(
     }
     let Some(record) = lookup.find(&action.key) else { return ActionStatus::Stale };
     match &record.status {
-        EntryStatus::Output { out, reader: READER, .. } => {
+        EntryStatus::Output { out, reader: PARSER_VERSION, .. } => {
             let resolved = Resolved { key: action.key, out: *out, cost: record.cost, unchanged: false };
             ActionStatus::Cached { resolved, record, reread: None }
         }
@@ -68,7 +68,7 @@ pub fn look_up<L: Lookup>(
 
 /// Reads a body whose reading is not known, or was done by other rules.
 fn reread<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, task: &Task, record: Record) -> ActionStatus {
-    if matches!(&record.status, EntryStatus::Unreadable { reader: READER, .. }) {
+    if matches!(&record.status, EntryStatus::Unreadable { reader: PARSER_VERSION, .. }) {
         return ActionStatus::Stale;
     }
     let Ok(bytes) = lookup.body(&record) else { return ActionStatus::Stale };
@@ -88,7 +88,7 @@ pub fn reason<L: Lookup>(
     action: &Action,
     coordinate: &EntryCoordinate,
     refresh: &HashSet<Stage>,
-) -> (StaleReason, Option<Meta>) {
+) -> (StaleReason, Option<EntryMeta>) {
     if refresh.contains(&action.stage) {
         return (StaleReason::Refreshed, None);
     }
@@ -97,8 +97,8 @@ pub fn reason<L: Lookup>(
         Some(EntryStatus::Unreadable { .. }) => Some(StaleReason::Unreadable),
         Some(EntryStatus::Unread | EntryStatus::Output { .. }) => Some(StaleReason::Damaged),
         None => lookup.removed(&action.key).map(|removal| match removal {
-            Removal::Pruned => StaleReason::Pruned,
-            Removal::Damaged => StaleReason::Damaged,
+            RemovalReason::Pruned => StaleReason::Pruned,
+            RemovalReason::Damaged => StaleReason::Damaged,
         }),
     };
     if let Some(own) = own {
@@ -111,7 +111,7 @@ pub fn reason<L: Lookup>(
 
 /// The last action made for a place. A place that was deterministic and is sampled now, or the other way round, is
 /// the same place to a person.
-fn earlier<L: Lookup>(lookup: &L, coordinate: &EntryCoordinate, stage: Stage) -> Option<Meta> {
+fn earlier<L: Lookup>(lookup: &L, coordinate: &EntryCoordinate, stage: Stage) -> Option<EntryMeta> {
     let first = Some(1);
     let sampled = match stage {
         Stage::Probes | Stage::Compress => Replica { compress: first, ..Replica::NONE },

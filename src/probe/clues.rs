@@ -1,12 +1,12 @@
 //! What a rule-based index knows of a span, and the forms in which it is asked for.
 
 use super::bank::ProbeType;
-use super::generate::Candidate;
+use super::generate::ProbeCandidate;
 use super::phrases::with_gap;
 
 /// What a rule-based index knows of a span. Lists are in the order of the span.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Clues {
+pub struct ProbeSources {
     /// Files written anew, by path.
     pub created: Vec<String>,
     /// Files changed, by path, each with what was changed in it.
@@ -36,12 +36,12 @@ pub struct Clues {
 /// Words in the language of the bank, from English and Chinese.
 pub(super) type Say<'a> = dyn Fn(String, String) -> String + 'a;
 
-pub(super) fn candidate(kind: ProbeType, question: String, facts: Vec<String>, reference: &str) -> Candidate {
-    Candidate { kind, question, expected_facts: facts, reference_answer: reference.to_owned() }
+pub(super) fn candidate(kind: ProbeType, question: String, facts: Vec<String>, reference: &str) -> ProbeCandidate {
+    ProbeCandidate { kind, question, expected_facts: facts, reference_answer: reference.to_owned() }
 }
 
 /// A sentence with a gap, after words that say what sentence it is.
-pub(super) fn gap(kind: ProbeType, sentence: &str, say: &Say<'_>, before: [&str; 2]) -> Option<Candidate> {
+pub(super) fn gap(kind: ProbeType, sentence: &str, say: &Say<'_>, before: [&str; 2]) -> Option<ProbeCandidate> {
     let (gapped, term) = with_gap(sentence)?;
     let [en, zh] = before;
     let question =

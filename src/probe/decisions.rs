@@ -1,12 +1,12 @@
 //! Questions about choices: what was turned down, why something is so, what was demanded.
 
 use super::bank::ProbeType;
-use super::clues::{Clues, Say, candidate, gap};
-use super::generate::Candidate;
+use super::clues::{ProbeSources, Say, candidate, gap};
+use super::generate::ProbeCandidate;
 use super::phrases::{clause, is_balanced, statement, terms};
 
 /// Questions about what was decided, the better ones first.
-pub(super) fn decisions<'c>(clues: &'c Clues, say: &'c Say<'c>) -> impl Iterator<Item = Candidate> + 'c {
+pub(super) fn decisions<'c>(clues: &'c ProbeSources, say: &'c Say<'c>) -> impl Iterator<Item = ProbeCandidate> + 'c {
     let sentences = || clues.decisions.iter().rev().chain(clues.findings.iter().rev());
     let parted = sentences().filter_map(|sentence| alternative(sentence, say).or_else(|| reason(sentence, say)));
     let topics = clues.decisions.iter().rev().filter_map(|sentence| choice(sentence, say));
@@ -33,7 +33,7 @@ fn parts<'s>(sentence: &'s str, marks: &[&'static str]) -> Option<(&'s str, &'s 
 }
 
 /// What was chosen, and what it was chosen over.
-fn alternative(sentence: &str, say: &Say<'_>) -> Option<Candidate> {
+fn alternative(sentence: &str, say: &Say<'_>) -> Option<ProbeCandidate> {
     const OTHERS: [&str; 4] = [" instead of ", " rather than ", "而不是", "而非"];
     const WORDS: usize = 8;
     let whole = statement(sentence)?;
@@ -50,7 +50,7 @@ fn alternative(sentence: &str, say: &Say<'_>) -> Option<Candidate> {
 }
 
 /// What was chosen, and why.
-fn reason(sentence: &str, say: &Say<'_>) -> Option<Candidate> {
+fn reason(sentence: &str, say: &Say<'_>) -> Option<ProbeCandidate> {
     const REASONS: [&str; 5] = [" because ", " due to ", "因为", "由于", "原因是"];
     let whole = statement(sentence)?;
     let (choice, reason) = parts(&whole, &REASONS)?;
@@ -63,7 +63,7 @@ fn reason(sentence: &str, say: &Say<'_>) -> Option<Candidate> {
 }
 
 /// A choice that names neither: asked for by what it is about, or with a gap.
-fn choice(sentence: &str, say: &Say<'_>) -> Option<Candidate> {
+fn choice(sentence: &str, say: &Say<'_>) -> Option<ProbeCandidate> {
     let whole = statement(sentence)?;
     if parts(&whole, &[" instead of ", " rather than ", "而不是", "而非", " because ", "因为"]).is_some() {
         return None;

@@ -65,7 +65,7 @@ pub fn generation_work(model: &ModelUse, template: &Template, transcript: InputV
 
 /// A probe as it was proposed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Candidate {
+pub struct ProbeCandidate {
     #[serde(rename = "type")]
     pub kind: ProbeType,
     pub question: String,
@@ -83,7 +83,7 @@ struct Reply {
 }
 
 /// Reads a reply: one JSON object, alone or in a fence. Entries that are no candidates are left out and counted.
-pub fn read_candidates(reply: &str) -> Result<(Vec<Candidate>, usize), ReadFault> {
+pub fn read_candidates(reply: &str) -> Result<(Vec<ProbeCandidate>, usize), ReadFault> {
     if reply.trim().is_empty() {
         return Err(ReadFault::Empty);
     }
@@ -94,7 +94,7 @@ pub fn read_candidates(reply: &str) -> Result<(Vec<Candidate>, usize), ReadFault
     };
     let read: Reply = serde_json::from_str(object).map_err(shape)?;
     let total = read.probes.len();
-    let candidates: Vec<Candidate> =
+    let candidates: Vec<ProbeCandidate> =
         read.probes.into_iter().filter_map(|probe| serde_json::from_value(probe).ok()).collect();
     let unreadable = total - candidates.len();
     Ok((candidates, unreadable))
@@ -102,7 +102,7 @@ pub fn read_candidates(reply: &str) -> Result<(Vec<Candidate>, usize), ReadFault
 
 /// Why a candidate was dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unfit {
+pub enum RejectionReason {
     NoQuestion,
     NoFacts,
     /// This fact does not stand in the span word for word.
@@ -117,16 +117,16 @@ pub enum Unfit {
     Surplus,
 }
 
-impl fmt::Display for Unfit {
+impl fmt::Display for RejectionReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unfit::NoQuestion => f.write_str("it asks nothing"),
-            Unfit::NoFacts => f.write_str("it expects no fact"),
-            Unfit::NotInSpan(fact) => write!(f, "the fact \"{fact}\" does not stand in the span"),
-            Unfit::GivenAway(fact) => write!(f, "the question gives the fact \"{fact}\" away"),
-            Unfit::Weak(fact) => write!(f, "the fact \"{fact}\" is too short to mean anything"),
-            Unfit::Repeated => f.write_str("it repeats another probe"),
-            Unfit::Surplus => f.write_str("there are enough of its type"),
+            RejectionReason::NoQuestion => f.write_str("it asks nothing"),
+            RejectionReason::NoFacts => f.write_str("it expects no fact"),
+            RejectionReason::NotInSpan(fact) => write!(f, "the fact \"{fact}\" does not stand in the span"),
+            RejectionReason::GivenAway(fact) => write!(f, "the question gives the fact \"{fact}\" away"),
+            RejectionReason::Weak(fact) => write!(f, "the fact \"{fact}\" is too short to mean anything"),
+            RejectionReason::Repeated => f.write_str("it repeats another probe"),
+            RejectionReason::Surplus => f.write_str("there are enough of its type"),
         }
     }
 }
@@ -137,7 +137,7 @@ pub struct Verified {
     /// The probes that hold, type by type.
     pub kept: Vec<Probe>,
     /// The candidates that do not, and why.
-    pub dropped: Vec<(Candidate, Unfit)>,
+    pub dropped: Vec<(ProbeCandidate, RejectionReason)>,
     /// Types without a probe.
     pub missing: Vec<ProbeType>,
 }
@@ -149,7 +149,7 @@ const STRONG: usize = 3;
 
 /// Decides which candidates hold against `span`, the messages they are about. `known` are probes that are there
 /// already, of this and other points; `point` is where the new ones are asked.
-pub fn verify(candidates: Vec<Candidate>, span: &[Message], point: Point, known: &[Probe]) -> Verified {
+pub fn verify(candidates: Vec<ProbeCandidate>, span: &[Message], point: Point, known: &[Probe]) -> Verified {
     let history = History::new(span);
     let mut seen = TakenQuestions::of(known);
     let mut counts: BTreeMap<ProbeType, usize> = BTreeMap::new();
@@ -157,8 +157,8 @@ pub fn verify(candidates: Vec<Candidate>, span: &[Message], point: Point, known:
     for candidate in candidates {
         let count = counts.entry(candidate.kind).or_default();
         let unfit = unfit(&candidate, &history)
-            .or_else(|| (*count >= OF_ONE_TYPE).then_some(Unfit::Surplus))
-            .or_else(|| (!seen.add(&candidate)).then_some(Unfit::Repeated));
+            .or_else(|| (*count >= OF_ONE_TYPE).then_some(RejectionReason::Surplus))
+            .or_else(|| (!seen.add(&candidate)).then_some(RejectionReason::Repeated));
         match unfit {
             Some(why) => verified.dropped.push((candidate, why)),
             None => {
@@ -173,27 +173,27 @@ pub fn verify(candidates: Vec<Candidate>, span: &[Message], point: Point, known:
     verified
 }
 
-fn unfit(candidate: &Candidate, history: &History) -> Option<Unfit> {
+fn unfit(candidate: &ProbeCandidate, history: &History) -> Option<RejectionReason> {
     if candidate.question.trim().is_empty() {
-        return Some(Unfit::NoQuestion);
+        return Some(RejectionReason::NoQuestion);
     }
     if candidate.expected_facts.iter().all(|fact| fact.trim().is_empty()) {
-        return Some(Unfit::NoFacts);
+        return Some(RejectionReason::NoFacts);
     }
     let question = fold(&candidate.question);
     candidate.expected_facts.iter().find_map(|fact| {
         let finder = FactFinder::within(&Fact { spellings: vec![fact.clone()] }, history.paths());
         if !history.holds(&finder, 0..history.len()) {
-            Some(Unfit::NotInSpan(fact.clone()))
+            Some(RejectionReason::NotInSpan(fact.clone()))
         } else if finder.stands_in(&question) {
-            Some(Unfit::GivenAway(fact.clone()))
+            Some(RejectionReason::GivenAway(fact.clone()))
         } else {
-            (finder.shortest() < STRONG).then(|| Unfit::Weak(fact.clone()))
+            (finder.shortest() < STRONG).then(|| RejectionReason::Weak(fact.clone()))
         }
     })
 }
 
-fn probe(candidate: Candidate, number: usize, point: Point) -> Probe {
+fn probe(candidate: ProbeCandidate, number: usize, point: Point) -> Probe {
     let id = format!("p{}-{}-{number}", point.0, candidate.kind.name());
     let reference = candidate.reference_answer.trim().to_owned();
     Probe {
@@ -227,7 +227,7 @@ impl TakenQuestions {
         seen
     }
 
-    fn add(&mut self, candidate: &Candidate) -> bool {
+    fn add(&mut self, candidate: &ProbeCandidate) -> bool {
         let facts = folded(candidate.expected_facts.iter().map(String::as_str));
         self.questions.insert(fold(&candidate.question)) && self.facts.insert(facts)
     }
@@ -245,9 +245,9 @@ mod tests {
     use super::*;
     use std::convert::Infallible;
 
-    fn candidate(kind: ProbeType, question: &str, facts: &[&str]) -> Candidate {
+    fn candidate(kind: ProbeType, question: &str, facts: &[&str]) -> ProbeCandidate {
         let expected_facts = facts.iter().map(|fact| (*fact).to_owned()).collect();
-        Candidate { kind, question: question.into(), expected_facts, reference_answer: String::new() }
+        ProbeCandidate { kind, question: question.into(), expected_facts, reference_answer: String::new() }
     }
 
     #[test]
@@ -268,14 +268,14 @@ mod tests {
         let verified = verify(list, &span, Point(2), &[]);
         let kept: Vec<String> = verified.kept.iter().map(|probe| probe.id.to_string()).collect();
         assert_eq!(kept, ["p2-recall-1", "p2-decision-1"]);
-        let why: Vec<Unfit> = verified.dropped.into_iter().map(|(_, why)| why).collect();
+        let why: Vec<RejectionReason> = verified.dropped.into_iter().map(|(_, why)| why).collect();
         let expected = [
-            Unfit::Repeated,
-            Unfit::NotInSpan("808".into()),
-            Unfit::GivenAway("8080".into()),
-            Unfit::Weak("15".into()),
-            Unfit::NoQuestion,
-            Unfit::NoFacts,
+            RejectionReason::Repeated,
+            RejectionReason::NotInSpan("808".into()),
+            RejectionReason::GivenAway("8080".into()),
+            RejectionReason::Weak("15".into()),
+            RejectionReason::NoQuestion,
+            RejectionReason::NoFacts,
         ];
         assert_eq!(why, expected);
         assert_eq!(verified.missing, [ProbeType::Artifact, ProbeType::Continuation]);
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn no_type_crowds_out_another_and_known_probes_are_not_repeated() {
         let span = [Message::text(Role::User, "alpha beta gamma delta epsilon")];
-        let list: Vec<Candidate> = ["alpha", "beta", "gamma", "delta", "epsilon"]
+        let list: Vec<ProbeCandidate> = ["alpha", "beta", "gamma", "delta", "epsilon"]
             .map(|fact| candidate(ProbeType::Recall, &format!("Which letter comes at {}?", fact.len()), &[fact]))
             .to_vec();
         let once = verify(list.clone(), &span, Point(1), &[]);

@@ -20,11 +20,11 @@ mod variants;
 pub use bank::{Bank, Fact, Probe, ProbeId, ProbeType};
 pub use bank_file::{ParsedBank, ProbePlaces};
 pub use check::{BankFinding, FindingKind, PROBES, check_bank};
-pub use clues::Clues;
+pub use clues::ProbeSources;
 pub use facts::FactFinder;
 pub use generate::{
-    Candidate, GENERATION_VARIABLES, Unfit, Verified, generation_schema, generation_template, generation_work,
-    read_candidates, verify,
+    GENERATION_VARIABLES, ProbeCandidate, RejectionReason, Verified, generation_schema, generation_template,
+    generation_work, read_candidates, verify,
 };
 pub use history::History;
 pub use names::{TranscriptPaths, normal_path, paths, suffixes, words};

@@ -4,9 +4,9 @@
 //! stood.
 
 use super::bank::ProbeType;
-use super::clues::{Clues, Say, candidate, gap};
+use super::clues::{ProbeSources, Say, candidate, gap};
 use super::decisions::{decisions, gives_reason};
-use super::generate::Candidate;
+use super::generate::ProbeCandidate;
 use super::phrases::{is_topic, is_whole_command, is_work, short_path, statement, terms};
 use crate::locale::Locale;
 
@@ -18,20 +18,20 @@ const LINE: usize = 160;
 const OF_ONE_TYPE: usize = 8;
 
 /// Writes candidates of all types that the clues allow. They still have to be verified.
-pub fn propose_candidates(clues: &Clues, locale: Locale) -> Vec<Candidate> {
+pub fn propose_candidates(clues: &ProbeSources, locale: Locale) -> Vec<ProbeCandidate> {
     let say = |en: String, zh: String| match locale {
         Locale::En => en,
         Locale::Zh => zh,
     };
     let recall = failures(clues, &say).chain(values(clues, &say)).chain(findings(clues, &say));
-    let mut all: Vec<Candidate> = recall.take(OF_ONE_TYPE).collect();
+    let mut all: Vec<ProbeCandidate> = recall.take(OF_ONE_TYPE).collect();
     all.extend(files(clues, &say).into_iter().take(OF_ONE_TYPE));
     all.extend(decisions(clues, &say).take(OF_ONE_TYPE));
     all.extend(continuations(clues, &say).take(OF_ONE_TYPE));
     all
 }
 
-fn failures<'c>(clues: &'c Clues, say: &'c Say<'c>) -> impl Iterator<Item = Candidate> + 'c {
+fn failures<'c>(clues: &'c ProbeSources, say: &'c Say<'c>) -> impl Iterator<Item = ProbeCandidate> + 'c {
     clues.failures.iter().rev().filter(|(command, _)| is_whole_command(command)).filter_map(|(command, lines)| {
         let line =
             lines.last().filter(|line| line.chars().count() <= LINE && !line.ends_with(['…', ',', '{', '(', ';']))?;
@@ -44,7 +44,7 @@ fn failures<'c>(clues: &'c Clues, say: &'c Say<'c>) -> impl Iterator<Item = Cand
 }
 
 /// Values that are numbers or paths, under keys that are names: prose has colons too.
-fn values<'c>(clues: &'c Clues, say: &'c Say<'c>) -> impl Iterator<Item = Candidate> + 'c {
+fn values<'c>(clues: &'c ProbeSources, say: &'c Say<'c>) -> impl Iterator<Item = ProbeCandidate> + 'c {
     let is_setting = |key: &str, value: &str| {
         let is_file = key.rsplit_once('.').is_some_and(|(_, ending)| ending.chars().all(char::is_alphabetic));
         let number = value.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit())
@@ -59,7 +59,7 @@ fn values<'c>(clues: &'c Clues, say: &'c Say<'c>) -> impl Iterator<Item = Candid
     })
 }
 
-fn findings<'c>(clues: &'c Clues, say: &'c Say<'c>) -> impl Iterator<Item = Candidate> + 'c {
+fn findings<'c>(clues: &'c ProbeSources, say: &'c Say<'c>) -> impl Iterator<Item = ProbeCandidate> + 'c {
     let words = ["The agent found this", "代理曾得出这一结论"];
     clues
         .findings
@@ -69,7 +69,7 @@ fn findings<'c>(clues: &'c Clues, say: &'c Say<'c>) -> impl Iterator<Item = Cand
         .filter_map(move |sentence| gap(ProbeType::Recall, sentence, say, words))
 }
 
-fn files(clues: &Clues, say: &Say<'_>) -> Vec<Candidate> {
+fn files(clues: &ProbeSources, say: &Say<'_>) -> Vec<ProbeCandidate> {
     let mut all = Vec::new();
     let work = |paths: Vec<&String>| paths.into_iter().filter(|path| is_work(path)).cloned().collect::<Vec<_>>();
     let modified = work(clues.modified.iter().map(|(path, _)| path).collect());
@@ -129,13 +129,13 @@ fn is_same(a: &str, b: &str) -> bool {
         || [(a, b), (b, a)].iter().any(|(long, short)| short.strip_prefix('~').is_some_and(|end| long.ends_with(end)))
 }
 
-fn continuations<'c>(clues: &'c Clues, say: &'c Say<'c>) -> impl Iterator<Item = Candidate> + 'c {
+fn continuations<'c>(clues: &'c ProbeSources, say: &'c Say<'c>) -> impl Iterator<Item = ProbeCandidate> + 'c {
     let tasks = clues.tasks.iter().rev().filter_map(|sentence| task(sentence, say));
     plan(clues, say).into_iter().chain(tasks).chain(request(clues, say)).chain(standing(clues, say))
 }
 
 /// What the agent's own plan still held.
-fn plan(clues: &Clues, say: &Say<'_>) -> Option<Candidate> {
+fn plan(clues: &ProbeSources, say: &Say<'_>) -> Option<ProbeCandidate> {
     let open: Vec<String> = clues.plan.iter().filter(|item| item.chars().count() <= LINE).take(3).cloned().collect();
     let question = say(
         "Which items of the agent's own plan were not done yet? Name the first of them.".into(),
@@ -185,7 +185,7 @@ const OPEN: [&str; 34] = [
 /// Beginnings of sentences about what was done.
 const PAST: [&str; 8] = ["i checked", "i confirmed", "i've ", "done", "fixed", "added", "updated", "fixing"];
 
-fn task(sentence: &str, say: &Say<'_>) -> Option<Candidate> {
+fn task(sentence: &str, say: &Say<'_>) -> Option<ProbeCandidate> {
     let whole = statement(sentence)?;
     let lower = whole.to_lowercase();
     if !OPEN.iter().any(|word| lower.contains(word)) || PAST.iter().any(|start| lower.starts_with(start)) {
@@ -211,7 +211,7 @@ fn task(sentence: &str, say: &Say<'_>) -> Option<Candidate> {
 }
 
 /// What the person asked for last.
-fn request(clues: &Clues, say: &Say<'_>) -> Option<Candidate> {
+fn request(clues: &ProbeSources, say: &Say<'_>) -> Option<ProbeCandidate> {
     const SHORT: usize = 60;
     let asked = clues.request.as_deref()?.trim();
     let names: Vec<String> = terms(asked).into_iter().take(3).collect();
@@ -223,7 +223,7 @@ fn request(clues: &Clues, say: &Say<'_>) -> Option<Candidate> {
 }
 
 /// Where the work stood: the file and the command that were last in hand.
-fn standing<'c>(clues: &'c Clues, say: &'c Say<'c>) -> impl Iterator<Item = Candidate> + 'c {
+fn standing<'c>(clues: &'c ProbeSources, say: &'c Say<'c>) -> impl Iterator<Item = ProbeCandidate> + 'c {
     let changed = clues.modified.iter().map(|(path, _)| path).rev().chain(clues.created.iter().rev());
     let file = changed.into_iter().find(|path| is_work(path)).map(|path| {
         let question = say("Which file was the agent changing last?".into(), "代理最后在修改哪个文件？".into());
@@ -243,8 +243,8 @@ mod tests {
     use crate::transcript::Point;
     use crate::transcript::{Message, Role};
 
-    fn clues() -> Clues {
-        Clues {
+    fn clues() -> ProbeSources {
+        ProbeSources {
             created: vec!["src/export.py".into()],
             modified: vec![("src/app.py".into(), vec!["timeout = 10 → timeout_seconds = 30".into()])],
             read: vec!["/private/tmp/task.output".into()],
@@ -318,7 +318,10 @@ mod tests {
 
     #[test]
     fn an_alternative_named_in_chinese_is_asked_for_in_chinese() {
-        let clues = Clues { decisions: vec!["改用 sqlite 而不是 json 文件。".into()], ..Clues::default() };
+        let clues = ProbeSources {
+            decisions: vec!["改用 sqlite 而不是 json 文件。".into()],
+            ..ProbeSources::default()
+        };
         let all = propose_candidates(&clues, Locale::Zh);
         assert_eq!(all[0].question, "“改用 sqlite”，当时放弃的另一个方案是什么？");
         assert_eq!(

@@ -27,10 +27,7 @@ pub enum Operation {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Turn {
     /// Plain text by one speaker; a leading one may be a system text.
-    Text {
-        role: Role,
-        text: Arc<str>,
-    },
+    Text { role: Role, text: Arc<str> },
     /// Recorded messages, tool calls included, rendered as the dialect renders a history.
     Messages(Arc<[Message]>),
     /// Items that a provider returned earlier: a JSON array that goes back byte for byte.

@@ -36,7 +36,10 @@ impl Lines {
 /// What a call looks at.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
-    File { path: String, lines: Lines },
+    File {
+        path: String,
+        lines: Lines,
+    },
     /// A search: the tool, and what it looks for where.
     Search(String),
     /// A command line that reads no file, with single blanks.

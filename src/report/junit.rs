@@ -4,7 +4,7 @@
 //! measured is skipped. Scores alone fail nothing: without a baseline there is no rule by which a score is too low.
 
 use super::html::escape;
-use crate::results::{Level, MethodSummary, OVERALL, Regression, Summary, regressions};
+use crate::results::{MethodSummary, OVERALL, Regression, ScoreEstimate, Summary, regressions};
 
 /// What came of a test.
 enum TestResult {
@@ -104,7 +104,7 @@ fn overall_result(method: &MethodSummary, why: Vec<String>) -> TestResult {
     }
 }
 
-fn test(method: &str, name: &str, level: &Level, why: Vec<String>) -> TestCase {
+fn test(method: &str, name: &str, level: &ScoreEstimate, why: Vec<String>) -> TestCase {
     let is_unknown = level.median.is_none();
     TestCase {
         class: method.to_owned(),
@@ -115,7 +115,7 @@ fn test(method: &str, name: &str, level: &Level, why: Vec<String>) -> TestCase {
 }
 
 /// `3.87 [3.55, 4.19] over 8 fixtures`
-fn score(level: &Level) -> String {
+fn score(level: &ScoreEstimate) -> String {
     let Some(median) = level.median else { return "not measured".to_owned() };
     let interval = level.ci95.map(|ci| format!(" [{:.2}, {:.2}]", ci.low(), ci.high())).unwrap_or_default();
     let fixtures = if level.fixtures == 1 { "fixture" } else { "fixtures" };

@@ -16,7 +16,7 @@ use super::tables::{
 };
 use super::translation::{Translation, fill, translation};
 use crate::judge::Dimension;
-use crate::results::{Comparison, Manifest, MethodComparison, MethodSummary, ModelInfo, Summary, Worst};
+use crate::results::{Comparison, Manifest, MethodComparison, MethodSummary, ModelInfo, Summary, WorstProbe};
 use crate::text::{grouped, one_line, shortened};
 
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ pub struct ReportInput<'r> {
     pub summary: &'r Summary,
     /// No time of it is shown, so that equal results give equal reports.
     pub manifest: &'r Manifest,
-    pub worst: &'r [Worst],
+    pub worst: &'r [WorstProbe],
     /// Whether to append the published scores.
     pub reference: bool,
 }
@@ -225,7 +225,7 @@ fn compressions(summary: &Summary, tr: &Translation) -> String {
 /// The maximum length of a text from a bank or a model, in characters.
 const MAX_EXCERPT: usize = 240;
 
-fn worst(worst: &[Worst], tr: &Translation) -> String {
+fn worst(worst: &[WorstProbe], tr: &Translation) -> String {
     let mut out = String::new();
     for probe in worst {
         let point = if probe.point > 1 { format!(" · {}", probe.point) } else { String::new() };

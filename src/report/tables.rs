@@ -11,7 +11,7 @@ use super::styled::{StyledText, TableCell, TextStyle, TextTable};
 use super::translation::{Translation, fill, translation};
 use crate::judge::Dimension;
 use crate::locale::Locale;
-use crate::results::{Comparison, Level, Manifest, MethodComparison, MethodSummary, Share, Summary};
+use crate::results::{Comparison, Manifest, MethodComparison, MethodSummary, ScoreEstimate, Share, Summary};
 use crate::stats::{DifferenceTest, Verdict};
 use crate::text::grouped;
 
@@ -83,7 +83,7 @@ fn scores(summary: &Summary, tr: &Translation) -> TextTable {
 }
 
 /// A level above its interval, with the mark of its verdict.
-fn level_cell(level: Option<&Level>, judged: Option<&DifferenceTest>) -> TableCell {
+fn level_cell(level: Option<&ScoreEstimate>, judged: Option<&DifferenceTest>) -> TableCell {
     let value = score(level.and_then(|level| level.median));
     let interval = range(level.and_then(|level| level.ci95));
     vec![(verdict_style(judged), format!("{}{value}", mark(judged))), (TextStyle::Dim, interval)]

@@ -48,8 +48,8 @@ fn compared(manifest_a: Manifest) -> Summary {
 
 fn report(manifest: &Manifest, rows: Vec<Row>, reference: bool) -> String {
     let places = worst_rows(&manifest.design, rows.iter().map(Ok::<&Row, SetError>), 2).unwrap();
-    let worst: Vec<Worst> =
-        places.into_iter().map(|(at, score)| Worst::new(&manifest.design, &rows[at], score)).collect();
+    let worst: Vec<WorstProbe> =
+        places.into_iter().map(|(at, score)| WorstProbe::new(&manifest.design, &rows[at], score)).collect();
     markdown(&ReportInput { summary: &compared(manifest.clone()), manifest, worst: &worst, reference })
 }
 

@@ -25,7 +25,7 @@ pub struct CellCounts {
 }
 
 /// One cell that should be there, in names.
-struct Due<'s> {
+struct ExpectedCell<'s> {
     fixture: &'s str,
     point: u32,
     method: &'s str,
@@ -35,7 +35,7 @@ struct Due<'s> {
     deterministic: bool,
 }
 
-impl Due<'_> {
+impl ExpectedCell<'_> {
     /// Whether this failure leaves this cell without a grade. A failed compression takes with it what follows; one
     /// that serves all runs fails in all of them, though it is listed once.
     fn is_hit_by(&self, at: &CellCoordinate) -> bool {
@@ -111,7 +111,7 @@ fn failures(set: &ResultSet, variant: usize) -> Failures<'_> {
 fn cause(set: &ResultSet, failures: &Failures<'_>, variant: usize, probe: usize, run: u32) -> Option<Blame> {
     let (variant, probe) = (set.variants.get(variant)?, set.probes.get(probe)?);
     let method = set.design().methods.get(variant.method)?;
-    let due = Due {
+    let due = ExpectedCell {
         fixture: &set.design().fixtures.get(probe.fixture)?.name,
         point: probe.point,
         method: &method.name,

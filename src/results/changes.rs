@@ -109,7 +109,7 @@ pub struct ProbeFact {
 
 /// Two methods that are compared, with the probes that both sides asked alike.
 #[derive(Clone, Copy)]
-pub(super) struct Matched<'s> {
+pub(super) struct ComparedVariants<'s> {
     pub judged: &'s ResultSet,
     pub baseline: &'s ResultSet,
     /// By a probe's place on the judged side, its place in the baseline.
@@ -129,7 +129,7 @@ struct CommonCells {
     other_grades: bool,
 }
 
-impl<'s> Matched<'s> {
+impl<'s> ComparedVariants<'s> {
     /// The fixtures by what became of them.
     pub(super) fn fixture_changes(&self) -> FixtureChanges {
         let (judged, baseline) = (by_probe(self.judged, self.pair.a), by_probe(self.baseline, self.pair.b));

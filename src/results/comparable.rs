@@ -14,7 +14,7 @@ use crate::provider::ErrorClass;
 
 /// What differs between two result sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Barrier {
+pub enum Incompatibility {
     /// The rubric, or which criteria grade which probes.
     Rubric,
     /// The judges: number, model, settings or prompt.
@@ -45,44 +45,48 @@ pub enum Barrier {
     NothingInCommon,
 }
 
-impl Barrier {
+impl Incompatibility {
     /// Whether the comparison may leave out what differs.
-    pub(super) fn is_lifted_by(&self, scope: ComparisonScope) -> bool {
+    pub(super) fn is_allowed_by(&self, scope: ComparisonScope) -> bool {
         match self {
-            Barrier::Fixture(_) | Barrier::Selection(_) => scope != ComparisonScope::All,
-            Barrier::Points(_) | Barrier::Bank(_) | Barrier::Transcript(_) => scope == ComparisonScope::Common,
+            Incompatibility::Fixture(_) | Incompatibility::Selection(_) => scope != ComparisonScope::All,
+            Incompatibility::Points(_) | Incompatibility::Bank(_) | Incompatibility::Transcript(_) => {
+                scope == ComparisonScope::Common
+            }
             _ => false,
         }
     }
 
     /// The fixture of which no cell can be compared.
-    pub(super) fn barred_fixture(&self) -> Option<&str> {
+    pub(super) fn excluded_fixture(&self) -> Option<&str> {
         match self {
-            Barrier::Transcript(fixture) => Some(fixture),
+            Incompatibility::Transcript(fixture) => Some(fixture),
             _ => None,
         }
     }
 }
 
-impl fmt::Display for Barrier {
+impl fmt::Display for Incompatibility {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Barrier::Rubric => f.write_str("the rubric"),
-            Barrier::Judges(how) => write!(f, "the judges ({how})"),
-            Barrier::JudgeContext => f.write_str("whether judges see the context (`judge_context`)"),
-            Barrier::Tail => f.write_str("what answerers see after the point (`tail`)"),
-            Barrier::Answerer(how) => write!(f, "the answerer ({how})"),
-            Barrier::TruncatedReplies(how) => {
+            Incompatibility::Rubric => f.write_str("the rubric"),
+            Incompatibility::Judges(how) => write!(f, "the judges ({how})"),
+            Incompatibility::JudgeContext => f.write_str("whether judges see the context (`judge_context`)"),
+            Incompatibility::Tail => f.write_str("what answerers see after the point (`tail`)"),
+            Incompatibility::Answerer(how) => write!(f, "the answerer ({how})"),
+            Incompatibility::TruncatedReplies(how) => {
                 write!(f, "what is done with truncated answers (`truncated_replies`: {how})")
             }
-            Barrier::Transcript(fixture) => write!(f, "the messages of fixture `{fixture}`"),
-            Barrier::Points(fixture) => write!(f, "the compression points of fixture `{fixture}`"),
-            Barrier::Bank(fixture) => write!(f, "the probes of fixture `{fixture}`"),
-            Barrier::Selection(fixture) => write!(f, "the selection of probes of fixture `{fixture}`"),
-            Barrier::Fixture(fixture) => write!(f, "fixture `{fixture}`, which only one side has"),
-            Barrier::NoMethodInCommon(all) => write!(f, "the methods: none has the same name ({})", all.join(", ")),
-            Barrier::NoSuchMethod(what) => f.write_str(what),
-            Barrier::NothingInCommon => f.write_str("no cell was judged on both sides"),
+            Incompatibility::Transcript(fixture) => write!(f, "the messages of fixture `{fixture}`"),
+            Incompatibility::Points(fixture) => write!(f, "the compression points of fixture `{fixture}`"),
+            Incompatibility::Bank(fixture) => write!(f, "the probes of fixture `{fixture}`"),
+            Incompatibility::Selection(fixture) => write!(f, "the selection of probes of fixture `{fixture}`"),
+            Incompatibility::Fixture(fixture) => write!(f, "fixture `{fixture}`, which only one side has"),
+            Incompatibility::NoMethodInCommon(all) => {
+                write!(f, "the methods: none has the same name ({})", all.join(", "))
+            }
+            Incompatibility::NoSuchMethod(what) => f.write_str(what),
+            Incompatibility::NothingInCommon => f.write_str("no cell was judged on both sides"),
         }
     }
 }
@@ -91,7 +95,7 @@ impl fmt::Display for Barrier {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Incomparable {
     /// All that differs; at least one entry.
-    pub differences: Vec<Barrier>,
+    pub differences: Vec<Incompatibility>,
     /// What the comparison was allowed to leave out.
     pub scope: ComparisonScope,
 }
@@ -102,7 +106,7 @@ impl fmt::Display for Incomparable {
         for difference in &self.differences {
             write!(f, "\n  - {difference}")?;
         }
-        let is_all_common = self.differences.iter().all(|barrier| barrier.is_lifted_by(ComparisonScope::Common));
+        let is_all_common = self.differences.iter().all(|barrier| barrier.is_allowed_by(ComparisonScope::Common));
         if self.scope != ComparisonScope::Common && is_all_common {
             f.write_str("\n`--only-common` compares the cells that do match")?;
         }
@@ -116,7 +120,7 @@ impl Incomparable {
     pub(super) fn no_such_method(label: &str, method: &str, variants: &[MethodVariant]) -> Incomparable {
         let known: Vec<&str> = variants.iter().map(|variant| variant.key.as_str()).collect();
         let what = format!("`{label}` has no method `{method}`; {}", suggestion(method, &known));
-        Incomparable { differences: vec![Barrier::NoSuchMethod(what)], scope: ComparisonScope::All }
+        Incomparable { differences: vec![Incompatibility::NoSuchMethod(what)], scope: ComparisonScope::All }
     }
 }
 
@@ -134,14 +138,14 @@ pub(super) struct VariantPair {
 }
 
 /// All that stands between two result sets.
-pub(super) fn barriers(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair]) -> Vec<Barrier> {
+pub(super) fn incompatibilities(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair]) -> Vec<Incompatibility> {
     let (left, right) = (a.design(), b.design());
     let mut found = if has_answers(a) && has_answers(b) { barriers_of_grades(a, b, pairs) } else { Vec::new() };
     let both = left.fixtures.iter().filter_map(|own| Some((own, right.fixture(&own.name)?)));
     found.extend(both.filter_map(|(own, other)| fixture_barrier(own, other, has_answers(a) && has_answers(b))));
-    let lone = |own: &[FixtureInfo], other: &[FixtureInfo]| -> Vec<Barrier> {
+    let lone = |own: &[FixtureInfo], other: &[FixtureInfo]| -> Vec<Incompatibility> {
         let missing = own.iter().filter(|info| !other.iter().any(|known| known.name == info.name));
-        missing.map(|info| Barrier::Fixture(info.name.clone())).collect()
+        missing.map(|info| Incompatibility::Fixture(info.name.clone())).collect()
     };
     found.extend(lone(&left.fixtures, &right.fixtures));
     found.extend(lone(&right.fixtures, &left.fixtures));
@@ -153,53 +157,53 @@ fn has_answers(set: &ResultSet) -> bool {
     !set.design().answerers.is_empty()
 }
 
-fn barriers_of_grades(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair]) -> Vec<Barrier> {
+fn barriers_of_grades(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair]) -> Vec<Incompatibility> {
     let (left, right) = (a.design(), b.design());
     let mut found = Vec::new();
     if (left.rubric.digest, left.rubric.scope) != (right.rubric.digest, right.rubric.scope) {
-        found.push(Barrier::Rubric);
+        found.push(Incompatibility::Rubric);
     }
     if left.judges.len() != right.judges.len() || left.judges.iter().zip(&right.judges).any(|(a, b)| !a.is_same(b)) {
-        found.push(Barrier::Judges(versus(&all(&left.judges), &all(&right.judges))));
+        found.push(Incompatibility::Judges(versus(&all(&left.judges), &all(&right.judges))));
     }
     if left.judge_context != right.judge_context {
-        found.push(Barrier::JudgeContext);
+        found.push(Incompatibility::JudgeContext);
     }
     if left.tail != right.tail {
-        found.push(Barrier::Tail);
+        found.push(Incompatibility::Tail);
     }
     found.extend(answerers(a, b, pairs));
     found.extend(truncated_replies(a, b, pairs));
     found
 }
 
-fn fixture_barrier(a: &FixtureInfo, b: &FixtureInfo, has_answers: bool) -> Option<Barrier> {
+fn fixture_barrier(a: &FixtureInfo, b: &FixtureInfo, has_answers: bool) -> Option<Incompatibility> {
     let probes = |info: &FixtureInfo| info.probes.iter().map(|p| (p.point, p.id.clone(), p.digest)).collect::<Vec<_>>();
     let name = a.name.clone();
     if a.digests.transcript != b.digests.transcript {
-        Some(Barrier::Transcript(name))
+        Some(Incompatibility::Transcript(name))
     } else if a.digests.points != b.digests.points {
-        Some(Barrier::Points(name))
+        Some(Incompatibility::Points(name))
     } else if !has_answers {
         None
     } else if a.digests.bank != b.digests.bank {
-        Some(Barrier::Bank(name))
+        Some(Incompatibility::Bank(name))
     } else if probes(a) != probes(b) {
-        Some(Barrier::Selection(name))
+        Some(Incompatibility::Selection(name))
     } else {
         None
     }
 }
 
 /// Answerers that differ where the user did not ask for these very methods.
-fn answerers(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair]) -> Vec<Barrier> {
+fn answerers(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair]) -> Vec<Incompatibility> {
     let differs = |pair: &&VariantPair| {
         answerer_of(a, pair.a).zip(answerer_of(b, pair.b)).is_none_or(|(own, other)| !own.is_same(other))
     };
-    let mut found: Vec<Barrier> = Vec::new();
+    let mut found: Vec<Incompatibility> = Vec::new();
     for pair in pairs.iter().filter(|pair| !pair.explicit).filter(differs) {
         let name = |asked: Option<&ModelInfo>| asked.map_or_else(String::new, |asked| asked.model.clone());
-        let barrier = Barrier::Answerer(versus(&name(answerer_of(a, pair.a)), &name(answerer_of(b, pair.b))));
+        let barrier = Incompatibility::Answerer(versus(&name(answerer_of(a, pair.a)), &name(answerer_of(b, pair.b))));
         if !found.contains(&barrier) {
             found.push(barrier);
         }
@@ -208,10 +212,10 @@ fn answerers(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair]) -> Vec<Barrier
 }
 
 /// Answerers of which one fails what the other grades, also where the user asked for these very methods.
-fn truncated_replies(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair]) -> Option<Barrier> {
+fn truncated_replies(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair]) -> Option<Incompatibility> {
     let mut both = pairs.iter().filter_map(|pair| Some((rule(a, pair.a)?, rule(b, pair.b)?)));
     let (own, other) = both.find(|(own, other)| own != other)?;
-    Some(Barrier::TruncatedReplies(format!("{} against {}", own.name(), other.name())))
+    Some(Incompatibility::TruncatedReplies(format!("{} against {}", own.name(), other.name())))
 }
 
 /// What a variant's answerer does with truncated replies. Older results do not say: such replies failed, which makes a

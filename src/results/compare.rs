@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::Ordered;
-use super::changes::{Differences, FixtureChanges, Matched};
-use super::comparable::{Barrier, Incomparable, VariantPair, answerer_of, barriers, warnings};
+use super::changes::{ComparedVariants, Differences, FixtureChanges};
+use super::comparable::{Incomparable, Incompatibility, VariantPair, answerer_of, incompatibilities, warnings};
 use super::design::MethodInfo;
 use super::edits::{ChangedLines, method_edits, pipeline_edits};
 use super::manifest::ComparisonScope;
@@ -120,8 +120,8 @@ pub fn compare(
     lines: ChangedLines<'_>,
 ) -> Result<Comparison, Incomparable> {
     let (pairs, unmatched) = pair_variants(&judged, &baseline)?;
-    let found = barriers(judged.set, baseline.set, &pairs);
-    if found.iter().any(|barrier| !barrier.is_lifted_by(scope)) {
+    let found = incompatibilities(judged.set, baseline.set, &pairs);
+    if found.iter().any(|barrier| !barrier.is_allowed_by(scope)) {
         return Err(Incomparable { differences: found, scope });
     }
     let probes = matched_probes(judged.set, baseline.set, &found);
@@ -130,7 +130,7 @@ pub fn compare(
     if !has_recall
         && rows.iter().all(|row| row.fixtures.compared() == 0 && row.chains.counts().iter().all(|c| c.failed == 0))
     {
-        return Err(Incomparable { differences: vec![Barrier::NothingInCommon], scope });
+        return Err(Incomparable { differences: vec![Incompatibility::NothingInCommon], scope });
     }
     let whole = verdicts(&rows);
     let tested = whole.tested;
@@ -186,7 +186,7 @@ fn pair_variants(judged: &Side<'_>, baseline: &Side<'_>) -> Result<(Vec<VariantP
     unmatched.extend(right.iter().filter(|(b, _)| !taken.contains(b)).map(|(_, variant)| variant.key.clone()));
     if pairs.is_empty() {
         return Err(Incomparable {
-            differences: vec![Barrier::NoMethodInCommon(unmatched)],
+            differences: vec![Incompatibility::NoMethodInCommon(unmatched)],
             scope: ComparisonScope::All,
         });
     }
@@ -223,11 +223,11 @@ fn belong(judged: &Side<'_>, baseline: &Side<'_>, explicit: bool, a: &MethodVari
 }
 
 /// The probes that both sides asked alike, by their places on either side.
-fn matched_probes(a: &ResultSet, b: &ResultSet, found: &[Barrier]) -> BTreeMap<usize, usize> {
+fn matched_probes(a: &ResultSet, b: &ResultSet, found: &[Incompatibility]) -> BTreeMap<usize, usize> {
     let fixture = |set: &ResultSet, probe: &ProbeAt| -> Option<String> {
         set.design().fixtures.get(probe.fixture).map(|info| info.name.clone())
     };
-    let barred: BTreeSet<&str> = found.iter().filter_map(Barrier::barred_fixture).collect();
+    let barred: BTreeSet<&str> = found.iter().filter_map(Incompatibility::excluded_fixture).collect();
     let of =
         |probe: &ProbeAt, set: &ResultSet| Some((fixture(set, probe)?, probe.point, probe.id.clone(), probe.digest));
     let there: BTreeMap<_, usize> = b.probes.iter().enumerate().filter_map(|(ix, p)| Some((of(p, b)?, ix))).collect();
@@ -264,7 +264,7 @@ struct PairRow<'s> {
 }
 
 impl<'s> PairRow<'s> {
-    fn of(matched: Matched<'s>, lines: ChangedLines<'_>) -> PairRow<'s> {
+    fn of(matched: ComparedVariants<'s>, lines: ChangedLines<'_>) -> PairRow<'s> {
         let fixtures = matched.fixture_changes();
         let (overall, dimensions) = paired_differences(&matched, &fixtures);
         let key = |set: &ResultSet, variant: usize| {
@@ -305,8 +305,11 @@ impl<'s> PairRow<'s> {
 }
 
 /// The differences of `overall` and of each dimension over the fixtures that changed; where none did, over all of them.
-fn paired_differences(matched: &Matched<'_>, fixtures: &FixtureChanges) -> (Option<Paired>, Vec<(Dimension, Paired)>) {
-    let Matched { judged, baseline, pair, .. } = matched;
+fn paired_differences(
+    matched: &ComparedVariants<'_>,
+    fixtures: &FixtureChanges,
+) -> (Option<Paired>, Vec<(Dimension, Paired)>) {
+    let ComparedVariants { judged, baseline, pair, .. } = matched;
     let (scores_a, scores_b) = (&judged.scores, &baseline.scores);
     let (judged_a, judged_b) = (scores_a.judged(pair.a), scores_b.judged(pair.b));
     let both = matched.probes.iter().filter(|(a, b)| judged_a.contains(a) && judged_b.contains(b));
@@ -335,7 +338,7 @@ fn paired_differences(matched: &Matched<'_>, fixtures: &FixtureChanges) -> (Opti
 
 /// The runs of both sides, fixture by fixture, where they have a cell in common. Fixtures are known by their names.
 fn by_fixture<'m>(
-    matched: &Matched<'m>,
+    matched: &ComparedVariants<'m>,
     fixtures: &FixtureChanges,
     a: impl Iterator<Item = (usize, &'m RunValues)>,
     b: impl Iterator<Item = (usize, &'m RunValues)>,
@@ -358,7 +361,7 @@ fn pair_rows<'s>(
     pairs: &[VariantPair],
     lines: ChangedLines<'_>,
 ) -> Vec<PairRow<'s>> {
-    pairs.iter().map(|pair| PairRow::of(Matched { judged, baseline, probes, pair: *pair }, lines)).collect()
+    pairs.iter().map(|pair| PairRow::of(ComparedVariants { judged, baseline, probes, pair: *pair }, lines)).collect()
 }
 
 /// The verdicts of all pairs: the changed ones in families.

@@ -52,7 +52,7 @@ pub type Ordered<T, Name = String> = indexmap::IndexMap<Name, T>;
 pub use age::SurvivalByAge;
 pub use cells::CellCounts;
 pub use changes::{Differences, FixtureChanges, Flip, ProbeFact, SameContexts};
-pub use comparable::{Barrier, Incomparable};
+pub use comparable::{Incomparable, Incompatibility};
 pub use compare::{Comparison, MethodComparison, Side, compare};
 pub use context_row::{AgedReference, ContextFigures, ContextNeeded, ContextReference, ContextRow};
 pub use design::{CriterionWeight, Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo, ProgramInfo, RubricInfo};
@@ -66,7 +66,7 @@ pub use gate::{Regression, blind_spots, newly_failing, regressions};
 pub use label::{Label, LabelError};
 pub use label_folders::LabelLockError;
 pub use label_writer::{LabelWriter, LabelWriterError, Publication};
-pub use level::{Level, Levels, OVERALL};
+pub use level::{OVERALL, ScoreEstimate, ScoreEstimates};
 pub use manifest::{
     Caveats, ComparisonScope, FORMAT, ForecastTotals, ImportedEntries, Manifest, MergedShard, Outcome, StageCounts,
     Unused,
@@ -83,7 +83,7 @@ pub use shard_folders::{ShardFolder, find_shards};
 pub use shares::{Overclaim, Share, ShareDifference};
 pub use spending::{difference_variances, mean_call_costs};
 pub use summary::{Cycle, Lowest, MethodSummary, Summary, Weakest, summarize};
-pub use worst::{Worst, worst_rows};
+pub use worst::{WorstProbe, worst_rows};
 
 #[cfg(test)]
 pub(crate) mod fakes;

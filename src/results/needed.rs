@@ -8,7 +8,7 @@ use super::context_row::{ContextFigures, ContextNeeded};
 use super::set::ResultSet;
 use crate::action::Digest;
 use crate::measure::RecallCaveat;
-use crate::stats::{self, Gaps, Interval, NoRerun, Paired, RunValues, run_values};
+use crate::stats::{self, Interval, MissingCounts, NoRerun, Paired, RunValues, run_values};
 
 /// `needed` of a method in `summary.json`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -251,7 +251,7 @@ pub(super) fn paired_recall(judged: (&ResultSet, &str), baseline: (&ResultSet, &
     };
     let names: BTreeSet<&String> = a.keys().chain(b.keys()).filter(|name| is_alike(name)).collect();
     let mut clusters: Vec<(usize, RunValues, RunValues)> = Vec::new();
-    let mut gaps = [Gaps::default(); 2];
+    let mut gaps = [MissingCounts::default(); 2];
     for (cluster, name) in names.into_iter().enumerate() {
         let sides = [(a.get(name), judged.0), (b.get(name), baseline.0)];
         let known = |point: u32| sides.map(|(recalls, _)| recalls.is_some_and(|own| own.contains_key(&point)));
@@ -260,7 +260,7 @@ pub(super) fn paired_recall(judged: (&ResultSet, &str), baseline: (&ResultSet, &
         for ((recalls, set), gaps) in sides.iter().zip(&mut gaps) {
             let due = points.len() * set.design().runs.compress as usize;
             let there: usize = recalls.iter().flat_map(|recalls| recalls.values()).map(BTreeMap::len).sum();
-            *gaps += Gaps { cells: due, missing: due.saturating_sub(there) };
+            *gaps += MissingCounts { cells: due, missing: due.saturating_sub(there) };
         }
         if let [(Some(own), set), (Some(other), other_set)] = sides {
             let both = |point: u32| known(point) == [true, true];
@@ -268,7 +268,7 @@ pub(super) fn paired_recall(judged: (&ResultSet, &str), baseline: (&ResultSet, &
             clusters.push((cluster, of(own, set), of(other, other_set)));
         }
     }
-    let missing = gaps.into_iter().filter_map(Gaps::share).fold(0.0, f64::max);
+    let missing = gaps.into_iter().filter_map(MissingCounts::share).fold(0.0, f64::max);
     let paired = Paired::by_cluster(&clusters)?.with_missing_share(missing);
     let is_fixed = |(set, method): (&ResultSet, &str)| {
         set.design().methods.iter().any(|info| info.name == method && info.deterministic)

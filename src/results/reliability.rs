@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::changes::Matched;
+use super::changes::ComparedVariants;
 use super::failure::{Blame, FailedAction};
 use super::set::ResultSet;
 use crate::stats::{FailureCounts, FailureTest};
@@ -67,7 +67,7 @@ pub(super) struct ChainPairs<'s> {
 }
 
 impl<'s> ChainPairs<'s> {
-    pub(super) fn of(matched: &Matched<'s>) -> ChainPairs<'s> {
+    pub(super) fn of(matched: &ComparedVariants<'s>) -> ChainPairs<'s> {
         let name = |probe: &usize| {
             let fixture = matched.judged.probes.get(*probe)?.fixture;
             Some(matched.judged.design().fixtures.get(fixture)?.name.as_str())

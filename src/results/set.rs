@@ -73,7 +73,7 @@ pub enum SetError {
     Row(#[from] RowError),
     /// A row of something that the manifest does not know.
     #[error("a row of `{label}` speaks of {what} `{name}`, which its manifest does not know; run the label again")]
-    Stranger {
+    UnknownCell {
         /// The label.
         label: String,
         /// Method, probe, judge.
@@ -300,7 +300,7 @@ impl<'m> Index<'m> {
     }
 
     fn place<T>(&self, row: &Row<T>) -> Result<(AnswerAt, usize), SetError> {
-        let stranger = |what, name: String| SetError::Stranger { label: self.label.to_owned(), what, name };
+        let stranger = |what, name: String| SetError::UnknownCell { label: self.label.to_owned(), what, name };
         let variant = self.variants.get(&(row.method.as_str(), row.answerer.as_str()));
         let variant =
             *variant.ok_or_else(|| stranger("method and answerer", format!("{}/{}", row.method, row.answerer)))?;

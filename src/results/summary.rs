@@ -12,7 +12,7 @@ use super::compare::Comparison;
 use super::design::MethodInfo;
 use super::economy::{Economy, answered_facts};
 use super::groups::{GroupSelections, Groups};
-use super::level::{Level, Levels, OVERALL};
+use super::level::{OVERALL, ScoreEstimate, ScoreEstimates};
 use super::needed::{
     CompressionCost, IdenticalContexts, NeededPoints, NeededSummary, compression_cost, identical_contexts,
     needed_points, needed_summary,
@@ -69,19 +69,19 @@ pub struct MethodSummary {
     /// Who answered.
     pub answerer: String,
     /// The mean of the dimensions that all fixtures have.
-    pub overall: Level,
+    pub overall: ScoreEstimate,
     /// Each dimension measured.
-    pub dimensions: Levels,
+    pub dimensions: ScoreEstimates,
     /// By probe type: `overall` and dimensions.
-    pub by_probe_type: Ordered<Levels>,
+    pub by_probe_type: Ordered<ScoreEstimates>,
     /// By fixture.
-    pub by_fixture: Ordered<Levels>,
+    pub by_fixture: Ordered<ScoreEstimates>,
     /// By fixture tag.
-    pub by_tag: Ordered<Levels>,
+    pub by_tag: Ordered<ScoreEstimates>,
     /// By compression cycle.
     pub by_cycle: Vec<Cycle>,
     /// By length of the transcript, in tokens replaced.
-    pub by_length: Ordered<Levels>,
+    pub by_length: Ordered<ScoreEstimates>,
     /// Where it is weakest.
     pub weakest: Weakest,
     /// What contexts keep and cost.
@@ -148,10 +148,10 @@ pub struct Cycle {
     pub cycle: u32,
     /// Probes asked there.
     pub probes: usize,
-    /// Level of `overall`.
-    pub overall: Level,
+    /// Estimate of `overall`.
+    pub overall: ScoreEstimate,
     /// Each dimension measured.
-    pub dimensions: Levels,
+    pub dimensions: ScoreEstimates,
     /// Share of expected facts in the context.
     pub fact_survival: Option<f64>,
     /// Tokens of a context.
@@ -286,8 +286,8 @@ impl SummaryBuilder<'_> {
     }
 }
 
-fn weakest(dimensions: &Levels, by_probe_type: &Ordered<Levels>, economy: &Economy) -> Weakest {
-    let overall = |levels: &Levels| levels.get(OVERALL).and_then(|level| level.median);
+fn weakest(dimensions: &ScoreEstimates, by_probe_type: &Ordered<ScoreEstimates>, economy: &Economy) -> Weakest {
+    let overall = |levels: &ScoreEstimates| levels.get(OVERALL).and_then(|level| level.median);
     let headings = economy.survival_by_heading.iter().filter(|(_, share)| share.count < share.of);
     Weakest {
         dimension: Lowest::of(dimensions.iter().map(|(name, level)| (name, level.median))),
@@ -296,6 +296,6 @@ fn weakest(dimensions: &Levels, by_probe_type: &Ordered<Levels>, economy: &Econo
     }
 }
 
-fn levels(groups: &GroupSelections<'_, String>, variant: usize) -> Ordered<Levels> {
+fn levels(groups: &GroupSelections<'_, String>, variant: usize) -> Ordered<ScoreEstimates> {
     groups.iter().map(|(name, part)| (name.clone(), part.runs(variant).levels())).collect()
 }

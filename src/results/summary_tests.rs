@@ -299,9 +299,9 @@ fn the_worst_probes_come_with_the_judges_words_in_any_order_of_rows() {
         row("f1", "nothing", 1, &[(ACCURACY, 0.0)]),
     ];
     let design = manifest(&[("mine", "extract"), ("nothing", "none")], &[("f1", 1), ("f2", 1)], 2).design;
-    let found = |rows: Vec<Row>| -> Vec<Worst> {
+    let found = |rows: Vec<Row>| -> Vec<WorstProbe> {
         let places = worst_rows(&design, rows.iter().map(Ok::<&Row, SetError>), 1).unwrap();
-        places.into_iter().map(|(at, score)| Worst::new(&design, &rows[at], score)).collect()
+        places.into_iter().map(|(at, score)| WorstProbe::new(&design, &rows[at], score)).collect()
     };
     let first = found(rows.clone());
     assert_eq!((first[0].score, first[0].question.as_str()), (1.5, "What is 1?"));

@@ -10,7 +10,7 @@ use crate::judge::{CriterionId, Score};
 
 /// A probe on which a method does badly.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Worst {
+pub struct WorstProbe {
     /// The method.
     pub method: String,
     /// The fixture.
@@ -42,7 +42,7 @@ struct Pile {
 type GradeId = (u32, u32, u32, usize);
 
 /// The `count` probes on which methods do worst, ceiling and floor and what is perfect left out; of equals the first by
-/// name. Of each the row of its worst grade, counted from 0 as they come, and its score; [`Worst::new`] makes the rest
+/// name. Of each the row of its worst grade, counted from 0 as they come, and its score; [`WorstProbe::new`] makes the rest
 /// of it. Rows may come in any order; one of a name that the design does not know is passed over. What is kept in
 /// memory grows with methods × probes and the numbers of the rows.
 ///
@@ -116,12 +116,12 @@ fn settled(mut pile: Pile) -> Option<(usize, f64)> {
     Some((pile.row, crate::stats::mean(&scores)?))
 }
 
-impl Worst {
+impl WorstProbe {
     /// A probe whose worst grade is `row`, with its score over all grades.
-    pub fn new(design: &Design, row: &Row, score: f64) -> Worst {
+    pub fn new(design: &Design, row: &Row, score: f64) -> WorstProbe {
         let probe = design.probe(&row.fixture, row.point, &row.probe);
         let lowest = row.criteria.iter().min_by_key(|criterion| criterion.points());
-        Worst {
+        WorstProbe {
             method: row.method.clone(),
             fixture: row.fixture.clone(),
             point: row.point,

@@ -6,12 +6,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::event::{Event, SkipReason};
+use super::execute::{ExecutedOutput, Executor};
 use super::in_flight::SharedActions;
 use super::options::RunError;
 use super::outputs::OutputUnavailable;
-use super::perform::{Fresh, Performer};
 use super::row_cache::{CachedRows, RowCache};
-use super::rows::RowMaker;
+use super::rows::RowBuilder;
 use super::stats::RunStats;
 use crate::action::{ActionKey, Stage, StageName};
 use crate::pipeline::JudgeCell;
@@ -24,23 +24,23 @@ use crate::results::{Blame, FailedAction, ListedRow, Location};
 
 /// The walk over the matrix with all that it resolves tasks by.
 pub(super) struct Cells<'r, 'e> {
-    performer: &'r Performer<'e>,
+    executor: &'r Executor<'e>,
     refresh: &'r HashSet<Stage>,
     frontier: Frontier<'e>,
     shared: SharedActions,
-    rows: RowMaker<'e>,
+    rows: RowBuilder<'e>,
     row_cache: RowCache<'r, 'e>,
 }
 
 impl<'r, 'e> Cells<'r, 'e> {
     pub(super) fn new(
-        performer: &'r Performer<'e>,
+        executor: &'r Executor<'e>,
         refresh: &'r HashSet<Stage>,
         frontier: Frontier<'e>,
     ) -> Cells<'r, 'e> {
-        let rows = RowMaker::new(performer.preparer, performer.outputs, performer.store);
-        let row_cache = RowCache::new(performer);
-        Cells { performer, refresh, frontier, shared: SharedActions::default(), rows, row_cache }
+        let rows = RowBuilder::new(executor.preparer, executor.outputs, executor.store);
+        let row_cache = RowCache::new(executor);
+        Cells { executor, refresh, frontier, shared: SharedActions::default(), rows, row_cache }
     }
 
     pub(super) fn next_ready(&mut self) -> Option<Task> {
@@ -59,7 +59,7 @@ impl<'r, 'e> Cells<'r, 'e> {
     /// Resolves a task from the cache or lets it share the action of another cell. Returns a task whose action is to be
     /// executed.
     pub(super) fn begin(&mut self, task: Task, stats: &mut RunStats<'_>) -> Result<Option<(Task, Action)>, RunError> {
-        let action = match self.performer.preparer.prepare(&task) {
+        let action = match self.executor.preparer.prepare(&task) {
             Ok(action) => action,
             Err(error) => {
                 self.fail(&task, &self.not_prepared(&task, &error), stats)?;
@@ -73,9 +73,9 @@ impl<'r, 'e> Cells<'r, 'e> {
         }
         // What this run has just made is good, also of a stage that is to be refreshed.
         let refresh = if self.shared.is_completed(&action.key) { &HashSet::new() } else { self.refresh };
-        let status = plan::look_up(self.performer.store, &self.performer.preparer, &task, &action, refresh);
+        let status = plan::look_up(self.executor.store, &self.executor.preparer, &task, &action, refresh);
         let ActionStatus::Cached { resolved, reread, record } = status else { return Ok(Some((task, action))) };
-        if self.performer.verify(&record, reread.as_deref()).is_err() {
+        if self.executor.verify(&record, reread.as_deref()).is_err() {
             // The store has reported the damage, and the output is made again.
             return Ok(Some((task, action)));
         }
@@ -87,7 +87,7 @@ impl<'r, 'e> Cells<'r, 'e> {
     }
 
     fn not_prepared(&self, task: &Task, error: &PrepareError) -> FailedAction {
-        let pipeline = self.performer.preparer.pipeline();
+        let pipeline = self.executor.preparer.pipeline();
         let mut failure = FailedAction::of_cell(task.place(pipeline), task.stage(), None, error);
         if let Some(path) = CurrentSources::of(pipeline, task).prompt.and_then(|prompt| prompt.path) {
             failure.message = format!("{path}: {}", failure.message);
@@ -110,7 +110,7 @@ impl<'r, 'e> Cells<'r, 'e> {
         &mut self,
         task: &Task,
         action: &Action,
-        (mut fresh, sharers): (Fresh, Vec<Task>),
+        (mut fresh, sharers): (ExecutedOutput, Vec<Task>),
         stats: &mut RunStats<'_>,
     ) -> Result<(), RunError> {
         let (stage, key) = (task.stage(), action.key);
@@ -184,7 +184,7 @@ impl<'r, 'e> Cells<'r, 'e> {
         }
         self.frontier.resolve(task, TaskOutcome::Resolved(resolved));
         if let Some(Output::Answer(answer)) = &output {
-            self.performer.outputs.put_answer(resolved.key, answer.clone());
+            self.executor.outputs.put_answer(resolved.key, answer.clone());
         }
         match task {
             Task::Judge(judge) => self.make_row(judge, &resolved, output, stats),
@@ -196,13 +196,13 @@ impl<'r, 'e> Cells<'r, 'e> {
     /// answer stays in the cache: with another setting it is graded, and nobody is asked.
     fn rejected(&self, task: &Task, key: ActionKey, output: Option<&Output>) -> Option<FailedAction> {
         const HINT: &str = "raise max_output_tokens of the answerer; truncated_replies = \"grade\" grades such replies";
-        let preparer = &self.performer.preparer;
+        let preparer = &self.executor.preparer;
         if !preparer.fails_truncated(task) {
             return None;
         }
         let is_truncated = match output {
             Some(Output::Answer(answer)) => answer.truncated,
-            _ => self.performer.outputs.answer(task, &key).is_ok_and(|answer| answer.truncated),
+            _ => self.executor.outputs.answer(task, &key).is_ok_and(|answer| answer.truncated),
         };
         let failure = || FailedAction {
             class: Some(ErrorClass::Truncated),
@@ -229,7 +229,7 @@ impl<'r, 'e> Cells<'r, 'e> {
             }
             None => {
                 if !stats.has_warned(&context.key)
-                    && let Ok(warnings) = self.performer.outputs.warnings(&context)
+                    && let Ok(warnings) = self.executor.outputs.warnings(&context)
                 {
                     stats.warn(context.key, warnings)?;
                 }
@@ -249,7 +249,7 @@ impl<'r, 'e> Cells<'r, 'e> {
                 Ok(())
             }
             Err(error) => {
-                let place = self.performer.preparer.pipeline().name_compress(&context.cell);
+                let place = self.executor.preparer.pipeline().name_compress(&context.cell);
                 let failure = FailedAction::of_cell(place, StageName::Compress, Some(context.key), &error);
                 let failure = FailedAction { hint: Some(OutputUnavailable::REMEDY.to_owned()), ..failure };
                 self.row_cache.abandon(context.cell);
@@ -276,7 +276,7 @@ impl<'r, 'e> Cells<'r, 'e> {
             stats.resolved(StageName::Judge);
         }
         stats.warn(context.key, cached.warnings)?;
-        let matrix = self.performer.preparer.matrix();
+        let matrix = self.executor.preparer.matrix();
         let ordinals: Vec<u64> = cells.iter().map(|cell| matrix.ordinal(cell)).collect();
         Ok(stats.emit(&Event::Rows { ordinals: &ordinals, lines: &cached.lines, rows: &cached.rows })?)
     }
@@ -289,7 +289,7 @@ impl<'r, 'e> Cells<'r, 'e> {
         output: Option<Output>,
         stats: &mut RunStats<'_>,
     ) -> Result<(), RunError> {
-        let preparer = self.performer.preparer;
+        let preparer = self.executor.preparer;
         let line = self.rows.line(task, resolved, output);
         match line.and_then(|line| Ok((Arc::new(ListedRow::read(&line)?), line))) {
             Ok((row, line)) => {
@@ -312,7 +312,7 @@ impl<'r, 'e> Cells<'r, 'e> {
     pub(super) fn fail_waiting(&mut self, waiting: Vec<Task>, stats: &mut RunStats<'_>) -> Result<(), RunError> {
         const HINT: &str = "run again; if it stays, please report it";
         for task in waiting.into_iter().chain(self.shared.drain()) {
-            let place = Location::Cell(task.place(self.performer.preparer.pipeline()));
+            let place = Location::Cell(task.place(self.executor.preparer.pipeline()));
             let message = "this cell was left waiting for what never came: a fault of compeval".to_owned();
             let (stage, blame, hint) = (task.stage(), Blame::Infrastructure, Some(HINT.to_owned()));
             self.fail(&task, &FailedAction { place, stage, key: None, blame, class: None, message, hint }, stats)?;

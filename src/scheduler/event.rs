@@ -82,7 +82,7 @@ pub enum SkipReason {
     /// A judge failed its self-test, or could not complete it.
     WeakJudge,
     /// The judge's self-test is decided without this case.
-    Decided,
+    VerdictKnown,
 }
 
 /// Receives the events of a run.

@@ -8,10 +8,10 @@ use tokio::sync::watch;
 
 use super::breakers::CircuitBreakers;
 use super::event::{Event, Listener, SkipReason};
+use super::execute::{ExecutionError, Executor};
 use super::in_flight::{Completed, InFlight};
 use super::job::Job;
 use super::options::{RunError, SchedulerOptions, Stop};
-use super::perform::{NoOutput, Performer};
 use super::stats::RunStats;
 use crate::action::ActionKey;
 use crate::plan::{GenerationTask, Output};
@@ -22,7 +22,7 @@ use crate::plan::{GenerationTask, Output};
 /// # Errors
 /// As [`super::run`].
 pub async fn generate(
-    performer: &Performer<'_>,
+    executor: &Executor<'_>,
     options: &SchedulerOptions,
     mut stop: watch::Receiver<Stop>,
     tasks: &[GenerationTask],
@@ -37,12 +37,12 @@ pub async fn generate(
     }
     let (breakers, outputs) = (Rc::new(CircuitBreakers::default()), BTreeMap::new());
     let waiting = distinct.into_values().collect();
-    let mut round = Round { performer, breakers, stats, waiting, outputs, skips: None, waits_for_budget: false };
+    let mut round = Round { executor, breakers, stats, waiting, outputs, skips: None, waits_for_budget: false };
     let mut in_flight = InFlight::new();
     loop {
         while in_flight.len() < options.jobs && !round.waits_for_budget {
             let Some((task, job)) = round.next_stale(*stop.borrow())? else { break };
-            in_flight.start(performer, (task, job), &round.breakers);
+            in_flight.start(executor, (task, job), &round.breakers);
         }
         if in_flight.is_empty() {
             return Ok(tasks.iter().map(|task| round.outputs.get(&task.action.key).cloned()).collect());
@@ -61,7 +61,7 @@ pub async fn generate(
 
 /// What is left to do, and the outputs so far.
 struct Round<'r, 'e, 't> {
-    performer: &'r Performer<'e>,
+    executor: &'r Executor<'e>,
     breakers: Rc<CircuitBreakers>,
     stats: RunStats<'r>,
     waiting: VecDeque<&'t GenerationTask>,
@@ -79,7 +79,7 @@ impl<'t> Round<'_, '_, 't> {
         while let Some(task) = self.waiting.pop_front() {
             let (stage, key, job) = (task.stage(), task.action.key, Job::of_generation(task));
             let interrupted = (stop != Stop::No).then_some(SkipReason::Interrupted);
-            if let Some(output) = self.performer.cached_output(&job) {
+            if let Some(output) = self.executor.cached_output(&job) {
                 self.stats.cached((stage, key), true, false)?;
                 self.outputs.insert(key, output);
             } else if let Some(reason) = self.skips.or(interrupted) {
@@ -112,20 +112,20 @@ impl<'t> Round<'_, '_, 't> {
                 self.stats.completed(task.stage(), &task.action, &fresh)?;
                 self.outputs.insert(task.action.key, fresh.output);
             }
-            Err(NoOutput::Store(error)) => return Err(error.into()),
-            Err(NoOutput::OverBudget(_)) if others && self.performer.budget.reached().is_none() => {
+            Err(ExecutionError::Store(error)) => return Err(error.into()),
+            Err(ExecutionError::OverBudget(_)) if others && self.executor.budget.reached().is_none() => {
                 self.waits_for_budget = true;
                 self.waiting.push_front(task);
             }
-            Err(NoOutput::OverBudget(_)) => {
+            Err(ExecutionError::OverBudget(_)) => {
                 self.stop(SkipReason::Budget);
                 self.stats.skipped(task.stage(), SkipReason::Budget)?;
             }
-            Err(NoOutput::CalledOff) => {
+            Err(ExecutionError::Cancelled) => {
                 self.stop(SkipReason::Interrupted);
                 self.stats.skipped(task.stage(), self.skips.unwrap_or(SkipReason::Interrupted))?;
             }
-            Err(NoOutput::Failed(failure)) => self.stats.emit(&Event::Failed(&failure))?,
+            Err(ExecutionError::Failed(failure)) => self.stats.emit(&Event::Failed(&failure))?,
         }
         Ok(())
     }

@@ -9,16 +9,16 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 
 use super::breakers::CircuitBreakers;
+use super::execute::{ExecutedOutput, ExecutionError, Executor};
 use super::job::Job;
-use super::perform::{Fresh, NoOutput, Performer};
 use crate::action::ActionKey;
 use crate::plan::Task;
 
-/// A job that is no longer under way, with what it was performed for.
+/// A job that is no longer under way, with what it was executed for.
 pub(super) struct Completed<T> {
     pub(super) subject: T,
     pub(super) job: Rc<Job>,
-    pub(super) result: Result<Fresh, NoOutput>,
+    pub(super) result: Result<ExecutedOutput, ExecutionError>,
 }
 
 pub(super) struct InFlight<'r, T>(FuturesUnordered<Pin<Box<dyn Future<Output = Completed<T>> + 'r>>>);
@@ -30,13 +30,13 @@ impl<'r, T: 'r> InFlight<'r, T> {
 
     pub(super) fn start<'e: 'r>(
         &mut self,
-        performer: &'r Performer<'e>,
+        executor: &'r Executor<'e>,
         (subject, job): (T, Job),
         breakers: &Rc<CircuitBreakers>,
     ) {
         let (job, breakers) = (Rc::new(job), breakers.clone());
         self.0.push(Box::pin(async move {
-            let result = performer.perform(&job, &breakers).await;
+            let result = executor.execute(&job, &breakers).await;
             Completed { subject, job, result }
         }));
     }

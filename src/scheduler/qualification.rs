@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::event::Event;
+use super::execute::{ExecutedOutput, Executor};
 use super::job::Job;
 use super::options::{RunError, SchedulerOptions, UntestedJudge};
-use super::perform::{Fresh, Performer};
 use super::stats::RunStats;
 use crate::action::{ActionKey, Stage, StageName};
 use crate::cache::{Lookup, Record};
-use crate::judge::{self, CaseId, CriterionScore, DimensionScores, SelfTest, is_out_of_reach, verdict};
+use crate::judge::{self, CaseId, CriterionScore, DimensionScores, SelfTest, cannot_pass, verdict};
 use crate::pipeline::JudgeIx;
 use crate::plan::{CurrentSources, Output, PrepareError, SelftestTask, Task};
 use crate::results::{Blame, FailedAction, Location};
@@ -60,7 +60,7 @@ struct JudgeTest {
 
 /// The self-tests of all judges.
 pub(super) struct JudgeQualification<'r, 'e> {
-    performer: &'r Performer<'e>,
+    executor: &'r Executor<'e>,
     selftest: &'static SelfTest,
     /// One for each judge of the pipeline, in its order.
     judges: Vec<JudgeTest>,
@@ -75,12 +75,12 @@ pub(super) struct JudgeQualification<'r, 'e> {
 
 impl<'r, 'e> JudgeQualification<'r, 'e> {
     /// All judges untested; each case of each is due.
-    pub(super) fn new(performer: &'r Performer<'e>, options: &SchedulerOptions) -> JudgeQualification<'r, 'e> {
-        let pipeline = performer.preparer.pipeline();
+    pub(super) fn new(executor: &'r Executor<'e>, options: &SchedulerOptions) -> JudgeQualification<'r, 'e> {
+        let pipeline = executor.preparer.pipeline();
         let selftest = SelfTest::built_in(pipeline.settings.locale);
         let judges = pipeline.judges.iter().map(|judge| JudgeTest::new(judge.name.0.to_string(), selftest)).collect();
         JudgeQualification {
-            performer,
+            executor,
             selftest,
             judges,
             cases: Vec::new(),
@@ -93,12 +93,12 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
     /// Prepares the cases. Those that were graded before come first, for they may decide the test.
     pub(super) fn prepare(&mut self, stats: &mut RunStats<'_>) -> Result<(), RunError> {
         for judge in (0..self.judges.len()).map(JudgeIx) {
-            match self.performer.preparer.selftest(judge) {
+            match self.executor.preparer.selftest(judge) {
                 Ok(cases) => self.cases.extend(cases),
                 Err(error) => self.cannot_test(judge, &error, stats)?,
             }
         }
-        let store = self.performer.store;
+        let store = self.executor.store;
         self.cases.reverse();
         self.cases.sort_by_key(|case| store.find(&case.action.key).is_some_and(|record| Record::is_usable(&record)));
         Ok(())
@@ -108,7 +108,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
     fn cannot_test(&mut self, judge: JudgeIx, error: &PrepareError, stats: &mut RunStats<'_>) -> Result<(), RunError> {
         let Some(test) = self.judges.get_mut(judge.0) else { return Ok(()) };
         test.status = JudgeStatus::Untested;
-        let sources = CurrentSources::of_judge(self.performer.preparer.pipeline(), judge);
+        let sources = CurrentSources::of_judge(self.executor.preparer.pipeline(), judge);
         let prompt = sources.prompt.and_then(|prompt| prompt.path);
         let why = prompt.map_or_else(|| error.to_string(), |path| format!("{path}: {error}"));
         let place = Location::Selftest { judge: test.name.clone(), case: "every case".to_owned() };
@@ -164,7 +164,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         job: &Job,
         stats: &mut RunStats<'_>,
     ) -> Result<Option<CaseOutcome>, RunError> {
-        let cached = if self.is_refreshed { None } else { self.performer.cached_output(job) };
+        let cached = if self.is_refreshed { None } else { self.executor.cached_output(job) };
         let Some(Output::Grades(grades)) = cached else { return Ok(None) };
         let key = case.action.key;
         stats.cached((StageName::Selftest, key), self.completed.insert(key), false)?;
@@ -173,7 +173,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
 
     /// Whether a case is left alone because its judge cannot pass any more, or is given up.
     pub(super) fn is_decided(&self, case: &SelftestTask) -> bool {
-        let lost = |test: &JudgeTest| is_out_of_reach(self.selftest, &test.grades, &test.unanswered);
+        let lost = |test: &JudgeTest| cannot_pass(self.selftest, &test.grades, &test.unanswered);
         self.is_given_up(case.judge) || (!self.asks_all && self.judges.get(case.judge.0).is_some_and(lost))
     }
 
@@ -202,7 +202,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
     pub(super) fn completed(
         &mut self,
         case: &SelftestTask,
-        fresh: &Fresh,
+        fresh: &ExecutedOutput,
         stats: &mut RunStats<'_>,
     ) -> Result<CaseOutcome, RunError> {
         self.completed.insert(case.action.key);
@@ -231,7 +231,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
     }
 
     fn graded(&self, grades: &[CriterionScore]) -> CaseOutcome {
-        CaseOutcome::Graded(judge::grade(&self.performer.preparer.pipeline().rubric, grades))
+        CaseOutcome::Graded(judge::grade(&self.executor.preparer.pipeline().rubric, grades))
     }
 
     /// Notes the outcome of a case. With the last one of its judge, reports the verdict and returns the cells that waited
@@ -300,7 +300,7 @@ impl JudgeTest {
         let found = verdict(selftest, &self.grades);
         self.status = match found.passed {
             true => JudgeStatus::Qualified,
-            false if is_out_of_reach(selftest, &self.grades, &self.unanswered) => JudgeStatus::Weak,
+            false if cannot_pass(selftest, &self.grades, &self.unanswered) => JudgeStatus::Weak,
             false => JudgeStatus::Untested,
         };
         found

@@ -27,13 +27,14 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::perform::Performer;
+use super::execute::Executor;
 use crate::action::{ActionKey, Digest, DigestBuilder, Inputs, Replica, Stage, Work};
 use crate::cache::{EntryStatus, Lookup};
 use crate::compress::ContextRef;
 use crate::pipeline::{AnswerCell, AnswererIx, CellCoordinate, CompressCell, FixtureIx, JudgeCell, Pipeline, PointIx};
 use crate::plan::{
-    self, Action, CurrentSources, JudgeTask, PrepareError, READER, Resolved, ResolvedAnswer, ResolvedContext, Task,
+    self, Action, CurrentSources, JudgeTask, PARSER_VERSION, PrepareError, Resolved, ResolvedAnswer, ResolvedContext,
+    Task,
 };
 use crate::results::{ListedRow, ROWS};
 use crate::units::Usd;
@@ -75,7 +76,7 @@ type FingerprintOf = (FixtureIx, PointIx, bool, Vec<AnswererIx>);
 
 /// The row cache of a run.
 pub(super) struct RowCache<'r, 'e> {
-    performer: &'r Performer<'e>,
+    executor: &'r Executor<'e>,
     /// The rows of contexts as they come, by their places in the matrix.
     open: HashMap<CompressCell, BTreeMap<u64, NewRow>>,
     /// Contexts without an entry: a row is missing, or too many others were open.
@@ -86,9 +87,9 @@ pub(super) struct RowCache<'r, 'e> {
 }
 
 impl<'r, 'e> RowCache<'r, 'e> {
-    pub(super) fn new(performer: &'r Performer<'e>) -> RowCache<'r, 'e> {
+    pub(super) fn new(executor: &'r Executor<'e>) -> RowCache<'r, 'e> {
         RowCache {
-            performer,
+            executor,
             open: HashMap::new(),
             abandoned: HashSet::new(),
             fingerprints: HashMap::new(),
@@ -109,9 +110,9 @@ impl<'r, 'e> RowCache<'r, 'e> {
         if refresh.contains(&Stage::Answer) || refresh.contains(&Stage::Judge) {
             return None;
         }
-        let bytes = self.performer.store.read_derived(&name)?;
+        let bytes = self.executor.store.read_derived(&name)?;
         let cached: CachedRows = postcard::from_bytes(&bytes).ok()?;
-        let matrix = self.performer.preparer.matrix();
+        let matrix = self.executor.preparer.matrix();
         let answers = matrix.answers(context.cell);
         let cells: Vec<JudgeCell> = answers.flat_map(|answer| matrix.judgements(answer)).collect();
         if cells.len() != cached.dependencies.len() || !self.all_hold(&cached) {
@@ -124,7 +125,7 @@ impl<'r, 'e> RowCache<'r, 'e> {
 
     /// Adds the row of a judged cell. With the last of its context the entry is stored.
     pub(super) fn add(&mut self, task: &JudgeTask, resolved: &Resolved, line: String, row: Arc<ListedRow>) {
-        let (context, matrix) = (task.context.cell, self.performer.preparer.matrix());
+        let (context, matrix) = (task.context.cell, self.executor.preparer.matrix());
         if !self.open.contains_key(&context) && self.open.len() >= MOST_OPEN {
             self.abandoned.insert(context);
         }
@@ -143,7 +144,7 @@ impl<'r, 'e> RowCache<'r, 'e> {
 
     /// Adds the line of a context. One without answers is complete with it, and its entry is stored.
     pub(super) fn add_context(&mut self, context: &Rc<ResolvedContext>, line: String) {
-        if self.performer.preparer.matrix().judgements_below(context.cell) == 0 {
+        if self.executor.preparer.matrix().judgements_below(context.cell) == 0 {
             self.lines.insert(context.cell, line);
             self.store(context, BTreeMap::new());
         } else if !self.abandoned.contains(&context.cell) {
@@ -160,13 +161,13 @@ impl<'r, 'e> RowCache<'r, 'e> {
 
     fn store(&mut self, context: &Rc<ResolvedContext>, rows: BTreeMap<u64, NewRow>) {
         let (Some(line), Some(name)) = (self.lines.remove(&context.cell), self.name(context)) else { return };
-        let Ok(warnings) = self.performer.outputs.warnings(context) else { return };
+        let Ok(warnings) = self.executor.outputs.warnings(context) else { return };
         let lines = rows.values().map(|row| row.line.as_str()).collect();
         let dependencies = rows.values().map(|row| row.dependencies).collect();
         let rows = rows.into_values().map(|row| row.row).collect();
         let cached = CachedRows { warnings, context: line, dependencies, rows, lines };
         if let Ok(bytes) = postcard::to_stdvec(&cached) {
-            self.performer.store.keep_derived(name, &bytes);
+            self.executor.store.keep_derived(name, &bytes);
         }
         self.note_rows_used(context, name, &cached, &[]);
     }
@@ -182,17 +183,17 @@ impl<'r, 'e> RowCache<'r, 'e> {
 
     /// Whether an action still has that output, and it can be read.
     fn holds(&self, dependency: &Dependency) -> bool {
-        let Some(record) = self.performer.store.find(&dependency.key) else { return false };
+        let Some(record) = self.executor.store.find(&dependency.key) else { return false };
         let out = match record.status {
-            EntryStatus::Output { out, reader: READER, .. } => Some(out),
+            EntryStatus::Output { out, reader: PARSER_VERSION, .. } => Some(out),
             _ => None,
         };
-        out == Some(dependency.out) && record.cost == dependency.cost && self.performer.verify(&record, None).is_ok()
+        out == Some(dependency.out) && record.cost == dependency.cost && self.executor.verify(&record, None).is_ok()
     }
 
     /// Whether an entry depends on the very actions that its cells have.
     fn has_keys_of(&self, cached: &CachedRows, context: &Rc<ResolvedContext>, cells: &[JudgeCell]) -> bool {
-        let key = |task: Task| self.performer.preparer.prepare(&task).ok().map(|action| action.key);
+        let key = |task: Task| self.executor.preparer.prepare(&task).ok().map(|action| action.key);
         cells.iter().zip(&cached.dependencies).all(|(cell, [answer, judgement])| {
             let Dependency { key: own, out, cost } = *answer;
             let resolved = Rc::new(ResolvedAnswer { key: own, out, cost, unchanged: context.unchanged });
@@ -203,14 +204,14 @@ impl<'r, 'e> RowCache<'r, 'e> {
 
     /// Names the entry of a context; `None` of one whose rows depend on more than the name says.
     fn name(&mut self, context: &ResolvedContext) -> Option<Digest> {
-        let raw = self.performer.store.find(&context.key)?.raw;
+        let raw = self.executor.store.find(&context.key)?.raw;
         let downstream = self.downstream_fingerprint(context)?;
-        let preparer = &self.performer.preparer;
+        let preparer = &self.executor.preparer;
         let (pipeline, runs) = (preparer.pipeline(), preparer.matrix().runs());
         let (digests, place) = (context.texts.loaded().digests, pipeline.name_compress(&context.cell));
         let mut name = DigestBuilder::new("compeval rows v6");
         name.field("version", env!("CARGO_PKG_VERSION")).field("rows", ROWS.to_le_bytes());
-        name.field("reader", READER.to_le_bytes()).field("downstream", downstream.0);
+        name.field("reader", PARSER_VERSION.to_le_bytes()).field("downstream", downstream.0);
         name.field("rubric", pipeline.rubric.digest().0).field("tail", [pipeline.settings.tail as u8]);
         for digest in [digests.transcript, digests.points, digests.bank, context.texts.loaded().recorded] {
             name.field("fixture", digest.0);
@@ -234,7 +235,7 @@ impl<'r, 'e> RowCache<'r, 'e> {
     /// The names that rows call probes, answerers and judges by.
     fn add_names(&self, name: &mut DigestBuilder, cell: CompressCell) {
         let (Pipeline { answerers, judges, .. }, matrix) =
-            (self.performer.preparer.pipeline(), self.performer.preparer.matrix());
+            (self.executor.preparer.pipeline(), self.executor.preparer.matrix());
         for probe in matrix.probes(cell.chain.fixture, cell.point) {
             name.field("probe", (probe.0 as u64).to_le_bytes());
         }
@@ -255,7 +256,7 @@ impl<'r, 'e> RowCache<'r, 'e> {
         let ContextRef::Readable { text } = &context.reference else { return None };
         // prompts may ask whether the context is empty, and nothing else about it
         let is_empty = *text == Digest::of("");
-        let (cell, matrix) = (context.cell, self.performer.preparer.matrix());
+        let (cell, matrix) = (context.cell, self.executor.preparer.matrix());
         let answerers = matrix.method_answerers(cell.chain.method).to_vec();
         let place = (cell.chain.fixture, cell.point, is_empty, answerers);
         if let Some(known) = self.fingerprints.get(&place) {
@@ -268,7 +269,7 @@ impl<'r, 'e> RowCache<'r, 'e> {
     }
 
     fn fingerprint(&self, context: &ResolvedContext, stand_in: Digest) -> Result<Digest, PrepareError> {
-        let (preparer, texts) = (&self.performer.preparer, &context.texts);
+        let (preparer, texts) = (&self.executor.preparer, &context.texts);
         let matrix = preparer.matrix();
         let (stand_in, answer) = (ContextRef::Readable { text: stand_in }, Digest::of("an answer"));
         let mut fingerprint = DigestBuilder::new("compeval downstream v1");
@@ -296,16 +297,16 @@ impl RowCache<'_, '_> {
             Task::Judge(task) => self.is_one_judgement(&task.cell),
         };
         if is_one_place {
-            let place = task.place(self.performer.preparer.pipeline());
-            self.performer.store.note_latest(&[used(&place, replica, stage, key)]);
+            let place = task.place(self.executor.preparer.pipeline());
+            self.executor.store.note_latest(&[used(&place, replica, stage, key)]);
         }
     }
 
     /// Notes that an entry is in use for a context, and if it was not, all its dependencies.
     fn note_rows_used(&self, context: &ResolvedContext, name: Digest, cached: &CachedRows, cells: &[JudgeCell]) {
-        let (matrix, pipeline) = (self.performer.preparer.matrix(), self.performer.preparer.pipeline());
+        let (matrix, pipeline) = (self.executor.preparer.matrix(), self.executor.preparer.pipeline());
         let (place, rows_key) = (place_of_rows(&pipeline.name_compress(&context.cell)), ActionKey(name));
-        if self.performer.store.latest(&place) == Some(rows_key) {
+        if self.executor.store.latest(&place) == Some(rows_key) {
             return;
         }
         let mut all = vec![(place, rows_key)];
@@ -319,19 +320,19 @@ impl RowCache<'_, '_> {
                 all.push(used(&place, replica, Stage::Judge, judgement.key));
             }
         }
-        self.performer.store.note_latest(&all);
+        self.executor.store.note_latest(&all);
     }
 
     /// Whether no other run has an action of its own at the place of an answer: what rules answer has no number, though
     /// the contexts of runs may differ.
     fn is_one_answer(&self, cell: &AnswerCell) -> bool {
-        let matrix = self.performer.preparer.matrix();
+        let matrix = self.executor.preparer.matrix();
         matrix.answer_replica(cell) != Replica::NONE || matrix.compress_replica(&cell.compress) == Replica::NONE
     }
 
     /// The same of a judgement: what rules grade has no number either, though the answers may differ.
     fn is_one_judgement(&self, cell: &JudgeCell) -> bool {
-        let matrix = self.performer.preparer.matrix();
+        let matrix = self.executor.preparer.matrix();
         let is_one_above = matrix.answer_replica(&cell.answer) == Replica::NONE && self.is_one_answer(&cell.answer);
         matrix.judge_replica(cell) != Replica::NONE || is_one_above
     }

@@ -24,7 +24,7 @@ use crate::transcript::{count_tokens, fold_document};
 use crate::units::Tokens;
 
 /// Makes rows. Holds what is the same for all cells of a fixture.
-pub(super) struct RowMaker<'e> {
+pub(super) struct RowBuilder<'e> {
     preparer: Preparer<'e>,
     outputs: &'e OutputCache<'e, Store>,
     store: &'e Store,
@@ -51,9 +51,9 @@ struct Measures {
 /// Fixtures in memory: the matrix goes through them one after the other, a few overlap.
 const FIXTURES_IN_MEMORY: usize = 4;
 
-impl<'e> RowMaker<'e> {
-    pub(super) fn new(preparer: Preparer<'e>, outputs: &'e OutputCache<'e, Store>, store: &'e Store) -> RowMaker<'e> {
-        RowMaker {
+impl<'e> RowBuilder<'e> {
+    pub(super) fn new(preparer: Preparer<'e>, outputs: &'e OutputCache<'e, Store>, store: &'e Store) -> RowBuilder<'e> {
+        RowBuilder {
             preparer,
             outputs,
             store,

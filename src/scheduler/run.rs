@@ -11,10 +11,10 @@ use super::breakers::CircuitBreakers;
 use super::budget::BudgetReached;
 use super::cells::Cells;
 use super::event::{Event, Listener, SkipReason};
+use super::execute::{ExecutedOutput, ExecutionError, Executor};
 use super::in_flight::{Completed, InFlight};
 use super::job::Job;
 use super::options::{RunError, RunOutcome, SchedulerOptions, Stop};
-use super::perform::{Fresh, NoOutput, Performer};
 use super::qualification::{CaseOutcome, JudgeQualification, JudgeStatus};
 use super::queue::ModelQueue;
 use super::stats::RunStats;
@@ -31,12 +31,12 @@ const ROOM_CHECK: Duration = Duration::from_secs(1);
 
 /// Runs the matrix: executes what is stale, reports everything to `listener`.
 pub async fn run(
-    performer: &Performer<'_>,
+    executor: &Executor<'_>,
     options: &SchedulerOptions,
     stop: watch::Receiver<Stop>,
     listener: &mut dyn Listener,
 ) -> Result<RunOutcome, RunError> {
-    let mut run = EventLoop::new(performer, options, listener);
+    let mut run = EventLoop::new(executor, options, listener);
     let broken = match run.drive(stop).await {
         Ok(()) => None,
         // What was stored is good, and there is to be a report of it.
@@ -44,7 +44,7 @@ pub async fn run(
         Err(error) => return Err(error),
     };
     let weak_judges = run.judges.weak();
-    Ok(RunOutcome { models: performer.outputs.models(), broken, weak_judges, ..run.stats.outcome })
+    Ok(RunOutcome { models: executor.outputs.models(), broken, weak_judges, ..run.stats.outcome })
 }
 
 /// What an action under way is for.
@@ -55,7 +55,7 @@ enum ActionTask {
 }
 
 struct EventLoop<'r, 'e> {
-    performer: &'r Performer<'e>,
+    executor: &'r Executor<'e>,
     options: &'r SchedulerOptions,
     cells: Cells<'r, 'e>,
     judges: JudgeQualification<'r, 'e>,
@@ -71,18 +71,18 @@ struct EventLoop<'r, 'e> {
 
 impl<'r, 'e: 'r> EventLoop<'r, 'e> {
     fn new(
-        performer: &'r Performer<'e>,
+        executor: &'r Executor<'e>,
         options: &'r SchedulerOptions,
         listener: &'r mut dyn Listener,
     ) -> EventLoop<'r, 'e> {
-        let frontier = Frontier::new(&performer.preparer).warming_prompt_caches();
+        let frontier = Frontier::new(&executor.preparer).warming_prompt_caches();
         let frontier = if options.selftests_only { frontier.without_cells() } else { frontier };
         EventLoop {
-            performer,
+            executor,
             options,
-            cells: Cells::new(performer, &options.refresh, frontier),
-            judges: JudgeQualification::new(performer, options),
-            queue: ModelQueue::new(performer.client, options.jobs),
+            cells: Cells::new(executor, &options.refresh, frontier),
+            judges: JudgeQualification::new(executor, options),
+            queue: ModelQueue::new(executor.client, options.jobs),
             in_flight: InFlight::new(),
             breakers: Rc::default(),
             stats: RunStats::new(listener),
@@ -144,12 +144,12 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
     }
 
     fn begin_case(&mut self, case: SelftestTask) -> Result<(), RunError> {
-        let job = Job::of_selftest(&self.performer.preparer, &case);
+        let job = Job::of_selftest(&self.executor.preparer, &case);
         if let Some(outcome) = self.judges.cached(&case, &job, &mut self.stats)? {
             return self.settle_case(&case, outcome);
         }
         self.estimate()?;
-        let decided = self.judges.is_decided(&case).then_some(SkipReason::Decided);
+        let decided = self.judges.is_decided(&case).then_some(SkipReason::VerdictKnown);
         match decided.or_else(|| self.skip_reason(&case.action.work)) {
             Some(reason) => self.skip_case(&case, reason),
             None => self.start(ActionTask::Selftest(case), job),
@@ -179,14 +179,14 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         }
         let Some(task) = self.queue.defer(task, &action.work, self.cells.has_more()) else { return Ok(()) };
         self.cells.started(action.key);
-        let job = Job::of_task(&self.performer.preparer, &task, action);
+        let job = Job::of_task(&self.executor.preparer, &task, action);
         self.start(ActionTask::Cell(task), job)
     }
 
     fn start(&mut self, subject: ActionTask, job: Job) -> Result<(), RunError> {
         self.queue.begin(&job.action.work);
         self.stats.emit(&Event::Started { stage: job.stage })?;
-        self.in_flight.start(self.performer, (subject, job), &self.breakers);
+        self.in_flight.start(self.executor, (subject, job), &self.breakers);
         Ok(())
     }
 
@@ -217,23 +217,28 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         }
     }
 
-    fn complete_cell(&mut self, task: Task, action: &Action, result: Result<Fresh, NoOutput>) -> Result<(), RunError> {
+    fn complete_cell(
+        &mut self,
+        task: Task,
+        action: &Action,
+        result: Result<ExecutedOutput, ExecutionError>,
+    ) -> Result<(), RunError> {
         let mut sharers = self.cells.finished(&action.key);
         let reply = judge_reply(&task, &result);
         match result {
             Ok(fresh) => self.cells.complete(&task, action, (fresh, sharers), &mut self.stats),
-            Err(NoOutput::Store(error)) => Err(error.into()),
-            Err(NoOutput::Failed(failure)) => {
+            Err(ExecutionError::Store(error)) => Err(error.into()),
+            Err(ExecutionError::Failed(failure)) => {
                 self.cells.fail_shared(&task, action.key, (&failure, sharers), &mut self.stats)
             }
-            Err(NoOutput::OverBudget(reached)) if self.may_come_free(reached) => {
+            Err(ExecutionError::OverBudget(reached)) if self.may_come_free(reached) => {
                 sharers.reverse();
                 sharers.insert(0, task);
                 self.cells.put_back(sharers);
                 Ok(())
             }
-            Err(NoOutput::OverBudget(_) | NoOutput::CalledOff) => {
-                let reason = self.called_off_reason(&action.work);
+            Err(ExecutionError::OverBudget(_) | ExecutionError::Cancelled) => {
+                let reason = self.cancel_reason(&action.work);
                 sharers.push(task);
                 sharers.iter().try_for_each(|task| self.cells.skip(task, reason, &mut self.stats))
             }
@@ -244,17 +249,21 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         }
     }
 
-    fn complete_case(&mut self, case: SelftestTask, result: Result<Fresh, NoOutput>) -> Result<(), RunError> {
+    fn complete_case(
+        &mut self,
+        case: SelftestTask,
+        result: Result<ExecutedOutput, ExecutionError>,
+    ) -> Result<(), RunError> {
         let outcome = match result {
             Ok(fresh) => self.judges.completed(&case, &fresh, &mut self.stats)?,
-            Err(NoOutput::Store(error)) => return Err(error.into()),
-            Err(NoOutput::Failed(failure)) => self.judges.failed(&case, &failure, &mut self.stats)?,
-            Err(NoOutput::OverBudget(reached)) if self.may_come_free(reached) => {
+            Err(ExecutionError::Store(error)) => return Err(error.into()),
+            Err(ExecutionError::Failed(failure)) => self.judges.failed(&case, &failure, &mut self.stats)?,
+            Err(ExecutionError::OverBudget(reached)) if self.may_come_free(reached) => {
                 self.judges.put_back(case);
                 return Ok(());
             }
-            Err(NoOutput::OverBudget(_) | NoOutput::CalledOff) => {
-                return self.skip_case(&case, self.called_off_reason(&case.action.work));
+            Err(ExecutionError::OverBudget(_) | ExecutionError::Cancelled) => {
+                return self.skip_case(&case, self.cancel_reason(&case.action.work));
             }
         };
         self.settle_case(&case, outcome)
@@ -276,7 +285,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
 
     /// Whether the money is only reserved for others: then the action waits for what they leave.
     fn may_come_free(&mut self, reached: BudgetReached) -> bool {
-        let may = self.performer.budget.reached().is_none() && !self.in_flight.is_empty();
+        let may = self.executor.budget.reached().is_none() && !self.in_flight.is_empty();
         self.waits_for_budget |= may;
         if !may {
             self.stats.outcome.budget.get_or_insert(reached);
@@ -285,7 +294,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
     }
 
     /// Why an action that was under way was not sent: whatever keeps it from being begun again.
-    fn called_off_reason(&self, work: &Work) -> SkipReason {
+    fn cancel_reason(&self, work: &Work) -> SkipReason {
         self.skip_reason(work).unwrap_or(SkipReason::Interrupted)
     }
 
@@ -294,7 +303,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         if std::mem::replace(&mut self.is_estimated, true) || self.options.selftests_only {
             return Ok(());
         }
-        let Performer { preparer, store, prices, .. } = *self.performer;
+        let Executor { preparer, store, prices, .. } = *self.executor;
         let assumptions = Assumptions { refresh: &self.options.refresh, prices, reasons: false };
         // Where a prompt does not render there is no estimate; its cells fail by name.
         let estimate = forecast(preparer, store, assumptions).ok().map(|found| found.estimate);
@@ -305,18 +314,18 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
     /// Makes sure that every cell was reported.
     fn finish(&mut self) -> Result<(), RunError> {
         self.cells.fail_waiting(self.judges.drain(), &mut self.stats)?;
-        let all = self.performer.preparer.matrix().counts();
+        let all = self.executor.preparer.matrix().counts();
         self.stats.account(if self.options.selftests_only { MatrixCounts::default() } else { all });
         Ok(())
     }
 }
 
 /// Whether the reply to a judgement kept the contract, where there was one.
-fn judge_reply(task: &Task, result: &Result<Fresh, NoOutput>) -> Option<(JudgeIx, bool)> {
+fn judge_reply(task: &Task, result: &Result<ExecutedOutput, ExecutionError>) -> Option<(JudgeIx, bool)> {
     let Task::Judge(judge) = task else { return None };
     match result {
         Ok(_) => Some((judge.cell.judge, true)),
-        Err(NoOutput::Failed(failure)) if failure.class.is_none_or(ErrorClass::was_answered) => {
+        Err(ExecutionError::Failed(failure)) if failure.class.is_none_or(ErrorClass::was_answered) => {
             Some((judge.cell.judge, false))
         }
         Err(_) => None,

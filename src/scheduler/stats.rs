@@ -5,8 +5,8 @@ use std::collections::HashSet;
 
 use super::breakers::TrippedBreaker;
 use super::event::{Event, Listener, SkipReason};
+use super::execute::ExecutedOutput;
 use super::options::RunOutcome;
-use super::perform::Fresh;
 use crate::action::{ActionKey, StageName, Work};
 use crate::files::FileError;
 use crate::pipeline::MatrixCounts;
@@ -45,15 +45,20 @@ impl<'r> RunStats<'r> {
         })
     }
 
-    pub(super) fn completed(&mut self, stage: StageName, action: &Action, fresh: &Fresh) -> Result<(), FileError> {
+    pub(super) fn completed(
+        &mut self,
+        stage: StageName,
+        action: &Action,
+        fresh: &ExecutedOutput,
+    ) -> Result<(), FileError> {
         let asked = matches!(&action.work, Work::Ask(request) if !request.is_lexical());
-        let Fresh { usage, cost, unchanged, .. } = *fresh;
+        let ExecutedOutput { usage, cost, unchanged, .. } = *fresh;
         self.emit(&Event::Completed { stage, key: action.key, asked, usage, cost, unchanged })
     }
 
     /// A cell or a case is not begun.
     pub(super) fn skipped(&mut self, stage: StageName, reason: SkipReason) -> Result<(), FileError> {
-        self.outcome.skipped += u64::from(reason != SkipReason::Decided);
+        self.outcome.skipped += u64::from(reason != SkipReason::VerdictKnown);
         self.emit(&Event::Skipped { stage, reason })
     }
 

@@ -292,6 +292,29 @@ mod tests {
         }
     }
 
+    /// Sessions of 5,000 to 500,000 tokens with eight methods, of which one sends all with every question.
+    /// `cargo test uneven_sessions -- --nocapture` prints the balance.
+    #[test]
+    #[allow(clippy::print_stderr, reason = "the balance is shown on request")]
+    fn uneven_sessions_are_balanced_as_far_as_chains_allow() {
+        const METHODS: [u64; 8] = [120, 10, 30, 30, 30, 40, 40, 40];
+        for sessions in [8u32, 24, 100] {
+            let length = |at: u32| 5000.0 * 100f64.powf(f64::from(at) / f64::from(sessions - 1));
+            let chains = (0..sessions).flat_map(|at| METHODS.map(|method| method * length(at) as u64));
+            let units = weights(&chains.collect::<Vec<u64>>());
+            for parts in [2, 4, 8, 16, 32] {
+                let loads = loads(&units, parts);
+                let mean = loads.iter().sum::<u64>() as f64 / parts as f64;
+                let most = loads.iter().copied().max().unwrap_or(0) as f64 / mean;
+                let largest = units.iter().map(|(cost, _)| *cost).max().unwrap_or(0) as f64 / mean;
+                eprintln!(
+                    "{sessions:4} sessions, {parts:2} shards: largest {most:.3} of the mean (a chain {largest:.3})"
+                );
+                assert!(most <= 1.15f64.max(largest + 1e-9), "{sessions} {parts} {most} {largest}");
+            }
+        }
+    }
+
     #[test]
     fn groups_join_whatever_the_order() {
         let mut groups = Groups::default();

@@ -62,29 +62,32 @@ pub fn sample_sd(values: &[f64]) -> Option<f64> {
 
 /// How many cells there should be, and how many of them are missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Gaps {
+pub struct MissingCounts {
     /// Cells there should be.
     pub cells: usize,
     /// Those among them without a number.
     pub missing: usize,
 }
 
-impl Gaps {
+impl MissingCounts {
     /// The missing share, from 0 to 1; `None` where no cell was due.
     pub fn share(self) -> Option<f64> {
         (self.cells > 0).then(|| self.missing as f64 / self.cells as f64)
     }
 }
 
-impl Add for Gaps {
-    type Output = Gaps;
-    fn add(self, other: Gaps) -> Gaps {
-        Gaps { cells: self.cells.saturating_add(other.cells), missing: self.missing.saturating_add(other.missing) }
+impl Add for MissingCounts {
+    type Output = MissingCounts;
+    fn add(self, other: MissingCounts) -> MissingCounts {
+        MissingCounts {
+            cells: self.cells.saturating_add(other.cells),
+            missing: self.missing.saturating_add(other.missing),
+        }
     }
 }
 
-impl AddAssign for Gaps {
-    fn add_assign(&mut self, other: Gaps) {
+impl AddAssign for MissingCounts {
+    fn add_assign(&mut self, other: MissingCounts) {
         *self = *self + other;
     }
 }
@@ -95,7 +98,7 @@ pub struct RunValues {
     /// One value a run, in order; `None` for a run that has under half of the items.
     pub values: Vec<Option<f64>>,
     /// Missing cells of the whole table, runs that were dropped included.
-    pub gaps: Gaps,
+    pub gaps: MissingCounts,
 }
 
 impl RunValues {
@@ -125,7 +128,7 @@ pub fn run_values<Row: AsRef<[Option<f64>]>>(table: &[Row]) -> RunValues {
     let items: Vec<Item<'_>> = rows().filter_map(Item::of).collect();
     let filled: usize = items.iter().map(|item| item.count).sum();
     let cells = runs * table.len();
-    let gaps = Gaps { cells, missing: cells.saturating_sub(filled) };
+    let gaps = MissingCounts { cells, missing: cells.saturating_sub(filled) };
     let Some(grand) = mean_of(items.iter().map(|item| item.mean)) else {
         return RunValues { values: vec![None; runs], gaps };
     };
@@ -162,7 +165,7 @@ impl Item<'_> {
 pub fn combined_runs<Runs: Borrow<RunValues>>(measures: &[Runs]) -> RunValues {
     let all = || measures.iter().map(Borrow::borrow);
     let runs = all().map(|measure| measure.values.len()).max().unwrap_or(0);
-    let gaps = all().fold(Gaps::default(), |sum, measure| sum + measure.gaps);
+    let gaps = all().fold(MissingCounts::default(), |sum, measure| sum + measure.gaps);
     let of_run = |run: usize| -> Option<f64> {
         let values: Option<Vec<f64>> = all().map(|measure| measure.values.get(run).copied().flatten()).collect();
         mean(&values?)
@@ -190,7 +193,7 @@ mod tests {
             assert!(close(*value, expected), "{value:?} against {expected}");
         }
         assert!(close(runs.cluster_value(), 10.0 / 3.0));
-        assert_eq!(runs.gaps, Gaps { cells: 9, missing: 1 });
+        assert_eq!(runs.gaps, MissingCounts { cells: 9, missing: 1 });
     }
 
     #[test]
@@ -212,7 +215,7 @@ mod tests {
     #[test]
     fn what_is_no_number_is_missing() {
         let runs = run_values(&[vec![Some(f64::NAN), Some(2.0)], vec![Some(f64::INFINITY)], vec![]]);
-        assert_eq!(runs.gaps, Gaps { cells: 6, missing: 5 });
+        assert_eq!(runs.gaps, MissingCounts { cells: 6, missing: 5 });
         assert_eq!(runs.values, [None, Some(2.0)]);
     }
 
@@ -238,7 +241,7 @@ mod tests {
         let second = run_values(&[vec![Some(3.0), None]]);
         let both = combined_runs(&[first, second]);
         assert_eq!(both.values, [Some(2.0), None]);
-        assert_eq!(both.gaps, Gaps { cells: 4, missing: 1 });
+        assert_eq!(both.gaps, MissingCounts { cells: 4, missing: 1 });
         assert_eq!(combined_runs::<RunValues>(&[]), RunValues::default());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::center::{Gaps, RunValues, mean, usable};
+use super::center::{MissingCounts, RunValues, mean, usable};
 use super::interval::{Estimate, interval};
 use super::rerun::{NoRerun, Rerun, rerun_interval};
 
@@ -41,8 +41,8 @@ impl Paired {
             clusters.iter().filter_map(|(at, a, b)| PairedCluster::of(*at, a, b)).collect();
         let differences = paired.iter().map(|cluster| (cluster.at, cluster.difference)).collect();
         let (a, b): (Vec<_>, Vec<_>) = paired.into_iter().map(|cluster| (cluster.a, cluster.b)).unzip();
-        let share = |side: fn(&(usize, RunValues, RunValues)) -> Gaps| {
-            clusters.iter().map(side).fold(Gaps::default(), |sum, gaps| sum + gaps).share().unwrap_or(0.0)
+        let share = |side: fn(&(usize, RunValues, RunValues)) -> MissingCounts| {
+            clusters.iter().map(side).fold(MissingCounts::default(), |sum, gaps| sum + gaps).share().unwrap_or(0.0)
         };
         let missing_share = share(|(_, a, _)| a.gaps).max(share(|(_, _, b)| b.gaps));
         Some(Paired { rerun: rerun_interval(&a, Some(&b)), missing_share, ..Paired::numbered(differences)? })

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use compeval::cache::{CacheSnapshot, Lookup, Removal, Store};
+use compeval::cache::{CacheSnapshot, Lookup, RemovalReason, Store};
 use tempfile::tempdir;
 
 use super::support::*;
@@ -265,8 +265,8 @@ fn what_verify_takes_out_is_known_to_be_damaged() {
     assert_eq!(reports.len(), 1);
     assert_eq!(reports[0].lost, [key(ENTRIES - 1)]);
     assert!(reports[0].set_aside.as_ref().unwrap().exists());
-    assert_eq!(store.removed(&key(ENTRIES - 1)), Some(Removal::Damaged));
+    assert_eq!(store.removed(&key(ENTRIES - 1)), Some(RemovalReason::Damaged));
     drop(store);
     let store = open(dir.path());
-    assert_eq!((store.find(&key(ENTRIES - 1)), store.removed(&key(ENTRIES - 1))), (None, Some(Removal::Damaged)));
+    assert_eq!((store.find(&key(ENTRIES - 1)), store.removed(&key(ENTRIES - 1))), (None, Some(RemovalReason::Damaged)));
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use compeval::action::{Digest, Stage};
-use compeval::cache::{CacheError, CacheSnapshot, EntryStatus, Lookup, Meta, Reading, Removal, export};
+use compeval::cache::{CacheError, CacheSnapshot, EntryMeta, EntryStatus, Lookup, Reading, RemovalReason, export};
 use tempfile::tempdir;
 
 use super::support::*;
@@ -26,7 +26,7 @@ fn prune_gives_the_space_back_and_keeps_the_rest() {
     };
     let whole = |cache: &dyn Fn(u64) -> Option<bytes::Bytes>, n| cache(n).is_some_and(|found| found == body(n, 20_000));
     check(&|n| whole(&|n| store.find(&key(n)).map(|r| store.body(&r).unwrap()), n));
-    assert_eq!(store.removed(&key(3)), Some(Removal::Pruned));
+    assert_eq!(store.removed(&key(3)), Some(RemovalReason::Pruned));
     put(&store, 3, body(3, 100));
     assert_eq!(store.removed(&key(3)), None);
     store.prune(&[key(3)], &HashSet::new()).unwrap();
@@ -42,7 +42,7 @@ fn prune_gives_the_space_back_and_keeps_the_rest() {
         (Some(key(3)), Some(key(3))),
         "the removal is still known"
     );
-    assert_eq!(snapshot.removed(&key(3)), Some(Removal::Pruned));
+    assert_eq!(snapshot.removed(&key(3)), Some(RemovalReason::Pruned));
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn an_export_imported_elsewhere_is_the_same() {
         let meta = store.meta(&here).unwrap();
         let origin = meta.imported.clone().unwrap();
         assert_eq!((&*origin.file, origin.digest), (&*path.display().to_string(), digest));
-        assert_eq!(Meta { imported: None, ..meta }, from.meta(&there).unwrap());
+        assert_eq!(EntryMeta { imported: None, ..meta }, from.meta(&there).unwrap());
         assert_eq!(here.status, there.status);
         assert_eq!(store.count(&Digest::of(n.to_le_bytes())), Some(n));
         assert_eq!(store.read_text(&Digest::of(source_text(n))), Some(source_text(n)));

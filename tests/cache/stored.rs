@@ -1,7 +1,7 @@
 //! Putting and finding, by the store and by a snapshot.
 
 use compeval::action::{Digest, Stage};
-use compeval::cache::{CacheError, CacheSnapshot, Day, EntryStatus, Lookup, Meta, Reading, Store};
+use compeval::cache::{CacheError, CacheSnapshot, Day, EntryMeta, EntryStatus, Lookup, Reading, Store};
 use tempfile::tempdir;
 
 use super::support::*;
@@ -143,7 +143,7 @@ fn texts_counts_and_last_use_are_kept() {
 fn the_use_of_what_was_made_today_is_not_written_down() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
-    let made = Meta { created: u64::from(Day::today().0) * 86_400_000, ..meta(1) };
+    let made = EntryMeta { created: u64::from(Day::today().0) * 86_400_000, ..meta(1) };
     let record = block(store.put_reply(key(1), &made, body(1, 100))).unwrap();
     store.sync().unwrap();
     let packed = disk(&dir.path().join("packs"));

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 use compeval::action::{ActionKey, BuiltInRule, Computation, Digest, Inputs, Replica, SourceRef, Sources, Stage, Work};
-use compeval::cache::{EntryCoordinate, LockHolder, Meta, Record, Store};
+use compeval::cache::{EntryCoordinate, EntryMeta, LockHolder, Record, Store};
 use compeval::provider::Dialect;
 use compeval::units::{Tokens, Usage, Usd};
 
@@ -28,9 +28,9 @@ pub(crate) fn coordinate(n: u64) -> EntryCoordinate {
     }
 }
 
-pub(crate) fn meta(n: u64) -> Meta {
+pub(crate) fn meta(n: u64) -> EntryMeta {
     let source = SourceRef { digest: Digest::of(source_text(n)), path: Some("prompts/anchored.md".into()) };
-    Meta {
+    EntryMeta {
         stage: Stage::Compress,
         created: 1_700_000_000_000 + n,
         dialect: Some(Dialect::OpenaiChat),

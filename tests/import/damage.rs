@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use compeval::import::{
-    FixtureOptions, FlagKind, Format, ImportError, NO_RESULT, assemble, log_files, read_bytes, read_log,
+    FixtureOptions, Format, ImportError, NO_RESULT, RepairKind, assemble, log_files, read_bytes, read_log,
 };
 use compeval::transcript::Role;
 use proptest::prelude::*;
@@ -90,7 +90,7 @@ fn a_result_without_its_call_is_dropped_and_counted() {
     let imported = read("a.jsonl", log).expect("reads");
     let conversation = &imported.conversations[0];
     assert_eq!(conversation.messages.len(), 1);
-    assert_eq!(conversation.flags.iter().filter(|flag| flag.kind == FlagKind::OrphanResult).count(), 1);
+    assert_eq!(conversation.flags.iter().filter(|flag| flag.kind == RepairKind::OrphanResult).count(), 1);
 }
 
 #[test]

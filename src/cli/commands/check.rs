@@ -7,7 +7,7 @@ use crate::cli::commands::fixture::audit::audit_all;
 use crate::cli::engine::access_list;
 use crate::cli::failure::{Exit, Failure, render};
 use crate::cli::format::count;
-use crate::cli::project::{Opening, project_paths_of, read_project};
+use crate::cli::project::{ProjectOptions, project_paths_of, read_project};
 use crate::cli::terminal::{Column, Console, TextStyle, render_table};
 use crate::pipeline::{ExternalAccess, Opened, Pipeline, Problem, Problems, Severity};
 
@@ -51,7 +51,7 @@ fn check_project(common: &Common) -> Result<CheckResult, Failure> {
         Err(Failure::Problems(problems)) => return Ok(CheckResult { problems, ..CheckResult::default() }),
         Err(other) => return Err(other),
     };
-    let opening = Opening { strict: true, ..Opening::default() };
+    let opening = ProjectOptions { strict: true, ..ProjectOptions::default() };
     let mut result = CheckResult::default();
     match read_project(common, &SelectArgs::default(), opening) {
         Ok(Opened { pipeline, warnings, missing_keys }) => {
@@ -62,7 +62,7 @@ fn check_project(common: &Common) -> Result<CheckResult, Failure> {
         }
         Err(Failure::Problems(problems)) => {
             result.problems = problems;
-            let lenient = read_project(common, &SelectArgs::default(), Opening::default());
+            let lenient = read_project(common, &SelectArgs::default(), ProjectOptions::default());
             result.access = lenient.ok().map(|opened| ExternalAccess::of(&opened.pipeline));
         }
         Err(Failure::Message { exit: Exit::EmptySelection, message, hint }) => {

@@ -7,7 +7,7 @@ use clap::Args;
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::commands::run::{changed_lines_in, compare_sides};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::project::{Opening, given, open_snapshot, read_project};
+use crate::cli::project::{ProjectOptions, given, open_snapshot, read_project};
 use crate::cli::terminal::Console;
 use crate::files::write_whole;
 use crate::report::{comparison_table, junit};
@@ -28,7 +28,7 @@ pub(crate) struct CompareArgs {
 }
 
 pub(crate) fn run(common: &Common, args: &CompareArgs, console: &Console) -> Result<Exit, Failure> {
-    let pipeline = read_project(common, &SelectArgs::default(), Opening::default())?.pipeline;
+    let pipeline = read_project(common, &SelectArgs::default(), ProjectOptions::default())?.pipeline;
     let scope = if args.only_common { ComparisonScope::Common } else { ComparisonScope::All };
     // Without a readable cache the comparison still says which files changed, not in which lines.
     let cache = open_snapshot(&pipeline.cache).ok();

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use crate::action::Digest;
 use crate::cache::{EntryStatus, Lookup, Record};
 use crate::pipeline::{Chain, CompressCell, FixtureIx, MethodIx, Pipeline, PointIx};
-use crate::plan::{Body, CompressTask, FixtureTexts, Output, Preparer, READER, Task};
+use crate::plan::{Body, CompressTask, FixtureTexts, Output, PARSER_VERSION, Preparer, Task};
 use crate::results::{Design, Row};
 
 /// The compression behind a row, as a cell of the current pipeline. `None` if the transcript, its points, or the way in
@@ -47,7 +47,7 @@ pub(super) fn output_digest<L: Lookup>(
     record: &Record,
 ) -> Option<Digest> {
     match record.status {
-        EntryStatus::Output { out, reader: READER, .. } => Some(out),
+        EntryStatus::Output { out, reader: PARSER_VERSION, .. } => Some(out),
         EntryStatus::Unread | EntryStatus::Output { .. } => {
             let bytes = cache.body(record).ok()?;
             let body = Body { dialect: record.dialect, bytes: &bytes };

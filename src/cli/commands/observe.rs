@@ -13,7 +13,7 @@ use crate::cli::format::{count, shell_word, short};
 use crate::cli::project::given;
 use crate::cli::terminal::{Column, Console, number, render_table};
 use crate::files::write_whole;
-use crate::import::{Log, Loss, log_files, read_session};
+use crate::import::{ImportIssue, Log, log_files, read_session};
 use crate::observe::{
     FORMATS, Observation, ObservedCompaction, RateDifference, SESSIONS_FOR_INTERVAL, SessionFindings, combine, observe,
 };
@@ -85,7 +85,7 @@ struct Found {
 
 /// One file, read.
 enum FileFindings {
-    Sessions(Vec<SessionFindings>, Vec<Loss>),
+    Sessions(Vec<SessionFindings>, Vec<ImportIssue>),
     Other,
     Failed(String),
 }
@@ -127,7 +127,7 @@ fn read_all(files: &[PathBuf], console: &Console) -> Found {
             FileFindings::Other => found.others += 1,
             FileFindings::Failed(problem) => found.problems.push(problem),
             FileFindings::Sessions(sessions, losses) => {
-                found.problems.extend(losses.iter().map(Loss::to_string));
+                found.problems.extend(losses.iter().map(ImportIssue::to_string));
                 found.sessions.extend(sessions.into_iter().map(|session| (file.clone(), session)));
             }
         }

@@ -11,7 +11,7 @@ use crate::cli::commands::power;
 use crate::cli::engine::access_list;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{cost, count, duration, money, short};
-use crate::cli::project::{Opening, label_of, open_project, open_snapshot};
+use crate::cli::project::{ProjectOptions, label_of, open_project, open_snapshot};
 use crate::cli::shard::{NumberedShard, ShardArgs, ShardJson, ShardOfRun};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
@@ -76,7 +76,7 @@ pub(crate) fn of_project(
     console: &Console,
 ) -> Result<ProjectPlan, Failure> {
     let number = shards.number()?;
-    let opening = Opening { sharers: number.and_then(NumberedShard::sharers), ..Opening::default() };
+    let opening = ProjectOptions { sharers: number.and_then(NumberedShard::sharers), ..ProjectOptions::default() };
     let mut pipeline = open_project(common, select, opening, console)?;
     let shard = match number {
         Some(number) => Some(ShardOfRun::enter(&mut pipeline, number, &label_of(select)?)),

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::count;
-use crate::cli::project::{Opening, open_project};
+use crate::cli::project::{ProjectOptions, open_project};
 use crate::cli::terminal::{Column, Console, TextStyle, render_table};
 use crate::pipeline::Pipeline;
 use crate::results::{ResultSet, difference_variances, mean_call_costs, newest};
@@ -39,7 +39,7 @@ struct Basis {
 }
 
 pub(crate) fn run(common: &Common, select: &SelectArgs, console: &Console) -> Result<Exit, Failure> {
-    let pipeline = open_project(common, select, Opening::default(), console)?;
+    let pipeline = open_project(common, select, ProjectOptions::default(), console)?;
     let (design, basis) = (design(&pipeline), basis(&pipeline));
     let costs = basis.costs.unwrap_or(REQUESTS);
     let bought = basis.variances.purchases(&design, &costs);

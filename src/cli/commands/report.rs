@@ -8,7 +8,7 @@ use crate::cli::args::{Common, SelectArgs};
 use crate::cli::commands::cell::note_partial;
 use crate::cli::commands::run::publish;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::project::{Opening, given, open_snapshot, read_project};
+use crate::cli::project::{ProjectOptions, given, open_snapshot, read_project};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::files::write_whole;
 use crate::locale::Locale;
@@ -40,7 +40,7 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
         return Ok(Exit::Done);
     };
     let select = SelectArgs { allow_unproven: true, ..SelectArgs::default() };
-    let pipeline = read_project(common, &select, Opening::default())?.pipeline;
+    let pipeline = read_project(common, &select, ProjectOptions::default())?.pipeline;
     let folder = ResultsFolder::find(&pipeline.results, Some(label), args.partial)?;
     if args.csv {
         return print_csv(&folder, console);

@@ -13,7 +13,7 @@ use crate::cli::commands::context::{compress_cell, read_context, reading_task};
 use crate::cli::commands::needed::{needed_of_cell, print_contexts};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{count, percent};
-use crate::cli::project::{Opening, project_paths_of, read_project};
+use crate::cli::project::{ProjectOptions, project_paths_of, read_project};
 use crate::cli::terminal::{Console, TextStyle, page};
 use crate::judge::Dimension;
 use crate::measure::FactClass;
@@ -69,7 +69,7 @@ pub(super) fn pipeline_of(common: &Common, fixture: &str, method: &str) -> Optio
         allow_unproven: true,
         ..SelectArgs::default()
     };
-    read_project(common, &select, Opening::default()).ok().map(|opened| opened.pipeline)
+    read_project(common, &select, ProjectOptions::default()).ok().map(|opened| opened.pipeline)
 }
 
 fn probe_today<'p>(pipeline: &'p Pipeline, row: &Row) -> Option<&'p Probe> {

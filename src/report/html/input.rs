@@ -45,7 +45,7 @@ pub struct PageInput<'a> {
     pub summary: &'a Summary,
     /// The contexts that are still in the cache; the others are shown as pruned.
     pub contexts: BTreeMap<ContextKey, PageContext<'a>>,
-    pub packs: &'a (dyn PackCache + Sync),
+    pub packs: &'a (dyn ChunkCache + Sync),
     pub costs: Vec<PageCost>,
     pub failures: Vec<PageFailure>,
     /// Whether to show the published scores.
@@ -53,14 +53,14 @@ pub struct PageInput<'a> {
 }
 
 /// Reuses the packs of earlier pages, because compression is most of the work.
-pub trait PackCache {
+pub trait ChunkCache {
     fn get_pack(&self, name: &Digest) -> Option<String>;
 
     /// What can only be read stores nothing.
     fn put_pack(&self, _name: Digest, _pack: &str) {}
 }
 
-impl PackCache for () {
+impl ChunkCache for () {
     fn get_pack(&self, _: &Digest) -> Option<String> {
         None
     }

@@ -12,7 +12,7 @@ mod packs;
 mod observed;
 
 pub use input::{
-    ContextKey, ContextText, PackCache, PageContext, PageCost, PageFailure, PageInput, PageMethod, PageModel,
+    ChunkCache, ContextKey, ContextText, PageContext, PageCost, PageFailure, PageInput, PageMethod, PageModel,
     PageTable, ReadRows, ScaleAnchor,
 };
 

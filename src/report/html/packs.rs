@@ -12,7 +12,7 @@ use indexmap::IndexSet;
 use serde::Serialize;
 use serde_json::ser::{CharEscape, Formatter};
 
-use super::input::{ContextText, PackCache, PageContext, ReadRows};
+use super::input::{ChunkCache, ContextText, PageContext, ReadRows};
 use crate::action::{ActionKey, Digest, DigestBuilder};
 use crate::controls::{escape_controls, is_shown_escaped};
 use crate::judge::CriterionId;
@@ -99,7 +99,7 @@ pub(super) fn pack_cells(
     (rows, read_rows): (&[ListedRow], &ReadRows<'_>),
     matchers: &[Option<&FactMatcher>],
     criteria: &IndexSet<CriterionId>,
-    cache: &dyn PackCache,
+    cache: &dyn ChunkCache,
 ) -> Result<Vec<String>, RowError> {
     let ids: Vec<&str> = criteria.iter().map(|id| &*id.0).collect();
     let chunks = rows.chunks(CELLS_IN_PACK).zip(matchers.chunks(CELLS_IN_PACK)).enumerate();
@@ -155,7 +155,7 @@ enum MarkedContext<'t> {
 /// The packs of contexts, in the order given; `None` for a context that is not in the cache.
 pub(super) fn pack_contexts(
     contexts: &[(Option<&PageContext<'_>>, BTreeMap<usize, &FactMatcher>)],
-    cache: &dyn PackCache,
+    cache: &dyn ChunkCache,
 ) -> Vec<Option<String>> {
     contexts.iter().map(|(context, matchers)| pack_context((*context)?, matchers, cache)).collect()
 }
@@ -163,7 +163,7 @@ pub(super) fn pack_contexts(
 fn pack_context(
     context: &PageContext<'_>,
     matchers: &BTreeMap<usize, &FactMatcher>,
-    cache: &dyn PackCache,
+    cache: &dyn ChunkCache,
 ) -> Option<String> {
     let mut name = pack_name("report context v1");
     name.field("context", context.digest.0);
@@ -204,7 +204,7 @@ pub(super) fn safe_json(value: &impl Serialize) -> String {
 ///
 /// # Errors
 /// Those of `json`.
-fn pack<E>(cache: &dyn PackCache, name: Digest, json: impl FnOnce() -> Result<Vec<u8>, E>) -> Result<String, E> {
+fn pack<E>(cache: &dyn ChunkCache, name: Digest, json: impl FnOnce() -> Result<Vec<u8>, E>) -> Result<String, E> {
     if let Some(pack) = cache.get_pack(&name) {
         return Ok(pack);
     }
@@ -300,7 +300,7 @@ mod tests {
         assert_eq!(marks, [(0, 3, 9), (1, 8, 4), (-1, 18, 4)]);
     }
 
-    fn made(text: &str, cache: &dyn PackCache) -> String {
+    fn made(text: &str, cache: &dyn ChunkCache) -> String {
         pack(cache, Digest::of(text), || Ok::<_, Infallible>(json(&text))).unwrap()
     }
 
@@ -326,7 +326,7 @@ mod tests {
     #[test]
     fn a_cached_pack_is_not_made_again() {
         struct MapCache(Mutex<BTreeMap<Digest, String>>);
-        impl PackCache for MapCache {
+        impl ChunkCache for MapCache {
             fn get_pack(&self, name: &Digest) -> Option<String> {
                 self.0.lock().unwrap().get(name).cloned()
             }

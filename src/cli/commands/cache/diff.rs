@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::entry::{find_entry, model_of, output_of, place_of, status_line};
 use crate::action::{Digest, InputChange, InputPart};
-use crate::cache::{CacheSnapshot, EntryStatus, Lookup, Meta, Record};
+use crate::cache::{CacheSnapshot, EntryMeta, EntryStatus, Lookup, Record};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::terminal::{Console, TextStyle, page};
 use crate::plan::{DiffSide, Hunk, hunks, source_label};
@@ -16,7 +16,7 @@ const AROUND: usize = 2;
 
 struct LoadedEntry {
     record: Record,
-    meta: Meta,
+    meta: EntryMeta,
 }
 
 /// A difference in one input, one source or the output.
@@ -136,7 +136,7 @@ fn difference(part: &str, old: Option<DiffValue>, new: Option<DiffValue>, hunks:
 }
 
 /// The differences between the sources of both: prompts, a rubric.
-fn sources(snapshot: &CacheSnapshot, old: &Meta, new: &Meta) -> Vec<Difference> {
+fn sources(snapshot: &CacheSnapshot, old: &EntryMeta, new: &EntryMeta) -> Vec<Difference> {
     let changed = new.sources.0.iter().filter_map(|(name, source)| {
         let before = old.sources.0.get(name).filter(|before| before.digest != source.digest)?;
         let texts = snapshot.read_text(&before.digest).zip(snapshot.read_text(&source.digest));

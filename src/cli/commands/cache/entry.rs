@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::action::{Replica, Stage};
 use crate::cache::{
-    CacheError, CacheSnapshot, Day, EntryCoordinate, EntryStatus, ImportOrigin, Lookup, Meta, Record, now_ms,
+    CacheError, CacheSnapshot, Day, EntryCoordinate, EntryMeta, EntryStatus, ImportOrigin, Lookup, Record, now_ms,
 };
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{age, duration, money, short, size};
@@ -46,7 +46,7 @@ pub(super) fn find_entry(snapshot: &CacheSnapshot, prefix: &str) -> Result<Recor
 }
 
 /// Who made an output: the requested model, a built-in rule, or a program.
-pub(crate) fn model_of(meta: &Meta) -> String {
+pub(crate) fn model_of(meta: &EntryMeta) -> String {
     let part = |name: &str| {
         let (_, part) = meta.inputs.parts.iter().find(|(part, _)| part == name)?;
         part.text.clone()
@@ -110,7 +110,7 @@ pub(crate) struct EntryJson {
 }
 
 impl EntryJson {
-    pub(crate) fn new(record: &Record, meta: &Meta, last_used: Day) -> EntryJson {
+    pub(crate) fn new(record: &Record, meta: &EntryMeta, last_used: Day) -> EntryJson {
         EntryJson {
             key: record.key.to_string(),
             stage: record.stage,
@@ -147,7 +147,7 @@ pub(crate) fn status_line(record: &Record) -> String {
 }
 
 /// Who made an entry, when, from what, and at what cost: one line each.
-pub(crate) fn provenance(console: &Console, record: &Record, meta: &Meta) -> Vec<String> {
+pub(crate) fn provenance(console: &Console, record: &Record, meta: &EntryMeta) -> Vec<String> {
     let seconds = now_ms().saturating_sub(record.created) / 1000;
     let tokens = format!(
         "{} in, {} out{}",
@@ -199,7 +199,7 @@ pub(crate) enum EntryOutput {
 }
 
 /// Parses a body for display, as far as that is possible without the pipeline.
-pub(crate) fn output_of(record: &Record, meta: &Meta, bytes: &[u8]) -> EntryOutput {
+pub(crate) fn output_of(record: &Record, meta: &EntryMeta, bytes: &[u8]) -> EntryOutput {
     let plain = || EntryOutput::Text(String::from_utf8_lossy(bytes).into_owned());
     let Some(dialect) = record.dialect else { return local_output(bytes).map_or_else(plain, EntryOutput::Text) };
     let operation = match meta.inputs.parts.iter().find(|(name, _)| name == "operation") {

@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::entry::model_of;
 use crate::action::Stage;
-use crate::cache::{Meta, Record, now_ms};
+use crate::cache::{EntryMeta, Record, now_ms};
 use crate::cli::args::StageArg;
 use crate::cli::failure::Failure;
 use crate::pipeline::suggest;
@@ -69,7 +69,7 @@ impl EntryFilter {
     }
 
     /// Whether an entry has the required names.
-    pub(super) fn admits_names(&self, meta: &Meta) -> bool {
+    pub(super) fn admits_names(&self, meta: &EntryMeta) -> bool {
         let is = |wanted: &Option<String>, name: &Option<String>| wanted.is_none() || wanted == name;
         is(&self.method, &meta.coordinate.method)
             && is(&self.fixture, &meta.coordinate.fixture)
@@ -93,7 +93,7 @@ impl EntryFilter {
 }
 
 /// Whether `wanted` is the requested or the answering model, with or without its provider.
-fn is_model(wanted: &str, meta: &Meta) -> bool {
+fn is_model(wanted: &str, meta: &EntryMeta) -> bool {
     let names = [meta.model.as_deref(), meta.requested_model.as_deref()];
     let bare = |name: &str| name.split_once('/').is_some_and(|(_, model)| model == wanted);
     names.into_iter().flatten().any(|name| name == wanted || bare(name)) || model_of(meta) == wanted
@@ -108,7 +108,7 @@ pub(super) struct EntryNames {
 }
 
 impl EntryNames {
-    pub(super) fn add(&mut self, meta: &Meta) {
+    pub(super) fn add(&mut self, meta: &EntryMeta) {
         let keep = |set: &mut BTreeSet<String>, name: &Option<String>| {
             if let Some(name) = name.as_ref().filter(|name| !set.contains(*name)) {
                 set.insert(name.clone());

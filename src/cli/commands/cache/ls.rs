@@ -2,7 +2,7 @@
 
 use super::entry::{EntryJson, date_of, model_of, place_of};
 use super::filter::{CacheFilter, EntryFilter, EntryNames};
-use crate::cache::{CacheSnapshot, Day, EntryStatus, Lookup, Meta, Record, now_ms};
+use crate::cache::{CacheSnapshot, Day, EntryMeta, EntryStatus, Lookup, Record, now_ms};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{age, count, money, short, size};
 use crate::cli::terminal::{Console, Pages, TextStyle, escape_json};
@@ -58,7 +58,7 @@ impl<'c> EntryList<'c> {
         EntryList { console, pages, is_read: true, now: now_ms(), block: String::new(), entries: 0, bytes: 0 }
     }
 
-    fn add(&mut self, record: &Record, meta: &Meta, day: Day) {
+    fn add(&mut self, record: &Record, meta: &EntryMeta, day: Day) {
         if self.console.is_json() {
             self.block.push_str(if self.entries == 0 { "[\n" } else { ",\n" });
             // serialising plain data to a string cannot fail
@@ -79,7 +79,7 @@ impl<'c> EntryList<'c> {
         }
     }
 
-    fn line(&self, record: &Record, meta: &Meta, day: Day) -> String {
+    fn line(&self, record: &Record, meta: &EntryMeta, day: Day) -> String {
         let tokens = match (meta.usage.input, meta.usage.output) {
             (None, None) => "–".to_owned(),
             (input, output) => format!("{}+{}", short(input.map(|t| t.0)), short(output.map(|t| t.0))),

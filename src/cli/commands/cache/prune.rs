@@ -17,7 +17,7 @@ use crate::cache::{CacheSnapshot, LockHolder, Lookup, Record, Store, disk_bytes,
 use crate::cli::args::{Common, SelectArgs, StageArg};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{count, duration, size};
-use crate::cli::project::{Opening, open_project, open_store, print_notices, read_project};
+use crate::cli::project::{ProjectOptions, open_project, open_store, print_notices, read_project};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::files::this_command;
 use crate::pipeline::ProjectPaths;
@@ -142,7 +142,7 @@ fn prune(
 
 /// Current prices: those of the pipeline, if it can be read.
 fn todays_prices(common: &Common) -> Prices {
-    let opening = Opening { without_banks: true, ..Opening::default() };
+    let opening = ProjectOptions { without_banks: true, ..ProjectOptions::default() };
     let project = read_project(common, &SelectArgs::default(), opening);
     project.map(|opened| Prices::new(opened.pipeline.prices)).unwrap_or_default()
 }
@@ -207,7 +207,7 @@ fn choose<L: Lookup>(
     }
     if criteria.unreachable {
         let kept = kept_by_labels(&paths.results, lookup)?;
-        let pipeline = open_project(common, &SelectArgs::default(), Opening::default(), console)?;
+        let pipeline = open_project(common, &SelectArgs::default(), ProjectOptions::default(), console)?;
         let reachable = reachable(&pipeline, lookup)?;
         warn_about_stale(&reachable, console);
         records.retain(|record| !kept.contains(&record.key) && !reachable.contains(&record.key, record.stage));

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::entry::{EntryJson, EntryOutput, fault_of, find_entry, output_of, place_of, provenance, status_of};
-use crate::cache::{CacheSnapshot, EntryStatus, Lookup, Meta, Record};
+use crate::cache::{CacheSnapshot, EntryMeta, EntryStatus, Lookup, Record};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::terminal::{Console, TextStyle, page};
 use crate::text::one_line;
@@ -56,7 +56,7 @@ pub(super) fn run(
     Ok(Exit::Done)
 }
 
-fn json(snapshot: &CacheSnapshot, record: &Record, meta: &Meta, output: Option<&EntryOutput>) -> EntryDetailsJson {
+fn json(snapshot: &CacheSnapshot, record: &Record, meta: &EntryMeta, output: Option<&EntryOutput>) -> EntryDetailsJson {
     let sources = meta.sources.0.iter();
     EntryDetailsJson {
         entry: EntryJson::new(record, meta, snapshot.last_used(record)),
@@ -67,7 +67,7 @@ fn json(snapshot: &CacheSnapshot, record: &Record, meta: &Meta, output: Option<&
 }
 
 /// The named inputs, in the order of the work.
-pub(crate) fn inputs_json(meta: &Meta) -> Vec<InputJson> {
+pub(crate) fn inputs_json(meta: &EntryMeta) -> Vec<InputJson> {
     let input = |(name, part): &(std::borrow::Cow<'static, str>, crate::action::InputPart)| InputJson {
         name: name.to_string(),
         digest: part.digest.to_string(),
@@ -76,7 +76,13 @@ pub(crate) fn inputs_json(meta: &Meta) -> Vec<InputJson> {
     meta.inputs.parts.iter().map(input).collect()
 }
 
-fn describe(record: &Record, meta: &Meta, output: Option<&EntryOutput>, inputs: bool, console: &Console) -> String {
+fn describe(
+    record: &Record,
+    meta: &EntryMeta,
+    output: Option<&EntryOutput>,
+    inputs: bool,
+    console: &Console,
+) -> String {
     let mut lines = vec![heading(record, meta, console)];
     lines.push(console.paint(TextStyle::Dim, &record.key.to_string()));
     lines.extend(provenance(console, record, meta));
@@ -106,13 +112,13 @@ fn describe(record: &Record, meta: &Meta, output: Option<&EntryOutput>, inputs: 
     lines.join("\n")
 }
 
-fn heading(record: &Record, meta: &Meta, console: &Console) -> String {
+fn heading(record: &Record, meta: &EntryMeta, console: &Console) -> String {
     let place = place_of(&meta.coordinate);
     console.paint(TextStyle::Strong, &format!("{} {} · {place}", record.stage.name(), record.key.0.short()))
 }
 
 /// The inputs of an entry, one line each: name, digest, and the value if it is short.
-pub(crate) fn input_lines(meta: &Meta, console: &Console) -> Vec<String> {
+pub(crate) fn input_lines(meta: &EntryMeta, console: &Console) -> Vec<String> {
     let width = meta.inputs.parts.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     let line = |(name, part): &(std::borrow::Cow<'static, str>, crate::action::InputPart)| {
         let is_empty = part.text.as_deref() == Some("");

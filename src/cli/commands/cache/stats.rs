@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::entry::model_of;
 use super::reach::sources_of_labels;
 use crate::action::ActionKey;
-use crate::cache::{CacheSnapshot, DiskUsage, Lookup, Meta, Record, now_ms};
+use crate::cache::{CacheSnapshot, DiskUsage, EntryMeta, Lookup, Record, now_ms};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{count, money, short, size};
 use crate::cli::terminal::{Console, TextStyle};
@@ -110,7 +110,7 @@ pub(super) fn run(snapshot: &CacheSnapshot, results: &Path, console: &Console) -
     let (mut costs, mut named) = (EntryCosts::new(), sources_of_labels(results));
     for record in snapshot.records() {
         let meta = snapshot.meta(&record).ok();
-        named.extend(meta.iter().flat_map(Meta::texts));
+        named.extend(meta.iter().flat_map(EntryMeta::texts));
         let model = meta.map_or_else(|| "(damaged)".to_owned(), |meta| model_of(&meta));
         stats.total.add(&record, record.cost);
         stats.by_stage.entry(record.stage.name().to_owned()).or_default().add(&record, record.cost);

@@ -11,11 +11,13 @@ use crate::cli::commands::import_failure;
 use crate::cli::engine::{RunOptions, run_matrix};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::cost;
-use crate::cli::project::{Opening, given, open_project, open_snapshot, open_store, print_notices, require_keys};
+use crate::cli::project::{
+    ProjectOptions, given, open_project, open_snapshot, open_store, print_notices, require_keys,
+};
 use crate::cli::terminal::{
     Column, Console, Progress, RunLog, TextStyle, number, print_failures, render_table, selftest_cases,
 };
-use crate::judge::{Expected, INJECTION_GAIN, KindOutcome, MAX_MISSES, MISSES_OF_A_KIND, SelfTestVerdict};
+use crate::judge::{CaseKindResult, Expected, INJECTION_GAIN, MAX_MISSES, MISSES_OF_A_KIND, SelfTestVerdict};
 use crate::pipeline::{JudgeIx, Matrix, Pipeline};
 use crate::plan::Preparer;
 use crate::provider::Prices;
@@ -53,7 +55,7 @@ pub(super) fn run(
     console: &Console,
 ) -> Result<Exit, Failure> {
     let select = SelectArgs { judge_model: model.map(str::to_owned), ..SelectArgs::default() };
-    let opening = Opening { without_banks: true, ..Opening::default() };
+    let opening = ProjectOptions { without_banks: true, ..ProjectOptions::default() };
     let pipeline = open_project(common, &select, opening, console)?;
     require_keys(pipeline.judges.iter().map(|judge| &judge.model))?;
     let prices = Prices::new(pipeline.prices.clone());
@@ -145,7 +147,7 @@ fn page(tested: &Tested<'_>, console: &Console) -> String {
 }
 
 /// Where a score belongs, in a word.
-fn expected(kind: &KindOutcome) -> &'static str {
+fn expected(kind: &CaseKindResult) -> &'static str {
     match kind.expected {
         Expected::High => "high",
         Expected::Low => "low",

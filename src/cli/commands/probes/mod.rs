@@ -11,13 +11,13 @@ use clap::Subcommand;
 use crate::cli::args::{BudgetArgs, Common, SelectArgs};
 use crate::cli::engine::{RunOptions, with_engine};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::project::{Opening, open_project, open_store, print_notices, project_paths_of, require_keys};
+use crate::cli::project::{ProjectOptions, open_project, open_store, print_notices, project_paths_of, require_keys};
 use crate::cli::terminal::{Console, Progress, RunLog};
 use crate::files::write_whole;
 use crate::pipeline::{FixtureIx, Generator, LoadedFixture, Pipeline, PointIx, ProjectPaths, list};
 use crate::plan::{FixtureTexts, GenerationTask, Output, PrepareError};
 use crate::provider::Prices;
-use crate::scheduler::{Budget, Performer, SchedulerOptions, Stop, generate};
+use crate::scheduler::{Budget, Executor, SchedulerOptions, Stop, generate};
 use draft::BankDraft;
 use report::GenerationReport;
 
@@ -43,7 +43,7 @@ pub(crate) fn run(common: &Common, command: &ProbesCommand, console: &Console) -
     let paths = project_paths_of(common)?;
     let wanted = wanted(&paths, fixtures, *force, console)?;
     let select = SelectArgs { fixtures: wanted, model: model.clone(), ..SelectArgs::default() };
-    let opening = Opening { without_banks: true, ..Opening::default() };
+    let opening = ProjectOptions { without_banks: true, ..ProjectOptions::default() };
     let pipeline = open_project(common, &select, opening, console)?;
     let generator = pipeline.generators.first().ok_or_else(|| Failure::input("no [[probes]] table can be used"))?;
     let floor = pipeline.answerers.first().map(|answerer| &answerer.model);
@@ -55,8 +55,8 @@ pub(crate) fn run(common: &Common, command: &ProbesCommand, console: &Console) -
     let options = RunOptions::within(Budget::new(limits));
     let progress = Progress::new([], limits, console);
     let (mut run_log, mut interrupted) = (RunLog::new(&progress), false);
-    let drafts = with_engine(&pipeline, &store, &options, &progress, async |performer, options, stop| {
-        let work = Generation { performer, options, stop: stop.clone(), progress: &progress, run_log: &mut run_log };
+    let drafts = with_engine(&pipeline, &store, &options, &progress, async |executor, options, stop| {
+        let work = Generation { executor, options, stop: stop.clone(), progress: &progress, run_log: &mut run_log };
         let drafts = work.drafts(generator).await;
         interrupted = *stop.borrow() != Stop::No;
         drafts
@@ -105,7 +105,7 @@ fn wanted(paths: &ProjectPaths, named: &[String], force: bool, console: &Console
 }
 
 struct Generation<'w, 'e, 'p> {
-    performer: &'w Performer<'e>,
+    executor: &'w Executor<'e>,
     options: &'w SchedulerOptions,
     stop: watch::Receiver<Stop>,
     progress: &'w Progress,
@@ -115,12 +115,12 @@ struct Generation<'w, 'e, 'p> {
 impl Generation<'_, '_, '_> {
     /// One draft a fixture: proposals of all points, then each probe without a context.
     async fn drafts(mut self, generator: &Generator) -> Result<Vec<BankDraft>, Failure> {
-        let pipeline: &Pipeline = self.performer.preparer.pipeline();
+        let pipeline: &Pipeline = self.executor.preparer.pipeline();
         let mut tasks = Vec::new();
         for (index, loaded) in pipeline.fixtures.iter().enumerate() {
             let texts = FixtureTexts::new(FixtureIx(index), loaded);
             for point in (0..loaded.points.len()).map(PointIx) {
-                tasks.push(self.performer.preparer.generation(generator, &texts, point).map_err(unprepared)?);
+                tasks.push(self.executor.preparer.generation(generator, &texts, point).map_err(unprepared)?);
             }
         }
         let mut outputs = self.ask(&tasks).await?.into_iter();
@@ -136,7 +136,7 @@ impl Generation<'_, '_, '_> {
         for draft in drafts.iter().filter(|draft| draft.is_whole()) {
             for probe in draft.probes() {
                 let point = probe.point.map_or(1, |point| point.0);
-                tasks.push(self.performer.preparer.floor(&draft.fixture, point, probe).map_err(unprepared)?);
+                tasks.push(self.executor.preparer.floor(&draft.fixture, point, probe).map_err(unprepared)?);
             }
         }
         let mut answers = self.ask(&tasks).await?.into_iter();
@@ -150,7 +150,7 @@ impl Generation<'_, '_, '_> {
         for task in tasks {
             self.progress.add(task.stage(), 1);
         }
-        Ok(generate(self.performer, self.options, self.stop.clone(), tasks, self.run_log).await?)
+        Ok(generate(self.executor, self.options, self.stop.clone(), tasks, self.run_log).await?)
     }
 }
 

@@ -8,7 +8,7 @@ use super::draft::{BankDraft, PointDraft};
 use crate::cli::failure::Exit;
 use crate::cli::format::{cost, count};
 use crate::cli::terminal::{Column, Console, RunLog, TextStyle, print_failures, render_table};
-use crate::probe::{PROBES, ProbeType, Unfit};
+use crate::probe::{PROBES, ProbeType, RejectionReason};
 use crate::scheduler::Budget;
 
 /// All that a generation did.
@@ -134,15 +134,15 @@ fn reasons(draft: &BankDraft) -> BTreeMap<&'static str, usize> {
     counts
 }
 
-fn reason(why: &Unfit) -> &'static str {
+fn reason(why: &RejectionReason) -> &'static str {
     match why {
-        Unfit::NoQuestion => "it has no question",
-        Unfit::NoFacts => "it has no expected fact",
-        Unfit::NotInSpan(_) => "a fact does not occur in the span",
-        Unfit::GivenAway(_) => "the question contains a fact",
-        Unfit::Weak(_) => "a fact is too short",
-        Unfit::Repeated => "it repeats another probe",
-        Unfit::Surplus => "its type has enough probes",
+        RejectionReason::NoQuestion => "it has no question",
+        RejectionReason::NoFacts => "it has no expected fact",
+        RejectionReason::NotInSpan(_) => "a fact does not occur in the span",
+        RejectionReason::GivenAway(_) => "the question contains a fact",
+        RejectionReason::Weak(_) => "a fact is too short",
+        RejectionReason::Repeated => "it repeats another probe",
+        RejectionReason::Surplus => "its type has enough probes",
     }
 }
 
@@ -169,7 +169,7 @@ fn bank_json(path: &str, draft: &BankDraft) -> Value {
     let point = |point: &PointDraft| {
         let verified = point.verified.as_ref();
         let dropped = verified.map(|v| {
-            let one = |(candidate, why): &(crate::probe::Candidate, Unfit)| {
+            let one = |(candidate, why): &(crate::probe::ProbeCandidate, RejectionReason)| {
                 json!({ "type": candidate.kind, "question": candidate.question, "why": why.to_string() })
             };
             v.dropped.iter().map(one).collect::<Vec<_>>()

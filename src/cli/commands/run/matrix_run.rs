@@ -16,7 +16,7 @@ use crate::cli::commit::commit_of;
 use crate::cli::engine::{RunOptions, models, run_matrix};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::shell_word;
-use crate::cli::project::{Opening, given, label_of, open_project, print_notices};
+use crate::cli::project::{ProjectOptions, given, label_of, open_project, print_notices};
 use crate::cli::shard::{NumberedShard, ShardOfRun};
 use crate::cli::terminal::{Console, Progress, TextStyle};
 use crate::files::{FileError, write_whole};
@@ -117,7 +117,7 @@ impl PreparedRun {
         let number = args.shards.number()?;
         let label = label_of(&args.select)?;
         let sharers = number.and_then(NumberedShard::sharers);
-        let opening = Opening { needs_keys: !args.offline, sharers, ..Opening::default() };
+        let opening = ProjectOptions { needs_keys: !args.offline, sharers, ..ProjectOptions::default() };
         let mut pipeline = open_project(common, &args.select, opening, console)?;
         let prices = Prices::new(pipeline.prices.clone());
         let mut limits = args.budget.limits(models(&pipeline), &prices, &pipeline.file)?;

@@ -11,11 +11,11 @@ use crate::cli::commands::context::{compress_cell, output_digest, read_context, 
 use crate::cli::failure::{Failure, chain};
 use crate::pipeline::{CompressCell, Matrix, Pipeline};
 use crate::plan::{Body, CompressTask, FixtureTexts, Preparer, changed_places};
-use crate::report::html::{self, ContextKey, ContextText, PackCache, PageContext, PageInput, ReadRows};
+use crate::report::html::{self, ChunkCache, ContextKey, ContextText, PageContext, PageInput, ReadRows};
 use crate::report::{ReportInput, markdown};
 use crate::results::{
     ChangedLines, Comparison, ComparisonScope, Design, FolderError, LabelLockError, LabelWriterError, ListedRow,
-    Manifest, ResultSet, ResultsFolder, SetError, Side, Summary, Worst, compare, labels_compared_with, names,
+    Manifest, ResultSet, ResultsFolder, SetError, Side, Summary, WorstProbe, compare, labels_compared_with, names,
     run_files, summarize, worst_rows,
 };
 use crate::threads::both;
@@ -106,7 +106,7 @@ pub(crate) fn changed_lines_in<C: Lookup>(cache: Option<&C>) -> impl Fn(&str, &D
 /// Writes every file of a label that is made from its rows. If these are few they are at hand, with the cache that has
 /// their contexts; else they are read from the folder one by one, and the page carries the summary alone. The files of
 /// runs are half of the work: they are written beside the others.
-pub(crate) fn publish<C: Lookup + PackCache + Sync>(
+pub(crate) fn publish<C: Lookup + ChunkCache + Sync>(
     pipeline: &Pipeline,
     folder: &ResultsFolder,
     manifest: Manifest,
@@ -137,7 +137,7 @@ pub(crate) fn publish<C: Lookup + PackCache + Sync>(
         || {
             write_figures(folder, &set, &summary, rows, reference)?;
             let contexts = cache.map_or_else(BTreeMap::new, |cache| page_contexts(&found, preparer, cache));
-            let packs: &(dyn PackCache + Sync) = cache.map_or(&(), |cache| cache);
+            let packs: &(dyn ChunkCache + Sync) = cache.map_or(&(), |cache| cache);
             let read_rows = |range: Range<usize>| folder.rows_at(range);
             let input = page(pipeline, &summary, &set.manifest, (rows.unwrap_or_default(), &read_rows));
             let page = html::render(&PageInput { contexts, packs, reference, ..input }).map_err(SetError::from)?;
@@ -149,7 +149,7 @@ pub(crate) fn publish<C: Lookup + PackCache + Sync>(
     Ok(PublishedResults { summary, manifest: set.into_manifest(), refused })
 }
 
-impl PackCache for Store {
+impl ChunkCache for Store {
     fn get_pack(&self, name: &Digest) -> Option<String> {
         self.read_text(name)
     }
@@ -159,7 +159,7 @@ impl PackCache for Store {
     }
 }
 
-impl PackCache for CacheSnapshot {
+impl ChunkCache for CacheSnapshot {
     fn get_pack(&self, name: &Digest) -> Option<String> {
         self.read_text(name)
     }
@@ -180,13 +180,13 @@ fn write_figures(
 }
 
 /// The worst probes; of their rows all is read.
-fn worst(folder: &ResultsFolder, design: &Design, rows: Option<&[ListedRow]>) -> Result<Vec<Worst>, SetError> {
+fn worst(folder: &ResultsFolder, design: &Design, rows: Option<&[ListedRow]>) -> Result<Vec<WorstProbe>, SetError> {
     let places = match rows {
         Some(rows) => worst_rows(design, rows.iter().map(|listed| Ok::<_, SetError>(&listed.row)), WORST)?,
         None => worst_rows(design, folder.rows()?.scored(), WORST)?,
     };
     let rows = folder.rows_in(&places.iter().map(|(at, _)| *at).collect())?;
-    Ok(places.iter().filter_map(|(at, score)| Some(Worst::new(design, rows.get(at)?, *score))).collect())
+    Ok(places.iter().filter_map(|(at, score)| Some(WorstProbe::new(design, rows.get(at)?, *score))).collect())
 }
 
 fn gather(folder: &ResultsFolder, manifest: Manifest, rows: Option<&[ListedRow]>) -> Result<ResultSet, Failure> {

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::source_changes::{AROUND, FileDiff, SourceChanges};
 use super::subject::ExplainedCell;
 use crate::action::{ActionKey, Digest, Stage};
-use crate::cache::{self, CacheSnapshot, Lookup, Meta, Record};
+use crate::cache::{self, CacheSnapshot, EntryMeta, Lookup, Record};
 use crate::pipeline::{CellCoordinate, Matrix, Pipeline};
 use crate::plan::{
     Action, ActionStatus, CurrentSources, Explained, Explainer, Frontier, Preparer, SourceText, StaleReason,
@@ -19,7 +19,7 @@ pub(crate) struct Step<'a> {
     pub(crate) point: u32,
     /// The recorded action; `None` if it is no longer known.
     pub(crate) key: Option<ActionKey>,
-    pub(crate) entry: Option<(Record, Meta)>,
+    pub(crate) entry: Option<(Record, EntryMeta)>,
     pub(crate) state: StepState,
     /// Why the score is missing, where this is what failed.
     pub(crate) failure: Option<&'a FailedAction>,
@@ -156,7 +156,7 @@ struct StepComparison<'a> {
 }
 
 impl StepComparison<'_> {
-    fn state(&self, now: &CurrentAction<'_>, key: Option<ActionKey>, old: Option<&Meta>) -> StepState {
+    fn state(&self, now: &CurrentAction<'_>, key: Option<ActionKey>, old: Option<&EntryMeta>) -> StepState {
         if now.is_cached && key == Some(now.action.key) {
             return StepState::Cached;
         }
@@ -173,7 +173,7 @@ impl StepComparison<'_> {
         if now.is_cached { StepState::Superseded(differs) } else { StepState::Stale(differs) }
     }
 
-    fn differs(&self, now: &CurrentAction<'_>, reason: &StaleReason, old: Option<&Meta>) -> StepDifference {
+    fn differs(&self, now: &CurrentAction<'_>, reason: &StaleReason, old: Option<&EntryMeta>) -> StepDifference {
         let explained = self.explainer.explain(reason, old.map(|old| &old.sources), &now.current);
         let lines = |origin: &SourceText<'_>| {
             let before = old?.sources.0.get(origin.name).filter(|before| before.digest != origin.digest)?;

@@ -15,10 +15,10 @@ use super::outputs::OutputCache;
 use super::program;
 use crate::action::{Computation, Digest, InputValue, ModelRequest, RequestTurn, Work};
 use crate::answer;
-use crate::cache::{CacheError, Damage, EntryStatus, Lookup, Meta, Reading, Record, Store};
+use crate::cache::{CacheError, Damage, EntryMeta, EntryStatus, Lookup, Reading, Record, Store};
 use crate::compress;
 use crate::lexical;
-use crate::plan::{Output, Preparer, READER};
+use crate::plan::{Output, PARSER_VERSION, Preparer};
 use crate::provider::{
     AskFailure, Call, CallFailure, Client, Dialect, ErrorClass, ModelRef, Prices, RawReply, Turn, context_window,
     estimate, longest_reply, truncated_call,
@@ -28,7 +28,7 @@ use crate::transcript::{Message, count_tokens};
 use crate::units::{Tokens, Usage, Usd};
 
 #[derive(Debug)]
-pub(super) struct Fresh {
+pub(super) struct ExecutedOutput {
     pub(super) out: Digest,
     pub(super) output: Output,
     pub(super) usage: Usage,
@@ -41,31 +41,31 @@ pub(super) struct Fresh {
 
 /// Why an action has no output.
 #[derive(Debug)]
-pub(super) enum NoOutput {
+pub(super) enum ExecutionError {
     /// It failed; the run goes on.
     Failed(Box<FailedAction>),
     /// The budget does not allow it.
     OverBudget(BudgetReached),
     /// It was not sent, or not again: the run is to end, or the breaker of its provider tripped.
-    CalledOff,
+    Cancelled,
     /// The store can write nothing more: the run ends.
     Store(CacheError),
 }
 
-impl From<FailedAction> for NoOutput {
-    fn from(failure: FailedAction) -> NoOutput {
-        NoOutput::Failed(Box::new(failure))
+impl From<FailedAction> for ExecutionError {
+    fn from(failure: FailedAction) -> ExecutionError {
+        ExecutionError::Failed(Box::new(failure))
     }
 }
 
-impl From<CacheError> for NoOutput {
-    fn from(error: CacheError) -> NoOutput {
-        NoOutput::Store(error)
+impl From<CacheError> for ExecutionError {
+    fn from(error: CacheError) -> ExecutionError {
+        ExecutionError::Store(error)
     }
 }
 
 /// What performing needs; shared by all actions under way.
-pub struct Performer<'e> {
+pub struct Executor<'e> {
     pub preparer: Preparer<'e>,
     /// Stores what comes of it.
     pub store: &'e Store,
@@ -109,8 +109,8 @@ impl Raw {
     }
 
     /// Describes the entry of a job's action.
-    fn meta(&self, job: &Job) -> Meta {
-        Meta {
+    fn meta(&self, job: &Job) -> EntryMeta {
+        EntryMeta {
             stage: job.action.stage,
             created: u64::try_from(crate::clock::now().as_millisecond()).unwrap_or(0),
             dialect: self.dialect,
@@ -129,7 +129,7 @@ impl Raw {
     }
 }
 
-impl Performer<'_> {
+impl Executor<'_> {
     /// The output of a job outside of the matrix, if it is in the cache and reads.
     pub(super) fn cached_output(&self, job: &Job) -> Option<Output> {
         let record = self.store.find(&job.action.key).filter(Record::is_usable)?;
@@ -143,7 +143,7 @@ impl Performer<'_> {
     /// it is used. Where it had to be read to be named, the name is noted.
     pub(super) fn verify(&self, record: &Record, reread: Option<&Output>) -> Result<(), Damage> {
         if let Some(output) = reread {
-            self.store.note(record, &Reading::Output { out: output.digest(), state: None, reader: READER });
+            self.store.note(record, &Reading::Output { out: output.digest(), state: None, reader: PARSER_VERSION });
         }
         self.outputs.verify(record)?;
         self.store.touch(record);
@@ -151,12 +151,16 @@ impl Performer<'_> {
     }
 
     /// Does the work of a job and stores what comes of it.
-    pub(super) async fn perform(&self, job: &Job, breakers: &CircuitBreakers) -> Result<Fresh, NoOutput> {
+    pub(super) async fn execute(
+        &self,
+        job: &Job,
+        breakers: &CircuitBreakers,
+    ) -> Result<ExecutedOutput, ExecutionError> {
         let before = job.earlier_output(self.store);
         let mut fresh = match &job.action.work {
             Work::Ask(request) if request.is_lexical() => self.apply_rules(job, request).await,
             Work::Ask(request) => self.ask(job, request, breakers).await,
-            Work::Execute(program) => self.execute(job, self.text(job, &program.stdin)?).await,
+            Work::Execute(program) => self.run_program(job, self.text(job, &program.stdin)?).await,
             Work::Compute(computation) => self.compute(job, computation).await,
         }?;
         fresh.unchanged = before == Some(fresh.out);
@@ -164,7 +168,7 @@ impl Performer<'_> {
     }
 
     /// The built-in stand-in for a model. It gets the values of the prompts, nothing else.
-    async fn apply_rules(&self, job: &Job, request: &ModelRequest) -> Result<Fresh, NoOutput> {
+    async fn apply_rules(&self, job: &Job, request: &ModelRequest) -> Result<ExecutedOutput, ExecutionError> {
         let mut values: BTreeMap<&'static str, Arc<str>> = BTreeMap::new();
         for turn in &request.turns {
             let RequestTurn::Text(_, prompt) = turn else { continue };
@@ -177,7 +181,7 @@ impl Performer<'_> {
         self.store_and_read(job, Raw::local(reply.into(), Some(Dialect::Lexical), began)).await
     }
 
-    async fn execute(&self, job: &Job, stdin: Arc<str>) -> Result<Fresh, NoOutput> {
+    async fn run_program(&self, job: &Job, stdin: Arc<str>) -> Result<ExecutedOutput, ExecutionError> {
         let began = Instant::now();
         let undeclared = || job.failure(Blame::Infrastructure, "no program is declared here");
         let spec = job.command(&self.preparer).ok_or_else(undeclared)?;
@@ -192,7 +196,7 @@ impl Performer<'_> {
         }
     }
 
-    async fn compute(&self, job: &Job, work: &Computation) -> Result<Fresh, NoOutput> {
+    async fn compute(&self, job: &Job, work: &Computation) -> Result<ExecutedOutput, ExecutionError> {
         let (began, json) = (Instant::now(), self.text(job, &work.messages)?);
         let work = work.clone();
         let computed = on_blocking_pool(job, move || {
@@ -204,7 +208,12 @@ impl Performer<'_> {
     }
 
     /// Asks a model, again if its reply breaks the contract of the stage.
-    async fn ask(&self, job: &Job, request: &ModelRequest, breakers: &CircuitBreakers) -> Result<Fresh, NoOutput> {
+    async fn ask(
+        &self,
+        job: &Job,
+        request: &ModelRequest,
+        breakers: &CircuitBreakers,
+    ) -> Result<ExecutedOutput, ExecutionError> {
         let call = self.call(job, request)?;
         let model = ModelRef { provider: request.provider.clone(), model: request.model.clone() };
         let expected @ (input, _) = estimate(&call);
@@ -225,8 +234,8 @@ impl Performer<'_> {
                 }
                 Ok(answered) => answered,
                 Err(AskFailure::Store(error)) => return Err(error.into()),
-                Err(AskFailure::BudgetExhausted) => return Err(NoOutput::OverBudget(lease.refusal())),
-                Err(AskFailure::Cancelled) => return Err(NoOutput::CalledOff),
+                Err(AskFailure::BudgetExhausted) => return Err(ExecutionError::OverBudget(lease.refusal())),
+                Err(AskFailure::Cancelled) => return Err(ExecutionError::Cancelled),
                 Err(AskFailure::Call(failure)) => {
                     return Err(self.call_failed(job, (request, breakers), failure).await);
                 }
@@ -251,7 +260,7 @@ impl Performer<'_> {
     }
 
     /// Refuses early what the model's window cannot hold.
-    fn fits_window(&self, job: &Job, model: &ModelRef, input: Tokens) -> Result<(), NoOutput> {
+    fn fits_window(&self, job: &Job, model: &ModelRef, input: Tokens) -> Result<(), ExecutionError> {
         let provider = self.preparer.pipeline().providers.get(&model.provider);
         match provider.and_then(|provider| context_window(provider, &model.model)) {
             Some(window) if input > window => {
@@ -272,7 +281,7 @@ impl Performer<'_> {
         longest_reply(dialect, &model.model, call.settings.max_output_tokens)
     }
 
-    fn call(&self, job: &Job, request: &ModelRequest) -> Result<Call, NoOutput> {
+    fn call(&self, job: &Job, request: &ModelRequest) -> Result<Call, ExecutionError> {
         let text_of = |digest: &Digest| job.text_of(self.outputs, digest);
         let mut turns = Vec::new();
         for turn in &request.turns {
@@ -309,7 +318,7 @@ impl Performer<'_> {
         job: &Job,
         (request, breakers): (&ModelRequest, &CircuitBreakers),
         failure: CallFailure,
-    ) -> NoOutput {
+    ) -> ExecutionError {
         // A reply that arrived and is no answer stays to be looked at. Read by itself it might pass for one: that its
         // prompt was cut, for one, shows only beside the request.
         let stored = self.store.find(&job.action.key).filter(|record| record.status == EntryStatus::Unread);
@@ -327,7 +336,7 @@ impl Performer<'_> {
         }
     }
 
-    fn text(&self, job: &Job, material: &InputValue) -> Result<Arc<str>, NoOutput> {
+    fn text(&self, job: &Job, material: &InputValue) -> Result<Arc<str>, ExecutionError> {
         let text = material.text(&|digest: &Digest| job.text_of(self.outputs, digest));
         text.map_err(|error| job.unavailable(&error).into())
     }
@@ -338,7 +347,7 @@ impl Performer<'_> {
         self.store.put_reply(job.action.key, &raw.meta(job), raw.body.clone()).await
     }
 
-    async fn store_and_read(&self, job: &Job, raw: Raw) -> Result<Fresh, NoOutput> {
+    async fn store_and_read(&self, job: &Job, raw: Raw) -> Result<ExecutedOutput, ExecutionError> {
         let record = self.store(job, &raw).await?;
         match job.read_body(&self.preparer, raw.dialect, &raw.body) {
             Ok(output) => Ok(self.fresh(Some(record), raw.usage, raw.cost, output)),
@@ -349,19 +358,19 @@ impl Performer<'_> {
         }
     }
 
-    fn fresh(&self, record: Option<Record>, usage: Usage, cost: Option<Usd>, output: Output) -> Fresh {
+    fn fresh(&self, record: Option<Record>, usage: Usage, cost: Option<Usd>, output: Output) -> ExecutedOutput {
         let out = output.digest();
         if let Some(record) = record {
-            self.store.note(&record, &Reading::Output { out, state: None, reader: READER });
+            self.store.note(&record, &Reading::Output { out, state: None, reader: PARSER_VERSION });
         }
         let usage = output.usage().unwrap_or(usage);
         let warnings = output.warnings();
-        Fresh { out, output, usage, cost, unchanged: false, warnings }
+        ExecutedOutput { out, output, usage, cost, unchanged: false, warnings }
     }
 
     fn note_unreadable(&self, record: Option<Record>, fault: &str) {
         if let Some(record) = record {
-            self.store.note(&record, &Reading::Unreadable { reader: READER, fault: fault.to_owned() });
+            self.store.note(&record, &Reading::Unreadable { reader: PARSER_VERSION, fault: fault.to_owned() });
         }
     }
 }
@@ -374,7 +383,7 @@ fn unreadable_messages(job: &Job, error: &serde_json::Error) -> FailedAction {
 async fn on_blocking_pool<T: Send + 'static>(
     job: &Job,
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, NoOutput> {
+) -> Result<T, ExecutionError> {
     let failed = |error: tokio::task::JoinError| {
         job.failure(Blame::Infrastructure, format!("an internal rule failed: {error}")).into()
     };

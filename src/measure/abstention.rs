@@ -217,7 +217,7 @@ impl Segment {
 }
 
 /// Whether the answer says, in English or Chinese, that the record does not hold what was asked, and leaves it at that.
-pub fn admits_not_knowing(answer: &str) -> bool {
+pub fn abstains(answer: &str) -> bool {
     let segments = segments(answer);
     let admits: Vec<bool> = segments.iter().map(Segment::admits).collect();
     let mut admitted = false;
@@ -237,7 +237,7 @@ pub fn admits_not_knowing(answer: &str) -> bool {
 
 /// Whether the answer asserts anything: it is neither empty nor an admission.
 pub fn asserts(answer: &str) -> bool {
-    !answer.trim().is_empty() && !admits_not_knowing(answer)
+    !answer.trim().is_empty() && !abstains(answer)
 }
 
 #[cfg(test)]
@@ -259,7 +259,7 @@ mod tests {
             })
             .collect();
         let wrong: Vec<&str> =
-            cases.iter().filter(|(admits, answer)| admits_not_knowing(answer) != *admits).map(|(_, a)| *a).collect();
+            cases.iter().filter(|(admits, answer)| abstains(answer) != *admits).map(|(_, a)| *a).collect();
         let right = 1.0 - wrong.len() as f64 / cases.len() as f64;
         println!("admissions and assertions: {} cases, {:.1}% right, wrong: {wrong:#?}", cases.len(), 100.0 * right);
         assert!(cases.len() >= 60 && right >= 0.95, "{right} {wrong:#?}");
@@ -267,6 +267,6 @@ mod tests {
 
     #[test]
     fn silence_asserts_nothing() {
-        assert!(!asserts("  ") && !admits_not_knowing("  "));
+        assert!(!asserts("  ") && !abstains("  "));
     }
 }
