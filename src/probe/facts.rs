@@ -146,8 +146,9 @@ fn with_digits(form: &str) -> Option<String> {
 /// A spelling with quoted words, without the quotes: texts set such words in backticks, which folding removes.
 fn without_quotes(form: &str) -> Option<String> {
     let mut bare = form.to_owned();
-    while let Some(open) = bare.match_indices('\'').map(|(at, _)| at).find(|at| !bare[..*at].ends_with(is_word)) {
-        let close = bare[open + 1..].find('\'').map(|length| open + 1 + length)?;
+    let opens = |text: &str, at: &usize| !text.get(..*at).is_some_and(|before| before.ends_with(is_word));
+    while let Some(open) = bare.match_indices('\'').map(|(at, _)| at).find(|at| opens(&bare, at)) {
+        let close = bare.get(open + 1..)?.find('\'').map(|length| open + 1 + length)?;
         bare.remove(close);
         bare.remove(open);
     }
