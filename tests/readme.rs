@@ -65,6 +65,7 @@ fn every_command_parses() {
 #[test]
 fn every_flag_in_the_text_is_one_of_the_programs() {
     let pages: &[&[&str]] = &[
+        &["init"],
         &["run"],
         &["plan"],
         &["merge"],

@@ -227,7 +227,8 @@ pub fn abstains(answer: &str) -> bool {
         // "it was changed, but the new value is not recorded"
         let next_admits = segments.get(place + 1).is_some_and(|next| next.follows_contrast)
             && admits.get(place + 1).is_some_and(|admits| *admits);
-        if asserts && !admits_here && !(admitted && next_admits) && !SUGGESTION.is_match(&segment.text) {
+        let admits = *admits_here || (admitted && next_admits);
+        if asserts && !admits && !SUGGESTION.is_match(&segment.text) {
             return false;
         }
         admitted |= admits_here;

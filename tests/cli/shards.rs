@@ -20,6 +20,12 @@ fn published(project: &Project, label: &str) -> BTreeMap<String, Vec<u8>> {
     own.collect()
 }
 
+/// Without the files that say how long compressions took, which differs between runs that executed them.
+fn untimed(mut files: BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<u8>> {
+    files.retain(|name, _| !["contexts.jsonl", "summary.json", "report.html"].contains(&name.as_str()));
+    files
+}
+
 fn shard(project: &Project, index: u32, options: &str) -> Ended {
     project.compeval(&format!("run --label x --shard {index}/{SHARDS} {options}"))
 }
@@ -54,7 +60,8 @@ fn shards_and_their_merge_are_one_process_byte_for_byte() {
     server.forget();
     many.expect(0, "merge x");
     assert_eq!(server.count(), 0);
-    assert_eq!(published(&one, "x"), published(&many, "x"));
+    let own = published(&many, "x");
+    assert_eq!(untimed(published(&one, "x")), untimed(own.clone()));
 
     let (whole, merged) = (one.result("x", "manifest.json"), many.result("x", "manifest.json"));
     for field in ["outcome", "design", "keys", "requests_sent", "usage", "stages", "files"] {
@@ -62,7 +69,13 @@ fn shards_and_their_merge_are_one_process_byte_for_byte() {
     }
     assert_eq!(merged["merged"].as_array().unwrap().len(), SHARDS as usize);
     many.expect(0, "run --offline --label x");
-    assert_eq!(published(&one, "x").get("cells.jsonl"), published(&many, "x").get("cells.jsonl"));
+    let again = published(&many, "x");
+    let differing: Vec<&String> = again.keys().filter(|name| again.get(*name) != own.get(*name)).collect();
+    assert_eq!(
+        differing,
+        ["report.html"],
+        "one process makes the same of the same entries; the page counts its requests"
+    );
 }
 
 #[test]
@@ -142,8 +155,7 @@ fn shards_merge_from_wherever_they_were_copied_to() {
     server.forget();
     merged.expect(0, "merge x artifacts artifacts/a");
     assert_eq!(server.count(), 0);
-    assert_eq!(published(&one, "x").get("cells.jsonl"), published(&merged, "x").get("cells.jsonl"));
-    assert_eq!(published(&one, "x").get("summary.json"), published(&merged, "x").get("summary.json"));
+    assert_eq!(untimed(published(&one, "x")), untimed(published(&merged, "x")));
 
     copy(&first.path("results/.shards/x"), &merged.path("artifacts/again"));
     merged.expect(2, "merge x artifacts").says(&["shard 1/3 was found twice", "artifacts/a", "artifacts/again"]);

@@ -51,9 +51,9 @@ impl TokenDemand {
 /// The share of an allowed rate that is used, so that no minute exceeds it, bursts and network jitter included.
 const USED_SHARE: f64 = 0.985;
 
-/// Seconds of a rate, and requests at least, that may be sent at once.
+/// Seconds of a rate that may be sent at once. Two requests may be, from 20 a second on: it makes up for late timers.
 const BURST: f64 = 0.03;
-const TIMER_BURST: NonZeroU32 = NonZeroU32::MIN.saturating_add(1);
+const TIMER_BURST: (f64, f64) = (0.1, 2.0);
 
 /// Governor's clock on tokio's time, so that tests can use virtual time.
 #[derive(Clone, Debug)]
@@ -78,7 +78,9 @@ impl RequestQuota {
     /// Spread evenly, with bursts that make up for late timers and exceed the rate of no second.
     fn new(per_minute: u64) -> RequestQuota {
         let per_second = per_minute.max(1) as f64 * USED_SHARE / 60.0;
-        let burst = NonZeroU32::new((per_second * BURST) as u32).unwrap_or(NonZeroU32::MIN).max(TIMER_BURST);
+        let (seconds, requests) = TIMER_BURST;
+        let burst = (per_second * BURST).max((per_second * seconds).min(requests));
+        let burst = NonZeroU32::new(burst as u32).unwrap_or(NonZeroU32::MIN);
         let quota = Quota::with_period(Duration::from_secs_f64(1.0 / per_second));
         let quota = quota.unwrap_or(Quota::per_second(NonZeroU32::MIN)).allow_burst(burst);
         let clock = TokioClock(Instant::now());
