@@ -140,7 +140,7 @@ fn trials() -> Vec<Trial> {
     let asks = |rule| of(Limit::new(rule).asking(Asks::Seconds(1.0)));
     let exact = |rule| of(Limit::new(rule).asking(Asks::Exactly));
     let second = || asks(Rule::Sliding(56.0, 1.0));
-    let told = |style| Scenario { style, ..asks(Rule::Sliding(50.0, 1.0)) };
+    let announced = |style| Scenario { style, ..asks(Rule::Sliding(50.0, 1.0)) };
     let counting = Limit { counts_refused: true, ..Limit::new(Rule::Sliding(56.0, 1.0)) };
     let changing = |most, factor| {
         let limit = Limit { change: Some((5.0, factor)), ..Limit::new(Rule::Sliding(most, 1.0)) };
@@ -181,9 +181,9 @@ fn trials() -> Vec<Trial> {
         },
         trial("100,000 input tokens a second", tokens.clone(), busy),
         trial("the same, Anthropic headers", Scenario { style: Style::Anthropic, ..tokens }, busy),
-        trial("50 a second, OpenAI headers", told(Style::OpenAi), busy),
-        trial("50 a second, Anthropic headers", told(Style::Anthropic), busy),
-        trial("50 a second, declared", told(Style::Silent), "requests_per_minute = 3000"),
+        trial("50 a second, OpenAI headers", announced(Style::OpenAi), busy),
+        trial("50 a second, Anthropic headers", announced(Style::Anthropic), busy),
+        trial("50 a second, declared", announced(Style::Silent), "requests_per_minute = 3000"),
         trial("no limit, 64 in flight", scenario(200), busy),
         Trial { runs: Some(60), ..trial("no limit, no latency", scenario(0), busy) },
         Trial {

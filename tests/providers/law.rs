@@ -60,8 +60,8 @@ fn refusals_at_random_cost_about_their_share() {
 
 #[test]
 fn announced_limits_are_kept() {
-    let told = |rule| World { announces: true, ..limited(rule) };
-    reaches(&told(Rule::Sliding(50.0, 1.0)), (0.95, 0.1), (0.97, 0.1));
+    let announced = |rule| World { announces: true, ..limited(rule) };
+    reaches(&announced(Rule::Sliding(50.0, 1.0)), (0.95, 0.1), (0.97, 0.1));
     let tokens = Limit::new(Rule::Bucket(100_000.0, 100_000.0));
     let tokens = ProviderLimit { unit: Unit::InputTokens, is_per_model: false, limit: tokens };
     let world = World { announces: true, ..World::new(vec![tokens]) };
