@@ -1,10 +1,12 @@
 //! `compeval trend`: scores of result sets over time and commits.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use indexmap::IndexMap;
 use serde::Deserialize;
+use unicode_width::UnicodeWidthStr;
 
 use crate::action::Digest;
 use crate::cli::args::{Common, OUTPUT};
@@ -179,16 +181,32 @@ fn table<'p>(points: &'p [TrendPoint], method: Option<&'p str>, console: &Consol
         None => trend_methods(points).into_iter().map(|method| (method, OVERALL)).collect(),
     };
     let heading = |(of, name): &(&'p str, &'p str)| if method.is_some() { *name } else { *of };
-    let mut headings = vec![Column::Left("label"), Column::Left("began (UTC)"), Column::Left("commit")];
-    headings.extend(columns.iter().map(|column| Column::Right(heading(column))));
-    let row = |point: &TrendPoint| {
+    let start = |point: &TrendPoint| {
         let mark = if point.measured_otherwise { "≠ " } else { "" };
         let note = if point.complete { "" } else { " (incomplete)" };
-        let mut row = vec![format!("{mark}{}{note}", point.label), short_time(point), short_commit(point)];
-        row.extend(columns.iter().map(|(method, name)| score_text(point.score(method, name))));
-        row
+        vec![format!("{mark}{}{note}", point.label), short_time(point), short_commit(point)]
     };
-    let mut text = render_table(&headings, points.iter().map(row), console.width());
+    let widest = |texts: &mut dyn Iterator<Item = &str>| texts.map(|text| text.width() + GAP).max().unwrap_or(0);
+    let starts: Vec<Vec<String>> = points.iter().map(start).collect();
+    let taken: usize =
+        (0..3).map(|at| widest(&mut starts.iter().filter_map(|row| row.get(at)).map(String::as_str))).sum();
+    let width = |column: &(&'p str, &'p str)| {
+        let scores: Vec<String> = points.iter().map(|point| score_text(point.score(column.0, column.1))).collect();
+        widest(&mut scores.iter().map(String::as_str).chain([heading(column)]))
+    };
+    let widths: Vec<usize> = columns.iter().map(width).collect();
+
+    let tables = parts(&widths, console.width().saturating_sub(taken)).into_iter().map(|part| {
+        let shown = columns.get(part).unwrap_or_default();
+        let mut headings = vec![Column::Left("label"), Column::Left("began (UTC)"), Column::Left("commit")];
+        headings.extend(shown.iter().map(|column| Column::Right(heading(column))));
+        let rows = points.iter().zip(&starts).map(|(point, start)| {
+            let own = shown.iter().map(|(method, name)| score_text(point.score(method, name)));
+            start.iter().cloned().chain(own).collect()
+        });
+        render_table(&headings, rows, console.width())
+    });
+    let mut text = tables.collect::<Vec<String>>().join("\n\n");
     if points.iter().any(|point| point.measured_otherwise) {
         text.push_str(
             "\n\n≠ the fixtures, the questions, the rubric, the answerer or the judge changed: scores from here on cannot be \
@@ -198,9 +216,36 @@ fn table<'p>(points: &'p [TrendPoint], method: Option<&'p str>, console: &Consol
     text
 }
 
+/// The room between two columns.
+const GAP: usize = 2;
+
+/// Columns of these widths, shared out among tables that are at most `available` wide; each has at least one.
+fn parts(widths: &[usize], available: usize) -> Vec<Range<usize>> {
+    let mut parts: Vec<Range<usize>> = Vec::new();
+    let mut used = 0;
+    for (at, width) in widths.iter().enumerate() {
+        match parts.last_mut() {
+            Some(part) if used + width <= available => part.end = at + 1,
+            _ => {
+                parts.push(at..at + 1);
+                used = 0;
+            }
+        }
+        used += width;
+    }
+    parts
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn columns_are_shared_out_among_tables_that_fit() {
+        assert_eq!(parts(&[19, 19, 19, 19], 57), [0..3, 3..4]);
+        assert_eq!(parts(&[80, 10, 10], 57), [0..1, 1..3], "a column that is too wide stands alone");
+        assert!(parts(&[], 57).is_empty());
+    }
 
     #[test]
     fn a_star_stands_for_any_text() {
