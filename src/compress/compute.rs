@@ -2,7 +2,7 @@
 
 use super::index::{INDEX_TOKENS, Notes, artifact_index, index_within};
 use super::mask::mask;
-use super::reference_list::reference_list;
+use super::reference_list::ReferenceList;
 use super::truncate;
 use crate::action::{BuiltInRule, Computation};
 use crate::transcript::{Message, Role};
@@ -25,7 +25,7 @@ pub fn compute(computation: &Computation, messages: &[Message], count: &impl Fn(
             summary(index)
         }
         (BuiltInRule::Mask { keep_results }, target) => mask(messages, keep_results as usize, target, count),
-        (BuiltInRule::ReferenceList { .. }, target) => summary(reference_list(messages, target, count)),
+        (BuiltInRule::ReferenceList { .. }, target) => summary(ReferenceList::of(messages).within(target, count)),
     };
     json_of(&context).into_bytes()
 }

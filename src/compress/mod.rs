@@ -29,6 +29,7 @@ pub(crate) use index::{allocate, file_entry, readable};
 pub use prepare::{CompressInput, SpanText, prepare};
 pub use prompts::{VARIABLES, built_in, built_in_compaction, sections};
 pub use read::{CompressOutput, Compressed, context_ref, read, state_ref};
+pub use reference_list::ReferenceList;
 pub use spec::{CommandSpec, Method, MethodName, PromptPlacement, PromptStyle, Strategy};
 
 #[cfg(test)]

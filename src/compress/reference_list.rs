@@ -7,32 +7,40 @@ use crate::references::{Reference, SessionNoise, readable_text, references_in, u
 use crate::transcript::{Message, Role};
 use crate::units::Tokens;
 
-/// The distinct references of `messages`, one a line, those that occurred last first, as many as fit into `target`.
-pub(super) fn reference_list(messages: &[Message], target: Option<Tokens>, count: &impl Fn(&str) -> Tokens) -> String {
-    let noise = SessionNoise::of(messages);
-    let mut seen = HashSet::new();
-    let mut list = String::new();
-    let mut size = 0;
-    for reference in messages.iter().rev().flat_map(|message| found_in(message).into_iter().rev()) {
-        if noise.has(&reference) || !seen.insert(reference.key()) {
-            continue;
-        }
-        let line = format!("{}\n", reference.text);
-        if let Some(target) = target {
+/// The distinct references of a transcript, those that occurred last first. Found once, it is cut to any size.
+#[derive(Clone, Debug)]
+pub struct ReferenceList(Vec<String>);
+
+impl ReferenceList {
+    pub fn of(messages: &[Message]) -> ReferenceList {
+        let noise = SessionNoise::of(messages);
+        let mut seen = HashSet::new();
+        let found = messages.iter().rev().flat_map(|message| found_in(message).into_iter().rev());
+        let listed = found.filter(|reference| !noise.has(reference) && seen.insert(reference.key()));
+        ReferenceList(listed.map(|reference| reference.text).collect())
+    }
+
+    /// As many as fit into `target`, one a line.
+    pub fn within(&self, target: Option<Tokens>, count: &impl Fn(&str) -> Tokens) -> String {
+        let Some(target) = target else { return self.0.join("\n") };
+        let mut list = String::new();
+        let mut size = 0;
+        for reference in &self.0 {
             // Each line by itself counts at least what it adds to the list, so the whole is counted only where the sum
             // is too large.
+            let line = format!("{reference}\n");
             size += count(&line).0;
             if size > target.0 {
-                size = count(&format!("{list}{}", reference.text)).0;
+                size = count(&format!("{list}{reference}")).0;
             }
             if size > target.0 {
                 break;
             }
+            list.push_str(&line);
         }
-        list.push_str(&line);
+        list.truncate(list.trim_end().len());
+        list
     }
-    list.truncate(list.trim_end().len());
-    list
 }
 
 fn found_in(message: &Message) -> Vec<Reference> {
@@ -51,9 +59,9 @@ mod tests {
     fn the_newest_occurrence_decides_the_order_and_the_target_the_length() {
         let messages = ["read src/a.rs and src/b.rs", "call load_config", "src/a.rs again, port 8081"]
             .map(|text| Message::text(Role::User, text));
-        let all = reference_list(&messages, None, &lines);
-        assert_eq!(all, "8081\nsrc/a.rs\nload_config\nsrc/b.rs");
-        assert_eq!(reference_list(&messages, Some(Tokens(2)), &lines), "8081\nsrc/a.rs");
-        assert_eq!(reference_list(&[], Some(Tokens(2)), &lines), "");
+        let list = ReferenceList::of(&messages);
+        assert_eq!(list.within(None, &lines), "8081\nsrc/a.rs\nload_config\nsrc/b.rs");
+        assert_eq!(list.within(Some(Tokens(2)), &lines), "8081\nsrc/a.rs");
+        assert_eq!(ReferenceList::of(&[]).within(Some(Tokens(2)), &lines), "");
     }
 }

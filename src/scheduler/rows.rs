@@ -10,7 +10,7 @@ use super::outputs::{LoadedContext, OutputCache, OutputUnavailable};
 use crate::action::{BuiltInRule, Computation, Digest, RequestTurn, Work};
 use crate::answer::Answer;
 use crate::cache::{Lookup, Store};
-use crate::compress::{self, Context, Strategy};
+use crate::compress::{self, Context, ReferenceList, Strategy};
 use crate::judge::{self, CriterionScore};
 use crate::measure::{Headings, NeededAtPoint, ProbeMeasure, SessionReferences, compression_ratio};
 use crate::pipeline::{FixtureIx, MethodIx, PointIx, ProbeIx, TailMode};
@@ -18,7 +18,7 @@ use crate::plan::{
     CurrentSources, FixtureTexts, JudgeTask, Output, Preparer, Resolved, ResolvedContext, Task, probe_of,
 };
 use crate::probe::Probe;
-use crate::references::{PATTERNS, ReferenceIndex, SessionNoise, used_in};
+use crate::references::{ReferenceIndex, SessionNoise, used_in};
 use crate::results::{ContextNeeded, ContextReference, ContextRow, Row, RowCost, RowKeys};
 use crate::transcript::{count_tokens, fold_document};
 use crate::units::Tokens;
@@ -41,6 +41,7 @@ struct Measures {
     tokens: Arc<[Tokens]>,
     session: OnceCell<SessionReferences>,
     needed: RefCell<HashMap<PointIx, Rc<NeededAtPoint>>>,
+    lists: RefCell<HashMap<PointIx, Rc<ReferenceList>>>,
     baselines: RefCell<HashMap<(PointIx, Tokens), BaselineRecalls>>,
     probes: RefCell<HashMap<(PointIx, ProbeIx), Rc<ProbeMeasure>>>,
     /// The exact tokens of messages that hold facts.
@@ -205,14 +206,16 @@ impl<'e> RowBuilder<'e> {
         if let Some(known) = measures.baselines.borrow().get(&(point, tokens)) {
             return *known;
         }
-        let rules = [BuiltInRule::ReferenceList { patterns: PATTERNS }, BuiltInRule::Truncate];
-        let recalls = rules.map(|rule| {
-            let computation = Computation { rule, messages: "".into(), target_tokens: Some(tokens) };
-            let bytes = compress::compute(&computation, texts.prefix_messages(point), &count_tokens);
-            let text = Context::Readable { messages: serde_json::from_slice(&bytes).ok()? }.text()?;
+        let messages = texts.prefix_messages(point);
+        let recall = |text: &str| {
             let needed = measures.needed(texts, point)?;
-            needed.mean_recall(&needed.standing(&fold_document(&text)))
-        });
+            needed.mean_recall(&needed.standing(&fold_document(text)))
+        };
+        let list = measures.reference_list(texts, point).within(Some(tokens), &count_tokens);
+        let truncate = Computation { rule: BuiltInRule::Truncate, messages: "".into(), target_tokens: Some(tokens) };
+        let newest = serde_json::from_slice(&compress::compute(&truncate, messages, &count_tokens));
+        let newest = newest.ok().and_then(|messages| Context::Readable { messages }.text());
+        let recalls = [recall(&list), newest.and_then(|text| recall(&text))];
         measures.baselines.borrow_mut().insert((point, tokens), recalls);
         recalls
     }
@@ -276,6 +279,7 @@ impl<'e> RowBuilder<'e> {
             tokens,
             session: OnceCell::new(),
             needed: RefCell::default(),
+            lists: RefCell::default(),
             baselines: RefCell::default(),
             probes: RefCell::default(),
             signposts: RefCell::default(),
@@ -292,6 +296,11 @@ impl<'e> RowBuilder<'e> {
 }
 
 impl Measures {
+    fn reference_list(&self, texts: &FixtureTexts, point: PointIx) -> Rc<ReferenceList> {
+        let make = || Rc::new(ReferenceList::of(texts.prefix_messages(point)));
+        self.lists.borrow_mut().entry(point).or_insert_with(make).clone()
+    }
+
     fn probe(
         &self,
         texts: &FixtureTexts,
