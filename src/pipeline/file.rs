@@ -152,13 +152,13 @@ table! {
         /// Endpoints: built-in ones with other settings, or new ones.
         providers: Map<ProviderTable>,
         /// Who writes probes; used by `compeval probes generate` alone.
-        probes: TableArray<GenerateTable>,
+        probes: TableArray<StructuredReplyTable>,
         /// The methods to compare.
         compress: TableArray<CompressTable>,
         /// Who answers from the compressed contexts.
         answer: TableArray<AnswerTable>,
         /// Who grades the answers.
-        judge: TableArray<JudgeTable>,
+        judge: TableArray<StructuredReplyTable>,
         /// US dollars per million tokens, by `PROVIDER/MODEL`.
         prices: Map<PriceTable>,
     }
@@ -296,28 +296,8 @@ table! {
 }
 
 table! {
-    /// `[[judge]]`
-    JudgeTable {
-        /// Its name in results.
-        name: String,
-        /// PROVIDER/MODEL, or lexical.
-        model: String,
-        /// A template file. Default: the built-in one.
-        prompt: String,
-        /// Sent to the model if set.
-        max_output_tokens: u64,
-        /// Sent to the model if set.
-        temperature: f64,
-        /// Reasoning effort in the provider's own word; sent if set.
-        effort: String,
-        /// How often it is asked for a reply in the right format. Default: 3.
-        attempts: u32,
-    }
-}
-
-table! {
-    /// `[[probes]]`
-    GenerateTable {
+    /// `[[judge]]` and `[[probes]]`: a model that is asked for a reply in a format.
+    StructuredReplyTable {
         /// Its name in results.
         name: String,
         /// PROVIDER/MODEL, or lexical.
@@ -513,7 +493,7 @@ macro_rules! named {
         }
     )*};
 }
-named!(CompressTable, AnswerTable, JudgeTable, GenerateTable);
+named!(CompressTable, AnswerTable, StructuredReplyTable);
 
 impl<T: HasName> ReadToml for TableArray<T> {
     const MERGES: bool = true;

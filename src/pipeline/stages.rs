@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::file::{AnswerTable, GenerateTable, JudgeTable, Located};
+use super::file::{AnswerTable, Located, StructuredReplyTable};
 use super::model::Generator;
 use super::problem::Problem;
 use super::validation::{ModelDeclaration, ValidationContext};
@@ -56,7 +56,7 @@ pub(super) fn answerers(
 /// The judges, in the order of the file.
 pub(super) fn judges(
     context: &mut ValidationContext<'_>,
-    tables: &[Located<JudgeTable>],
+    tables: &[Located<StructuredReplyTable>],
     override_model: Option<&str>,
 ) -> Vec<JudgeSpec> {
     let mut taken = BTreeMap::new();
@@ -77,7 +77,7 @@ pub(super) fn judges(
 /// The generators of probes, in the order of the file. Their keys are no matter of a run.
 pub(super) fn generators(
     context: &mut ValidationContext<'_>,
-    tables: &[Located<GenerateTable>],
+    tables: &[Located<StructuredReplyTable>],
     override_model: Option<&str>,
 ) -> Vec<Generator> {
     let mut taken = BTreeMap::new();

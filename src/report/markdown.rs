@@ -149,9 +149,9 @@ fn comparison_section(summary: &Summary, comparison: &Comparison, tr: &Translati
         let name = fill(tr.primary, &[&comparison.tested.to_string()]);
         let _ = write!(out, "\n**{name}**\n\n{head}{}", difference_row(tr.overall.to_owned(), primary, tr));
     }
-    let is_scale = |name: &str| summary.methods.get(name).is_some_and(MethodSummary::is_scale);
+    let is_anchor = |name: &str| summary.methods.get(name).is_some_and(MethodSummary::is_anchor);
     let changed = |compared: &MethodComparison| is_changed(compared);
-    let methods = comparison.methods.iter().filter(|(name, compared)| !is_scale(name) && changed(compared));
+    let methods = comparison.methods.iter().filter(|(name, compared)| !is_anchor(name) && changed(compared));
     for (method, compared) in methods.take(MAX_DETAILED) {
         let _ = write!(out, "\n**{}**\n\n", escape(method));
         if compared.is_identical() {

@@ -62,7 +62,7 @@ pub(super) fn has_answers(design: &Design) -> bool {
 fn needed_notes(summary: &Summary, tr: &Translation) -> Vec<String> {
     let found = || summary.methods.iter().filter_map(|(name, method)| Some((name, method.needed.as_ref()?, method)));
     let mut notes: Vec<String> = summary.needed_points.iter().filter_map(|points| points_note(points, tr)).collect();
-    let below = found().filter(|(_, needed, method)| !method.is_scale() && needed.is_not_above_list());
+    let below = found().filter(|(_, needed, method)| !method.is_anchor() && needed.is_not_above_list());
     let below: Vec<&str> = below.map(|(name, ..)| name.as_str()).collect();
     if !below.is_empty() {
         notes.push(fill(tr.not_above_list, &[&below.join(", ")]));
@@ -195,7 +195,7 @@ fn variance(summary: &Summary, tr: &Translation) -> Option<String> {
 /// Where a method is weakest, in a sentence; `None` of ceiling and floor, which nobody tunes, and where nothing was graded.
 pub(super) fn weakest(name: &str, method: &MethodSummary, tr: &Translation) -> Option<String> {
     let Weakest { dimension, probe_type, heading } = &method.weakest;
-    let dimension = dimension.as_ref().filter(|_| !method.is_scale())?;
+    let dimension = dimension.as_ref().filter(|_| !method.is_anchor())?;
     let mut parts =
         vec![fill(tr.weakest_dimension, &[&tr.dimension_label(&dimension.name), &score(Some(dimension.value))])];
     let kind = probe_type.iter().map(|kind| fill(tr.weakest_type, &[&kind.name, &score(Some(kind.value))]));

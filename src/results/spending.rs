@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::design::MethodInfo;
 use super::scores::AnswerScores;
 use super::set::ResultSet;
 use crate::action::StageName;
@@ -45,9 +44,8 @@ pub fn mean_call_costs(set: &ResultSet) -> Option<CallCosts> {
 
 /// The variants of methods that are neither ceiling nor floor.
 fn candidates(set: &ResultSet) -> impl Iterator<Item = usize> {
-    let is_scale = |info: &MethodInfo| info.is_ceiling() || info.is_floor();
     let method = |variant: usize| set.design().methods.get(set.variants.get(variant)?.method);
-    (0..set.variants.len()).filter(move |variant| method(*variant).is_some_and(|info| !is_scale(info)))
+    (0..set.variants.len()).filter(move |variant| method(*variant).is_some_and(|info| !info.is_anchor()))
 }
 
 /// The means of the probes of a variant, and the noise of its runs.

@@ -136,7 +136,7 @@ impl Lowest {
 
 impl MethodSummary {
     /// Whether it is a ceiling or a floor: no candidate, but what candidates are measured by.
-    pub fn is_scale(&self) -> bool {
+    pub fn is_anchor(&self) -> bool {
         [BuiltInRule::Full, BuiltInRule::None].iter().any(|rule| rule.name() == self.strategy)
     }
 }
@@ -169,7 +169,7 @@ pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
     let builder = SummaryBuilder { set, groups: Groups::of(set, &whole), whole, runs };
     let of = |variant: usize| Some((set.variants.get(variant)?.key.clone(), builder.method(variant)?));
     let methods: Ordered<MethodSummary> = each(set.variants.len(), of).into_iter().flatten().collect();
-    let is_real = |method: &&MethodSummary| !method.is_scale();
+    let is_real = |method: &&MethodSummary| !method.is_anchor();
     let noise: Vec<&Ordered<Components>> = methods.iter().map(|(_, m)| m).filter(is_real).map(|m| &m.noise).collect();
     let noise = average_components(&noise);
     Summary {

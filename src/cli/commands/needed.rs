@@ -14,11 +14,7 @@ const LISTED: usize = 12;
 
 /// Contexts of a label without answers: one is printed whole, several as a table.
 pub(crate) fn print_contexts(contexts: &[ContextRow], label: &str, command: &str, console: &Console) {
-    console.json(&contexts);
-    if console.is_json() {
-        return;
-    }
-    match contexts {
+    console.report(&contexts, || match contexts {
         [one] => console.print(&context_page(one, label, console)),
         several => {
             console.print(&table(several, console));
@@ -30,10 +26,10 @@ pub(crate) fn print_contexts(contexts: &[ContextRow], label: &str, command: &str
             let [fixture, method] = [&worst.fixture, &worst.method].map(|name| shell_word(name));
             let place = format!("--method {method} --point {} --run {}", worst.point, worst.run);
             let next = CommandLine::current().of_results().command(&format!("{command} {fixture} {place}"));
-            let hint = console.paint(TextStyle::Hint, "next:");
-            console.note(&format!("\n{hint} {next}   (the lowest recall of these)"));
+            console.note("");
+            console.next(format_args!("{next}   (the lowest recall of these)"));
         }
-    }
+    });
 }
 
 fn table(contexts: &[ContextRow], console: &Console) -> String {

@@ -175,34 +175,19 @@ fn point(manifest: Manifest, summary: &StoredSummary, measured_otherwise: bool) 
     }
 }
 
-fn table<'p>(points: &'p [TrendPoint], method: Option<&'p str>, console: &Console) -> String {
-    let columns: Vec<(&'p str, &'p str)> = match method {
-        Some(method) => trend_dimensions(points).into_iter().map(|name| (method, name)).collect(),
-        None => trend_methods(points).into_iter().map(|method| (method, OVERALL)).collect(),
-    };
-    let heading = |(of, name): &(&'p str, &'p str)| if method.is_some() { *name } else { *of };
-    let start = |point: &TrendPoint| {
-        let mark = if point.measured_otherwise { "≠ " } else { "" };
-        let note = if point.complete { "" } else { " (incomplete)" };
-        vec![format!("{mark}{}{note}", point.label), short_time(point), short_commit(point)]
-    };
-    let widest = |texts: &mut dyn Iterator<Item = &str>| texts.map(|text| text.width() + GAP).max().unwrap_or(0);
+fn table(points: &[TrendPoint], method: Option<&str>, console: &Console) -> String {
     let starts: Vec<Vec<String>> = points.iter().map(start).collect();
-    let taken: usize =
-        (0..3).map(|at| widest(&mut starts.iter().filter_map(|row| row.get(at)).map(String::as_str))).sum();
-    let width = |column: &(&'p str, &'p str)| {
-        let scores: Vec<String> = points.iter().map(|point| score_text(point.score(column.0, column.1))).collect();
-        widest(&mut scores.iter().map(String::as_str).chain([heading(column)]))
-    };
-    let widths: Vec<usize> = columns.iter().map(width).collect();
+    let start_width: usize = (0..3).map(|at| widest(starts.iter().filter_map(|row| row.get(at)))).sum();
+    let scores = score_columns(points, method);
+    let widths: Vec<usize> = scores.iter().map(widest).collect();
 
-    let tables = parts(&widths, console.width().saturating_sub(taken)).into_iter().map(|part| {
-        let shown = columns.get(part).unwrap_or_default();
+    let tables = parts(&widths, console.width().saturating_sub(start_width)).into_iter().map(|part| {
+        let shown = scores.get(part).unwrap_or_default();
         let mut headings = vec![Column::Left("label"), Column::Left("began (UTC)"), Column::Left("commit")];
-        headings.extend(shown.iter().map(|column| Column::Right(heading(column))));
-        let rows = points.iter().zip(&starts).map(|(point, start)| {
-            let own = shown.iter().map(|(method, name)| score_text(point.score(method, name)));
-            start.iter().cloned().chain(own).collect()
+        headings.extend(shown.iter().filter_map(|column| column.first()).map(|name| Column::Right(name)));
+        let rows = starts.iter().enumerate().map(|(row, start)| {
+            let own = shown.iter().filter_map(|column| column.get(row + 1));
+            start.iter().chain(own).cloned().collect()
         });
         render_table(&headings, rows, console.width())
     });
@@ -214,6 +199,30 @@ fn table<'p>(points: &'p [TrendPoint], method: Option<&'p str>, console: &Consol
         );
     }
     text
+}
+
+/// Label, time and commit.
+fn start(point: &TrendPoint) -> Vec<String> {
+    let mark = if point.measured_otherwise { "≠ " } else { "" };
+    let note = if point.complete { "" } else { " (incomplete)" };
+    vec![format!("{mark}{}{note}", point.label), short_time(point), short_commit(point)]
+}
+
+/// Columns of scores under their headings: of all methods, or of the dimensions of one.
+fn score_columns(points: &[TrendPoint], method: Option<&str>) -> Vec<Vec<String>> {
+    let column = |heading: &str, method: &str, name: &str| {
+        let scores = points.iter().map(|point| score_text(point.score(method, name)));
+        [heading.to_owned()].into_iter().chain(scores).collect()
+    };
+    match method {
+        Some(method) => trend_dimensions(points).into_iter().map(|name| column(name, method, name)).collect(),
+        None => trend_methods(points).into_iter().map(|method| column(method, method, OVERALL)).collect(),
+    }
+}
+
+/// The room that a column takes.
+fn widest<'t>(texts: impl IntoIterator<Item = &'t String>) -> usize {
+    texts.into_iter().map(|text| text.width() + GAP).max().unwrap_or(0)
 }
 
 /// The room between two columns.

@@ -7,15 +7,11 @@ use clap::Args;
 use crate::cli::args::{BudgetArgs, LIMITS, MODELS, OUTPUT, SHARDS, SelectArgs};
 use crate::cli::shard::ShardArgs;
 
-#[derive(Debug, Args)]
-pub(crate) struct RunArgs {
-    #[command(flatten)]
-    pub(crate) select: SelectArgs,
-    /// Replace results of another design; they become LABEL~1
-    #[arg(long, requires = "label", help_heading = OUTPUT)]
-    pub(crate) replace: bool,
+/// What is done with complete results beside the reports.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ComparisonArgs {
     /// Compare with this label or results folder
-    #[arg(long, value_name = "LABEL", conflicts_with = "shard", help_heading = OUTPUT)]
+    #[arg(long, value_name = "LABEL", help_heading = OUTPUT)]
     pub(crate) compare_to: Option<String>,
     /// With --compare-to: leave out what the two sides do not share
     #[arg(long, requires = "compare_to", help_heading = OUTPUT)]
@@ -27,8 +23,24 @@ pub(crate) struct RunArgs {
     #[arg(long, requires = "compare_to", help_heading = OUTPUT)]
     pub(crate) fail_on_new_failures: bool,
     /// Write the scores to FILE as JUnit XML: a test for each method and dimension
-    #[arg(long, value_name = "FILE", conflicts_with = "shard", help_heading = OUTPUT)]
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) junit: Option<PathBuf>,
+}
+
+// A shard has no results to compare; `merge` takes the same arguments and has no shards.
+#[derive(Debug, Args)]
+#[command(mut_args(|arg| match arg.get_id().as_str() {
+    "compare_to" | "junit" => arg.conflicts_with("shard"),
+    _ => arg,
+}))]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) select: SelectArgs,
+    /// Replace results of another design; they become LABEL~1
+    #[arg(long, requires = "label", help_heading = OUTPUT)]
+    pub(crate) replace: bool,
+    #[command(flatten)]
+    pub(crate) comparison: ComparisonArgs,
     #[command(flatten)]
     pub(crate) budget: BudgetArgs,
     #[command(flatten)]

@@ -125,7 +125,7 @@ impl PreparedRun {
         if let Some(shard) = &shard {
             limits = limits.part(shard.share());
         }
-        if let Some(baseline) = &args.compare_to {
+        if let Some(baseline) = &args.comparison.compare_to {
             ResultsFolder::open_side(&pipeline.results, baseline)?;
         }
         let design = Design::of(&pipeline);
@@ -134,7 +134,7 @@ impl PreparedRun {
             (LabelWriterError::Lock(LabelLockError::Held { .. }), Some(shard)) => twice(&error, shard.record.shard),
             _ => refusal(error, &label),
         })?;
-        let junit = args.junit.as_deref().map(|file| given(common, file));
+        let junit = args.comparison.junit.as_deref().map(|file| given(common, file));
         Ok(PreparedRun { pipeline, label, writer, design, options: options(args, limits), shard, junit })
     }
 
@@ -203,7 +203,7 @@ fn begin(pipeline: &Pipeline, store: &Store, mut manifest: Manifest, args: &RunA
         store.text(source.digest, source.text);
     }
     manifest.commit = commit_of(&pipeline.folder);
-    manifest.compared_to.clone_from(&args.compare_to);
+    manifest.compared_to.clone_from(&args.comparison.compare_to);
     manifest.compared_scope = scope(args);
     manifest.caveats.offline = args.offline;
     manifest.caveats.allow_weak_judge = args.allow_weak_judge;
@@ -213,7 +213,7 @@ fn begin(pipeline: &Pipeline, store: &Store, mut manifest: Manifest, args: &RunA
 
 /// What the comparison may leave out: a run of some fixtures is compared on what both sides have.
 fn scope(args: &RunArgs) -> ComparisonScope {
-    if args.only_common {
+    if args.comparison.only_common {
         ComparisonScope::Common
     } else if args.select.fixtures.is_empty() && args.select.probes.is_empty() {
         ComparisonScope::All
@@ -337,15 +337,15 @@ fn gate(args: &RunArgs, published: &PublishedResults, console: &Console) -> Exit
     let Some(comparison) = &published.summary.comparison else { return Exit::Done };
     let table = comparison_table(comparison, published.manifest.design.locale, console.width());
     console.print(&console.styled(&table));
-    let is_worse = args.fail_on_regression && reports_regressions(comparison, console);
-    let gates = args.fail_on_regression || args.fail_on_new_failures;
+    let is_worse = args.comparison.fail_on_regression && reports_regressions(comparison, console);
+    let gates = args.comparison.fail_on_regression || args.comparison.fail_on_new_failures;
     if gates && published.summary.scale.refuses_gate() {
         let why =
             "full and none are graded under 1.0 apart, so no regression could be seen (the report names the cause)";
         console.error("gate refused:", why);
         return Exit::Error;
     }
-    let fails_anew = args.fail_on_new_failures && reports_new_failures(comparison, console);
+    let fails_anew = args.comparison.fail_on_new_failures && reports_new_failures(comparison, console);
     if is_worse || fails_anew { Exit::Regression } else { Exit::Done }
 }
 

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::args::RunArgs;
+use super::args::{ComparisonArgs, RunArgs};
 use super::matrix_run::{PreparedRun, run_whole};
 use crate::action::StageName;
 use crate::cache::{Layered, Store};
@@ -41,21 +41,8 @@ pub(crate) struct MergeArgs {
     /// Replace results of another design; they become LABEL~1
     #[arg(long, help_heading = OUTPUT)]
     pub(crate) replace: bool,
-    /// Compare with this label or results folder
-    #[arg(long, value_name = "LABEL", help_heading = OUTPUT)]
-    pub(crate) compare_to: Option<String>,
-    /// With --compare-to: leave out what the two sides do not share
-    #[arg(long, requires = "compare_to", help_heading = OUTPUT)]
-    pub(crate) only_common: bool,
-    /// Exit with 100 if a score or the reliability of a method regressed
-    #[arg(long, requires = "compare_to", help_heading = OUTPUT)]
-    pub(crate) fail_on_regression: bool,
-    /// Exit with 100 if a method fails on a fixture and run that it did not fail before
-    #[arg(long, requires = "compare_to", help_heading = OUTPUT)]
-    pub(crate) fail_on_new_failures: bool,
-    /// Write the scores to FILE as JUnit XML: a test for each method and dimension
-    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
-    pub(crate) junit: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) comparison: ComparisonArgs,
 }
 
 impl MergeArgs {
@@ -70,11 +57,7 @@ impl MergeArgs {
         Ok(RunArgs {
             select: SelectArgs { label: Some(self.merged.clone()), ..self.select.clone() },
             replace: self.replace,
-            compare_to: self.compare_to.clone(),
-            only_common: self.only_common,
-            fail_on_regression: self.fail_on_regression,
-            fail_on_new_failures: self.fail_on_new_failures,
-            junit: self.junit.clone(),
+            comparison: self.comparison.clone(),
             budget: Default::default(),
             shards: Default::default(),
             selftest: None,
