@@ -33,6 +33,7 @@ fn meta(n: u64) -> EntryMeta {
         inputs: inputs(n, "[]"),
         sources: Sources::default(),
         imported: None,
+        lane: Default::default(),
     }
 }
 

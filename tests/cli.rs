@@ -28,6 +28,7 @@ mod cli {
     mod judges;
     mod kills;
     mod labels;
+    mod lanes;
     mod matrix;
     mod needed;
     mod next;

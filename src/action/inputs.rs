@@ -302,6 +302,7 @@ mod tests {
             instructions: None,
             settings: Settings { max_output_tokens: limit.map(Tokens), ..Settings::default() },
             schema: None,
+            lane: Default::default(),
         })
     }
 

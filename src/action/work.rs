@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::digest::{Digest, DigestBuilder};
 use super::template::Prompt;
 use super::value::InputValue;
-use crate::provider::{Endpoint, ModelName, ModelUse, Operation, OutputSchema, ProviderName, Settings};
+use crate::provider::{Endpoint, Lane, ModelName, ModelUse, Operation, OutputSchema, ProviderName, Settings};
 use crate::transcript::Role;
 use crate::units::Tokens;
 
@@ -38,6 +38,8 @@ pub struct ModelRequest {
     pub settings: Settings,
     /// The JSON schema of the reply, where JSON is required.
     pub schema: Option<ReplyShape>,
+    /// How it is sent; not part of the key.
+    pub lane: Lane,
 }
 
 impl ModelRequest {
@@ -52,6 +54,7 @@ impl ModelRequest {
             instructions: None,
             settings: model.settings.clone(),
             schema: None,
+            lane: model.lane,
         }
     }
 

@@ -110,11 +110,17 @@ mod tests {
             api_key: None,
             endpoint: endpoint.into(),
             limits: Limits::default(),
+            lane: Default::default(),
         };
         let reference = ModelRef { provider: "p".into(), model: model.into() };
         Answerer {
             name: AnswererName("a".into()),
-            model: ModelUse { reference, provider: Arc::new(provider), settings: Settings::default() },
+            model: ModelUse {
+                reference,
+                provider: Arc::new(provider),
+                settings: Settings::default(),
+                lane: Default::default(),
+            },
             template: Template::new("C:{{ context }} Q:{{ question }}", VARIABLES).expect("compiles"),
             prompt_path: None,
             truncated_replies: Default::default(),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::action::{ActionKey, Digest, DigestBuilder, Inputs, Replica, Sources, Stage};
-use crate::provider::Dialect;
+use crate::provider::{Dialect, Lane};
 use crate::units::{Usage, Usd};
 
 /// Everything about an entry besides its body.
@@ -38,6 +38,8 @@ pub struct EntryMeta {
     /// The export that it came from; `None` for an entry made here. Who imports believes the author of the file, so an
     /// imported entry stays recognizable.
     pub imported: Option<ImportOrigin>,
+    /// How the request was sent, at which price.
+    pub lane: Lane,
 }
 
 /// The file that an entry was imported from.
@@ -47,6 +49,11 @@ pub struct ImportOrigin {
     pub file: String,
     /// The digest at its end, which covers all of it.
     pub digest: Digest,
+}
+
+impl ImportOrigin {
+    /// Stands on disk where an entry has a lane and no origin: no file has this name.
+    const NONE: ImportOrigin = ImportOrigin { file: String::new(), digest: Digest([0; 32]) };
 }
 
 /// The tail of an entry's header: in this order on disk, after the summary.
@@ -71,8 +78,8 @@ impl EntryMeta {
         sources.chain(self.inputs.parts.iter().map(|(_, part)| part.digest))
     }
 
-    /// Encodes what the summary lacks. The origin of an imported entry is appended: other entries have the bytes that
-    /// they had before there were origins.
+    /// Encodes what the summary lacks. The origin of an imported entry is appended, and after an origin, which may be
+    /// none, a lane other than the live one: other entries have the bytes that they had before there were either.
     pub(super) fn encode_details(&self) -> Result<Vec<u8>, postcard::Error> {
         let mut details = postcard::to_stdvec(&(
             &self.model,
@@ -83,7 +90,10 @@ impl EntryMeta {
             &self.inputs,
             &self.sources,
         ))?;
-        if let Some(origin) = &self.imported {
+        if self.lane != Lane::Live {
+            let origin = self.imported.clone().unwrap_or(ImportOrigin::NONE);
+            details.extend(postcard::to_stdvec(&(origin, self.lane))?);
+        } else if let Some(origin) = &self.imported {
             details.extend(postcard::to_stdvec(origin)?);
         }
         Ok(details)
@@ -97,7 +107,12 @@ impl EntryMeta {
     pub(super) fn decode(summary: EntrySummary, details: &[u8]) -> Result<EntryMeta, postcard::Error> {
         let (details, origin): (MetaDetails, &[u8]) = postcard::take_from_bytes(details)?;
         let (model, requested_model, attempts, request_id, coordinate, inputs, sources) = details;
-        let imported = if origin.is_empty() { None } else { Some(postcard::from_bytes(origin)?) };
+        let (origin, lane): (Option<ImportOrigin>, &[u8]) = match origin {
+            [] => (None, &[]),
+            bytes => postcard::take_from_bytes(bytes).map(|(origin, rest)| (Some(origin), rest))?,
+        };
+        let imported = origin.filter(|origin| *origin != ImportOrigin::NONE);
+        let lane = if lane.is_empty() { Lane::Live } else { postcard::from_bytes(lane)? };
         let EntrySummary { created, stage, usage, cost, latency_ms, coordinate: _, dialect } = summary;
         Ok(EntryMeta {
             stage,
@@ -114,6 +129,7 @@ impl EntryMeta {
             inputs,
             sources,
             imported,
+            lane,
         })
     }
 }

@@ -36,6 +36,7 @@ fn meta() -> EntryMeta {
         },
         sources: Sources([("prompt".into(), source)].into()),
         imported: None,
+        lane: Default::default(),
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use crate::action::Stage;
+use crate::provider::Lane;
 
 /// Headings of `--help`. Arguments of one command without a heading stand under "Arguments" and "Options".
 pub(crate) const SELECTION: &str = "Selection";
@@ -91,6 +92,9 @@ pub(crate) struct SelectArgs {
     /// Topic that the compression should focus on
     #[arg(long, value_name = "TOPIC", help_heading = MODELS)]
     pub(crate) focus_topic: Option<String>,
+    /// How requests are sent: live, or in OpenAI's flex lane at half the price [default: live]
+    #[arg(long, value_name = "LANE", value_parser = lane, help_heading = MODELS)]
+    pub(crate) lane: Option<Lane>,
     /// Name of the result set [default: a UTC timestamp]
     #[arg(long, value_name = "LABEL", help_heading = OUTPUT)]
     pub(crate) label: Option<String>,
@@ -100,6 +104,11 @@ pub(crate) struct SelectArgs {
     /// Ignore cached outputs of this stage and replace them
     #[arg(long, value_name = "STAGE", help_heading = SELECTION)]
     pub(crate) refresh: Vec<StageArg>,
+}
+
+fn lane(text: &str) -> Result<Lane, String> {
+    let found = Lane::ALL.into_iter().find(|lane| lane.name() == text);
+    found.ok_or_else(|| format!("expected one of {}", Lane::ALL.map(Lane::name).join(", ")))
 }
 
 /// How far a run goes.

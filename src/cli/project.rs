@@ -72,6 +72,7 @@ pub(crate) fn read_project(common: &Common, select: &SelectArgs, opening: Projec
             answer_model: select.answer_model.clone(),
             judge_model: select.judge_model.clone(),
             focus_topic: select.focus_topic.clone(),
+            lane: select.lane,
         },
         strict: opening.strict,
         allow_unproven: select.allow_unproven,

@@ -20,9 +20,10 @@ fn model_of(dialect: Dialect, endpoint: &str, model: &str) -> ModelUse {
         api_key: None,
         endpoint: endpoint.into(),
         limits: Limits::default(),
+        lane: Default::default(),
     };
     let reference = ModelRef { provider: "p".into(), model: model.into() };
-    ModelUse { reference, provider: Arc::new(provider), settings: Settings::default() }
+    ModelUse { reference, provider: Arc::new(provider), settings: Settings::default(), lane: Default::default() }
 }
 
 fn method(strategy: Strategy) -> Method {

@@ -205,6 +205,8 @@ table! {
         identity: String,
         /// Whether a key may go over http:// to another machine. Default: false.
         insecure: bool,
+        /// How requests are sent: "live" or "flex" (OpenAI). Default: "live".
+        lane: String,
         /// Rates and limits of requests.
         limits: LimitsTable,
     }
@@ -228,8 +230,10 @@ table! {
         max_in_flight: u32,
         /// Attempts per action. Default: 6.
         max_attempts: u32,
-        /// Seconds for one reply. Default: 180.
+        /// Seconds for one reply. Default: 180; in the flex lane at least 900.
         timeout_s: f64,
+        /// Whether a request goes live where the flex lane has no capacity for it. Default: false.
+        flex_fallback: bool,
         /// The longest prompt in tokens. Default: from the price table.
         context_window: u64,
     }
@@ -258,6 +262,8 @@ table! {
         temperature: f64,
         /// Reasoning effort in the provider's own word; sent if set.
         effort: String,
+        /// How its requests are sent: "live" or "flex". Default: as the provider says.
+        lane: String,
         /// Appends a list of files, failed commands, decisions, demands and open tasks. Default: false.
         artifact_index: bool,
         /// Names of the [[answer]] tables that answer from it. Default: all.
@@ -290,6 +296,8 @@ table! {
         temperature: f64,
         /// Reasoning effort in the provider's own word; sent if set.
         effort: String,
+        /// How its requests are sent: "live" or "flex". Default: as the provider says.
+        lane: String,
         /// What happens to an answer that the token limit cut off. Default: "grade".
         truncated_replies: String,
     }
@@ -310,6 +318,8 @@ table! {
         temperature: f64,
         /// Reasoning effort in the provider's own word; sent if set.
         effort: String,
+        /// How its requests are sent: "live" or "flex". Default: as the provider says.
+        lane: String,
         /// How often it is asked for a reply in the right format. Default: 3.
         attempts: u32,
     }
@@ -326,6 +336,10 @@ table! {
         cache_write: f64,
         /// Required.
         output: f64,
+        /// What all of these cost in the flex lane, as a part of the live price. Default: 0.5.
+        flex: f64,
+        /// What all of these cost in a batch, as a part of the live price. Default: 0.5.
+        batch: f64,
     }
 }
 

@@ -11,7 +11,7 @@ use super::sources::{OUT_OF_BOUNDS, Pattern, word};
 use super::validation::{ModelDeclaration, ValidationContext};
 use crate::action::{BuiltInRule, Digest, Variable};
 use crate::compress::{self, CommandSpec, Method, MethodName, PromptPlacement, PromptStyle, Strategy};
-use crate::provider::{Dialect, ModelUse};
+use crate::provider::{Dialect, Lane, ModelUse};
 use crate::references::PATTERNS;
 use crate::units::Tokens;
 
@@ -135,6 +135,7 @@ fn declaration<'a>(table: &'a Located<CompressTable>, override_model: Option<&'a
         max_output_tokens: table.value.max_output_tokens.as_ref(),
         temperature: table.value.temperature.as_ref(),
         effort: table.value.effort.as_ref(),
+        lane: table.value.lane.as_ref(),
     }
 }
 
@@ -179,6 +180,9 @@ fn vendor(
 ) -> Option<ModelUse> {
     let model = context.model(&declaration(table, override_model))?;
     if model.provider.dialect == dialect {
+        if let Some(lane) = table.value.lane.as_ref().filter(|_| model.lane == Lane::Batch) {
+            context.error(&lane.place, "a vendor's own compaction cannot be batched", "leave `lane` out here");
+        }
         return Some(model);
     }
     let strategy = table.value.strategy.as_ref().map_or("", |strategy| &strategy.value);

@@ -129,6 +129,7 @@ impl ProjectLoader<'_> {
             providers: self.providers,
             environment: self.environment,
             locale: Locale::default(),
+            lane: self.request.overrides.lane,
             problems,
             missing_keys: BTreeMap::new(),
             outputs: vec![results.clone(), cache.clone()],

@@ -11,7 +11,7 @@ use super::model::SourceFile;
 use super::problem::{Problem, Problems, suggest};
 use super::secrets::is_variable;
 use super::url::{is_loopback, normal};
-use crate::provider::{ApiKeyVariable, Dialect, Endpoint, Limits, ModelName, ProviderName, ProviderSpec};
+use crate::provider::{ApiKeyVariable, Dialect, Endpoint, Lane, Limits, ModelName, ProviderName, ProviderSpec};
 use crate::units::Tokens;
 
 /// The value of an environment variable by its name; `None` if it is not set.
@@ -152,13 +152,33 @@ impl ProviderDraft<'_> {
         if dialect == Dialect::Lexical {
             self.reject_on_lexical();
             let endpoint = Endpoint::from(LEXICAL);
-            return Some(ProviderSpec { name, dialect, base_url: String::new(), api_key: None, endpoint, limits });
+            return Some(ProviderSpec {
+                name,
+                dialect,
+                base_url: String::new(),
+                api_key: None,
+                endpoint,
+                limits,
+                lane: Lane::Live,
+            });
         }
         let base_url = self.base_url(dialect)?;
         let endpoint = self.endpoint(dialect, &base_url)?;
         let api_key = self.api_key(&base_url);
         self.reject_key_in_clear(&base_url, api_key.as_ref());
-        Some(ProviderSpec { name, dialect, base_url, api_key, endpoint, limits })
+        let lane = self.lane(dialect);
+        Some(ProviderSpec { name, dialect, base_url, api_key, endpoint, limits, lane })
+    }
+
+    fn lane(&mut self, dialect: Dialect) -> Lane {
+        let Some(written) = self.table.and_then(|table| table.value.lane.as_ref()) else { return Lane::default() };
+        let lanes = || Lane::ALL.into_iter().filter(|lane| dialect.has_lane(*lane));
+        let found = lanes().find(|lane| lane.name() == written.value);
+        found.unwrap_or_else(|| {
+            let help = suggest(&written.value, lanes().map(Lane::name));
+            self.error(&written.place, format!("kind \"{dialect}\" has no lane `{}`", written.value), help);
+            Lane::default()
+        })
     }
 
     fn dialect(&mut self) -> Option<Dialect> {
@@ -271,6 +291,7 @@ impl ProviderDraft<'_> {
             limits.shared_by = groups.value.iter().map(|group| models(&group.value)).collect();
         }
         limits.max_attempts = self.positive(max_attempts.as_ref()).unwrap_or(limits.max_attempts);
+        limits.flex_fallback = table.value.flex_fallback.as_ref().is_some_and(|fallback| fallback.value);
         limits.context_window = self.positive(table.value.context_window.as_ref()).map(Tokens);
         limits.timeout = duration(timeout_s.as_ref(), limits.timeout, self.file, self.problems);
         limits

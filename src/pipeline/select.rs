@@ -2,6 +2,7 @@
 
 use super::model::LoadedFixture;
 use super::problem::{Problem, Problems, list, suggest};
+use crate::provider::Lane;
 
 /// Which part of the matrix is meant. `None` is all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,6 +30,8 @@ pub struct Overrides {
     pub judge_model: Option<String>,
     /// `--focus-topic`
     pub focus_topic: Option<String>,
+    /// `--lane`: all stages that have it.
+    pub lane: Option<Lane>,
 }
 
 impl Overrides {

@@ -119,7 +119,7 @@ pub(super) fn prices(
 }
 
 fn price(context: &mut ValidationContext<'_>, name: &str, table: &Located<PriceTable>) -> Option<Price> {
-    let PriceTable { input, cached_input, cache_write, output } = &table.value;
+    let PriceTable { input, cached_input, cache_write, output, flex, batch } = &table.value;
     let [input, cached_input, cache_write, output] = [input, cached_input, cache_write, output].map(|price| {
         let price = price.as_ref()?;
         if price.value < 0.0 {
@@ -127,9 +127,16 @@ fn price(context: &mut ValidationContext<'_>, name: &str, table: &Located<PriceT
         }
         Some(price.value)
     });
+    let [flex, batch] = [flex, batch].map(|part| {
+        let part = part.as_ref()?;
+        if !(0.0..=1.0).contains(&part.value) {
+            context.error(&part.place, "this is a part of the live price, from 0 to 1", "0.5 is half of it");
+        }
+        Some(part.value)
+    });
     if input.is_none() || output.is_none() {
         let help = "both in US dollars per million tokens; write 0 where a model is free";
         context.error(&table.key, format!("the price of `{name}` needs `input` and `output`"), help);
     }
-    Some(Price { input: input?, cached_input, cache_write, output: output? })
+    Some(Price { input: input?, cached_input, cache_write, output: output?, flex, batch })
 }

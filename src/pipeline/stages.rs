@@ -26,6 +26,7 @@ macro_rules! declaration {
             max_output_tokens: $table.value.max_output_tokens.as_ref(),
             temperature: $table.value.temperature.as_ref(),
             effort: $table.value.effort.as_ref(),
+            lane: $table.value.lane.as_ref(),
         }
     };
 }
@@ -110,6 +111,7 @@ fn default_generator(context: &mut ValidationContext<'_>, override_model: Option
         max_output_tokens: None,
         temperature: None,
         effort: None,
+        lane: None,
     };
     let (model, template) = (context.model(&declaration)?, generation_template(context.locale));
     Some(Generator { name: "probes".to_owned(), model, template, prompt_path: None, attempts: ATTEMPTS })

@@ -13,7 +13,7 @@ use super::providers::{Environment, Providers};
 use super::sources::SourceReader;
 use crate::action::{Template, Variable};
 use crate::locale::Locale;
-use crate::provider::{ModelRef, ModelUse, Settings};
+use crate::provider::{Dialect, Lane, ModelRef, ModelUse, ProviderSpec, Settings};
 use crate::units::Tokens;
 
 /// Inputs and collected problems of validation.
@@ -23,6 +23,8 @@ pub(super) struct ValidationContext<'a> {
     pub(super) providers: &'a Providers,
     pub(super) environment: &'a Environment<'a>,
     pub(super) locale: Locale,
+    /// `--lane`
+    pub(super) lane: Option<Lane>,
     pub(super) problems: Problems,
     /// Keys that providers need and that are not set, by variable.
     pub(super) missing_keys: BTreeMap<String, Problem>,
@@ -42,6 +44,7 @@ pub(super) struct ModelDeclaration<'a> {
     pub(super) max_output_tokens: Option<&'a Located<u64>>,
     pub(super) temperature: Option<&'a Located<f64>>,
     pub(super) effort: Option<&'a Located<String>>,
+    pub(super) lane: Option<&'a Located<String>>,
 }
 
 impl ValidationContext<'_> {
@@ -137,7 +140,8 @@ impl ValidationContext<'_> {
         match self.providers.find(&reference.provider) {
             Ok(provider) => {
                 self.need_key(&provider, declaration.model.filter(|_| declaration.override_model.is_none()));
-                Some(ModelUse { reference, provider, settings })
+                let lane = self.lane(declaration, &provider);
+                Some(ModelUse { reference, provider, settings, lane })
             }
             Err(Some(help)) => {
                 let help = format!("{help} A provider of your own is declared by [providers.{}]", reference.provider);
@@ -168,6 +172,34 @@ impl ValidationContext<'_> {
             temperature: temperature.map(|t| t.value),
             effort: effort.map(|effort| effort.value.clone()),
         }
+    }
+
+    /// How requests are sent: as the command line says, else the table, else the provider. Compressions and probes go
+    /// into a batch only where their own table says so: the next point of a session waits for the one before.
+    fn lane(&mut self, declaration: &ModelDeclaration<'_>, provider: &ProviderSpec) -> Lane {
+        let own = self.choice("lane", declaration.lane, &Lane::ALL.map(|lane| (lane.name(), lane)));
+        let lane = self.lane.or(own).unwrap_or(provider.lane);
+        let is_named = own == Some(lane);
+        if !provider.dialect.has_lane(lane) {
+            let message = format!("the provider `{}` has no lane \"{lane}\"", provider.name);
+            match declaration.lane.filter(|_| is_named && self.lane.is_none()) {
+                Some(place) => {
+                    self.error(&place.place, message, "\"flex\" is OpenAI's; leave the key out for \"live\"")
+                }
+                None if provider.dialect == Dialect::Lexical => {}
+                None => {
+                    self.problems
+                        .push(Problem::warning(format!("{message}: its {} requests go live", declaration.stage)));
+                }
+            }
+            return Lane::Live;
+        }
+        let takes_batch = match declaration.stage {
+            "answer" | "judge" => true,
+            "compress" => is_named,
+            _ => false,
+        };
+        if lane == Lane::Batch && !takes_batch { Lane::Live } else { lane }
     }
 
     fn need_key(&mut self, provider: &crate::provider::ProviderSpec, model: Option<&Located<String>>) {

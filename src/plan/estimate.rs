@@ -152,8 +152,12 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             output: Some(Tokens(output.round() as u64)),
             ..Usage::default()
         };
-        let price =
-            |output: f64, times: f64| self.prices.cost(&model.reference, &usage(output)).map(|usd| Usd(usd.0 * times));
+        // The self-test of a judge is not batched.
+        let lane = if stage == StageName::Selftest { model.lane.of_one() } else { model.lane };
+        let price = |output: f64, times: f64| {
+            let usd = self.prices.cost_in(lane, &model.reference, &usage(output));
+            usd.map(|usd| Usd(usd.0 * times))
+        };
         let (expected, worst) = (price(output, count), price(longest.0 as f64, worst_requests as f64));
         self.total.usd = add_known(self.total.usd, expected);
         self.total.usd_worst = add_known(self.total.usd_worst, worst);
@@ -185,7 +189,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     fn model_of(&self, request: &ModelRequest) -> Option<ModelUse> {
         let provider = self.pipeline.providers.get(&request.provider)?.clone();
         let reference = ModelRef { provider: request.provider.clone(), model: request.model.clone() };
-        Some(ModelUse { reference, provider, settings: request.settings.clone() })
+        Some(ModelUse { reference, provider, settings: request.settings.clone(), lane: request.lane })
     }
 
     /// Calls that a model may be made for one action: a judge is asked again where a reply breaks its contract.

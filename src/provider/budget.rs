@@ -2,14 +2,15 @@
 
 use std::future::Future;
 
+use super::spec::Lane;
 use crate::units::Usage;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptCost<'u> {
     /// Nothing: it was not sent, or was rejected.
     Free,
-    /// The usage in the reply; a count it leaves out is unknown.
-    Reported(&'u Usage),
+    /// The usage in the reply, at the price of a lane; a count it leaves out is unknown.
+    Reported(&'u Usage, Lane),
     /// Unknown: it was sent and never answered, as after a time-out.
     Unknown,
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::spec::{Dialect, ModelName, ModelRef, ProviderSpec};
+use super::spec::{Dialect, Lane, ModelName, ModelRef, ProviderSpec};
 use crate::named::named_enum;
 use crate::transcript::{Message, Role};
 use crate::units::{Tokens, Usage};
@@ -70,6 +70,8 @@ pub struct Call {
     pub settings: Settings,
     /// The shape of the reply, if it must be JSON.
     pub schema: Option<Arc<OutputSchema>>,
+    /// How it is sent: this changes the price and not the reply.
+    pub lane: Lane,
 }
 
 /// A reply as it came over the wire, with what only the transport knows.
@@ -78,6 +80,8 @@ pub struct RawReply {
     /// The dialect in which the body is to be read.
     pub dialect: Dialect,
     pub body: Bytes,
+    /// The lane that it is billed in.
+    pub lane: Lane,
     /// The model that the body says it came from, also where it is no answer.
     pub model: Option<String>,
     /// What the call used: as the body says, likewise, or estimated where that cannot be true.
@@ -101,6 +105,18 @@ pub struct Billing {
     /// The model that answered, as the provider names it.
     pub model: Option<String>,
     pub usage: Usage,
+    /// The tier that the provider says it was served in.
+    pub service_tier: Option<String>,
+}
+
+impl Billing {
+    /// The lane that a reply is billed in: a provider may serve a request of the flex lane as any other.
+    pub(super) fn lane(&self, asked: Lane) -> Lane {
+        match (asked, self.service_tier.as_deref()) {
+            (Lane::Flex, Some(tier)) if tier != Lane::Flex.name() => Lane::Live,
+            _ => asked,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -208,6 +224,8 @@ pub struct ModelUse {
     pub reference: ModelRef,
     pub provider: Arc<ProviderSpec>,
     pub settings: Settings,
+    /// How its requests are sent.
+    pub lane: Lane,
 }
 
 impl ModelUse {

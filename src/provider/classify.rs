@@ -45,6 +45,8 @@ pub(super) enum Throttle {
     Concurrency,
     /// The provider is overloaded, whoever asks.
     Overloaded,
+    /// The flex lane has no room now: this says nothing about our rate.
+    NoCapacity,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,8 +126,13 @@ pub(super) fn classify(status: u16, body: &[u8]) -> AttemptError {
         message = format!("{code}: {message}");
     }
     let mut fault = AttemptError::new(class, format!("HTTP {status}: {message}"));
-    fault.hint = hint(status, class, error, &lower);
     fault.throttle = throttle(class, &codes, &lower);
+    fault.hint = match fault.throttle {
+        Some(Throttle::NoCapacity) => {
+            Some("run again later, or set flex_fallback = true in the provider's limits".into())
+        }
+        _ => hint(status, class, error, &lower),
+    };
     fault.limit = limit_kind(&codes, &lower);
     fault.wait = body_wait(error, &codes);
     fault
@@ -204,12 +211,16 @@ fn is_too_long(status: u16, codes: &[String], text: &str) -> bool {
         || phrases.iter().any(|phrase| text.contains(phrase))
 }
 
+/// What OpenAI answers, with status 429, to a request of the flex lane that it has no room for.
+const NO_CAPACITY: &str = "resource_unavailable";
+
 fn throttle(class: ErrorClass, codes: &[String], text: &str) -> Option<Throttle> {
     match class {
         ErrorClass::RateLimited if text.contains("concurren") || text.contains("in parallel") => {
             Some(Throttle::Concurrency)
         }
         ErrorClass::RateLimited if codes.iter().any(|code| code.contains("overloaded")) => Some(Throttle::Overloaded),
+        ErrorClass::RateLimited if codes.iter().any(|code| code == NO_CAPACITY) => Some(Throttle::NoCapacity),
         ErrorClass::RateLimited => Some(Throttle::Rate),
         ErrorClass::Overloaded => Some(Throttle::Overloaded),
         _ => None,

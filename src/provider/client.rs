@@ -18,7 +18,7 @@ use super::event::{ClientEvent, ClientListener};
 use super::http::{ApiKey, Http, HttpReply};
 use super::limits::{AnnouncedLimits, Headers, Permit, ProviderStatus, Ticket, TokenDemand};
 use super::retry::{AttemptCounts, RetryPolicy};
-use super::spec::{ApiKeyVariable, Dialect, ModelName, ProviderName, ProviderSpec};
+use super::spec::{ApiKeyVariable, Dialect, Lane, ModelName, ProviderName, ProviderSpec};
 use super::usage_check::{CallSize, checked_usage};
 use crate::units::{Tokens, Usage};
 
@@ -132,7 +132,9 @@ impl Client {
         K: FnMut(&RawReply) -> F,
         F: Future<Output = Result<(), E>>,
     {
-        let prepared = self.prepare(provider, call, expected)?;
+        let mut prepared = self.prepare(provider, call, expected)?;
+        let may_fall_back = call.lane == Lane::Flex && prepared.connection.spec.limits.flex_fallback;
+        let live = may_fall_back.then(|| Call { lane: Lane::Live, ..call.clone() });
         let mut counts = AttemptCounts::default();
         loop {
             let reservation = budget.reserve().ok_or(AskFailure::BudgetExhausted)?;
@@ -155,7 +157,7 @@ impl Client {
                     (error, pause)
                 }
                 Ok((reply, ticket)) => {
-                    budget.settle(reservation, AttemptCost::Reported(&reply.usage));
+                    budget.settle(reservation, AttemptCost::Reported(&reply.usage, reply.lane));
                     store(&reply).await.map_err(AskFailure::Store)?;
                     match prepared.read(&reply, ticket) {
                         Ok(completion) => {
@@ -175,6 +177,11 @@ impl Client {
             let limits = &prepared.connection.spec.limits;
             counts.has_worked = prepared.model.limiter.has_worked();
             let Some(wait) = counts.next(&error, pause, limits.max_attempts, &self.policy, self.jitter()) else {
+                if let Some(live) = live.as_ref().filter(|live| prepared.falls_back(&error, live)) {
+                    prepared = self.prepare(provider, live, expected)?;
+                    counts = AttemptCounts { sent: counts.sent, ..AttemptCounts::default() };
+                    continue;
+                }
                 let waited = counts.waited > self.policy.wait_budget;
                 return Err(failure(prepared.model.limiter.final_error(error, waited), counts.sent).into());
             };
@@ -219,9 +226,8 @@ impl Client {
         let spec = &connection.spec;
         counts.sent += 1;
         self.emit(ClientEvent::Sent { provider: spec.name.clone() });
-        let sent = Instant::now();
-        let answer =
-            self.http.send(&spec.base_url, &prepared.request, connection.key.as_ref(), spec.limits.timeout).await;
+        let (sent, timeout) = (Instant::now(), spec.limits.timeout_in(prepared.call.lane));
+        let answer = self.http.send(&spec.base_url, &prepared.request, connection.key.as_ref(), timeout).await;
         let ticket = permits.0.ticket();
         drop(permits);
         let reply = match answer {
@@ -237,9 +243,12 @@ impl Client {
         self.emit(ClientEvent::Answered { provider: spec.name.clone(), latency });
         let request_id = reply.headers.request_id().map(str::to_owned);
         let (dialect, body, attempts, memory) = (spec.dialect, reply.body, counts.sent, reply.memory);
-        let Billing { model, usage } = dialects::read_billing(dialect, &body);
+        let billing = dialects::read_billing(dialect, &body);
+        let lane = billing.lane(prepared.call.lane);
+        let Billing { model, usage, .. } = billing;
         let (usage, usage_warning) = checked_usage(usage, &prepared.size(&body));
-        let reply = RawReply { dialect, body, model, usage, request_id, latency, attempts, usage_warning, memory };
+        let reply =
+            RawReply { dialect, body, lane, model, usage, request_id, latency, attempts, usage_warning, memory };
         Ok((reply, ticket))
     }
 
@@ -256,7 +265,7 @@ impl Client {
             // A rejected request took no tokens.
             prepared.connection.account.limiter.settle(None, prepared.need, TokenDemand::default());
         }
-        if fault.throttle.is_some_and(|p| p != Throttle::Overloaded) {
+        if fault.throttle.is_some_and(|p| !matches!(p, Throttle::Overloaded | Throttle::NoCapacity)) {
             self.emit(ClientEvent::RateLimited { provider: provider.clone() });
         }
         let pause = prepared.model.limiter.failed(&fault, sent, announced, &self.policy);
@@ -288,6 +297,11 @@ struct PreparedCall<'a> {
 }
 
 impl PreparedCall<'_> {
+    /// Whether the call is to be sent live after its last attempt in the flex lane.
+    fn falls_back(&self, error: &AttemptError, live: &Call) -> bool {
+        error.throttle == Some(Throttle::NoCapacity) && self.call.lane != live.lane
+    }
+
     fn size<'b>(&self, body: &'b [u8]) -> CallSize<'b> {
         CallSize {
             request: self.request.body.len(),
@@ -411,6 +425,7 @@ mod tests {
                 api_key: None,
                 endpoint: name.into(),
                 limits: Limits { requests_per_minute: requests, max_in_flight: in_flight, ..Limits::default() },
+                lane: Default::default(),
             })
         };
         let all = [spec("a", Some(100), None), spec("b", Some(50), Some(8))];

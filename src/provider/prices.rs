@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Serialize};
 
 use super::dialects::DEFAULT_MAX_TOKENS;
-use super::spec::{Dialect, ModelName, ModelRef, ProviderSpec};
+use super::spec::{Dialect, Lane, ModelName, ModelRef, ProviderSpec};
 use crate::units::{Tokens, Usage, Usd};
 
 /// Prices of one model in US dollars per million tokens.
@@ -24,7 +24,17 @@ pub struct Price {
     pub cache_write: Option<f64>,
     /// Output tokens.
     pub output: f64,
+    /// All of these in the flex lane, as a part of the live price; without it [`REDUCED`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flex: Option<f64>,
+    /// The same in a batch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<f64>,
 }
+
+/// What both vendors ask for a request in the flex lane or in a batch, as a part of the live price. The community table
+/// lists batch prices of most models, each of them half the live one.
+const REDUCED: f64 = 0.5;
 
 #[derive(Clone, Debug, Default)]
 pub struct Prices {
@@ -81,7 +91,14 @@ impl Prices {
             return Some(*price);
         }
         if is_lexical(model) {
-            return Some(Price { input: 0.0, cached_input: None, cache_write: None, output: 0.0 });
+            return Some(Price {
+                input: 0.0,
+                cached_input: None,
+                cache_write: None,
+                output: 0.0,
+                flex: None,
+                batch: None,
+            });
         }
         entry(&model.model.0).map(|entry| entry.price(input))
     }
@@ -92,7 +109,17 @@ impl Prices {
         price.cached_input.map(|cached| cached / price.input).filter(|ratio| ratio.is_finite())
     }
 
-    /// What a call cost; `None` without a price or without the provider's count of input and output. Cached tokens
+    /// What a model asks in a lane, as a part of its live price.
+    pub fn lane_ratio(&self, model: &ModelRef, lane: Lane) -> f64 {
+        let own = self.overrides.get(model);
+        match lane {
+            Lane::Live => 1.0,
+            Lane::Flex => own.and_then(|price| price.flex).unwrap_or(REDUCED),
+            Lane::Batch => own.and_then(|price| price.batch).unwrap_or(REDUCED),
+        }
+    }
+
+    /// What a live call cost; `None` without a price or without the provider's count of input and output. Cached tokens
     /// that were not reported are charged as ordinary ones.
     pub fn cost(&self, model: &ModelRef, usage: &Usage) -> Option<Usd> {
         if is_lexical(model) && !self.overrides.contains_key(model) {
@@ -110,7 +137,12 @@ impl Prices {
         Some(Usd(millionths / 1e6))
     }
 
-    /// What the prompt cache saved on a call; `None` where the cost is unknown. Negative where writing to the cache
+    /// What a call in a lane cost, as [`Prices::cost`] says of a live one.
+    pub fn cost_in(&self, lane: Lane, model: &ModelRef, usage: &Usage) -> Option<Usd> {
+        self.cost(model, usage).map(|usd| Usd(usd.0 * self.lane_ratio(model, lane)))
+    }
+
+    /// What the prompt cache saved on a live call; `None` where the cost is unknown. Negative where writing to the cache
     /// cost more than reading from it saved.
     pub fn saved_by_cache(&self, model: &ModelRef, usage: &Usage) -> Option<f64> {
         let uncached = Usage { cached_input: None, cache_write: None, ..*usage };
@@ -241,6 +273,7 @@ mod tests {
             api_key: None,
             endpoint: "p".into(),
             limits: Limits { context_window, ..Limits::default() },
+            lane: Default::default(),
         };
         let window = |own, model: &str| context_window(&declared(own), &model.into());
         assert_eq!(window(None, "gpt-5.2"), Some(Tokens(272_000)));
@@ -261,9 +294,12 @@ mod tests {
 
     #[test]
     fn the_users_own_price_stands_above_the_table() {
-        let own = Price { input: 1.0, cached_input: None, cache_write: None, output: 2.0 };
+        let own =
+            Price { input: 1.0, cached_input: None, cache_write: None, output: 2.0, flex: None, batch: Some(0.4) };
         let prices = Prices::new(BTreeMap::from([(model("openai/gpt-5.2"), own)]));
         assert_eq!(cents(prices.cost(&model("openai/gpt-5.2"), &usage(1_000_000, 500_000, 0, 1_000_000))), 300);
+        let in_lane = |lane| cents(prices.cost_in(lane, &model("openai/gpt-5.2"), &usage(1_000_000, 0, 0, 1_000_000)));
+        assert_eq!(Lane::ALL.map(in_lane), [300, 150, 120], "half where the user says nothing");
     }
 
     #[test]

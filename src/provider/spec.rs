@@ -85,6 +85,38 @@ named_enum! {
     }
 }
 
+impl Dialect {
+    /// Whether requests of this dialect can be sent so. A server that speaks it need not offer it.
+    pub fn has_lane(self, lane: Lane) -> bool {
+        match lane {
+            Lane::Live => true,
+            Lane::Flex => matches!(self, Dialect::OpenaiChat | Dialect::OpenaiResponses),
+            Lane::Batch => false,
+        }
+    }
+}
+
+named_enum! {
+    /// How requests are sent, at which price and with which latency. No action's key depends on it.
+    #[derive(Default)]
+    pub enum Lane {
+        /// At once, at the full price.
+        #[default]
+        Live = "live",
+        /// OpenAI's flex processing: cheaper, slower, and refused where there is no capacity.
+        Flex = "flex",
+        /// The vendors' batch APIs: cheaper, done within a day.
+        Batch = "batch",
+    }
+}
+
+impl Lane {
+    /// The lane of a request that is sent by itself: what is not put into a batch goes live.
+    pub fn of_one(self) -> Lane {
+        if self == Lane::Batch { Lane::Live } else { self }
+    }
+}
+
 /// The name of the environment variable that holds a key; never the key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -107,6 +139,8 @@ pub struct Limits {
     /// Attempts an action may take; 1 fails fast.
     pub max_attempts: u32,
     pub timeout: Duration,
+    /// Whether a request goes live after its attempts in the flex lane found no capacity.
+    pub flex_fallback: bool,
     /// The most tokens a prompt may have, where the user declared it: what a server of his own was started with.
     pub context_window: Option<Tokens>,
     /// Processes that share the account: of a rate that the provider announces, each takes its part.
@@ -116,6 +150,13 @@ pub struct Limits {
 impl Limits {
     /// In flight at once where the user declared nothing.
     pub const DEFAULT_IN_FLIGHT: u32 = 64;
+    /// A reply in the flex lane may take this long, as the vendor advises.
+    const FLEX_TIMEOUT: Duration = Duration::from_secs(900);
+
+    /// How long a reply in a lane may take.
+    pub fn timeout_in(&self, lane: Lane) -> Duration {
+        if lane == Lane::Flex { self.timeout.max(Limits::FLEX_TIMEOUT) } else { self.timeout }
+    }
 
     /// The limits of one of `sharers` processes that share an account. Together they stay within the whole.
     ///
@@ -154,6 +195,7 @@ impl Default for Limits {
             shared_by: Vec::new(),
             max_attempts: 6,
             timeout: Duration::from_secs(180),
+            flex_fallback: false,
             context_window: None,
             sharers: NonZeroU32::MIN,
         }
@@ -173,6 +215,8 @@ pub struct ProviderSpec {
     /// What the cache key calls it.
     pub endpoint: Endpoint,
     pub limits: Limits,
+    /// The lane of stages that name none.
+    pub lane: Lane,
 }
 
 impl ProviderSpec {

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::breakers::CircuitBreakers;
 use crate::action::ModelRequest;
-use crate::provider::{AttemptBudget, AttemptCost, ModelRef, Prices};
+use crate::provider::{AttemptBudget, AttemptCost, Lane, ModelRef, Prices};
 use crate::units::{Tokens, Usage, Usd, add_known};
 
 /// The limits of a run's budget. `None` is no limit.
@@ -88,7 +88,7 @@ impl Spent {
         match bill {
             AttemptCost::Free => {}
             AttemptCost::Unknown => self.unanswered += 1,
-            AttemptCost::Reported(usage) => {
+            AttemptCost::Reported(usage, _) => {
                 self.replies += 1;
                 self.usage = Some(self.usage.map_or(*usage, |before| before + *usage));
                 self.usd = add_known(self.usd, cost);
@@ -197,6 +197,16 @@ impl Budget {
 /// Real inputs are up to one and a half times the estimate, which is low on purpose: twice it is the worst case.
 const CAUTION: u64 = 2;
 
+/// The most that one request in a lane may cost: the input as estimated, and the longest reply.
+pub(super) fn worst_case(
+    prices: &Prices,
+    (model, lane): (&ModelRef, Lane),
+    (input, output): (Tokens, Tokens),
+) -> Option<Usd> {
+    let worst = prices.worst_case(model, Tokens(input.0.saturating_mul(CAUTION)), output)?;
+    Some(Usd(worst.0 * prices.lane_ratio(model, lane)))
+}
+
 /// What the attempts of one action take from the budget.
 pub(super) struct BudgetLease<'b> {
     budget: &'b Budget,
@@ -208,14 +218,14 @@ pub(super) struct BudgetLease<'b> {
 }
 
 impl<'b> BudgetLease<'b> {
-    /// A lease for requests to `model`: the input as estimated, and the longest reply.
+    /// A lease for requests to `model` in a lane: the input as estimated, and the longest reply.
     pub(super) fn new(
         budget: &'b Budget,
         prices: &'b Prices,
-        model: &'b ModelRef,
+        (model, lane): (&'b ModelRef, Lane),
         (input, output): (Tokens, Tokens),
     ) -> BudgetLease<'b> {
-        let worst = prices.worst_case(model, Tokens(input.0.saturating_mul(CAUTION)), output);
+        let worst = worst_case(prices, (model, lane), (input, output));
         BudgetLease { budget, prices, model, worst, refusal: Mutex::default(), breakers: None }
     }
 
@@ -247,8 +257,10 @@ impl AttemptBudget for BudgetLease<'_> {
     fn settle(&self, held: Reservation, bill: AttemptCost<'_>) {
         let (cost, saved) = match bill {
             AttemptCost::Free => (Some(Usd(0.0)), None),
-            AttemptCost::Reported(usage) => {
-                (self.prices.cost(self.model, usage), self.prices.saved_by_cache(self.model, usage))
+            AttemptCost::Reported(usage, lane) => {
+                let ratio = self.prices.lane_ratio(self.model, lane);
+                let saved = self.prices.saved_by_cache(self.model, usage).map(|saved| saved * ratio);
+                (self.prices.cost_in(lane, self.model, usage), saved)
             }
             AttemptCost::Unknown => (None, None),
         };
@@ -293,17 +305,20 @@ mod tests {
     fn what_was_paid_is_counted_and_the_unknown_is_not_guessed() {
         let (budget, prices) = (Budget::default(), Prices::default());
         let model = ModelRef::parse("openai/gpt-5.2").unwrap();
-        let lease = BudgetLease::new(&budget, &prices, &model, (Tokens(1000), Tokens(1000)));
+        let lease = BudgetLease::new(&budget, &prices, (&model, Lane::Live), (Tokens(1000), Tokens(1000)));
         let used = Usage { input: Some(Tokens(1000)), output: Some(Tokens(100)), ..Usage::default() };
-        for bill in
-            [AttemptCost::Reported(&used), AttemptCost::Free, AttemptCost::Unknown, AttemptCost::Reported(&used)]
-        {
+        for bill in [
+            AttemptCost::Reported(&used, Lane::Live),
+            AttemptCost::Free,
+            AttemptCost::Unknown,
+            AttemptCost::Reported(&used, Lane::Live),
+        ] {
             lease.settle(lease.reserve().unwrap(), bill);
         }
         let spent = budget.spent();
         assert_eq!((spent.replies, spent.unanswered, spent.usage), (2, 1, Some(used + used)));
         assert_eq!(spent.usd, prices.cost(&model, &(used + used)));
-        lease.settle(lease.reserve().unwrap(), AttemptCost::Reported(&Usage::default()));
+        lease.settle(lease.reserve().unwrap(), AttemptCost::Reported(&Usage::default(), Lane::Live));
         assert_eq!(budget.spent().usd, None, "a reply that counts nothing has an unknown price");
     }
 
@@ -311,11 +326,11 @@ mod tests {
     fn what_was_sent_and_never_settled_is_unanswered() {
         let (budget, prices) = (Budget::default(), Prices::default());
         let model = ModelRef::parse("openai/gpt-5.2").unwrap();
-        let lease = BudgetLease::new(&budget, &prices, &model, (Tokens(1000), Tokens(1000)));
+        let lease = BudgetLease::new(&budget, &prices, (&model, Lane::Live), (Tokens(1000), Tokens(1000)));
         let held: Vec<Reservation> = (0..6).map(|_| lease.reserve().unwrap()).collect();
         let used = Usage::default();
         for (held, bill) in
-            held.into_iter().zip([AttemptCost::Reported(&used), AttemptCost::Free, AttemptCost::Unknown])
+            held.into_iter().zip([AttemptCost::Reported(&used, Lane::Live), AttemptCost::Free, AttemptCost::Unknown])
         {
             lease.settle(held, bill);
         }

@@ -20,7 +20,7 @@ use crate::compress;
 use crate::lexical;
 use crate::plan::{Output, PARSER_VERSION, Preparer};
 use crate::provider::{
-    AskFailure, Call, CallFailure, Client, Dialect, ErrorClass, ModelRef, Prices, RawReply, Turn, context_window,
+    AskFailure, Call, CallFailure, Client, Dialect, ErrorClass, Lane, ModelRef, Prices, RawReply, Turn, context_window,
     estimate, longest_reply, truncated_call,
 };
 use crate::results::{Blame, FailedAction};
@@ -79,6 +79,7 @@ pub struct Executor<'e> {
 struct Raw {
     body: Bytes,
     dialect: Option<Dialect>,
+    lane: Lane,
     model: Option<String>,
     usage: Usage,
     cost: Option<Usd>,
@@ -92,13 +93,15 @@ impl Raw {
     fn local(body: Bytes, dialect: Option<Dialect>, began: Instant) -> Raw {
         let latency_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (usage, cost) = (Usage::default(), Some(Usd(0.0)));
-        Raw { body, dialect, model: None, usage, cost, latency_ms, attempts: 1, request_id: None }
+        let lane = Lane::Live;
+        Raw { body, dialect, lane, model: None, usage, cost, latency_ms, attempts: 1, request_id: None }
     }
 
     fn of_reply(reply: &RawReply, cost: Option<Usd>) -> Raw {
         Raw {
             body: reply.body.clone(),
             dialect: Some(reply.dialect),
+            lane: reply.lane,
             model: reply.model.clone(),
             usage: reply.usage,
             cost,
@@ -125,6 +128,7 @@ impl Raw {
             inputs: job.action.inputs(),
             sources: job.sources.clone(),
             imported: None,
+            lane: self.lane,
         }
     }
 }
@@ -219,12 +223,13 @@ impl Executor<'_> {
         let expected @ (input, _) = estimate(&call);
         self.fits_window(job, &model, input)?;
         let tokens = (input, self.longest_reply(&model, &call));
-        let lease = BudgetLease::new(self.budget, self.prices, &model, tokens).until_blocked(breakers, request);
+        let lease = BudgetLease::new(self.budget, self.prices, (&model, self.dearest_lane(&call, &model)), tokens);
+        let lease = lease.until_blocked(breakers, request);
         let mut attempt = 1;
         loop {
             let stored = &Cell::new(None);
             let store = |reply: &RawReply| {
-                let raw = Raw::of_reply(reply, self.prices.cost(&model, &reply.usage));
+                let raw = Raw::of_reply(reply, self.prices.cost_in(reply.lane, &model, &reply.usage));
                 async move { self.store(job, &raw).await.map(|record| stored.set(Some(record))) }
             };
             let (reply, completion) = match self.client.ask(&request.provider, &call, expected, &lease, store).await {
@@ -243,7 +248,7 @@ impl Executor<'_> {
             match job.read_reply(&self.preparer, &completion) {
                 Ok(output) => {
                     self.outputs.note_model(job.requested_model(), completion.model);
-                    let cost = self.prices.cost(&model, &completion.usage);
+                    let cost = self.prices.cost_in(reply.lane, &model, &completion.usage);
                     let mut fresh = self.fresh(stored.take(), completion.usage, cost, output);
                     fresh.warnings.extend(reply.usage_warning.map(|warning| format!("`{model}` {warning}")));
                     return Ok(fresh);
@@ -272,6 +277,12 @@ impl Executor<'_> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The dearest lane that a call may be billed in: one that may fall back can cost the live price.
+    fn dearest_lane(&self, call: &Call, model: &ModelRef) -> Lane {
+        let provider = self.preparer.pipeline().providers.get(&model.provider);
+        if provider.is_some_and(|provider| provider.limits.flex_fallback) { Lane::Live } else { call.lane }
     }
 
     /// The tokens that the reply to a call takes at most.
@@ -310,6 +321,7 @@ impl Executor<'_> {
             instructions: instructions.map_err(|error| job.unavailable(&error))?,
             settings: request.settings.clone(),
             schema: request.schema.as_ref().map(|shape| shape.schema().clone()),
+            lane: request.lane.of_one(),
         })
     }
 

@@ -45,6 +45,7 @@ pub(crate) fn meta(n: u64) -> EntryMeta {
         inputs: inputs(n),
         sources: Sources([("prompt".into(), source)].into()),
         imported: None,
+        lane: Default::default(),
     }
 }
 

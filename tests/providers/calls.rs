@@ -17,6 +17,7 @@ pub fn spec(dialect: Dialect, base_url: &str) -> ProviderSpec {
         api_key: Some(ApiKeyVariable("SIM_KEY".into())),
         endpoint: "sim".into(),
         limits: Limits { max_in_flight: Some(64), ..Limits::default() },
+        lane: Default::default(),
     }
 }
 
@@ -32,6 +33,7 @@ pub fn ask(text: &str) -> Call {
         instructions: None,
         settings: Settings::default(),
         schema: None,
+        lane: Default::default(),
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use compeval::provider::{
     ApiKey, AskFailure, AttemptBudget, AttemptCost, Call, CallFailure, Client, ClientEvent, Completion, Dialect,
-    ErrorClass, Limits, NoBudget, ProviderSpec, RawReply, RetryPolicy, estimate,
+    ErrorClass, Lane, Limits, NoBudget, ProviderSpec, RawReply, RetryPolicy, estimate,
 };
 use compeval::units::Tokens;
 
@@ -188,7 +188,7 @@ impl AttemptBudget for Bills {
     fn settle(&self, (): (), bill: AttemptCost<'_>) {
         let name = match bill {
             AttemptCost::Free => "free",
-            AttemptCost::Reported(_) => "reported",
+            AttemptCost::Reported(..) => "reported",
             AttemptCost::Unknown => "unknown",
         };
         self.0.lock().unwrap().push(name);
@@ -309,4 +309,43 @@ async fn azures_version_stays_in_the_address() {
     let url = format!("{}/openai/deployments/d?api-version=2025-01-01", simulator.url());
     assert!(asked(&client_of(spec(Dialect::OpenaiChat, &url)), &ask("q")).await.is_ok());
     assert_eq!(simulator.seen()[0].uri, "/openai/deployments/d/chat/completions?api-version=2025-01-01");
+}
+
+fn no_room() -> Scripted {
+    Scripted::new(429, r#"{"error":{"message":"no capacity","code":"resource_unavailable"}}"#)
+}
+
+#[tokio::test]
+async fn flex_without_room_goes_live_where_that_is_allowed() {
+    let flex = Call { lane: Lane::Flex, ..ask("q") };
+    let served = |tier: &str| {
+        Scripted::new(
+            200,
+            reply("/chat/completions", b"", "4711")
+                .replace("{\"choices", &format!("{{\"service_tier\":\"{tier}\",\"choices")),
+        )
+    };
+    for (fallback, room_after, tiers, lane) in
+        [(true, 2, ["flex", "flex", ""], Some(Lane::Live)), (false, 1, ["flex", "flex", ""], Some(Lane::Flex))]
+    {
+        let script = (0..room_after).map(|_| no_room()).chain([served(if fallback { "default" } else { "flex" })]);
+        let simulator = Simulator::scripted(script);
+        let limits = Limits { max_attempts: 2, flex_fallback: fallback, ..Limits::default() };
+        let client =
+            client_of(ProviderSpec { limits, ..spec(Dialect::OpenaiChat, &format!("{}/v1", simulator.url())) });
+        let (raw, _) = asked(&client, &flex).await.unwrap();
+        let sent: Vec<String> = simulator.seen().iter().map(|seen| tier_of(&seen.body)).collect();
+        assert_eq!(sent, tiers[..=room_after], "fallback: {fallback}");
+        assert_eq!(Some(raw.lane), lane);
+    }
+    let (simulator, limits) = (Simulator::scripted([no_room()]), Limits { max_attempts: 1, ..Limits::default() });
+    let client = client_of(ProviderSpec { limits, ..spec(Dialect::OpenaiChat, &format!("{}/v1", simulator.url())) });
+    let failure = asked(&client, &flex).await.unwrap_err();
+    assert!(failure.hint.is_some_and(|hint| hint.contains("flex_fallback")));
+}
+
+/// The service tier that a request names.
+fn tier_of(body: &[u8]) -> String {
+    let body: serde_json::Value = serde_json::from_slice(body).unwrap();
+    body["service_tier"].as_str().unwrap_or_default().to_owned()
 }

@@ -31,6 +31,8 @@ struct ChatRequest<'a> {
     plugins: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     provider: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service_tier: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -64,6 +66,7 @@ pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, B
         response_format: call.schema.as_deref().map(response_format),
         plugins: router.then(|| json!([{"id": "context-compression", "enabled": false}])),
         provider: router.then(|| json!({"require_parameters": true})),
+        service_tier: request::service_tier(call),
     };
     Ok(HttpRequest {
         path: "/chat/completions",

@@ -186,6 +186,7 @@ mod tests {
             instructions: None,
             settings: Settings::default(),
             schema: None,
+            lane: Default::default(),
         }
     }
 

@@ -73,10 +73,13 @@ fn billing<U: DeserializeOwned + Into<Usage>>(body: &[u8]) -> Billing {
         model: Option<String>,
         #[serde(default, deserialize_with = "lenient")]
         usage: Option<U>,
+        #[serde(default, deserialize_with = "lenient")]
+        service_tier: Option<String>,
     }
     let signed = serde_json::from_slice::<BilledReply<U>>(body).ok();
-    signed.map_or_else(Billing::default, |BilledReply { model, usage }| Billing {
+    signed.map_or_else(Billing::default, |BilledReply { model, usage, service_tier }| Billing {
         model,
+        service_tier,
         usage: usage.map(U::into).unwrap_or_default(),
     })
 }

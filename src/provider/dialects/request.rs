@@ -5,8 +5,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use url::{Host, Url};
 
-use crate::provider::call::Operation;
-use crate::provider::spec::Dialect;
+use crate::provider::call::{Call, Operation};
+use crate::provider::spec::{Dialect, Lane};
 
 /// A request ready to send, made once: every retry sends these bytes. All operations are a POST.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +53,11 @@ pub enum BuildFault {
     /// A value that JSON cannot hold.
     #[error("the request could not be written as JSON: {0}")]
     Json(String),
+}
+
+/// The tier that OpenAI's dialects name in a request of the flex lane.
+pub(crate) fn service_tier(call: &Call) -> Option<&'static str> {
+    (call.lane == Lane::Flex).then(|| Lane::Flex.name())
 }
 
 pub(crate) fn body(value: &impl Serialize) -> Result<Bytes, BuildFault> {

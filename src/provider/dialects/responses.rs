@@ -29,6 +29,8 @@ struct ResponsesRequest<'a> {
     reasoning: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service_tier: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -86,6 +88,7 @@ fn body(call: &Call) -> Result<bytes::Bytes, BuildFault> {
         temperature: settings.temperature.filter(|_| generate),
         reasoning: settings.effort.as_ref().filter(|_| generate).map(|effort| json!({"effort": effort})),
         text: call.schema.as_deref().filter(|_| generate).map(text_format),
+        service_tier: request::service_tier(call),
     })
 }
 

@@ -12,6 +12,7 @@ use crate::cli::format::{age, duration, money, short, size};
 use crate::cli::project::open_snapshot;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::plan::completion;
+use crate::provider::Lane;
 use crate::provider::Operation;
 use crate::transcript::{Message, render};
 use crate::units::{Usage, Usd};
@@ -102,6 +103,7 @@ pub(crate) struct EntryJson {
     usd: Option<Usd>,
     latency_ms: u64,
     attempts: u32,
+    lane: Lane,
     request_id: Option<String>,
     created: String,
     last_used: String,
@@ -123,6 +125,7 @@ impl EntryJson {
             usd: meta.cost,
             latency_ms: meta.latency_ms,
             attempts: meta.attempts,
+            lane: meta.lane,
             request_id: meta.request_id.clone(),
             created: time_of(record.created),
             last_used: date_of(last_used),
@@ -173,6 +176,9 @@ pub(crate) fn provenance(console: &Console, record: &Record, meta: &EntryMeta) -
         ),
         ("took", format!("{tokens}; {}; {} on disk", money(meta.cost), size(record.stored_bytes()))),
     ];
+    if meta.lane != Lane::Live {
+        lines.push(("lane", meta.lane.to_string()));
+    }
     lines.extend(meta.request_id.as_ref().map(|id| ("request", id.clone())));
     if let Some(ImportOrigin { file, digest }) = &meta.imported {
         lines.push(("imported", format!("from {file} (digest {})", digest.short())));
