@@ -107,7 +107,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("regex_automata::", &["src/transcript/tokenizer.rs"]),
     // Pipelines and rubrics are the files that users write.
     ("toml::", &["src/pipeline/file.rs", "src/judge/rubric_file.rs"]),
-    ("miette::", &["src/pipeline/problem.rs", "src/pipeline/excerpt.rs", "src/cli/failure.rs"]),
+    ("miette::", &["src/pipeline/problem.rs", "src/pipeline/excerpt.rs", "src/cli/findings.rs"]),
     ("clap::", &["src/cli/"]),
     ("indicatif::", &["src/cli/"]),
     // It panics where the clock is wrong; `clock::now` does not.

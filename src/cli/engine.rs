@@ -168,6 +168,11 @@ fn announce_access(pipeline: &Pipeline, store: &Store, console: &Console) {
 }
 
 /// The hosts and programs that a project uses, as a list with a heading.
+/// The same on one line.
+pub(crate) fn access_line(access: &ExternalAccess, console: &Console) -> String {
+    format!("{} {}", console.paint(TextStyle::Strong, "This project"), access.lines().join("; "))
+}
+
 pub(crate) fn access_list(access: &ExternalAccess, console: &Console) -> String {
     let heading = console.paint(TextStyle::Strong, "This project:");
     [heading].into_iter().chain(access.lines().iter().map(|line| format!("  {line}"))).collect::<Vec<_>>().join("\n")

@@ -2,12 +2,11 @@
 
 use std::error::Error;
 
-use miette::{GraphicalReportHandler, GraphicalTheme};
-
 use crate::cache::CacheError;
-use crate::cli::terminal::{Console, TextStyle, own_color};
+use crate::cli::findings::render_some;
+use crate::cli::terminal::{Console, TextStyle};
 use crate::files::{FileError, says_out_of_space};
-use crate::pipeline::{Problem, Problems, Severity};
+use crate::pipeline::Problems;
 
 /// What a command exits with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +114,7 @@ impl Failure {
     pub(crate) fn report(&self, console: &Console) -> Exit {
         match self {
             Failure::Problems(problems) => {
-                console.eprint(&render(problems, console));
+                console.eprint(&render_some(problems, console));
                 Exit::BadInput
             }
             Failure::Message { exit, message, hint } => {
@@ -150,50 +149,6 @@ impl From<CacheError> for Failure {
     }
 }
 
-/// Faults in files, each with its place, as miette draws them.
-pub(crate) fn render(problems: &Problems, console: &Console) -> String {
-    let theme = if console.colors() { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
-    let handler = GraphicalReportHandler::new_themed(theme).with_width(console.width()).with_links(false);
-    let mut text = String::new();
-    for (problem, alike) in group_repeated(&problems.0) {
-        if handler.render_report(&mut text, &problem.drawn(console.width())).is_err() {
-            text.push_str(problem.message());
-            text.push('\n');
-        }
-        if !alike.is_empty() {
-            text.push_str(&format!("  also: {}\n", places(&alike)));
-        }
-    }
-    own_color(text.trim_end())
-}
-
-/// Groups warnings with equal text: the first is rendered, the others are listed by position.
-fn group_repeated(problems: &[Problem]) -> Vec<(&Problem, Vec<&Problem>)> {
-    let mut groups: Vec<(&Problem, Vec<&Problem>)> = Vec::new();
-    for problem in problems {
-        let is_alike = |(first, _): &&mut (&Problem, Vec<&Problem>)| {
-            (first.kind(), first.message(), first.advice()) == (problem.kind(), problem.message(), problem.advice())
-        };
-        let may_repeat = problem.kind() == Severity::Warning && problem.position().is_some();
-        match groups.iter_mut().find(is_alike).filter(|_| may_repeat) {
-            Some((_, alike)) => alike.push(problem),
-            None => groups.push((problem, Vec::new())),
-        }
-    }
-    groups
-}
-
-/// Where problems stand; of many the first.
-fn places(problems: &[&Problem]) -> String {
-    const SHOWN: usize = 4;
-    let place = |(file, line, column): (&str, usize, usize)| format!("{file}:{line}:{column}");
-    let mut places: Vec<String> = problems.iter().filter_map(|p| p.position()).take(SHOWN).map(place).collect();
-    if let Some(more @ 1..) = problems.len().checked_sub(SHOWN) {
-        places.push(format!("and {more} more"));
-    }
-    places.join(", ")
-}
-
 /// An error with its causes, on one line.
 pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
@@ -207,47 +162,4 @@ pub(crate) fn chain(error: &dyn Error) -> String {
         cause = inner.source();
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cli::commands::Cli;
-    use crate::pipeline::SourceFile;
-
-    #[test]
-    fn a_warning_that_repeats_is_drawn_once_with_its_places_and_an_error_each_time() {
-        let file = |path: &str| SourceFile {
-            path: path.into(),
-            digest: crate::action::Digest::of("[1,\n22]"),
-            text: "[1,\n22]".into(),
-        };
-        let warning = |path| Problem::warning("few").help("ask more").at(&file(path), 4..6);
-        let error = |path| Problem::error("odd").at(&file(path), 1..2);
-        let mut all: Vec<Problem> = ["a", "b", "c", "d", "e", "f", "g"].map(warning).into();
-        all.extend(["a", "b"].map(error));
-        let common = <Cli as clap::Parser>::parse_from(["compeval", "--color", "never", "check"]).common;
-        insta::assert_snapshot!(render(&Problems(all), &Console::new(&common)), @r#"
-     ⚠ few
-      ╭─[a:2:1]
-    1 │ [1,
-    2 │ 22]
-      · ──
-      ╰────
-     help: ask more
-     also: b:2:1, c:2:1, d:2:1, e:2:1, and 2 more
-     × odd
-      ╭─[a:1:2]
-    1 │ [1,
-      ·  ─
-    2 │ 22]
-      ╰────
-     × odd
-      ╭─[b:1:2]
-    1 │ [1,
-      ·  ─
-    2 │ 22]
-      ╰────
-    "#);
-    }
 }

@@ -7,6 +7,7 @@ use crate::cache::{CacheError, CacheSnapshot, LockHolder, Store};
 use crate::cli::args::{Common, SelectArgs, StagesArg};
 use crate::cli::environment::variable;
 use crate::cli::failure::{Exit, Failure};
+use crate::cli::findings::render_some;
 use crate::cli::terminal::Console;
 use crate::files::this_command;
 use crate::pipeline::{
@@ -129,10 +130,10 @@ fn some(names: &[String]) -> Option<Vec<String>> {
     (!names.is_empty()).then(|| names.to_vec())
 }
 
-/// Tells warnings, one after the other.
+/// Prints warnings: one at its place, several by kind.
 pub(crate) fn print_warnings(console: &Console, warnings: &Problems) {
     if !warnings.is_empty() {
-        console.note(&crate::cli::failure::render(warnings, console));
+        console.note(&render_some(warnings, console));
     }
 }
 

@@ -55,7 +55,7 @@ fn the_worst_case_is_what_a_run_sends_whose_judge_keeps_its_contract_at_the_last
     // Two runs would send the same bytes twice, which the server could not tell from a second attempt.
     let own = format!("{OWN} --runs 1");
     let worst = plan(&project, &own)["estimate"]["requests_worst"].as_u64().unwrap() as usize;
-    let output = project.expect(0, &format!("plan {own}")).stdout;
+    let output = project.expect(0, &format!("plan --all {own}")).stdout;
     assert!(output.contains("Upper bound: each grade needs 4 calls because replies are invalid, and"), "{output}");
     server.script(|asked| match asked.wanted {
         Wanted::Grades if asked.earlier < 3 => Reply::Text("It is fine.".into()),
@@ -155,7 +155,7 @@ fn the_worst_case_is_told_with_what_it_assumes() {
     project.write("pipeline.toml", &format!("{}\n{prices}", project.read("pipeline.toml")));
     let worst = || plan(&project, "")["estimate"]["usd_worst"].as_f64().unwrap();
     let unlimited = worst();
-    let output = project.expect(0, "plan").stdout;
+    let output = project.expect(0, "plan --all").stdout;
     let flat = output.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in [
         "each call needs all 6 attempts, all billed",
@@ -172,7 +172,7 @@ fn the_worst_case_is_told_with_what_it_assumes() {
     // Contexts to come are taken to be as long as their limit, too.
     assert!((worst() / said - 1.0).abs() < 0.2, "{said} estimated, {} once it is set", worst());
     assert!(worst() < unlimited / 4.0);
-    assert!(project.expect(0, "plan").stdout.contains("every reply reaches its max_output_tokens"));
+    assert!(project.expect(0, "plan --all").stdout.contains("every reply reaches its max_output_tokens"));
 }
 
 #[test]

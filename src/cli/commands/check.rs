@@ -1,15 +1,25 @@
 //! `compeval check`: validates everything without calling anyone.
 
+use clap::Args;
 use serde_json::{Value, json};
 
 use crate::cli::args::{Common, SelectArgs};
+use crate::cli::command_line::CommandLine;
 use crate::cli::commands::fixture::audit::audit_all;
-use crate::cli::engine::access_list;
-use crate::cli::failure::{Exit, Failure, render};
+use crate::cli::engine::{access_line, access_list};
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::findings::{every_finding, render, render_kinds};
 use crate::cli::format::count;
 use crate::cli::project::{ProjectOptions, project_paths_of, read_project};
 use crate::cli::terminal::{Column, Console, TextStyle, render_table};
 use crate::pipeline::{ExternalAccess, Opened, Pipeline, Problem, Problems, Severity};
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// Show each finding at its place, and every fixture
+    #[arg(long)]
+    pub(crate) all: bool,
+}
 
 /// The problems of a project and, unless one is an error, its pipeline.
 #[derive(Default)]
@@ -22,21 +32,10 @@ struct CheckResult {
     is_empty: bool,
 }
 
-pub(crate) fn run(common: &Common, console: &Console) -> Result<Exit, Failure> {
+pub(crate) fn run(common: &Common, args: &CheckArgs, console: &Console) -> Result<Exit, Failure> {
     let result = check_project(common)?;
     let errors = result.problems.errors();
-    console.report(&result.json(), || {
-        if !result.problems.is_empty() {
-            console.eprint(&result.shown(console));
-        }
-        if let Some(pipeline) = &result.pipeline {
-            console.print(&contents(pipeline, console));
-        }
-        if let Some(access) = result.access.as_ref().filter(|access| !access.is_empty()) {
-            console.print(&format!("{}\n", access_list(access, console)));
-        }
-        console.print(&result.summary(console));
-    });
+    console.report(&result.json(), || if args.all { result.print_all(console) } else { result.print(console) });
     Ok(match errors {
         0 => Exit::Done,
         _ if result.is_empty && errors == 1 => Exit::EmptySelection,
@@ -88,19 +87,52 @@ impl CheckResult {
         self.pipeline.as_ref().map_or(0, |pipeline| pipeline.fixtures.len())
     }
 
-    /// The problems rendered at their positions, errors first. Of very many the rest is counted, so that what matters is not
-    /// scrolled away.
-    fn shown(&self, console: &Console) -> String {
-        const DRAWN: usize = 30;
-        let of = |severity| self.of(severity).take(DRAWN).cloned();
-        let drawn = Problems(of(Severity::Error).chain(of(Severity::Warning)).collect());
-        let mut text = render(&drawn, console);
-        for (severity, noun) in [(Severity::Error, "error"), (Severity::Warning, "warning")] {
-            if let Some(rest @ 1..) = self.of(severity).count().checked_sub(DRAWN) {
-                text.push_str(&format!("\n\nand {}; --json lists all", count(rest, &format!("more {noun}"))));
+    fn access(&self) -> Option<&ExternalAccess> {
+        self.access.as_ref().filter(|access| !access.is_empty())
+    }
+
+    /// What was found, by kind, and what there is, on eight lines; with `--quiet` only errors.
+    fn print(&self, console: &Console) {
+        if console.is_quiet() {
+            let errors = Problems(self.of(Severity::Error).cloned().collect());
+            if !errors.is_empty() {
+                console.eprint(&render_kinds(&errors, console));
             }
+            return;
         }
-        text
+        if !self.problems.is_empty() {
+            console.eprint(&render_kinds(&self.problems, console));
+        }
+        if let Some(access) = self.access() {
+            console.print(&access_line(access, console));
+        }
+        if let Some(pipeline) = self.pipeline.as_ref().filter(|_| self.problems.is_empty()) {
+            let fixtures = pipeline.fixtures.iter().map(|loaded| loaded.name());
+            console.print(&format!("fixtures: {}", names(fixtures)));
+            console.print(&format!("methods: {}", names(pipeline.methods.iter().map(|method| &*method.name.0))));
+        }
+        console.print(&self.summary(console));
+        match self.problems.0.len() {
+            0 => console.next(CommandLine::current().of_project().command("plan")),
+            1 => {}
+            _ => console.note(&every_finding()),
+        }
+    }
+
+    /// Each finding at its place, and each fixture.
+    fn print_all(&self, console: &Console) {
+        if !self.problems.is_empty() {
+            let of = |severity| self.of(severity).cloned();
+            let sorted = Problems(of(Severity::Error).chain(of(Severity::Warning)).collect());
+            console.eprint(&render(&sorted, console));
+        }
+        if let Some(pipeline) = &self.pipeline {
+            console.print(&contents(pipeline, console));
+        }
+        if let Some(access) = self.access() {
+            console.print(&format!("{}\n", access_list(access, console)));
+        }
+        console.print(&self.summary(console));
     }
 
     fn json(&self) -> Value {
@@ -123,7 +155,21 @@ impl CheckResult {
             return format!("{}, {warnings}", console.paint(TextStyle::Bad, &count(errors, "error")));
         }
         let valid = console.paint(TextStyle::Good, "valid:");
-        format!("{valid} {}, {}, {warnings}", count(self.fixtures(), "fixture"), count(self.probes(), "probe"))
+        let methods = self.pipeline.as_ref().map_or(0, |pipeline| pipeline.methods.len());
+        let [fixtures, probes, methods] = [(self.fixtures(), "fixture"), (self.probes(), "probe"), (methods, "method")]
+            .map(|(n, noun)| count(n, noun));
+        format!("{valid} {fixtures}, {probes}, {methods}, {warnings}")
+    }
+}
+
+/// The first of `names`, and how many others there are.
+fn names<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    const SHOWN: usize = 10;
+    let names: Vec<&str> = names.collect();
+    let shown = names.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
+    match names.len().checked_sub(SHOWN) {
+        Some(rest @ 1..) => format!("{shown} and {rest} more"),
+        _ => shown,
     }
 }
 

@@ -8,14 +8,14 @@ use crate::cache::{Layered, Lookup};
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::command_line::CommandLine;
 use crate::cli::commands::power;
-use crate::cli::engine::access_list;
+use crate::cli::engine::{access_line, access_list};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{cost, count, duration, money, short};
 use crate::cli::project::{ProjectOptions, label_of, open_project, open_snapshot};
 use crate::cli::shard::{NumberedShard, ShardArgs, ShardJson, ShardOfRun};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
-use crate::plan::{Assumptions, Forecast, Preparer, TooLong, WorstCase, forecast};
+use crate::plan::{Assumptions, Explained, Forecast, Preparer, ReasonGroup, TooLong, WorstCase, forecast};
 use crate::provider::Prices;
 use crate::units::Tokens;
 
@@ -25,6 +25,9 @@ pub(crate) struct PlanArgs {
     pub(crate) select: SelectArgs,
     #[command(flatten)]
     pub(crate) shards: ShardArgs,
+    /// Print every reason, and what the upper bound assumes
+    #[arg(long)]
+    pub(crate) all: bool,
     /// Exit with 7 if work is pending
     #[arg(long)]
     pub(crate) exit_code: bool,
@@ -38,7 +41,7 @@ pub(crate) fn run(common: &Common, args: &PlanArgs, console: &Console) -> Result
         return power::run(common, &args.select, console);
     }
     let plan = of_project(common, &args.select, &args.shards, console)?;
-    let exit = print(&plan, console);
+    let exit = print(&plan, args.all, console);
     Ok(if args.exit_code && plan.forecast.is_pending() { Exit::Pending } else { exit })
 }
 
@@ -54,16 +57,19 @@ pub(crate) struct ProjectPlan {
     shard_line: Option<String>,
 }
 
-/// Prints the plan.
-pub(crate) fn print(plan: &ProjectPlan, console: &Console) -> Exit {
+/// Prints the plan, with `all` at full length.
+pub(crate) fn print(plan: &ProjectPlan, all: bool, console: &Console) -> Exit {
     console.report(plan, || {
         if !plan.access.is_empty() {
-            console.print(&format!("{}\n", access_list(&plan.access, console)));
+            console.print(&match all {
+                true => format!("{}\n", access_list(&plan.access, console)),
+                false => access_line(&plan.access, console),
+            });
         }
         if let Some(line) = &plan.shard_line {
-            console.print(&format!("{line}\n"));
+            console.print(line);
         }
-        console.print(&render(&plan.forecast, console));
+        console.print(&render(&plan.forecast, all, console));
     });
     Exit::Done
 }
@@ -103,30 +109,68 @@ fn forecast_of<L: Lookup>(pipeline: &Pipeline, select: &SelectArgs, lookup: &L) 
     forecast.map_err(|e| Failure::input(e.to_string()))
 }
 
-fn render(forecast: &Forecast, console: &Console) -> String {
-    let mut text = stage_table(forecast, console);
-    if !forecast.reasons.is_empty() {
-        text.push_str(&format!("\n\n{}\n", console.paint(TextStyle::Strong, "Why")));
-        for group in &forecast.reasons {
-            let method = group.method.as_deref().map(|method| format!(" · {method}")).unwrap_or_default();
-            let actions = count(group.actions, "action");
-            text.push_str(&format!("  {}{method}: {} ({actions})\n", group.stage.name(), group.why));
-            for changed in &group.changed {
-                text.push_str(&format!("      {}\n", console.paint(TextStyle::Dim, changed)));
-            }
-        }
-    } else {
-        text.push('\n');
+fn render(forecast: &Forecast, all: bool, console: &Console) -> String {
+    let mut lines = vec![stage_table(forecast, console)];
+    match all {
+        true => lines.extend(reasons(forecast, console)),
+        false => lines.extend(main_reasons(&forecast.reasons, console)),
     }
-    text.push('\n');
-    for group in &forecast.too_long {
-        text.push_str(&format!("{}\n", console.paint(TextStyle::Warning, &too_long_line(group))));
+    let shown = if all { forecast.too_long.len() } else { 1 };
+    lines.extend(
+        forecast.too_long.iter().take(shown).map(|group| console.paint(TextStyle::Warning, &too_long_line(group))),
+    );
+    lines.extend(estimate_line(forecast));
+    if all && forecast.estimate.requests > 0 {
+        lines.push(worst_words(&forecast.worst));
     }
-    text.push_str(&estimate_line(forecast));
-    let next = CommandLine::current().without("dry_run").command("run");
+    let typed = CommandLine::current().without("dry_run");
     let what = if forecast.is_pending() { "" } else { "   (everything is cached)" };
-    text.push_str(&format!("\n{} {next}{what}", console.paint(TextStyle::Hint, "next:")));
-    text
+    lines.push(format!("{} {}{what}", console.paint(TextStyle::Hint, "next:"), typed.command("run")));
+    lines.join("\n")
+}
+
+/// Each group of stale actions with its reason and changes.
+fn reasons(forecast: &Forecast, console: &Console) -> Vec<String> {
+    let mut lines = Vec::new();
+    if !forecast.reasons.is_empty() {
+        lines.push(format!("\n{}", console.paint(TextStyle::Strong, "Why")));
+    }
+    for group in &forecast.reasons {
+        let method = group.method.as_deref().map(|method| format!(" · {method}")).unwrap_or_default();
+        lines.push(format!("  {}{method}: {} ({})", group.stage.name(), group.why, count(group.actions, "action")));
+        lines.extend(group.changed.iter().map(|changed| format!("      {}", console.paint(TextStyle::Dim, changed))));
+    }
+    lines.push(String::new());
+    lines
+}
+
+/// The reasons on one line, each once: what was edited before what merely follows from it or was never computed.
+fn main_reasons(groups: &[ReasonGroup], console: &Console) -> Option<String> {
+    const PLACES: usize = 3;
+    let mut found: Vec<(&str, u64, Vec<&str>)> = Vec::new();
+    for group in groups {
+        let at = found.iter().position(|(why, ..)| *why == group.why).unwrap_or(found.len());
+        if at == found.len() {
+            found.push((group.why, 0, Vec::new()));
+        }
+        let Some((_, actions, changed)) = found.get_mut(at) else { continue };
+        *actions += group.actions;
+        group.changed.iter().for_each(|place| {
+            if !changed.contains(&place.as_str()) {
+                changed.push(place)
+            }
+        });
+    }
+    found.sort_by_key(|(why, _, changed)| (changed.is_empty(), *why == Explained::UPSTREAM));
+    let reason = |(why, actions, changed): &(&str, u64, Vec<&str>)| {
+        let shown = changed.iter().take(PLACES).copied().collect::<Vec<_>>().join(", ");
+        let more = changed.len().checked_sub(PLACES).filter(|more| *more > 0);
+        let more = more.map(|more| format!(" and {more} more")).unwrap_or_default();
+        let places = if shown.is_empty() { shown } else { format!(" ({shown}{more})") };
+        format!("{} {why}{places}", count(*actions, "action"))
+    };
+    let reasons: Vec<String> = found.iter().map(reason).collect();
+    (!reasons.is_empty()).then(|| console.labelled(TextStyle::Strong, "why:", reasons.join("; ")))
 }
 
 fn stage_table(forecast: &Forecast, console: &Console) -> String {
@@ -162,24 +206,23 @@ fn too_long_line(group: &TooLong) -> String {
     )
 }
 
-fn estimate_line(forecast: &Forecast) -> String {
+fn estimate_line(forecast: &Forecast) -> Option<String> {
     let estimate = &forecast.estimate;
     if estimate.requests == 0 {
-        return "No requests.".to_owned();
+        return forecast.is_pending().then(|| "No requests.".to_owned());
     }
     let money = match (estimate.usd, estimate.usd_worst) {
         (None, None) => cost(None),
         (usd, worst) => format!("{} (at most {})", cost(usd), cost(worst)),
     };
-    let about = format!(
+    Some(format!(
         "About {} (at most {}), {:.0}k tokens in, {:.0}k out, {money}, {}.",
         count(estimate.requests, "request"),
         estimate.requests_worst,
         estimate.input_tokens / 1000.0,
         estimate.output_tokens / 1000.0,
         duration(estimate.seconds),
-    );
-    format!("{about}\n{}", worst_words(&forecast.worst))
+    ))
 }
 
 /// The assumptions of the upper bound, and how to lower it.

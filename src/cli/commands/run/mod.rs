@@ -2,6 +2,7 @@
 
 mod args;
 mod finish;
+mod looks;
 mod matrix_run;
 mod merge;
 mod offer;
@@ -26,14 +27,17 @@ use crate::results::names;
 use matrix_run::{ExecutedRun, Execution, PreparedRun, publication, run_whole};
 
 pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<Exit, Failure> {
-    if let Some(offer) = offer::offer_of_logs(common) {
-        return Err(offer);
+    if let Some(exit) = offer::offer_project(common, console)? {
+        return Ok(exit);
     }
     if args.dry_run {
         let forecast = plan::of_project(common, &args.select, &args.shards, console)?;
-        return Ok(plan::print(&forecast, console));
+        return Ok(plan::print(&forecast, false, console));
     }
     args.shards.mention_engine(console);
+    if args.comparison.until_decided {
+        return looks::run_until_decided(common, args, console);
+    }
     let prepare = || PreparedRun::of(common, args, console);
     let (prepared, store) = match args.shards.shard {
         // Its cache is its own; that of the project is not locked.

@@ -1,0 +1,213 @@
+//! Findings about the files of a project: drawn at their places, or counted by kind.
+
+use miette::{GraphicalReportHandler, GraphicalTheme};
+
+use crate::cli::command_line::CommandLine;
+use crate::cli::format::count;
+use crate::cli::terminal::{Console, TextStyle, own_color};
+use crate::pipeline::{Problem, Problems, Severity};
+
+/// Lines of a short list: with those around it there are about eight.
+const LINES: usize = 6;
+
+/// Errors that are drawn at their places before they are counted by kind.
+const DRAWN_ERRORS: usize = 5;
+
+/// Findings of one kind are drawn, with the places of the others. Of several kinds each is counted.
+pub(crate) fn render_kinds(problems: &Problems, console: &Console) -> String {
+    let kinds = kinds(&problems.0);
+    match kinds.as_slice() {
+        [] => String::new(),
+        [(first, alike)] => {
+            let mut text = render(&Problems(vec![(*first).clone()]), console);
+            if !alike.is_empty() {
+                text.push_str(&format!("\n  and {} like it: {}", alike.len(), places(alike)));
+            }
+            text
+        }
+        _ => {
+            let mut lines: Vec<String> = Vec::new();
+            let mut rest = kinds.as_slice();
+            while let Some(((first, alike), others)) = rest.split_first() {
+                let shown = kind_lines(first, alike.len(), console);
+                if lines.len() + shown.len() > LINES {
+                    break;
+                }
+                lines.extend(shown);
+                rest = others;
+            }
+            if !rest.is_empty() {
+                let findings: usize = rest.iter().map(|(_, alike)| alike.len() + 1).sum();
+                lines.push(format!("and {} of {}", count(findings, "finding"), count(rest.len(), "other kind")));
+            }
+            lines.join("\n")
+        }
+    }
+}
+
+/// Few errors at their places; else the kinds of all findings, and the command that lists each.
+pub(crate) fn render_some(problems: &Problems, console: &Console) -> String {
+    let only_errors = problems.errors() == problems.0.len();
+    if only_errors && problems.0.len() <= DRAWN_ERRORS {
+        return render(problems, console);
+    }
+    let text = render_kinds(problems, console);
+    if problems.0.len() > 1 { format!("{text}\n{}", every_finding()) } else { text }
+}
+
+/// The command that lists each finding.
+pub(crate) fn every_finding() -> String {
+    format!("each at its place: {}", CommandLine::current().of_project().command("check --all"))
+}
+
+/// A kind by its first finding: how many, what, where; of errors, on a second line, what to do.
+fn kind_lines(first: &Problem, alike: usize, console: &Console) -> Vec<String> {
+    let (style, word) = match first.kind() {
+        Severity::Error => (TextStyle::Bad, "error"),
+        Severity::Warning => (TextStyle::Warning, "warning"),
+    };
+    let label = if alike == 0 { format!("{word}:") } else { format!("{} {word}s:", alike + 1) };
+    let place = first.position().map(|(file, line, column)| format!("{file}:{line}:{column}"));
+    let more = (alike > 0).then(|| format!("and {alike} like it"));
+    let place = place.into_iter().chain(more).collect::<Vec<_>>().join(" ");
+    let text = format!("{} {}", console.paint(style, &label), first.message());
+    let joined = |parts: [&str; 2]| parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ");
+    match (first.kind(), first.advice()) {
+        (Severity::Error, advice) if !place.is_empty() || advice.is_some() => {
+            let below = joined([&place, advice.unwrap_or_default()]);
+            vec![text, format!("  {}", console.paint(TextStyle::Dim, &below))]
+        }
+        _ => vec![joined([&text, &place])],
+    }
+}
+
+/// Findings by kind, errors first, in the order in which each kind is first seen.
+fn kinds(problems: &[Problem]) -> Vec<(&Problem, Vec<&Problem>)> {
+    let mut kinds: Vec<(&Problem, Vec<&Problem>)> = Vec::new();
+    for severity in [Severity::Error, Severity::Warning] {
+        for problem in problems.iter().filter(|problem| problem.kind() == severity) {
+            let is_alike = |(first, _): &&mut (&Problem, Vec<&Problem>)| {
+                first.kind() == severity && pattern(first) == pattern(problem)
+            };
+            match kinds.iter_mut().find(is_alike) {
+                Some((_, alike)) => alike.push(problem),
+                None => kinds.push((problem, Vec::new())),
+            }
+        }
+    }
+    kinds
+}
+
+/// A message without what differs from one finding of a kind to the next: quotations, paths, numbers, excerpts.
+fn pattern(problem: &Problem) -> String {
+    let message = problem.message().split(" in message ").next().unwrap_or_default();
+    let quoted = message.split(['`', '"']).step_by(2);
+    let is_fixed = |word: &&str| !word.contains(|c: char| c.is_ascii_digit() || c == '/');
+    quoted.flat_map(str::split_whitespace).filter(is_fixed).collect::<Vec<_>>().join(" ")
+}
+
+/// Faults in files, each with its place, as miette draws them.
+pub(crate) fn render(problems: &Problems, console: &Console) -> String {
+    let theme = if console.colors() { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+    let handler = GraphicalReportHandler::new_themed(theme).with_width(console.width()).with_links(false);
+    let mut text = String::new();
+    for (problem, alike) in group_repeated(&problems.0) {
+        if handler.render_report(&mut text, &problem.drawn(console.width())).is_err() {
+            text.push_str(problem.message());
+            text.push('\n');
+        }
+        if !alike.is_empty() {
+            text.push_str(&format!("  also: {}\n", places(&alike)));
+        }
+    }
+    own_color(text.trim_end())
+}
+
+/// Groups warnings with equal text: the first is rendered, the others are listed by position.
+fn group_repeated(problems: &[Problem]) -> Vec<(&Problem, Vec<&Problem>)> {
+    let mut groups: Vec<(&Problem, Vec<&Problem>)> = Vec::new();
+    for problem in problems {
+        let is_alike = |(first, _): &&mut (&Problem, Vec<&Problem>)| {
+            (first.kind(), first.message(), first.advice()) == (problem.kind(), problem.message(), problem.advice())
+        };
+        let may_repeat = problem.kind() == Severity::Warning && problem.position().is_some();
+        match groups.iter_mut().find(is_alike).filter(|_| may_repeat) {
+            Some((_, alike)) => alike.push(problem),
+            None => groups.push((problem, Vec::new())),
+        }
+    }
+    groups
+}
+
+/// Where problems stand; of many the first.
+fn places(problems: &[&Problem]) -> String {
+    const SHOWN: usize = 4;
+    let place = |(file, line, column): (&str, usize, usize)| format!("{file}:{line}:{column}");
+    let mut places: Vec<String> = problems.iter().filter_map(|p| p.position()).take(SHOWN).map(place).collect();
+    if let Some(more @ 1..) = problems.len().checked_sub(SHOWN) {
+        places.push(format!("and {more} more"));
+    }
+    places.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::commands::Cli;
+    use crate::pipeline::SourceFile;
+
+    #[test]
+    fn a_warning_that_repeats_is_drawn_once_with_its_places_and_an_error_each_time() {
+        let file = |path: &str| SourceFile {
+            path: path.into(),
+            digest: crate::action::Digest::of("[1,\n22]"),
+            text: "[1,\n22]".into(),
+        };
+        let warning = |path| Problem::warning("few").help("ask more").at(&file(path), 4..6);
+        let error = |path| Problem::error("odd").at(&file(path), 1..2);
+        let mut all: Vec<Problem> = ["a", "b", "c", "d", "e", "f", "g"].map(warning).into();
+        all.extend(["a", "b"].map(error));
+        let common = <Cli as clap::Parser>::parse_from(["compeval", "--color", "never", "check"]).common;
+        insta::assert_snapshot!(render(&Problems(all), &Console::new(&common)), @r#"
+     ⚠ few
+      ╭─[a:2:1]
+    1 │ [1,
+    2 │ 22]
+      · ──
+      ╰────
+     help: ask more
+     also: b:2:1, c:2:1, d:2:1, e:2:1, and 2 more
+     × odd
+      ╭─[a:1:2]
+    1 │ [1,
+      ·  ─
+    2 │ 22]
+      ╰────
+     × odd
+      ╭─[b:1:2]
+    1 │ [1,
+      ·  ─
+    2 │ 22]
+      ╰────
+    "#);
+    }
+
+    #[test]
+    fn several_kinds_are_counted() {
+        let text: std::sync::Arc<str> = "[1,\n22]".into();
+        let file = SourceFile { path: "p".into(), digest: crate::action::Digest::of(&*text), text };
+        let fact = |name: &str| Problem::error(format!("probe `{name}`: fact \"{name}\" is short")).help("longer");
+        let all = Problems(vec![
+            Problem::warning("fixtures/a.json has 500 KB"),
+            fact("p1").at(&file, 1..2),
+            fact("p2").at(&file, 4..6),
+            Problem::warning("fixtures/b.json has 600 KB"),
+        ]);
+        let common = <Cli as clap::Parser>::parse_from(["compeval", "--color", "never", "check"]).common;
+        insta::assert_snapshot!(render_kinds(&all, &Console::new(&common)), @r#"
+        2 errors: probe `p1`: fact "p1" is short
+          p:1:2 and 1 like it · longer
+        2 warnings: fixtures/a.json has 500 KB · and 1 like it
+        "#);
+    }
+}
