@@ -72,6 +72,14 @@ pub fn temporary_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     tempfile::Builder::new().prefix(".").suffix(TEMPORARY).tempfile_in(folder)
 }
 
+/// A temporary file with `text` that another program edits; it is removed when dropped.
+pub fn temporary_file(text: &str, suffix: &str) -> Result<tempfile::NamedTempFile, FileError> {
+    let fault = |error| FileError::new("write", &std::env::temp_dir(), error);
+    let mut file = tempfile::Builder::new().prefix("compeval-").suffix(suffix).tempfile().map_err(fault)?;
+    file.write_all(&redact_bytes(text.as_bytes())).map_err(fault)?;
+    Ok(file)
+}
+
 /// Whether a file of this name is what a process left behind that was killed while it wrote.
 pub fn is_temporary(name: &str) -> bool {
     name.starts_with('.') && name.ends_with(TEMPORARY)

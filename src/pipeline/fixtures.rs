@@ -296,7 +296,8 @@ fn loaded(fixture: Fixture, bank: Bank, history: Arc<History>, path: &str, bank_
 
 /// A fixture with an empty bank.
 fn without_bank(fixture: Fixture, path: &str) -> LoadedFixture {
-    let bank = Bank { fixture: fixture.name.clone(), probes: Vec::new(), extra: serde_json::Map::new() };
+    let bank =
+        Bank { fixture: fixture.name.clone(), reviewed: Vec::new(), probes: Vec::new(), extra: serde_json::Map::new() };
     let history = Arc::new(History::new(&fixture.messages));
     loaded(fixture, bank, history, path, "")
 }

@@ -122,6 +122,10 @@ fn is_yes(value: &bool) -> bool {
 pub struct Bank {
     /// The fixture's name.
     pub fixture: String,
+    /// Ids of the probes that a person has reviewed. No probe holds it itself: its digest says what is asked, and a
+    /// review changes nothing of that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reviewed: Vec<ProbeId>,
     /// The probes, in the order of the file.
     #[schemars(length(min = 1))]
     pub probes: Vec<Probe>,

@@ -4,6 +4,7 @@
 //! and probes ([`History`]). Deliberately absent: judging.
 
 mod bank;
+mod bank_edit;
 mod bank_file;
 mod check;
 mod facts;
@@ -18,6 +19,7 @@ mod propose;
 mod variants;
 
 pub use bank::{Bank, Fact, Probe, ProbeId, ProbeType};
+pub use bank_edit::BankText;
 pub use bank_file::{ParsedBank, ProbePlaces};
 pub use check::{BankFinding, FindingKind, PROBES, check_bank};
 pub use clues::ProbeSources;

@@ -88,7 +88,7 @@ impl BankDraft {
             return Ok(None);
         }
         let probes = self.probes().cloned().collect();
-        let bank = Bank { fixture: self.fixture.clone(), probes, extra: serde_json::Map::new() };
+        let bank = Bank { fixture: self.fixture.clone(), reviewed: Vec::new(), probes, extra: serde_json::Map::new() };
         let text = serde_json::to_string_pretty(&bank);
         text.map(|text| Some(text + "\n")).map_err(|error| Failure::error(format!("failed to write JSON: {error}")))
     }

@@ -1,159 +1,36 @@
-//! `compeval probes generate`: asks for probes about every span, proves them, asks each without a context, and writes
-//! the banks.
+//! `compeval probes`: banks of questions, generated and reviewed.
 
-mod report;
 mod draft;
-
-use tokio::sync::watch;
+mod generate;
+mod report;
+mod review;
 
 use clap::Subcommand;
 
-use crate::cli::args::{BudgetArgs, Common, SelectArgs};
-use crate::cli::engine::{RunOptions, with_engine};
+use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::project::{ProjectOptions, open_project, open_store, print_notices, project_paths_of, require_keys};
-use crate::cli::terminal::{Console, Progress, RunLog};
-use crate::files::write_whole;
-use crate::pipeline::{FixtureIx, Generator, LoadedFixture, Pipeline, PointIx, ProjectPaths, list};
-use crate::plan::{FixtureTexts, GenerationTask, Output, PrepareError};
-use crate::provider::Prices;
-use crate::scheduler::{Budget, Executor, SchedulerOptions, Stop, generate};
-use draft::BankDraft;
-use report::GenerationReport;
+use crate::cli::terminal::Console;
+use generate::GenerateArgs;
+use review::ReviewArgs;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ProbesCommand {
     /// Generate probe banks from the truncated spans
-    Generate {
-        /// Only these fixtures
-        fixtures: Vec<String>,
-        /// Use this model
-        #[arg(long)]
-        model: Option<String>,
-        /// Replace banks that exist; a model that was asked the same before is not asked again
-        #[arg(long)]
-        force: bool,
-        #[command(flatten)]
-        budget: BudgetArgs,
-    },
+    #[command(
+        after_help = "Examples:\n  compeval probes generate\n  compeval probes generate my-session --model openai/gpt-5.2 --max-cost 1"
+    )]
+    Generate(GenerateArgs),
+    /// Review probes one by one: accept, edit or reject each beside its place in the transcript
+    #[command(
+        after_help = "Examples:\n  compeval probes review\n  compeval probes review my-session\n  compeval probes review --open    on a local page\n\n\
+                      Each decision is written at once; a second call continues where the first stopped"
+    )]
+    Review(ReviewArgs),
 }
 
 pub(crate) fn run(common: &Common, command: &ProbesCommand, console: &Console) -> Result<Exit, Failure> {
-    let ProbesCommand::Generate { fixtures, model, force, budget } = command;
-    let paths = project_paths_of(common)?;
-    let wanted = wanted(&paths, fixtures, *force, console)?;
-    let select = SelectArgs { fixtures: wanted, model: model.clone(), ..SelectArgs::default() };
-    let opening = ProjectOptions { without_banks: true, ..ProjectOptions::default() };
-    let pipeline = open_project(common, &select, opening, console)?;
-    let generator = pipeline.generators.first().ok_or_else(|| Failure::input("no [[probes]] table can be used"))?;
-    let floor = pipeline.answerers.first().map(|answerer| &answerer.model);
-    let models = || [&generator.model].into_iter().chain(floor);
-    require_keys(models())?;
-    let limits = budget.limits(models(), &Prices::new(pipeline.prices.clone()), &pipeline.file)?;
-    let store = open_store(&pipeline.cache, console)?;
-    store.text(crate::action::Digest::of(generator.template.text()), generator.template.text());
-    let options = RunOptions::within(Budget::new(limits));
-    let progress = Progress::new([], limits, console);
-    let (mut run_log, mut interrupted) = (RunLog::new(&progress), false);
-    let drafts = with_engine(&pipeline, &store, &options, &progress, async |executor, options, stop| {
-        let work = Generation { executor, options, stop: stop.clone(), progress: &progress, run_log: &mut run_log };
-        let drafts = work.drafts(generator).await;
-        interrupted = *stop.borrow() != Stop::No;
-        drafts
-    })?;
-    store.sync()?;
-    print_notices(&store, console);
-    let generator = generator.model.reference.to_string();
-    let mut report = GenerationReport { generator, run_log, budget: &options.budget, interrupted, banks: Vec::new() };
-    for draft in drafts {
-        let path = paths.bank_of(&draft.fixture);
-        if let Some(text) = draft.bank_text()? {
-            write_whole(&path, text)?;
-        }
-        report.banks.push((paths.shown(&path), draft));
+    match command {
+        ProbesCommand::Generate(args) => generate::run(common, args, console),
+        ProbesCommand::Review(args) => review::run(common, args, console),
     }
-    Ok(report::print(&report, console))
-}
-
-/// The fixtures to write banks for: those named, else all that have none. A bank that exists is replaced by force
-/// alone.
-fn wanted(paths: &ProjectPaths, named: &[String], force: bool, console: &Console) -> Result<Vec<String>, Failure> {
-    let has_bank = |name: &&String| paths.bank_of(name).symlink_metadata().is_ok();
-    let all: Vec<&String> = if named.is_empty() { paths.files.keys().collect() } else { named.iter().collect() };
-    if force {
-        return Ok(all.into_iter().cloned().collect());
-    }
-    let (taken, free): (Vec<&String>, Vec<&String>) = all.into_iter().partition(has_bank);
-    let names = list(taken.iter().map(|name| name.as_str()));
-    let hint = "--force replaces banks that exist";
-    match (named.is_empty(), taken.is_empty(), free.is_empty()) {
-        (false, false, _) => Err(Failure::input(format!("there is a bank already for {names}")).hinted(hint)),
-        (true, true, true) => {
-            let hint = "`compeval fixture import LOG…` makes fixtures from session logs";
-            Err(Failure::input("there is no fixture to write probes for").hinted(hint).exiting(Exit::EmptySelection))
-        }
-        (true, false, true) => {
-            Err(Failure::input("every fixture has a bank").hinted(hint).exiting(Exit::EmptySelection))
-        }
-        _ => {
-            if !taken.is_empty() {
-                console.note(&format!("left as they are: the banks of {names}"));
-            }
-            Ok(free.into_iter().cloned().collect())
-        }
-    }
-}
-
-struct Generation<'w, 'e, 'p> {
-    executor: &'w Executor<'e>,
-    options: &'w SchedulerOptions,
-    stop: watch::Receiver<Stop>,
-    progress: &'w Progress,
-    run_log: &'w mut RunLog<'p>,
-}
-
-impl Generation<'_, '_, '_> {
-    /// One draft a fixture: proposals of all points, then each probe without a context.
-    async fn drafts(mut self, generator: &Generator) -> Result<Vec<BankDraft>, Failure> {
-        let pipeline: &Pipeline = self.executor.preparer.pipeline();
-        let mut tasks = Vec::new();
-        for (index, loaded) in pipeline.fixtures.iter().enumerate() {
-            let texts = FixtureTexts::new(FixtureIx(index), loaded);
-            for point in (0..loaded.points.len()).map(PointIx) {
-                tasks.push(self.executor.preparer.generation(generator, &texts, point).map_err(unprepared)?);
-            }
-        }
-        let mut outputs = self.ask(&tasks).await?.into_iter();
-        let draft =
-            |loaded: &LoadedFixture| BankDraft::new(loaded, outputs.by_ref().take(loaded.points.len()).collect());
-        let mut drafts: Vec<BankDraft> = pipeline.fixtures.iter().map(draft).collect();
-        self.floor(&mut drafts).await?;
-        Ok(drafts)
-    }
-
-    async fn floor(&mut self, drafts: &mut [BankDraft]) -> Result<(), Failure> {
-        let mut tasks = Vec::new();
-        for draft in drafts.iter().filter(|draft| draft.is_whole()) {
-            for probe in draft.probes() {
-                let point = probe.point.map_or(1, |point| point.0);
-                tasks.push(self.executor.preparer.floor(&draft.fixture, point, probe).map_err(unprepared)?);
-            }
-        }
-        let mut answers = self.ask(&tasks).await?.into_iter();
-        for draft in drafts.iter_mut().filter(|draft| draft.is_whole()) {
-            draft.mark_guessable(&mut answers);
-        }
-        Ok(())
-    }
-
-    async fn ask(&mut self, tasks: &[GenerationTask]) -> Result<Vec<Option<Output>>, Failure> {
-        for task in tasks {
-            self.progress.add(task.stage(), 1);
-        }
-        Ok(generate(self.executor, self.options, self.stop.clone(), tasks, self.run_log).await?)
-    }
-}
-
-fn unprepared(error: PrepareError) -> Failure {
-    Failure::input(error.to_string())
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::draft::{BankDraft, PointDraft};
+use crate::cli::command_line::CommandLine;
 use crate::cli::failure::Exit;
 use crate::cli::format::{cost, count};
 use crate::cli::terminal::{Column, Console, RunLog, TextStyle, print_failures, render_table};
@@ -31,7 +32,7 @@ pub(super) fn print(report: &GenerationReport<'_>, console: &Console) -> Exit {
     });
     print_failures(failures, usize::MAX, console);
     if report.banks.iter().any(|(_, draft)| draft.is_written()) {
-        console.note("next: review the banks, then run compeval check");
+        console.next(CommandLine::current().of_project().command("probes review"));
     }
     if let Some(reached) = report.budget.reached() {
         console.eprint(&format!("{reached}; run it again with a larger budget to continue"));

@@ -1,0 +1,149 @@
+//! What a person is shown before a decision: a probe with the places of its facts in the transcript, or a message.
+
+use serde::Serialize;
+
+use super::session::{Item, Session};
+use crate::import::PARAPHRASE;
+use crate::probe::{BankText, Fact, FactFinder, Probe, ProbeType, check_bank};
+use crate::transcript::{MappedFold, Role};
+
+/// Characters around a fact that are shown.
+const AROUND: usize = 160;
+
+/// One question of a review.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Card {
+    pub(super) fixture: String,
+    /// From 1.
+    pub(super) number: usize,
+    pub(super) of: usize,
+    #[serde(flatten)]
+    pub(super) subject: Subject,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "lowercase", tag = "subject")]
+pub(super) enum Subject {
+    Message(MessageCard),
+    Probe(ProbeCard),
+}
+
+/// A message that still stands in somebody's own words.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct MessageCard {
+    pub(super) message: usize,
+    pub(super) role: Role,
+    pub(super) text: String,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct ProbeCard {
+    pub(super) id: String,
+    #[serde(rename = "type")]
+    pub(super) kind: ProbeType,
+    /// The number of the point at which it is asked.
+    pub(super) point: usize,
+    /// The messages before that point.
+    pub(super) messages: usize,
+    pub(super) question: String,
+    pub(super) answerable: bool,
+    pub(super) facts: Vec<FactPlace>,
+    pub(super) superseded: Vec<FactPlace>,
+    pub(super) reference_answer: Option<String>,
+    /// What `check` says of it.
+    pub(super) findings: Vec<String>,
+    /// Its text in the bank.
+    pub(super) source: String,
+    #[serde(skip)]
+    pub(super) probe: Probe,
+}
+
+/// A fact with the first place where it stands before the point.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct FactPlace {
+    pub(super) spellings: Vec<String>,
+    /// The first message that has it; `None` where none has.
+    pub(super) message: Option<usize>,
+    pub(super) role: Option<Role>,
+    /// Other messages that have it.
+    pub(super) others: usize,
+    pub(super) before: String,
+    pub(super) found: String,
+    pub(super) after: String,
+}
+
+impl Card {
+    /// The card of an item; `None` if its probe or message is gone.
+    pub(super) fn new(item: &Item, (number, of): (usize, usize), session: &Session, bank: &BankText) -> Option<Card> {
+        let subject = match &item.probe {
+            Some(id) => {
+                let (probe, source) = bank.probe(id)?;
+                Subject::Probe(ProbeCard::new(probe, source, session, bank))
+            }
+            None => {
+                let index = usize::try_from(session.fixture.notes.get(PARAPHRASE)?.as_u64()?).ok()?;
+                let message = session.fixture.messages.get(index)?;
+                Subject::Message(MessageCard { message: index, role: message.role, text: message.content.clone() })
+            }
+        };
+        Some(Card { fixture: item.fixture.clone(), number, of, subject })
+    }
+}
+
+impl ProbeCard {
+    fn new(probe: &Probe, source: &str, session: &Session, bank: &BankText) -> ProbeCard {
+        let points = session.fixture.effective_points();
+        let point = probe.point.map_or(points.len(), |point| point.0 as usize);
+        let end = points.get(point.wrapping_sub(1)).copied().unwrap_or(session.history.len());
+        let places = |facts: &[Fact]| facts.iter().map(|fact| FactPlace::new(fact, session, end)).collect();
+        let findings = check_bank(bank.parsed(), &session.fixture, &session.history, false);
+        let own = findings.into_iter().filter(|finding| finding.probe.as_ref() == Some(&probe.id));
+        ProbeCard {
+            id: probe.id.to_string(),
+            kind: probe.kind,
+            point,
+            messages: end,
+            question: probe.question.clone(),
+            answerable: probe.answerable,
+            facts: places(&probe.expected_facts),
+            superseded: places(&probe.superseded_facts),
+            reference_answer: probe.reference_answer.clone(),
+            findings: own.map(|finding| format!("{}: {}", finding.message, finding.help)).collect(),
+            source: source.to_owned(),
+            probe: probe.clone(),
+        }
+    }
+}
+
+impl FactPlace {
+    fn new(fact: &Fact, Session { fixture, history }: &Session, end: usize) -> FactPlace {
+        let finder = FactFinder::within(fact, history.paths());
+        let mut holders = history.holders(&finder, fixture.start()..end);
+        let message = holders.next();
+        let others = holders.count();
+        let place = FactPlace {
+            spellings: fact.spellings.clone(),
+            message,
+            role: None,
+            others,
+            before: String::new(),
+            found: String::new(),
+            after: String::new(),
+        };
+        let Some(holder) = message.and_then(|index| fixture.messages.get(index)) else { return place };
+        let text = holder.countable_text();
+        let range = finder.find(&MappedFold::new(&text)).into_iter().next().unwrap_or(0..0);
+        let (before, rest) = text.split_at_checked(range.start).unwrap_or(("", &text));
+        let (found, after) = rest.split_at_checked(range.len()).unwrap_or(("", rest));
+        let skipped = before.chars().count().saturating_sub(AROUND);
+        let cut = before.char_indices().nth(skipped).map_or(0, |(at, _)| at);
+        let mark = if skipped > 0 { "…" } else { "" };
+        FactPlace {
+            role: Some(holder.role),
+            before: format!("{mark}{}", before.get(cut..).unwrap_or_default()),
+            found: found.to_owned(),
+            after: crate::text::shortened(after, AROUND),
+            ..place
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! `compeval probes review`: a person decides about each probe, and about messages in somebody's own words.
+//!
+//! Every decision is written before the next question, so a review can end at any moment and go on later. What is
+//! reviewed is marked in the bank.
+
+mod card;
+mod session;
+mod terminal;
+
+use clap::Args;
+use serde_json::json;
+
+use crate::cli::args::Common;
+use crate::cli::command_line::CommandLine;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::format::count;
+use crate::cli::project::project_paths_of;
+use crate::cli::terminal::Console;
+use card::Card;
+use session::Review;
+
+#[derive(Debug, Args)]
+pub(crate) struct ReviewArgs {
+    /// Only these fixtures
+    pub(crate) fixtures: Vec<String>,
+    /// Also probes that were reviewed before
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+pub(super) fn run(common: &Common, args: &ReviewArgs, console: &Console) -> Result<Exit, Failure> {
+    let mut review = Review::open(project_paths_of(common)?, &args.fixtures, args.all)?;
+    if console.is_json() {
+        let cards = (0..review.items.len()).map(|at| review.card(at)).collect::<Result<Vec<Card>, _>>()?;
+        console.json(&json!({ "pending": cards }));
+        return Ok(Exit::Done);
+    }
+    let next = CommandLine::current().of_project();
+    if review.items.is_empty() {
+        console.note("Every probe is reviewed.");
+        console.next(next.command("run"));
+        return Ok(Exit::Done);
+    }
+    if !console.is_interactive() {
+        let hint = "run it in a terminal; --json lists what is to be reviewed";
+        return Err(Failure::input("a review asks a person, and this is no terminal").hinted(hint));
+    }
+    let left = terminal::review(&mut review, console)?;
+    console.note(&format!("{}, {} left", review.tally, count(left, "question")));
+    console.next(next.command(if left > 0 { "probes review" } else { "run" }));
+    Ok(Exit::Done)
+}

@@ -1,0 +1,199 @@
+//! What is under review, and what a decision writes.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::card::Card;
+use crate::action::Digest;
+use crate::cli::commands::fixture::file_text;
+use crate::cli::failure::{Exit, Failure};
+use crate::fault::Fault;
+use crate::files::{read_text, write_whole};
+use crate::import::PARAPHRASE;
+use crate::pipeline::{Problem, Problems, ProjectPaths, SourceFile, suggest};
+use crate::probe::{BankText, History, Probe, ProbeId};
+use crate::transcript::{Fixture, ParsedFixture};
+
+/// What a person decides about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Item {
+    pub(super) fixture: String,
+    /// The probe; without one it is the message in somebody's own words.
+    pub(super) probe: Option<ProbeId>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "lowercase", tag = "decision", content = "text")]
+pub(super) enum Decision {
+    /// The probe, or the message, is good as it is.
+    Accept,
+    /// The probe as JSON, or the message in other words.
+    Edit(String),
+    Reject,
+}
+
+/// How many decisions there were of each kind.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tally {
+    accepted: usize,
+    edited: usize,
+    rejected: usize,
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} accepted, {} edited, {} rejected", self.accepted, self.edited, self.rejected)
+    }
+}
+
+/// The questions that are open, and the session that the last one was about.
+pub(super) struct Review {
+    paths: ProjectPaths,
+    pub(super) items: Vec<Item>,
+    pub(super) tally: Tally,
+    session: Option<Session>,
+}
+
+/// A fixture, ready to be searched.
+pub(super) struct Session {
+    pub(super) fixture: Fixture,
+    pub(super) history: History,
+}
+
+impl Review {
+    /// What is to be reviewed of `names`, or of all fixtures with a bank; with `all` what is reviewed too.
+    pub(super) fn open(paths: ProjectPaths, names: &[String], all: bool) -> Result<Review, Failure> {
+        if let Some(unknown) = names.iter().find(|name| !paths.files.contains_key(*name)) {
+            let hint = suggest(unknown, paths.files.keys().map(String::as_str));
+            return Err(Failure::input(format!("there is no fixture `{unknown}`")).hinted(hint));
+        }
+        let has_bank = |name: &&String| paths.bank_of(name).is_file();
+        if let Some(bare) = names.iter().find(|name| !has_bank(name)) {
+            return Err(Failure::input(format!("the fixture `{bare}` has no bank")).hinted(GENERATE));
+        }
+        let is_meant = |name: &&String| names.is_empty() || names.contains(*name);
+        let names: Vec<String> = paths.files.keys().filter(is_meant).filter(has_bank).cloned().collect();
+        if names.is_empty() {
+            return Err(Failure::input("there is no bank to review").hinted(GENERATE).exiting(Exit::EmptySelection));
+        }
+        let mut review = Review { paths, items: Vec::new(), tally: Tally::default(), session: None };
+        for name in names {
+            let fixture = review.read_session(&name)?.fixture;
+            if fixture.notes.get(PARAPHRASE).is_some() {
+                review.items.push(Item { fixture: name.clone(), probe: None });
+            }
+            let bank = &review.bank(&name)?.parsed().bank.clone();
+            let is_open = |probe: &&Probe| all || !bank.reviewed.contains(&probe.id);
+            let open = bank.probes.iter().filter(is_open);
+            review.items.extend(open.map(|probe| Item { fixture: name.clone(), probe: Some(probe.id.clone()) }));
+        }
+        Ok(review)
+    }
+
+    /// What a person is shown of an item.
+    pub(super) fn card(&mut self, at: usize) -> Result<Card, Failure> {
+        let of = self.items.len();
+        let item = self.items.get(at).ok_or_else(|| Failure::error("there is no such question"))?.clone();
+        let bank = self.bank(&item.fixture)?;
+        let session = self.session(&item.fixture)?;
+        Card::new(&item, (at + 1, of), session, &bank).ok_or_else(|| gone(&item))
+    }
+
+    /// Writes what was decided. Whether the item is settled by that: an edited probe is shown again.
+    pub(super) fn decide(&mut self, at: usize, decision: Decision) -> Result<bool, Failure> {
+        let Some(item) = self.items.get(at).cloned() else { return Ok(true) };
+        match (&item.probe, &decision) {
+            (None, Decision::Reject) => return Err(Failure::input("a message can be said in other words, or kept")),
+            (None, Decision::Accept) => self.settle_message(&item.fixture, None)?,
+            (None, Decision::Edit(words)) => self.settle_message(&item.fixture, Some(words))?,
+            (Some(id), Decision::Accept) => self.edit_bank(&item, |bank| bank.with_reviewed(id))?,
+            (Some(id), Decision::Reject) => self.edit_bank(&item, |bank| bank.without_probe(id))?,
+            (Some(id), Decision::Edit(json)) => {
+                self.edit_bank(&item, |bank| bank.with_probe(id, json))?;
+                let renamed = serde_json::from_str(json).map(|probe: Probe| probe.id).ok();
+                if let Some(item) = self.items.get_mut(at) {
+                    item.probe = renamed.or_else(|| Some(id.clone()));
+                }
+            }
+        }
+        match decision {
+            Decision::Accept => self.tally.accepted += 1,
+            Decision::Edit(_) => self.tally.edited += 1,
+            Decision::Reject => self.tally.rejected += 1,
+        }
+        Ok(item.probe.is_none() || !matches!(decision, Decision::Edit(_)))
+    }
+
+    /// Says the marked message in other words, or keeps it; either way the mark goes.
+    fn settle_message(&mut self, fixture: &str, words: Option<&str>) -> Result<(), Failure> {
+        let mut changed = self.read_session(fixture)?.fixture;
+        let index = changed.notes.get(PARAPHRASE).and_then(serde_json::Value::as_u64);
+        let message = index.and_then(|index| changed.messages.get_mut(usize::try_from(index).ok()?));
+        match (message, words.map(str::trim)) {
+            (_, Some("")) => return Err(Failure::input("a message cannot be empty")),
+            (Some(message), Some(words)) => words.clone_into(&mut message.content),
+            _ => {}
+        }
+        if let Some(notes) = changed.notes.as_object_mut() {
+            notes.remove(PARAPHRASE);
+        }
+        write_whole(&self.fixture_path(fixture), file_text(&changed)?)?;
+        self.session = None;
+        Ok(())
+    }
+
+    fn edit_bank(
+        &self,
+        item: &Item,
+        edit: impl FnOnce(&BankText) -> Result<BankText, Vec<Fault>>,
+    ) -> Result<(), Failure> {
+        let edited = edit(&self.bank(&item.fixture)?).map_err(|faults| {
+            let words = |fault: Fault| match fault.help {
+                Some(help) => format!("{} ({help})", fault.message),
+                None => fault.message,
+            };
+            Failure::input(faults.into_iter().map(words).collect::<Vec<_>>().join("; "))
+        })?;
+        Ok(write_whole(&self.paths.bank_of(&item.fixture), edited.text())?)
+    }
+
+    /// The bank as it is on disk now: somebody may edit it beside the review.
+    fn bank(&self, fixture: &str) -> Result<BankText, Failure> {
+        let path = self.paths.bank_of(fixture);
+        let text = read_text(&path)?;
+        BankText::read(text.clone()).map_err(|faults| problems(faults, self.paths.shown(&path), &text))
+    }
+
+    fn session(&mut self, name: &str) -> Result<&Session, Failure> {
+        let session = match self.session.take().filter(|session| session.fixture.name == name) {
+            Some(session) => session,
+            None => self.read_session(name)?,
+        };
+        Ok(self.session.insert(session))
+    }
+
+    fn read_session(&self, name: &str) -> Result<Session, Failure> {
+        let path = self.fixture_path(name);
+        let text = read_text(&path)?;
+        let parsed = ParsedFixture::read(&text).map_err(|faults| problems(faults, self.paths.shown(&path), &text))?;
+        let history = History::new(&parsed.fixture.messages);
+        Ok(Session { fixture: parsed.fixture, history })
+    }
+
+    fn fixture_path(&self, name: &str) -> std::path::PathBuf {
+        self.paths.folder.join(self.paths.files.get(name).map_or(name, String::as_str))
+    }
+}
+
+const GENERATE: &str = "`compeval probes generate` writes banks";
+
+fn gone(item: &Item) -> Failure {
+    let id = item.probe.as_ref().map(ToString::to_string).unwrap_or_default();
+    Failure::input(format!("the probe `{id}` is no longer in the bank of {}", item.fixture))
+}
+
+fn problems(faults: Vec<Fault>, path: String, text: &str) -> Failure {
+    let source = SourceFile { path, digest: Digest::of(text), text: text.into() };
+    Problems(faults.into_iter().map(|fault| Problem::from_fault(fault, &source)).collect()).into()
+}

@@ -1,0 +1,183 @@
+//! The review in a terminal: one question at a time, a letter as the answer.
+
+use std::process::Command;
+
+use super::card::{Card, FactPlace, MessageCard, ProbeCard, Subject};
+use super::session::{Decision, Review};
+use crate::cli::environment::variable;
+use crate::cli::failure::Failure;
+use crate::cli::format::count;
+use crate::cli::terminal::{Console, TextStyle};
+use crate::files::{read_text, temporary_file};
+use crate::probe::{Fact, Probe};
+use crate::text::one_line;
+
+/// Characters of a message that are shown: it can be a whole file.
+const SHOWN: usize = 1500;
+
+/// What a letter means.
+enum Reply {
+    Decide(Decision),
+    Skip,
+    Quit,
+}
+
+/// Asks until all is decided or the person leaves. Returns how many items are left.
+pub(super) fn review(review: &mut Review, console: &Console) -> Result<usize, Failure> {
+    let (mut at, mut left) = (0, 0);
+    while at < review.items.len() {
+        let card = review.card(at)?;
+        console.eprint(&render(&card, console));
+        match reply(&card, console)? {
+            Reply::Quit => return Ok(left + review.items.len() - at),
+            Reply::Skip => {
+                left += 1;
+                at += 1;
+            }
+            Reply::Decide(decision) => match review.decide(at, decision) {
+                Ok(is_settled) => at += usize::from(is_settled),
+                // What cannot be read is asked again; nothing was written.
+                Err(Failure::Message { message, .. }) => console.error("not written:", message),
+                Err(other) => return Err(other),
+            },
+        }
+    }
+    Ok(left)
+}
+
+fn reply(card: &Card, console: &Console) -> Result<Reply, Failure> {
+    let choices = match &card.subject {
+        Subject::Probe(_) => "[a]ccept  [e]dit  [r]eject  [s]kip  [q]uit:",
+        Subject::Message(_) => "[p]araphrase  [k]eep as it is  [s]kip  [q]uit:",
+    };
+    loop {
+        let Some(answer) = ask(console, choices)? else { return Ok(Reply::Quit) };
+        let letter = answer.trim().to_lowercase();
+        let decision = match (&card.subject, letter.chars().next()) {
+            (_, Some('q')) => return Ok(Reply::Quit),
+            (_, Some('s')) => return Ok(Reply::Skip),
+            (Subject::Probe(_), Some('a')) | (Subject::Message(_), Some('k')) => Some(Decision::Accept),
+            (Subject::Probe(_), Some('r')) => Some(Decision::Reject),
+            (Subject::Probe(card), Some('e')) => edited_probe(card, console)?.map(Decision::Edit),
+            (Subject::Message(card), Some('p')) => edited_message(card, console)?.map(Decision::Edit),
+            _ => None,
+        };
+        if let Some(decision) = decision {
+            return Ok(Reply::Decide(decision));
+        }
+    }
+}
+
+fn ask(console: &Console, question: &str) -> Result<Option<String>, Failure> {
+    let question = console.paint(TextStyle::Hint, question);
+    console.ask(&question).map_err(|error| Failure::error(format!("the answer could not be read: {error}")))
+}
+
+/// The probe as JSON, edited; `None` if nothing changed.
+fn edited_probe(card: &ProbeCard, console: &Console) -> Result<Option<String>, Failure> {
+    let text = match editor() {
+        Some(editor) => in_editor(&editor, &card.source, ".json")?,
+        None => probe_by_lines(&card.probe, console)?,
+    };
+    Ok(Some(text).filter(|text| text.trim() != card.source.trim()))
+}
+
+/// The probe, asked for field by field: an empty line keeps what there is.
+fn probe_by_lines(probe: &Probe, console: &Console) -> Result<String, Failure> {
+    let mut edited = probe.clone();
+    console.eprint("An empty line keeps what there is.");
+    let line = |what: &str| -> Result<_, Failure> { Ok(ask(console, what)?.filter(|line| !line.trim().is_empty())) };
+    if let Some(question) = line("question:")? {
+        edited.question = question;
+    }
+    if let Some(facts) = line("expected facts, with ; between them, and | between the spellings of one:")? {
+        let spellings = |fact: &str| fact.split('|').map(|spelling| spelling.trim().to_owned()).collect();
+        edited.expected_facts = facts.split(';').map(|fact| Fact { spellings: spellings(fact) }).collect();
+    }
+    if let Some(answer) = line("reference answer:")? {
+        edited.reference_answer = Some(answer);
+    }
+    serde_json::to_string_pretty(&edited).map_err(|error| Failure::error(format!("failed to write JSON: {error}")))
+}
+
+/// The message in other words; `None` if it is the same or empty.
+fn edited_message(card: &MessageCard, console: &Console) -> Result<Option<String>, Failure> {
+    let text = match editor() {
+        Some(editor) => in_editor(&editor, &card.text, ".txt")?,
+        None => {
+            let mut lines = Vec::new();
+            console.eprint("Say it in other words; an empty line ends it.");
+            while let Some(line) = ask(console, ">")?.filter(|line| !line.trim().is_empty()) {
+                lines.push(line);
+            }
+            lines.join("\n")
+        }
+    };
+    Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty() && *text != card.text.trim()))
+}
+
+fn editor() -> Option<String> {
+    variable("VISUAL").or_else(|| variable("EDITOR"))
+}
+
+/// The text after a person edited it in `editor`, which may have arguments of its own.
+fn in_editor(editor: &str, text: &str, suffix: &str) -> Result<String, Failure> {
+    let failed = |why: String| Failure::input(format!("the editor `{editor}` failed: {why}"));
+    let file = temporary_file(text, suffix)?;
+    let mut words = editor.split_whitespace();
+    let mut command = Command::new(words.next().unwrap_or("vi"));
+    let status = command.args(words).arg(file.path()).status().map_err(|error| failed(error.to_string()))?;
+    if !status.success() {
+        return Err(failed(status.to_string()));
+    }
+    Ok(read_text(file.path())?)
+}
+
+fn render(card: &Card, console: &Console) -> String {
+    let Card { fixture, number, of, subject } = card;
+    match subject {
+        Subject::Probe(probe) => {
+            let head = format!("{fixture} · {number} of {of} · {}", probe.id);
+            format!("\n{}\n{}", console.paint(TextStyle::Strong, &head), render_probe(probe, console))
+        }
+        Subject::Message(message) => {
+            let head =
+                format!("{fixture} · {number} of {of} · message {} stands in the person's own words", message.message);
+            let text = crate::text::shortened(&message.text, SHOWN);
+            format!("\n{}\n\n{text}\n", console.paint(TextStyle::Strong, &head))
+        }
+    }
+}
+
+fn render_probe(probe: &ProbeCard, console: &Console) -> String {
+    let kind = format!("{}, asked after {}", probe.kind.name(), count(probe.messages, "message"));
+    let mut lines = vec![console.paint(TextStyle::Dim, &kind), String::new(), probe.question.clone(), String::new()];
+    if !probe.answerable {
+        lines.push("  the right answer: the transcript does not say".to_owned());
+    }
+    lines.extend(probe.facts.iter().map(|place| fact_lines("expected", place, console)));
+    lines.extend(probe.superseded.iter().map(|place| fact_lines("superseded", place, console)));
+    lines.extend(probe.reference_answer.iter().map(|answer| format!("  reference answer: {answer}")));
+    let finding = |finding: &String| format!("  {} {finding}", console.paint(TextStyle::Warning, "check:"));
+    lines.extend(probe.findings.iter().map(finding));
+    lines.join("\n") + "\n"
+}
+
+/// A fact and its place in the transcript.
+fn fact_lines(what: &str, place: &FactPlace, console: &Console) -> String {
+    let fact = console.paint(TextStyle::Strong, &place.spellings.join(" | "));
+    let Some((message, role)) = place.message.zip(place.role) else {
+        return format!("  {what}: {fact}\n    in no message before the point");
+    };
+    let others = if place.others > 0 { format!(", and in {} more", place.others) } else { String::new() };
+    let found = match console.colors() {
+        true => console.paint(TextStyle::Warning, &place.found),
+        false => format!("»{}«", place.found),
+    };
+    // Blanks at the seams go with the line breaks.
+    let seam = |blank: bool| if blank { " " } else { "" };
+    let (before, after) = (&place.before, &place.after);
+    let before = format!("{}{}", one_line(before), seam(before.ends_with(char::is_whitespace)));
+    let after = format!("{}{}", seam(after.starts_with(char::is_whitespace)), one_line(after));
+    format!("  {what}: {fact}\n    message {message} ({}){others}: {before}{found}{after}", role.name())
+}

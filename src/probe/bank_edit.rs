@@ -1,0 +1,188 @@
+//! Edits of a bank's file that leave the rest of its text as it was written.
+
+use std::ops::Range;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::bank::{Probe, ProbeId};
+use super::bank_file::ParsedBank;
+use crate::fault::{Fault, place_of};
+
+/// The text of a bank's file, and the bank in it. Each edit returns a text that was read again, so none can break it.
+#[derive(Clone, Debug)]
+pub struct BankText {
+    text: String,
+    parsed: ParsedBank,
+}
+
+/// What stands around the probes.
+#[derive(Deserialize)]
+struct Head<'a> {
+    #[serde(borrow)]
+    fixture: &'a RawValue,
+    #[serde(borrow, default)]
+    reviewed: Option<Vec<&'a RawValue>>,
+}
+
+impl BankText {
+    /// Reads the text of a bank's file.
+    ///
+    /// # Errors
+    /// All faults of [`ParsedBank::read`].
+    pub fn read(text: String) -> Result<BankText, Vec<Fault>> {
+        let parsed = ParsedBank::read(&text)?;
+        Ok(BankText { text, parsed })
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub fn parsed(&self) -> &ParsedBank {
+        &self.parsed
+    }
+
+    /// The probe with this id, and its text in the file.
+    pub fn probe(&self, id: &ProbeId) -> Option<(&Probe, &str)> {
+        let at = self.index(id)?;
+        let place = self.parsed.places.get(at)?.probe.clone();
+        Some((self.parsed.bank.probes.get(at)?, self.text.get(place)?))
+    }
+
+    /// The bank in which a person has reviewed this probe.
+    ///
+    /// # Errors
+    /// The text cannot be read again, which would be a mistake of this program.
+    pub fn with_reviewed(&self, id: &ProbeId) -> Result<BankText, Vec<Fault>> {
+        if self.parsed.bank.reviewed.contains(id) {
+            return Ok(self.clone());
+        }
+        let quoted = serde_json::Value::from(&*id.0).to_string();
+        let head: Head<'_> = serde_json::from_str(&self.text).map_err(|e| vec![Fault::json(&self.text, 0, &e, "")])?;
+        let place = |raw: &RawValue| place_of(&self.text, raw.get());
+        let (at, words) = match head.reviewed.as_deref() {
+            Some([.., last]) => {
+                let last = place(last);
+                (last.end, format!(",{}{quoted}", self.blanks_before(last.start)))
+            }
+            // An empty list.
+            Some([]) => {
+                let at = self.text.find("\"reviewed\"").unwrap_or_default();
+                let at = at + self.text.get(at..).and_then(|text| text.find('[')).unwrap_or_default() + 1;
+                (at, quoted)
+            }
+            None => {
+                let fixture = place(head.fixture);
+                let key = self.text.get(..fixture.start).and_then(|text| text.rfind("\"fixture\"")).unwrap_or_default();
+                (fixture.end, format!(",{}\"reviewed\": [{quoted}]", self.blanks_before(key)))
+            }
+        };
+        let mut text = self.text.clone();
+        text.insert_str(at, &words);
+        BankText::read(text)
+    }
+
+    /// The bank with another text in place of this probe's, indented like it.
+    ///
+    /// # Errors
+    /// What is wrong with that text.
+    pub fn with_probe(&self, id: &ProbeId, json: &str) -> Result<BankText, Vec<Fault>> {
+        let Some(place) = self.index(id).and_then(|at| self.parsed.places.get(at)) else { return Ok(self.clone()) };
+        let indent = self.blanks_before(place.probe.start);
+        let indent = format!("\n{}", indent.rsplit('\n').next().unwrap_or_default());
+        self.replaced(place.probe.clone(), &json.trim().replace('\n', &indent))
+    }
+
+    /// The bank without this probe.
+    ///
+    /// # Errors
+    /// It is the last one.
+    pub fn without_probe(&self, id: &ProbeId) -> Result<BankText, Vec<Fault>> {
+        let places: Vec<&Range<usize>> = self.parsed.places.iter().map(|place| &place.probe).collect();
+        let Some(at) = self.index(id) else { return Ok(self.clone()) };
+        let place = |at: usize| places.get(at).map_or(0..0, |place| (*place).clone());
+        match at {
+            0 => self.replaced(place(0).start..place(1).start.max(place(0).end), ""),
+            _ => self.replaced(place(at - 1).end..place(at).end, ""),
+        }
+    }
+
+    fn replaced(&self, place: Range<usize>, words: &str) -> Result<BankText, Vec<Fault>> {
+        let mut text = self.text.clone();
+        text.replace_range(place, words);
+        BankText::read(text)
+    }
+
+    fn index(&self, id: &ProbeId) -> Option<usize> {
+        self.parsed.bank.probes.iter().position(|probe| probe.id == *id)
+    }
+
+    /// The white space before a byte of the text.
+    fn blanks_before(&self, at: usize) -> &str {
+        let before = self.text.get(..at).unwrap_or_default();
+        before.get(before.trim_end().len()..).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BANK: &str = r#"{
+  "fixture": "f",
+  "probes": [
+    {"id": "a", "type": "recall", "question": "A?",   "expected_facts": ["1"]},
+    {
+      "id": "b",
+      "type": "recall", "question": "B?", "expected_facts": ["2"]
+    }
+  ]
+}
+"#;
+
+    fn id(name: &str) -> ProbeId {
+        ProbeId(name.into())
+    }
+
+    fn bank() -> BankText {
+        BankText::read(BANK.to_owned()).expect("sound")
+    }
+
+    #[test]
+    fn a_mark_is_added_and_all_else_stays() {
+        let once = bank().with_reviewed(&id("b")).expect("sound");
+        assert_eq!(once.text(), BANK.replace("\"f\",", "\"f\",\n  \"reviewed\": [\"b\"],"));
+        let twice = once.with_reviewed(&id("a")).expect("sound");
+        assert!(twice.text().contains("\"reviewed\": [\"b\",\"a\"],"), "{}", twice.text());
+        assert_eq!(twice.parsed().bank.reviewed, [id("b"), id("a")]);
+        assert_eq!(twice.with_reviewed(&id("a")).expect("sound").text(), twice.text());
+        let listed = BANK.replace("\"f\",", "\"f\",\n  \"reviewed\": [\n    \"x\"\n  ],");
+        let listed = BankText::read(listed).and_then(|bank| bank.with_reviewed(&id("a"))).expect("sound");
+        assert!(listed.text().contains("    \"x\",\n    \"a\"\n  ],"), "{}", listed.text());
+    }
+
+    #[test]
+    fn a_probe_is_replaced_in_its_place_or_refused() {
+        let edited = bank().with_probe(
+            &id("b"),
+            "{\n  \"id\": \"b\", \"type\": \"recall\",\n  \"question\": \"C?\", \"expected_facts\": [\"3\"]\n}\n",
+        );
+        let edited = edited.expect("sound");
+        assert!(edited.text().contains("\n    {\n      \"id\": \"b\""), "{}", edited.text());
+        assert_eq!(edited.probe(&id("b")).expect("a probe").0.question, "C?");
+        assert!(edited.text().contains("\"A?\",   \"expected_facts\""), "{}", edited.text());
+        let refused =
+            bank().with_probe(&id("b"), r#"{"id": "a", "type": "recal", "question": "?"}"#).expect_err("a fault");
+        assert!(refused.iter().any(|fault| fault.message.contains("recal")), "{refused:?}");
+    }
+
+    #[test]
+    fn a_probe_is_removed_with_its_comma_and_the_last_one_stays() {
+        let first = bank().without_probe(&id("a")).expect("sound");
+        assert!(first.text().contains("\"probes\": [\n    {\n      \"id\": \"b\""), "{}", first.text());
+        let second = bank().without_probe(&id("b")).expect("sound");
+        assert!(second.text().ends_with("[\"1\"]}\n  ]\n}\n"), "{}", second.text());
+        assert!(second.without_probe(&id("a")).is_err());
+    }
+}

@@ -1,0 +1,87 @@
+//! `probes review`: each decision is written at once, beside what the file had.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::project::Project;
+use super::terminal::in_terminal;
+
+const BANK: &str = "probes/harbor.probes.json";
+
+fn bank(project: &Project) -> Value {
+    serde_json::from_str(&project.read(BANK)).unwrap()
+}
+
+fn terminal_command(project: &Project) -> Command {
+    let mut command = project.command("probes review");
+    command.env("NO_COLOR", "1");
+    command
+}
+
+#[test]
+fn decisions_are_written_at_once_and_a_review_goes_on_where_it_stopped() {
+    let project = Project::offline();
+    let before = project.read(BANK);
+    project.edit("fixtures/harbor.json", "\"model\":", "\"notes\": {\"paraphrase\": 1},\n  \"model\":");
+    let mut command = terminal_command(&project);
+    command.env("EDITOR", "sed -i s/count[?]/number?/");
+    // The message is kept, then accept; edit and accept; reject; a letter that means nothing; skip; quit.
+    let (code, screen) = in_terminal(command, "k\na\ne\na\nr\nx\ns\nq\n");
+    assert_eq!(code, 0, "{screen}");
+    for words in [
+        "message 1 stands in the person's own words",
+        "error EADDRINUSE »4711«",
+        "message 3 (tool)",
+        "3 accepted, 1 edited, 1 rejected, 4 questions left",
+        "next: compeval probes review",
+    ] {
+        assert!(screen.contains(words), "`{words}` is missing in {screen}");
+    }
+    let expected = before
+        .replace("\"harbor\",", "\"harbor\",\n  \"reviewed\": [\"first-error\",\"workers\"],")
+        .replace("workers count?", "workers number?");
+    let port = before.lines().find(|line| line.contains("\"port\"")).unwrap();
+    assert_eq!(project.read(BANK), expected.replace(&format!("\n{port}"), ""));
+    assert!(!project.read("fixtures/harbor.json").contains("paraphrase"));
+
+    let pending = project.expect(0, "probes review --json").json();
+    let first = &pending["pending"][0];
+    assert_eq!((&first["id"], &first["of"]), (&Value::from("file"), &Value::from(4)));
+    assert_eq!(first["facts"][0]["message"], 2, "in the arguments of a call");
+    let (code, screen) = in_terminal(terminal_command(&project), "a\na\na\na\n");
+    assert!(code == 0 && screen.contains("next: compeval run"), "{screen}");
+    assert_eq!(bank(&project)["reviewed"].as_array().unwrap().len(), 6);
+    project.expect(0, "probes review").says(&["Every probe is reviewed", "next: compeval run"]);
+    project.expect(0, "check");
+}
+
+#[test]
+fn what_cannot_be_a_probe_is_refused_and_nothing_is_written() {
+    let project = Project::offline();
+    project.expect(2, "probes review").says(&["no terminal", "--json lists"]);
+    project.expect(2, "probes review harbour").says(&["no fixture `harbour`", "did you mean `harbor`?"]);
+    let before = project.read(BANK);
+    let mut command = terminal_command(&project);
+    command.env("EDITOR", "sed -i s/recall/recal/");
+    let (_, screen) = in_terminal(command, "e\nq\n");
+    assert!(screen.contains("not written:") && screen.contains("unknown probe type `recal`"), "{screen}");
+    assert_eq!(project.read(BANK), before);
+    // Without an editor the fields are asked for: an empty line keeps one.
+    let (_, screen) = in_terminal(terminal_command(&project), "e\nWhich error came?\n4711 ; EADDRINUSE | taken\n\nq\n");
+    let probe = &bank(&project)["probes"][0];
+    assert_eq!(probe["question"], "Which error came?", "{screen}");
+    assert_eq!(probe["expected_facts"], serde_json::json!(["4711", ["EADDRINUSE", "taken"]]));
+    let words = "Please find out why it does not start";
+    project.edit(
+        "fixtures/harbor.json",
+        "\"model\":",
+        "\"notes\": {\"paraphrase\": 1, \"source\": \"x\"},\n  \"model\":",
+    );
+    in_terminal(terminal_command(&project), &format!("p\n{words}\n\nq\n"));
+    let fixture: Value = serde_json::from_str(&project.read("fixtures/harbor.json")).unwrap();
+    assert_eq!(
+        (&fixture["messages"][1]["content"], &fixture["notes"]),
+        (&words.into(), &serde_json::json!({"source": "x"}))
+    );
+}
