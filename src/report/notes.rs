@@ -239,6 +239,9 @@ pub(super) fn comparison_notes(comparison: &Comparison, tr: &Translation) -> Vec
     if comparison.tried > 1 {
         notes.push(fill(tr.tried, &[&comparison.tried.to_string(), &comparison.baseline]));
     }
+    if comparison.until_decided {
+        notes.push(tr.until_decided.to_owned());
+    }
     notes.extend(list(tr.edited_all, &comparison.edits, tr));
     for (method, compared) in comparison.methods.iter() {
         if compared.fixtures.compared() == 0 && compared.needed.is_none() {

@@ -216,6 +216,9 @@ texts! {
     tried:
         "{} labels were compared with {}: an improvement has to hold among all of them (p × their number).",
         "已有 {} 个标签与 {} 比较过：改进须在全部比较中成立（p × 标签数）。";
+    until_decided:
+        "Fixtures were added until there was a verdict: each look is tested at 2.2% (p × 2.27).",
+        "样本逐步增加，直到得出结论：每次查看按 2.2% 的水平检验（p × 2.27）。";
     no_common_cell:
         "{} is not comparable: no cell was judged on both sides.",
         "{} 无法比较：没有两侧都评过分的单元。";

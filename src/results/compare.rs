@@ -35,6 +35,9 @@ pub struct Comparison {
     pub baseline: String,
     /// Labels that were compared with the baseline, this one included: an improvement has to hold among them.
     pub tried: usize,
+    /// Whether fixtures were added until there was a verdict: p values count the looks.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub until_decided: bool,
     /// K: how many methods were tested, those changed in three fixtures or more.
     pub tested: usize,
     /// The test of the mean over the methods tested; null where there are under two.
@@ -59,14 +62,31 @@ pub struct Comparison {
 
 impl Comparison {
     /// The same as one of `tried` labels that were compared with the baseline.
-    pub fn among(mut self, tried: usize) -> Comparison {
-        self.tried = tried.max(1);
+    pub fn among(self, tried: usize) -> Comparison {
+        let tried = tried.max(1);
+        Comparison { tried, ..self.with_tests(|test| test.among(tried)) }
+    }
+
+    /// The same as one of several looks at a growing set of fixtures.
+    pub fn at_look(self) -> Comparison {
+        Comparison { until_decided: true, ..self.with_tests(DifferenceTest::at_look) }
+    }
+
+    fn with_tests(mut self, of: impl Fn(DifferenceTest) -> DifferenceTest) -> Comparison {
         let methods = self.methods.values_mut();
         let tests = methods.flat_map(|method| {
             method.overall.iter_mut().chain(method.dimensions.values_mut()).chain(method.needed.iter_mut())
         });
-        tests.chain(self.primary.iter_mut()).for_each(|test| *test = test.among(self.tried));
+        tests.chain(self.primary.iter_mut()).for_each(|test| *test = of(*test));
         self
+    }
+
+    /// Whether a method, or the mean over methods, improved or regressed; of methods without scores, by what is needed
+    /// later.
+    pub fn has_verdict(&self) -> bool {
+        let of_method = |method: &MethodComparison| method.overall.or(method.needed);
+        let tests = self.methods.iter().filter_map(|(_, method)| of_method(method)).chain(self.primary);
+        tests.into_iter().any(|test| test.verdict != stats::Verdict::NoEvidence)
     }
 }
 
@@ -148,6 +168,7 @@ pub fn compare(
     Ok(Comparison {
         baseline: name(&baseline),
         tried: 1,
+        until_decided: false,
         tested,
         primary,
         methods,

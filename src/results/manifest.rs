@@ -73,6 +73,9 @@ pub struct Manifest {
     /// What that comparison may leave out.
     #[serde(default)]
     pub compared_scope: ComparisonScope,
+    /// Whether fixtures were added until there was a verdict: it is tested at the level of such a look.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub until_decided: bool,
     /// Every action that the result stands on, those of judges' self-tests included.
     pub keys: BTreeSet<ActionKey>,
     /// Which part of the matrix it is, where it is a shard.
@@ -259,6 +262,7 @@ impl Manifest {
             caveats: Caveats::default(),
             compared_to: None,
             compared_scope: ComparisonScope::All,
+            until_decided: false,
             keys: BTreeSet::new(),
             shard: None,
             merged: Vec::new(),

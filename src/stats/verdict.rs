@@ -10,7 +10,7 @@ use super::interval::{Estimate, Interval};
 use super::pairing::Paired;
 use super::rerun::NoRerun;
 use super::thresholds::{
-    ALPHA, DIFFERENCES, MARGIN, MAX_MISSING, MDD_WARNING, MIN_CLUSTERS, POWER, SHARE_MARGIN, TINY,
+    ALPHA, DIFFERENCES, LOOK_ALPHA, MARGIN, MAX_MISSING, MDD_WARNING, MIN_CLUSTERS, POWER, SHARE_MARGIN, TINY,
 };
 
 /// What a comparison shows.
@@ -143,8 +143,18 @@ impl DifferenceTest {
         if self.difference <= 0.0 {
             return self;
         }
-        let p_adjusted = self.p_adjusted.map(|p| (p * tried.max(1) as f64).min(1.0));
-        let is_lost = self.verdict == Verdict::Improved && p_adjusted.is_none_or(|p| p > ALPHA);
+        self.with_p_times(tried.max(1) as f64)
+    }
+
+    /// The same at one of several looks at growing data: it is tested at [`LOOK_ALPHA`]. Its p is scaled, so that the
+    /// limit stays at 5%.
+    pub fn at_look(self) -> DifferenceTest {
+        self.with_p_times(ALPHA / LOOK_ALPHA)
+    }
+
+    fn with_p_times(self, factor: f64) -> DifferenceTest {
+        let p_adjusted = self.p_adjusted.map(|p| (p * factor).min(1.0));
+        let is_lost = self.verdict != Verdict::NoEvidence && p_adjusted.is_none_or(|p| p > ALPHA);
         let (verdict, reason) = match is_lost {
             true => (Verdict::NoEvidence, Some(NoEvidenceReason::Correction)),
             false => (self.verdict, self.reason),

@@ -261,3 +261,38 @@ fn the_same_requests_with_other_grades_are_tested_and_lone_cells_and_served_mode
     assert_eq!((&fixtures["only_baseline"], &fixtures["not_comparable"]), (&json!(lone), &json!(["s4"])));
     assert_eq!(fixtures["unchanged"], json!(["s1", "s2", "s3"]), "{fixtures}");
 }
+
+#[test]
+fn fixtures_are_added_until_there_is_a_verdict_and_no_more() {
+    let project = Project::offline();
+    let options = "--model lexical --methods full --runs 1";
+    project.expect(0, &format!("run --label few {options}"));
+    let run = format!("run --label b --compare-to base --until-decided --fail-on-regression {options}");
+    project
+        .expect(2, &run.replace("base", "few"))
+        .says(&["--until-decided needs 4 fixtures that the baseline has too: there is 1 fixture"]);
+    for number in 1..10 {
+        for (folder, end) in [("fixtures", ".json"), ("probes", ".probes.json")] {
+            let text = project.read(&format!("{folder}/harbor{end}"));
+            let name = format!("\"harbor{number}\"");
+            project.write(&format!("{folder}/harbor{number}{end}"), &text.replacen("\"harbor\"", &name, 1));
+        }
+    }
+    project.expect(0, &format!("run --label base {options}"));
+    project.edit(
+        "pipeline.toml",
+        "name     = \"full\"\nstrategy = \"full\"",
+        "name     = \"full\"\nstrategy = \"none\"",
+    );
+    // Equal differences: a sign test, which reaches the level of a look after 8 fixtures.
+    let ended = project.expect(100, &run);
+    ended.says(&["no verdict after 4 fixtures of at most 10", "regressed:"]);
+    assert!(ended.stdout.contains("each look is tested at 2.2%"), "{}", ended.stdout);
+    let manifest = project.result("b", "manifest.json");
+    assert_eq!(manifest["design"]["fixtures"].as_array().unwrap().len(), 8, "two are not paid for");
+    let p = project.result("b", "summary.json")["comparison"]["methods"]["full"]["overall"]["p_adjusted"].clone();
+    assert!((p.as_f64().unwrap() - 0.05 / 0.022 / 128.0).abs() < 1e-9, "{p}");
+    // It goes on where it was: with the look that has all fixtures of the label.
+    let again = project.expect(100, &run);
+    assert!(!again.stderr.contains("no verdict after"), "{}", again.stderr);
+}

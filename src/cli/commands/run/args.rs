@@ -16,6 +16,9 @@ pub(crate) struct ComparisonArgs {
     /// With --compare-to: leave out what the two sides do not share
     #[arg(long, requires = "compare_to", help_heading = OUTPUT)]
     pub(crate) only_common: bool,
+    /// With --compare-to: stop as soon as there is a verdict, after 4, 8 or at most 12 fixtures
+    #[arg(long, requires = "compare_to", conflicts_with = "refresh", help_heading = LIMITS)]
+    pub(crate) until_decided: bool,
     /// Exit with 100 if a score or the reliability of a method regressed
     #[arg(long, requires = "compare_to", help_heading = OUTPUT)]
     pub(crate) fail_on_regression: bool,
@@ -28,9 +31,9 @@ pub(crate) struct ComparisonArgs {
 }
 
 // A shard has no results to compare; `merge` takes the same arguments and has no shards.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(mut_args(|arg| match arg.get_id().as_str() {
-    "compare_to" | "junit" => arg.conflicts_with("shard"),
+    "compare_to" | "until_decided" | "junit" => arg.conflicts_with("shard"),
     _ => arg,
 }))]
 pub(crate) struct RunArgs {

@@ -9,7 +9,7 @@ use super::args::RunArgs;
 use super::finish;
 use super::publish::{PublishedResults, publish};
 use super::record::Recorder;
-use crate::cache::{ImportOrigin, Store};
+use crate::cache::{CacheError, ImportOrigin, Store};
 use crate::cli::args::Common;
 use crate::cli::command_line::CommandLine;
 use crate::cli::commit::commit_of;
@@ -32,8 +32,17 @@ use crate::scheduler::{Budget, BudgetLimits, Event, Listener, RunOutcome};
 use crate::shard::Shard;
 use crate::threads::both;
 
-/// Runs the matrix, or what other processes left of it, and publishes the results. `complete`
-/// adds to the manifest what the run cannot know.
+/// A run whose results are written, and not yet told.
+pub(super) struct PublishedRun {
+    pub(super) results: PublishedResults,
+    pub(super) exit: Exit,
+    folder: ResultsFolder,
+    /// Whether the cache is on disk; `None` of one that can keep nothing more, which has said so.
+    synced: Option<Result<(), CacheError>>,
+}
+
+/// Runs the matrix, or what other processes left of it, publishes the results and prints them. `complete` adds to the
+/// manifest what the run cannot know.
 pub(super) fn run_whole(
     prepared: PreparedRun,
     store: Store,
@@ -41,6 +50,17 @@ pub(super) fn run_whole(
     complete: impl FnOnce(&mut Manifest, Exit) -> Exit,
     console: &Console,
 ) -> Result<Exit, Failure> {
+    publish_run(prepared, store, args, complete, console)?.conclude(args, console)
+}
+
+/// The same without printing the results.
+pub(super) fn publish_run(
+    prepared: PreparedRun,
+    store: Store,
+    args: &RunArgs,
+    complete: impl FnOnce(&mut Manifest, Exit) -> Exit,
+    console: &Console,
+) -> Result<PublishedRun, Failure> {
     let ExecutedRun { folder, mut manifest, execution: Execution { exit, rows, is_broken } } =
         prepared.execute(&store, args, console)?;
     let PreparedRun { pipeline, label, writer, junit: junit_file, .. } = prepared;
@@ -58,24 +78,29 @@ pub(super) fn run_whole(
         ))
     };
     let (staged, published) = both(|| folder.stage_json(names::MANIFEST, &ended), publish);
-    let (published, synced) = published?;
+    let (results, synced) = published?;
     let folder = publication(writer.publish(staged?, &ended)?, &label, console);
     drop(files);
     if let Some(file) = &junit_file {
-        write_whole(file, junit(&published.summary, ended.wall_s))?;
+        write_whole(file, junit(&results.summary, ended.wall_s))?;
     }
-    finish::print_summary(&published, &folder, &next(exit, args, &published), console);
-    // A cache that can keep nothing more has said so.
-    if !is_broken {
-        synced?;
+    Ok(PublishedRun { results, exit, folder, synced: (!is_broken).then_some(synced) })
+}
+
+impl PublishedRun {
+    /// Prints the results and what the gate says of them.
+    pub(super) fn conclude(self, args: &RunArgs, console: &Console) -> Result<Exit, Failure> {
+        let PublishedRun { results: published, exit, folder, synced } = self;
+        finish::print_summary(&published, &folder, &next(exit, args, &published), console);
+        synced.transpose()?;
+        if let Some(refusal) = &published.refused {
+            let refused = refusal.report(console);
+            // Of a run that ended early this is no surprise, and not why it ended.
+            return Ok(if matches!(exit, Exit::Done | Exit::Incomplete) { refused } else { exit });
+        }
+        let gate = gate(args, &published, console);
+        Ok(exit.and(gate))
     }
-    if let Some(refusal) = &published.refused {
-        let refused = refusal.report(console);
-        // Of a run that ended early this is no surprise, and not why it ended.
-        return Ok(if matches!(exit, Exit::Done | Exit::Incomplete) { refused } else { exit });
-    }
-    let gate = gate(args, &published, console);
-    Ok(exit.and(gate))
 }
 
 /// The folder of the results, after saying so if they are not those of the label.
@@ -205,6 +230,7 @@ fn begin(pipeline: &Pipeline, store: &Store, mut manifest: Manifest, args: &RunA
     manifest.commit = commit_of(&pipeline.folder);
     manifest.compared_to.clone_from(&args.comparison.compare_to);
     manifest.compared_scope = scope(args);
+    manifest.until_decided = args.comparison.until_decided;
     manifest.caveats.offline = args.offline;
     manifest.caveats.allow_weak_judge = args.allow_weak_judge;
     manifest.caveats.allow_unproven = args.select.allow_unproven;

@@ -51,6 +51,9 @@ impl MergeArgs {
         if self.select.label.is_some() {
             return Err(Failure::input("merge takes the label as its first argument: compeval merge LABEL [DIR]..."));
         }
+        if self.comparison.until_decided {
+            return Err(Failure::input("merge has no fixtures to leave out: --until-decided belongs to run"));
+        }
         if !self.select.refresh.is_empty() {
             return Err(Failure::input("merge asks no model, so there is nothing to --refresh"));
         }

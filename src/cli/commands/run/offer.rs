@@ -1,29 +1,100 @@
-//! A run where there is no project: a folder of session logs can become one.
+//! A run where there is no project: a folder of session logs can become one, any other can get the sample.
 
+use std::io;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::cli::args::Common;
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::format::shell_word;
 use crate::cli::project::folder;
+use crate::cli::terminal::Console;
 use crate::import::read_log;
 use crate::pipeline::find_pipeline;
 
 /// Logs that are tried: the first that can be read is enough.
 const TRIED: usize = 20;
 
-/// The commands that make a project of the logs in this folder; `None` if there is a project, or no log.
-pub(super) fn offer_of_logs(common: &Common) -> Option<Failure> {
+/// Offers a project where there is none: a person is asked, a script gets the commands. Returns how the run ends;
+/// `None` if there is a project, or is one now.
+pub(super) fn offer_project(common: &Common, console: &Console) -> Result<Option<Exit>, Failure> {
     let here = folder(common);
-    if common.config.is_some() || find_pipeline(&here, None).is_ok() {
-        return None;
+    if common.config.is_some() || !here.is_dir() || find_pipeline(&here, None).is_ok() {
+        return Ok(None);
     }
+    match format_of_logs(&here) {
+        Some(format) => offer_import(&here, format, console).map(Some),
+        None => offer_sample(&here, console),
+    }
+}
+
+/// A project made of the logs in this folder.
+fn offer_import(here: &Path, format: &str, console: &Console) -> Result<Exit, Failure> {
+    let eval = if here == Path::new(".") { PathBuf::from("eval") } else { here.join("eval") };
+    let eval = eval.display().to_string();
+    let init = ["init", &eval, "--empty"];
+    let import = ["-C", &eval, "fixture", "import", ".."];
+    let what = format!("there is no project here, but logs of sessions ({format})");
+    if console.is_interactive() {
+        console.eprint(&format!("{what}."));
+        if !console.confirm(&format!("Make a project of them in {eval}?")).map_err(unread)? {
+            return Ok(Exit::BadInput);
+        }
+        return run_each(&[&init, &import]);
+    }
+    let probes = |verb| ["-C", &eval, "probes", verb];
+    let run = ["-C", &eval, "run"];
+    let commands: [&[&str]; 5] = [&init, &import, &probes("generate"), &probes("review"), &run];
+    let lines: Vec<String> = commands.map(|words| command_line(words)).into();
+    Err(Failure::input(what).hinted(format!("make a project of them:\n  {}", lines.join("\n  "))))
+}
+
+/// The sample project in this folder; after it the run goes on. A script gets the error of every command.
+fn offer_sample(here: &Path, console: &Console) -> Result<Option<Exit>, Failure> {
+    if !console.is_interactive() {
+        return Ok(None);
+    }
+    let place = here.canonicalize().unwrap_or_else(|_| here.to_owned());
+    console.eprint("There is no project here, and no log of a session.");
+    let question = format!("Write the sample project into {} and run it offline?", place.display());
+    if !console.confirm(&question).map_err(unread)? {
+        return Ok(None);
+    }
+    let exit = run_each(&[&["init", &here.display().to_string(), "--quiet"]])?;
+    Ok((exit != Exit::Done).then_some(exit))
+}
+
+/// Runs this program once for each list of arguments, until one fails. It has said why.
+fn run_each(commands: &[&[&str]]) -> Result<Exit, Failure> {
+    let unstarted = |error: io::Error| Failure::error(format!("compeval could not be started again: {error}"));
+    let program = std::env::current_exe().map_err(unstarted)?;
+    for words in commands {
+        if !Command::new(&program).args(*words).status().map_err(unstarted)?.success() {
+            return Ok(Exit::BadInput);
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn command_line(words: &[&str]) -> String {
+    let words = words.iter().map(|word| shell_word(word));
+    ["compeval".to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
+}
+
+fn unread(error: io::Error) -> Failure {
+    Failure::error(format!("the answer could not be read: {error}"))
+}
+
+/// The format of the first log in a folder.
+fn format_of_logs(folder: &Path) -> Option<&'static str> {
     let ends_like_a_log = |path: &&PathBuf| path.extension().is_some_and(|end| end == "jsonl" || end == "json");
-    let files = list_folder(&here);
-    let log = files.iter().filter(ends_like_a_log).take(TRIED).find_map(|path| read_log(path, None).ok())?;
-    Some(Failure::input(format!("there is no project here, but logs of sessions ({})", log.format.name())).hinted(
-        "make a project of them:\n  compeval init eval --empty\n  compeval -C eval fixture import .. --every-tokens 20000\n  \
-         compeval -C eval probes generate\n  compeval -C eval run",
-    ))
+    let files = list_folder(folder);
+    files
+        .iter()
+        .filter(ends_like_a_log)
+        .take(TRIED)
+        .find_map(|path| read_log(path, None).ok())
+        .map(|log| log.format.name())
 }
 
 fn list_folder(folder: &Path) -> Vec<PathBuf> {

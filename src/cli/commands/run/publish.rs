@@ -88,8 +88,10 @@ fn compare_labels(
     lines: ChangedLines<'_>,
 ) -> Result<Comparison, Failure> {
     let (label, other) = (&judged.set.manifest.label, &baseline.set.manifest.label);
+    let judged_by_looks = judged.set.manifest.until_decided;
     let tried = if label == other { 1 } else { labels_compared_with(results, other, label)? };
     let comparison = compare(judged, baseline, scope, lines).map_err(|error| Failure::input(error.to_string()))?;
+    let comparison = if judged_by_looks { comparison.at_look() } else { comparison };
     Ok(comparison.among(tried))
 }
 
