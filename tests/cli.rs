@@ -36,6 +36,8 @@ mod cli {
     mod overclaim;
     mod plan;
     mod resources;
+    #[cfg(unix)]
+    mod review;
     mod secrets;
     mod shards;
     mod row_cache;

@@ -220,7 +220,7 @@ fn an_import_cuts_a_session_at_a_whole_turn_and_records_it() {
 }
 
 #[test]
-fn check_recalls_the_paraphrase_and_counts_what_it_does_not_draw() {
+fn check_recalls_the_paraphrase_and_counts_findings_by_kind() {
     let project = Project::new();
     project.write("session.json", &log());
     assert_eq!(project.run(&["fixture", "import", "session.json"]).code, 0);
@@ -230,11 +230,13 @@ fn check_recalls_the_paraphrase_and_counts_what_it_does_not_draw() {
     let done = project.run(&["check"]);
     assert_eq!(done.code, 2);
     assert!(done.err.contains("message 0 still stands in the person's own words"), "{}", done.err);
-    assert!(
-        done.err.contains("more errors; --json lists all") && done.err.matches("nowhere").count() < 100,
-        "{}",
-        done.err
-    );
+    for words in ["40 errors: probe `p0`", "probes/session.probes.json:6:9 and 39 like it", "compeval check --all"] {
+        assert!(done.err.contains(words), "{words}\n{}", done.err);
+    }
+    assert!(done.out.lines().chain(done.err.lines()).count() <= 9, "{}\n{}", done.err, done.out);
+    let all = project.run(&["check", "--all"]);
+    assert_eq!(all.err.matches("occurs nowhere").count(), 40, "{}", all.err);
+    assert!(project.run(&["check", "-q"]).out.is_empty());
     assert!(project.run(&["check", "--json"]).json()["errors"].as_array().unwrap().len() >= 40);
 }
 
@@ -489,7 +491,7 @@ fn a_folder_of_logs_becomes_a_project_by_the_commands_that_run_offers() {
     assert_eq!(offered.code, 2);
     assert!(offered.err.contains("logs of sessions"), "{}", offered.err);
     let commands: Vec<&str> = offered.err.lines().filter_map(|line| line.trim().strip_prefix("compeval ")).collect();
-    assert_eq!(commands.len(), 4, "{}", offered.err);
+    assert_eq!(commands.len(), 5, "{}", offered.err);
     for command in &commands[..2] {
         let done = project.run(&command.split(' ').collect::<Vec<_>>());
         assert_eq!(done.code, 0, "{command}\n{}\n{}", done.out, done.err);

@@ -1,6 +1,7 @@
-//! Completion in the shell: besides flags, the labels, fixtures, methods and models of the project in the current folder.
+//! Completion in the shell: besides flags, the labels, fixtures, probes, methods and models of the project.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use clap::Command;
 use clap_complete::CompleteEnv;
@@ -30,12 +31,16 @@ pub(super) fn registration(shell: clap_complete::Shell) -> Vec<u8> {
     script
 }
 
-/// The arguments are known by their names, which mean the same in every command.
+/// The arguments are known by their names, which mean the same in every command but in these two.
 fn with_candidates(command: Command) -> Command {
+    if matches!(command.get_name(), "diff" | "agreement") {
+        return command;
+    }
     let command = command.mut_args(|arg| {
         let candidates = match arg.get_id().as_str() {
-            "label" | "labels" | "compare_to" | "a" | "b" => ArgValueCandidates::new(label_names),
+            "label" | "labels" | "merged" | "compare_to" | "a" | "b" => ArgValueCandidates::new(label_names),
             "fixture" | "fixtures" => ArgValueCandidates::new(fixture_names),
+            "probe" | "probes" => ArgValueCandidates::new(probe_names),
             "method" | "methods" => ArgValueCandidates::new(method_names),
             "model" | "compressor_model" | "answer_model" | "judge_model" => ArgValueCandidates::new(model_names),
             _ => return arg,
@@ -49,11 +54,23 @@ fn candidates(names: impl IntoIterator<Item = String>) -> Vec<CompletionCandidat
     names.into_iter().map(CompletionCandidate::new).collect()
 }
 
-/// The project of the current folder; a project with mistakes has no candidates.
+/// The project of the command line; a project with mistakes has no candidates.
 fn project() -> Option<Pipeline> {
-    let file = find_pipeline(Path::new("."), None).ok()?;
-    let request = OpenRequest { file, without_banks: true, ..OpenRequest::default() };
+    open_as(true)
+}
+
+fn open_as(without_banks: bool) -> Option<Pipeline> {
+    let folder = argument(&["-C", "--directory"]).unwrap_or_else(|| PathBuf::from("."));
+    let config = argument(&["-c", "--config"]).map(|file| folder.join(file));
+    let file = find_pipeline(&folder, config.as_deref()).ok()?;
+    let request = OpenRequest { file, without_banks, allow_unproven: true, ..OpenRequest::default() };
     Some(open(&request, &variable).ok()?.pipeline)
+}
+
+/// What follows one of these names on the command line that is completed.
+fn argument(names: &[&str]) -> Option<PathBuf> {
+    let mut words = std::env::args_os().skip_while(|word| !names.iter().any(|name| word == name));
+    words.nth(1).map(PathBuf::from)
 }
 
 fn label_names() -> Vec<CompletionCandidate> {
@@ -64,6 +81,13 @@ fn label_names() -> Vec<CompletionCandidate> {
 fn fixture_names() -> Vec<CompletionCandidate> {
     let fixtures = project().map(|project| project.fixtures).unwrap_or_default();
     candidates(fixtures.into_iter().map(|loaded| loaded.fixture.name.clone()))
+}
+
+fn probe_names() -> Vec<CompletionCandidate> {
+    let fixtures = open_as(false).map(|project| project.fixtures).unwrap_or_default();
+    let ids: BTreeSet<String> =
+        fixtures.iter().flat_map(|loaded| &loaded.bank.probes).map(|probe| probe.id.to_string()).collect();
+    candidates(ids)
 }
 
 fn method_names() -> Vec<CompletionCandidate> {

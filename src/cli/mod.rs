@@ -8,6 +8,7 @@ mod engine;
 mod commit;
 mod environment;
 mod failure;
+mod findings;
 mod format;
 mod interrupts;
 mod project;

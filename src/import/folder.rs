@@ -34,13 +34,14 @@ impl Log {
 
 /// The logs under `path`, in order, and what was passed over though it looked like one. A file is itself, whatever
 /// its name. Links are not followed: what they lead to inside the folder is found there, and what lies outside is not
-/// the user's choice.
+/// the user's choice. Neither is a project below the folder: it has fixtures, not logs.
 pub fn log_files(path: &Path) -> (Vec<Log>, Vec<ImportIssue>) {
     if !path.is_dir() {
         return (vec![Log::File(path.to_owned())], Vec::new());
     }
     let (mut folders, mut losses): (BTreeMap<PathBuf, Vec<PathBuf>>, _) = (BTreeMap::new(), Vec::new());
-    for entry in walkdir::WalkDir::new(path).sort_by_file_name() {
+    let is_project = |entry: &walkdir::DirEntry| entry.depth() > 0 && entry.path().join("pipeline.toml").is_file();
+    for entry in walkdir::WalkDir::new(path).sort_by_file_name().into_iter().filter_entry(|entry| !is_project(entry)) {
         match entry {
             Ok(entry) if entry.file_type().is_symlink() => losses.push(link(path, entry.path())),
             Ok(entry) if entry.file_type().is_file() && is_candidate(entry.path()) => {

@@ -1,8 +1,8 @@
 //! What reaches a terminal: no control character of a reply, an error or a file, with or without a terminal.
 
 use std::fs::File;
-use std::io::Read;
-use std::process::Stdio;
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
 
 use super::super::brain::Wanted;
 use super::project::{Project, Running};
@@ -38,27 +38,36 @@ fn controls_of_a_reply_are_shown_as_escapes_where_nobody_watches() {
     assert!(json.json().to_string().contains('\u{9b}'), "JSON keeps the value");
 }
 
-#[test]
-fn controls_of_a_reply_do_not_steer_a_real_terminal() {
+/// Runs a command on a terminal of its own, where `typed` is typed. Returns its code and what the terminal shows.
+pub fn in_terminal(mut command: Command, typed: &str) -> (i32, String) {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-    let server = Server::start();
-    let project = hostile_project(&server);
     let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&controller).unwrap();
     unlockpt(&controller).unwrap();
     let name = ptsname(&controller, Vec::new()).unwrap().into_string().unwrap();
     let terminal = || Stdio::from(File::options().read(true).write(true).open(&name).unwrap());
-    let mut command = project.command("show harbor --method anchored --run 1 --probe port --label a --color always");
-    command.env("PAGER", "cat").stdin(terminal()).stdout(terminal()).stderr(terminal());
+    command.stdin(terminal()).stdout(terminal()).stderr(terminal());
+    let mut controller = File::from(controller);
+    controller.write_all(typed.as_bytes()).unwrap();
     let running = Running::of(command);
     let reader = std::thread::spawn(move || {
-        let (mut bytes, mut controller) = (Vec::new(), File::from(controller));
+        let mut bytes = Vec::new();
         // A terminal whose last user went away is an error for who reads it.
         let _ = controller.read_to_end(&mut bytes);
         String::from_utf8_lossy(&bytes).into_owned()
     });
-    assert_eq!(running.end().code, 0);
-    let screen = reader.join().unwrap();
+    let code = running.end().code;
+    (code, reader.join().unwrap())
+}
+
+#[test]
+fn controls_of_a_reply_do_not_steer_a_real_terminal() {
+    let server = Server::start();
+    let project = hostile_project(&server);
+    let mut command = project.command("show harbor --method anchored --run 1 --probe port --label a --color always");
+    command.env("PAGER", "cat");
+    let (code, screen) = in_terminal(command, "");
+    assert_eq!(code, 0);
     assert!(screen.contains("\\u{1b}]52;c;aGFja2Vk"), "{screen:?}");
     assert!(screen.contains("\u{1b}["), "it has colours of its own");
     for steers in ["\u{1b}]", "\u{1b}[2J", "\u{9b}", "\u{202e}", "\u{1b}[31mred"] {
@@ -104,4 +113,27 @@ fn controls_of_a_reply_are_shown_as_escapes_in_the_reports() {
         assert!(!text.contains("\\u001b") && !text.contains("\\u009b") && !text.contains("\\u202e"), "{name}: {text}");
     }
     assert!(packs.iter().any(|text| text.contains(r"\\u{1b}]52;c;aGFja2Vk\\u{7}")), "{packs:?}");
+}
+
+#[test]
+fn a_run_without_a_project_offers_the_sample_or_a_project_of_the_logs() {
+    let folder = tempfile::tempdir().unwrap();
+    let compeval = |arguments: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_compeval"));
+        command.args(arguments.split(' ')).current_dir(folder.path()).env_remove("COMPEVAL_CACHE").env("NO_COLOR", "1");
+        command
+    };
+    let (code, screen) = in_terminal(compeval("run --runs 1 --methods none"), "\n");
+    assert!(code == 2 && screen.contains("[y/N]") && screen.contains("no pipeline.toml"), "{screen}");
+    let message = |role: &str| format!(r#"{{"role":"{role}","content":"The port is 8081 in etc/app.cfg."}}"#);
+    let log = format!(r#"{{"messages":[{},{}]}}"#, message("user"), message("assistant"));
+    std::fs::write(folder.path().join("log.json"), log).unwrap();
+    let (code, screen) = in_terminal(compeval("run"), "n\n");
+    assert!(code == 2 && screen.contains("logs of sessions") && !folder.path().join("eval").exists(), "{screen}");
+    let (code, screen) = in_terminal(compeval("run"), "y\n");
+    assert!(code == 0 && screen.contains("next: compeval probes generate -C eval"), "{screen}");
+    assert_eq!(std::fs::read_dir(folder.path().join("eval/fixtures")).unwrap().count(), 1, "{screen}");
+    std::fs::remove_file(folder.path().join("log.json")).unwrap();
+    let (code, screen) = in_terminal(compeval("run --runs 1 --methods none"), "y\n");
+    assert!(code == 0 && screen.contains("next: compeval show"), "{screen}");
 }

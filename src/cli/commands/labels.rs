@@ -17,14 +17,17 @@ use crate::results::{FolderError, LabelWriterError, Manifest, MethodInfo, Outcom
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabelsCommand {
     /// List the result sets, newest first
+    #[command(after_help = "Examples:\n  compeval labels ls")]
     Ls,
     /// Remove result sets; what they cost stays in the cache until it is pruned
+    #[command(after_help = "Examples:\n  compeval labels rm old-prompt")]
     Rm {
         /// The labels
         #[arg(required = true, value_name = "LABEL")]
         labels: Vec<String>,
     },
     /// Protect result sets: no run replaces them, and `labels rm` refuses them
+    #[command(after_help = "Examples:\n  compeval labels protect baseline\n  compeval labels protect baseline --off")]
     Protect {
         /// The labels
         #[arg(required = true, value_name = "LABEL")]
@@ -162,7 +165,7 @@ fn remove(results: &Path, labels: &[String], console: &Console) -> Result<Exit, 
             LabelWriterError::Protected(label) => protected(label.as_str()),
             error => error.into(),
         })?;
-        console.print(&format!("Removed {}.", folder.label()));
+        console.inform(&format!("Removed {}.", folder.label()));
     }
     Ok(Exit::Done)
 }
@@ -176,7 +179,7 @@ fn protect(results: &Path, labels: &[String], on: bool, console: &Console) -> Re
     for folder in open_all(results, labels)? {
         let _files = folder.lock_reports()?;
         folder.protect(on)?;
-        console.print(&format!("{} is {} protected.", folder.label(), if on { "now" } else { "no longer" }));
+        console.inform(&format!("{} is {} protected.", folder.label(), if on { "now" } else { "no longer" }));
     }
     Ok(Exit::Done)
 }

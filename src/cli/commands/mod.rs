@@ -32,6 +32,7 @@ use super::terminal::Console;
 use crate::pipeline::suggest;
 use cache::CacheCommand;
 use cell::ShowArgs;
+use check::CheckArgs;
 use compare::CompareArgs;
 use fixture::FixtureCommand;
 use init::InitArgs;
@@ -65,11 +66,13 @@ pub(crate) enum Command {
     )]
     Init(InitArgs),
     /// Validate the project: pipeline, prompts, fixtures, probe banks. Sends no request
-    #[command(after_help = "Examples:\n  compeval check\n  compeval check --json    for CI")]
-    Check,
+    #[command(
+        after_help = "Examples:\n  compeval check\n  compeval check --all     each finding at its place\n  compeval check --json    for CI"
+    )]
+    Check(CheckArgs),
     /// Show what would run, what is cached, and why a stage is stale
     #[command(
-        after_help = "Examples:\n  compeval plan\n  compeval plan --methods anchored --exit-code\n  compeval plan --power"
+        after_help = "Examples:\n  compeval plan\n  compeval plan --all     every reason and assumption\n  compeval plan --methods anchored --exit-code\n  compeval plan --power"
     )]
     Plan(PlanArgs),
     /// Run the matrix, write the results, print the summary
@@ -82,7 +85,8 @@ pub(crate) enum Command {
     #[command(
         after_help = "Examples:\n  compeval merge nightly\n  compeval merge nightly downloaded-artifacts --compare-to baseline",
         mut_arg("label", |arg| arg.hide(true)),
-        mut_arg("refresh", |arg| arg.hide(true))
+        mut_arg("refresh", |arg| arg.hide(true)),
+        mut_arg("until_decided", |arg| arg.hide(true))
     )]
     Merge(MergeArgs),
     /// Compare two result sets, with a verdict for each dimension
@@ -170,7 +174,7 @@ pub(super) fn dispatch(cli: &Cli, console: &Console) -> Result<Exit, Failure> {
     let common = &cli.common;
     match &cli.command {
         Command::Init(args) => init::run(common, args, console),
-        Command::Check => check::run(common, console),
+        Command::Check(args) => check::run(common, args, console),
         Command::Plan(args) => plan::run(common, args, console),
         Command::Run(args) => run::run(common, args, console),
         Command::Merge(args) => run::merge(common, args, console),

@@ -65,9 +65,9 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
         table.blank_line();
         table.append(reference_table(published.manifest.design.locale, console.width()));
     }
-    console.print(&console.styled(&table));
+    console.inform(&console.styled(&table));
     for name in [names::MARKDOWN, names::HTML] {
-        console.print(&format!("{} {}", console.paint(TextStyle::Dim, "wrote"), folder.file(name).display()));
+        console.inform(&format!("{} {}", console.paint(TextStyle::Dim, "wrote"), folder.file(name).display()));
     }
     published.refused.map_or(Ok(Exit::Done), Err)
 }

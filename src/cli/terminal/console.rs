@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufRead, IsTerminal, Write};
 use std::sync::{OnceLock, mpsc};
 use std::time::Duration;
 
@@ -56,6 +56,11 @@ impl Console {
         self.quiet
     }
 
+    /// The same, as with `--quiet`.
+    pub(crate) fn silenced(self) -> Console {
+        Console { quiet: true, ..self }
+    }
+
     pub(crate) fn colors(&self) -> bool {
         self.colors
     }
@@ -101,6 +106,13 @@ impl Console {
         }
     }
 
+    /// What a command did, as [`Console::print`] prints it; dropped by `--quiet`.
+    pub(crate) fn inform(&self, text: &str) {
+        if !self.quiet {
+            self.print(text);
+        }
+    }
+
     /// `text` as standard output can take it: controls visible, and without colours where that is no terminal.
     pub(crate) fn for_output<'t>(&self, text: &'t str) -> Cow<'t, str> {
         visible(text, self.colored_output)
@@ -136,6 +148,31 @@ impl Console {
     /// An error after a word, on standard error.
     pub(crate) fn error(&self, label: &str, text: impl fmt::Display) {
         self.eprint(&self.labelled(TextStyle::Bad, label, text));
+    }
+
+    /// Whether a person can be asked: both ends are terminals, and neither JSON nor silence is wanted.
+    pub(crate) fn is_interactive(&self) -> bool {
+        !self.json && !self.quiet && io::stdin().is_terminal() && io::stderr().is_terminal()
+    }
+
+    /// Asks a person for a line, without its end; `None` at the end of the input.
+    ///
+    /// # Errors
+    /// Standard input cannot be read.
+    pub(crate) fn ask(&self, question: &str) -> io::Result<Option<String>> {
+        let _ = write_bytes(&mut io::stderr().lock(), visible(&format!("{question} "), self.colors).as_bytes());
+        let mut answer = String::new();
+        let read = io::stdin().lock().read_line(&mut answer)?;
+        Ok((read > 0).then(|| answer.trim_end_matches(['\n', '\r']).to_owned()))
+    }
+
+    /// Asks a question that only `y` or `yes` affirms.
+    ///
+    /// # Errors
+    /// Standard input cannot be read.
+    pub(crate) fn confirm(&self, question: &str) -> io::Result<bool> {
+        let answer = self.ask(&format!("{} [y/N]", self.paint(TextStyle::Strong, question)))?.unwrap_or_default();
+        Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
     }
 
     /// The result of a command: `json` if the user asked for JSON, else what `print` prints.

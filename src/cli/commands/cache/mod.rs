@@ -31,8 +31,12 @@ pub(crate) use show::{InputJson, input_lines, inputs_json};
 #[derive(Debug, Subcommand)]
 pub(crate) enum CacheCommand {
     /// List entries
+    #[command(
+        after_help = "Examples:\n  compeval cache ls --stage judge\n  compeval cache ls --method anchored --older-than 30d"
+    )]
     Ls(CacheFilter),
     /// Show one entry: output and provenance
+    #[command(after_help = "Examples:\n  compeval cache show 3f2a --inputs")]
     Show {
         /// A unique prefix of its key
         key: String,
@@ -44,6 +48,7 @@ pub(crate) enum CacheCommand {
         inputs: bool,
     },
     /// Compare two entries input by input
+    #[command(after_help = "Examples:\n  compeval cache diff 3f2a 91bc")]
     Diff {
         /// A unique key prefix
         a: String,
@@ -51,12 +56,18 @@ pub(crate) enum CacheCommand {
         b: String,
     },
     /// Sum up by stage, model and age
+    #[command(after_help = "Examples:\n  compeval cache stats")]
     Stats,
     /// Remove entries and give their space back
+    #[command(
+        after_help = "Examples:\n  compeval cache prune --unreachable --dry-run\n  compeval cache prune --older-than 30d"
+    )]
     Prune(PruneArgs),
     /// Re-hash everything
+    #[command(after_help = "Examples:\n  compeval cache verify")]
     Verify,
     /// Write entries to one file
+    #[command(after_help = "Examples:\n  compeval cache export first.cache --label first")]
     Export {
         /// The file to write
         file: PathBuf,
@@ -65,6 +76,7 @@ pub(crate) enum CacheCommand {
         label: Option<String>,
     },
     /// Add the entries of an exported file
+    #[command(after_help = "Examples:\n  compeval cache import first.cache")]
     Import {
         /// The file to read
         file: PathBuf,

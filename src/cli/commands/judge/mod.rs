@@ -17,6 +17,9 @@ use crate::cli::terminal::Console;
 #[derive(Debug, Subcommand)]
 pub(crate) enum JudgeCommand {
     /// Compare the judge with human grades
+    #[command(
+        after_help = "Examples:\n  compeval judge agreement --blind-sheet sheet.csv\n  compeval judge agreement human-grades.csv"
+    )]
     Agreement {
         /// CSV: fixture, point, method, run, probe, criterion, score
         #[arg(required_unless_present = "blind_sheet")]
@@ -29,6 +32,7 @@ pub(crate) enum JudgeCommand {
         blind_sheet: Option<PathBuf>,
     },
     /// Let the judge grade answers of known worth
+    #[command(after_help = "Examples:\n  compeval judge selftest --judge-model openai/gpt-5.2 --max-cost 1")]
     Selftest {
         /// Use this model
         #[arg(long)]

@@ -26,7 +26,7 @@ pub(super) struct GenerationReport<'a> {
 pub(super) fn print(report: &GenerationReport<'_>, console: &Console) -> Exit {
     let RunLog { failures, executed, cached, .. } = &report.run_log;
     console.report(&report.json(), || {
-        report.banks.iter().for_each(|(path, draft)| console.print(&page(report, path, draft, console)));
+        report.banks.iter().for_each(|(path, draft)| console.inform(&page(report, path, draft, console)));
         let cost = cost(report.budget.spent().usd);
         console.note(&format!("{executed} asked now of {} ({cost}), {cached} from the cache", report.generator));
     });

@@ -45,7 +45,7 @@ fn offer_import(here: &Path, format: &str, console: &Console) -> Result<Exit, Fa
     let probes = |verb| ["-C", &eval, "probes", verb];
     let run = ["-C", &eval, "run"];
     let commands: [&[&str]; 5] = [&init, &import, &probes("generate"), &probes("review"), &run];
-    let lines: Vec<String> = commands.map(|words| command_line(words)).into();
+    let lines: Vec<String> = commands.map(command_line).into();
     Err(Failure::input(what).hinted(format!("make a project of them:\n  {}", lines.join("\n  "))))
 }
 

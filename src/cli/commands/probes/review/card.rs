@@ -2,13 +2,26 @@
 
 use serde::Serialize;
 
-use super::session::{Item, Session};
 use crate::import::PARAPHRASE;
-use crate::probe::{BankText, Fact, FactFinder, Probe, ProbeType, check_bank};
-use crate::transcript::{MappedFold, Role};
+use crate::probe::{BankText, Fact, FactFinder, History, Probe, ProbeId, ProbeType, check_bank};
+use crate::transcript::{Fixture, MappedFold, Role};
 
 /// Characters around a fact that are shown.
 const AROUND: usize = 160;
+
+/// What a person decides about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Item {
+    pub(super) fixture: String,
+    /// The probe; without one it is the message in somebody's own words.
+    pub(super) probe: Option<ProbeId>,
+}
+
+/// A fixture, ready to be searched.
+pub(super) struct Session {
+    pub(super) fixture: Fixture,
+    pub(super) history: History,
+}
 
 /// One question of a review.
 #[derive(Clone, Debug, Serialize)]
@@ -25,7 +38,7 @@ pub(super) struct Card {
 #[serde(rename_all = "lowercase", tag = "subject")]
 pub(super) enum Subject {
     Message(MessageCard),
-    Probe(ProbeCard),
+    Probe(Box<ProbeCard>),
 }
 
 /// A message that still stands in somebody's own words.
@@ -78,7 +91,7 @@ impl Card {
         let subject = match &item.probe {
             Some(id) => {
                 let (probe, source) = bank.probe(id)?;
-                Subject::Probe(ProbeCard::new(probe, source, session, bank))
+                Subject::Probe(Box::new(ProbeCard::new(probe, source, session, bank)))
             }
             None => {
                 let index = usize::try_from(session.fixture.notes.get(PARAPHRASE)?.as_u64()?).ok()?;

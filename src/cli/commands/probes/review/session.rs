@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use super::card::Card;
+use super::card::{Card, Item, Session};
 use crate::action::Digest;
 use crate::cli::commands::fixture::file_text;
 use crate::cli::failure::{Exit, Failure};
@@ -12,16 +12,8 @@ use crate::fault::Fault;
 use crate::files::{read_text, write_whole};
 use crate::import::PARAPHRASE;
 use crate::pipeline::{Problem, Problems, ProjectPaths, SourceFile, suggest};
-use crate::probe::{BankText, History, Probe, ProbeId};
-use crate::transcript::{Fixture, ParsedFixture};
-
-/// What a person decides about.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Item {
-    pub(super) fixture: String,
-    /// The probe; without one it is the message in somebody's own words.
-    pub(super) probe: Option<ProbeId>,
-}
+use crate::probe::{BankText, History, Probe};
+use crate::transcript::ParsedFixture;
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "decision", content = "text")]
@@ -53,12 +45,6 @@ pub(super) struct Review {
     pub(super) items: Vec<Item>,
     pub(super) tally: Tally,
     session: Option<Session>,
-}
-
-/// A fixture, ready to be searched.
-pub(super) struct Session {
-    pub(super) fixture: Fixture,
-    pub(super) history: History,
 }
 
 impl Review {
