@@ -82,16 +82,17 @@ pub struct Estimate {
 
 /// The mean of one value a cluster, with its interval and p.
 ///
-/// If all values are equal (sd under 1e-9) the interval is that point; p is then 1 for a mean of 0, and otherwise that
-/// of a sign test, 2^(1−G). `None` for no values, or if one of them is no usable number: silently leaving it out would
-/// change what is estimated.
+/// If all values are equal (sd under 1e-9) the interval is that point, and p is 1 for a mean of 0. For another mean p is
+/// the smaller one of a sign test, 2^(1−G), and of a t test with the spread that rounding alone causes: a sign test
+/// alone would need six clusters to see a loss of any size. `None` for no values, or if one of them is no usable
+/// number: silently leaving it out would change what is estimated.
 pub fn interval(values: &[f64]) -> Option<Estimate> {
     let center = mean(values)?;
     let clusters = values.len();
     let lone = Estimate { center, ci95: None, p: None, se: None, clusters, degenerate: false };
     let (Some(sd), Some(t)) = (sample_sd(values), StudentT::new(clusters - 1)) else { return Some(lone) };
     if sd < TINY {
-        return Some(degenerate(center, clusters));
+        return Some(degenerate(center, clusters, t));
     }
     let se = sd / (clusters as f64).sqrt();
     let ci95 = Interval::around(center, t.quantile(UPPER_TAIL)? * se);
@@ -105,11 +106,19 @@ pub fn lower_bound(values: &[f64]) -> Option<f64> {
     Some(center - t.quantile(0.95)? * sd / (values.len() as f64).sqrt())
 }
 
-fn degenerate(center: f64, clusters: usize) -> Estimate {
+fn degenerate(center: f64, clusters: usize, t: StudentT) -> Estimate {
     let center = if center.abs() < TINY { 0.0 } else { center };
-    let p = if center == 0.0 { 1.0 } else { 0.5_f64.powf((clusters - 1) as f64) };
+    let p = if center == 0.0 { 1.0 } else { p_of_equal(center, clusters, t) };
     let ci95 = Interval::new(center, center);
     Estimate { center, ci95, p: Some(p), se: Some(0.0), clusters, degenerate: true }
+}
+
+/// Equal values hide their spread. That of one pair of grades, each rounded to a whole number, bounds it from above:
+/// a cluster's value is a mean over several.
+fn p_of_equal(center: f64, clusters: usize, t: StudentT) -> f64 {
+    let sign = 0.5_f64.powf((clusters - 1) as f64);
+    let rounding_sd = (2.0_f64 / 12.0).sqrt();
+    sign.min(t.two_sided_p(center * (clusters as f64).sqrt() / rounding_sd))
 }
 
 /// The mean of one score a cluster, its interval clipped to the scale of 0 to 5. No p.
@@ -211,12 +220,20 @@ mod tests {
     }
 
     #[test]
-    fn equal_values_are_a_point_and_a_sign_test() {
+    fn equal_values_are_a_point() {
         let zero = interval(&[0.0, 0.0, 0.0]).unwrap();
         assert_eq!((ends(&zero), zero.p, zero.degenerate), ([0.0, 0.0], Some(1.0), true));
         let half = interval(&[0.5; 5]).unwrap();
-        assert_eq!((ends(&half), half.p, half.degenerate), ([0.5, 0.5], Some(0.0625), true));
-        assert_eq!(interval(&[0.5; 6]).unwrap().p, Some(0.03125));
+        assert_eq!((ends(&half), half.degenerate), ([0.5, 0.5], true));
+    }
+
+    #[test]
+    fn equal_small_losses_need_six_clusters_and_equal_large_ones_three() {
+        let p = |value: f64, clusters: usize| interval(&vec![value; clusters]).unwrap().p.unwrap();
+        // t = 0.5 √5 / √(2/12) = 2.7386 with 4 degrees of freedom
+        assert!((p(-0.5, 5) - 0.0519).abs() < 1e-4);
+        assert_eq!(p(-0.1, 6), 0.03125);
+        assert!(p(-4.0, 3) < 0.004 && p(-1.0, 3) > 0.05);
     }
 
     #[test]

@@ -152,6 +152,16 @@ fn one_of_six_methods_that_lost_in_three_of_six_fixtures_fails_the_gate_and_both
 }
 
 #[test]
+fn the_same_large_loss_in_all_of_four_fixtures_fails_the_gate() {
+    let project = sessions(1, 4);
+    project.expect(0, "run --label before");
+    lose(&project, "m1", 4, |_| 4);
+    project.expect(100, "run --label after --compare-to before --fail-on-regression");
+    let overall = &compared(&project, "after")["methods"]["m1"]["overall"];
+    assert_eq!((&overall["degenerate"], &overall["verdict"]), (&json!(true), &json!("regressed")));
+}
+
+#[test]
 fn a_loss_in_two_fixtures_cannot_be_tested_and_is_said_so() {
     let project = sessions(2, 6);
     project.expect(0, "run --label before");
