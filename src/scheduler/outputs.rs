@@ -22,33 +22,39 @@ use crate::transcript::fold_document;
 const CONTEXTS: usize = 96;
 /// Answers in memory: they are needed again when their judge is asked, and for their row.
 const ANSWERS: usize = 256;
+/// Bytes of contexts, and of answers, in memory. A single longer one is held all the same.
+const BYTES: usize = 64 << 20;
 
 /// The models that answered, as providers name them: by model as asked.
 pub type ReportedModels = BTreeMap<String, BTreeSet<String>>;
 
-/// The last few values that were put.
+/// The last few values that were put, bounded by number and by bytes.
 #[derive(Debug)]
 struct Recent<K, V> {
     values: HashMap<K, V>,
-    order: VecDeque<K>,
+    order: VecDeque<(K, usize)>,
     capacity: usize,
+    bytes: usize,
 }
 
 impl<K: Copy + Eq + Hash, V: Clone> Recent<K, V> {
     fn new(capacity: usize) -> RefCell<Recent<K, V>> {
-        RefCell::new(Recent { values: HashMap::new(), order: VecDeque::new(), capacity })
+        RefCell::new(Recent { values: HashMap::new(), order: VecDeque::new(), capacity, bytes: 0 })
     }
 
     fn get(&self, key: &K) -> Option<V> {
         self.values.get(key).cloned()
     }
 
-    fn put(&mut self, key: K, value: V) {
+    fn put(&mut self, key: K, value: V, bytes: usize) {
         if self.values.insert(key, value).is_none() {
-            self.order.push_back(key);
+            self.order.push_back((key, bytes));
+            self.bytes += bytes;
         }
-        if self.order.len() > self.capacity {
-            self.order.pop_front().and_then(|oldest| self.values.remove(&oldest));
+        while self.order.len() > self.capacity || self.bytes > BYTES && self.order.len() > 1 {
+            let Some((oldest, bytes)) = self.order.pop_front() else { return };
+            self.values.remove(&oldest);
+            self.bytes -= bytes;
         }
     }
 }
@@ -150,7 +156,8 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
         match self.read(&task, &context.key)? {
             Output::Context(compressed) => {
                 let loaded = Rc::new(LoadedContext::new(*compressed));
-                self.contexts.borrow_mut().put(place, loaded.clone());
+                let bytes = loaded.texts.iter().map(|(_, text)| text.len()).sum();
+                self.contexts.borrow_mut().put(place, loaded.clone(), bytes);
                 Ok(loaded)
             }
             Output::Answer(_) | Output::Grades(_) | Output::Probes { .. } => Err(OutputUnavailable::Gone(context.key)),
@@ -159,7 +166,8 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
 
     /// Puts an answer that was just made into memory.
     pub fn put_answer(&self, key: ActionKey, answer: Answer) {
-        self.answers.borrow_mut().put(key, answer);
+        let bytes = answer.text.len();
+        self.answers.borrow_mut().put(key, answer, bytes);
     }
 
     /// An answer, read from the store unless it is in memory.

@@ -151,7 +151,7 @@ fn cookies(text: &str, found: &mut Vec<Positioned>) {
 
 /// Name and value as two fields: Kubernetes' `env`, XML attributes, property lists, Terraform's variables.
 fn pairs(text: &str, found: &mut Vec<Positioned>) {
-    if !text.contains("alue") && !text.contains("efault") && !text.contains('<') {
+    if !["alue", "efault", "<", "set -"].iter().any(|hint| text.contains(hint)) {
         return;
     }
     for captures in PAIR_SET.iter().flat_map(|regex| regex.captures_iter(text.as_bytes())) {

@@ -262,6 +262,15 @@ pub(super) const POSITIONS: &[PositionRule] = &[
         &["cred"],
         r#"(?i)\bcred(?:s|entials?)?\b(?:\s+\w+){0,3}\s*(?:[:=]|are|is)\s*["'`(]?[\w.@+-]{2,40}\s?[:/]\s?["'`]?([^\s"'`,;/()\[\]{}]{4,64})"#,
     ),
+    at(&["storepass", "keypass"], r#"(?i)\s-(?:src|dest)?(?:store|key)pass(?:wd)?[ =]+{V}"#),
+    at(
+        &["jwt.sign", "jwt.verify", "jwt.encode", "jwt.decode"],
+        r#"\bjwt\.(?:sign|verify|encode|decode)\([^()\n]*?,\s*{Q}"#,
+    ),
+    at(&["hmac"], r#"(?i)\b(?:hmac\.new\(\s*b?|createHmac\(\s*["'][\w-]+["']\s*,\s*){Q}"#),
+    at(&["Sequelize"], r#"\bnew\s+Sequelize\(\s*["'][^"'\n]*["']\s*,\s*["'][^"'\n]*["']\s*,\s*{Q}"#),
+    at(&["passphrase for"], r#"(?i)\bpassphrase\s+for\s+(?:key\s+)?["']?[^\s"':]+["']?:[ \t]*([^\s"']+)"#),
+    at(&["pin"], r#"(?i)\bpin["']?(?:\s+(?:code|is))*\s*(?:[:=]|\sis\s)\s*["']?([0-9]{4,8})\b"#),
     at(&["ssh-keygen"], r#"\bssh-keygen\b[^\n]*?\s-[NP]\s*{V}"#),
     at(
         &["type=\"password\"", "type='password'"],
@@ -487,6 +496,8 @@ pub(super) const PAIRS: &[&str] = &[
     r#"(?i)<(?:[a-z0-9]+:)?(?P<k>[a-z0-9_.-]*(?:pass|pwd|secret|token|key|credential)[a-z0-9_.-]*)(?:\s[^<>\n]*)?>\s*(?:<!\[CDATA\[)?(?P<v>[^<>\n]{3,200}?)\s*(?:\]\]>)?</"#,
     r#"(?i)<(?:[a-z0-9]+:)?(?P<k>[a-z0-9_.-]*(?:pass|pwd|secret|token|key|credential)[a-z0-9_.-]*)\s(?:[^<>\n]*\s)?(?:value|val)\s*=\s*["'](?P<v>[^"'\n]{3,200})["']"#,
     r#"(?i)["'](?P<k>[a-z0-9_.-]*(?:pass|pwd|secret|token|key|credential)[a-z0-9_.-]*)["']\s*[:=]\s*\{\s*["']?(?:value|default|defaultvalue|plaintext|secret)["']?\s*[:=]\s*["'](?P<v>[^"'\n]{3,200})["']"#,
+    // `set -x DB_PASSWORD X` of the fish shell.
+    r#"\bset\s+-\w+\s+(?P<k>[A-Z][A-Z0-9_]{2,63})\s+(?:["'](?P<v>[^"'\n]+)["']|(?P<w>[^\s"';|&]+))"#,
     // Terraform, CloudFormation.
     r#"(?i)\bvariable\s+["'](?P<k>[A-Za-z0-9_-]{3,64})["']\s*\{[^}]{0,200}?\bdefault\s*=\s*["'](?P<v>[^"'\n]+)["']"#,
     r#"(?i)\b(?P<k>[A-Za-z0-9_-]*(?:password|secret|token|apikey))\s*:\s*\n(?:\s+\w+:[^\n]*\n){0,3}?\s+default\s*:\s*["']?(?P<v>[^\s"']+)"#,

@@ -163,7 +163,10 @@ fn after_type(text: &str, at: usize) -> Option<usize> {
             r"^[ \t]*[&*]?(?:'[a-z]+ )?[A-Za-z_][\w.:]*(?:<[^=\n]{0,40}>|\[[^=\n]{0,40}\])?(?:[ \t]*\|[ \t]*\w+)?[ \t]*(?::?=)[ \t]*",
         )
     });
-    TYPED.find(text.get(at..)?).map(|found| at + found.end())
+    let end = at + TYPED.find(text.get(at..)?)?.end();
+    // What looks like `= ` may be the padding of base64.
+    let is_padding = text.get(end..).is_none_or(|rest| rest.is_empty() || rest.starts_with(['=', '\n']));
+    (!is_padding).then_some(end)
 }
 
 /// A block of YAML: `password: |` and the value on the next line.
@@ -206,6 +209,7 @@ fn called(text: &str, name: &str, bracket: usize) -> Option<(Range<usize>, Notat
 pub(super) fn value_at(text: &str, at: usize, notation: Notation) -> Option<(Range<usize>, Notation)> {
     let rest = text.get(at..)?;
     let start = at + rest.len() - rest.trim_start_matches([' ', '\t']).len();
+    let start = start + wrapper(text.get(start..)?);
     let rest = text.get(start..)?;
     let prefix = rest.bytes().take(2).take_while(|byte| b"bBrRuUfFnNlL@$".contains(byte)).count();
     for skip in [0, prefix] {
@@ -238,6 +242,16 @@ pub(super) fn value_at(text: &str, at: usize, notation: Notation) -> Option<(Ran
     }
     let range = cut(text, start..start + length.min(300), notation == Notation::Tight);
     (!range.is_empty()).then_some((range, notation))
+}
+
+/// The length of a call that only wraps the literal after it, as `new String(` and `String::from(`.
+fn wrapper(value: &str) -> usize {
+    static WRAPPER: LazyLock<Regex> = LazyLock::new(|| {
+        compiled(
+            r"^(?:new )?(?:String::from|Some|str|bytes|SecretStr|(?:Secret|Secure)?String(?:::new)?|Buffer\.from)\(\s*[bru]?[\x22'`]",
+        )
+    });
+    WRAPPER.find(value).map_or(0, |found| found.end() - 1)
 }
 
 /// A bare value up to where the notation around it goes on: `&` of a query, `;` of a connection string, a comma.

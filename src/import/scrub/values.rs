@@ -102,10 +102,11 @@ fn secret(value: &str, notation: Notation) -> Option<ValueVerdict> {
     if value.contains("://") || value.starts_with(['/', '.', '~']) {
         return None;
     }
+    // `secret = "app-credentials"`: the name under which a secret is kept.
     let names = value.len() < 40
         && is_identifier(value)
         && !value.bytes().any(|byte| byte.is_ascii_digit())
-        && value.contains(['-', '_', '.']);
+        && words(value).iter().any(|word| class_of_word(word, "").is_some() || word == "key");
     match notation {
         _ if value.len() < 6 => None,
         Notation::Quoted | Notation::Tight if !names => Some(ValueVerdict::Secret),
@@ -125,6 +126,9 @@ fn token(value: &str, notation: Notation) -> Option<ValueVerdict> {
     }
     let is_random = !is_path(value) && is_strong(value) && !is_identifier_like(value) && entropy(value) >= 2.5;
     let is_literal = matches!(notation, Notation::Quoted | Notation::Tight);
+    if notation == Notation::Tight && value.len() >= 12 && is_strong(value) && !is_path(value) {
+        return Some(ValueVerdict::Secret);
+    }
     if is_random && (is_literal || value.len() >= 12) {
         return Some(ValueVerdict::Secret);
     }
@@ -217,7 +221,7 @@ fn sentence(class: Class, value: &str) -> Option<ValueVerdict> {
         && spoken == 0
         && !value.contains(['{', '(', '=', '<', '%'])
         && class != Class::Token;
-    is_phrase.then_some(if class == Class::Password { ValueVerdict::Secret } else { ValueVerdict::Doubtful })
+    is_phrase.then_some(ValueVerdict::Secret)
 }
 
 /// Nothing is given: a placeholder, `none`, dots or stars.
