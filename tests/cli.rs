@@ -17,6 +17,7 @@ mod cli {
     #[cfg(unix)]
     mod cluster;
     mod commands;
+    mod comparison_page;
     mod data_page;
     #[cfg(unix)]
     mod disk;
@@ -33,6 +34,7 @@ mod cli {
     mod needed;
     mod next;
     mod observe;
+    mod open;
     mod overclaim;
     mod plan;
     mod resources;

@@ -4,7 +4,12 @@ function masthead() {
   document.getElementById('masthead').replaceChildren(
     h('p', { class: 'kicker' }, t('report')),
     h('h1', {}, report.label),
+    liveProgress() ?? '',
     report.facts.length ? h('dl', { class: 'facts' }, report.facts.map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value)))) : '',
+    reactive('on-paper', () => {
+      const chosen = Object.keys(filters).filter((name) => filters[name] !== '').map((name) => `${t(name)}: ${name === 'type' ? t(`type_${filters[name]}`) : NAMES[name]?.[filters[name]] ?? filters[name]}`);
+      return chosen.length ? [h('p', { class: 'note' }, `${t('filters')}: ${chosen.join(' · ')}`)] : [];
+    }),
     report.warnings.length
       ? h('ul', { class: 'warnings', 'aria-label': t('warnings') }, report.warnings.map((text) => h('li', {}, h('span', { class: 'bang', 'aria-hidden': 'true' }, '!'), h('span', {}, text))))
       : '');
@@ -13,7 +18,7 @@ function masthead() {
 function filterSelect(name, label, options) {
   const select = h('select', { id: `filter-${name}`, on: { change: (event) => setFilters({ [name]: event.target.value }) } },
     h('option', { value: '' }, t('all')), options.map(([value, text]) => h('option', { value }, text)));
-  listeners.push(() => {
+  onFilterChange(() => {
     select.value = filters[name];
     select.classList.toggle('on', filters[name] !== '');
   });
@@ -24,7 +29,7 @@ function filterFields() {
   const runs = [...new Set(Array.isArray(cells.run) ? cells.run : [cells.run])].filter(isNumber).sort((a, b) => a - b);
   const types = report.types.filter((type) => report.probes.some((probe) => probe.type === type));
   const clear = h('button', { type: 'button', class: 'quiet-button', hidden: true, on: { click: () => setFilters({ fixture: '', method: '', run: '', type: '' }) } }, t('clear'));
-  listeners.push(() => { clear.hidden = !isFiltered(); });
+  onFilterChange(() => { clear.hidden = !isFiltered(); });
   return h('div', { class: 'filters', role: 'group', 'aria-label': t('filters') },
     filterSelect('method', t('method'), methods.map((method, m) => [m, method.name])),
     filterSelect('fixture', t('fixture'), report.fixtures.map((name, f) => [f, name])),
@@ -55,11 +60,27 @@ function themeSwitch() {
 
 function bar(sections) {
   const links = h('ul', { class: 'section-links' }, sections.map((made) =>
-    h('li', {}, h('a', { href: `#${made.id}` }, made.querySelector('h2').textContent))));
+    h('li', {}, h('a', { href: `#${made.id}`, on: { click: (event) => toSection(event, made.id) } }, made.querySelector('h2').textContent))));
   const fold = h('details', { class: 'fold' }, h('summary', {}, t('filters')), filterFields());
   fold.open = !matchMedia('(max-width: 900px)').matches;
   document.getElementById('bar').replaceChildren(h('div', { class: 'bar-row-1' }, links, themeSwitch()), fold);
   document.getElementById('bar').setAttribute('aria-label', t('sections'));
+}
+
+/** Goes to a section and leaves the rest of the address as it is. */
+function toSection(event, id) {
+  event.preventDefault();
+  go({ at: id });
+  restorePlace();
+}
+
+let place = '';
+
+function restorePlace() {
+  const at = shown.at ?? '';
+  const found = at !== place ? document.getElementById(at) : null;
+  place = at;
+  if (found?.matches('section')) found.scrollIntoView();
 }
 
 function start() {
@@ -67,10 +88,12 @@ function start() {
   // Without answers there are no scores, and contexts are all that was measured.
   const graded = report.models.some((asked) => asked.role === 'judge')
     ? [comparisonSection, shapesSection, paretoSection, mapsSection, cyclesSection, factsSection, costSection] : [];
-  const sections = [graded.length ? scoresSection() : null, compressionsSection(), ...graded.map((make) => make()),
-    graded.length ? null : changesSection(), failuresSection(), cells.n ? cellsSection() : null, referenceSection(), notesSection()].filter(Boolean);
+  const sections = [flippedSection(), cells.n && mates.size ? cellsSection() : null, graded.length ? scoresSection() : null, compressionsSection(), ...graded.map((make) => make()),
+    graded.length ? null : changesSection(), failuresSection(), cells.n && !mates.size ? cellsSection() : null, referenceSection(), notesSection()].filter(Boolean);
   document.getElementById('main').replaceChildren(...sections);
   bar(sections);
+  onAddress(restorePlace);
+  onAddress(restoreDrawer);
 }
 
 start();

@@ -19,34 +19,78 @@ function markedText(text, marks) {
 
 const block = (title, ...children) => h('section', { class: 'block' }, h('h3', {}, title), children);
 
-/** Opens one cell. `from` is the list in which it was chosen: `{title, found, position, dimension, page}`. */
-async function openCell(cell, from) {
+/** Shows one cell. `from` is the list in which it was chosen: `{found, page}`. */
+async function showCell(cell, { found, page }) {
   const probe = probeOf(cell);
   const step = document.activeElement?.dataset?.step;
+  const near = (by) => found[found.indexOf(cell) + by];
+  const toList = () => { go({ cell: '', tab: '', with: '' }); restoreDrawer(); };
   const tools = h('div', { class: 'drawer-tools' },
-    from.page ? null : h('button', { type: 'button', class: 'icon back', 'aria-label': t('back'), title: t('back'), on: { click: () => showList(from, from.position) } }, '←'),
-    stepButton(from, -1, '‹', t('previous')), stepButton(from, 1, '›', t('next')));
+    page ? null : h('button', { type: 'button', class: 'icon back', 'aria-label': t('back'), title: t('back'), on: { click: toList } }, '←'),
+    stepButton(near(-1), -1, '‹', t('previous')), stepButton(near(1), 1, '›', t('next')));
   fillDrawer(probe.id, tools, h('p', { class: 'note' }, t('opening')));
   drawer.dataset.cell = cell;
-  drawer.onkeydown = (event) => stepKey(event, from);
-  const [text, context] = await Promise.all([cellText(cell), contextText(cell)]);
+  drawer.onkeydown = (event) => stepKey(event, near);
+  const other = otherOf(cell);
+  drawer.classList.toggle('wide', other !== undefined);
+  const isJudged = other !== undefined && baselineOf(cell) === other;
+  const shownCells = other === undefined ? [cell] : isJudged ? [other, cell] : [cell, other];
+  const [bothTexts, contexts, session] = await Promise.all([
+    Promise.all(shownCells.map(cellText)), Promise.all(shownCells.map(contextText)), sessionOf(cell)]);
   if (drawer.dataset.cell !== String(cell)) return;
-  const marks = context.marks?.[valueAt(cells.probe, cell)];
-  fillDrawer(probe.id, tools, cellHead(cell), questionBlock(cell, probe, text), answerBlock(text), criteriaBlock(text),
-    contextBlock(cell, context, marks), compareBlock(cell, context), keysBlock(text));
+  const body = shown.tab === 'session' && session ? [sessionBlock(cell, session)]
+    : other === undefined ? oneCell(cell, bothTexts[0], contexts[0]) : twoCells(shownCells, bothTexts, contexts);
+  fillDrawer(probe.id, tools, drawerTabs(session), body);
   (tools.querySelector(`[data-step="${step}"]:enabled`) ?? drawer.querySelector('.drawer-body')).focus({ preventScroll: true });
 }
 
-function stepButton(from, by, sign, label) {
-  const next = from.found[from.position + by];
-  const open = () => openCell(next, { ...from, position: from.position + by });
-  return h('button', { type: 'button', class: 'icon', 'aria-label': label, title: label, 'data-step': by, disabled: next === undefined, on: { click: open } }, sign);
+function drawerTabs(session) {
+  if (!session) return null;
+  const choose = (tab) => { go({ tab }); restoreDrawer(); };
+  const tab = (id, label) => h('button', { type: 'button', class: 'tab', 'aria-pressed': String((shown.tab ?? '') === id), on: { click: () => choose(id) } }, label);
+  return h('div', { class: 'tabs' }, tab('', t('cell')), tab('session', t('session')));
 }
 
-function stepKey(event, from) {
+function oneCell(cell, text, context) {
+  return [cellHead(cell), compareChoice(cell), questionBlock([cell], [text]), answerBlock(text), criteriaBlock(text),
+    contextBlock(cell, context), keysBlock(text)];
+}
+
+/** Two cells beside each other: the same question with two methods, or with the two sides of a comparison. */
+function twoCells(both, bothTexts, contexts) {
+  const absent = contexts.map((context) => context.absent).find(Boolean);
+  const [, after] = both;
+  const answers = wordColumns(...bothTexts.map((text) => text.answer));
+  return [
+    h('div', { class: 'columns' }, both.map((cell) => cellHead(cell))),
+    compareChoice(Number(drawer.dataset.cell)),
+    questionBlock(both, bothTexts),
+    block(t('answer'), h('div', { class: 'columns' }, answers.map((answer, i) =>
+      h('div', { class: 'prose side-text' }, columnName(both[i]), bothTexts[i].answer.trim() ? answer : t('empty_answer'), inventedLine(bothTexts[i]))))),
+    block(t('criteria'), h('ul', { class: 'criteria two' }, gradePairs(bothTexts).map(([c, grades]) => h('li', {}, criterionName(c),
+      grades.map((grade, i) => h('div', {}, columnName(both[i]), grade ? [gradePips(grade[1]), h('p', { class: 'reason' }, grade[2])] : UNKNOWN)))))),
+    block(t('diff'), absent ? h('p', { class: 'note' }, texts[`context_${absent}`]) : diffView(contexts[0].text, contexts[1].text)),
+    keysBlock(bothTexts[both.indexOf(after)]),
+  ];
+}
+
+/** Which column it is, where columns stand below each other. */
+const columnName = (cell) => h('p', { class: 'column-name' }, methodLabel(valueAt(cells.method, cell)));
+
+/** The grades of both by criterion, in the order of the first. */
+function gradePairs(bothTexts) {
+  const all = [...new Set(bothTexts.flatMap((text) => text.criteria.map(([c]) => c)))];
+  return all.map((c) => [c, bothTexts.map((text) => text.criteria.find(([of]) => of === c))]);
+}
+
+function stepButton(next, by, sign, label) {
+  return h('button', { type: 'button', class: 'icon', 'aria-label': label, title: label, 'data-step': by, disabled: next === undefined, on: { click: () => openCell(next) } }, sign);
+}
+
+function stepKey(event, near) {
   const by = { j: 1, k: -1 }[event.key];
-  const next = by && !event.target.closest('input, select') ? from.found[from.position + by] : undefined;
-  if (next !== undefined) openCell(next, { ...from, position: from.position + by });
+  const next = by && !event.target.closest('input, select') ? near(by) : undefined;
+  if (next !== undefined) openCell(next);
 }
 
 function cellHead(cell) {
@@ -61,12 +105,17 @@ function cellHead(cell) {
       h('div', {}, h('dt', {}, name), h('dd', {}, h('span', { class: 'value' }, score(value)), intervalBar(value, null, 0, 5))))));
 }
 
-function questionBlock(cell, probe, text) {
-  const letters = [...cells.facts[cell]];
-  const facts = (probe.expected ?? []).map((spellings, i) => h('li', {}, letters[i] ? fateIcon(letters[i]) : null,
+/** The question with its facts, and what became of them in each of the cells. */
+function questionBlock(shownCells, bothTexts) {
+  const probe = probeOf(shownCells[0]);
+  const letters = shownCells.map((cell) => [...cells.facts[cell]]);
+  const fates = (i) => letters.map((of) => of[i]).filter(Boolean);
+  const words = (i) => [...new Set(fates(i))].map((letter) => t(FATES[letter].word)).join(' → ');
+  const facts = (probe.expected ?? []).map((spellings, i) => h('li', { class: new Set(fates(i)).size > 1 ? 'changed' : null },
+    h('span', { class: 'fate-pair' }, fates(i).map(fateIcon)),
     h('span', { class: 'number' }, i + 1), h('span', {}, h('span', { class: 'spelling' }, spellings.join(' | ')),
-      letters[i] ? h('span', { class: 'sub' }, t(FATES[letters[i]].word)) : null)));
-  const stated = new Set(text.stale ?? []);
+      fates(i).length ? h('span', { class: 'sub' }, words(i)) : null)));
+  const stated = new Set(bothTexts.flatMap((text) => text.stale ?? []));
   const old = (probe.superseded ?? []).map((spellings, i) => h('li', {}, h('span', { class: 'fate stale' }, '×'), h('span', { class: 'number' }, `×${i + 1}`),
     h('span', {}, h('span', { class: 'spelling' }, spellings.join(' | ')),
       h('span', { class: `sub ${stated.has(spellings[0]) ? 'warn' : ''}` }, t(stated.has(spellings[0]) ? 'stale_stated' : 'stale_not')))));
@@ -78,26 +127,32 @@ function questionBlock(cell, probe, text) {
   ];
 }
 
-function answerBlock(text) {
-  const invented = (text.invented ?? []).length
-    ? h('p', { class: 'warn-line' }, h('strong', {}, t('invented')), ' ', text.invented.map((name) => h('code', {}, name)))
-    : null;
-  const shown = text.answer.trim() ? h('div', { class: 'prose' }, markedText(text.answer, text.marks)) : h('p', { class: 'note' }, t('empty_answer'));
-  return block(t('answer'), shown, invented);
+function inventedLine(text) {
+  const names = text.invented ?? [];
+  return names.length ? h('p', { class: 'warn-line' }, h('strong', {}, t('invented')), ' ', names.map((name) => h('code', {}, name))) : null;
 }
+
+function answerBlock(text) {
+  const shownText = text.answer.trim() ? h('div', { class: 'prose' }, markedText(text.answer, text.marks)) : h('p', { class: 'note' }, t('empty_answer'));
+  return block(t('answer'), shownText, inventedLine(text));
+}
+
+function criterionName(c) {
+  const [name, dimension] = report.criteria[c];
+  return h('div', { class: 'criterion' }, h('span', {}, name), dimension === null ? null : h('span', { class: 'sub' }, dimensions[dimension].label));
+}
+
+const gradePips = (points) => h('div', { class: 'grade' },
+  h('span', { class: 'pips', 'aria-hidden': 'true' }, [1, 2, 3, 4, 5].map((p) => h('span', { class: p <= points ? 'on' : '' }))),
+  h('span', { class: 'value' }, t('of_five', { n: points })));
 
 function criteriaBlock(text) {
-  return block(t('criteria'), h('ul', { class: 'criteria' }, text.criteria.map(([c, points, reasoning]) => {
-    const [name, dimension] = report.criteria[c];
-    return h('li', {},
-      h('div', { class: 'criterion' }, h('span', {}, name), dimension === null ? null : h('span', { class: 'sub' }, dimensions[dimension].label)),
-      h('div', { class: 'grade' }, h('span', { class: 'pips', 'aria-hidden': 'true' }, [1, 2, 3, 4, 5].map((p) => h('span', { class: p <= points ? 'on' : '' }))),
-        h('span', { class: 'value' }, t('of_five', { n: points }))),
-      reasoning ? h('p', { class: 'reason' }, reasoning) : null);
-  })));
+  return block(t('criteria'), h('ul', { class: 'criteria' }, text.criteria.map(([c, points, reasoning]) =>
+    h('li', {}, criterionName(c), gradePips(points), reasoning ? h('p', { class: 'reason' }, reasoning) : null))));
 }
 
-function contextBlock(cell, context, marks) {
+function contextBlock(cell, context) {
+  const marks = context.marks?.[valueAt(cells.probe, cell)];
   const tokens = valueAt(cells.tokens, cell);
   const title = isNumber(tokens) ? `${t('context')} · ${t('tokens_n', { n: integer(tokens) })}` : t('context');
   if (context.absent) return block(title, h('p', { class: 'note' }, texts[`context_${context.absent}`]));
@@ -113,34 +168,23 @@ function contextBlock(cell, context, marks) {
   return block(title, button, context.text ? text : h('p', { class: 'note' }, t('context_empty')));
 }
 
-/** The same probe, run and repetition with other methods. */
-function siblings(cell) {
-  const same = ['probe', 'run', 'judge', 'answer_n', 'judge_n'];
-  const found = new Map();
-  for (let other = 0; other < cells.n; other += 1) {
-    if (other !== cell && valueAt(cells.method, other) !== valueAt(cells.method, cell)
-      && same.every((name) => valueAt(cells[name], other) === valueAt(cells[name], cell))) found.set(valueAt(cells.method, other), other);
-  }
-  return found;
+/** The cell that stands beside this one: of the method that was chosen, else of the other side of a comparison. */
+function otherOf(cell) {
+  const m = valueAt(cells.method, cell);
+  return cellWith(cell, shown.with ? NAMES.method.indexOf(shown.with) : mates.get(m));
 }
 
-function compareBlock(cell, context) {
-  const others = siblings(cell);
-  if (!others.size) return null;
-  const host = h('div', { class: 'compare' });
-  const choose = async (event) => {
-    const other = others.get(Number(event.target.value));
-    if (other === undefined) return host.replaceChildren();
-    const [text, there] = await Promise.all([cellText(other), contextText(other)]);
-    const head = h('p', { class: 'where' }, methodLabel(valueAt(cells.method, other)), h('span', { class: 'value' }, score(scoreOf(other))),
-      [...cells.facts[other]].map(fateIcon));
-    const difference = context.absent || there.absent
-      ? h('p', { class: 'note' }, texts[`context_${context.absent ?? there.absent}`])
-      : diffView(context.text, there.text);
-    return host.replaceChildren(head, h('h4', {}, t('answer')), h('div', { class: 'prose' }, markedText(text.answer, text.marks)), h('h4', {}, t('diff')), ...[difference].flat());
-  };
-  const options = [h('option', { value: '' }, t('choose_method')), [...others.keys()].sort((a, b) => a - b).map((m) => h('option', { value: m }, methods[m].name))];
-  return block(t('compare'), h('label', { class: 'choice' }, t('compare_with'), h('select', { class: 'compare-with', on: { change: choose } }, options)), host);
+/** The choice of another method to stand beside this one. */
+function compareChoice(cell) {
+  const m = valueAt(cells.method, cell);
+  const others = methods.map((_, other) => other).filter((other) => other !== m && cellWith(cell, other) !== undefined);
+  if (!others.length) return null;
+  const chosen = shown.with ?? methods[mates.get(m)]?.name ?? '';
+  // Where a mate stands beside a cell by itself, nothing has to be chosen: no method has this name.
+  const none = mates.has(m) ? '-' : '';
+  const options = [h('option', { value: none, selected: chosen === none }, t('choose_method')), others.map((other) => h('option', { value: methods[other].name, selected: methods[other].name === chosen }, methods[other].name))];
+  const choose = (event) => { go({ with: event.target.value }); restoreDrawer(); };
+  return h('label', { class: 'choice' }, t('compare_with'), h('select', { class: 'compare-with', on: { change: choose } }, options));
 }
 
 function keysBlock(text) {

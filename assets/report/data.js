@@ -14,6 +14,8 @@ const scoreOf = (cell, dimension = -1) => {
   return isNumber(value) ? value / 100 : null;
 };
 
+/** The names that the address has for the values of a filter, by their index. */
+const NAMES = { method: methods.map((method) => method.name), fixture: report.fixtures };
 const filters = { fixture: '', method: '', run: '', type: '' };
 const listeners = [];
 
@@ -24,7 +26,17 @@ function onFilterChange(draw) {
 }
 
 function setFilters(change) {
-  Object.assign(filters, change);
+  const named = Object.entries(change).map(([name, value]) => [name, NAMES[name]?.[value] ?? value]);
+  go(Object.fromEntries(named));
+  restoreFilters();
+}
+
+/** Takes the filters from the address. */
+function restoreFilters() {
+  const before = JSON.stringify(filters);
+  const indexOf = (name, value) => (NAMES[name].includes(value) ? String(NAMES[name].indexOf(value)) : '');
+  for (const name of Object.keys(filters)) filters[name] = NAMES[name] ? indexOf(name, shown[name]) : shown[name] ?? '';
+  if (JSON.stringify(filters) === before) return;
   filteredCells = matchingCells();
   listeners.forEach((draw) => draw());
 }
@@ -47,6 +59,16 @@ function matchingCells() {
 
 /** The cells that match the filters. */
 let filteredCells = matchingCells();
+onAddress(restoreFilters);
+
+/** One cell for each judgement: repetitions of a deterministic method rest on the same one. */
+function distinct(found) {
+  const seen = new Set();
+  return found.filter((cell) => {
+    const key = valueAt(cells.same, cell);
+    return !seen.has(key) && seen.add(key);
+  });
+}
 
 /** The indices of the methods that match the filters. */
 const shownMethods = () => methods.map((_, m) => m).filter((m) => filters.method === '' || Number(filters.method) === m);
@@ -87,6 +109,34 @@ function plainMean(m, d) {
 
 const hasDimension = dimensions.map((_, d) =>
   Array.isArray(cells.dimensions[d]) ? cells.dimensions[d].some(isNumber) : isNumber(cells.dimensions[d]));
+
+/** On the page of a comparison: by method, what it is compared with. */
+const mates = new Map(report.pairs.map((names) => names.map((name) => NAMES.method.indexOf(name))).flatMap(([a, b]) => [[a, b], [b, a]]));
+const judgedMethods = new Set(report.pairs.map(([name]) => NAMES.method.indexOf(name)));
+const REPEATED = ['probe', 'run', 'answer_n', 'judge', 'judge_n'];
+let cellsByPlace;
+
+/** The cell of the same probe, run and repetition with another method. */
+function cellWith(cell, method) {
+  const key = (m, one) => [m, ...REPEATED.map((name) => valueAt(cells[name], one))].join();
+  cellsByPlace ??= new Map(Array.from({ length: cells.n }, (_, one) => [key(valueAt(cells.method, one), one), one]));
+  return cellsByPlace.get(key(method, cell));
+}
+
+/** The baseline's cell that a judged cell is compared with. */
+const baselineOf = (cell) => (judgedMethods.has(valueAt(cells.method, cell)) ? cellWith(cell, mates.get(valueAt(cells.method, cell))) : undefined);
+
+/** How much a cell changed since the baseline; null where one of the two has no score. */
+function changeOf(cell) {
+  const [before, after] = [baselineOf(cell), cell].map((one) => (one === undefined ? null : scoreOf(one)));
+  return isNumber(before) && isNumber(after) ? after - before : null;
+}
+
+/** Whether it went from good to bad or back, by the thresholds of `compare`. */
+function isFlipped(cell) {
+  const change = changeOf(cell);
+  return change !== null && Math.abs(change) >= 1 && (scoreOf(cell) >= 2.5) !== (scoreOf(cell) - change >= 2.5);
+}
 
 const openedPacks = new Map();
 

@@ -46,14 +46,14 @@ function svgButton(label, open, ...children) {
     event.preventDefault();
     open();
   };
-  const attributes = { class: 'mark', role: 'button', tabindex: '0', 'aria-label': label, on: { click: open, keydown: onKey } };
+  const attributes = { class: 'mark', role: 'button', tabindex: '0', on: { click: open, keydown: onKey } };
   return s('g', attributes, s('title', {}, label), children);
 }
 
-/** An unstyled button. */
+/** An unstyled button. What it shows is its name; `label` describes it, and is its name where it shows nothing. */
 function markButton(label, open, attributes, ...children) {
   const { class: more = '', ...rest } = attributes;
-  const all = { type: 'button', class: `mark ${more}`, 'aria-label': label, title: label, on: { click: open }, ...rest };
+  const all = { type: 'button', class: `mark ${more}`, title: label, on: { click: open }, ...rest };
   return h('button', all, children);
 }
 
@@ -91,6 +91,13 @@ function neighbour(marks, from, key) {
   const target = rows[rows.indexOf(row) + step];
   const there = target ? marks.filter((m) => target.contains(m)) : [];
   return there[Math.min(column, there.length - 1)] ?? null;
+}
+
+/** A part that scrolls sideways where it is too wide; then it can be reached with the keyboard. */
+function scrollable(child) {
+  const host = h('div', { class: 'scroll' }, child);
+  new ResizeObserver(() => { host.tabIndex = host.scrollWidth > host.clientWidth ? 0 : -1; }).observe(host);
+  return host;
 }
 
 const UNKNOWN = '–';

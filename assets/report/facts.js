@@ -71,7 +71,7 @@ function factsRow(m, letters) {
 function factsPart(m, letter, count, all) {
   const { word, glyph, className } = FATES[letter];
   const share = count / all;
-  const open = () => openList(`${methods[m].name} · ${t(word)}`, (cell) => valueAt(cells.method, cell) === m && cells.facts[cell].includes(letter), -1);
+  const open = () => openList({ method: methods[m].name, fact: letter });
   return markButton(`${methods[m].name}: ${t(word)} ${percent(share)} (${count})`, open, { class: `part ${className}`, vars: { share: count } },
     share > 0.07 ? h('span', {}, `${glyph} ${percent(share)}`) : null);
 }
@@ -135,7 +135,7 @@ function costTable() {
 /** A table with a heading in front of each row of figures. */
 function plainTable(caption, heads, rows) {
   const cls = (i) => (i ? 'num' : 'left');
-  return h('div', { class: 'scroll' }, h('table', { class: 'plain-table' }, caption ? h('caption', {}, caption) : null,
+  return scrollable(h('table', { class: 'plain-table' }, caption ? h('caption', {}, caption) : null,
     h('thead', {}, h('tr', {}, heads.map((text, i) => h('th', { scope: 'col', class: cls(i) }, text)))),
     h('tbody', {}, rows.map((row) => h('tr', {}, row.map((value, i) =>
       h(i ? 'td' : 'th', { scope: i ? null : 'row', class: cls(i) }, value)))))));
@@ -166,5 +166,5 @@ function notesSection() {
   const models = report.models.map((model) => h('tr', {}, h('th', { scope: 'row', class: 'left' }, stageName(model.role)), h('td', {}, model.name), h('td', {}, model.model)));
   return section('notes', t('notes'), null,
     report.notes.length ? h('ul', { class: 'notes' }, report.notes.map((note) => h('li', {}, note))) : null,
-    models.length ? h('div', { class: 'scroll' }, h('table', { class: 'plain-table text' }, h('caption', {}, t('models')), h('tbody', {}, models))) : null);
+    models.length ? scrollable(h('table', { class: 'plain-table text' }, h('caption', {}, t('models')), h('tbody', {}, models))) : null);
 }

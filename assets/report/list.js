@@ -2,7 +2,7 @@
 
 const ROWS_AROUND = 6;
 
-/** A list of cells. `open(cell, position)` is called for the chosen one; rows show the score on `dimension`. */
+/** A list of cells. `open` is called with the chosen one; rows show the score on `dimension`. */
 function cellList(found, open, dimension = -1) {
   const tall = matchMedia('(max-width: 700px)').matches ? 66 : 46;
   const spacer = h('div', { class: 'spacer', vars: { height: `${found.length * tall}px` } });
@@ -12,7 +12,9 @@ function cellList(found, open, dimension = -1) {
   const draw = (force) => {
     const from = Math.max(0, Math.floor(list.scrollTop / tall) - ROWS_AROUND);
     const to = Math.min(found.length, from + Math.ceil((list.clientHeight || 600) / tall) + 2 * ROWS_AROUND);
-    if (!force && drawn === `${from}-${to}`) return;
+    if (force || drawn !== `${from}-${to}`) drawRows(from, to);
+  };
+  const drawRows = (from, to) => {
     drawn = `${from}-${to}`;
     const rows = [];
     for (let i = from; i < to; i += 1) rows.push(listRow({ found, i, isActive: i === active, top: i * tall, dimension, id: `${spacer.id}-${i}` }));
@@ -32,17 +34,33 @@ function cellList(found, open, dimension = -1) {
     const row = event.target.closest('[role=option]');
     if (!row) return;
     show(Number(row.dataset.at));
-    open(found[active], active);
+    open(found[active]);
   });
   list.start = (i = 0) => show(i);
+  list.onprint = (isOver) => (isOver ? draw(true) : drawRows(0, Math.min(found.length, MOST_PRINTED)));
   draw(true);
   return list;
+}
+
+/** Paper does not scroll: a list is printed from its beginning, up to so many rows. */
+const MOST_PRINTED = 200;
+for (const event of ['beforeprint', 'afterprint']) {
+  window.addEventListener(event, () => {
+    const isOver = event === 'afterprint';
+    // What is above all other elements is printed on one page only.
+    if (drawer.open) {
+      drawer.close();
+      if (isOver) drawer.showModal();
+      else drawer.show();
+    }
+    document.querySelectorAll('.cells').forEach((list) => list.onprint(isOver));
+  });
 }
 
 function listKey(event, active, page, found, show, open) {
   const moves = { ArrowDown: active + 1, ArrowUp: active - 1, PageDown: active + page, PageUp: active - page, Home: 0, End: found.length - 1 };
   if (event.key in moves) show(moves[event.key]);
-  else if ((event.key === 'Enter' || event.key === ' ') && found.length) open(found[active], active);
+  else if ((event.key === 'Enter' || event.key === ' ') && found.length) open(found[active]);
   else return;
   event.preventDefault();
 }
@@ -52,14 +70,16 @@ function listRow({ found, i, isActive, top, dimension, id }) {
   const probe = probeOf(cell);
   const m = valueAt(cells.method, cell);
   const value = scoreOf(cell, dimension);
+  const before = baselineOf(cell);
+  const lettersOf = (one) => [...cells.facts[one]].slice(0, 8).map(fateIcon);
   const flags = valueAt(cells.flags, cell) ?? 0;
-  return h('div', { class: `cell-row ${isActive ? 'active' : ''}`, role: 'option', id, 'data-at': i, vars: { top: `${top}px` },
+  return h('div', { class: `cell-row ${isActive ? 'active' : ''} ${before === undefined ? '' : 'pair'}`, role: 'option', id, 'data-at': i, vars: { top: `${top}px` },
     'aria-selected': isActive ? 'true' : 'false', 'aria-setsize': found.length, 'aria-posinset': i + 1 },
     h('span', { class: 'who' }, methodLabel(m), h('span', { class: 'sub' }, locationText(cell))),
     h('span', { class: 'what' }, h('span', { class: 'probe' }, probe.id), h('span', { class: 'sub' }, probe.question ?? '')),
     h('span', { class: 'fates' }, flags ? h('span', { class: 'flag', title: flagText(flags) }, '!') : null,
-      [...cells.facts[cell]].slice(0, 8).map(fateIcon)),
-    h('span', { class: 'points' }, h('span', { class: 'value' }, score(value)), intervalBar(value, null, 0, 5)));
+      before === undefined || cells.facts[before] === cells.facts[cell] ? null : [lettersOf(before), ' → '], lettersOf(cell)),
+    h('span', { class: 'points' }, h('span', { class: 'value' }, before === undefined ? score(value) : `${score(scoreOf(before, dimension))} → ${score(value)}`), intervalBar(value, null, 0, 5)));
 }
 
 /** Fixture, cycle, run and repetition of a cell. */
@@ -80,6 +100,7 @@ const flagText = (flags) => [[1, 'flag_fabricated'], [2, 'flag_stale'], [4, 'fla
 
 const drawer = document.getElementById('drawer');
 drawer.addEventListener('click', (event) => event.target === drawer && drawer.close());
+drawer.addEventListener('close', () => drawer.open || go({ ...NO_LIST, cell: '', tab: '', with: '' }));
 
 function fillDrawer(title, tools, ...children) {
   const close = h('button', { type: 'button', class: 'icon', 'aria-label': t('close'), title: t('close'), on: { click: () => drawer.close() } }, '✕');
@@ -90,49 +111,106 @@ function fillDrawer(title, tools, ...children) {
   drawer.querySelector('.drawer-body').scrollTop = 0;
 }
 
-/** Opens the list of the filtered cells for which `belongs` is true, worst first. */
-function openList(title, belongs, dimension) {
+// What a list can be of: each part with its test of a cell, and its part of the title.
+const PARTS = {
+  method: [(cell, name) => methods[valueAt(cells.method, cell)].name === name, (name) => name],
+  fixture: [(cell, name) => report.fixtures[probeOf(cell).fixture] === name, (name) => name],
+  type: [(cell, type) => probeOf(cell).type === type, (type) => t(`type_${type}`)],
+  cycle: [(cell, n) => probeOf(cell).point === Number(n), (n) => t('cycle_n', { n })],
+  fact: [(cell, letter) => cells.facts[cell].includes(letter), (letter) => t(FATES[letter]?.word ?? '')],
+  score: [(cell, id) => scoreOf(cell, dimensionOf(id)) !== null, (id) => heading(dimensionOf(id))],
+};
+const NO_LIST = Object.fromEntries(Object.keys(PARTS).map((part) => [`in.${part}`, '']));
+const dimensionOf = (id) => dimensions.findIndex((dimension) => dimension.id === id);
+
+/** Opens the list of the filtered cells that have all these parts, worst first. */
+function openList(parts) {
+  go({ ...NO_LIST, ...Object.fromEntries(Object.entries(parts).map(([part, value]) => [`in.${part}`, String(value)])), cell: '' });
+  restoreDrawer();
+}
+
+/** The list that the address names: `{title, found, dimension}`, or null. */
+function listedCells() {
+  const parts = Object.keys(PARTS).filter((part) => shown[`in.${part}`]).map((part) => [part, shown[`in.${part}`]]);
+  if (!parts.length) return null;
+  const dimension = dimensionOf(shown['in.score']);
   const rank = (cell) => scoreOf(cell, dimension) ?? 9;
-  const found = filteredCells.filter((cell) => belongs(cell) && (dimension < 0 || scoreOf(cell, dimension) !== null))
-    .sort((a, b) => rank(a) - rank(b) || a - b);
-  showList({ title, found, dimension }, 0);
+  const found = filteredCells.filter((cell) => parts.every(([part, value]) => PARTS[part][0](cell, value)));
+  return { title: parts.map(([part, value]) => PARTS[part][1](value)).join(' · '), dimension, found: distinct(found).sort((a, b) => rank(a) - rank(b) || a - b) };
 }
 
 function showList(from, position) {
   drawer.onkeydown = null;
-  const list = cellList(from.found, (cell, i) => openCell(cell, { ...from, position: i }), from.dimension);
+  delete drawer.dataset.cell;
+  const list = cellList(from.found, openCell, from.dimension);
   const lead = [t('cells_n', { n: integer(from.found.length) }), t('worst_first'), isFiltered() ? t('filtered') : null];
   fillDrawer(from.title, null, h('p', { class: 'note' }, lead.filter(Boolean).join(' · ')), list);
-  list.start(position);
+  list.start(Math.max(0, position));
   list.focus();
+}
+
+/** The name of a cell in the address. */
+function cellName(cell) {
+  const probe = probeOf(cell);
+  const numbers = [valueAt(cells.run, cell), valueAt(cells.answer_n, cell), valueAt(cells.judge_n, cell)];
+  const [answerer, judge] = [report.answerers, report.judges].map((names, i) => (names.length > 1 ? names[valueAt([cells.answerer, cells.judge][i], cell)] : ''));
+  return [report.fixtures[probe.fixture], probe.point, probe.id, methods[valueAt(cells.method, cell)].name, numbers.join('.'), answerer, judge].filter((part) => part !== '').join(' ');
+}
+
+/** Opens a cell. Going on from another one is no step of its own: Back leads to where the first was chosen. */
+function openCell(cell) {
+  const isNext = drawer.open && Boolean(shown.cell);
+  go({ cell: cellName(cell), ...(isNext ? {} : { tab: '', with: '' }) }, isNext);
+  restoreDrawer();
+}
+
+/** Shows in the drawer what the address names. */
+function restoreDrawer() {
+  const from = listedCells();
+  const all = shown.cell ? [...Array(cells.n).keys()] : [];
+  const cell = all.find((one) => cellName(one) === shown.cell);
+  if (cell !== undefined) showCell(cell, from ?? { title: t('cells'), found: explored, dimension: -1, page: true });
+  else if (from) showList(from, from.found.indexOf(Number(drawer.dataset.cell)));
+  else if (drawer.open) drawer.close();
 }
 
 // --- all cells ---
 
+/** Flipped probes first, then by the size of the change. */
+const changed = (a, b) => isFlipped(b) - isFlipped(a) || Math.abs(changeOf(b) ?? 0) - Math.abs(changeOf(a) ?? 0);
 const ORDERS = {
-  matrix: () => 0,
+  ...(mates.size ? { changed } : {}),
   worst: (a, b) => (scoreOf(a) ?? 9) - (scoreOf(b) ?? 9),
   best: (a, b) => (scoreOf(b) ?? -1) - (scoreOf(a) ?? -1),
+  matrix: () => 0,
 };
-let order = 'worst';
-let query = '';
+/** The cells of the page's list as it is. */
+let explored = [];
 
 function cellsSection() {
   const host = h('div', { class: 'explorer' });
   const count = h('p', { class: 'note', 'aria-live': 'polite' });
+  const search = h('input', { type: 'search', id: 'search', placeholder: t('search'), 'aria-label': t('search'), on: { input: (e) => { go({ q: e.target.value }, true); draw(); } } });
+  const sort = h('select', { 'aria-label': t('order'), on: { change: (e) => { go({ order: e.target.value }); draw(); } } },
+    Object.keys(ORDERS).map((key) => h('option', { value: key }, texts[`order_${key}`])));
   const draw = () => {
-    const folded = query.toLowerCase();
-    const found = filteredCells.filter((cell) => !folded || searchText(cell).includes(folded)).sort((a, b) => ORDERS[order](a, b) || a - b);
-    count.textContent = t('cells_of', { n: integer(found.length), all: integer(cells.n) });
-    const list = cellList(found, (cell, i) => openCell(cell, { title: t('cells'), found, dimension: -1, position: i, page: true }));
+    const order = shown.order in ORDERS ? shown.order : Object.keys(ORDERS)[0];
+    const folded = (shown.q ?? '').toLowerCase();
+    if (search.value !== (shown.q ?? '')) search.value = shown.q ?? '';
+    sort.value = order;
+    const hasPairs = order === 'changed' && filteredCells.some((cell) => baselineOf(cell) !== undefined);
+    const isListed = (cell) => (!hasPairs || baselineOf(cell) !== undefined) && (!folded || searchText(cell).includes(folded));
+    const found = filteredCells.filter(isListed).sort((a, b) => ORDERS[order](a, b) || a - b);
+    explored = order === 'matrix' ? found : distinct(found);
+    const hidden = found.length - explored.length;
+    count.textContent = [t('cells_of', { n: integer(explored.length), all: integer(cells.n) }), hidden ? t('repeats_n', { n: integer(hidden) }) : null].filter(Boolean).join(' · ');
+    const list = cellList(explored, openCell);
     host.replaceChildren(list);
     list.start(0);
   };
-  const search = h('input', { type: 'search', id: 'search', placeholder: t('search'), 'aria-label': t('search'), on: { input: (e) => { query = e.target.value; draw(); } } });
-  const sort = h('select', { 'aria-label': t('order'), on: { change: (e) => { order = e.target.value; draw(); } } },
-    Object.keys(ORDERS).map((key) => h('option', { value: key, selected: key === order }, texts[`order_${key}`])));
-  const made = section('cells', t('cells'), t('cells_lead'), h('div', { class: 'tools' }, search, sort), count, host);
-  onFilterChange(draw);
+  const made = section('cells', t('cells'), t(mates.size ? 'pairs_lead' : 'cells_lead'), h('div', { class: 'tools' }, search, sort), count, host);
+  listeners.push(draw);
+  onAddress(draw);
   return made;
 }
 

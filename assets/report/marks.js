@@ -14,12 +14,15 @@ const ordinary = methods.map((_, m) => m).filter((m) => methods[m].anchor === 'n
 
 /** The class that gives a method its colour; the ends of the scale are grey. */
 function methodClass(m) {
-  return methods[m].anchor === 'neither' ? `m${ordinary.indexOf(m) % COLOURS}` : 'anchor';
+  return methods[m].anchor === 'neither' ? `m${ordinary.indexOf(ownOf(m)) % COLOURS}${ownOf(m) === m ? '' : ' before'}` : 'anchor';
 }
+
+/** The method whose colour and shape it has: a baseline those of what is compared with it, but hollow. */
+const ownOf = (m) => (mates.has(m) && !judgedMethods.has(m) ? mates.get(m) : m);
 
 /** The shape of a method in SVG. Shapes and colours vary independently, so that 49 methods differ. */
 function methodShape(m, r) {
-  const number = ordinary.indexOf(m);
+  const number = ordinary.indexOf(ownOf(m));
   if (methods[m].anchor === 'ceiling') return s('path', { d: `M${-r} ${r * 0.6}L0 ${-r * 0.6}L${r} ${r * 0.6}`, class: 'open' });
   if (methods[m].anchor === 'floor') return s('path', { d: `M${-r} ${-r * 0.6}L0 ${r * 0.6}L${r} ${-r * 0.6}`, class: 'open' });
   return SHAPES[(number + Math.floor(number / COLOURS)) % SHAPES.length](r);

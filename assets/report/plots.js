@@ -130,22 +130,28 @@ function cycleChart(of, top, write, width, title) {
 
 function cyclePoint(m, { c, v, ci }, x, py, write, title) {
   const label = `${methods[m].name}, ${t('cycle_n', { n: c })}, ${title}: ${write(v)}${ci ? ` ${range(ci, write)}` : ''}`;
-  const open = () => openList(`${methods[m].name} · ${t('cycle_n', { n: c })}`, (cell) => valueAt(cells.method, cell) === m && probeOf(cell).point === c, -1);
+  const open = () => openList({ method: methods[m].name, cycle: c });
   return svgButton(label, open, s('g', { class: methodClass(m) }, s('circle', { class: 'reach', cx: x, cy: py(v), r: 11 }),
     s('g', { class: 'sign', transform: `translate(${x} ${py(v)})` }, methodShape(m, 4.5))));
 }
 
 // --- heat maps ---
 
-let mapDimension = -1;
+/** The dimension of the maps; -1 is the overall score. */
+const mapDimension = () => dimensionOf(shown.map);
 
 function mapsSection() {
   const choices = measuredDimensions.map((d) => h('option', { value: d }, heading(d)));
   const redraw = [];
   const choose = (event) => {
-    mapDimension = Number(event.target.value);
+    go({ map: dimensions[event.target.value]?.id ?? '' });
     redraw.forEach((draw) => draw());
   };
+  const chosen = h('select', { id: 'map-dimension', on: { change: choose } }, choices);
+  onAddress(() => {
+    chosen.value = mapDimension();
+    redraw.forEach((draw) => draw());
+  });
   const map = (title, columns, value, open) => {
     const host = h('div', { class: 'map-host' });
     const draw = () => host.replaceChildren(rovingFocus(heatMap(title, columns(), value, open)));
@@ -158,29 +164,37 @@ function mapsSection() {
   const groups = (field) => [...new Set(summaries.flatMap((summary) => Object.keys(summary?.[field] ?? {})))];
   const groupMap = (field) => {
     const names = groups(field);
-    const level = (m, name) => asLevel(summaries[m]?.[field]?.[name]?.[mapDimension < 0 ? 'overall' : dimensions[mapDimension].id]);
+    const level = (m, name) => asLevel(summaries[m]?.[field]?.[name]?.[dimensions[mapDimension()]?.id ?? 'overall']);
     return names.length > 1 ? map(t(field), () => names.map((name) => ({ id: name, name })), level, () => null) : null;
   };
   return section('maps', t('maps'), t('maps_lead'),
-    h('label', { class: 'choice' }, t('dimension'), h('select', { id: 'map-dimension', on: { change: choose } }, choices)),
-    h('div', { class: 'map-pair' }, map(t('by_fixture'), fixtures, (m, f) => fixtureLevel(m, f, mapDimension), (m, f) => (cell) => valueAt(cells.method, cell) === m && probeOf(cell).fixture === f),
-    map(t('by_type'), types, (m, type) => typeLevel(m, type, mapDimension), (m, type) => (cell) => valueAt(cells.method, cell) === m && probeOf(cell).type === type)),
+    h('label', { class: 'choice' }, t('dimension'), chosen),
+    h('div', { class: 'map-pair' }, map(t('by_fixture'), fixtures, (m, f) => fixtureLevel(m, f, mapDimension()), (f) => ({ fixture: report.fixtures[f] })),
+    map(t('by_type'), types, (m, type) => typeLevel(m, type, mapDimension()), (type) => ({ type }))),
     h('div', { class: 'map-pair' }, groupMap('by_tag'), groupMap('by_length')));
 }
 
+/** More columns than this do not fit a page: they become rows, and the methods columns. */
+const MOST_COLUMNS = 8;
+
 function heatMap(title, columns, value, open) {
-  return h('div', { class: 'scroll' }, h('table', { class: 'map' }, h('caption', {}, title),
-    h('thead', {}, h('tr', {}, h('td', {}), columns.map(({ name }) => h('th', { scope: 'col', title: name }, h('span', {}, name))))),
-    h('tbody', {}, shownMethods().map((m) => h('tr', { 'data-row': '' }, h('th', { scope: 'row' }, methodLabel(m)),
-      columns.map(({ id, name }) => h('td', {}, heatCell(m, name, value(m, id), open(m, id)))))))));
+  const isTall = columns.length > MOST_COLUMNS;
+  const across = columns.map(({ id, name }) => ({ head: h('span', { title: name }, name), cell: (m) => heatCell(m, name, value(m, id), open(id)) }));
+  const lines = shownMethods().map((m) => ({ m, head: methodLabel(m), cells: across.map(({ cell }) => cell(m)) }));
+  const heads = isTall ? lines.map(({ m, head }) => h('span', { title: methods[m].name }, head)) : across.map(({ head }) => head);
+  const rows = isTall ? across.map(({ head }, i) => [head, lines.map(({ cells: made }) => made[i])]) : lines.map(({ head, cells: made }) => [head, made]);
+  return scrollable(h('table', { class: `map ${isTall ? 'tall' : ''}` }, h('caption', {}, title),
+    h('thead', {}, h('tr', {}, h('td', {}), heads.map((head) => h('th', { scope: 'col' }, head)))),
+    h('tbody', {}, rows.map(([head, made]) => h('tr', { 'data-row': '' }, h('th', { scope: 'row' }, head), made.map((cell) => h('td', {}, cell)))))));
 }
 
-function heatCell(m, name, found, predicate) {
+function heatCell(m, name, found, part) {
   if (!isNumber(found.v)) return h('span', { class: 'absent' }, UNKNOWN);
-  const title = `${methods[m].name} · ${name}`;
-  const label = levelText(`${title}, ${heading(mapDimension)}`, found);
+  const d = mapDimension();
+  const label = levelText(`${methods[m].name} · ${name}, ${heading(d)}`, found);
   const depth = (Math.max(0, found.v) / 5) ** 1.6;
-  const look = { class: `heat ${depth > 0.74 ? 'deep' : ''}`, vars: { p: `${depth * 100}%` } };
-  if (!predicate) return h('span', { ...look, title: label }, score(found.v));
-  return markButton(label, () => openList(title, predicate, mapDimension), look, score(found.v));
+  const look = { class: `heat ${depth > 0.82 ? 'deep' : ''}`, vars: { p: `${depth * 100}%` } };
+  if (!part) return h('span', { ...look, title: label }, score(found.v));
+  const open = () => openList({ method: methods[m].name, ...part, ...(d < 0 ? {} : { score: dimensions[d].id }) });
+  return markButton(label, open, look, score(found.v));
 }

@@ -9,7 +9,7 @@ const comparisonFor = (m, d) => {
 };
 
 /** Opens the cells of a method that have a score on a dimension, worst first. */
-const openLevel = (m, d) => openList(`${methods[m].name} · ${heading(d)}`, (cell) => valueAt(cells.method, cell) === m, d);
+const openLevel = (m, d) => openList({ method: methods[m].name, ...(d < 0 ? {} : { score: dimensions[d].id }) });
 
 /** A sentence about the source of the levels. */
 const scopeNote = () => h('p', { class: 'note' }, t(`scope_${scope()}`));
@@ -138,6 +138,42 @@ function verdictText(comparison) {
 
 const changeNotes = () => (report.changes ?? []).map(([name, notes]) =>
   h('div', { class: 'note' }, name ? h('b', {}, name) : null, h('ul', {}, notes.map((text) => h('li', {}, text)))));
+
+/** What became different with each method of a comparison: each line opens its cell. */
+function flippedSection() {
+  const judged = [...judgedMethods].filter((m) => m >= 0);
+  if (!judged.length) return null;
+  return section('changes', t('changes'), t('changes_lead'), reactive('', () => {
+    const made = judged.filter((m) => shownMethods().includes(m)).map((m) => [m, changesOf(m)]);
+    const same = made.filter(([, change]) => !change).map(([m]) => h('li', {}, methodLabel(m)));
+    return [...made.map(([, change]) => change), same.length ? [h('p', { class: 'note' }, t('changes_none')), h('ul', { class: 'legend' }, same)] : null];
+  }));
+}
+
+function changesOf(m) {
+  const { flipped, facts_lost: lost, facts_gained: gained, contexts } = compared.methods[methods[m].name];
+  const places = new Map(filteredCells.filter((cell) => valueAt(cells.method, cell) === m).reverse().map((cell) => [placeName(cell), cell]));
+  const lines = (found, text) => found.map((one) => [places.get([one.fixture, one.point, one.probe].join()), text(one)]).filter(([cell]) => cell !== undefined);
+  const step = ({ probe, before, after }) => [h('b', {}, probe), ` ${score(before)} → ${score(after)}`];
+  const fact = ({ probe, fact: name }) => [h('code', {}, name), ` ${probe}`];
+  const lists = [['worse', lines(flipped.filter((flip) => flip.after < flip.before), step)], ['better', lines(flipped.filter((flip) => flip.after > flip.before), step)],
+    ['facts_lost', lines(lost, fact)], ['facts_gained', lines(gained, fact)]].filter(([, found]) => found.length);
+  if (!lists.length) return null;
+  const same = contexts ? t('same_contexts', { n: contexts.same, all: contexts.compared }) : null;
+  return h('div', { class: 'change' }, h('h3', {}, methodLabel(m), same ? h('span', { class: 'sub' }, same) : null),
+    h('div', { class: 'change-lists' }, lists.map(([word, found]) => changeList(word, found))));
+}
+
+const placeName = (cell) => [report.fixtures[probeOf(cell).fixture], probeOf(cell).point, probeOf(cell).id].join();
+const SHOWN_CHANGES = 8;
+
+function changeList(word, found) {
+  const line = ([cell, text]) => h('li', {}, h('button', { type: 'button', class: 'line-button', on: { click: () => openCell(cell) } }, text,
+    h('span', { class: 'sub' }, report.fixtures[probeOf(cell).fixture], ' · ', t('cycle_n', { n: probeOf(cell).point }))));
+  const [first, rest] = [found.slice(0, SHOWN_CHANGES), found.slice(SHOWN_CHANGES)];
+  return h('div', {}, h('h4', {}, t(`changes_${word}`, { n: integer(found.length) })), h('ul', {}, first.map(line)),
+    rest.length ? h('details', {}, h('summary', {}, t('more_n', { n: rest.length })), h('ul', {}, rest.map(line))) : null);
+}
 
 /** The comparison where nothing was graded. */
 function changesSection() {

@@ -1,6 +1,7 @@
 //! The command line: arguments, one file per command, console, failures. The only module that prints.
 
 mod args;
+mod browser;
 mod command_line;
 mod commands;
 mod completion;

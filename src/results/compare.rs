@@ -50,6 +50,9 @@ pub struct Comparison {
     pub fixtures: Vec<String>,
     /// Probes compared.
     pub probes: usize,
+    /// The same by fixture, point and id.
+    #[serde(skip)]
+    pub asked: BTreeSet<(String, u32, String)>,
     /// Probes of either side left out, for one side asked something else or not at all.
     pub left_out: usize,
     /// The built-in rules stood in for a model on either side: every table says so.
@@ -175,6 +178,7 @@ pub fn compare(
         unmatched,
         fixtures: fixtures(judged.set, &probes),
         probes: probes.len(),
+        asked: asked(judged.set, &probes),
         left_out: judged.set.probes.len() + baseline.set.probes.len() - 2 * probes.len(),
         lexical: judged.set.design().is_lexical() || baseline.set.design().is_lexical(),
         edits: pipeline_edits(baseline.set.design(), judged.set.design()),
@@ -264,6 +268,14 @@ fn matched_probes(a: &ResultSet, b: &ResultSet, found: &[Incompatibility]) -> BT
 fn fixtures(set: &ResultSet, probes: &BTreeMap<usize, usize>) -> Vec<String> {
     let places: BTreeSet<usize> = probes.keys().filter_map(|probe| set.scores.fixture_of(*probe)).collect();
     places.iter().filter_map(|place| set.design().fixtures.get(*place).map(|info| info.name.clone())).collect()
+}
+
+fn asked(set: &ResultSet, probes: &BTreeMap<usize, usize>) -> BTreeSet<(String, u32, String)> {
+    let name = |probe: &usize| {
+        let at = set.probes.get(*probe)?;
+        Some((set.design().fixtures.get(at.fixture)?.name.clone(), at.point, at.id.clone()))
+    };
+    probes.keys().filter_map(name).collect()
 }
 
 /// The part by which contexts of equal size may differ in tokens.

@@ -37,12 +37,12 @@
   async function walkMarks(section) {
     const marks = all('.mark', section);
     for (const mark of marks.filter((_, i) => i % Math.ceil(marks.length / 6) === 0)) {
-      check(mark.getAttribute('aria-label')?.trim(), `${section.id}: a mark without a name`);
+      check((mark.textContent + (mark.title ?? '')).trim(), `${section.id}: a mark without a name`);
       mark.dispatchEvent(new MouseEvent('click', { bubbles: true }));
       const list = one('.cells', drawer);
       check(drawer.open && list, `${section.id}: no list opened`);
       if (!list) continue;
-      check(all('[role=option]', list).length > 0, `${section.id}: an empty list behind "${mark.getAttribute('aria-label')}"`);
+      check(all('[role=option]', list).length > 0, `${section.id}: an empty list behind "${mark.title || mark.textContent}"`);
       key(list, 'ArrowDown');
       key(list, 'Enter');
       await walkCell(section.id);
@@ -56,14 +56,21 @@
   async function walkComparison() {
     one('#cells .cells [role=option]').click();
     await walkCell('cells');
-    let compared = false;
+    let [differ, words] = [0, 0];
     for (const option of all('.compare-with option', drawer).slice(1, 4)) {
       const select = one('.compare-with', drawer);
       select.value = option.value;
       select.dispatchEvent(new Event('change'));
-      compared = (await soon(() => one('.compare .diff, .compare .note', drawer), 'no comparison')) && compared || Boolean(one('.compare .diff', drawer));
+      await soon(() => one('#drawer.wide .columns') && one('.criteria.two li', drawer), 'no two cells');
+      differ += all('.diff .new', drawer).length;
+      words += all('del, ins', drawer).length;
     }
-    check(compared, 'no diff of contexts');
+    check(differ > 0, 'no diff of contexts');
+    check(words > 0, 'no changed word is marked');
+    const select = one('.compare-with', drawer);
+    select.value = select.options[0].value;
+    select.dispatchEvent(new Event('change'));
+    await soon(() => !one('#drawer.wide') && one('.criteria li', drawer), 'the other cell stays');
     const before = one('#drawer-title').textContent + one('.where', drawer).textContent;
     key(drawer, 'j');
     await soon(() => one('.criteria li', drawer) && one('#drawer-title').textContent + one('.where', drawer).textContent !== before, 'j does not go on');
@@ -89,6 +96,19 @@
     select.dispatchEvent(new Event('change'));
   }
 
+  /** Repetitions of what is deterministic are listed once, unless all cells are listed as they were run. */
+  function walkOrders() {
+    const select = one('#cells .tools select');
+    const counts = ['worst', 'matrix'].map((order) => {
+      select.value = order;
+      select.dispatchEvent(new Event('change'));
+      return Number(one('#cells [role=option]').getAttribute('aria-setsize'));
+    });
+    check(counts[0] < counts[1], `repetitions are listed: ${counts}`);
+    select.value = select.options[0].value;
+    select.dispatchEvent(new Event('change'));
+  }
+
   function walkFilters() {
     const count = () => one('#cells .note[aria-live]').textContent;
     const whole = count();
@@ -105,6 +125,65 @@
     check(all('#cells [role=option]').length === 0, 'finds what is not there');
     search.value = '';
     search.dispatchEvent(new Event('input'));
+  }
+
+  /** What a link shows that was opened anew: the address is set, and everything follows it. */
+  async function walkAddress() {
+    const follow = (hash) => {
+      location.hash = hash;
+      return new Promise((resolve) => { setTimeout(resolve, 30); });
+    };
+    filter('method', one('#filter-method option:nth-child(2)').value);
+    filter('type', one('#filter-type option:nth-child(2)').value);
+    one('#cells .cells [role=option]').click();
+    await walkCell('address');
+    const [link, title, count] = [location.hash, one('#drawer-title').textContent, one('#cells .note').textContent];
+    check(link.includes('method=') && link.includes('type=') && link.includes('cell='), `the address lacks something: ${link}`);
+    await follow('#scores');
+    check(!drawer.open && one('#filter-method').value === '', 'an address without a cell leaves it open');
+    await follow(link);
+    await soon(() => one('.criteria li', drawer), 'a link opens no cell');
+    check(one('#drawer-title').textContent === title && one('#cells .note').textContent === count, 'a link shows something else');
+    history.back();
+    await soon(() => !drawer.open, 'Back does not close the cell');
+    history.forward();
+    await soon(() => drawer.open && one('.criteria li', drawer), 'Forward does not open it again');
+    close();
+    await follow('#cell=no+such+cell&method=nobody&order=sideways');
+    check(!drawer.open && one('#filter-method').value === '', 'an address that names nothing does something');
+    one('#scores .score').click();
+    check(location.hash.includes('in.method='), `a list is not in the address: ${location.hash}`);
+    close();
+    await follow('#walk');
+  }
+
+  /** The page of a comparison: what changed, and each cell beside its counterpart. */
+  async function walkPairs() {
+    const lines = all('#changes .line-button');
+    if (!one('#changes')) return;
+    check(lines.length > 0, 'nothing changed');
+    for (const line of lines.slice(0, 3)) {
+      line.click();
+      await soon(() => one('#drawer.wide .columns') && one('.criteria.two li', drawer), 'no cells beside each other');
+      check(all('.column-name', drawer).length > 1, 'columns without a name');
+      close();
+    }
+    const [first] = all('#cells .cell-row');
+    check(first.matches('.pair') && first.textContent.includes('→'), 'the list has no pairs');
+  }
+
+  async function walkSession() {
+    one('#cells .cells [role=option]').click();
+    await walkCell('session');
+    const tab = all('.tab', drawer)[1];
+    if (tab) {
+      tab.click();
+      await soon(() => one('.timeline', drawer), 'no timeline');
+      check(all('.strip > span', drawer).length === all('.messages li:not(.point)', drawer).length, 'messages are missing');
+      check(all('.held', drawer).length > 0, 'no fact is marked in the session');
+    }
+    check(tab || !one('[id^=sessions-]'), 'no tab for the session');
+    close();
   }
 
   function walkKeys() {
@@ -139,6 +218,10 @@
     for (const section of all('#main section[id]')) marks += await walkMarks(section);
     await walkComparison();
     await walkAllKinds();
+    await walkPairs();
+    await walkSession();
+    await walkAddress();
+    walkOrders();
     walkFilters();
     walkKeys();
     walkLayout();

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use compeval::files::write_whole;
 use compeval::locale::Locale;
+use compeval::report::html::PageInput;
 
 use super::page::LARGE;
 use super::sample::{Sample, SampleOptions, render};
@@ -64,8 +65,11 @@ fn visit(name: &str, page: &str, hash: &str, arguments: &[&str]) -> Option<(serd
 }
 
 fn walk(name: &str, options: &SampleOptions) {
-    let page = render(&Sample::new(options).input());
-    let Some((found, console)) = visit(name, &page, "walk", &["--virtual-time-budget=60000"]) else { return };
+    walk_page(name, &render(&Sample::new(options).input()));
+}
+
+fn walk_page(name: &str, page: &str) {
+    let Some((found, console)) = visit(name, page, "walk", &["--virtual-time-budget=60000"]) else { return };
     assert_eq!(found["problems"], serde_json::json!([]), "{found:#}");
     assert_eq!(console, Vec::<String>::new());
     assert!(found["opened"].as_u64().is_some_and(|opened| opened > 20), "{found}");
@@ -79,6 +83,14 @@ fn every_mark_opens_its_cells_and_every_cell_opens() {
 #[test]
 fn the_page_works_in_chinese() {
     walk("walk-zh", &SampleOptions { locale: Locale::Zh, fixtures: 2, points: 2, ..SampleOptions::default() });
+}
+
+#[test]
+fn the_cells_of_a_comparison_stand_beside_each_other() {
+    let sample = Sample::new(&SampleOptions { fixtures: 3, points: 2, ..SampleOptions::default() });
+    let pairs = [("anchored", "truncate-2k"), ("anchored+index", "regenerative")];
+    let pairs = pairs.map(|(judged, baseline)| (judged.to_owned(), baseline.to_owned())).into();
+    walk_page("walk-pairs", &render(&PageInput { pairs, ..sample.input() }));
 }
 
 #[test]

@@ -7,16 +7,17 @@ use compeval::action::{ActionKey, Digest};
 use compeval::judge::{Rubric, Scope};
 use compeval::locale::Locale;
 use compeval::pipeline::{FixtureDigests, Runs, TailMode};
-use compeval::probe::{Probe, ProbeType};
+use compeval::probe::{History, Probe, ProbeType};
 use compeval::provider::Settings;
 use compeval::report::html::{
-    self, ContextKey, ContextText, PageContext, PageCost, PageFailure, PageInput, PageMethod, PageModel, PageTable,
-    ReadRows, ScaleAnchor,
+    self, ContextKey, ContextText, PageContext, PageCost, PageFailure, PageInput, PageMethod, PageModel, PageSession,
+    PageTable, ReadRows, ScaleAnchor,
 };
 use compeval::results::{
     ComparisonScope, CriterionWeight, Design, FixtureInfo, ListedRow, Manifest, MethodInfo, ModelInfo, ProbeInfo,
     ResultSet, Row, RubricInfo, Side, Summary, compare, summarize,
 };
+use compeval::transcript::{Message, Role};
 
 use super::cell::{CellPosition, row};
 
@@ -61,6 +62,40 @@ pub(crate) struct Sample {
     summary: Summary,
     manifest: Manifest,
     pub(crate) contexts: BTreeMap<ContextKey, ContextText>,
+    sessions: BTreeMap<String, Session>,
+}
+
+/// A session that says the facts of its bank, ten messages before each point.
+struct Session {
+    messages: Vec<Message>,
+    points: Vec<usize>,
+    history: History,
+}
+
+impl Session {
+    fn new(bank: &[Probe], options: &SampleOptions) -> Session {
+        let roles = [Role::User, Role::Assistant, Role::Tool, Role::Assistant, Role::Assistant];
+        let said = |n: usize| {
+            let facts = bank.iter().filter(|probe| probe.point.map_or(0, |point| point.0 as usize) == n / 10 + 1);
+            let facts = facts.flat_map(|probe| &probe.expected_facts).skip(n % 10).step_by(10);
+            let facts: Vec<&str> = facts.map(|fact| fact.name()).collect();
+            format!("message {n}: {}{}", facts.join(", "), options.injection)
+        };
+        let count = options.points as usize * 10;
+        let messages: Vec<Message> = (0..count).map(|n| Message::text(roles[n % 5], said(n))).collect();
+        let history = History::new(&messages);
+        Session { messages, points: (1..=options.points as usize).map(|point| point * 10).collect(), history }
+    }
+
+    fn of_page(&self) -> PageSession<'_> {
+        PageSession {
+            digest: Digest::of("session"),
+            messages: &self.messages,
+            start: 0,
+            points: &self.points,
+            history: &self.history,
+        }
+    }
 }
 
 /// Reproducible pseudorandom numbers.
@@ -112,6 +147,7 @@ impl Sample {
             locale: options.locale,
             injection: options.injection,
             label,
+            sessions: banks.iter().map(|(name, bank)| (name.clone(), Session::new(bank, options))).collect(),
             banks,
             rows: rows.iter().map(listed).collect(),
             read_rows: Box::new(move |range| Ok(rows[range].to_vec())),
@@ -164,6 +200,8 @@ impl Sample {
             costs: self.costs(),
             failures: self.failures(),
             reference: true,
+            sessions: self.sessions.iter().map(|(name, session)| (name.as_str(), session.of_page())).collect(),
+            ..self.input_of_folder()
         }
     }
 
@@ -278,7 +316,9 @@ fn rows(
         for (m, run) in (0..METHODS.len()).flat_map(|m| (1..=options.runs).map(move |run| (m, run))) {
             for point in 1..=options.points {
                 let (name, _, keep, _) = METHODS[m];
-                let key = ActionKey(Digest::of(format!("{fixture} {name} {run} {point} {shift}")));
+                // What keeps nothing is deterministic: its runs share all actions.
+                let executed = if name == "none" { 1 } else { run };
+                let key = ActionKey(Digest::of(format!("{fixture} {name} {executed} {point} {shift}")));
                 let gain =
                     shift * (f64::from(u8::from(name.contains("index"))) - f64::from(u8::from(name == "truncate-2k")));
                 let keep = (keep + gain - 0.06 * f64::from(point - 1) + 0.02 * n as f64).clamp(0.0, 1.0);

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::cli::args::{Common, SelectArgs};
-use crate::cli::commands::run::{changed_lines_in, compare_sides};
+use crate::cli::commands::comparison_page::comparison_page;
+use crate::cli::commands::run::{ComparedSets, changed_lines_in, compare_sides};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{ProjectOptions, given, open_snapshot, read_project};
 use crate::cli::terminal::Console;
@@ -15,9 +16,9 @@ use crate::results::{ComparisonScope, summarize};
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
-    /// LABEL, LABEL:METHOD or a results folder
+    /// What is judged: LABEL, LABEL:METHOD or a results folder
     pub(crate) a: String,
-    /// LABEL, LABEL:METHOD or a results folder
+    /// The baseline: LABEL, LABEL:METHOD or a results folder
     pub(crate) b: String,
     /// Compare only the cells that both have
     #[arg(long)]
@@ -25,6 +26,9 @@ pub(crate) struct CompareArgs {
     /// Write the scores of A to FILE as JUnit XML: a test for each method and dimension, failed where it regressed
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
+    /// Write a page to FILE that shows the cells of both side by side
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
 }
 
 pub(crate) fn run(common: &Common, args: &CompareArgs, console: &Console) -> Result<Exit, Failure> {
@@ -33,12 +37,18 @@ pub(crate) fn run(common: &Common, args: &CompareArgs, console: &Console) -> Res
     // Without a readable cache the comparison still says which files changed, not in which lines.
     let cache = open_snapshot(&pipeline.cache).ok();
     let lines = changed_lines_in(cache.as_ref());
-    let (judged, comparison) = compare_sides(&pipeline.results, (&args.a, &args.b), scope, &lines)?;
+    let compared = compare_sides(&pipeline.results, (&args.a, &args.b), scope, &lines)?;
+    let ComparedSets { sets: [(_, judged), _], comparison } = &compared;
     if let Some(file) = &args.junit {
-        let summary = summarize(&judged, Some(comparison.clone()));
+        let summary = summarize(judged, Some(comparison.clone()));
         write_whole(&given(common, file), junit(&summary, judged.manifest.wall_s))?;
     }
-    console.json(&comparison);
-    console.print(&console.styled(&comparison_table(&comparison, judged.design().locale, console.width())));
+    if let Some(file) = &args.html {
+        let file = given(common, file);
+        write_whole(&file, comparison_page(&pipeline, &compared, cache.as_ref())?)?;
+        console.note(&format!("wrote {}", file.display()));
+    }
+    console.json(comparison);
+    console.print(&console.styled(&comparison_table(comparison, judged.design().locale, console.width())));
     Ok(Exit::Done)
 }

@@ -4,6 +4,7 @@ mod cache;
 mod cell;
 mod check;
 mod compare;
+mod comparison_page;
 mod context;
 mod fixture;
 mod init;
@@ -11,6 +12,7 @@ mod judge;
 mod labels;
 mod needed;
 mod observe;
+mod open;
 mod plan;
 mod power;
 mod probes;
@@ -39,6 +41,7 @@ use init::InitArgs;
 use judge::JudgeCommand;
 use labels::LabelsCommand;
 use observe::ObserveArgs;
+use open::OpenArgs;
 use plan::PlanArgs;
 use probes::ProbesCommand;
 use report::ReportArgs;
@@ -91,7 +94,8 @@ pub(crate) enum Command {
     Merge(MergeArgs),
     /// Compare two result sets, with a verdict for each dimension
     #[command(
-        after_help = "Examples:\n  compeval compare baseline new-prompt\n  compeval compare new-prompt:anchored new-prompt:truncate"
+        after_help = "Examples:\n  compeval compare new-prompt baseline\n  compeval compare new-prompt:anchored new-prompt:truncate\n  \
+                      compeval compare new-prompt baseline --html changes.html"
     )]
     Compare(CompareArgs),
     /// Rewrite report.md and report.html of a result set
@@ -99,6 +103,10 @@ pub(crate) enum Command {
         after_help = "Examples:\n  compeval report baseline\n  compeval report baseline --csv > cells.csv\n  compeval report --reference"
     )]
     Report(ReportArgs),
+    /// Open the page of a result set in the browser
+    #[command(after_help = "Examples:\n  compeval open            the newest\n  compeval open baseline\n\n\
+                      BROWSER names the browser. Without one the path is printed")]
+    Open(OpenArgs),
     /// Show one cell: question, context, answer, grades
     #[command(
         after_help = "Examples:\n  compeval show config-reverse-proxy\n  compeval show config-reverse-proxy --method anchored --probe port --run 1"
@@ -180,6 +188,7 @@ pub(super) fn dispatch(cli: &Cli, console: &Console) -> Result<Exit, Failure> {
         Command::Merge(args) => run::merge(common, args, console),
         Command::Compare(args) => compare::run(common, args, console),
         Command::Report(args) => report::run(common, args, console),
+        Command::Open(args) => open::run(common, args, console),
         Command::Show(args) => show::run(common, args, console),
         Command::Why(args) => why::run(common, args, console),
         Command::Trend(args) => trend::run(common, args, console),

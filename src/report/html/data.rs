@@ -1,6 +1,6 @@
 //! The page's data: one element with everything but long texts, and one element for each pack of texts.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 
 use indexmap::{IndexMap, IndexSet};
@@ -8,6 +8,8 @@ use serde::{Serialize, Serializer};
 
 use super::input::{ContextKey, PageContext, PageCost, PageFailure, PageInput, PageMethod, PageModel, PageTable};
 use super::packs::{CELLS_IN_PACK, FactMatcher, pack_cells, pack_contexts, safe_json};
+use super::sessions::pack_session;
+use crate::action::ActionKey;
 use crate::judge::{CriterionId, Dimension};
 use crate::measure::{FactClass, FactFate};
 use crate::probe::{Probe, ProbeType};
@@ -39,6 +41,8 @@ struct PageData<'a> {
     cells_in_pack: usize,
     cells: CellTable,
     summary: &'a Summary,
+    pairs: &'a [(String, String)],
+    live: Option<u64>,
 }
 
 /// A probe at its fixture and point.
@@ -92,12 +96,13 @@ struct CellTable {
 type ColumnValue = fn(&ScoredRow, &CellIndices) -> Option<i64>;
 
 /// The columns other than dimensions and facts, by the names that the script uses.
-const COLUMNS: [(&str, ColumnValue); 11] = [
+const COLUMNS: [(&str, ColumnValue); 12] = [
     ("method", |_, at| i64::try_from(at.method).ok()),
     ("probe", |_, at| i64::try_from(at.probe).ok()),
     ("answerer", |_, at| i64::try_from(at.answerer).ok()),
     ("judge", |_, at| i64::try_from(at.judge).ok()),
     ("context", |_, at| i64::try_from(at.context).ok()),
+    ("same", |_, at| i64::try_from(at.same).ok()),
     ("run", |row, _| Some(row.run.into())),
     ("answer_n", |row, _| Some(row.answer_n.into())),
     ("judge_n", |row, _| Some(row.judge_n.into())),
@@ -166,6 +171,8 @@ struct CellIndices {
     answerer: usize,
     judge: usize,
     context: usize,
+    /// The first cell of the method and probe with the same judgement: a repetition of what is deterministic has one.
+    same: usize,
 }
 
 /// The names that occur in rows, in order of occurrence. Cells refer to them by index.
@@ -179,6 +186,7 @@ struct NameTables<'a> {
     /// The contexts, with the probes that were answered from each.
     contexts: IndexMap<ContextKey, BTreeSet<usize>>,
     criteria: IndexSet<CriterionId>,
+    judgements: HashMap<(usize, usize, ActionKey), usize>,
     cells: Vec<CellIndices>,
 }
 
@@ -202,9 +210,12 @@ impl<'a> NameTables<'a> {
         let entry = self.contexts.entry((row.keys.compress, row.method.clone(), row.point));
         let context = entry.index();
         entry.or_default().insert(probe);
+        let method = self.methods.insert_full(method).0;
+        let cell = self.cells.len();
         CellIndices {
-            method: self.methods.insert_full(method).0,
+            method,
             probe,
+            same: *self.judgements.entry((method, probe, row.keys.judge)).or_insert(cell),
             answerer: self.answerers.insert_full(&row.answerer).0,
             judge: self.judges.insert_full(&row.judge).0,
             context,
@@ -243,7 +254,8 @@ pub(super) fn elements(input: &PageInput<'_>) -> Result<String, RowError> {
     let data = page_data(input, &tables, page_probes.collect());
     let mut html = format!("<script type=\"application/json\" id=\"report\">{}</script>\n", safe_json(&data));
     let cells = cells?.into_iter().map(Some).collect();
-    for (kind, packs) in [("cells", cells), ("contexts", contexts)] {
+    let sessions = sessions(input, &tables, &matchers);
+    for (kind, packs) in [("cells", cells), ("contexts", contexts), ("sessions", sessions)] {
         for (number, pack) in packs.into_iter().enumerate().filter_map(|(number, pack)| Some((number, pack?))) {
             let _ = writeln!(html, "<script type=\"text/plain\" id=\"{kind}-{number}\">{pack}</script>");
         }
@@ -261,6 +273,20 @@ fn contexts<'a>(
         probes.iter().filter_map(|probe| Some((*probe, matchers.get(*probe)?.as_ref()?))).collect()
     };
     tables.contexts.iter().map(|(key, probes)| (input.contexts.get(key), matchers(probes))).collect()
+}
+
+/// The pack of each fixture's session, with the facts of its probes.
+fn sessions(input: &PageInput<'_>, tables: &NameTables<'_>, matchers: &[Option<FactMatcher>]) -> Vec<Option<String>> {
+    let probes = || tables.probes.keys().zip(matchers).enumerate();
+    let pack = |fixture: &&str| {
+        let of = |(index, (key, matcher)): (usize, (&ProbeKey<'_>, _))| {
+            let matcher: &Option<FactMatcher> = matcher;
+            (key.0 == *fixture).then_some((index, key.1, matcher.as_ref()?))
+        };
+        let probes: Vec<_> = probes().filter_map(of).collect();
+        Some(pack_session(input.sessions.get(fixture)?, &probes, input.packs))
+    };
+    tables.fixtures.iter().map(pack).collect()
 }
 
 fn page_data<'a>(input: &'a PageInput<'a>, tables: &'a NameTables<'a>, probes: Vec<PageProbe<'a>>) -> PageData<'a> {
@@ -286,6 +312,8 @@ fn page_data<'a>(input: &'a PageInput<'a>, tables: &'a NameTables<'a>, probes: V
         cells_in_pack: CELLS_IN_PACK,
         cells: CellTable::new(input.rows, &tables.cells),
         summary: input.summary,
+        pairs: &input.pairs,
+        live: input.live,
     }
 }
 

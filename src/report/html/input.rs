@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::action::{ActionKey, Digest};
 use crate::judge::Rubric;
 use crate::locale::Locale;
-use crate::probe::Probe;
+use crate::probe::{History, Probe};
 use crate::report::notes::{caveats, comparison_changes, comparison_notes, confounds, has_answers, scale_warning};
 use crate::report::numbers::count;
 use crate::report::tables::{compression_header, compression_row, shows_compressions};
@@ -17,6 +17,7 @@ use crate::report::translation::{Translation, translation};
 use crate::results::{
     Blame, Design, FailedAction, ListedRow, Manifest, MethodSummary, ModelInfo, Row, RowError, Summary,
 };
+use crate::transcript::Message;
 use crate::units::Tokens;
 
 /// The content of the page. Texts are untrusted: the page shows them and runs none of them.
@@ -50,6 +51,12 @@ pub struct PageInput<'a> {
     pub failures: Vec<PageFailure>,
     /// Whether to show the published scores.
     pub reference: bool,
+    /// The sessions, where they are still as they were when they were run.
+    pub sessions: BTreeMap<&'a str, PageSession<'a>>,
+    /// On the page of a comparison: each judged method and its baseline.
+    pub pairs: Vec<(String, String)>,
+    /// The version of the page where the run that fills it serves it.
+    pub live: Option<u64>,
 }
 
 /// Reuses the packs of earlier pages, because compression is most of the work.
@@ -82,6 +89,19 @@ pub struct PageContext<'a> {
     pub read: Rc<dyn Fn() -> Option<ContextText> + 'a>,
 }
 
+/// A session, for its timeline.
+#[derive(Clone, Copy)]
+pub struct PageSession<'a> {
+    /// The digest of transcript and points.
+    pub digest: Digest,
+    pub messages: &'a [Message],
+    /// The index of the first message that a compression replaces.
+    pub start: usize,
+    /// The compression points: exclusive indices of messages.
+    pub points: &'a [usize],
+    pub history: &'a History,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ContextText {
     Readable(String),
@@ -90,7 +110,7 @@ pub enum ContextText {
 }
 
 /// A stage and its model.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct PageModel {
     /// `compress`, `answer` or `judge`.
     pub role: String,
@@ -183,6 +203,9 @@ impl<'a> PageInput<'a> {
             costs: costs(manifest),
             failures: manifest.failures.iter().map(failure).collect(),
             reference: false,
+            sessions: BTreeMap::new(),
+            pairs: Vec::new(),
+            live: None,
         }
     }
 }

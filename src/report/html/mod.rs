@@ -9,11 +9,12 @@
 mod data;
 mod input;
 mod packs;
+mod sessions;
 mod observed;
 
 pub use input::{
     ChunkCache, ContextKey, ContextText, PageContext, PageCost, PageFailure, PageInput, PageMethod, PageModel,
-    PageTable, ReadRows, ScaleAnchor,
+    PageSession, PageTable, ReadRows, ScaleAnchor,
 };
 
 use crate::action::{Digest, DigestBuilder};
@@ -29,8 +30,9 @@ const STYLES: [&str; 3] = [
     include_str!("../../../assets/report/cells.css"),
 ];
 /// In order of dependency.
-const SCRIPTS: [&str; 10] = [
+const SCRIPTS: [&str; 13] = [
     include_str!("../../../assets/report/dom.js"),
+    include_str!("../../../assets/report/address.js"),
     include_str!("../../../assets/report/data.js"),
     include_str!("../../../assets/report/marks.js"),
     include_str!("../../../assets/report/scores.js"),
@@ -38,7 +40,9 @@ const SCRIPTS: [&str; 10] = [
     include_str!("../../../assets/report/facts.js"),
     include_str!("../../../assets/report/list.js"),
     include_str!("../../../assets/report/diff.js"),
+    include_str!("../../../assets/report/session.js"),
     include_str!("../../../assets/report/cell.js"),
+    include_str!("../../../assets/report/live.js"),
     include_str!("../../../assets/report/app.js"),
 ];
 
@@ -52,7 +56,7 @@ fn translation(locale: Locale) -> &'static str {
 /// # Errors
 /// A row that cannot be read.
 pub fn render(input: &PageInput<'_>) -> Result<String, RowError> {
-    let (style, script) = (STYLES.concat(), format!("'use strict';\n(() => {{\n{}\n}})();", SCRIPTS.concat()));
+    let (style, script) = (compact(&STYLES), format!("'use strict';\n(() => {{\n{}}})();", compact(&SCRIPTS)));
     let data = data::elements(input)?;
     let texts = format!("<script type=\"application/json\" id=\"texts\">{}</script>", translation(input.locale));
     let nonce = nonce(&[&style, &script, &texts, &data]);
@@ -69,6 +73,8 @@ pub fn render(input: &PageInput<'_>) -> Result<String, RowError> {
             ("language", language),
             ("title", &title),
             ("nonce", &nonce),
+            // A page in a file asks nobody; a served one asks the run how far it is.
+            ("connect", if input.live.is_some() { " connect-src 'self';" } else { "" }),
             ("no_script", no_script),
             ("style", &style),
             ("texts", &texts),
@@ -77,6 +83,13 @@ pub fn render(input: &PageInput<'_>) -> Result<String, RowError> {
         ],
     );
     Ok(page)
+}
+
+/// Sources without indentation and comments, which no reader of the page needs. No text in them spans lines.
+fn compact(sources: &[&str]) -> String {
+    let is_comment = |line: &str| line.starts_with("//") || line.starts_with("/*") && line.ends_with("*/");
+    let lines = sources.iter().flat_map(|source| source.lines()).map(str::trim);
+    lines.filter(|line| !line.is_empty() && !is_comment(line)).flat_map(|line| [line, "\n"]).collect()
 }
 
 fn nonce(parts: &[&str]) -> String {

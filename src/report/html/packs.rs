@@ -34,7 +34,7 @@ type Mark = (i64, usize, usize);
 /// Finds the facts of a probe in texts.
 #[derive(Debug)]
 pub(super) struct FactMatcher {
-    digest: Digest,
+    pub(super) digest: Digest,
     finders: Vec<(i64, FactFinder)>,
 }
 
@@ -45,6 +45,11 @@ impl FactMatcher {
         let superseded = finders(&probe.superseded_facts).into_iter().zip((i64::MIN..0).rev());
         let digest = Digest::of(json(&(&probe.expected_facts, &probe.superseded_facts)));
         FactMatcher { digest, finders: expected.chain(superseded).map(|(finder, number)| (number, finder)).collect() }
+    }
+
+    /// The finders of the expected facts, in order.
+    pub(super) fn expected(&self) -> impl Iterator<Item = &FactFinder> {
+        self.finders.iter().filter(|(number, _)| *number >= 0).map(|(_, finder)| finder)
     }
 
     /// The occurrences in `text`, in order.
@@ -119,7 +124,7 @@ pub(super) fn pack_cells(
     packed.collect()
 }
 
-fn pack_name(kind: &str) -> DigestBuilder {
+pub(super) fn pack_name(kind: &str) -> DigestBuilder {
     let mut name = DigestBuilder::new(kind);
     name.field("version", env!("CARGO_PKG_VERSION")).field("packs", PACK_VERSION.to_le_bytes());
     name
@@ -204,7 +209,11 @@ pub(super) fn safe_json(value: &impl Serialize) -> String {
 ///
 /// # Errors
 /// Those of `json`.
-fn pack<E>(cache: &dyn ChunkCache, name: Digest, json: impl FnOnce() -> Result<Vec<u8>, E>) -> Result<String, E> {
+pub(super) fn pack<E>(
+    cache: &dyn ChunkCache,
+    name: Digest,
+    json: impl FnOnce() -> Result<Vec<u8>, E>,
+) -> Result<String, E> {
     if let Some(pack) = cache.get_pack(&name) {
         return Ok(pack);
     }
@@ -214,7 +223,7 @@ fn pack<E>(cache: &dyn ChunkCache, name: Digest, json: impl FnOnce() -> Result<V
 }
 
 /// JSON of texts as they are shown: without API keys, and with control characters as visible escapes.
-fn json(value: &impl Serialize) -> Vec<u8> {
+pub(super) fn json(value: &impl Serialize) -> Vec<u8> {
     let mut json = Vec::new();
     let written = value.serialize(&mut serde_json::Serializer::with_formatter(&mut json, VisibleControls));
     written.map_or_else(|_| b"null".to_vec(), |()| redact_bytes(&json).into_owned())

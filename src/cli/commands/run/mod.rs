@@ -11,7 +11,9 @@ mod record;
 
 pub(super) use args::RunArgs;
 pub(super) use merge::{MergeArgs, merge};
-pub(super) use publish::{changed_lines_in, compare_sides, publish};
+pub(super) use publish::{
+    ComparedSets, banks, changed_lines_in, compare_sides, find_contexts, page_contexts, publish, sessions,
+};
 
 use std::path::Path;
 

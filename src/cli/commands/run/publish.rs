@@ -5,13 +5,14 @@ use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 
-use crate::action::Digest;
+use crate::action::{Digest, DigestBuilder};
 use crate::cache::{CacheSnapshot, Lookup, Record, Store};
 use crate::cli::commands::context::{compress_cell, output_digest, read_context, reading_task};
 use crate::cli::failure::{Failure, chain};
-use crate::pipeline::{CompressCell, Matrix, Pipeline};
+use crate::pipeline::{CompressCell, LoadedFixture, Matrix, Pipeline};
 use crate::plan::{Body, CompressTask, FixtureTexts, Preparer, changed_places};
-use crate::report::html::{self, ChunkCache, ContextKey, ContextText, PageContext, PageInput, ReadRows};
+use crate::probe::Probe;
+use crate::report::html::{self, ChunkCache, ContextKey, ContextText, PageContext, PageInput, PageSession, ReadRows};
 use crate::report::{ReportInput, markdown};
 use crate::results::{
     ChangedLines, Comparison, ComparisonScope, Design, FolderError, LabelLockError, LabelWriterError, ListedRow,
@@ -61,22 +62,29 @@ impl From<LabelWriterError> for Failure {
     }
 }
 
+/// Two result sets that were compared: the judged one first, then the baseline.
+pub(crate) struct ComparedSets {
+    pub(crate) sets: [(ResultsFolder, ResultSet); 2],
+    pub(crate) comparison: Comparison,
+}
+
 /// Reads both sides of a comparison and compares them.
 pub(crate) fn compare_sides(
     results: &Path,
     (a, b): (&str, &str),
     scope: ComparisonScope,
     lines: ChangedLines<'_>,
-) -> Result<(ResultSet, Comparison), Failure> {
-    let read = |text: &str| -> Result<(ResultSet, Option<String>), Failure> {
+) -> Result<ComparedSets, Failure> {
+    let read = |text: &str| -> Result<(ResultsFolder, ResultSet, Option<String>), Failure> {
         let (folder, method) = ResultsFolder::open_side(results, text)?;
-        Ok((ResultSet::read(&folder)?, method))
+        let set = ResultSet::read(&folder)?;
+        Ok((folder, set, method))
     };
-    let ((a, a_method), (b, b_method)) = (read(a)?, read(b)?);
+    let ((a_folder, a, a_method), (b_folder, b, b_method)) = (read(a)?, read(b)?);
     let (judged, baseline) =
         (Side { set: &a, method: a_method.as_deref() }, Side { set: &b, method: b_method.as_deref() });
     let comparison = compare_labels(results, judged, baseline, scope, lines)?;
-    Ok((a, comparison))
+    Ok(ComparedSets { sets: [(a_folder, a), (b_folder, b)], comparison })
 }
 
 /// Compares two sides, as one of all labels that were compared with the baseline.
@@ -191,7 +199,11 @@ fn worst(folder: &ResultsFolder, design: &Design, rows: Option<&[ListedRow]>) ->
     Ok(places.iter().filter_map(|(at, score)| Some(WorstProbe::new(design, rows.get(at)?, *score))).collect())
 }
 
-fn gather(folder: &ResultsFolder, manifest: Manifest, rows: Option<&[ListedRow]>) -> Result<ResultSet, Failure> {
+pub(super) fn gather(
+    folder: &ResultsFolder,
+    manifest: Manifest,
+    rows: Option<&[ListedRow]>,
+) -> Result<ResultSet, Failure> {
     let set = match rows {
         Some(rows) => ResultSet::gather(manifest, rows.iter().map(|listed| Ok(&listed.row)))?,
         None => ResultSet::gather(manifest, folder.rows()?.scored().map(|row| row.map_err(SetError::from)))?,
@@ -220,7 +232,7 @@ fn write_run_files(folder: &ResultsFolder, set: &ResultSet) -> Result<(), Failur
     Ok(folder.remove_run_files(&written)?)
 }
 
-fn page<'a>(
+pub(super) fn page<'a>(
     pipeline: &'a Pipeline,
     summary: &'a Summary,
     manifest: &'a Manifest,
@@ -230,14 +242,41 @@ fn page<'a>(
     let too_many = (rows.0.is_empty() && cells > 0).then(|| {
         format!("{cells} cells are too many for one page: they are in cells.jsonl, and `compeval show` shows each.")
     });
-    let banks = pipeline.fixtures.iter().map(|f| (f.name(), f.bank.probes.as_slice())).collect();
-    let mut page = PageInput { banks, ..PageInput::new(manifest, summary, &pipeline.rubric, rows) };
+    let mut page = PageInput {
+        banks: banks(pipeline),
+        sessions: sessions(pipeline, &manifest.design),
+        ..PageInput::new(manifest, summary, &pipeline.rubric, rows)
+    };
     page.notes.extend(too_many);
     page
 }
 
+pub(crate) fn banks(pipeline: &Pipeline) -> BTreeMap<&str, &[Probe]> {
+    pipeline.fixtures.iter().map(|loaded| (loaded.name(), loaded.bank.probes.as_slice())).collect()
+}
+
+/// The sessions that are as they were when they were run.
+pub(crate) fn sessions<'a>(pipeline: &'a Pipeline, design: &Design) -> BTreeMap<&'a str, PageSession<'a>> {
+    let session = |loaded: &'a LoadedFixture| {
+        let recorded = design.fixture(loaded.name())?.digests;
+        let now = loaded.digests;
+        let is_same = recorded.transcript == now.transcript && recorded.points == now.points;
+        let mut digest = DigestBuilder::new("session");
+        digest.field("transcript", now.transcript.0).field("points", now.points.0);
+        let session = PageSession {
+            digest: digest.finish(),
+            messages: &loaded.fixture.messages,
+            start: loaded.fixture.start(),
+            points: &loaded.points,
+            history: &loaded.history,
+        };
+        is_same.then_some((loaded.name(), session))
+    };
+    pipeline.fixtures.iter().filter_map(session).collect()
+}
+
 /// A context in the cache. It holds no text of its fixture: those of all fixtures would be too much.
-struct CachedContext {
+pub(crate) struct CachedContext {
     digest: Digest,
     cell: CompressCell,
     record: Record,
@@ -254,7 +293,7 @@ impl CachedContext {
 
 /// The contexts of `rows` that are still in the cache. Each row names the key of its context, so the matrix is not walked
 /// a second time.
-fn find_contexts<L: Lookup>(
+pub(crate) fn find_contexts<L: Lookup>(
     rows: &[ListedRow],
     design: &Design,
     preparer: Preparer<'_>,
@@ -286,7 +325,7 @@ fn find_contexts<L: Lookup>(
 }
 
 /// The contexts found, to be read when the page needs them.
-fn page_contexts<'a, L: Lookup>(
+pub(crate) fn page_contexts<'a, L: Lookup>(
     found: &'a BTreeMap<ContextKey, CachedContext>,
     preparer: Preparer<'a>,
     cache: &'a L,

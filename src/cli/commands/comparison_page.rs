@@ -1,0 +1,200 @@
+//! The page of a comparison: the cells of both sides on one page, so that each can stand beside its counterpart.
+//!
+//! It is the page of one result set whose methods are those of both, `LABEL:METHOD` each, with the cells that the
+//! comparison rests on. Everything a page can show it shows for both.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use indexmap::IndexSet;
+
+use crate::cache::Lookup;
+use crate::cli::commands::run::{ComparedSets, banks, find_contexts, page_contexts, sessions};
+use crate::cli::failure::Failure;
+use crate::locale::Locale;
+use crate::pipeline::{Matrix, Pipeline};
+use crate::plan::Preparer;
+use crate::report::html::{self, ChunkCache, ContextKey, PageContext, PageFailure, PageInput, PageMethod};
+use crate::results::{
+    Comparison, Design, FEW, ListedRow, Manifest, ResultSet, ResultsFolder, Row, RowError, ScoredRow, SetError,
+    Summary, summarize,
+};
+
+/// One side: its rows that are compared, by their place in the file.
+struct Side<'a> {
+    folder: &'a ResultsFolder,
+    set: &'a ResultSet,
+    label: String,
+    rows: BTreeMap<usize, ListedRow>,
+    summary: Summary,
+}
+
+impl<'a> Side<'a> {
+    fn read(
+        (folder, set): &'a (ResultsFolder, ResultSet),
+        label: String,
+        is_compared: impl Fn(&ScoredRow) -> bool,
+    ) -> Result<Side<'a>, Failure> {
+        let rows = folder.few_rows().map_err(SetError::from)?.ok_or_else(|| {
+            Failure::input(format!("`{}` has more than {FEW} cells, which are too many for a page", folder.label()))
+                .hinted("compare without --html")
+        })?;
+        let rows = rows.into_iter().enumerate().filter(|(_, listed)| is_compared(&listed.row)).collect();
+        Ok(Side { folder, set, label, rows, summary: summarize(set, None) })
+    }
+
+    fn manifest(&self) -> &Manifest {
+        &self.set.manifest
+    }
+
+    fn page_name(&self, method: &str) -> String {
+        format!("{}:{method}", self.label)
+    }
+
+    /// What the page shows of this side alone.
+    fn page<'p>(&'p self, pipeline: &'p Pipeline) -> PageInput<'p> {
+        PageInput::new(self.manifest(), &self.summary, &pipeline.rubric, (&[], &|_| Ok(Vec::new())))
+    }
+
+    fn methods(&self, page: &PageInput<'_>, compared: &IndexSet<String>) -> Vec<PageMethod> {
+        let named = |method: &PageMethod| PageMethod { name: self.page_name(&method.name), ..method.clone() };
+        page.methods.iter().filter(|method| compared.contains(&method.name)).map(named).collect()
+    }
+
+    fn failures(&self, page: &PageInput<'_>) -> Vec<PageFailure> {
+        let place = |failure: &PageFailure| format!("{}: {}", self.label, failure.place);
+        page.failures.iter().map(|failure| PageFailure { place: place(failure), ..failure.clone() }).collect()
+    }
+
+    /// The rows as the page names them. Judges are paired by their place, so both sides have the names of `design`.
+    fn named_rows(&self, design: &Design) -> Vec<ListedRow> {
+        let judges = &self.set.design().judges;
+        let named = |listed: &ListedRow| {
+            let mut listed = listed.clone();
+            let judge = judges.iter().position(|judge| judge.name == listed.row.judge);
+            if let Some(judge) = judge.and_then(|place| design.judges.get(place)) {
+                listed.row.judge.clone_from(&judge.name);
+            }
+            listed.row.method = self.page_name(&variant(self.set.design(), &listed.row));
+            listed
+        };
+        self.rows.values().map(named).collect()
+    }
+}
+
+/// The name that summaries have for the method of a row.
+fn variant(design: &Design, row: &ScoredRow) -> String {
+    if design.answerers.len() > 1 { format!("{}/{}", row.method, row.answerer) } else { row.method.clone() }
+}
+
+/// The page of two sets that were compared.
+///
+/// # Errors
+/// Rows that cannot be read, or too many of them.
+pub(super) fn comparison_page<C: Lookup + ChunkCache + Sync>(
+    pipeline: &Pipeline,
+    ComparedSets { sets: [judged, baseline], comparison }: &ComparedSets,
+    cache: Option<&C>,
+) -> Result<String, Failure> {
+    let compared: [IndexSet<String>; 2] = [
+        comparison.methods.keys().cloned().collect(),
+        comparison.methods.values().map(|method| method.against.clone()).collect(),
+    ];
+    let is_compared = |set: &ResultSet, methods: &IndexSet<String>, row: &ScoredRow| {
+        let probe = (row.fixture.clone(), row.point, row.probe.clone());
+        methods.contains(&variant(set.design(), row)) && comparison.asked.contains(&probe)
+    };
+    let [label, against] = [&judged.1, &baseline.1].map(|set| set.manifest.label.clone());
+    let against = if label == against { format!("{against} (baseline)") } else { against };
+    let [methods, others] = &compared;
+    let sides = [
+        Side::read(judged, label, |row| is_compared(&judged.1, methods, row))?,
+        Side::read(baseline, against, |row| is_compared(&baseline.1, others, row))?,
+    ];
+    Ok(render(pipeline, &sides, &compared, comparison, cache).map_err(SetError::from)?)
+}
+
+fn render<C: Lookup + ChunkCache + Sync>(
+    pipeline: &Pipeline,
+    sides: &[Side<'_>; 2],
+    compared: &[IndexSet<String>; 2],
+    comparison: &Comparison,
+    cache: Option<&C>,
+) -> Result<String, RowError> {
+    let [judged, baseline] = sides;
+    let design = judged.set.design();
+    let rows = [judged.named_rows(design), baseline.named_rows(design)].concat();
+    let read_rows = |range: Range<usize>| read_rows(sides, range);
+    let matrix = Matrix::new(pipeline);
+    let preparer = Preparer::new(pipeline, &matrix);
+    let found = sides.each_ref().map(|side| {
+        let listed: Vec<ListedRow> = side.rows.values().cloned().collect();
+        cache.map_or_else(BTreeMap::new, |cache| find_contexts(&listed, side.set.design(), preparer, cache))
+    });
+    let mut contexts: BTreeMap<ContextKey, PageContext<'_>> = BTreeMap::new();
+    for (side, found) in sides.iter().zip(&found) {
+        let of_side = cache.map_or_else(BTreeMap::new, |cache| page_contexts(found, preparer, cache));
+        for ListedRow { row, .. } in side.rows.values() {
+            let context = of_side.get(&(row.keys.compress, row.method.clone(), row.point));
+            let name = side.page_name(&variant(side.set.design(), row));
+            contexts.extend(context.map(|context| ((row.keys.compress, name, row.point), context.clone())));
+        }
+    }
+    let pages = sides.each_ref().map(|side| side.page(pipeline));
+    let summary = joined(sides, comparison);
+    let label = match design.locale {
+        Locale::En => format!("{} against {}", judged.label, baseline.label),
+        Locale::Zh => format!("{} 对比 {}", judged.label, baseline.label),
+    };
+    let own = PageInput::new(judged.manifest(), &summary, &pipeline.rubric, (&rows, &read_rows));
+    let [mut methods, others] = [0, 1].map(|at| sides[at].methods(&pages[at], &compared[at]));
+    methods.extend(others);
+    let warnings: IndexSet<String> = pages.iter().flat_map(|page| page.warnings.iter().cloned()).collect();
+    let pair = |(name, method): (&String, &crate::results::MethodComparison)| {
+        (judged.page_name(name), baseline.page_name(&method.against))
+    };
+    html::render(&PageInput {
+        label: &label,
+        methods,
+        warnings: warnings.into_iter().collect(),
+        notes: own.notes.iter().cloned().chain(comparison.warnings.iter().cloned()).collect(),
+        changes: Vec::new(),
+        compressions: None,
+        costs: Vec::new(),
+        models: pages.iter().flat_map(|page| page.models.clone()).collect::<IndexSet<_>>().into_iter().collect(),
+        failures: sides.iter().zip(&pages).flat_map(|(side, page)| side.failures(page)).collect(),
+        banks: banks(pipeline),
+        sessions: sessions(pipeline, design),
+        packs: cache.map_or(&(), |cache| cache),
+        contexts,
+        pairs: comparison.methods.iter().map(pair).collect(),
+        ..own
+    })
+}
+
+/// The summary of both sides, with the comparison between them.
+fn joined(sides: &[Side<'_>; 2], comparison: &Comparison) -> Summary {
+    let [judged, _] = sides;
+    let named = sides
+        .iter()
+        .flat_map(|side| side.summary.methods.iter().map(|(name, method)| (side.page_name(name), method.clone())));
+    let methods = comparison.methods.iter().map(|(name, method)| (judged.page_name(name), method.clone())).collect();
+    Summary {
+        methods: named.collect(),
+        comparison: Some(Comparison { methods, ..comparison.clone() }),
+        ..judged.summary.clone()
+    }
+}
+
+/// Reads rows by their position on the page: those of the judged side first.
+fn read_rows(sides: &[Side<'_>; 2], range: Range<usize>) -> Result<Vec<Row>, RowError> {
+    let mut read = Vec::new();
+    let mut first = 0;
+    for side in sides {
+        let of_side = range.start.saturating_sub(first)..range.end.saturating_sub(first).min(side.rows.len());
+        let places: BTreeSet<usize> = side.rows.keys().copied().skip(of_side.start).take(of_side.len()).collect();
+        read.extend(side.folder.rows_in(&places)?.into_values());
+        first += side.rows.len();
+    }
+    Ok(read)
+}
