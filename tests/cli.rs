@@ -30,6 +30,7 @@ mod cli {
     mod kills;
     mod labels;
     mod lanes;
+    mod live;
     mod matrix;
     mod needed;
     mod next;
@@ -52,5 +53,7 @@ mod cli {
     mod truncated;
     mod trust;
     mod vendors;
+    #[cfg(unix)]
+    mod watch;
     mod why;
 }

@@ -24,7 +24,7 @@ use crate::units::{Tokens, Usd};
 
 /// Options of a run that are not part of the pipeline.
 pub(crate) struct RunOptions {
-    pub(crate) budget: Budget,
+    pub(crate) budget: Arc<Budget>,
     pub(crate) offline: bool,
     pub(crate) allow_weak_judge: bool,
     pub(crate) refresh: HashSet<Stage>,
@@ -37,7 +37,7 @@ impl RunOptions {
     /// Options without limits, except for the budget.
     pub(crate) fn within(budget: Budget) -> RunOptions {
         RunOptions {
-            budget,
+            budget: Arc::new(budget),
             offline: false,
             allow_weak_judge: true,
             refresh: HashSet::new(),

@@ -2,8 +2,8 @@
 //! whatever it is doing. A job scheduler sends SIGTERM and a closed terminal SIGHUP: both leave the same report that
 //! Ctrl-C does.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::watch;
 
@@ -15,8 +15,17 @@ use crate::scheduler::Stop;
 pub(crate) struct Interrupts {
     /// What the user asked for so far.
     pub(crate) stop: watch::Receiver<Stop>,
-    is_over: Arc<AtomicBool>,
+    state: Arc<State>,
 }
+
+/// What the thread and the work share. A process has one thread for all the runs that it makes.
+struct State {
+    stop: watch::Sender<Stop>,
+    received: AtomicU64,
+    is_over: AtomicBool,
+}
+
+static STATE: OnceLock<Arc<State>> = OnceLock::new();
 
 /// The effect of one more Ctrl-C.
 #[derive(Debug, PartialEq, Eq)]
@@ -37,16 +46,37 @@ fn effect(nth: u64, is_over: bool) -> Effect {
 }
 
 impl Interrupts {
-    /// Starts handling Ctrl-C, until the process ends.
+    /// Handles Ctrl-C until the process ends; for the work that begins now, none was received yet.
     ///
     /// # Errors
     /// The thread cannot be started.
     pub(crate) fn listen(console: &Console) -> Result<Interrupts, Failure> {
-        let (sender, stop) = watch::channel(Stop::No);
-        let (is_over, console) = (Arc::new(AtomicBool::new(false)), *console);
-        let seen = is_over.clone();
+        let state = match STATE.get() {
+            Some(state) => state.clone(),
+            None => State::listening(*console)?,
+        };
+        state.received.store(0, Ordering::Relaxed);
+        state.stop.send_replace(Stop::No);
+        state.is_over.store(false, Ordering::Relaxed);
+        Ok(Interrupts { stop: state.stop.subscribe(), state })
+    }
+
+    /// The work is over: what follows takes a moment, and the next Ctrl-C ends the process.
+    pub(crate) fn work_is_over(&self) {
+        self.state.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+impl State {
+    fn listening(console: Console) -> Result<Arc<State>, Failure> {
+        let state = Arc::new(State {
+            stop: watch::Sender::new(Stop::No),
+            received: AtomicU64::new(0),
+            is_over: AtomicBool::new(false),
+        });
+        let seen = state.clone();
         let listen_thread = move || {
-            if let Err(error) = forward_signals(&sender, &seen, &console) {
+            if let Err(error) = seen.forward_signals(console) {
                 tracing::warn!("Ctrl-C is not handled: {}", chain(&error));
             }
         };
@@ -54,29 +84,23 @@ impl Interrupts {
             .name("interrupts".to_owned())
             .spawn(listen_thread)
             .map_err(|error| Failure::error(format!("failed to start a thread: {error}")))?;
-        Ok(Interrupts { stop, is_over })
+        Ok(STATE.get_or_init(|| state).clone())
     }
 
-    /// The work is over: what follows takes a moment, and the next Ctrl-C ends the process.
-    pub(crate) fn work_is_over(&self) {
-        self.is_over.store(true, Ordering::Relaxed);
-    }
-}
-
-fn forward_signals(sender: &watch::Sender<Stop>, is_over: &AtomicBool, console: &Console) -> std::io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let mut signals = Signals::new()?;
-        let mut received = 0;
-        loop {
-            signals.next().await?;
-            received += 1;
-            match effect(received, is_over.load(Ordering::Relaxed)) {
-                Effect::Ask(stop) => drop(sender.send_replace(stop)),
-                Effect::End => console.leave(Exit::Interrupted.code(), "stopped; finished work is saved"),
+    fn forward_signals(&self, console: Console) -> std::io::Result<()> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            let mut signals = Signals::new()?;
+            loop {
+                signals.next().await?;
+                let nth = self.received.fetch_add(1, Ordering::Relaxed) + 1;
+                match effect(nth, self.is_over.load(Ordering::Relaxed)) {
+                    Effect::Ask(stop) => drop(self.stop.send_replace(stop)),
+                    Effect::End => console.leave(Exit::Interrupted.code(), "stopped; finished work is saved"),
+                }
             }
-        }
-    })
+        })
+    }
 }
 
 /// The signals that ask the program to stop.

@@ -12,6 +12,7 @@ mod failure;
 mod findings;
 mod format;
 mod interrupts;
+mod live;
 mod project;
 mod shard;
 mod terminal;

@@ -187,11 +187,30 @@ impl Running {
 
     /// Reads standard error until a line holds these words.
     pub fn wait_for_words(&mut self, words: &str) {
+        self.read_until(|line, _| line.contains(words));
+    }
+
+    /// Reads standard error up to the end of a line that holds these words.
+    pub fn line_with(&mut self, words: &str) -> String {
+        self.read_until(|line, is_whole| is_whole && line.contains(words))
+    }
+
+    fn read_until(&mut self, holds: impl Fn(&str, bool) -> bool) -> String {
         let stderr = self.0.as_mut().and_then(|child| child.stderr.as_mut()).expect("a pipe");
         let (mut line, mut byte) = (Vec::new(), [0]);
-        while !String::from_utf8_lossy(&line).contains(words) {
+        loop {
             stderr.read_exact(&mut byte).expect("more to read");
-            if byte[0] == b'\n' { line.clear() } else { line.push(byte[0]) }
+            let is_whole = byte[0] == b'\n';
+            if !is_whole {
+                line.push(byte[0]);
+            }
+            let text = String::from_utf8_lossy(&line).into_owned();
+            if holds(&text, is_whole) {
+                return text;
+            }
+            if is_whole {
+                line.clear();
+            }
         }
     }
 

@@ -2,7 +2,8 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
@@ -21,8 +22,25 @@ use crate::scheduler::{BudgetLimits, Event, Stop, TrippedBreaker};
 pub(crate) struct Progress {
     console: Console,
     pub(crate) requests: Arc<RequestLog>,
+    /// What a page is told of it.
+    pub(crate) live: Option<LiveProgress>,
     model: RefCell<ProgressModel>,
     view: RefCell<View>,
+}
+
+/// The progress as JSON, for a page on another thread.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LiveProgress(Arc<Mutex<Option<String>>>);
+
+impl LiveProgress {
+    pub(crate) fn set(&self, json: String) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(json);
+    }
+
+    /// `null` before the first.
+    pub(crate) fn json(&self) -> String {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_else(|| "null".to_owned())
+    }
 }
 
 /// The form of the display.
@@ -38,6 +56,8 @@ struct LiveBars {
     pace: ProgressBar,
     waits: ProgressBar,
     colors: bool,
+    /// Columns of the terminal when the bars were drawn last.
+    width: usize,
 }
 
 struct PlainLines {
@@ -61,7 +81,7 @@ impl Progress {
             false => View::PlainLines(PlainLines::new(Instant::now())),
         };
         let (model, view) = (RefCell::new(model), RefCell::new(view));
-        Progress { console: *console, requests: Arc::default(), model, view }
+        Progress { console: *console, requests: Arc::default(), live: None, model, view }
     }
 
     /// Progress of a run that begins.
@@ -103,8 +123,14 @@ impl Progress {
     pub(crate) fn update(&self, snapshot: ProgressSnapshot) {
         let (mut model, now, stop) = (self.model.borrow_mut(), Instant::now(), snapshot.stop);
         model.update(snapshot, now);
+        if let Some(live) = &self.live {
+            live.set(model.json());
+        }
         match &mut *self.view.borrow_mut() {
-            View::LiveBars(bars) => bars.show(&model),
+            View::LiveBars(bars) => {
+                bars.fit(terminal_width());
+                bars.show(&model);
+            }
             View::PlainLines(lines) => {
                 if let Some(line) = lines.due(&model, stop, now) {
                     self.console.note(&line);
@@ -133,12 +159,20 @@ pub(crate) fn selftest_cases(pipeline: &Pipeline) -> u64 {
     (pipeline.judges.len() * SelfTest::built_in(pipeline.settings.locale).cases.len()) as u64
 }
 
+/// Columns of the terminal that standard error is.
+fn terminal_width() -> usize {
+    terminal_size::terminal_size_of(io::stderr()).map_or(80, |(width, _)| usize::from(width.0).max(1))
+}
+
+/// A terminal with fewer columns has no room for long bars and for all that is told of a stage.
+const NARROW: usize = 90;
+
 impl LiveBars {
     fn new(model: &ProgressModel, colors: bool) -> LiveBars {
         let multi = MultiProgress::new();
         let line = || multi.add(ProgressBar::new(0)).with_style(style("{prefix:>9}  {wide_msg}"));
         let (pace, waits) = (line(), line());
-        let mut bars = LiveBars { multi, stages: BTreeMap::new(), pace, waits, colors };
+        let mut bars = LiveBars { multi, stages: BTreeMap::new(), pace, waits, colors, width: terminal_width() };
         model.stages().keys().for_each(|stage| bars.add(*stage));
         bars
     }
@@ -147,23 +181,39 @@ impl LiveBars {
         if self.stages.contains_key(&stage) {
             return;
         }
-        let template = if self.colors {
-            "{prefix:>9}  {bar:28.green/dim}  {pos:>6}/{len:<6}  {wide_msg}"
-        } else {
-            "{prefix:>9}  {bar:28}  {pos:>6}/{len:<6}  {wide_msg}"
-        };
         let bar = self.multi.insert_before(&self.pace, ProgressBar::new(0));
-        self.stages.insert(stage, bar.with_style(style(template).progress_chars("━━─")).with_prefix(stage.name()));
+        self.stages.insert(stage, bar.with_style(self.stage_style()).with_prefix(stage.name()));
+    }
+
+    fn stage_style(&self) -> ProgressStyle {
+        let length = if self.width < NARROW { 10 } else { 28 };
+        let color = if self.colors { ".green/dim" } else { "" };
+        style(&format!("{{prefix:>9}}  {{bar:{length}{color}}}  {{pos:>6}}/{{len:<6}}  {{wide_msg}}"))
+            .progress_chars("━━─")
+    }
+
+    /// Adapts to a terminal that was resized. Bars are one long line to it, which it breaks anew: what it moved is
+    /// cleared here, since the next drawing expects as many rows as before.
+    fn fit(&mut self, width: usize) {
+        let before = std::mem::replace(&mut self.width, width);
+        if before == width {
+            return;
+        }
+        let rows = self.stages.len() + 2;
+        let _ = io::stderr().lock().write_all(cleared(rows, before, width).as_bytes());
+        let style = self.stage_style();
+        self.stages.values().for_each(|bar| bar.set_style(style.clone()));
     }
 
     fn show(&self, model: &ProgressModel) {
+        let is_narrow = self.width < NARROW;
         for (stage, progress) in model.stages() {
             let Some(bar) = self.stages.get(stage) else { continue };
             bar.set_length(progress.total);
             bar.set_position(progress.finished());
-            bar.set_message(ProgressModel::stage_words(progress));
+            bar.set_message(ProgressModel::stage_words(progress, is_narrow));
         }
-        self.pace.set_message(model.pace_words());
+        self.pace.set_message(model.pace_words(is_narrow));
         let waits = model.wait_words().unwrap_or_default();
         self.waits.set_message(visible(&waits, false).into_owned());
     }
@@ -173,6 +223,15 @@ impl LiveBars {
         // What cannot be cleared is overwritten by what is printed next.
         let _ = self.multi.clear();
     }
+}
+
+/// Clears `rows` that were drawn at one width, of a terminal that has another now; the cursor ends in the last row.
+fn cleared(rows: usize, drawn_at: usize, width: usize) -> String {
+    let up = match (rows * drawn_at).div_ceil(width) - 1 {
+        0 => String::new(),
+        up => format!("\u{1b}[{up}A"),
+    };
+    format!("{up}\r\u{1b}[J{}", "\n".repeat(rows - 1))
 }
 
 fn style(template: &str) -> ProgressStyle {

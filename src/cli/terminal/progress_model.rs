@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
+
 use crate::action::StageName;
 use crate::cli::format::{amount, cost, duration, money, short};
 use crate::pipeline::MatrixCounts;
@@ -135,14 +137,15 @@ impl ProgressModel {
         self.samples.push_back(Sample { at: now, worked, by_provider });
     }
 
-    /// What one stage has done.
-    pub(crate) fn stage_words(progress: &StageProgress) -> String {
+    /// What one stage has done; `brief` without what its bar shows.
+    pub(crate) fn stage_words(progress: &StageProgress, brief: bool) -> String {
+        let unless_brief = |count: u64| if brief { 0 } else { count };
         let parts = [
-            (progress.done, "done"),
+            (unless_brief(progress.done), "done"),
             (progress.cached, "cached"),
             (progress.failed, "failed"),
             (progress.left_out, "left out"),
-            (progress.open(), "to do"),
+            (unless_brief(progress.open()), "to do"),
         ];
         let shown = parts.iter().filter(|(count, _)| *count > 0);
         shown.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
@@ -155,8 +158,8 @@ impl ProgressModel {
         (passed >= FIRST_PACE).then_some((first, last, passed.as_secs_f64()))
     }
 
-    /// Rate, tokens, money and time as text.
-    pub(crate) fn pace_words(&self) -> String {
+    /// Rate, tokens, money and time as text; `brief` begins with the last of these, for the end may be cut off.
+    pub(crate) fn pace_words(&self, brief: bool) -> String {
         let mut parts = self.provider_words();
         let spent = &self.snapshot.spent;
         if let Some(usage) = spent.usage {
@@ -169,6 +172,9 @@ impl ProgressModel {
                 .filter(|_| !self.is_held_up() && self.snapshot.stop == Stop::No)
                 .map(|seconds| format!("{} left", duration(seconds))),
         );
+        if brief {
+            parts.reverse();
+        }
         parts.join(" · ")
     }
 
@@ -295,13 +301,23 @@ impl ProgressModel {
         ))
     }
 
+    /// The same as JSON, for a page.
+    pub(crate) fn json(&self) -> String {
+        let stage = |(stage, progress): (&StageName, &StageProgress)| {
+            let words = ProgressModel::stage_words(progress, false);
+            json!({ "name": stage.name(), "finished": progress.finished(), "total": progress.total, "words": words })
+        };
+        let stages: Vec<Value> = self.stages.iter().map(stage).collect();
+        json!({ "stages": stages, "pace": self.pace_words(false), "waits": self.wait_words() }).to_string()
+    }
+
     pub(crate) fn line(&self) -> String {
         let stage = |(stage, progress): (&StageName, &StageProgress)| {
             let failed = if progress.failed > 0 { format!(" ({} failed)", progress.failed) } else { String::new() };
             format!("{} {}/{}{failed}", stage.name(), progress.finished(), progress.total)
         };
         let stages: Vec<String> = self.stages.iter().map(stage).collect();
-        let parts = [Some(stages.join(", ")), Some(self.pace_words()), self.wait_words()];
+        let parts = [Some(stages.join(", ")), Some(self.pace_words(false)), self.wait_words()];
         parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
     }
 }

@@ -58,7 +58,7 @@ fn a_line_tells_how_far_how_fast_what_it_costs_and_how_long_it_takes() {
         "answer 61/200, judge 0/200 · openai 2.0 of 8.3 calls/s, 120k of 200k tokens/min · 54k tokens in, 6.0k out · \
          $0.50 so far, about $3.40 to come · 3 min left"
     );
-    assert_eq!(ProgressModel::stage_words(&model.stages()[&StageName::Answer]), "60 done, 1 cached, 139 to do");
+    assert_eq!(ProgressModel::stage_words(&model.stages()[&StageName::Answer], false), "60 done, 1 cached, 139 to do");
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn a_budget_that_holds_calls_back_is_told() {
     snapshot.statuses = vec![status(60, Some(WaitReason::Rate))];
     model.update(snapshot, Instant::now() + Duration::from_secs(32));
     assert_eq!(model.wait_words().unwrap(), format!("waits for the rate that openai allows; {words}"));
-    assert!(model.pace_words().contains("$0.70 so far of at most $1.00"), "{}", model.pace_words());
+    assert!(model.pace_words(false).contains("$0.70 so far of at most $1.00"), "{}", model.pace_words(false));
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn what_nobody_knows_is_a_dash_and_nothing_is_forecast_from_it() {
     let mut snapshot = snapshot(60, 0.0, None);
     (snapshot.spent.usd, snapshot.spent.usage) = (None, Some(Usage::default()));
     model.update(snapshot, Instant::now() + Duration::from_secs(31));
-    assert!(model.pace_words().contains("– tokens in, – out · cost unknown · "), "{}", model.pace_words());
+    assert!(model.pace_words(false).contains("– tokens in, – out · cost unknown · "), "{}", model.pace_words(false));
 }
 
 #[test]
@@ -157,5 +157,5 @@ fn cells_below_a_failure_are_no_longer_to_be_done() {
     let mut model = under_way(None);
     model.on_event(&Event::Blocked(MatrixCounts { compress: 0, answer: 10, judge: 20 }));
     model.on_event(&Event::Skipped { stage: StageName::Judge, reason: SkipReason::Budget });
-    assert_eq!(ProgressModel::stage_words(&model.stages()[&StageName::Judge]), "21 left out, 179 to do");
+    assert_eq!(ProgressModel::stage_words(&model.stages()[&StageName::Judge], false), "21 left out, 179 to do");
 }

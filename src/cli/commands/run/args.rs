@@ -60,6 +60,13 @@ pub(crate) struct RunArgs {
     /// Run at most this many actions at once
     #[arg(short, long, value_name = "N", help_heading = LIMITS)]
     pub(crate) jobs: Option<usize>,
+    /// Stay, and run what an edit of a prompt, bank, rubric, pipeline or program makes stale; --max-cost and
+    /// --max-requests are for all of it together
+    #[arg(long, conflicts_with_all = ["shard", "dry_run", "live", "until_decided"], help_heading = OUTPUT)]
+    pub(crate) watch: bool,
+    /// Show the results in the browser as they come: prints an address of this machine that works until the run ends
+    #[arg(long, conflicts_with_all = ["shard", "dry_run", "until_decided"], help_heading = OUTPUT)]
+    pub(crate) live: bool,
     /// Print the plan and stop (same as `compeval plan`)
     #[arg(short = 'n', long, help_heading = LIMITS)]
     pub(crate) dry_run: bool,

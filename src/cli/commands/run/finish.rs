@@ -116,9 +116,14 @@ pub(super) fn print_summary(published: &PublishedResults, folder: &ResultsFolder
     let lines =
         [early_cutoff_line(manifest), prompt_cache_line(manifest), unused_line(manifest), forecast_line(manifest)];
     lines.into_iter().flatten().for_each(|line| console.print(&line));
+    print_totals(manifest, folder, console);
+    console.print(&console.labelled(TextStyle::Hint, "next:", next));
+}
+
+/// Prints label, cost, requests and duration, and where the report is.
+pub(super) fn print_totals(manifest: &Manifest, folder: &ResultsFolder, console: &Console) {
     console.print(&format!("{} · {}", console.paint(TextStyle::Strong, &manifest.label), totals(manifest)));
     console.print(&format!("{} {}", console.paint(TextStyle::Dim, "report:"), folder.file(names::HTML).display()));
-    console.print(&console.labelled(TextStyle::Hint, "next:", next));
 }
 
 /// What a shard did, as JSON.

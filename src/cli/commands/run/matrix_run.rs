@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::args::RunArgs;
 use super::finish;
+use super::live::PartialResults;
 use super::publish::{PublishedResults, publish};
 use super::record::Recorder;
 use crate::cache::{CacheError, ImportOrigin, Store};
@@ -16,6 +18,7 @@ use crate::cli::commit::commit_of;
 use crate::cli::engine::{RunOptions, models, run_matrix};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::shell_word;
+use crate::cli::live::LiveServer;
 use crate::cli::project::{ProjectOptions, given, label_of, open_project, print_notices};
 use crate::cli::shard::{NumberedShard, ShardOfRun};
 use crate::cli::terminal::{Console, Progress, TextStyle};
@@ -61,8 +64,9 @@ pub(super) fn publish_run(
     complete: impl FnOnce(&mut Manifest, Exit) -> Exit,
     console: &Console,
 ) -> Result<PublishedRun, Failure> {
+    let live = args.live.then(|| prepared.serve(console)).transpose()?;
     let ExecutedRun { folder, mut manifest, execution: Execution { exit, rows, is_broken } } =
-        prepared.execute(&store, args, console)?;
+        prepared.execute(&store, args, live.as_ref(), console)?;
     let PreparedRun { pipeline, label, writer, junit: junit_file, .. } = prepared;
     let exit = complete(&mut manifest, exit);
     let ended = manifest.clone();
@@ -81,6 +85,9 @@ pub(super) fn publish_run(
     let (results, synced) = published?;
     let folder = publication(writer.publish(staged?, &ended)?, &label, console);
     drop(files);
+    if let Some(live) = live {
+        live.finish(folder.file(names::HTML));
+    }
     if let Some(file) = &junit_file {
         write_whole(file, junit(&results.summary, ended.wall_s))?;
     }
@@ -163,15 +170,35 @@ impl PreparedRun {
         Ok(PreparedRun { pipeline, label, writer, design, options: options(args, limits), shard, junit })
     }
 
+    /// Serves the page of the results to come, and prints where.
+    fn serve(&self, console: &Console) -> Result<LiveServer, Failure> {
+        let (pipeline, folder) = (self.pipeline.clone(), self.writer.folder().clone());
+        let live = LiveServer::start(PartialResults { pipeline, folder })?;
+        console.eprint(&console.labelled(TextStyle::Hint, "live:", live.address()));
+        Ok(live)
+    }
+
     /// Begins the result set and runs the matrix.
-    pub(super) fn execute(&self, store: &Store, args: &RunArgs, console: &Console) -> Result<ExecutedRun, Failure> {
+    pub(super) fn execute(
+        &self,
+        store: &Store,
+        args: &RunArgs,
+        live: Option<&LiveServer>,
+        console: &Console,
+    ) -> Result<ExecutedRun, Failure> {
         let folder = self.writer.folder().clone();
         let manifest = Manifest::begin(self.label.as_str(), &now(), self.design.clone());
         let mut manifest = begin(&self.pipeline, store, manifest, args);
         manifest.shard = self.shard.as_ref().map(|shard| shard.record);
         self.writer.begin(&mut manifest)?;
-        let execution = execute(&self.pipeline, store, &self.options, &folder, &mut manifest, console)?;
+        let mut progress = Progress::of_run(&self.pipeline, self.options.budget.limits(), console);
+        progress.live = live.map(LiveServer::progress);
+        let execution = execute(&self.pipeline, store, &self.options, &folder, &mut manifest, &progress)?;
         Ok(ExecutedRun { folder, manifest, execution })
+    }
+
+    pub(super) fn budget(&self) -> Arc<Budget> {
+        self.options.budget.clone()
     }
 
     pub(super) fn cache(&self) -> &Path {
@@ -205,7 +232,7 @@ fn twice(error: &LabelWriterError, shard: Shard) -> Failure {
 
 fn options(args: &RunArgs, limits: BudgetLimits) -> RunOptions {
     RunOptions {
-        budget: Budget::new(limits),
+        budget: Arc::new(Budget::new(limits)),
         offline: args.offline,
         allow_weak_judge: args.allow_weak_judge,
         refresh: args.select.refresh.iter().map(|stage| stage.stage()).collect(),
@@ -263,20 +290,19 @@ fn execute(
     options: &RunOptions,
     folder: &ResultsFolder,
     manifest: &mut Manifest,
-    console: &Console,
+    progress: &Progress,
 ) -> Result<Execution, Failure> {
     let began = Instant::now();
-    let progress = Progress::of_run(pipeline, options.budget.limits(), console);
     let cells = Matrix::new(pipeline).counts();
     let recorder = Recorder::new(folder.begin_rows(cells.judge)?);
-    let mut listener = Listeners { recorder, progress: &progress, weaknesses: BTreeMap::new() };
+    let mut listener = Listeners { recorder, progress, weaknesses: BTreeMap::new() };
     // A shard may have no chain; then it asks no judge either.
     let ended = match cells.all() {
         0 => RunOutcome::default(),
-        _ => run_matrix(pipeline, store, options, &progress, &mut listener)?,
+        _ => run_matrix(pipeline, store, options, progress, &mut listener)?,
     };
     let Listeners { recorder, weaknesses, .. } = listener;
-    let exit = finish::print_stop_reasons(&ended, &weaknesses, recorder.failures(), options, console);
+    let exit = finish::print_stop_reasons(&ended, &weaknesses, recorder.failures(), options, progress.console());
     let requests = &progress.requests;
     manifest.requests_sent = requests.sent.load(Ordering::Relaxed);
     manifest.retries = requests.retries.load(Ordering::Relaxed);

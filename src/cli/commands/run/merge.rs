@@ -68,6 +68,8 @@ impl MergeArgs {
             // Each shard has decided that for itself.
             allow_weak_judge: true,
             jobs: None,
+            watch: false,
+            live: false,
             dry_run: false,
         })
     }

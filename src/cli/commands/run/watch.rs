@@ -1,0 +1,170 @@
+//! `run --watch`: runs again what an edit made stale, and prints what changed against the last run.
+//!
+//! Files are polled: a pipeline has few, a poll takes well under a millisecond, and it works on every file system, those
+//! of containers and of remote machines included, where change notifications get lost.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::args::RunArgs;
+use super::finish;
+use super::once::{prepare, run_prepared};
+use super::publish::changed_lines_in;
+use crate::cli::args::{BudgetArgs, Common, SelectArgs};
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::format::count;
+use crate::cli::project::{ProjectOptions, label_of, open_snapshot, read_project};
+use crate::cli::terminal::{Console, TextStyle};
+use crate::compress::Strategy;
+use crate::pipeline::Pipeline;
+use crate::report::comparison_table;
+use crate::results::{Comparison, ComparisonScope, ResultSet, ResultsFolder, Side, compare};
+
+const POLL: Duration = Duration::from_millis(300);
+
+/// Runs, waits for an edit, runs again, until Ctrl-C. All runs have one label and share the budget.
+pub(super) fn watch(common: &Common, args: &RunArgs, console: &Console) -> Result<Exit, Failure> {
+    let label = label_of(&args.select)?.to_string();
+    let select = SelectArgs { label: Some(label.clone()), ..args.select.clone() };
+    let mut args = RunArgs { select, ..args.clone() };
+    let mut pipeline = read_project(common, &args.select, ProjectOptions::default())?.pipeline;
+    let mut files = WatchedFiles::default();
+    files.follow(&pipeline);
+    let mut last: Option<ResultSet> = None;
+    loop {
+        // Later runs show what changed; the whole table is in the report.
+        let summary = if last.is_some() { console.silenced() } else { *console };
+        let ended = prepare(common, &args, &summary).and_then(|(prepared, store)| {
+            pipeline = prepared.pipeline.clone();
+            files.follow(&pipeline);
+            let budget = prepared.budget();
+            let exit = run_prepared(common, prepared, store, &args, &summary);
+            let left = budget.left();
+            args.budget = BudgetArgs { max_cost: left.usd.map(|usd| usd.0), max_requests: left.requests };
+            exit
+        });
+        match ended {
+            Ok(Exit::Interrupted) => return Ok(Exit::Interrupted),
+            Ok(_) => last = print_round(&pipeline, &label, last, console),
+            Err(failure) if last.is_none() => return Err(failure),
+            Err(failure) => drop(failure.report(console)),
+        }
+        // What the first run was told to replace is replaced; later ones replace each other.
+        args.select.refresh.clear();
+        args.replace = true;
+        console.note(&console.labelled(
+            TextStyle::Hint,
+            "watching",
+            format_args!("{}; Ctrl-C ends it", count(files.seen.len() as u64, "file")),
+        ));
+        let edited = files.wait_for_edit(&pipeline.folder);
+        console.note(&console.labelled(TextStyle::Strong, "edited:", edited.join(", ")));
+    }
+}
+
+/// Prints what changed against the last results, and returns those that the label has now.
+fn print_round(pipeline: &Pipeline, label: &str, last: Option<ResultSet>, console: &Console) -> Option<ResultSet> {
+    let read = ResultsFolder::open(&pipeline.results, label).map_err(Failure::from);
+    let read = read.and_then(|folder| Ok((ResultSet::read(&folder)?, folder)));
+    let (now, folder) = match read {
+        Ok(read) => read,
+        Err(failure) => {
+            failure.report(console);
+            return last;
+        }
+    };
+    let Some(before) = last else { return Some(now) };
+    if now.manifest.started == before.manifest.started {
+        console.note("This run is incomplete, so nothing is compared; the next edit is compared with the run before.");
+        return Some(before);
+    }
+    let cache = open_snapshot(&pipeline.cache).ok();
+    let side = |set| Side { set, method: None };
+    match compare(side(&now), side(&before), ComparisonScope::Common, &changed_lines_in(cache.as_ref())) {
+        Ok(comparison) if is_unchanged(&comparison) => {
+            console.print("No answer and no grade changed since the last run.");
+        }
+        Ok(comparison) => {
+            let comparison = Comparison { baseline: "the last run".to_owned(), ..comparison };
+            let table = comparison_table(&comparison, now.manifest.design.locale, console.width());
+            console.print(&console.styled(&table));
+        }
+        Err(refusal) => console.note(&format!("Not compared with the last run: {refusal}")),
+    }
+    finish::print_totals(&now.manifest, &folder, console);
+    Some(now)
+}
+
+fn is_unchanged(comparison: &Comparison) -> bool {
+    comparison.methods.values().all(|method| method.fixtures.tested() == 0 && method.fixtures.compared() > 0)
+}
+
+/// When a file was written, and its length; `None` where there is none.
+type Stamp = Option<(SystemTime, u64)>;
+
+/// The files that a pipeline is made of, as they were when they were last looked at.
+#[derive(Default)]
+struct WatchedFiles {
+    seen: BTreeMap<PathBuf, Stamp>,
+    /// Folders in which a new file with one of these extensions may belong to the pipeline.
+    folders: BTreeSet<(PathBuf, OsString)>,
+}
+
+impl WatchedFiles {
+    /// Watches the files of the pipeline, those known before included: an edit may bring one back.
+    fn follow(&mut self, pipeline: &Pipeline) {
+        let path = |path: &str| pipeline.folder.join(path);
+        let data = pipeline.fixtures.iter().flat_map(|loaded| [path(&loaded.path), path(&loaded.bank_path)]);
+        let programs = pipeline.methods.iter().flat_map(|method| match &method.strategy {
+            Strategy::Command(command) => command.files.iter().map(|(file, _)| command.folder.join(file)).collect(),
+            _ => Vec::new(),
+        });
+        let listed: Vec<PathBuf> = data.chain(programs).collect();
+        let folder = |file: &PathBuf| Some((file.parent()?.to_owned(), file.extension()?.to_owned()));
+        self.folders.extend(listed.iter().filter_map(folder));
+        let sources = pipeline.sources.iter().map(|source| path(&source.path));
+        for file in sources.chain([pipeline.file.clone()]).chain(listed) {
+            let stamp = stamp(&file);
+            self.seen.entry(file).or_insert(stamp);
+        }
+    }
+
+    fn now(&self) -> BTreeMap<PathBuf, Stamp> {
+        let entries = |(folder, extension): &(PathBuf, OsString)| -> Vec<PathBuf> {
+            let paths = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+            paths.filter(|path| path.extension() == Some(extension)).collect()
+        };
+        let listed = self.folders.iter().flat_map(entries);
+        self.seen.keys().cloned().chain(listed).map(|path| (path.clone(), stamp(&path))).collect()
+    }
+
+    /// Waits until files differ from when they were last looked at, and then until they stay the same for a poll.
+    fn wait_for_edit(&mut self, folder: &Path) -> Vec<String> {
+        let mut now = self.now();
+        while now == self.seen {
+            std::thread::sleep(POLL);
+            now = self.now();
+        }
+        loop {
+            std::thread::sleep(POLL);
+            let next = self.now();
+            if next == now {
+                break;
+            }
+            now = next;
+        }
+        let is_edited = |(path, stamp): &(&PathBuf, &Stamp)| self.seen.get(*path) != Some(*stamp);
+        let name = |path: &Path| path.strip_prefix(folder).unwrap_or(path).display().to_string();
+        let edited = now.iter().filter(is_edited).map(|(path, _)| name(path)).collect();
+        self.seen = now;
+        edited
+    }
+}
+
+fn stamp(path: &Path) -> Stamp {
+    let found = fs::metadata(path).ok()?;
+    Some((found.modified().ok()?, found.len()))
+}

@@ -1,0 +1,51 @@
+//! `run --watch`: what an edit makes stale is run within one budget, and what changed is printed.
+
+use super::super::brain::Wanted;
+use super::project::Project;
+use super::server::Server;
+
+/// A project whose results are cached.
+fn cached() -> (Server, Project) {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.expect(0, "run --label before --runs 1");
+    server.forget();
+    (server, project)
+}
+
+#[test]
+fn an_edit_is_run_and_compared_and_a_mistake_is_waited_out() {
+    let (server, project) = cached();
+    let mut running = project.start("run --label a --runs 1 --watch");
+    running.wait_for_words("Ctrl-C ends it");
+    assert_eq!(server.count(), 0);
+    project.edit("prompts/anchored.md", "working notes", "short working notes");
+    running.wait_for_words("edited: prompts/anchored.md");
+    running.wait_for_words("Ctrl-C ends it");
+    assert_eq!(server.counts()[&Wanted::Compression], 2, "one method, two points");
+    project.edit("pipeline.toml", "strategy = \"none\"", "strategy = \"nome\"");
+    running.wait_for_words("did you mean");
+    running.wait_for_words("Ctrl-C ends it");
+    project.edit("pipeline.toml", "strategy = \"nome\"", "strategy = \"none\"");
+    running.wait_for_words("Ctrl-C ends it");
+    running.interrupt();
+    let ended = running.end();
+    assert_eq!(ended.code, 130);
+    assert!(ended.stdout.matches("since the last run").count() >= 1, "{}", ended.stdout);
+    assert!(project.exists("results/a~1"), "the results before the edit are kept");
+}
+
+#[test]
+fn all_rounds_share_one_budget() {
+    let (server, project) = cached();
+    let mut running = project.start("run --label a --runs 1 --watch --max-requests 1");
+    running.wait_for_words("Ctrl-C ends it");
+    for words in ["short working notes", "very short working notes"] {
+        project.edit("prompts/anchored.md", "working notes", words);
+        running.wait_for_words("stopped:");
+        running.wait_for_words("Ctrl-C ends it");
+        assert_eq!(server.count(), 1);
+    }
+    running.interrupt();
+    assert_eq!(running.end().code, 130);
+}
