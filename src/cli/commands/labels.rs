@@ -122,10 +122,8 @@ fn print(found: &[LabelJson], console: &Console) {
         return console.note("There are no results; `compeval run` makes some.");
     }
     let width = found.iter().map(|label| label.label.chars().count()).max().unwrap_or(0).max(5);
-    let head = format!(
-        "{:<width$}  {:<16}  {:<12}  {:>13}  {:<11}  best method",
-        "label", "began (UTC)", "design", "cells", "outcome"
-    );
+    let when = if console.is_narrow() { String::new() } else { format!("{:<16}  {:<12}  ", "began (UTC)", "design") };
+    let head = format!("{:<width$}  {when}{:>13}  {:<11}  best method", "label", "cells", "outcome");
     console.print(&console.paint(TextStyle::Strong, &head));
     for label in found {
         console.print(&line(label, width, console));
@@ -147,7 +145,8 @@ fn line(label: &LabelJson, width: usize, console: &Console) -> String {
         notes.push_str(&format!("  (a later run is incomplete: {cells} cells)"));
     }
     let outcome = console.paint(meaning, &outcome);
-    format!("{:<width$}  {began:<16}  {:<12}  {cells:>13}  {outcome}  {best}{notes}", label.label, label.design)
+    let when = if console.is_narrow() { String::new() } else { format!("{began:<16}  {:<12}  ", label.design) };
+    format!("{:<width$}  {when}{cells:>13}  {outcome}  {best}{notes}", label.label)
 }
 
 /// The folders of all labels; an error for the first that does not exist, before anything is changed.

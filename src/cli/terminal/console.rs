@@ -13,6 +13,11 @@ use crate::cli::args::{ColorChoice, Common};
 use crate::redaction::redact_bytes;
 use crate::report::{StyledText, TextStyle};
 
+/// Columns of what is printed into a file or a pipe.
+const UNKNOWN_WIDTH: usize = 100;
+/// A terminal with fewer columns gets shorter lines of lists.
+const NARROW: usize = 90;
+
 /// Standard output and standard error. Only this file, `progress` and `pager` print.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Console {
@@ -36,14 +41,22 @@ impl Console {
             }
         };
         let colored_output = colors && (common.color == ColorChoice::Always || io::stdout().is_terminal());
-        let width = comfy_table::Table::new().width().map_or(100, usize::from).max(60);
+        let columns = terminal_size::terminal_size_of(io::stdout()).map(|(columns, _)| usize::from(columns.0));
+        let width = columns.unwrap_or(UNKNOWN_WIDTH).clamp(60, 140);
         let progress = !common.no_progress && !common.quiet && io::stderr().is_terminal();
         Console { json: common.json, quiet: common.quiet, colors, colored_output, width, progress }
     }
 
     /// Text without color, JSON or progress, for output before the arguments are parsed.
     pub(crate) fn plain() -> Console {
-        Console { json: false, quiet: false, colors: false, colored_output: false, width: 100, progress: false }
+        Console {
+            json: false,
+            quiet: false,
+            colors: false,
+            colored_output: false,
+            width: UNKNOWN_WIDTH,
+            progress: false,
+        }
     }
 
     /// Whether standard output holds only JSON.
@@ -67,6 +80,11 @@ impl Console {
 
     pub(crate) fn width(&self) -> usize {
         self.width
+    }
+
+    /// Whether lists leave out what is of less use, so that their lines fit.
+    pub(crate) fn is_narrow(&self) -> bool {
+        self.width < NARROW
     }
 
     /// Whether to draw live bars.

@@ -66,7 +66,8 @@ impl<'c> EntryList<'c> {
             self.block.push_str(&escape_json(&json));
         } else {
             if self.entries == 0 {
-                self.block.push_str(&self.console.paint(TextStyle::Strong, HEAD));
+                let head = if self.console.is_narrow() { NARROW_HEAD } else { HEAD };
+                self.block.push_str(&self.console.paint(TextStyle::Strong, head));
                 self.block.push('\n');
             }
             self.block.push_str(&self.line(record, meta, day));
@@ -84,18 +85,18 @@ impl<'c> EntryList<'c> {
             (None, None) => "–".to_owned(),
             (input, output) => format!("{}+{}", short(input.map(|t| t.0)), short(output.map(|t| t.0))),
         };
-        let line = format!(
-            "{:<12}  {:<8}  {:<22}  {:>7}  {:>11}  {:>8}  {:>6}  {:<10}  {}",
-            record.key.0.short(),
-            record.stage.name(),
-            cut(&model_of(meta), 22),
-            size(record.stored_bytes()),
-            tokens,
-            money(meta.cost),
-            age(self.now.saturating_sub(record.created) / 1000),
-            date_of(day),
-            place_of(&meta.coordinate),
-        );
+        let (key, stage, place) = (record.key.0.short(), record.stage.name(), place_of(&meta.coordinate));
+        let (bytes, cost) = (size(record.stored_bytes()), money(meta.cost));
+        let age = age(self.now.saturating_sub(record.created) / 1000);
+        let line = if self.console.is_narrow() {
+            let place = cut(&place, self.console.width() - 2);
+            format!("{key:<12}  {stage:<8}  {bytes:>7}  {cost:>8}  {age:>6}\n  {place}")
+        } else {
+            let (model, day) = (cut(&model_of(meta), 22), date_of(day));
+            format!(
+                "{key:<12}  {stage:<8}  {model:<22}  {bytes:>7}  {tokens:>11}  {cost:>8}  {age:>6}  {day:<10}  {place}"
+            )
+        };
         match record.status {
             EntryStatus::Output { .. } | EntryStatus::Unread => line,
             EntryStatus::Unreadable { .. } => {
@@ -130,6 +131,8 @@ impl<'c> EntryList<'c> {
 
 const HEAD: &str =
     "key           stage     model                      size       tokens      cost     age  last use    made for";
+
+const NARROW_HEAD: &str = "key           stage        size      cost     age";
 
 /// The beginning of a text that is too long for its column.
 fn cut(text: &str, width: usize) -> String {

@@ -158,8 +158,13 @@ fn describe(stats: &StatsJson, console: &Console) -> String {
     if stats.total.entries == 0 {
         return "The cache is empty; `compeval run` fills it.".to_owned();
     }
-    let head =
-        format!("{:<28} {:>8} {:>9} {:>10} {:>10}  {}", "", "entries", "size", "tokens in", "tokens out", "cost");
+    let is_narrow = console.is_narrow();
+    let line = |name: &str, sums: &EntryTotals| line(name, sums, is_narrow);
+    let (name, tokens) = match is_narrow {
+        true => (22, String::new()),
+        false => (28, format!(" {:>10} {:>10}", "tokens in", "tokens out")),
+    };
+    let head = format!("{:<name$} {:>8} {:>9}{tokens}  cost", "", "entries", "size");
     let mut text = vec![console.paint(TextStyle::Strong, &head), line("all", &stats.total)];
     let groups = [
         ("by stage", stats.by_stage.iter().map(|(name, sums)| line(name, sums)).collect::<Vec<_>>()),
@@ -187,13 +192,12 @@ fn describe(stats: &StatsJson, console: &Console) -> String {
     format!("{}{}", text.join("\n"), saved.unwrap_or_default())
 }
 
-fn line(name: &str, sums: &EntryTotals) -> String {
+fn line(name: &str, sums: &EntryTotals, is_narrow: bool) -> String {
     let EntryTotals { entries, bytes, input_tokens, output_tokens, .. } = *sums;
-    format!(
-        "  {name:<26} {entries:>8} {:>9} {:>10} {:>10}  {}",
-        size(bytes),
-        short(input_tokens),
-        short(output_tokens),
-        sums.money()
-    )
+    let (size, money) = (size(bytes), sums.money());
+    if is_narrow {
+        return format!("  {name:<20} {entries:>8} {size:>9}  {money}");
+    }
+    let (input, output) = (short(input_tokens), short(output_tokens));
+    format!("  {name:<26} {entries:>8} {size:>9} {input:>10} {output:>10}  {money}")
 }
