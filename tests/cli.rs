@@ -12,6 +12,7 @@ mod cli {
     mod server;
 
     mod bad_input;
+    mod batches;
     mod blinding;
     mod budgets;
     #[cfg(unix)]
@@ -52,6 +53,7 @@ mod cli {
     mod trend;
     mod truncated;
     mod trust;
+    mod vendor_batches;
     mod vendors;
     #[cfg(unix)]
     mod watch;

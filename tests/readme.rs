@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-const DOCUMENTS: [&str; 10] = [
+const DOCUMENTS: [&str; 11] = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -15,6 +15,7 @@ const DOCUMENTS: [&str; 10] = [
     "docs/data.md",
     "docs/cluster/README.md",
     "docs/limits.md",
+    "docs/batch.md",
 ];
 /// How commands start: with the installed program, and inside the repository.
 const PROGRAMS: [&str; 2] = ["compeval ", "cargo run --release -- "];

@@ -8,6 +8,7 @@
 //! the uncompressed body. A scan reads headers only and skips bodies. The tests pin the bytes.
 
 use super::entry::{Day, EntryMeta, EntryStatus, EntrySummary, FrameLocation, Reading, Record, RemovalReason, clip};
+use super::journal_steps::{BatchNonce, JournalStep};
 use super::lookup::ModelNames;
 use crate::action::{ActionKey, Digest};
 use crate::redaction::redact_bytes;
@@ -101,6 +102,8 @@ pub(super) enum FrameContent {
     },
     /// Actions that are in use again at their coordinates, after others were.
     Latest(Vec<(Digest, ActionKey)>),
+    /// The body is a record of a batch.
+    Journal(BatchNonce, JournalStep),
     /// A kind of a newer version: skipped.
     Unknown,
 }
@@ -238,6 +241,7 @@ mod kind {
     pub(super) const TOUCH: u8 = 6;
     pub(super) const REMOVE: u8 = 7;
     pub(super) const LATEST: u8 = 8;
+    pub(super) const JOURNAL: u8 = 9;
 }
 
 fn decode_content(kind: u8, bytes: &[u8]) -> Option<FrameContent> {
@@ -259,6 +263,10 @@ fn decode_content(kind: u8, bytes: &[u8]) -> Option<FrameContent> {
             FrameContent::Remove { why, keys }
         }
         kind::LATEST => FrameContent::Latest(postcard::from_bytes(bytes).ok()?),
+        kind::JOURNAL => {
+            let (nonce, step) = postcard::from_bytes(bytes).ok()?;
+            FrameContent::Journal(nonce, step)
+        }
         _ => FrameContent::Unknown,
     })
 }
@@ -310,6 +318,10 @@ pub(super) fn remove(why: RemovalReason, keys: &[(ActionKey, Option<Digest>)]) -
 
 pub(super) fn latest(places: &[(Digest, ActionKey)]) -> Result<Vec<u8>, postcard::Error> {
     Ok(assemble(kind::LATEST, Digest([0; 32]), &EncodedBody::empty(), &postcard::to_stdvec(places)?))
+}
+
+pub(super) fn journal(place: &(BatchNonce, JournalStep), body: &EncodedBody) -> Result<Vec<u8>, postcard::Error> {
+    Ok(assemble(kind::JOURNAL, Digest([0; 32]), body, &postcard::to_stdvec(place)?))
 }
 
 impl EncodedBody {

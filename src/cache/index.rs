@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use super::entry::{Day, FrameLocation, Record, RemovalReason};
 use super::error::IndexFault;
 use super::frame::{FrameHeader, KeyPrefix};
+use super::journal_steps::{BatchNonce, JournalPlaces, JournalStep};
 use super::pack_index::{DigestMap, IndexQueries, IndexUpdates, PackIndex, PackState, apply_frame};
 use crate::action::{ActionKey, Digest};
 use crate::files::{close_files, create_private_folder};
@@ -60,6 +61,7 @@ pub(super) struct SledIndex {
     texts: sled::Tree,
     counts: sled::Tree,
     days: sled::Tree,
+    journal: sled::Tree,
     packs: sled::Tree,
     log: File,
     pending: Mutex<PendingWrites>,
@@ -106,6 +108,7 @@ impl SledIndex {
             texts: tree("texts")?,
             counts: tree("counts")?,
             days: tree("days")?,
+            journal: tree("journal")?,
             packs: tree("packs")?,
             log,
             db,
@@ -142,6 +145,7 @@ impl SledIndex {
         source.texts.iter().try_for_each(|(digest, at)| target.set_text(*digest, *at))?;
         source.counts.iter().try_for_each(|(digest, count)| target.set_count(*digest, *count))?;
         source.days.iter().try_for_each(|(key, day)| target.set_day(*key, *day))?;
+        source.journal.iter().try_for_each(|(place, at)| target.set_journal(*place, *at))?;
         source.packs.iter().try_for_each(|pack| self.set_pack(*pack))?;
         self.flush()
     }
@@ -197,6 +201,12 @@ impl SledIndex {
     /// Removes the location of a text that is damaged or unused.
     pub(super) fn forget_text(&self, digest: &Digest) -> IndexResult<()> {
         catch_panics(|| self.texts.remove(digest.0)).map(drop)
+    }
+
+    /// Removes the place of a record of a batch that is damaged or no longer needed.
+    pub(super) fn forget_journal(&self, place: &(BatchNonce, JournalStep)) -> IndexResult<()> {
+        let key = encoded(place)?;
+        catch_panics(|| self.journal.remove(key)).map(drop)
     }
 
     pub(super) fn texts(&self) -> IndexResult<Vec<(Digest, FrameLocation)>> {
@@ -273,6 +283,15 @@ impl IndexQueries for SledIndex {
     fn day(&self, key: &KeyPrefix) -> IndexResult<Option<Day>> {
         catch_panics(|| self.days.get(key))?.map(|bytes| decoded(&bytes)).transpose()
     }
+
+    fn journal(&self) -> IndexResult<JournalPlaces> {
+        let mut places = JournalPlaces::new();
+        let mut entries = self.journal.iter();
+        while let Some((place, at)) = catch_panics(|| entries.next().transpose())? {
+            places.insert(decoded(&place)?, decoded(&at)?);
+        }
+        Ok(places)
+    }
 }
 
 impl IndexUpdates for &SledIndex {
@@ -324,5 +343,10 @@ impl IndexUpdates for &SledIndex {
         }
         let value = encoded(&day)?;
         catch_panics(|| self.days.insert(key, value)).map(drop)
+    }
+
+    fn set_journal(&mut self, place: (BatchNonce, JournalStep), at: FrameLocation) -> IndexResult<()> {
+        let (key, value) = (encoded(&place)?, encoded(&at)?);
+        catch_panics(|| self.journal.insert(key, value)).map(drop)
     }
 }

@@ -268,10 +268,11 @@ impl StoreInner {
 
 /// Whether the index lacks any entry of the packs.
 pub(super) fn lacks_entries(index: &SledIndex, tables: &PackIndex) -> bool {
-    tables.records.values().any(|record| match index.find(&record.key) {
+    let lacks_record = tables.records.values().any(|record| match index.find(&record.key) {
         Ok(Some(found)) => found.location != record.location,
         Ok(None) | Err(_) => true,
-    })
+    });
+    lacks_record || !index.journal().is_ok_and(|journal| journal == tables.journal)
 }
 
 /// Where frames will be once they are appended.

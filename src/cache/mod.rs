@@ -14,6 +14,9 @@
 //! Invariants: of several frames with one key the last wins; a body that does not match its digest is never returned; a
 //! damaged entry is reported and treated as a miss, never a panic; one process writes at a time.
 //!
+//! A journal (`journal`) has what was submitted to vendors as batches; its frames outlive every prune while a batch is
+//! open.
+//!
 //! The cache does not know what stages mean, how replies are parsed, or how it is configured. Bodies are bytes.
 
 mod error;
@@ -27,6 +30,8 @@ mod compaction;
 mod index_folder;
 mod inner;
 mod writer;
+mod journal_steps;
+mod journal;
 mod lookup;
 mod layered;
 mod snapshot;
@@ -44,6 +49,11 @@ pub use entry::{
 };
 pub use error::{CacheError, Damage};
 pub use folder::{LockHolder, disk_bytes};
+pub use journal::{
+    BatchClosing, BatchIntent, BatchLine, ClosedBatch, ClosedLine, Journal, JournalRecord, LineName, LineOutcome,
+    OpenBatch,
+};
+pub use journal_steps::BatchNonce;
 pub use layered::Layered;
 pub use lookup::{CacheEntry, Lookup, ModelNames, StoredReply};
 pub use prune::PruneCounts;

@@ -210,6 +210,13 @@ impl PackFiles {
         }
     }
 
+    /// The verified body of a record of a batch.
+    pub(super) fn journal(&self, at: FrameLocation) -> Result<Bytes, Damage> {
+        let (header, bytes) = self.frame(None, at, at.len())?;
+        let body = Bytes::from(bytes).slice(at.head as usize..);
+        decode_body(&header, body).map_err(|what| self.damage(None, at, what))
+    }
+
     /// The text stored at a location under `digest`.
     pub(super) fn text(&self, digest: &Digest, at: FrameLocation) -> Result<Bytes, Damage> {
         let (header, bytes) = self.frame(Some(ActionKey(*digest)), at, at.len())?;

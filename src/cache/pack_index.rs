@@ -12,6 +12,7 @@ use super::entry::{Day, EntryStatus, FrameLocation, Record, RemovalReason};
 use super::error::{CacheError, Damage, IndexFault};
 use super::folder::Layout;
 use super::frame::{FrameContent, FrameHeader, KeyPrefix};
+use super::journal_steps::{BatchNonce, JournalPlaces, JournalStep};
 use super::lookup::ModelNames;
 use super::pack::{PackFiles, PackItem, PackScanner, read_pack_header, verify_checksum};
 use crate::action::{ActionKey, Digest};
@@ -28,6 +29,7 @@ pub(super) trait IndexUpdates {
     fn set_text(&mut self, digest: Digest, at: FrameLocation) -> Result<(), Self::Error>;
     fn set_count(&mut self, digest: Digest, count: u64) -> Result<(), Self::Error>;
     fn set_day(&mut self, key: KeyPrefix, day: Day) -> Result<(), Self::Error>;
+    fn set_journal(&mut self, place: (BatchNonce, JournalStep), at: FrameLocation) -> Result<(), Self::Error>;
 }
 
 /// Queries of the tables, on disk or in memory.
@@ -39,6 +41,7 @@ pub(super) trait IndexQueries {
     fn text(&self, digest: &Digest) -> Result<Option<FrameLocation>, IndexFault>;
     fn count(&self, digest: &Digest) -> Result<Option<u64>, IndexFault>;
     fn day(&self, key: &KeyPrefix) -> Result<Option<Day>, IndexFault>;
+    fn journal(&self) -> Result<JournalPlaces, IndexFault>;
 }
 
 /// Applies the frame at `at`. Frames are applied in the order of the packs: later ones replace earlier ones.
@@ -77,6 +80,7 @@ pub(super) fn apply_frame<T: IndexUpdates>(
             coordinate.map_or(Ok(()), |coordinate| tables.set_latest(coordinate, *key))
         }),
         FrameContent::Latest(places) => places.iter().try_for_each(|(place, key)| tables.set_latest(*place, *key)),
+        FrameContent::Journal(nonce, step) => tables.set_journal((*nonce, *step), at),
         FrameContent::Unknown => Ok(()),
     }
 }
@@ -125,6 +129,7 @@ pub(super) struct PackIndex {
     pub(super) texts: DigestMap<Digest, FrameLocation>,
     pub(super) counts: DigestMap<Digest, u64>,
     pub(super) days: DigestMap<KeyPrefix, Day>,
+    pub(super) journal: JournalPlaces,
     pub(super) packs: Vec<PackState>,
     pub(super) damage: Vec<Damage>,
 }
@@ -205,6 +210,10 @@ impl IndexQueries for PackIndex {
     fn day(&self, key: &KeyPrefix) -> Result<Option<Day>, IndexFault> {
         Ok(self.days.get(key).copied())
     }
+
+    fn journal(&self) -> Result<JournalPlaces, IndexFault> {
+        Ok(self.journal.clone())
+    }
 }
 
 impl IndexUpdates for PackIndex {
@@ -255,6 +264,11 @@ impl IndexUpdates for PackIndex {
     fn set_day(&mut self, key: KeyPrefix, day: Day) -> Result<(), Infallible> {
         let recorded = self.days.entry(key).or_default();
         *recorded = day.max(*recorded);
+        Ok(())
+    }
+
+    fn set_journal(&mut self, place: (BatchNonce, JournalStep), at: FrameLocation) -> Result<(), Infallible> {
+        self.journal.insert(place, at);
         Ok(())
     }
 }

@@ -16,6 +16,7 @@ use super::error::{CacheError, IndexFault};
 use super::frame::{self, FrameContent, FrameHeader, KeyPrefix, PackHeader};
 use super::index::SledIndex;
 use super::inner::{ActivePack, StoreInner};
+use super::journal_steps::{BatchNonce, JournalPlaces, JournalStep};
 use super::pack::{PackFiles, PackItem, PackScanner, read_frame, read_pack_header};
 use super::pack_index::{IndexQueries, IndexUpdates, PackState};
 use super::store::Store;
@@ -100,7 +101,12 @@ impl StoreInner {
         let mut ids = self.mostly_dead(&live)?;
         ids.extend(removed.iter().map(|record| record.location.pack));
         ids.extend(unused.iter().map(|(_, at)| at.pack));
-        self.with_index(|index| unused.iter().try_for_each(|(digest, _)| index.forget_text(digest)))?;
+        let done = self.with_index(|index| Ok(closed_records(&index.journal()?)))?;
+        ids.extend(done.iter().map(|(_, at)| at.pack));
+        self.with_index(|index| {
+            unused.iter().try_for_each(|(digest, _)| index.forget_text(digest))?;
+            done.iter().try_for_each(|(place, _)| index.forget_journal(place))
+        })?;
         // an empty cache has nothing to remember
         let remember_from = if live.is_empty() { None } else { self.newest_removals()? };
         self.rewrite_packs(active, &ids, remember_from)?;
@@ -155,6 +161,17 @@ impl StoreInner {
         }
         Ok(dead)
     }
+}
+
+/// The records of closed batches that can go: first what opened a batch, and its closing at a later prune. Were the
+/// closing gone first, the batch would be open again.
+fn closed_records(places: &JournalPlaces) -> Vec<((BatchNonce, JournalStep), FrameLocation)> {
+    let is_closed = |nonce: BatchNonce| places.contains_key(&(nonce, JournalStep::Closed));
+    let has_intent = |nonce: BatchNonce| places.contains_key(&(nonce, JournalStep::Intent));
+    let is_done = |(nonce, step): &(BatchNonce, JournalStep)| {
+        is_closed(*nonce) && (*step != JournalStep::Closed || !has_intent(*nonce))
+    };
+    places.iter().filter(|(place, _)| is_done(place)).map(|(place, at)| (*place, *at)).collect()
 }
 
 /// The tombstone frames of a pack, with the number of entries in each.
@@ -288,6 +305,7 @@ fn set_location(index: &SledIndex, moved: &MovedFrame) -> Result<(), IndexFault>
             None => Ok(()),
         },
         FrameContent::Text => tables.set_text(moved.header.key, moved.to),
+        FrameContent::Journal(nonce, step) => tables.set_journal((nonce, step), moved.to),
         _ => Ok(()),
     }
 }
@@ -340,6 +358,7 @@ impl LiveFrames<'_> {
                 .find(&key)?
                 .is_some_and(|record| record.raw == header.digest && record.status == EntryStatus::from(reading)),
             FrameContent::Text => self.index.text(&header.key)? == Some(at),
+            FrameContent::Journal(nonce, step) => self.index.journal()?.get(&(*nonce, *step)) == Some(&at),
             FrameContent::Counts(_) | FrameContent::Unknown => true,
             FrameContent::Touch { day, keys } => return self.touches(*day, keys),
             FrameContent::Remove { why, keys } => return self.tombstones(at, *why, keys),

@@ -10,6 +10,7 @@ use super::entry::{Day, EntryMeta, FrameLocation, Record, RemovalReason};
 use super::error::{CacheError, Damage};
 use super::folder::{FolderKind, Layout, disk_bytes};
 use super::frame::key_prefix;
+use super::journal::Journal;
 use super::lookup::{Lookup, ModelNames, StoredReply};
 use super::pack::PackFiles;
 use super::pack_index::{PackIndex, last_used};
@@ -55,6 +56,14 @@ impl CacheSnapshot {
     /// The damage found by the scan, worded for the user.
     pub fn notices(&self) -> Vec<String> {
         self.tables.damage.iter().map(|damage| format!("{damage}. `compeval cache verify` removes it")).collect()
+    }
+
+    /// The batches that were submitted from this cache.
+    ///
+    /// # Errors
+    /// A record of a batch that cannot be read.
+    pub fn journal(&self) -> Result<Journal, CacheError> {
+        Journal::read(&self.tables.journal, &self.packs)
     }
 
     /// Whether entries of it were imported.

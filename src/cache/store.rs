@@ -8,11 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
-use super::entry::{Day, EntryMeta, EntryStatus, Reading, Record, RemovalReason};
+use super::entry::{Day, EntryMeta, EntryStatus, FrameLocation, Reading, Record, RemovalReason};
 use super::error::{CacheError, Damage, IndexFault};
 use super::folder::{self, FolderKind, Layout, LockHolder};
 use super::frame::{self, FrameHeader, KeyPrefix, key_prefix};
 use super::inner::{self, StoreInner};
+use super::journal::{Journal, JournalRecord};
 use super::lookup::{Lookup, ModelNames, StoredReply};
 use super::pack::compress_body;
 use super::pack_index::{IndexQueries, last_used};
@@ -103,10 +104,35 @@ impl Store {
         let malformed = || self.inner.poisoned("an entry cannot be encoded");
         let frame = frame.map_err(|e| self.inner.poisoned(&e.to_string()))?;
         let header = FrameHeader::decode(&frame).map_err(|_| malformed())?;
+        let location = self.write(frame).await?;
+        header.record(location).ok_or_else(malformed)
+    }
+
+    async fn write(&self, frame: Vec<u8>) -> Result<FrameLocation, CacheError> {
         let (ack, acked) = oneshot::channel();
         self.writer.send(WriteRequest::Put { frame, ack });
-        let location = acked.await.map_err(|_| self.stopped())??;
-        header.record(location).ok_or_else(malformed)
+        acked.await.map_err(|_| self.stopped())?
+    }
+
+    /// Records a step of a batch. It is on disk when this returns.
+    ///
+    /// # Errors
+    /// As `put_reply`.
+    pub async fn record_batch(&self, record: JournalRecord<'_>) -> Result<(), CacheError> {
+        self.inner.check()?;
+        self.inner.layout.admit_batches()?;
+        let body = record.encode().map_err(|error| self.inner.poisoned(&error))?;
+        let frame = frame::journal(&record.place(), &compress_body(&body)?);
+        self.write(frame.map_err(|error| self.inner.poisoned(&error.to_string()))?).await.map(drop)
+    }
+
+    /// The batches that were submitted from this cache.
+    ///
+    /// # Errors
+    /// A record of a batch that cannot be read: without it nobody knows what is paid for already.
+    pub fn journal(&self) -> Result<Journal, CacheError> {
+        let places = self.try_query(&|tables: &dyn IndexQueries| tables.journal())?;
+        Journal::read(&places, &self.inner.packs)
     }
 
     fn stopped(&self) -> CacheError {

@@ -78,11 +78,14 @@ impl StoreInner {
         let DamagedRange { at, to, what } = range;
         let overlaps = |l: &FrameLocation| l.pack == at.pack && l.offset < to && l.end() > at.offset;
         let kept = copy_damaged(&self.layout, at.pack, at.offset, to)?;
-        let (records, texts) = self.with_index(|index| Ok((index.records()?, index.texts()?)))?;
+        let (records, texts, journal) =
+            self.with_index(|index| Ok((index.records()?, index.texts()?, index.journal()?)))?;
         let lost: Vec<_> = records.into_iter().filter(|record| overlaps(&record.location)).collect();
         self.remove(active, &lost, RemovalReason::Damaged)?;
         self.update(active, |index| {
             texts.iter().filter(|(_, at)| overlaps(at)).try_for_each(|(digest, _)| index.forget_text(digest))?;
+            let damaged = journal.iter().filter(|(_, at)| overlaps(at));
+            damaged.map(|(place, _)| place).try_for_each(|place| index.forget_journal(place))?;
             index.flush()
         })?;
         let lost: Vec<ActionKey> = lost.into_iter().map(|record| record.key).collect();
@@ -93,13 +96,14 @@ impl StoreInner {
     /// Compares the index with the packs, which are intact by now.
     fn check_index(&self, active: &mut ActivePack, reports: &mut Vec<DamageReport>) -> Result<(), CacheError> {
         let tables = PackIndex::scan(&self.layout, &self.packs)?;
-        let what = match self.with_index(|index| Ok((index.records()?, index.texts()?))) {
+        let what = match self.with_index(|index| Ok((index.records()?, index.texts()?, index.journal()?))) {
             Err(error) => error.to_string(),
-            Ok((records, texts)) => {
+            Ok((records, texts, journal)) => {
                 let same = |record: &Record| tables.records.get(&record.key).is_some_and(|found| **found == *record);
                 let texts_same = texts.len() == tables.texts.len()
                     && texts.iter().all(|(digest, at)| tables.texts.get(digest) == Some(at));
-                if records.len() == tables.records.len() && records.iter().all(same) && texts_same {
+                let journal_same = journal == tables.journal;
+                if records.len() == tables.records.len() && records.iter().all(same) && texts_same && journal_same {
                     return Ok(());
                 }
                 "it does not agree with the packs and was rebuilt from them".to_owned()
@@ -146,6 +150,6 @@ fn check_frame(file: &File, at: FrameLocation, header: &FrameHeader) -> std::io:
     if entry && FrameHeader::meta(&bytes[..head]).is_none() {
         return Ok(Some("its header cannot be read"));
     }
-    let with_body = matches!(header.content, FrameContent::Reply(_) | FrameContent::Text);
+    let with_body = matches!(header.content, FrameContent::Reply(_) | FrameContent::Text | FrameContent::Journal(..));
     Ok(if with_body { decode_body(header, Bytes::from(bytes).slice(head..)).err() } else { None })
 }

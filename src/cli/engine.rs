@@ -18,7 +18,8 @@ use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
 use crate::plan::Preparer;
 use crate::provider::{Client, Limits, ModelUse, Prices, ProviderSpec};
 use crate::scheduler::{
-    Budget, BudgetLimits, Executor, Listener, OutputCache, RunError, RunOutcome, SchedulerOptions, Stop, run,
+    BatchOptions, Budget, BudgetLimits, Executor, Listener, OutputCache, RunError, RunOutcome, SchedulerOptions, Stop,
+    run,
 };
 use crate::units::{Tokens, Usd};
 
@@ -31,6 +32,7 @@ pub(crate) struct RunOptions {
     pub(crate) jobs: Option<usize>,
     /// Tests the judges and leaves the matrix alone.
     pub(crate) selftests_only: bool,
+    pub(crate) batches: BatchOptions,
 }
 
 impl RunOptions {
@@ -43,6 +45,7 @@ impl RunOptions {
             refresh: HashSet::new(),
             jobs: None,
             selftests_only: false,
+            batches: BatchOptions::default(),
         }
     }
 }
@@ -178,7 +181,7 @@ pub(crate) fn access_list(access: &ExternalAccess, console: &Console) -> String 
     [heading].into_iter().chain(access.lines().iter().map(|line| format!("  {line}"))).collect::<Vec<_>>().join("\n")
 }
 
-fn runtime() -> Result<Runtime, Failure> {
+pub(crate) fn runtime() -> Result<Runtime, Failure> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(std::thread::available_parallelism().map_or(2, std::num::NonZero::get))
@@ -204,6 +207,7 @@ impl RunOptions {
             refresh: self.refresh.clone(),
             allow_weak_judge: self.allow_weak_judge,
             selftests_only: self.selftests_only,
+            batches: self.batches,
         }
     }
 }

@@ -205,7 +205,7 @@ table! {
         identity: String,
         /// Whether a key may go over http:// to another machine. Default: false.
         insecure: bool,
-        /// How requests are sent: "live" or "flex" (OpenAI). Default: "live".
+        /// How requests are sent: "live", "flex" (OpenAI) or "batch" (answers and grades). Default: "live".
         lane: String,
         /// Rates and limits of requests.
         limits: LimitsTable,
@@ -234,6 +234,8 @@ table! {
         timeout_s: f64,
         /// Whether a request goes live where the flex lane has no capacity for it. Default: false.
         flex_fallback: bool,
+        /// Seconds until a batch is polled again; each wait is longer than the one before, up to 40 times this. Default: 15.
+        batch_poll_s: f64,
         /// The longest prompt in tokens. Default: from the price table.
         context_window: u64,
     }
@@ -262,7 +264,8 @@ table! {
         temperature: f64,
         /// Reasoning effort in the provider's own word; sent if set.
         effort: String,
-        /// How its requests are sent: "live" or "flex". Default: as the provider says.
+        /// How its requests are sent: "live", "flex" or "batch"; in a batch each point of a session takes up to a day.
+        /// Default: as the provider says, but never in a batch.
         lane: String,
         /// Appends a list of files, failed commands, decisions, demands and open tasks. Default: false.
         artifact_index: bool,
@@ -296,7 +299,7 @@ table! {
         temperature: f64,
         /// Reasoning effort in the provider's own word; sent if set.
         effort: String,
-        /// How its requests are sent: "live" or "flex". Default: as the provider says.
+        /// How its requests are sent: "live", "flex" or "batch". Default: as the provider says.
         lane: String,
         /// What happens to an answer that the token limit cut off. Default: "grade".
         truncated_replies: String,
@@ -318,7 +321,7 @@ table! {
         temperature: f64,
         /// Reasoning effort in the provider's own word; sent if set.
         effort: String,
-        /// How its requests are sent: "live" or "flex". Default: as the provider says.
+        /// How its requests are sent: "live", "flex" or "batch". Default: as the provider says.
         lane: String,
         /// How often it is asked for a reply in the right format. Default: 3.
         attempts: u32,

@@ -7,9 +7,9 @@ use serde::Serialize;
 use super::prepare::Action;
 use super::task::Task;
 use crate::action::{InputValue, ModelRequest, RequestTurn, StageName, Work};
-use crate::cache::{EntryStatus, Lookup};
+use crate::cache::{EntryMeta, EntryStatus, Lookup};
 use crate::pipeline::Pipeline;
-use crate::provider::{Limits, ModelRef, ModelUse, Prices, ProviderSpec, context_window, longest_reply};
+use crate::provider::{Lane, Limits, ModelRef, ModelUse, Prices, ProviderSpec, context_window, longest_reply};
 use crate::transcript::estimate_tokens;
 use crate::units::{Tokens, Usage, Usd, add_known};
 
@@ -277,12 +277,14 @@ fn average_past_calls<L: Lookup>(lookup: &L) -> HashMap<(StageName, String), Obs
             continue;
         }
         *count += 1;
-        let Some(model) = lookup.meta(&record).ok().and_then(|meta| meta.requested_model) else { continue };
+        let Ok(EntryMeta { requested_model: Some(model), lane, .. }) = lookup.meta(&record) else { continue };
+        // A batch took as long as the vendor let it wait.
+        let seconds = if lane == Lane::Batch { USUAL_LATENCY } else { record.latency_ms as f64 / 1000.0 };
         let entry = seen.entry((record.stage.into(), model)).or_default();
         entry.calls += 1.0;
         entry.input += input.0 as f64;
         entry.output += output.0 as f64;
-        entry.seconds += record.latency_ms as f64 / 1000.0;
+        entry.seconds += seconds;
     }
     seen
 }

@@ -25,10 +25,18 @@ pub struct StageForecast {
     pub actions: u64,
     /// Of those, in the cache.
     pub cached: u64,
+    /// Of those, in a batch that is open: paid for, or about to be.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub submitted: u64,
     /// Of those, to be executed.
     pub stale: u64,
     /// Cells that wait for a stale action above them: an upper bound, its output may turn out unchanged.
     pub blocked: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Stale actions that are stale for the same reason.
@@ -74,7 +82,7 @@ pub struct Forecast {
 impl Forecast {
     /// Whether anything is to be executed.
     pub fn is_pending(&self) -> bool {
-        self.stages.values().any(|stage| stage.stale + stage.blocked > 0)
+        self.stages.values().any(|stage| stage.stale + stage.submitted + stage.blocked > 0)
     }
 }
 
@@ -85,6 +93,8 @@ pub struct Assumptions<'a> {
     pub refresh: &'a HashSet<Stage>,
     /// What tokens cost.
     pub prices: &'a Prices,
+    /// Actions of open batches.
+    pub submitted: &'a HashSet<ActionKey>,
     /// Whether reasons are wanted; a run asks for numbers alone.
     pub reasons: bool,
 }
@@ -178,6 +188,12 @@ impl<L: Lookup> Walk<'_, L> {
                     self.cached(stage);
                 }
                 TaskOutcome::Resolved(resolved)
+            }
+            ActionStatus::Stale if self.assumptions.submitted.contains(&action.key) => {
+                let counts = self.stage(stage);
+                counts.actions += u64::from(new);
+                counts.submitted += u64::from(new);
+                TaskOutcome::Unresolved
             }
             ActionStatus::Stale => {
                 if new {

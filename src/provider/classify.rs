@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::call::{ErrorClass, ReadFault};
+use super::call::{CallFailure, ErrorClass, ReadFault};
 use super::dialects::{beginning, error_text};
 
 /// A failure of one attempt.
@@ -79,6 +79,11 @@ impl AttemptError {
     pub(super) fn with_hint(mut self, hint: impl Into<String>) -> AttemptError {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// The failure of a call whose last attempt ended so.
+    pub(super) fn failure(self, attempts: u32) -> CallFailure {
+        CallFailure { class: self.class, message: self.message, hint: self.hint, attempts }
     }
 
     /// Whether sending the same bytes again may help.

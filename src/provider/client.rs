@@ -11,12 +11,12 @@ use tokio::time::Instant;
 
 use super::budget::{AttemptBudget, AttemptCost};
 use super::call::{Billing, Call, CallFailure, Completion, ErrorClass, RawReply, ReadFault, Turn};
-use super::classify::{AttemptError, Delivery, Throttle, classify};
+use super::classify::{AttemptError, Delivery, Throttle};
 use super::connection::{Account, ModelConnection, ProviderConnection, shared_limits};
 use super::dialects::{self, HttpRequest};
 use super::event::{ClientEvent, ClientListener};
-use super::http::{ApiKey, Http, HttpReply};
-use super::limits::{AnnouncedLimits, Headers, Permit, ProviderStatus, Ticket, TokenDemand};
+use super::http::{ApiKey, Exchange, Http};
+use super::limits::{AnnouncedLimits, Permit, ProviderStatus, Ticket, TokenDemand};
 use super::retry::{AttemptCounts, RetryPolicy};
 use super::spec::{ApiKeyVariable, Dialect, Lane, ModelName, ProviderName, ProviderSpec};
 use super::usage_check::{CallSize, checked_usage};
@@ -183,7 +183,7 @@ impl Client {
                     continue;
                 }
                 let waited = counts.waited > self.policy.wait_budget;
-                return Err(failure(prepared.model.limiter.final_error(error, waited), counts.sent).into());
+                return Err(prepared.model.limiter.final_error(error, waited).failure(counts.sent).into());
             };
             tracing::debug!(%provider, attempts = counts.sent, ?wait, "retrying after: {}", error.message);
             let (provider, model) = (provider.clone(), call.model.clone());
@@ -199,17 +199,17 @@ impl Client {
         expected: (Tokens, Tokens),
     ) -> Result<PreparedCall<'a>, CallFailure> {
         let connection = self.connections.get(provider).ok_or_else(|| {
-            failure(AttemptError::new(ErrorClass::Invalid, format!("no provider is called `{provider}`")), 0)
+            AttemptError::new(ErrorClass::Invalid, format!("no provider is called `{provider}`")).failure(0)
         })?;
         if let Some(variable) = self.missing_key(provider) {
             let fault = AttemptError::new(
                 ErrorClass::Auth,
                 format!("provider `{provider}` has no key: {} is not set", variable.0),
             );
-            return Err(failure(fault.with_hint(format!("set {} to the provider's API key", variable.0)), 0));
+            return Err(fault.with_hint(format!("set {} to the provider's API key", variable.0)).failure(0));
         }
         let request = dialects::request(&connection.spec, call)
-            .map_err(|e| failure(AttemptError::new(ErrorClass::Invalid, e.to_string()), 0))?;
+            .map_err(|e| AttemptError::new(ErrorClass::Invalid, e.to_string()).failure(0))?;
         let model = connection.model(&call.model);
         let need = model.demand(expected);
         Ok(PreparedCall { connection, model, call, request, expected: expected.0, need })
@@ -227,7 +227,8 @@ impl Client {
         counts.sent += 1;
         self.emit(ClientEvent::Sent { provider: spec.name.clone() });
         let (sent, timeout) = (Instant::now(), spec.limits.timeout_in(prepared.call.lane));
-        let answer = self.http.send(&spec.base_url, &prepared.request, connection.key.as_ref(), timeout).await;
+        let answer =
+            self.http.send(&spec.base_url, &Exchange::from(&prepared.request), connection.key.as_ref(), timeout).await;
         let ticket = permits.0.ticket();
         drop(permits);
         let reply = match answer {
@@ -235,7 +236,7 @@ impl Client {
             Err(fault) => return Err(self.refused(prepared, fault, (ticket, sent), &AnnouncedLimits::default())),
         };
         let announced = reply.headers.announced(reply.at);
-        if let Some(fault) = refusal(&reply) {
+        if let Some(fault) = reply.refusal() {
             return Err(self.refused(prepared, fault, (ticket, sent), &announced));
         }
         prepared.model.limiter.succeeded(ticket, &announced);
@@ -349,7 +350,7 @@ async fn unless<T>(end: impl Future<Output = ()>, work: impl Future<Output = T>)
 
 /// The failure of a call whose reply was cut off, where only a whole one is of use.
 pub fn truncated_call(reply: &RawReply, call: &Call) -> CallFailure {
-    failure(truncated(&reply.usage, call.settings.max_output_tokens), reply.attempts)
+    truncated(&reply.usage, call.settings.max_output_tokens).failure(reply.attempts)
 }
 
 /// A reply cut off by a token limit: the stage's or, where it set none, the server's own or the end of its window.
@@ -369,27 +370,14 @@ fn truncated(usage: &Usage, limit: Option<Tokens>) -> AttemptError {
     AttemptError { message: format!("{}{length}", fault.message), hint: Some(hint), ..fault }
 }
 
-/// The error that a reply with another status than 2xx means.
-fn refusal(reply: &HttpReply) -> Option<AttemptError> {
-    if (200..300).contains(&reply.status) {
-        return None;
-    }
-    let mut fault = AttemptError { delivery: Delivery::Rejected, ..classify(reply.status, &reply.body) };
-    fault.wait = reply.headers.wait(reply.at).or(fault.wait);
-    fault.should_retry = reply.headers.should_retry();
-    fault.message = with_request_id(fault.message, &reply.headers);
-    Some(fault)
-}
-
-fn with_request_id(message: String, headers: &Headers) -> String {
-    match headers.request_id() {
-        Some(id) => format!("{message} (request {id})"),
-        None => message,
-    }
-}
-
-fn failure(fault: AttemptError, attempts: u32) -> CallFailure {
-    CallFailure { class: fault.class, message: fault.message, hint: fault.hint, attempts }
+/// The failure of a request of a batch whose stored reply is no answer, and whether it may be asked again.
+pub fn reply_failure(fault: ReadFault, usage: &Usage, limit: Option<Tokens>, attempts: u32) -> (CallFailure, bool) {
+    let fault = match fault {
+        ReadFault::Truncated => truncated(usage, limit),
+        other => other.into(),
+    };
+    let is_retryable = fault.is_retryable();
+    (fault.failure(attempts), is_retryable)
 }
 
 #[cfg(test)]

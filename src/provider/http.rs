@@ -6,11 +6,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use bytes::{Bytes, BytesMut};
+use memchr::memchr;
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::call::ErrorClass;
-use super::classify::{AttemptError, Delivery};
+use super::classify::{AttemptError, Delivery, classify};
 use super::dialects::{Auth, HttpRequest, address, host};
 use super::limits::Headers;
 use super::spec::ApiKeyVariable;
@@ -35,6 +36,46 @@ impl ApiKey {
         let value = std::env::var(&*variable.0).ok()?;
         ApiKey::new(&value)
     }
+
+    /// A mark that tells keys apart: too short to say anything about one.
+    pub(super) fn fingerprint(&self) -> u32 {
+        crc32fast::hash(self.0.as_bytes())
+    }
+}
+
+/// The methods that the APIs use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Method {
+    Get,
+    Post,
+    Delete,
+}
+
+/// A request as the transport sends it.
+pub(super) struct Exchange<'r> {
+    pub method: Method,
+    /// Below the base URL, with a leading slash.
+    pub path: &'r str,
+    /// Without a question mark; empty for none.
+    pub query: &'r str,
+    pub content_type: &'r str,
+    pub auth: Auth,
+    pub headers: &'r [(&'static str, &'static str)],
+    pub body: Bytes,
+}
+
+impl<'r> From<&'r HttpRequest> for Exchange<'r> {
+    fn from(request: &'r HttpRequest) -> Exchange<'r> {
+        Exchange {
+            method: Method::Post,
+            path: request.path,
+            query: "",
+            content_type: "application/json",
+            auth: request.auth,
+            headers: &request.headers,
+            body: request.body.clone(),
+        }
+    }
 }
 
 /// A reply of any status.
@@ -46,6 +87,22 @@ pub(super) struct HttpReply {
     pub memory: Option<Arc<OwnedSemaphorePermit>>,
     /// When it was read, by the machine's clock.
     pub at: SystemTime,
+}
+
+impl HttpReply {
+    /// The error that a reply with another status than 2xx means.
+    pub(super) fn refusal(&self) -> Option<AttemptError> {
+        if (200..300).contains(&self.status) {
+            return None;
+        }
+        let mut fault = AttemptError { delivery: Delivery::Rejected, ..classify(self.status, &self.body) };
+        fault.wait = self.headers.wait(self.at).or(fault.wait);
+        fault.should_retry = self.headers.should_retry();
+        if let Some(id) = self.headers.request_id() {
+            fault.message = format!("{} (request {id})", fault.message);
+        }
+        Some(fault)
+    }
 }
 
 /// Bodies beyond this are no reply of a model: the longest replies have some hundred thousand tokens of a few bytes.
@@ -71,25 +128,86 @@ impl Http {
     pub(super) async fn send(
         &self,
         base_url: &str,
-        request: &HttpRequest,
+        request: &Exchange<'_>,
         key: Option<&ApiKey>,
         timeout: Duration,
     ) -> Result<HttpReply, AttemptError> {
+        let response = self.begin(base_url, request, key, timeout).await?;
+        self.read(response, timeout).await
+    }
+
+    /// Sends `request` and hands on the lines of the reply as they arrive, some at a time. `each` may end the reading.
+    pub(super) async fn lines<E>(
+        &self,
+        base_url: &str,
+        request: &Exchange<'_>,
+        key: Option<&ApiKey>,
+        timeout: Duration,
+        mut each: impl AsyncFnMut(Vec<Bytes>) -> Result<(), E>,
+    ) -> Result<Result<(), E>, AttemptError> {
+        const AT_ONCE: usize = 256;
+        let mut response = self.begin(base_url, request, key, timeout).await?;
+        if !response.status().is_success() {
+            let reply = self.read(response, timeout).await?;
+            return Err(reply.refusal().unwrap_or_else(too_large));
+        }
+        let (mut rest, mut lines, mut is_over) = (BytesMut::new(), Vec::new(), false);
+        while !is_over {
+            match response.chunk().await.map_err(|e| fault(e, timeout))? {
+                Some(chunk) => rest.extend_from_slice(&chunk),
+                None => {
+                    is_over = true;
+                    rest.extend_from_slice(b"\n");
+                }
+            }
+            while let Some(end) = memchr(b'\n', &rest) {
+                let line = rest.split_to(end + 1).freeze();
+                if !line.trim_ascii().is_empty() {
+                    lines.push(without_keys(line));
+                }
+            }
+            if rest.len() > MAX_BODY {
+                return Err(too_large());
+            }
+            let is_due = lines.len() >= AT_ONCE || (is_over && !lines.is_empty());
+            if is_due && let Err(error) = each(std::mem::take(&mut lines)).await {
+                return Ok(Err(error));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    async fn begin(
+        &self,
+        base_url: &str,
+        request: &Exchange<'_>,
+        key: Option<&ApiKey>,
+        timeout: Duration,
+    ) -> Result<reqwest::Response, AttemptError> {
         let client = self.client(&host(base_url))?;
-        let mut builder = client
-            .post(address(base_url, request.path))
-            .timeout(timeout)
-            .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
-            .body(request.body.clone());
-        for (name, value) in &request.headers {
+        let mut url = address(base_url, request.path);
+        if !request.query.is_empty() {
+            url = format!("{url}{}{}", if url.contains('?') { '&' } else { '?' }, request.query);
+        }
+        let mut builder = match request.method {
+            Method::Get => client.get(url),
+            Method::Post => client.post(url),
+            Method::Delete => client.delete(url),
+        };
+        builder = builder.timeout(timeout);
+        if request.method == Method::Post {
+            let content_type = HeaderValue::from_str(request.content_type);
+            let content_type = content_type.unwrap_or(HeaderValue::from_static("application/octet-stream"));
+            builder = builder.header(CONTENT_TYPE, content_type).body(request.body.clone());
+        }
+        for (name, value) in request.headers {
             builder = builder.header(*name, *value);
         }
         if let Some(key) = key {
             let (name, value) = presented(request.auth, key)?;
             builder = builder.header(name, value);
         }
-        let response = builder.send().await.map_err(|e| fault(e, timeout))?;
-        self.read(response, timeout).await
+        builder.send().await.map_err(|e| fault(e, timeout))
     }
 
     async fn read(&self, mut response: reqwest::Response, timeout: Duration) -> Result<HttpReply, AttemptError> {

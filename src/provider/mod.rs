@@ -30,13 +30,18 @@ mod connection;
 mod http;
 mod event;
 mod client;
+mod batch;
 
+pub use batch::{
+    BatchAccount, BatchClient, BatchEnding, BatchReply, BatchRequest, BatchResult, BatchSearch, BatchStatus,
+    CreateFault, export_lines,
+};
 pub use budget::{AttemptBudget, AttemptCost, NoBudget};
 pub use call::{
     Billing, Call, CallFailure, Completion, ErrorClass, ModelUse, Operation, OutputSchema, RawReply, ReadFault,
     Settings, Turn,
 };
-pub use client::{AskFailure, Client, truncated_call};
+pub use client::{AskFailure, Client, reply_failure, truncated_call};
 pub use dialects::{Auth, BuildFault, HttpRequest, read, read_billing, request};
 pub use estimate::estimate;
 pub use event::{ClientEvent, ClientListener};

@@ -91,7 +91,7 @@ impl Dialect {
         match lane {
             Lane::Live => true,
             Lane::Flex => matches!(self, Dialect::OpenaiChat | Dialect::OpenaiResponses),
-            Lane::Batch => false,
+            Lane::Batch => self != Dialect::Lexical,
         }
     }
 }
@@ -141,6 +141,8 @@ pub struct Limits {
     pub timeout: Duration,
     /// Whether a request goes live after its attempts in the flex lane found no capacity.
     pub flex_fallback: bool,
+    /// The wait before a batch is polled for the second time; all other times of batches are in proportion.
+    pub batch_poll: Duration,
     /// The most tokens a prompt may have, where the user declared it: what a server of his own was started with.
     pub context_window: Option<Tokens>,
     /// Processes that share the account: of a rate that the provider announces, each takes its part.
@@ -150,6 +152,8 @@ pub struct Limits {
 impl Limits {
     /// In flight at once where the user declared nothing.
     pub const DEFAULT_IN_FLIGHT: u32 = 64;
+    /// A batch takes minutes at least.
+    pub const BATCH_POLL: Duration = Duration::from_secs(15);
     /// A reply in the flex lane may take this long, as the vendor advises.
     const FLEX_TIMEOUT: Duration = Duration::from_secs(900);
 
@@ -196,6 +200,7 @@ impl Default for Limits {
             max_attempts: 6,
             timeout: Duration::from_secs(180),
             flex_fallback: false,
+            batch_poll: Limits::BATCH_POLL,
             context_window: None,
             sharers: NonZeroU32::MIN,
         }

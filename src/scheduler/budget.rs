@@ -170,6 +170,33 @@ impl Budget {
         state.spent += paid.map_or(reservation.worst, |usd| usd.0);
     }
 
+    /// Reserves what a batch of an earlier run may cost, whatever the limit: that money is out already.
+    pub fn hold(&self, worst: Usd) -> Reservation {
+        let mut state = self.state();
+        state.open += 1;
+        state.reserved += worst.0;
+        Reservation { worst: worst.0 }
+    }
+
+    /// Replaces what was reserved for a batch by what was billed for its lines, each with its usage if it was worked on.
+    pub fn settle_batch(
+        &self,
+        reservations: Vec<Reservation>,
+        lines: impl Iterator<Item = (Option<Usage>, Option<Usd>)>,
+    ) {
+        let lines: Vec<_> = lines.collect();
+        let billed = lines.iter().fold(Some(Usd(0.0)), |sum, (_, charge)| add_known(sum, *charge));
+        for (at, reservation) in reservations.into_iter().enumerate() {
+            self.settle(reservation, if at == 0 { billed } else { billed.map(|_| Usd(0.0)) });
+        }
+        let paid = &mut self.state().paid;
+        for (usage, charge) in lines.into_iter().filter_map(|(usage, charge)| Some((usage?, charge))) {
+            paid.replies += 1;
+            paid.usage = Some(paid.usage.map_or(usage, |before| before + usage));
+            paid.usd = add_known(paid.usd, charge);
+        }
+    }
+
     /// Releases what was reserved for a request that was not sent.
     pub fn give_back(&self, reservation: Reservation) {
         let mut state = self.state();
@@ -357,6 +384,20 @@ mod tests {
         let sent = budget.reserve(None).unwrap();
         budget.settle(sent, None);
         assert!(budget.reserve(None).is_err() && budget.reached().is_some());
+    }
+
+    #[test]
+    fn an_open_batch_counts_until_it_is_billed() {
+        let budget = Budget::new(BudgetLimits { usd: Some(Usd(1.0)), requests: None });
+        let held = budget.hold(Usd(0.8));
+        assert!(budget.reserve(Some(Usd(0.3))).is_err(), "the rest is out");
+        let used = Usage { input: Some(Tokens(10)), output: Some(Tokens(1)), ..Usage::default() };
+        let lines = [(Some(used), Some(Usd(0.2))), (None, Some(Usd(0.0))), (Some(used), Some(Usd(0.1)))];
+        budget.settle_batch(vec![held], lines.into_iter());
+        let spent = budget.spent();
+        assert_eq!((spent.replies, spent.usage, spent.reserved), (2, Some(used + used), Usd(0.0)));
+        assert!((spent.usd.unwrap().0 - 0.3).abs() < 1e-9);
+        assert!(budget.reserve(Some(Usd(0.6))).is_ok() && budget.reserve(Some(Usd(0.2))).is_err());
     }
 
     #[test]

@@ -81,6 +81,8 @@ pub enum SkipReason {
     ProviderUnavailable,
     /// A judge failed its self-test, or could not complete it.
     WeakJudge,
+    /// Its request is in a batch that has not ended.
+    Submitted,
     /// The judge's self-test is decided without this case.
     VerdictKnown,
 }

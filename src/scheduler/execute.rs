@@ -9,7 +9,7 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use super::breakers::CircuitBreakers;
-use super::budget::{Budget, BudgetLease, BudgetReached};
+use super::budget::{Budget, BudgetLease, BudgetReached, worst_case};
 use super::job::Job;
 use super::outputs::OutputCache;
 use super::program;
@@ -20,8 +20,8 @@ use crate::compress;
 use crate::lexical;
 use crate::plan::{Output, PARSER_VERSION, Preparer};
 use crate::provider::{
-    AskFailure, Call, CallFailure, Client, Dialect, ErrorClass, Lane, ModelRef, Prices, RawReply, Turn, context_window,
-    estimate, longest_reply, truncated_call,
+    self, AskFailure, Call, CallFailure, Client, Dialect, ErrorClass, HttpRequest, Lane, ModelRef, Prices,
+    ProviderSpec, RawReply, ReadFault, Turn, context_window, estimate, longest_reply, reply_failure, truncated_call,
 };
 use crate::results::{Blame, FailedAction};
 use crate::transcript::{Message, count_tokens};
@@ -262,6 +262,61 @@ impl Executor<'_> {
                 }
             }
         }
+    }
+
+    /// The request of a job as a line of a batch has it, and the most that it may cost.
+    pub(super) fn batch_request(
+        &self,
+        job: &Job,
+        request: &ModelRequest,
+        spec: &ProviderSpec,
+    ) -> Result<(HttpRequest, Option<Usd>), ExecutionError> {
+        let call = self.call(job, request)?;
+        let model = ModelRef { provider: request.provider.clone(), model: request.model.clone() };
+        let (input, _) = estimate(&call);
+        self.fits_window(job, &model, input)?;
+        let tokens = (input, self.longest_reply(&model, &call));
+        let built = provider::request(spec, &call).map_err(|fault| {
+            let class = Some(ErrorClass::Invalid);
+            FailedAction { class, ..job.failure(Blame::Infrastructure, fault.to_string()) }
+        })?;
+        Ok((built, worst_case(self.prices, (&model, Lane::Batch), tokens)))
+    }
+
+    /// Reads the stored reply to a request of a batch as that to a live one is read; `None` if it is to be asked again.
+    pub(super) async fn read_stored(
+        &self,
+        job: &Job,
+        breakers: &CircuitBreakers,
+    ) -> Option<Result<ExecutedOutput, ExecutionError>> {
+        let Work::Ask(request) = &job.action.work else { return None };
+        let record = self.store.find(&job.action.key)?;
+        let body = self.store.body(&record).ok()?;
+        let dialect = record.dialect.unwrap_or(Dialect::OpenaiChat);
+        let completion = match provider::read(dialect, request.operation, &body, None) {
+            Ok(completion) if completion.truncated && !job.takes_truncated() => Err(ReadFault::Truncated),
+            read => read,
+        };
+        let fault = match completion.map(|completion| (job.read_reply(&self.preparer, &completion), completion.model)) {
+            Ok((Ok(output), model)) => {
+                self.outputs.note_model(job.requested_model(), model);
+                let (usage, cost) = (record.usage, record.cost);
+                return Some(Ok(self.fresh(Some(record), usage, cost, output)));
+            }
+            Ok((Err(fault), _)) => {
+                self.note_unreadable(Some(record), &fault.to_string());
+                let failure = || job.unreadable(&fault, fault.to_string());
+                return (job.attempts <= 1).then(|| Err(ExecutionError::from(failure())));
+            }
+            Err(fault) => fault,
+        };
+        let limit = request.settings.max_output_tokens;
+        let (failure, is_retryable) = reply_failure(fault, &record.usage, limit, 1);
+        if is_retryable {
+            self.note_unreadable(Some(record), &failure.message);
+            return None;
+        }
+        Some(Err(self.call_failed(job, (request, breakers), failure).await))
     }
 
     /// Refuses early what the model's window cannot hold.

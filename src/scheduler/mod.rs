@@ -2,7 +2,7 @@
 //! step.
 //!
 //! `run` is an event loop over components that own their state and know nothing of the loop: `cells` (what came of
-//! each task), `qualification` (the judges' self-tests), `queue` (models that are away), `breakers`, `stats`
+//! each task), `batch` (requests that are sent in batches), `qualification` (the judges' self-tests), `queue` (models that are away), `breakers`, `stats`
 //! (events and counts), `in_flight`. They are called downwards; none calls back.
 //!
 //! Invariant: an event follows the commit of what it reports. Deliberately absent: printing, paths, statistics.
@@ -23,6 +23,7 @@ mod row_cache;
 mod stats;
 mod cells;
 mod qualification;
+mod batch;
 mod run;
 mod generate;
 
@@ -31,7 +32,7 @@ pub use budget::{Budget, BudgetLimits, BudgetReached, Spent};
 pub use event::{Event, Listener, SkipReason};
 pub use execute::Executor;
 pub use generate::generate;
-pub use options::{RunError, RunOutcome, SchedulerOptions, Stop, UntestedJudge};
+pub use options::{BatchOptions, OpenBatchNote, RunError, RunOutcome, SchedulerOptions, Stop, UntestedJudge};
 pub use outputs::{LoadedContext, OutputCache, OutputUnavailable, ReportedModels};
 pub use run::run;
 pub use supervisor::{supervise_if_asked, use_supervisor};

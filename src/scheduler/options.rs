@@ -1,6 +1,7 @@
 //! What a run is given and what it returns.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use super::breakers::TrippedBreaker;
 use super::budget::BudgetReached;
@@ -23,6 +24,7 @@ pub struct SchedulerOptions {
     pub allow_weak_judge: bool,
     /// Tests the judges and leaves the matrix alone.
     pub selftests_only: bool,
+    pub batches: BatchOptions,
 }
 
 impl SchedulerOptions {
@@ -70,6 +72,8 @@ pub struct RunOutcome {
     pub untested: Vec<UntestedJudge>,
     /// Cells and self-test cases that were not begun ([`super::SkipReason`] says why).
     pub skipped: u64,
+    /// Batches that are open.
+    pub batches: Vec<OpenBatchNote>,
     pub models: ReportedModels,
     /// What was expected when the first stale action was met: nothing where all was cached, `None` where there is no
     /// estimate.
@@ -84,4 +88,22 @@ pub struct UntestedJudge {
     pub judge: String,
     /// Why cases could not be asked.
     pub why: String,
+}
+
+/// What a run does about open batches.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BatchOptions {
+    /// Whether it stays until they have ended.
+    pub wait: bool,
+    /// After so long a wait they are cancelled, and what is left is asked live.
+    pub deadline: Option<Duration>,
+}
+
+/// A batch that is open when a run ends.
+#[derive(Clone, Debug)]
+pub struct OpenBatchNote {
+    pub nonce: String,
+    pub lines: usize,
+    /// How far it is.
+    pub note: String,
 }

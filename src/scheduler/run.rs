@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use tokio::sync::watch;
 
+use super::batch::{BatchLane, EndedLine, LineEnd, Step, Waiting};
 use super::breakers::CircuitBreakers;
 use super::budget::BudgetReached;
 use super::cells::Cells;
@@ -62,6 +63,7 @@ struct EventLoop<'r, 'e> {
     queue: ModelQueue<'r>,
     in_flight: InFlight<'r, ActionTask>,
     breakers: Rc<CircuitBreakers>,
+    batches: BatchLane<'r, 'e>,
     stats: RunStats<'r>,
     /// What is left of the budget is reserved for actions under way: nothing begins until one completes.
     waits_for_budget: bool,
@@ -85,6 +87,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             queue: ModelQueue::new(executor.client, options.jobs),
             in_flight: InFlight::new(),
             breakers: Rc::default(),
+            batches: BatchLane::new(executor, options.batches),
             stats: RunStats::new(listener),
             waits_for_budget: false,
             is_estimated: false,
@@ -93,6 +96,9 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
 
     async fn drive(&mut self, mut stop: watch::Receiver<Stop>) -> Result<(), RunError> {
         self.judges.prepare(&mut self.stats)?;
+        if !self.options.selftests_only {
+            self.batches.open()?;
+        }
         let mut room_check = tokio::time::interval(ROOM_CHECK);
         loop {
             let asked = *stop.borrow_and_update();
@@ -111,12 +117,56 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
                 continue;
             }
             if self.in_flight.is_empty() && !stop.has_changed().unwrap_or(false) {
+                let advance = self.batches.advance(stop.clone(), self.options.offline, &self.breakers);
+                let step = tokio::select! {
+                    biased;
+                    () = stopped_now(stop.clone()) => return Ok(()),
+                    step = advance => step?,
+                };
+                if self.follow(step)? {
+                    continue;
+                }
+                self.stats.outcome.interrupted |= *stop.borrow() >= Stop::Drain;
                 return self.finish();
             }
             tokio::select! {
                 Some(completed) = self.in_flight.next() => self.complete(completed)?,
                 Ok(()) = stop.changed() => {}
                 _ = room_check.tick() => {}
+            }
+        }
+    }
+
+    /// Ends what waits for a batch no longer. Returns whether there may be more to do.
+    fn follow(&mut self, step: Step) -> Result<bool, RunError> {
+        self.stats.tripped(self.breakers.take_unreported())?;
+        match step {
+            Step::Ended(lines) => {
+                lines.into_iter().try_for_each(|line| self.end_line(line))?;
+                Ok(true)
+            }
+            Step::Idle(skipped) => {
+                for (Waiting { task, job }, reason) in skipped {
+                    let mut sharers = self.cells.finished(&job.action.key);
+                    sharers.push(task);
+                    sharers.iter().try_for_each(|task| self.cells.skip(task, reason, &mut self.stats))?;
+                }
+                Ok(false)
+            }
+        }
+    }
+
+    fn end_line(&mut self, EndedLine { waiting: Waiting { task, job }, end }: EndedLine) -> Result<(), RunError> {
+        match end {
+            LineEnd::Executed(result) => self.complete_cell(task, &job.action, result),
+            LineEnd::Again { live } => {
+                if live {
+                    self.batches.goes_live(job.action.key);
+                }
+                let mut tasks = self.cells.finished(&job.action.key);
+                tasks.insert(0, task);
+                self.cells.put_back(tasks);
+                Ok(())
             }
         }
     }
@@ -174,12 +224,22 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
                 JudgeStatus::Weak | JudgeStatus::Untested | JudgeStatus::Qualified => {}
             }
         }
+        if self.batches.holds(&action.key) && !self.options.offline {
+            self.cells.started(action.key);
+            let job = Job::of_task(&self.executor.preparer, &task, action);
+            self.batches.wait(task, job);
+            return Ok(());
+        }
         if let Some(reason) = self.skip_reason(&action.work) {
             return self.cells.skip(&task, reason, &mut self.stats);
         }
         let Some(task) = self.queue.defer(task, &action.work, self.cells.has_more()) else { return Ok(()) };
         self.cells.started(action.key);
         let job = Job::of_task(&self.executor.preparer, &task, action);
+        if self.batches.takes(&job) {
+            self.batches.add(task, job);
+            return Ok(());
+        }
         self.start(ActionTask::Cell(task), job)
     }
 
@@ -212,7 +272,10 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         self.stats.tripped(self.breakers.take_unreported())?;
         self.cells.put_back(self.queue.finish(&job.action.work));
         match subject {
-            ActionTask::Cell(task) => self.complete_cell(task, &job.action, result),
+            ActionTask::Cell(task) => {
+                self.batches.note_live(&job, result.is_ok());
+                self.complete_cell(task, &job.action, result)
+            }
             ActionTask::Selftest(case) => self.complete_case(case, result),
         }
     }
@@ -304,7 +367,8 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             return Ok(());
         }
         let Executor { preparer, store, prices, .. } = *self.executor;
-        let assumptions = Assumptions { refresh: &self.options.refresh, prices, reasons: false };
+        let (refresh, submitted) = (&self.options.refresh, self.batches.held());
+        let assumptions = Assumptions { refresh, prices, submitted, reasons: false };
         // Where a prompt does not render there is no estimate; its cells fail by name.
         let estimate = forecast(preparer, store, assumptions).ok().map(|found| found.estimate);
         self.stats.outcome.forecast = estimate;
@@ -313,10 +377,21 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
 
     /// Makes sure that every cell was reported.
     fn finish(&mut self) -> Result<(), RunError> {
+        self.stats.outcome.batches = self.batches.notes();
+        self.stats.outcome.budget = self.stats.outcome.budget.or(self.batches.budget_reached());
         self.cells.fail_waiting(self.judges.drain(), &mut self.stats)?;
         let all = self.executor.preparer.matrix().counts();
         self.stats.account(if self.options.selftests_only { MatrixCounts::default() } else { all });
         Ok(())
+    }
+}
+
+/// Returns once the run is to end at once.
+async fn stopped_now(mut stop: watch::Receiver<Stop>) {
+    while *stop.borrow_and_update() != Stop::Now {
+        if stop.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
     }
 }
 

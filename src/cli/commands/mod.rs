@@ -1,5 +1,6 @@
 //! The commands: each file or folder holds one command with its own arguments.
 
+mod batch;
 mod cache;
 mod cell;
 mod check;
@@ -25,13 +26,14 @@ mod why;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-pub(super) use cache::import_failure;
+pub(super) use cache::{import_failure, parse_age};
 
 use super::args::Common;
 use super::completion::registration;
 use super::failure::{Exit, Failure};
 use super::terminal::Console;
 use crate::pipeline::suggest;
+use batch::BatchCommand;
 use cache::CacheCommand;
 use cell::ShowArgs;
 use check::CheckArgs;
@@ -126,6 +128,9 @@ pub(crate) enum Command {
         after_help = "Examples:\n  compeval labels ls\n  compeval labels protect baseline\n  compeval labels rm old-prompt"
     )]
     Labels(LabelsCommand),
+    /// List, cancel and give up batches that are open at providers
+    #[command(subcommand)]
+    Batch(BatchCommand),
     /// List, inspect, prune, verify, export and import cached outputs
     #[command(
         subcommand,
@@ -194,6 +199,7 @@ pub(super) fn dispatch(cli: &Cli, console: &Console) -> Result<Exit, Failure> {
         Command::Trend(args) => trend::run(common, args, console),
         Command::Labels(command) => labels::run(common, command, console),
         Command::Cache(command) => cache::run(common, command, console),
+        Command::Batch(command) => batch::run(common, command, console),
         Command::Fixture(command) => fixture::run(common, command, console),
         Command::Observe(args) => observe::run(common, args, console),
         Command::Probes(command) => probes::run(common, command, console),

@@ -4,7 +4,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::action::StageName;
-use crate::cache::{Layered, Lookup};
+use crate::cache::{Journal, Layered, Lookup};
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::command_line::CommandLine;
 use crate::cli::commands::power;
@@ -16,7 +16,7 @@ use crate::cli::shard::{NumberedShard, ShardArgs, ShardJson, ShardOfRun};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
 use crate::plan::{Assumptions, Explained, Forecast, Preparer, ReasonGroup, TooLong, WorstCase, forecast};
-use crate::provider::Prices;
+use crate::provider::{Lane, ModelUse, Prices};
 use crate::units::Tokens;
 
 #[derive(Debug, Args)]
@@ -55,6 +55,8 @@ pub(crate) struct ProjectPlan {
     shard: Option<ShardJson>,
     #[serde(skip)]
     shard_line: Option<String>,
+    #[serde(skip)]
+    batch_rounds: usize,
 }
 
 /// Prints the plan, with `all` at full length.
@@ -68,6 +70,11 @@ pub(crate) fn print(plan: &ProjectPlan, all: bool, console: &Console) -> Exit {
         }
         if let Some(line) = &plan.shard_line {
             console.print(line);
+        }
+        match plan.batch_rounds {
+            0 => {}
+            1 => console.print("Batches: one round, which takes a day at most."),
+            rounds => console.print(&format!("Batches: up to {rounds} rounds one after another, a day each at most.")),
         }
         console.print(&render(&plan.forecast, all, console));
     });
@@ -92,19 +99,30 @@ pub(crate) fn of_project(
     let forecast = match &shard {
         Some(shard) => {
             let known = open_snapshot(shard.project_cache())?;
-            forecast_of(&pipeline, select, &Layered { upper: &snapshot, lower: &known })?
+            forecast_of(&pipeline, select, &Layered { upper: &snapshot, lower: &known }, &Journal::default())?
         }
-        None => forecast_of(&pipeline, select, &snapshot)?,
+        None => forecast_of(&pipeline, select, &snapshot, &snapshot.journal()?)?,
     };
     let (json, line) = (shard.as_ref().map(ShardOfRun::json), shard.as_ref().map(ShardOfRun::line));
-    Ok(ProjectPlan { forecast, access: ExternalAccess::of(&pipeline), shard: json, shard_line: line })
+    Ok(ProjectPlan {
+        forecast,
+        access: ExternalAccess::of(&pipeline),
+        shard: json,
+        shard_line: line,
+        batch_rounds: batch_rounds(&pipeline),
+    })
 }
 
-fn forecast_of<L: Lookup>(pipeline: &Pipeline, select: &SelectArgs, lookup: &L) -> Result<Forecast, Failure> {
+fn forecast_of<L: Lookup>(
+    pipeline: &Pipeline,
+    select: &SelectArgs,
+    lookup: &L,
+    journal: &Journal,
+) -> Result<Forecast, Failure> {
     let refresh = select.refresh.iter().map(|stage| stage.stage()).collect();
     let matrix = Matrix::new(pipeline);
     let prices = Prices::new(pipeline.prices.clone());
-    let assumptions = Assumptions { refresh: &refresh, prices: &prices, reasons: true };
+    let assumptions = Assumptions { refresh: &refresh, prices: &prices, submitted: &journal.held(), reasons: true };
     let forecast = forecast(Preparer::new(pipeline, &matrix), lookup, assumptions);
     forecast.map_err(|e| Failure::input(e.to_string()))
 }
@@ -119,6 +137,7 @@ fn render(forecast: &Forecast, all: bool, console: &Console) -> String {
     lines.extend(
         forecast.too_long.iter().take(shown).map(|group| console.paint(TextStyle::Warning, &too_long_line(group))),
     );
+    lines.extend(submitted_line(forecast));
     lines.extend(estimate_line(forecast));
     if all && forecast.estimate.requests > 0 {
         lines.push(worst_words(&forecast.worst));
@@ -204,6 +223,26 @@ fn too_long_line(group: &TooLong) -> String {
         group.model,
         group.window,
     )
+}
+
+/// The batches that wait for each other: those of points, where compressions are batched, then answers, then grades.
+fn batch_rounds(pipeline: &Pipeline) -> usize {
+    let is_batched = |model: &ModelUse| model.lane == Lane::Batch;
+    let compressed = pipeline.methods.iter().filter_map(|method| method.strategy.model()).any(is_batched);
+    let points = pipeline.fixtures.iter().map(|fixture| fixture.points.len()).max().unwrap_or(0);
+    let answered = pipeline.answerers.iter().any(|answerer| is_batched(&answerer.model));
+    let graded = pipeline.judges.iter().any(|judge| is_batched(&judge.model));
+    let before = if compressed { points } else { 0 };
+    before + usize::from(answered) + usize::from(graded)
+}
+
+/// What open batches hold: it is paid for, or about to be, and in no estimate.
+fn submitted_line(forecast: &Forecast) -> Option<String> {
+    let submitted: u64 = forecast.stages.values().map(|stage| stage.submitted).sum();
+    let text = || {
+        format!("Submitted: {} in open batches, not counted below (`compeval batch ls`).", count(submitted, "action"))
+    };
+    (submitted > 0).then(text)
 }
 
 fn estimate_line(forecast: &Forecast) -> Option<String> {

@@ -97,7 +97,7 @@ pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, B
 }
 
 /// Bedrock takes a bearer key; the vendor and its proxies take `x-api-key`.
-fn auth(host: &str) -> Auth {
+pub(crate) fn auth(host: &str) -> Auth {
     if request::is_below(host, "api.aws") || request::is_below(host, "amazonaws.com") {
         Auth::Bearer
     } else {

@@ -20,6 +20,15 @@ pub(crate) use json::{beginning, error_text};
 pub use request::{Auth, BuildFault, HttpRequest};
 pub(crate) use request::{address, host};
 
+/// The header in which the key travels to an endpoint.
+pub(crate) fn auth(dialect: Dialect, base_url: &str) -> Auth {
+    match dialect {
+        Dialect::Anthropic => anthropic::auth(&host(base_url)),
+        _ if request::is_below(&host(base_url), "azure.com") => Auth::ApiKey,
+        _ => Auth::Bearer,
+    }
+}
+
 /// Puts `call` into the dialect of `spec`.
 pub fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, BuildFault> {
     match spec.dialect {

@@ -125,7 +125,7 @@ impl EntryNames {
 ///
 /// # Errors
 /// What was expected.
-pub(super) fn parse_age(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_age(text: &str) -> Result<Duration, String> {
     let units = [("s", 1.0), ("min", 60.0), ("m", 60.0), ("h", 3600.0), ("d", 86_400.0), ("w", 604_800.0)];
     let seconds = parse(text, &units).ok_or_else(|| {
         format!("`{text}` is not an age: expected a number and a unit (s, m, h, d, w), such as 30d or 12h")

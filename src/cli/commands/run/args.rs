@@ -1,10 +1,12 @@
 //! The arguments of `run`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 
 use crate::cli::args::{BudgetArgs, LIMITS, MODELS, OUTPUT, SHARDS, SelectArgs};
+use crate::cli::commands::parse_age;
 use crate::cli::shard::ShardArgs;
 
 /// What is done with complete results beside the reports.
@@ -28,6 +30,17 @@ pub(crate) struct ComparisonArgs {
     /// Write the scores to FILE as JUnit XML: a test for each method and dimension
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) junit: Option<PathBuf>,
+}
+
+/// What is done about open batches.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct BatchArgs {
+    /// Stay until open batches have ended
+    #[arg(long, conflicts_with = "offline", help_heading = LIMITS)]
+    pub(crate) wait: bool,
+    /// With --wait: cancel batches after this long (such as 2h) and ask the rest live
+    #[arg(long, value_name = "AGE", requires = "wait", value_parser = parse_age, help_heading = LIMITS)]
+    pub(crate) batch_deadline: Option<Duration>,
 }
 
 // A shard has no results to compare; `merge` takes the same arguments and has no shards.
@@ -54,6 +67,8 @@ pub(crate) struct RunArgs {
     /// Send no request and start no program
     #[arg(long, help_heading = LIMITS)]
     pub(crate) offline: bool,
+    #[command(flatten)]
+    pub(crate) batches: BatchArgs,
     /// Continue with a judge that fails its self-test
     #[arg(long, help_heading = MODELS)]
     pub(crate) allow_weak_judge: bool,

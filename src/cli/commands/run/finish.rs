@@ -12,7 +12,7 @@ use crate::cli::format::{cost, count, duration, money, percent, shell_word, shor
 use crate::cli::terminal::{Console, TextStyle, print_failures};
 use crate::report::summary_table;
 use crate::results::{FailedAction, ForecastTotals, Manifest, Outcome, ResultsFolder, Unused, names};
-use crate::scheduler::{RunOutcome, UntestedJudge};
+use crate::scheduler::{OpenBatchNote, RunOutcome, UntestedJudge};
 use crate::shard::ShardRecord;
 use crate::units::{Tokens, Usd};
 
@@ -62,7 +62,29 @@ pub(super) fn print_stop_reasons(
     } else if ended.skipped > 0 && exit == Exit::Done {
         exit = Exit::Pending;
     }
-    exit
+    if ended.batches.is_empty() {
+        return exit;
+    }
+    print_batches(&ended.batches, console);
+    // What fails or exceeds the budget is final only when every batch has ended.
+    if matches!(exit, Exit::Interrupted | Exit::Error) { exit } else { Exit::Pending }
+}
+
+/// Prints which batches are open, and how far they are.
+fn print_batches(batches: &[OpenBatchNote], console: &Console) {
+    let requests: usize = batches.iter().map(|batch| batch.lines).sum();
+    let (batches_are, requests) = (
+        match batches.len() {
+            1 => "1 open batch".to_owned(),
+            many => format!("{many} open batches"),
+        },
+        count(requests, "request"),
+    );
+    let text = format!("{batches_are} with {requests}; run again later, or with --wait (`compeval batch ls`)");
+    console.warn("waiting:", text);
+    for OpenBatchNote { nonce, lines, note } in batches {
+        console.eprint(&format!("  {nonce}  {}: {note}", count(*lines, "request")));
+    }
 }
 
 /// Prints which judges failed their self-test, and in which checks.

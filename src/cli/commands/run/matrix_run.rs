@@ -25,13 +25,13 @@ use crate::cli::terminal::{Console, Progress, TextStyle};
 use crate::files::{FileError, write_whole};
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::CostEstimate;
-use crate::provider::Prices;
+use crate::provider::{Lane, Prices};
 use crate::report::{comparison_table, junit};
 use crate::results::{
     Comparison, ComparisonScope, Design, ForecastTotals, ImportedEntries, Label, LabelLockError, LabelWriter,
     LabelWriterError, ListedRow, Manifest, Publication, ResultsFolder, blind_spots, names, newly_failing, regressions,
 };
-use crate::scheduler::{Budget, BudgetLimits, Event, Listener, RunOutcome};
+use crate::scheduler::{BatchOptions, Budget, BudgetLimits, Event, Listener, RunOutcome};
 use crate::shard::Shard;
 use crate::threads::both;
 
@@ -153,6 +153,9 @@ impl PreparedRun {
         let mut pipeline = open_project(common, &args.select, opening, console)?;
         let prices = Prices::new(pipeline.prices.clone());
         let mut limits = args.budget.limits(models(&pipeline), &prices, &pipeline.file)?;
+        if number.is_some() {
+            refuse_batches(&pipeline)?;
+        }
         let shard = number.map(|number| ShardOfRun::enter(&mut pipeline, number, &label));
         if let Some(shard) = &shard {
             limits = limits.part(shard.share());
@@ -206,6 +209,15 @@ impl PreparedRun {
     }
 }
 
+/// A shard's folder may be gone before its batches have ended.
+fn refuse_batches(pipeline: &Pipeline) -> Result<(), Failure> {
+    match models(pipeline).find(|model| model.lane == Lane::Batch) {
+        Some(model) => Err(Failure::input(format!("a shard cannot send requests to `{}` in batches", model.reference))
+            .hinted("--lane live or --lane flex, or run the matrix in one process")),
+        None => Ok(()),
+    }
+}
+
 /// The error with the ways on.
 fn refusal(error: LabelWriterError, label: &Label) -> Failure {
     let typed = CommandLine::current();
@@ -238,6 +250,7 @@ fn options(args: &RunArgs, limits: BudgetLimits) -> RunOptions {
         refresh: args.select.refresh.iter().map(|stage| stage.stage()).collect(),
         jobs: args.jobs,
         selftests_only: false,
+        batches: BatchOptions { wait: args.batches.wait, deadline: args.batches.batch_deadline },
     }
 }
 

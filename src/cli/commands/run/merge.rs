@@ -65,6 +65,7 @@ impl MergeArgs {
             shards: Default::default(),
             selftest: None,
             offline: true,
+            batches: Default::default(),
             // Each shard has decided that for itself.
             allow_weak_judge: true,
             jobs: None,

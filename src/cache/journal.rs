@@ -1,0 +1,283 @@
+//! The journal of batches: what was submitted, so that nothing is paid for twice and nothing that was paid for is lost.
+//!
+//! It consists of frames in the packs, each on disk before the next step is taken:
+//! 1. an intent, before the call that creates a batch: all that its results are stored by, whatever becomes of the
+//!    project meanwhile;
+//! 2. a submission, once the vendor has confirmed the batch;
+//! 3. a closing, after all results are stored: the outcome and the charge of each line.
+//!
+//! A batch is open while its closing is missing. The actions of an open batch are held: nothing else asks for them.
+//! The first intent raises the format of the cache, so that older versions refuse it instead of asking again.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::str::FromStr;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::entry::{EntryCoordinate, FrameLocation};
+use super::error::{CacheError, Damage};
+use super::journal_steps::{BatchNonce, JournalPlaces, JournalStep};
+use super::pack::PackFiles;
+use crate::action::{ActionKey, Digest, Inputs, Sources, Stage};
+use crate::provider::{BatchAccount, ModelRef, Operation, Price};
+use crate::units::Usd;
+
+/// The name of a line towards the vendor: key, attempt and nonce. The key alone would let an old batch replace a later
+/// attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LineName {
+    pub key: ActionKey,
+    /// From 1.
+    pub attempt: u8,
+    pub nonce: BatchNonce,
+}
+
+impl fmt::Display for LineName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{:02}-{}", URL_SAFE_NO_PAD.encode(self.key.0.0), self.attempt, self.nonce)
+    }
+}
+
+impl FromStr for LineName {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<LineName, &'static str> {
+        const FOREIGN: &str = "not a line of compeval";
+        let (key, rest) = text.split_at_checked(43).ok_or(FOREIGN)?;
+        let (attempt, nonce) = rest.strip_prefix('-').and_then(|rest| rest.split_once('-')).ok_or(FOREIGN)?;
+        let key = URL_SAFE_NO_PAD.decode(key).ok().and_then(|bytes| bytes.try_into().ok()).ok_or(FOREIGN)?;
+        let attempt = attempt.parse().map_err(|_| FOREIGN)?;
+        Ok(LineName { key: ActionKey(Digest(key)), attempt, nonce: nonce.parse()? })
+    }
+}
+
+/// A batch that is about to be created.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BatchIntent {
+    pub nonce: BatchNonce,
+    /// Milliseconds since 1970 (UTC).
+    pub created: u64,
+    pub account: BatchAccount,
+    /// A short mark of the key: the vendor shows batches to the account that made them.
+    pub fingerprint: u32,
+    pub model: ModelRef,
+    pub operation: Operation,
+    /// What the user declared that the model costs live; `None` is the price table.
+    pub price: Option<Price>,
+    /// What a batch costs, as a part of that.
+    pub ratio: f64,
+    /// The newest batch of the account before, where the vendor keeps no metadata.
+    pub newest: Option<String>,
+    /// Not in the JSON of the head.
+    #[serde(skip)]
+    pub lines: Vec<BatchLine>,
+}
+
+/// A request of a batch with everything that its entry needs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BatchLine {
+    pub key: ActionKey,
+    /// From 1, counted across processes.
+    pub attempt: u8,
+    pub stage: Stage,
+    pub coordinate: EntryCoordinate,
+    pub inputs: Inputs,
+    pub sources: Sources,
+    /// The most that it may cost; `None` if the price is unknown.
+    pub reserved: Option<Usd>,
+}
+
+impl BatchIntent {
+    /// The most that the batch may cost, as far as prices are known.
+    pub fn reserved(&self) -> Usd {
+        Usd(self.lines.iter().filter_map(|line| line.reserved).map(|usd| usd.0).sum())
+    }
+
+    pub fn name(&self, line: &BatchLine) -> LineName {
+        LineName { key: line.key, attempt: line.attempt, nonce: self.nonce }
+    }
+}
+
+/// How a batch was closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BatchClosing {
+    Collected,
+    /// The vendor never had it.
+    NotCreated,
+    /// The user gave it up.
+    Forgotten,
+}
+
+/// What came of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LineOutcome {
+    /// A reply is stored, or a usable one was there.
+    Stored,
+    /// It would fail again.
+    Failed,
+    /// An attempt that came to nothing: 429, 5xx, expired, or absent from the results.
+    Unfinished,
+    /// It was not worked on.
+    Cancelled,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClosedLine {
+    pub key: ActionKey,
+    pub attempt: u8,
+    pub outcome: LineOutcome,
+    /// What was billed; `None` if it is unknown.
+    pub charge: Option<Usd>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClosedBatch {
+    pub nonce: BatchNonce,
+    /// Milliseconds since 1970 (UTC).
+    pub closed: u64,
+    pub closing: BatchClosing,
+    pub lines: Vec<ClosedLine>,
+}
+
+/// A batch that is not closed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenBatch {
+    pub intent: BatchIntent,
+    /// The vendor's name for it, once it was confirmed.
+    pub id: Option<String>,
+}
+
+/// All that the cache knows of batches.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Journal {
+    pub open: Vec<OpenBatch>,
+    pub closed: Vec<ClosedBatch>,
+}
+
+impl Journal {
+    /// The actions of open batches.
+    pub fn held(&self) -> HashSet<ActionKey> {
+        self.open.iter().flat_map(|batch| &batch.intent.lines).map(|line| line.key).collect()
+    }
+
+    /// The attempts that each action has behind it which came to nothing.
+    pub fn attempts(&self) -> HashMap<ActionKey, u8> {
+        let mut attempts = HashMap::new();
+        for line in self.closed.iter().flat_map(|batch| &batch.lines) {
+            let count = attempts.entry(line.key).or_default();
+            *count = if line.outcome == LineOutcome::Unfinished { line.attempt.max(*count) } else { 0 };
+        }
+        attempts
+    }
+
+    /// Reads the frames at `places`.
+    pub(super) fn read(places: &JournalPlaces, packs: &PackFiles) -> Result<Journal, CacheError> {
+        let mut journal = Journal::default();
+        let has = |nonce: BatchNonce, step| places.get(&(nonce, step)).copied();
+        for ((nonce, step), at) in places {
+            match step {
+                JournalStep::Closed => journal.closed.push(read(packs, *at, decode)?),
+                JournalStep::Intent if has(*nonce, JournalStep::Closed).is_none() => {
+                    let submitted = has(*nonce, JournalStep::Submitted);
+                    let id = submitted.map(|at| read(packs, at, decode::<String>)).transpose()?;
+                    journal.open.push(OpenBatch { intent: read(packs, *at, decode_intent)?, id });
+                }
+                JournalStep::Intent | JournalStep::Submitted => {}
+            }
+        }
+        journal.open.sort_by_key(|batch| batch.intent.created);
+        journal.closed.sort_by_key(|batch| batch.closed);
+        Ok(journal)
+    }
+}
+
+fn read<T>(packs: &PackFiles, at: FrameLocation, decode: impl Fn(&[u8]) -> Option<T>) -> Result<T, Damage> {
+    let body: Bytes = packs.journal(at)?;
+    decode(&body).ok_or_else(|| packs.damage(None, at, "the record of a batch cannot be read"))
+}
+
+fn decode<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    postcard::from_bytes(bytes).ok()
+}
+
+/// The head of an intent is JSON, which takes new fields; its many lines are not.
+fn decode_intent(bytes: &[u8]) -> Option<BatchIntent> {
+    let (head, lines): (String, Vec<BatchLine>) = decode(bytes)?;
+    Some(BatchIntent { lines, ..serde_json::from_str(&head).ok()? })
+}
+
+/// A record to write.
+#[derive(Clone, Copy, Debug)]
+pub enum JournalRecord<'r> {
+    Intent(&'r BatchIntent),
+    Submitted { nonce: BatchNonce, id: &'r str },
+    Closed(&'r ClosedBatch),
+}
+
+impl JournalRecord<'_> {
+    pub(super) fn place(&self) -> (BatchNonce, JournalStep) {
+        match self {
+            JournalRecord::Intent(intent) => (intent.nonce, JournalStep::Intent),
+            JournalRecord::Submitted { nonce, .. } => (*nonce, JournalStep::Submitted),
+            JournalRecord::Closed(closed) => (closed.nonce, JournalStep::Closed),
+        }
+    }
+
+    pub(super) fn encode(&self) -> Result<Vec<u8>, String> {
+        let encoded = match self {
+            JournalRecord::Intent(intent) => {
+                let head = serde_json::to_string(intent).map_err(|error| error.to_string())?;
+                postcard::to_stdvec(&(head, &intent.lines))
+            }
+            JournalRecord::Submitted { id, .. } => postcard::to_stdvec(id),
+            JournalRecord::Closed(closed) => postcard::to_stdvec(closed),
+        };
+        encoded.map_err(|error| error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_a_name_that_every_vendor_takes() {
+        let key = ActionKey(Digest::of("an action"));
+        let nonce = BatchNonce::new(1, [key].into_iter());
+        let name = LineName { key, attempt: 7, nonce };
+        let text = name.to_string();
+        assert!(
+            text.len() <= 64 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'),
+            "{text}"
+        );
+        assert_eq!(text.parse(), Ok(name));
+        assert!(text.ends_with(&nonce.to_string()));
+        for foreign in ["", "case-1", &text[1..], &format!("{text}x"), &text.replace('-', "_")] {
+            assert!(foreign.parse::<LineName>().is_err(), "{foreign}");
+        }
+    }
+
+    #[test]
+    fn attempts_are_those_that_came_to_nothing_since_the_last_outcome() {
+        let (a, b) = (ActionKey(Digest::of("a")), ActionKey(Digest::of("b")));
+        let line = |key, attempt, outcome| ClosedLine { key, attempt, outcome, charge: None };
+        let closed = |lines| ClosedBatch {
+            nonce: BatchNonce::new(1, [].into_iter()),
+            closed: 1,
+            closing: BatchClosing::Collected,
+            lines,
+        };
+        let journal = Journal {
+            closed: vec![
+                closed(vec![line(a, 1, LineOutcome::Unfinished), line(b, 1, LineOutcome::Unfinished)]),
+                closed(vec![line(a, 2, LineOutcome::Unfinished), line(b, 2, LineOutcome::Stored)]),
+            ],
+            ..Journal::default()
+        };
+        assert_eq!(journal.attempts(), HashMap::from([(a, 2), (b, 0)]));
+    }
+}

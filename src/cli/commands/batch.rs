@@ -1,0 +1,131 @@
+//! `compeval batch`: the batches that are open at vendors.
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+
+use crate::cache::{BatchClosing, BatchIntent, BatchNonce, ClosedBatch, JournalRecord, OpenBatch, now_ms};
+use crate::cli::args::Common;
+use crate::cli::engine::runtime;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::format::{age, count, money};
+use crate::cli::project::{open_snapshot, open_store, project_paths_of};
+use crate::cli::terminal::{Console, TextStyle};
+use crate::provider::BatchClient;
+use crate::units::Usd;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BatchCommand {
+    /// List open batches; `run` collects those that have ended
+    Ls,
+    /// Ask the provider to end batches early; what is done by then is kept and paid for
+    Cancel(BatchNames),
+    /// Give batches up: their requests are asked again, and are paid twice where they were worked on
+    Forget(BatchNames),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BatchNames {
+    /// The batches, as `batch ls` names them
+    #[arg(required = true, value_name = "BATCH", allow_hyphen_values = true)]
+    batches: Vec<BatchNonce>,
+}
+
+pub(crate) fn run(common: &Common, command: &BatchCommand, console: &Console) -> Result<Exit, Failure> {
+    let cache = project_paths_of(common)?.cache;
+    match command {
+        BatchCommand::Ls => {
+            let open = open_snapshot(&cache)?.journal()?.open;
+            let batches = open.iter().map(BatchJson::of).collect();
+            console.report(&BatchList { batches }, || print(&open, console));
+        }
+        BatchCommand::Cancel(names) => {
+            let open = open_snapshot(&cache)?.journal()?.open;
+            for batch in named(&open, names)? {
+                cancel(batch)?;
+                console.print(&format!("{}: to be cancelled; run again to collect what is done", batch.intent.nonce));
+            }
+        }
+        BatchCommand::Forget(names) => {
+            let store = open_store(&cache, console)?;
+            let open = store.journal()?.open;
+            let runtime = runtime()?;
+            for batch in named(&open, names)? {
+                let (nonce, closing) = (batch.intent.nonce, BatchClosing::Forgotten);
+                let closed = ClosedBatch { nonce, closed: now_ms(), closing, lines: Vec::new() };
+                runtime.block_on(store.record_batch(JournalRecord::Closed(&closed)))?;
+                let requests = count(batch.intent.lines.len(), "request");
+                console.print(&format!("{nonce}: forgotten; {requests} will be asked again"));
+            }
+            store.close()?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// The batches that are named; all of them must be open.
+fn named<'b>(open: &'b [OpenBatch], names: &BatchNames) -> Result<Vec<&'b OpenBatch>, Failure> {
+    let find = |nonce: &BatchNonce| {
+        let found = open.iter().find(|batch| batch.intent.nonce == *nonce);
+        found.ok_or_else(|| Failure::input(format!("no open batch is called {nonce}")).hinted("compeval batch ls"))
+    };
+    names.batches.iter().map(find).collect()
+}
+
+fn cancel(OpenBatch { intent, id }: &OpenBatch) -> Result<(), Failure> {
+    let Some(id) = id else {
+        let message = format!("{}: the provider has not confirmed it, so it cannot be cancelled yet", intent.nonce);
+        return Err(Failure::error(message).hinted("run again: the next run looks for it"));
+    };
+    let client = BatchClient::new(&intent.account).map_err(|failure| Failure::input(failure.to_string()))?;
+    let cancelled = runtime()?.block_on(client.cancel(id));
+    cancelled.map_err(|failure| Failure::error(format!("{}: not cancelled: {failure}", intent.nonce)))
+}
+
+#[derive(Serialize)]
+struct BatchList {
+    batches: Vec<BatchJson>,
+}
+
+#[derive(Serialize)]
+struct BatchJson {
+    nonce: String,
+    /// The vendor's name for it; null until it is confirmed.
+    id: Option<String>,
+    provider: String,
+    model: String,
+    requests: usize,
+    reserved_usd: Usd,
+    /// Milliseconds since 1970 (UTC).
+    created: u64,
+}
+
+impl BatchJson {
+    fn of(OpenBatch { intent, id }: &OpenBatch) -> BatchJson {
+        BatchJson {
+            nonce: intent.nonce.to_string(),
+            id: id.clone(),
+            provider: intent.account.provider.to_string(),
+            model: intent.model.to_string(),
+            requests: intent.lines.len(),
+            reserved_usd: intent.reserved(),
+            created: intent.created,
+        }
+    }
+}
+
+fn print(open: &[OpenBatch], console: &Console) {
+    if open.is_empty() {
+        console.print("No open batches.");
+        return;
+    }
+    let head =
+        format!("{:<18}{:<28}{:>9}{:>12}{:>9}  {}", "batch", "model", "requests", "at most", "age", "at the provider");
+    console.print(&console.paint(TextStyle::Strong, &head));
+    for OpenBatch { intent, id } in open {
+        let BatchIntent { nonce, created, model, lines, .. } = intent;
+        let (model, at_most) = (model.to_string(), money(Some(intent.reserved())));
+        let since = age(now_ms().saturating_sub(*created) / 1000);
+        let id = id.as_deref().unwrap_or("not confirmed");
+        console.print(&format!("{nonce:<18}{model:<28}{:>9}{at_most:>12}{since:>9}  {id}", lines.len()));
+    }
+}

@@ -1,0 +1,315 @@
+//! Collecting: polls a batch, stores its results line by line as they arrive, and closes it. All that it needs is in the
+//! intent, so a batch can be collected after the project was edited.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::join_all;
+
+use super::tracked::{PollTimes, Tracked};
+use crate::action::ActionKey;
+use crate::cache::{
+    BatchClosing, BatchIntent, BatchLine, CacheError, ClosedBatch, ClosedLine, EntryMeta, JournalRecord, LineName,
+    LineOutcome, Lookup, Record, now_ms,
+};
+use crate::provider::{
+    BatchClient, BatchEnding, BatchReply, BatchResult, BatchSearch, BatchStatus, CallFailure, Dialect, ErrorClass,
+    Lane, Limits, Prices, read_billing,
+};
+use crate::scheduler::execute::Executor;
+use crate::units::{Usage, Usd};
+
+/// What came of the lines of a closed batch; empty where it was never created.
+pub(super) type Outcomes = HashMap<ActionKey, LineResult>;
+
+/// What came of one line.
+#[derive(Clone, Debug)]
+pub(super) struct LineResult {
+    pub(super) attempt: u8,
+    pub(super) outcome: LineOutcome,
+    pub(super) usage: Option<Usage>,
+    pub(super) charge: Option<Usd>,
+    /// Why it has no reply.
+    pub(super) failure: Option<CallFailure>,
+}
+
+impl LineResult {
+    fn without_reply(line: &BatchLine, outcome: LineOutcome, failure: Option<CallFailure>) -> LineResult {
+        LineResult { attempt: line.attempt, outcome, usage: None, charge: Some(Usd(0.0)), failure }
+    }
+}
+
+/// Asks the vendor about a batch. If it has ended, stores its results and closes it.
+pub(super) async fn poll(
+    executor: &Executor<'_>,
+    tracked: &mut Tracked,
+    known: &[String],
+) -> Result<Option<Outcomes>, CacheError> {
+    (tracked.was_polled, tracked.is_stuck) = (true, false);
+    let account = &tracked.batch.intent.account;
+    let client = match BatchClient::new(account) {
+        Ok(client) => client,
+        Err(failure) => return Ok(stuck(tracked, failure.message)),
+    };
+    if client.fingerprint() != tracked.batch.intent.fingerprint {
+        let variable = account.api_key.as_ref().map_or("the key", |variable| &*variable.0);
+        let text = format!("submitted with another key than {variable} has now");
+        return Ok(stuck(tracked, text));
+    }
+    let id = match &tracked.batch.id {
+        Some(id) => id.clone(),
+        None => match confirm(executor, &client, tracked, known).await? {
+            Confirmation::Id(id) => id,
+            Confirmation::Open => return Ok(None),
+            Confirmation::NotCreated => return Ok(Some(Outcomes::new())),
+        },
+    };
+    let status = match client.status(&id).await {
+        Ok(status) => status,
+        Err(failure) => return Ok(unreachable(tracked, failure)),
+    };
+    match &status.ending {
+        None => {
+            let text = format!("{} of {} done", status.done, tracked.batch.intent.lines.len());
+            Ok(note(tracked, text))
+        }
+        Some(BatchEnding::ResultsGone) => Ok(stuck(tracked, GONE.to_owned())),
+        Some(BatchEnding::Refused(why)) => {
+            let message = format!("the provider refused the batch: {why}");
+            let failure = CallFailure { class: ErrorClass::Invalid, message, hint: None, attempts: 1 };
+            let line = |line: &BatchLine| {
+                (line.key, LineResult::without_reply(line, LineOutcome::Failed, Some(failure.clone())))
+            };
+            let outcomes = tracked.batch.intent.lines.iter().map(line).collect();
+            close(executor, &client, tracked, &status, outcomes).await.map(Some)
+        }
+        Some(BatchEnding::Done) => collect(executor, &client, tracked, &status).await,
+    }
+}
+
+const GONE: &str =
+    "its results are no longer at the provider; `compeval batch forget` lets its requests be asked again";
+
+fn unreachable(tracked: &mut Tracked, failure: CallFailure) -> Option<Outcomes> {
+    match failure.class {
+        ErrorClass::NotFound => stuck(tracked, GONE.to_owned()),
+        class if class.is_terminal() => stuck(tracked, failure.message),
+        _ => note(tracked, failure.message),
+    }
+}
+
+fn stuck(tracked: &mut Tracked, text: String) -> Option<Outcomes> {
+    tracked.is_stuck = true;
+    note(tracked, text)
+}
+
+fn note(tracked: &mut Tracked, text: String) -> Option<Outcomes> {
+    tracked.note = text;
+    None
+}
+
+enum Confirmation {
+    Id(String),
+    Open,
+    NotCreated,
+}
+
+/// Looks for a batch whose creation was not confirmed.
+async fn confirm(
+    executor: &Executor<'_>,
+    client: &BatchClient,
+    tracked: &mut Tracked,
+    known: &[String],
+) -> Result<Confirmation, CacheError> {
+    let BatchIntent { nonce, created, account, newest, .. } = &tracked.batch.intent;
+    let nonce = *nonce;
+    match client.find(&nonce.to_string(), newest.as_deref(), known).await {
+        Ok(BatchSearch::Found(id)) => {
+            executor.store.record_batch(JournalRecord::Submitted { nonce, id: &id }).await?;
+            tracked.batch.id = Some(id.clone());
+            Ok(Confirmation::Id(id))
+        }
+        Ok(BatchSearch::Absent) => {
+            let limits = executor.preparer.pipeline().providers.get(&account.provider).map(|spec| &spec.limits);
+            let patience = PollTimes::of(limits).confirmation(account.dialect != Dialect::Anthropic);
+            if Duration::from_millis(now_ms().saturating_sub(*created)) < patience {
+                tracked.note = "not confirmed by the provider".to_owned();
+                return Ok(Confirmation::Open);
+            }
+            let closed = ClosedBatch { nonce, closed: now_ms(), closing: BatchClosing::NotCreated, lines: Vec::new() };
+            executor.store.record_batch(JournalRecord::Closed(&closed)).await?;
+            Ok(Confirmation::NotCreated)
+        }
+        Ok(BatchSearch::Undecided) => {
+            tracked.note = "not confirmed: it may be one of the provider's open batches".to_owned();
+            Ok(Confirmation::Open)
+        }
+        Err(failure) => {
+            tracked.note = failure.message;
+            Ok(Confirmation::Open)
+        }
+    }
+}
+
+/// Stores the results of a batch that has ended, and closes it.
+async fn collect(
+    executor: &Executor<'_>,
+    client: &BatchClient,
+    tracked: &mut Tracked,
+    status: &BatchStatus,
+) -> Result<Option<Outcomes>, CacheError> {
+    let intent = &tracked.batch.intent;
+    let collector = Collector::new(executor, intent);
+    let mut outcomes = Outcomes::new();
+    let read = client.results(status, async |results| collector.store(results, &mut outcomes).await).await;
+    match read {
+        Ok(stored) => stored?,
+        Err(failure) => return Ok(unreachable(tracked, failure)),
+    }
+    for line in &intent.lines {
+        if !outcomes.contains_key(&line.key) {
+            let result = collector.unfinished(line, "the results lack it").await?;
+            outcomes.insert(line.key, result);
+        }
+    }
+    close(executor, client, tracked, status, outcomes).await.map(Some)
+}
+
+/// Records what came of all lines, then removes the vendor's files.
+async fn close(
+    executor: &Executor<'_>,
+    client: &BatchClient,
+    tracked: &Tracked,
+    status: &BatchStatus,
+    outcomes: Outcomes,
+) -> Result<Outcomes, CacheError> {
+    let intent = &tracked.batch.intent;
+    let line = |line: &BatchLine| {
+        let LineResult { attempt, outcome, charge, .. } = outcomes.get(&line.key)?.clone();
+        Some(ClosedLine { key: line.key, attempt, outcome, charge })
+    };
+    let lines = intent.lines.iter().filter_map(line).collect();
+    let closed = ClosedBatch { nonce: intent.nonce, closed: now_ms(), closing: BatchClosing::Collected, lines };
+    executor.store.record_batch(JournalRecord::Closed(&closed)).await?;
+    client.delete(status).await;
+    Ok(outcomes)
+}
+
+/// Stores the results of one batch.
+struct Collector<'c, 'e> {
+    executor: &'c Executor<'e>,
+    intent: &'c BatchIntent,
+    lines: HashMap<ActionKey, &'c BatchLine>,
+    prices: Prices,
+    max_attempts: u32,
+}
+
+impl<'c, 'e> Collector<'c, 'e> {
+    fn new(executor: &'c Executor<'e>, intent: &'c BatchIntent) -> Collector<'c, 'e> {
+        let own = intent.price.map(|price| (intent.model.clone(), price));
+        let provider = executor.preparer.pipeline().providers.get(&intent.account.provider);
+        Collector {
+            executor,
+            intent,
+            lines: intent.lines.iter().map(|line| (line.key, line)).collect(),
+            prices: Prices::new(own.into_iter().collect::<BTreeMap<_, _>>()),
+            max_attempts: provider.map_or(Limits::default().max_attempts, |spec| spec.limits.max_attempts),
+        }
+    }
+
+    /// Stores some results side by side: each waits for the disk. Of several for one line the first counts; what was
+    /// not submitted is left out.
+    async fn store(&self, results: Vec<BatchResult>, outcomes: &mut Outcomes) -> Result<(), CacheError> {
+        let mut batch = Vec::new();
+        for BatchResult { id, reply } in results {
+            let line = id.parse::<LineName>().ok().filter(|name| name.nonce == self.intent.nonce);
+            let line = line.and_then(|name| self.lines.get(&name.key).filter(|line| line.attempt == name.attempt));
+            let is_new = |line: &&&BatchLine| {
+                !outcomes.contains_key(&line.key)
+                    && batch.iter().all(|(other, _): &(&BatchLine, _)| other.key != line.key)
+            };
+            match line.filter(is_new) {
+                Some(line) => batch.push((*line, reply)),
+                None => tracing::warn!(id, "a result line is not of this batch, or is there twice"),
+            }
+        }
+        let stored =
+            join_all(batch.into_iter().map(|(line, reply)| async move {
+                Ok::<_, CacheError>((line.key, self.store_line(line, reply).await?))
+            }));
+        for result in stored.await {
+            let (key, result) = result?;
+            outcomes.insert(key, result);
+        }
+        Ok(())
+    }
+
+    async fn store_line(&self, line: &BatchLine, reply: BatchReply) -> Result<LineResult, CacheError> {
+        match reply {
+            BatchReply::Answered { body, request_id } => self.store_reply(line, body, request_id).await,
+            BatchReply::Unfinished(why) => self.unfinished(line, &why).await,
+            BatchReply::Failed(failure) => self.fail(line, failure).await,
+            BatchReply::Cancelled => Ok(LineResult::without_reply(line, LineOutcome::Cancelled, None)),
+        }
+    }
+
+    /// Stores a reply before anything is read of it but what it is billed by. A usable output that came later than the
+    /// batch stays.
+    async fn store_reply(
+        &self,
+        line: &BatchLine,
+        body: Bytes,
+        request_id: Option<String>,
+    ) -> Result<LineResult, CacheError> {
+        let store = self.executor.store;
+        let billing = read_billing(self.intent.account.dialect, &body);
+        let live = self.prices.cost(&self.intent.model, &billing.usage);
+        let charge = live.map(|usd| Usd(usd.0 * self.intent.ratio));
+        let is_newer = |record: &Record| record.is_usable() && record.created >= self.intent.created;
+        if !store.find(&line.key).is_some_and(|record| is_newer(&record)) {
+            let meta =
+                EntryMeta { model: billing.model, usage: billing.usage, cost: charge, request_id, ..self.meta(line) };
+            store.put_reply(line.key, &meta, body).await?;
+        }
+        let (attempt, outcome) = (line.attempt, LineOutcome::Stored);
+        Ok(LineResult { attempt, outcome, usage: Some(billing.usage), charge, failure: None })
+    }
+
+    /// An attempt that came to nothing. After the last one the line has failed.
+    async fn unfinished(&self, line: &BatchLine, why: &str) -> Result<LineResult, CacheError> {
+        if u32::from(line.attempt) < self.max_attempts {
+            return Ok(LineResult::without_reply(line, LineOutcome::Unfinished, None));
+        }
+        let attempts = u32::from(line.attempt);
+        let message = format!("{attempts} batches ended without a reply to it, the last because: {why}");
+        self.fail(line, CallFailure { class: ErrorClass::Transient, message, hint: None, attempts }).await
+    }
+
+    async fn fail(&self, line: &BatchLine, failure: CallFailure) -> Result<LineResult, CacheError> {
+        let meta = EntryMeta { cost: None, ..self.meta(line) };
+        self.executor.store.fail(line.key, &meta, failure.class.name(), &failure.message).await?;
+        Ok(LineResult::without_reply(line, LineOutcome::Failed, Some(failure)))
+    }
+
+    fn meta(&self, line: &BatchLine) -> EntryMeta {
+        let created = now_ms();
+        EntryMeta {
+            stage: line.stage,
+            created,
+            dialect: Some(self.intent.account.dialect),
+            model: None,
+            requested_model: Some(format!("{}/{}", self.intent.model.provider, self.intent.model.model)),
+            usage: Usage::default(),
+            cost: None,
+            latency_ms: created.saturating_sub(self.intent.created),
+            attempts: u32::from(line.attempt),
+            request_id: None,
+            coordinate: line.coordinate.clone(),
+            inputs: line.inputs.clone(),
+            sources: line.sources.clone(),
+            imported: None,
+            lane: Lane::Batch,
+        }
+    }
+}

@@ -1,0 +1,384 @@
+//! Which requests go into batches, and what a run does while they are out.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::Instant;
+
+use tokio::sync::watch;
+
+use super::collect::{self, LineResult, Outcomes};
+use super::submit::{MAX_LINES, Submission, failed_action, submit};
+use super::tracked::{EndedLine, LineEnd, PollTimes, Tracked, Waiting};
+use crate::action::{ActionKey, ModelRequest, StageName, Work};
+use crate::cache::{CacheError, EntryStatus, LineOutcome, Lookup};
+use crate::plan::Task;
+use crate::provider::{BatchClient, Lane, ModelName, Operation, ProviderName};
+use crate::scheduler::breakers::CircuitBreakers;
+use crate::scheduler::budget::BudgetReached;
+use crate::scheduler::event::SkipReason;
+use crate::scheduler::execute::{ExecutionError, Executor};
+use crate::scheduler::job::Job;
+use crate::scheduler::options::{BatchOptions, OpenBatchNote, Stop};
+
+/// What the event loop does next.
+pub(in crate::scheduler) enum Step {
+    /// These wait no longer.
+    Ended(Vec<EndedLine>),
+    /// Nothing more can be done in this run: these have no output.
+    Idle(Vec<(Waiting, SkipReason)>),
+}
+
+/// What requests have in common that are accepted or refused alike. One goes live before others of its kind are
+/// batched: a batch validates its requests only while it works on them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Shape {
+    stage: StageName,
+    provider: ProviderName,
+    model: ModelName,
+    operation: Operation,
+    settings: String,
+    has_schema: bool,
+}
+
+impl Shape {
+    fn of(job: &Job) -> Option<Shape> {
+        let request = request_of(job)?;
+        Some(Shape {
+            stage: job.stage,
+            provider: request.provider.clone(),
+            model: request.model.clone(),
+            operation: request.operation,
+            settings: format!("{:?}", request.settings),
+            has_schema: request.schema.is_some(),
+        })
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ShapeTest {
+    /// The live request with this action.
+    UnderWay(ActionKey),
+    Accepted,
+}
+
+fn request_of(job: &Job) -> Option<&ModelRequest> {
+    match &job.action.work {
+        Work::Ask(request) if !request.is_lexical() => Some(request),
+        _ => None,
+    }
+}
+
+/// The batches of a run, and the tasks that wait for them.
+pub(in crate::scheduler) struct BatchLane<'r, 'e> {
+    executor: &'r Executor<'e>,
+    options: BatchOptions,
+    open: Vec<Tracked>,
+    /// Actions of open batches: asked by nothing else.
+    held: HashSet<ActionKey>,
+    /// Attempts that came to nothing, of this and earlier processes.
+    attempts: HashMap<ActionKey, u8>,
+    /// Tasks whose action is in an open batch.
+    waiting: HashMap<ActionKey, Waiting>,
+    /// Tasks to be submitted.
+    pending: Vec<Waiting>,
+    shapes: HashMap<Shape, ShapeTest>,
+    /// Actions that go live now.
+    live: HashSet<ActionKey>,
+    is_live_only: bool,
+    reached: Option<BudgetReached>,
+    polls: u32,
+    waiting_since: Option<Instant>,
+}
+
+impl<'r, 'e> BatchLane<'r, 'e> {
+    /// Continues with the batches that the journal has open.
+    pub(in crate::scheduler) fn new(executor: &'r Executor<'e>, options: BatchOptions) -> BatchLane<'r, 'e> {
+        BatchLane {
+            executor,
+            options,
+            open: Vec::new(),
+            held: HashSet::new(),
+            attempts: HashMap::new(),
+            waiting: HashMap::new(),
+            pending: Vec::new(),
+            shapes: HashMap::new(),
+            live: HashSet::new(),
+            is_live_only: false,
+            reached: None,
+            polls: 0,
+            waiting_since: None,
+        }
+    }
+
+    /// Reads the journal. What open batches may cost counts against the budget of this run.
+    pub(in crate::scheduler) fn open(&mut self) -> Result<(), CacheError> {
+        let journal = self.executor.store.journal()?;
+        self.held = journal.held();
+        self.attempts = journal.attempts();
+        let budget = self.executor.budget;
+        self.open.extend(journal.open.into_iter().map(|batch| {
+            let reserved = budget.hold(batch.intent.reserved());
+            Tracked::new(batch, vec![reserved])
+        }));
+        Ok(())
+    }
+
+    pub(in crate::scheduler) fn holds(&self, key: &ActionKey) -> bool {
+        self.held.contains(key)
+    }
+
+    /// Lets a task wait for the batch that holds its action.
+    pub(in crate::scheduler) fn wait(&mut self, task: Task, job: Job) {
+        self.waiting.insert(job.action.key, Waiting { task, job });
+    }
+
+    /// Whether the request of a job is to be put into a batch.
+    pub(in crate::scheduler) fn takes(&mut self, job: &Job) -> bool {
+        let key = job.action.key;
+        let is_batched = request_of(job).is_some_and(|request| request.lane == Lane::Batch);
+        if !is_batched || self.is_live_only || self.live.contains(&key) {
+            return false;
+        }
+        // Its reply broke the contract: a batch would take another day to find out whether the next one keeps it.
+        let record = self.executor.store.find(&key);
+        if record.is_some_and(|record| matches!(record.status, EntryStatus::Unreadable { .. })) {
+            return false;
+        }
+        let Some(shape) = Shape::of(job) else { return false };
+        if self.shapes.contains_key(&shape) {
+            return true;
+        }
+        self.shapes.insert(shape, ShapeTest::UnderWay(key));
+        false
+    }
+
+    /// Puts a task into the next batch.
+    pub(in crate::scheduler) fn add(&mut self, task: Task, job: Job) {
+        self.pending.push(Waiting { task, job });
+    }
+
+    /// A live request ended: if it was the first of its kind, the others follow it or try again.
+    pub(in crate::scheduler) fn note_live(&mut self, job: &Job, has_output: bool) {
+        let Some(shape) = Shape::of(job) else { return };
+        if self.shapes.get(&shape) != Some(&ShapeTest::UnderWay(job.action.key)) {
+            return;
+        }
+        match has_output {
+            true => self.shapes.insert(shape, ShapeTest::Accepted),
+            false => self.shapes.remove(&shape),
+        };
+    }
+
+    /// The actions of open batches.
+    pub(in crate::scheduler) fn held(&self) -> &HashSet<ActionKey> {
+        &self.held
+    }
+
+    /// The batches that are open.
+    pub(in crate::scheduler) fn notes(&self) -> Vec<OpenBatchNote> {
+        let note = |tracked: &Tracked| OpenBatchNote {
+            nonce: tracked.batch.intent.nonce.to_string(),
+            lines: tracked.batch.intent.lines.len(),
+            note: tracked.note.clone(),
+        };
+        self.open.iter().map(note).collect()
+    }
+
+    /// Why requests were not submitted, if the budget is the reason.
+    pub(in crate::scheduler) fn budget_reached(&self) -> Option<BudgetReached> {
+        self.reached
+    }
+
+    /// Goes on where nothing is ready and nothing is under way: polls, submits, and waits if the run does.
+    pub(in crate::scheduler) async fn advance(
+        &mut self,
+        mut stop: watch::Receiver<Stop>,
+        is_offline: bool,
+        breakers: &CircuitBreakers,
+    ) -> Result<Step, CacheError> {
+        let untested = self.take_untested();
+        if !untested.is_empty() {
+            return Ok(Step::Ended(untested));
+        }
+        loop {
+            if is_offline || *stop.borrow() >= Stop::Drain {
+                return Ok(self.idle(if is_offline { SkipReason::Offline } else { SkipReason::Interrupted }));
+            }
+            let mut ended = self.poll_all(&stop, breakers).await?;
+            ended.extend(self.submit_pending(&stop, breakers).await?);
+            ended.extend(self.keep_deadline().await);
+            if !ended.is_empty() {
+                self.polls = 0;
+                return Ok(Step::Ended(ended));
+            }
+            if !self.options.wait || self.open.iter().all(|tracked| tracked.is_stuck) {
+                return Ok(self.idle(SkipReason::Submitted));
+            }
+            let wait = self.poll_times().wait(self.polls);
+            self.polls += 1;
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                Ok(()) = stop.changed() => {}
+            }
+        }
+    }
+
+    /// Tasks whose kind of request no live one has tried yet: they are begun again, and the first of them goes live.
+    fn take_untested(&mut self) -> Vec<EndedLine> {
+        let shapes = &self.shapes;
+        let is_tested = |waiting: &Waiting| {
+            Shape::of(&waiting.job).is_some_and(|shape| shapes.get(&shape) == Some(&ShapeTest::Accepted))
+        };
+        let (tested, untested): (Vec<_>, Vec<_>) = std::mem::take(&mut self.pending).into_iter().partition(is_tested);
+        self.pending = tested;
+        untested.into_iter().map(|waiting| EndedLine { waiting, end: LineEnd::Again { live: false } }).collect()
+    }
+
+    /// Everything that waits ends without an output: in a batch, or not submitted.
+    fn idle(&mut self, reason: SkipReason) -> Step {
+        let submitted = self.waiting.drain().map(|(_, waiting)| (waiting, reason)).collect::<Vec<_>>();
+        let unsent = if reason == SkipReason::Submitted { SkipReason::Budget } else { reason };
+        let pending = self.pending.drain(..).map(|waiting| (waiting, unsent));
+        Step::Idle(submitted.into_iter().chain(pending).collect())
+    }
+
+    fn poll_times(&self) -> PollTimes {
+        let providers = &self.executor.preparer.pipeline().providers;
+        let times = |tracked: &Tracked| {
+            let spec = providers.get(&tracked.batch.intent.account.provider);
+            PollTimes::of(spec.map(|spec| &spec.limits))
+        };
+        self.open.iter().map(times).min_by_key(|times| times.0).unwrap_or(PollTimes::of(None))
+    }
+
+    /// Asks about every open batch: once, or again at each turn of a run that waits.
+    async fn poll_all(
+        &mut self,
+        stop: &watch::Receiver<Stop>,
+        breakers: &CircuitBreakers,
+    ) -> Result<Vec<EndedLine>, CacheError> {
+        let known: Vec<String> = self.open.iter().filter_map(|tracked| tracked.batch.id.clone()).collect();
+        let mut ended = Vec::new();
+        for mut tracked in std::mem::take(&mut self.open) {
+            let is_due = (self.options.wait || !tracked.was_polled) && *stop.borrow() == Stop::No;
+            let outcomes = match is_due {
+                true => collect::poll(self.executor, &mut tracked, &known).await?,
+                false => None,
+            };
+            match outcomes {
+                Some(outcomes) => ended.extend(self.closed(tracked, &outcomes, breakers).await?),
+                None => self.open.push(tracked),
+            }
+        }
+        Ok(ended)
+    }
+
+    /// A batch was closed: books what it cost, and reads what its tasks wait for.
+    async fn closed(
+        &mut self,
+        tracked: Tracked,
+        outcomes: &Outcomes,
+        breakers: &CircuitBreakers,
+    ) -> Result<Vec<EndedLine>, CacheError> {
+        let Tracked { batch, reservations, .. } = tracked;
+        self.executor.budget.settle_batch(reservations, outcomes.values().map(|line| (line.usage, line.charge)));
+        let mut ended = Vec::new();
+        for line in &batch.intent.lines {
+            self.held.remove(&line.key);
+            let unfinished = |result: &&LineResult| result.outcome == LineOutcome::Unfinished;
+            self.attempts.insert(line.key, outcomes.get(&line.key).filter(unfinished).map_or(0, |line| line.attempt));
+            let Some(waiting) = self.waiting.remove(&line.key) else { continue };
+            let end = match outcomes.get(&line.key) {
+                Some(LineResult { outcome: LineOutcome::Stored, .. }) => {
+                    match self.executor.read_stored(&waiting.job, breakers).await {
+                        Some(result) => LineEnd::Executed(result),
+                        None => LineEnd::Again { live: true },
+                    }
+                }
+                Some(LineResult { failure: Some(failure), .. }) => {
+                    let failed = failed_action(&waiting, failure);
+                    if let Some(request) = waiting.request() {
+                        breakers.record(request, &failed);
+                    }
+                    LineEnd::Executed(Err(ExecutionError::from(failed)))
+                }
+                _ => LineEnd::Again { live: false },
+            };
+            ended.push(EndedLine { waiting, end });
+        }
+        Ok(ended)
+    }
+
+    /// Submits what is pending, model by model.
+    async fn submit_pending(
+        &mut self,
+        stop: &watch::Receiver<Stop>,
+        breakers: &CircuitBreakers,
+    ) -> Result<Vec<EndedLine>, CacheError> {
+        let mut groups: BTreeMap<(ProviderName, ModelName), Vec<Waiting>> = BTreeMap::new();
+        for waiting in std::mem::take(&mut self.pending) {
+            let Some(request) = waiting.request() else { continue };
+            groups.entry((request.provider.clone(), request.model.clone())).or_default().push(waiting);
+        }
+        let mut ended = Vec::new();
+        for mut group in groups.into_values() {
+            while !group.is_empty() {
+                if *stop.borrow() != Stop::No {
+                    self.pending.append(&mut group);
+                    break;
+                }
+                let rest = group.split_off(group.len().min(MAX_LINES));
+                let attempt = |waiting: &Waiting| self.attempts.get(&waiting.job.action.key).copied().unwrap_or(0) + 1;
+                let group_now = std::mem::replace(&mut group, rest);
+                let numbered = group_now.into_iter().map(|waiting| {
+                    let attempt = attempt(&waiting);
+                    (waiting, attempt)
+                });
+                let submission = submit(self.executor, numbered.collect(), breakers).await?;
+                ended.extend(self.submitted(submission));
+            }
+        }
+        Ok(ended)
+    }
+
+    fn submitted(&mut self, submission: Submission) -> Vec<EndedLine> {
+        let Submission { open, submitted, ended, unaffordable, reached } = submission;
+        self.open.extend(open);
+        for waiting in submitted {
+            self.held.insert(waiting.job.action.key);
+            self.waiting.insert(waiting.job.action.key, waiting);
+        }
+        self.pending.extend(unaffordable);
+        self.reached = reached.or(self.reached.filter(|_| !self.pending.is_empty()));
+        ended
+    }
+
+    /// After the deadline cancels what is open, once, and lets everything that is not submitted go live.
+    async fn keep_deadline(&mut self) -> Vec<EndedLine> {
+        let since = *self.waiting_since.get_or_insert_with(Instant::now);
+        let is_over = self.options.deadline.is_some_and(|deadline| since.elapsed() >= deadline);
+        if !is_over || self.is_live_only || self.open.is_empty() {
+            return Vec::new();
+        }
+        self.is_live_only = true;
+        self.polls = 0;
+        for tracked in &mut self.open {
+            let Some(id) = tracked.batch.id.as_deref() else { continue };
+            let client = BatchClient::new(&tracked.batch.intent.account);
+            let cancelled = match client {
+                Ok(client) => client.cancel(id).await,
+                Err(failure) => Err(failure),
+            };
+            tracked.note = match cancelled {
+                Ok(()) => "cancelled after the deadline".to_owned(),
+                Err(failure) => format!("not cancelled: {failure}"),
+            };
+        }
+        let pending = self.pending.drain(..);
+        pending.map(|waiting| EndedLine { waiting, end: LineEnd::Again { live: true } }).collect()
+    }
+
+    /// An action is begun again: live, if its batch has shown that it must.
+    pub(in crate::scheduler) fn goes_live(&mut self, key: ActionKey) {
+        self.live.insert(key);
+    }
+}

@@ -1,0 +1,300 @@
+//! Batches through the program: what is submitted is collected once, whatever happens in between.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::project::Project;
+use super::vendor_batches::{BatchServer, Behaviour, Fate, Vendor};
+
+const VENDORS: [Vendor; 2] = [Vendor::OpenAi, Vendor::Anthropic];
+
+const PRICES: &str = r#"
+[prices."mock/small-1"]
+input = 100.0
+output = 200.0
+
+[prices."mock/judge-1"]
+input = 100.0
+output = 200.0
+"#;
+
+/// The project with its provider at a vendor that has batches.
+fn project(server: &BatchServer) -> Project {
+    let project = Project::offline();
+    let kind = if server.vendor() == Vendor::OpenAi { "openai-chat" } else { "anthropic" };
+    project.edit("pipeline.toml", "openai-chat", kind);
+    project.edit("pipeline.toml", "http://127.0.0.1:9/v1", &server.url());
+    project.edit("pipeline.toml", "max_in_flight = 16", "max_in_flight = 16\nbatch_poll_s = 0.02");
+    project.write("pipeline.toml", &(project.read("pipeline.toml") + PRICES));
+    project
+}
+
+/// The rows of a label, without what they cost.
+fn scores(project: &Project, label: &str) -> Vec<Value> {
+    let mut rows = project.rows(label);
+    rows.iter_mut().filter_map(Value::as_object_mut).for_each(|row| drop(row.remove("usd")));
+    rows
+}
+
+fn usd(project: &Project, label: &str) -> f64 {
+    project.result(label, "manifest.json")["usd"].as_f64().expect("a known cost")
+}
+
+/// The scores and the cost of a live run of the same project.
+fn live(vendor: Vendor) -> (Vec<Value>, f64) {
+    let server = BatchServer::start(vendor);
+    let project = project(&server);
+    project.expect(0, "run --label a --runs 1");
+    (scores(&project, "a"), usd(&project, "a"))
+}
+
+fn open_batches(project: &Project) -> Vec<Value> {
+    project.expect(0, "batch ls --json").json()["batches"].as_array().expect("a list").clone()
+}
+
+#[test]
+fn a_run_that_waits_has_the_scores_of_a_live_one_for_less() {
+    for vendor in VENDORS {
+        let server = BatchServer::start(vendor);
+        let project = project(&server);
+        let ended = project.expect(0, "run --label a --runs 1 --lane batch --wait");
+        let (expected, live_usd) = live(vendor);
+        assert!(scores(&project, "a") == expected, "{vendor:?}\n{}", ended.stderr);
+        assert_eq!(server.billed_twice(), 0);
+        assert!(usd(&project, "a") < live_usd * 0.95, "answers and grades cost half");
+        let book = server.book();
+        let (batches, live) = (book.batches.clone(), book.live);
+        drop(book);
+        assert_eq!(batches.len(), 2, "answers, then grades");
+        assert!(batches.iter().map(|batch| batch.lines.len()).sum::<usize>() > 40, "most requests");
+        assert!(live > 0, "compressions, the self-test, and one request of each kind");
+        match vendor {
+            Vendor::OpenAi => assert_eq!(server.book().files_deleted, 4),
+            Vendor::Anthropic => assert!(batches.iter().all(|batch| batch.is_deleted)),
+        }
+        let listed = project.expect(0, "cache ls --stage judge --json").stdout;
+        assert!(listed.replace(' ', "").contains("\"lane\":\"batch\""));
+        project.expect(0, "run --label a --runs 1");
+        assert_eq!(server.book().batches.len(), 2);
+        assert_eq!(server.book().live, live, "nothing is asked again");
+        assert!(open_batches(&project).is_empty());
+    }
+}
+
+#[test]
+fn without_wait_each_run_collects_what_has_ended() {
+    for vendor in VENDORS {
+        let server = BatchServer::start(vendor);
+        let project = project(&server);
+        let ended = project.expect(7, "run --label a --runs 1 --lane batch");
+        ended.says(&["waiting: 1 open batch with"]);
+        assert!(project.read("cache/FORMAT").contains("format 2"), "older versions refuse it");
+        let printed = project.expect(0, "plan --runs 1 --lane batch").stdout;
+        assert!(printed.contains("up to 2 rounds") && printed.contains("in open batches"), "{printed}");
+        let plan = project.expect(0, "plan --runs 1 --json").json();
+        let submitted = plan["stages"]["answer"]["submitted"].as_u64().expect("submitted actions");
+        assert_eq!(
+            (submitted, &plan["stages"]["answer"]["stale"]),
+            (server.book().batches[0].lines.len() as u64, &0.into())
+        );
+        let [open] = open_batches(&project).try_into().expect("one batch");
+        assert_eq!(open["requests"], submitted);
+        let kept = project.expect(0, "cache prune --older-than 0s");
+        assert_eq!(open_batches(&project).len(), 1, "a prune keeps it\n{}", kept.stderr);
+        project.expect(0, "cache verify");
+        assert_eq!(open_batches(&project).len(), 1);
+
+        // The first poll finds it in progress, also with another lane: what is submitted is not asked again.
+        project.expect(7, "run --label c --runs 1 --lane live --methods full");
+        let mut runs = 1;
+        while project.compeval("run --label a --runs 1 --lane batch").code == 7 {
+            runs += 1;
+            assert!(runs < 12, "it never ends");
+        }
+        assert!(scores(&project, "a") == live(vendor).0, "{vendor:?}");
+        assert!(open_batches(&project).is_empty());
+        let book = server.book();
+        let twice = |(_, body): &&(String, Value)| book.billed.get(&body.to_string()).is_some_and(|times| *times > 1);
+        assert_eq!(book.batches[0].lines.iter().filter(twice).count(), 0);
+    }
+}
+
+#[test]
+fn an_edit_while_a_batch_is_open_loses_nothing() {
+    for vendor in VENDORS {
+        let server = BatchServer::start(vendor);
+        let project = project(&server);
+        project.expect(7, "run --label a --runs 1 --lane batch");
+        let before = project.read("pipeline.toml");
+        // Neither the answerer nor its provider is there any more.
+        let edited = before.replace("[providers.mock", "[providers.other").replace("\"mock/", "\"other/");
+        project.write("pipeline.toml", &edited.replace("prompts/answer.md", "prompts/other.md"));
+        let prompt = project.read("prompts/answer.md");
+        project.write("prompts/other.md", &format!("Briefly.\n{prompt}"));
+        let mut polls = 0;
+        while open_batches(&project).iter().any(|batch| batch["provider"] == "mock") {
+            project.compeval("run --label b --runs 1 --methods nothing");
+            polls += 1;
+            assert!(polls < 5, "it is never collected");
+        }
+        project.write("pipeline.toml", &before);
+        project.expect(0, "run --label a --runs 1");
+        assert!(scores(&project, "a") == live(vendor).0);
+        assert_eq!(server.billed_twice(), 0, "the edit asked other requests, and none of the first again");
+    }
+}
+
+#[test]
+fn lines_that_come_to_nothing_are_submitted_again_and_others_fail() {
+    for vendor in VENDORS {
+        let server = BatchServer::start(vendor);
+        let project = project(&server);
+        server.book().behaviour.fates = Arc::new(|body, attempt| match (body.to_string().len() % 6, attempt) {
+            (0, 1) => Fate::Missing,
+            (1, 1) => Fate::Expired,
+            (2, 1 | 2) => Fate::Error(429),
+            (3, 1) => Fate::Error(500),
+            (4, _) => Fate::Twice,
+            _ => Fate::Sensible,
+        });
+        project.expect(0, "run --label a --runs 1 --lane batch --wait");
+        assert!(scores(&project, "a") == live(vendor).0, "{vendor:?}");
+        assert_eq!(server.billed_twice(), 0);
+
+        let server = BatchServer::start(vendor);
+        let project = self::project(&server);
+        server.book().behaviour.fates = Arc::new(|body, _| match body.to_string().contains("error number") {
+            true => Fate::Error(400),
+            false => Fate::Sensible,
+        });
+        let ended = project.expect(5, "run --label a --runs 1 --lane batch --wait");
+        ended.says(&["so it is"]);
+        assert!(open_batches(&project).is_empty());
+    }
+}
+
+#[test]
+fn a_grade_that_breaks_the_contract_is_asked_again_live() {
+    for vendor in VENDORS {
+        let server = BatchServer::start(vendor);
+        let project = project(&server);
+        server.book().behaviour.fates = Arc::new(|body, _| match body.to_string().contains("<material>") {
+            true => Fate::Text("I would rather not say."),
+            false => Fate::Sensible,
+        });
+        project.expect(0, "run --label a --runs 1 --lane batch --wait");
+        assert!(scores(&project, "a") == live(vendor).0, "{vendor:?}");
+        assert_eq!(server.book().batches.len(), 2, "no second batch of grades");
+    }
+}
+
+#[test]
+fn a_batch_whose_creation_was_not_confirmed_is_found() {
+    for vendor in VENDORS {
+        let server = BatchServer::start(vendor);
+        let project = project(&server);
+        server.book().behaviour = Behaviour { lost_answers: 2, ..Behaviour::default() };
+        project.expect(0, "run --label a --runs 1 --lane batch --wait");
+        assert!(scores(&project, "a") == live(vendor).0, "{vendor:?}");
+        assert_eq!((server.billed_twice(), server.book().batches.len()), (0, 2));
+    }
+}
+
+#[test]
+fn after_the_deadline_what_is_done_is_kept_and_the_rest_goes_live() {
+    for vendor in VENDORS {
+        let server = BatchServer::start(vendor);
+        let project = project(&server);
+        server.book().behaviour = Behaviour { polls: 1_000_000, polls_of_cancelled: 2, ..Behaviour::default() };
+        project.expect(0, "run --label a --runs 1 --lane batch --wait --batch-deadline 0.2s");
+        assert!(scores(&project, "a") == live(vendor).0, "{vendor:?}");
+        assert_eq!((server.billed_twice(), server.book().batches.len()), (0, 1));
+        assert!(server.book().batches[0].is_cancelled);
+    }
+}
+
+#[test]
+fn an_open_batch_counts_against_the_budget_of_a_later_run() {
+    let server = BatchServer::start(Vendor::OpenAi);
+    let project = project(&server);
+    server.book().behaviour.polls = 1_000_000;
+    project.expect(7, "run --label a --runs 1 --lane batch");
+    let [open] = open_batches(&project).try_into().expect("one batch");
+    let reserved = open["reserved_usd"].as_f64().expect("a price");
+    let sent = server.book().live;
+    project.edit("pipeline.toml", "prompts/answer.md", "prompts/other.md");
+    project.write("prompts/other.md", &format!("Briefly.\n{}", project.read("prompts/answer.md")));
+    project.expect(7, &format!("run --label b --runs 1 --max-cost {reserved}"));
+    assert_eq!(server.book().live, sent, "all of it is reserved");
+
+    project.expect(2, "batch forget nonsense").says(&["batch ls"]);
+    let nonce = open["nonce"].as_str().expect("a nonce");
+    project.expect(0, &format!("batch cancel {nonce}"));
+    assert!(server.book().batches[0].is_cancelled);
+    project.expect(0, &format!("batch forget {nonce}"));
+    assert!(open_batches(&project).is_empty());
+    project.expect(0, "run --label b --runs 1");
+}
+
+#[test]
+fn two_caches_with_one_account_keep_their_batches_apart() {
+    let server = BatchServer::start(Vendor::Anthropic);
+    server.book().behaviour = Behaviour { lost_answers: 3, ..Behaviour::default() };
+    let projects = [(); 2].map(|()| project(&server));
+    let running = projects.each_ref().map(|project| project.start("run --label a --runs 1 --lane batch --wait"));
+    let expected = live(Vendor::Anthropic).0;
+    for (running, project) in running.into_iter().zip(&projects) {
+        let ended = running.end();
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+        assert!(scores(project, "a") == expected);
+    }
+    assert_eq!(server.book().batches.len(), 4, "two each, none of them submitted again");
+}
+
+#[test]
+fn shards_have_no_batches() {
+    let server = BatchServer::start(Vendor::OpenAi);
+    let project = project(&server);
+    project.expect(2, "run --label a --shard 1/2 --lane batch").says(&["in batches"]);
+    assert_eq!(server.book().live, 0);
+}
+
+/// Kills a run after each pause, lets the last one end, and compares with a live run.
+fn survive_kills(vendor: Vendor, pauses: impl Iterator<Item = Duration>) {
+    let server = BatchServer::start(vendor);
+    let project = project(&server);
+    server.book().behaviour = Behaviour { latency: Duration::from_millis(15), ..Behaviour::default() };
+    for pause in pauses {
+        let mut running = project.start("run --label a --runs 1 --lane batch --wait");
+        std::thread::sleep(pause);
+        running.kill();
+    }
+    project.expect(0, "run --label a --runs 1 --lane batch --wait");
+    assert!(scores(&project, "a") == live(vendor).0, "{vendor:?}");
+    let book = server.book();
+    let mut lines = book.batches.iter().flat_map(|batch| &batch.lines).map(|(_, body)| body.to_string());
+    let twice = lines.find(|body| book.billed.get(body).is_some_and(|times| *times > 1));
+    assert_eq!(twice, None, "{vendor:?}: billed twice, in {} batches", book.batches.len());
+}
+
+#[test]
+fn kill_9_at_any_point_pays_nothing_twice() {
+    for vendor in VENDORS {
+        survive_kills(vendor, [260_u64, 420, 300, 360, 340, 480].map(Duration::from_millis).into_iter());
+    }
+}
+
+/// By hand: `cargo test --test cli kill_9_at_many -- --ignored`. Each round begins anew, so that the kills hit creation,
+/// polls and collection of both stages.
+#[test]
+#[ignore = "takes minutes"]
+fn kill_9_at_many_points_pays_nothing_twice() {
+    for round in 0..20_u64 {
+        for vendor in VENDORS {
+            let pause = |nth: u64| Duration::from_millis(180 + (round * 7919 + nth * 104_729) % 520);
+            survive_kills(vendor, (0..5).map(pause));
+        }
+    }
+}

@@ -1,0 +1,464 @@
+//! Both vendors on loopback with their batch APIs: uploads, creation, lists, polls, results, cancellation. It answers by
+//! rules, live and in batches, and counts how often each request was billed.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{Method, Response, Uri};
+use serde_json::{Value, json};
+
+use super::super::brain;
+
+/// Whose API it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vendor {
+    OpenAi,
+    Anthropic,
+}
+
+/// What becomes of a line of a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// What the rules say.
+    Sensible,
+    /// This text.
+    Text(&'static str),
+    /// An error with this status.
+    Error(u16),
+    Expired,
+    /// The results lack it, though it was billed to nobody.
+    Missing,
+    /// The results have it twice.
+    Twice,
+}
+
+type Fates = dyn Fn(&Value, u8) -> Fate + Send + Sync;
+
+/// How the vendor behaves.
+pub struct Behaviour {
+    /// Polls of a batch before it ends.
+    pub polls: usize,
+    /// Polls of a cancelled batch before it ends; half of its lines are done by then.
+    pub polls_of_cancelled: usize,
+    /// Creations whose answer is lost.
+    pub lost_answers: usize,
+    /// The fate of a line, by its body and attempt.
+    pub fates: Arc<Fates>,
+    /// Of every call but the live ones.
+    pub latency: Duration,
+}
+
+impl Default for Behaviour {
+    fn default() -> Behaviour {
+        Behaviour {
+            polls: 1,
+            polls_of_cancelled: 1,
+            lost_answers: 0,
+            fates: Arc::new(|_, _| Fate::Sensible),
+            latency: Duration::ZERO,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    pub id: String,
+    pub nonce: Value,
+    pub lines: Vec<(String, Value)>,
+    pub polls: usize,
+    pub is_cancelled: bool,
+    pub has_ended: bool,
+    pub is_deleted: bool,
+    output: Vec<Value>,
+    errors: Vec<Value>,
+}
+
+#[derive(Default)]
+pub struct Book {
+    pub behaviour: Behaviour,
+    pub batches: Vec<Batch>,
+    files: HashMap<String, Vec<(String, Value)>>,
+    pub files_deleted: usize,
+    /// How often each request was billed, by its body.
+    pub billed: BTreeMap<String, u32>,
+    /// Requests that were sent live.
+    pub live: usize,
+}
+
+struct Shared {
+    vendor: Vendor,
+    book: Mutex<Book>,
+}
+
+/// A running vendor; it ends when dropped.
+pub struct BatchServer {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    end: Option<tokio::sync::oneshot::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl BatchServer {
+    pub fn start(vendor: Vendor) -> BatchServer {
+        let shared = Arc::new(Shared { vendor, book: Mutex::default() });
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        listener.set_nonblocking(true).expect("a socket that does not block");
+        let address = listener.local_addr().expect("an address");
+        let (end, ended) = tokio::sync::oneshot::channel::<()>();
+        let router = Router::new().fallback(answer).with_state(shared.clone());
+        let router = router.layer(axum::extract::DefaultBodyLimit::disable());
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(async {
+                let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
+                tokio::select! {
+                    served = async { axum::serve(listener, router).await } => served.expect("serving"),
+                    _ = ended => {}
+                }
+            });
+        });
+        BatchServer { address, shared, end: Some(end), thread: Some(thread) }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+
+    pub fn book(&self) -> MutexGuard<'_, Book> {
+        self.shared.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn vendor(&self) -> Vendor {
+        self.shared.vendor
+    }
+
+    /// Requests that were billed more than once.
+    pub fn billed_twice(&self) -> usize {
+        self.book().billed.values().filter(|times| **times > 1).count()
+    }
+}
+
+impl Drop for BatchServer {
+    fn drop(&mut self) {
+        drop(self.end.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+enum Reply {
+    Json(u16, Value),
+    Lines(Vec<Value>),
+    HangUp,
+}
+
+async fn answer(State(shared): State<Arc<Shared>>, method: Method, uri: Uri, body: Bytes) -> Response<Body> {
+    let path = uri.path().trim_start_matches("/v1").to_owned();
+    let is_live = matches!(path.as_str(), "/chat/completions" | "/messages");
+    let latency = shared.book.lock().unwrap_or_else(PoisonError::into_inner).behaviour.latency;
+    if !is_live {
+        tokio::time::sleep(latency).await;
+    }
+    let reply = {
+        let mut book = shared.book.lock().unwrap_or_else(PoisonError::into_inner);
+        let parts: Vec<&str> = path.trim_start_matches("/messages").trim_matches('/').split('/').collect();
+        match (is_live, shared.vendor) {
+            (true, vendor) => book.live(vendor, &body),
+            (false, Vendor::OpenAi) => book.openai(&method, &parts, uri.query().unwrap_or_default(), &body),
+            (false, Vendor::Anthropic) => book.anthropic(&method, &parts, uri.query().unwrap_or_default(), &body),
+        }
+    };
+    if !is_live {
+        // The call has its effect before the answer is on its way.
+        tokio::time::sleep(latency).await;
+    }
+    let (status, text) = match reply {
+        Reply::Json(status, value) => (status, value.to_string()),
+        Reply::Lines(lines) => (200, lines.iter().map(|line| format!("{line}\n")).collect()),
+        Reply::HangUp => {
+            let error = || std::io::Error::other("hung up");
+            let half = futures::stream::iter([Ok(Bytes::from_static(b"{\"id\"")), Err(error())]);
+            return Response::new(Body::from_stream(half));
+        }
+    };
+    Response::builder().status(status).body(text.into()).expect("a reply")
+}
+
+/// The page of a list, newest first, after a cursor.
+fn page(batches: &[Batch], query: &str, cursor: &str, show: impl Fn(&Batch) -> Value) -> Value {
+    let value = |name: &str| query.split('&').find_map(|part| part.strip_prefix(&format!("{name}=")));
+    // Small pages, whatever is asked for: a client must follow them.
+    let limit: usize = value("limit").and_then(|limit| limit.parse().ok()).unwrap_or(20).min(2);
+    let listed: Vec<&Batch> = batches.iter().rev().filter(|batch| !batch.is_deleted).collect();
+    let from = value(cursor).and_then(|id| listed.iter().position(|batch| batch.id == id)).map_or(0, |at| at + 1);
+    let shown: Vec<Value> = listed.iter().skip(from).take(limit).map(|batch| show(batch)).collect();
+    let has_more = from + shown.len() < listed.len();
+    json!({"data": shown, "has_more": has_more, "object": "list"})
+}
+
+fn not_found() -> Reply {
+    Reply::Json(404, json!({"error": {"message": "not found", "type": "not_found_error"}}))
+}
+
+impl Book {
+    fn live(&mut self, vendor: Vendor, body: &[u8]) -> Reply {
+        let request: Value = serde_json::from_slice(body).unwrap_or_default();
+        self.live += 1;
+        Reply::Json(200, self.reply(vendor, &request, &Fate::Sensible))
+    }
+
+    /// A billed reply.
+    fn reply(&mut self, vendor: Vendor, request: &Value, fate: &Fate) -> Value {
+        *self.billed.entry(request.to_string()).or_default() += 1;
+        let text = match fate {
+            Fate::Text(text) => (*text).to_owned(),
+            _ => brain::reply(&as_chat(request)),
+        };
+        let (input, output) = (request.to_string().len() / 4, text.len() / 4 + 1);
+        match vendor {
+            Vendor::OpenAi => json!({"id": "c", "object": "chat.completion", "created": 0, "model": "small-1-2025",
+                "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}],
+                "usage": {"prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output}}),
+            Vendor::Anthropic => json!({"id": "m", "type": "message", "role": "assistant", "model": "small-1-2025",
+                "stop_reason": "end_turn", "content": [{"type": "text", "text": text}],
+                "usage": {"input_tokens": input, "output_tokens": output}}),
+        }
+    }
+
+    fn openai(&mut self, method: &Method, parts: &[&str], query: &str, body: &[u8]) -> Reply {
+        match (method.as_str(), parts) {
+            ("POST", ["files"]) => {
+                let id = format!("file-{}", self.files.len() + 1);
+                self.files.insert(id.clone(), uploaded(body));
+                Reply::Json(200, json!({"id": id, "object": "file"}))
+            }
+            ("GET", ["files", id, "content"]) => self.content(id),
+            ("DELETE", ["files", _]) => {
+                self.files_deleted += 1;
+                Reply::Json(200, json!({"deleted": true}))
+            }
+            ("POST", ["batches"]) => {
+                let request: Value = serde_json::from_slice(body).unwrap_or_default();
+                let lines = request["input_file_id"].as_str().and_then(|id| self.files.get(id)).cloned();
+                assert_eq!(request["endpoint"], "/v1/chat/completions");
+                let nonce = request["metadata"]["compeval_nonce"].clone();
+                self.create(lines.expect("an uploaded file"), nonce, openai_batch)
+            }
+            ("GET", ["batches"]) => {
+                (0..self.batches.len()).for_each(|at| self.work(Vendor::OpenAi, at));
+                Reply::Json(200, page(&self.batches, query, "after", openai_batch))
+            }
+            _ => self.one(Vendor::OpenAi, method, parts, openai_batch),
+        }
+    }
+
+    fn anthropic(&mut self, method: &Method, parts: &[&str], query: &str, body: &[u8]) -> Reply {
+        match (method.as_str(), parts) {
+            ("POST", ["batches"]) => {
+                let request: Value = serde_json::from_slice(body).unwrap_or_default();
+                let lines = request["requests"].as_array().expect("requests").iter();
+                let lines = lines.map(|line| (line["custom_id"].as_str().unwrap_or("").into(), line["params"].clone()));
+                self.create(lines.collect(), Value::Null, anthropic_batch)
+            }
+            ("GET", ["batches"]) => {
+                (0..self.batches.len()).for_each(|at| self.work(Vendor::Anthropic, at));
+                Reply::Json(200, page(&self.batches, query, "after_id", anthropic_batch))
+            }
+            ("GET", ["batches", id, "results"]) => match self.find(id) {
+                Some(batch) if batch.has_ended => {
+                    Reply::Lines(batch.output.iter().chain(&batch.errors).cloned().collect())
+                }
+                _ => not_found(),
+            },
+            ("DELETE", ["batches", id]) => {
+                if let Some(batch) = self.find(id) {
+                    batch.is_deleted = true;
+                }
+                Reply::Json(200, json!({"type": "message_batch_deleted"}))
+            }
+            _ => self.one(Vendor::Anthropic, method, parts, anthropic_batch),
+        }
+    }
+
+    fn find(&mut self, id: &str) -> Option<&mut Batch> {
+        self.batches.iter_mut().find(|batch| batch.id == id && !batch.is_deleted)
+    }
+
+    fn content(&mut self, file: &str) -> Reply {
+        let Some((kind, id)) = file.split_once('-') else { return not_found() };
+        match self.find(id) {
+            Some(batch) if kind == "output" => Reply::Lines(batch.output.clone()),
+            Some(batch) => Reply::Lines(batch.errors.clone()),
+            None => not_found(),
+        }
+    }
+
+    fn create(&mut self, lines: Vec<(String, Value)>, nonce: Value, show: impl Fn(&Batch) -> Value) -> Reply {
+        for (id, body) in &lines {
+            assert!(id.len() <= 64, "{id}");
+            assert!(body["model"].is_string() && body["messages"].is_array(), "{body}");
+            assert!(body.get("stream").is_none() && body.get("service_tier").is_none());
+        }
+        let id = format!("batch_{}", self.batches.len() + 1);
+        self.batches.push(Batch { id, nonce, lines, ..Batch::default() });
+        if self.behaviour.lost_answers > 0 {
+            self.behaviour.lost_answers -= 1;
+            return Reply::HangUp;
+        }
+        Reply::Json(200, self.batches.last().map(show).unwrap_or_default())
+    }
+
+    /// Status or cancellation of one batch.
+    fn one(&mut self, vendor: Vendor, method: &Method, parts: &[&str], show: impl Fn(&Batch) -> Value) -> Reply {
+        let ["batches", id, rest @ ..] = parts else { return not_found() };
+        let Some(at) = self.batches.iter().position(|batch| batch.id == *id && !batch.is_deleted) else {
+            return not_found();
+        };
+        if method == Method::POST && rest == ["cancel"] {
+            self.batches[at].is_cancelled = true;
+            self.batches[at].polls = 0;
+            return Reply::Json(200, show(&self.batches[at]));
+        }
+        self.work(vendor, at);
+        Reply::Json(200, show(&self.batches[at]))
+    }
+
+    /// Time goes by with every look at a batch.
+    fn work(&mut self, vendor: Vendor, at: usize) {
+        let (polls, of_cancelled) = (self.behaviour.polls, self.behaviour.polls_of_cancelled);
+        let batch = &mut self.batches[at];
+        let enough = if batch.is_cancelled { of_cancelled } else { polls };
+        batch.polls += 1;
+        if batch.polls > enough && !batch.has_ended {
+            self.end(vendor, at);
+        }
+    }
+
+    /// Works on all lines of a batch: of a cancelled one, on half of them. Results have another order.
+    fn end(&mut self, vendor: Vendor, at: usize) {
+        let (lines, is_cancelled) = (self.batches[at].lines.clone(), self.batches[at].is_cancelled);
+        let fates = self.behaviour.fates.clone();
+        let (mut output, mut errors) = (Vec::new(), Vec::new());
+        for (nth, (id, body)) in lines.iter().enumerate().rev() {
+            let attempt: u8 = id.get(44..46).and_then(|digits| digits.parse().ok()).expect("an attempt");
+            if is_cancelled && nth % 2 == 1 {
+                errors.push(unanswered(vendor, id, "cancelled"));
+                continue;
+            }
+            match fates(body, attempt) {
+                Fate::Missing => {}
+                Fate::Expired => errors.push(unanswered(vendor, id, "expired")),
+                Fate::Error(status) => errors.push(failed(vendor, id, status)),
+                fate => {
+                    let reply = self.reply(vendor, body, &fate);
+                    let line = answered(vendor, id, &reply);
+                    output.extend((fate == Fate::Twice).then(|| line.clone()));
+                    output.push(line);
+                }
+            }
+        }
+        output.push(answered(vendor, "a-line-of-somebody-else", &json!({})));
+        let batch = &mut self.batches[at];
+        (batch.output, batch.errors, batch.has_ended) = (output, errors, true);
+    }
+}
+
+/// The request as OpenAI's dialect has it, for the rules.
+fn as_chat(request: &Value) -> Value {
+    fn texts(value: &Value, found: &mut Vec<String>) {
+        match value {
+            Value::String(text) => found.push(text.clone()),
+            Value::Array(items) => items.iter().for_each(|item| texts(item, found)),
+            Value::Object(block) => {
+                let inner = block.get("content").or_else(|| block.get("text"));
+                inner.into_iter().for_each(|inner| texts(inner, found));
+            }
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    texts(&request["system"], &mut found);
+    texts(&request["messages"], &mut found);
+    json!({"messages": [{"role": "user", "content": found.join("\n")}]})
+}
+
+/// The lines of the file in a multipart form.
+fn uploaded(form: &[u8]) -> Vec<(String, Value)> {
+    let text = String::from_utf8_lossy(form).into_owned();
+    assert!(text.contains("name=\"purpose\"\r\n\r\nbatch\r\n"));
+    let (_, file) = text.split_once("filename=").expect("a file");
+    let (_, content) = file.split_once("\r\n\r\n").expect("its content");
+    let (content, _) = content.split_once("\r\n--").expect("an end");
+    let line = |line: &str| {
+        let line: Value = serde_json::from_str(line).expect("a line of JSON");
+        assert_eq!((&line["method"], &line["url"]), (&json!("POST"), &json!("/v1/chat/completions")));
+        (line["custom_id"].as_str().expect("a name").to_owned(), line["body"].clone())
+    };
+    content.lines().map(line).collect()
+}
+
+fn answered(vendor: Vendor, id: &str, reply: &Value) -> Value {
+    match vendor {
+        Vendor::OpenAi => json!({"id": "r", "custom_id": id, "error": null,
+            "response": {"status_code": 200, "request_id": "req_1", "body": reply}}),
+        Vendor::Anthropic => json!({"custom_id": id, "result": {"type": "succeeded", "message": reply}}),
+    }
+}
+
+fn failed(vendor: Vendor, id: &str, status: u16) -> Value {
+    let kind = match status {
+        429 => "rate_limit_error",
+        400..500 => "invalid_request_error",
+        _ => "api_error",
+    };
+    let error = json!({"type": "error", "error": {"type": kind, "message": "so it is"}});
+    match vendor {
+        Vendor::OpenAi => json!({"id": "r", "custom_id": id, "error": null,
+            "response": {"status_code": status, "request_id": "req_1", "body": error}}),
+        Vendor::Anthropic => json!({"custom_id": id, "result": {"type": "errored", "error": error}}),
+    }
+}
+
+fn unanswered(vendor: Vendor, id: &str, why: &str) -> Value {
+    match vendor {
+        Vendor::OpenAi => json!({"id": "r", "custom_id": id, "response": null,
+            "error": {"code": format!("batch_{why}"), "message": why}}),
+        Vendor::Anthropic => {
+            json!({"custom_id": id, "result": {"type": why.replace("cancelled", "canceled")}})
+        }
+    }
+}
+
+fn openai_batch(batch: &Batch) -> Value {
+    let file = |kind: &str, lines: &[Value]| {
+        if lines.is_empty() { Value::Null } else { json!(format!("{kind}-{}", batch.id)) }
+    };
+    let status = match (batch.has_ended, batch.is_cancelled, batch.polls) {
+        (true, true, _) => "cancelled",
+        (true, false, _) => "completed",
+        (false, true, _) => "cancelling",
+        (false, false, 0) => "validating",
+        (false, false, _) => "in_progress",
+    };
+    json!({"id": batch.id, "object": "batch", "status": status, "metadata": {"compeval_nonce": batch.nonce},
+        "input_file_id": "file-1", "output_file_id": file("output", &batch.output),
+        "error_file_id": file("error", &batch.errors),
+        "request_counts": {"total": batch.lines.len(), "completed": batch.output.len(), "failed": batch.errors.len()}})
+}
+
+fn anthropic_batch(batch: &Batch) -> Value {
+    let status = match (batch.has_ended, batch.is_cancelled) {
+        (true, _) => "ended",
+        (false, true) => "canceling",
+        (false, false) => "in_progress",
+    };
+    json!({"id": batch.id, "type": "message_batch", "processing_status": status, "archived_at": null,
+        "request_counts": {"processing": if batch.has_ended { 0 } else { batch.lines.len() },
+            "succeeded": batch.output.len(), "errored": batch.errors.len(), "canceled": 0, "expired": 0}})
+}
