@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -17,7 +18,7 @@ use crate::action::{
 };
 use crate::locale::Locale;
 use crate::provider::{ModelUse, Operation, OutputSchema, ReadFault};
-use crate::transcript::{Message, Point, Role, fold};
+use crate::transcript::{Point, Role, fold};
 
 /// The variables a generation prompt may use.
 pub const GENERATION_VARIABLES: &[Variable] = &["transcript"];
@@ -147,16 +148,21 @@ const OF_ONE_TYPE: usize = 3;
 /// Characters below which a fact is weak.
 const STRONG: usize = 3;
 
-/// Decides which candidates hold against `span`, the messages they are about. `known` are probes that are there
+/// Decides which candidates hold against `span`, the messages of `history` that they are about. Which names are unique is
+/// a matter of the whole history, as in [`super::check_bank`]. `known` are probes that are there
 /// already, of this and other points; `point` is where the new ones are asked.
-pub fn verify(candidates: Vec<ProbeCandidate>, span: &[Message], point: Point, known: &[Probe]) -> Verified {
-    let history = History::new(span);
+pub fn verify(
+    candidates: Vec<ProbeCandidate>,
+    (history, span): (&History, Range<usize>),
+    point: Point,
+    known: &[Probe],
+) -> Verified {
     let mut seen = TakenQuestions::of(known);
     let mut counts: BTreeMap<ProbeType, usize> = BTreeMap::new();
     let mut verified = Verified::default();
     for candidate in candidates {
         let count = counts.entry(candidate.kind).or_default();
-        let unfit = unfit(&candidate, &history)
+        let unfit = unfit(&candidate, history, span.clone())
             .or_else(|| (*count >= OF_ONE_TYPE).then_some(RejectionReason::Surplus))
             .or_else(|| (!seen.add(&candidate)).then_some(RejectionReason::Repeated));
         match unfit {
@@ -173,7 +179,7 @@ pub fn verify(candidates: Vec<ProbeCandidate>, span: &[Message], point: Point, k
     verified
 }
 
-fn unfit(candidate: &ProbeCandidate, history: &History) -> Option<RejectionReason> {
+fn unfit(candidate: &ProbeCandidate, history: &History, span: Range<usize>) -> Option<RejectionReason> {
     if candidate.question.trim().is_empty() {
         return Some(RejectionReason::NoQuestion);
     }
@@ -183,7 +189,7 @@ fn unfit(candidate: &ProbeCandidate, history: &History) -> Option<RejectionReaso
     let question = fold(&candidate.question);
     candidate.expected_facts.iter().find_map(|fact| {
         let finder = FactFinder::within(&Fact { spellings: vec![fact.clone()] }, history.paths());
-        if !history.holds(&finder, 0..history.len()) {
+        if !history.holds(&finder, span.clone()) {
             Some(RejectionReason::NotInSpan(fact.clone()))
         } else if finder.stands_in(&question) {
             Some(RejectionReason::GivenAway(fact.clone()))
@@ -243,6 +249,7 @@ fn folded<'a>(facts: impl Iterator<Item = &'a str>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transcript::Message;
     use std::convert::Infallible;
 
     fn candidate(kind: ProbeType, question: &str, facts: &[&str]) -> ProbeCandidate {
@@ -265,7 +272,7 @@ mod tests {
             recall("Why?", &[]),
             candidate(ProbeType::Decision, "Why was it moved?", &["nginx had it"]),
         ];
-        let verified = verify(list, &span, Point(2), &[]);
+        let verified = verify(list, (&History::new(&span), 0..1), Point(2), &[]);
         let kept: Vec<String> = verified.kept.iter().map(|probe| probe.id.to_string()).collect();
         assert_eq!(kept, ["p2-recall-1", "p2-decision-1"]);
         let why: Vec<RejectionReason> = verified.dropped.into_iter().map(|(_, why)| why).collect();
@@ -287,9 +294,9 @@ mod tests {
         let list: Vec<ProbeCandidate> = ["alpha", "beta", "gamma", "delta", "epsilon"]
             .map(|fact| candidate(ProbeType::Recall, &format!("Which letter comes at {}?", fact.len()), &[fact]))
             .to_vec();
-        let once = verify(list.clone(), &span, Point(1), &[]);
+        let once = verify(list.clone(), (&History::new(&span), 0..1), Point(1), &[]);
         assert_eq!(once.kept.len(), 3);
-        let again = verify(list, &span, Point(1), &once.kept);
+        let again = verify(list, (&History::new(&span), 0..1), Point(1), &once.kept);
         assert!(again.kept.iter().all(|probe| !once.kept.iter().any(|known| known.question == probe.question)));
     }
 

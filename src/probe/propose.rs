@@ -239,7 +239,7 @@ fn standing<'c>(clues: &'c ProbeSources, say: &'c Say<'c>) -> impl Iterator<Item
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::{ProbeType, verify};
+    use crate::probe::{History, ProbeType, verify};
     use crate::transcript::Point;
     use crate::transcript::{Message, Role};
 
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn candidates_of_all_types_hold_against_their_span() {
         for locale in [Locale::En, Locale::Zh] {
-            let verified = verify(propose_candidates(&clues(), locale), &span(), Point(1), &[]);
+            let verified = verify(propose_candidates(&clues(), locale), (&History::new(&span()), 0..1), Point(1), &[]);
             assert_eq!(verified.missing, [], "{:?}", verified.dropped);
         }
     }

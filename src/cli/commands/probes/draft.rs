@@ -37,9 +37,8 @@ impl BankDraft {
             let (mut unreadable, mut verified) = (0, None);
             if let Some(Output::Probes { candidates, unreadable: lost }) = output {
                 let known: Vec<Probe> = draft.probes().cloned().collect();
-                let span = loaded.fixture.messages.get(start..*end).unwrap_or_default();
                 unreadable = lost;
-                verified = Some(verify(candidates, span, number, &known));
+                verified = Some(verify(candidates, (&loaded.history, start..*end), number, &known));
             }
             draft.points.push(PointDraft { number: number.0, unreadable, verified });
             start = *end;
