@@ -14,9 +14,9 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::cli::failure::Failure;
+use crate::cli::loopback::{Reply, is_loopback, token};
 use crate::cli::terminal::LiveProgress;
 use crate::files::read_text;
-use crate::redaction::redact_bytes;
 
 /// What there is so far.
 pub(crate) trait LivePage: Send + Sync {
@@ -96,13 +96,6 @@ impl Drop for LiveServer {
     }
 }
 
-/// 128 bits that nobody can guess.
-fn token() -> io::Result<String> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
 #[derive(Debug, Default)]
 struct Visits {
     last: Option<Instant>,
@@ -131,39 +124,6 @@ struct Site {
     made: Mutex<Option<MadePage>>,
     /// The version of the page that was made, and until when no other is.
     resting: Mutex<Option<(u64, Instant)>>,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-struct Reply {
-    status: &'static str,
-    kind: &'static str,
-    body: String,
-    /// Whether it is the finished page.
-    is_last: bool,
-}
-
-impl Reply {
-    fn of(status: &'static str, kind: &'static str, body: String) -> Reply {
-        Reply { status, kind, body, is_last: false }
-    }
-
-    fn refused(status: &'static str) -> Reply {
-        Reply::of(status, "text/plain", status.to_owned())
-    }
-
-    /// Whole, and without API keys.
-    fn bytes(&self) -> Vec<u8> {
-        let body = redact_bytes(self.body.as_bytes());
-        let head = format!(
-            "HTTP/1.1 {}\r\nContent-Type: {}; charset=utf-8\r\nContent-Length: {}\r\nCache-Control: no-store\r\n\
-             X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n\
-             Cross-Origin-Resource-Policy: same-origin\r\nConnection: close\r\n\r\n",
-            self.status,
-            self.kind,
-            body.len()
-        );
-        [head.as_bytes(), &body].concat()
-    }
 }
 
 impl Site {
@@ -287,13 +247,6 @@ impl Site {
         let body = format!("{{\"version\":{version},\"ended\":{is_ended},\"run\":{run}}}");
         Reply::of("200 OK", "application/json", body)
     }
-}
-
-/// Whether a `Host` is this machine, whatever its port: a tunnel has another one.
-fn is_loopback(host: &str) -> bool {
-    let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
-    let name = name.map_or(host, |(name, _)| name);
-    ["127.0.0.1", "localhost", "[::1]"].contains(&name)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod findings;
 mod format;
 mod interrupts;
 mod live;
+mod loopback;
 mod project;
 mod shard;
 mod terminal;
@@ -45,7 +46,14 @@ pub fn main() -> u8 {
             // Help and version are not errors; clap knows which stream they go to.
             let is_requested = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
             let is_closed = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;
+            let knows_no_better = error.kind() == ErrorKind::InvalidSubcommand
+                && error.get(clap::error::ContextKind::SuggestedSubcommand).is_none();
             let is_printed = error.print().map_or_else(|error| is_closed(&error), |()| true);
+            if knows_no_better {
+                let program = Cli::command();
+                let names: Vec<&str> = program.get_subcommands().map(clap::Command::get_name).collect();
+                Console::plain().eprint(&format!("commands: {}", names.join(", ")));
+            }
             return match is_requested {
                 true if is_printed => Exit::Done.code(),
                 true => Exit::Error.code(),

@@ -1,8 +1,10 @@
 //! `probes review`: each decision is written at once, beside what the file had.
 
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::project::Project;
 use super::terminal::in_terminal;
@@ -59,7 +61,7 @@ fn decisions_are_written_at_once_and_a_review_goes_on_where_it_stopped() {
 #[test]
 fn what_cannot_be_a_probe_is_refused_and_nothing_is_written() {
     let project = Project::offline();
-    project.expect(2, "probes review").says(&["no terminal", "--json lists"]);
+    project.expect(2, "probes review").says(&["no terminal", "--open", "--json lists"]);
     project.expect(2, "probes review harbour").says(&["no fixture `harbour`", "did you mean `harbor`?"]);
     let before = project.read(BANK);
     let mut command = terminal_command(&project);
@@ -71,7 +73,7 @@ fn what_cannot_be_a_probe_is_refused_and_nothing_is_written() {
     let (_, screen) = in_terminal(terminal_command(&project), "e\nWhich error came?\n4711 ; EADDRINUSE | taken\n\nq\n");
     let probe = &bank(&project)["probes"][0];
     assert_eq!(probe["question"], "Which error came?", "{screen}");
-    assert_eq!(probe["expected_facts"], serde_json::json!(["4711", ["EADDRINUSE", "taken"]]));
+    assert_eq!(probe["expected_facts"], json!(["4711", ["EADDRINUSE", "taken"]]));
     let words = "Please find out why it does not start";
     project.edit(
         "fixtures/harbor.json",
@@ -80,8 +82,54 @@ fn what_cannot_be_a_probe_is_refused_and_nothing_is_written() {
     );
     in_terminal(terminal_command(&project), &format!("p\n{words}\n\nq\n"));
     let fixture: Value = serde_json::from_str(&project.read("fixtures/harbor.json")).unwrap();
+    assert_eq!((&fixture["messages"][1]["content"], &fixture["notes"]), (&words.into(), &json!({"source": "x"})));
+}
+
+/// The status and body of a request to the page.
+fn ask(socket: &str, head: &str, body: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(socket).unwrap();
+    let length = body.len();
+    write!(stream, "{head}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}").unwrap();
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    let (head, body) = reply.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+}
+
+#[test]
+fn a_page_on_loopback_decides_alike_and_for_nobody_else() {
+    let project = Project::offline();
+    let mut command = project.command("probes review --open");
+    command.env("BROWSER", "true");
+    let mut child = command.spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let line = lines.find(|line| line.contains("http://")).unwrap();
+    let address = line.split(' ').find_map(|word| word.strip_prefix("http://")).unwrap();
+    let (socket, token) = address.trim_end_matches('/').split_once('/').unwrap();
+    let get = |path: &str, host: &str| ask(socket, &format!("GET {path} HTTP/1.1\r\nHost: {host}"), "");
+    assert_eq!(get(&format!("/{token}/"), "evil.example").0, 403);
+    assert_eq!(get("/", socket).0, 404);
+    assert_eq!(get(&format!("/{}/card/0", "0".repeat(32)), socket).0, 404);
+    assert!(get(&format!("/{token}/"), socket).1.contains("Review of probes"));
+    let card = |at: usize| -> Value { serde_json::from_str(&get(&format!("/{token}/card/{at}"), socket).1).unwrap() };
+    assert_eq!(card(0)["facts"][0]["found"], "4711");
+    let decide =
+        |body: Value| ask(socket, &format!("POST /{token}/decide HTTP/1.1\r\nHost: {socket}"), &body.to_string());
+    let (status, why) = decide(json!({"at": 0, "id": "first-error", "decision": "edit", "text": "{}"}));
+    assert!(status == 422 && why.contains("missing field"), "{why}");
+    assert_eq!(decide(json!({"at": 0, "id": "port", "decision": "accept"})).0, 422, "another question");
+    assert_eq!(bank(&project)["reviewed"], Value::Null);
+    for at in 0..7 {
+        let id = card(at)["id"].clone();
+        let decision = if at == 2 { "reject" } else { "accept" };
+        assert_eq!(decide(json!({"at": at, "id": id, "decision": decision})).1, r#"{"settled":true}"#);
+    }
     assert_eq!(
-        (&fixture["messages"][1]["content"], &fixture["notes"]),
-        (&words.into(), &serde_json::json!({"source": "x"}))
+        (bank(&project)["reviewed"].as_array().unwrap().len(), bank(&project)["probes"].as_array().unwrap().len()),
+        (6, 6)
     );
+    assert_eq!(card(7)["over"], true);
+    assert!(child.wait().unwrap().success());
+    let end: Vec<String> = lines.collect();
+    assert!(end.concat().contains("6 accepted, 0 edited, 1 rejected, 0 questions left"), "{end:?}");
 }

@@ -36,7 +36,10 @@ pub(crate) fn run(common: &Common, args: &TrendArgs, console: &Console) -> Resul
     let results = project_paths_of(common)?.results;
     let points = points(&folders(&results, &args.labels)?, console);
     if points.is_empty() {
-        let message = "there are no results with scores; `compeval run` makes some";
+        let message = match args.labels.join(" ") {
+            all if all.is_empty() => "there are no results with scores; `compeval run` makes some".to_owned(),
+            asked => format!("no results with scores match {asked}; `compeval labels ls` lists them"),
+        };
         return Err(Failure::input(message).exiting(Exit::EmptySelection));
     }
     if let Some(method) = &args.method

@@ -4,6 +4,7 @@
 //! reviewed is marked in the bank.
 
 mod card;
+mod page;
 mod session;
 mod terminal;
 
@@ -17,7 +18,7 @@ use crate::cli::format::count;
 use crate::cli::project::project_paths_of;
 use crate::cli::terminal::Console;
 use card::Card;
-use session::Review;
+use session::{Review, Tally};
 
 #[derive(Debug, Args)]
 pub(crate) struct ReviewArgs {
@@ -26,6 +27,9 @@ pub(crate) struct ReviewArgs {
     /// Also probes that were reviewed before
     #[arg(long)]
     pub(crate) all: bool,
+    /// Review on a local page, which is opened in a browser
+    #[arg(long)]
+    pub(crate) open: bool,
 }
 
 pub(super) fn run(common: &Common, args: &ReviewArgs, console: &Console) -> Result<Exit, Failure> {
@@ -41,12 +45,20 @@ pub(super) fn run(common: &Common, args: &ReviewArgs, console: &Console) -> Resu
         console.next(next.command("run"));
         return Ok(Exit::Done);
     }
+    if args.open {
+        let (tally, left) = page::review(review, console)?;
+        return Ok(conclude(tally, left, console));
+    }
     if !console.is_interactive() {
-        let hint = "run it in a terminal; --json lists what is to be reviewed";
+        let hint = "run it in a terminal, or with --open in a browser; --json lists what is to be reviewed";
         return Err(Failure::input("a review asks a person, and this is no terminal").hinted(hint));
     }
-    let left = terminal::review(&mut review, console)?;
-    console.note(&format!("{}, {} left", review.tally, count(left, "question")));
-    console.next(next.command(if left > 0 { "probes review" } else { "run" }));
-    Ok(Exit::Done)
+    terminal::review(&mut review, console)?;
+    Ok(conclude(review.tally, review.left(), console))
+}
+
+fn conclude(tally: Tally, left: usize, console: &Console) -> Exit {
+    console.note(&format!("{tally}, {} left", count(left, "question")));
+    console.next(CommandLine::current().of_project().command(if left > 0 { "probes review" } else { "run" }));
+    Exit::Done
 }

@@ -1,5 +1,6 @@
 //! What is under review, and what a decision writes.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::Deserialize;
@@ -44,6 +45,8 @@ pub(super) struct Review {
     paths: ProjectPaths,
     pub(super) items: Vec<Item>,
     pub(super) tally: Tally,
+    /// Places of the items that are settled.
+    settled: BTreeSet<usize>,
     session: Option<Session>,
 }
 
@@ -63,7 +66,8 @@ impl Review {
         if names.is_empty() {
             return Err(Failure::input("there is no bank to review").hinted(GENERATE).exiting(Exit::EmptySelection));
         }
-        let mut review = Review { paths, items: Vec::new(), tally: Tally::default(), session: None };
+        let mut review =
+            Review { paths, items: Vec::new(), tally: Tally::default(), settled: BTreeSet::new(), session: None };
         for name in names {
             let fixture = review.read_session(&name)?.fixture;
             if fixture.notes.get(PARAPHRASE).is_some() {
@@ -75,6 +79,16 @@ impl Review {
             review.items.extend(open.map(|probe| Item { fixture: name.clone(), probe: Some(probe.id.clone()) }));
         }
         Ok(review)
+    }
+
+    /// The first item from this place on that is not settled.
+    pub(super) fn next_open(&self, from: usize) -> Option<usize> {
+        (from..self.items.len()).find(|at| !self.settled.contains(at))
+    }
+
+    /// How many items are not settled.
+    pub(super) fn left(&self) -> usize {
+        self.items.len() - self.settled.len()
     }
 
     /// What a person is shown of an item.
@@ -108,7 +122,11 @@ impl Review {
             Decision::Edit(_) => self.tally.edited += 1,
             Decision::Reject => self.tally.rejected += 1,
         }
-        Ok(item.probe.is_none() || !matches!(decision, Decision::Edit(_)))
+        let is_settled = item.probe.is_none() || !matches!(decision, Decision::Edit(_));
+        if is_settled {
+            self.settled.insert(at);
+        }
+        Ok(is_settled)
     }
 
     /// Says the marked message in other words, or keeps it; either way the mark goes.

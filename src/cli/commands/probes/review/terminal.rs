@@ -22,18 +22,15 @@ enum Reply {
     Quit,
 }
 
-/// Asks until all is decided or the person leaves. Returns how many items are left.
-pub(super) fn review(review: &mut Review, console: &Console) -> Result<usize, Failure> {
-    let (mut at, mut left) = (0, 0);
+/// Asks until all is decided or the person leaves.
+pub(super) fn review(review: &mut Review, console: &Console) -> Result<(), Failure> {
+    let mut at = 0;
     while at < review.items.len() {
         let card = review.card(at)?;
         console.eprint(&render(&card, console));
         match reply(&card, console)? {
-            Reply::Quit => return Ok(left + review.items.len() - at),
-            Reply::Skip => {
-                left += 1;
-                at += 1;
-            }
+            Reply::Quit => return Ok(()),
+            Reply::Skip => at += 1,
             Reply::Decide(decision) => match review.decide(at, decision) {
                 Ok(is_settled) => at += usize::from(is_settled),
                 // What cannot be read is asked again; nothing was written.
@@ -42,7 +39,7 @@ pub(super) fn review(review: &mut Review, console: &Console) -> Result<usize, Fa
             },
         }
     }
-    Ok(left)
+    Ok(())
 }
 
 fn reply(card: &Card, console: &Console) -> Result<Reply, Failure> {
