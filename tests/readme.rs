@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-const DOCUMENTS: [&str; 11] = [
+const DOCUMENTS: [&str; 13] = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -13,6 +13,8 @@ const DOCUMENTS: [&str; 11] = [
     "docs/pipeline.md",
     "docs/method.md",
     "docs/data.md",
+    "docs/results.md",
+    "docs/running.md",
     "docs/cluster/README.md",
     "docs/limits.md",
     "docs/batch.md",
@@ -80,6 +82,8 @@ fn every_flag_in_the_text_is_one_of_the_programs() {
         &["judge", "agreement"],
         &["judge", "selftest"],
         &["probes", "generate"],
+        &["probes", "review"],
+        &["check"],
         &["cache", "show"],
         &["cache", "ls"],
         &["cache", "prune"],
