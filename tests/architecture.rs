@@ -31,7 +31,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("judge", &["stats", "probe", "action", "provider"]),
     ("measure", &["references", "probe"]),
     ("lexical", &["action", "compress", "probe", "judge", "measure"]),
-    ("pipeline", &["references", "probe", "compress", "answer", "judge", "provider", "action"]),
+    ("pipeline", &["references", "measure", "probe", "compress", "answer", "judge", "provider", "action"]),
     ("plan", &["pipeline", "probe", "compress", "answer", "judge", "action", "cache", "provider"]),
     ("shard", &["plan", "pipeline", "compress", "judge", "provider", "action"]),
     (

@@ -33,6 +33,7 @@ mod cli {
     mod lanes;
     mod live;
     mod matrix;
+    mod constraints;
     mod needed;
     mod next;
     mod observe;

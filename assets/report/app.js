@@ -88,7 +88,8 @@ function start() {
   // Without answers there are no scores, and contexts are all that was measured.
   const graded = report.models.some((asked) => asked.role === 'judge')
     ? [comparisonSection, shapesSection, paretoSection, mapsSection, cyclesSection, factsSection, costSection] : [];
-  const sections = [flippedSection(), cells.n && mates.size ? cellsSection() : null, graded.length ? scoresSection() : null, compressionsSection(), ...graded.map((make) => make()),
+  const sections = [flippedSection(), cells.n && mates.size ? cellsSection() : null, graded.length ? scoresSection() : null,
+    ...report.tables.map(tableSection), ...graded.map((make) => make()),
     graded.length ? null : changesSection(), failuresSection(), cells.n && !mates.size ? cellsSection() : null, referenceSection(), notesSection()].filter(Boolean);
   document.getElementById('main').replaceChildren(...sections);
   bar(sections);

@@ -57,17 +57,18 @@ function scoreCell(m, d) {
     h('span', { class: 'value' }, score(found.v)), delta, intervalBar(found.v, found.ci, 0, 5));
 }
 
-// --- compressions ---
+// --- tables that come as text ---
 
-/** Needed-later recall, baselines, and what one compression takes: a table that comes as text. */
-function compressionsSection() {
-  const table = report.compressions;
-  if (!table) return null;
+/** Lets a share break before its interval and its denominator alone. */
+const unbroken = (text) => text.replace(/\[(.*?), /, '[$1,\u00a0').replace(/(of|共) /, '$1\u00a0');
+
+/** Needed-later recall and what one compression takes, survival by age, constraints. */
+function tableSection(table) {
   const cls = (i) => (i === 0 ? 'left' : 'num');
-  return section('compressions', table.title, table.lead, h('table', { class: 'scores' },
+  return section(table.id, table.title, table.lead, h('table', { class: 'scores' },
     h('thead', {}, h('tr', {}, table.header.map((text, i) => h('th', { scope: 'col', class: cls(i) }, text)))),
-    h('tbody', {}, table.rows.map(([name, ...figures]) => h('tr', {}, h('th', { scope: 'row', class: 'left' }, name),
-      figures.map((text, i) => h('td', { class: 'num', 'data-label': table.header[i + 1] }, text)))))));
+    h('tbody', {}, table.rows.map(([name, figures]) => h('tr', {}, h('th', { scope: 'row', class: 'left' }, name),
+      figures.map((text, i) => h('td', { class: 'num', 'data-label': table.header[i + 1] }, unbroken(text))))))));
 }
 
 // --- radars and bars ---

@@ -1,6 +1,5 @@
 //! All measures of one cell, with what is the same for every cell of a probe made once.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -56,6 +55,9 @@ pub struct FactFate {
     /// How many messages say it; `None` likewise.
     #[serde(default)]
     pub mentions: Option<u32>,
+    /// Compressions since it was last said, the newest one included; `None` likewise.
+    #[serde(default)]
+    pub age: Option<u32>,
 }
 
 /// All that is measured of one answer without a judge.
@@ -77,21 +79,21 @@ pub struct Measured {
 }
 
 impl ProbeMeasure {
-    /// Prepares `probe`, asked after the messages `prefix` of `history` were compressed, those from `span_start` on at
-    /// its own point. `tokens` are those of all messages; messages before `until` are known to whoever answers (the end
+    /// Prepares `probe`, asked after the messages of `history` from `start` to the last of `points` were compressed at
+    /// these points. `tokens` are those of all messages; messages before `until` are known to whoever answers (the end
     /// of the prefix, or of a verbatim tail).
     pub fn new(
         probe: &Probe,
         history: &History,
-        prefix: Range<usize>,
-        span_start: usize,
+        start: usize,
+        points: &[usize],
         until: usize,
         tokens: Arc<[Tokens]>,
     ) -> ProbeMeasure {
         let expected = FactFinder::all_within(&probe.expected_facts, history.paths());
         let shown = |facts: &[crate::probe::Fact]| facts.iter().map(|fact| fact.name().to_owned()).collect();
-        let span = span_start..prefix.end;
-        let mentions = |fact| Mentions::of(fact, history, prefix.clone(), span.clone(), &tokens);
+        let prefix = start..points.last().copied().unwrap_or(start);
+        let mentions = |fact| Mentions::of(fact, history, start, points, &tokens);
         let mentions = expected.iter().map(mentions).collect();
         let spellings = probe.expected_facts.iter().flat_map(|fact| &fact.spellings).map(String::as_str);
         let replaced = tokens.get(prefix.clone()).unwrap_or_default().iter().copied().sum();
@@ -142,6 +144,7 @@ impl ProbeMeasure {
                 class: class(index, answered),
                 depth: mentions.map(|mentions| mentions.depth),
                 mentions: mentions.map(|mentions| mentions.messages),
+                age: mentions.map(|mentions| mentions.age),
             }
         };
         let facts = self.names.iter().zip(answered).enumerate().map(fate).collect();
@@ -176,7 +179,7 @@ mod tests {
             "expected_facts": ["8081", "连接超时"], "superseded_facts": ["8080"], "literal": literal}))
         .unwrap();
         let history = History::new(&messages);
-        let measure = ProbeMeasure::new(&probe, &history, 0..2, 0, 2, [Tokens(4), Tokens(12)].into());
+        let measure = ProbeMeasure::new(&probe, &history, 0, &[2], 2, [Tokens(4), Tokens(12)].into());
         let stood = context.map(|context| measure.standing(&fold(context)));
         measure.measure(&history, stood.as_deref(), |_| true, answer)
     }

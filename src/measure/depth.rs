@@ -36,18 +36,23 @@ pub(super) struct Mentions {
     /// Messages that hold it. One message that repeats it says it once: a file that was read is one mention.
     pub messages: u32,
     pub depth: Depth,
+    /// Compressions since the last of them, the newest one included.
+    pub age: u32,
 }
 
 impl Mentions {
-    /// Of a fact in the messages `prefix`, which is what contexts replace. Its last `span` is what the newest compression
-    /// took away; `tokens` are those of all messages. `None` of a fact that stands in no message whole.
+    /// Of a fact in the messages from `start` to the last of `points`, which is what contexts replace. The newest
+    /// compression took away those behind the point before; `tokens` are those of all messages. `None` of a fact that
+    /// stands in no message whole.
     pub(super) fn of(
         fact: &FactFinder,
         history: &History,
-        prefix: Range<usize>,
-        span: Range<usize>,
+        start: usize,
+        points: &[usize],
         tokens: &[Tokens],
     ) -> Option<Mentions> {
+        let (end, before) = points.split_last()?;
+        let (prefix, span) = (start..*end, before.last().copied().unwrap_or(start)..*end);
         let (mut messages, mut last) = (0, None);
         for holder in history.holders(fact, prefix) {
             messages += 1;
@@ -65,7 +70,8 @@ impl Mentions {
             let share = (count(span.start..last) + inside) / count(span);
             Depth::of_share(if share.is_finite() { share } else { 1.0 })
         };
-        Some(Mentions { messages, depth })
+        let age = points.iter().filter(|point| **point > last).count() as u32;
+        Some(Mentions { messages, depth, age })
     }
 }
 
@@ -84,7 +90,8 @@ mod tests {
     fn mentions(count: usize, holders: &[usize], span: Range<usize>) -> Option<Mentions> {
         let text = |n: usize| if holders.contains(&n) { "needle and nine words" } else { "ten words without the fact" };
         let messages: Vec<Message> = (0..count).map(|n| Message::text(Role::User, text(n))).collect();
-        Mentions::of(&finder(), &History::new(&messages), 0..span.end, span, &vec![Tokens(10); count])
+        let points = if span.start > 0 { vec![span.start, span.end] } else { vec![span.end] };
+        Mentions::of(&finder(), &History::new(&messages), 0, &points, &vec![Tokens(10); count])
     }
 
     #[test]
@@ -92,7 +99,7 @@ mod tests {
         let long = format!("{} needle {}", "word ".repeat(50), "word ".repeat(48));
         let messages = [Message::text(Role::User, "short"), Message::text(Role::Assistant, long)];
         let of = |tokens: [u64; 2]| {
-            Mentions::of(&finder(), &History::new(&messages), 0..2, 0..2, &tokens.map(Tokens)).map(|m| m.depth)
+            Mentions::of(&finder(), &History::new(&messages), 0, &[2], &tokens.map(Tokens)).map(|m| m.depth)
         };
         assert_eq!(of([1, 99]), Some(Depth::MiddleThird), "in the middle of the longer message");
         assert_eq!(of([900, 100]), Some(Depth::LastThird));
@@ -104,7 +111,7 @@ mod tests {
         fn equal_messages_are_shared_out_evenly(thirds in 1usize..12, at in 0usize..36) {
             let (count, at) = (3 * thirds, at % (3 * thirds));
             let wanted = [Depth::FirstThird, Depth::MiddleThird, Depth::LastThird][at / thirds];
-            prop_assert_eq!(mentions(count, &[at], 0..count), Some(Mentions { messages: 1, depth: wanted }));
+            prop_assert_eq!(mentions(count, &[at], 0..count), Some(Mentions { messages: 1, depth: wanted, age: 1 }));
         }
 
         #[test]
@@ -119,6 +126,7 @@ mod tests {
             prop_assert_eq!(found.map(|m| m.depth), alone.map(|m| m.depth));
             let is_earlier = holders.last().is_some_and(|last| *last < start);
             prop_assert_eq!(found.map(|m| m.depth == Depth::EarlierSpan), (!holders.is_empty()).then_some(is_earlier));
+            prop_assert_eq!(found.map(|m| m.age), (!holders.is_empty()).then_some(1 + u32::from(is_earlier)));
         }
 
         #[test]

@@ -6,6 +6,7 @@
 mod abstention;
 mod attribution;
 mod cell;
+mod constraint;
 mod depth;
 mod fabrication;
 mod needed;
@@ -18,6 +19,7 @@ mod survival;
 pub use abstention::{abstains, asserts};
 pub use attribution::{FactClass, stated_as_current};
 pub use cell::{FactFate, Measured, ProbeMeasure};
+pub use constraint::{Rule, RuleFinder, RulePosition, RuleSurvival, language_of};
 pub use depth::Depth;
 pub use fabrication::{Fabrication, unknown_names};
 pub use headings::{Headings, prompt_headings};

@@ -18,6 +18,9 @@ pub struct CellCoordinate {
     pub method: Arc<str>,
     /// The run, from 1.
     pub run: u32,
+    /// The rule that was put into the fixture, and where.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub constraint: Option<Arc<str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe: Option<Arc<str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,13 +38,16 @@ pub struct CellCoordinate {
 impl Pipeline {
     /// The names of a compression.
     pub fn name_compress(&self, cell: &CompressCell) -> CellCoordinate {
-        let fixture = self.fixtures.get(cell.chain.fixture.0).map_or("", |f| f.name());
+        let loaded = self.fixtures.get(cell.chain.fixture.0);
+        let injection = cell.chain.injection.and_then(|ix| loaded?.injections.get(ix.0));
+        let fixture = loaded.map_or("", |f| f.name());
         let method = self.methods.get(cell.chain.method.0).map_or_else(|| "".into(), |m| m.name.0.clone());
         CellCoordinate {
             fixture: fixture.into(),
             point: cell.point.number(),
             method,
             run: cell.chain.run,
+            constraint: injection.map(|injection| injection.to_string().into()),
             probe: None,
             answerer: None,
             answer_n: None,
@@ -73,6 +79,9 @@ impl Pipeline {
 impl fmt::Display for CellCoordinate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} · {} · run {} · point {}", self.fixture, self.method, self.run, self.point.0)?;
+        if let Some(constraint) = &self.constraint {
+            write!(f, " · with the rule {constraint}")?;
+        }
         if let Some(probe) = &self.probe {
             write!(f, " · probe {probe}")?;
         }

@@ -3,7 +3,7 @@
 //! A key that no table knows, and a value of the wrong type, are reported together with all other problems; which keys belong
 //! together is validated later. serde stops at the first error, hence these readers. A profile has the same shape and is
 //! merged in: tables by key, arrays of
-//! tables by `name`, a value keeps the place where it was written. The one home of the `toml` crate in this room.
+//! tables by `name`, a value keeps the place where it was written. The one home of the `toml` crate in this module.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -79,10 +79,12 @@ macro_rules! table {
     ($(#[$meta:meta])* $name:ident { $($(#[doc = $doc:literal])* $field:ident: $type:ty),* $(,)? }) => {
         $(#[$meta])*
         #[derive(Clone, Debug, Default)]
-        pub(super) struct $name { $($(#[doc = $doc])* pub(super) $field: Option<Located<$type>>),* }
+        pub(in crate::pipeline) struct $name {
+            $($(#[doc = $doc])* pub(in crate::pipeline) $field: Option<Located<$type>>),*
+        }
 
         impl $name {
-            pub(super) const KEYS: &[&str] = &[$(stringify!($field)),*];
+            pub(in crate::pipeline) const KEYS: &[&str] = &[$(stringify!($field)),*];
 
             fn of(table: &DeTable<'_>, reader: &mut TomlReader<'_>) -> $name {
                 let mut read = $name::default();
@@ -97,7 +99,7 @@ macro_rules! table {
 
             /// The keys that are written, with their places.
             #[allow(dead_code, reason = "few tables are checked key by key")]
-            pub(super) fn written(&self) -> Vec<(&'static str, Range<usize>)> {
+            pub(in crate::pipeline) fn written(&self) -> Vec<(&'static str, Range<usize>)> {
                 let mut keys = Vec::new();
                 $(keys.extend(self.$field.as_ref().map(|placed| (stringify!($field), placed.key.clone())));)*
                 keys
@@ -159,6 +161,8 @@ table! {
         answer: TableArray<AnswerTable>,
         /// Who grades the answers.
         judge: TableArray<StructuredReplyTable>,
+        /// Rules of the user that are put into sessions and looked for in the contexts.
+        constraints: ConstraintsTable,
         /// US dollars per million tokens, by `PROVIDER/MODEL`.
         prices: Map<PriceTable>,
     }
@@ -325,6 +329,16 @@ table! {
         lane: String,
         /// How often it is asked for a reply in the right format. Default: 3.
         attempts: u32,
+    }
+}
+
+table! {
+    /// `[constraints]`
+    ConstraintsTable {
+        /// Whether rules are put into the sessions, which takes more compressions. Default: false.
+        enabled: bool,
+        /// A file of rules in place of the built-in set.
+        set: String,
     }
 }
 
@@ -545,15 +559,7 @@ pub(super) fn declared_schema() -> Value {
 /// Reads `pipeline.toml` and merges the selected profile into it. Every profile is read, so that a fault
 /// in one shows before the day it is needed. `None`: this is not TOML.
 pub(super) fn read(file: &SourceFile, profile: Option<&str>, problems: &mut Problems) -> Option<Declared> {
-    let (root, faults) = DeTable::parse_recoverable(&file.text);
-    for fault in &faults {
-        let place = fault.span().unwrap_or(0..0);
-        problems.push(Problem::error(format!("this is not TOML: {}", fault.message())).at(file, place));
-    }
-    if !faults.is_empty() {
-        return None;
-    }
-    let mut root = root.into_inner();
+    let mut root = parse(file, problems)?;
     let profiles = root.remove("profile");
     let mut reader = TomlReader { file, problems };
     let mut declared = Declared::of(&root, &mut reader);
@@ -570,6 +576,15 @@ pub(super) fn read(file: &SourceFile, profile: Option<&str>, problems: &mut Prob
         }
     }
     Some(declared)
+}
+
+fn parse<'f>(file: &'f SourceFile, problems: &mut Problems) -> Option<DeTable<'f>> {
+    let (root, faults) = DeTable::parse_recoverable(&file.text);
+    for fault in &faults {
+        let place = fault.span().unwrap_or(0..0);
+        problems.push(Problem::error(format!("this is not TOML: {}", fault.message())).at(file, place));
+    }
+    faults.is_empty().then(|| root.into_inner())
 }
 
 /// A string somewhere in the file: the keys that lead to it, itself, and its place.
@@ -591,3 +606,5 @@ pub(super) fn texts(file: &SourceFile) -> Vec<StringAt> {
     walk(DeTable::parse_recoverable(&file.text).0.get_ref(), &[], &mut texts);
     texts
 }
+
+pub(super) mod rules;

@@ -283,6 +283,7 @@ fn loaded(fixture: Fixture, bank: Bank, history: Arc<History>, path: &str, bank_
     let points = fixture.effective_points();
     LoadedFixture {
         selected: probes_by_point(&bank, points.len()),
+        injections: Vec::new(),
         digests: digests(&fixture, &bank, &points),
         recorded: recorded(&fixture),
         fixture: Arc::new(fixture),

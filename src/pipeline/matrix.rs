@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::model::{AnswererIx, FixtureIx, JudgeIx, MethodIx, Pipeline, PointIx, ProbeIx, Runs};
+use super::model::{AnswererIx, FixtureIx, InjectionIx, JudgeIx, MethodIx, Pipeline, PointIx, ProbeIx, Runs};
 use crate::action::Replica;
 use crate::compress::Method;
 
@@ -15,6 +15,8 @@ use crate::compress::Method;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Chain {
     pub fixture: FixtureIx,
+    /// The rule that was put into the fixture, if one was: then nothing is asked about it.
+    pub injection: Option<InjectionIx>,
     pub method: MethodIx,
     /// The run, from 1.
     pub run: u32,
@@ -77,6 +79,8 @@ pub struct Matrix {
 pub(super) struct MatrixShape {
     /// By fixture: the selected probes at each point.
     pub(super) fixtures: Vec<Vec<Vec<ProbeIx>>>,
+    /// By fixture: how many rules are put into it.
+    pub(super) injections: Vec<usize>,
     /// By method: who reads it, whether it keeps state, whether it yields the same each time.
     pub(super) methods: Vec<(Vec<AnswererIx>, bool, bool)>,
     pub(super) answerer_is_fixed: Vec<bool>,
@@ -91,6 +95,8 @@ struct FixtureAxis {
     /// Probes at all points before, parallel to `probes`.
     before: Vec<u64>,
     total: u64,
+    /// Rules that are put into it.
+    injections: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -101,14 +107,14 @@ struct MethodAxis {
 }
 
 impl FixtureAxis {
-    fn new(probes: Vec<Vec<ProbeIx>>) -> FixtureAxis {
+    fn new((probes, injections): (Vec<Vec<ProbeIx>>, usize)) -> FixtureAxis {
         let mut total = 0;
         let mut before = Vec::with_capacity(probes.len());
         for at in &probes {
             before.push(total);
             total += at.len() as u64;
         }
-        FixtureAxis { probes, before, total }
+        FixtureAxis { probes, before, total, injections }
     }
 
     /// The points that a method must compress, in order: those with a probe, and all before for one with state. Where
@@ -129,6 +135,7 @@ impl Matrix {
         };
         let whole = Matrix::of(MatrixShape {
             fixtures: pipeline.fixtures.iter().map(|fixture| fixture.selected.clone()).collect(),
+            injections: pipeline.fixtures.iter().map(|fixture| fixture.injections.len()).collect(),
             methods: pipeline.methods.iter().zip(&pipeline.method_answerers).map(method).collect(),
             answerer_is_fixed: pipeline.answerers.iter().map(|a| a.model.is_lexical()).collect(),
             judge_is_fixed: pipeline.judges.iter().map(|j| j.model.is_lexical()).collect(),
@@ -138,10 +145,10 @@ impl Matrix {
     }
 
     pub(super) fn of(shape: MatrixShape) -> Matrix {
-        let MatrixShape { fixtures, methods, answerer_is_fixed, judge_is_fixed, runs } = shape;
+        let MatrixShape { fixtures, injections, methods, answerer_is_fixed, judge_is_fixed, runs } = shape;
         let method = |(method_answerers, keeps_state, is_fixed)| MethodAxis { method_answerers, keeps_state, is_fixed };
         Matrix {
-            fixtures: fixtures.into_iter().map(FixtureAxis::new).collect(),
+            fixtures: fixtures.into_iter().zip(injections).map(FixtureAxis::new).collect(),
             methods: methods.into_iter().map(method).collect(),
             answerer_is_fixed,
             judge_is_fixed,
@@ -163,32 +170,40 @@ impl Matrix {
         self.runs
     }
 
-    /// All chains that this process runs, in order.
+    /// All chains that this process runs, in order: of each fixture as it was recorded, then with each rule in it. A rule
+    /// is compressed in the first run alone: many rules at several positions say more than repetitions of one.
     pub fn chains(&self) -> impl Iterator<Item = Chain> {
-        (0..self.fixtures.len()).flat_map(move |fixture| {
-            let methods = (0..self.methods.len()).filter(move |&m| self.has(FixtureIx(fixture), MethodIx(m)));
-            methods.flat_map(move |method| {
-                (1..=self.runs.compress).map(move |run| Chain {
-                    fixture: FixtureIx(fixture),
-                    method: MethodIx(method),
-                    run,
-                })
-            })
+        self.fixtures.iter().enumerate().flat_map(move |(fixture, axis)| {
+            let (fixture, recorded) = (FixtureIx(fixture), self.methods_on(FixtureIx(fixture)));
+            let recorded = recorded.flat_map(move |method| {
+                (1..=self.runs.compress).map(move |run| Chain { fixture, method, run, injection: None })
+            });
+            let injected = (0..axis.injections).flat_map(move |at| {
+                let injection = Some(InjectionIx(at));
+                self.methods_on(fixture).map(move |method| Chain { fixture, method, run: 1, injection })
+            });
+            recorded.chain(injected)
         })
+    }
+
+    fn methods_on(&self, fixture: FixtureIx) -> impl Iterator<Item = MethodIx> {
+        (0..self.methods.len()).map(MethodIx).filter(move |method| self.has(fixture, *method))
     }
 
     /// The compressions of a chain, in the order in which they must be done.
     pub fn compressions(&self, chain: Chain) -> impl Iterator<Item = CompressCell> {
         let keeps_state = self.keeps_state(chain.method);
+        let takes_all = self.is_without_answers() || chain.injection.is_some();
         let axis = self.fixtures.get(chain.fixture.0).into_iter();
-        axis.flat_map(move |axis| axis.needed(keeps_state, self.is_without_answers()))
-            .map(move |point| CompressCell { chain, point })
+        axis.flat_map(move |axis| axis.needed(keeps_state, takes_all)).map(move |point| CompressCell { chain, point })
     }
 
     /// The answers to give from a context, in order.
     pub fn answers(&self, compress: CompressCell) -> impl Iterator<Item = AnswerCell> {
         let method_answerers = self.method_answerers(compress.chain.method);
-        self.probes(compress.chain.fixture, compress.point).iter().flat_map(move |&probe| {
+        let is_asked = compress.chain.injection.is_none();
+        let probes = self.probes(compress.chain.fixture, compress.point).iter().filter(move |_| is_asked);
+        probes.flat_map(move |&probe| {
             method_answerers.iter().flat_map(move |&answerer| {
                 (1..=self.runs.answer).map(move |answer_n| AnswerCell { compress, probe, answerer, answer_n })
             })
@@ -233,6 +248,7 @@ impl Matrix {
             let own = |(at, method)| self.has(FixtureIx(fixture), MethodIx(at)).then_some(method);
             for method in self.methods.iter().enumerate().filter_map(own) {
                 counts.compress += runs * axis.needed(method.keeps_state, self.is_without_answers()).count() as u64;
+                counts.compress += (axis.injections * axis.probes.len()) as u64;
                 counts.answer += runs * axis.total * self.answers_a_probe(method);
             }
         }

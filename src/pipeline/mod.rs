@@ -22,6 +22,7 @@ mod methods;
 mod stages;
 mod select;
 mod fixtures;
+mod constraints;
 mod paths;
 mod open;
 mod access;
@@ -32,8 +33,8 @@ pub use access::{ExternalAccess, HostAccess, ProgramAccess};
 pub use coordinate::CellCoordinate;
 pub use matrix::{AnswerCell, Chain, CompressCell, JudgeCell, Matrix, MatrixCounts};
 pub use model::{
-    AnswererIx, FixtureDigests, FixtureIx, Generator, JudgeIx, LoadedFixture, MethodIx, Pipeline, PipelineSettings,
-    PointIx, ProbeIx, Runs, SourceFile, TailMode,
+    AnswererIx, FixtureDigests, FixtureIx, Generator, Injection, InjectionIx, JudgeIx, LoadedFixture, MethodIx,
+    Pipeline, PipelineSettings, PointIx, ProbeIx, RuleSource, Runs, SourceFile, TailMode,
 };
 pub use open::{OpenError, OpenRequest, Opened, open};
 pub use paths::{ProjectPaths, project_paths};

@@ -1,6 +1,7 @@
 //! The validated pipeline. One exists only if validation found no error.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -11,9 +12,10 @@ use crate::answer::Answerer;
 use crate::compress::Method;
 use crate::judge::{JudgeSpec, Rubric, Scope};
 use crate::locale::Locale;
+use crate::measure::{Rule, RulePosition};
 use crate::probe::{Bank, History, Probe};
 use crate::provider::{ModelRef, ModelUse, Price, ProviderName, ProviderSpec};
-use crate::transcript::{Fixture, Point};
+use crate::transcript::{Fixture, Message, Point, Role};
 
 /// A validated pipeline: declared values, resolved, with the command line applied.
 #[derive(Clone, Debug)]
@@ -45,6 +47,8 @@ pub struct Pipeline {
     pub rubric_path: Option<String>,
     /// The fixtures selected that have a selected probe, sorted by name; at least one.
     pub fixtures: Vec<LoadedFixture>,
+    /// The rules that are put into the fixtures; `None` where none are.
+    pub constraints: Option<RuleSource>,
     /// Prices the user declared; they stand before the table that ships with the program.
     pub prices: BTreeMap<ModelRef, Price>,
     /// All providers, declared and built in.
@@ -109,6 +113,8 @@ pub struct LoadedFixture {
     pub points: Vec<usize>,
     /// The probes selected at each point, parallel to `points`; at least one in all.
     pub selected: Vec<Vec<ProbeIx>>,
+    /// The rules that are put into it, one at a time; none unless the pipeline wants them.
+    pub injections: Vec<Injection>,
     /// What must be equal for two results to be comparable.
     pub digests: FixtureDigests,
     /// Of what decides which references are needed besides the messages: the patterns, recorded references, compactions.
@@ -133,9 +139,43 @@ impl LoadedFixture {
         &self.fixture.name
     }
 
+    /// The same session with a rule in it and its points moved accordingly. Nothing is asked about it.
+    pub fn with_injection(&self, ix: InjectionIx) -> Option<LoadedFixture> {
+        let Injection { rule, at, .. } = self.injections.get(ix.0)?;
+        let mut fixture = Fixture::clone(&self.fixture);
+        fixture.messages.insert((*at).min(fixture.messages.len()), Message::text(Role::User, &rule.text));
+        let points = self.points.iter().map(|point| point + 1).collect();
+        let selected = vec![Vec::new(); self.points.len()];
+        Some(LoadedFixture { fixture: Arc::new(fixture), points, selected, ..self.clone() })
+    }
+
     /// The probe at `index` of the bank.
     pub fn probe(&self, index: ProbeIx) -> Option<&Probe> {
         self.bank.probes.get(index.0)
+    }
+}
+
+/// Where rules come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleSource {
+    /// Their file, relative to the folder; a phrase for the built-in ones.
+    pub path: String,
+    /// Of everything that decides what is put in and what is found.
+    pub digest: Digest,
+}
+
+/// A rule of the user at a place in a session.
+#[derive(Clone, Debug, Serialize)]
+pub struct Injection {
+    pub rule: Arc<Rule>,
+    pub position: RulePosition,
+    /// The index that the message of the rule gets: before the first point.
+    pub at: usize,
+}
+
+impl fmt::Display for Injection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.rule.name, self.position)
     }
 }
 
@@ -176,6 +216,8 @@ indices!(
     PointIx,
     /// Place in the bank of a fixture.
     ProbeIx,
+    /// Place in [`LoadedFixture::injections`].
+    InjectionIx,
     /// Place in [`Pipeline::answerers`].
     AnswererIx,
     /// Place in [`Pipeline::judges`].

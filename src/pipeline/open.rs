@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::constraints::{self, RuleSet};
 use super::file::{self, AnswerTable, CompressTable, Declared, Located};
 use super::fixtures::{FixtureChecks, FixtureLoader, FixtureSet};
 use super::methods;
@@ -118,6 +119,7 @@ struct ValidatedStages {
     rubric: Arc<crate::judge::Rubric>,
     rubric_path: Option<String>,
     prices: BTreeMap<ModelRef, Price>,
+    constraints: Option<RuleSet>,
 }
 
 impl ProjectLoader<'_> {
@@ -147,6 +149,9 @@ impl ProjectLoader<'_> {
         }
         if !self.takes_no_banks() {
             select::keep_probes(&mut fixtures, &self.request.selection, &mut problems);
+        }
+        if let Some(rules) = checked.as_ref().and_then(|checked| checked.constraints.as_ref()) {
+            constraints::inject(rules, &mut fixtures, &mut problems);
         }
         let mut missing_keys = Problems(missing_keys.into_values().collect());
         if self.request.needs_keys {
@@ -187,6 +192,7 @@ impl ProjectLoader<'_> {
             rubric: checked.rubric,
             rubric_path: checked.rubric_path,
             fixtures,
+            constraints: checked.constraints.map(|rules| rules.source),
             prices: checked.prices,
             providers: self.providers.known.clone(),
             sources: reader.into_sources(),
@@ -213,6 +219,7 @@ impl ProjectLoader<'_> {
         context.locale = settings.locale;
         let rubric = settings::rubric(context, pipeline);
         let prices = settings::prices(context, declared.prices.as_ref());
+        let constraints = constraints::rules(context, declared.constraints.as_ref().map(|table| &table.value));
         let (answer, judge) = match self.is_compress_only() {
             true => (Default::default(), Default::default()),
             false => (tables(&declared.answer), tables(&declared.judge)),
@@ -243,6 +250,7 @@ impl ProjectLoader<'_> {
             rubric,
             rubric_path,
             prices,
+            constraints,
         })
     }
 

@@ -6,6 +6,7 @@ use schemars::{JsonSchema, schema_for};
 use serde_json::{Map, Value, json};
 
 use super::file::declared_schema;
+use super::file::rules::rule_set_schema;
 use super::methods::keys_by_strategy;
 use crate::compress::{PromptPlacement, Strategy};
 use crate::judge::Criterion;
@@ -15,12 +16,15 @@ use crate::transcript::Fixture;
 
 type MakeSchema = fn() -> Value;
 
+const DRAFT: &str = "http://json-schema.org/draft-07/schema#";
+
 /// The schemas by name.
-pub const SCHEMAS: [(&str, MakeSchema); 4] = [
+pub const SCHEMAS: [(&str, MakeSchema); 5] = [
     ("pipeline", pipeline),
     ("fixture", || schema_for!(Fixture).into()),
     ("bank", || schema_for!(Bank).into()),
     ("rubric", || schema_for!(RubricFile).into()),
+    ("constraints", constraints),
 ];
 
 /// A TOML file with a `[[criteria]]` table for each criterion.
@@ -65,7 +69,7 @@ fn pipeline() -> Value {
         names.map(|name| (name.clone(), json!({ "$ref": format!("#/definitions/{name}") }))).collect();
     let profile = json!({ "type": "object", "properties": references, "additionalProperties": false });
     let mut root = profile.clone();
-    root["$schema"] = "http://json-schema.org/draft-07/schema#".into();
+    root["$schema"] = DRAFT.into();
     root["title"] = "compeval pipeline".into();
     root["properties"]["profile"] = json!({
         "description": "Variations: --profile NAME merges one into the pipeline, tables by key, arrays of tables by name.",
@@ -73,6 +77,20 @@ fn pipeline() -> Value {
         "additionalProperties": profile,
     });
     root["definitions"] = tables;
+    root
+}
+
+fn constraints() -> Value {
+    let mut root = rule_set_schema();
+    root["$schema"] = DRAFT.into();
+    root["title"] = "compeval constraints".into();
+    root["required"] = json!(["rule"]);
+    let rules = &mut root["properties"]["rule"];
+    rules["minItems"] = 1.into();
+    let rule = &mut rules["items"];
+    rule["required"] = json!(["name", "language", "text", "object"]);
+    rule["properties"]["language"]["enum"] = json!(["en", "zh"]);
+    rule["properties"]["object"]["minItems"] = 1.into();
     root
 }
 

@@ -66,10 +66,11 @@ impl<'p> Frontier<'p> {
 
     fn open(&mut self, chain: Chain) {
         let texts = match &self.texts {
-            Some(texts) if texts.fixture() == chain.fixture => texts.clone(),
+            Some(texts) if texts.are_of(chain) => texts.clone(),
             _ => {
-                let Some(fixture) = self.pipeline.fixtures.get(chain.fixture.0) else { return };
-                self.texts.insert(Rc::new(FixtureTexts::new(chain.fixture, fixture))).clone()
+                let fixture = self.pipeline.fixtures.get(chain.fixture.0);
+                let Some(texts) = fixture.and_then(|fixture| FixtureTexts::of_chain(chain, fixture)) else { return };
+                self.texts.insert(Rc::new(texts)).clone()
             }
         };
         if let Some(cell) = self.matrix.compressions(chain).next() {

@@ -45,7 +45,10 @@ impl<'p> CurrentSources<'p> {
                     .methods
                     .get(task.cell.chain.method.0)
                     .and_then(|m| SourceText::of_strategy(&m.strategy)),
-                fixture: fixture(pipeline, task.cell.chain.fixture).map(|f| f.path.as_str()),
+                fixture: match &pipeline.constraints {
+                    Some(rules) if task.cell.chain.injection.is_some() => Some(&rules.path),
+                    _ => fixture(pipeline, task.cell.chain.fixture).map(|f| f.path.as_str()),
+                },
                 ..CurrentSources::default()
             },
             Task::Answer(task) => {

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use super::texts::FixtureTexts;
 use crate::action::{ActionKey, Digest, StageName};
 use crate::compress::{self, ContextRef, Method, StateRef};
-use crate::pipeline::{AnswerCell, CellCoordinate, CompressCell, JudgeCell, Pipeline};
+use crate::pipeline::{AnswerCell, CellCoordinate, CompressCell, Injection, JudgeCell, Pipeline};
 use crate::units::Usd;
 
 /// One coordinate of the matrix whose inputs are known.
@@ -67,6 +67,11 @@ pub struct ResolvedContext {
 }
 
 impl ResolvedContext {
+    /// The rule that was put into the session, if one was.
+    pub fn injection(&self) -> Option<&Injection> {
+        self.texts.loaded().injections.get(self.cell.chain.injection?.0)
+    }
+
     /// The task that made it, as far as reading its output needs one.
     pub fn task(&self) -> Task {
         Task::Compress(CompressTask::to_read(self.cell, self.texts.clone()))

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::action::InputValue;
 use crate::compress::{self, Method, SpanText};
 use crate::judge::JudgeQuestion;
-use crate::pipeline::{FixtureIx, JudgeIx, LoadedFixture, PointIx, ProbeIx};
+use crate::pipeline::{Chain, FixtureIx, InjectionIx, JudgeIx, LoadedFixture, PointIx, ProbeIx};
 use crate::transcript::{Message, estimate_tokens};
 use crate::units::Tokens;
 
@@ -16,6 +16,7 @@ use crate::units::Tokens;
 #[derive(Debug)]
 pub struct FixtureTexts {
     ix: FixtureIx,
+    injection: Option<InjectionIx>,
     loaded: LoadedFixture,
     points: Vec<PointTexts>,
     /// What does not depend on the answer in the requests to judges.
@@ -36,11 +37,23 @@ impl FixtureTexts {
     /// The texts of `loaded`, none of them made yet.
     pub fn new(ix: FixtureIx, loaded: &LoadedFixture) -> FixtureTexts {
         let points = loaded.points.iter().map(|_| PointTexts::default()).collect();
-        FixtureTexts { ix, loaded: loaded.clone(), points, questions: RefCell::default() }
+        FixtureTexts { ix, injection: None, loaded: loaded.clone(), points, questions: RefCell::default() }
+    }
+
+    /// The texts that the compressions of `chain` are made of: those of `loaded`, with the rule in it that is put there.
+    pub fn of_chain(chain: Chain, loaded: &LoadedFixture) -> Option<FixtureTexts> {
+        let Some(injection) = chain.injection else { return Some(FixtureTexts::new(chain.fixture, loaded)) };
+        let texts = FixtureTexts::new(chain.fixture, &loaded.with_injection(injection)?);
+        Some(FixtureTexts { injection: Some(injection), ..texts })
     }
 
     pub fn fixture(&self) -> FixtureIx {
         self.ix
+    }
+
+    /// Whether they are those that the compressions of `chain` are made of.
+    pub fn are_of(&self, chain: Chain) -> bool {
+        (self.ix, self.injection) == (chain.fixture, chain.injection)
     }
 
     /// The fixture and its bank.

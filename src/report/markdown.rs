@@ -4,6 +4,7 @@ use crate::controls::{escape_controls, is_shown_escaped};
 use crate::stats::DifferenceTest;
 use std::fmt::Write;
 
+use super::breakdowns::breakdowns;
 use super::notes::{
     caveats, comparison_notes, confounds, differences, has_answers, is_changed, margins, method_changes, scale_warning,
     task_formula, unchanged, weakest,
@@ -54,6 +55,15 @@ pub fn markdown(input: &ReportInput<'_>) -> String {
         section(&mut out, tr.needed_title);
         out.push_str(&compressions(input.summary, tr));
         let _ = write!(out, "\n{}\n", tr.needed_note);
+    }
+    for table in breakdowns(input.summary, tr) {
+        section(&mut out, &table.title);
+        out.push_str(&table_header(&table.header));
+        let row = |(name, figures): (String, Vec<String>)| {
+            table_row(&std::iter::once(escape(&name)).chain(figures).collect::<Vec<_>>())
+        };
+        out.extend(table.rows.into_iter().map(row));
+        let _ = write!(out, "\n{}\n", table.lead);
     }
     let weakest: Vec<String> = input.summary.methods.iter().filter_map(|(name, m)| weakest(name, m, tr)).collect();
     if !weakest.is_empty() {

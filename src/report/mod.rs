@@ -8,6 +8,7 @@ mod styled;
 mod translation;
 mod numbers;
 mod notes;
+mod breakdowns;
 mod tables;
 mod markdown;
 mod csv;
@@ -15,6 +16,7 @@ mod junit;
 mod trend;
 pub mod html;
 
+pub use breakdowns::FigureTable;
 pub use csv::{csv_header, csv_line};
 pub use junit::junit;
 pub use markdown::{ReportInput, markdown};

@@ -333,9 +333,10 @@ pub(super) fn method_changes(compared: &MethodComparison, tr: &Translation) -> V
     let facts = |facts: &[ProbeFact]| facts.iter().map(fact).collect::<Vec<_>>();
     notes.extend(list(tr.facts_lost, &facts(&compared.differences.facts_lost), tr));
     notes.extend(list(tr.facts_gained, &facts(&compared.differences.facts_gained), tr));
-    let Differences { overclaim, fabrication, .. } = &compared.differences;
+    let Differences { overclaim, fabrication, constraints, .. } = &compared.differences;
     notes.extend(share_change(tr.overclaim_change, overclaim, tr));
     notes.extend(share_change(tr.fabrication_change, fabrication, tr));
+    notes.extend(share_change(tr.constraint_change, constraints, tr));
     notes
 }
 

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::breakdowns::breakdowns;
 use super::notes::{
     caveats, comparison_notes, differences, has_answers, is_changed, margins, method_changes, panel_agreement,
     scale_warning, task_formula, unchanged,
@@ -45,6 +46,16 @@ pub fn summary_table(summary: &Summary, manifest: &Manifest, width: usize) -> St
         out.blank_line();
         out.paragraph(TextStyle::Dim, tr.needed_note, width);
     }
+    for table in breakdowns(summary, tr) {
+        let cells = |(name, figures): (String, Vec<String>)| -> Vec<TableCell> {
+            let figures = figures.into_iter().map(figure_cell);
+            std::iter::once(vec![(TextStyle::Strong, name)]).chain(figures).collect()
+        };
+        let rows = table.rows.into_iter().map(cells).collect();
+        out.append(TextTable { header: table.header, rows }.render(width));
+        out.blank_line();
+        out.paragraph(TextStyle::Dim, &table.lead, width);
+    }
     out.paragraph(TextStyle::Dim, tr.intervals, width);
     if let Some(formula) = task_formula(summary, manifest, tr) {
         out.paragraph(TextStyle::Dim, &formula, width);
@@ -60,6 +71,17 @@ pub fn summary_table(summary: &Summary, manifest: &Manifest, width: usize) -> St
         out.paragraph(TextStyle::Warning, &note, width);
     }
     out
+}
+
+/// A figure above its denominator: `43.2%` and `of 12`.
+fn figure_cell(figure: String) -> TableCell {
+    match figure.split_once(' ') {
+        None => vec![(TextStyle::Plain, figure)],
+        Some((value, detail)) => {
+            let of = detail.rsplit("] ").next().unwrap_or(detail);
+            vec![(TextStyle::Plain, value.to_owned()), (TextStyle::Dim, of.to_owned())]
+        }
+    }
 }
 
 /// The columns of scores: method, overall, six dimensions.

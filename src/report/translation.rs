@@ -83,6 +83,30 @@ texts! {
          the same size has nearly all of it. tokens, seconds, calls and cost are those of one compression.",
         "后续所需：压缩点之前的确切细节中，会话在其后 20 轮内用到的部分有多少仍在上下文中。它说明丢失了什么，不说明代理能否工作：\
          同样大小的纯标识符列表几乎包含全部。词元、秒、调用与费用均为一次压缩的数值。";
+    ages_title: "Survival by age", "按年龄的保留";
+    ages_note:
+        "share in the context by age: the compressions since the transcript last said it. What grows old was rarely said, \
+         so each age has other facts. half-life: compressions until half is lost, from the ages with 20 references and 3 \
+         sessions.",
+        "按年龄（自会话记录最后一次提到以来的压缩次数）仍在上下文中的比例。年龄大的本来就少被提到，因此各年龄包含的事实不同。\
+         半衰期：丢失一半所需的压缩次数，取自至少有 20 处引用与 3 个会话的年龄。";
+    facts_of_age: "facts, age {}", "事实，年龄 {}";
+    needed_of_age: "needed, age {}", "所需，年龄 {}";
+    half_life: "half-life", "半衰期";
+    constraints_title: "Constraints", "约束";
+    constraints_note:
+        "{} rules, each put alone into a session as a message of its user: the share of contexts that have the rule word \
+         for word, or nearly so (its object and a prohibition in one sentence). By position and compressions: nearly so. \
+         It does not show whether an agent follows a rule that it has.",
+        "{} 条规则，每次单独以用户消息的形式放入会话：逐字保留该规则的上下文比例，或近似保留（同一句中有其对象与禁止之意）。\
+         按位置与压缩次数列出的是近似保留。它不说明代理是否遵守它拥有的规则。";
+    literal: "word for word", "逐字";
+    near_literal: "nearly so", "近似";
+    early: "early", "前段";
+    middle: "middle", "中段";
+    late: "late", "后段";
+    after_compressions: "after {}", "{} 次后";
+    constraint_change: "rules that contexts have, word for word or nearly so: {} → {}", "上下文中（逐字或近似）保留的规则：{} → {}";
     not_above_list:
         "{}: not above a bare list of identifiers of the same size, so this figure shows nothing for it.",
         "{}：未高于同样大小的纯标识符列表，故该数值不能说明其优劣。";

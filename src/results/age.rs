@@ -20,7 +20,7 @@ const FEWEST: (u64, usize) = (20, 3);
 pub struct SurvivalByAge {
     /// Needed references, by compressions since they last occurred, from 1.
     pub references: Ordered<Share>,
-    /// Expected facts: `1`, and `2+` of those that stand in an earlier span alone.
+    /// Expected facts likewise; of results that lack their ages `1`, and `2+` of what an earlier span alone says.
     pub facts: Ordered<Share>,
     /// The share of references that each further compression loses, from the ages that have 20 references and 3
     /// fixtures; null under two such ages.

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::answers::Answers;
 use super::comparable::{VariantPair, answerer_of};
+use super::constraints::constraint_difference;
 use super::grade::{Grade, MeasuredAnswer};
 use super::set::ResultSet;
 use super::shares::{ShareDifference, fabrication_difference, overclaim_difference};
@@ -68,6 +69,8 @@ pub struct Differences {
     pub overclaim: ShareDifference,
     /// Answers that assert something, of those to unanswerable probes.
     pub fabrication: ShareDifference,
+    /// Rules put into the sessions that contexts have word for word or nearly so.
+    pub constraints: ShareDifference,
 }
 
 /// How many contexts are the same on both sides.
@@ -179,8 +182,18 @@ impl<'s> ComparedVariants<'s> {
         }
         // stable: probes that moved by the same stay in the order of the matrix
         (found.overclaim, found.fabrication) = self.share_differences();
+        found.constraints = self.constraint_difference();
         found.flipped.sort_by(|a, b| (b.after - b.before).abs().total_cmp(&(a.after - a.before).abs()));
         found
+    }
+
+    fn constraint_difference(&self) -> ShareDifference {
+        let method = |set: &'s ResultSet, variant: usize| {
+            let place = set.variants.get(variant)?.method;
+            Some((set, set.design().methods.get(place)?.name.as_str()))
+        };
+        let sides = method(self.judged, self.pair.a).zip(method(self.baseline, self.pair.b));
+        sides.map(|(judged, baseline)| constraint_difference(judged, baseline)).unwrap_or_default()
     }
 
     /// Overclaims and fabrications on the probes that both sides asked.

@@ -36,6 +36,9 @@ pub struct Design {
     pub rubric: RubricInfo,
     /// The transcripts and their probes.
     pub fixtures: Vec<FixtureInfo>,
+    /// Of the rules that are put into the transcripts; `None` where none are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub constraints: Option<Digest>,
 }
 
 /// A method.
@@ -201,6 +204,7 @@ impl Design {
                 .collect(),
             rubric: RubricInfo::of(&pipeline.rubric, settings.rubric_scope),
             fixtures: pipeline.fixtures.iter().map(FixtureInfo::of).collect(),
+            constraints: pipeline.constraints.as_ref().map(|rules| rules.digest),
         }
     }
 

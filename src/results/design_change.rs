@@ -44,6 +44,10 @@ impl DesignChange {
             ("the judges: model, settings, prompt or endpoint", !same(&before.judges, &after.judges)),
         ];
         self.conflicts.extend(parts.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name.to_owned()));
+        if before.constraints != after.constraints {
+            let list = if before.constraints.is_some() { &mut self.conflicts } else { &mut self.additions };
+            list.push("the rules that are put into the sessions (`constraints`)".to_owned());
+        }
     }
 
     fn methods(&mut self, before: &Design, after: &Design) {

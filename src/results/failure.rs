@@ -87,10 +87,10 @@ impl FailedAction {
 }
 
 impl Location {
-    /// The cell, if it is one.
+    /// The cell of a recorded session, if it is one: what fails with a rule in it takes nothing from the others.
     pub fn cell(&self) -> Option<&CellCoordinate> {
         match self {
-            Location::Cell(coordinate) => Some(coordinate),
+            Location::Cell(coordinate) => Some(coordinate).filter(|cell| cell.constraint.is_none()),
             Location::Selftest { .. } | Location::Generation { .. } => None,
         }
     }

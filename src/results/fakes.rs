@@ -78,6 +78,7 @@ pub(crate) fn design(methods: &[(&str, &str)], fixtures: &[(&str, u32)], runs: u
             scope: Scope::ByType,
             criteria: rubric.criteria().iter().map(weight).collect(),
         },
+        constraints: None,
         fixtures: fixtures.iter().map(fixture).collect(),
     }
 }
@@ -109,6 +110,7 @@ pub(crate) fn row(fixture: &str, method: &str, run: u32, scores: &[(Dimension, f
             answered: true,
             class: Some(FactClass::Answered),
             depth: None,
+            age: None,
             mentions: None,
         }],
         answer_when_lost: None,

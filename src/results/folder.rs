@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::constraints::ConstraintRow;
 use super::context_row::ContextRow;
 use super::label::{Label, LabelError};
 use super::manifest::{FORMAT, Manifest, Outcome};
@@ -24,6 +25,8 @@ pub mod names {
     pub const CELLS: &str = "cells.jsonl";
     /// One line per compression.
     pub const CONTEXTS: &str = "contexts.jsonl";
+    /// One line per compression of a session with a rule in it.
+    pub const CONSTRAINTS: &str = "constraints.jsonl";
     /// Medians, intervals, breakdowns.
     pub const SUMMARY: &str = "summary.json";
     /// For a pull request.
@@ -290,7 +293,19 @@ impl ResultsFolder {
     /// # Errors
     /// A line that is no compression.
     pub fn contexts<T: DeserializeOwned>(&self) -> Result<Vec<ContextRow<T>>, RowError> {
-        let path = self.file(names::CONTEXTS);
+        self.lines_of(names::CONTEXTS)
+    }
+
+    /// The lines of `constraints.jsonl`; none where no rules were put into the sessions.
+    ///
+    /// # Errors
+    /// A line that is none.
+    pub fn constraints(&self) -> Result<Vec<ConstraintRow>, RowError> {
+        self.lines_of(names::CONSTRAINTS)
+    }
+
+    fn lines_of<T: DeserializeOwned>(&self, name: &str) -> Result<Vec<T>, RowError> {
+        let path = self.file(name);
         if !path.exists() {
             return Ok(Vec::new());
         }
@@ -360,9 +375,10 @@ impl ResultsFolder {
 
     /// The files in it that no run writes: notes of the user.
     pub(super) fn foreign_files(&self) -> Result<Vec<PathBuf>, FileError> {
-        use names::{CELLS, HTML, MANIFEST, MARKDOWN, SUMMARY};
+        use names::{CELLS, CONSTRAINTS, CONTEXTS, HTML, MANIFEST, MARKDOWN, SUMMARY};
         let is_own = |name: &str| {
-            [MANIFEST, CELLS, SUMMARY, MARKDOWN, HTML].contains(&name) || is_run_file(name) || is_temporary(name)
+            let own = [MANIFEST, CELLS, CONTEXTS, CONSTRAINTS, SUMMARY, MARKDOWN, HTML];
+            own.contains(&name) || is_run_file(name) || is_temporary(name)
         };
         Ok(entries(&self.path)?.into_iter().filter(|path| !is_own(&name_of(path))).collect())
     }

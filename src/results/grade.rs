@@ -63,11 +63,13 @@ pub(super) struct MeasuredFact {
     pub class: Option<FactClass>,
     pub depth: Option<Depth>,
     pub mentions: Option<u32>,
+    pub age: Option<u32>,
 }
 
 impl MeasuredFact {
     fn of(fate: &FactFate) -> MeasuredFact {
-        MeasuredFact { answered: fate.answered, class: fate.class, depth: fate.depth, mentions: fate.mentions }
+        let FactFate { answered, class, depth, mentions, age, .. } = *fate;
+        MeasuredFact { answered, class, depth, mentions, age }
     }
 
     /// Whether it stands in the context; `None` where that is unknown.

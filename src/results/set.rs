@@ -3,6 +3,7 @@
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap};
 
+use super::constraints::ConstraintRow;
 use super::context_row::ContextFigures;
 use super::design::{CriterionWeight, Design};
 use super::folder::{FolderError, ResultsFolder};
@@ -60,6 +61,8 @@ pub struct ResultSet {
     pub(super) costs: Vec<Costs>,
     /// Every compression, sorted by place.
     pub(super) contexts: Vec<ContextFigures>,
+    /// Every compression of a session with a rule in it.
+    pub(super) constraints: Vec<ConstraintRow>,
 }
 
 /// Why rows make no result set.
@@ -97,11 +100,19 @@ impl ResultSet {
     pub fn read(folder: &ResultsFolder) -> Result<ResultSet, SetError> {
         let manifest = folder.manifest()?;
         let rows = folder.rows()?.scored().map(|row| row.map_err(SetError::from));
-        Ok(ResultSet::gather(manifest, rows)?.with_contexts(folder.contexts()?))
+        ResultSet::gather(manifest, rows)?.with_compressions(folder)
+    }
+
+    /// With what the same folder has of compressions.
+    ///
+    /// # Errors
+    /// A line that is none.
+    pub fn with_compressions(self, folder: &ResultsFolder) -> Result<ResultSet, SetError> {
+        Ok(ResultSet { constraints: folder.constraints()?, ..self.with_contexts(folder.contexts()?) })
     }
 
     /// With the compressions of the same folder. Their order is forgotten: sums of the same numbers are then the same.
-    pub fn with_contexts(self, mut contexts: Vec<ContextFigures>) -> ResultSet {
+    pub(super) fn with_contexts(self, mut contexts: Vec<ContextFigures>) -> ResultSet {
         contexts.sort_by(|a, b| {
             let key = |row: &ContextFigures| (row.point, row.run);
             (&a.fixture, &a.method, key(a)).cmp(&(&b.fixture, &b.method, key(b)))
@@ -132,7 +143,8 @@ impl ResultSet {
             answers.extend(cell.answers);
         }
         let scores = Scores::of(design, variants.len(), &grades);
-        Ok(ResultSet { manifest, variants, probes, scores, grades, answers, costs, contexts: Vec::new() })
+        let (contexts, constraints) = (Vec::new(), Vec::new());
+        Ok(ResultSet { manifest, variants, probes, scores, grades, answers, costs, contexts, constraints })
     }
 
     /// The manifest alone.

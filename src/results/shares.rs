@@ -130,11 +130,15 @@ impl Answers<'_> {
         Depth::ALL.into_iter().filter_map(|depth| Some((depth.name().to_owned(), *shares.get(&depth)?))).collect()
     }
 
-    /// Survival by age: of what the newest span says, and of what has been through more than one compression.
+    /// Survival by the compressions since the transcript last said a fact. Older results know only what has been through
+    /// more than one: `2+`.
     pub(super) fn survival_by_age(&self) -> Ordered<Share> {
-        let age = |fact: &MeasuredFact| fact.depth.map(|depth| if depth == Depth::EarlierSpan { "2+" } else { "1" });
-        let shares = self.survival_by(|_, fact| age(fact));
-        shares.into_iter().map(|(age, share)| (age.to_owned(), share)).collect()
+        let shares = self.survival_by(|_, fact| match (fact.age, fact.depth) {
+            (Some(age), _) => Some((age, "")),
+            (None, Some(Depth::EarlierSpan)) => Some((2, "+")),
+            (None, depth) => depth.map(|_| (1, "")),
+        });
+        shares.into_iter().map(|((age, more), share)| (format!("{age}{more}"), share)).collect()
     }
 
     /// Survival by how many messages say a fact.

@@ -9,6 +9,7 @@ use super::age::SurvivalByAge;
 use super::answers::Answers;
 use super::cells::{CellCounts, cell_counts, truncated_share};
 use super::compare::Comparison;
+use super::constraints::ConstraintSummary;
 use super::design::MethodInfo;
 use super::economy::{Economy, answered_facts};
 use super::groups::{GroupSelections, Groups};
@@ -93,6 +94,8 @@ pub struct MethodSummary {
     pub compression: CompressionCost,
     /// What contexts still have, by the compressions since it was last said; null where nothing has an age.
     pub survival_by_age: Option<SurvivalByAge>,
+    /// How often contexts still have a rule that was put into their sessions; null where none was.
+    pub constraints: Option<ConstraintSummary>,
     /// (score − floor) / (ceiling − floor).
     pub retention: Retention,
     /// Variance components by dimension.
@@ -229,6 +232,7 @@ impl SummaryBuilder<'_> {
             by_length: levels(&self.groups.by_length, variant),
             survival_by_age: SurvivalByAge::of(self.set, &info.name, economy.facts_by_age.clone()),
             economy,
+            constraints: ConstraintSummary::of(self.set, &info.name),
             needed: needed_summary(self.set, &info.name),
             compression: compression_cost(self.set, &info.name),
             retention: self.retention(variant),

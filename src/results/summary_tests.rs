@@ -95,6 +95,7 @@ fn facts(row: Row, classes: &[FactClass]) -> Row {
         answered: answered(*class),
         class: Some(*class),
         depth: None,
+        age: None,
         mentions: None,
     };
     Row { facts: classes.iter().enumerate().map(fate).collect(), fact_survival: Some(survival), ..row }
@@ -152,8 +153,14 @@ fn overclaims_are_a_share_of_the_answers_without_any_fact() {
 
 #[test]
 fn survival_is_shared_out_by_depth_mentions_and_heading() {
-    let fate =
-        |class, depth, mentions| FactFate { fact: "a".into(), answered: false, class: Some(class), depth, mentions };
+    let fate = |class, depth, mentions| FactFate {
+        fact: "a".into(),
+        answered: false,
+        class: Some(class),
+        depth,
+        mentions,
+        age: None,
+    };
     let (kept, gone) = (FactClass::Missed, FactClass::Lost);
     let row = |fixture, heading: &str, facts| Row {
         facts,

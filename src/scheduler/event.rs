@@ -56,7 +56,8 @@ pub enum Event<'a> {
     Warning(String),
     Context {
         cell: CompressCell,
-        /// A line of JSON, without its end: a [`crate::results::ContextRow`].
+        /// A line of JSON, without its end: a [`crate::results::ContextRow`], or a [`crate::results::ConstraintRow`] if a
+        /// rule was put into the session.
         line: &'a str,
     },
     Rows {

@@ -13,7 +13,7 @@ use crate::action::{ActionKey, Digest};
 use crate::answer::Answer;
 use crate::cache::{Damage, Lookup, Record, StoredReply};
 use crate::compress::Compressed;
-use crate::pipeline::{MethodIx, PointIx};
+use crate::pipeline::{CompressCell, FixtureIx, InjectionIx, MethodIx, PointIx};
 use crate::plan::{Body, Output, Preparer, ResolvedContext, Task, Unreadable};
 use crate::references::ReferenceIndex;
 use crate::transcript::fold_document;
@@ -114,8 +114,8 @@ impl OutputUnavailable {
     pub(super) const REMEDY: &str = "run `compeval cache verify`, then run again";
 }
 
-/// The artifact index is part of a context but not of its action, so method and point are part of its id.
-type ContextId = (ActionKey, MethodIx, PointIx);
+/// The artifact index is part of a context but not of its action, so method, session and point are part of its id.
+type ContextId = (ActionKey, FixtureIx, MethodIx, PointIx, Option<InjectionIx>);
 
 pub struct OutputCache<'e, S> {
     preparer: Preparer<'e>,
@@ -143,7 +143,8 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
     }
 
     fn place(context: &ResolvedContext) -> ContextId {
-        (context.key, context.cell.chain.method, context.cell.point)
+        let CompressCell { chain, point } = context.cell;
+        (context.key, chain.fixture, chain.method, point, chain.injection)
     }
 
     /// The context, read from the store unless it is in memory.

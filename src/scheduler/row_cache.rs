@@ -222,6 +222,9 @@ impl<'r, 'e> RowCache<'r, 'e> {
             name.field("runs", number.to_le_bytes());
         }
         self.add_names(&mut name, context.cell);
+        if let Some(injection) = context.injection() {
+            name.field("injection", serde_json::to_vec(injection).ok()?);
+        }
         // what is unusual about a context depends on how it is read
         let task = context.task();
         let (method, current) = (task.method(pipeline)?, CurrentSources::of(pipeline, &task));
@@ -257,7 +260,8 @@ impl<'r, 'e> RowCache<'r, 'e> {
         // prompts may ask whether the context is empty, and nothing else about it
         let is_empty = *text == Digest::of("");
         let (cell, matrix) = (context.cell, self.executor.preparer.matrix());
-        let answerers = matrix.method_answerers(cell.chain.method).to_vec();
+        let is_asked = cell.chain.injection.is_none();
+        let answerers = matrix.method_answerers(cell.chain.method).iter().copied().filter(|_| is_asked).collect();
         let place = (cell.chain.fixture, cell.point, is_empty, answerers);
         if let Some(known) = self.fingerprints.get(&place) {
             return *known;
@@ -347,6 +351,9 @@ fn place_of_rows(place: &CellCoordinate) -> Digest {
     let mut builder = DigestBuilder::new("compeval rows place v1");
     builder.field("fixture", place.fixture.as_bytes()).field("method", place.method.as_bytes());
     builder.field("point", place.point.0.to_le_bytes()).field("run", place.run.to_le_bytes());
+    if let Some(constraint) = &place.constraint {
+        builder.field("constraint", constraint.as_bytes());
+    }
     builder.finish()
 }
 

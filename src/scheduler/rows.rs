@@ -12,14 +12,14 @@ use crate::answer::Answer;
 use crate::cache::{Lookup, Store};
 use crate::compress::{self, Context, ReferenceList, Strategy};
 use crate::judge::{self, CriterionScore};
-use crate::measure::{Headings, NeededAtPoint, ProbeMeasure, SessionReferences, compression_ratio};
-use crate::pipeline::{FixtureIx, MethodIx, PointIx, ProbeIx, TailMode};
+use crate::measure::{Headings, NeededAtPoint, ProbeMeasure, RuleFinder, SessionReferences, compression_ratio};
+use crate::pipeline::{FixtureIx, Injection, MethodIx, PointIx, ProbeIx, TailMode};
 use crate::plan::{
     CurrentSources, FixtureTexts, JudgeTask, Output, Preparer, Resolved, ResolvedContext, Task, probe_of,
 };
 use crate::probe::Probe;
 use crate::references::{ReferenceIndex, SessionNoise, used_in};
-use crate::results::{ContextNeeded, ContextReference, ContextRow, Row, RowCost, RowKeys};
+use crate::results::{ConstraintRow, ContextNeeded, ContextReference, ContextRow, Row, RowCost, RowKeys};
 use crate::transcript::{count_tokens, fold_document};
 use crate::units::Tokens;
 
@@ -146,8 +146,12 @@ impl<'e> RowBuilder<'e> {
         })
     }
 
-    /// The row of a context, as a line without its end.
+    /// The row of a context, as a line without its end: a [`ConstraintRow`] if a rule was put into its session, else a
+    /// [`ContextRow`].
     pub(super) fn context_line(&self, context: &Rc<ResolvedContext>) -> Result<String, OutputUnavailable> {
+        if let Some(injection) = context.injection() {
+            return self.constraint_line(context, injection);
+        }
         let (texts, point) = (&context.texts, context.cell.point);
         let place = self.preparer.pipeline().name_compress(&context.cell);
         let loaded = self.outputs.context(context)?;
@@ -170,6 +174,30 @@ impl<'e> RowBuilder<'e> {
             calls: u32::from(asks),
             needed,
             references: references.unwrap_or_default(),
+        };
+        Ok(serde_json::to_string(&row)?)
+    }
+
+    /// Whether a context has the rule that was put into its session, as a line.
+    fn constraint_line(
+        &self,
+        context: &Rc<ResolvedContext>,
+        injection: &Injection,
+    ) -> Result<String, OutputUnavailable> {
+        let place = self.preparer.pipeline().name_compress(&context.cell);
+        let loaded = self.outputs.context(context)?;
+        let content = loaded.compressed.context.text().zip(loaded.folded());
+        let found = content.map(|(text, folded)| RuleFinder::new(&injection.rule).survival(&text, folded));
+        let row = ConstraintRow {
+            fixture: place.fixture.to_string(),
+            point: place.point.0,
+            method: place.method.to_string(),
+            run: place.run,
+            key: context.key,
+            rule: injection.rule.name.to_string(),
+            position: injection.position,
+            literal: found.map(|found| found.literal),
+            near_literal: found.map(|found| found.near_literal),
         };
         Ok(serde_json::to_string(&row)?)
     }
@@ -312,9 +340,9 @@ impl Measures {
             let loaded = texts.loaded();
             let end = texts.end(point);
             let until = if tail == TailMode::Verbatim { loaded.fixture.messages.len() } else { end };
-            let range = loaded.fixture.start()..end;
-            let span_start = texts.span_start(point);
-            Rc::new(ProbeMeasure::new(asked, &loaded.history, range, span_start, until, self.tokens.clone()))
+            let points = loaded.points.get(..=point.0).unwrap_or(std::slice::from_ref(&end));
+            let start = loaded.fixture.start();
+            Rc::new(ProbeMeasure::new(asked, &loaded.history, start, points, until, self.tokens.clone()))
         };
         self.probes.borrow_mut().entry((point, ix)).or_insert_with(make).clone()
     }

@@ -120,7 +120,7 @@ fn units(pipeline: &Pipeline, matrix: &Matrix) -> Vec<Unit> {
         let sizes = FixtureSizes::of(fixture);
         let texts = Rc::new(FixtureTexts::new(FixtureIx(at), fixture));
         for method in 0..pipeline.methods.len() {
-            let chain = Chain { fixture: FixtureIx(at), method: MethodIx(method), run: 1 };
+            let chain = Chain { fixture: FixtureIx(at), method: MethodIx(method), run: 1, injection: None };
             let number = groups.add();
             chains.push((chain, chain_cost(pipeline, matrix, chain, &sizes)));
             for shared in shared_actions(&preparer, chain, &texts) {

@@ -193,3 +193,62 @@ fn a_context_of_identifiers_alone_is_named_as_such() {
     let needed = &project.result("a", "summary.json")["methods"]["list"]["needed"];
     assert_eq!(needed["recall"], needed["list"], "{needed}");
 }
+
+/// Of 64 names a span that are in the transcript, keeps three quarters a compression: names say their span and number.
+const LOSSY: &str = r#"grep -o 'open_s[0-9]_k[0-9]*_slot' | sort -u | awk -F_ '
+{ span[NR] = substr($2, 2); key[NR] = substr($3, 2); name[NR] = $0; if (span[NR] > last) last = span[NR] }
+END {
+  printf "{\"summary\":\""
+  for (i = 1; i <= NR; i++) {
+    left = 64
+    for (age = 0; age <= last - span[i]; age++) left *= 0.75
+    if (key[i] + 0 < left) printf "%s ", name[i]
+  }
+  printf "\"}"
+}'
+"#;
+
+#[test]
+fn a_compressor_that_loses_a_known_share_a_round_is_recovered_as_drift() {
+    let project = planted(0);
+    let methods = "\n[[compress]]\nname = \"lossy\"\nstrategy = \"command\"\ncommand = [\"sh\", \"lossy.sh\"]\ninputs = [\"lossy.sh\"]\n";
+    project.write("pipeline.toml", &format!("[pipeline]\nruns = 1\n{methods}"));
+    project.write("lossy.sh", LOSSY);
+    let names = |span: usize, keys: std::ops::Range<usize>| {
+        keys.map(|key| format!("`open_s{span}_k{key}_slot`")).collect::<Vec<_>>().join(" ")
+    };
+    for fixture in ["a", "b", "c"] {
+        let mut messages: Vec<Value> = Vec::new();
+        for span in 1..=4 {
+            messages.push(json!({ "role": "user", "content": names(span, 0..64) }));
+            messages.push(says("Noted."));
+        }
+        for part in 0..4 {
+            let all = (1..=4).map(|span| names(span, 16 * part..16 * (part + 1))).collect::<Vec<_>>();
+            messages.push(says(&all.join(" ")));
+        }
+        let session = json!({ "name": fixture, "messages": messages, "points": [2, 4, 6, 8] });
+        project.write(&format!("fixtures/{fixture}.json"), &session.to_string());
+    }
+    let ended = project.expect(0, "run --label a");
+    let found = &project.result("a", "summary.json")["methods"]["lossy"]["survival_by_age"];
+    let share = |age: &str| found["references"][age]["share"].as_f64().unwrap();
+    assert_eq!(["1", "2", "3"].map(share), [0.75, 0.5625, 27.0 / 64.0], "{found}");
+    let (drift, half_life) = (found["drift"].as_f64().unwrap(), found["half_life"].as_f64().unwrap());
+    assert!((drift - 0.25).abs() < 0.01 && (half_life - 2.41).abs() < 0.1, "{found}");
+    assert!(ended.stdout.contains("needed, age 4") && ended.stdout.contains("half-life"), "{}", ended.stdout);
+    assert!(project.read("results/a/report.md").contains("### Survival by age"));
+}
+
+#[test]
+fn a_tail_of_one_message_has_no_recall_and_says_why() {
+    let project = planted(0);
+    let mut session = session("short-tail");
+    session["messages"].as_array_mut().unwrap().truncate(7);
+    project.write("fixtures/short-tail.json", &session.to_string());
+    let ended = project.expect(0, "run --label a");
+    let flat = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("1 behind which fewer than three messages use something from before"), "{}", ended.stdout);
+    let one = contexts(&project, "a").remove(0);
+    assert_eq!((&one["needed"]["recall"], &one["needed"]["count"]), (&Value::Null, &json!(1)), "{one}");
+}

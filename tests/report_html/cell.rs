@@ -41,6 +41,7 @@ fn facts(at: CellPosition<'_>, probe: &Probe, random: &mut Xorshift, text: &mut 
             class: Some(FactClass::of(kept, answered)),
             depth: None,
             mentions: None,
+            age: None,
         });
     }
     answer.push_str(at.options.injection);

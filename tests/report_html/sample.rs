@@ -9,9 +9,10 @@ use compeval::locale::Locale;
 use compeval::pipeline::{FixtureDigests, Runs, TailMode};
 use compeval::probe::{History, Probe, ProbeType};
 use compeval::provider::Settings;
+use compeval::report::FigureTable;
 use compeval::report::html::{
     self, ContextKey, ContextText, PageContext, PageCost, PageFailure, PageInput, PageMethod, PageModel, PageSession,
-    PageTable, ReadRows, ScaleAnchor,
+    ReadRows, ScaleAnchor,
 };
 use compeval::results::{
     ComparisonScope, CriterionWeight, Design, FixtureInfo, ListedRow, Manifest, MethodInfo, ModelInfo, ProbeInfo,
@@ -182,12 +183,13 @@ impl Sample {
                 injected("anchored"),
                 vec![injected("probes from good to bad (1): login · p1 4.50 → 0.80.")],
             )],
-            compressions: Some(PageTable {
+            tables: vec![FigureTable {
+                id: "compressions",
                 title: injected("What the session needed later"),
                 lead: injected("Of the exact details from before a point."),
                 header: vec![injected("method"), injected("needed later")],
-                rows: vec![vec![injected("anchored"), injected("0.80 0.70–0.90")]],
-            }),
+                rows: vec![(injected("anchored"), vec![injected("0.80 0.70–0.90")])],
+            }],
             models: ["compress", "answer", "judge"].map(|role| self.model(role)).into(),
             methods: METHODS.iter().map(|(name, strategy, ..)| self.method(name, strategy)).collect(),
             rubric: Rubric::built_in(self.locale),
@@ -388,6 +390,7 @@ fn design(options: &SampleOptions, banks: &BTreeMap<String, Vec<Probe>>) -> Desi
             criteria: rubric.criteria().iter().map(weight).collect(),
         },
         fixtures: fixtures(options).iter().map(|(name, _)| fixture(name, &banks[name])).collect(),
+        constraints: None,
     }
 }
 

@@ -13,7 +13,7 @@ use crate::cli::format::{count, shell_word, short};
 use crate::cli::project::given;
 use crate::cli::terminal::{Column, Console, number, render_table};
 use crate::files::write_whole;
-use crate::import::{ImportIssue, Log, log_files, read_session};
+use crate::import::{ImportError, ImportIssue, Log, log_files, read_session};
 use crate::observe::{
     FORMATS, Observation, ObservedCompaction, RateDifference, SESSIONS_FOR_INTERVAL, SessionFindings, combine, observe,
 };
@@ -146,6 +146,12 @@ fn bar(bytes: u64, console: &Console) -> ProgressBar {
 fn read(file: &Path) -> FileFindings {
     match read_session(file, &FORMATS) {
         Ok(None) => FileFindings::Other,
+        // `fixture import` takes the name of a format; here there is none to give.
+        Err(ImportError::UnknownFormat { file, near, losses, .. }) => {
+            let details = near.into_iter().chain(losses.first().map(ImportIssue::to_string));
+            let details = details.map(|detail| format!("; {detail}")).collect::<String>();
+            FileFindings::Failed(format!("`{}` is in no format that is known{details}", file.display()))
+        }
         Err(error) => FileFindings::Failed(chain(&error)),
         Ok(Some(log)) => {
             let sessions = log.conversations.iter().map(|conversation| observe(conversation, log.format)).collect();

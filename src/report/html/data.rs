@@ -6,13 +6,14 @@ use std::fmt::Write;
 use indexmap::{IndexMap, IndexSet};
 use serde::{Serialize, Serializer};
 
-use super::input::{ContextKey, PageContext, PageCost, PageFailure, PageInput, PageMethod, PageModel, PageTable};
+use super::input::{ContextKey, PageContext, PageCost, PageFailure, PageInput, PageMethod, PageModel};
 use super::packs::{CELLS_IN_PACK, FactMatcher, pack_cells, pack_contexts, safe_json};
 use super::sessions::pack_session;
 use crate::action::ActionKey;
 use crate::judge::{CriterionId, Dimension};
 use crate::measure::{FactClass, FactFate};
 use crate::probe::{Probe, ProbeType};
+use crate::report::breakdowns::FigureTable;
 use crate::report::tables::{PUBLISHED, PublishedMethod};
 use crate::results::{ListedRow, RowError, ScoredRow, Summary};
 use crate::threads::both;
@@ -25,7 +26,7 @@ struct PageData<'a> {
     warnings: &'a [String],
     notes: &'a [String],
     changes: &'a [(String, Vec<String>)],
-    compressions: Option<&'a PageTable>,
+    tables: &'a [FigureTable],
     models: &'a [PageModel],
     methods: Vec<PageMethod>,
     costs: &'a [PageCost],
@@ -296,7 +297,7 @@ fn page_data<'a>(input: &'a PageInput<'a>, tables: &'a NameTables<'a>, probes: V
         warnings: &input.warnings,
         notes: &input.notes,
         changes: &input.changes,
-        compressions: input.compressions.as_ref(),
+        tables: &input.tables,
         models: &input.models,
         methods: methods(input, &tables.methods),
         costs: &input.costs,

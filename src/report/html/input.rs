@@ -10,6 +10,7 @@ use crate::action::{ActionKey, Digest};
 use crate::judge::Rubric;
 use crate::locale::Locale;
 use crate::probe::{History, Probe};
+use crate::report::breakdowns::{FigureTable, breakdowns};
 use crate::report::notes::{caveats, comparison_changes, comparison_notes, confounds, has_answers, scale_warning};
 use crate::report::numbers::count;
 use crate::report::tables::{compression_header, compression_row, shows_compressions};
@@ -32,8 +33,8 @@ pub struct PageInput<'a> {
     pub notes: Vec<String>,
     /// What changed since the baseline: for the mean over methods, then by method.
     pub changes: Vec<(String, Vec<String>)>,
-    /// Needed-later recall and cost of compressions.
-    pub compressions: Option<PageTable>,
+    /// Needed-later recall and cost of compressions, survival by age, constraints.
+    pub tables: Vec<FigureTable>,
     pub models: Vec<PageModel>,
     /// In the order of tables, with the names that `summary` has.
     pub methods: Vec<PageMethod>,
@@ -136,15 +137,6 @@ pub struct PageMethod {
     pub anchor: ScaleAnchor,
 }
 
-/// A table as it is shown. Each row has the name of its method first.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct PageTable {
-    pub title: String,
-    pub lead: String,
-    pub header: Vec<String>,
-    pub rows: Vec<Vec<String>>,
-}
-
 /// The cost of a part of the run. Unreported figures are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PageCost {
@@ -190,7 +182,9 @@ impl<'a> PageInput<'a> {
                 .as_ref()
                 .map(|comparison| comparison_changes(comparison, tr))
                 .unwrap_or_default(),
-            compressions: shows_compressions(summary, manifest).then(|| compressions(summary, tr)),
+            tables: (shows_compressions(summary, manifest).then(|| compressions(summary, tr)).into_iter())
+                .chain(breakdowns(summary, tr))
+                .collect(),
             models: models(design),
             methods: summary.methods.iter().map(|(name, method)| page_method(name, method, design)).collect(),
             rubric,
@@ -210,12 +204,14 @@ impl<'a> PageInput<'a> {
     }
 }
 
-fn compressions(summary: &Summary, tr: &Translation) -> PageTable {
+fn compressions(summary: &Summary, tr: &Translation) -> FigureTable {
     let row = |(name, method): (&String, &MethodSummary)| {
         let (recall, interval, rest) = compression_row(method);
-        [name.to_owned(), format!("{recall} {interval}").trim_end().to_owned()].into_iter().chain(rest).collect()
+        let recall = format!("{recall} {interval}").trim_end().to_owned();
+        (name.to_owned(), std::iter::once(recall).chain(rest).collect())
     };
-    PageTable {
+    FigureTable {
+        id: "compressions",
         title: tr.needed_title.to_owned(),
         lead: tr.needed_note.to_owned(),
         header: compression_header(tr),

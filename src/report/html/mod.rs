@@ -14,7 +14,7 @@ mod observed;
 
 pub use input::{
     ChunkCache, ContextKey, ContextText, PageContext, PageCost, PageFailure, PageInput, PageMethod, PageModel,
-    PageSession, PageTable, ReadRows, ScaleAnchor,
+    PageSession, ReadRows, ScaleAnchor,
 };
 
 use crate::action::{Digest, DigestBuilder};

@@ -208,7 +208,7 @@ pub(super) fn gather(
         Some(rows) => ResultSet::gather(manifest, rows.iter().map(|listed| Ok(&listed.row)))?,
         None => ResultSet::gather(manifest, folder.rows()?.scored().map(|row| row.map_err(SetError::from)))?,
     };
-    Ok(set.with_contexts(folder.contexts().map_err(SetError::from)?))
+    Ok(set.with_compressions(folder)?)
 }
 
 /// The comparison with the baseline that the run was given, if it was given one.

@@ -14,6 +14,8 @@ pub(crate) struct Recorder {
     rows: RowsFile,
     /// The lines of contexts, in the order of the matrix.
     contexts: BTreeMap<CompressCell, String>,
+    /// Those of sessions with a rule in them.
+    constraints: BTreeMap<CompressCell, String>,
     stages: BTreeMap<StageName, StageCounts>,
     /// What the replies used and cost that gave an output.
     useful: Useful,
@@ -56,6 +58,7 @@ impl Recorder {
         Recorder {
             rows,
             contexts: BTreeMap::new(),
+            constraints: BTreeMap::new(),
             stages: StageName::ALL.into_iter().map(|stage| (stage, StageCounts::default())).collect(),
             useful: Useful::default(),
             failures: Vec::new(),
@@ -83,8 +86,13 @@ impl Recorder {
         spent: &Spent,
     ) -> Result<Option<Vec<ListedRow>>, FileError> {
         let rows = self.rows.finish()?;
-        let lines: String = self.contexts.into_values().flat_map(|line| [line, "\n".to_owned()]).collect();
-        folder.write(names::CONTEXTS, lines)?;
+        let text = |lines: BTreeMap<CompressCell, String>| -> String {
+            lines.into_values().flat_map(|line| [line, "\n".to_owned()]).collect()
+        };
+        folder.write(names::CONTEXTS, text(self.contexts))?;
+        if !self.constraints.is_empty() {
+            folder.write(names::CONSTRAINTS, text(self.constraints))?;
+        }
         manifest.stages = self.stages;
         manifest.usage = spent.usage.unwrap_or_default();
         manifest.usd = spent.usd;
@@ -139,7 +147,8 @@ impl Listener for Recorder {
             }
             Event::Warning(warning) => *self.notes.entry(warning.clone()).or_default() += 1,
             Event::Context { cell, line } => {
-                self.contexts.insert(*cell, (*line).to_owned());
+                let lines = if cell.chain.injection.is_some() { &mut self.constraints } else { &mut self.contexts };
+                lines.insert(*cell, (*line).to_owned());
             }
             Event::Rows { ordinals, lines, rows } => self.rows.append(ordinals, lines, rows)?,
             Event::Started { .. }

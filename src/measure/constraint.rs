@@ -1,0 +1,253 @@
+//! Constraints, literally: whether a rule that the user gave stands in a context, word for word or nearly so.
+//!
+//! A rule is put into a session as a message of the user, in memory alone. Nothing else in the session states it, so
+//! that a context which has it kept it. What an agent does with a rule that it still has is not measured.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::locale::Locale;
+use crate::named::named_enum;
+use crate::probe::{Fact, FactFinder};
+use crate::transcript::{MappedFold, Message, Role, fold, is_boundary, is_unspaced};
+use crate::units::Tokens;
+
+/// A rule of the user: an object, and that something must not be done to it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Rule {
+    pub name: Arc<str>,
+    /// The language of `text`. A session gets the rules of its own language.
+    pub language: Locale,
+    /// The sentence as the user says it.
+    pub text: String,
+    /// What the rule is about, exactly; any of these spellings.
+    pub object: Vec<String>,
+    /// The words of which one must stand in the sentence with the object; those of the language where it is empty.
+    pub prohibition: Vec<String>,
+}
+
+named_enum! {
+    /// Where a rule is put: the middle of a third, by tokens, of what the first compression takes away.
+    pub enum RulePosition {
+        Early = "early",
+        Middle = "middle",
+        Late = "late",
+    }
+}
+
+impl RulePosition {
+    /// The share of the tokens of the first span that stand before the rule.
+    fn share(self) -> f64 {
+        match self {
+            RulePosition::Early => 1.0 / 6.0,
+            RulePosition::Middle => 3.0 / 6.0,
+            RulePosition::Late => 5.0 / 6.0,
+        }
+    }
+
+    /// The index at which the message of the rule goes into `messages`, of which the first compression takes those in
+    /// `span`: the boundary at or behind the share of the tokens, never between a call and its result.
+    pub fn place(self, messages: &[Message], span: Range<usize>, tokens: &[Tokens]) -> usize {
+        let sizes = tokens.get(span.clone()).unwrap_or_default();
+        let all: u64 = sizes.iter().map(|size| size.0).sum();
+        let mut before = 0;
+        for (at, size) in span.clone().zip(sizes) {
+            if before as f64 >= self.share() * all as f64 && is_boundary(messages, at) {
+                return at;
+            }
+            before += size.0;
+        }
+        span.end
+    }
+}
+
+/// Whether a rule stands in a context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuleSurvival {
+    /// Word for word.
+    pub literal: bool,
+    /// Word for word, or its object and a prohibition in one sentence.
+    pub near_literal: bool,
+}
+
+/// Looks for one rule.
+#[derive(Clone, Debug)]
+pub struct RuleFinder {
+    whole: FactFinder,
+    object: FactFinder,
+    prohibition: FactFinder,
+}
+
+impl RuleFinder {
+    pub fn new(rule: &Rule) -> RuleFinder {
+        let finder = |spellings: Vec<String>| FactFinder::new(&Fact { spellings });
+        let text = rule.text.trim().trim_end_matches(['.', '!', '。', '！']).to_owned();
+        let prohibition = match rule.prohibition.as_slice() {
+            [] => prohibitions(rule.language).map(str::to_owned).collect(),
+            own => own.to_vec(),
+        };
+        RuleFinder { whole: finder(vec![text]), object: finder(rule.object.clone()), prohibition: finder(prohibition) }
+    }
+
+    /// The object of the rule, to see whether a session speaks of it by itself.
+    pub fn object(&self) -> &FactFinder {
+        &self.object
+    }
+
+    /// Whether the rule stands in `text`; `folded` is the text made by [`crate::transcript::fold_document`].
+    pub fn survival(&self, text: &str, folded: &str) -> RuleSurvival {
+        let literal = self.whole.stands_in(folded);
+        RuleSurvival { literal, near_literal: literal || self.object.stands_in(folded) && self.is_stated_in(text) }
+    }
+
+    /// Whether a sentence of `text` has the object and forbids something.
+    pub fn is_stated_in(&self, text: &str) -> bool {
+        let places = self.object.find(&MappedFold::new(text));
+        places.into_iter().any(|place| self.prohibition.stands_in(&fold(sentence_around(text, place))))
+    }
+}
+
+/// Words that forbid something in a language. `not`, `no` and 别 alone are none: reports of what was not done, and words
+/// such as 特别, have them too.
+fn prohibitions(language: Locale) -> impl Iterator<Item = &'static str> {
+    const WORDS: &str = include_str!("../../assets/constraints/prohibitions.txt");
+    let language = match language {
+        Locale::En => "en ",
+        Locale::Zh => "zh ",
+    };
+    WORDS.lines().filter_map(move |line| line.strip_prefix(language))
+}
+
+/// The sentence of `text` around a place in it: up to a full stop, question or exclamation mark that white space follows,
+/// or a line break, unless the next line goes on in lower case.
+fn sentence_around(text: &str, place: Range<usize>) -> &str {
+    let before = text.get(..place.start).unwrap_or("");
+    let after = text.get(place.end..).unwrap_or("");
+    let start =
+        before.char_indices().rev().find(|(at, _)| ends_sentence(text, *at)).map_or(0, |(at, c)| at + c.len_utf8());
+    let end = after.char_indices().find(|(at, _)| ends_sentence(text, place.end + at));
+    text.get(start..end.map_or(text.len(), |(at, _)| place.end + at)).unwrap_or("")
+}
+
+fn ends_sentence(text: &str, at: usize) -> bool {
+    let mut rest = text.get(at..).unwrap_or("").chars();
+    match rest.next() {
+        Some('。' | '！' | '？') => true,
+        Some('.' | '!' | '?') => rest.next().is_none_or(char::is_whitespace),
+        Some('\n') => {
+            let next = rest.as_str().trim_start_matches([' ', '\t']);
+            !next.starts_with(|c: char| c.is_lowercase() || c == '`')
+        }
+        _ => false,
+    }
+}
+
+/// The language in which the user of a session writes: Chinese from a tenth of the letters on, since code and names in
+/// it are Latin.
+pub fn language_of(messages: &[Message]) -> Locale {
+    let letters =
+        messages.iter().filter(|message| message.role == Role::User).flat_map(|message| message.content.chars());
+    let (mut all, mut chinese) = (0u64, 0u64);
+    for letter in letters.filter(|c| c.is_alphabetic()) {
+        all += 1;
+        chinese += u64::from(is_unspaced(letter));
+    }
+    if all > 0 && chinese * 10 >= all { Locale::Zh } else { Locale::En }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transcript::{ToolCall, fold_document};
+    use proptest::prelude::*;
+
+    fn rule(language: Locale, text: &str, object: &str) -> Rule {
+        Rule { name: "r".into(), language, text: text.into(), object: vec![object.into()], prohibition: Vec::new() }
+    }
+
+    /// `l` word for word, `n` nearly, `-` lost.
+    fn found(rule: &Rule, text: &str) -> char {
+        match RuleFinder::new(rule).survival(text, &fold_document(text)) {
+            RuleSurvival { literal: true, near_literal } => {
+                if near_literal {
+                    'l'
+                } else {
+                    '?'
+                }
+            }
+            RuleSurvival { near_literal: true, .. } => 'n',
+            _ => '-',
+        }
+    }
+
+    #[test]
+    fn object_and_prohibition_must_stand_in_one_sentence() {
+        let rule = rule(Locale::En, "Do not change db/billing_schema.sql.", "db/billing_schema.sql");
+        let cases = [
+            ("Rules: do not change `db/billing_schema.sql`. Then go on.", 'l'),
+            ("- DO NOT CHANGE db/billing_schema.sql", 'l'),
+            ("The user said that db/billing_schema.sql must not be changed", 'n'),
+            ("Constraint: never touch\n  db/billing_schema.sql", 'n'),
+            ("Constraint: the agent may never touch the file\n`db/billing_schema.sql` of the service", 'n'),
+            ("db/billing_schema.sql was read. Never run the tests", '-'),
+            ("db/billing_schema.sql\nNever run the tests", '-'),
+            ("db/billing_schema.sql did not change", '-'),
+            ("Do not change other/db/billing_schema.sqlite", '-'),
+            ("Do not change the schema", '-'),
+            ("", '-'),
+        ];
+        for (text, wanted) in cases {
+            assert_eq!(found(&rule, text), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn chinese_rules_are_found() {
+        let rule = rule(Locale::Zh, "不要修改 db/billing_schema.sql。", "db/billing_schema.sql");
+        assert_eq!(found(&rule, "约束：不要修改db/billing_schema.sql。接着跑测试。"), 'l');
+        assert_eq!(found(&rule, "用户禁止改动 `db/billing_schema.sql` 文件"), 'n');
+        assert_eq!(found(&rule, "读了 db/billing_schema.sql。不要跑测试。"), '-');
+        assert_eq!(found(&rule, "特别是 db/billing_schema.sql"), '-');
+    }
+
+    #[test]
+    fn own_words_replace_those_of_the_language() {
+        let rule = Rule { prohibition: vec!["hands off".into()], ..rule(Locale::En, "Hands off port 48213.", "48213") };
+        assert_eq!(found(&rule, "port 48213: hands off, says the user"), 'n');
+        assert_eq!(found(&rule, "never use port 48213"), '-');
+    }
+
+    #[test]
+    fn a_rule_goes_to_a_boundary_of_the_first_span() {
+        let mut call = Message::text(Role::Assistant, "");
+        call.tool_calls = vec![ToolCall::new("c", "Read", "{}")];
+        let said = || Message::text(Role::User, "x");
+        let messages = [said(), said(), call, Message::result("c", "y"), said(), said()];
+        let places = RulePosition::ALL.map(|position| position.place(&messages, 0..6, &[Tokens(10); 6]));
+        assert_eq!(places, [1, 4, 5], "3 would part the call from its result");
+        let one = RulePosition::ALL.map(|position| position.place(&messages, 0..1, &[Tokens(10)]));
+        assert_eq!(one, [1, 1, 1]);
+    }
+
+    #[test]
+    fn the_language_is_that_of_the_user() {
+        let of =
+            |text: &str| language_of(&[Message::text(Role::User, text), Message::text(Role::Assistant, "好的好的")]);
+        assert_eq!(of("Rename it, please."), Locale::En);
+        assert_eq!(of("请把 src/store.rs 里的 flush_pages 改成 flush_all"), Locale::Zh);
+        assert_eq!(of(""), Locale::En);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_added_never_takes_a_rule_away(before in "[a-z .\n]{0,40}", after in "[a-z .\n]{0,40}") {
+            let rule = rule(Locale::En, "Never run `make reseed`.", "make reseed");
+            let text = format!("{before}\n\nNever run `make reseed`.\n\n{after}");
+            prop_assert_eq!(found(&rule, &text), 'l');
+            let near = format!("{before}\n\nThe target `make reseed` is forbidden.\n\nThen {after}");
+            prop_assert_eq!(found(&rule, &near), 'n');
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! `[constraints]`: which rules are put into which sessions, and where.
+//!
+//! Each rule is put into each session of its language by itself, at each of three positions, so that the sessions of one
+//! rule differ from the recorded one in a single message. A rule whose object the session names anyway is left out there:
+//! it could not be seen whether a context has kept it.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, LazyLock};
+
+use super::file::rules::{RuleTable, read_rules};
+use super::file::{ConstraintsTable, Located, StringList};
+use super::model::{Injection, LoadedFixture, RuleSource, SourceFile};
+use super::problem::{Problem, Problems};
+use super::validation::{NAME_HELP, ValidationContext, check_name};
+use crate::action::Digest;
+use crate::locale::Locale;
+use crate::measure::{Rule, RuleFinder, RulePosition, language_of};
+use crate::transcript::{estimate_tokens, fold_document};
+
+/// A set of rules.
+#[derive(Clone, Debug)]
+pub(super) struct RuleSet {
+    rules: Vec<Arc<Rule>>,
+    pub(super) source: RuleSource,
+}
+
+static BUILT_IN: LazyLock<RuleSet> = LazyLock::new(|| {
+    let text = include_str!("../../assets/constraints/rules.toml");
+    let file = SourceFile { path: "the built-in rules".to_owned(), text: text.into(), digest: Digest::of(text) };
+    let mut problems = Problems::default();
+    RuleSet::read(&file, &mut problems).expect("the built-in rules are part of the program and read by its tests")
+});
+
+impl RuleSet {
+    pub(super) fn built_in() -> &'static RuleSet {
+        &BUILT_IN
+    }
+
+    /// The rules of a file; `None` if something is wrong with one, which is in `problems`.
+    fn read(file: &SourceFile, problems: &mut Problems) -> Option<RuleSet> {
+        let before = problems.errors();
+        let tables = read_rules(file, problems).filter(|_| problems.errors() == before)?;
+        if tables.is_empty() {
+            let problem = Problem::error(format!("{} has no rules", file.path)).at(file, 0..file.text.len().min(1));
+            problems.push(problem.help("write a [[rule]] table with name, language, text and object for each rule"));
+        }
+        let mut names = BTreeSet::new();
+        let rules: Vec<Arc<Rule>> =
+            tables.iter().filter_map(|table| RuleReader { file, problems, table }.rule(&mut names)).collect();
+        // Plain data: serializing it cannot fail.
+        let digest = Digest::of(serde_json::to_vec(&rules).unwrap_or_default());
+        let source = RuleSource { path: file.path.clone(), digest };
+        (problems.errors() == before).then_some(RuleSet { rules, source })
+    }
+}
+
+/// Reads one `[[rule]]` table.
+struct RuleReader<'a> {
+    file: &'a SourceFile,
+    problems: &'a mut Problems,
+    table: &'a Located<RuleTable>,
+}
+
+impl RuleReader<'_> {
+    fn rule(mut self, names: &mut BTreeSet<String>) -> Option<Arc<Rule>> {
+        let RuleTable { name, language, text, object, prohibition } = &self.table.value;
+        let is_blank = |text: &String| text.trim().is_empty();
+        let has_blank = |words: &StringList| words.is_empty() || words.iter().any(|word| is_blank(&word.value));
+        let name = self.required("name", name.as_ref(), is_blank);
+        let language = self.required("language", language.as_ref(), |_| false);
+        let text = self.required("text", text.as_ref(), is_blank);
+        let object = self.required("object", object.as_ref(), has_blank);
+        if let Some(words) = prohibition.as_ref().filter(|words| has_blank(&words.value)) {
+            self.fault(words, "`prohibition` is empty", "name the words that forbid it, or leave the key out");
+        }
+        let (name, language, text, object) = (name?, self.language(language?)?, text?, object?);
+        if let Err(message) = check_name(&name.value) {
+            self.fault(name, &message, NAME_HELP);
+        } else if !names.insert(name.value.clone()) {
+            self.fault(
+                name,
+                &format!("two rules are named `{}`", name.value),
+                "names identify results: use another one",
+            );
+        }
+        let strings = |list: &Located<StringList>| list.value.iter().map(|word| word.value.clone()).collect();
+        let rule = Rule {
+            name: name.value.as_str().into(),
+            language,
+            text: text.value.clone(),
+            object: strings(object),
+            prohibition: prohibition.as_ref().map(strings).unwrap_or_default(),
+        };
+        self.check_stated(&rule, text);
+        Some(Arc::new(rule))
+    }
+
+    fn language(&mut self, word: &Located<String>) -> Option<Locale> {
+        match word.value.as_str() {
+            "en" => Some(Locale::En),
+            "zh" => Some(Locale::Zh),
+            other => {
+                self.fault(word, &format!("unknown language `{other}`"), "expected \"en\" or \"zh\"");
+                None
+            }
+        }
+    }
+
+    /// A rule whose own text does not state it would be lost everywhere.
+    fn check_stated(&mut self, rule: &Rule, text: &Located<String>) {
+        let finder = RuleFinder::new(rule);
+        if !finder.object().stands_in(&fold_document(&rule.text)) {
+            let message = format!(
+                "the text of the rule `{}` does not have its object, `{}`",
+                rule.name,
+                rule.object.join("`, `")
+            );
+            self.fault(text, &message, "write the object as it stands in the text");
+        } else if !finder.is_stated_in(&rule.text) {
+            let message =
+                format!("no sentence in the text of the rule `{}` has its object and forbids something", rule.name);
+            let help =
+                "say \"never\", \"do not\" or the like beside the object, or name your words: prohibition = [\"…\"]";
+            self.fault(text, &message, help);
+        }
+    }
+
+    fn required<'t, T>(
+        &mut self,
+        key: &str,
+        value: Option<&'t Located<T>>,
+        is_empty: impl Fn(&T) -> bool,
+    ) -> Option<&'t Located<T>> {
+        match value {
+            Some(value) if is_empty(&value.value) => {
+                self.fault(value, &format!("`{key}` is empty"), "every rule needs it")
+            }
+            Some(value) => return Some(value),
+            None => {
+                let problem =
+                    Problem::error(format!("this rule has no `{key}`")).at(self.file, self.table.place.clone());
+                self.problems.push(problem.help("a rule has `name`, `language`, `text` and `object`"));
+            }
+        }
+        None
+    }
+
+    fn fault<T>(&mut self, at: &Located<T>, message: &str, help: &str) {
+        self.problems.push(Problem::error(message).at(self.file, at.place.clone()).help(help));
+    }
+}
+
+/// The rules that the pipeline wants; `None` where it wants none, or something is wrong with them.
+pub(super) fn rules(context: &mut ValidationContext<'_>, table: Option<&ConstraintsTable>) -> Option<RuleSet> {
+    let table = table?;
+    let is_enabled = table.enabled.as_ref().is_some_and(|enabled| enabled.value);
+    let rules = match &table.set {
+        None => Some(RuleSet::built_in().clone()),
+        Some(path) => {
+            let source = context.text_file("set of rules", path)?;
+            RuleSet::read(&source, &mut context.problems)
+        }
+    };
+    rules.filter(|_| is_enabled)
+}
+
+/// Puts the rules into the fixtures, by reference: no message is copied.
+pub(super) fn inject(rules: &RuleSet, fixtures: &mut [LoadedFixture], problems: &mut Problems) {
+    let finders: Vec<(&Arc<Rule>, RuleFinder)> = rules.rules.iter().map(|rule| (rule, RuleFinder::new(rule))).collect();
+    let mut without = Vec::new();
+    for loaded in fixtures {
+        let messages = &loaded.fixture.messages;
+        let language = language_of(messages);
+        let tokens: Vec<_> = messages.iter().map(|message| estimate_tokens(&message.countable_text())).collect();
+        let span = loaded.fixture.start()..loaded.points.first().copied().unwrap_or(messages.len());
+        let is_fit = |rule: &Rule, finder: &RuleFinder| {
+            rule.language == language && !loaded.history.holds(finder.object(), 0..messages.len())
+        };
+        let fit = finders.iter().filter(|(rule, finder)| is_fit(rule, finder));
+        let at = |position: RulePosition| position.place(messages, span.clone(), &tokens);
+        let places = RulePosition::ALL.map(|position| (position, at(position)));
+        let injections =
+            fit.flat_map(|(rule, _)| places.map(|(position, at)| Injection { rule: Arc::clone(rule), position, at }));
+        loaded.injections = injections.collect();
+        if loaded.injections.is_empty() {
+            without.push(loaded.name().to_owned());
+        }
+    }
+    if !without.is_empty() {
+        let message = format!("no rule of the constraints can be put into {}", without.join(", "));
+        let help = "a session gets the rules of its user's language (`language`) whose objects it does not name itself";
+        problems.push(Problem::warning(message).help(help));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_rules_are_the_same_in_both_languages() {
+        let rules = &RuleSet::built_in().rules;
+        let of = |language: Locale| -> Vec<&Vec<String>> {
+            rules.iter().filter(|rule| rule.language == language).map(|rule| &rule.object).collect()
+        };
+        assert!(of(Locale::En).len() >= 16);
+        assert_eq!(of(Locale::En), of(Locale::Zh));
+    }
+}

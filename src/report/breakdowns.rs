@@ -1,0 +1,106 @@
+//! Tables that describe and decide nothing: survival by age, and constraints. The same in terminal, Markdown and page.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::numbers::{UNKNOWN, share_with_interval};
+use super::translation::{Translation, fill};
+use crate::measure::RulePosition;
+use crate::results::{ConstraintShares, ConstraintSummary, MethodSummary, Ordered, Share, Summary, SurvivalByAge};
+
+/// A table as it is shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FigureTable {
+    /// Names its part of the page.
+    pub id: &'static str,
+    pub title: String,
+    pub lead: String,
+    pub header: Vec<String>,
+    /// The name of a method, and its figures.
+    pub rows: Vec<(String, Vec<String>)>,
+}
+
+/// The tables for which there is something to show.
+pub(super) fn breakdowns(summary: &Summary, tr: &Translation) -> Vec<FigureTable> {
+    [survival_by_age(summary, tr), constraints(summary, tr)].into_iter().flatten().collect()
+}
+
+/// The rows of the methods that have what is shown.
+fn rows<'s, T: 's>(
+    summary: &'s Summary,
+    of: impl Fn(&'s MethodSummary) -> Option<&'s T>,
+    figures: impl Fn(&T) -> Vec<String>,
+) -> Vec<(String, Vec<String>)> {
+    let row = |(name, method): (&String, &'s MethodSummary)| Some((name.to_owned(), figures(of(method)?)));
+    summary.methods.iter().filter_map(row).collect()
+}
+
+fn header(tr: &Translation, columns: impl IntoIterator<Item = String>) -> Vec<String> {
+    std::iter::once(tr.method.to_owned()).chain(columns).collect()
+}
+
+fn cell(found: Option<&Share>, tr: &Translation) -> String {
+    found.map_or_else(|| UNKNOWN.to_owned(), |found| share_with_interval(found, tr))
+}
+
+/// The names of groups in any method, in the order of their numbers.
+fn names<'s>(groups: impl Iterator<Item = &'s String>) -> Vec<&'s str> {
+    let number = |name: &str| name.trim_end_matches('+').parse::<u32>().unwrap_or(u32::MAX);
+    groups
+        .map(|name| (number(name), name.as_str()))
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .map(|(_, name)| name)
+        .collect()
+}
+
+/// Survival by age; `None` where nothing has been through more than one compression.
+fn survival_by_age(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
+    let all = || summary.methods.values().filter_map(|method| method.survival_by_age.as_ref());
+    let facts = names(all().flat_map(|found| found.facts.keys()));
+    let references = names(all().flat_map(|found| found.references.keys()));
+    if facts.len().max(references.len()) < 2 {
+        return None;
+    }
+    let columns = |pattern, ages: &[&str]| ages.iter().map(|age| fill(pattern, &[age])).collect::<Vec<_>>();
+    let half_life = |found: &SurvivalByAge| found.half_life.map_or_else(|| UNKNOWN.to_owned(), |n| format!("{n:.1}"));
+    let figures = |found: &SurvivalByAge| -> Vec<String> {
+        let facts = facts.iter().map(|age| cell(found.facts.get(*age), tr));
+        let references = references.iter().map(|age| cell(found.references.get(*age), tr));
+        facts.chain(references).chain([half_life(found)]).collect()
+    };
+    let columns = [columns(tr.facts_of_age, &facts), columns(tr.needed_of_age, &references)].concat();
+    Some(FigureTable {
+        id: "ages",
+        title: tr.ages_title.to_owned(),
+        lead: tr.ages_note.to_owned(),
+        header: header(tr, columns.into_iter().chain([tr.half_life.to_owned()])),
+        rows: rows(summary, |method| method.survival_by_age.as_ref(), figures),
+    })
+}
+
+/// Survival of rules; `None` where none were put into the sessions.
+fn constraints(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
+    let all = || summary.methods.values().filter_map(|method| method.constraints.as_ref());
+    let compressions = names(all().flat_map(|found| found.by_compressions.keys()));
+    all().next()?;
+    let near =
+        |groups: &Ordered<ConstraintShares>, name: &str| cell(groups.get(name).map(|shares| &shares.near_literal), tr);
+    let figures = |found: &ConstraintSummary| -> Vec<String> {
+        let whole = [cell(Some(&found.all.literal), tr), cell(Some(&found.all.near_literal), tr)];
+        let positions = RulePosition::ALL.map(|position| near(&found.by_position, position.name()));
+        let compressions = compressions.iter().map(|name| near(&found.by_compressions, name));
+        whole.into_iter().chain(positions).chain(compressions).collect()
+    };
+    let columns = [tr.literal, tr.near_literal, tr.early, tr.middle, tr.late].map(str::to_owned);
+    let after = compressions.iter().map(|name| fill(tr.after_compressions, &[name]));
+    let rules = all().map(|found| found.rules).max().unwrap_or_default().to_string();
+    Some(FigureTable {
+        id: "constraints",
+        title: tr.constraints_title.to_owned(),
+        lead: fill(tr.constraints_note, &[&rules]),
+        header: header(tr, columns.into_iter().chain(after)),
+        rows: rows(summary, |method| method.constraints.as_ref(), figures),
+    })
+}

@@ -1,0 +1,171 @@
+//! Constraints, literally: how often contexts still have a rule that was put into their sessions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::Ordered;
+use super::set::ResultSet;
+use super::shares::{Share, ShareDifference};
+use crate::action::ActionKey;
+use crate::measure::RulePosition;
+use crate::stats;
+
+/// A line of `constraints.jsonl`: one compression of a session with a rule in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ConstraintRow {
+    /// The fixture's name.
+    pub fixture: String,
+    /// The compression point, from 1: the rule has been through so many compressions.
+    pub point: u32,
+    /// The method's name.
+    pub method: String,
+    /// The run: the first, in which alone rules are put in.
+    pub run: u32,
+    /// The compression.
+    pub key: ActionKey,
+    /// The rule's name.
+    pub rule: String,
+    /// Where it was put.
+    pub position: RulePosition,
+    /// Whether the context has it word for word; null where only its provider can read it.
+    pub literal: Option<bool>,
+    /// Whether the context has it word for word, or its object and a prohibition in one sentence.
+    pub near_literal: Option<bool>,
+}
+
+/// `constraints` of a method in `summary.json`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ConstraintSummary {
+    /// Different rules.
+    pub rules: usize,
+    /// Of all compressions.
+    #[serde(flatten)]
+    pub all: ConstraintShares,
+    /// By where the rule was put: `early`, `middle`, `late`.
+    pub by_position: Ordered<ConstraintShares>,
+    /// By the compressions that the rule has been through, from 1.
+    pub by_compressions: Ordered<ConstraintShares>,
+}
+
+/// Contexts that have their rule.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ConstraintShares {
+    /// Word for word.
+    pub literal: Share,
+    /// Word for word, or its object and a prohibition in one sentence.
+    pub near_literal: Share,
+}
+
+impl ConstraintShares {
+    fn of(rows: &[&ConstraintRow]) -> ConstraintShares {
+        let share = |stands: fn(&ConstraintRow) -> Option<bool>| Share::of_fixtures(counts(rows, stands).values());
+        ConstraintShares { literal: share(|row| row.literal), near_literal: share(|row| row.near_literal) }
+    }
+
+    /// By some property of a row, in its order.
+    fn by<K: Ord + ToString>(rows: &[&ConstraintRow], key: impl Fn(&ConstraintRow) -> K) -> Ordered<ConstraintShares> {
+        let mut groups: BTreeMap<K, Vec<&ConstraintRow>> = BTreeMap::new();
+        rows.iter().for_each(|row| groups.entry(key(row)).or_default().push(row));
+        groups.into_iter().map(|(key, rows)| (key.to_string(), ConstraintShares::of(&rows))).collect()
+    }
+}
+
+/// By fixture: contexts that have their rule, of those that can be read.
+fn counts<'r>(rows: &[&'r ConstraintRow], stands: fn(&ConstraintRow) -> Option<bool>) -> BTreeMap<&'r str, (u64, u64)> {
+    let mut counts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for (fixture, stands) in rows.iter().filter_map(|row| Some((row.fixture.as_str(), stands(row)?))) {
+        let (count, of) = counts.entry(fixture).or_default();
+        *count += u64::from(stands);
+        *of += 1;
+    }
+    counts
+}
+
+impl ConstraintSummary {
+    /// Of a method; `None` where no rule was put into a session, or no context can be read.
+    pub(super) fn of(set: &ResultSet, method: &str) -> Option<ConstraintSummary> {
+        let rows: Vec<&ConstraintRow> =
+            set.constraints.iter().filter(|row| row.method == method && row.literal.is_some()).collect();
+        rows.first()?;
+        Some(ConstraintSummary {
+            rules: rows.iter().map(|row| &row.rule).collect::<BTreeSet<_>>().len(),
+            all: ConstraintShares::of(&rows),
+            by_position: ConstraintShares::by(&rows, |row| row.position),
+            by_compressions: ConstraintShares::by(&rows, |row| row.point),
+        })
+    }
+}
+
+/// How near-literal survival differs, over the compressions that both sides have; nothing where they had other rules.
+pub(super) fn constraint_difference(judged: (&ResultSet, &str), baseline: (&ResultSet, &str)) -> ShareDifference {
+    let rules = judged.0.design().constraints;
+    if rules.is_none() || rules != baseline.0.design().constraints {
+        return ShareDifference::default();
+    }
+    let of = |(set, method): (&'_ ResultSet, &str)| -> BTreeMap<_, ConstraintRow> {
+        let own = set.constraints.iter().filter(|row| row.method == method && row.near_literal.is_some());
+        own.map(|row| ((row.fixture.clone(), row.point, row.rule.clone(), row.position), row.clone())).collect()
+    };
+    let (own, other) = (of(judged), of(baseline));
+    let common = |side: &BTreeMap<_, ConstraintRow>, mate: &BTreeMap<_, ConstraintRow>| -> Vec<ConstraintRow> {
+        side.iter().filter(|(place, _)| mate.contains_key(*place)).map(|(_, row)| row.clone()).collect()
+    };
+    let (own, other) = (common(&own, &other), common(&other, &own));
+    let (own, other): (Vec<&ConstraintRow>, Vec<&ConstraintRow>) = (own.iter().collect(), other.iter().collect());
+    let shares = |rows: &[&ConstraintRow]| -> BTreeMap<String, f64> {
+        let counts = counts(rows, |row| row.near_literal);
+        counts.into_iter().map(|(name, (count, of))| (name.to_owned(), count as f64 / of as f64)).collect()
+    };
+    let (now, before) = (shares(&own), shares(&other));
+    let pairs: Vec<f64> = now.iter().filter_map(|(name, share)| Some(share - before.get(name)?)).collect();
+    let estimate = stats::share_difference(&pairs);
+    ShareDifference {
+        before: Some(ConstraintShares::of(&other).near_literal),
+        after: Some(ConstraintShares::of(&own).near_literal),
+        difference: estimate.map(|estimate| estimate.center),
+        ci95: estimate.and_then(|estimate| estimate.ci95),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::action::Digest;
+    use crate::results::needed::fakes::set;
+
+    fn row(fixture: &str, point: u32, position: RulePosition, [literal, near]: [bool; 2]) -> ConstraintRow {
+        ConstraintRow {
+            fixture: fixture.into(),
+            point,
+            method: "m".into(),
+            run: 1,
+            key: ActionKey(Digest::of("k")),
+            rule: "r".into(),
+            position,
+            literal: Some(literal),
+            near_literal: Some(near),
+        }
+    }
+
+    #[test]
+    fn shares_are_means_over_sessions_by_position_and_compressions() {
+        use RulePosition::{Early, Late};
+        let rows = vec![
+            row("a", 1, Early, [false, true]),
+            row("a", 1, Late, [true, true]),
+            row("a", 2, Early, [false, false]),
+            row("b", 1, Late, [false, false]),
+            ConstraintRow { literal: None, near_literal: None, ..row("b", 2, Early, [true, true]) },
+        ];
+        let set = ResultSet { constraints: rows, ..set(Vec::new()) };
+        let found = ConstraintSummary::of(&set, "m").expect("constraints");
+        assert_eq!((found.rules, found.all.near_literal.of), (1, 4), "what cannot be read is not lost");
+        assert_eq!(found.all.near_literal.share, Some(f64::midpoint(2.0 / 3.0, 0.0)));
+        assert_eq!(found.by_position.keys().collect::<Vec<_>>(), ["early", "late"]);
+        assert_eq!(found.by_position["late"].literal.share, Some(0.5));
+        assert_eq!(found.by_compressions["2"].near_literal.share, Some(0.0));
+        assert_eq!(ConstraintSummary::of(&set, "other"), None);
+        assert_eq!(constraint_difference((&set, "m"), (&set, "m")), ShareDifference::default(), "rules are not known");
+    }
+}
