@@ -120,8 +120,11 @@ fn prohibitions(language: Locale) -> impl Iterator<Item = &'static str> {
     WORDS.lines().filter_map(move |line| line.strip_prefix(language))
 }
 
+/// The fewest characters of a line that is broken for its width. Shorter ones are items of a list.
+const WRAPPED_LINE: usize = 60;
+
 /// The sentence of `text` around a place in it: up to a full stop, question or exclamation mark that white space follows,
-/// or a line break, unless the next line goes on in lower case.
+/// the end of a string in JSON, or a line break, unless the line is long and the next one goes on in lower case.
 fn sentence_around(text: &str, place: Range<usize>) -> &str {
     let before = text.get(..place.start).unwrap_or("");
     let after = text.get(place.end..).unwrap_or("");
@@ -136,9 +139,11 @@ fn ends_sentence(text: &str, at: usize) -> bool {
     match rest.next() {
         Some('。' | '！' | '？') => true,
         Some('.' | '!' | '?') => rest.next().is_none_or(char::is_whitespace),
+        Some('"') => rest.as_str().starts_with([',', ']', '}']),
         Some('\n') => {
+            let line = text.get(..at).and_then(|before| before.rsplit('\n').next()).unwrap_or("");
             let next = rest.as_str().trim_start_matches([' ', '\t']);
-            !next.starts_with(|c: char| c.is_lowercase() || c == '`')
+            line.chars().count() < WRAPPED_LINE || !next.starts_with(|c: char| c.is_lowercase() || c == '`')
         }
         _ => false,
     }
@@ -189,8 +194,11 @@ mod tests {
             ("Rules: do not change `db/billing_schema.sql`. Then go on.", 'l'),
             ("- DO NOT CHANGE db/billing_schema.sql", 'l'),
             ("The user said that db/billing_schema.sql must not be changed", 'n'),
-            ("Constraint: never touch\n  db/billing_schema.sql", 'n'),
-            ("Constraint: the agent may never touch the file\n`db/billing_schema.sql` of the service", 'n'),
+            ("never push\ndb/billing_schema.sql: read", '-'),
+            ("Constraint of the user: the agent may never touch the file\n`db/billing_schema.sql` of the service", '-'),
+            ("Constraints that the user gave: the agent may never touch the file\n`db/billing_schema.sql`", 'n'),
+            (r#"{"files":["db/billing_schema.sql"],"rules":["never push"]}"#, '-'),
+            (r#"{"rules":["never push","db/billing_schema.sql: never"]}"#, 'n'),
             ("db/billing_schema.sql was read. Never run the tests", '-'),
             ("db/billing_schema.sql\nNever run the tests", '-'),
             ("db/billing_schema.sql did not change", '-'),

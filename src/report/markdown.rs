@@ -167,8 +167,10 @@ fn comparison_section(summary: &Summary, comparison: &Comparison, tr: &Translati
         if compared.is_identical() {
             let _ = writeln!(out, "{}", tr.identical);
         } else {
-            out.push_str(&head);
-            out.extend(differences(compared, tr).map(|(name, judged)| difference_row(name, judged, tr)));
+            let rows: Vec<String> =
+                differences(compared, tr).map(|(name, judged)| difference_row(name, judged, tr)).collect();
+            out.extend(rows.first().map(|_| head.as_str()));
+            out.extend(rows);
         }
         out.push('\n');
         out.extend(method_changes(compared, tr).iter().map(|note| format!("- {}\n", escape(note))));

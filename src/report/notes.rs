@@ -244,7 +244,7 @@ pub(super) fn comparison_notes(comparison: &Comparison, tr: &Translation) -> Vec
     }
     notes.extend(list(tr.edited_all, &comparison.edits, tr));
     for (method, compared) in comparison.methods.iter() {
-        if compared.fixtures.compared() == 0 && compared.needed.is_none() {
+        if !compared.has_common_part() {
             notes.push(fill(tr.no_common_cell, &[method]));
         }
         notes.extend(if compared.is_untestable() {
@@ -342,9 +342,8 @@ pub(super) fn method_changes(compared: &MethodComparison, tr: &Translation) -> V
 
 /// How a share differs; `None` where it does not or there is nothing to count.
 fn share_change(pattern: &str, found: &ShareDifference, tr: &Translation) -> Option<String> {
-    let counts = |side: &Option<Share>| side.map(|share| (share.count, share.of));
     let has_answers = [&found.before, &found.after].into_iter().flatten().any(|share| share.of > 0);
-    if !has_answers || counts(&found.before) == counts(&found.after) {
+    if !has_answers || !found.is_any() {
         return None;
     }
     let side = |side: &Option<Share>| {
@@ -381,9 +380,7 @@ pub(super) fn comparison_changes(comparison: &Comparison, tr: &Translation) -> V
 
 /// The methods of which nothing changed.
 pub(super) fn unchanged(comparison: &Comparison, tr: &Translation) -> Option<String> {
-    let is_unchanged = |compared: &MethodComparison| {
-        !is_changed(compared) && (compared.fixtures.compared() > 0 || compared.needed.is_some())
-    };
+    let is_unchanged = |compared: &MethodComparison| !is_changed(compared) && compared.has_common_part();
     let names: Vec<&str> = comparison
         .methods
         .iter()
@@ -425,7 +422,8 @@ pub(super) fn differences<'c>(
 /// Whether a comparison has something to say of a method: a score, or its contexts, changed.
 pub(super) fn is_changed(compared: &MethodComparison) -> bool {
     let is_tested = |judged: &DifferenceTest| judged.reason != Some(NoEvidenceReason::Unchanged);
-    compared.fixtures.tested() > 0 || compared.needed.as_ref().is_some_and(is_tested)
+    let has_recall = compared.needed.as_ref().is_some_and(is_tested);
+    compared.fixtures.tested() > 0 || has_recall || compared.differences.constraints.is_any()
 }
 
 /// A sentence with a count and a list; `None` for an empty list.

@@ -317,7 +317,8 @@ fn method_comparison(
     if compared.is_identical() {
         out.paragraph(TextStyle::Plain, tr.identical, width);
     } else {
-        out.append(difference_table(differences(compared, tr), tr).render(width));
+        let table = difference_table(differences(compared, tr), tr);
+        out.append(if table.rows.is_empty() { StyledText::default() } else { table.render(width) });
     }
     for note in method_changes(compared, tr) {
         out.paragraph(TextStyle::Plain, &note, width);

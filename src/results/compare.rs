@@ -126,6 +126,11 @@ impl MethodComparison {
             && all.all(|judged| judged.difference == 0.0 && (judged.degenerate || judged.clusters == 1))
     }
 
+    /// Whether both sides have a cell, a recall or a constraint in common.
+    pub fn has_common_part(&self) -> bool {
+        self.fixtures.compared() > 0 || self.needed.is_some() || self.differences.constraints.is_of_any()
+    }
+
     /// Whether it changed in too few fixtures for any test.
     pub fn is_untestable(&self) -> bool {
         (1..stats::thresholds::MIN_CLUSTERS).contains(&self.fixtures.tested())
@@ -149,8 +154,8 @@ pub fn compare(
     }
     let probes = matched_probes(judged.set, baseline.set, &found);
     let rows = pair_rows((judged.set, baseline.set), &probes, &pairs, lines);
-    let has_recall = rows.iter().any(|row| row.needed.is_some());
-    if !has_recall
+    let has_contexts = rows.iter().any(|row| row.needed.is_some() || row.differences.constraints.is_of_any());
+    if !has_contexts
         && rows.iter().all(|row| row.fixtures.compared() == 0 && row.chains.counts().iter().all(|c| c.failed == 0))
     {
         return Err(Incomparable { differences: vec![Incompatibility::NothingInCommon], scope });

@@ -97,14 +97,21 @@ impl ConstraintSummary {
     }
 }
 
-/// How near-literal survival differs, over the compressions that both sides have; nothing where they had other rules.
+/// How near-literal survival differs, over the compressions that both sides have of the same sessions at the same points;
+/// nothing where they had other rules.
 pub(super) fn constraint_difference(judged: (&ResultSet, &str), baseline: (&ResultSet, &str)) -> ShareDifference {
     let rules = judged.0.design().constraints;
     if rules.is_none() || rules != baseline.0.design().constraints {
         return ShareDifference::default();
     }
+    let digests = |set: &ResultSet, name: &str| set.design().fixture(name).map(|fixture| fixture.digests);
+    let is_alike = |name: &str| {
+        let [own, other] = [judged, baseline].map(|(set, _)| digests(set, name).map(|d| (d.transcript, d.points)));
+        own == other
+    };
     let of = |(set, method): (&'_ ResultSet, &str)| -> BTreeMap<_, ConstraintRow> {
         let own = set.constraints.iter().filter(|row| row.method == method && row.near_literal.is_some());
+        let own = own.filter(|row| is_alike(&row.fixture));
         own.map(|row| ((row.fixture.clone(), row.point, row.rule.clone(), row.position), row.clone())).collect()
     };
     let (own, other) = (of(judged), of(baseline));

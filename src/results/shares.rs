@@ -71,6 +71,19 @@ pub struct ShareDifference {
     pub ci95: Option<Interval>,
 }
 
+impl ShareDifference {
+    /// Whether both sides counted something.
+    pub fn is_of_any(&self) -> bool {
+        [self.before, self.after].iter().all(|side| side.is_some_and(|share| share.of > 0))
+    }
+
+    /// Whether the counts of the two sides differ.
+    pub fn is_any(&self) -> bool {
+        let counts = |side: Option<Share>| side.map(|share| (share.count, share.of));
+        counts(self.before) != counts(self.after)
+    }
+}
+
 /// Whether an answer counts towards a share; `None` of one that does not belong to it.
 type Counts<'c> = &'c dyn Fn(&MeasuredAnswer) -> Option<bool>;
 
