@@ -587,24 +587,5 @@ fn parse<'f>(file: &'f SourceFile, problems: &mut Problems) -> Option<DeTable<'f
     faults.is_empty().then(|| root.into_inner())
 }
 
-/// A string somewhere in the file: the keys that lead to it, itself, and its place.
-pub(super) type StringAt = (Vec<String>, String, Range<usize>);
-
-/// All strings of the file that stand in tables.
-pub(super) fn texts(file: &SourceFile) -> Vec<StringAt> {
-    fn walk(table: &DeTable<'_>, path: &[String], texts: &mut Vec<StringAt>) {
-        for (key, value) in table {
-            let path = [path, &[key.get_ref().to_string()]].concat();
-            match value.get_ref() {
-                DeValue::Table(table) => walk(table, &path, texts),
-                DeValue::String(text) => texts.push((path, text.to_string(), value.span())),
-                _ => {}
-            }
-        }
-    }
-    let mut texts = Vec::new();
-    walk(DeTable::parse_recoverable(&file.text).0.get_ref(), &[], &mut texts);
-    texts
-}
-
 pub(super) mod rules;
+pub(super) mod strings;

@@ -159,7 +159,7 @@ fn render<C: Lookup + ChunkCache + Sync>(
         warnings: warnings.into_iter().collect(),
         notes: own.notes.iter().cloned().chain(comparison.warnings.iter().cloned()).collect(),
         changes: Vec::new(),
-        compressions: None,
+        tables: Vec::new(),
         costs: Vec::new(),
         models: pages.iter().flat_map(|page| page.models.clone()).collect::<IndexSet<_>>().into_iter().collect(),
         failures: sides.iter().zip(&pages).flat_map(|(side, page)| side.failures(page)).collect(),
