@@ -2,37 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::Ordered;
+use super::constraint_row::ConstraintRow;
 use super::set::ResultSet;
 use super::shares::{Share, ShareDifference};
-use crate::action::ActionKey;
-use crate::measure::RulePosition;
 use crate::stats;
-
-/// A line of `constraints.jsonl`: one compression of a session with a rule in it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ConstraintRow {
-    /// The fixture's name.
-    pub fixture: String,
-    /// The compression point, from 1: the rule has been through so many compressions.
-    pub point: u32,
-    /// The method's name.
-    pub method: String,
-    /// The run: the first, in which alone rules are put in.
-    pub run: u32,
-    /// The compression.
-    pub key: ActionKey,
-    /// The rule's name.
-    pub rule: String,
-    /// Where it was put.
-    pub position: RulePosition,
-    /// Whether the context has it word for word; null where only its provider can read it.
-    pub literal: Option<bool>,
-    /// Whether the context has it word for word, or its object and a prohibition in one sentence.
-    pub near_literal: Option<bool>,
-}
 
 /// `constraints` of a method in `summary.json`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -138,7 +114,8 @@ pub(super) fn constraint_difference(judged: (&ResultSet, &str), baseline: (&Resu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::action::Digest;
+    use crate::action::{ActionKey, Digest};
+    use crate::measure::RulePosition;
     use crate::results::needed::fakes::set;
 
     fn row(fixture: &str, point: u32, position: RulePosition, [literal, near]: [bool; 2]) -> ConstraintRow {

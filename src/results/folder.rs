@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::constraints::ConstraintRow;
+use super::constraint_row::ConstraintRow;
 use super::context_row::ContextRow;
 use super::label::{Label, LabelError};
 use super::manifest::{FORMAT, Manifest, Outcome};

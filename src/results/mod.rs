@@ -38,6 +38,7 @@ mod summary;
 mod run_files;
 mod worst;
 
+mod constraint_row;
 mod constraints;
 mod comparable;
 mod changes;
@@ -55,7 +56,8 @@ pub use cells::CellCounts;
 pub use changes::{Differences, FixtureChanges, Flip, ProbeFact, SameContexts};
 pub use comparable::{Incomparable, Incompatibility};
 pub use compare::{Comparison, MethodComparison, Side, compare};
-pub use constraints::{ConstraintRow, ConstraintShares, ConstraintSummary};
+pub use constraint_row::ConstraintRow;
+pub use constraints::{ConstraintShares, ConstraintSummary};
 pub use context_row::{AgedReference, ContextFigures, ContextNeeded, ContextReference, ContextRow};
 pub use design::{CriterionWeight, Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo, ProgramInfo, RubricInfo};
 pub use design_change::DesignChange;

@@ -3,7 +3,7 @@
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap};
 
-use super::constraints::ConstraintRow;
+use super::constraint_row::ConstraintRow;
 use super::context_row::ContextFigures;
 use super::design::{CriterionWeight, Design};
 use super::folder::{FolderError, ResultsFolder};
