@@ -1,4 +1,4 @@
-//! The console: data goes to standard output, everything else to standard error. Color and width are decided once.
+//! The console: data goes to standard output, everything else to standard error. Color is decided once.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -26,7 +26,6 @@ pub(crate) struct Console {
     colors: bool,
     /// Whether colours may go to standard output too.
     colored_output: bool,
-    width: usize,
     progress: bool,
 }
 
@@ -41,22 +40,13 @@ impl Console {
             }
         };
         let colored_output = colors && (common.color == ColorChoice::Always || io::stdout().is_terminal());
-        let columns = terminal_size::terminal_size_of(io::stdout()).map(|(columns, _)| usize::from(columns.0));
-        let width = columns.unwrap_or(UNKNOWN_WIDTH).clamp(60, 140);
         let progress = !common.no_progress && !common.quiet && io::stderr().is_terminal();
-        Console { json: common.json, quiet: common.quiet, colors, colored_output, width, progress }
+        Console { json: common.json, quiet: common.quiet, colors, colored_output, progress }
     }
 
     /// Text without color, JSON or progress, for output before the arguments are parsed.
     pub(crate) fn plain() -> Console {
-        Console {
-            json: false,
-            quiet: false,
-            colors: false,
-            colored_output: false,
-            width: UNKNOWN_WIDTH,
-            progress: false,
-        }
+        Console { json: false, quiet: false, colors: false, colored_output: false, progress: false }
     }
 
     /// Whether standard output holds only JSON.
@@ -78,13 +68,15 @@ impl Console {
         self.colors
     }
 
+    /// Columns of the terminal as it is now: it may have been resized during a run.
     pub(crate) fn width(&self) -> usize {
-        self.width
+        let columns = terminal_size::terminal_size_of(io::stdout()).map(|(columns, _)| usize::from(columns.0));
+        columns.unwrap_or(UNKNOWN_WIDTH).clamp(60, 140)
     }
 
     /// Whether lists leave out what is of less use, so that their lines fit.
     pub(crate) fn is_narrow(&self) -> bool {
-        self.width < NARROW
+        self.width() < NARROW
     }
 
     /// Whether to draw live bars.
