@@ -273,10 +273,9 @@ fn survive_kills(vendor: Vendor, pauses: impl Iterator<Item = Duration>) {
     }
     project.expect(0, "run --label a --runs 1 --lane batch --wait");
     assert!(scores(&project, "a") == live(vendor).0, "{vendor:?}");
+    // A live request that was in flight at a kill is lost, here as without batches; nothing of a batch is.
     let book = server.book();
-    let mut lines = book.batches.iter().flat_map(|batch| &batch.lines).map(|(_, body)| body.to_string());
-    let twice = lines.find(|body| book.billed.get(body).is_some_and(|times| *times > 1));
-    assert_eq!(twice, None, "{vendor:?}: billed twice, in {} batches", book.batches.len());
+    assert_eq!(book.repeated.first(), None, "{vendor:?}: billed again, in {} batches", book.batches.len());
 }
 
 #[test]

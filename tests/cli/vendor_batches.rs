@@ -1,7 +1,7 @@
 //! Both vendors on loopback with their batch APIs: uploads, creation, lists, polls, results, cancellation. It answers by
 //! rules, live and in batches, and counts how often each request was billed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -88,6 +88,9 @@ pub struct Book {
     pub billed: BTreeMap<String, u32>,
     /// Requests that were sent live.
     pub live: usize,
+    /// Requests that were billed in a batch, and those among them that were billed again afterwards.
+    in_batches: BTreeSet<String>,
+    pub repeated: Vec<String>,
 }
 
 struct Shared {
@@ -215,7 +218,11 @@ impl Book {
 
     /// A billed reply.
     fn reply(&mut self, vendor: Vendor, request: &Value, fate: &Fate) -> Value {
-        *self.billed.entry(request.to_string()).or_default() += 1;
+        let name = request.to_string();
+        if self.in_batches.contains(&name) {
+            self.repeated.push(name.clone());
+        }
+        *self.billed.entry(name).or_default() += 1;
         let text = match fate {
             Fate::Text(text) => (*text).to_owned(),
             _ => brain::reply(&as_chat(request)),
@@ -357,6 +364,7 @@ impl Book {
                 Fate::Error(status) => errors.push(failed(vendor, id, status)),
                 fate => {
                     let reply = self.reply(vendor, body, &fate);
+                    self.in_batches.insert(body.to_string());
                     let line = answered(vendor, id, &reply);
                     output.extend((fate == Fate::Twice).then(|| line.clone()));
                     output.push(line);
