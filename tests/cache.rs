@@ -4,6 +4,7 @@
 
 mod cache {
     mod damage;
+    mod journal;
     mod kill;
     mod maintenance;
     mod stored;
