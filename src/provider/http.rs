@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::{Bytes, BytesMut};
 use memchr::memchr;
-use reqwest::header::{CONTENT_TYPE, HeaderValue};
+use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::call::ErrorClass;
@@ -199,6 +199,10 @@ impl Http {
             let content_type = HeaderValue::from_str(request.content_type);
             let content_type = content_type.unwrap_or(HeaderValue::from_static("application/octet-stream"));
             builder = builder.header(CONTENT_TYPE, content_type).body(request.body.clone());
+            // The transport names no length of an empty body, and servers may demand one.
+            if request.body.is_empty() {
+                builder = builder.header(CONTENT_LENGTH, HeaderValue::from_static("0"));
+            }
         }
         for (name, value) in request.headers {
             builder = builder.header(*name, *value);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::{Method, Response, Uri};
+use axum::http::{HeaderMap, Method, Response, Uri};
 use serde_json::{Value, json};
 
 use super::super::brain;
@@ -161,7 +161,14 @@ enum Reply {
     HangUp,
 }
 
-async fn answer(State(shared): State<Arc<Shared>>, method: Method, uri: Uri, body: Bytes) -> Response<Body> {
+async fn answer(
+    State(shared): State<Arc<Shared>>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response<Body> {
+    assert!(method != Method::POST || headers.contains_key("content-length"), "{uri}");
     let path = uri.path().trim_start_matches("/v1").to_owned();
     let is_live = matches!(path.as_str(), "/chat/completions" | "/messages");
     let latency = shared.book.lock().unwrap_or_else(PoisonError::into_inner).behaviour.latency;
