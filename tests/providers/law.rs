@@ -55,7 +55,10 @@ fn the_burst_of_a_bucket_is_not_taken_for_its_rate() {
 #[test]
 fn refusals_at_random_cost_about_their_share() {
     reaches(&World { noise: 0.05, ..World::new(Vec::new()) }, (0.85, 6.0), (0.9, 6.0));
-    reaches(&World { noise: 0.05, ..limited(Rule::Sliding(56.0, 1.0)) }, (0.8, 9.5), (0.8, 9.5));
+    let noisy = World { noise: 0.05, ..limited(Rule::Sliding(56.0, 1.0)) };
+    reaches(&noisy, (0.83, 9.5), (0.83, 9.5));
+    // Many requests are under way when the first of them is refused.
+    reaches(&World { refusal: 0.1, ..noisy }, (0.8, 14.0), (0.8, 11.5));
 }
 
 #[test]
@@ -79,6 +82,7 @@ fn models_and_processes_share_a_limit_or_have_their_own() {
     assert!(share > 0.96 && refused < 0.02, "{share} with {refused}");
     let processes = World { processes: 8, ..limited(Rule::Sliding(56.0, 1.0)) };
     reaches(&processes, (0.95, 6.0), (0.95, 10.0));
+    reaches(&World { processes: 8, ..limited(Rule::Bucket(50.0, 50.0)) }, (0.95, 20.0), (0.95, 12.5));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! governor keeps the requests per minute. It cannot refund, and what a call reserves for its reply is corrected once
 //! the usage is known, so tokens have a bucket of their own.
 
+use std::collections::VecDeque;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -51,6 +52,10 @@ impl TokenDemand {
 /// The share of an allowed rate that is used, so that no minute exceeds it, bursts and network jitter included.
 const USED_SHARE: f64 = 0.985;
 
+/// No period of this length gets more than a second's part of the rate, because servers count by the second and the
+/// network moves requests together by some milliseconds.
+const SECOND: Duration = Duration::from_millis(1010);
+
 /// Seconds of a rate that may be sent at once. Two requests may be, from 20 a second on: it makes up for late timers.
 const BURST: f64 = 0.03;
 const TIMER_BURST: (f64, f64) = (0.1, 2.0);
@@ -72,6 +77,9 @@ type GovernorLimiter = governor::RateLimiter<NotKeyed, InMemoryState, TokioClock
 struct RequestQuota {
     limiter: GovernorLimiter,
     clock: TokioClock,
+    /// When the last requests were sent, at most those of one second.
+    sent: VecDeque<Instant>,
+    per_second: usize,
 }
 
 impl RequestQuota {
@@ -84,11 +92,24 @@ impl RequestQuota {
         let quota = Quota::with_period(Duration::from_secs_f64(1.0 / per_second));
         let quota = quota.unwrap_or(Quota::per_second(NonZeroU32::MIN)).allow_burst(burst);
         let clock = TokioClock(Instant::now());
-        RequestQuota { limiter: governor::RateLimiter::direct_with_clock(quota, clock.clone()), clock }
+        let limiter = governor::RateLimiter::direct_with_clock(quota, clock.clone());
+        let per_second = per_minute.div_ceil(60).max(1) as usize;
+        RequestQuota { limiter, clock, sent: VecDeque::new(), per_second }
     }
 
-    fn take(&self) -> Result<(), Duration> {
-        self.limiter.check().map_err(|not_until| not_until.wait_time_from(self.clock.now()))
+    fn take(&mut self, now: Instant) -> Result<(), Duration> {
+        if self.sent.len() == self.per_second {
+            let since_first = self.sent.front().map_or(SECOND, |first| now.saturating_duration_since(*first));
+            if since_first < SECOND {
+                return Err(SECOND - since_first);
+            }
+        }
+        self.limiter.check().map_err(|not_until| not_until.wait_time_from(self.clock.now()))?;
+        if self.sent.len() == self.per_second {
+            self.sent.pop_front();
+        }
+        self.sent.push_back(now);
+        Ok(())
     }
 }
 
@@ -120,8 +141,8 @@ impl RateBuckets {
         if !wait.is_zero() {
             return Err(wait);
         }
-        if let Some(requests) = &self.requests {
-            requests.take()?;
+        if let Some(requests) = &mut self.requests {
+            requests.take(now)?;
         }
         self.buckets(need).for_each(|(bucket, tokens)| bucket.take(tokens));
         Ok(())
@@ -194,6 +215,32 @@ impl TokenBucket {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// A server that counts by the second sees requests later than they were sent, each by another few milliseconds.
+    #[tokio::test(start_paused = true)]
+    async fn no_second_of_a_server_exceeds_the_declared_rate() {
+        let start = Instant::now();
+        let rates = RatesPerMinute { requests: Some(3000), ..RatesPerMinute::default() };
+        let mut buckets = RateBuckets::new(rates, start);
+        let mut arrivals: Vec<Duration> = Vec::new();
+        while start.elapsed() < Duration::from_secs(20) {
+            match buckets.take(TokenDemand::default(), Instant::now()) {
+                Ok(()) => {
+                    let late = Duration::from_micros(arrivals.len() as u64 * 7919 % 8000);
+                    arrivals.push(start.elapsed() + late);
+                }
+                // The timers of a runtime are late too.
+                Err(wait) => tokio::time::advance(wait + Duration::from_millis(arrivals.len() as u64 * 13 % 6)).await,
+            }
+        }
+        arrivals.sort_unstable();
+        let in_second = |from: &Duration| {
+            let end = arrivals.partition_point(|at| *at < *from + Duration::from_secs(1));
+            end - arrivals.partition_point(|at| at < from)
+        };
+        assert!(arrivals.iter().map(in_second).all(|count| count <= 50));
+        assert!(arrivals.len() > 970, "{} of 1000", arrivals.len());
+    }
 
     #[test]
     fn a_request_larger_than_the_bucket_is_admitted_and_paid_off() {

@@ -17,23 +17,22 @@
 
 mod pacer;
 mod phase;
+mod tally;
 
 use std::collections::VecDeque;
 
 use pacer::Pacer;
 pub(crate) use pacer::Seconds;
 use phase::*;
+use tally::Tally;
 
 /// The estimate of one limit.
 #[derive(Clone, Debug)]
 pub(crate) struct RateEstimator {
     phase: Phase,
     since: Seconds,
-    /// Requests sent in this phase, and how many of them were refused.
-    sent: u32,
-    refused: u32,
-    /// The last requests of this phase, and whether each was refused.
-    last: VecDeque<(u64, bool)>,
+    /// What was sent in this phase.
+    tally: Tally,
 
     /// The rate with which the start begins; infinite for no start at all.
     first_rate: f64,
@@ -96,9 +95,7 @@ impl RateEstimator {
         RateEstimator {
             phase: Phase::Start,
             since: 0.0,
-            sent: 0,
-            refused: 0,
-            last: VecDeque::new(),
+            tally: Tally::default(),
             first_rate,
             start_rate: first_rate,
             start_rate_at: None,
@@ -157,7 +154,7 @@ impl RateEstimator {
             if now < answered {
                 return answered;
             }
-            self.noise = self.most_noise().min(self.noise.max(1.0 / f64::from(self.sent.max(20))));
+            self.noise = self.most_noise().min(self.noise.max(1.0 / f64::from(self.tally.sent.max(20))));
             (self.suspicion, self.start_rate_at) = (None, Some(now));
         }
         if self.suspicion.is_none() {
@@ -218,11 +215,7 @@ impl RateEstimator {
         self.mean += (amount - self.mean) * if id == 0 { 1.0 } else { 0.1 };
         self.pacer.take(amount);
         self.history.push_back(Sent { id, at: now, amount });
-        self.sent += 1;
-        if self.last.len() == LAST {
-            self.last.pop_front();
-        }
-        self.last.push_back((id, false));
+        self.tally.count(id, now);
         self.last_sent = Some(now);
         if let Some(suspicion) = &mut self.suspicion {
             (suspicion.sent, suspicion.last) = (suspicion.sent + 1, now);
@@ -295,9 +288,7 @@ impl RateEstimator {
         let Some(sent) = self.entry(id).and_then(|at| self.history.remove(at)) else { return };
         let before = self.round_trip.unwrap_or(now - sent.at);
         self.round_trip = Some(before + 0.2 * (now - sent.at - before));
-        if let Some(last) = self.last.iter_mut().find(|(last, _)| *last == id) {
-            last.1 = true;
-        }
+        self.tally.mark_refused(id);
         if self.phase == Phase::Start {
             return self.refused_in_start(id, now);
         }
@@ -305,14 +296,21 @@ impl RateEstimator {
         if self.row.count >= NOTHING_LEFT {
             return;
         }
-        if id < self.wave {
+        // Without noise, refusals that come together have one cause.
+        let is_late = id < self.wave;
+        if !is_late {
+            self.wave = self.next_id;
+        }
+        if id < self.tally.first || is_late && self.noise == 0.0 {
             if self.phase == Phase::Hold && self.is_first && now - self.since < 3.0 * before {
                 self.set_level(self.level - sent.amount);
             }
             return;
         }
-        self.wave = self.next_id;
-        self.refused += 1;
+        self.tally.refused += 1;
+        if self.is_provisional && self.phase == Phase::Hold && self.tally.sent >= 8 {
+            return self.restart(now);
+        }
         self.is_provisional = false;
         self.refused_at_level(now);
     }
@@ -340,7 +338,8 @@ impl RateEstimator {
             Some(suspicion) if id > suspicion.id => {
                 suspicion.refused += 1;
                 suspicion.refused_probes += u32::from(id >= suspicion.first_probe && id < suspicion.first_probe + 3);
-                if suspicion.refused > CONFIRMING || suspicion.refused_probes >= CONFIRMING {
+                let most = CONFIRMING.max((NOTICED.0 * f64::from(suspicion.sent)) as u32);
+                if suspicion.refused > most || suspicion.refused_probes >= CONFIRMING {
                     self.begin_holding(now);
                 }
             }
@@ -395,15 +394,15 @@ impl RateEstimator {
                 self.set_level(before);
                 self.settle_down(now);
             }
-            Phase::Hold if self.is_excess(1.5) || self.share_of_last() > self.by_noise(NOTICED) => {
+            Phase::Hold if self.is_excess(1.5) || self.share_of_last(now) > self.by_noise(NOTICED) => {
                 self.failed_level = self.level;
-                let share = f64::from(self.refused) / f64::from(self.sent.max(12));
-                let share = share.max(self.share_of_last());
-                if self.is_clear() && self.noise == 0.0 {
-                    let passing = self.level * (1.0 - self.share_of_last()).max(DEEPEST_CUT);
+                let share = f64::from(self.tally.refused) / f64::from(self.tally.sent.max(12));
+                let share = share.max(self.share_of_last(now));
+                if self.is_clear(now) && self.noise == 0.0 {
+                    let passing = self.level * (1.0 - self.share_of_last(now)).max(DEEPEST_CUT);
                     self.set_level(self.cut(now).min(passing));
                     self.enter(Phase::Hold, now);
-                } else if self.is_clear() {
+                } else if self.is_clear(now) {
                     self.set_level(self.cut(now));
                     self.enter(Phase::Hold, now);
                 } else {
@@ -411,20 +410,11 @@ impl RateEstimator {
                 }
                 (self.is_first, self.step) = (false, STEP);
             }
-            Phase::Lowered { .. } if self.is_clear() => {
+            Phase::Lowered { .. } if self.is_clear(now) => {
                 self.set_level((self.level * DEEPEST_CUT).min(self.accepted(now)));
                 self.enter(Phase::Hold, now);
             }
-            Phase::Lowered { before, share, .. } if self.is_excess(1.5) && self.sent >= 8 => {
-                let is_noise = self.share() > 0.5 * share && share < 0.2 && self.share() < self.noise + 0.08;
-                if is_noise {
-                    self.noise = self.most_noise().min(self.noise.max(0.5 * (share + self.share())));
-                    self.set_level(before);
-                    self.enter(Phase::Hold, now);
-                } else {
-                    self.test_lower(before, self.share().max(0.02), now);
-                }
-            }
+            Phase::Lowered { .. } if self.is_excess(1.5) && self.tally.sent >= 8 => self.judge_lowered(now),
             _ => {}
         }
     }
@@ -435,7 +425,7 @@ impl RateEstimator {
     }
 
     fn test_lower(&mut self, before: f64, share: f64, now: Seconds) {
-        let target = self.cut(now);
+        let target = self.cut(now).max(before * (1.0 - share).clamp(DEEPEST_CUT, CUT));
         self.set_level(target * TESTED);
         self.enter(Phase::Lowered { before, target, share }, now);
     }
@@ -451,7 +441,7 @@ impl RateEstimator {
     fn judge(&mut self, now: Seconds) {
         let lasted = now - self.since;
         match self.phase {
-            Phase::Raised { .. } if lasted >= TRIAL && self.sent >= 3 => {
+            Phase::Raised { .. } if lasted >= TRIAL && self.tally.sent >= 3 => {
                 if self.is_first && self.restarts < RESTARTS {
                     return self.restart(now);
                 }
@@ -459,25 +449,35 @@ impl RateEstimator {
                     self.step = (self.step * 2.0).min(1.0);
                     self.hold = (self.hold / 2.0).max(HOLD);
                 }
-                if self.noise > 0.0 {
-                    self.noise = self.most_noise().min(0.7 * self.noise + 0.3 * self.share());
-                }
                 self.raise(now);
             }
-            Phase::Lowered { target, share, .. }
-                if lasted >= TRIAL && f64::from(self.sent) >= (4.0 / share).max(8.0) =>
-            {
-                self.noise = self.most_noise().min(0.5 * (self.noise + self.share()));
-                self.set_level(target);
-                self.settle_down(now);
+            Phase::Lowered { share, .. } if lasted >= TRIAL && self.tally.sent >= 8 => {
+                if f64::from(self.tally.sent) >= 4.0 / share || lasted >= LONGEST_TRIAL {
+                    self.judge_lowered(now);
+                }
             }
             Phase::Hold if lasted >= self.time_to_raise() => {
-                if self.sent >= 20 {
-                    self.noise = self.noise.min(0.5 * (self.noise + self.share()));
-                }
+                self.learn_noise();
                 self.raise(now);
             }
             _ => {}
+        }
+    }
+
+    /// Did a lower level end the refusals?
+    fn judge_lowered(&mut self, now: Seconds) {
+        let Phase::Lowered { before, target, share } = self.phase else { return };
+        let seen = self.tally.share();
+        if seen <= 0.5 * share {
+            self.learn_noise();
+            self.set_level(target);
+            self.settle_down(now);
+        } else if share < 2.0 * MOST_NOISE && seen < self.noise + 0.08 {
+            self.noise = self.most_noise().min(self.noise.max(0.5 * (share + seen)));
+            self.set_level(before);
+            self.enter(Phase::Hold, now);
+        } else {
+            self.test_lower(self.level, seen, now);
         }
     }
 
@@ -511,15 +511,14 @@ impl RateEstimator {
         if !is_used || raised <= before {
             return self.enter(Phase::Hold, now);
         }
-        let seen = if self.sent >= 20 { self.share().min(self.most_noise()) } else { 0.0 };
+        let seen = if self.tally.sent >= 20 { self.tally.share().min(self.most_noise()) } else { 0.0 };
         self.expected = if self.noise == 0.0 { 0.0 } else { self.noise.max(seen) };
         self.set_level(raised);
         self.enter(Phase::Raised { before }, now);
     }
 
     fn enter(&mut self, phase: Phase, now: Seconds) {
-        (self.phase, self.since, self.sent, self.refused) = (phase, now, 0, 0);
-        self.last.clear();
+        (self.phase, self.since, self.tally) = (phase, now, Tally::from(self.next_id));
     }
 
     /// At least one request a minute, at most what was announced.
@@ -537,29 +536,29 @@ impl RateEstimator {
         if self.noise == 0.0 { without } else { with }
     }
 
-    /// The share refused in this phase.
-    fn share(&self) -> f64 {
-        f64::from(self.refused) / f64::from(self.sent.max(1))
-    }
-
     /// Whether more was refused in this phase than the noise explains.
     fn is_excess(&self, slack: f64) -> bool {
         let noise = if matches!(self.phase, Phase::Raised { .. }) { self.expected } else { self.noise };
-        let expected = noise * f64::from(self.sent);
-        f64::from(self.refused) > expected + 2.0 * expected.sqrt() + slack
+        self.tally.exceeds(noise, slack)
     }
 
-    fn last_refused(&self) -> usize {
-        self.last.iter().filter(|(_, is_refused)| *is_refused).count()
-    }
-
-    fn share_of_last(&self) -> f64 {
-        self.last_refused() as f64 / self.last.len().max(LAST / 2) as f64
+    fn share_of_last(&self, now: Seconds) -> f64 {
+        self.tally.last_refused(now, self.round_trip.unwrap_or_default()).1
     }
 
     /// Whether so many of the last requests were refused that it cannot be noise.
-    fn is_clear(&self) -> bool {
-        self.last_refused() >= CLEARLY_REFUSED && self.share_of_last() > self.by_noise(CLEAR)
+    fn is_clear(&self, now: Seconds) -> bool {
+        let (refused, share) = self.tally.last_refused(now, self.round_trip.unwrap_or_default());
+        refused >= CLEARLY_REFUSED && share > self.by_noise(CLEAR)
+    }
+
+    /// Corrects known noise by what was refused in this phase.
+    fn learn_noise(&mut self) {
+        let sent = f64::from(self.tally.sent);
+        if self.noise > 0.0 {
+            self.noise += (self.tally.share() - self.noise) * sent / (sent + 100.0);
+        }
+        self.noise = self.noise.min(self.most_noise());
     }
 
     fn entry(&self, id: u64) -> Option<usize> {

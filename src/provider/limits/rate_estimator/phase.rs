@@ -41,6 +41,7 @@ pub(super) const LONGEST_FIRST_WAIT: Seconds = 10.0;
 pub(super) const STEP: f64 = 0.04;
 /// How long a changed level is watched before it is judged.
 pub(super) const TRIAL: Seconds = 1.2;
+pub(super) const LONGEST_TRIAL: Seconds = 5.0;
 
 /// One cut takes a level no lower than this share of it, and a little below what was accepted.
 pub(super) const DEEPEST_CUT: f64 = 0.6;
@@ -52,6 +53,8 @@ pub(super) const MOST_NOISE: f64 = 0.1;
 /// Of the last requests, the share refused that lowers the level: without noise, and with it.
 pub(super) const LAST: usize = 12;
 pub(super) const NOTICED: (f64, f64) = (0.2, 0.42);
+/// So many requests at most are remembered until their fate is known.
+pub(super) const MOST_UNANSWERED: usize = 1000;
 /// The share, and number, that leaves no doubt: without noise, and with it.
 pub(super) const CLEAR: (f64, f64) = (0.3, 0.4);
 pub(super) const CLEARLY_REFUSED: usize = 4;
