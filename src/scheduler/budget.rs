@@ -1,10 +1,16 @@
-//! The budget: the worst case is reserved before a request is sent and settled after, so that no limit is
-//! exceeded, however many requests are under way.
+//! The budget: money is reserved before a request is sent and settled after.
+//!
+//! Before a stage's replies are known, the worst case is reserved: a model may write a hundred times as much as it does.
+//! Afterwards twice the longest reply so far is, and the difference to the worst case once for all requests under way: the
+//! limit holds unless two replies at once are more than twice as long as all before them. Such a reply raises what is
+//! reserved from then on.
 
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 
 use super::breakers::CircuitBreakers;
-use crate::action::ModelRequest;
+use crate::action::{ModelRequest, StageName};
 use crate::provider::{AttemptBudget, AttemptCost, Lane, ModelRef, Prices};
 use crate::units::{Tokens, Usage, Usd, add_known};
 
@@ -104,6 +110,10 @@ struct State {
     reserved: f64,
     /// Reservations that are not settled yet.
     open: u64,
+    /// What their worst cases exceed them by, as the bits of numbers that are not negative, and of how many each.
+    excesses: BTreeMap<u64, u64>,
+    /// Replies so far and the longest of them, by stage and model.
+    seen: HashMap<(StageName, ModelRef), (u32, Tokens)>,
     reached: Option<BudgetReached>,
     paid: Spent,
 }
@@ -118,7 +128,9 @@ pub struct Budget {
 /// A request that was admitted, with what is reserved for it.
 #[derive(Debug)]
 pub struct Reservation {
-    worst: f64,
+    likely: f64,
+    /// What the worst case exceeds it by.
+    excess: f64,
 }
 
 impl Budget {
@@ -131,10 +143,12 @@ impl Budget {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reserves one request and its worst cost; unknown prices were refused before if money is limited.
-    pub fn reserve(&self, worst: Option<Usd>) -> Result<Reservation, BudgetReached> {
+    /// Reserves one request and what it likely costs at most, with a reserve for the worst case of one request; unknown
+    /// prices were refused before if money is limited.
+    pub fn reserve(&self, likely: Option<Usd>, worst: Option<Usd>) -> Result<Reservation, BudgetReached> {
         let mut state = self.state();
-        let worst = worst.map_or(0.0, |usd| usd.0);
+        let [likely, worst] = [likely, worst].map(|usd| usd.map_or(0.0, |usd| usd.0));
+        let excess = (worst - likely).max(0.0);
         if let Some(limit) = self.limits.requests.filter(|limit| state.requests >= *limit) {
             let reached = BudgetReached::Requests { limit };
             // What waits for its turn may be given back.
@@ -144,20 +158,23 @@ impl Budget {
             return Err(reached);
         }
         let spent = state.spent + state.reserved;
-        if let Some(limit) = self.limits.usd.filter(|limit| spent + worst > limit.0) {
+        let most = state.excesses.last_key_value().map_or(excess, |(most, _)| excess.max(f64::from_bits(*most)));
+        if let Some(limit) = self.limits.usd.filter(|limit| spent + likely + most > limit.0) {
             let reached = BudgetReached::Cost { limit: limit.0, spent };
             // What others hold back may come free again: only with nothing reserved is this the end.
-            match state.open {
-                0 => state.reached = Some(reached),
-                _ => state.paid.is_waiting = true,
+            if state.open == 0 {
+                state.reached = Some(reached);
+            } else {
+                state.paid.is_waiting = true;
             }
             return Err(reached);
         }
         state.requests += 1;
         state.open += 1;
-        state.reserved += worst;
+        *state.excesses.entry(excess.to_bits()).or_default() += 1;
+        state.reserved += likely;
         state.paid.is_waiting = false;
-        Ok(Reservation { worst })
+        Ok(Reservation { likely, excess })
     }
 
     /// Replaces what was reserved by what was paid. An unknown amount counts as the worst case: a request that
@@ -165,17 +182,24 @@ impl Budget {
     pub fn settle(&self, reservation: Reservation, paid: Option<Usd>) {
         let mut state = self.state();
         state.open = state.open.saturating_sub(1);
+        if let Entry::Occupied(mut alike) = state.excesses.entry(reservation.excess.to_bits()) {
+            *alike.get_mut() -= 1;
+            if *alike.get() == 0 {
+                alike.remove();
+            }
+        }
         // Sums of fractions leave a rest behind: with nothing open nothing is reserved.
-        state.reserved = if state.open == 0 { 0.0 } else { (state.reserved - reservation.worst).max(0.0) };
-        state.spent += paid.map_or(reservation.worst, |usd| usd.0);
+        state.reserved = if state.open == 0 { 0.0 } else { (state.reserved - reservation.likely).max(0.0) };
+        state.spent += paid.map_or(reservation.likely + reservation.excess, |usd| usd.0);
     }
 
     /// Reserves what a batch of an earlier run may cost, whatever the limit: that money is out already.
     pub fn hold(&self, worst: Usd) -> Reservation {
         let mut state = self.state();
         state.open += 1;
+        *state.excesses.entry(0).or_default() += 1;
         state.reserved += worst.0;
-        Reservation { worst: worst.0 }
+        Reservation { likely: worst.0, excess: 0.0 }
     }
 
     /// Replaces what was reserved for a batch by what was billed for its lines, each with its usage if it was worked on.
@@ -243,12 +267,19 @@ pub(super) fn worst_case(
     Some(Usd(worst.0 * prices.lane_ratio(model, lane)))
 }
 
+/// Replies of a stage after which the longest of them says what to expect, and how many times as long a reply may be.
+const ENOUGH_REPLIES: u32 = 10;
+const LIKELY_LENGTH: u64 = 2;
+
 /// What the attempts of one action take from the budget.
 pub(super) struct BudgetLease<'b> {
     budget: &'b Budget,
     prices: &'b Prices,
+    stage: StageName,
     model: &'b ModelRef,
-    worst: Option<Usd>,
+    lane: Lane,
+    /// The input as estimated, and the longest reply.
+    most: (Tokens, Tokens),
     refusal: Mutex<Option<BudgetReached>>,
     breakers: Option<(&'b CircuitBreakers, &'b ModelRequest)>,
 }
@@ -258,11 +289,17 @@ impl<'b> BudgetLease<'b> {
     pub(super) fn new(
         budget: &'b Budget,
         prices: &'b Prices,
-        (model, lane): (&'b ModelRef, Lane),
-        (input, output): (Tokens, Tokens),
+        (stage, model, lane): (StageName, &'b ModelRef, Lane),
+        most: (Tokens, Tokens),
     ) -> BudgetLease<'b> {
-        let worst = worst_case(prices, (model, lane), (input, output));
-        BudgetLease { budget, prices, model, worst, refusal: Mutex::default(), breakers: None }
+        BudgetLease { budget, prices, stage, model, lane, most, refusal: Mutex::default(), breakers: None }
+    }
+
+    /// The longest reply that is likely, where enough were seen.
+    fn likely_reply(&self) -> Option<Tokens> {
+        let seen = self.budget.state().seen.get(&(self.stage, self.model.clone())).copied();
+        let (_, longest) = seen.filter(|(replies, _)| *replies >= ENOUGH_REPLIES)?;
+        Some(Tokens(longest.0.saturating_mul(LIKELY_LENGTH)))
     }
 
     /// The same for a request that is called off when its breaker trips.
@@ -281,7 +318,9 @@ impl AttemptBudget for BudgetLease<'_> {
     type Reservation = Reservation;
 
     fn reserve(&self) -> Option<Reservation> {
-        match self.budget.reserve(self.worst) {
+        let (input, longest) = self.most;
+        let cost = |output: Tokens| worst_case(self.prices, (self.model, self.lane), (input, output.min(longest)));
+        match self.budget.reserve(cost(self.likely_reply().unwrap_or(longest)), cost(longest)) {
             Ok(reservation) => Some(reservation),
             Err(reached) => {
                 *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(reached);
@@ -301,9 +340,13 @@ impl AttemptBudget for BudgetLease<'_> {
             AttemptCost::Unknown => (None, None),
         };
         self.budget.settle(held, cost);
-        let paid = &mut self.budget.state().paid;
-        paid.add(bill, cost);
-        paid.saved += saved.unwrap_or_default();
+        let mut state = self.budget.state();
+        if let AttemptCost::Reported(Usage { output: Some(output), .. }, _) = bill {
+            let (replies, longest) = state.seen.entry((self.stage, self.model.clone())).or_default();
+            (*replies, *longest) = (replies.saturating_add(1), (*longest).max(*output));
+        }
+        state.paid.add(bill, cost);
+        state.paid.saved += saved.unwrap_or_default();
     }
 
     fn release(&self, held: Reservation) {
@@ -325,23 +368,48 @@ mod tests {
     #[test]
     fn the_worst_case_is_reserved_until_settled() {
         let budget = Budget::new(BudgetLimits { usd: Some(Usd(1.0)), requests: None });
-        let first = budget.reserve(Some(Usd(0.6))).unwrap();
-        assert!(budget.reserve(Some(Usd(0.6))).is_err());
+        let first = budget.reserve(Some(Usd(0.6)), Some(Usd(0.6))).unwrap();
+        assert!(budget.reserve(Some(Usd(0.6)), Some(Usd(0.6))).is_err());
         assert_eq!(budget.reached(), None, "the first may turn out cheaper");
         assert!(budget.spent().is_waiting);
         budget.settle(first, Some(Usd(0.1)));
-        let second = budget.reserve(Some(Usd(0.6))).unwrap();
+        let second = budget.reserve(Some(Usd(0.6)), Some(Usd(0.6))).unwrap();
         assert!(!budget.spent().is_waiting);
         budget.settle(second, None);
-        assert!(matches!(budget.reserve(Some(Usd(0.4))), Err(BudgetReached::Cost { .. })));
+        assert!(matches!(budget.reserve(Some(Usd(0.4)), Some(Usd(0.4))), Err(BudgetReached::Cost { .. })));
         assert!(budget.reached().is_some());
+    }
+
+    #[test]
+    fn replies_seen_let_more_requests_begin_and_the_worst_case_still_fits_once() {
+        let prices = Prices::default();
+        let model = ModelRef::parse("openai/gpt-5.2").unwrap();
+        let worst = prices.worst_case(&model, Tokens(2000), Tokens(128_000)).unwrap();
+        let budget = Budget::new(BudgetLimits { usd: Some(Usd(2.0 * worst.0)), requests: None });
+        let lease =
+            |stage| BudgetLease::new(&budget, &prices, (stage, &model, Lane::Live), (Tokens(1000), Tokens(128_000)));
+        let (answer, judge) = (lease(StageName::Answer), lease(StageName::Judge));
+        let used = Usage { input: Some(Tokens(1000)), output: Some(Tokens(200)), ..Usage::default() };
+        for _ in 0..ENOUGH_REPLIES {
+            answer.settle(answer.reserve().unwrap(), AttemptCost::Reported(&used, Lane::Live));
+        }
+        let held: Vec<Reservation> = (0..50).map_while(|_| answer.reserve()).collect();
+        assert_eq!(held.len(), 50);
+        assert!(budget.spent().reserved < worst, "{:?}", budget.spent());
+        assert!(judge.reserve().is_none(), "no reply of another stage was seen");
+        held.into_iter().for_each(|held| answer.release(held));
+        let long = Usage { output: Some(Tokens(60_000)), ..used };
+        answer.settle(answer.reserve().unwrap(), AttemptCost::Reported(&long, Lane::Live));
+        answer.reserve().unwrap();
+        assert!(answer.reserve().is_none(), "a longer reply raises what is reserved");
     }
 
     #[test]
     fn what_was_paid_is_counted_and_the_unknown_is_not_guessed() {
         let (budget, prices) = (Budget::default(), Prices::default());
         let model = ModelRef::parse("openai/gpt-5.2").unwrap();
-        let lease = BudgetLease::new(&budget, &prices, (&model, Lane::Live), (Tokens(1000), Tokens(1000)));
+        let lease =
+            BudgetLease::new(&budget, &prices, (StageName::Answer, &model, Lane::Live), (Tokens(1000), Tokens(1000)));
         let used = Usage { input: Some(Tokens(1000)), output: Some(Tokens(100)), ..Usage::default() };
         for bill in [
             AttemptCost::Reported(&used, Lane::Live),
@@ -362,7 +430,8 @@ mod tests {
     fn what_was_sent_and_never_settled_is_unanswered() {
         let (budget, prices) = (Budget::default(), Prices::default());
         let model = ModelRef::parse("openai/gpt-5.2").unwrap();
-        let lease = BudgetLease::new(&budget, &prices, (&model, Lane::Live), (Tokens(1000), Tokens(1000)));
+        let lease =
+            BudgetLease::new(&budget, &prices, (StageName::Answer, &model, Lane::Live), (Tokens(1000), Tokens(1000)));
         let held: Vec<Reservation> = (0..6).map(|_| lease.reserve().unwrap()).collect();
         let used = Usage::default();
         for (held, bill) in
@@ -377,36 +446,39 @@ mod tests {
     #[test]
     fn a_request_that_was_not_sent_leaves_its_place_to_another() {
         let budget = Budget::new(BudgetLimits { usd: None, requests: Some(1) });
-        let waiting = budget.reserve(None).unwrap();
-        assert!(budget.reserve(None).is_err());
+        let waiting = budget.reserve(None, None).unwrap();
+        assert!(budget.reserve(None, None).is_err());
         assert_eq!(budget.reached(), None, "it may be given back");
         budget.give_back(waiting);
-        let sent = budget.reserve(None).unwrap();
+        let sent = budget.reserve(None, None).unwrap();
         budget.settle(sent, None);
-        assert!(budget.reserve(None).is_err() && budget.reached().is_some());
+        assert!(budget.reserve(None, None).is_err() && budget.reached().is_some());
     }
 
     #[test]
     fn an_open_batch_counts_until_it_is_billed() {
         let budget = Budget::new(BudgetLimits { usd: Some(Usd(1.0)), requests: None });
         let held = budget.hold(Usd(0.8));
-        assert!(budget.reserve(Some(Usd(0.3))).is_err(), "the rest is out");
+        assert!(budget.reserve(Some(Usd(0.3)), Some(Usd(0.3))).is_err(), "the rest is out");
         let used = Usage { input: Some(Tokens(10)), output: Some(Tokens(1)), ..Usage::default() };
         let lines = [(Some(used), Some(Usd(0.2))), (None, Some(Usd(0.0))), (Some(used), Some(Usd(0.1)))];
         budget.settle_batch(vec![held], lines.into_iter());
         let spent = budget.spent();
         assert_eq!((spent.replies, spent.usage, spent.reserved), (2, Some(used + used), Usd(0.0)));
         assert!((spent.usd.unwrap().0 - 0.3).abs() < 1e-9);
-        assert!(budget.reserve(Some(Usd(0.6))).is_ok() && budget.reserve(Some(Usd(0.2))).is_err());
+        assert!(
+            budget.reserve(Some(Usd(0.6)), Some(Usd(0.6))).is_ok()
+                && budget.reserve(Some(Usd(0.2)), Some(Usd(0.2))).is_err()
+        );
     }
 
     #[test]
     fn requests_are_counted_one_by_one() {
         let budget = Budget::new(BudgetLimits { usd: None, requests: Some(2) });
         for _ in 0..2 {
-            let reservation = budget.reserve(None).unwrap();
+            let reservation = budget.reserve(None, None).unwrap();
             budget.settle(reservation, Some(Usd(0.0)));
         }
-        assert_eq!(budget.reserve(None).unwrap_err(), BudgetReached::Requests { limit: 2 });
+        assert_eq!(budget.reserve(None, None).unwrap_err(), BudgetReached::Requests { limit: 2 });
     }
 }

@@ -223,7 +223,8 @@ impl Executor<'_> {
         let expected @ (input, _) = estimate(&call);
         self.fits_window(job, &model, input)?;
         let tokens = (input, self.longest_reply(&model, &call));
-        let lease = BudgetLease::new(self.budget, self.prices, (&model, self.dearest_lane(&call, &model)), tokens);
+        let lane = self.dearest_lane(&call, &model);
+        let lease = BudgetLease::new(self.budget, self.prices, (job.stage, &model, lane), tokens);
         let lease = lease.until_blocked(breakers, request);
         let mut attempt = 1;
         loop {

@@ -108,7 +108,7 @@ fn build(
                 continue;
             }
         };
-        match executor.budget.reserve(worst) {
+        match executor.budget.reserve(worst, worst) {
             Ok(reservation) => {
                 let key = (request.path, request.headers.clone());
                 built.entry(key).or_default().push(Built { waiting, request, worst, reservation });
