@@ -24,6 +24,10 @@ pub struct CostEstimate {
     pub output_tokens: f64,
     /// Dollars expected; null where a price is unknown.
     pub usd: Option<Usd>,
+    /// Dollars between which the run is likely to end: by how much the lengths of earlier replies vary, or else from half
+    /// of the usual length to the length declared.
+    pub usd_low: Option<Usd>,
+    pub usd_high: Option<Usd>,
     /// Dollars of the worst requests if every reply is as long as it may be.
     pub usd_worst: Option<Usd>,
     pub seconds: f64,
@@ -33,13 +37,17 @@ impl CostEstimate {
     /// What is to come where all is cached.
     pub fn nothing() -> CostEstimate {
         let free = Some(Usd(0.0));
-        CostEstimate { usd: free, usd_worst: free, ..CostEstimate::default() }
+        CostEstimate { usd: free, usd_low: free, usd_high: free, usd_worst: free, ..CostEstimate::default() }
     }
 }
 
 /// Output tokens assumed of a reply where neither the cache nor a limit says more.
 const USUAL_OUTPUT: [(StageName, f64); 4] =
     [(StageName::Compress, 900.0), (StageName::Answer, 200.0), (StageName::Selftest, 350.0), (StageName::Judge, 350.0)];
+/// Replies that no cache saw are likely to be from half as long as assumed to so many times as long, or as declared.
+const LIKELY_UNSEEN: (f64, f64) = (0.5, 3.0);
+/// Nine sums of ten are within so many standard deviations.
+const LIKELY_DEVIATIONS: f64 = 1.645;
 /// Seconds assumed of a call that was never made.
 const USUAL_LATENCY: f64 = 4.0;
 /// Entries looked at to learn what a stage's replies are like.
@@ -75,7 +83,18 @@ struct ObservedCalls {
     calls: f64,
     input: f64,
     output: f64,
+    /// The sum of the squares of the output tokens.
+    squares: f64,
     seconds: f64,
+}
+
+impl ObservedCalls {
+    /// How far the mean output of so many further calls is likely to be from the mean of these.
+    fn likely_error(&self, calls: f64) -> f64 {
+        let mean = self.output / self.calls;
+        let variance = (self.squares / self.calls - mean * mean).max(0.0);
+        LIKELY_DEVIATIONS * (variance * (1.0 / calls.max(1.0) + 1.0 / self.calls)).sqrt()
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -159,7 +178,14 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             usd.map(|usd| Usd(usd.0 * times))
         };
         let (expected, worst) = (price(output, count), price(longest.0 as f64, worst_requests as f64));
+        let (low, high) = match seen {
+            Some(seen) => (output - seen.likely_error(count), output + seen.likely_error(count)),
+            None => (output * LIKELY_UNSEEN.0, limit.map_or(output * LIKELY_UNSEEN.1, |limit| limit.0 as f64)),
+        };
+        let (low, high) = (low.max(0.0), high.clamp(output, longest.0.max(1) as f64));
         self.total.usd = add_known(self.total.usd, expected);
+        self.total.usd_low = add_known(self.total.usd_low, price(low, count));
+        self.total.usd_high = add_known(self.total.usd_high, price(high, count));
         self.total.usd_worst = add_known(self.total.usd_worst, worst);
         let limited = price(longest.min(WorstCase::LIMIT).0 as f64, worst_requests as f64);
         self.worst.usd_limited = add_known(self.worst.usd_limited, limited);
@@ -284,6 +310,7 @@ fn average_past_calls<L: Lookup>(lookup: &L) -> HashMap<(StageName, String), Obs
         entry.calls += 1.0;
         entry.input += input.0 as f64;
         entry.output += output.0 as f64;
+        entry.squares += (output.0 as f64).powi(2);
         entry.seconds += seconds;
     }
     seen

@@ -56,7 +56,7 @@ fn the_worst_case_is_what_a_run_sends_whose_judge_keeps_its_contract_at_the_last
     let own = format!("{OWN} --runs 1");
     let worst = plan(&project, &own)["estimate"]["requests_worst"].as_u64().unwrap() as usize;
     let output = project.expect(0, &format!("plan --all {own}")).stdout;
-    assert!(output.contains("Upper bound: each grade needs 4 calls because replies are invalid, and"), "{output}");
+    assert!(output.contains("requests, if each grade needs 4 calls because replies are invalid, and"), "{output}");
     server.script(|asked| match asked.wanted {
         Wanted::Grades if asked.earlier < 3 => Reply::Text("It is fine.".into()),
         _ => Reply::Sensible,

@@ -140,7 +140,8 @@ fn render(forecast: &Forecast, all: bool, console: &Console) -> String {
     lines.extend(submitted_line(forecast));
     lines.extend(estimate_line(forecast));
     if all && forecast.estimate.requests > 0 {
-        lines.push(worst_words(&forecast.worst));
+        let bound = count(forecast.estimate.requests_worst, "request");
+        lines.push(format!("Upper bound: {bound}, if {}", worst_words(&forecast.worst)));
     }
     let typed = CommandLine::current().without("dry_run");
     let what = if forecast.is_pending() { "" } else { "   (everything is cached)" };
@@ -250,16 +251,16 @@ fn estimate_line(forecast: &Forecast) -> Option<String> {
     if estimate.requests == 0 {
         return forecast.is_pending().then(|| "No requests.".to_owned());
     }
-    let money = match (estimate.usd, estimate.usd_worst) {
-        (None, None) => cost(None),
-        (usd, worst) => format!("{} (at most {})", cost(usd), cost(worst)),
-    };
+    let range = estimate.usd_low.zip(estimate.usd_high).filter(|(_, high)| high.0 > 0.0);
+    let range = range.map(|(low, high)| format!("likely {} to {}, ", cost(Some(low)), cost(Some(high))));
+    let most = estimate.usd_worst.map(|worst| format!(" ({}at most {})", range.unwrap_or_default(), cost(Some(worst))));
     Some(format!(
-        "About {} (at most {}), {:.0}k tokens in, {:.0}k out, {money}, {}.",
+        "About {}, {:.0}k tokens in, {:.0}k out, {}{}, {}.",
         count(estimate.requests, "request"),
-        estimate.requests_worst,
         estimate.input_tokens / 1000.0,
         estimate.output_tokens / 1000.0,
+        cost(estimate.usd),
+        most.unwrap_or_default(),
         duration(estimate.seconds),
     ))
 }
@@ -277,13 +278,13 @@ fn worst_words(worst: &WorstCase) -> String {
     let and = if attempts.is_empty() && replies.is_empty() { "" } else { "and " };
     let calls = format!("{attempts}{replies}{and}");
     if worst.unlimited.is_empty() {
-        return format!("Upper bound: {calls}every reply reaches its max_output_tokens.");
+        return format!("{calls}every reply reaches its max_output_tokens.");
     }
     let longest = |(model, tokens): (&String, &Tokens)| format!("{model} (up to {} tokens)", short(Some(tokens.0)));
     let unlimited: Vec<String> = worst.unlimited.iter().map(longest).collect();
     let limited = worst.usd_limited.map(|usd| format!(" (with {} to {})", WorstCase::LIMIT.0, money(Some(usd))));
     format!(
-        "Upper bound: {calls}every reply is as long as the model allows. Setting max_output_tokens for {} lowers it{} and \
+        "{calls}every reply is as long as the model allows. Setting max_output_tokens for {} lowers it{} and \
          lets --max-cost run more calls at once.",
         unlimited.join(", "),
         limited.unwrap_or_default(),

@@ -178,12 +178,12 @@ impl ProgressModel {
         parts.join(" · ")
     }
 
-    /// Calls a second of each provider, beside what it allows.
+    /// Calls a second of each provider, beside what it allows. A slow model may begin none for a while, which is no rate.
     fn provider_words(&self) -> Vec<String> {
         let Some((first, last, seconds)) = self.window() else { return Vec::new() };
         let words = |(provider, (sent, tokens)): (&ProviderName, &(u64, u64))| {
             let (sent_before, tokens_before) = first.by_provider.get(provider).copied().unwrap_or_default();
-            let calls = sent.saturating_sub(sent_before) as f64 / seconds;
+            let calls = Some(sent.saturating_sub(sent_before)).filter(|calls| *calls > 0)? as f64 / seconds;
             let (per, unit) = if calls < 0.5 { (60.0, "calls/min") } else { (1.0, "calls/s") };
             let rate = self.allowed(provider, |s| (s.requests_per_minute, s.account_requests_per_minute));
             let rate = rate.map(|rate| format!(" of {}", amount(rate as f64 / 60.0 * per))).unwrap_or_default();
@@ -191,9 +191,9 @@ impl ProgressModel {
             let limit = self.allowed(provider, |s| (s.tokens_per_minute, s.account_tokens_per_minute));
             let limit =
                 limit.map(|limit| format!(", {} of {} tokens/min", short(Some(tokens as u64)), short(Some(limit))));
-            format!("{provider} {}{rate} {unit}{}", amount(calls * per), limit.unwrap_or_default())
+            Some(format!("{provider} {}{rate} {unit}{}", amount(calls * per), limit.unwrap_or_default()))
         };
-        last.by_provider.iter().map(words).collect()
+        last.by_provider.iter().filter_map(words).collect()
     }
 
     /// A limit of a provider, from that of each model and that of the account: its models together, but no more than
