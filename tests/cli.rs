@@ -40,6 +40,7 @@ mod cli {
     mod open;
     mod overclaim;
     mod plan;
+    mod prompt_caches;
     mod resources;
     #[cfg(unix)]
     mod review;

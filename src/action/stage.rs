@@ -21,7 +21,9 @@ impl Stage {
     /// Version of how the work of this stage is made from its inputs. Raising it makes older outputs stale.
     pub fn schema(self) -> u16 {
         match self {
-            Stage::Probes | Stage::Compress | Stage::Answer | Stage::Judge => 1,
+            Stage::Probes | Stage::Compress | Stage::Answer => 1,
+            // 2: the context stands before the question.
+            Stage::Judge => 2,
         }
     }
 }

@@ -309,7 +309,8 @@ impl Prompt {
         Ok(self.text_until("", resolve)?.0.into())
     }
 
-    /// The whole text, and the length of the prefix that does not depend on `variable`: providers cache by prefix.
+    /// The whole text, and the length of the prefix that does not depend on `variable`, or on the part of a value that
+    /// is called so: providers cache by prefix.
     ///
     /// # Errors
     /// The first error of `resolve`.
@@ -329,7 +330,11 @@ impl Prompt {
                         split.get_or_insert(text.len());
                     }
                     if let Some((_, value)) = self.values.iter().find(|(name, _)| name == placeholder) {
-                        text.push_str(&value.text(resolve)?);
+                        let (value, until) = value.text_until(variable, resolve)?;
+                        if let Some(until) = until {
+                            split.get_or_insert(text.len() + until);
+                        }
+                        text.push_str(&value);
                     }
                 }
             }

@@ -58,6 +58,18 @@ impl InputValue {
             InputValue::Composed(value) => value.text(resolve),
         }
     }
+
+    /// The text, and the length of what stands before its part called `name`, if it is composed of parts.
+    pub(super) fn text_until<E>(
+        &self,
+        name: &str,
+        resolve: &impl Fn(&Digest) -> Result<Arc<str>, E>,
+    ) -> Result<(Arc<str>, Option<usize>), E> {
+        match self {
+            InputValue::Composed(value) => value.text_until(name, resolve).map(|(text, split)| (text.into(), split)),
+            InputValue::Text(..) | InputValue::Output(_) => Ok((self.text(resolve)?, None)),
+        }
+    }
 }
 
 /// A JSON text made of literal parts and values. Each value has a name, so that a changed key can be explained.
@@ -94,15 +106,27 @@ impl ComposedValue {
     }
 
     fn text<E>(&self, resolve: &impl Fn(&Digest) -> Result<Arc<str>, E>) -> Result<Arc<str>, E> {
-        let mut text = String::new();
+        Ok(self.text_until(LITERAL, resolve)?.0.into())
+    }
+
+    /// The text, and the length of what stands before the value called `name`.
+    fn text_until<E>(
+        &self,
+        name: &str,
+        resolve: &impl Fn(&Digest) -> Result<Arc<str>, E>,
+    ) -> Result<(String, Option<usize>), E> {
+        let (mut text, mut split) = (String::new(), None);
         for part in &self.parts {
+            if part.name == name {
+                split.get_or_insert(text.len());
+            }
             let value = part.value.text(resolve)?;
             match part.encoding {
                 PartEncoding::Raw => text.push_str(&value),
                 PartEncoding::JsonString => text.push_str(&serde_json::Value::from(&*value).to_string()),
             }
         }
-        Ok(text.into())
+        Ok((text, split))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Assembles the parts of a run (matrix, store, client, budget, signals) and runs it.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -139,8 +140,8 @@ pub(crate) fn with_engine<T>(
         let requests = progress.requests.clone();
         move |event| requests.on_event(event)
     });
-    let executor =
-        Executor { preparer, store, outputs: &outputs, client: &client, budget: &options.budget, prices: &prices };
+    let (budget, prefixes) = (&options.budget, RefCell::default());
+    let executor = Executor { preparer, store, outputs: &outputs, client: &client, budget, prices: &prices, prefixes };
     let scheduler_options = options.for_scheduler(pipeline);
     let runtime = runtime()?;
     let interrupts = Interrupts::listen(progress.console())?;

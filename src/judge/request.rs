@@ -108,18 +108,20 @@ impl JudgeQuestion {
         }
     }
 
-    /// The turns to send for one answer. `context` is left out where judges may not see it.
+    /// The turns to send for one answer. `context` is left out where judges may not see it. It stands first, so that
+    /// providers' prompt caches serve it to all questions about it.
     pub fn with(&self, answer: InputValue, context: Option<InputValue>) -> Result<Vec<RequestTurn>, TemplateFault> {
         let glue = &*GLUE;
-        let mut request = ComposedValue::builder()
-            .fixed(&glue.question)
+        let request = match context {
+            Some(context) => {
+                ComposedValue::builder().fixed(&glue.context).string("context", context).fixed(&glue.next_question)
+            }
+            None => ComposedValue::builder().fixed(&glue.question),
+        };
+        let request = request
             .string("question", self.question.clone())
             .fixed(&glue.answer)
-            .string("answer", answer);
-        if let Some(context) = context {
-            request = request.fixed(&glue.context).string("context", context);
-        }
-        let request = request
+            .string("answer", answer)
             .fixed(&glue.truth)
             .json("ground truth", self.truth.clone())
             .fixed(&glue.criteria)
@@ -165,18 +167,21 @@ static PROMPT: BuiltInTemplate = BuiltInTemplate::new(
 
 /// The fixed stretches of the request, hashed once.
 struct RequestFragments {
+    context: InputValue,
+    next_question: InputValue,
     question: InputValue,
     answer: InputValue,
-    context: InputValue,
     truth: InputValue,
     criteria: InputValue,
     end: InputValue,
 }
 
 static GLUE: LazyLock<RequestFragments> = LazyLock::new(|| RequestFragments {
+    context: r#"{"compacted_context":"#.into(),
+    // Requests are split at a blank line: what comes before is the same for all questions about a context.
+    next_question: ",\n\n\"probe_question\":".into(),
     question: r#"{"probe_question":"#.into(),
     answer: r#","model_response":"#.into(),
-    context: r#","compacted_context":"#.into(),
     truth: r#","ground_truth":"#.into(),
     criteria: r#","rubric_criteria":"#.into(),
     end: "}".into(),

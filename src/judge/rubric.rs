@@ -80,6 +80,13 @@ impl Rubric {
         self.criteria.iter().filter(|c| scope == Scope::All || c.applies_to.contains(&kind)).collect()
     }
 
+    /// The first type of probe that is graded by the same criteria as `kind`.
+    pub fn graded_alike(&self, kind: ProbeType, scope: Scope) -> ProbeType {
+        let applies = |criterion: &Criterion, kind| scope == Scope::All || criterion.applies_to.contains(&kind);
+        let is_alike = |other: &ProbeType| self.criteria.iter().all(|c| applies(c, *other) == applies(c, kind));
+        ProbeType::ALL.into_iter().find(is_alike).unwrap_or(kind)
+    }
+
     /// Names everything in the rubric that can change a score; comments and layout of the file do not.
     pub fn digest(&self) -> Digest {
         self.digest

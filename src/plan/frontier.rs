@@ -5,6 +5,7 @@
 //! indices and digests of the open chains, no outputs; chains are opened one by one, depth first.
 
 use std::cell::RefCell;
+use std::collections::hash_map::Entry;
 use std::rc::Rc;
 
 use super::prepare::Preparer;
@@ -33,8 +34,8 @@ impl<'p> Frontier<'p> {
         Frontier { pipeline, matrix, chains, opened: 0, texts: None, ready: Vec::new(), warms_prompt_caches: false }
     }
 
-    /// Lets the first answer from a long context go ahead of the others, so that these find the provider's prompt
-    /// cache warm.
+    /// Lets the first answer from a long context, and the first judgement by each rubric, go ahead of the others, so that
+    /// these find the provider's prompt cache warm.
     pub fn warming_prompt_caches(self) -> Frontier<'p> {
         Frontier { warms_prompt_caches: true, ..self }
     }
@@ -87,7 +88,38 @@ impl<'p> Frontier<'p> {
                 self.ready.append(&mut task.context.waiting.borrow_mut());
                 self.resolve_answer(task, outcome)
             }
-            Task::Judge(_) => MatrixCounts::default(),
+            Task::Judge(task) => {
+                let rubric = task.shared_rubric(self.pipeline);
+                let waiting = task.context.judging.borrow_mut().get_mut(&rubric).and_then(Option::take);
+                self.ready.extend(waiting.into_iter().flatten().rev());
+                MatrixCounts::default()
+            }
+        }
+    }
+
+    /// Lets a judgement wait if another one, whose request begins alike, goes ahead of it; else returns it.
+    fn warm_judge(&self, task: JudgeTask) -> Option<Task> {
+        let judge = self.pipeline.judges.get(task.cell.judge.0);
+        let warms = self.warms_prompt_caches
+            && self.pipeline.settings.judge_context
+            && judge.is_some_and(|judge| judge.model.provider.caches_prompts())
+            && task.context.texts.is_worth_warming(task.context.cell.point);
+        if !warms {
+            return Some(Task::Judge(task));
+        }
+        let (context, rubric) = (task.context.clone(), task.shared_rubric(self.pipeline));
+        match context.judging.borrow_mut().entry(rubric) {
+            Entry::Vacant(vacant) => {
+                vacant.insert(Some(Vec::new()));
+                Some(Task::Judge(task))
+            }
+            Entry::Occupied(mut first) => match first.get_mut() {
+                Some(waiting) => {
+                    waiting.push(Task::Judge(task));
+                    None
+                }
+                None => Some(Task::Judge(task)),
+            },
         }
     }
 
@@ -112,9 +144,10 @@ impl<'p> Frontier<'p> {
     pub fn context(&self, task: &CompressTask, resolved: Resolved) -> Option<Rc<ResolvedContext>> {
         let method = self.pipeline.methods.get(task.cell.chain.method.0)?;
         let (state, reference) = (compress::state_ref(method, resolved.out), task.reference(method, resolved.out));
-        let (cell, texts, waiting) = (task.cell, task.texts.clone(), RefCell::default());
+        let (cell, texts) = (task.cell, task.texts.clone());
+        let (waiting, judging) = (RefCell::default(), RefCell::default());
         let Resolved { key, cost, unchanged, .. } = resolved;
-        Some(Rc::new(ResolvedContext { cell, key, state, reference, texts, cost, unchanged, waiting }))
+        Some(Rc::new(ResolvedContext { cell, key, state, reference, texts, cost, unchanged, waiting, judging }))
     }
 
     /// Takes note of what a compression came to and makes ready what depends on it, but for answers that are known.
@@ -165,9 +198,10 @@ impl<'p> Frontier<'p> {
         let answer = Rc::new(ResolvedAnswer { key, out, cost, unchanged });
         let context = &task.context;
         let first = self.ready.len();
-        self.ready.extend(
-            judgements.map(|cell| Task::Judge(JudgeTask { cell, context: context.clone(), answer: answer.clone() })),
-        );
+        for cell in judgements {
+            let task = JudgeTask { cell, context: context.clone(), answer: answer.clone() };
+            self.ready.extend(self.warm_judge(task));
+        }
         if let Some(pushed) = self.ready.get_mut(first..) {
             pushed.reverse();
         }

@@ -2,12 +2,16 @@
 //! outputs.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::texts::FixtureTexts;
 use crate::action::{ActionKey, Digest, StageName};
 use crate::compress::{self, ContextRef, Method, StateRef};
-use crate::pipeline::{AnswerCell, CellCoordinate, CompressCell, Injection, JudgeCell, Pipeline};
+use crate::pipeline::{
+    AnswerCell, CellCoordinate, CompressCell, Injection, JudgeCell, JudgeIx, Matrix, Pipeline, ProbeIx,
+};
+use crate::probe::ProbeType;
 use crate::units::Usd;
 
 /// One coordinate of the matrix whose inputs are known.
@@ -64,7 +68,13 @@ pub struct ResolvedContext {
     pub unchanged: bool,
     /// Answers that wait until the first one has warmed the provider's prompt cache.
     pub(super) waiting: RefCell<Vec<Task>>,
+    /// Judgements likewise, by what begins their requests besides the context; `None` once the first has been made.
+    pub(super) judging: RefCell<HashMap<SharedRubric, Option<Vec<Task>>>>,
 }
+
+/// What the requests for two judgements from one context must share so that they begin alike: the judge and the criteria,
+/// named by the first type of probe that has them.
+pub(super) type SharedRubric = (JudgeIx, Option<ProbeType>);
 
 impl ResolvedContext {
     /// The rule that was put into the session, if one was.
@@ -138,6 +148,24 @@ impl CompressTask {
 }
 
 impl JudgeTask {
+    /// What a request must share with this one, besides the context, to begin alike.
+    pub(super) fn shared_rubric(&self, pipeline: &Pipeline) -> SharedRubric {
+        (self.cell.judge, self.graded_as(self.cell.answer.probe, pipeline))
+    }
+
+    fn graded_as(&self, probe: ProbeIx, pipeline: &Pipeline) -> Option<ProbeType> {
+        let kind = self.context.texts.loaded().probe(probe)?.kind;
+        Some(pipeline.rubric.graded_alike(kind, pipeline.settings.rubric_scope))
+    }
+
+    /// The judgements whose requests begin like this one's.
+    pub fn requests_of_its_rubric(&self, pipeline: &Pipeline, matrix: &Matrix) -> impl Iterator<Item = JudgeCell> {
+        let (judge, kind) = self.shared_rubric(pipeline);
+        let answers = matrix.answers(self.cell.answer.compress);
+        let alike = answers.filter(move |answer| self.graded_as(answer.probe, pipeline) == kind);
+        alike.flat_map(move |answer| matrix.judgements(answer)).filter(move |cell| cell.judge == judge)
+    }
+
     /// The task whose answer is graded.
     pub fn answer_task(&self) -> Task {
         Task::Answer(AnswerTask { cell: self.cell.answer, context: self.context.clone() })

@@ -1,5 +1,6 @@
 //! The values that travel to and from a model, the same for every dialect.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -72,6 +73,46 @@ pub struct Call {
     pub schema: Option<Arc<OutputSchema>>,
     /// How it is sent: this changes the price and not the reply.
     pub lane: Lane,
+    /// How many requests begin with the same turns, all but the last. It decides about the provider's prompt cache, so about
+    /// the price of a reply and not its content, and is part of no key.
+    pub prefix_uses: u32,
+}
+
+impl Call {
+    /// All turns but the last, if other requests begin with them too.
+    pub fn shared_prefix(&self) -> Option<&[Turn]> {
+        let (_, before) = self.turns.split_last()?;
+        (self.prefix_uses > 1 && !before.is_empty()).then_some(before)
+    }
+
+    /// Names the shared prefix: equal prefixes have equal names.
+    pub fn prefix_id(&self) -> Option<u64> {
+        let mut hasher = DefaultHasher::new();
+        self.model.0.hash(&mut hasher);
+        for turn in self.shared_prefix()? {
+            match turn {
+                Turn::Text { role, text } => (role, text).hash(&mut hasher),
+                Turn::Items(items) => items.hash(&mut hasher),
+                Turn::Messages(messages) => {
+                    messages.iter().for_each(|message| (message.role, &message.content).hash(&mut hasher));
+                }
+            }
+        }
+        Some(hasher.finish())
+    }
+
+    /// OpenAI's routing key of the prompt cache. The vendor serves about 15 requests a minute by one key, so a prefix that
+    /// is used more often gets several.
+    pub(super) fn prompt_cache_key(&self) -> Option<String> {
+        const USES_PER_KEY: u32 = 15;
+        let prefix = self.prefix_id()?;
+        let mut hasher = DefaultHasher::new();
+        if let Some(Turn::Text { text, .. }) = self.turns.last() {
+            text.hash(&mut hasher);
+        }
+        let nth = hasher.finish() % u64::from(self.prefix_uses.div_ceil(USES_PER_KEY));
+        Some(format!("compeval-{prefix:016x}-{nth}"))
+    }
 }
 
 /// A reply as it came over the wire, with what only the transport knows.

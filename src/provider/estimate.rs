@@ -14,6 +14,11 @@ pub fn estimate(call: &Call) -> (Tokens, Tokens) {
     (turns + instructions, call.settings.max_output_tokens.unwrap_or(USUAL_OUTPUT))
 }
 
+/// Input tokens that the call has in common with others.
+pub fn estimate_prefix(call: &Call) -> Tokens {
+    call.shared_prefix().unwrap_or_default().iter().map(estimate_turn).sum()
+}
+
 fn estimate_turn(turn: &Turn) -> Tokens {
     match turn {
         Turn::Text { text, .. } => estimate_text(text),

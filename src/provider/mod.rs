@@ -43,7 +43,7 @@ pub use call::{
 };
 pub use client::{AskFailure, Client, reply_failure, truncated_call};
 pub use dialects::{Auth, BuildFault, HttpRequest, read, read_billing, request};
-pub use estimate::estimate;
+pub use estimate::{estimate, estimate_prefix};
 pub use event::{ClientEvent, ClientListener};
 pub use http::ApiKey;
 pub use limits::{ProviderStatus, WaitReason};

@@ -1,6 +1,7 @@
 //! `manifest.json`: what ran, and what it took. Times and facts of the machine stand here alone.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Add;
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +9,7 @@ use super::design::Design;
 use super::failure::FailedAction;
 use crate::action::{ActionKey, Digest, StageName};
 use crate::shard::ShardRecord;
-use crate::units::{Usage, Usd};
+use crate::units::{Tokens, Usage, Usd};
 
 /// The version of the format of a results folder. Older ones are read, newer ones refused.
 ///
@@ -187,6 +188,44 @@ pub struct StageCounts {
     /// depend on them are not counted here.
     #[serde(default, alias = "held_back")]
     pub skipped: u64,
+    /// What prompt caches could have served and did; left out where no provider reports of one.
+    #[serde(default, skip_serializing_if = "PromptCacheTokens::is_empty")]
+    pub prompt_cache: PromptCacheTokens,
+}
+
+/// Input tokens of the executed actions of a stage, for what providers' prompt caches could do and did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PromptCacheTokens {
+    /// All, of the providers that report of a prompt cache.
+    pub input: Tokens,
+    /// Estimated: those that begin a request and had begun an earlier one of this run.
+    pub repeated: Tokens,
+    /// Those that prompt caches served, as reported.
+    pub served: Tokens,
+}
+
+impl Add for PromptCacheTokens {
+    type Output = PromptCacheTokens;
+    fn add(self, other: PromptCacheTokens) -> PromptCacheTokens {
+        PromptCacheTokens {
+            input: self.input + other.input,
+            repeated: self.repeated + other.repeated,
+            served: self.served + other.served,
+        }
+    }
+}
+
+impl PromptCacheTokens {
+    pub fn is_empty(&self) -> bool {
+        *self == PromptCacheTokens::default()
+    }
+
+    pub fn count(&mut self, usage: &Usage, repeated: Tokens) {
+        let Some((input, served)) = usage.input.zip(usage.cached_input) else { return };
+        self.input += input;
+        self.repeated += Tokens(repeated.0.min(input.0));
+        self.served += served;
+    }
 }
 
 /// What was paid for and no result stands on: replies that were malformed, cut off, refused, or broke the contract.

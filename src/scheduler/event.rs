@@ -9,7 +9,7 @@ use crate::judge::SelfTestVerdict;
 use crate::pipeline::{CompressCell, MatrixCounts};
 use crate::plan::CostEstimate;
 use crate::results::{FailedAction, ListedRow};
-use crate::units::{Usage, Usd};
+use crate::units::{Tokens, Usage, Usd};
 
 /// What happened. An event follows the commit of what it reports, so that a reader of events never knows more than the
 /// cache.
@@ -33,6 +33,8 @@ pub enum Event<'a> {
         /// Whether a model was asked; rules and programs are free.
         asked: bool,
         usage: Usage,
+        /// Input tokens that a prompt cache could have served: an earlier request of this run began with them.
+        repeated: Tokens,
         /// What it cost; `None` where no price is known, 0 where no provider was asked.
         cost: Option<Usd>,
         /// Whether the output is that of the earlier action in this place.

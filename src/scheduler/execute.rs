@@ -1,8 +1,8 @@
 //! The life of one action: work is put together and done, its raw output stored, read, and the reading noted. A model
 //! is asked again until its reply keeps the contract of its stage.
 
-use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -21,7 +21,8 @@ use crate::lexical;
 use crate::plan::{Output, PARSER_VERSION, Preparer};
 use crate::provider::{
     self, AskFailure, Call, CallFailure, Client, Dialect, ErrorClass, HttpRequest, Lane, ModelRef, Prices,
-    ProviderSpec, RawReply, ReadFault, Turn, context_window, estimate, longest_reply, reply_failure, truncated_call,
+    ProviderSpec, RawReply, ReadFault, Turn, context_window, estimate, estimate_prefix, longest_reply, reply_failure,
+    truncated_call,
 };
 use crate::results::{Blame, FailedAction};
 use crate::transcript::{Message, count_tokens};
@@ -36,6 +37,8 @@ pub(super) struct ExecutedOutput {
     pub(super) cost: Option<Usd>,
     /// Whether the last action in this place had the same output.
     pub(super) unchanged: bool,
+    /// Input tokens that begin the request and that an earlier one of this run began with.
+    pub(super) repeated: Tokens,
     pub(super) warnings: Vec<String>,
 }
 
@@ -73,6 +76,8 @@ pub struct Executor<'e> {
     pub client: &'e Client,
     pub budget: &'e Budget,
     pub prices: &'e Prices,
+    /// The beginnings of the requests of this run, those that several have in common.
+    pub prefixes: RefCell<HashSet<u64>>,
 }
 
 /// A raw output with what is known of how it came.
@@ -219,6 +224,7 @@ impl Executor<'_> {
         breakers: &CircuitBreakers,
     ) -> Result<ExecutedOutput, ExecutionError> {
         let call = self.call(job, request)?;
+        let repeated = self.repeated_prefix(&call);
         let model = ModelRef { provider: request.provider.clone(), model: request.model.clone() };
         let expected @ (input, _) = estimate(&call);
         self.fits_window(job, &model, input)?;
@@ -251,6 +257,7 @@ impl Executor<'_> {
                     self.outputs.note_model(job.requested_model(), completion.model);
                     let cost = self.prices.cost_in(reply.lane, &model, &completion.usage);
                     let mut fresh = self.fresh(stored.take(), completion.usage, cost, output);
+                    fresh.repeated = repeated;
                     fresh.warnings.extend(reply.usage_warning.map(|warning| format!("`{model}` {warning}")));
                     return Ok(fresh);
                 }
@@ -378,7 +385,14 @@ impl Executor<'_> {
             settings: request.settings.clone(),
             schema: request.schema.as_ref().map(|shape| shape.schema().clone()),
             lane: request.lane.of_one(),
+            prefix_uses: job.prefix_uses(&self.preparer),
         })
+    }
+
+    /// The tokens of the beginning that the call shares with others, if one of them was made in this run.
+    fn repeated_prefix(&self, call: &Call) -> Tokens {
+        let is_first = call.prefix_id().is_none_or(|prefix| self.prefixes.borrow_mut().insert(prefix));
+        if is_first { Tokens(0) } else { estimate_prefix(call) }
     }
 
     async fn call_failed(
@@ -433,7 +447,7 @@ impl Executor<'_> {
         }
         let usage = output.usage().unwrap_or(usage);
         let warnings = output.warnings();
-        ExecutedOutput { out, output, usage, cost, unchanged: false, warnings }
+        ExecutedOutput { out, output, usage, cost, unchanged: false, repeated: Tokens(0), warnings }
     }
 
     fn note_unreadable(&self, record: Option<Record>, fault: &str) {

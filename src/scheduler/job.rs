@@ -162,6 +162,22 @@ impl Job {
         }
     }
 
+    /// How many requests of the run begin as this one does.
+    pub(super) fn prefix_uses(&self, preparer: &Preparer<'_>) -> u32 {
+        let matrix = preparer.matrix();
+        let uses = match &self.purpose {
+            Purpose::Cell(Task::Answer(task)) => {
+                matrix.answers(task.cell.compress).filter(|other| other.answerer == task.cell.answerer).count()
+            }
+            Purpose::Cell(Task::Judge(task)) => task.requests_of_its_rubric(preparer.pipeline(), matrix).count(),
+            // The transcript: once for questions, once for each probe that is made anew.
+            Purpose::Generation => 2,
+            // Each case of a self-test has its own context.
+            Purpose::Cell(Task::Compress(_)) | Purpose::Selftest(_) | Purpose::Floor => 1,
+        };
+        u32::try_from(uses).unwrap_or(u32::MAX)
+    }
+
     /// The model that was asked for.
     pub(super) fn requested_model(&self) -> Option<String> {
         match &self.action.work {

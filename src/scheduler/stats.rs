@@ -52,8 +52,8 @@ impl<'r> RunStats<'r> {
         fresh: &ExecutedOutput,
     ) -> Result<(), FileError> {
         let asked = matches!(&action.work, Work::Ask(request) if !request.is_lexical());
-        let ExecutedOutput { usage, cost, unchanged, .. } = *fresh;
-        self.emit(&Event::Completed { stage, key: action.key, asked, usage, cost, unchanged })
+        let ExecutedOutput { usage, cost, unchanged, repeated, .. } = *fresh;
+        self.emit(&Event::Completed { stage, key: action.key, asked, usage, repeated, cost, unchanged })
     }
 
     /// A cell or a case is not begun.

@@ -26,6 +26,7 @@ pub struct Asked {
     pub text: String,
     /// How often these bytes came before.
     pub earlier: usize,
+    pub came: Instant,
     /// When the reply was handed over to the network; `None` if it never was.
     pub answered: Option<Instant>,
 }
@@ -43,6 +44,8 @@ pub enum Reply {
     Headed(Vec<(&'static str, String)>, Box<Reply>),
     /// As the rules say, after a while.
     Late(Duration),
+    /// The other reply, after a while.
+    After(Duration, Box<Reply>),
     /// As the rules say, when [`Server::let_go`] is called.
     Held,
 }
@@ -172,19 +175,23 @@ async fn answer(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap,
         let mut book = shared.book();
         let earlier = book.asked.iter().filter(|asked| asked.body == body).count();
         let (path, wanted) = (uri.path().to_owned(), brain::wanted(&text));
-        let asked = Asked { path, headers, body, json, wanted, text, earlier, answered: None };
+        let asked = Asked { path, headers, body, json, wanted, text, earlier, came: Instant::now(), answered: None };
         book.asked.push(asked.clone());
         (book.asked.len() - 1, asked, book.script.clone())
     };
     let (headers, reply) = match script(&asked) {
         Reply::Headed(headers, reply) => (headers, *reply),
+        Reply::After(wait, reply) => {
+            tokio::time::sleep(wait).await;
+            (Vec::new(), *reply)
+        }
         reply => (Vec::new(), reply),
     };
     let (status, body) = match reply {
         Reply::Sensible => (200, chat(&asked, &brain::reply(&asked.json))),
         Reply::Text(text) => (200, chat(&asked, &text)),
         Reply::Raw(status, body) => (status, body),
-        Reply::Headed(..) => panic!("headers within headers"),
+        Reply::Headed(..) | Reply::After(..) => panic!("one reply within another"),
         Reply::Late(wait) => {
             tokio::time::sleep(wait).await;
             (200, chat(&asked, &brain::reply(&asked.json)))

@@ -34,6 +34,7 @@ pub fn ask(text: &str) -> Call {
         settings: Settings::default(),
         schema: None,
         lane: Default::default(),
+        prefix_uses: 2,
     }
 }
 

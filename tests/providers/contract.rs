@@ -157,6 +157,38 @@ fn a_long_shared_prefix_ends_in_a_cache_breakpoint() {
 }
 
 #[test]
+fn what_no_other_request_begins_with_is_not_written_to_a_prompt_cache() {
+    let call = Call { prefix_uses: 1, ..generations()[3].clone() };
+    let (_, body) = built(&spec(Dialect::Anthropic, "https://api.anthropic.com"), &call);
+    assert!(!body.to_string().contains("cache_control"));
+    let (_, body) = built(&spec(Dialect::OpenaiChat, "https://api.openai.com/v1"), &call);
+    assert_eq!(body.get("prompt_cache_key"), None);
+}
+
+#[test]
+fn openai_gets_one_cache_key_for_a_prefix_and_several_for_one_that_is_used_often() {
+    let key = |dialect, url: &str, question: &str, prefix_uses| {
+        let mut call = Call { prefix_uses, ..generations()[3].clone() };
+        call.turns[2] = say(Role::User, question);
+        let (_, body) = built(&spec(dialect, url), &call);
+        let definition = match dialect {
+            Dialect::OpenaiResponses => "CreateResponse",
+            _ => "CreateChatCompletionRequest",
+        };
+        allowed(OPENAI, definition, &body);
+        body.get("prompt_cache_key").map(Value::to_string)
+    };
+    for dialect in [Dialect::OpenaiChat, Dialect::OpenaiResponses] {
+        let openai = |question: &str, uses| key(dialect, "https://api.openai.com/v1", question, uses);
+        assert!(openai("a", 10).is_some());
+        assert_eq!(openai("a", 10), openai("b", 10));
+        let keys: std::collections::BTreeSet<_> = (0..60).map(|n| openai(&n.to_string(), 60)).collect();
+        assert_eq!(keys.len(), 4);
+        assert_eq!(key(dialect, "https://example.com/v1", "a", 10), None, "others may refuse an unknown field");
+    }
+}
+
+#[test]
 fn what_an_endpoint_cannot_do_is_not_left_out() {
     let chat = spec(Dialect::OpenaiChat, "https://x.test/v1");
     let fault = |spec: &ProviderSpec, call: &Call| request(spec, call).unwrap_err();

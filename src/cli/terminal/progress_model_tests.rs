@@ -29,7 +29,15 @@ fn kept(model: &mut ProgressModel, stage: StageName, times: usize) {
     let key = ActionKey(crate::action::Digest::of("x"));
     for _ in 0..times {
         let (usage, cost) = (Usage::default(), None);
-        model.on_event(&Event::Completed { stage, key, asked: true, usage, cost, unchanged: false });
+        model.on_event(&Event::Completed {
+            stage,
+            key,
+            asked: true,
+            usage,
+            repeated: Tokens(0),
+            cost,
+            unchanged: false,
+        });
     }
 }
 

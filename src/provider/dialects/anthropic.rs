@@ -111,7 +111,7 @@ fn body<'a>(call: &'a Call, conversation: FlatConversation<'a>) -> MessagesReque
     let format = call.schema.as_deref().filter(|_| !summarize);
     let format = format.map(|schema| json!({"type": "json_schema", "schema": schema.schema}));
     let effort = settings.effort.as_deref();
-    let (system, messages) = prompt(conversation, !summarize);
+    let (system, messages) = prompt(conversation, !summarize, call.prefix_uses > 1);
     MessagesRequest {
         model: &call.model.0,
         max_tokens: settings.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS),
@@ -126,14 +126,18 @@ fn body<'a>(call: &'a Call, conversation: FlatConversation<'a>) -> MessagesReque
     }
 }
 
-/// System blocks and messages, with a cache breakpoint at the end of what other questions share: all that comes
-/// before the last turn.
-fn prompt(conversation: FlatConversation<'_>, cached: bool) -> (Vec<RequestBlock<'_>>, Vec<AnthropicMessage<'_>>) {
+/// System blocks and messages, with cache breakpoints at the end of the system text, which most requests of a stage share,
+/// and of what comes before the last turn, if others share that.
+fn prompt(
+    conversation: FlatConversation<'_>,
+    cached: bool,
+    is_prefix_shared: bool,
+) -> (Vec<RequestBlock<'_>>, Vec<AnthropicMessage<'_>>) {
     let mut length = conversation.system.as_deref().map_or(Tokens(0), estimate_text);
     let mut system: Vec<RequestBlock<'_>> =
         conversation.system.map(|text| block(Cow::Owned(text))).into_iter().collect();
     let mut messages: Vec<AnthropicMessage<'_>> = Vec::new();
-    if cached && conversation.last_turn == 0 && length >= MIN_CACHED_PREFIX {
+    if cached && length >= MIN_CACHED_PREFIX {
         mark(system.last_mut());
     }
     for (index, part) in conversation.parts.into_iter().enumerate() {
@@ -141,7 +145,7 @@ fn prompt(conversation: FlatConversation<'_>, cached: bool) -> (Vec<RequestBlock
             length += estimate_text(text);
         }
         push(&mut messages, part);
-        if cached && index + 1 == conversation.last_turn && length >= MIN_CACHED_PREFIX {
+        if cached && is_prefix_shared && index + 1 == conversation.last_turn && length >= MIN_CACHED_PREFIX {
             mark(messages.last_mut().and_then(|said| said.content.last_mut()));
         }
     }

@@ -33,6 +33,8 @@ struct ChatRequest<'a> {
     provider: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     service_tier: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_cache_key: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -67,6 +69,7 @@ pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, B
         plugins: router.then(|| json!([{"id": "context-compression", "enabled": false}])),
         provider: router.then(|| json!({"require_parameters": true})),
         service_tier: request::service_tier(call),
+        prompt_cache_key: call.prompt_cache_key().filter(|_| vendor),
     };
     Ok(HttpRequest {
         path: "/chat/completions",

@@ -187,6 +187,7 @@ mod tests {
             settings: Settings::default(),
             schema: None,
             lane: Default::default(),
+            prefix_uses: 1,
         }
     }
 

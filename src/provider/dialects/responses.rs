@@ -31,6 +31,8 @@ struct ResponsesRequest<'a> {
     text: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     service_tier: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_cache_key: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -65,16 +67,17 @@ pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, B
             return Err(BuildFault::Unsupported { dialect: Dialect::OpenaiResponses, operation });
         }
     };
-    let azure = request::is_below(&request::host(&spec.base_url), "azure.com");
+    let host = request::host(&spec.base_url);
+    let azure = request::is_below(&host, "azure.com");
     Ok(HttpRequest {
         path,
         auth: if azure { Auth::ApiKey } else { Auth::Bearer },
         headers: Vec::new(),
-        body: body(call)?,
+        body: body(call, azure || request::is_below(&host, "openai.com"))?,
     })
 }
 
-fn body(call: &Call) -> Result<bytes::Bytes, BuildFault> {
+fn body(call: &Call, is_vendor: bool) -> Result<bytes::Bytes, BuildFault> {
     let conversation = conversation(call, HistoryStyle::NativeCalls)?;
     let settings = &call.settings;
     // The compact endpoint takes no setting at all.
@@ -89,6 +92,7 @@ fn body(call: &Call) -> Result<bytes::Bytes, BuildFault> {
         reasoning: settings.effort.as_ref().filter(|_| generate).map(|effort| json!({"effort": effort})),
         text: call.schema.as_deref().filter(|_| generate).map(text_format),
         service_tier: request::service_tier(call),
+        prompt_cache_key: call.prompt_cache_key().filter(|_| generate && is_vendor),
     })
 }
 

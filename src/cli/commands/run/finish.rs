@@ -11,7 +11,7 @@ use crate::cli::failure::Exit;
 use crate::cli::format::{cost, count, duration, money, percent, shell_word, short};
 use crate::cli::terminal::{Console, TextStyle, print_failures};
 use crate::report::summary_table;
-use crate::results::{FailedAction, ForecastTotals, Manifest, Outcome, ResultsFolder, Unused, names};
+use crate::results::{FailedAction, ForecastTotals, Manifest, Outcome, ResultsFolder, StageCounts, Unused, names};
 use crate::scheduler::{OpenBatchNote, RunOutcome, UntestedJudge};
 use crate::shard::ShardRecord;
 use crate::units::{Tokens, Usd};
@@ -204,8 +204,17 @@ fn prompt_cache_line(manifest: &Manifest) -> Option<String> {
     let (cached, input) = (manifest.usage.cached_input?.0, manifest.usage.input?.0);
     let share = (cached > 0 && input > 0).then(|| cached as f64 / input as f64);
     let saved = money(Some(manifest.saved_by_prompt_cache));
+    let of = |part: Tokens, all: Tokens| percent(Some(part.0 as f64 / all.0.max(1) as f64));
+    let stages = manifest.stages.iter().filter(|(_, counts)| counts.prompt_cache.repeated.0 > 0);
+    let stages: Vec<String> = stages
+        .map(|(stage, StageCounts { prompt_cache: tokens, .. })| {
+            let (served, repeated) = (of(tokens.served, tokens.input), of(tokens.repeated, tokens.input));
+            format!("{} {served}, {repeated} were sent before", stage.name())
+        })
+        .collect();
+    let stages = if stages.is_empty() { String::new() } else { format!(" ({})", stages.join("; ")) };
     Some(format!(
-        "{} of the input tokens came from providers' prompt caches, which saved {saved}.",
+        "{} of the input tokens came from providers' prompt caches, which saved {saved}{stages}.",
         percent(Some(share?))
     ))
 }

@@ -7,6 +7,7 @@
 //! 4. What the shards sent and paid is added up in the manifest.
 
 use std::collections::BTreeMap;
+use std::ops::Add;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -300,6 +301,8 @@ fn add_shards(manifest: &mut Manifest, shards: &[&Manifest]) {
         let executed: u64 =
             shards.iter().filter_map(|shard| shard.stages.get(&stage)).map(|counts| counts.executed).sum();
         if let Some(counts) = manifest.stages.get_mut(&stage) {
+            let sent = shards.iter().filter_map(|shard| shard.stages.get(&stage)).map(|counts| counts.prompt_cache);
+            counts.prompt_cache = sent.fold(counts.prompt_cache, Add::add);
             // Of an action that two shards executed one output stands.
             counts.executed = (counts.executed + executed).min(counts.executed + counts.cached);
             counts.cached = counts.actions.saturating_sub(counts.executed + counts.failed);

@@ -117,13 +117,14 @@ impl Listener for Recorder {
                 counts.cached += 1;
                 counts.early_cutoff += u64::from(*early_cutoff);
             }
-            Event::Completed { stage, usage, cost, key, asked, .. } => {
+            Event::Completed { stage, usage, repeated, cost, key, asked, .. } => {
                 self.keys.insert(*key);
                 let counts = self.stage(*stage);
                 counts.cells += 1;
                 counts.actions += 1;
                 counts.executed += 1;
                 if *asked {
+                    counts.prompt_cache.count(usage, *repeated);
                     self.useful.add(usage, *cost);
                 }
             }
