@@ -81,13 +81,15 @@ fn kind_lines(first: &Problem, alike: usize, console: &Console) -> Vec<String> {
     }
 }
 
-/// Findings by kind, errors first, in the order in which each kind is first seen.
+/// Findings by kind, errors first, in the order in which each kind is first seen. An error without a place names its
+/// file in its message, so each is a kind of its own.
 fn kinds(problems: &[Problem]) -> Vec<(&Problem, Vec<&Problem>)> {
     let mut kinds: Vec<(&Problem, Vec<&Problem>)> = Vec::new();
     for severity in [Severity::Error, Severity::Warning] {
         for problem in problems.iter().filter(|problem| problem.kind() == severity) {
+            let is_alone = severity == Severity::Error && problem.position().is_none();
             let is_alike = |(first, _): &&mut (&Problem, Vec<&Problem>)| {
-                first.kind() == severity && pattern(first) == pattern(problem)
+                !is_alone && first.kind() == severity && pattern(first) == pattern(problem)
             };
             match kinds.iter_mut().find(is_alike) {
                 Some((_, alike)) => alike.push(problem),

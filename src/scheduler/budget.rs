@@ -209,7 +209,7 @@ impl Budget {
         lines: impl Iterator<Item = (Option<Usage>, Option<Usd>)>,
     ) {
         let lines: Vec<_> = lines.collect();
-        let billed = lines.iter().fold(Some(Usd(0.0)), |sum, (_, charge)| add_known(sum, *charge));
+        let billed = lines.iter().try_fold(Usd(0.0), |sum, (_, charge)| add_known(Some(sum), *charge));
         for (at, reservation) in reservations.into_iter().enumerate() {
             self.settle(reservation, if at == 0 { billed } else { billed.map(|_| Usd(0.0)) });
         }

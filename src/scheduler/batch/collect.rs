@@ -1,6 +1,7 @@
 //! Collecting: polls a batch, stores its results line by line as they arrive, and closes it. All that it needs is in the
 //! intent, so a batch can be collected after the project was edited.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
@@ -168,9 +169,8 @@ async fn collect(
         Err(failure) => return Ok(unreachable(tracked, failure)),
     }
     for line in &intent.lines {
-        if !outcomes.contains_key(&line.key) {
-            let result = collector.unfinished(line, "the results lack it").await?;
-            outcomes.insert(line.key, result);
+        if let Entry::Vacant(missing) = outcomes.entry(line.key) {
+            missing.insert(collector.unfinished(line, "the results lack it").await?);
         }
     }
     close(executor, client, tracked, status, outcomes).await.map(Some)

@@ -451,10 +451,12 @@ impl RateEstimator {
                 }
                 self.raise(now);
             }
-            Phase::Lowered { share, .. } if lasted >= TRIAL && self.tally.sent >= 8 => {
-                if f64::from(self.tally.sent) >= 4.0 / share || lasted >= LONGEST_TRIAL {
-                    self.judge_lowered(now);
-                }
+            Phase::Lowered { share, .. }
+                if lasted >= TRIAL
+                    && self.tally.sent >= 8
+                    && (f64::from(self.tally.sent) >= 4.0 / share || lasted >= LONGEST_TRIAL) =>
+            {
+                self.judge_lowered(now);
             }
             Phase::Hold if lasted >= self.time_to_raise() => {
                 self.learn_noise();
