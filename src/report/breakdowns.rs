@@ -1,4 +1,4 @@
-//! Tables that describe and decide nothing: survival by age, and constraints. The same in terminal, Markdown and page.
+//! Tables that describe and decide nothing: survival by age, and constraints. The same in terminal, Markdown and page, where they are shown.
 
 use std::collections::BTreeSet;
 
@@ -8,6 +8,9 @@ use super::numbers::{UNKNOWN, share_with_interval};
 use super::translation::{Translation, fill};
 use crate::measure::RulePosition;
 use crate::results::{ConstraintShares, ConstraintSummary, MethodSummary, Ordered, Share, Summary, SurvivalByAge};
+
+/// The id of the table of survival by age.
+pub(super) const SURVIVAL_BY_AGE: &str = "ages";
 
 /// A table as it is shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -72,7 +75,7 @@ fn survival_by_age(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
     };
     let columns = [columns(tr.facts_of_age, &facts), columns(tr.needed_of_age, &references)].concat();
     Some(FigureTable {
-        id: "ages",
+        id: SURVIVAL_BY_AGE,
         title: tr.ages_title.to_owned(),
         lead: tr.ages_note.to_owned(),
         header: header(tr, columns.into_iter().chain([tr.half_life.to_owned()])),

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::breakdowns::breakdowns;
+use super::breakdowns::{FigureTable, SURVIVAL_BY_AGE, breakdowns};
 use super::notes::{
     caveats, comparison_notes, differences, has_answers, is_changed, margins, method_changes, panel_agreement,
     scale_warning, task_formula, unchanged,
@@ -46,7 +46,9 @@ pub fn summary_table(summary: &Summary, manifest: &Manifest, width: usize) -> St
         out.blank_line();
         out.paragraph(TextStyle::Dim, tr.needed_note, width);
     }
-    for table in breakdowns(summary, tr) {
+    // Beside three tables of scores there is no room for it: there it stands in report.md and on the page alone.
+    let is_shown = |table: &FigureTable| !has_answers(&manifest.design) || table.id != SURVIVAL_BY_AGE;
+    for table in breakdowns(summary, tr).into_iter().filter(is_shown) {
         let cells = |(name, figures): (String, Vec<String>)| -> Vec<TableCell> {
             let figures = figures.into_iter().map(figure_cell);
             std::iter::once(vec![(TextStyle::Strong, name)]).chain(figures).collect()
