@@ -91,6 +91,9 @@ pub mod redaction;
 pub mod references;
 #[doc(hidden)]
 #[allow(missing_docs)]
+pub mod remote;
+#[doc(hidden)]
+#[allow(missing_docs)]
 pub mod report;
 #[doc(hidden)]
 #[allow(missing_docs)]

@@ -25,13 +25,14 @@ const MODULES: &[(&str, &[&str])] = &[
     ("observe", &["import", "references", "stats"]),
     ("action", &["provider"]),
     ("cache", &["action", "provider"]),
+    ("remote", &["cache", "action", "provider"]),
     ("probe", &["action", "provider"]),
     ("compress", &["references", "action", "provider"]),
     ("answer", &["compress", "action", "provider"]),
     ("judge", &["stats", "probe", "action", "provider"]),
     ("measure", &["references", "probe"]),
     ("lexical", &["action", "compress", "probe", "judge", "measure"]),
-    ("pipeline", &["references", "measure", "probe", "compress", "answer", "judge", "provider", "action"]),
+    ("pipeline", &["remote", "references", "measure", "probe", "compress", "answer", "judge", "provider", "action"]),
     ("plan", &["pipeline", "probe", "compress", "answer", "judge", "action", "cache", "provider"]),
     ("shard", &["plan", "pipeline", "compress", "judge", "provider", "action"]),
     (
@@ -65,6 +66,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "probe",
             "compress",
             "provider",
+            "remote",
             "cache",
             "action",
         ],
@@ -72,6 +74,7 @@ const MODULES: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
+            "remote",
             "report",
             "scheduler",
             "results",
@@ -103,6 +106,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("reqwest::", &["src/provider/http.rs"]),
     ("rustls::", &["src/provider/http.rs"]),
     ("blake3::", &["src/action/digest.rs"]),
+    ("ring::", &["src/remote/keys.rs"]),
     ("minijinja::", &["src/action/template.rs"]),
     ("regex_automata::", &["src/transcript/tokenizer.rs"]),
     // Pipelines and rubrics are the files that users write.

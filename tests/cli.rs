@@ -47,6 +47,8 @@ mod cli {
     mod secrets;
     mod shards;
     mod row_cache;
+    #[cfg(unix)]
+    mod shared_cache;
     mod placement;
     mod stale;
     mod task_tokens;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-const DOCUMENTS: [&str; 13] = [
+const DOCUMENTS: [&str; 14] = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -18,6 +18,7 @@ const DOCUMENTS: [&str; 13] = [
     "docs/cluster/README.md",
     "docs/limits.md",
     "docs/batch.md",
+    "docs/shared-cache.md",
 ];
 /// How commands start: with the installed program, and inside the repository.
 const PROGRAMS: [&str; 2] = ["compeval ", "cargo run --release -- "];
@@ -89,6 +90,9 @@ fn every_flag_in_the_text_is_one_of_the_programs() {
         &["cache", "prune"],
         &["cache", "export"],
         &["cache", "import"],
+        &["cache", "stats"],
+        &["cache", "push"],
+        &["key", "new"],
     ];
     let help = |page: &&[&str]| String::from_utf8(compeval(&[page, &["--help"][..]].concat()).stdout).expect("help");
     let known: String = pages.iter().map(help).collect();

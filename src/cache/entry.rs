@@ -42,18 +42,31 @@ pub struct EntryMeta {
     pub lane: Lane,
 }
 
-/// The file that an entry was imported from.
+/// The file that an entry was imported from, or the remote cache and the segment that it was pulled from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ImportOrigin {
-    /// Its path as the user gave it.
+    /// The path as the user gave it, or the URL of the remote.
     pub file: String,
-    /// The digest at its end, which covers all of it.
+    /// The digest at the file's end, which covers all of it, or the name of the segment.
     pub digest: Digest,
+    /// Who signed the segment. Encoded after everything else and only if there is one: versions without remotes read
+    /// such an entry as an imported one.
+    #[serde(skip)]
+    pub writer: Option<Writer>,
+}
+
+/// Who signed a pulled entry.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Writer {
+    /// As the project that pulled it named the key.
+    pub name: String,
+    /// The public key, as text. The cache compares it and never interprets it.
+    pub key: String,
 }
 
 impl ImportOrigin {
     /// Stands on disk where an entry has a lane and no origin: no file has this name.
-    const NONE: ImportOrigin = ImportOrigin { file: String::new(), digest: Digest([0; 32]) };
+    const NONE: ImportOrigin = ImportOrigin { file: String::new(), digest: Digest([0; 32]), writer: None };
 }
 
 /// The tail of an entry's header: in this order on disk, after the summary.
@@ -90,11 +103,15 @@ impl EntryMeta {
             &self.inputs,
             &self.sources,
         ))?;
-        if self.lane != Lane::Live {
+        let writer = self.imported.as_ref().and_then(|origin| origin.writer.as_ref());
+        if self.lane != Lane::Live || writer.is_some() {
             let origin = self.imported.clone().unwrap_or(ImportOrigin::NONE);
             details.extend(postcard::to_stdvec(&(origin, self.lane))?);
         } else if let Some(origin) = &self.imported {
             details.extend(postcard::to_stdvec(origin)?);
+        }
+        if let Some(writer) = writer {
+            details.extend(postcard::to_stdvec(writer)?);
         }
         Ok(details)
     }
@@ -107,12 +124,7 @@ impl EntryMeta {
     pub(super) fn decode(summary: EntrySummary, details: &[u8]) -> Result<EntryMeta, postcard::Error> {
         let (details, origin): (MetaDetails, &[u8]) = postcard::take_from_bytes(details)?;
         let (model, requested_model, attempts, request_id, coordinate, inputs, sources) = details;
-        let (origin, lane): (Option<ImportOrigin>, &[u8]) = match origin {
-            [] => (None, &[]),
-            bytes => postcard::take_from_bytes(bytes).map(|(origin, rest)| (Some(origin), rest))?,
-        };
-        let imported = origin.filter(|origin| *origin != ImportOrigin::NONE);
-        let lane = if lane.is_empty() { Lane::Live } else { postcard::from_bytes(lane)? };
+        let (imported, lane) = decode_tail(origin)?;
         let EntrySummary { created, stage, usage, cost, latency_ms, coordinate: _, dialect } = summary;
         Ok(EntryMeta {
             stage,
@@ -132,6 +144,18 @@ impl EntryMeta {
             lane,
         })
     }
+}
+
+/// Decodes what only some entries have: where they come from, the lane, the writer.
+fn decode_tail(bytes: &[u8]) -> Result<(Option<ImportOrigin>, Lane), postcard::Error> {
+    if bytes.is_empty() {
+        return Ok((None, Lane::Live));
+    }
+    let (origin, rest): (ImportOrigin, &[u8]) = postcard::take_from_bytes(bytes)?;
+    let (lane, rest) = if rest.is_empty() { (Lane::Live, rest) } else { postcard::take_from_bytes(rest)? };
+    let writer = if rest.is_empty() { None } else { Some(postcard::from_bytes(rest)?) };
+    let origin = Some(origin).filter(|origin| *origin != ImportOrigin::NONE);
+    Ok((origin.map(|origin| ImportOrigin { writer, ..origin }), lane))
 }
 
 /// The head of an entry's header: all that a scan of headers decodes, without an allocation.

@@ -1,5 +1,6 @@
 //! The cache folder: the paths in it, whether a folder is a cache, its lock, and its size on disk.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -81,6 +82,28 @@ impl Layout {
     /// Records that entries are imported.
     pub(super) fn note_import(&self) -> io::Result<()> {
         write_synced(&self.imports(), "Entries of this cache were imported; `compeval cache show` says from where.\n")
+    }
+
+    /// A file with the public key of everybody whose entries were ever pulled, one in a line.
+    fn writers(&self) -> PathBuf {
+        self.root.join("WRITERS")
+    }
+
+    /// The public keys of all whose entries were ever pulled.
+    pub(super) fn known_writers(&self) -> Result<BTreeSet<String>, CacheError> {
+        let path = self.writers();
+        match fs::read_to_string(&path) {
+            Ok(text) => Ok(text.lines().map(str::to_owned).collect()),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(BTreeSet::new()),
+            Err(e) => Err(CacheError::io("read", &path)(e)),
+        }
+    }
+
+    /// Records the public keys of all whose entries were ever pulled.
+    pub(super) fn note_writers(&self, writers: &BTreeSet<String>) -> Result<(), CacheError> {
+        let path = self.writers();
+        let text: String = writers.iter().flat_map(|key| [key, "\n"]).collect();
+        write_synced(&path, &text).map_err(CacheError::io("write", &path))
     }
 
     /// The numbers of all packs, oldest first.

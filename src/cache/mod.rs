@@ -39,13 +39,15 @@ mod store;
 mod prune;
 mod verify;
 mod transfer;
+mod share;
 
 #[cfg(test)]
 mod tests;
 
 pub use compaction::prune_without_room;
 pub use entry::{
-    Day, EntryCoordinate, EntryMeta, EntryStatus, FrameLocation, ImportOrigin, Reading, Record, RemovalReason, now_ms,
+    Day, EntryCoordinate, EntryMeta, EntryStatus, FrameLocation, ImportOrigin, Reading, Record, RemovalReason, Writer,
+    now_ms,
 };
 pub use error::{CacheError, Damage};
 pub use folder::{LockHolder, disk_bytes};
@@ -57,6 +59,7 @@ pub use journal_steps::BatchNonce;
 pub use layered::Layered;
 pub use lookup::{CacheEntry, Lookup, ModelNames, StoredReply};
 pub use prune::PruneCounts;
+pub use share::{pack_entry, pack_text};
 pub use snapshot::{CacheSnapshot, DiskUsage};
 pub use store::Store;
 pub use transfer::{ExportCounts, ImportCounts, export};

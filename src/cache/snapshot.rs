@@ -21,7 +21,9 @@ use crate::action::{ActionKey, Digest};
 pub struct CacheSnapshot {
     tables: PackIndex,
     packs: PackFiles,
-    layout: Layout,
+    pub(super) layout: Layout,
+    /// Entries of writers that are not trusted: they count as missing.
+    pub(super) hidden: HashSet<ActionKey>,
 }
 
 /// What a cache takes on disk, in bytes.
@@ -50,7 +52,7 @@ impl CacheSnapshot {
             FolderKind::Empty => PackIndex::default(),
             FolderKind::Cache | FolderKind::Unlabelled => PackIndex::scan(&layout, &packs)?,
         };
-        Ok(CacheSnapshot { tables, packs, layout })
+        Ok(CacheSnapshot { tables, packs, layout, hidden: HashSet::new() })
     }
 
     /// The damage found by the scan, worded for the user.
@@ -101,7 +103,8 @@ impl CacheSnapshot {
 
 impl Lookup for CacheSnapshot {
     fn find(&self, key: &ActionKey) -> Option<Record> {
-        self.tables.records.get(key).map(|record| Record::clone(record))
+        let found = self.tables.records.get(key).filter(|_| !self.hidden.contains(key));
+        found.map(|record| Record::clone(record))
     }
 
     fn reply(&self, record: &Record) -> Result<StoredReply, Damage> {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, mpsc};
 
 use bytes::Bytes;
 use tokio::sync::oneshot;
@@ -26,6 +26,8 @@ use crate::files::{FileLock, close_files, create_private_folder};
 pub struct Store {
     used: Mutex<HashSet<KeyPrefix>>,
     known_texts: Mutex<HashSet<Digest>>,
+    /// Entries of writers that are not trusted: they count as missing.
+    pub(super) hidden: RwLock<HashSet<ActionKey>>,
     // dropped in this order: the thread finishes its writes, the index closes, the lock is released
     writer: WriterThread,
     pub(super) inner: Arc<StoreInner>,
@@ -59,8 +61,8 @@ impl Store {
         let inner = Arc::new(inner::open(layout, found)?);
         let writer = WriterThread::start(inner.clone()).map_err(CacheError::io("start a thread for", dir))?;
         let index_files = IndexFiles(inner.layout.index());
-        let (used, known_texts) = (Mutex::default(), Mutex::default());
-        Ok(Store { used, known_texts, writer, inner, _index_files: index_files, _lock: lock })
+        let (used, known_texts, hidden) = (Mutex::default(), Mutex::default(), RwLock::default());
+        Ok(Store { used, known_texts, hidden, writer, inner, _index_files: index_files, _lock: lock })
     }
 
     /// Recoveries and damage since the last call, worded for the user; each is returned once.
@@ -105,6 +107,7 @@ impl Store {
         let frame = frame.map_err(|e| self.inner.poisoned(&e.to_string()))?;
         let header = FrameHeader::decode(&frame).map_err(|_| malformed())?;
         let location = self.write(frame).await?;
+        self.unhide(&ActionKey(header.key));
         header.record(location).ok_or_else(malformed)
     }
 
@@ -253,6 +256,32 @@ impl Store {
         self.sync()
     }
 
+    /// Records that entries are imported.
+    pub(super) fn note_import(&self) -> Result<(), CacheError> {
+        let layout = &self.inner.layout;
+        if layout.has_imports() {
+            return Ok(());
+        }
+        layout.note_import().map_err(CacheError::io("write to", layout.root()))
+    }
+
+    /// Records that there are entries of a writer.
+    pub(super) fn note_writer(&self, key: &str) -> Result<(), CacheError> {
+        let mut writers = self.inner.layout.known_writers()?;
+        if writers.insert(key.to_owned()) { self.inner.layout.note_writers(&writers) } else { Ok(()) }
+    }
+
+    pub(super) fn is_hidden(&self, key: &ActionKey) -> bool {
+        self.hidden.read().unwrap_or_else(PoisonError::into_inner).contains(key)
+    }
+
+    /// The entry of a key was replaced by a trusted one.
+    pub(super) fn unhide(&self, key: &ActionKey) {
+        if self.is_hidden(key) {
+            self.hidden.write().unwrap_or_else(PoisonError::into_inner).remove(key);
+        }
+    }
+
     /// Queries the tables. A broken index is rebuilt from the packs; if that fails, the store is poisoned, a notice says
     /// so, and the entry counts as missing.
     fn query<T>(&self, query: impl Fn(&dyn IndexQueries) -> Result<Option<T>, IndexFault>) -> Option<T> {
@@ -315,6 +344,9 @@ impl Drop for Store {
 
 impl Lookup for Store {
     fn find(&self, key: &ActionKey) -> Option<Record> {
+        if self.is_hidden(key) {
+            return None;
+        }
         let found = self.query(|tables| tables.find(key));
         if found.is_some() || self.inner.audited.load(Ordering::Acquire) {
             return found;

@@ -4,7 +4,7 @@
 //! magic 8 | version 4 | entries 8 | zstd( frames, bodies plain ) | digest 32 of everything before it
 //! ```
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -64,7 +64,7 @@ pub fn export(cache: &CacheSnapshot, keys: &[ActionKey], path: &Path) -> Result<
     let start = [&MAGIC[..], &VERSION.to_le_bytes(), &(records.len() as u64).to_le_bytes()].concat();
     hashed.write_all(&start).map_err(failed())?;
     let mut stream = compressor(hashed).map_err(failed())?;
-    write_entries(cache, &records, |bytes| stream.write_all(bytes).map_err(failed()))?;
+    write_entries(cache, &records, Texts::With, |bytes| stream.write_all(bytes).map_err(failed()))?;
     let HashingWriter { mut target, digest } = stream.finish().map_err(failed())?;
     let digest = digest.finish();
     target.write_all(&digest.0).map_err(failed())?;
@@ -139,9 +139,17 @@ fn check_target(path: &Path) -> Result<(), CacheError> {
     if is_replaceable { Ok(()) } else { Err(refused(path, "it exists and is not an export")) }
 }
 
-fn write_entries(
+/// Whether the source texts of entries go with them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Texts {
+    With,
+    Without,
+}
+
+pub(super) fn write_entries(
     cache: &impl Lookup,
     records: &[Record],
+    with: Texts,
     mut write: impl FnMut(&[u8]) -> Result<(), CacheError>,
 ) -> Result<(), CacheError> {
     let mut texts = BTreeSet::new();
@@ -156,7 +164,9 @@ fn write_entries(
         if let EntryStatus::Output { out, .. } = record.status {
             counts.extend(cache.count(&out).map(|count| (out, count)));
         }
-        texts.extend(meta.texts());
+        if with == Texts::With {
+            texts.extend(meta.texts());
+        }
     }
     for digest in texts {
         if let Some(text) = cache.read_text(&digest) {
@@ -188,8 +198,8 @@ impl<W: Write> Write for HashingWriter<W> {
 }
 
 /// A verified frame of an exported file.
-struct ImportedFrame {
-    header: FrameHeader,
+pub(super) struct ImportedFrame {
+    pub(super) header: FrameHeader,
     meta: Option<EntryMeta>,
     body: Bytes,
     frame: Vec<u8>,
@@ -215,8 +225,9 @@ impl Store {
         if entries != expected {
             return Err(bad(path, format!("it should contain {expected} entries and contains {entries}")));
         }
-        let mut batch = ImportBatch::new(self, Some(ImportOrigin { file: path.display().to_string(), digest }));
-        self.inner.layout.note_import().map_err(CacheError::io("write to", self.inner.layout.root()))?;
+        let mut batch =
+            ImportBatch::new(self, Some(ImportOrigin { file: path.display().to_string(), digest, writer: None }));
+        self.note_import()?;
         read_items(path, |item| batch.add(item))?;
         batch.commit()?;
         Ok(batch.counts())
@@ -238,13 +249,15 @@ impl Store {
         let is_sound = |record: &Record| record.is_usable() && other.verify_body(record).is_ok();
         let records: Vec<Record> = keys.into_iter().filter_map(|key| other.find(key)).filter(is_sound).collect();
         if other.has_imports() {
-            self.inner.layout.note_import().map_err(CacheError::io("write to", self.inner.layout.root()))?;
+            self.note_import()?;
         }
         let mut batch = ImportBatch::new(self, None);
         let root = other.root();
-        write_entries(other, &records, |mut frame| match read_item(&mut frame).map_err(|what| bad(root, what))? {
-            Some(item) => batch.add(item),
-            None => Ok(()),
+        write_entries(other, &records, Texts::With, |mut frame| {
+            match read_item(&mut frame).map_err(|what| bad(root, what))? {
+                Some(item) => batch.add(item),
+                None => Ok(()),
+            }
         })?;
         batch.commit()?;
         Ok(batch.counts())
@@ -252,21 +265,18 @@ impl Store {
 }
 
 impl Store {
-    /// The exports that entries among `keys` were imported from, each with the number of entries. Looks at no entry of a
+    /// Those of the entries `keys` that were imported or pulled, each with the digest of its body. Looks at no entry of a
     /// cache that nothing was ever imported into.
-    pub fn origins<'k>(&self, keys: impl IntoIterator<Item = &'k ActionKey>) -> Vec<(ImportOrigin, u64)> {
-        let mut origins = BTreeMap::new();
-        if self.inner.layout.has_imports() {
-            let records = keys.into_iter().filter_map(|key| self.find(key));
-            for origin in records.filter_map(|record| self.meta(&record).ok()?.imported) {
-                *origins.entry(origin).or_default() += 1;
-            }
+    pub fn origins<'k>(&self, keys: impl IntoIterator<Item = &'k ActionKey>) -> Vec<(ActionKey, Digest, ImportOrigin)> {
+        if !self.inner.layout.has_imports() {
+            return Vec::new();
         }
-        origins.into_iter().collect()
+        let records = keys.into_iter().filter_map(|key| self.find(key));
+        records.filter_map(|record| Some((record.key, record.raw, self.meta(&record).ok()?.imported?))).collect()
     }
 }
 
-struct ImportBatch<'a> {
+pub(super) struct ImportBatch<'a> {
     store: &'a Store,
     /// The exported file; `None` of entries that keep the origin that they have.
     origin: Option<ImportOrigin>,
@@ -277,15 +287,15 @@ struct ImportBatch<'a> {
 }
 
 impl<'a> ImportBatch<'a> {
-    fn new(store: &'a Store, origin: Option<ImportOrigin>) -> ImportBatch<'a> {
+    pub(super) fn new(store: &'a Store, origin: Option<ImportOrigin>) -> ImportBatch<'a> {
         ImportBatch { store, origin, frames: Vec::new(), bytes: 0, taken: BTreeSet::new(), present: 0 }
     }
 
-    fn counts(&self) -> ImportCounts {
+    pub(super) fn counts(&self) -> ImportCounts {
         ImportCounts { added: self.taken.len() as u64, present: self.present }
     }
 
-    fn add(&mut self, item: ImportedFrame) -> Result<(), CacheError> {
+    pub(super) fn add(&mut self, item: ImportedFrame) -> Result<(), CacheError> {
         const GROUP: usize = 4 << 20;
         let key = ActionKey(item.header.key);
         let frame = match (&item.header.content, &item.meta) {
@@ -295,7 +305,7 @@ impl<'a> ImportBatch<'a> {
                     return Ok(());
                 }
                 self.taken.insert(key);
-                let imported = self.origin.clone().or_else(|| meta.imported.clone());
+                let imported = self.origin_of(meta)?;
                 let meta = EntryMeta { imported, ..meta.clone() };
                 encoded(frame::reply(key, &meta, &compress_body(&item.body)?))?
             }
@@ -311,10 +321,32 @@ impl<'a> ImportBatch<'a> {
         if self.bytes >= GROUP { self.commit() } else { Ok(()) }
     }
 
+    /// Where an entry comes from. Its writer stays known, whatever brought it here.
+    fn origin_of(&self, meta: &EntryMeta) -> Result<Option<ImportOrigin>, CacheError> {
+        let before = meta.imported.as_ref();
+        let writer = || before.and_then(|origin| origin.writer.clone());
+        let own = self.origin.clone();
+        let own = own.map(|origin| ImportOrigin { writer: origin.writer.clone().or_else(writer), ..origin });
+        let origin = own.or_else(|| before.cloned());
+        if let Some(writer) = origin.as_ref().and_then(|origin| origin.writer.as_ref()) {
+            self.store.note_writer(&writer.key)?;
+        }
+        Ok(origin)
+    }
+
     fn commit(&mut self) -> Result<(), CacheError> {
+        self.write(true)
+    }
+
+    /// Writes without waiting for the disk.
+    pub(super) fn commit_unsynced(&mut self) -> Result<(), CacheError> {
+        self.write(false)
+    }
+
+    fn write(&mut self, durable: bool) -> Result<(), CacheError> {
         self.bytes = 0;
         let frames = std::mem::take(&mut self.frames);
-        if frames.is_empty() { Ok(()) } else { self.store.inner.commit(&frames, true).map(drop) }
+        if frames.is_empty() { Ok(()) } else { self.store.inner.commit(&frames, durable).map(drop) }
     }
 }
 
@@ -371,7 +403,7 @@ fn read_items(path: &Path, mut each: impl FnMut(ImportedFrame) -> Result<(), Cac
 }
 
 /// The next frame; `None` at the end.
-fn read_item(stream: &mut impl Read) -> Result<Option<ImportedFrame>, String> {
+pub(super) fn read_item(stream: &mut impl Read) -> Result<Option<ImportedFrame>, String> {
     let mut bytes = Vec::new();
     let header = loop {
         let needed = match FrameHeader::decode(&bytes) {

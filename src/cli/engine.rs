@@ -1,7 +1,7 @@
 //! Assembles the parts of a run (matrix, store, client, budget, signals) and runs it.
 
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,12 @@ use crate::cache::Store;
 use crate::cli::args::BudgetArgs;
 use crate::cli::failure::Failure;
 use crate::cli::interrupts::Interrupts;
+use crate::cli::remote::{RemoteArgs, print_warnings};
 use crate::cli::terminal::{Console, Progress, ProgressSnapshot, TextStyle};
 use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
 use crate::plan::Preparer;
 use crate::provider::{Client, Limits, ModelUse, Prices, ProviderSpec};
+use crate::remote::SharedCache;
 use crate::scheduler::{
     BatchOptions, Budget, BudgetLimits, Executor, Listener, OutputCache, RunError, RunOutcome, SchedulerOptions, Stop,
     run,
@@ -34,6 +36,10 @@ pub(crate) struct RunOptions {
     /// Tests the judges and leaves the matrix alone.
     pub(crate) selftests_only: bool,
     pub(crate) batches: BatchOptions,
+    /// The public keys of the writers whose entries are used; `None` for those of environment and pipeline.
+    pub(crate) trusted: Option<BTreeSet<String>>,
+    /// Where outputs are looked for that are not in the cache, and where new ones are uploaded to.
+    pub(crate) shared: Option<SharedCache>,
 }
 
 impl RunOptions {
@@ -47,6 +53,8 @@ impl RunOptions {
             jobs: None,
             selftests_only: false,
             batches: BatchOptions::default(),
+            trusted: None,
+            shared: None,
         }
     }
 }
@@ -80,6 +88,9 @@ impl BudgetArgs {
 }
 
 const BEAT: Duration = Duration::from_millis(500);
+
+/// The upload at the end of a run takes no longer; a later run uploads the rest.
+const LAST_UPLOAD: Duration = Duration::from_secs(120);
 
 pub(crate) fn models(pipeline: &Pipeline) -> impl Iterator<Item = &ModelUse> {
     let compressors = pipeline.methods.iter().filter_map(|method| method.strategy.model());
@@ -131,6 +142,7 @@ pub(crate) fn with_engine<T>(
     if !options.offline {
         announce_access(pipeline, store, progress.console());
     }
+    hide_untrusted(pipeline, store, options, progress.console())?;
     let matrix = Matrix::new(pipeline);
     let preparer = Preparer::new(pipeline, &matrix);
     let prices = Prices::new(pipeline.prices.clone());
@@ -140,22 +152,43 @@ pub(crate) fn with_engine<T>(
         let requests = progress.requests.clone();
         move |event| requests.on_event(event)
     });
-    let (budget, prefixes) = (&options.budget, RefCell::default());
-    let executor = Executor { preparer, store, outputs: &outputs, client: &client, budget, prices: &prices, prefixes };
+    let shared = options.shared.as_ref();
+    let executor = Executor {
+        preparer,
+        store,
+        outputs: &outputs,
+        client: &client,
+        budget: &options.budget,
+        prices: &prices,
+        prefixes: RefCell::default(),
+        shared,
+    };
     let scheduler_options = options.for_scheduler(pipeline);
     let runtime = runtime()?;
     let interrupts = Interrupts::listen(progress.console())?;
     let done = runtime.block_on(async {
+        if let Some(shared) = shared {
+            shared.load_or_warn().await;
+            print_warnings(shared, progress.console());
+        }
         let stop = interrupts.stop.clone();
         let snapshot =
             || ProgressSnapshot { statuses: client.statuses(), spent: options.budget.spent(), stop: *stop.borrow() };
-        tokio::select! {
+        let done = tokio::select! {
             done = work(&executor, &scheduler_options, stop.clone()) => done,
             () = update_periodically(progress, snapshot) => Err(Failure::error("the clock stopped")),
+            () = upload_periodically(shared, store) => Err(Failure::error("the clock stopped")),
+        };
+        if let Some(shared) = shared.filter(|_| *stop.borrow() != Stop::Now) {
+            let _ = tokio::time::timeout(LAST_UPLOAD, shared.finish(store)).await;
         }
+        done
     });
     interrupts.work_is_over();
     progress.finish();
+    if let Some(shared) = shared {
+        print_warnings(shared, progress.console());
+    }
     // Do not wait for computations whose result is no longer used.
     runtime.shutdown_background();
     done
@@ -188,6 +221,30 @@ pub(crate) fn runtime() -> Result<Runtime, Failure> {
         .max_blocking_threads(std::thread::available_parallelism().map_or(2, std::num::NonZero::get))
         .build()
         .map_err(|e| Failure::error(format!("failed to start the runtime: {e}")))
+}
+
+/// Lets entries count as missing whose writer is not trusted.
+fn hide_untrusted(pipeline: &Pipeline, store: &Store, options: &RunOptions, console: &Console) -> Result<(), Failure> {
+    let trusted = match &options.trusted {
+        Some(trusted) => trusted.clone(),
+        None => RemoteArgs::default().trusted(&pipeline.remote)?,
+    };
+    let hidden = store.trust_only(&trusted)?;
+    if hidden > 0 {
+        let text = format!("{hidden} pulled entries are of writers that are not in `trust`; they count as missing");
+        console.warn("cache:", text);
+    }
+    Ok(())
+}
+
+/// Uploads what was made while the run goes on; never returns.
+async fn upload_periodically(shared: Option<&SharedCache>, store: &Store) {
+    let Some(shared) = shared.filter(|shared| shared.is_written()) else { return std::future::pending().await };
+    let mut beats = tokio::time::interval(BEAT);
+    loop {
+        beats.tick().await;
+        shared.upload_if_due(store).await;
+    }
 }
 
 /// Updates the progress periodically; never returns.

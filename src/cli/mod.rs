@@ -15,6 +15,7 @@ mod interrupts;
 mod live;
 mod loopback;
 mod project;
+mod remote;
 mod shard;
 mod terminal;
 

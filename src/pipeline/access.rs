@@ -17,6 +17,9 @@ pub struct ExternalAccess {
     /// Hosts that are sent requests.
     pub hosts: BTreeSet<HostAccess>,
     pub programs: BTreeSet<ProgramAccess>,
+    /// The cache that it shares with others, if the file declares one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remote: Option<String>,
 }
 
 /// A host that is sent requests.
@@ -54,11 +57,12 @@ impl ExternalAccess {
         ExternalAccess {
             hosts: models.filter(is_remote).map(|model| HostAccess::of(&model.provider)).collect(),
             programs: programs.collect(),
+            remote: pipeline.remote.url.as_ref().map(ToString::to_string),
         }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.hosts.is_empty() && self.programs.is_empty()
+        self.hosts.is_empty() && self.programs.is_empty() && self.remote.is_none()
     }
 
     /// One line for each host and program.
@@ -71,7 +75,8 @@ impl ExternalAccess {
             let seen = if variables.is_empty() { String::new() } else { format!(" with {}", variables.join(", ")) };
             format!("starts `{}`{seen}", command.join(" "))
         });
-        hosts.chain(programs).collect()
+        let remote = self.remote.iter().map(|url| format!("shares its cache at {url}"));
+        hosts.chain(programs).chain(remote).collect()
     }
 
     pub fn digest(&self) -> Digest {

@@ -1,9 +1,7 @@
 //! The shape of `pipeline.toml`: one plain struct a table, every value with its place.
 //!
-//! A key that no table knows, and a value of the wrong type, are reported together with all other problems; which keys belong
-//! together is validated later. serde stops at the first error, hence these readers. A profile has the same shape and is
-//! merged in: tables by key, arrays of
-//! tables by `name`, a value keeps the place where it was written. The one home of the `toml` crate in this module.
+//! Unknown keys and values of the wrong type are reported together with all other problems; serde stops at the first. A
+//! profile is merged in: tables by key, arrays of tables by `name`. Only this file uses the `toml` crate.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -66,8 +64,7 @@ impl TomlReader<'_> {
             true => format!("`{name}` belongs under [pipeline]"),
             false => suggest(name, known.iter().copied()),
         };
-        let problem = Problem::error(format!("unknown key `{name}`")).help(help);
-        self.problems.push(problem.at(self.file, key.span()));
+        self.problems.push(Problem::error(format!("unknown key `{name}`")).help(help).at(self.file, key.span()));
     }
 
     fn placed<T: ReadToml>(&mut self, key: Range<usize>, value: &Spanned<DeValue<'_>>) -> Option<Located<T>> {
@@ -151,6 +148,8 @@ table! {
     Declared {
         /// Settings of the whole.
         pipeline: PipelineTable,
+        /// A cache that several machines share.
+        cache: CacheTable,
         /// Endpoints: built-in ones with other settings, or new ones.
         providers: Map<ProviderTable>,
         /// Who writes probes; used by `compeval probes generate` alone.
@@ -165,6 +164,19 @@ table! {
         constraints: ConstraintsTable,
         /// US dollars per million tokens, by `PROVIDER/MODEL`.
         prices: Map<PriceTable>,
+    }
+}
+
+table! {
+    CacheTable {
+        /// A folder, as fs:///srv/evals. In CI, COMPEVAL_REMOTE names it.
+        remote: String,
+        /// The writers whose entries are used: "NAME PUBLIC-KEY".
+        trust: StringList,
+        /// "write": upload what is made here, signed with the key in COMPEVAL_SIGNING_KEY. Default: "read".
+        remote_mode: String,
+        /// Whether source texts (prompts, transcripts) are uploaded, too. Default: false.
+        remote_texts: bool,
     }
 }
 
@@ -432,12 +444,12 @@ impl ReadToml for f64 {
     }
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<f64> {
-        let number: Option<f64> = match value.get_ref() {
+        let number = match value.get_ref() {
             DeValue::Float(float) => float.as_str().parse().ok(),
             DeValue::Integer(integer) => integer.as_str().parse().ok(),
             _ => None,
         };
-        number.filter(|n| n.is_finite()).or_else(|| reader.mistyped(value, "a finite number"))
+        number.filter(|n: &f64| n.is_finite()).or_else(|| reader.mistyped(value, "a finite number"))
     }
 }
 
@@ -450,9 +462,7 @@ impl ReadToml for StringList {
     }
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<StringList> {
-        let Some(items) = value.get_ref().as_array() else {
-            return reader.mistyped(value, "a list of strings");
-        };
+        let items = value.get_ref().as_array().or_else(|| reader.mistyped(value, "a list of strings"))?;
         Some(items.iter().filter_map(|item| reader.placed(item.span(), item)).collect())
     }
 }
@@ -489,9 +499,7 @@ impl<T: ReadToml> ReadToml for Map<T> {
     }
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<Map<T>> {
-        let Some(table) = value.get_ref().as_table() else {
-            return reader.mistyped(value, "a table of named tables");
-        };
+        let table = value.get_ref().as_table().or_else(|| reader.mistyped(value, "a table of named tables"))?;
         let entry = |(key, value): (&Key<'_>, &Spanned<DeValue<'_>>)| {
             Some((key.get_ref().to_string(), reader.placed(key.span(), value)?))
         };
@@ -534,9 +542,8 @@ impl<T: HasName> ReadToml for TableArray<T> {
     }
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<TableArray<T>> {
-        let Some(items) = value.get_ref().as_array() else {
-            return reader.mistyped(value, "an array of tables (a header in double brackets)");
-        };
+        let expected = "an array of tables (a header in double brackets)";
+        let items = value.get_ref().as_array().or_else(|| reader.mistyped(value, expected))?;
         Some(items.iter().filter_map(|item| reader.placed(item.span(), item)).collect())
     }
 

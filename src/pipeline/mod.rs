@@ -23,6 +23,7 @@ mod stages;
 mod select;
 mod fixtures;
 mod constraints;
+mod remote;
 mod paths;
 mod open;
 mod access;

@@ -15,6 +15,7 @@ use crate::locale::Locale;
 use crate::measure::{Rule, RulePosition};
 use crate::probe::{Bank, History, Probe};
 use crate::provider::{ModelRef, ModelUse, Price, ProviderName, ProviderSpec};
+use crate::remote::DeclaredRemote;
 use crate::transcript::{Fixture, Message, Point, Role};
 
 /// A validated pipeline: declared values, resolved, with the command line applied.
@@ -30,6 +31,8 @@ pub struct Pipeline {
     pub cache: PathBuf,
     /// Where probe banks lie, absolute.
     pub probes: PathBuf,
+    /// The cache that several machines share, as the file declares it.
+    pub remote: DeclaredRemote,
     pub settings: PipelineSettings,
     /// The methods selected, in the order of the file; at least one.
     pub methods: Vec<Method>,

@@ -13,6 +13,7 @@ use super::model::{AnswererIx, LoadedFixture, Pipeline, PipelineSettings, Source
 use super::paths;
 use super::problem::{Problem, Problems, Severity};
 use super::providers::{Environment, Providers};
+use super::remote::declared_remote;
 use super::secrets::mask_secrets;
 use super::select::{self, EmptySelection, MatrixSelection, Overrides, is_wanted, report_unknown};
 use super::settings;
@@ -118,6 +119,7 @@ struct ValidatedStages {
     generators: Vec<super::model::Generator>,
     rubric: Arc<crate::judge::Rubric>,
     rubric_path: Option<String>,
+    remote: crate::remote::DeclaredRemote,
     prices: BTreeMap<ModelRef, Price>,
     constraints: Option<RuleSet>,
 }
@@ -183,6 +185,7 @@ impl ProjectLoader<'_> {
             results,
             cache,
             probes,
+            remote: checked.remote,
             settings: checked.settings,
             methods: checked.methods,
             answerers: checked.answerers,
@@ -220,6 +223,7 @@ impl ProjectLoader<'_> {
         let rubric = settings::rubric(context, pipeline);
         let prices = settings::prices(context, declared.prices.as_ref());
         let constraints = constraints::rules(context, declared.constraints.as_ref().map(|table| &table.value));
+        let remote = declared_remote(declared, context.file, &mut context.problems);
         let (answer, judge) = match self.is_compress_only() {
             true => (Default::default(), Default::default()),
             false => (tables(&declared.answer), tables(&declared.judge)),
@@ -249,6 +253,7 @@ impl ProjectLoader<'_> {
             generators,
             rubric,
             rubric_path,
+            remote,
             prices,
             constraints,
         })

@@ -7,9 +7,11 @@ use super::file::{self, Declared, FixturePaths, Located, PipelineTable};
 use super::fixtures::{FixtureChecks, FixtureLoader};
 use super::problem::{Problem, Problems};
 use super::providers::{Environment, key_variables};
+use super::remote::declared_remote;
 use super::secrets::mask_secrets;
 use super::sources::{OUT_OF_BOUNDS, Pattern, SourceReader};
 use crate::provider::ApiKeyVariable;
+use crate::remote::DeclaredRemote;
 
 /// The folders of a project and its fixture files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +28,8 @@ pub struct ProjectPaths {
     pub results: PathBuf,
     /// Where the store lies, absolute.
     pub cache: PathBuf,
+    /// The cache that several machines share, as the file declares it.
+    pub remote: DeclaredRemote,
     /// The variables that contain keys of providers.
     pub keys: Vec<ApiKeyVariable>,
 }
@@ -58,6 +62,7 @@ pub fn project_paths(
     let mut problems = Problems::default();
     let Some(declared) = file::read(&source, profile, &mut problems) else { return Err(problems) };
     confine(&declared, &mut reader, &source, &mut problems);
+    let remote = declared_remote(&declared, &source, &mut problems);
     if problems.errors() > 0 {
         return Err(problems);
     }
@@ -71,7 +76,7 @@ pub fn project_paths(
     let files = fixture_loader.fixture_files();
     let fixtures = root.join(fixture_folder(written.map(|placed| &placed.value)));
     let keys = key_variables(declared.providers.as_ref().map(|table| &table.value)).collect();
-    Ok(ProjectPaths { folder: root, fixtures, files, probes, results, cache, keys })
+    Ok(ProjectPaths { folder: root, fixtures, files, probes, results, cache, remote, keys })
 }
 
 fn fixture_folder(paths: Option<&FixturePaths>) -> PathBuf {

@@ -37,8 +37,9 @@ struct RubricFile {
 }
 
 /// Keys that take one of a few words: the table, the key, the words.
-fn choices() -> [(&'static str, &'static str, Vec<&'static str>); 7] {
+fn choices() -> [(&'static str, &'static str, Vec<&'static str>); 8] {
     [
+        ("cache", "remote_mode", vec!["read", "write"]),
         ("pipeline", "locale", vec!["en", "zh"]),
         ("pipeline", "tail", vec!["none", "verbatim"]),
         ("pipeline", "rubric_scope", vec!["by-type", "all"]),

@@ -31,6 +31,7 @@ fn is_secret(path: &[String], value: &str) -> bool {
             [key] => !ProviderTable::KEYS.contains(key),
             _ => true,
         },
+        ["cache", "remote"] | ["profile", _, "cache", "remote"] => value.contains(['@', '?']),
         _ => false,
     }
 }

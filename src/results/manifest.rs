@@ -88,6 +88,41 @@ pub struct Manifest {
     /// The exports that some of these came from: their authors are believed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub imported: Vec<ImportedEntries>,
+    /// The writers of those of these that were pulled from a shared cache.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writers: Vec<WriterEntries>,
+    /// The digests of the bodies of these.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub pulled: BTreeMap<ActionKey, Digest>,
+    /// The shared cache that the run used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote: Option<RemoteUse>,
+}
+
+/// Entries that a result stands on and that one writer signed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WriterEntries {
+    /// The name that the project has for the writer.
+    pub name: String,
+    /// The writer's public key.
+    pub key: String,
+    /// How many entries.
+    pub entries: u64,
+}
+
+/// The shared cache that a run used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RemoteUse {
+    /// Where it is.
+    pub url: String,
+    /// Identifies the list of segments when the run began.
+    pub list: Digest,
+    /// How many segments.
+    pub segments: u64,
+    /// Entries that this run pulled.
+    pub pulled: u64,
+    /// Entries that this run uploaded.
+    pub uploaded: u64,
 }
 
 /// A shard that results were merged from.
@@ -306,6 +341,9 @@ impl Manifest {
             shard: None,
             merged: Vec::new(),
             imported: Vec::new(),
+            writers: Vec::new(),
+            pulled: BTreeMap::new(),
+            remote: None,
         }
     }
 

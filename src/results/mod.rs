@@ -72,8 +72,8 @@ pub use label_folders::LabelLockError;
 pub use label_writer::{LabelWriter, LabelWriterError, Publication};
 pub use level::{OVERALL, ScoreEstimate, ScoreEstimates};
 pub use manifest::{
-    Caveats, ComparisonScope, FORMAT, ForecastTotals, ImportedEntries, Manifest, MergedShard, Outcome, StageCounts,
-    Unused,
+    Caveats, ComparisonScope, FORMAT, ForecastTotals, ImportedEntries, Manifest, MergedShard, Outcome, RemoteUse,
+    StageCounts, Unused, WriterEntries,
 };
 pub use needed::{CompressionCost, IdenticalContexts, LeftOut, NeededPoints, NeededSummary};
 pub use noise::JudgeQuality;

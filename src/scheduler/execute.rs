@@ -24,6 +24,7 @@ use crate::provider::{
     ProviderSpec, RawReply, ReadFault, Turn, context_window, estimate, estimate_prefix, longest_reply, reply_failure,
     truncated_call,
 };
+use crate::remote::SharedCache;
 use crate::results::{Blame, FailedAction};
 use crate::transcript::{Message, count_tokens};
 use crate::units::{Tokens, Usage, Usd};
@@ -78,6 +79,8 @@ pub struct Executor<'e> {
     pub prices: &'e Prices,
     /// The beginnings of the requests of this run, those that several have in common.
     pub prefixes: RefCell<HashSet<u64>>,
+    /// Where outputs are looked for that are not in the cache.
+    pub shared: Option<&'e SharedCache>,
 }
 
 /// A raw output with what is known of how it came.

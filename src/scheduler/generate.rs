@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use super::breakers::CircuitBreakers;
 use super::event::{Event, Listener, SkipReason};
 use super::execute::{ExecutionError, Executor};
-use super::in_flight::{Completed, InFlight};
+use super::in_flight::{Completed, Ended, InFlight};
 use super::job::Job;
 use super::options::{RunError, SchedulerOptions, Stop};
 use super::stats::RunStats;
@@ -48,7 +48,11 @@ pub async fn generate(
             return Ok(tasks.iter().map(|task| round.outputs.get(&task.action.key).cloned()).collect());
         }
         tokio::select! {
-            Some(completed) = in_flight.next() => round.complete(completed, !in_flight.is_empty())?,
+            Some(ended) = in_flight.next() => match ended {
+                Ended::Executed(completed) => round.complete(completed, !in_flight.is_empty())?,
+                // generation asks no remote
+                Ended::Pulled { subject, .. } => round.waiting.push_front(subject),
+            },
             Ok(()) = stop.changed() => {
                 round.stop(SkipReason::Interrupted);
                 if *stop.borrow() == Stop::Now {

@@ -12,6 +12,7 @@ use super::breakers::CircuitBreakers;
 use super::execute::{ExecutedOutput, ExecutionError, Executor};
 use super::job::Job;
 use crate::action::ActionKey;
+use crate::cache::CacheError;
 use crate::plan::Task;
 
 /// A job that is no longer under way, with what it was executed for.
@@ -21,7 +22,19 @@ pub(super) struct Completed<T> {
     pub(super) result: Result<ExecutedOutput, ExecutionError>,
 }
 
-pub(super) struct InFlight<'r, T>(FuturesUnordered<Pin<Box<dyn Future<Output = Completed<T>> + 'r>>>);
+/// What is no longer under way.
+#[allow(clippy::large_enum_variant, reason = "one at a time, and short-lived")]
+pub(super) enum Ended<T> {
+    Executed(Completed<T>),
+    /// The remote was asked for its output, which is in the cache now if it could be pulled.
+    Pulled {
+        subject: T,
+        key: ActionKey,
+        result: Result<(), CacheError>,
+    },
+}
+
+pub(super) struct InFlight<'r, T>(FuturesUnordered<Pin<Box<dyn Future<Output = Ended<T>> + 'r>>>);
 
 impl<'r, T: 'r> InFlight<'r, T> {
     pub(super) fn new() -> InFlight<'r, T> {
@@ -37,7 +50,16 @@ impl<'r, T: 'r> InFlight<'r, T> {
         let (job, breakers) = (Rc::new(job), breakers.clone());
         self.0.push(Box::pin(async move {
             let result = executor.execute(&job, &breakers).await;
-            Completed { subject, job, result }
+            Ended::Executed(Completed { subject, job, result })
+        }));
+    }
+
+    /// Asks the remote for the output of an action.
+    pub(super) fn pull<'e: 'r>(&mut self, executor: &'r Executor<'e>, subject: T, key: ActionKey) {
+        let Some(shared) = executor.shared else { return };
+        self.0.push(Box::pin(async move {
+            let result = shared.pull(executor.store, key).await;
+            Ended::Pulled { subject, key, result }
         }));
     }
 
@@ -49,8 +71,8 @@ impl<'r, T: 'r> InFlight<'r, T> {
         self.0.is_empty()
     }
 
-    /// The next job that completes; `None` where none is under way.
-    pub(super) async fn next(&mut self) -> Option<Completed<T>> {
+    /// What ends next; `None` where nothing is under way.
+    pub(super) async fn next(&mut self) -> Option<Ended<T>> {
         self.0.next().await
     }
 }

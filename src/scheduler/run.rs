@@ -13,7 +13,7 @@ use super::budget::BudgetReached;
 use super::cells::Cells;
 use super::event::{Event, Listener, SkipReason};
 use super::execute::{ExecutedOutput, ExecutionError, Executor};
-use super::in_flight::{Completed, InFlight};
+use super::in_flight::{Completed, Ended, InFlight};
 use super::job::Job;
 use super::options::{RunError, RunOutcome, SchedulerOptions, Stop};
 use super::qualification::{CaseOutcome, JudgeQualification, JudgeStatus};
@@ -110,8 +110,8 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
                 return Ok(());
             }
             if self.admit()? {
-                while let Some(Some(completed)) = self.in_flight.next().now_or_never() {
-                    self.complete(completed)?;
+                while let Some(Some(ended)) = self.in_flight.next().now_or_never() {
+                    self.end(ended)?;
                 }
                 tokio::task::yield_now().await;
                 continue;
@@ -130,7 +130,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
                 return self.finish();
             }
             tokio::select! {
-                Some(completed) = self.in_flight.next() => self.complete(completed)?,
+                Some(ended) = self.in_flight.next() => self.end(ended)?,
                 Ok(()) = stop.changed() => {}
                 _ = room_check.tick() => {}
             }
@@ -198,6 +198,11 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         if let Some(outcome) = self.judges.cached(&case, &job, &mut self.stats)? {
             return self.settle_case(&case, outcome);
         }
+        if self.may_pull(&case.action) {
+            let key = case.action.key;
+            self.in_flight.pull(self.executor, ActionTask::Selftest(case), key);
+            return Ok(());
+        }
         self.estimate()?;
         let decided = self.judges.is_decided(&case).then_some(SkipReason::VerdictKnown);
         match decided.or_else(|| self.skip_reason(&case.action.work)) {
@@ -207,6 +212,11 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
     }
 
     fn begin_stale(&mut self, task: Task, action: Action) -> Result<(), RunError> {
+        if self.may_pull(&action) {
+            self.cells.started(action.key);
+            self.in_flight.pull(self.executor, ActionTask::Cell(task), action.key);
+            return Ok(());
+        }
         self.estimate()?;
         if let Task::Judge(judge) = &task {
             let judge = judge.cell.judge;
@@ -243,6 +253,12 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         self.start(ActionTask::Cell(task), job)
     }
 
+    /// Whether the output is to be looked for in the remote, which is done once.
+    fn may_pull(&self, action: &Action) -> bool {
+        let is_wanted = !self.options.refresh.contains(&action.stage) && !self.stats.outcome.interrupted;
+        is_wanted && self.executor.shared.is_some_and(|shared| shared.has(&action.key))
+    }
+
     fn start(&mut self, subject: ActionTask, job: Job) -> Result<(), RunError> {
         self.queue.begin(&job.action.work);
         self.stats.emit(&Event::Started { stage: job.stage })?;
@@ -263,6 +279,23 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             Some(SkipReason::Offline)
         } else {
             self.breakers.reason(work).map(|_| SkipReason::ProviderUnavailable)
+        }
+    }
+
+    fn end(&mut self, ended: Ended<ActionTask>) -> Result<(), RunError> {
+        match ended {
+            Ended::Executed(completed) => self.complete(completed),
+            Ended::Pulled { result: Err(error), .. } => Err(error.into()),
+            Ended::Pulled { subject: ActionTask::Cell(task), key, .. } => {
+                let mut tasks = self.cells.finished(&key);
+                tasks.insert(0, task);
+                self.cells.put_back(tasks);
+                Ok(())
+            }
+            Ended::Pulled { subject: ActionTask::Selftest(case), .. } => {
+                self.judges.put_back(case);
+                Ok(())
+            }
         }
     }
 
@@ -363,7 +396,9 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
 
     /// Estimates what is to come, before the first stale action begins: where all is cached nothing needs it.
     fn estimate(&mut self) -> Result<(), RunError> {
-        if std::mem::replace(&mut self.is_estimated, true) || self.options.selftests_only {
+        let is_known = self.executor.shared.is_none_or(|shared| !shared.has_entries());
+        // The plan looks at the local cache alone: what the remote has would count as still to be paid.
+        if std::mem::replace(&mut self.is_estimated, true) || self.options.selftests_only || !is_known {
             return Ok(());
         }
         let Executor { preparer, store, prices, .. } = *self.executor;

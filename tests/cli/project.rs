@@ -157,7 +157,7 @@ impl Project {
 }
 
 impl Ended {
-    fn of(output: &Output) -> Ended {
+    pub fn of(output: &Output) -> Ended {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Ended { code: output.status.code().unwrap_or(-1), stdout: text(&output.stdout), stderr: text(&output.stderr) }
     }

@@ -10,6 +10,7 @@ mod context;
 mod fixture;
 mod init;
 mod judge;
+mod key;
 mod labels;
 mod needed;
 mod observe;
@@ -41,6 +42,7 @@ use compare::CompareArgs;
 use fixture::FixtureCommand;
 use init::InitArgs;
 use judge::JudgeCommand;
+use key::KeyCommand;
 use labels::LabelsCommand;
 use observe::ObserveArgs;
 use open::OpenArgs;
@@ -131,7 +133,7 @@ pub(crate) enum Command {
     /// List, cancel and give up batches that are open at providers
     #[command(subcommand)]
     Batch(BatchCommand),
-    /// List, inspect, prune, verify, export and import cached outputs
+    /// List, inspect, prune, verify, share, export and import cached outputs
     #[command(
         subcommand,
         after_help = "Examples:\n  compeval cache stats\n  compeval cache prune --unreachable --dry-run"
@@ -161,6 +163,9 @@ pub(crate) enum Command {
         after_help = "Examples:\n  compeval judge selftest\n  compeval judge agreement human-grades.csv"
     )]
     Judge(JudgeCommand),
+    /// Make a key that signs what is uploaded to a shared cache
+    #[command(subcommand, after_help = "Examples:\n  compeval key new --name ci")]
+    Key(KeyCommand),
     /// Print the JSON Schema of a file that you write
     #[command(after_help = "Examples:\n  compeval schema pipeline > schemas/pipeline.schema.json\n\n\
                             In pipeline.toml: #:schema ./schemas/pipeline.schema.json\n\
@@ -204,6 +209,7 @@ pub(super) fn dispatch(cli: &Cli, console: &Console) -> Result<Exit, Failure> {
         Command::Observe(args) => observe::run(common, args, console),
         Command::Probes(command) => probes::run(common, command, console),
         Command::Judge(command) => judge::run(common, command, console),
+        Command::Key(command) => key::run(command, console),
         Command::Schema(args) => schema::run(args, console),
         Command::Man { command } => man(command, console),
         Command::Completions { shell } => {

@@ -12,6 +12,7 @@ use crate::cli::engine::{access_line, access_list};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{cost, count, duration, money, short};
 use crate::cli::project::{ProjectOptions, label_of, open_project, open_snapshot};
+use crate::cli::remote::RemoteArgs;
 use crate::cli::shard::{NumberedShard, ShardArgs, ShardJson, ShardOfRun};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
@@ -95,10 +96,13 @@ pub(crate) fn of_project(
         Some(number) => Some(ShardOfRun::enter(&mut pipeline, number, &label_of(select)?)),
         None => None,
     };
-    let snapshot = open_snapshot(&pipeline.cache)?;
+    let trusted = RemoteArgs::default().trusted(&pipeline.remote)?;
+    let mut snapshot = open_snapshot(&pipeline.cache)?;
+    snapshot.trust_only(&trusted)?;
     let forecast = match &shard {
         Some(shard) => {
-            let known = open_snapshot(shard.project_cache())?;
+            let mut known = open_snapshot(shard.project_cache())?;
+            known.trust_only(&trusted)?;
             forecast_of(&pipeline, select, &Layered { upper: &snapshot, lower: &known }, &Journal::default())?
         }
         None => forecast_of(&pipeline, select, &snapshot, &snapshot.journal()?)?,

@@ -5,7 +5,8 @@ use serde_json::Value;
 
 use crate::action::{Replica, Stage};
 use crate::cache::{
-    CacheError, CacheSnapshot, Day, EntryCoordinate, EntryMeta, EntryStatus, ImportOrigin, Lookup, Record, now_ms,
+    CacheError, CacheSnapshot, Day, EntryCoordinate, EntryMeta, EntryStatus, ImportOrigin, Lookup, Record, Writer,
+    now_ms,
 };
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{age, duration, money, short, size};
@@ -105,6 +106,9 @@ pub(crate) struct EntryJson {
     attempts: u32,
     lane: Lane,
     request_id: Option<String>,
+    /// Who signed the entry, if it was pulled from a shared cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    writer: Option<Writer>,
     created: String,
     last_used: String,
     #[serde(flatten)]
@@ -127,6 +131,7 @@ impl EntryJson {
             attempts: meta.attempts,
             lane: meta.lane,
             request_id: meta.request_id.clone(),
+            writer: meta.imported.as_ref().and_then(|origin| origin.writer.clone()),
             created: time_of(record.created),
             last_used: date_of(last_used),
             coordinate: meta.coordinate.clone(),
@@ -180,8 +185,15 @@ pub(crate) fn provenance(console: &Console, record: &Record, meta: &EntryMeta) -
         lines.push(("lane", meta.lane.to_string()));
     }
     lines.extend(meta.request_id.as_ref().map(|id| ("request", id.clone())));
-    if let Some(ImportOrigin { file, digest }) = &meta.imported {
-        lines.push(("imported", format!("from {file} (digest {})", digest.short())));
+    match &meta.imported {
+        Some(ImportOrigin { file, digest, writer: None }) => {
+            lines.push(("imported", format!("from {file} (digest {})", digest.short())));
+        }
+        Some(ImportOrigin { file, digest, writer: Some(Writer { name, key }) }) => {
+            lines.push(("writer", format!("{name} ({key})")));
+            lines.push(("pulled", format!("from {file} (segment {})", digest.short())));
+        }
+        None => {}
     }
     for (name, source) in &meta.sources.0 {
         let path = crate::plan::source_label(name, source.path.as_deref());

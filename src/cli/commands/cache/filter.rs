@@ -28,6 +28,9 @@ pub(crate) struct CacheFilter {
     /// Made for this fixture
     #[arg(long)]
     pub(crate) fixture: Option<String>,
+    /// Signed by this writer: a name or a public key
+    #[arg(long)]
+    pub(crate) writer: Option<String>,
     /// Older than this (30d, 12h)
     #[arg(long, value_name = "AGE")]
     pub(crate) older_than: Option<String>,
@@ -40,6 +43,7 @@ pub(super) struct EntryFilter {
     method: Option<String>,
     model: Option<String>,
     fixture: Option<String>,
+    writer: Option<String>,
     /// Made before this time, in milliseconds since 1970.
     before: Option<u64>,
 }
@@ -54,13 +58,14 @@ impl EntryFilter {
             method: args.method.clone(),
             model: args.model.clone(),
             fixture: args.fixture.clone(),
+            writer: args.writer.clone(),
             before: age.map(before),
         })
     }
 
     /// Whether a name is required: names are only in metas, which cost a read each.
     pub(super) fn names_anything(&self) -> bool {
-        self.method.is_some() || self.model.is_some() || self.fixture.is_some()
+        self.method.is_some() || self.model.is_some() || self.fixture.is_some() || self.writer.is_some()
     }
 
     /// Whether a record meets the conditions that need no meta.
@@ -74,6 +79,7 @@ impl EntryFilter {
         is(&self.method, &meta.coordinate.method)
             && is(&self.fixture, &meta.coordinate.fixture)
             && self.model.as_deref().is_none_or(|model| is_model(model, meta))
+            && self.writer.as_deref().is_none_or(|writer| is_writer(writer, meta))
     }
 
     /// Advice if nothing was found: the nearest name for the first one that no entry has.
@@ -97,6 +103,12 @@ fn is_model(wanted: &str, meta: &EntryMeta) -> bool {
     let names = [meta.model.as_deref(), meta.requested_model.as_deref()];
     let bare = |name: &str| name.split_once('/').is_some_and(|(_, model)| model == wanted);
     names.into_iter().flatten().any(|name| name == wanted || bare(name)) || model_of(meta) == wanted
+}
+
+/// Whether `wanted` signed the entry.
+fn is_writer(wanted: &str, meta: &EntryMeta) -> bool {
+    let writer = meta.imported.as_ref().and_then(|origin| origin.writer.as_ref());
+    writer.is_some_and(|writer| writer.name == wanted || writer.key == wanted)
 }
 
 /// The names that occur in entries.

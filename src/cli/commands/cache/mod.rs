@@ -1,4 +1,4 @@
-//! `compeval cache`: list, show, compare, prune, verify, export and import entries.
+//! `compeval cache`: list, show, compare, prune, verify, share, export and import entries.
 //!
 //! Commands that only read use a snapshot and can run beside a writer; the others open the store exclusively.
 
@@ -8,6 +8,7 @@ mod filter;
 mod ls;
 mod prune;
 mod reach;
+mod remote;
 mod show;
 mod stats;
 mod transfer;
@@ -20,6 +21,7 @@ use crate::action::Digest;
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{given, project_paths_of};
+use crate::cli::remote::RemoteArgs;
 use crate::cli::terminal::Console;
 use filter::CacheFilter;
 use prune::PruneArgs;
@@ -57,8 +59,26 @@ pub(crate) enum CacheCommand {
         b: String,
     },
     /// Sum up by stage, model and age
-    #[command(after_help = "Examples:\n  compeval cache stats")]
-    Stats,
+    #[command(after_help = "Examples:\n  compeval cache stats\n  compeval cache stats --shared")]
+    Stats {
+        /// Sum up the shared cache instead, by writer
+        #[arg(long)]
+        shared: bool,
+        #[command(flatten)]
+        remote: RemoteArgs,
+    },
+    /// Upload what was made here to the shared cache
+    #[command(after_help = "Examples:\n  compeval cache push --label baseline")]
+    Push {
+        /// Only what this result set stands on
+        #[arg(long)]
+        label: Option<String>,
+        #[command(flatten)]
+        remote: RemoteArgs,
+    },
+    /// Add everything from the shared cache that is not here; `run` pulls what it needs by itself
+    #[command(after_help = "Examples:\n  compeval cache pull --remote fs:///srv/compeval")]
+    Pull(RemoteArgs),
     /// Remove entries and give their space back
     #[command(
         after_help = "Examples:\n  compeval cache prune --unreachable --dry-run\n  compeval cache prune --older-than 30d"
@@ -95,7 +115,10 @@ pub(crate) fn run(common: &Common, command: &CacheCommand, console: &Console) ->
             show::run(&snapshot(&paths.cache, console)?, key, *raw, *inputs, console)
         }
         CacheCommand::Diff { a, b } => diff::run(&snapshot(&paths.cache, console)?, a, b, console),
-        CacheCommand::Stats => stats::run(&snapshot(&paths.cache, console)?, &paths.results, console),
+        CacheCommand::Stats { shared: true, remote } => remote::stats(&paths, remote, console),
+        CacheCommand::Push { label, remote } => remote::push(&paths, remote, label.as_deref(), console),
+        CacheCommand::Pull(remote) => remote::pull(&paths, remote, console),
+        CacheCommand::Stats { .. } => stats::run(&snapshot(&paths.cache, console)?, &paths.results, console),
         CacheCommand::Prune(args) => prune::run(common, &paths, args, console),
         CacheCommand::Verify => transfer::verify(&paths.cache, console),
         CacheCommand::Export { file, label } => {

@@ -42,6 +42,9 @@ pub(crate) struct PruneArgs {
     /// What this model answered
     #[arg(long)]
     pub(crate) model: Option<String>,
+    /// What this writer signed: a name or a public key
+    #[arg(long)]
+    pub(crate) writer: Option<String>,
     /// Only say what would go
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -149,12 +152,13 @@ fn todays_prices(common: &Common) -> Prices {
 
 impl PruneCriteria {
     fn new(args: &PruneArgs) -> Result<PruneCriteria, Failure> {
-        let PruneArgs { unreachable, older_than, max_size, stage, model, dry_run: _ } = args;
-        let flags = [*unreachable, older_than.is_some(), max_size.is_some(), stage.is_some(), model.is_some()];
+        let PruneArgs { unreachable, older_than, max_size, stage, model, writer, dry_run: _ } = args;
+        let named = [stage.is_some(), model.is_some(), writer.is_some()];
+        let flags = [&[*unreachable, older_than.is_some(), max_size.is_some()], &named[..]].concat();
         if !flags.contains(&true) {
             let message = "cache prune needs a condition for what to remove";
             return Err(Failure::input(message).hinted(
-                "--unreachable, --older-than 30d, --max-size 2GB, --stage S or --model M; several must all hold. \
+                "--unreachable, --older-than 30d, --max-size 2GB, --stage S, --model M or --writer W; several must all hold. \
                  --dry-run only reports what would be removed",
             ));
         }
@@ -162,6 +166,7 @@ impl PruneCriteria {
         let filter = CacheFilter {
             stage: *stage,
             model: model.clone(),
+            writer: writer.clone(),
             older_than: older_than.clone(),
             ..CacheFilter::default()
         };

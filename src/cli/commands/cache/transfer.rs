@@ -21,13 +21,7 @@ pub(super) fn export(
     label: Option<&str>,
     console: &Console,
 ) -> Result<Exit, Failure> {
-    let keys = match label {
-        Some(label) => keys_of(&manifest(results, label)?)?,
-        None => all(snapshot),
-    };
-    if keys.is_empty() {
-        return Err(Failure::input("there is nothing to export: the cache is empty").hinted("`compeval run` fills it"));
-    }
+    let keys = keys_to_share(snapshot, results, label)?;
     let ExportCounts { entries, bytes, digest } = write(snapshot, &keys, file).map_err(failure)?;
     let shown = file.display().to_string();
     console.print(&format!("Wrote {} ({}) to {shown}.", count(entries, "entry"), size(bytes)));
@@ -35,6 +29,22 @@ pub(super) fn export(
     console.next(format_args!("compeval cache import {shown}   (elsewhere)"));
     console.json(&json!({ "file": shown, "label": label, "entries": entries, "bytes": bytes, "digest": digest }));
     Ok(Exit::Done)
+}
+
+/// What a result set stands on, or everything.
+pub(super) fn keys_to_share(
+    snapshot: &CacheSnapshot,
+    results: &Path,
+    label: Option<&str>,
+) -> Result<Vec<ActionKey>, Failure> {
+    let keys = match label {
+        Some(label) => keys_of(&manifest(results, label)?)?,
+        None => all(snapshot),
+    };
+    if keys.is_empty() {
+        return Err(Failure::input("there is nothing to export: the cache is empty").hinted("`compeval run` fills it"));
+    }
+    Ok(keys)
 }
 
 fn all(snapshot: &CacheSnapshot) -> Vec<ActionKey> {

@@ -7,6 +7,7 @@ use clap::Args;
 
 use crate::cli::args::{BudgetArgs, LIMITS, MODELS, OUTPUT, SHARDS, SelectArgs};
 use crate::cli::commands::parse_age;
+use crate::cli::remote::RemoteArgs;
 use crate::cli::shard::ShardArgs;
 
 /// What is done with complete results beside the reports.
@@ -61,6 +62,8 @@ pub(crate) struct RunArgs {
     pub(crate) budget: BudgetArgs,
     #[command(flatten)]
     pub(crate) shards: ShardArgs,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
     /// Take the judges' self-test from FILE, written by `judge selftest --export`
     #[arg(long, value_name = "FILE", help_heading = SHARDS)]
     pub(crate) selftest: Option<PathBuf>,

@@ -11,7 +11,8 @@ use super::finish;
 use super::live::PartialResults;
 use super::publish::{PublishedResults, publish};
 use super::record::Recorder;
-use crate::cache::{CacheError, ImportOrigin, Store};
+use crate::action::{ActionKey, Digest};
+use crate::cache::{CacheError, ImportOrigin, Store, Writer};
 use crate::cli::args::Common;
 use crate::cli::command_line::CommandLine;
 use crate::cli::commit::commit_of;
@@ -20,16 +21,19 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::shell_word;
 use crate::cli::live::LiveServer;
 use crate::cli::project::{ProjectOptions, given, label_of, open_project, print_notices};
+use crate::cli::remote::transfers;
 use crate::cli::shard::{NumberedShard, ShardOfRun};
 use crate::cli::terminal::{Console, Progress, TextStyle};
 use crate::files::{FileError, write_whole};
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::CostEstimate;
 use crate::provider::{Lane, Prices};
+use crate::remote::SharedCache;
 use crate::report::{comparison_table, junit};
 use crate::results::{
     Comparison, ComparisonScope, Design, ForecastTotals, ImportedEntries, Label, LabelLockError, LabelWriter,
-    LabelWriterError, ListedRow, Manifest, Publication, ResultsFolder, blind_spots, names, newly_failing, regressions,
+    LabelWriterError, ListedRow, Manifest, Publication, RemoteUse, ResultsFolder, WriterEntries, blind_spots, names,
+    newly_failing, regressions,
 };
 use crate::scheduler::{BatchOptions, Budget, BudgetLimits, Event, Listener, RunOutcome};
 use crate::shard::Shard;
@@ -169,8 +173,14 @@ impl PreparedRun {
             (LabelWriterError::Lock(LabelLockError::Held { .. }), Some(shard)) => twice(&error, shard.record.shard),
             _ => refusal(error, &label),
         })?;
+        let options = RunOptions {
+            trusted: Some(args.remote.trusted(&pipeline.remote)?),
+            // Offline, nothing is sent to anybody.
+            shared: if args.offline { None } else { args.remote.of_run(&pipeline.remote, console)? },
+            ..options(args, limits)
+        };
         let junit = args.comparison.junit.as_deref().map(|file| given(common, file));
-        Ok(PreparedRun { pipeline, label, writer, design, options: options(args, limits), shard, junit })
+        Ok(PreparedRun { pipeline, label, writer, design, options, shard, junit })
     }
 
     /// Serves the page of the results to come, and prints where.
@@ -197,6 +207,7 @@ impl PreparedRun {
         let mut progress = Progress::of_run(&self.pipeline, self.options.budget.limits(), console);
         progress.live = live.map(LiveServer::progress);
         let execution = execute(&self.pipeline, store, &self.options, &folder, &mut manifest, &progress)?;
+        warn_of_changed_outputs(&self.pipeline.results, &manifest, console);
         Ok(ExecutedRun { folder, manifest, execution })
     }
 
@@ -251,6 +262,8 @@ fn options(args: &RunArgs, limits: BudgetLimits) -> RunOptions {
         jobs: args.jobs,
         selftests_only: false,
         batches: BatchOptions { wait: args.batches.wait, deadline: args.batches.batch_deadline },
+        trusted: None,
+        shared: None,
     }
 }
 
@@ -308,7 +321,7 @@ fn execute(
     let began = Instant::now();
     let cells = Matrix::new(pipeline).counts();
     let recorder = Recorder::new(folder.begin_rows(cells.judge)?);
-    let mut listener = Listeners { recorder, progress, weaknesses: BTreeMap::new() };
+    let mut listener = Listeners { recorder, progress, weaknesses: BTreeMap::new(), shared: options.shared.as_ref() };
     // A shard may have no chain; then it asks no judge either.
     let ended = match cells.all() {
         0 => RunOutcome::default(),
@@ -323,9 +336,17 @@ fn execute(
     manifest.outcome = finish::outcome_of(exit, &ended, recorder.failures());
     let spent = options.budget.spent().with_unfinished(manifest.requests_sent);
     let rows = recorder.finish(folder, manifest, &spent)?;
-    let origins = store.origins(&manifest.keys).into_iter();
-    let imported = |(ImportOrigin { file, digest }, entries)| ImportedEntries { file, digest, entries };
-    manifest.imported = origins.map(imported).collect();
+    note_origins(store, manifest);
+    if let Some(summary) = options.shared.as_ref().and_then(SharedCache::summary) {
+        transfers(&summary).into_iter().for_each(|line| progress.console().note(&line));
+        manifest.remote = Some(RemoteUse {
+            url: summary.url,
+            list: summary.list,
+            segments: summary.segments,
+            pulled: summary.pulled.entries,
+            uploaded: summary.pushed.entries,
+        });
+    }
     manifest.caveats.weak_judges.clone_from(&ended.weak_judges);
     manifest.models.clone_from(&ended.models);
     manifest.forecast = ended.forecast.as_ref().map(expected);
@@ -344,12 +365,52 @@ fn expected(estimate: &CostEstimate) -> ForecastTotals {
     }
 }
 
+/// Notes the entries that were made elsewhere: by files and by writers.
+fn note_origins(store: &Store, manifest: &mut Manifest) {
+    let (mut files, mut writers) = (BTreeMap::new(), BTreeMap::new());
+    for (key, raw, ImportOrigin { file, digest, writer }) in store.origins(&manifest.keys) {
+        match writer {
+            None => *files.entry((file, digest)).or_default() += 1,
+            Some(Writer { name, key: public }) => {
+                *writers.entry((name, public)).or_default() += 1;
+                manifest.pulled.insert(key, raw);
+            }
+        }
+    }
+    let imported = |((file, digest), entries)| ImportedEntries { file, digest, entries };
+    manifest.imported = files.into_iter().map(imported).collect();
+    let written = |((name, key), entries)| WriterEntries { name, key, entries };
+    manifest.writers = writers.into_iter().map(written).collect();
+}
+
+/// Reports outputs that differ from those that the earlier results of the label pin: they are not the same
+/// measurement.
+fn warn_of_changed_outputs(results: &Path, manifest: &Manifest, console: &Console) {
+    if manifest.pulled.is_empty() {
+        return;
+    }
+    let earlier = ResultsFolder::open(results, &manifest.label).and_then(|folder| folder.manifest());
+    let Ok(earlier) = earlier else { return };
+    let differs = |(key, raw): &(&ActionKey, &Digest)| earlier.pulled.get(key).is_some_and(|pinned| pinned != *raw);
+    let changed: Vec<String> = manifest.pulled.iter().filter(differs).take(3).map(|(key, _)| key.0.short()).collect();
+    if !changed.is_empty() {
+        let text = format!(
+            "pulled outputs differ from those that the earlier results of `{}` stand on ({}, …); `compeval cache show KEY` \
+             says who wrote them",
+            manifest.label,
+            changed.join(", ")
+        );
+        console.warn("warning:", text);
+    }
+}
+
 /// Passes every event to the recorder and to the progress display.
 struct Listeners<'p> {
     recorder: Recorder,
     progress: &'p Progress,
     /// What a judge failed in, by judge.
     weaknesses: BTreeMap<String, Vec<String>>,
+    shared: Option<&'p SharedCache>,
 }
 
 impl Listener for Listeners<'_> {
@@ -357,6 +418,9 @@ impl Listener for Listeners<'_> {
         self.progress.on_event(event);
         if let Event::SelftestCompleted { judge, verdict } = event {
             self.weaknesses.insert((*judge).to_owned(), verdict.failures.clone());
+        }
+        if let (Some(shared), Event::Cached { key, .. } | Event::Completed { key, .. }) = (self.shared, event) {
+            shared.note(*key);
         }
         self.recorder.on_event(event)
     }

@@ -64,6 +64,7 @@ impl MergeArgs {
             comparison: self.comparison.clone(),
             budget: Default::default(),
             shards: Default::default(),
+            remote: Default::default(),
             selftest: None,
             offline: true,
             batches: Default::default(),

@@ -1,0 +1,103 @@
+//! `cache push`, `cache pull` and `cache stats --shared`.
+
+use std::future::Future;
+
+use serde_json::json;
+
+use super::entry::snapshot;
+use super::transfer::keys_to_share;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::format::{count, size};
+use crate::cli::project::{open_store, print_notices};
+use crate::cli::remote::{NEW_KEY, RemoteArgs, print_warnings};
+use crate::cli::terminal::{Console, TextStyle};
+use crate::pipeline::ProjectPaths;
+use crate::remote::{PullCounts, PushCounts, SharedCache, SharedSummary};
+
+/// Runs `work` on a runtime of its own: these commands do nothing else.
+fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::error(format!("failed to start the runtime: {error}")))?;
+    Ok(runtime.block_on(work))
+}
+
+fn loaded(shared: &SharedCache, console: &Console) -> Result<SharedSummary, Failure> {
+    print_warnings(shared, console);
+    shared.summary().ok_or_else(|| Failure::error("the remote could not be read"))
+}
+
+pub(super) fn push(
+    paths: &ProjectPaths,
+    args: &RemoteArgs,
+    label: Option<&str>,
+    console: &Console,
+) -> Result<Exit, Failure> {
+    let snapshot = snapshot(&paths.cache, console)?;
+    let keys = keys_to_share(&snapshot, &paths.results, label)?;
+    let shared = args.required(&paths.remote)?;
+    if !shared.is_written() {
+        return Err(Failure::input("the remote is only read").hinted(format!("--remote-mode write; {NEW_KEY}")));
+    }
+    let pushed = block_on(async {
+        shared.load().await?;
+        shared.push(&snapshot, &keys).await
+    })?;
+    let PushCounts { entries, texts, segments, bytes, present, of_others } = pushed?;
+    let summary = loaded(&shared, console)?;
+    let mut left = Vec::new();
+    left.extend((present > 0).then(|| format!("{present} were there already")));
+    left.extend((of_others > 0).then(|| format!("{of_others} were made by others")));
+    let left = if left.is_empty() { String::new() } else { format!("; {}", left.join(", ")) };
+    let to = &summary.url;
+    console.print(&format!("Uploaded {} ({}) to {to}{left}.", count(entries, "entry"), size(bytes)));
+    console.json(&json!({
+        "remote": to, "entries": entries, "texts": texts, "segments": segments, "bytes": bytes, "present": present,
+        "of_others": of_others,
+    }));
+    Ok(Exit::Done)
+}
+
+pub(super) fn pull(paths: &ProjectPaths, args: &RemoteArgs, console: &Console) -> Result<Exit, Failure> {
+    let shared = args.required(&paths.remote)?;
+    let store = open_store(&paths.cache, console)?;
+    store.trust_only(&args.trusted(&paths.remote)?)?;
+    let pulled = block_on(async {
+        shared.load().await?;
+        Ok::<_, Failure>(shared.pull_all(&store).await?)
+    })?;
+    let PullCounts { entries, texts, bytes } = pulled??;
+    print_notices(&store, console);
+    store.close()?;
+    let summary = loaded(&shared, console)?;
+    console.print(&format!("Pulled {} ({}) from {}.", count(entries, "entry"), size(bytes), summary.url));
+    console.json(&json!({ "remote": summary.url, "entries": entries, "texts": texts, "bytes": bytes }));
+    Ok(Exit::Done)
+}
+
+pub(super) fn stats(paths: &ProjectPaths, args: &RemoteArgs, console: &Console) -> Result<Exit, Failure> {
+    let shared = args.required(&paths.remote)?;
+    block_on(shared.load())??;
+    let summary = loaded(&shared, console)?;
+    let SharedSummary {
+        url, list, segments, entries, texts, bytes, writers, untrusted, damaged, newer, foreign, ..
+    } = &summary;
+    let by_writer: Vec<_> = writers
+        .iter()
+        .map(|(name, (entries, segments))| json!({ "name": name, "entries": entries, "segments": segments }))
+        .collect();
+    let of_others: u64 = untrusted.values().sum();
+    let json = json!({
+        "remote": url, "list": list, "segments": segments, "entries": entries, "texts": texts, "bytes": bytes,
+        "writers": by_writer, "untrusted": of_others, "damaged": damaged, "newer": newer, "foreign": foreign,
+    });
+    console.report(&json, || {
+        console.print(&console.paint(TextStyle::Strong, url));
+        let all = format!("{} in {}", count(*entries, "entry"), count(*segments, "segment"));
+        console.print(&format!("{all}, {} (list {})", size(*bytes), list.short()));
+        for (name, (entries, segments)) in writers {
+            let entries = count(*entries, "entry");
+            console.print(&format!("  {name:<16}  {entries} in {}", count(*segments, "segment")));
+        }
+    });
+    Ok(Exit::Done)
+}

@@ -1,0 +1,41 @@
+//! `compeval key`: the key that uploaded entries are signed with.
+
+use clap::Subcommand;
+use serde_json::json;
+
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::remote::SIGNING_KEY;
+use crate::cli::terminal::Console;
+use crate::remote::SigningKey;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeyCommand {
+    /// Make a key pair and print it. Nothing is stored
+    New {
+        /// Who signs with it, as others read it
+        #[arg(long, default_value = "me", value_parser = name)]
+        name: String,
+    },
+}
+
+fn name(text: &str) -> Result<String, String> {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_. ".contains(c);
+    let is_good = !text.trim().is_empty() && text.chars().all(is_plain);
+    if is_good { Ok(text.trim().to_owned()) } else { Err("expected letters, digits, spaces, `-`, `_` and `.`".into()) }
+}
+
+pub(super) fn run(command: &KeyCommand, console: &Console) -> Result<Exit, Failure> {
+    let KeyCommand::New { name } = command;
+    let (key, secret) = SigningKey::generate().map_err(|error| Failure::error(error.to_string()))?;
+    let public = key.public();
+    console.report(&json!({ "name": name, "public": public.to_string(), "secret": secret }), || {
+        console.print(&format!(
+            "The secret key signs what you upload. Keep it in your secret store; it is written nowhere else:\n\
+             {SIGNING_KEY}={secret}\n\n\
+             The public key is what others trust. Add it to pipeline.toml, or to COMPEVAL_TRUST in CI:\n\
+             [cache]\n\
+             trust = [\"{name} {public}\"]"
+        ));
+    });
+    Ok(Exit::Done)
+}

@@ -1,0 +1,167 @@
+//! The shared cache of a command: its settings from flags, environment and pipeline.
+
+use std::collections::BTreeSet;
+
+use clap::{Args, ValueEnum};
+
+use crate::cli::args::REMOTE;
+use crate::cli::environment::variable;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::terminal::{Console, TextStyle};
+use crate::remote::{
+    DeclaredRemote, GivenRemote, RemoteError, RemoteMode, RemoteSettings, RemoteUrl, SharedCache, SharedSummary,
+    SigningKey, TrustedWriter,
+};
+
+/// The variable with the secret key.
+pub(crate) const SIGNING_KEY: &str = "COMPEVAL_SIGNING_KEY";
+
+/// The shared cache of a command.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct RemoteArgs {
+    /// Share the cache in the folder at URL, fs:///FOLDER (or COMPEVAL_REMOTE)
+    #[arg(long, value_name = "URL", help_heading = REMOTE)]
+    pub(crate) remote: Option<String>,
+    /// Use what this writer signed, "NAME PUBLIC-KEY"; repeatable (or COMPEVAL_TRUST, parted by commas)
+    #[arg(long, value_name = "WRITER", help_heading = REMOTE)]
+    pub(crate) trust: Vec<String>,
+    /// `write` uploads what is made here, signed with the key in COMPEVAL_SIGNING_KEY (or COMPEVAL_REMOTE_MODE)
+    #[arg(long, value_name = "MODE", help_heading = REMOTE)]
+    pub(crate) remote_mode: Option<RemoteModeArg>,
+}
+
+/// Whether entries made here are uploaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RemoteModeArg {
+    /// Pull alone.
+    Read,
+    /// Pull and upload.
+    Write,
+}
+
+impl RemoteModeArg {
+    fn mode(self) -> RemoteMode {
+        match self {
+            RemoteModeArg::Read => RemoteMode::Read,
+            RemoteModeArg::Write => RemoteMode::Write,
+        }
+    }
+}
+
+impl RemoteArgs {
+    /// What flags and environment say.
+    pub(crate) fn given(&self) -> Result<GivenRemote, Failure> {
+        let (flag, url) = from_either("--remote", self.remote.clone(), "COMPEVAL_REMOTE");
+        let url = url.map(|url| url.parse::<RemoteUrl>()).transpose();
+        let url = url.map_err(|why| Failure::input(format!("{flag}: {why}")))?;
+        let mode = match (self.remote_mode, variable("COMPEVAL_REMOTE_MODE")) {
+            (Some(mode), _) => Some(mode.mode()),
+            (None, None) => None,
+            (None, Some(text)) => {
+                let read = RemoteModeArg::from_str(text.trim(), false);
+                let wrong = |_| Failure::input("COMPEVAL_REMOTE_MODE: expected `read` or `write`");
+                Some(read.map_err(wrong)?.mode())
+            }
+        };
+        let key = variable(SIGNING_KEY).map(|text| SigningKey::parse(&text)).transpose();
+        let key = key.map_err(|why| Failure::input(format!("{SIGNING_KEY}: {why}")).hinted(NEW_KEY))?;
+        let texts = variable("COMPEVAL_REMOTE_TEXTS").map(|text| text == "true" || text == "1");
+        let is_ci = variable("CI").is_some_and(|value| value != "false" && value != "0");
+        Ok(GivenRemote { url, trust: self.given_trust()?, mode, texts, key, is_ci })
+    }
+
+    fn given_trust(&self) -> Result<Option<Vec<TrustedWriter>>, Failure> {
+        let listed = variable("COMPEVAL_TRUST");
+        let (name, writers) = match listed {
+            Some(listed) if self.trust.is_empty() => {
+                ("COMPEVAL_TRUST", listed.split([',', '\n']).map(str::to_owned).collect())
+            }
+            _ => ("--trust", self.trust.clone()),
+        };
+        let written = writers.iter().filter(|text| !text.trim().is_empty());
+        let writers = written.map(|text| text.parse::<TrustedWriter>()).collect::<Result<Vec<_>, _>>();
+        let writers = writers.map_err(|why| Failure::input(format!("{name}: {why}")).hinted(NEW_KEY))?;
+        Ok(Some(writers).filter(|writers| !writers.is_empty()))
+    }
+
+    /// The settings of the remote.
+    pub(crate) fn settings(&self, declared: &DeclaredRemote) -> Result<Option<RemoteSettings>, Failure> {
+        self.given()?.resolve(declared).map_err(|error| {
+            let hint = format!("{NEW_KEY}; --remote-mode read uploads nothing");
+            Failure::input(error.to_string()).hinted(hint)
+        })
+    }
+
+    /// The public keys of the writers that are trusted.
+    pub(crate) fn trusted(&self, declared: &DeclaredRemote) -> Result<BTreeSet<String>, Failure> {
+        Ok(self.given()?.trusted(declared).iter().map(|writer| writer.key.to_string()).collect())
+    }
+
+    /// The shared cache of a run. One that cannot be connected to is a warning.
+    pub(crate) fn of_run(&self, declared: &DeclaredRemote, console: &Console) -> Result<Option<SharedCache>, Failure> {
+        if self.given()?.ignores(declared) {
+            let text =
+                "CI is set, so the remote of the pipeline is not used; COMPEVAL_REMOTE and COMPEVAL_TRUST name one";
+            console.note(&console.labelled(TextStyle::Hint, "note:", text));
+        }
+        let Some(settings) = self.settings(declared)? else { return Ok(None) };
+        match SharedCache::new(settings) {
+            Ok(shared) => Ok(Some(shared)),
+            Err(error) => {
+                console.warn("remote:", format_args!("{error}; this run goes on without it"));
+                Ok(None)
+            }
+        }
+    }
+
+    /// The shared cache of a command that is about it.
+    pub(crate) fn required(&self, declared: &DeclaredRemote) -> Result<SharedCache, Failure> {
+        let is_ignored = self.given()?.ignores(declared);
+        let Some(settings) = self.settings(declared)? else {
+            let message = match is_ignored {
+                true => "CI is set, so the remote of the pipeline is not used",
+                false => "there is no remote",
+            };
+            let hint =
+                "compeval … --remote fs:///srv/compeval, or COMPEVAL_REMOTE, or `remote` in [cache] of the pipeline";
+            return Err(Failure::input(message).hinted(hint));
+        };
+        Ok(SharedCache::new(settings)?)
+    }
+}
+
+/// How a key is made.
+pub(crate) const NEW_KEY: &str = "compeval key new   makes a key";
+
+/// The text of a flag or of a variable, with the name of the one that was used.
+fn from_either(flag: &'static str, text: Option<String>, name: &'static str) -> (&'static str, Option<String>) {
+    match text {
+        Some(text) => (flag, Some(text)),
+        None => (name, variable(name)),
+    }
+}
+
+/// Prints what there is to be said about the remote.
+pub(crate) fn print_warnings(shared: &SharedCache, console: &Console) {
+    for warning in shared.take_warnings() {
+        console.warn("remote:", warning);
+    }
+}
+
+/// What was pulled and uploaded, in a line; `None` if nothing was.
+pub(crate) fn transfers(summary: &SharedSummary) -> Option<String> {
+    let (pulled, pushed) = (summary.pulled.entries, summary.pushed.entries);
+    let done: Vec<String> = [(pulled, "pulled"), (pushed, "uploaded")]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, verb)| format!("{count} {verb}"))
+        .collect();
+    (!done.is_empty()).then(|| format!("Remote {}: {}.", summary.url, done.join(", ")))
+}
+
+impl From<RemoteError> for Failure {
+    fn from(error: RemoteError) -> Failure {
+        let exit = if error.is_input() { Exit::BadInput } else { Exit::Error };
+        Failure::error(error.to_string()).exiting(exit)
+    }
+}

@@ -1,0 +1,34 @@
+//! Why an operation on a remote failed. The texts contain no credentials: backends pass on kinds of errors and the
+//! names of objects, and the console redacts keys.
+
+/// Why an operation on a remote failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RemoteError {
+    /// There is no such object, or it ends before the range.
+    #[error("there is no object {0}")]
+    NotFound(String),
+    /// The folder or bucket itself.
+    #[error("{url} does not exist. {hint}")]
+    Missing { url: String, hint: String },
+    #[error("access to {url} was denied. {hint}")]
+    Denied { url: String, hint: &'static str },
+    #[error("could not {operation} {url}: {what}")]
+    Failed { operation: &'static str, url: String, what: String },
+    /// Its objects are not those of this program.
+    #[error(
+        "{url} contains `{found}` and no cache of compeval. Nothing was written; name an empty prefix or folder of its own"
+    )]
+    Foreign { url: String, found: String },
+    #[error("{url} has format {found}, and this program supports formats up to {known}; use a newer compeval")]
+    NewerFormat { url: String, found: u64, known: u64 },
+    #[error("{url} can be read by anybody, and entries contain transcripts; nothing was uploaded. {hint}")]
+    Public { url: String, hint: String },
+}
+
+impl RemoteError {
+    /// Whether the user has to change something before it can work.
+    pub fn is_input(&self) -> bool {
+        use RemoteError::{Denied, Foreign, Missing, NewerFormat, Public};
+        matches!(self, Missing { .. } | Denied { .. } | Foreign { .. } | NewerFormat { .. } | Public { .. })
+    }
+}

@@ -1,0 +1,204 @@
+//! What a run knows of a remote: the footers of its segments, read once when the run starts. Later segments are not
+//! looked at, so that the same local cache and the same list give the same results.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use futures::StreamExt;
+
+use super::backend::{ListedObject, Remote};
+use super::error::RemoteError;
+use super::keys::{PublicKey, TrustedWriter};
+use super::rollup::{self, SIDE_BY_SIDE};
+use super::segment::{self, Footer, Item, ItemKind, Namespace, SegmentFault, SignedFooter, TAIL, Tail};
+use crate::action::{Digest, DigestBuilder};
+
+/// A segment that is used.
+#[derive(Debug)]
+pub(super) struct Segment {
+    pub(super) name: Digest,
+    pub(super) writer: TrustedWriter,
+    pub(super) created: u64,
+}
+
+/// Where an item is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ItemLocation {
+    /// Among the segments of the index.
+    pub(super) segment: usize,
+    pub(super) item: Item,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct RemoteIndex {
+    /// The oldest first; those of one time by name.
+    pub(super) segments: Vec<Segment>,
+    /// Of several segments with one key the oldest has it: a later one changes nothing that was used before.
+    pub(super) entries: HashMap<Digest, ItemLocation>,
+    pub(super) texts: HashMap<Digest, ItemLocation>,
+    /// Footers outside of all roll-ups.
+    pub(super) loose: BTreeMap<Digest, SignedFooter>,
+    pub(super) unused: UnusedSegments,
+    pub(super) bytes: u64,
+    /// Entries and texts that the own key signed, whether or not it is trusted.
+    pub(super) own: HashSet<Digest>,
+}
+
+/// Segments that are there and not used.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct UnusedSegments {
+    /// Of writers that are not trusted, by their keys.
+    pub(super) untrusted: BTreeMap<PublicKey, u64>,
+    /// By name, with what is wrong.
+    pub(super) damaged: Vec<(Digest, String)>,
+    /// Written by newer versions.
+    pub(super) newer: u64,
+    /// Signed for another remote.
+    pub(super) foreign: u64,
+}
+
+impl RemoteIndex {
+    /// Reads the footers of all segments, with few requests.
+    pub(super) async fn load(
+        remote: &dyn Remote,
+        namespace: Namespace,
+        (trust, own): (&[TrustedWriter], Option<PublicKey>),
+    ) -> Result<RemoteIndex, RemoteError> {
+        let (listed, mut rolled_up) = futures::try_join!(remote.list(segment::FOLDER), rollup::read(remote))?;
+        let mut index = RemoteIndex::default();
+        let mut found = Vec::new();
+        let mut missing = Vec::new();
+        for object in listed {
+            let Some(name) = object.name.rsplit('/').next().and_then(|name| name.parse::<Digest>().ok()) else {
+                continue;
+            };
+            index.bytes += object.bytes;
+            match rolled_up.remove(&name) {
+                Some(signed) => found.push((name, Ok(signed))),
+                None => missing.push((name, object)),
+            }
+        }
+        let read = |(name, object)| async move { (name, read_footer(remote, &object).await) };
+        let mut replies = futures::stream::iter(missing).map(read).buffer_unordered(SIDE_BY_SIDE);
+        while let Some((name, reply)) = replies.next().await {
+            match reply {
+                Ok(Ok(signed)) => {
+                    if signed.name() == name {
+                        index.loose.insert(name, signed.clone());
+                    }
+                    found.push((name, Ok(signed)));
+                }
+                Ok(Err(fault)) => found.push((name, Err(fault))),
+                // pruned in the meantime
+                Err(RemoteError::NotFound(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        drop(replies);
+        index.add_all(found, namespace, trust, own);
+        Ok(index)
+    }
+
+    fn add_all(
+        &mut self,
+        found: Vec<(Digest, Result<SignedFooter, SegmentFault>)>,
+        namespace: Namespace,
+        trust: &[TrustedWriter],
+        own: Option<PublicKey>,
+    ) {
+        let mut used = Vec::new();
+        for (name, signed) in found {
+            let checked = signed.and_then(|signed| check(&name, &signed).map(|footer| (signed, footer)));
+            match checked {
+                Ok((signed, footer)) => used.extend(self.admit((name, signed, footer), namespace, trust, own)),
+                Err(SegmentFault::Newer) => self.unused.newer += 1,
+                Err(SegmentFault::Damaged(what)) => self.unused.damaged.push((name, what.to_owned())),
+            }
+        }
+        self.unused.damaged.sort_unstable();
+        used.sort_unstable_by_key(|(segment, _)| (segment.created, segment.name));
+        for (segment, items) in used {
+            let place = self.segments.len();
+            self.segments.push(segment);
+            for item in items {
+                let table = match item.kind {
+                    ItemKind::Entry => &mut self.entries,
+                    ItemKind::Text => &mut self.texts,
+                };
+                table.entry(item.key).or_insert(ItemLocation { segment: place, item });
+            }
+        }
+    }
+
+    /// The segment, if it is used; else it is counted.
+    fn admit(
+        &mut self,
+        (name, signed, footer): (Digest, SignedFooter, Footer),
+        namespace: Namespace,
+        trust: &[TrustedWriter],
+        own: Option<PublicKey>,
+    ) -> Option<(Segment, Vec<Item>)> {
+        let key = footer.writer();
+        let writer = trust.iter().find(|writer| writer.key == key).cloned();
+        if writer.is_none() && own != Some(key) {
+            *self.unused.untrusted.entry(key).or_default() += 1;
+            return None;
+        }
+        if !signed.is_signed_by(&key) {
+            let name_of = writer.map_or_else(|| key.to_string(), |writer| writer.name);
+            self.unused.damaged.push((name, format!("its signature is not that of {name_of}")));
+            return None;
+        }
+        if footer.namespace != namespace {
+            self.unused.foreign += 1;
+            return None;
+        }
+        if own == Some(key) {
+            self.own.extend(footer.items.iter().map(|item| item.key));
+        }
+        let Some(writer) = writer else {
+            *self.unused.untrusted.entry(key).or_default() += 1;
+            return None;
+        };
+        Some((Segment { name, writer, created: footer.created }, footer.items))
+    }
+
+    /// Identifies the segments that are used.
+    pub(super) fn digest(&self) -> Digest {
+        let mut digest = DigestBuilder::new("compeval segments v1");
+        let names: BTreeSet<Digest> = self.segments.iter().map(|segment| segment.name).collect();
+        for name in names {
+            digest.field("segment", name.0);
+        }
+        digest.finish()
+    }
+
+    /// Whether the remote has an entry or a text already.
+    pub(super) fn has(&self, key: &Digest) -> bool {
+        self.entries.contains_key(key) || self.texts.contains_key(key) || self.own.contains(key)
+    }
+}
+
+/// Verifies what needs no knowledge of writers.
+fn check(name: &Digest, signed: &SignedFooter) -> Result<Footer, SegmentFault> {
+    if signed.name() != *name {
+        return Err(SegmentFault::Damaged("its footer is not that of its name"));
+    }
+    signed.decode()
+}
+
+/// The footer of a segment, or what is wrong with it.
+pub(super) async fn read_footer(
+    remote: &dyn Remote,
+    object: &ListedObject,
+) -> Result<Result<SignedFooter, SegmentFault>, RemoteError> {
+    let mut length = TAIL.min(object.bytes);
+    loop {
+        let tail = remote.read(&object.name, Some(object.bytes - length..object.bytes)).await?;
+        match SignedFooter::of_tail(&tail) {
+            Ok(Tail::Footer(signed)) => return Ok(Ok(signed)),
+            Ok(Tail::Needs(more)) if more > length && more <= object.bytes => length = more,
+            Ok(Tail::Needs(_)) => return Ok(Err(SegmentFault::Damaged("it is cut off"))),
+            Err(fault) => return Ok(Err(fault)),
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! A cache that a team and its CI share: signed, immutable segments of entries in a folder.
+//!
+//! - `Remote` is a place for objects (list, read a range, write if absent, delete). `folder` is the one there
+//!   is; the trait asks of a place only what object stores can do, too.
+//! - A segment (`segment`) holds packed entries and a footer with the place and the digest of each. The writer's signature
+//!   covers the footer, so one entry can be read and verified by itself. The name of a segment is the digest of footer
+//!   and signature: nothing is ever overwritten.
+//! - `RemoteIndex` is what a run knows of a remote: the footers of all segments by trusted writers, fixed when the run
+//!   starts. What it does not use (other writers, damage, newer versions) it counts and names.
+//! - `SharedCache` connects a remote with a local cache: it pulls single entries, and uploads those that were made here.
+//!
+//! Invariants: nothing is used that a trusted writer did not sign for this remote; entries that were pulled are never
+//! signed again by another key; the local output of a key wins; a remote that fails costs one warning and no run.
+//! The signing key is in the environment alone.
+
+mod error;
+mod keys;
+mod url;
+mod settings;
+mod backend;
+mod folder;
+mod segment;
+mod rollup;
+mod namespace;
+mod index;
+mod upload;
+mod shared;
+
+pub use backend::{ListedObject, Remote, WriteOutcome};
+pub use error::RemoteError;
+pub use keys::{KeyError, PublicKey, SigningKey, TrustedWriter};
+pub use settings::{DeclaredRemote, GivenRemote, RemoteMode, RemoteSettings, SettingsError};
+pub use shared::{PullCounts, SharedCache, SharedSummary};
+pub use upload::PushCounts;
+pub use url::{RemoteUrl, UrlError};

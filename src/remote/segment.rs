@@ -1,0 +1,239 @@
+//! The format of a segment: an immutable object of packed entries.
+//!
+//! ```text
+//! magic 8 | packed entries and texts | footer | signature 64 | footer length 4 | version 4 | magic 8
+//! ```
+//! Numbers are little-endian. The footer (postcard) says who wrote the segment for which remote, and has key, place and
+//! digest of each item. The signature covers a domain tag and the footer, so that it is good for nothing else, and an item
+//! is verified without the rest of the segment. The object is named by the digest of footer and signature.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::keys::{PublicKey, SIGNATURE, SigningKey};
+use crate::action::Digest;
+
+const MAGIC: [u8; 8] = *b"CEvSEGMT";
+const END_MAGIC: [u8; 8] = *b"CEvSEGND";
+const VERSION: u32 = 1;
+/// Bytes after the signature: length, version, magic.
+const END: usize = 16;
+const TAG: &[u8] = b"compeval segment v1\0";
+/// A longer footer is damage.
+const MAX_FOOTER: usize = 64 << 20;
+
+/// The folder of segments in a remote.
+pub(super) const FOLDER: &str = "segments";
+
+/// How much of the end of a segment is read at first; few footers are longer.
+pub(super) const TAIL: u64 = 64 << 10;
+
+/// The name of the object of a segment.
+pub(super) fn object_of(name: &Digest) -> String {
+    format!("{FOLDER}/{name}")
+}
+
+/// What identifies a remote: its segments are good for no other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Namespace(pub(super) [u8; 16]);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum ItemKind {
+    Entry,
+    Text,
+}
+
+/// A packed entry or text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Item {
+    pub(super) kind: ItemKind,
+    /// The key of the entry, or the digest of the text.
+    pub(super) key: Digest,
+    pub(super) offset: u64,
+    pub(super) bytes: u32,
+    /// Of the packed bytes.
+    pub(super) digest: Digest,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Footer {
+    pub(super) namespace: Namespace,
+    writer: [u8; 32],
+    /// Milliseconds since 1970 by the writer's clock.
+    pub(super) created: u64,
+    pub(super) items: Vec<Item>,
+}
+
+impl Footer {
+    pub(super) fn writer(&self) -> PublicKey {
+        PublicKey::of_bytes(self.writer)
+    }
+}
+
+/// The end of a segment as it is stored, also in roll-ups: footer and signature.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct SignedFooter {
+    pub(super) footer: Vec<u8>,
+    signature: Vec<u8>,
+}
+
+/// Why a segment is not used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SegmentFault {
+    Damaged(&'static str),
+    /// Of a newer version of this program.
+    Newer,
+}
+
+/// What was read of the end of a segment.
+#[derive(Debug)]
+pub(super) enum Tail {
+    Footer(SignedFooter),
+    /// The footer is longer: this many bytes from the end are needed.
+    Needs(u64),
+}
+
+impl SignedFooter {
+    /// Reads the end of a segment.
+    pub(super) fn of_tail(tail: &[u8]) -> Result<Tail, SegmentFault> {
+        let cut = SegmentFault::Damaged("it is cut off");
+        let (rest, end) = tail.split_last_chunk::<END>().ok_or(cut)?;
+        if end[8..] != END_MAGIC {
+            return Err(SegmentFault::Damaged("its end is not that of a segment"));
+        }
+        let number = |at: usize| u32::from_le_bytes([end[at], end[at + 1], end[at + 2], end[at + 3]]);
+        let (length, version) = (number(0) as usize, number(4));
+        if version > VERSION {
+            return Err(SegmentFault::Newer);
+        }
+        if version < VERSION {
+            return Err(SegmentFault::Damaged("its version never existed"));
+        }
+        if length > MAX_FOOTER {
+            return Err(SegmentFault::Damaged("its footer has an impossible length"));
+        }
+        let needed = length + SIGNATURE;
+        let Some(signed) = rest.len().checked_sub(needed).and_then(|from| rest.get(from..)) else {
+            return Ok(Tail::Needs((needed + END) as u64));
+        };
+        let (footer, signature) = signed.split_at(length);
+        Ok(Tail::Footer(SignedFooter { footer: footer.to_vec(), signature: signature.to_vec() }))
+    }
+
+    /// The name of the segment.
+    pub(super) fn name(&self) -> Digest {
+        Digest::of([self.footer.as_slice(), &self.signature].concat())
+    }
+
+    /// The footer, before its signature was verified.
+    pub(super) fn decode(&self) -> Result<Footer, SegmentFault> {
+        postcard::from_bytes(&self.footer).map_err(|_| SegmentFault::Damaged("its footer cannot be read"))
+    }
+
+    /// Whether the writer that the footer names has signed it.
+    pub(super) fn is_signed_by(&self, writer: &PublicKey) -> bool {
+        writer.verifies(&signed_bytes(&self.footer), &self.signature)
+    }
+}
+
+fn signed_bytes(footer: &[u8]) -> Vec<u8> {
+    [TAG, &VERSION.to_le_bytes(), footer].concat()
+}
+
+/// A segment under construction.
+#[derive(Debug, Default)]
+pub(super) struct SegmentBuilder {
+    bytes: Vec<u8>,
+    items: Vec<Item>,
+}
+
+impl SegmentBuilder {
+    pub(super) fn add(&mut self, kind: ItemKind, key: Digest, packed: &[u8]) {
+        if self.bytes.is_empty() {
+            self.bytes.extend(MAGIC);
+        }
+        let (offset, bytes) = (self.bytes.len() as u64, packed.len() as u32);
+        self.items.push(Item { kind, key, offset, bytes, digest: Digest::of(packed) });
+        self.bytes.extend(packed);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(super) fn items(&self) -> &[Item] {
+        &self.items
+    }
+
+    /// Signs the segment. Returns its name, its end and all of its bytes.
+    pub(super) fn finish(
+        self,
+        namespace: Namespace,
+        key: &SigningKey,
+        created: u64,
+    ) -> Result<(SignedFooter, Bytes), postcard::Error> {
+        let footer = Footer { namespace, writer: key.public().bytes(), created, items: self.items };
+        let footer = postcard::to_stdvec(&footer)?;
+        let signature = key.sign(&signed_bytes(&footer)).to_vec();
+        let signed = SignedFooter { footer, signature };
+        let mut bytes = self.bytes;
+        bytes.extend(&signed.footer);
+        bytes.extend(&signed.signature);
+        bytes.extend((signed.footer.len() as u32).to_le_bytes());
+        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend(END_MAGIC);
+        Ok((signed, bytes.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment() -> (SigningKey, SignedFooter, Bytes) {
+        let key = SigningKey::generate().unwrap().0;
+        let mut builder = SegmentBuilder::default();
+        builder.add(ItemKind::Entry, Digest::of("a"), b"first");
+        builder.add(ItemKind::Text, Digest::of("b"), b"second");
+        let (signed, bytes) = builder.finish(Namespace([3; 16]), &key, 42).unwrap();
+        (key, signed, bytes)
+    }
+
+    #[test]
+    fn a_segment_is_read_from_its_end() {
+        let (key, signed, bytes) = segment();
+        let Ok(Tail::Footer(read)) = SignedFooter::of_tail(&bytes) else { panic!() };
+        assert_eq!((&read, read.name()), (&signed, signed.name()));
+        assert!(read.is_signed_by(&key.public()));
+        let footer = read.decode().unwrap();
+        assert_eq!((footer.writer(), footer.created, footer.namespace), (key.public(), 42, Namespace([3; 16])));
+        let item = footer.items[1];
+        let packed = &bytes[item.offset as usize..item.offset as usize + item.bytes as usize];
+        assert_eq!((packed, Digest::of(packed)), (b"second".as_slice(), item.digest));
+        let tail = &bytes[bytes.len() - 40..];
+        assert!(matches!(SignedFooter::of_tail(tail), Ok(Tail::Needs(n)) if n < bytes.len() as u64));
+    }
+
+    #[test]
+    fn any_changed_byte_of_the_end_is_noticed() {
+        let (key, signed, bytes) = segment();
+        let from = bytes.len() - signed.footer.len() - SIGNATURE - END;
+        for at in from..bytes.len() {
+            let mut bytes = bytes.to_vec();
+            bytes[at] ^= 1;
+            if let Ok(Tail::Footer(read)) = SignedFooter::of_tail(&bytes) {
+                assert!(read.name() != signed.name() && !read.is_signed_by(&key.public()), "byte {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_newer_version_is_not_damage() {
+        let (.., bytes) = segment();
+        let mut bytes = bytes.to_vec();
+        let at = bytes.len() - 12;
+        bytes[at] = 9;
+        assert_eq!(SignedFooter::of_tail(&bytes).unwrap_err(), SegmentFault::Newer);
+        assert!(matches!(SignedFooter::of_tail(&bytes[..20]), Err(SegmentFault::Damaged(_))));
+    }
+}

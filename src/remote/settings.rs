@@ -1,0 +1,163 @@
+//! What a command may do with a remote: from flags and environment, and from the pipeline that was checked out.
+//!
+//! A pull request can change the pipeline, and must not choose where transcripts go or who is believed. So in CI the remote,
+//! the trusted writers and the right to write come from flags and the environment alone, and the pipeline can only take
+//! away from them. Elsewhere the pipeline is the user's own, and flags and environment replace single settings of it.
+
+use std::collections::BTreeSet;
+
+use super::keys::{SigningKey, TrustedWriter};
+use super::url::RemoteUrl;
+
+/// Whether entries made here are uploaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RemoteMode {
+    #[default]
+    Read,
+    Write,
+}
+
+/// The table `[cache]` of the pipeline.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeclaredRemote {
+    pub url: Option<RemoteUrl>,
+    pub trust: Option<Vec<TrustedWriter>>,
+    pub mode: Option<RemoteMode>,
+    pub texts: Option<bool>,
+}
+
+/// Flags and environment.
+#[derive(Debug, Default)]
+pub struct GivenRemote {
+    pub url: Option<RemoteUrl>,
+    pub trust: Option<Vec<TrustedWriter>>,
+    pub mode: Option<RemoteMode>,
+    pub texts: Option<bool>,
+    pub key: Option<SigningKey>,
+    /// Whether this is a CI job: the pipeline may be that of a stranger.
+    pub is_ci: bool,
+}
+
+/// What a command may do with a remote.
+#[derive(Debug)]
+pub struct RemoteSettings {
+    pub url: RemoteUrl,
+    pub trust: Vec<TrustedWriter>,
+    /// The key that entries made here are signed with; `None` if they are not uploaded.
+    pub key: Option<SigningKey>,
+    /// Whether source texts are uploaded, too.
+    pub texts: bool,
+}
+
+/// Settings that do not fit together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SettingsError {
+    #[error("uploading to the remote needs a signing key, and COMPEVAL_SIGNING_KEY is not set")]
+    NoKey,
+}
+
+impl GivenRemote {
+    /// The writers that are trusted, whether or not there is a remote.
+    pub fn trusted(&self, declared: &DeclaredRemote) -> Vec<TrustedWriter> {
+        match (&self.trust, &declared.trust) {
+            (Some(given), Some(declared)) if self.is_ci => {
+                let keys: BTreeSet<_> = declared.iter().map(|writer| writer.key).collect();
+                given.iter().filter(|writer| keys.contains(&writer.key)).cloned().collect()
+            }
+            (Some(given), _) => given.clone(),
+            (None, Some(declared)) if !self.is_ci => declared.clone(),
+            (None, _) => Vec::new(),
+        }
+    }
+
+    /// Whether the pipeline declares a remote that is not used, because this is a CI job that was given none.
+    pub fn ignores(&self, declared: &DeclaredRemote) -> bool {
+        self.is_ci && self.url.is_none() && declared.url.is_some()
+    }
+
+    /// The settings; `None` without a remote.
+    ///
+    /// # Errors
+    /// If entries are to be uploaded and there is no key to sign them with.
+    pub fn resolve(self, declared: &DeclaredRemote) -> Result<Option<RemoteSettings>, SettingsError> {
+        let trust = self.trusted(declared);
+        let url = if self.is_ci { None } else { declared.url.clone() };
+        let Some(url) = self.url.or(url) else { return Ok(None) };
+        let is_narrowed = self.is_ci && declared.mode == Some(RemoteMode::Read);
+        let mode = self.mode.or(declared.mode.filter(|_| !self.is_ci)).filter(|_| !is_narrowed).unwrap_or_default();
+        let texts = match (self.texts, declared.texts) {
+            (given, declared) if self.is_ci => given == Some(true) && declared != Some(false),
+            (given, declared) => given.or(declared) == Some(true),
+        };
+        let key = match (mode, self.key) {
+            (RemoteMode::Read, _) => None,
+            (RemoteMode::Write, Some(key)) => Some(key),
+            (RemoteMode::Write, None) => return Err(SettingsError::NoKey),
+        };
+        Ok(Some(RemoteSettings { url, trust, key, texts }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn writer(name: &str, key: &SigningKey) -> TrustedWriter {
+        TrustedWriter { name: name.into(), key: key.public() }
+    }
+
+    fn key() -> SigningKey {
+        SigningKey::generate().unwrap().0
+    }
+
+    fn url(text: &str) -> Option<RemoteUrl> {
+        Some(text.parse().unwrap())
+    }
+
+    #[test]
+    fn in_ci_the_pipeline_only_narrows() {
+        let (ci, stranger) = (key(), key());
+        let declared = DeclaredRemote {
+            url: url("fs:///strange/place"),
+            trust: Some(vec![writer("ci", &ci), writer("stranger", &stranger)]),
+            mode: Some(RemoteMode::Write),
+            texts: Some(true),
+        };
+        let alone = GivenRemote { is_ci: true, key: Some(key()), ..GivenRemote::default() };
+        assert!(alone.ignores(&declared) && alone.trusted(&declared).is_empty());
+        assert!(alone.resolve(&declared).unwrap().is_none());
+
+        let given = |mode| GivenRemote {
+            url: url("fs:///team/ci"),
+            trust: Some(vec![writer("ci", &ci), writer("alice", &key())]),
+            mode,
+            key: Some(key()),
+            texts: None,
+            is_ci: true,
+        };
+        let settings = given(None).resolve(&declared).unwrap().unwrap();
+        assert_eq!(settings.url.to_string(), "fs:///team/ci");
+        assert_eq!(settings.trust, [writer("ci", &ci)]);
+        assert!(settings.key.is_none() && !settings.texts, "the pipeline grants nothing");
+        let narrow = DeclaredRemote { mode: Some(RemoteMode::Read), ..DeclaredRemote::default() };
+        assert!(given(Some(RemoteMode::Write)).resolve(&narrow).unwrap().unwrap().key.is_none());
+        assert!(given(Some(RemoteMode::Write)).resolve(&declared).unwrap().unwrap().key.is_some());
+    }
+
+    #[test]
+    fn elsewhere_single_settings_are_replaced() {
+        let ci = key();
+        let declared = DeclaredRemote {
+            url: url("fs:///srv/cache"),
+            trust: Some(vec![writer("ci", &ci)]),
+            mode: Some(RemoteMode::Write),
+            texts: None,
+        };
+        let settings = GivenRemote { url: url("fs:///other"), key: Some(key()), ..GivenRemote::default() };
+        let settings = settings.resolve(&declared).unwrap().unwrap();
+        assert_eq!((settings.url.to_string().as_str(), settings.trust.len()), ("fs:///other", 1));
+        assert!(settings.key.is_some());
+        assert_eq!(GivenRemote::default().resolve(&declared).unwrap_err(), SettingsError::NoKey);
+        assert!(GivenRemote::default().resolve(&DeclaredRemote::default()).unwrap().is_none());
+    }
+}

@@ -1,0 +1,464 @@
+//! The remote of a run: entries are pulled when they are missed, and those made here are uploaded.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Semaphore;
+
+use super::backend::Remote;
+use super::error::RemoteError;
+use super::folder::FolderRemote;
+use super::index::{ItemLocation, RemoteIndex, UnusedSegments};
+use super::keys::PublicKey;
+use super::namespace;
+use super::rollup::{self, MOST_LOOSE, SIDE_BY_SIDE};
+use super::segment::{Namespace, SignedFooter, object_of};
+use super::settings::RemoteSettings;
+use super::upload::{PushCounts, SEGMENT_BYTES, Upload};
+use crate::action::{ActionKey, Digest};
+use crate::cache::{CacheError, ImportOrigin, Lookup, Store, Writer, now_ms};
+
+/// Entries wait this long, or until there is a segment's worth of them, before they are uploaded.
+const UPLOAD_EVERY: Duration = Duration::from_secs(30);
+
+/// A clock that is ahead by more than this is reported.
+const CLOCK_TOLERANCE_MS: u64 = 3_600_000;
+
+/// The remote of a run, connected to the local cache.
+#[derive(Debug)]
+pub struct SharedCache {
+    settings: RemoteSettings,
+    url: String,
+    remote: Box<dyn Remote>,
+    permits: Semaphore,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// `None` until the remote was marked as one of this program.
+    namespace: Option<Namespace>,
+    /// `None` until it was read.
+    index: Option<Arc<RemoteIndex>>,
+    /// Nothing more is pulled: the remote failed.
+    is_away: bool,
+    /// Segments with an entry that is not what the footer says.
+    damaged: HashSet<usize>,
+    tried: HashSet<ActionKey>,
+    pulled: PullCounts,
+    /// Entries to upload, and about how many bytes they have.
+    waiting: BTreeSet<ActionKey>,
+    waiting_bytes: u64,
+    last_upload: Instant,
+    uploaded: HashSet<Digest>,
+    /// Footers outside of all roll-ups that this process has written.
+    footers: BTreeMap<Digest, SignedFooter>,
+    pushed: PushCounts,
+    /// Why the last upload failed.
+    upload_error: Option<RemoteError>,
+    warnings: Vec<String>,
+}
+
+/// What was pulled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PullCounts {
+    pub entries: u64,
+    pub texts: u64,
+    /// Packed.
+    pub bytes: u64,
+}
+
+/// What a remote has and what was done with it.
+#[derive(Clone, Debug)]
+pub struct SharedSummary {
+    pub url: String,
+    /// Identifies the list of segments that are used.
+    pub list: Digest,
+    pub segments: u64,
+    pub entries: u64,
+    pub texts: u64,
+    /// Of all segments, those of others included.
+    pub bytes: u64,
+    /// Entries and segments that are used, by writer.
+    pub writers: BTreeMap<String, (u64, u64)>,
+    pub untrusted: BTreeMap<PublicKey, u64>,
+    pub damaged: u64,
+    pub newer: u64,
+    pub foreign: u64,
+    pub pulled: PullCounts,
+    pub pushed: PushCounts,
+}
+
+impl SharedCache {
+    /// Connects to a remote. Sends nothing yet.
+    ///
+    /// # Errors
+    /// If this build does not support the service, or settings in the environment are wrong.
+    pub fn new(settings: RemoteSettings) -> Result<SharedCache, RemoteError> {
+        let remote = Box::new(FolderRemote::new(settings.url.0.clone()));
+        let state = State {
+            namespace: None,
+            index: None,
+            is_away: false,
+            damaged: HashSet::new(),
+            tried: HashSet::new(),
+            pulled: PullCounts::default(),
+            waiting: BTreeSet::new(),
+            waiting_bytes: 0,
+            last_upload: Instant::now(),
+            uploaded: HashSet::new(),
+            footers: BTreeMap::new(),
+            pushed: PushCounts::default(),
+            upload_error: None,
+            warnings: Vec::new(),
+        };
+        let url = settings.url.to_string();
+        Ok(SharedCache { settings, url, remote, permits: Semaphore::new(SIDE_BY_SIDE), state: Mutex::new(state) })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether entries made here are uploaded.
+    pub fn is_written(&self) -> bool {
+        self.settings.key.is_some()
+    }
+
+    /// What the user is to be told since the last call.
+    pub fn take_warnings(&self) -> Vec<String> {
+        std::mem::take(&mut self.state().warnings)
+    }
+
+    /// Reads which segments there are.
+    ///
+    /// # Errors
+    /// If the remote cannot be used.
+    pub async fn load(&self) -> Result<(), RemoteError> {
+        let namespace = namespace::read(&*self.remote, &self.url).await?;
+        let own = self.settings.key.as_ref().map(|key| key.public());
+        let index = match namespace {
+            Some(namespace) => RemoteIndex::load(&*self.remote, namespace, (&self.settings.trust, own)).await?,
+            None => RemoteIndex::default(),
+        };
+        let mut state = self.state();
+        state.warnings.extend(unused_warnings(&index.unused, &self.url));
+        state.warnings.extend(clock_warning(&index));
+        if let Some(own) = own.filter(|own| !self.settings.trust.iter().any(|writer| writer.key == *own)) {
+            state.warnings.push(format!(
+                "the key that signs what is uploaded is not in `trust`, so runs of this pipeline will not use it; add \"NAME {own}\""
+            ));
+        }
+        state.namespace = namespace;
+        state.index = Some(Arc::new(index));
+        Ok(())
+    }
+
+    /// As `load`, for a run: a remote that fails is a warning.
+    pub async fn load_or_warn(&self) {
+        if let Err(error) = self.load().await {
+            self.is_away(&error, "this run goes on without it");
+        }
+    }
+
+    fn is_away(&self, error: &RemoteError, then: &str) {
+        let mut state = self.state();
+        if !std::mem::replace(&mut state.is_away, true) {
+            state.warnings.push(format!("{error}; {then}"));
+        }
+    }
+
+    /// Whether the remote has any entries.
+    pub fn has_entries(&self) -> bool {
+        self.state().index.as_ref().is_some_and(|index| !index.entries.is_empty())
+    }
+
+    /// Whether the remote has an entry that was not asked for yet.
+    pub fn has(&self, key: &ActionKey) -> bool {
+        let state = self.state();
+        let location = state.index.as_ref().and_then(|index| index.entries.get(&key.0));
+        let is_usable = |at: &ItemLocation| !state.damaged.contains(&at.segment) && !state.tried.contains(key);
+        !state.is_away && location.is_some_and(is_usable)
+    }
+
+    /// Pulls an entry into the local cache. If that fails, the entry is made here.
+    ///
+    /// # Errors
+    /// If the local cache cannot be written.
+    pub async fn pull(&self, store: &Store, key: ActionKey) -> Result<(), CacheError> {
+        let (index, location) = {
+            let mut state = self.state();
+            state.tried.insert(key);
+            let Some(index) = state.index.clone() else { return Ok(()) };
+            let Some(location) = index.entries.get(&key.0).copied() else { return Ok(()) };
+            (index, location)
+        };
+        let Some(segment) = index.segments.get(location.segment) else { return Ok(()) };
+        let Ok(_permit) = self.permits.acquire().await else { return Ok(()) };
+        if self.state().is_away {
+            return Ok(());
+        }
+        let item = location.item;
+        let range = item.offset..item.offset.saturating_add(u64::from(item.bytes));
+        match self.remote.read(&object_of(&segment.name), Some(range)).await {
+            Ok(bytes) => self.add(store, &index, location, &bytes),
+            Err(RemoteError::NotFound(_)) => Ok(()),
+            Err(error) => {
+                self.is_away(&error, "nothing more is pulled in this run");
+                Ok(())
+            }
+        }
+    }
+
+    /// Verifies the bytes of an item and adds it to the local cache.
+    fn add(&self, store: &Store, index: &RemoteIndex, at: ItemLocation, bytes: &[u8]) -> Result<(), CacheError> {
+        let Some(segment) = index.segments.get(at.segment) else { return Ok(()) };
+        let writer = Writer { name: segment.writer.name.clone(), key: segment.writer.key.to_string() };
+        let origin = ImportOrigin { file: self.url.clone(), digest: segment.name, writer: Some(writer) };
+        let added = if Digest::of(bytes) == at.item.digest {
+            store.add_packed(&at.item.key, bytes, &origin)
+        } else {
+            Err(CacheError::BadImport {
+                path: origin.file.clone().into(),
+                what: "an entry differs from what its footer says".into(),
+            })
+        };
+        let mut state = self.state();
+        match added {
+            Ok(counts) => {
+                state.pulled.entries += counts.added;
+                state.pulled.texts += u64::from(counts.added == 0 && counts.present == 0);
+                state.pulled.bytes += bytes.len() as u64;
+                Ok(())
+            }
+            Err(CacheError::BadImport { what, .. }) => {
+                if state.damaged.insert(at.segment) {
+                    let text =
+                        format!("the segment {} in {} is damaged and is not used: {what}", segment.name, self.url);
+                    state.warnings.push(text);
+                }
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Pulls everything that the local cache does not have, a segment at a time.
+    ///
+    /// # Errors
+    /// If the remote fails, or the local cache cannot be written.
+    pub async fn pull_all(&self, store: &Store) -> Result<Result<PullCounts, RemoteError>, CacheError> {
+        let Some(index) = self.state().index.clone() else { return Ok(Ok(PullCounts::default())) };
+        let mut missing: BTreeMap<usize, Vec<ItemLocation>> = BTreeMap::new();
+        let is_missing = |key: &Digest| !store.find(&ActionKey(*key)).is_some_and(|record| record.is_usable());
+        for (_, at) in index.entries.iter().filter(|(key, _)| is_missing(key)) {
+            missing.entry(at.segment).or_default().push(*at);
+        }
+        for (_, at) in index.texts.iter().filter(|(digest, _)| store.read_text(digest).is_none()) {
+            missing.entry(at.segment).or_default().push(*at);
+        }
+        for (place, mut items) in missing {
+            let Some(segment) = index.segments.get(place) else { continue };
+            items.sort_unstable_by_key(|at| at.item.offset);
+            let bytes = match self.remote.read(&object_of(&segment.name), None).await {
+                Ok(bytes) => bytes,
+                Err(RemoteError::NotFound(_)) => continue,
+                Err(error) => return Ok(Err(error)),
+            };
+            for at in items {
+                let from = usize::try_from(at.item.offset).unwrap_or(usize::MAX);
+                let packed = bytes.get(from..from.saturating_add(at.item.bytes as usize)).unwrap_or_default();
+                self.add(store, &index, at, packed)?;
+            }
+        }
+        Ok(Ok(self.state().pulled))
+    }
+
+    /// Notes an entry that a result stands on: it is uploaded if it was made here and the remote does not have it.
+    pub fn note(&self, key: ActionKey) {
+        const ABOUT: u64 = 4 << 10;
+        let mut state = self.state();
+        let is_there = state.index.as_ref().is_some_and(|index| index.has(&key.0));
+        if self.settings.key.is_some() && !is_there && state.waiting.insert(key) {
+            state.waiting_bytes += ABOUT;
+        }
+    }
+
+    /// Uploads what waits, if it is time. A failure is tried again at the end.
+    pub async fn upload_if_due(&self, store: &Store) {
+        let is_due = {
+            let state = self.state();
+            let is_much = state.waiting_bytes >= SEGMENT_BYTES as u64;
+            let is_time = is_much || state.last_upload.elapsed() >= UPLOAD_EVERY;
+            is_time && !state.waiting.is_empty() && state.upload_error.is_none() && state.index.is_some()
+        };
+        if is_due {
+            self.upload(store).await;
+        }
+    }
+
+    /// Uploads what waits, at the end of a run. A failure is a warning: a later run uploads what it uses of it.
+    pub async fn finish(&self, store: &Store) {
+        if self.state().waiting.is_empty() {
+            return;
+        }
+        if self.state().index.is_none() && self.load().await.is_err() {
+            // the failure was reported when the run began
+            return;
+        }
+        self.upload(store).await;
+        let mut state = self.state();
+        if let Some(error) = state.upload_error.take() {
+            let count = state.waiting.len();
+            state.warnings.push(format!("{count} entries were not uploaded: {error}; a later run uploads them"));
+        }
+    }
+
+    async fn upload(&self, store: &Store) {
+        let waiting: Vec<ActionKey> = self.state().waiting.iter().copied().collect();
+        let result = self.push(store, &waiting).await;
+        let mut state = self.state();
+        state.last_upload = Instant::now();
+        match result {
+            Ok(_) => {
+                for key in &waiting {
+                    state.waiting.remove(key);
+                }
+                state.waiting_bytes = 0;
+                state.upload_error = None;
+            }
+            Err(error) => state.upload_error = Some(error),
+        }
+    }
+
+    /// Uploads those of the entries that were made here and that the remote does not have.
+    ///
+    /// # Errors
+    /// If the remote cannot be written, or anybody could read what is written.
+    pub async fn push<C: Lookup>(&self, cache: &C, keys: &[ActionKey]) -> Result<PushCounts, RemoteError> {
+        let Some(key) = &self.settings.key else { return Ok(PushCounts::default()) };
+        self.remote.check_private().await?;
+        let known = self.state().namespace;
+        let namespace = match known {
+            Some(namespace) => namespace,
+            None => {
+                let seed = format!("{} {} {}", key.public(), now_ms(), std::process::id());
+                namespace::ensure(&*self.remote, &self.url, seed.as_bytes()).await?
+            }
+        };
+        let (index, uploaded) = {
+            let mut state = self.state();
+            state.namespace = Some(namespace);
+            (state.index.clone().unwrap_or_default(), state.uploaded.clone())
+        };
+        let has = |digest: &Digest| uploaded.contains(digest) || index.has(digest);
+        let mut upload = Upload {
+            remote: &*self.remote,
+            url: &self.url,
+            namespace,
+            key,
+            texts: self.settings.texts,
+            has: &has,
+            counts: PushCounts::default(),
+            uploaded: Vec::new(),
+            footers: BTreeMap::new(),
+        };
+        let result = upload.entries(cache, keys).await;
+        let Upload { counts, uploaded, footers, .. } = upload;
+        let loose = {
+            let mut state = self.state();
+            state.uploaded.extend(uploaded);
+            state.footers.extend(footers);
+            state.pushed = state.pushed.plus(&counts);
+            let loose = index.loose.iter().chain(&state.footers);
+            loose.map(|(name, signed)| (*name, signed.clone())).collect::<BTreeMap<_, _>>()
+        };
+        result?;
+        if loose.len() > MOST_LOOSE && counts.segments > 0 {
+            rollup::write(&*self.remote, &loose).await?;
+            self.state().footers.clear();
+        }
+        Ok(counts)
+    }
+
+    /// What the remote has and what was done with it; `None` if it could not be read.
+    pub fn summary(&self) -> Option<SharedSummary> {
+        let state = self.state();
+        let index = state.index.as_ref()?;
+        let mut writers: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+        for segment in &index.segments {
+            writers.entry(segment.writer.name.clone()).or_default().1 += 1;
+        }
+        for segment in index.entries.values().filter_map(|at| index.segments.get(at.segment)) {
+            writers.entry(segment.writer.name.clone()).or_default().0 += 1;
+        }
+        let UnusedSegments { untrusted, damaged, newer, foreign } = index.unused.clone();
+        Some(SharedSummary {
+            url: self.url.clone(),
+            list: index.digest(),
+            segments: index.segments.len() as u64,
+            entries: index.entries.len() as u64,
+            texts: index.texts.len() as u64,
+            bytes: index.bytes,
+            writers,
+            untrusted,
+            damaged: (damaged.len() + state.damaged.len()) as u64,
+            newer,
+            foreign,
+            pulled: state.pulled,
+            pushed: state.pushed,
+        })
+    }
+}
+
+impl PushCounts {
+    fn plus(&self, other: &PushCounts) -> PushCounts {
+        PushCounts {
+            entries: self.entries + other.entries,
+            texts: self.texts + other.texts,
+            segments: self.segments + other.segments,
+            bytes: self.bytes + other.bytes,
+            present: self.present + other.present,
+            of_others: self.of_others + other.of_others,
+        }
+    }
+}
+
+fn unused_warnings(unused: &UnusedSegments, url: &str) -> Vec<String> {
+    let UnusedSegments { untrusted, damaged, newer, foreign } = unused;
+    let segments = |count: u64| if count == 1 { "1 segment".to_owned() } else { format!("{count} segments") };
+    let mut warnings = Vec::new();
+    if !untrusted.is_empty() {
+        let keys: Vec<String> = untrusted.iter().map(|(key, count)| format!("{key} ({count})")).collect();
+        let all = segments(untrusted.values().sum());
+        let text =
+            format!("{all} in {url} are of writers that are not in `trust` and are not used: {}", keys.join(", "));
+        warnings.push(text);
+    }
+    for (name, what) in damaged {
+        warnings.push(format!("the segment {name} in {url} is damaged and is not used: {what}"));
+    }
+    if *newer > 0 {
+        let all = segments(*newer);
+        warnings.push(format!("{all} in {url} are of a newer version of compeval and are not used; update compeval"));
+    }
+    if *foreign > 0 {
+        let all = segments(*foreign);
+        warnings.push(format!("{all} in {url} were signed for another remote and copied here; they are not used"));
+    }
+    warnings
+}
+
+fn clock_warning(index: &RemoteIndex) -> Option<String> {
+    let newest = index.segments.last()?;
+    let ahead = newest.created.saturating_sub(now_ms());
+    let name = &newest.writer.name;
+    let text = || {
+        format!(
+            "the clock of {name} or of this machine is wrong: a segment was written {} min from now",
+            ahead / 60_000
+        )
+    };
+    (ahead > CLOCK_TOLERANCE_MS).then(text)
+}
