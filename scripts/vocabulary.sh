@@ -4,9 +4,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# `lane` is the setting of that name (docs/batch.md) and no longer a queue.
 # Type names, as whole words; some ended up as parts of snake_case names, too.
-types='Errand|Errands|Purse|Doors|Door|Shelf|Sheet|Sheets|FullSheet|Footing|Foretold|HeldBack|Desk|Tempo|Pace|Standing|Pulse|Board|Catalogue|Proven|Vouch|Orders|Today|Places|Lanes|Lane|Aside|Flight|Flights|Landed|Allowance|Arm|Material|OutOfReach'
-names='errands?|purse|doors?|shelf|footing|foretold|is_foretold|held_back|cut_off|squeezed|tempo|catalogue|vouch(es|ed)?|asked_below|lanes?|oddit(y|ies)'
+types='Errand|Errands|Purse|Doors|Door|Shelf|Sheet|Sheets|FullSheet|Footing|Foretold|HeldBack|Desk|Tempo|Pace|Standing|Pulse|Board|Catalogue|Proven|Vouch|Orders|Today|Places|Aside|Flight|Flights|Landed|Allowance|Arm|Material|OutOfReach'
+names='errands?|purse|doors?|shelf|footing|foretold|is_foretold|held_back|cut_off|squeezed|tempo|catalogue|vouch(es|ed)?|asked_below|oddit(y|ies)'
 # English that is not written here.
 prose='whom|befell|befalls?|heeds?|heeded|shall|tells?|told|lays? over|laid over|nobody asks'
 

@@ -113,7 +113,7 @@ struct MadePage {
     until: Instant,
 }
 
-/// What is served, and to whom.
+/// What is served, and for which address.
 struct Site {
     token: String,
     source: Box<dyn LivePage>,

@@ -1,4 +1,4 @@
-//! The table `[cache]`: a remote cache and whom to trust.
+//! The table `[cache]`: a remote cache and its trusted writers.
 
 use super::file::{CacheTable, Declared, Located};
 use super::model::SourceFile;

@@ -126,7 +126,7 @@ impl SharedCache {
         self.settings.key.is_some()
     }
 
-    /// What the user is to be told since the last call.
+    /// Warnings since the last call.
     pub fn take_warnings(&self) -> Vec<String> {
         std::mem::take(&mut self.state().warnings)
     }

@@ -46,7 +46,7 @@ pub(crate) fn run(common: &Common, args: &PlanArgs, console: &Console) -> Result
     Ok(if args.exit_code && plan.forecast.is_pending() { Exit::Pending } else { exit })
 }
 
-/// What would run, and whom it would reach.
+/// What would run, and which hosts it would reach.
 #[derive(Serialize)]
 pub(crate) struct ProjectPlan {
     #[serde(flatten)]

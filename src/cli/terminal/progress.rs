@@ -22,7 +22,7 @@ use crate::scheduler::{BudgetLimits, Event, Stop, TrippedBreaker};
 pub(crate) struct Progress {
     console: Console,
     pub(crate) requests: Arc<RequestLog>,
-    /// What a page is told of it.
+    /// What a page shows of it.
     pub(crate) live: Option<LiveProgress>,
     model: RefCell<ProgressModel>,
     view: RefCell<View>,
@@ -164,7 +164,7 @@ fn terminal_width() -> usize {
     terminal_size::terminal_size_of(io::stderr()).map_or(80, |(width, _)| usize::from(width.0).max(1))
 }
 
-/// A terminal with fewer columns has no room for long bars and for all that is told of a stage.
+/// A terminal with fewer columns has no room for long bars and for all figures of a stage.
 const NARROW: usize = 90;
 
 impl LiveBars {

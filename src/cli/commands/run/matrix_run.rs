@@ -39,7 +39,7 @@ use crate::scheduler::{BatchOptions, Budget, BudgetLimits, Event, Listener, RunO
 use crate::shard::Shard;
 use crate::threads::both;
 
-/// A run whose results are written, and not yet told.
+/// A run whose results are written, and not yet reported.
 pub(super) struct PublishedRun {
     pub(super) results: PublishedResults,
     pub(super) exit: Exit,

@@ -52,7 +52,7 @@ pub(super) fn watch(common: &Common, args: &RunArgs, console: &Console) -> Resul
             Err(failure) if last.is_none() => return Err(failure),
             Err(failure) => drop(failure.report(console)),
         }
-        // What the first run was told to replace is replaced; later ones replace each other.
+        // What the first run may replace is replaced; later ones replace each other.
         args.select.refresh.clear();
         args.replace = true;
         console.note(&console.labelled(
