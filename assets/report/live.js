@@ -12,21 +12,21 @@ function liveProgress() {
 }
 
 async function poll(host) {
-  let told;
+  let state;
   try {
-    told = await (await fetch('progress')).json();
+    state = await (await fetch('progress')).json();
   } catch {
     host.replaceChildren(h('p', { class: 'note' }, t('live_over')));
     return;
   }
-  const isNew = told.ended || told.version !== report.live;
+  const isNew = state.ended || state.version !== report.live;
   const isBusy = drawer.open || document.activeElement?.id === 'search';
-  if (isNew && !isBusy && (told.ended || performance.now() > STAY_MS)) {
+  if (isNew && !isBusy && (state.ended || performance.now() > STAY_MS)) {
     location.reload();
     return;
   }
   const more = isNew && isBusy ? h('button', { type: 'button', class: 'quiet-button', on: { click: () => location.reload() } }, t('live_more')) : null;
-  if (told.run) host.replaceChildren(...told.run.stages.map(stageBar), h('p', { class: 'note' }, [told.run.pace, told.run.waits].filter(Boolean).join(' · ')), more ?? '');
+  if (state.run) host.replaceChildren(...state.run.stages.map(stageBar), h('p', { class: 'note' }, [state.run.pace, state.run.waits].filter(Boolean).join(' · ')), more ?? '');
   setTimeout(poll, POLL_MS, host);
 }
 

@@ -201,7 +201,7 @@ impl Site {
         };
         match (method, page) {
             ("GET", "/") => self.page(),
-            ("GET", "/progress") => self.told(),
+            ("GET", "/progress") => self.progress_reply(),
             ("GET", _) => Reply::refused("404 Not Found"),
             _ => Reply::refused("405 Method Not Allowed"),
         }
@@ -235,7 +235,7 @@ impl Site {
     }
 
     /// How far the run is, and the version that the page would have.
-    fn told(&self) -> Reply {
+    fn progress_reply(&self) -> Reply {
         let is_ended = {
             let mut visits = lock(&self.visits);
             visits.last = Some(Instant::now());

@@ -33,8 +33,8 @@ fn the_first_results_are_served_while_the_run_goes_on_and_the_finished_page_at_i
     assert!(page.starts_with("HTTP/1.1 200 OK"), "{}", &page[..200]);
     assert!(page.contains("connect-src 'self'") && !page.contains("\"cells\":{\"n\":0,"), "the first cells are there");
     assert!(!page.contains(KEY));
-    let told = get(socket, &format!("/{token}progress"));
-    assert!(told.contains("\"ended\":false") && told.contains("\"name\":\"compress\""), "{told}");
+    let progress = get(socket, &format!("/{token}progress"));
+    assert!(progress.contains("\"ended\":false") && progress.contains("\"name\":\"compress\""), "{progress}");
     assert!(get(socket, "/").starts_with("HTTP/1.1 404"), "nothing is served without the token");
     server.let_go();
     wait_until(|| get(socket, &format!("/{token}progress")).contains("\"ended\":true"));
