@@ -5,20 +5,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::project::Project;
+use super::project::{PRICES, Project};
 use super::vendor_batches::{BatchServer, Behaviour, Fate, Vendor};
 
 const VENDORS: [Vendor; 2] = [Vendor::OpenAi, Vendor::Anthropic];
-
-const PRICES: &str = r#"
-[prices."mock/small-1"]
-input = 100.0
-output = 200.0
-
-[prices."mock/judge-1"]
-input = 100.0
-output = 200.0
-"#;
 
 /// The project with its provider at a vendor that has batches.
 fn project(server: &BatchServer) -> Project {
@@ -31,13 +21,6 @@ fn project(server: &BatchServer) -> Project {
     project
 }
 
-/// The rows of a label, without what they cost.
-fn scores(project: &Project, label: &str) -> Vec<Value> {
-    let mut rows = project.rows(label);
-    rows.iter_mut().filter_map(Value::as_object_mut).for_each(|row| drop(row.remove("usd")));
-    rows
-}
-
 fn usd(project: &Project, label: &str) -> f64 {
     project.result(label, "manifest.json")["usd"].as_f64().expect("a known cost")
 }
@@ -47,7 +30,7 @@ fn live(vendor: Vendor) -> (Vec<Value>, f64) {
     let server = BatchServer::start(vendor);
     let project = project(&server);
     project.expect(0, "run --label a --runs 1");
-    (scores(&project, "a"), usd(&project, "a"))
+    (project.unpriced_rows("a"), usd(&project, "a"))
 }
 
 fn open_batches(project: &Project) -> Vec<Value> {
@@ -61,7 +44,7 @@ fn a_run_that_waits_has_the_scores_of_a_live_one_for_less() {
         let project = project(&server);
         let ended = project.expect(0, "run --label a --runs 1 --lane batch --wait");
         let (expected, live_usd) = live(vendor);
-        assert!(scores(&project, "a") == expected, "{vendor:?}\n{}", ended.stderr);
+        assert!(project.unpriced_rows("a") == expected, "{vendor:?}\n{}", ended.stderr);
         assert_eq!(server.billed_twice(), 0);
         assert!(usd(&project, "a") < live_usd * 0.95, "answers and grades cost half");
         let book = server.book();
@@ -113,7 +96,7 @@ fn without_wait_each_run_collects_what_has_ended() {
             runs += 1;
             assert!(runs < 12, "it never ends");
         }
-        assert!(scores(&project, "a") == live(vendor).0, "{vendor:?}");
+        assert!(project.unpriced_rows("a") == live(vendor).0, "{vendor:?}");
         assert!(open_batches(&project).is_empty());
         let book = server.book();
         let twice = |(_, body): &&(String, Value)| book.billed.get(&body.to_string()).is_some_and(|times| *times > 1);
@@ -141,7 +124,7 @@ fn an_edit_while_a_batch_is_open_loses_nothing() {
         }
         project.write("pipeline.toml", &before);
         project.expect(0, "run --label a --runs 1");
-        assert!(scores(&project, "a") == live(vendor).0);
+        assert!(project.unpriced_rows("a") == live(vendor).0);
         assert_eq!(server.billed_twice(), 0, "the edit asked other requests, and none of the first again");
     }
 }
@@ -160,7 +143,7 @@ fn lines_that_come_to_nothing_are_submitted_again_and_others_fail() {
             _ => Fate::Sensible,
         });
         project.expect(0, "run --label a --runs 1 --lane batch --wait");
-        assert!(scores(&project, "a") == live(vendor).0, "{vendor:?}");
+        assert!(project.unpriced_rows("a") == live(vendor).0, "{vendor:?}");
         assert_eq!(server.billed_twice(), 0);
 
         let server = BatchServer::start(vendor);
@@ -185,7 +168,7 @@ fn a_grade_that_breaks_the_contract_is_asked_again_live() {
             false => Fate::Sensible,
         });
         project.expect(0, "run --label a --runs 1 --lane batch --wait");
-        assert!(scores(&project, "a") == live(vendor).0, "{vendor:?}");
+        assert!(project.unpriced_rows("a") == live(vendor).0, "{vendor:?}");
         assert_eq!(server.book().batches.len(), 2, "no second batch of grades");
     }
 }
@@ -197,7 +180,7 @@ fn a_batch_whose_creation_was_not_confirmed_is_found() {
         let project = project(&server);
         server.book().behaviour = Behaviour { lost_answers: 2, ..Behaviour::default() };
         project.expect(0, "run --label a --runs 1 --lane batch --wait");
-        assert!(scores(&project, "a") == live(vendor).0, "{vendor:?}");
+        assert!(project.unpriced_rows("a") == live(vendor).0, "{vendor:?}");
         assert_eq!((server.billed_twice(), server.book().batches.len()), (0, 2));
     }
 }
@@ -209,7 +192,7 @@ fn after_the_deadline_what_is_done_is_kept_and_the_rest_goes_live() {
         let project = project(&server);
         server.book().behaviour = Behaviour { polls: 1_000_000, polls_of_cancelled: 2, ..Behaviour::default() };
         project.expect(0, "run --label a --runs 1 --lane batch --wait --batch-deadline 0.2s");
-        assert!(scores(&project, "a") == live(vendor).0, "{vendor:?}");
+        assert!(project.unpriced_rows("a") == live(vendor).0, "{vendor:?}");
         assert_eq!((server.billed_twice(), server.book().batches.len()), (0, 1));
         assert!(server.book().batches[0].is_cancelled);
     }
@@ -248,7 +231,7 @@ fn two_caches_with_one_account_keep_their_batches_apart() {
     for (running, project) in running.into_iter().zip(&projects) {
         let ended = running.end();
         assert_eq!(ended.code, 0, "{}", ended.stderr);
-        assert!(scores(project, "a") == expected);
+        assert!(project.unpriced_rows("a") == expected);
     }
     assert_eq!(server.book().batches.len(), 4, "two each, none of them submitted again");
 }
@@ -272,7 +255,7 @@ fn survive_kills(vendor: Vendor, pauses: impl Iterator<Item = Duration>) {
         running.kill();
     }
     project.expect(0, "run --label a --runs 1 --lane batch --wait");
-    assert!(scores(&project, "a") == live(vendor).0, "{vendor:?}");
+    assert!(project.unpriced_rows("a") == live(vendor).0, "{vendor:?}");
     // A live request that was in flight at a kill is lost, here as without batches; nothing of a batch is.
     let book = server.book();
     assert_eq!(book.repeated.first(), None, "{vendor:?}: billed again, in {} batches", book.batches.len());

@@ -1,7 +1,7 @@
 //! Budgets: never exceeded with many requests under way, a clean stop, and the next run goes on.
 
 use super::super::brain::Wanted;
-use super::project::Project;
+use super::project::{PRICES, Project};
 use super::server::{Asked, Reply, Server, with_finish};
 
 /// Requests of the whole matrix: compressions, answers, grades, and the self-test of the judge.
@@ -38,16 +38,6 @@ fn retries_count_as_requests() {
     project.expect(6, "run --label a --max-requests 20");
     assert_eq!(server.count(), 20);
 }
-
-const PRICES: &str = r#"
-[prices."mock/small-1"]
-input = 100.0
-output = 200.0
-
-[prices."mock/judge-1"]
-input = 100.0
-output = 200.0
-"#;
 
 fn spent(server: &Server) -> f64 {
     let asked = server.asked();

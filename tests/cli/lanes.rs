@@ -1,27 +1,10 @@
 //! Lanes: how requests are sent changes their price, and no key.
 
-use super::project::Project;
+use super::project::{PRICES, Project};
 use super::server::{Asked, Server};
-
-const PRICES: &str = r#"
-[prices."mock/small-1"]
-input = 100.0
-output = 200.0
-
-[prices."mock/judge-1"]
-input = 100.0
-output = 200.0
-"#;
 
 fn usd(project: &Project, label: &str) -> f64 {
     project.result(label, "manifest.json")["usd"].as_f64().expect("a known cost")
-}
-
-/// The rows of the label `a`, without what they cost.
-fn scores(project: &Project) -> Vec<serde_json::Value> {
-    let mut rows = project.rows("a");
-    rows.iter_mut().filter_map(serde_json::Value::as_object_mut).for_each(|row| drop(row.remove("usd")));
-    rows
 }
 
 #[test]
@@ -37,7 +20,7 @@ fn flex_costs_half_and_shares_its_outputs_with_live() {
     let tiers = |asked: &[Asked]| asked.iter().filter(|asked| asked.json["service_tier"] == "flex").count();
     let [(live, live_asked), (flex, flex_asked)] = &mut runs;
     assert_eq!((tiers(live_asked), tiers(flex_asked)), (0, flex_asked.len()));
-    assert!(scores(live) == scores(flex), "a lane changes no score");
+    assert!(live.unpriced_rows("a") == flex.unpriced_rows("a"), "a lane changes no score");
     let ratio = usd(flex, "a") / usd(live, "a");
     assert!((0.5..0.505).contains(&ratio), "half the price for a few more bytes of input: {ratio}");
     server.forget();

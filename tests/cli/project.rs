@@ -13,6 +13,17 @@ use super::server::Server;
 /// A key that stands out wherever it turns up.
 pub const KEY: &str = "sk-not-a-key-4f1e7a0c9d";
 
+/// Prices of the project's models, for its pipeline.
+pub const PRICES: &str = r#"
+[prices."mock/small-1"]
+input = 100.0
+output = 200.0
+
+[prices."mock/judge-1"]
+input = 100.0
+output = 200.0
+"#;
+
 /// A project: one fixture with two points, seven probes, five methods, a provider on loopback.
 pub struct Project {
     folder: TempDir,
@@ -134,6 +145,13 @@ impl Project {
     pub fn rows(&self, label: &str) -> Vec<Value> {
         let text = self.read(&format!("results/{label}/cells.jsonl"));
         text.lines().map(|line| serde_json::from_str(line).expect("a row")).collect()
+    }
+
+    /// The rows of a result set, without what they cost.
+    pub fn unpriced_rows(&self, label: &str) -> Vec<Value> {
+        let mut rows = self.rows(label);
+        rows.iter_mut().filter_map(Value::as_object_mut).for_each(|row| drop(row.remove("usd")));
+        rows
     }
 
     /// A JSON file of a result set.
