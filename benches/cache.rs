@@ -6,15 +6,15 @@ use std::hint::black_box;
 use std::path::Path;
 
 use bytes::Bytes;
-use compeval::action::{ActionKey, BuiltInRule, Computation, Digest, Inputs, Replica, Sources, Stage, Work};
-use compeval::cache::{CacheSnapshot, EntryCoordinate, EntryMeta, LockHolder, Lookup, Reading, Store};
+use compeval::action::{ActionKey, BuiltInRule, Computation, Digest, Inputs, Repetition, Sources, Stage, Work};
+use compeval::cache::{CacheSnapshot, EntryCoordinate, EntryMeta, LockHolder, Lookup, ParseResult, Store};
 use compeval::units::{Tokens, Usage};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 
 fn inputs(n: u64, messages: &str) -> Inputs {
     let messages = messages.into();
     let work = Work::Compute(Computation { rule: BuiltInRule::Truncate, messages, target_tokens: Some(Tokens(n)) });
-    Inputs::of(Stage::Answer, Replica { compress: Some(1), answer: Some(1), judge: None }, &work)
+    Inputs::of(Stage::Answer, Repetition { compress: Some(1), answer: Some(1), judge: None }, &work)
 }
 
 fn meta(n: u64) -> EntryMeta {
@@ -60,7 +60,7 @@ async fn put_all(store: &Store, numbers: std::ops::Range<u64>, length: usize) ->
     let put = async |n: u64| {
         let meta = meta(n);
         let record = store.put_reply(meta.inputs.key(), &meta, body(n, length)).await.unwrap();
-        store.note(&record, &Reading::Output { out: record.raw, state: None, reader: 1 });
+        store.note(&record, &ParseResult::Output { out: record.raw, state: None, parser: 1 });
         record.key
     };
     futures::future::join_all(numbers.map(put)).await

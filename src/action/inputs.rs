@@ -16,17 +16,17 @@ use super::work::{BuiltInRule, Computation, ModelRequest, Program, RULES, Reques
 /// Which repetition an action belongs to, as a path: compression, answer of it, judgement of that answer, each from 1.
 /// A deterministic action has none, so that all repetitions share one key and one execution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Replica {
+pub struct Repetition {
     pub compress: Option<u32>,
     pub answer: Option<u32>,
     pub judge: Option<u32>,
 }
 
-impl Replica {
-    pub const NONE: Replica = Replica { compress: None, answer: None, judge: None };
+impl Repetition {
+    pub const NONE: Repetition = Repetition { compress: None, answer: None, judge: None };
 }
 
-impl fmt::Display for Replica {
+impl fmt::Display for Repetition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let numbers: Vec<String> =
             [self.compress, self.answer, self.judge].into_iter().flatten().map(|n| n.to_string()).collect();
@@ -49,7 +49,7 @@ pub struct Inputs {
     pub stage: Stage,
     /// Version of how the stage makes its work (`Stage::schema`).
     pub schema: u16,
-    pub replica: Replica,
+    pub repetition: Repetition,
     /// In the order in which the work lists them.
     pub parts: Vec<(Cow<'static, str>, InputPart)>,
 }
@@ -57,7 +57,7 @@ pub struct Inputs {
 /// A difference between the inputs of two actions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputChange {
-    /// The name of the input, or `schema` or `replica`.
+    /// The name of the input, or `schema` or `repetition`.
     pub part: String,
     /// `None` if the older action did not have it.
     pub old: Option<InputPart>,
@@ -81,17 +81,17 @@ const SHORT: usize = 160;
 
 impl Inputs {
     /// Collects the inputs of `work`.
-    pub fn of(stage: Stage, replica: Replica, work: &Work) -> Inputs {
+    pub fn of(stage: Stage, repetition: Repetition, work: &Work) -> Inputs {
         let mut parts = Vec::new();
         visit(work, &mut |name, digest, text| {
             let text = text.filter(|t| t.len() <= SHORT).map(str::to_owned);
             parts.push((name, InputPart { digest, text }));
         });
-        Inputs { stage, schema: stage.schema(), replica, parts }
+        Inputs { stage, schema: stage.schema(), repetition, parts }
     }
 
     pub fn key(&self) -> ActionKey {
-        let mut hasher = KeyHasher::new(self.stage, self.schema, self.replica);
+        let mut hasher = KeyHasher::new(self.stage, self.schema, self.repetition);
         for (name, part) in &self.parts {
             hasher.part(name, part.digest);
         }
@@ -99,8 +99,8 @@ impl Inputs {
     }
 
     /// The same key as `Inputs::of(..).key()`, without storing the inputs: a plan computes a hundred thousand of them.
-    pub fn key_of(stage: Stage, replica: Replica, work: &Work) -> ActionKey {
-        let mut hasher = KeyHasher::new(stage, stage.schema(), replica);
+    pub fn key_of(stage: Stage, repetition: Repetition, work: &Work) -> ActionKey {
+        let mut hasher = KeyHasher::new(stage, stage.schema(), repetition);
         visit(work, &mut |name, digest, _| hasher.part(&name, digest));
         hasher.finish()
     }
@@ -119,9 +119,9 @@ impl Inputs {
             Some(InputPart::short(&self.schema.to_string())),
         );
         compare(
-            "replica",
-            Some(InputPart::short(&old.replica.to_string())),
-            Some(InputPart::short(&self.replica.to_string())),
+            "repetition",
+            Some(InputPart::short(&old.repetition.to_string())),
+            Some(InputPart::short(&self.repetition.to_string())),
         );
         let (before, now): (BTreeMap<_, _>, BTreeMap<_, _>) =
             (old.parts.iter().cloned().collect(), self.parts.iter().cloned().collect());
@@ -143,10 +143,12 @@ impl InputPart {
 struct KeyHasher(DigestBuilder);
 
 impl KeyHasher {
-    fn new(stage: Stage, schema: u16, replica: Replica) -> KeyHasher {
+    fn new(stage: Stage, schema: u16, repetition: Repetition) -> KeyHasher {
         let mut builder = DigestBuilder::new("compeval action v1");
         builder.field("stage", stage.name()).field("schema", schema.to_le_bytes());
-        for (name, number) in [("compress", replica.compress), ("answer", replica.answer), ("judge", replica.judge)] {
+        for (name, number) in
+            [("compress", repetition.compress), ("answer", repetition.answer), ("judge", repetition.judge)]
+        {
             if let Some(number) = number {
                 builder.field(name, number.to_le_bytes());
             }
@@ -307,7 +309,7 @@ mod tests {
     }
 
     fn key(work: &Work) -> ActionKey {
-        Inputs::key_of(Stage::Compress, Replica::NONE, work)
+        Inputs::key_of(Stage::Compress, Repetition::NONE, work)
     }
 
     #[test]
@@ -353,7 +355,7 @@ mod tests {
 
     #[test]
     fn a_change_has_the_old_and_the_new_value() {
-        let inputs = |work: &Work| Inputs::of(Stage::Compress, Replica::NONE, work);
+        let inputs = |work: &Work| Inputs::of(Stage::Compress, Repetition::NONE, work);
         let (old, new) = (request("a", "{{ transcript }}", "t", None), request("b", "{{ transcript }}", "t", Some(5)));
         let changes = inputs(&new).changes_since(&inputs(&old));
         let named: Vec<_> = changes.iter().map(|c| (c.part.as_str(), c.old.is_some(), c.new.is_some())).collect();
@@ -371,17 +373,17 @@ mod tests {
             };
             let (one, two) = (of(&a), of(&b));
             prop_assert_eq!(key(&one) == key(&two), a == b);
-            prop_assert_eq!(Inputs::of(Stage::Compress, Replica::NONE, &one).key(), key(&one));
+            prop_assert_eq!(Inputs::of(Stage::Compress, Repetition::NONE, &one).key(), key(&one));
         }
 
         #[test]
-        fn stage_and_replica_are_in_the_key(n in 1_u32..5, m in 1_u32..5) {
+        fn stage_and_repetition_are_in_the_key(n in 1_u32..5, m in 1_u32..5) {
             let work = request("m", "{{ transcript }}", "t", None);
-            let replica = |n| Replica { compress: Some(n), ..Replica::NONE };
-            let of = |stage, replica| Inputs::key_of(stage, replica, &work);
-            prop_assert_eq!(of(Stage::Compress, replica(n)) == of(Stage::Compress, replica(m)), n == m);
-            prop_assert_ne!(of(Stage::Compress, replica(n)), of(Stage::Answer, replica(n)));
-            prop_assert_ne!(of(Stage::Compress, replica(n)), of(Stage::Compress, Replica { answer: Some(n), ..Replica::NONE }));
+            let repetition = |n| Repetition { compress: Some(n), ..Repetition::NONE };
+            let of = |stage, repetition| Inputs::key_of(stage, repetition, &work);
+            prop_assert_eq!(of(Stage::Compress, repetition(n)) == of(Stage::Compress, repetition(m)), n == m);
+            prop_assert_ne!(of(Stage::Compress, repetition(n)), of(Stage::Answer, repetition(n)));
+            prop_assert_ne!(of(Stage::Compress, repetition(n)), of(Stage::Compress, Repetition { answer: Some(n), ..Repetition::NONE }));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Actions: what a unit of work is, which inputs determine its output, and the key made from them.
 //!
-//! Invariant: what is hashed is what is run. `Inputs` are made from a `Work` and a `Replica` and from nothing else.
+//! Invariant: what is hashed is what is run. `Inputs` are made from a `Work` and a `Repetition` and from nothing else.
 //! Names, paths, limits, timeouts and API keys need no exclusion from the hash, because a `Work` does not hold them
 //! (or, for the provider's name, the one function that visits a `Work` skips it). This module does no I/O and reads no
 //! clock.
@@ -13,7 +13,7 @@ mod work;
 mod inputs;
 
 pub use digest::{ActionKey, Digest, DigestBuilder, StreamDigest};
-pub use inputs::{InputChange, InputPart, Inputs, Replica, SourceRef, Sources};
+pub use inputs::{InputChange, InputPart, Inputs, Repetition, SourceRef, Sources};
 pub use stage::{Stage, StageName};
 pub use template::{BuiltInTemplate, INSTRUCTIONS, Prompt, Template, TemplateFault, Variable};
 pub use value::{ComposedValue, ComposedValueBuilder, InputValue};

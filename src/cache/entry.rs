@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::action::{ActionKey, Digest, DigestBuilder, Inputs, Replica, Sources, Stage};
+use crate::action::{ActionKey, Digest, DigestBuilder, Inputs, Repetition, Sources, Stage};
 use crate::provider::{Dialect, Lane};
 use crate::units::{Usage, Usd};
 
@@ -180,7 +180,7 @@ pub struct EntryCoordinate {
     pub probe: Option<String>,
     pub answerer: Option<String>,
     pub judge: Option<String>,
-    pub replica: Replica,
+    pub repetition: Repetition,
 }
 
 impl EntryCoordinate {
@@ -200,7 +200,7 @@ impl EntryCoordinate {
                 builder.field(name, value);
             }
         }
-        let Replica { compress, answer, judge } = self.replica;
+        let Repetition { compress, answer, judge } = self.repetition;
         let numbers = [("point", self.point), ("c", compress), ("a", answer), ("j", judge)];
         for (name, value) in numbers {
             if let Some(value) = value {
@@ -211,30 +211,30 @@ impl EntryCoordinate {
     }
 }
 
-/// The result of parsing a stored body. `reader` is the version of the parser that gave it.
+/// The result of parsing a stored body. `parser` is the version of the parser that gave it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Reading {
+pub enum ParseResult {
     Output {
         /// Digest of the parsed output: what later actions depend on.
         out: Digest,
         /// Digest of the method's state, if it has one.
         state: Option<Digest>,
-        reader: u16,
+        parser: u16,
     },
     /// The body has no usable output. It is stored for inspection and never used.
-    Unreadable { reader: u16, fault: String },
+    Malformed { parser: u16, fault: String },
 }
 
-impl Reading {
+impl ParseResult {
     /// The result that a status came from; `None` if the body was not parsed.
-    pub(super) fn of(status: &EntryStatus) -> Option<Reading> {
+    pub(super) fn of(status: &EntryStatus) -> Option<ParseResult> {
         match status {
-            EntryStatus::Unread | EntryStatus::Failed { .. } => None,
-            EntryStatus::Output { out, state, reader } => {
-                Some(Reading::Output { out: *out, state: *state, reader: *reader })
+            EntryStatus::Unparsed | EntryStatus::Failed { .. } => None,
+            EntryStatus::Output { out, state, parser } => {
+                Some(ParseResult::Output { out: *out, state: *state, parser: *parser })
             }
-            EntryStatus::Unreadable { reader, fault } => {
-                Some(Reading::Unreadable { reader: *reader, fault: fault.to_string() })
+            EntryStatus::Malformed { parser, fault } => {
+                Some(ParseResult::Malformed { parser: *parser, fault: fault.to_string() })
             }
         }
     }
@@ -297,21 +297,23 @@ impl FrameLocation {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EntryStatus {
     /// The body has not been parsed, or the result was lost.
-    Unread,
-    /// The body was parsed; see `Reading`.
-    Output { out: Digest, state: Option<Digest>, reader: u16 },
+    Unparsed,
+    /// The body was parsed; see `ParseResult`.
+    Output { out: Digest, state: Option<Digest>, parser: u16 },
     /// The body has no usable output and is never used.
-    Unreadable { reader: u16, fault: Arc<str> },
+    Malformed { parser: u16, fault: Arc<str> },
     /// There is no body: the last attempt failed permanently.
     Failed { class: Arc<str>, message: Arc<str> },
 }
 
-impl From<&Reading> for EntryStatus {
-    fn from(reading: &Reading) -> EntryStatus {
+impl From<&ParseResult> for EntryStatus {
+    fn from(reading: &ParseResult) -> EntryStatus {
         match reading {
-            Reading::Output { out, state, reader } => EntryStatus::Output { out: *out, state: *state, reader: *reader },
-            Reading::Unreadable { reader, fault } => {
-                EntryStatus::Unreadable { reader: *reader, fault: clip(fault).into() }
+            ParseResult::Output { out, state, parser } => {
+                EntryStatus::Output { out: *out, state: *state, parser: *parser }
+            }
+            ParseResult::Malformed { parser, fault } => {
+                EntryStatus::Malformed { parser: *parser, fault: clip(fault).into() }
             }
         }
     }
@@ -357,7 +359,7 @@ impl Record {
 
     /// Whether there is a body that has, or may have, an output.
     pub fn is_usable(&self) -> bool {
-        matches!(self.status, EntryStatus::Unread | EntryStatus::Output { .. })
+        matches!(self.status, EntryStatus::Unparsed | EntryStatus::Output { .. })
     }
 
     pub fn is_failed(&self) -> bool {

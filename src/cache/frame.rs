@@ -7,7 +7,9 @@
 //! Numbers are little-endian. `crc` covers everything before it, `body_crc` the body as stored, and `digest` is that of
 //! the uncompressed body. A scan reads headers only and skips bodies. The tests pin the bytes.
 
-use super::entry::{Day, EntryMeta, EntryStatus, EntrySummary, FrameLocation, Reading, Record, RemovalReason, clip};
+use super::entry::{
+    Day, EntryMeta, EntryStatus, EntrySummary, FrameLocation, ParseResult, Record, RemovalReason, clip,
+};
 use super::journal_steps::{BatchNonce, JournalStep};
 use super::lookup::ModelNames;
 use crate::action::{ActionKey, Digest};
@@ -80,7 +82,7 @@ pub(super) enum FrameContent {
     /// The body is the output of an action.
     Reply(EntrySummary),
     /// The result of parsing the body with the frame's digest.
-    Verdict(Reading),
+    ParseResult(ParseResult),
     /// An action failed permanently; there is no body.
     Failure {
         summary: EntrySummary,
@@ -209,7 +211,7 @@ impl FrameHeader {
     /// The record of a reply or failure; `None` for other kinds.
     pub(super) fn record(&self, location: FrameLocation) -> Option<Record> {
         let (summary, status) = match &self.content {
-            FrameContent::Reply(summary) => (summary, EntryStatus::Unread),
+            FrameContent::Reply(summary) => (summary, EntryStatus::Unparsed),
             FrameContent::Failure { summary, class, message } => {
                 let (class, message) = (class.as_str().into(), message.as_str().into());
                 (summary, EntryStatus::Failed { class, message })
@@ -234,7 +236,7 @@ impl FrameHeader {
 
 mod kind {
     pub(super) const REPLY: u8 = 1;
-    pub(super) const VERDICT: u8 = 2;
+    pub(super) const PARSE_RESULT: u8 = 2;
     pub(super) const FAILURE: u8 = 3;
     pub(super) const TEXT: u8 = 4;
     pub(super) const COUNTS: u8 = 5;
@@ -247,7 +249,7 @@ mod kind {
 fn decode_content(kind: u8, bytes: &[u8]) -> Option<FrameContent> {
     Some(match kind {
         kind::REPLY => FrameContent::Reply(postcard::take_from_bytes(bytes).ok()?.0),
-        kind::VERDICT => FrameContent::Verdict(postcard::from_bytes(bytes).ok()?),
+        kind::PARSE_RESULT => FrameContent::ParseResult(postcard::from_bytes(bytes).ok()?),
         kind::FAILURE => {
             let (summary, class, message) = postcard::take_from_bytes(bytes).ok()?.0;
             FrameContent::Failure { summary, class, message }
@@ -290,14 +292,14 @@ pub(super) fn failure(
 }
 
 /// Encodes the result of parsing the body `raw` of `key`.
-pub(super) fn verdict(key: ActionKey, raw: Digest, reading: &Reading) -> Result<Vec<u8>, postcard::Error> {
+pub(super) fn parse_result(key: ActionKey, raw: Digest, reading: &ParseResult) -> Result<Vec<u8>, postcard::Error> {
     let note = match reading {
-        Reading::Output { .. } => postcard::to_stdvec(reading)?,
-        Reading::Unreadable { reader, fault } => {
-            postcard::to_stdvec(&Reading::Unreadable { reader: *reader, fault: clip(fault).to_owned() })?
+        ParseResult::Output { .. } => postcard::to_stdvec(reading)?,
+        ParseResult::Malformed { parser, fault } => {
+            postcard::to_stdvec(&ParseResult::Malformed { parser: *parser, fault: clip(fault).to_owned() })?
         }
     };
-    Ok(assemble(kind::VERDICT, key.0, &EncodedBody { digest: raw, ..EncodedBody::empty() }, &note))
+    Ok(assemble(kind::PARSE_RESULT, key.0, &EncodedBody { digest: raw, ..EncodedBody::empty() }, &note))
 }
 
 pub(super) fn text(digest: Digest, body: &EncodedBody) -> Vec<u8> {

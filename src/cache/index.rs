@@ -128,7 +128,7 @@ impl SledIndex {
             self.put_record(record)?;
         }
         pending.records.clear();
-        pending.pack.take().map_or(Ok(()), |pack| self.put_pack(pack))
+        pending.pack.take().map_or(Ok(()), |pack| self.put_chunk(pack))
     }
 
     /// Writes all tables into an empty index.
@@ -185,10 +185,10 @@ impl SledIndex {
 
     pub(super) fn set_pack(&self, pack: PackState) -> IndexResult<()> {
         self.write_pending(&mut self.pending())?;
-        self.put_pack(pack)
+        self.put_chunk(pack)
     }
 
-    fn put_pack(&self, pack: PackState) -> IndexResult<()> {
+    fn put_chunk(&self, pack: PackState) -> IndexResult<()> {
         let value = encoded(&(pack.generation, pack.good))?;
         catch_panics(|| self.packs.insert(pack.id.to_be_bytes(), value)).map(drop)
     }

@@ -46,8 +46,8 @@ mod tests;
 
 pub use compaction::prune_without_room;
 pub use entry::{
-    Day, EntryCoordinate, EntryMeta, EntryStatus, FrameLocation, ImportOrigin, Reading, Record, RemovalReason, Writer,
-    now_ms,
+    Day, EntryCoordinate, EntryMeta, EntryStatus, FrameLocation, ImportOrigin, ParseResult, Record, RemovalReason,
+    Writer, now_ms,
 };
 pub use error::{CacheError, Damage};
 pub use folder::{LockHolder, disk_bytes};

@@ -66,7 +66,7 @@ pub(super) fn apply_frame<T: IndexUpdates>(
             }
             header.record(at).map_or(Ok(()), |record| tables.set_record(record))
         }
-        FrameContent::Verdict(reading) => tables.change(&key, |record| {
+        FrameContent::ParseResult(reading) => tables.change(&key, |record| {
             if record.raw == header.digest && !record.is_failed() {
                 record.status = EntryStatus::from(reading);
             }

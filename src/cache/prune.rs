@@ -353,7 +353,7 @@ impl LiveFrames<'_> {
             FrameContent::Reply(_) | FrameContent::Failure { .. } => {
                 self.index.find(&key)?.is_some_and(|r| r.location == at)
             }
-            FrameContent::Verdict(reading) => self
+            FrameContent::ParseResult(reading) => self
                 .index
                 .find(&key)?
                 .is_some_and(|record| record.raw == header.digest && record.status == EntryStatus::from(reading)),

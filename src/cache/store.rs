@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, mpsc};
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
-use super::entry::{Day, EntryMeta, EntryStatus, FrameLocation, Reading, Record, RemovalReason};
+use super::entry::{Day, EntryMeta, EntryStatus, FrameLocation, ParseResult, Record, RemovalReason};
 use super::error::{CacheError, Damage, IndexFault};
 use super::folder::{self, FolderKind, Layout, LockHolder};
 use super::frame::{self, FrameHeader, KeyPrefix, key_prefix};
@@ -143,9 +143,9 @@ impl Store {
     }
 
     /// Stores the result of parsing an entry's body. Does not wait: if it is lost, the body is parsed again.
-    pub fn note(&self, record: &Record, reading: &Reading) {
+    pub fn note(&self, record: &Record, reading: &ParseResult) {
         if record.status != EntryStatus::from(reading) {
-            self.write_in_background(frame::verdict(record.key, record.raw, reading));
+            self.write_in_background(frame::parse_result(record.key, record.raw, reading));
         }
     }
 

@@ -5,12 +5,12 @@ use std::fs::File;
 use proptest::prelude::*;
 use tempfile::tempdir;
 
-use super::entry::{Day, EntryCoordinate, EntryMeta, EntryStatus, FrameLocation, Reading, Record, RemovalReason};
+use super::entry::{Day, EntryCoordinate, EntryMeta, EntryStatus, FrameLocation, ParseResult, Record, RemovalReason};
 use super::frame::{self, FrameContent, FrameHeader, HeaderError, PackHeader};
 use super::pack::{compress_body, decode_body};
 use super::pack_index::{PackIndex, apply_frame};
 use super::{CacheSnapshot, LockHolder, Lookup, Store};
-use crate::action::{ActionKey, Digest, InputPart, Inputs, Replica, SourceRef, Sources, Stage};
+use crate::action::{ActionKey, Digest, InputPart, Inputs, Repetition, SourceRef, Sources, Stage};
 use crate::units::{Tokens, Usage, Usd};
 
 fn meta() -> EntryMeta {
@@ -31,7 +31,7 @@ fn meta() -> EntryMeta {
         inputs: Inputs {
             stage: Stage::Answer,
             schema: 1,
-            replica: Replica::NONE,
+            repetition: Repetition::NONE,
             parts: [("model".into(), part("m"))].into(),
         },
         sources: Sources([("prompt".into(), source)].into()),
@@ -81,7 +81,7 @@ fn record() -> Record {
         location: FrameLocation { pack: 1, offset: 24, head: 300, body: 70 },
         raw: Digest::of("a body"),
         raw_len: 6,
-        status: EntryStatus::Output { out: Digest::of("out"), state: Some(Digest::of("state")), reader: 2 },
+        status: EntryStatus::Output { out: Digest::of("out"), state: Some(Digest::of("state")), parser: 2 },
         created: 1_790_000_000_123,
         stage: Stage::Judge,
         usage: meta().usage,
@@ -120,12 +120,12 @@ fn any_frame() -> impl Strategy<Value = (Vec<u8>, FrameContent)> {
         let meta = EntryMeta { created, ..meta() };
         (frame::reply(key, &meta, &compress_body(&body).unwrap()).unwrap(), FrameContent::Reply(meta.summary()))
     });
-    let verdict = (key(), digest(), prop::option::of(digest()), ".{0,40}").prop_map(|(key, raw, state, fault)| {
+    let parse_result = (key(), digest(), prop::option::of(digest()), ".{0,40}").prop_map(|(key, raw, state, fault)| {
         let reading = match state {
-            Some(_) => Reading::Output { out: raw, state, reader: 4 },
-            None => Reading::Unreadable { reader: 4, fault },
+            Some(_) => ParseResult::Output { out: raw, state, parser: 4 },
+            None => ParseResult::Malformed { parser: 4, fault },
         };
-        (frame::verdict(key, raw, &reading).unwrap(), FrameContent::Verdict(reading))
+        (frame::parse_result(key, raw, &reading).unwrap(), FrameContent::ParseResult(reading))
     });
     let failure = (key(), ".{0,20}", ".{0,90}").prop_map(|(key, class, message)| {
         let frame = frame::failure(key, &meta(), &class, &message).unwrap();
@@ -143,7 +143,7 @@ fn any_frame() -> impl Strategy<Value = (Vec<u8>, FrameContent)> {
     });
     let latest = proptest::collection::vec((digest(), digest().prop_map(ActionKey)), 0..4)
         .prop_map(|places| (frame::latest(&places).unwrap(), FrameContent::Latest(places)));
-    prop_oneof![reply, verdict, failure, counts, touch, remove, latest]
+    prop_oneof![reply, parse_result, failure, counts, touch, remove, latest]
 }
 
 proptest! {
@@ -189,10 +189,10 @@ proptest! {
 }
 
 #[test]
-fn a_verdict_without_its_entry_changes_nothing() {
+fn a_parse_result_without_its_entry_changes_nothing() {
     let mut tables = PackIndex::default();
-    let reading = Reading::Unreadable { reader: 1, fault: "x".into() };
-    let frame = frame::verdict(ActionKey(Digest::of("k")), Digest::of("raw"), &reading).unwrap();
+    let reading = ParseResult::Malformed { parser: 1, fault: "x".into() };
+    let frame = frame::parse_result(ActionKey(Digest::of("k")), Digest::of("raw"), &reading).unwrap();
     let header = FrameHeader::decode(&frame).unwrap();
     let Ok(()) = apply_frame(&mut tables, header.location(1, 24), &header);
     assert!(tables.records.is_empty());

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
-use super::entry::{EntryMeta, EntryStatus, ImportOrigin, Reading, Record};
+use super::entry::{EntryMeta, EntryStatus, ImportOrigin, ParseResult, Record};
 use super::error::CacheError;
 use super::frame::{self, Codec, FrameContent, FrameHeader, HeaderError};
 use super::lookup::Lookup;
@@ -158,8 +158,8 @@ pub(super) fn write_entries(
         let meta = cache.meta(record)?;
         let body = plain_body(&cache.body(record)?)?;
         write(&encoded(frame::reply(record.key, &meta, &body))?)?;
-        if let Some(reading) = Reading::of(&record.status) {
-            write(&encoded(frame::verdict(record.key, record.raw, &reading))?)?;
+        if let Some(reading) = ParseResult::of(&record.status) {
+            write(&encoded(frame::parse_result(record.key, record.raw, &reading))?)?;
         }
         if let EntryStatus::Output { out, .. } = record.status {
             counts.extend(cache.count(&out).map(|count| (out, count)));
@@ -309,7 +309,7 @@ impl<'a> ImportBatch<'a> {
                 let meta = EntryMeta { imported, ..meta.clone() };
                 encoded(frame::reply(key, &meta, &compress_body(&item.body)?))?
             }
-            (FrameContent::Verdict(_), _) if self.taken.contains(&key) => item.frame,
+            (FrameContent::ParseResult(_), _) if self.taken.contains(&key) => item.frame,
             (FrameContent::Text, _) if self.store.read_text(&key.0).is_none() => {
                 frame::text(key.0, &compress_body(&item.body)?)
             }

@@ -1,6 +1,6 @@
 //! The strategies that need no model: truncate, mask, extract, reference-list, full (every message), none (no message).
 
-use super::index::{INDEX_TOKENS, Notes, artifact_index, index_within};
+use super::index::{INDEX_TOKENS, SessionNotes, artifact_index, index_within};
 use super::mask::mask;
 use super::reference_list::ReferenceList;
 use super::truncate;
@@ -19,7 +19,7 @@ pub fn compute(computation: &Computation, messages: &[Message], count: &impl Fn(
         (BuiltInRule::None, _) => Vec::new(),
         (BuiltInRule::Extract, target) => {
             let index = match target {
-                Some(target) => index_within(&Notes::of(messages), target, count),
+                Some(target) => index_within(&SessionNotes::of(messages), target, count),
                 None => artifact_index(messages, INDEX_TOKENS),
             };
             summary(index)

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use super::*;
-use crate::action::{BuiltInRule, Computation, Digest, Inputs, Replica, RequestTurn, Stage, Template, Work};
+use crate::action::{BuiltInRule, Computation, Digest, Inputs, Repetition, RequestTurn, Stage, Template, Work};
 use crate::locale::Locale;
 use crate::provider::{Completion, Dialect, Limits, ModelRef, ModelUse, Operation, ProviderSpec, Settings};
 use crate::transcript::{Message, Role, ToolCall, estimate_tokens};
@@ -199,7 +199,7 @@ fn failures_of_a_method_are_told_apart() {
 
 #[test]
 fn a_target_or_a_name_changes_only_the_keys_it_should() {
-    let key = |method: &Method| Inputs::of(Stage::Compress, Replica::NONE, &work(method, None, None)).key();
+    let key = |method: &Method| Inputs::of(Stage::Compress, Repetition::NONE, &work(method, None, None)).key();
     let mut full = method(Strategy::Rule(BuiltInRule::Full));
     let before = key(&full);
     full.target_tokens = Some(Tokens(9));
@@ -222,7 +222,8 @@ const RULES: [BuiltInRule; 6] = [
 
 #[test]
 fn the_settings_of_a_rule_are_in_the_key() {
-    let key = |rule| Inputs::key_of(Stage::Compress, Replica::NONE, &work(&method(Strategy::Rule(rule)), None, None));
+    let key =
+        |rule| Inputs::key_of(Stage::Compress, Repetition::NONE, &work(&method(Strategy::Rule(rule)), None, None));
     let mask = |keep_results| BuiltInRule::Mask { keep_results };
     let list = |patterns| BuiltInRule::ReferenceList { patterns };
     assert_ne!(key(mask(1)), key(mask(2)));

@@ -1,7 +1,7 @@
 //! What a span holds that is worth keeping, each entry with its worth.
 
 use super::terms::{Term, terms};
-use crate::compress::{Notes, file_entry, rules};
+use crate::compress::{SessionNotes, file_entry, rules};
 use crate::text::shortened;
 use crate::transcript::{Message, Role};
 
@@ -116,7 +116,7 @@ impl Entry {
 
 /// Adds what `span` holds to the entries of a former summary, which give way where it says something newer.
 pub(super) fn gather(span: &[Message], focus: &str, entries: &mut Vec<Entry>) {
-    let notes = Notes::of(span);
+    let notes = SessionNotes::of(span);
     let mut gathered = Gathered { entries, focus: terms(focus) };
     gathered.files(&notes);
     gathered.failures(&notes);
@@ -147,7 +147,7 @@ impl Gathered<'_> {
         self.entries.push(Entry { kind, text, score, order });
     }
 
-    fn files(&mut self, notes: &Notes) {
+    fn files(&mut self, notes: &SessionNotes) {
         for file in notes.lasting_files().into_iter().filter(|file| !file.deleted) {
             let created = file.created
                 || self.entries.iter().any(|known| known.kind == Kind::Created && known.path() == file.path);
@@ -168,7 +168,7 @@ impl Gathered<'_> {
         }
     }
 
-    fn failures(&mut self, notes: &Notes) {
+    fn failures(&mut self, notes: &SessionNotes) {
         for failure in &notes.failures {
             let command = shortened(&failure.command, 90);
             let lines: Vec<String> =
@@ -178,7 +178,7 @@ impl Gathered<'_> {
     }
 
     /// Settings: the value seen last stands, older ones go.
-    fn values(&mut self, notes: &Notes) {
+    fn values(&mut self, notes: &SessionNotes) {
         for (key, value) in &notes.values {
             self.entries.retain(|known| {
                 known.kind != Kind::State || rules::assignment(&known.text).is_none_or(|(old, _)| old != key)

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::answer::is_chinese;
 use super::passages::messages;
-use crate::compress::Notes;
+use crate::compress::SessionNotes;
 use crate::locale::Locale;
 use crate::probe::{ProbeSources, propose_candidates};
 use crate::transcript::{Message, Role, ToolCall};
@@ -20,7 +20,7 @@ pub(super) fn propose(transcript: &str) -> String {
 }
 
 fn clues(span: &[Message]) -> ProbeSources {
-    let notes = Notes::of(span);
+    let notes = SessionNotes::of(span);
     let words = own_words(span);
     let files = || notes.lasting_files().into_iter().filter(|file| !file.deleted);
     ProbeSources {

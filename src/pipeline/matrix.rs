@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::model::{AnswererIx, FixtureIx, InjectionIx, JudgeIx, MethodIx, Pipeline, PointIx, ProbeIx, Runs};
-use crate::action::Replica;
+use crate::action::Repetition;
 use crate::compress::Method;
 
 /// One method on one fixture in one run: its compressions follow one another.
@@ -293,27 +293,31 @@ impl Matrix {
         self.judge_is_fixed.len() as u64 * u64::from(self.runs.judge)
     }
 
-    /// The replica of a compression: none where one execution serves all runs.
-    pub fn compress_replica(&self, cell: &CompressCell) -> Replica {
+    /// The repetition of a compression: none where one execution serves all runs.
+    pub fn compress_repetition(&self, cell: &CompressCell) -> Repetition {
         let is_fixed = self.methods.get(cell.chain.method.0).is_some_and(|m| m.is_fixed);
-        if is_fixed { Replica::NONE } else { Replica { compress: Some(cell.chain.run), ..Replica::NONE } }
+        if is_fixed { Repetition::NONE } else { Repetition { compress: Some(cell.chain.run), ..Repetition::NONE } }
     }
 
-    /// The replica of an answer. Each run gets its own, also from a compression that serves all runs.
-    pub fn answer_replica(&self, cell: &AnswerCell) -> Replica {
+    /// The repetition of an answer. Each run gets its own, also from a compression that serves all runs.
+    pub fn answer_repetition(&self, cell: &AnswerCell) -> Repetition {
         if self.answerer_is_fixed.get(cell.answerer.0).copied().unwrap_or(false) {
-            return Replica::NONE;
+            return Repetition::NONE;
         }
-        Replica { compress: Some(cell.compress.chain.run), answer: Some(cell.answer_n), judge: None }
+        Repetition { compress: Some(cell.compress.chain.run), answer: Some(cell.answer_n), judge: None }
     }
 
-    /// The replica of a judgement. Each answer cell gets its own, also where the answers are the same.
-    pub fn judge_replica(&self, cell: &JudgeCell) -> Replica {
+    /// The repetition of a judgement. Each answer cell gets its own, also where the answers are the same.
+    pub fn judge_repetition(&self, cell: &JudgeCell) -> Repetition {
         if self.judge_is_fixed.get(cell.judge.0).copied().unwrap_or(false) {
-            return Replica::NONE;
+            return Repetition::NONE;
         }
         let answer = &cell.answer;
-        Replica { compress: Some(answer.compress.chain.run), answer: Some(answer.answer_n), judge: Some(cell.judge_n) }
+        Repetition {
+            compress: Some(answer.compress.chain.run),
+            answer: Some(answer.answer_n),
+            judge: Some(cell.judge_n),
+        }
     }
 }
 

@@ -250,7 +250,7 @@ fn role(part: &str) -> InputRole {
             InputRole::Of(ChangeKind::Span)
         }
         "question" | "ground truth" => InputRole::Of(ChangeKind::Probe),
-        "request" | "stdin" | "sections" | "replica" => InputRole::Derived,
+        "request" | "stdin" | "sections" | "repetition" => InputRole::Derived,
         _ => match part.split_once(' ') {
             Some(("user" | "system" | "assistant", _)) => InputRole::Skeleton,
             Some(("items", _)) => InputRole::Of(ChangeKind::Upstream),
@@ -309,7 +309,7 @@ fn fallback(change: &InputChange, current: &CurrentSources<'_>) -> (ChangeKind, 
             (ChangeKind::Prompt, current.prompt.as_ref().map_or_else(|| change.part.clone(), SourceText::label))
         }
         // one execution served all runs, or does now
-        InputRole::Derived if change.part == "replica" => {
+        InputRole::Derived if change.part == "repetition" => {
             let was_one = change.old.as_ref().is_some_and(|part| part.text.as_deref() == Some("none"));
             (ChangeKind::Setting, format!("deterministic: {was_one} → {}", !was_one))
         }

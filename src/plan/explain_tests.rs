@@ -73,7 +73,7 @@ fn models_and_settings_have_their_old_and_new_values() {
     let model = [
         change("endpoint", Some(part("lexical")), Some(part("openai"))),
         change("model", Some(part("lexical")), Some(part("gpt-5.2"))),
-        change("replica", Some(part("none")), Some(part("1"))),
+        change("repetition", Some(part("none")), Some(part("1"))),
     ];
     insta::assert_snapshot!(worded(&model, &same()), @"model: endpoint: lexical → openai; model: lexical → gpt-5.2");
     let warmer = [change("temperature", None, Some(part("0.5")))];
@@ -88,7 +88,7 @@ fn what_a_setting_shows_or_hides_is_told_by_its_name() {
     let came = |name| change(name, None, Some(long("x")));
     let hidden = [change("context", Some(long("x")), None), differs("request")];
     insta::assert_snapshot!(worded(&hidden, &same()), @"setting: judge_context: true → false");
-    let fixed = [change("replica", Some(part("none")), Some(part("1")))];
+    let fixed = [change("repetition", Some(part("none")), Some(part("1")))];
     insta::assert_snapshot!(worded(&fixed, &same()), @"setting: deterministic: true → false");
     let tail = [differs("context"), came("kept"), came("tail")];
     insta::assert_snapshot!(worded(&tail, &same()), @"setting: tail: none → verbatim");
@@ -99,7 +99,7 @@ fn what_a_setting_shows_or_hides_is_told_by_its_name() {
 fn from_our_own_rules_to_a_model_the_model_alone_has_changed() {
     let to_model = [
         change("endpoint", Some(part("lexical")), Some(part("anthropic"))),
-        change("replica", Some(part("none")), Some(part("1"))),
+        change("repetition", Some(part("none")), Some(part("1"))),
         change("rules", Some(part("2")), None),
         change("target_tokens", Some(part("2000")), None),
     ];

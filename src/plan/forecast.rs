@@ -197,8 +197,8 @@ impl<L: Lookup> Walk<'_, L> {
             }
             ActionStatus::Stale => {
                 if new {
-                    let place = task.place(self.preparer.pipeline());
-                    let coordinate = cache_coordinate(&place, action.replica);
+                    let place = task.coordinate(self.preparer.pipeline());
+                    let coordinate = cache_coordinate(&place, action.repetition);
                     let current = CurrentSources::of(self.preparer.pipeline(), task);
                     self.stale(stage, Some(place.method.to_string()), action, &coordinate, &current);
                 }

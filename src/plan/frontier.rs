@@ -79,7 +79,7 @@ impl<'p> Frontier<'p> {
         }
     }
 
-    /// Records what a task came to and makes ready what depends on it. Returns the cells, replicas distinguished,
+    /// Records what a task came to and makes ready what depends on it. Returns the cells, repetitions distinguished,
     /// that can have no output because this one has none.
     pub fn resolve(&mut self, task: &Task, outcome: TaskOutcome) -> MatrixCounts {
         match task {

@@ -2,7 +2,7 @@
 
 use super::prepare::{Action, PrepareError, Preparer};
 use super::texts::FixtureTexts;
-use crate::action::{Digest, Replica, Stage, StageName};
+use crate::action::{Digest, Repetition, Stage, StageName};
 use crate::answer::{self, AnswerInput};
 use crate::compress::ContextRef;
 use crate::pipeline::{Generator, PointIx};
@@ -45,7 +45,7 @@ impl Preparer<'_> {
             probe: None,
             prompt: (generator.template.text().to_owned(), generator.prompt_path.clone()),
             attempts: generator.attempts,
-            action: Action::new(Stage::Probes, Replica::NONE, work),
+            action: Action::new(Stage::Probes, Repetition::NONE, work),
         })
     }
 
@@ -56,15 +56,15 @@ impl Preparer<'_> {
         let context = ContextRef::Readable { text: Digest::of("") };
         let input = AnswerInput { context: &context, tail: None, question: &probe.question };
         let work = answer::prepare(answerer, &input)?;
-        let first = Replica { compress: Some(1), answer: Some(1), judge: None };
-        let replica = if answerer.model.is_lexical() { Replica::NONE } else { first };
+        let first = Repetition { compress: Some(1), answer: Some(1), judge: None };
+        let repetition = if answerer.model.is_lexical() { Repetition::NONE } else { first };
         Ok(GenerationTask {
             fixture: fixture.to_owned(),
             point,
             probe: Some(probe.id.to_string()),
             prompt: (answerer.template.text().to_owned(), answerer.prompt_path.clone()),
             attempts: 1,
-            action: Action::new(Stage::Answer, replica, work),
+            action: Action::new(Stage::Answer, repetition, work),
         })
     }
 }

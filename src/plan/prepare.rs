@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::action::{ActionKey, Digest, InputValue, Inputs, ModelRequest, Replica, RequestTurn, Stage, Work};
+use crate::action::{ActionKey, Digest, InputValue, Inputs, ModelRequest, Repetition, RequestTurn, Stage, Work};
 use crate::answer::{self, AnswerFault, AnswerInput};
 use crate::compress::{self, CompressInput, ContextRef};
 use crate::judge::{GroundTruthRef, JudgeQuestion, JudgeSpec};
@@ -18,20 +18,20 @@ use super::texts::FixtureTexts;
 pub struct Action {
     pub stage: Stage,
     /// The repetition; none for deterministic work.
-    pub replica: Replica,
+    pub repetition: Repetition,
     pub key: ActionKey,
     /// What is to be done.
     pub work: Work,
 }
 
 impl Action {
-    pub(super) fn new(stage: Stage, replica: Replica, work: Work) -> Action {
-        Action { stage, replica, key: Inputs::key_of(stage, replica, &work), work }
+    pub(super) fn new(stage: Stage, repetition: Repetition, work: Work) -> Action {
+        Action { stage, repetition, key: Inputs::key_of(stage, repetition, &work), work }
     }
 
     /// The named inputs behind the key.
     pub fn inputs(&self) -> Inputs {
-        Inputs::of(self.stage, self.replica, &self.work)
+        Inputs::of(self.stage, self.repetition, &self.work)
     }
 }
 
@@ -90,12 +90,12 @@ impl<'p> Preparer<'p> {
             locale: self.pipeline.settings.locale,
         };
         let work = compress::prepare(method, &input).map_err(PrepareError::Compress)?;
-        Ok(Action::new(Stage::Compress, self.matrix.compress_replica(&task.cell), work))
+        Ok(Action::new(Stage::Compress, self.matrix.compress_repetition(&task.cell), work))
     }
 
     fn answer(&self, task: &AnswerTask) -> Result<Action, PrepareError> {
         let work = self.answer_work(&task.cell, &task.context.texts, &task.context.reference)?;
-        Ok(Action::new(Stage::Answer, self.matrix.answer_replica(&task.cell), work))
+        Ok(Action::new(Stage::Answer, self.matrix.answer_repetition(&task.cell), work))
     }
 
     /// The work of an answer from a context.
@@ -117,7 +117,7 @@ impl<'p> Preparer<'p> {
 
     fn judge(&self, task: &JudgeTask) -> Result<Action, PrepareError> {
         let work = self.judge_work(&task.cell, &task.context.texts, &task.context.reference, task.answer.out)?;
-        Ok(Action::new(Stage::Judge, self.matrix.judge_replica(&task.cell), work))
+        Ok(Action::new(Stage::Judge, self.matrix.judge_repetition(&task.cell), work))
     }
 
     /// The work of a judgement of an answer, named by its digest.

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use serde::{Deserialize, Serialize};
 
 use super::prepare::{Action, PrepareError, Preparer, judge_request};
-use crate::action::{Replica, Stage, Work};
+use crate::action::{Repetition, Stage, Work};
 use crate::cache::EntryCoordinate;
 use crate::judge::{Case, CaseId, JudgeQuestion, SelfTest};
 use crate::pipeline::JudgeIx;
@@ -38,7 +38,7 @@ impl fmt::Display for SelftestCell {
 }
 
 impl Preparer<'_> {
-    /// All cases of one judge, under the rubric and locale in force. They carry replica 0 unless the judge answers
+    /// All cases of one judge, under the rubric and locale in force. They carry repetition 0 unless the judge answers
     /// the same each time.
     pub fn selftest(&self, judge: JudgeIx) -> Result<Vec<SelftestTask>, PrepareError> {
         let cases = &SelfTest::built_in(self.pipeline().settings.locale).cases;
@@ -52,8 +52,9 @@ impl Preparer<'_> {
         let question = JudgeQuestion::new(&case.question, case.truth(), &criteria, settings.locale, &spec.template);
         let context = settings.judge_context.then(|| case.context.clone().into());
         let turns = question.with(case.answer.clone().into(), context)?;
-        let replica = if spec.model.is_lexical() { Replica::NONE } else { Replica { judge: Some(0), ..Replica::NONE } };
-        let action = Action::new(Stage::Judge, replica, Work::Ask(judge_request(spec, turns, &question)));
+        let repetition =
+            if spec.model.is_lexical() { Repetition::NONE } else { Repetition { judge: Some(0), ..Repetition::NONE } };
+        let action = Action::new(Stage::Judge, repetition, Work::Ask(judge_request(spec, turns, &question)));
         let cell = SelftestCell { judge: spec.name.0.to_string(), case: case.id.0.clone() };
         let (case, question, attempts) = (case.id.clone(), Rc::new(question), spec.attempts);
         Ok(SelftestTask { judge, case, cell, attempts, question, action })
@@ -64,6 +65,6 @@ impl SelftestTask {
     /// The place by which the cache finds the latest action of a case.
     pub fn coordinate(&self) -> EntryCoordinate {
         let (judge, probe) = (Some(self.cell.judge.clone()), Some(format!("selftest/{}", self.cell.case)));
-        EntryCoordinate { judge, probe, replica: self.action.replica, ..EntryCoordinate::default() }
+        EntryCoordinate { judge, probe, repetition: self.action.repetition, ..EntryCoordinate::default() }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::action::{Digest, InputChange, Replica, Stage};
+use crate::action::{Digest, InputChange, Repetition, Stage};
 use crate::cache::{EntryCoordinate, EntryMeta, EntryStatus, Lookup, Record, RemovalReason};
 
 use super::prepare::{Action, Preparer};
@@ -55,11 +55,11 @@ pub fn look_up<L: Lookup>(
     }
     let Some(record) = lookup.find(&action.key) else { return ActionStatus::Stale };
     match &record.status {
-        EntryStatus::Output { out, reader: PARSER_VERSION, .. } => {
+        EntryStatus::Output { out, parser: PARSER_VERSION, .. } => {
             let resolved = Resolved { key: action.key, out: *out, cost: record.cost, unchanged: false };
             ActionStatus::Cached { resolved, record, reread: None }
         }
-        EntryStatus::Unread | EntryStatus::Output { .. } | EntryStatus::Unreadable { .. } => {
+        EntryStatus::Unparsed | EntryStatus::Output { .. } | EntryStatus::Malformed { .. } => {
             reread(lookup, preparer, task, record)
         }
         EntryStatus::Failed { .. } => ActionStatus::Stale,
@@ -68,7 +68,7 @@ pub fn look_up<L: Lookup>(
 
 /// Reads a body whose reading is not known, or was done by other rules.
 fn reread<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, task: &Task, record: Record) -> ActionStatus {
-    if matches!(&record.status, EntryStatus::Unreadable { reader: PARSER_VERSION, .. }) {
+    if matches!(&record.status, EntryStatus::Malformed { parser: PARSER_VERSION, .. }) {
         return ActionStatus::Stale;
     }
     let Ok(bytes) = lookup.body(&record) else { return ActionStatus::Stale };
@@ -94,8 +94,8 @@ pub fn reason<L: Lookup>(
     }
     let own = match lookup.find(&action.key).map(|record| record.status) {
         Some(EntryStatus::Failed { class, .. }) => Some(StaleReason::Failed { class: class.to_string() }),
-        Some(EntryStatus::Unreadable { .. }) => Some(StaleReason::Unreadable),
-        Some(EntryStatus::Unread | EntryStatus::Output { .. }) => Some(StaleReason::Damaged),
+        Some(EntryStatus::Malformed { .. }) => Some(StaleReason::Unreadable),
+        Some(EntryStatus::Unparsed | EntryStatus::Output { .. }) => Some(StaleReason::Damaged),
         None => lookup.removed(&action.key).map(|removal| match removal {
             RemovalReason::Pruned => StaleReason::Pruned,
             RemovalReason::Damaged => StaleReason::Damaged,
@@ -114,16 +114,16 @@ pub fn reason<L: Lookup>(
 fn earlier<L: Lookup>(lookup: &L, coordinate: &EntryCoordinate, stage: Stage) -> Option<EntryMeta> {
     let first = Some(1);
     let sampled = match stage {
-        Stage::Probes | Stage::Compress => Replica { compress: first, ..Replica::NONE },
-        Stage::Answer => Replica { compress: first, answer: first, judge: None },
-        Stage::Judge => Replica { compress: first, answer: first, judge: first },
+        Stage::Probes | Stage::Compress => Repetition { compress: first, ..Repetition::NONE },
+        Stage::Answer => Repetition { compress: first, answer: first, judge: None },
+        Stage::Judge => Repetition { compress: first, answer: first, judge: first },
     };
-    let other = if coordinate.replica == Replica::NONE { sampled } else { Replica::NONE };
+    let other = if coordinate.repetition == Repetition::NONE { sampled } else { Repetition::NONE };
     let at = |coordinate: &EntryCoordinate| {
         let key = lookup.latest(&coordinate.digest(stage))?;
         lookup.meta(&lookup.find(&key)?).ok()
     };
-    at(coordinate).or_else(|| at(&EntryCoordinate { replica: other, ..coordinate.clone() }))
+    at(coordinate).or_else(|| at(&EntryCoordinate { repetition: other, ..coordinate.clone() }))
 }
 
 /// What the last action made for a place put out, by name.
@@ -131,12 +131,12 @@ pub fn earlier_output<L: Lookup>(lookup: &L, coordinate: &EntryCoordinate, actio
     let key = lookup.latest(&coordinate.digest(action.stage))?;
     match lookup.find(&key)?.status {
         EntryStatus::Output { out, .. } => Some(out),
-        EntryStatus::Unread | EntryStatus::Unreadable { .. } | EntryStatus::Failed { .. } => None,
+        EntryStatus::Unparsed | EntryStatus::Malformed { .. } | EntryStatus::Failed { .. } => None,
     }
 }
 
 /// A coordinate as the cache keeps it. Runs of a deterministic action are one place.
-pub fn cache_coordinate(place: &crate::pipeline::CellCoordinate, replica: Replica) -> EntryCoordinate {
+pub fn cache_coordinate(place: &crate::pipeline::CellCoordinate, repetition: Repetition) -> EntryCoordinate {
     let rule = place.constraint.as_ref().map(|rule| format!("constraint/{rule}"));
     EntryCoordinate {
         fixture: Some(place.fixture.to_string()),
@@ -145,6 +145,6 @@ pub fn cache_coordinate(place: &crate::pipeline::CellCoordinate, replica: Replic
         probe: place.probe.as_ref().map(ToString::to_string).or(rule),
         answerer: place.answerer.as_ref().map(ToString::to_string),
         judge: place.judge.as_ref().map(ToString::to_string),
-        replica,
+        repetition,
     }
 }

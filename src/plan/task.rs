@@ -125,7 +125,7 @@ impl Task {
     }
 
     /// Where it is, in names.
-    pub fn place(&self, pipeline: &Pipeline) -> CellCoordinate {
+    pub fn coordinate(&self, pipeline: &Pipeline) -> CellCoordinate {
         match self {
             Task::Compress(task) => pipeline.name_compress(&task.cell),
             Task::Answer(task) => pipeline.name_answer(&task.cell),

@@ -31,7 +31,7 @@ struct ExpectedCell<'s> {
     method: &'s str,
     run: u32,
     probe: &'s str,
-    reader: &'s str,
+    answerer: &'s str,
     deterministic: bool,
 }
 
@@ -43,8 +43,8 @@ impl ExpectedCell<'_> {
         let run = at.run == self.run || (compress && self.deterministic);
         let point = if compress { at.point.0 <= self.point } else { at.point.0 == self.point };
         let probe = at.probe.as_deref().is_none_or(|probe| probe == self.probe);
-        let reader = at.answerer.as_deref().is_none_or(|reader| reader == self.reader);
-        &*at.fixture == self.fixture && &*at.method == self.method && run && point && probe && reader
+        let answerer = at.answerer.as_deref().is_none_or(|answerer| answerer == self.answerer);
+        &*at.fixture == self.fixture && &*at.method == self.method && run && point && probe && answerer
     }
 }
 
@@ -71,10 +71,10 @@ pub(super) fn cell_counts(set: &ResultSet, variant: usize) -> CellCounts {
 
 /// The share of a variant's answers that the token limit cut off, graded or failed for it; `None` where there is none.
 pub(super) fn truncated_share(set: &ResultSet, variant: usize) -> Option<f64> {
-    let reader = set.variants.get(variant).map(|variant| variant.reader.as_str());
+    let name = set.variants.get(variant).map(|variant| variant.answerer.as_str());
     let is_truncated = |failure: &&&FailedAction| {
         let answerer = failure.place.cell().and_then(|at| at.answerer.as_deref());
-        failure.stage == StageName::Answer && failure.class == Some(ErrorClass::Truncated) && answerer == reader
+        failure.stage == StageName::Answer && failure.class == Some(ErrorClass::Truncated) && answerer == name
     };
     let failed = failures(set, variant).values().flatten().filter(is_truncated).count();
     let answers = set.answers(variant);
@@ -117,7 +117,7 @@ fn cause(set: &ResultSet, failures: &Failures<'_>, variant: usize, probe: usize,
         method: &method.name,
         run,
         probe: &probe.id,
-        reader: &variant.reader,
+        answerer: &variant.answerer,
         deterministic: method.deterministic,
     };
     let hits = |failure: &&&FailedAction| failure.place.cell().is_some_and(|at| due.is_hit_by(at));

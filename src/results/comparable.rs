@@ -125,7 +125,7 @@ impl Incomparable {
 }
 
 pub(super) fn answerer_of(set: &ResultSet, variant: usize) -> Option<&ModelInfo> {
-    let name = &set.variants.get(variant)?.reader;
+    let name = &set.variants.get(variant)?.answerer;
     set.design().answerers.iter().find(|asked| asked.name == *name)
 }
 

@@ -248,8 +248,8 @@ fn belong(judged: &Side<'_>, baseline: &Side<'_>, explicit: bool, a: &MethodVari
     let lone = |side: &Side<'_>, variant: &MethodVariant| {
         side.set.variants.iter().filter(|other| other.method == variant.method).count() == 1
     };
-    let same_reader = a.reader == b.reader || (lone(judged, a) && lone(baseline, b));
-    same_reader && (explicit || method(judged, a) == method(baseline, b))
+    let same_answerer = a.answerer == b.answerer || (lone(judged, a) && lone(baseline, b));
+    same_answerer && (explicit || method(judged, a) == method(baseline, b))
 }
 
 /// The probes that both sides asked alike, by their places on either side.

@@ -146,8 +146,8 @@ impl Answers<'_> {
     }
 
     fn cached_price_ratio(&self) -> f64 {
-        let reader = self.set.variants.get(self.variant).map(|variant| &variant.reader);
-        let answerer = self.set.design().answerers.iter().find(|asked| Some(&asked.name) == reader);
+        let name = self.set.variants.get(self.variant).map(|variant| &variant.answerer);
+        let answerer = self.set.design().answerers.iter().find(|asked| Some(&asked.name) == name);
         answerer.and_then(|asked| asked.cached_price_ratio).unwrap_or(1.0)
     }
 

@@ -137,7 +137,7 @@ fn chains(set: &ResultSet, variant: usize) -> BTreeMap<&str, Chains<'_>> {
     }
     for failure in set.manifest.failures.iter().filter(|failure| failure.blame == Blame::Method) {
         let Some(at) = failure.place.cell() else { continue };
-        let is_own = *at.method == *method.name && at.answerer.as_deref().is_none_or(|name| name == own.reader);
+        let is_own = *at.method == *method.name && at.answerer.as_deref().is_none_or(|name| name == own.answerer);
         if is_own {
             let chains = found.entry(&at.fixture).or_default();
             chains.observed.insert(unit(at.run));

@@ -66,11 +66,14 @@ fn is_narrow(difference: Option<f64>, lower_bound: Option<f64>) -> bool {
 pub(super) fn scale_check(set: &ResultSet) -> ScaleCheck {
     let variant_of = |answerer: &str, is_it: fn(&MethodInfo) -> bool| {
         set.variants.iter().position(|variant| {
-            variant.reader == answerer && set.design().methods.get(variant.method).is_some_and(is_it)
+            variant.answerer == answerer && set.design().methods.get(variant.method).is_some_and(is_it)
         })
     };
     let ends = set.variants.iter().find_map(|variant| {
-        Some((variant_of(&variant.reader, MethodInfo::is_ceiling)?, variant_of(&variant.reader, MethodInfo::is_floor)?))
+        Some((
+            variant_of(&variant.answerer, MethodInfo::is_ceiling)?,
+            variant_of(&variant.answerer, MethodInfo::is_floor)?,
+        ))
     });
     let Some((full, none)) = ends else {
         return ScaleCheck { probes: 0, difference: None, lower_bound: None, cause: None };

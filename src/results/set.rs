@@ -24,7 +24,7 @@ pub struct MethodVariant {
     /// Place in [`Design::methods`].
     pub method: usize,
     /// The answerer's name.
-    pub reader: String,
+    pub answerer: String,
 }
 
 /// A probe where it was asked.
@@ -257,14 +257,14 @@ fn of_variant<T>(sorted: &[T], variant: usize, variant_of: impl Fn(&T) -> usize)
 
 fn variants(design: &Design) -> Vec<MethodVariant> {
     let several = design.answerers.len() > 1;
-    let key = |method: &str, reader: &str| if several { format!("{method}/{reader}") } else { method.to_owned() };
+    let key = |method: &str, answerer: &str| if several { format!("{method}/{answerer}") } else { method.to_owned() };
     let of = |(method, info): (usize, &super::design::MethodInfo)| -> Vec<MethodVariant> {
         if info.readers.is_empty() {
-            return vec![MethodVariant { key: info.name.clone(), method, reader: String::new() }];
+            return vec![MethodVariant { key: info.name.clone(), method, answerer: String::new() }];
         }
         info.readers
             .iter()
-            .map(|reader| MethodVariant { key: key(&info.name, reader), method, reader: reader.clone() })
+            .map(|answerer| MethodVariant { key: key(&info.name, answerer), method, answerer: answerer.clone() })
             .collect()
     };
     design.methods.iter().enumerate().flat_map(of).collect()
@@ -303,7 +303,7 @@ impl<'m> Index<'m> {
             variants: variants
                 .iter()
                 .enumerate()
-                .map(|(ix, variant)| ((method(variant), variant.reader.as_str()), ix))
+                .map(|(ix, variant)| ((method(variant), variant.answerer.as_str()), ix))
                 .collect(),
             probes: probes.iter().enumerate().map(|(ix, p)| ((fixture(p), p.point, p.id.as_str()), ix)).collect(),
             judges: design.judges.iter().enumerate().map(|(ix, judge)| (judge.name.as_str(), ix)).collect(),

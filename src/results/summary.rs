@@ -222,7 +222,7 @@ impl SummaryBuilder<'_> {
         Some(MethodSummary {
             weakest: weakest(&dimensions, &by_probe_type, &economy),
             strategy: info.strategy.clone(),
-            answerer: own.reader.clone(),
+            answerer: own.answerer.clone(),
             overall: runs.overall_level(),
             dimensions,
             by_probe_type,
@@ -268,10 +268,11 @@ impl SummaryBuilder<'_> {
 
     /// The first variant of such a method that the same answerer reads: scores across answerers do not compare.
     fn mate(&self, variant: usize, is_it: impl Fn(&MethodInfo) -> bool) -> Option<usize> {
-        let reader = &self.set.variants.get(variant)?.reader;
+        let answerer = &self.set.variants.get(variant)?.answerer;
         let methods = &self.set.design().methods;
-        let fits =
-            |mate: &super::set::MethodVariant| methods.get(mate.method).is_some_and(&is_it) && mate.reader == *reader;
+        let fits = |mate: &super::set::MethodVariant| {
+            methods.get(mate.method).is_some_and(&is_it) && mate.answerer == *answerer
+        };
         self.set.variants.iter().position(fits)
     }
 

@@ -88,7 +88,7 @@ impl<'r, 'e> Cells<'r, 'e> {
 
     fn not_prepared(&self, task: &Task, error: &PrepareError) -> FailedAction {
         let pipeline = self.executor.preparer.pipeline();
-        let mut failure = FailedAction::of_cell(task.place(pipeline), task.stage(), None, error);
+        let mut failure = FailedAction::of_cell(task.coordinate(pipeline), task.stage(), None, error);
         if let Some(path) = CurrentSources::of(pipeline, task).prompt.and_then(|prompt| prompt.path) {
             failure.message = format!("{path}: {}", failure.message);
         }
@@ -207,7 +207,12 @@ impl<'r, 'e> Cells<'r, 'e> {
         let failure = || FailedAction {
             class: Some(ErrorClass::Truncated),
             hint: Some(HINT.to_owned()),
-            ..FailedAction::of_cell(task.place(preparer.pipeline()), task.stage(), Some(key), &ReadFault::Truncated)
+            ..FailedAction::of_cell(
+                task.coordinate(preparer.pipeline()),
+                task.stage(),
+                Some(key),
+                &ReadFault::Truncated,
+            )
         };
         is_truncated.then(failure)
     }
@@ -312,7 +317,7 @@ impl<'r, 'e> Cells<'r, 'e> {
     pub(super) fn fail_waiting(&mut self, waiting: Vec<Task>, stats: &mut RunStats<'_>) -> Result<(), RunError> {
         const HINT: &str = "run again; if it stays, please report it";
         for task in waiting.into_iter().chain(self.shared.drain()) {
-            let place = Location::Cell(task.place(self.executor.preparer.pipeline()));
+            let place = Location::Cell(task.coordinate(self.executor.preparer.pipeline()));
             let message = "this cell was left waiting for what never came: a fault of compeval".to_owned();
             let (stage, blame, hint) = (task.stage(), Blame::Infrastructure, Some(HINT.to_owned()));
             self.fail(&task, &FailedAction { place, stage, key: None, blame, class: None, message, hint }, stats)?;

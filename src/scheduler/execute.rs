@@ -15,7 +15,7 @@ use super::outputs::OutputCache;
 use super::program;
 use crate::action::{Computation, Digest, InputValue, ModelRequest, RequestTurn, Work};
 use crate::answer;
-use crate::cache::{CacheError, Damage, EntryMeta, EntryStatus, Lookup, Reading, Record, Store};
+use crate::cache::{CacheError, Damage, EntryMeta, EntryStatus, Lookup, ParseResult, Record, Store};
 use crate::compress;
 use crate::lexical;
 use crate::plan::{Output, PARSER_VERSION, Preparer};
@@ -155,7 +155,7 @@ impl Executor<'_> {
     /// it is used. Where it had to be read to be named, the name is noted.
     pub(super) fn verify(&self, record: &Record, reread: Option<&Output>) -> Result<(), Damage> {
         if let Some(output) = reread {
-            self.store.note(record, &Reading::Output { out: output.digest(), state: None, reader: PARSER_VERSION });
+            self.store.note(record, &ParseResult::Output { out: output.digest(), state: None, parser: PARSER_VERSION });
         }
         self.outputs.verify(record)?;
         self.store.touch(record);
@@ -406,7 +406,7 @@ impl Executor<'_> {
     ) -> ExecutionError {
         // A reply that arrived and is no answer stays to be looked at. Read by itself it might pass for one: that its
         // prompt was cut, for one, shows only beside the request.
-        let stored = self.store.find(&job.action.key).filter(|record| record.status == EntryStatus::Unread);
+        let stored = self.store.find(&job.action.key).filter(|record| record.status == EntryStatus::Unparsed);
         self.note_unreadable(stored, &failure.message);
         let mut raw = Raw::local(Bytes::new(), None, Instant::now());
         (raw.attempts, raw.cost) = (failure.attempts, None);
@@ -446,7 +446,7 @@ impl Executor<'_> {
     fn fresh(&self, record: Option<Record>, usage: Usage, cost: Option<Usd>, output: Output) -> ExecutedOutput {
         let out = output.digest();
         if let Some(record) = record {
-            self.store.note(&record, &Reading::Output { out, state: None, reader: PARSER_VERSION });
+            self.store.note(&record, &ParseResult::Output { out, state: None, parser: PARSER_VERSION });
         }
         let usage = output.usage().unwrap_or(usage);
         let warnings = output.warnings();
@@ -455,7 +455,7 @@ impl Executor<'_> {
 
     fn note_unreadable(&self, record: Option<Record>, fault: &str) {
         if let Some(record) = record {
-            self.store.note(&record, &Reading::Unreadable { reader: PARSER_VERSION, fault: fault.to_owned() });
+            self.store.note(&record, &ParseResult::Malformed { parser: PARSER_VERSION, fault: fault.to_owned() });
         }
     }
 }

@@ -44,13 +44,13 @@ enum Purpose {
 impl Job {
     pub(super) fn of_task(preparer: &Preparer<'_>, task: &Task, action: Action) -> Job {
         let pipeline = preparer.pipeline();
-        let place = task.place(pipeline);
+        let place = task.coordinate(pipeline);
         let judge = match task {
             Task::Judge(task) => pipeline.judges.get(task.cell.judge.0),
             Task::Compress(_) | Task::Answer(_) => None,
         };
         Job {
-            coordinate: plan::cache_coordinate(&place, action.replica),
+            coordinate: plan::cache_coordinate(&place, action.repetition),
             sources: CurrentSources::of(pipeline, task).sources(),
             attempts: judge.map_or(1, |judge| judge.attempts),
             place: Location::Cell(place),
@@ -81,7 +81,7 @@ impl Job {
                 fixture: Some(fixture.clone()),
                 point: Some(*point),
                 probe: probe.as_ref().map(|probe| format!("floor/{probe}")),
-                replica: action.replica,
+                repetition: action.repetition,
                 ..EntryCoordinate::default()
             },
             sources: CurrentSources { prompt, ..CurrentSources::default() }.sources(),

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::execute::Executor;
-use crate::action::{ActionKey, Digest, DigestBuilder, Inputs, Replica, Stage, Work};
+use crate::action::{ActionKey, Digest, DigestBuilder, Inputs, Repetition, Stage, Work};
 use crate::cache::{EntryStatus, Lookup};
 use crate::compress::ContextRef;
 use crate::pipeline::{AnswerCell, AnswererIx, CellCoordinate, CompressCell, FixtureIx, JudgeCell, Pipeline, PointIx};
@@ -185,7 +185,7 @@ impl<'r, 'e> RowCache<'r, 'e> {
     fn holds(&self, dependency: &Dependency) -> bool {
         let Some(record) = self.executor.store.find(&dependency.key) else { return false };
         let out = match record.status {
-            EntryStatus::Output { out, reader: PARSER_VERSION, .. } => Some(out),
+            EntryStatus::Output { out, parser: PARSER_VERSION, .. } => Some(out),
             _ => None,
         };
         out == Some(dependency.out) && record.cost == dependency.cost && self.executor.verify(&record, None).is_ok()
@@ -242,7 +242,9 @@ impl<'r, 'e> RowCache<'r, 'e> {
         for probe in matrix.probes(cell.chain.fixture, cell.point) {
             name.field("probe", (probe.0 as u64).to_le_bytes());
         }
-        for answerer in matrix.method_answerers(cell.chain.method).iter().filter_map(|reader| answerers.get(reader.0)) {
+        for answerer in
+            matrix.method_answerers(cell.chain.method).iter().filter_map(|answerer| answerers.get(answerer.0))
+        {
             name.field("answerer", answerer.name.0.as_bytes());
             name.field("truncated replies", answerer.truncated_replies.name());
         }
@@ -278,7 +280,7 @@ impl<'r, 'e> RowCache<'r, 'e> {
         let (stand_in, answer) = (ContextRef::Readable { text: stand_in }, Digest::of("an answer"));
         let mut fingerprint = DigestBuilder::new("compeval downstream v1");
         let mut add = |stage: Stage, work: &Work| {
-            fingerprint.field(stage.name(), Inputs::key_of(stage, Replica::NONE, work).0.0);
+            fingerprint.field(stage.name(), Inputs::key_of(stage, Repetition::NONE, work).0.0);
         };
         for cell in matrix.answers(context.cell).filter(|cell| cell.answer_n == 1) {
             add(Stage::Answer, &preparer.answer_work(&cell, texts, &stand_in)?);
@@ -294,15 +296,15 @@ impl<'r, 'e> RowCache<'r, 'e> {
 impl RowCache<'_, '_> {
     /// Notes that an action is in use at the place of a task.
     pub(super) fn note_used(&self, task: &Task, action: &Action) {
-        let Action { stage, replica, key, .. } = *action;
+        let Action { stage, repetition, key, .. } = *action;
         let is_one_place = match task {
             Task::Compress(_) => true,
             Task::Answer(task) => self.is_one_answer(&task.cell),
             Task::Judge(task) => self.is_one_judgement(&task.cell),
         };
         if is_one_place {
-            let place = task.place(self.executor.preparer.pipeline());
-            self.executor.store.note_latest(&[used(&place, replica, stage, key)]);
+            let place = task.coordinate(self.executor.preparer.pipeline());
+            self.executor.store.note_latest(&[used(&place, repetition, stage, key)]);
         }
     }
 
@@ -316,12 +318,12 @@ impl RowCache<'_, '_> {
         let mut all = vec![(place, rows_key)];
         for (cell, [answer, judgement]) in cells.iter().zip(&cached.dependencies) {
             if self.is_one_answer(&cell.answer) {
-                let (place, replica) = (pipeline.name_answer(&cell.answer), matrix.answer_replica(&cell.answer));
-                all.push(used(&place, replica, Stage::Answer, answer.key));
+                let (place, repetition) = (pipeline.name_answer(&cell.answer), matrix.answer_repetition(&cell.answer));
+                all.push(used(&place, repetition, Stage::Answer, answer.key));
             }
             if self.is_one_judgement(cell) {
-                let (place, replica) = (pipeline.name_judge(cell), matrix.judge_replica(cell));
-                all.push(used(&place, replica, Stage::Judge, judgement.key));
+                let (place, repetition) = (pipeline.name_judge(cell), matrix.judge_repetition(cell));
+                all.push(used(&place, repetition, Stage::Judge, judgement.key));
             }
         }
         self.executor.store.note_latest(&all);
@@ -331,19 +333,21 @@ impl RowCache<'_, '_> {
     /// the contexts of runs may differ.
     fn is_one_answer(&self, cell: &AnswerCell) -> bool {
         let matrix = self.executor.preparer.matrix();
-        matrix.answer_replica(cell) != Replica::NONE || matrix.compress_replica(&cell.compress) == Replica::NONE
+        matrix.answer_repetition(cell) != Repetition::NONE
+            || matrix.compress_repetition(&cell.compress) == Repetition::NONE
     }
 
     /// The same of a judgement: what rules grade has no number either, though the answers may differ.
     fn is_one_judgement(&self, cell: &JudgeCell) -> bool {
         let matrix = self.executor.preparer.matrix();
-        let is_one_above = matrix.answer_replica(&cell.answer) == Replica::NONE && self.is_one_answer(&cell.answer);
-        matrix.judge_replica(cell) != Replica::NONE || is_one_above
+        let is_one_above =
+            matrix.answer_repetition(&cell.answer) == Repetition::NONE && self.is_one_answer(&cell.answer);
+        matrix.judge_repetition(cell) != Repetition::NONE || is_one_above
     }
 }
 
-fn used(place: &CellCoordinate, replica: Replica, stage: Stage, key: ActionKey) -> (Digest, ActionKey) {
-    (plan::cache_coordinate(place, replica).digest(stage), key)
+fn used(place: &CellCoordinate, repetition: Repetition, stage: Stage, key: ActionKey) -> (Digest, ActionKey) {
+    (plan::cache_coordinate(place, repetition).digest(stage), key)
 }
 
 /// The place of the rows of a context.

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use compeval::action::{Digest, Stage};
-use compeval::cache::{CacheError, CacheSnapshot, EntryMeta, EntryStatus, Lookup, Reading, RemovalReason, export};
+use compeval::cache::{CacheError, CacheSnapshot, EntryMeta, EntryStatus, Lookup, ParseResult, RemovalReason, export};
 use tempfile::tempdir;
 
 use super::support::*;
@@ -63,7 +63,7 @@ fn a_pruned_entry_does_not_come_back_with_a_new_index() {
 fn verdicts_texts_and_last_use_survive_a_prune() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
-    let reading = Reading::Output { out: Digest::of("out"), state: None, reader: 1 };
+    let reading = ParseResult::Output { out: Digest::of("out"), state: None, parser: 1 };
     for n in 0..10 {
         let record = put(&store, n, body(n, 3000));
         store.note(&record, &reading);
@@ -199,7 +199,7 @@ fn exported(dir: &std::path::Path, count: u64) -> std::path::PathBuf {
     for n in 0..count {
         let record = put(&store, n, body(n, 4000));
         let out = Digest::of(n.to_le_bytes());
-        store.note(&record, &Reading::Output { out, state: None, reader: 1 });
+        store.note(&record, &ParseResult::Output { out, state: None, parser: 1 });
         store.put_counts(&[(out, n)]);
         store.text(Digest::of(source_text(n)), &source_text(n));
     }

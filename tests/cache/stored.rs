@@ -1,7 +1,7 @@
 //! Putting and finding, by the store and by a snapshot.
 
 use compeval::action::{Digest, Stage};
-use compeval::cache::{CacheError, CacheSnapshot, Day, EntryMeta, EntryStatus, Lookup, Reading, Store};
+use compeval::cache::{CacheError, CacheSnapshot, Day, EntryMeta, EntryStatus, Lookup, ParseResult, Store};
 use tempfile::tempdir;
 
 use super::support::*;
@@ -79,21 +79,21 @@ fn a_verdict_sticks_to_the_body_it_speaks_of() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
     let first = put(&store, 1, body(1, 500));
-    assert_eq!(first.status, EntryStatus::Unread);
+    assert_eq!(first.status, EntryStatus::Unparsed);
     let out = Digest::of("output");
-    let reading = Reading::Output { out, state: Some(Digest::of("state")), reader: 3 };
+    let reading = ParseResult::Output { out, state: Some(Digest::of("state")), parser: 3 };
     store.note(&first, &reading);
     store.sync().unwrap();
     assert_eq!(store.find(&key(1)).unwrap().status, EntryStatus::from(&reading));
     let second = put(&store, 1, body(2, 500));
     store.note(&first, &reading);
     store.sync().unwrap();
-    assert_eq!(store.find(&key(1)).unwrap().status, EntryStatus::Unread, "the verdict was about the earlier body");
-    store.note(&second, &Reading::Unreadable { reader: 3, fault: "cut off".into() });
+    assert_eq!(store.find(&key(1)).unwrap().status, EntryStatus::Unparsed, "the verdict was about the earlier body");
+    store.note(&second, &ParseResult::Malformed { parser: 3, fault: "cut off".into() });
     drop(store);
     let snapshot = CacheSnapshot::open(dir.path()).unwrap();
     let record = snapshot.find(&key(1)).unwrap();
-    assert_eq!(record.status, EntryStatus::Unreadable { reader: 3, fault: "cut off".into() });
+    assert_eq!(record.status, EntryStatus::Malformed { parser: 3, fault: "cut off".into() });
     assert!(!record.is_usable());
 }
 
@@ -106,11 +106,11 @@ fn a_failure_is_remembered_and_takes_no_output_away() {
     assert_eq!(store.find(&key(1)).unwrap().status, failed);
     put(&store, 1, body(1, 100));
     block(store.fail(key(1), &meta(1), "overloaded", "again")).unwrap();
-    assert_eq!(store.find(&key(1)).unwrap().status, EntryStatus::Unread);
+    assert_eq!(store.find(&key(1)).unwrap().status, EntryStatus::Unparsed);
     block(store.fail(key(2), &meta(2), "auth", &"é".repeat(5000))).unwrap();
     drop(store);
     let snapshot = CacheSnapshot::open(dir.path()).unwrap();
-    assert_eq!(snapshot.find(&key(1)).unwrap().status, EntryStatus::Unread);
+    assert_eq!(snapshot.find(&key(1)).unwrap().status, EntryStatus::Unparsed);
     let record = snapshot.find(&key(2)).unwrap();
     assert!(matches!(&record.status, EntryStatus::Failed { message, .. } if message.len() <= 400));
     assert_eq!(snapshot.meta(&record).unwrap(), meta(2));

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use bytes::Bytes;
-use compeval::action::{ActionKey, BuiltInRule, Computation, Digest, Inputs, Replica, SourceRef, Sources, Stage, Work};
+use compeval::action::{
+    ActionKey, BuiltInRule, Computation, Digest, Inputs, Repetition, SourceRef, Sources, Stage, Work,
+};
 use compeval::cache::{EntryCoordinate, EntryMeta, LockHolder, Record, Store};
 use compeval::provider::Dialect;
 use compeval::units::{Tokens, Usage, Usd};
@@ -12,7 +14,7 @@ use compeval::units::{Tokens, Usage, Usd};
 pub(crate) fn inputs(n: u64) -> Inputs {
     let messages = format!("[\"message {n}\"]").into();
     let work = Work::Compute(Computation { rule: BuiltInRule::Truncate, messages, target_tokens: Some(Tokens(n)) });
-    Inputs::of(Stage::Compress, Replica { compress: Some(1), ..Replica::NONE }, &work)
+    Inputs::of(Stage::Compress, Repetition { compress: Some(1), ..Repetition::NONE }, &work)
 }
 
 pub(crate) fn key(n: u64) -> ActionKey {

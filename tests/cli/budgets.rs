@@ -66,7 +66,10 @@ fn max_cost_is_never_exceeded_and_the_next_run_goes_on() {
     let usd = project.result("a", "manifest.json")["usd"].as_f64().unwrap();
     assert!((usd - first).abs() < 0.01, "reported {usd}, spent {first}");
     project.expect(0, "run --label a --max-cost 500");
-    assert!(server.asked().iter().enumerate().all(|(n, asked)| n == 0 || asked.earlier <= 1), "one for each replica");
+    assert!(
+        server.asked().iter().enumerate().all(|(n, asked)| n == 0 || asked.earlier <= 1),
+        "one for each repetition"
+    );
     assert_eq!(project.rows("a").len(), 5 * 7 * 2);
 }
 

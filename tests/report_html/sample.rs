@@ -198,7 +198,7 @@ impl Sample {
             read_rows: &*self.read_rows,
             summary: &self.summary,
             contexts: self.contexts.iter().map(|(place, text)| (place.clone(), page_context(text))).collect(),
-            packs: &(),
+            chunks: &(),
             costs: self.costs(),
             failures: self.failures(),
             reference: true,

@@ -165,7 +165,7 @@ fn render<C: Lookup + ChunkCache + Sync>(
         failures: sides.iter().zip(&pages).flat_map(|(side, page)| side.failures(page)).collect(),
         banks: banks(pipeline),
         sessions: sessions(pipeline, design),
-        packs: cache.map_or(&(), |cache| cache),
+        chunks: cache.map_or(&(), |cache| cache),
         contexts,
         pairs: comparison.methods.iter().map(pair).collect(),
         ..own

@@ -47,12 +47,12 @@ pub(super) fn output_digest<L: Lookup>(
     record: &Record,
 ) -> Option<Digest> {
     match record.status {
-        EntryStatus::Output { out, reader: PARSER_VERSION, .. } => Some(out),
-        EntryStatus::Unread | EntryStatus::Output { .. } => {
+        EntryStatus::Output { out, parser: PARSER_VERSION, .. } => Some(out),
+        EntryStatus::Unparsed | EntryStatus::Output { .. } => {
             let bytes = cache.body(record).ok()?;
             let body = Body { dialect: record.dialect, bytes: &bytes };
             Some(preparer.read(&Task::Compress(task.clone()), body).ok()?.digest())
         }
-        EntryStatus::Unreadable { .. } | EntryStatus::Failed { .. } => None,
+        EntryStatus::Malformed { .. } | EntryStatus::Failed { .. } => None,
     }
 }

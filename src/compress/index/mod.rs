@@ -8,7 +8,7 @@ mod write;
 
 pub(crate) use allocation::allocate;
 pub(crate) use notes::readable;
-pub use notes::{FailedCommand, FileNote, Notes};
+pub use notes::{FailedCommand, FileNote, SessionNotes};
 pub(crate) use write::{file_entry, index_within};
 
 use crate::transcript::{Message, estimate_tokens};
@@ -19,5 +19,5 @@ pub(crate) const INDEX_TOKENS: Tokens = Tokens(1200);
 
 /// The artifact index of `messages` as Markdown, at most `limit` tokens by estimate; empty if there is nothing to index.
 pub fn artifact_index(messages: &[Message], limit: Tokens) -> String {
-    index_within(&Notes::of(messages), limit, &estimate_tokens)
+    index_within(&SessionNotes::of(messages), limit, &estimate_tokens)
 }

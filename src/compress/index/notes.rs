@@ -10,7 +10,7 @@ use crate::transcript::{FileAction, Message, Role, ToolCall, file_operation, she
 
 /// All extracted facts, in the order of the transcript.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Notes {
+pub struct SessionNotes {
     /// What the user asked, message by message.
     pub requests: Vec<String>,
     /// Sentences of the user that demand or forbid something.
@@ -56,10 +56,10 @@ const LINE: usize = 240;
 const DETAILS: usize = 6;
 const COMMAND: usize = 110;
 
-impl Notes {
+impl SessionNotes {
     /// Reads `messages` from the first to the last.
-    pub fn of(messages: &[Message]) -> Notes {
-        let mut notes = Notes::default();
+    pub fn of(messages: &[Message]) -> SessionNotes {
+        let mut notes = SessionNotes::default();
         let mut calls: HashMap<&str, &ToolCall> = HashMap::new();
         for message in messages {
             match message.role {

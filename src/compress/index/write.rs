@@ -1,7 +1,7 @@
 //! The index as text, within a size.
 
 use super::allocation::allocate;
-use super::notes::{FileNote, Notes};
+use super::notes::{FileNote, SessionNotes};
 use crate::units::Tokens;
 
 /// A heading with its entries, the newest last, and its share of the limit.
@@ -13,7 +13,7 @@ struct IndexSection {
 
 /// Writes the index in at most `limit` tokens as `count` counts them. What does not fit is left out oldest first, and
 /// each section says how many entries that are.
-pub(crate) fn index_within(notes: &Notes, limit: Tokens, count: &impl Fn(&str) -> Tokens) -> String {
+pub(crate) fn index_within(notes: &SessionNotes, limit: Tokens, count: &impl Fn(&str) -> Tokens) -> String {
     let mut sections = sections(notes);
     sections.retain(|section| !section.entries.is_empty());
     let need = |s: &IndexSection| HEADING + s.entries.iter().map(|entry| count(entry).0 as f64 + 2.0).sum::<f64>();
@@ -66,7 +66,7 @@ fn newest_within<'a>(entries: &'a [String], limit: f64, count: &impl Fn(&str) ->
     entries.get(kept..).unwrap_or_default()
 }
 
-fn sections(notes: &Notes) -> Vec<IndexSection> {
+fn sections(notes: &SessionNotes) -> Vec<IndexSection> {
     let files = notes.lasting_files();
     let of = |heading, share, wanted: fn(&FileNote) -> bool, detailed: bool| {
         let entries = files.iter().filter(|f| wanted(f)).map(|f| file_entry(f, detailed)).collect();
@@ -162,7 +162,7 @@ mod tests {
     proptest! {
         #[test]
         fn an_index_stays_within_its_limit(limit in 0u64..200) {
-            let text = index_within(&Notes::of(&session()), Tokens(limit), &estimate_tokens);
+            let text = index_within(&SessionNotes::of(&session()), Tokens(limit), &estimate_tokens);
             prop_assert!(estimate_tokens(&text) <= Tokens(limit));
         }
     }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::{Project, STAGES};
-use crate::action::Replica;
+use crate::action::Repetition;
 use crate::pipeline::matrix::MatrixShape;
 use crate::pipeline::{AnswererIx, Matrix, ProbeIx, Runs};
 
@@ -77,10 +77,10 @@ fn deterministic_work_is_shared_and_the_rest_has_its_path() {
     let pipeline = Project::new(&text).opened().pipeline;
     let matrix = Matrix::new(&pipeline);
     let row = matrix.cells().last().expect("a row");
-    assert_eq!(matrix.compress_replica(&row.answer.compress), Replica::NONE);
-    let own = Replica { compress: Some(3), answer: Some(1), judge: None };
-    assert_eq!(matrix.answer_replica(&row.answer), own);
-    assert_eq!(matrix.judge_replica(&row), Replica::NONE);
+    assert_eq!(matrix.compress_repetition(&row.answer.compress), Repetition::NONE);
+    let own = Repetition { compress: Some(3), answer: Some(1), judge: None };
+    assert_eq!(matrix.answer_repetition(&row.answer), own);
+    assert_eq!(matrix.judge_repetition(&row), Repetition::NONE);
 }
 
 #[test]

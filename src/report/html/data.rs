@@ -1,4 +1,4 @@
-//! The page's data: one element with everything but long texts, and one element for each pack of texts.
+//! The page's data: one element with everything but long texts, and one element for each chunk of texts.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
@@ -6,9 +6,9 @@ use std::fmt::Write;
 use indexmap::{IndexMap, IndexSet};
 use serde::{Serialize, Serializer};
 
+use super::chunks::{CELLS_IN_CHUNK, FactMatcher, chunk_cells, chunk_contexts, safe_json};
 use super::input::{ContextKey, PageContext, PageCost, PageFailure, PageInput, PageMethod, PageModel};
-use super::packs::{CELLS_IN_PACK, FactMatcher, pack_cells, pack_contexts, safe_json};
-use super::sessions::pack_session;
+use super::sessions::chunk_session;
 use crate::action::ActionKey;
 use crate::judge::{CriterionId, Dimension};
 use crate::measure::{FactClass, FactFate};
@@ -243,8 +243,9 @@ pub(super) fn elements(input: &PageInput<'_>) -> Result<String, RowError> {
     let of_rows: Vec<Option<&FactMatcher>> =
         tables.cells.iter().map(|cell| matchers.get(cell.probe).and_then(Option::as_ref)).collect();
     let contexts = contexts(input, &tables, &matchers);
-    let (rows, packs, criteria) = ((input.rows, input.read_rows), input.packs, &tables.criteria);
-    let (cells, contexts) = both(|| pack_cells(rows, &of_rows, criteria, packs), || pack_contexts(&contexts, packs));
+    let (rows, chunks, criteria) = ((input.rows, input.read_rows), input.chunks, &tables.criteria);
+    let (cells, contexts) =
+        both(|| chunk_cells(rows, &of_rows, criteria, chunks), || chunk_contexts(&contexts, chunks));
     let page_probes = tables.probes.iter().zip(probes()).map(|((&(fixture, point, id), &kind), probe)| PageProbe {
         fixture: tables.fixtures.get_index_of(fixture),
         point,
@@ -256,9 +257,9 @@ pub(super) fn elements(input: &PageInput<'_>) -> Result<String, RowError> {
     let mut html = format!("<script type=\"application/json\" id=\"report\">{}</script>\n", safe_json(&data));
     let cells = cells?.into_iter().map(Some).collect();
     let sessions = sessions(input, &tables, &matchers);
-    for (kind, packs) in [("cells", cells), ("contexts", contexts), ("sessions", sessions)] {
-        for (number, pack) in packs.into_iter().enumerate().filter_map(|(number, pack)| Some((number, pack?))) {
-            let _ = writeln!(html, "<script type=\"text/plain\" id=\"{kind}-{number}\">{pack}</script>");
+    for (kind, chunks) in [("cells", cells), ("contexts", contexts), ("sessions", sessions)] {
+        for (number, chunk) in chunks.into_iter().enumerate().filter_map(|(number, chunk)| Some((number, chunk?))) {
+            let _ = writeln!(html, "<script type=\"text/plain\" id=\"{kind}-{number}\">{chunk}</script>");
         }
     }
     Ok(html)
@@ -276,18 +277,18 @@ fn contexts<'a>(
     tables.contexts.iter().map(|(key, probes)| (input.contexts.get(key), matchers(probes))).collect()
 }
 
-/// The pack of each fixture's session, with the facts of its probes.
+/// The chunk of each fixture's session, with the facts of its probes.
 fn sessions(input: &PageInput<'_>, tables: &NameTables<'_>, matchers: &[Option<FactMatcher>]) -> Vec<Option<String>> {
     let probes = || tables.probes.keys().zip(matchers).enumerate();
-    let pack = |fixture: &&str| {
+    let chunk = |fixture: &&str| {
         let of = |(index, (key, matcher)): (usize, (&ProbeKey<'_>, _))| {
             let matcher: &Option<FactMatcher> = matcher;
             (key.0 == *fixture).then_some((index, key.1, matcher.as_ref()?))
         };
         let probes: Vec<_> = probes().filter_map(of).collect();
-        Some(pack_session(input.sessions.get(fixture)?, &probes, input.packs))
+        Some(chunk_session(input.sessions.get(fixture)?, &probes, input.chunks))
     };
-    tables.fixtures.iter().map(pack).collect()
+    tables.fixtures.iter().map(chunk).collect()
 }
 
 fn page_data<'a>(input: &'a PageInput<'a>, tables: &'a NameTables<'a>, probes: Vec<PageProbe<'a>>) -> PageData<'a> {
@@ -310,7 +311,7 @@ fn page_data<'a>(input: &'a PageInput<'a>, tables: &'a NameTables<'a>, probes: V
         probes,
         answerers: &tables.answerers,
         judges: &tables.judges,
-        cells_in_pack: CELLS_IN_PACK,
+        cells_in_pack: CELLS_IN_CHUNK,
         cells: CellTable::new(input.rows, &tables.cells),
         summary: input.summary,
         pairs: &input.pairs,

@@ -47,7 +47,7 @@ pub struct PageInput<'a> {
     pub summary: &'a Summary,
     /// The contexts that are still in the cache; the others are shown as pruned.
     pub contexts: BTreeMap<ContextKey, PageContext<'a>>,
-    pub packs: &'a (dyn ChunkCache + Sync),
+    pub chunks: &'a (dyn ChunkCache + Sync),
     pub costs: Vec<PageCost>,
     pub failures: Vec<PageFailure>,
     /// Whether to show the published scores.
@@ -60,16 +60,16 @@ pub struct PageInput<'a> {
     pub live: Option<u64>,
 }
 
-/// Reuses the packs of earlier pages, because compression is most of the work.
+/// Reuses the chunks of earlier pages, because compression is most of the work.
 pub trait ChunkCache {
-    fn get_pack(&self, name: &Digest) -> Option<String>;
+    fn get_chunk(&self, name: &Digest) -> Option<String>;
 
     /// What can only be read stores nothing.
-    fn put_pack(&self, _name: Digest, _pack: &str) {}
+    fn put_chunk(&self, _name: Digest, _chunk: &str) {}
 }
 
 impl ChunkCache for () {
-    fn get_pack(&self, _: &Digest) -> Option<String> {
+    fn get_chunk(&self, _: &Digest) -> Option<String> {
         None
     }
 }
@@ -81,7 +81,7 @@ pub type ReadRows<'a> = dyn Fn(Range<usize>) -> Result<Vec<Row>, RowError> + Syn
 /// depends on method and point and is not part of the compression.
 pub type ContextKey = (ActionKey, String, u32);
 
-/// A compressed context, read only if the cache has no pack of it.
+/// A compressed context, read only if the cache has no chunk of it.
 #[derive(Clone)]
 pub struct PageContext<'a> {
     /// The digest of its content.
@@ -193,7 +193,7 @@ impl<'a> PageInput<'a> {
             read_rows,
             summary,
             contexts: BTreeMap::new(),
-            packs: &(),
+            chunks: &(),
             costs: costs(manifest),
             failures: manifest.failures.iter().map(failure).collect(),
             reference: false,

@@ -1,14 +1,14 @@
 //! `report.html`: one file that needs no network.
 //!
 //! The page is a template with style, script and data inserted. Texts of transcripts and models are data: they are
-//! inserted as escaped or packed JSON, the script shows them as text only, and a content security policy allows no script
+//! inserted as escaped or compressed JSON, the script shows them as text only, and a content security policy allows no script
 //! or style but those of this build. The policy's nonce is a digest of the page's content, so no text in it can predict
 //! the nonce, and equal input gives equal bytes. The script computes only plain means of filtered cells; every level,
 //! interval and verdict comes from the summary.
 
 mod data;
 mod input;
-mod packs;
+mod chunks;
 mod sessions;
 mod observed;
 
@@ -20,8 +20,8 @@ pub use input::{
 use crate::action::{Digest, DigestBuilder};
 use crate::locale::Locale;
 use crate::results::RowError;
+pub(super) use chunks::escape;
 pub use observed::observed_page;
-pub(super) use packs::escape;
 
 const TEMPLATE: &str = include_str!("../../../assets/report/template.html");
 const STYLES: [&str; 3] = [

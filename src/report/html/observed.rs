@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::packs::escape;
+use super::chunks::escape;
 use crate::observe::{Observation, ObservedCompaction};
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}\

@@ -1,12 +1,12 @@
-//! Packs of sessions: their messages with the first words of each, the points, and where the expected facts are said.
+//! Chunks of sessions: their messages with the first words of each, the points, and where the expected facts are said.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use serde::Serialize;
 
+use super::chunks::{FactMatcher, chunk, chunk_name, json};
 use super::input::{ChunkCache, PageSession};
-use super::packs::{FactMatcher, json, pack, pack_name};
 use crate::transcript::{Message, Role, estimate_tokens};
 
 /// Characters of a message that are shown.
@@ -22,13 +22,13 @@ struct SessionPack<'s> {
     facts: BTreeMap<usize, Vec<Vec<usize>>>,
 }
 
-/// The pack of a session; of each probe its index, its point and its facts.
-pub(super) fn pack_session(
+/// The chunk of a session; of each probe its index, its point and its facts.
+pub(super) fn chunk_session(
     session: &PageSession<'_>,
     probes: &[(usize, u32, &FactMatcher)],
     cache: &dyn ChunkCache,
 ) -> String {
-    let mut name = pack_name("report session v1");
+    let mut name = chunk_name("report session v1");
     name.field("session", session.digest.0);
     for (index, point, matcher) in probes {
         name.field("probe", (*index as u64).to_le_bytes()).field("point", point.to_le_bytes());
@@ -40,7 +40,7 @@ pub(super) fn pack_session(
         let of = |fact| session.history.holders(fact, 0..end).collect();
         (*index, matcher.expected().map(of).collect())
     };
-    let made = pack(cache, name.finish(), || {
+    let made = chunk(cache, name.finish(), || {
         Ok::<_, Infallible>(json(&SessionPack {
             messages: session.messages.iter().map(shown).collect(),
             start: session.start,
@@ -49,7 +49,7 @@ pub(super) fn pack_session(
         }))
     });
     match made {
-        Ok(pack) => pack,
+        Ok(chunk) => chunk,
         Err(never) => match never {},
     }
 }

@@ -140,7 +140,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         }
         // Its reply broke the contract: a batch would take another day to find out whether the next one keeps it.
         let record = self.executor.store.find(&key);
-        if record.is_some_and(|record| matches!(record.status, EntryStatus::Unreadable { .. })) {
+        if record.is_some_and(|record| matches!(record.status, EntryStatus::Malformed { .. })) {
             return false;
         }
         let Some(shape) = Shape::of(job) else { return false };

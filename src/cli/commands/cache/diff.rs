@@ -217,7 +217,7 @@ fn describe(old: &LoadedEntry, new: &LoadedEntry, found: &DiffJson, console: &Co
     lines.join("\n")
 }
 
-/// The names of all inputs of either side. `differing` can contain the replica and the schema, which are not among the
+/// The names of all inputs of either side. `differing` can contain the repetition and the schema, which are not among the
 /// parts.
 fn input_names<'a>(old: &'a LoadedEntry, new: &'a LoadedEntry, differing: &'a [Difference]) -> BTreeSet<&'a str> {
     let parts = old.meta.inputs.parts.iter().chain(&new.meta.inputs.parts).map(|(name, _)| &**name);

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::action::{Replica, Stage};
+use crate::action::{Repetition, Stage};
 use crate::cache::{
     CacheError, CacheSnapshot, Day, EntryCoordinate, EntryMeta, EntryStatus, ImportOrigin, Lookup, Record, Writer,
     now_ms,
@@ -62,19 +62,19 @@ pub(crate) fn model_of(meta: &EntryMeta) -> String {
 
 /// The coordinate for which an entry was first made.
 pub(crate) fn place_of(coordinate: &EntryCoordinate) -> String {
-    let EntryCoordinate { fixture, point, method, probe, answerer, judge, replica } = coordinate;
+    let EntryCoordinate { fixture, point, method, probe, answerer, judge, repetition } = coordinate;
     let point = point.map(|point| format!("point {point}"));
-    let replica = (*replica != Replica::NONE).then(|| format!("run {replica}"));
-    let parts = [fixture, &point, method, probe, answerer, judge, &replica];
+    let repetition = (*repetition != Repetition::NONE).then(|| format!("run {repetition}"));
+    let parts = [fixture, &point, method, probe, answerer, judge, &repetition];
     parts.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join(" · ")
 }
 
 /// The status of an entry in one word.
 pub(crate) fn status_of(status: &EntryStatus) -> &'static str {
     match status {
-        EntryStatus::Unread => "unread",
+        EntryStatus::Unparsed => "unread",
         EntryStatus::Output { .. } => "output",
-        EntryStatus::Unreadable { .. } => "unreadable",
+        EntryStatus::Malformed { .. } => "unreadable",
         EntryStatus::Failed { .. } => "failed",
     }
 }
@@ -142,9 +142,9 @@ impl EntryJson {
 /// Why an entry has no output.
 pub(crate) fn fault_of(record: &Record) -> Option<String> {
     match &record.status {
-        EntryStatus::Unreadable { fault, .. } => Some(fault.to_string()),
+        EntryStatus::Malformed { fault, .. } => Some(fault.to_string()),
         EntryStatus::Failed { class, message } => Some(format!("{class}: {message}")),
-        EntryStatus::Unread | EntryStatus::Output { .. } => None,
+        EntryStatus::Unparsed | EntryStatus::Output { .. } => None,
     }
 }
 

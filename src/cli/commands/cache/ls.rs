@@ -98,8 +98,8 @@ impl<'c> EntryList<'c> {
             )
         };
         match record.status {
-            EntryStatus::Output { .. } | EntryStatus::Unread => line,
-            EntryStatus::Unreadable { .. } => {
+            EntryStatus::Output { .. } | EntryStatus::Unparsed => line,
+            EntryStatus::Malformed { .. } => {
                 format!("{line}  {}", self.console.paint(TextStyle::Warning, "unreadable"))
             }
             EntryStatus::Failed { .. } => format!("{line}  {}", self.console.paint(TextStyle::Bad, "failed")),

@@ -35,8 +35,8 @@ impl LivePage for PartialResults {
         let found = find_contexts(&rows, &design, preparer, &cache);
         let read_rows: &ReadRows<'_> = &|range| folder.rows_at(range);
         let input = page(pipeline, &summary, &set.manifest, (&rows, read_rows));
-        let packs: &(dyn ChunkCache + Sync) = &cache;
+        let chunks: &(dyn ChunkCache + Sync) = &cache;
         let contexts = page_contexts(&found, preparer, &cache);
-        html::render(&PageInput { contexts, packs, live: Some(version), ..input }).ok()
+        html::render(&PageInput { contexts, chunks, live: Some(version), ..input }).ok()
     }
 }

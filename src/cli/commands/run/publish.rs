@@ -147,10 +147,10 @@ pub(crate) fn publish<C: Lookup + ChunkCache + Sync>(
         || {
             write_figures(folder, &set, &summary, rows, reference)?;
             let contexts = cache.map_or_else(BTreeMap::new, |cache| page_contexts(&found, preparer, cache));
-            let packs: &(dyn ChunkCache + Sync) = cache.map_or(&(), |cache| cache);
+            let chunks: &(dyn ChunkCache + Sync) = cache.map_or(&(), |cache| cache);
             let read_rows = |range: Range<usize>| folder.rows_at(range);
             let input = page(pipeline, &summary, &set.manifest, (rows.unwrap_or_default(), &read_rows));
-            let page = html::render(&PageInput { contexts, packs, reference, ..input }).map_err(SetError::from)?;
+            let page = html::render(&PageInput { contexts, chunks, reference, ..input }).map_err(SetError::from)?;
             Ok::<_, Failure>(folder.write(names::HTML, page)?)
         },
     );
@@ -160,17 +160,17 @@ pub(crate) fn publish<C: Lookup + ChunkCache + Sync>(
 }
 
 impl ChunkCache for Store {
-    fn get_pack(&self, name: &Digest) -> Option<String> {
+    fn get_chunk(&self, name: &Digest) -> Option<String> {
         self.read_text(name)
     }
 
-    fn put_pack(&self, name: Digest, pack: &str) {
-        self.keep_derived(name, pack.as_bytes());
+    fn put_chunk(&self, name: Digest, chunk: &str) {
+        self.keep_derived(name, chunk.as_bytes());
     }
 }
 
 impl ChunkCache for CacheSnapshot {
-    fn get_pack(&self, name: &Digest) -> Option<String> {
+    fn get_chunk(&self, name: &Digest) -> Option<String> {
         self.read_text(name)
     }
 }

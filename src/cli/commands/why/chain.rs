@@ -115,18 +115,18 @@ fn walk<'p>(
     let mut frontier = Frontier::new(&preparer);
     let (mut found, refresh) = (HashMap::new(), HashSet::new());
     while let Some(task) = frontier.next_ready() {
-        let prepared = if leads_to(&task.place(pipeline), cell) { preparer.prepare(&task).ok() } else { None };
+        let prepared = if leads_to(&task.coordinate(pipeline), cell) { preparer.prepare(&task).ok() } else { None };
         let Some(action) = prepared else {
             frontier.resolve(&task, TaskOutcome::Unresolved);
             continue;
         };
-        let place = task.place(pipeline);
+        let place = task.coordinate(pipeline);
         let outcome = match look_up(snapshot, &preparer, &task, &action, &refresh) {
             ActionStatus::Cached { resolved, .. } => TaskOutcome::Resolved(resolved),
             ActionStatus::Stale => TaskOutcome::Unresolved,
         };
         frontier.resolve(&task, outcome);
-        let coordinate = cache_coordinate(&place, action.replica);
+        let coordinate = cache_coordinate(&place, action.repetition);
         let is_cached = matches!(outcome, TaskOutcome::Resolved(_));
         let current = CurrentSources::of(pipeline, &task);
         let point = place.point.0;

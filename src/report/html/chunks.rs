@@ -1,4 +1,4 @@
-//! Packs: long texts with their marks, compressed, which the page decompresses when they are shown.
+//! Chunks: long texts with their marks, compressed, which the page decompresses when they are shown.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -21,9 +21,9 @@ use crate::redaction::redact_bytes;
 use crate::results::{ListedRow, Row, RowError};
 use crate::transcript::MappedFold;
 
-/// The version of the content of packs: raised when equal rows, contexts and facts would give other texts or marks.
-const PACK_VERSION: u32 = 3;
-pub(super) const CELLS_IN_PACK: usize = 256;
+/// The version of the content of chunks: raised when equal rows, contexts and facts would give other texts or marks.
+const CHUNK_VERSION: u32 = 3;
+pub(super) const CELLS_IN_CHUNK: usize = 256;
 /// Digits of a key that are shown; the cache accepts any unique prefix.
 const KEY_DIGITS: usize = 16;
 
@@ -99,34 +99,34 @@ struct CellText<'r> {
     keys: [String; 3],
 }
 
-/// The packs of the texts of `rows`, which `read_rows` reads; `matchers` are parallel to `rows`.
-pub(super) fn pack_cells(
+/// The chunks of the texts of `rows`, which `read_rows` reads; `matchers` are parallel to `rows`.
+pub(super) fn chunk_cells(
     (rows, read_rows): (&[ListedRow], &ReadRows<'_>),
     matchers: &[Option<&FactMatcher>],
     criteria: &IndexSet<CriterionId>,
     cache: &dyn ChunkCache,
 ) -> Result<Vec<String>, RowError> {
     let ids: Vec<&str> = criteria.iter().map(|id| &*id.0).collect();
-    let chunks = rows.chunks(CELLS_IN_PACK).zip(matchers.chunks(CELLS_IN_PACK)).enumerate();
-    let packed = chunks.map(|(number, (rows, matchers))| {
-        let mut name = pack_name("report cells v1");
+    let chunks = rows.chunks(CELLS_IN_CHUNK).zip(matchers.chunks(CELLS_IN_CHUNK)).enumerate();
+    let compressed = chunks.map(|(number, (rows, matchers))| {
+        let mut name = chunk_name("report cells v1");
         name.field("criteria", ids.join("\n"));
         for (row, matcher) in rows.iter().zip(matchers) {
             name.field("row", row.name.0).field("facts", matcher.map_or([0; 32], |matcher| matcher.digest.0));
         }
-        let first = number * CELLS_IN_PACK;
-        pack(cache, name.finish(), || {
+        let first = number * CELLS_IN_CHUNK;
+        chunk(cache, name.finish(), || {
             let rows = read_rows(first..first + rows.len())?;
             let texts = rows.iter().zip(matchers).map(|(row, matcher)| cell_text(row, *matcher, criteria));
             Ok(json(&texts.collect::<Vec<CellText<'_>>>()))
         })
     });
-    packed.collect()
+    compressed.collect()
 }
 
-pub(super) fn pack_name(kind: &str) -> DigestBuilder {
+pub(super) fn chunk_name(kind: &str) -> DigestBuilder {
     let mut name = DigestBuilder::new(kind);
-    name.field("version", env!("CARGO_PKG_VERSION")).field("packs", PACK_VERSION.to_le_bytes());
+    name.field("version", env!("CARGO_PKG_VERSION")).field("packs", CHUNK_VERSION.to_le_bytes());
     name
 }
 
@@ -147,7 +147,7 @@ fn cell_text<'r>(row: &'r Row, matcher: Option<&FactMatcher>, criteria: &IndexSe
     }
 }
 
-/// A context in its pack.
+/// A context in its chunk.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum MarkedContext<'t> {
@@ -157,26 +157,26 @@ enum MarkedContext<'t> {
     Opaque { absent: &'static str },
 }
 
-/// The packs of contexts, in the order given; `None` for a context that is not in the cache.
-pub(super) fn pack_contexts(
+/// The chunks of contexts, in the order given; `None` for a context that is not in the cache.
+pub(super) fn chunk_contexts(
     contexts: &[(Option<&PageContext<'_>>, BTreeMap<usize, &FactMatcher>)],
     cache: &dyn ChunkCache,
 ) -> Vec<Option<String>> {
-    contexts.iter().map(|(context, matchers)| pack_context((*context)?, matchers, cache)).collect()
+    contexts.iter().map(|(context, matchers)| chunk_context((*context)?, matchers, cache)).collect()
 }
 
-fn pack_context(
+fn chunk_context(
     context: &PageContext<'_>,
     matchers: &BTreeMap<usize, &FactMatcher>,
     cache: &dyn ChunkCache,
 ) -> Option<String> {
-    let mut name = pack_name("report context v1");
+    let mut name = chunk_name("report context v1");
     name.field("context", context.digest.0);
     for (probe, matcher) in matchers {
         name.field("probe", (*probe as u64).to_le_bytes()).field("facts", matcher.digest.0);
     }
     let read = || (context.read)().map(|text| json(&marked(&text, matchers))).ok_or(());
-    pack(cache, name.finish(), read).ok()
+    chunk(cache, name.finish(), read).ok()
 }
 
 fn marked<'t>(context: &'t ContextText, matchers: &BTreeMap<usize, &FactMatcher>) -> MarkedContext<'t> {
@@ -205,21 +205,21 @@ pub(super) fn safe_json(value: &impl Serialize) -> String {
     safe
 }
 
-/// A pack from the cache, or else one made of `json`: deflated, and in base64 so that no character is special in HTML.
+/// A chunk from the cache, or else one made of `json`: deflated, and in base64 so that no character is special in HTML.
 ///
 /// # Errors
 /// Those of `json`.
-pub(super) fn pack<E>(
+pub(super) fn chunk<E>(
     cache: &dyn ChunkCache,
     name: Digest,
     json: impl FnOnce() -> Result<Vec<u8>, E>,
 ) -> Result<String, E> {
-    if let Some(pack) = cache.get_pack(&name) {
-        return Ok(pack);
+    if let Some(chunk) = cache.get_chunk(&name) {
+        return Ok(chunk);
     }
-    let pack = deflate(&json()?);
-    cache.put_pack(name, &pack);
-    Ok(pack)
+    let chunk = deflate(&json()?);
+    cache.put_chunk(name, &chunk);
+    Ok(chunk)
 }
 
 /// JSON of texts as they are shown: without API keys, and with control characters as visible escapes.
@@ -269,8 +269,8 @@ impl Formatter for VisibleControls {
 fn deflate(json: &[u8]) -> String {
     let mut encoder = DeflateEncoder::new(Vec::with_capacity(json.len() / 4), Compression::new(COMPRESSION_LEVEL));
     // writing to a vector cannot fail
-    let packed = encoder.write_all(json).and_then(|()| encoder.finish()).unwrap_or_default();
-    STANDARD.encode(packed)
+    let compressed = encoder.write_all(json).and_then(|()| encoder.finish()).unwrap_or_default();
+    STANDARD.encode(compressed)
 }
 
 /// Escapes text for elements and quoted attributes.
@@ -310,7 +310,7 @@ mod tests {
     }
 
     fn made(text: &str, cache: &dyn ChunkCache) -> String {
-        pack(cache, Digest::of(text), || Ok::<_, Infallible>(json(&text))).unwrap()
+        chunk(cache, Digest::of(text), || Ok::<_, Infallible>(json(&text))).unwrap()
     }
 
     #[test]
@@ -321,24 +321,24 @@ mod tests {
     }
 
     #[test]
-    fn packed_json_is_unpacked_unchanged() {
+    fn compressed_json_is_read_back_unchanged() {
         let text = "上下文 ".repeat(1000);
-        let packed = made(&text, &());
-        assert!(packed.len() < 200, "{}", packed.len());
-        let packed = STANDARD.decode(packed).unwrap();
+        let compressed = made(&text, &());
+        assert!(compressed.len() < 200, "{}", compressed.len());
+        let compressed = STANDARD.decode(compressed).unwrap();
         let mut bytes = Vec::new();
-        flate2::read::DeflateDecoder::new(packed.as_slice()).read_to_end(&mut bytes).unwrap();
+        flate2::read::DeflateDecoder::new(compressed.as_slice()).read_to_end(&mut bytes).unwrap();
         assert_eq!(serde_json::from_slice::<String>(&bytes).unwrap(), text);
     }
 
     #[test]
-    fn a_cached_pack_is_not_made_again() {
+    fn a_cached_chunk_is_not_made_again() {
         struct MapCache(Mutex<BTreeMap<Digest, String>>);
         impl ChunkCache for MapCache {
-            fn get_pack(&self, name: &Digest) -> Option<String> {
+            fn get_chunk(&self, name: &Digest) -> Option<String> {
                 self.0.lock().unwrap().get(name).cloned()
             }
-            fn put_pack(&self, name: Digest, _: &str) {
+            fn put_chunk(&self, name: Digest, _: &str) {
                 self.0.lock().unwrap().insert(name, "cached".to_owned());
             }
         }
