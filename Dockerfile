@@ -7,7 +7,7 @@ FROM rust:1-alpine AS build
 RUN apk add --no-cache musl-dev
 WORKDIR /source
 COPY . .
-RUN cargo build --release --locked
+RUN cargo build --release --locked --features object-stores
 
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt

@@ -107,6 +107,8 @@ const HOMES: &[(&str, &[&str])] = &[
     ("rustls::", &["src/provider/http.rs"]),
     ("blake3::", &["src/action/digest.rs"]),
     ("ring::", &["src/remote/keys.rs"]),
+    ("opendal::", &["src/remote/object_store.rs"]),
+    ("opendal_http_transport_reqwest::", &["src/remote/object_store.rs"]),
     ("minijinja::", &["src/action/template.rs"]),
     ("regex_automata::", &["src/transcript/tokenizer.rs"]),
     // Pipelines and rubrics are the files that users write.

@@ -6,6 +6,9 @@
 
 #[path = "support/brain.rs"]
 mod brain;
+#[cfg(feature = "object-stores")]
+#[path = "support/bucket.rs"]
+mod bucket;
 
 mod cli {
     mod project;
@@ -36,6 +39,8 @@ mod cli {
     mod constraints;
     mod needed;
     mod next;
+    #[cfg(feature = "object-stores")]
+    mod object_stores;
     mod observe;
     mod open;
     mod overclaim;

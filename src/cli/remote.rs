@@ -9,8 +9,8 @@ use crate::cli::environment::variable;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::remote::{
-    DeclaredRemote, GivenRemote, RemoteError, RemoteMode, RemoteSettings, RemoteUrl, SharedCache, SharedSummary,
-    SigningKey, TrustedWriter,
+    DeclaredRemote, GivenRemote, RemoteError, RemoteMode, RemoteSettings, RemoteUrl, SettingsError, SharedCache,
+    SharedSummary, SigningKey, TrustedWriter,
 };
 
 /// The variable with the secret key.
@@ -19,7 +19,7 @@ pub(crate) const SIGNING_KEY: &str = "COMPEVAL_SIGNING_KEY";
 /// The shared cache of a command.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct RemoteArgs {
-    /// Share the cache in the folder at URL, fs:///FOLDER (or COMPEVAL_REMOTE)
+    /// Share the cache at URL: fs:///FOLDER, s3://BUCKET/PREFIX, gs://…, az://…, https://… (or COMPEVAL_REMOTE)
     #[arg(long, value_name = "URL", help_heading = REMOTE)]
     pub(crate) remote: Option<String>,
     /// Use what this writer signed, "NAME PUBLIC-KEY"; repeatable (or COMPEVAL_TRUST, parted by commas)
@@ -87,7 +87,10 @@ impl RemoteArgs {
     /// The settings of the remote.
     pub(crate) fn settings(&self, declared: &DeclaredRemote) -> Result<Option<RemoteSettings>, Failure> {
         self.given()?.resolve(declared).map_err(|error| {
-            let hint = format!("{NEW_KEY}; --remote-mode read uploads nothing");
+            let hint = match error {
+                SettingsError::NoKey => format!("{NEW_KEY}; --remote-mode read uploads nothing"),
+                SettingsError::ReadOnly => "--remote-mode read uploads nothing".to_owned(),
+            };
             Failure::input(error.to_string()).hinted(hint)
         })
     }
@@ -107,6 +110,8 @@ impl RemoteArgs {
         let Some(settings) = self.settings(declared)? else { return Ok(None) };
         match SharedCache::new(settings) {
             Ok(shared) => Ok(Some(shared)),
+            // Every run would pay again.
+            Err(error @ RemoteError::NotBuilt(_)) => Err(error.into()),
             Err(error) => {
                 console.warn("remote:", format_args!("{error}; this run goes on without it"));
                 Ok(None)

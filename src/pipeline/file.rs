@@ -169,7 +169,7 @@ table! {
 
 table! {
     CacheTable {
-        /// A folder, as fs:///srv/evals. In CI, COMPEVAL_REMOTE names it.
+        /// fs:///FOLDER, s3://BUCKET/PREFIX, gs://…, az://… or https://…. In CI, COMPEVAL_REMOTE names it.
         remote: String,
         /// The writers whose entries are used: "NAME PUBLIC-KEY".
         trust: StringList,

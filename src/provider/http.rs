@@ -239,11 +239,23 @@ impl Http {
     }
 
     fn client(&self, host: &str) -> Result<&reqwest::Client, AttemptError> {
-        let near = matches!(host, "localhost" | "::1" | "0.0.0.0") || host.starts_with("127.");
-        let slot = if near { &self.loopback } else { &self.outside };
-        let built = slot.get_or_init(|| build(near).map_err(|e| root_cause(&e)));
+        let slot = if is_near(host) { &self.loopback } else { &self.outside };
+        let built = slot.get_or_init(|| http_client(host));
         built.as_ref().map_err(|e| AttemptError::new(ErrorClass::Invalid, format!("the HTTP client cannot start: {e}")))
     }
+}
+
+fn is_near(host: &str) -> bool {
+    matches!(host, "localhost" | "::1" | "0.0.0.0") || host.starts_with("127.")
+}
+
+/// A client for this host: to this machine never through a proxy. It follows no redirects, which could carry credentials
+/// elsewhere.
+///
+/// # Errors
+/// If the system has no certificates or random numbers.
+pub fn http_client(host: &str) -> Result<reqwest::Client, String> {
+    build(is_near(host)).map_err(|error| root_cause(&error))
 }
 
 fn build(near: bool) -> reqwest::Result<reqwest::Client> {

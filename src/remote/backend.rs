@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -14,6 +15,8 @@ pub struct ListedObject {
     /// Relative to the remote, with `/`.
     pub name: String,
     pub bytes: u64,
+    /// When it was written, by the clock of the place.
+    pub written: Option<SystemTime>,
 }
 
 /// Whether an object was written.
@@ -37,6 +40,9 @@ pub trait Remote: fmt::Debug + Send + Sync {
 
     /// Writes an object as a whole, unless there is one of this name.
     fn write_if_absent<'a>(&'a self, name: &'a str, bytes: Bytes) -> Reply<'a, WriteOutcome>;
+
+    /// Writes an object as a whole, in the place of one of this name.
+    fn replace<'a>(&'a self, name: &'a str, bytes: Bytes) -> Reply<'a, ()>;
 
     /// Removes an object; one that is missing is no error.
     fn delete<'a>(&'a self, name: &'a str) -> Reply<'a, ()>;

@@ -14,6 +14,14 @@ pub enum RemoteError {
     Denied { url: String, hint: &'static str },
     #[error("could not {operation} {url}: {what}")]
     Failed { operation: &'static str, url: String, what: String },
+    /// The environment does not say what it must say.
+    #[error("{url} cannot be used: {what}")]
+    Setup { url: String, what: String },
+    #[error(
+        "this compeval was built without object stores, so {0} cannot be used; the released programs have them, and so \
+         has `cargo install compeval --features object-stores`"
+    )]
+    NotBuilt(String),
     /// Its objects are not those of this program.
     #[error(
         "{url} contains `{found}` and no cache of compeval. Nothing was written; name an empty prefix or folder of its own"
@@ -28,7 +36,6 @@ pub enum RemoteError {
 impl RemoteError {
     /// Whether the user has to change something before it can work.
     pub fn is_input(&self) -> bool {
-        use RemoteError::{Denied, Foreign, Missing, NewerFormat, Public};
-        matches!(self, Missing { .. } | Denied { .. } | Foreign { .. } | NewerFormat { .. } | Public { .. })
+        !matches!(self, RemoteError::NotFound(_) | RemoteError::Failed { .. })
     }
 }

@@ -67,7 +67,7 @@ impl FolderRemote {
             }
             let name = if folder.is_empty() { name } else { format!("{folder}/{name}") };
             match entry.metadata() {
-                Ok(meta) => found.push(ListedObject { name, bytes: meta.len() }),
+                Ok(meta) => found.push(ListedObject { name, bytes: meta.len(), written: meta.modified().ok() }),
                 // removed in the meantime
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(failed(error)),
@@ -99,13 +99,13 @@ impl FolderRemote {
         }
     }
 
-    fn write_now(&self, name: &str, bytes: &[u8]) -> Result<WriteOutcome, RemoteError> {
+    fn write_now(&self, name: &str, bytes: &[u8], is_replaced: bool) -> Result<WriteOutcome, RemoteError> {
         self.check_root()?;
         let path = self.root.join(name);
         let folder = path.parent().unwrap_or(&self.root);
         let failed = self.failed("write to");
         create_alike(folder, &self.root).map_err(&failed)?;
-        if path.exists() {
+        if path.exists() && !is_replaced {
             return Ok(WriteOutcome::Exists);
         }
         let write = || {
@@ -113,7 +113,8 @@ impl FolderRemote {
             file.write_all(bytes)?;
             file.as_file().sync_all()?;
             share_file(file.path(), &self.root)?;
-            file.persist_noclobber(&path).map(drop).map_err(|error| error.error)
+            let kept = if is_replaced { file.persist(&path) } else { file.persist_noclobber(&path) };
+            kept.map(drop).map_err(|error| error.error)
         };
         match write() {
             Ok(()) => {}
@@ -183,7 +184,11 @@ impl Remote for FolderRemote {
     }
 
     fn write_if_absent<'a>(&'a self, name: &'a str, bytes: Bytes) -> BoxFuture<'a, Result<WriteOutcome, RemoteError>> {
-        ready(self.write_now(name, &bytes)).boxed()
+        ready(self.write_now(name, &bytes, false)).boxed()
+    }
+
+    fn replace<'a>(&'a self, name: &'a str, bytes: Bytes) -> BoxFuture<'a, Result<(), RemoteError>> {
+        ready(self.write_now(name, &bytes, true).map(drop)).boxed()
     }
 
     fn delete<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), RemoteError>> {

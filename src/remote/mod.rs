@@ -1,7 +1,7 @@
-//! A cache that a team and its CI share: signed, immutable segments of entries in a folder.
+//! A cache that a team and its CI share: signed, immutable segments of entries in a folder or bucket.
 //!
-//! - `Remote` is a place for objects (list, read a range, write if absent, delete). `folder` is the one there
-//!   is; the trait asks of a place only what object stores can do, too.
+//! - `Remote` is a place for objects (list, read a range, write, delete): a `folder`, or a bucket or web server
+//!   (`object_store`, in builds with the feature `object-stores`).
 //! - A segment (`segment`) holds packed entries and a footer with the place and the digest of each. The writer's signature
 //!   covers the footer, so one entry can be read and verified by itself. The name of a segment is the digest of footer
 //!   and signature: nothing is ever overwritten.
@@ -19,8 +19,11 @@ mod url;
 mod settings;
 mod backend;
 mod folder;
+#[cfg(feature = "object-stores")]
+mod object_store;
 mod segment;
 mod rollup;
+mod listing;
 mod namespace;
 mod index;
 mod upload;
@@ -32,4 +35,4 @@ pub use keys::{KeyError, PublicKey, SigningKey, TrustedWriter};
 pub use settings::{DeclaredRemote, GivenRemote, RemoteMode, RemoteSettings, SettingsError};
 pub use shared::{PullCounts, SharedCache, SharedSummary};
 pub use upload::PushCounts;
-pub use url::{RemoteUrl, UrlError};
+pub use url::{BucketUrl, RemoteUrl, StoreKind, UrlError};

@@ -9,7 +9,7 @@ use super::error::RemoteError;
 use super::segment::Namespace;
 use crate::action::Digest;
 
-const OBJECT: &str = "compeval-cache.json";
+pub(super) const OBJECT: &str = "compeval-cache.json";
 const FORMAT: u64 = 1;
 
 #[derive(Serialize, Deserialize)]

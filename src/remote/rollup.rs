@@ -11,7 +11,7 @@ use super::error::RemoteError;
 use super::segment::SignedFooter;
 use crate::action::Digest;
 
-const FOLDER: &str = "index";
+pub(super) const FOLDER: &str = "index";
 /// Segments outside of all roll-ups at which another one is written.
 pub(super) const MOST_LOOSE: usize = 24;
 

@@ -54,6 +54,8 @@ pub struct RemoteSettings {
 pub enum SettingsError {
     #[error("uploading to the remote needs a signing key, and COMPEVAL_SIGNING_KEY is not set")]
     NoKey,
+    #[error("a web server is only read; upload to the folder or bucket that it serves")]
+    ReadOnly,
 }
 
 impl GivenRemote {
@@ -78,7 +80,7 @@ impl GivenRemote {
     /// The settings; `None` without a remote.
     ///
     /// # Errors
-    /// If entries are to be uploaded and there is no key to sign them with.
+    /// If entries are to be uploaded, and there is no key to sign them with or the remote is only read.
     pub fn resolve(self, declared: &DeclaredRemote) -> Result<Option<RemoteSettings>, SettingsError> {
         let trust = self.trusted(declared);
         let url = if self.is_ci { None } else { declared.url.clone() };
@@ -91,6 +93,7 @@ impl GivenRemote {
         };
         let key = match (mode, self.key) {
             (RemoteMode::Read, _) => None,
+            (RemoteMode::Write, _) if url.is_read_only() => return Err(SettingsError::ReadOnly),
             (RemoteMode::Write, Some(key)) => Some(key),
             (RemoteMode::Write, None) => return Err(SettingsError::NoKey),
         };

@@ -10,12 +10,16 @@ use super::backend::Remote;
 use super::error::RemoteError;
 use super::folder::FolderRemote;
 use super::index::{ItemLocation, RemoteIndex, UnusedSegments};
-use super::keys::PublicKey;
+use super::keys::{PublicKey, SigningKey};
+use super::listing;
 use super::namespace;
+#[cfg(feature = "object-stores")]
+use super::object_store;
 use super::rollup::{self, MOST_LOOSE, SIDE_BY_SIDE};
 use super::segment::{Namespace, SignedFooter, object_of};
 use super::settings::RemoteSettings;
 use super::upload::{PushCounts, SEGMENT_BYTES, Upload};
+use super::url::RemoteUrl;
 use crate::action::{ActionKey, Digest};
 use crate::cache::{CacheError, ImportOrigin, Lookup, Store, Writer, now_ms};
 
@@ -39,6 +43,8 @@ pub struct SharedCache {
 struct State {
     /// `None` until the remote was marked as one of this program.
     namespace: Option<Namespace>,
+    /// The same, once it is known that nobody else can read what is written.
+    writable: Option<Namespace>,
     /// `None` until it was read.
     index: Option<Arc<RemoteIndex>>,
     /// Nothing more is pulled: the remote failed.
@@ -96,9 +102,10 @@ impl SharedCache {
     /// # Errors
     /// If this build does not support the service, or settings in the environment are wrong.
     pub fn new(settings: RemoteSettings) -> Result<SharedCache, RemoteError> {
-        let remote = Box::new(FolderRemote::new(settings.url.0.clone()));
+        let remote = open(&settings.url)?;
         let state = State {
             namespace: None,
+            writable: None,
             index: None,
             is_away: false,
             damaged: HashSet::new(),
@@ -338,15 +345,7 @@ impl SharedCache {
     /// If the remote cannot be written, or anybody could read what is written.
     pub async fn push<C: Lookup>(&self, cache: &C, keys: &[ActionKey]) -> Result<PushCounts, RemoteError> {
         let Some(key) = &self.settings.key else { return Ok(PushCounts::default()) };
-        self.remote.check_private().await?;
-        let known = self.state().namespace;
-        let namespace = match known {
-            Some(namespace) => namespace,
-            None => {
-                let seed = format!("{} {} {}", key.public(), now_ms(), std::process::id());
-                namespace::ensure(&*self.remote, &self.url, seed.as_bytes()).await?
-            }
-        };
+        let namespace = self.writable(key).await?;
         let (index, uploaded) = {
             let mut state = self.state();
             state.namespace = Some(namespace);
@@ -375,11 +374,36 @@ impl SharedCache {
             loose.map(|(name, signed)| (*name, signed.clone())).collect::<BTreeMap<_, _>>()
         };
         result?;
-        if loose.len() > MOST_LOOSE && counts.segments > 0 {
+        if counts.segments == 0 {
+            return Ok(counts);
+        }
+        if loose.len() > MOST_LOOSE {
             rollup::write(&*self.remote, &loose).await?;
             self.state().footers.clear();
         }
+        listing::write(&*self.remote).await?;
         Ok(counts)
+    }
+
+    /// The namespace of a remote that nobody else can read, which is marked if nothing was ever written to it.
+    async fn writable(&self, key: &SigningKey) -> Result<Namespace, RemoteError> {
+        if let Some(known) = self.state().writable {
+            return Ok(known);
+        }
+        self.remote.check_private().await?;
+        let known = self.state().namespace;
+        let namespace = match known {
+            Some(namespace) => namespace,
+            None => {
+                let seed = format!("{} {} {}", key.public(), now_ms(), std::process::id());
+                let namespace = namespace::ensure(&*self.remote, &self.url, seed.as_bytes()).await?;
+                // now there is an object that a stranger may be able to read
+                self.remote.check_private().await?;
+                namespace
+            }
+        };
+        self.state().writable = Some(namespace);
+        Ok(namespace)
     }
 
     /// What the remote has and what was done with it; `None` if it could not be read.
@@ -409,6 +433,18 @@ impl SharedCache {
             pulled: state.pulled,
             pushed: state.pushed,
         })
+    }
+}
+
+fn open(url: &RemoteUrl) -> Result<Box<dyn Remote>, RemoteError> {
+    match url {
+        RemoteUrl::Folder(path) => Ok(Box::new(FolderRemote::new(path.clone()))),
+        #[cfg(feature = "object-stores")]
+        RemoteUrl::Bucket(bucket) => object_store::open_bucket(bucket),
+        #[cfg(feature = "object-stores")]
+        RemoteUrl::Web(url) => object_store::open_web_server(url),
+        #[cfg(not(feature = "object-stores"))]
+        RemoteUrl::Bucket(_) | RemoteUrl::Web(_) => Err(RemoteError::NotBuilt(url.to_string())),
     }
 }
 

@@ -89,7 +89,7 @@ impl Upload<'_> {
             .finish(self.namespace, self.key, now_ms())
             .map_err(|error| failed(&format!("a footer cannot be encoded: {error}")))?;
         let (name, length) = (signed.name(), bytes.len() as u64);
-        let object = ListedObject { name: object_of(&name), bytes: length };
+        let object = ListedObject { name: object_of(&name), bytes: length, written: None };
         if self.remote.write_if_absent(&object.name, bytes).await? == WriteOutcome::Exists {
             let there = read_footer(self.remote, &object).await?;
             if there.is_ok_and(|there| there.name() != name) {

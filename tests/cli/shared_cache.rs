@@ -298,6 +298,11 @@ fn settings_that_cannot_work_are_refused() {
     let (server, remote, ci) = (Server::start(), Remote::new(), key());
     let mut project = writing(&server, &remote, &[("ci", &ci)], &ci);
     project.expect(2, "cache pull").says(&["does not exist", "mkdir -m 700"]);
+    project.expect(2, "cache pull --remote https://host/x").says(&["a web server is only read"]);
+    project.set("COMPEVAL_REMOTE_MODE", "read");
+    #[cfg(not(feature = "object-stores"))]
+    project.expect(2, &format!("{RUN} --remote gs://bucket/x")).says(&["built without object stores"]);
+    project.set("COMPEVAL_REMOTE_MODE", "write");
     remote.create().mode(0o755);
     project.expect(0, RUN).says(&["can be read by anybody", "chmod o="]);
     project.expect(2, "cache push").says(&["can be read by anybody"]);
@@ -311,6 +316,9 @@ fn settings_that_cannot_work_are_refused() {
         ("s3://AKIA:hunter2secret@bucket/x", "credentials"),
         ("s3://bucket/x?token=hunter2secret", "environment"),
         ("/srv/cache", "fs:///FOLDER"),
+        ("http://example.com/x", "use https://"),
+        #[cfg(not(feature = "object-stores"))]
+        ("s3://bucket/x", "cargo install compeval --features object-stores"),
     ] {
         let ended = project.expect(2, &format!("cache pull --remote {url}"));
         ended.says(&[why]);

@@ -1,0 +1,181 @@
+//! A shared cache in an object store, through the program: what it sends, and what it says of a store that is away,
+//! strange, public or not the user's.
+
+use std::time::SystemTime;
+
+use serde_json::Value;
+
+use super::super::bucket::{BUCKET, KEY_ID, ObjectStore, Stored};
+use super::project::Project;
+use super::server::Server;
+
+const RUN: &str = "run --label a --runs 1";
+const SECRET: &str = "wJalrXUtnFEMIhunter2secretKEY";
+
+/// A key pair as `key new` prints it.
+struct Key {
+    public: String,
+    secret: String,
+}
+
+fn key() -> Key {
+    let made = Project::offline().expect(0, "key new --name writer --json").json();
+    let text = |name: &str| made[name].as_str().expect("a text").to_owned();
+    Key { public: text("public"), secret: text("secret") }
+}
+
+/// A project whose remote is the prefix `team` of the bucket.
+fn sharing(server: &Server, store: &ObjectStore, key: &Key) -> Project {
+    let mut project = Project::new(server);
+    let trust = format!("trust = [\"ci {}\"]", key.public);
+    let table = format!("\n[cache]\nremote = \"s3://{BUCKET}/team\"\n{trust}\n");
+    project.write("pipeline.toml", &(project.read("pipeline.toml") + &table));
+    project.set("AWS_ENDPOINT_URL", &store.endpoint());
+    project.set("AWS_ACCESS_KEY_ID", KEY_ID);
+    project.set("AWS_SECRET_ACCESS_KEY", SECRET);
+    project
+}
+
+/// A project that also uploads.
+fn writing(server: &Server, store: &ObjectStore, key: &Key) -> Project {
+    let mut project = sharing(server, store, key);
+    project.set("COMPEVAL_SIGNING_KEY", &key.secret);
+    project.set("COMPEVAL_REMOTE_MODE", "write");
+    project
+}
+
+fn manifest(project: &Project) -> Value {
+    project.result("a", "manifest.json")
+}
+
+#[test]
+fn a_bucket_is_shared_and_a_second_checkout_sends_no_request_to_a_model() {
+    let (server, store, ci) = (Server::start(), ObjectStore::start(), key());
+    let first = writing(&server, &store, &ci);
+    first.expect(0, RUN).says(&["uploaded"]);
+    assert_eq!(store.names("team/segments/").len(), 1, "{:?}", store.names(""));
+    assert_eq!(store.names("").len(), 3, "marker, segment, listing: {:?}", store.names(""));
+
+    server.forget();
+    let second = sharing(&server, &store, &ci);
+    second.expect(0, RUN).says(&["pulled"]);
+    assert_eq!(server.count(), 0);
+    assert_eq!(second.read("results/a/cells.jsonl"), first.read("results/a/cells.jsonl"));
+    assert_eq!(manifest(&second)["remote"]["url"], format!("s3://{BUCKET}/team"));
+    // all that was stored anywhere
+    let stored: Vec<u8> = store.contents().objects.values().flat_map(|object| object.bytes.to_vec()).collect();
+    for secret in [SECRET, &ci.secret] {
+        assert!(!stored.windows(secret.len()).any(|bytes| bytes == secret.as_bytes()));
+    }
+    let stats = second.expect(0, "cache stats --shared --json").json();
+    assert_eq!((&stats["segments"], &stats["writers"][0]["name"]), (&1.into(), &"ci".into()));
+    let third = sharing(&server, &store, &ci);
+    assert_eq!(third.expect(0, "cache pull --json").json()["entries"], stats["entries"]);
+}
+
+#[test]
+fn a_store_that_refuses_some_requests_is_asked_again() {
+    let (server, store, ci) = (Server::start(), ObjectStore::start(), key());
+    writing(&server, &store, &ci).expect(0, RUN);
+    server.forget();
+    store.contents().failures = 3;
+    sharing(&server, &store, &ci).expect(0, RUN);
+    assert_eq!((server.count(), store.contents().failures), (0, 0));
+}
+
+#[test]
+fn a_store_that_is_away_is_one_warning_and_is_written_later() {
+    let (server, store, ci) = (Server::start(), ObjectStore::start(), key());
+    let project = writing(&server, &store, &ci);
+    store.contents().is_away = true;
+    let ended = project.expect(0, RUN);
+    ended.says(&["SlowDown", "this run goes on without it"]);
+    assert_eq!(ended.stderr.matches("remote:").count(), 1, "{}", ended.stderr);
+    assert!(store.names("").is_empty());
+    store.contents().is_away = false;
+    server.forget();
+    project.expect(0, RUN).says(&["uploaded"]);
+    assert_eq!(server.count(), 0);
+    sharing(&server, &store, &ci).expect(0, RUN);
+    assert_eq!(server.count(), 0);
+}
+
+#[test]
+fn a_bucket_that_anybody_can_read_gets_no_entry() {
+    let (server, store, ci) = (Server::start(), ObjectStore::start(), key());
+    store.contents().is_public = true;
+    let project = writing(&server, &store, &ci);
+    project.expect(0, RUN).says(&["can be read by anybody", "block public access"]);
+    project.expect(2, "cache push").says(&["can be read by anybody"]);
+    assert!(store.names("team/segments").is_empty());
+}
+
+#[test]
+fn settings_that_cannot_work_are_refused_and_no_secret_is_shown() {
+    let (server, store, ci) = (Server::start(), ObjectStore::start(), key());
+    let refused = |project: &Project, command: &str, words: &[&str]| {
+        let ended = project.expect(2, command);
+        ended.says(words);
+        assert!(!ended.stderr.contains("hunter2") && !ended.stdout.contains("hunter2"), "{}", ended.stderr);
+        assert!(store.names("").is_empty());
+    };
+    let mut project = writing(&server, &store, &ci);
+    project.expect(0, "run --label a --runs 1 --methods nothing --remote-mode read");
+    refused(&project, "cache push --remote s3://nowhere/x", &["s3://nowhere/x does not exist", "AWS_ENDPOINT_URL"]);
+    refused(&project, "cache push --remote https://host/x", &["a web server is only read"]);
+    project.set("AWS_ACCESS_KEY_ID", "AKIASOMEBODYELSE");
+    refused(&project, "cache push", &["access to s3://evals/team was denied", "AWS_SECRET_ACCESS_KEY"]);
+    project.unset("AWS_ACCESS_KEY_ID");
+    project.set("HOME", "/nonexistent");
+    refused(&project, "cache push", &["access to s3://evals/team was denied", "AWS_ACCESS_KEY_ID"]);
+    project.unset("AWS_ENDPOINT_URL");
+    refused(&project, "cache push", &["AWS_REGION is not set"]);
+    refused(&project, "cache push --remote az://evals/x", &["AZURE_STORAGE_ACCOUNT_NAME"]);
+    project.set("AZURE_STORAGE_CONNECTION_STRING", "AccountKey=hunter2");
+    refused(&project, "cache push --remote az://evals/x", &["no connection string"]);
+}
+
+#[test]
+fn the_prefix_of_another_program_is_left_alone() {
+    let (server, store, ci) = (Server::start(), ObjectStore::start(), key());
+    let photo = Stored { bytes: "x".into(), written: SystemTime::now() };
+    store.contents().objects.insert("team/photo.jpg".into(), photo);
+    let project = writing(&server, &store, &ci);
+    project.expect(0, "run --label a --runs 1 --methods nothing").says(&["photo.jpg", "no cache of compeval"]);
+    project.expect(2, "cache push").says(&["photo.jpg"]);
+    assert_eq!(store.names(""), ["team/photo.jpg"]);
+}
+
+#[test]
+fn a_web_server_that_serves_the_bucket_is_read() {
+    let (server, store, ci) = (Server::start(), ObjectStore::start(), key());
+    let mut first = writing(&server, &store, &ci);
+    let url = format!("{}/{BUCKET}/team", store.endpoint());
+    store.contents().is_public = true;
+    first.set("COMPEVAL_REMOTE_MODE", "read");
+    first.expect(2, &format!("cache pull --remote {url}")).says(&["does not exist", "nothing was pushed"]);
+    store.contents().is_public = false;
+    first.set("COMPEVAL_REMOTE_MODE", "write");
+    first.expect(0, RUN);
+
+    store.contents().is_public = true;
+    store.take_asked();
+    server.forget();
+    let mut second = sharing(&server, &store, &ci);
+    for name in ["AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"] {
+        second.unset(name);
+    }
+    second.set("COMPEVAL_REMOTE", &url);
+    second.expect(0, RUN).says(&["pulled"]);
+    assert_eq!(server.count(), 0);
+    let asked = store.take_asked();
+    assert!(
+        asked.iter().all(|(request, _)| request.starts_with("GET ") && !request.contains("list-type")),
+        "{asked:?}"
+    );
+    second.set("COMPEVAL_SIGNING_KEY", &ci.secret);
+    second.expect(2, &format!("{RUN} --remote-mode write")).says(&["a web server is only read"]);
+    let newer = Stored { bytes: "compeval listing 7\n".into(), written: SystemTime::now() };
+    store.contents().objects.insert("team/index/latest".into(), newer);
+    second.expect(2, "cache pull").says(&["format 7", "newer compeval"]);
+}
