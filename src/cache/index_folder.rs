@@ -6,13 +6,18 @@ use std::path::{Path, PathBuf};
 
 use super::error::{CacheError, IndexFault};
 use super::folder::Layout;
-use super::index::SledIndex;
+use super::index::DiskIndex;
 use super::pack::PackFiles;
 use super::pack_index::PackIndex;
 
 /// Where a new index is built.
 pub(super) fn fresh_index(layout: &Layout) -> PathBuf {
     layout.root().join("index.new")
+}
+
+/// A file in the index of an older version, which is not used any more.
+pub(super) fn older_index(folder: &Path) -> PathBuf {
+    folder.join("db")
 }
 
 /// Removes a folder, if it exists.
@@ -24,29 +29,32 @@ pub(super) fn remove_folder(path: &Path) -> Result<(), CacheError> {
 }
 
 /// Builds a new index beside the old one and renames it into its place; the old one remains as `index.bad-<time>`.
-pub(super) fn rebuild_index(layout: &Layout, packs: &PackFiles) -> Result<(SledIndex, PackIndex), CacheError> {
+pub(super) fn rebuild_index(layout: &Layout, packs: &PackFiles) -> Result<(DiskIndex, PackIndex), CacheError> {
     let tables = PackIndex::scan(layout, packs)?;
     let fresh = fresh_index(layout);
     remove_folder(&fresh)?;
     let failed = |fault: IndexFault| CacheError::Index { path: layout.index(), what: fault.text().to_owned() };
-    let index = SledIndex::open(&fresh).map_err(failed)?;
+    let index = DiskIndex::open(&fresh).map_err(failed)?;
     index.fill(&tables).map_err(failed)?;
     drop(index);
     set_old_aside(layout)?;
     fs::rename(&fresh, layout.index()).map_err(CacheError::io("rename", &fresh))?;
     layout.sync_folder(layout.root())?;
-    let index = SledIndex::open(&layout.index()).map_err(failed)?;
+    let index = DiskIndex::open(&layout.index()).map_err(failed)?;
     Ok((index, tables))
 }
 
 const BAD: &str = "index.bad-";
 
-/// Renames the old index. Only the newest such folder is kept.
+/// Renames the old index. Only the newest such folder is kept, and none that an older version made.
 fn set_old_aside(layout: &Layout) -> Result<(), CacheError> {
     remove_bad(layout)?;
     let old = layout.index();
     if !old.exists() {
         return Ok(());
+    }
+    if older_index(&old).exists() && !DiskIndex::is_in(&old) {
+        return remove_folder(&old);
     }
     let time = crate::clock::now().strftime("%Y%m%dT%H%M%S").to_string();
     let bad = layout.root().join(format!("{BAD}{time}"));

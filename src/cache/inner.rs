@@ -19,8 +19,8 @@ use super::entry::FrameLocation;
 use super::error::{CacheError, IndexFault};
 use super::folder::{FolderKind, Layout};
 use super::frame::{FrameHeader, PackHeader};
-use super::index::SledIndex;
-use super::index_folder::{fresh_index, rebuild_index, remove_bad, remove_folder};
+use super::index::DiskIndex;
+use super::index_folder::{fresh_index, older_index, rebuild_index, remove_bad, remove_folder};
 use super::pack::{PackFiles, PackItem, PackScanner, read_pack_header};
 use super::pack_index::{IndexQueries, PackIndex, PackState, VerifiedTables};
 use crate::action::Digest;
@@ -31,7 +31,7 @@ const PACK_LIMIT: u64 = 128 << 20;
 
 /// The index is flushed after this many bytes of frames rather than after each batch: after a crash, what it lacks is
 /// read from the end of the pack.
-const INDEX_LAG: u64 = 4 << 20;
+const INDEX_LAG: u64 = 16 << 20;
 
 /// The pack that is being written.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ pub(super) struct StoreInner {
     pub(super) layout: Layout,
     pub(super) packs: PackFiles,
     /// `None` while `verified` answers queries, while the index is replaced, and if that failed.
-    pub(super) index: RwLock<Option<SledIndex>>,
+    pub(super) index: RwLock<Option<DiskIndex>>,
     /// The tables of a small cache, until something is written.
     pub(super) verified: RwLock<Option<VerifiedTables>>,
     /// Every change on disk is made while holding this.
@@ -67,7 +67,7 @@ pub(super) struct StoreInner {
 
 /// The tables with which a cache is opened.
 pub(super) enum InitialTables {
-    Index(SledIndex),
+    Index(DiskIndex),
     Verified(VerifiedTables),
 }
 
@@ -165,7 +165,8 @@ impl StoreInner {
         let state = active.state();
         self.update(active, |index| index.append(&located, state))?;
         self.pending.store(true, Ordering::Release);
-        if durable && active.len - active.indexed > INDEX_LAG {
+        if active.len - active.indexed > INDEX_LAG {
+            self.sync_pack(active)?;
             self.flush_index(active)?;
         }
         Ok(located.into_iter().map(|(at, _)| at).collect())
@@ -198,7 +199,7 @@ impl StoreInner {
     }
 
     fn flush_index(&self, active: &mut ActivePack) -> Result<(), CacheError> {
-        self.update(active, SledIndex::flush)?;
+        self.update(active, DiskIndex::flush)?;
         active.indexed = active.len;
         Ok(())
     }
@@ -207,7 +208,7 @@ impl StoreInner {
     pub(super) fn update(
         &self,
         active: &mut ActivePack,
-        change: impl Fn(&SledIndex) -> Result<(), IndexFault>,
+        change: impl Fn(&DiskIndex) -> Result<(), IndexFault>,
     ) -> Result<(), CacheError> {
         self.try_index(change).or_else(|fault| self.rebuild(active, fault.text()))
     }
@@ -215,14 +216,14 @@ impl StoreInner {
     /// Queries the index, without an attempt to repair it.
     pub(super) fn with_index<T>(
         &self,
-        query: impl FnOnce(&SledIndex) -> Result<T, IndexFault>,
+        query: impl FnOnce(&DiskIndex) -> Result<T, IndexFault>,
     ) -> Result<T, CacheError> {
         self.try_index(query).map_err(|fault| self.index_error(fault.text()))
     }
 
     pub(super) fn try_index<T>(
         &self,
-        query: impl FnOnce(&SledIndex) -> Result<T, IndexFault>,
+        query: impl FnOnce(&DiskIndex) -> Result<T, IndexFault>,
     ) -> Result<T, IndexFault> {
         match &*self.index.read().unwrap_or_else(PoisonError::into_inner) {
             Some(index) => query(index),
@@ -267,7 +268,7 @@ impl StoreInner {
 }
 
 /// Whether the index lacks any entry of the packs.
-pub(super) fn lacks_entries(index: &SledIndex, tables: &PackIndex) -> bool {
+pub(super) fn lacks_entries(index: &DiskIndex, tables: &PackIndex) -> bool {
     let lacks_record = tables.records.values().any(|record| match index.find(&record.key) {
         Ok(Some(found)) => found.location != record.location,
         Ok(None) | Err(_) => true,
@@ -355,13 +356,13 @@ pub(super) fn open(layout: Layout, found: FolderKind) -> Result<StoreInner, Cach
 
 /// Reads and verifies a small cache, if it has an index to continue with. On a read error the index decides.
 fn verify_small(layout: &Layout, packs: &PackFiles) -> Result<Option<VerifiedTables>, CacheError> {
-    if !layout.index().join("db").exists() {
+    if !DiskIndex::is_in(&layout.index()) {
         return Ok(None);
     }
     Ok(VerifiedTables::read(&layout.pack_ids()?, packs).unwrap_or(None))
 }
 
-/// Why the index must be rebuilt; `None` for a new cache, where there is nothing to report.
+/// Why the index must be rebuilt; `None` for a new cache and one of an older version, where there is nothing to report.
 struct RebuildReason(Option<String>);
 
 impl<T: Into<String>> From<T> for RebuildReason {
@@ -376,12 +377,13 @@ fn open_current(
     layout: &Layout,
     packs: &PackFiles,
     on_disk: &[PackState],
-) -> Result<(SledIndex, PackState), RebuildReason> {
-    if !layout.index().join("db").exists() {
-        return Err(if on_disk.is_empty() { RebuildReason(None) } else { "it was missing".into() });
+) -> Result<(DiskIndex, PackState), RebuildReason> {
+    if !DiskIndex::is_in(&layout.index()) {
+        let is_new = on_disk.is_empty() || older_index(&layout.index()).exists();
+        return Err(if is_new { RebuildReason(None) } else { "it was missing".into() });
     }
-    let index = SledIndex::open(&layout.index()).map_err(|fault| fault.text().to_owned())?;
-    let known = index.packs().map_err(|fault| fault.text().to_owned())?;
+    let index = DiskIndex::open(&layout.index()).map_err(|fault| fault.text().to_owned())?;
+    let known = index.packs();
     let Some((newest, older)) = on_disk.split_last() else { return Err("the packs are missing".into()) };
     let (last_known, older_known) = match known.split_last() {
         Some((last, rest)) if last.id == newest.id => (*last, rest),
@@ -399,7 +401,7 @@ fn open_current(
 }
 
 /// Indexes the frames after those that are indexed. Returns where the last whole one ends.
-fn replay(index: &SledIndex, packs: &PackFiles, known: PackState, len: u64) -> Result<u64, RebuildReason> {
+fn replay(index: &DiskIndex, packs: &PackFiles, known: PackState, len: u64) -> Result<u64, RebuildReason> {
     if known.good == len {
         return Ok(len);
     }
@@ -538,8 +540,7 @@ impl StoreInner {
     fn replace_index(&self, active: &mut ActivePack) -> Result<usize, CacheError> {
         self.sync_pack(active)?;
         let mut slot = self.index.write().unwrap_or_else(PoisonError::into_inner);
-        // not dropped: after a panic, sled may panic again when it closes
-        std::mem::forget(slot.take());
+        drop(slot.take());
         let (index, tables) = rebuild_index(&self.layout, &self.packs)?;
         *slot = Some(index);
         self.rebuilds.fetch_add(1, Ordering::AcqRel);

@@ -1,13 +1,12 @@
 //! The cache: a content-addressed store of action outputs, keyed by the hash of the action's inputs.
 //!
 //! The packs are the source of truth: append-only files of self-describing frames (`frame`). Everything else can be
-//! rebuilt from them. The index (sled) says where the current frame of each key is. A put is acknowledged after its
+//! rebuilt from them. The index says where the current frame of each key is. A put is acknowledged after its
 //! frame is on disk; one writer thread commits for all callers in batches, because a sync per entry would cost more than
 //! everything else.
 //!
 //! Reading happens in one of three ways, all behind the `Lookup` trait and all with the same tables (`pack_index`):
-//! - `Store` with `VerifiedTables`: a small cache is read completely when it is opened, which is faster than opening
-//!   sled and checks every byte.
+//! - `Store` with `VerifiedTables`: a small cache is read completely when it is opened, which checks every byte.
 //! - `Store` with the index on disk: a large cache, or any cache once something has been written.
 //! - `CacheSnapshot`: a scan of frame headers, without lock and index, so it can run beside a writer.
 //!
@@ -26,6 +25,7 @@ mod folder;
 mod pack;
 mod pack_index;
 mod index;
+mod sorted_run;
 mod compaction;
 mod index_folder;
 mod inner;

@@ -274,7 +274,7 @@ impl IndexUpdates for PackIndex {
 }
 
 /// The tables of a small cache of which every byte was verified. They answer all queries until something is written;
-/// only then is sled opened, which takes longer than reading a small cache completely.
+/// only then is the index opened.
 #[derive(Debug, Default)]
 pub(super) struct VerifiedTables {
     pub(super) tables: PackIndex,

@@ -14,7 +14,7 @@ use std::sync::PoisonError;
 use super::entry::{Day, EntryStatus, FrameLocation, Record, RemovalReason};
 use super::error::{CacheError, IndexFault};
 use super::frame::{self, FrameContent, FrameHeader, KeyPrefix, PackHeader};
-use super::index::SledIndex;
+use super::index::DiskIndex;
 use super::inner::{ActivePack, StoreInner};
 use super::journal_steps::{BatchNonce, JournalPlaces, JournalStep};
 use super::pack::{PackFiles, PackItem, PackScanner, read_frame, read_pack_header};
@@ -33,7 +33,7 @@ pub struct PruneCounts {
 /// A smaller index is not rebuilt.
 const SMALL_INDEX: u64 = 1 << 20;
 /// An upper estimate of what a new index takes for one entry.
-const INDEX_ENTRY: u64 = 1000;
+const INDEX_ENTRY: u64 = 400;
 /// The number of entries in one tombstone frame.
 const BATCH: usize = 512;
 /// The number of removals that are remembered, so that `plan` can say that an action was pruned.
@@ -134,7 +134,7 @@ impl StoreInner {
 
     /// The texts that no entry was made from.
     fn unused_texts(&self, live: &[Record]) -> Result<Vec<(Digest, FrameLocation)>, CacheError> {
-        let mut texts = self.with_index(SledIndex::texts)?;
+        let mut texts = self.with_index(DiskIndex::texts)?;
         let mut used = BTreeSet::new();
         for record in live {
             // the sources of a damaged entry are unknown, so every text is kept
@@ -297,7 +297,7 @@ impl StoreInner {
 }
 
 /// Stores the new location of a frame in the index.
-fn set_location(index: &SledIndex, moved: &MovedFrame) -> Result<(), IndexFault> {
+fn set_location(index: &DiskIndex, moved: &MovedFrame) -> Result<(), IndexFault> {
     let mut tables = index;
     match moved.header.content {
         FrameContent::Reply(_) | FrameContent::Failure { .. } => match index.find(&ActionKey(moved.header.key))? {
