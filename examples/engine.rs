@@ -170,6 +170,7 @@ fn trials() -> Vec<Trial> {
         trial("56 a second, 28 after 5 s", changing(56.0, 0.5), busy),
         trial("28 a second, 56 after 5 s", changing(28.0, 2.0), busy),
         Trial { processes: 8, ..trial("eight processes, 56 a second", second(), busy) },
+        Trial { processes: 8, ..trial("eight processes, bucket of 50", asks(Rule::Bucket(50.0, 50.0)), busy) },
         Trial { judge: "sim-2", ..trial("two models with one limit", second(), busy) },
         Trial {
             judge: "sim-2",

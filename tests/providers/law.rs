@@ -56,9 +56,24 @@ fn the_burst_of_a_bucket_is_not_taken_for_its_rate() {
 fn refusals_at_random_cost_about_their_share() {
     reaches(&World { noise: 0.05, ..World::new(Vec::new()) }, (0.85, 6.0), (0.9, 6.0));
     let noisy = World { noise: 0.05, ..limited(Rule::Sliding(56.0, 1.0)) };
-    reaches(&noisy, (0.83, 9.5), (0.83, 9.5));
+    reaches(&noisy, (0.83, 9.5), (0.85, 9.0));
     // Many requests are under way when the first of them is refused.
     reaches(&World { refusal: 0.1, ..noisy }, (0.8, 14.0), (0.8, 11.5));
+}
+
+/// A refusal among the very first requests looks like a slow limit. That must be found out, whatever the seed.
+#[test]
+fn no_seed_of_random_refusals_collapses_the_rate() {
+    let noisy = |limit: World| World { noise: 0.05, ..limit };
+    for (world, allowed) in
+        [(noisy(World::new(Vec::new())), 320.0 * 0.95), (noisy(limited(Rule::Sliding(56.0, 1.0))), 56.0)]
+    {
+        for seed in 0..32 {
+            let (accepted, refused) = run(&world, 60.0, seed).until(60.0, Unit::Requests);
+            let share = accepted / allowed / 60.0;
+            assert!(share > 0.5 && refused < 0.12, "seed {seed}: {share:.3} with {refused:.3}");
+        }
+    }
 }
 
 #[test]
@@ -82,7 +97,7 @@ fn models_and_processes_share_a_limit_or_have_their_own() {
     assert!(share > 0.96 && refused < 0.02, "{share} with {refused}");
     let processes = World { processes: 8, ..limited(Rule::Sliding(56.0, 1.0)) };
     reaches(&processes, (0.95, 6.0), (0.95, 10.0));
-    reaches(&World { processes: 8, ..limited(Rule::Bucket(50.0, 50.0)) }, (0.95, 20.0), (0.95, 12.5));
+    reaches(&World { processes: 8, ..limited(Rule::Bucket(50.0, 50.0)) }, (0.95, 18.0), (0.95, 11.5));
 }
 
 #[test]

@@ -8,8 +8,8 @@
 //! 2. *Hold*: the level is what was accepted in the second before the limit showed. No second gets more than that.
 //! 3. *Raise* after a while without refusals, for a second. More refusals than the noise explains take the raise back,
 //!    and the next one waits twice as long.
-//! 4. *Lower* when more is refused than the noise explains, at once to what was accepted. If that does not help,
-//!    the refusals are noise and the level is restored.
+//! 4. *Lower* when more is refused than the noise explains, at once to what was accepted. If as large a share is refused
+//!    then, refusals do not depend on the rate: they are noise, and the level is restored.
 //! 5. *Probe*: after a refusal one request at a time, until one passes. When four in a row are refused, nothing is left
 //!    of the limit: requests wait as long as the provider says.
 //!
@@ -311,7 +311,7 @@ impl RateEstimator {
         if self.is_provisional && self.phase == Phase::Hold && self.tally.sent >= 8 {
             return self.restart(now);
         }
-        self.is_provisional = false;
+        self.is_provisional &= self.phase != Phase::Hold;
         self.refused_at_level(now);
     }
 
@@ -414,7 +414,12 @@ impl RateEstimator {
                 self.set_level((self.level * DEEPEST_CUT).min(self.accepted(now)));
                 self.enter(Phase::Hold, now);
             }
-            Phase::Lowered { .. } if self.is_excess(1.5) && self.tally.sent >= 8 => self.judge_lowered(now),
+            Phase::Lowered { before, .. } => {
+                let share = self.share_of_last(now);
+                if self.tally.sent >= 8 && share > self.by_noise(NOTICED) {
+                    self.test_lower(before, share, now);
+                }
+            }
             _ => {}
         }
     }
@@ -425,7 +430,7 @@ impl RateEstimator {
     }
 
     fn test_lower(&mut self, before: f64, share: f64, now: Seconds) {
-        let target = self.cut(now).max(before * (1.0 - share).clamp(DEEPEST_CUT, CUT));
+        let target = self.cut(now).max(self.level * (1.0 - share).clamp(DEEPEST_CUT, CUT));
         self.set_level(target * TESTED);
         self.enter(Phase::Lowered { before, target, share }, now);
     }
@@ -451,11 +456,7 @@ impl RateEstimator {
                 }
                 self.raise(now);
             }
-            Phase::Lowered { share, .. }
-                if lasted >= TRIAL
-                    && self.tally.sent >= 8
-                    && (f64::from(self.tally.sent) >= 4.0 / share || lasted >= LONGEST_TRIAL) =>
-            {
+            Phase::Lowered { .. } if lasted >= LONGEST_TRIAL || lasted >= TRIAL && self.has_tested() => {
                 self.judge_lowered(now);
             }
             Phase::Hold if lasted >= self.time_to_raise() => {
@@ -466,20 +467,25 @@ impl RateEstimator {
         }
     }
 
-    /// Did a lower level end the refusals?
+    fn has_tested(&self) -> bool {
+        self.tally.sent >= TESTS.0 || self.tally.refused >= TESTS.1
+    }
+
+    /// Did a lower level end the refusals? If it only made them fewer, the level is still too high; the level before all
+    /// tests is remembered in case that was chance.
     fn judge_lowered(&mut self, now: Seconds) {
         let Phase::Lowered { before, target, share } = self.phase else { return };
         let seen = self.tally.share();
-        if seen <= 0.5 * share {
+        if seen <= ENDED * share {
             self.learn_noise();
             self.set_level(target);
             self.settle_down(now);
-        } else if share < 2.0 * MOST_NOISE && seen < self.noise + 0.08 {
-            self.noise = self.most_noise().min(self.noise.max(0.5 * (share + seen)));
+        } else if seen >= PERSISTED * share && seen <= MOST_NOISE {
+            self.noise = self.most_noise().min(self.noise.max(seen));
             self.set_level(before);
             self.enter(Phase::Hold, now);
         } else {
-            self.test_lower(self.level, seen, now);
+            self.test_lower(before, seen, now);
         }
     }
 
@@ -497,11 +503,12 @@ impl RateEstimator {
         if self.noise > 0.0 {
             return if held <= 1.0 { 0.5 } else { self.hold };
         }
-        if self.is_provisional {
+        if self.is_provisional && self.is_first {
             return LONGEST_WAIT * self.mean / self.level;
         }
         let longest = if self.is_first { LONGEST_FIRST_WAIT } else { LONGEST_WAIT };
-        self.hold.max((REQUESTS_PER_RAISE * self.mean / self.level).min(longest) * held)
+        let wait = (REQUESTS_PER_RAISE * self.mean / self.level).min(longest) * held;
+        self.hold.max(wait.min(LONGEST_SLOW_HOLD))
     }
 
     /// Tries a higher level if this one is used.

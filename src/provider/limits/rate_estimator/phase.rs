@@ -34,6 +34,7 @@ pub(super) const REQUESTS_PER_RAISE: f64 = 100.0;
 pub(super) const HOLD: Seconds = 2.0;
 pub(super) const LONGEST_WAIT: Seconds = 30.0;
 pub(super) const LONGEST_HOLD: Seconds = 30.0;
+pub(super) const LONGEST_SLOW_HOLD: Seconds = 60.0;
 /// The same where refusals are noise, because a raise that failed by chance must not last.
 pub(super) const LONGEST_NOISY_HOLD: Seconds = 8.0;
 /// For a first level: it may have been found too low.
@@ -41,7 +42,14 @@ pub(super) const LONGEST_FIRST_WAIT: Seconds = 10.0;
 pub(super) const STEP: f64 = 0.04;
 /// How long a changed level is watched before it is judged.
 pub(super) const TRIAL: Seconds = 1.2;
-pub(super) const LONGEST_TRIAL: Seconds = 5.0;
+pub(super) const LONGEST_TRIAL: Seconds = 30.0;
+/// So many requests at a lowered level, or so many refused, tell whether the level is still too high. Of fewer requests
+/// none may be refused by chance.
+pub(super) const TESTS: (u32, u32) = (60, 3);
+/// A lowered level ended refusals if their share fell to this part of what it was, and had no influence on them if it is
+/// still this part. The share before was noticed because it was large, so that by chance alone it is less afterwards.
+pub(super) const ENDED: f64 = 0.2;
+pub(super) const PERSISTED: f64 = 0.6;
 
 /// One cut takes a level no lower than this share of it, and a little below what was accepted.
 pub(super) const DEEPEST_CUT: f64 = 0.6;
@@ -49,7 +57,7 @@ pub(super) const CUT: f64 = 0.98;
 /// A lowered level is tested at this share of it: were refusals still caused by the rate, they would end.
 pub(super) const TESTED: f64 = 0.93;
 /// A larger share of refusals is no noise.
-pub(super) const MOST_NOISE: f64 = 0.1;
+pub(super) const MOST_NOISE: f64 = 0.08;
 /// Of the last requests, the share refused that lowers the level: without noise, and with it.
 pub(super) const LAST: usize = 12;
 pub(super) const NOTICED: (f64, f64) = (0.2, 0.42);
