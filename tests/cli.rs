@@ -9,6 +9,8 @@ mod brain;
 #[cfg(feature = "object-stores")]
 #[path = "support/bucket.rs"]
 mod bucket;
+#[path = "support/loopback.rs"]
+mod loopback;
 
 mod cli {
     mod project;

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,6 +12,7 @@ use axum::http::{HeaderMap, Response, Uri};
 use serde_json::{Value, json};
 
 use super::super::brain::{self, Wanted};
+use super::super::loopback::LoopbackServer;
 
 /// A request as it came.
 #[derive(Clone, Debug)]
@@ -70,10 +70,8 @@ impl Shared {
 
 /// A running provider; it ends when dropped.
 pub struct Server {
-    address: SocketAddr,
+    http: LoopbackServer,
     shared: Arc<Shared>,
-    end: Option<tokio::sync::oneshot::Sender<()>>,
-    thread: Option<std::thread::JoinHandle<()>>,
 }
 
 impl Server {
@@ -82,22 +80,8 @@ impl Server {
         let script: Arc<Script> = Arc::new(|_| Reply::Sensible);
         let book = Mutex::new(Book { asked: Vec::new(), script });
         let shared = Arc::new(Shared { book, free: tokio::sync::watch::Sender::new(false) });
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-        listener.set_nonblocking(true).expect("a socket that does not block");
-        let address = listener.local_addr().expect("an address");
-        let (end, ended) = tokio::sync::oneshot::channel::<()>();
-        let router = Router::new().fallback(answer).with_state(shared.clone());
-        let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-            runtime.block_on(async {
-                let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
-                tokio::select! {
-                    served = async { axum::serve(listener, router).await } => served.expect("serving"),
-                    _ = ended => {}
-                }
-            });
-        });
-        Server { address, shared, end: Some(end), thread: Some(thread) }
+        let http = LoopbackServer::start(Router::new().fallback(answer).with_state(shared.clone()));
+        Server { http, shared }
     }
 
     /// Answers from now on as `script` wants it.
@@ -112,7 +96,7 @@ impl Server {
 
     /// The base URL of its API.
     pub fn url(&self) -> String {
-        format!("http://{}/v1", self.address)
+        format!("{}/v1", self.http.url())
     }
 
     /// All requests so far.
@@ -161,10 +145,6 @@ pub fn wait_until(mut holds: impl FnMut() -> bool) {
 impl Drop for Server {
     fn drop(&mut self) {
         self.let_go();
-        drop(self.end.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 

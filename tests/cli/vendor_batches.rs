@@ -2,7 +2,6 @@
 //! rules, live and in batches, and counts how often each request was billed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use axum::http::{HeaderMap, Method, Response, Uri};
 use serde_json::{Value, json};
 
 use super::super::brain;
+use super::super::loopback::LoopbackServer;
 
 /// Whose API it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,36 +100,19 @@ struct Shared {
 
 /// A running vendor; it ends when dropped.
 pub struct BatchServer {
-    address: SocketAddr,
+    http: LoopbackServer,
     shared: Arc<Shared>,
-    end: Option<tokio::sync::oneshot::Sender<()>>,
-    thread: Option<std::thread::JoinHandle<()>>,
 }
 
 impl BatchServer {
     pub fn start(vendor: Vendor) -> BatchServer {
         let shared = Arc::new(Shared { vendor, book: Mutex::default() });
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-        listener.set_nonblocking(true).expect("a socket that does not block");
-        let address = listener.local_addr().expect("an address");
-        let (end, ended) = tokio::sync::oneshot::channel::<()>();
-        let router = Router::new().fallback(answer).with_state(shared.clone());
-        let router = router.layer(axum::extract::DefaultBodyLimit::disable());
-        let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-            runtime.block_on(async {
-                let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
-                tokio::select! {
-                    served = async { axum::serve(listener, router).await } => served.expect("serving"),
-                    _ = ended => {}
-                }
-            });
-        });
-        BatchServer { address, shared, end: Some(end), thread: Some(thread) }
+        let http = LoopbackServer::start(Router::new().fallback(answer).with_state(shared.clone()));
+        BatchServer { http, shared }
     }
 
     pub fn url(&self) -> String {
-        format!("http://{}/v1", self.address)
+        format!("{}/v1", self.http.url())
     }
 
     pub fn book(&self) -> MutexGuard<'_, Book> {
@@ -143,15 +126,6 @@ impl BatchServer {
     /// Requests that were billed more than once.
     pub fn billed_twice(&self) -> usize {
         self.book().billed.values().filter(|times| **times > 1).count()
-    }
-}
-
-impl Drop for BatchServer {
-    fn drop(&mut self) {
-        drop(self.end.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 

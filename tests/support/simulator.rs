@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,9 +14,11 @@ use axum::extract::State;
 use axum::http::{HeaderMap, Response, Uri};
 
 use limited::{Arrivals, Limiters, ProviderLimit, Refusal};
+use loopback::LoopbackServer;
 pub use vendor::reply;
 
 pub mod limited;
+mod loopback;
 mod vendor;
 
 /// From a request to its refusal.
@@ -142,10 +143,8 @@ struct Shared {
 
 /// A running provider; it ends when dropped.
 pub struct Simulator {
-    address: SocketAddr,
+    http: LoopbackServer,
     shared: Arc<Shared>,
-    end: Option<tokio::sync::oneshot::Sender<()>>,
-    thread: Option<std::thread::JoinHandle<()>>,
 }
 
 impl Simulator {
@@ -154,22 +153,8 @@ impl Simulator {
         let limiters = Limiters::new(&scenario.limits, scenario.random_refusals);
         let book = Book { limiters, ..Book::default() };
         let shared = Arc::new(Shared { scenario, book: Mutex::new(book) });
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-        listener.set_nonblocking(true).expect("a socket that does not block");
-        let address = listener.local_addr().expect("an address");
-        let (end, ended) = tokio::sync::oneshot::channel::<()>();
-        let router = axum::Router::new().fallback(answer).with_state(shared.clone());
-        let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-            runtime.block_on(async {
-                let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
-                tokio::select! {
-                    served = async { axum::serve(listener, router).await } => served.expect("serving"),
-                    _ = ended => {}
-                }
-            });
-        });
-        Simulator { address, shared, end: Some(end), thread: Some(thread) }
+        let http = LoopbackServer::start(axum::Router::new().fallback(answer).with_state(shared.clone()));
+        Simulator { http, shared }
     }
 
     /// Starts a provider that gives `script` before anything else, and remembers what it was sent.
@@ -184,7 +169,7 @@ impl Simulator {
 
     /// The root, without a path.
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        self.http.url()
     }
 
     /// Hangs up on everyone from now on, or no more.
@@ -205,15 +190,6 @@ impl Simulator {
     /// Requests as they came, if they were to be remembered.
     pub fn seen(&self) -> Vec<Seen> {
         self.shared.book().seen.clone()
-    }
-}
-
-impl Drop for Simulator {
-    fn drop(&mut self) {
-        drop(self.end.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 
