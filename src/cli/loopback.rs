@@ -1,25 +1,45 @@
-//! What servers on loopback have in common: an address that nobody can guess, the check of the `Host`, whole replies.
+//! Pages for a browser on this machine.
+//!
+//! An address has a random token in its path, and the `Host` has to be loopback: no other user of the machine can guess
+//! the address, and no website can have a browser ask for it under a name of its own. What is sent is free of API keys,
+//! whatever a transcript contains. Each connection has a thread, since a browser keeps connections open that it has no
+//! request for yet; a reply closes its connection.
 
-use std::io;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
 
 use crate::redaction::redact_bytes;
 
-/// 128 bits that nobody can guess, for the path of an address.
-pub(crate) fn token() -> io::Result<String> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+/// How long a connection may take to send its request, or to take the reply.
+const PATIENCE: Duration = Duration::from_secs(10);
+const MOST_CONNECTIONS: usize = 16;
+/// The longest request that is read, in bytes.
+const LONGEST_REQUEST: u64 = 1 << 20;
+
+/// What is served below the token.
+pub(crate) trait Site: Send + Sync + 'static {
+    fn reply(&self, request: &Request) -> Reply;
+
+    /// The reply was sent.
+    fn sent(&self, _reply: &Reply) {}
 }
 
-/// Whether a `Host` is this machine, whatever its port: a tunnel has another one. A website that has a browser ask under a
-/// name of its own is refused by this.
-pub(crate) fn is_loopback(host: &str) -> bool {
-    let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
-    let name = name.map_or(host, |(name, _)| name);
-    ["127.0.0.1", "localhost", "[::1]"].contains(&name)
+/// A request, as far as it matters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub(crate) method: String,
+    /// Below the token.
+    pub(crate) path: String,
+    pub(crate) host: String,
+    pub(crate) is_json: bool,
+    pub(crate) body: Vec<u8>,
 }
 
-/// A reply, after which the connection is closed.
+/// A reply.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Reply {
     pub(crate) status: &'static str,
@@ -39,7 +59,7 @@ impl Reply {
     }
 
     /// Whole, and without API keys.
-    pub(crate) fn bytes(&self) -> Vec<u8> {
+    fn bytes(&self) -> Vec<u8> {
         let body = redact_bytes(self.body.as_bytes());
         let head = format!(
             "HTTP/1.1 {}\r\nContent-Type: {}; charset=utf-8\r\nContent-Length: {}\r\nCache-Control: no-store\r\n\
@@ -50,5 +70,197 @@ impl Reply {
             body.len()
         );
         [head.as_bytes(), &body].concat()
+    }
+}
+
+/// A running server; it ends when dropped.
+pub(crate) struct LoopbackServer {
+    shared: Arc<Shared>,
+    socket: SocketAddr,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    token: String,
+    site: Arc<dyn Site>,
+    connections: AtomicUsize,
+    closed: AtomicBool,
+}
+
+impl LoopbackServer {
+    /// Begins to serve.
+    ///
+    /// # Errors
+    /// No port is free, or no thread can be started.
+    pub(crate) fn start(site: Arc<dyn Site>) -> io::Result<LoopbackServer> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let socket = listener.local_addr()?;
+        let shared = Arc::new(Shared {
+            token: token()?,
+            site,
+            connections: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
+        });
+        let served = shared.clone();
+        let thread = Builder::new().name("pages".to_owned()).spawn(move || served.serve(&listener))?;
+        Ok(LoopbackServer { shared, socket, thread: Some(thread) })
+    }
+
+    pub(crate) fn address(&self) -> String {
+        format!("http://{}/{}/", self.socket, self.shared.token)
+    }
+}
+
+impl Drop for LoopbackServer {
+    fn drop(&mut self) {
+        self.shared.closed.store(true, Ordering::Release);
+        // The thread waits for a connection.
+        drop(TcpStream::connect_timeout(&self.socket, PATIENCE));
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has said so.
+            drop(thread.join());
+        }
+    }
+}
+
+impl Shared {
+    fn serve(self: &Arc<Shared>, listener: &TcpListener) {
+        for stream in listener.incoming() {
+            if self.closed.load(Ordering::Acquire) {
+                return;
+            }
+            let Ok(stream) = stream else { continue };
+            if self.connections.fetch_add(1, Ordering::Relaxed) >= MOST_CONNECTIONS {
+                self.connections.fetch_sub(1, Ordering::Relaxed);
+                continue;
+            }
+            let shared = self.clone();
+            let exchange = move || {
+                // A browser that went away needs no reply.
+                drop(shared.exchange(stream));
+                shared.connections.fetch_sub(1, Ordering::Relaxed);
+            };
+            if Builder::new().name("page".to_owned()).spawn(exchange).is_err() {
+                self.connections.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn exchange(&self, mut stream: TcpStream) -> io::Result<()> {
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        let Some(request) = Request::read(&stream)? else { return Ok(()) };
+        let reply = self.reply(request);
+        stream.write_all(&reply.bytes())?;
+        stream.flush()?;
+        self.site.sent(&reply);
+        Ok(())
+    }
+
+    fn reply(&self, mut request: Request) -> Reply {
+        if !is_loopback(&request.host) {
+            return Reply::refused("403 Forbidden");
+        }
+        let path = request.path.strip_prefix('/').and_then(|path| path.strip_prefix(self.token.as_str()));
+        let Some(path) = path else { return Reply::refused("404 Not Found") };
+        request.path = path.to_owned();
+        self.site.reply(&request)
+    }
+}
+
+impl Request {
+    /// Reads a request; `None` if there is none. One that is too long is cut off, and so it is refused.
+    fn read(from: impl Read) -> io::Result<Option<Request>> {
+        let mut reader = BufReader::new(from.take(LONGEST_REQUEST));
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        let mut words = line.split(' ');
+        let (Some(method), Some(path)) = (words.next(), words.next()) else { return Ok(None) };
+        let mut request = Request { method: method.to_owned(), path: path.to_owned(), ..Request::default() };
+        let mut length = 0;
+        loop {
+            line.clear();
+            reader.read_line(&mut line)?;
+            let Some((name, value)) = line.trim_end().split_once(':') else { break };
+            match name.to_ascii_lowercase().as_str() {
+                "host" => value.trim().clone_into(&mut request.host),
+                "content-type" => request.is_json = value.trim().starts_with("application/json"),
+                "content-length" => length = value.trim().parse().unwrap_or(0),
+                _ => {}
+            }
+        }
+        reader.take(length).read_to_end(&mut request.body)?;
+        Ok(Some(request))
+    }
+}
+
+/// 128 bits that nobody can guess.
+fn token() -> io::Result<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Whether a `Host` is this machine, whatever its port: a tunnel has another one.
+fn is_loopback(host: &str) -> bool {
+    let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
+    let name = name.map_or(host, |(name, _)| name);
+    ["127.0.0.1", "localhost", "[::1]"].contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Echo;
+
+    impl Site for Echo {
+        fn reply(&self, request: &Request) -> Reply {
+            let Request { method, path, is_json, body, .. } = request;
+            let body = String::from_utf8_lossy(body);
+            Reply::of("200 OK", "text/plain", format!("{method} {path} {is_json} {body}"))
+        }
+    }
+
+    fn ask(request: &str) -> (&'static str, String) {
+        let shared = Shared {
+            token: "t0ken".to_owned(),
+            site: Arc::new(Echo),
+            connections: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
+        };
+        let request = Request::read(format!("{request}\r\n\r\n").as_bytes()).unwrap().unwrap();
+        let Reply { status, body, .. } = shared.reply(request);
+        (status, body)
+    }
+
+    #[test]
+    fn nobody_is_served_without_the_token_or_from_elsewhere() {
+        let refused = [
+            ("403 Forbidden", "GET /t0ken/ HTTP/1.1"),
+            ("403 Forbidden", "GET /t0ken/ HTTP/1.1\r\nHost: evil.example"),
+            ("403 Forbidden", "GET /t0ken/ HTTP/1.1\r\nHost: 127.0.0.1.evil.example:80"),
+            ("403 Forbidden", "GET /t0ken/ HTTP/1.1\r\nX: 1\r\n\r\nHost: localhost"),
+            ("404 Not Found", "GET / HTTP/1.1\r\nHost: localhost:1"),
+            ("404 Not Found", "GET /t0kem/ HTTP/1.1\r\nHost: localhost:1"),
+        ];
+        for (status, request) in refused {
+            assert_eq!(ask(request).0, status, "{request}");
+        }
+        for host in ["127.0.0.1:4000", "localhost", "[::1]:80"] {
+            assert_eq!(ask(&format!("GET /t0ken/x HTTP/1.1\r\nhost: {host}")).1, "GET /x false ", "{host}");
+        }
+    }
+
+    #[test]
+    fn a_request_is_read_with_its_body_and_no_further() {
+        let head =
+            "POST /t0ken/decide HTTP/1.1\r\nHOST: localhost\r\nContent-Type: application/json\r\nContent-Length: 4";
+        assert_eq!(ask(&format!("{head}\r\n\r\nabcdefg")).1, "POST /decide true abcd");
+        assert_eq!(Request::read(b"".as_slice()).unwrap(), None);
+        assert_eq!(Request::read(b"\r\n\r\n".as_slice()).unwrap(), None);
+        let endless = io::repeat(b'x').take(LONGEST_REQUEST * 4);
+        let read = Request::read(b"GET / HTTP/1.1\r\nHost: ".chain(endless)).unwrap().unwrap();
+        assert!((read.host.len() as u64) < LONGEST_REQUEST);
     }
 }

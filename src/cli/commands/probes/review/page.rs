@@ -1,14 +1,10 @@
 //! The review as a page on loopback, for a browser on this machine.
 //!
-//! The address has a random token in its path, and the `Host` has to be loopback: no other user of the machine can guess
-//! it, and no website can have a browser send a decision. The page asks for one question at a time. Each decision is written
-//! as in the terminal, and the server ends after the last question.
+//! The page asks for one question at a time. Each decision is written as in the terminal, and the server ends after the
+//! last question.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
-use std::thread::Builder;
-use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -16,33 +12,16 @@ use serde_json::{Value, json};
 use super::session::{Decision, Review, Tally};
 use crate::cli::browser::open_in_browser;
 use crate::cli::failure::{Failure, chain};
-use crate::cli::loopback::{Reply, is_loopback, token};
+use crate::cli::loopback::{LoopbackServer, Reply, Request, Site};
 use crate::cli::terminal::Console;
 use crate::probe::ProbeId;
 
 const PAGE: &str = include_str!("../../../../../assets/review/page.html");
 
-/// How long a connection may take to send its request, or to take the reply.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// The longest request that is read, in bytes.
-const LONGEST: u64 = 1 << 20;
-
 /// A review that is served.
-struct ReviewServer {
+struct ReviewSite {
     review: Mutex<Review>,
-    token: String,
     over: mpsc::Sender<()>,
-}
-
-/// A request, as far as it matters.
-#[derive(Default)]
-struct Request {
-    method: String,
-    path: String,
-    host: String,
-    is_json: bool,
-    body: Vec<u8>,
 }
 
 /// What the page sends.
@@ -59,52 +38,21 @@ struct Decided {
 /// Serves the review until its last question is answered. Returns what was decided, and how many questions are left.
 pub(super) fn review(review: Review, console: &Console) -> Result<(Tally, usize), Failure> {
     let fault = |error: io::Error| Failure::error(format!("the page cannot be served: {}", chain(&error)));
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(fault)?;
     let (over, is_over) = mpsc::channel();
-    let server = Arc::new(ReviewServer { review: Mutex::new(review), token: token().map_err(fault)?, over });
-    let address = format!("http://{}/{}/", listener.local_addr().map_err(fault)?, server.token);
+    let site = Arc::new(ReviewSite { review: Mutex::new(review), over });
+    let server = LoopbackServer::start(site.clone()).map_err(fault)?;
+    let address = server.address();
     console.eprint(&format!("review: {address}   (Ctrl-C ends it; decisions are written at once)"));
     open_in_browser(address.as_ref());
-    let served = server.clone();
-    let serve = move || listener.incoming().flatten().for_each(|stream| served.clone().answer(stream));
-    Builder::new().name("review".to_owned()).spawn(serve).map_err(fault)?;
-    // The server itself has a sender, so this waits for the page.
+    // The site itself has a sender, so this waits for the page.
     let _ = is_over.recv();
-    let review = server.review();
+    let review = site.review();
     Ok((review.tally, review.left()))
 }
 
-impl ReviewServer {
-    fn review(&self) -> MutexGuard<'_, Review> {
-        self.review.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Answers one connection on a thread of its own: a browser keeps connections open that it has no request for yet.
-    fn answer(self: Arc<ReviewServer>, stream: TcpStream) {
-        // A browser that went away needs no reply.
-        let answer = move || drop(self.exchange(stream));
-        drop(Builder::new().name("review page".to_owned()).spawn(answer));
-    }
-
-    fn exchange(&self, mut stream: TcpStream) -> io::Result<()> {
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        let Some(request) = read_request(&stream)? else { return Ok(()) };
-        let reply = self.reply(&request);
-        stream.write_all(&reply.bytes())?;
-        if reply.is_last {
-            let _ = self.over.send(());
-        }
-        Ok(())
-    }
-
+impl Site for ReviewSite {
     fn reply(&self, request: &Request) -> Reply {
-        if !is_loopback(&request.host) {
-            return Reply::refused("403 Forbidden");
-        }
-        let path = request.path.strip_prefix('/').and_then(|path| path.strip_prefix(self.token.as_str()));
-        let Some(path) = path else { return Reply::refused("404 Not Found") };
-        match (request.method.as_str(), path) {
+        match (request.method.as_str(), request.path.as_str()) {
             ("GET", "/") => Reply::of("200 OK", "text/html", PAGE.to_owned()),
             ("GET", path) => match path.strip_prefix("/card/").and_then(|at| at.parse().ok()) {
                 Some(at) => self.card(at),
@@ -113,6 +61,18 @@ impl ReviewServer {
             ("POST", "/decide") if request.is_json => self.decide(&request.body),
             _ => Reply::refused("405 Method Not Allowed"),
         }
+    }
+
+    fn sent(&self, reply: &Reply) {
+        if reply.is_last {
+            let _ = self.over.send(());
+        }
+    }
+}
+
+impl ReviewSite {
+    fn review(&self) -> MutexGuard<'_, Review> {
+        self.review.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The first open question from a place on: a page that is loaded again begins at the first.
@@ -139,29 +99,6 @@ impl ReviewServer {
             Err(failure) => refusal(&failure),
         }
     }
-}
-
-fn read_request(stream: &TcpStream) -> io::Result<Option<Request>> {
-    let mut reader = BufReader::new(stream.take(LONGEST));
-    let mut line = String::new();
-    reader.read_line(&mut line)?;
-    let mut words = line.split(' ');
-    let (Some(method), Some(path)) = (words.next(), words.next()) else { return Ok(None) };
-    let mut request = Request { method: method.to_owned(), path: path.to_owned(), ..Request::default() };
-    let mut length = 0;
-    loop {
-        line.clear();
-        reader.read_line(&mut line)?;
-        let Some((name, value)) = line.trim_end().split_once(':') else { break };
-        match name.to_ascii_lowercase().as_str() {
-            "host" => value.trim().clone_into(&mut request.host),
-            "content-type" => request.is_json = value.trim().starts_with("application/json"),
-            "content-length" => length = value.trim().parse().unwrap_or(0),
-            _ => {}
-        }
-    }
-    reader.take(length).read_to_end(&mut request.body)?;
-    Ok(Some(request))
 }
 
 fn json_reply(value: &Value) -> Reply {
