@@ -10,6 +10,7 @@ use simulator::limited;
 mod virtual_time;
 
 mod providers {
+    mod batches;
     mod calls;
     mod client;
     mod contract;
