@@ -9,7 +9,7 @@
 //! A batch is open while its closing is missing. The actions of an open batch are held: nothing else asks for them.
 //! The first intent raises the format of the cache, so that older versions refuse it instead of asking again.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -22,6 +22,7 @@ use super::entry::{EntryCoordinate, FrameLocation};
 use super::error::{CacheError, Damage};
 use super::journal_steps::{BatchNonce, JournalPlaces, JournalStep};
 use super::pack::PackFiles;
+use super::refresh::Refresh;
 use crate::action::{ActionKey, Digest, Inputs, Sources, Stage};
 use crate::provider::{BatchAccount, ModelRef, Operation, Price};
 use crate::units::Usd;
@@ -72,6 +73,9 @@ pub struct BatchIntent {
     pub ratio: f64,
     /// The newest batch of the account before, where the vendor keeps no metadata.
     pub newest: Option<String>,
+    /// The refresh that it is part of.
+    #[serde(default)]
+    pub refresh: Option<Refresh>,
     /// Not in the JSON of the head.
     #[serde(skip)]
     pub lines: Vec<BatchLine>,
@@ -162,6 +166,11 @@ impl Journal {
     /// The actions of open batches.
     pub fn held(&self) -> HashSet<ActionKey> {
         self.open.iter().flat_map(|batch| &batch.intent.lines).map(|line| line.key).collect()
+    }
+
+    /// The refresh of these stages: the one that open batches are part of, or a new one.
+    pub fn refresh(&self, stages: BTreeSet<Stage>) -> Refresh {
+        Refresh::of(stages, self.open.iter().filter_map(|batch| batch.intent.refresh.as_ref()))
     }
 
     /// The attempts that each action has behind it which came to nothing.

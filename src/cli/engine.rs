@@ -1,7 +1,7 @@
 //! Assembles the parts of a run (matrix, store, client, budget, signals) and runs it.
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 use crate::action::Stage;
-use crate::cache::Store;
+use crate::cache::{Refresh, Store};
 use crate::cli::args::BudgetArgs;
 use crate::cli::failure::Failure;
 use crate::cli::interrupts::Interrupts;
@@ -31,7 +31,7 @@ pub(crate) struct RunOptions {
     pub(crate) budget: Arc<Budget>,
     pub(crate) offline: bool,
     pub(crate) allow_weak_judge: bool,
-    pub(crate) refresh: HashSet<Stage>,
+    pub(crate) refresh: BTreeSet<Stage>,
     pub(crate) jobs: Option<usize>,
     /// Tests the judges and leaves the matrix alone.
     pub(crate) selftests_only: bool,
@@ -49,7 +49,7 @@ impl RunOptions {
             budget: Arc::new(budget),
             offline: false,
             allow_weak_judge: true,
-            refresh: HashSet::new(),
+            refresh: BTreeSet::new(),
             jobs: None,
             selftests_only: false,
             batches: BatchOptions::default(),
@@ -163,7 +163,7 @@ pub(crate) fn with_engine<T>(
         prefixes: RefCell::default(),
         shared,
     };
-    let scheduler_options = options.for_scheduler(pipeline);
+    let scheduler_options = options.for_scheduler(pipeline, store.journal()?.refresh(options.refresh.clone()));
     let runtime = runtime()?;
     let interrupts = Interrupts::listen(progress.console())?;
     let done = runtime.block_on(async {
@@ -258,11 +258,11 @@ async fn update_periodically(progress: &Progress, snapshot: impl Fn() -> Progres
 }
 
 impl RunOptions {
-    fn for_scheduler(&self, pipeline: &Pipeline) -> SchedulerOptions {
+    fn for_scheduler(&self, pipeline: &Pipeline, refresh: Refresh) -> SchedulerOptions {
         SchedulerOptions {
             jobs: self.jobs.unwrap_or_else(|| jobs(pipeline)).max(1),
             offline: self.offline,
-            refresh: self.refresh.clone(),
+            refresh,
             allow_weak_judge: self.allow_weak_judge,
             selftests_only: self.selftests_only,
             batches: self.batches,

@@ -30,14 +30,44 @@ pub struct CostEstimate {
     pub usd_high: Option<Usd>,
     /// Dollars of the worst requests if every reply is as long as it may be.
     pub usd_worst: Option<Usd>,
+    /// Of those that are sent live.
     pub seconds: f64,
+    /// What goes into batches.
+    pub batched: BatchedEstimate,
+}
+
+/// The part of an estimate that goes into batches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct BatchedEstimate {
+    pub requests: u64,
+    /// Dollars expected; null where a price is unknown.
+    pub usd: Option<Usd>,
+    /// What the same would cost live.
+    pub usd_live: Option<Usd>,
+}
+
+impl BatchedEstimate {
+    const NOTHING: BatchedEstimate = BatchedEstimate { requests: 0, usd: Some(Usd(0.0)), usd_live: Some(Usd(0.0)) };
+
+    fn add(&mut self, requests: u64, usd: Option<Usd>, usd_live: Option<Usd>) {
+        self.requests += requests;
+        self.usd = add_known(self.usd, usd);
+        self.usd_live = add_known(self.usd_live, usd_live);
+    }
 }
 
 impl CostEstimate {
     /// What is to come where all is cached.
     pub fn nothing() -> CostEstimate {
         let free = Some(Usd(0.0));
-        CostEstimate { usd: free, usd_low: free, usd_high: free, usd_worst: free, ..CostEstimate::default() }
+        CostEstimate {
+            usd: free,
+            usd_low: free,
+            usd_high: free,
+            usd_worst: free,
+            batched: BatchedEstimate::NOTHING,
+            ..CostEstimate::default()
+        }
     }
 }
 
@@ -198,6 +228,10 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         self.total.requests_worst += worst_requests;
         self.total.input_tokens += input * count;
         self.total.output_tokens += output * count;
+        if lane == Lane::Batch {
+            let live = self.prices.cost(&model.reference, &usage(output)).map(|usd| Usd(usd.0 * count));
+            return self.total.batched.add(requests, expected, live);
+        }
         let (_, load) = self.loads.entry(spec.name.to_string()).or_insert_with(|| ((**spec).clone(), Load::default()));
         load.requests += count;
         load.input += input * count;

@@ -12,8 +12,8 @@ use super::reading::{Body, Output};
 use super::sources::CurrentSources;
 use super::status::{ActionStatus, cache_coordinate, look_up, reason};
 use super::task::{Resolved, Task, TaskOutcome};
-use crate::action::{ActionKey, Digest, Stage, StageName};
-use crate::cache::{EntryCoordinate, Lookup, Record};
+use crate::action::{ActionKey, Digest, StageName};
+use crate::cache::{EntryCoordinate, Lookup, Record, Refresh};
 use crate::pipeline::MatrixCounts;
 use crate::provider::Prices;
 
@@ -90,7 +90,7 @@ impl Forecast {
 #[derive(Clone, Copy, Debug)]
 pub struct Assumptions<'a> {
     /// Stages whose cached outputs are ignored.
-    pub refresh: &'a HashSet<Stage>,
+    pub refresh: &'a Refresh,
     /// What tokens cost.
     pub prices: &'a Prices,
     /// Actions of open batches.
@@ -150,9 +150,9 @@ impl<L: Lookup> Walk<'_, L> {
                 if !self.seen.insert(test.action.key) {
                     continue;
                 }
-                let refreshed = self.assumptions.refresh.contains(&Stage::Judge);
+                let refresh = self.assumptions.refresh;
                 let usable = self.lookup.find(&test.action.key).filter(Record::is_usable);
-                if !refreshed && usable.is_some() {
+                if usable.is_some_and(|record| !refresh.replaces(&record)) {
                     self.cached(StageName::Selftest);
                 } else {
                     let coordinate = test.coordinate();

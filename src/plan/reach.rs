@@ -7,7 +7,7 @@ use super::prepare::{PrepareError, Preparer};
 use super::status::{ActionStatus, look_up};
 use super::task::TaskOutcome;
 use crate::action::{ActionKey, Stage};
-use crate::cache::Lookup;
+use crate::cache::{Lookup, Refresh};
 use crate::pipeline::{JudgeIx, Matrix, Pipeline};
 
 /// The entries that the current pipeline reaches.
@@ -36,7 +36,7 @@ pub fn reachable<L: Lookup>(pipeline: &Pipeline, lookup: &L) -> Result<Reachable
         let tests = preparer.selftest(JudgeIx(judge))?;
         reachable.keys.extend(tests.into_iter().map(|test| test.action.key));
     }
-    let refresh = HashSet::new();
+    let refresh = Refresh::default();
     let mut frontier = Frontier::new(&preparer);
     while let Some(task) = frontier.next_ready() {
         let action = preparer.prepare(&task)?;

@@ -1,9 +1,7 @@
 //! The status of an action: its output is in the cache, or it is stale, and why.
 
-use std::collections::HashSet;
-
 use crate::action::{Digest, InputChange, Repetition, Stage};
-use crate::cache::{EntryCoordinate, EntryMeta, EntryStatus, Lookup, Record, RemovalReason};
+use crate::cache::{EntryCoordinate, EntryMeta, EntryStatus, Lookup, Record, Refresh, RemovalReason};
 
 use super::prepare::{Action, Preparer};
 use super::reading::{Body, Output, PARSER_VERSION};
@@ -48,12 +46,10 @@ pub fn look_up<L: Lookup>(
     preparer: &Preparer<'_>,
     task: &Task,
     action: &Action,
-    refresh: &HashSet<Stage>,
+    refresh: &Refresh,
 ) -> ActionStatus {
-    if refresh.contains(&action.stage) {
-        return ActionStatus::Stale;
-    }
-    let Some(record) = lookup.find(&action.key) else { return ActionStatus::Stale };
+    let found = lookup.find(&action.key).filter(|record| !refresh.replaces(record));
+    let Some(record) = found else { return ActionStatus::Stale };
     match &record.status {
         EntryStatus::Output { out, parser: PARSER_VERSION, .. } => {
             let resolved = Resolved { key: action.key, out: *out, cost: record.cost, unchanged: false };
@@ -87,9 +83,9 @@ pub fn reason<L: Lookup>(
     lookup: &L,
     action: &Action,
     coordinate: &EntryCoordinate,
-    refresh: &HashSet<Stage>,
+    refresh: &Refresh,
 ) -> (StaleReason, Option<EntryMeta>) {
-    if refresh.contains(&action.stage) {
+    if refresh.has(action.stage) {
         return (StaleReason::Refreshed, None);
     }
     let own = match lookup.find(&action.key).map(|record| record.status) {

@@ -1,7 +1,6 @@
 //! The cells of the matrix: what each task comes to. A task is resolved from the cache, by the action of another cell,
 //! or by executing its own; or it has no output, and then neither have those that depend on it.
 
-use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -13,7 +12,8 @@ use super::outputs::OutputUnavailable;
 use super::row_cache::{CachedRows, RowCache};
 use super::rows::RowBuilder;
 use super::stats::RunStats;
-use crate::action::{ActionKey, Stage, StageName};
+use crate::action::{ActionKey, StageName};
+use crate::cache::Refresh;
 use crate::pipeline::JudgeCell;
 use crate::plan::{
     self, Action, ActionStatus, CompressTask, CurrentSources, Frontier, JudgeTask, Output, PrepareError, Resolved,
@@ -25,7 +25,7 @@ use crate::results::{Blame, FailedAction, ListedRow, Location};
 /// The walk over the matrix with all that it resolves tasks by.
 pub(super) struct Cells<'r, 'e> {
     executor: &'r Executor<'e>,
-    refresh: &'r HashSet<Stage>,
+    refresh: &'r Refresh,
     frontier: Frontier<'e>,
     shared: SharedActions,
     rows: RowBuilder<'e>,
@@ -33,11 +33,7 @@ pub(super) struct Cells<'r, 'e> {
 }
 
 impl<'r, 'e> Cells<'r, 'e> {
-    pub(super) fn new(
-        executor: &'r Executor<'e>,
-        refresh: &'r HashSet<Stage>,
-        frontier: Frontier<'e>,
-    ) -> Cells<'r, 'e> {
+    pub(super) fn new(executor: &'r Executor<'e>, refresh: &'r Refresh, frontier: Frontier<'e>) -> Cells<'r, 'e> {
         let rows = RowBuilder::new(executor.preparer, executor.outputs, executor.store);
         let row_cache = RowCache::new(executor);
         Cells { executor, refresh, frontier, shared: SharedActions::default(), rows, row_cache }
@@ -72,7 +68,7 @@ impl<'r, 'e> Cells<'r, 'e> {
             return Ok(None);
         }
         // What this run has just made is good, also of a stage that is to be refreshed.
-        let refresh = if self.shared.is_completed(&action.key) { &HashSet::new() } else { self.refresh };
+        let refresh = if self.shared.is_completed(&action.key) { &Refresh::default() } else { self.refresh };
         let status = plan::look_up(self.executor.store, &self.executor.preparer, &task, &action, refresh);
         let ActionStatus::Cached { resolved, reread, record } = status else { return Ok(Some((task, action))) };
         if self.executor.verify(&record, reread.as_deref()).is_err() {

@@ -15,7 +15,7 @@ use super::outputs::OutputCache;
 use super::program;
 use crate::action::{Computation, Digest, InputValue, ModelRequest, RequestTurn, Work};
 use crate::answer;
-use crate::cache::{CacheError, Damage, EntryMeta, EntryStatus, Lookup, ParseResult, Record, Store};
+use crate::cache::{CacheError, Damage, EntryMeta, EntryStatus, Lookup, ParseResult, Record, Refresh, Store};
 use crate::compress;
 use crate::lexical;
 use crate::plan::{Output, PARSER_VERSION, Preparer};
@@ -143,8 +143,9 @@ impl Raw {
 
 impl Executor<'_> {
     /// The output of a job outside of the matrix, if it is in the cache and reads.
-    pub(super) fn cached_output(&self, job: &Job) -> Option<Output> {
-        let record = self.store.find(&job.action.key).filter(Record::is_usable)?;
+    pub(super) fn cached_output(&self, job: &Job, refresh: &Refresh) -> Option<Output> {
+        let is_good = |record: &Record| record.is_usable() && !refresh.replaces(record);
+        let record = self.store.find(&job.action.key).filter(is_good)?;
         let bytes = self.outputs.body(&record).ok()?;
         let output = job.read_body(&self.preparer, record.dialect, &bytes).ok()?;
         self.store.touch(&record);

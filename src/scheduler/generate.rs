@@ -14,6 +14,7 @@ use super::job::Job;
 use super::options::{RunError, SchedulerOptions, Stop};
 use super::stats::RunStats;
 use crate::action::ActionKey;
+use crate::cache::Refresh;
 use crate::plan::{GenerationTask, Output};
 
 /// Performs `tasks` and returns their outputs in the same order, `None` where there is none: it failed, or nothing
@@ -83,7 +84,7 @@ impl<'t> Round<'_, '_, 't> {
         while let Some(task) = self.waiting.pop_front() {
             let (stage, key, job) = (task.stage(), task.action.key, Job::of_generation(task));
             let interrupted = (stop != Stop::No).then_some(SkipReason::Interrupted);
-            if let Some(output) = self.executor.cached_output(&job) {
+            if let Some(output) = self.executor.cached_output(&job, &Refresh::default()) {
                 self.stats.cached((stage, key), true, false)?;
                 self.outputs.insert(key, output);
             } else if let Some(reason) = self.skips.or(interrupted) {

@@ -1,13 +1,12 @@
 //! What a run is given and what it returns.
 
-use std::collections::HashSet;
 use std::time::Duration;
 
 use super::breakers::TrippedBreaker;
 use super::budget::BudgetReached;
 use super::outputs::ReportedModels;
-use crate::action::{Stage, Work};
-use crate::cache::CacheError;
+use crate::action::Work;
+use crate::cache::{CacheError, Refresh};
 use crate::files::FileError;
 use crate::plan::CostEstimate;
 
@@ -19,7 +18,7 @@ pub struct SchedulerOptions {
     /// Sends no request and starts no program.
     pub offline: bool,
     /// Stages whose cached outputs are ignored, then replaced.
-    pub refresh: HashSet<Stage>,
+    pub refresh: Refresh,
     /// Goes on with a judge that fails its self-test.
     pub allow_weak_judge: bool,
     /// Tests the judges and leaves the matrix alone.
@@ -72,6 +71,8 @@ pub struct RunOutcome {
     pub untested: Vec<UntestedJudge>,
     /// Cells and self-test cases that were not begun ([`super::SkipReason`] says why).
     pub skipped: u64,
+    /// Requests that were submitted in batches.
+    pub submitted: u64,
     /// Batches that are open.
     pub batches: Vec<OpenBatchNote>,
     pub models: ReportedModels,

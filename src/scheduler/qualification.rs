@@ -8,8 +8,8 @@ use super::execute::{ExecutedOutput, Executor};
 use super::job::Job;
 use super::options::{RunError, SchedulerOptions, UntestedJudge};
 use super::stats::RunStats;
-use crate::action::{ActionKey, Stage, StageName};
-use crate::cache::{Lookup, Record};
+use crate::action::{ActionKey, StageName};
+use crate::cache::{Lookup, Record, Refresh};
 use crate::judge::{self, CaseId, CriterionScore, DimensionScores, SelfTest, cannot_pass, verdict};
 use crate::pipeline::JudgeIx;
 use crate::plan::{CurrentSources, Output, PrepareError, SelftestTask, Task};
@@ -68,7 +68,7 @@ pub(super) struct JudgeQualification<'r, 'e> {
     cases: Vec<SelftestTask>,
     /// Cases that have an output in this run: two judges may ask the same model alike.
     completed: HashSet<ActionKey>,
-    is_refreshed: bool,
+    refresh: Refresh,
     /// Whether a judge that cannot pass any more is asked about the other cases all the same.
     asks_all: bool,
 }
@@ -85,7 +85,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
             judges,
             cases: Vec::new(),
             completed: HashSet::new(),
-            is_refreshed: options.refresh.contains(&Stage::Judge),
+            refresh: options.refresh.clone(),
             asks_all: options.selftests_only || options.allow_weak_judge,
         }
     }
@@ -164,7 +164,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         job: &Job,
         stats: &mut RunStats<'_>,
     ) -> Result<Option<CaseOutcome>, RunError> {
-        let cached = if self.is_refreshed { None } else { self.executor.cached_output(job) };
+        let cached = self.executor.cached_output(job, &self.refresh);
         let Some(Output::Grades(grades)) = cached else { return Ok(None) };
         let key = case.action.key;
         stats.cached((StageName::Selftest, key), self.completed.insert(key), false)?;

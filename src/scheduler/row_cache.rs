@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 
 use super::execute::Executor;
 use crate::action::{ActionKey, Digest, DigestBuilder, Inputs, Repetition, Stage, Work};
-use crate::cache::{EntryStatus, Lookup};
+use crate::cache::{EntryStatus, Lookup, Refresh};
 use crate::compress::ContextRef;
 use crate::pipeline::{AnswerCell, AnswererIx, CellCoordinate, CompressCell, FixtureIx, JudgeCell, Pipeline, PointIx};
 use crate::plan::{
@@ -101,13 +101,13 @@ impl<'r, 'e> RowCache<'r, 'e> {
     pub(super) fn find(
         &mut self,
         context: &Rc<ResolvedContext>,
-        refresh: &HashSet<Stage>,
+        refresh: &Refresh,
     ) -> Option<(Vec<JudgeCell>, CachedRows)> {
         let Some(name) = self.name(context) else {
             self.abandon(context.cell);
             return None;
         };
-        if refresh.contains(&Stage::Answer) || refresh.contains(&Stage::Judge) {
+        if refresh.has(Stage::Answer) || refresh.has(Stage::Judge) {
             return None;
         }
         let bytes = self.executor.store.read_derived(&name)?;

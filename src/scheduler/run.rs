@@ -44,8 +44,8 @@ pub async fn run(
         Err(RunError::Cache(error)) => Some(error.to_string()),
         Err(error) => return Err(error),
     };
-    let weak_judges = run.judges.weak();
-    Ok(RunOutcome { models: executor.outputs.models(), broken, weak_judges, ..run.stats.outcome })
+    let (weak_judges, submitted) = (run.judges.weak(), run.batches.submitted_requests());
+    Ok(RunOutcome { models: executor.outputs.models(), broken, weak_judges, submitted, ..run.stats.outcome })
 }
 
 /// What an action under way is for.
@@ -87,7 +87,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             queue: ModelQueue::new(executor.client, options.jobs),
             in_flight: InFlight::new(),
             breakers: Rc::default(),
-            batches: BatchLane::new(executor, options.batches),
+            batches: BatchLane::new(executor, options),
             stats: RunStats::new(listener),
             waits_for_budget: false,
             is_estimated: false,
@@ -255,7 +255,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
 
     /// Whether the output is to be looked for in the remote, which is done once.
     fn may_pull(&self, action: &Action) -> bool {
-        let is_wanted = !self.options.refresh.contains(&action.stage) && !self.stats.outcome.interrupted;
+        let is_wanted = !self.options.refresh.has(action.stage) && !self.stats.outcome.interrupted;
         is_wanted && self.executor.shared.is_some_and(|shared| shared.has(&action.key))
     }
 

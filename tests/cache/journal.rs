@@ -30,6 +30,7 @@ fn intent(n: u64) -> BatchIntent {
         price: None,
         ratio: 0.5,
         newest: None,
+        refresh: None,
         lines: vec![BatchLine {
             key: key(n),
             attempt: 1,

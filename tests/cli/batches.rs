@@ -53,6 +53,7 @@ fn a_run_that_waits_has_the_scores_of_a_live_one_for_less() {
         assert_eq!(batches.len(), 2, "answers, then grades");
         assert!(batches.iter().map(|batch| batch.lines.len()).sum::<usize>() > 40, "most requests");
         assert!(live > 0, "compressions, the self-test, and one request of each kind");
+        assert_eq!(project.result("a", "manifest.json")["requests_sent"], server.book().requests());
         match vendor {
             Vendor::OpenAi => assert_eq!(server.book().files_deleted, 4),
             Vendor::Anthropic => assert!(batches.iter().all(|batch| batch.is_deleted)),
@@ -76,6 +77,12 @@ fn without_wait_each_run_collects_what_has_ended() {
         assert!(project.read("cache/FORMAT").contains("format 2"), "older versions refuse it");
         let printed = project.expect(0, "plan --runs 1 --lane batch").stdout;
         assert!(printed.contains("up to 2 rounds") && printed.contains("in open batches"), "{printed}");
+        let estimate = &project.expect(0, "plan --runs 1 --lane batch --json").json()["estimate"];
+        let amount = |at: &str| estimate.pointer(at).and_then(Value::as_f64).expect("a number");
+        assert_eq!(amount("/batched/requests"), amount("/requests"), "grades are left");
+        assert!((amount("/batched/usd") - amount("/usd")).abs() < 1e-9);
+        assert!((amount("/batched/usd_live") - 2.0 * amount("/usd")).abs() < 1e-9);
+        assert_eq!(amount("/seconds"), 0.0);
         let plan = project.expect(0, "plan --runs 1 --json").json();
         let submitted = plan["stages"]["answer"]["submitted"].as_u64().expect("submitted actions");
         assert_eq!(
@@ -156,6 +163,62 @@ fn lines_that_come_to_nothing_are_submitted_again_and_others_fail() {
         ended.says(&["so it is"]);
         assert!(open_batches(&project).is_empty());
     }
+}
+
+#[test]
+fn a_batch_that_is_refused_as_a_whole_fails_its_cells_and_costs_nothing() {
+    for vendor in VENDORS {
+        let server = BatchServer::start(vendor);
+        let project = project(&server);
+        server.book().behaviour.refuses = true;
+        project.expect(5, "run --label a --runs 1 --lane batch --wait").says(&["so it is"]);
+        assert!(open_batches(&project).is_empty());
+        assert_eq!(project.result("a", "manifest.json")["requests_sent"], server.book().requests());
+        server.book().behaviour.refuses = false;
+        project.expect(0, "run --label a --runs 1 --lane batch --wait");
+        assert!(project.unpriced_rows("a") == live(vendor).0, "{vendor:?}");
+    }
+}
+
+#[test]
+fn results_that_the_vendor_has_deleted_are_asked_again_after_forget_alone() {
+    for vendor in VENDORS {
+        let server = BatchServer::start(vendor);
+        let project = project(&server);
+        server.book().behaviour.deletes_results = true;
+        for _ in 0..2 {
+            let ended = project.expect(7, "run --label a --runs 1 --lane batch --wait");
+            ended.says(&["its results are no longer at the provider", "batch forget"]);
+            assert_eq!(server.book().batches.len(), 1);
+        }
+        server.book().behaviour.deletes_results = false;
+        let [open] = open_batches(&project).try_into().expect("one batch");
+        project.expect(0, &format!("batch forget {}", open["nonce"].as_str().expect("a nonce")));
+        project.expect(0, "run --label a --runs 1 --lane batch --wait");
+        assert!(project.unpriced_rows("a") == live(vendor).0, "{vendor:?}");
+        assert_eq!(server.book().batches.len(), 3);
+    }
+}
+
+#[test]
+fn a_refresh_that_takes_several_runs_asks_everything_once() {
+    let server = BatchServer::start(Vendor::OpenAi);
+    let project = project(&server);
+    project.expect(0, "run --label a --runs 1");
+    let (rows, live) = (project.unpriced_rows("a"), server.book().live);
+    let refresh = || {
+        let runs = (0..12)
+            .map(|_| project.compeval("run --label b --runs 1 --lane batch --refresh answer --refresh judge").code);
+        runs.take_while(|code| *code == 7).count()
+    };
+    assert!((3..12).contains(&refresh()), "answers, then grades");
+    let sent = server.book().live - live;
+    assert_eq!(server.book().batches.len(), 2);
+    assert!(sent < live / 2, "the self-test and one request of each kind: {sent} of {live}");
+    assert!(project.unpriced_rows("b") == rows);
+    assert!((3..12).contains(&refresh()));
+    assert_eq!(server.book().batches.len(), 4, "a new wish begins anew");
+    assert_eq!(server.book().live - live, 2 * sent);
 }
 
 #[test]

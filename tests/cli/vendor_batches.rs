@@ -47,6 +47,10 @@ pub struct Behaviour {
     pub polls_of_cancelled: usize,
     /// Creations whose answer is lost.
     pub lost_answers: usize,
+    /// Whether the requests of a batch are refused as a whole.
+    pub refuses: bool,
+    /// Whether results are deleted before anybody reads them.
+    pub deletes_results: bool,
     /// The fate of a line, by its body and attempt.
     pub fates: Arc<Fates>,
     /// Of every call but the live ones.
@@ -59,6 +63,8 @@ impl Default for Behaviour {
             polls: 1,
             polls_of_cancelled: 1,
             lost_answers: 0,
+            refuses: false,
+            deletes_results: false,
             fates: Arc::new(|_, _| Fate::Sensible),
             latency: Duration::ZERO,
         }
@@ -74,6 +80,9 @@ pub struct Batch {
     pub is_cancelled: bool,
     pub has_ended: bool,
     pub is_deleted: bool,
+    has_expired: bool,
+    is_refused: bool,
+    has_lost_results: bool,
     output: Vec<Value>,
     errors: Vec<Value>,
 }
@@ -197,6 +206,11 @@ impl Book {
         Reply::Json(200, self.reply(vendor, &request, &Fate::Sensible))
     }
 
+    /// Requests that came, live and in batches.
+    pub fn requests(&self) -> usize {
+        self.live + self.batches.iter().map(|batch| batch.lines.len()).sum::<usize>()
+    }
+
     /// A billed reply.
     fn reply(&mut self, vendor: Vendor, request: &Value, fate: &Fate) -> Value {
         let name = request.to_string();
@@ -252,6 +266,10 @@ impl Book {
                 let request: Value = serde_json::from_slice(body).unwrap_or_default();
                 let lines = request["requests"].as_array().expect("requests").iter();
                 let lines = lines.map(|line| (line["custom_id"].as_str().unwrap_or("").into(), line["params"].clone()));
+                if self.behaviour.refuses {
+                    let error = json!({"type": "invalid_request_error", "message": "so it is"});
+                    return Reply::Json(400, json!({"type": "error", "error": error}));
+                }
                 self.create(lines.collect(), Value::Null, anthropic_batch)
             }
             ("GET", ["batches"]) => {
@@ -281,6 +299,7 @@ impl Book {
     fn content(&mut self, file: &str) -> Reply {
         let Some((kind, id)) = file.split_once('-') else { return not_found() };
         match self.find(id) {
+            Some(batch) if batch.has_lost_results => not_found(),
             Some(batch) if kind == "output" => Reply::Lines(batch.output.clone()),
             Some(batch) => Reply::Lines(batch.errors.clone()),
             None => not_found(),
@@ -294,7 +313,8 @@ impl Book {
             assert!(body.get("stream").is_none() && body.get("service_tier").is_none());
         }
         let id = format!("batch_{}", self.batches.len() + 1);
-        self.batches.push(Batch { id, nonce, lines, ..Batch::default() });
+        let is_refused = self.behaviour.refuses;
+        self.batches.push(Batch { id, nonce, lines, is_refused, ..Batch::default() });
         if self.behaviour.lost_answers > 0 {
             self.behaviour.lost_answers -= 1;
             return Reply::HangUp;
@@ -332,6 +352,11 @@ impl Book {
     fn end(&mut self, vendor: Vendor, at: usize) {
         let (lines, is_cancelled) = (self.batches[at].lines.clone(), self.batches[at].is_cancelled);
         let fates = self.behaviour.fates.clone();
+        self.batches[at].has_lost_results = self.behaviour.deletes_results;
+        if self.batches[at].is_refused {
+            self.batches[at].has_ended = true;
+            return;
+        }
         let (mut output, mut errors) = (Vec::new(), Vec::new());
         for (nth, (id, body)) in lines.iter().enumerate().rev() {
             let attempt: u8 = id.get(44..46).and_then(|digits| digits.parse().ok()).expect("an attempt");
@@ -341,7 +366,10 @@ impl Book {
             }
             match fates(body, attempt) {
                 Fate::Missing => {}
-                Fate::Expired => errors.push(unanswered(vendor, id, "expired")),
+                Fate::Expired => {
+                    self.batches[at].has_expired = true;
+                    errors.push(unanswered(vendor, id, "expired"));
+                }
                 Fate::Error(status) => errors.push(failed(vendor, id, status)),
                 fate => {
                     let reply = self.reply(vendor, body, &fate);
@@ -429,13 +457,19 @@ fn openai_batch(batch: &Batch) -> Value {
         if lines.is_empty() { Value::Null } else { json!(format!("{kind}-{}", batch.id)) }
     };
     let status = match (batch.has_ended, batch.is_cancelled, batch.polls) {
+        (true, ..) if batch.is_refused => "failed",
+        (true, ..) if batch.has_expired => "expired",
         (true, true, _) => "cancelled",
         (true, false, _) => "completed",
         (false, true, _) => "cancelling",
         (false, false, 0) => "validating",
+        (false, false, polls) if polls % 2 == 0 => "finalizing",
         (false, false, _) => "in_progress",
     };
-    json!({"id": batch.id, "object": "batch", "status": status, "metadata": {"compeval_nonce": batch.nonce},
+    let fault = json!({"code": "invalid_json_line", "message": "so it is", "param": null, "line": 1});
+    let errors = if status == "failed" { json!({"object": "list", "data": [fault]}) } else { Value::Null };
+    json!({"id": batch.id, "object": "batch", "status": status, "errors": errors,
+        "metadata": {"compeval_nonce": batch.nonce},
         "input_file_id": "file-1", "output_file_id": file("output", &batch.output),
         "error_file_id": file("error", &batch.errors),
         "request_counts": {"total": batch.lines.len(), "completed": batch.output.len(), "failed": batch.errors.len()}})
@@ -447,7 +481,8 @@ fn anthropic_batch(batch: &Batch) -> Value {
         (false, true) => "canceling",
         (false, false) => "in_progress",
     };
-    json!({"id": batch.id, "type": "message_batch", "processing_status": status, "archived_at": null,
+    let archived = batch.has_lost_results.then_some("2026-01-01T00:00:00Z");
+    json!({"id": batch.id, "type": "message_batch", "processing_status": status, "archived_at": archived,
         "request_counts": {"processing": if batch.has_ended { 0 } else { batch.lines.len() },
             "succeeded": batch.output.len(), "errored": batch.errors.len(), "canceled": 0, "expired": 0}})
 }

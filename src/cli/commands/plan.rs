@@ -16,7 +16,10 @@ use crate::cli::remote::RemoteArgs;
 use crate::cli::shard::{NumberedShard, ShardArgs, ShardJson, ShardOfRun};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
-use crate::plan::{Assumptions, Explained, Forecast, Preparer, ReasonGroup, TooLong, WorstCase, forecast};
+use crate::plan::{
+    Assumptions, BatchedEstimate, CostEstimate, Explained, Forecast, Preparer, ReasonGroup, TooLong, WorstCase,
+    forecast,
+};
 use crate::provider::{Lane, ModelUse, Prices};
 use crate::units::Tokens;
 
@@ -72,11 +75,7 @@ pub(crate) fn print(plan: &ProjectPlan, all: bool, console: &Console) -> Exit {
         if let Some(line) = &plan.shard_line {
             console.print(line);
         }
-        match plan.batch_rounds {
-            0 => {}
-            1 => console.print("Batches: one round, which takes a day at most."),
-            rounds => console.print(&format!("Batches: up to {rounds} rounds one after another, a day each at most.")),
-        }
+        batches_line(plan).inspect(|line| console.print(line));
         console.print(&render(&plan.forecast, all, console));
     });
     Exit::Done
@@ -123,7 +122,7 @@ fn forecast_of<L: Lookup>(
     lookup: &L,
     journal: &Journal,
 ) -> Result<Forecast, Failure> {
-    let refresh = select.refresh.iter().map(|stage| stage.stage()).collect();
+    let refresh = journal.refresh(select.refresh.iter().map(|stage| stage.stage()).collect());
     let matrix = Matrix::new(pipeline);
     let prices = Prices::new(pipeline.prices.clone());
     let assumptions = Assumptions { refresh: &refresh, prices: &prices, submitted: &journal.held(), reasons: true };
@@ -241,6 +240,26 @@ fn batch_rounds(pipeline: &Pipeline) -> usize {
     before + usize::from(answered) + usize::from(graded)
 }
 
+/// What goes into batches, at which price and in how long.
+fn batches_line(plan: &ProjectPlan) -> Option<String> {
+    let rounds = match plan.batch_rounds {
+        0 => return None,
+        1 => "one round, which takes a day at most".to_owned(),
+        rounds => format!("up to {rounds} rounds one after another, a day each at most"),
+    };
+    let estimate = &plan.forecast.estimate;
+    let BatchedEstimate { requests, usd, usd_live } = estimate.batched;
+    Some(match requests {
+        0 => format!("Batches: {rounds}."),
+        _ => format!(
+            "Batches: {requests} of {}, about {} instead of {} live; {rounds}.",
+            count(estimate.requests, "request"),
+            cost(usd),
+            cost(usd_live)
+        ),
+    })
+}
+
 /// What open batches hold: it is paid for, or about to be, and in no estimate.
 fn submitted_line(forecast: &Forecast) -> Option<String> {
     let submitted: u64 = forecast.stages.values().map(|stage| stage.submitted).sum();
@@ -265,8 +284,15 @@ fn estimate_line(forecast: &Forecast) -> Option<String> {
         estimate.output_tokens / 1000.0,
         cost(estimate.usd),
         most.unwrap_or_default(),
-        duration(estimate.seconds),
+        time_words(estimate),
     ))
+}
+
+fn time_words(estimate: &CostEstimate) -> String {
+    match estimate.batched.requests {
+        0 => duration(estimate.seconds),
+        _ => format!("{} and the batches", duration(estimate.seconds)),
+    }
 }
 
 /// The assumptions of the upper bound, and how to lower it.

@@ -9,7 +9,7 @@ use super::collect::{self, LineResult, Outcomes};
 use super::submit::{MAX_LINES, Submission, failed_action, submit};
 use super::tracked::{EndedLine, LineEnd, PollTimes, Tracked, Waiting};
 use crate::action::{ActionKey, ModelRequest, StageName, Work};
-use crate::cache::{CacheError, EntryStatus, LineOutcome, Lookup};
+use crate::cache::{CacheError, EntryStatus, LineOutcome, Lookup, Refresh};
 use crate::plan::Task;
 use crate::provider::{BatchClient, Lane, ModelName, Operation, ProviderName};
 use crate::scheduler::breakers::CircuitBreakers;
@@ -17,7 +17,7 @@ use crate::scheduler::budget::BudgetReached;
 use crate::scheduler::event::SkipReason;
 use crate::scheduler::execute::{ExecutionError, Executor};
 use crate::scheduler::job::Job;
-use crate::scheduler::options::{BatchOptions, OpenBatchNote, Stop};
+use crate::scheduler::options::{BatchOptions, OpenBatchNote, SchedulerOptions, Stop};
 
 /// What the event loop does next.
 pub(in crate::scheduler) enum Step {
@@ -71,6 +71,8 @@ fn request_of(job: &Job) -> Option<&ModelRequest> {
 pub(in crate::scheduler) struct BatchLane<'r, 'e> {
     executor: &'r Executor<'e>,
     options: BatchOptions,
+    /// What the run refreshes: noted in what it submits.
+    refresh: &'r Refresh,
     open: Vec<Tracked>,
     /// Actions of open batches: asked by nothing else.
     held: HashSet<ActionKey>,
@@ -85,16 +87,18 @@ pub(in crate::scheduler) struct BatchLane<'r, 'e> {
     live: HashSet<ActionKey>,
     is_live_only: bool,
     reached: Option<BudgetReached>,
+    submitted_requests: u64,
     polls: u32,
     waiting_since: Option<Instant>,
 }
 
 impl<'r, 'e> BatchLane<'r, 'e> {
     /// Continues with the batches that the journal has open.
-    pub(in crate::scheduler) fn new(executor: &'r Executor<'e>, options: BatchOptions) -> BatchLane<'r, 'e> {
+    pub(in crate::scheduler) fn new(executor: &'r Executor<'e>, options: &'r SchedulerOptions) -> BatchLane<'r, 'e> {
         BatchLane {
             executor,
-            options,
+            options: options.batches,
+            refresh: &options.refresh,
             open: Vec::new(),
             held: HashSet::new(),
             attempts: HashMap::new(),
@@ -104,6 +108,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
             live: HashSet::new(),
             is_live_only: false,
             reached: None,
+            submitted_requests: 0,
             polls: 0,
             waiting_since: None,
         }
@@ -181,6 +186,11 @@ impl<'r, 'e> BatchLane<'r, 'e> {
             note: tracked.note.clone(),
         };
         self.open.iter().map(note).collect()
+    }
+
+    /// Requests that this run has submitted.
+    pub(in crate::scheduler) fn submitted_requests(&self) -> u64 {
+        self.submitted_requests
     }
 
     /// Why requests were not submitted, if the budget is the reason.
@@ -333,7 +343,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
                     let attempt = attempt(&waiting);
                     (waiting, attempt)
                 });
-                let submission = submit(self.executor, numbered.collect(), breakers).await?;
+                let submission = submit(self.executor, numbered.collect(), self.refresh, breakers).await?;
                 ended.extend(self.submitted(submission));
             }
         }
@@ -343,6 +353,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     fn submitted(&mut self, submission: Submission) -> Vec<EndedLine> {
         let Submission { open, submitted, ended, unaffordable, reached } = submission;
         self.open.extend(open);
+        self.submitted_requests += submitted.len() as u64;
         for waiting in submitted {
             self.held.insert(waiting.job.action.key);
             self.waiting.insert(waiting.job.action.key, waiting);

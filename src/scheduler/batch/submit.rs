@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::tracked::{EndedLine, LineEnd, Tracked, Waiting};
 use crate::cache::{
-    BatchClosing, BatchIntent, BatchLine, BatchNonce, CacheError, ClosedBatch, JournalRecord, OpenBatch, now_ms,
+    BatchClosing, BatchIntent, BatchLine, BatchNonce, CacheError, ClosedBatch, JournalRecord, OpenBatch, Refresh,
+    now_ms,
 };
 use crate::provider::{
     BatchAccount, BatchClient, BatchRequest, CallFailure, CreateFault, HttpRequest, Lane, ModelRef, ProviderSpec,
@@ -44,6 +45,7 @@ struct Built {
 pub(super) async fn submit(
     executor: &Executor<'_>,
     group: Vec<(Waiting, u8)>,
+    refresh: &Refresh,
     breakers: &CircuitBreakers,
 ) -> Result<Submission, CacheError> {
     let mut submission = Submission::default();
@@ -68,7 +70,7 @@ pub(super) async fn submit(
         while !built.is_empty() {
             let rest = built.split_off(fitting(&built));
             let attempt = |built: &Built| attempts.get(&built.waiting.job.action.key).copied().unwrap_or(1);
-            create(executor, (&client, &*spec), built, attempt, breakers, &mut submission).await?;
+            create(executor, (&client, &*spec, refresh), built, attempt, breakers, &mut submission).await?;
             built = rest;
         }
     }
@@ -125,7 +127,7 @@ fn build(
 /// Creates one batch.
 async fn create(
     executor: &Executor<'_>,
-    (client, spec): (&BatchClient, &ProviderSpec),
+    (client, spec, refresh): (&BatchClient, &ProviderSpec, &Refresh),
     built: Vec<Built>,
     attempt: impl Fn(&Built) -> u8,
     breakers: &CircuitBreakers,
@@ -152,6 +154,7 @@ async fn create(
         ratio: executor.prices.lane_ratio(&reference, Lane::Batch),
         model: reference,
         newest,
+        refresh: Some(refresh.clone()).filter(|refresh| !refresh.is_empty()),
         lines: built.iter().map(|built| line(built, attempt(built))).collect(),
     };
     let request = |(built, line): (&Built, &BatchLine)| BatchRequest {

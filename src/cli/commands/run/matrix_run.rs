@@ -335,6 +335,7 @@ fn execute(
     manifest.rate_limited = requests.rate_limited.load(Ordering::Relaxed);
     manifest.outcome = finish::outcome_of(exit, &ended, recorder.failures());
     let spent = options.budget.spent().with_unfinished(manifest.requests_sent);
+    manifest.requests_sent += ended.submitted;
     let rows = recorder.finish(folder, manifest, &spent)?;
     note_origins(store, manifest);
     if let Some(summary) = options.shared.as_ref().and_then(SharedCache::summary) {

@@ -1,11 +1,11 @@
 //! The actions behind a cell: as recorded, and as the current project would run them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use super::source_changes::{AROUND, FileDiff, SourceChanges};
 use super::subject::ExplainedCell;
 use crate::action::{ActionKey, Digest, Stage};
-use crate::cache::{self, CacheSnapshot, EntryMeta, Lookup, Record};
+use crate::cache::{self, CacheSnapshot, EntryMeta, Lookup, Record, Refresh};
 use crate::pipeline::{CellCoordinate, Matrix, Pipeline};
 use crate::plan::{
     Action, ActionStatus, CurrentSources, Explained, Explainer, Frontier, Preparer, SourceText, StaleReason,
@@ -113,7 +113,7 @@ fn walk<'p>(
     let matrix = Matrix::new(pipeline);
     let preparer = Preparer::new(pipeline, &matrix);
     let mut frontier = Frontier::new(&preparer);
-    let (mut found, refresh) = (HashMap::new(), HashSet::new());
+    let (mut found, refresh) = (HashMap::new(), Refresh::default());
     while let Some(task) = frontier.next_ready() {
         let prepared = if leads_to(&task.coordinate(pipeline), cell) { preparer.prepare(&task).ok() } else { None };
         let Some(action) = prepared else {
@@ -167,7 +167,7 @@ impl StepComparison<'_> {
                 self.differs(now, &reason, Some(old))
             }
             None => {
-                let (reason, old) = reason(self.snapshot, &now.action, &now.coordinate, &HashSet::new());
+                let (reason, old) = reason(self.snapshot, &now.action, &now.coordinate, &Refresh::default());
                 self.differs(now, &reason, old.as_ref())
             }
         };
