@@ -7,6 +7,7 @@ mod cache {
     mod journal;
     mod kill;
     mod maintenance;
+    mod packed;
     mod stored;
     mod support;
 }

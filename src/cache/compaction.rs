@@ -17,7 +17,9 @@ use super::frame::PackHeader;
 use super::index_folder::{fresh_index, remove_bad, remove_folder};
 use super::pack::{PackFiles, PackItem, PackScanner, read_frame};
 use super::pack_index::PackIndex;
+use super::packed::{Explained, PortableFrame, pack};
 use super::prune::{FrameFate, LiveFrames, PruneCounts};
+use super::shared_fields::FieldNumbers;
 use crate::action::{ActionKey, Digest};
 use crate::files::{is_out_of_space, open_options};
 
@@ -52,20 +54,31 @@ pub fn prune_without_room(
         counts.entries += 1;
         counts.bytes += record.stored_bytes();
     }
-    let metas: Result<Vec<_>, _> = tables.records.values().map(|record| packs.meta(record)).collect();
     // the sources of a damaged entry are unknown, so every text is kept
-    if let Ok(metas) = metas {
-        let used: HashSet<Digest> = metas.iter().flat_map(|meta| meta.texts()).chain(kept.iter().copied()).collect();
-        tables.texts.retain(|digest, _| used.contains(digest));
+    if let Some(used) = used_texts(&packs, &tables) {
+        tables.texts.retain(|digest, _| used.contains(digest) || kept.contains(digest));
     }
     let live = LiveFrames { index: &tables, older_rewritten: true, remember_from: None };
     let ids = layout.pack_ids()?;
-    let mut target = CompactedPack { layout: &layout, id: ids.last().map_or(1, |id| id + 1), file: None, len: 0 };
+    layout.admit_packed()?;
+    let id = ids.last().map_or(1, |id| id + 1);
+    let mut target = CompactedPack { layout: &layout, id, file: None, len: 0, numbers: FieldNumbers::default() };
     for id in ids {
         empty_pack(&layout, &packs, id, &live, &mut target)?;
     }
     layout.sync_folder(&layout.packs())?;
     Ok(counts)
+}
+
+/// The texts that entries were made from; `None` if a header cannot be read.
+fn used_texts(packs: &PackFiles, tables: &PackIndex) -> Option<HashSet<Digest>> {
+    let mut used = HashSet::new();
+    for record in tables.records.values() {
+        if let Explained::Known(meta) = packs.explained(record).ok()? {
+            used.extend(meta.texts());
+        }
+    }
+    Some(used)
 }
 
 /// The new pack, which exists once a frame was moved.
@@ -74,10 +87,12 @@ struct CompactedPack<'l> {
     id: u32,
     file: Option<File>,
     len: u64,
+    numbers: FieldNumbers,
 }
 
 impl CompactedPack<'_> {
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn append(&mut self, frames: Vec<PortableFrame>) -> io::Result<()> {
+        let bytes = pack(frames, &mut self.numbers).map_err(io::Error::other)?.frames.concat();
         let path = self.layout.pack(self.id);
         let file = match &mut self.file {
             Some(file) => file,
@@ -90,10 +105,13 @@ impl CompactedPack<'_> {
                 self.file.insert(file)
             }
         };
-        let written = file.write_all(bytes).and_then(|()| file.sync_all());
+        let written = file.write_all(&bytes).and_then(|()| file.sync_all());
         match written {
             Ok(()) => self.len += bytes.len() as u64,
-            Err(_) => file.set_len(self.len)?,
+            Err(_) => {
+                self.numbers.forget();
+                file.set_len(self.len)?;
+            }
         }
         written
     }
@@ -117,23 +135,26 @@ fn empty_pack(
         let PackItem::Frame(at, header) = found else { continue };
         let fate = live.fate(at, &header);
         let fate = fate.map_err(|fault| CacheError::Index { path: path.clone(), what: fault.text().to_owned() })?;
-        has_dead |= !matches!(fate, FrameFate::Copy);
+        has_dead |= !matches!(fate, FrameFate::Copy | FrameFate::Remake);
         frames.push((at, fate));
     }
     if !has_dead {
         return Ok(());
     }
     let shrinking = File::options().write(true).open(&path).map_err(CacheError::io("open", &path))?;
+    let shared = packs.fields(id, len).map_err(failed())?;
     let mut most = PART;
     while !frames.is_empty() {
-        let (from, bytes) = last_part(&file, &frames, most).map_err(failed())?;
-        if !bytes.is_empty()
-            && let Err(error) = target.append(&bytes)
+        let (from, part) = last_part(&file, &frames, most).map_err(failed())?;
+        let size: usize = part.iter().map(Vec::len).sum();
+        let part: Vec<_> = part.into_iter().map(|frame| PortableFrame::read(frame, &shared)).collect();
+        if !part.is_empty()
+            && let Err(error) = target.append(part)
         {
             if !is_out_of_space(&error) || frames.len() - from == 1 {
                 return Err(CacheError::io("write to", &layout.pack(target.id))(error));
             }
-            most = bytes.len() / 2;
+            most = size / 2;
             continue;
         }
         let start = frames.get(from).map_or(0, |(at, _)| at.offset);
@@ -144,12 +165,12 @@ fn empty_pack(
     fs::remove_file(&path).map_err(CacheError::io("remove", &path))
 }
 
-/// The last frames that take at most so many bytes, but at least one: the place of the first, and their live bytes.
-fn last_part(file: &File, frames: &[(FrameLocation, FrameFate)], most: usize) -> io::Result<(usize, Vec<u8>)> {
+/// The last frames that take at most so many bytes, but at least one: the place of the first, and those that are live.
+fn last_part(file: &File, frames: &[(FrameLocation, FrameFate)], most: usize) -> io::Result<(usize, Vec<Vec<u8>>)> {
     let (mut parts, mut size, mut from) = (Vec::new(), 0, frames.len());
     for (index, (at, fate)) in frames.iter().enumerate().rev() {
         let bytes = match fate {
-            FrameFate::Drop => Vec::new(),
+            FrameFate::Drop | FrameFate::Remake => Vec::new(),
             FrameFate::Replace(bytes) => bytes.clone(),
             FrameFate::Copy => read_frame(file, *at)?,
         };
@@ -160,6 +181,7 @@ fn last_part(file: &File, frames: &[(FrameLocation, FrameFate)], most: usize) ->
         from = index;
         parts.push(bytes);
     }
+    parts.retain(|part| !part.is_empty());
     parts.reverse();
-    Ok((from, parts.concat()))
+    Ok((from, parts))
 }

@@ -103,17 +103,24 @@ impl EntryMeta {
             &self.inputs,
             &self.sources,
         ))?;
+        details.extend(self.encode_tail()?);
+        Ok(details)
+    }
+
+    /// Encodes what only some entries have.
+    pub(super) fn encode_tail(&self) -> Result<Vec<u8>, postcard::Error> {
+        let mut tail = Vec::new();
         let writer = self.imported.as_ref().and_then(|origin| origin.writer.as_ref());
         if self.lane != Lane::Live || writer.is_some() {
             let origin = self.imported.clone().unwrap_or(ImportOrigin::NONE);
-            details.extend(postcard::to_stdvec(&(origin, self.lane))?);
+            tail.extend(postcard::to_stdvec(&(origin, self.lane))?);
         } else if let Some(origin) = &self.imported {
-            details.extend(postcard::to_stdvec(origin)?);
+            tail.extend(postcard::to_stdvec(origin)?);
         }
         if let Some(writer) = writer {
-            details.extend(postcard::to_stdvec(writer)?);
+            tail.extend(postcard::to_stdvec(writer)?);
         }
-        Ok(details)
+        Ok(tail)
     }
 
     /// Decodes only the first two fields of the details: the models that answered and that were requested.
@@ -147,7 +154,7 @@ impl EntryMeta {
 }
 
 /// Decodes what only some entries have: where they come from, the lane, the writer.
-fn decode_tail(bytes: &[u8]) -> Result<(Option<ImportOrigin>, Lane), postcard::Error> {
+pub(super) fn decode_tail(bytes: &[u8]) -> Result<(Option<ImportOrigin>, Lane), postcard::Error> {
     if bytes.is_empty() {
         return Ok((None, Lane::Live));
     }
@@ -238,6 +245,30 @@ impl ParseResult {
             }
         }
     }
+}
+
+/// The result of parsing the body of an entry, as it stands with others in a frame.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct ParsedBody {
+    pub(super) key: ActionKey,
+    /// The beginning of the digest of the body.
+    raw: [u8; 8],
+    pub(super) result: ParseResult,
+}
+
+impl ParsedBody {
+    pub(super) fn new(key: ActionKey, raw: Digest, result: ParseResult) -> ParsedBody {
+        ParsedBody { key, raw: beginning(&raw), result }
+    }
+
+    /// Whether it is about the body of a record.
+    pub(super) fn is_of(&self, record: &Record) -> bool {
+        beginning(&record.raw) == self.raw
+    }
+}
+
+fn beginning(Digest([a, b, c, d, e, f, g, h, ..]): &Digest) -> [u8; 8] {
+    [*a, *b, *c, *d, *e, *f, *g, *h]
 }
 
 /// Why an entry was removed.

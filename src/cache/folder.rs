@@ -9,10 +9,9 @@ use super::error::CacheError;
 use super::frame::PackHeader;
 use crate::files::{FileLock, LockError, create_private_folder, open_options};
 
-/// The format of a new folder and of everything in it.
-const FORMAT: u32 = 1;
-/// The format of a folder with records of batches: a program that does not know them would pay for open ones again.
-const FORMAT_WITH_BATCHES: u32 = 2;
+/// The format of a folder with packed frames, and of a new one. Format 1 has frames of version 1 alone, format 2 records of
+/// batches too; both are read as they are, and the first write raises them.
+const FORMAT: u32 = 3;
 
 const FORMAT_PREFIX: &str = "compeval cache format ";
 /// Backup programs skip folders that contain this file (<https://bford.info/cachedir/>).
@@ -123,9 +122,7 @@ impl Layout {
         let path = self.root.join("FORMAT");
         match fs::read(&path) {
             Ok(bytes) => match parse_format(&bytes) {
-                Some(found) if found > FORMAT_WITH_BATCHES => {
-                    Err(CacheError::NewerFormat { path, found, known: FORMAT_WITH_BATCHES })
-                }
+                Some(found) if found > FORMAT => Err(CacheError::NewerFormat { path, found, known: FORMAT }),
                 Some(_) => Ok(FolderKind::Cache),
                 None => self.inspect_unlabelled("FORMAT".into()),
             },
@@ -166,9 +163,7 @@ impl Layout {
     /// Creates what is missing in the folder. The packs' folder comes last: what a crash leaves behind before it still
     /// counts as empty.
     pub(super) fn create(&self) -> Result<(), CacheError> {
-        // Without its FORMAT a folder with packs may have open batches.
-        let new = if self.packs().exists() { FORMAT_WITH_BATCHES } else { FORMAT };
-        let format = format!("{FORMAT_PREFIX}{}\n", self.format().unwrap_or(new));
+        let format = format!("{FORMAT_PREFIX}{}\n", self.format().unwrap_or(FORMAT));
         for (name, text) in [("CACHEDIR.TAG", TAG), ("FORMAT", &format)] {
             let path = self.root.join(name);
             if fs::read(&path).is_ok_and(|found| found == text.as_bytes()) {
@@ -184,13 +179,13 @@ impl Layout {
         parse_format(&fs::read(self.root.join("FORMAT")).ok()?)
     }
 
-    /// Makes older programs refuse the folder, before the first record of a batch is in it.
-    pub(super) fn admit_batches(&self) -> Result<(), CacheError> {
-        if self.format().is_some_and(|format| format >= FORMAT_WITH_BATCHES) {
+    /// Makes older programs refuse the folder, before the first packed frame is in it: they would take it for damage.
+    pub(super) fn admit_packed(&self) -> Result<(), CacheError> {
+        if self.format() == Some(FORMAT) {
             return Ok(());
         }
         let path = self.root.join("FORMAT");
-        let format = format!("{FORMAT_PREFIX}{FORMAT_WITH_BATCHES}\n");
+        let format = format!("{FORMAT_PREFIX}{FORMAT}\n");
         write_synced(&path, &format).map_err(CacheError::io("write", &path))?;
         self.sync_folder(&self.root)
     }

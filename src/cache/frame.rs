@@ -1,25 +1,35 @@
-//! The format of a pack: a header and frames. Each frame describes itself completely, so that everything else can be
+//! The format of a pack: a header and frames. The frames of a pack describe it completely, so that everything else can be
 //! rebuilt from the packs.
 //!
 //! ```text
-//! magic 4 | kind 1 | codec 1 | zero 2 | note_len 4 | body_len 4 | raw_len 4 | body_crc 4 | key 32 | digest 32 | note | crc 4 | body
+//! version 1:  magic 4 | kind 1 | codec 1 | zero 2 | note_len 4 | body_len 4 | raw_len 4 | body_crc 4 | key 32 | digest 32 | note | crc 4 | body
+//! packed:     magic 4 | kind 1 | codec 1 | note_len | body_len | raw_len | body_crc 4 | key 32 | digest 32 | note | crc 4 | body
+//!             magic 4 | kind 1 | 0x80 | note_len | note | crc 4
 //! ```
-//! Numbers are little-endian. `crc` covers everything before it, `body_crc` the body as stored, and `digest` is that of
-//! the uncompressed body. A scan reads headers only and skips bodies. The tests pin the bytes.
+//! Numbers are little-endian, those without a length varints. `crc` covers everything before it, `body_crc` the body as
+//! stored, and `digest` is that of the uncompressed body. A scan reads headers only and skips bodies. The tests pin the
+//! bytes. Entries and results of parsing are packed since format 3 (`packed`); other kinds have version 1.
 
 use super::entry::{
-    Day, EntryMeta, EntryStatus, EntrySummary, FrameLocation, ParseResult, Record, RemovalReason, clip,
+    Day, EntryMeta, EntryStatus, EntrySummary, FrameLocation, ParseResult, ParsedBody, Record, RemovalReason, clip,
 };
 use super::journal_steps::{BatchNonce, JournalStep};
 use super::lookup::ModelNames;
+use super::shared_fields::NewFields;
 use crate::action::{ActionKey, Digest};
 use crate::redaction::redact_bytes;
 
-/// Bytes of a header before its note.
+/// Bytes of a header of version 1 before its note.
 pub(super) const FIXED: usize = 88;
-/// The first bytes of every frame; after damage, a scan searches for them.
+/// The least bytes of a packed frame.
+pub(super) const LEAST: usize = 11;
+/// The first bytes of every frame of version 1; after damage, a scan searches for them.
 pub(super) const MAGIC: [u8; 4] = [0xC5, b'f', b'r', 0x01];
-const CRC: usize = 4;
+/// The first bytes of every packed frame.
+pub(super) const PACKED: [u8; 4] = [0xC5, b'f', b'r', 0x02];
+pub(super) const CRC: usize = 4;
+/// In place of the codec of a packed frame without key and body.
+const BARE: u8 = 0x80;
 /// A longer note is damage.
 const MAX_NOTE: usize = 64 << 20;
 /// The largest body, compressed or not.
@@ -83,6 +93,10 @@ pub(super) enum FrameContent {
     Reply(EntrySummary),
     /// The result of parsing the body with the frame's digest.
     ParseResult(ParseResult),
+    /// Results of parsing the bodies of several entries.
+    ParseResults(Vec<ParsedBody>),
+    /// What entries of the pack share.
+    Fields(NewFields),
     /// An action failed permanently; there is no body.
     Failure {
         summary: EntrySummary,
@@ -148,6 +162,25 @@ impl FrameHeader {
 
     /// Decodes the header at the beginning of `bytes`.
     pub(super) fn decode(bytes: &[u8]) -> Result<FrameHeader, HeaderError> {
+        if bytes.starts_with(&PACKED) { FrameHeader::decode_packed(bytes) } else { FrameHeader::decode_fixed(bytes) }
+    }
+
+    fn decode_packed(bytes: &[u8]) -> Result<FrameHeader, HeaderError> {
+        let PackedStart { note_at, note_len, body_len, raw_len, body_crc, codec, key, digest } =
+            PackedStart::decode(bytes)?;
+        let head_len = note_at + note_len + CRC;
+        let head = bytes.get(..head_len).ok_or(HeaderError::Short(head_len))?;
+        let (covered, crc) = head.split_last_chunk::<CRC>().ok_or(HeaderError::Short(head_len))?;
+        if crc32fast::hash(covered) != u32::from_le_bytes(*crc) {
+            return Err(HeaderError::Damaged("its header does not match its checksum"));
+        }
+        let content = covered.get(4).and_then(|kind| decode_content(*kind, covered.get(note_at..)?));
+        let content = content.ok_or(HeaderError::Damaged("its header cannot be read"))?;
+        let head_len = u32::try_from(head_len).map_err(|_| IMPOSSIBLE)?;
+        Ok(FrameHeader { key, digest, codec, raw_len, body_crc, body_len, head_len, content })
+    }
+
+    fn decode_fixed(bytes: &[u8]) -> Result<FrameHeader, HeaderError> {
         let fixed: &[u8; FIXED] = bytes.first_chunk().ok_or(HeaderError::Short(FIXED))?;
         let field = |at: usize| u32::from_le_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]);
         let digest = |at: usize| {
@@ -163,7 +196,7 @@ impl FrameHeader {
         let (key, digest) = (digest(24), digest(56));
         let note_len = note_len as usize;
         if note_len > MAX_NOTE || body_len as usize > MAX_BODY || raw_len as usize > MAX_BODY {
-            return Err(HeaderError::Damaged("its header has impossible lengths"));
+            return Err(IMPOSSIBLE);
         }
         let head_len = FIXED + note_len + CRC;
         let head = bytes.get(..head_len).ok_or(HeaderError::Short(head_len))?;
@@ -178,13 +211,15 @@ impl FrameHeader {
         };
         let content =
             decode_content(kind, &covered[FIXED..]).ok_or(HeaderError::Damaged("its header cannot be read"))?;
-        let head_len =
-            u32::try_from(head_len).map_err(|_| HeaderError::Damaged("its header has impossible lengths"))?;
+        let head_len = u32::try_from(head_len).map_err(|_| IMPOSSIBLE)?;
         Ok(FrameHeader { key, digest, codec, raw_len, body_crc, body_len, head_len, content })
     }
 
-    /// Decodes the meta of a reply or failure from the bytes of its header; `None` for other kinds.
+    /// Decodes the meta of a reply or failure of version 1 from the bytes of its header; `None` for other kinds.
     pub(super) fn meta(head: &[u8]) -> Option<EntryMeta> {
+        if !head.starts_with(&MAGIC) {
+            return None;
+        }
         let note = head.get(FIXED..head.len().checked_sub(CRC)?)?;
         match *head.get(4)? {
             kind::REPLY => {
@@ -203,7 +238,7 @@ impl FrameHeader {
     /// Decodes the models of a reply from the bytes of its header; empty for other kinds.
     pub(super) fn models(&self, head: &[u8]) -> Option<ModelNames> {
         let FrameContent::Reply(_) = self.content else { return Some(ModelNames::default()) };
-        let (_, details): (EntrySummary, _) = postcard::take_from_bytes(head.get(FIXED..)?).ok()?;
+        let (_, details): (EntrySummary, _) = postcard::take_from_bytes(note(head)?).ok()?;
         let (answered, requested) = EntryMeta::decode_models(details)?;
         Some(ModelNames { requested, answered })
     }
@@ -234,6 +269,70 @@ impl FrameHeader {
     }
 }
 
+const IMPOSSIBLE: HeaderError = HeaderError::Damaged("its header has impossible lengths");
+
+/// What stands before the note of a packed frame.
+struct PackedStart {
+    note_at: usize,
+    note_len: usize,
+    body_len: u32,
+    raw_len: u32,
+    body_crc: u32,
+    codec: Codec,
+    key: Digest,
+    digest: Digest,
+}
+
+impl PackedStart {
+    fn decode(bytes: &[u8]) -> Result<PackedStart, HeaderError> {
+        let short = || HeaderError::Short((bytes.len() + 1).max(LEAST));
+        let codec = *bytes.get(5).ok_or_else(short)?;
+        let mut rest = bytes.get(6..).unwrap_or_default();
+        let note_len = take_number(&mut rest, short)? as usize;
+        let none = Digest([0; 32]);
+        let (mut lengths, mut body_crc, mut key, mut digest) = ((0, 0), 0, none, none);
+        let codec = match codec {
+            0 => Codec::Plain,
+            1 => Codec::Zstd,
+            BARE => Codec::Plain,
+            _ => return Err(HeaderError::Damaged("its compression is unknown")),
+        };
+        if bytes.get(5) != Some(&BARE) {
+            lengths = (take_number(&mut rest, short)?, take_number(&mut rest, short)?);
+            body_crc = u32::from_le_bytes(take_array(&mut rest, short)?);
+            (key, digest) = (Digest(take_array(&mut rest, short)?), Digest(take_array(&mut rest, short)?));
+        }
+        let (body_len, raw_len) = lengths;
+        if note_len > MAX_NOTE || body_len as usize > MAX_BODY || raw_len as usize > MAX_BODY {
+            return Err(IMPOSSIBLE);
+        }
+        let note_at = bytes.len() - rest.len();
+        Ok(PackedStart { note_at, note_len, body_len, raw_len, body_crc, codec, key, digest })
+    }
+}
+
+fn take_number(rest: &mut &[u8], short: impl Fn() -> HeaderError) -> Result<u32, HeaderError> {
+    match postcard::take_from_bytes(*rest) {
+        Ok((number, after)) => {
+            *rest = after;
+            Ok(number)
+        }
+        Err(postcard::Error::DeserializeUnexpectedEnd) => Err(short()),
+        Err(_) => Err(IMPOSSIBLE),
+    }
+}
+
+fn take_array<const N: usize>(rest: &mut &[u8], short: impl Fn() -> HeaderError) -> Result<[u8; N], HeaderError> {
+    let (array, after) = rest.split_first_chunk().ok_or_else(short)?;
+    *rest = after;
+    Ok(*array)
+}
+
+/// What follows the start of a header of either version.
+pub(super) fn note(head: &[u8]) -> Option<&[u8]> {
+    if head.starts_with(&PACKED) { head.get(PackedStart::decode(head).ok()?.note_at..) } else { head.get(FIXED..) }
+}
+
 mod kind {
     pub(super) const REPLY: u8 = 1;
     pub(super) const PARSE_RESULT: u8 = 2;
@@ -244,6 +343,8 @@ mod kind {
     pub(super) const REMOVE: u8 = 7;
     pub(super) const LATEST: u8 = 8;
     pub(super) const JOURNAL: u8 = 9;
+    pub(super) const FIELDS: u8 = 10;
+    pub(super) const PARSE_RESULTS: u8 = 11;
 }
 
 fn decode_content(kind: u8, bytes: &[u8]) -> Option<FrameContent> {
@@ -265,6 +366,8 @@ fn decode_content(kind: u8, bytes: &[u8]) -> Option<FrameContent> {
             FrameContent::Remove { why, keys }
         }
         kind::LATEST => FrameContent::Latest(postcard::from_bytes(bytes).ok()?),
+        kind::FIELDS => FrameContent::Fields(postcard::from_bytes(bytes).ok()?),
+        kind::PARSE_RESULTS => FrameContent::ParseResults(postcard::from_bytes(bytes).ok()?),
         kind::JOURNAL => {
             let (nonce, step) = postcard::from_bytes(bytes).ok()?;
             FrameContent::Journal(nonce, step)
@@ -324,6 +427,54 @@ pub(super) fn latest(places: &[(Digest, ActionKey)]) -> Result<Vec<u8>, postcard
 
 pub(super) fn journal(place: &(BatchNonce, JournalStep), body: &EncodedBody) -> Result<Vec<u8>, postcard::Error> {
     Ok(assemble(kind::JOURNAL, Digest([0; 32]), body, &postcard::to_stdvec(place)?))
+}
+
+/// Encodes what entries of a pack share.
+pub(super) fn fields(new: &NewFields) -> Result<Vec<u8>, postcard::Error> {
+    bare(kind::FIELDS, &postcard::to_stdvec(new)?)
+}
+
+/// Encodes results of parsing.
+pub(super) fn parse_results(results: &[ParsedBody]) -> Result<Vec<u8>, postcard::Error> {
+    bare(kind::PARSE_RESULTS, &postcard::to_stdvec(results)?)
+}
+
+/// A packed frame without key and body.
+fn bare(kind: u8, note: &[u8]) -> Result<Vec<u8>, postcard::Error> {
+    let mut frame = PACKED.to_vec();
+    frame.extend([kind, BARE]);
+    frame = postcard::to_extend(&(note.len() as u32), frame)?;
+    frame.extend(note);
+    frame.extend(crc32fast::hash(&frame).to_le_bytes());
+    Ok(frame)
+}
+
+/// A body as it stands in a frame that is packed again. Its checksum stays, so that damage is not made good.
+pub(super) struct StoredBody<'b> {
+    pub(super) digest: Digest,
+    pub(super) codec: Codec,
+    pub(super) raw_len: u32,
+    pub(super) crc: u32,
+    pub(super) bytes: &'b [u8],
+}
+
+/// Encodes a packed entry. What is in its note was redacted when it was first encoded.
+pub(super) fn packed_entry(
+    key: Digest,
+    is_failure: bool,
+    body: StoredBody<'_>,
+    note: &[u8],
+) -> Result<Vec<u8>, postcard::Error> {
+    let mut frame = PACKED.to_vec();
+    frame.extend([if is_failure { kind::FAILURE } else { kind::REPLY }, body.codec as u8]);
+    frame = postcard::to_extend(&(note.len() as u32, body.bytes.len() as u32, body.raw_len), frame)?;
+    frame.extend(body.crc.to_le_bytes());
+    frame.extend(key.0);
+    frame.extend(body.digest.0);
+    frame.extend(note);
+    frame.extend(crc32fast::hash(&frame).to_le_bytes());
+    frame.extend(body.bytes);
+    Ok(frame)
 }
 
 impl EncodedBody {

@@ -23,6 +23,8 @@ use super::index::DiskIndex;
 use super::index_folder::{fresh_index, older_index, rebuild_index, remove_bad, remove_folder};
 use super::pack::{PackFiles, PackItem, PackScanner, read_pack_header};
 use super::pack_index::{IndexQueries, PackIndex, PackState, VerifiedTables};
+use super::packed::{PackedFrames, PortableFrame, pack};
+use super::shared_fields::{FieldNumbers, SharedFields};
 use crate::action::Digest;
 use crate::files::{create_private_folder, is_at, open_options};
 
@@ -33,6 +35,9 @@ const PACK_LIMIT: u64 = 128 << 20;
 /// read from the end of the pack.
 const INDEX_LAG: u64 = 16 << 20;
 
+/// A frame's place and its header.
+pub(super) type LocatedFrame = (FrameLocation, FrameHeader);
+
 /// The pack that is being written.
 #[derive(Debug)]
 pub(super) struct ActivePack {
@@ -42,6 +47,8 @@ pub(super) struct ActivePack {
     pub(super) len: u64,
     /// How much of it the flushed index covers.
     pub(super) indexed: u64,
+    /// The numbers of its shared fields; `None` until something is written.
+    pub(super) numbers: Option<FieldNumbers>,
 }
 
 /// The state that the store and its writer thread share.
@@ -151,8 +158,9 @@ impl StoreInner {
         }
         let path = self.layout.pack(active.id);
         let write_error = || CacheError::io("write to", &path);
-        let located = locate(active, frames).map_err(write_error())?;
-        if let Err(e) = active.file.write_all(&frames.concat()) {
+        let packed = self.pack(active, frames)?;
+        let located = locate(active, &packed.frames).map_err(write_error())?;
+        if let Err(e) = active.file.write_all(&packed.frames.concat()) {
             // half a write is cut off now, or when the cache is opened next
             let _ = active.file.set_len(active.len);
             return Err(write_error()(e));
@@ -169,7 +177,22 @@ impl StoreInner {
             self.sync_pack(active)?;
             self.flush_index(active)?;
         }
-        Ok(located.into_iter().map(|(at, _)| at).collect())
+        Ok(packed.places.iter().filter_map(|place| located.get(*place)).map(|(at, _)| *at).collect())
+    }
+
+    /// Frames as the active pack gets them.
+    fn pack(&self, active: &mut ActivePack, frames: &[Vec<u8>]) -> Result<PackedFrames, CacheError> {
+        let numbers = match &mut active.numbers {
+            Some(numbers) => numbers,
+            numbers => {
+                self.layout.admit_packed()?;
+                let fields = self.packs.fields(active.id, active.len);
+                let fields = fields.map_err(CacheError::io("read", &self.layout.pack(active.id)))?;
+                numbers.insert(FieldNumbers::of(&fields))
+            }
+        };
+        let frames = frames.iter().map(|frame| PortableFrame::read(frame.clone(), &SharedFields::default()));
+        pack(frames.collect(), numbers).map_err(|error| self.poisoned(&error.to_string()))
     }
 
     /// Makes everything durable that was written without waiting.
@@ -277,7 +300,7 @@ pub(super) fn lacks_entries(index: &DiskIndex, tables: &PackIndex) -> bool {
 }
 
 /// Where frames will be once they are appended.
-fn locate(active: &ActivePack, frames: &[Vec<u8>]) -> io::Result<Vec<(FrameLocation, FrameHeader)>> {
+fn locate(active: &ActivePack, frames: &[Vec<u8>]) -> io::Result<Vec<LocatedFrame>> {
     let mut offset = active.len;
     let mut located = Vec::with_capacity(frames.len());
     for frame in frames {
@@ -305,7 +328,7 @@ impl ActivePack {
         let file = make().map_err(CacheError::io("create", &path))?;
         layout.sync_folder(&layout.packs())?;
         let len = PackHeader::LEN as u64;
-        Ok(ActivePack { file, id, generation: 0, len, indexed: len })
+        Ok(ActivePack { file, id, generation: 0, len, indexed: len, numbers: None })
     }
 
     /// Continues a pack after its last whole frame; what follows is cut off.
@@ -321,7 +344,7 @@ impl ActivePack {
         };
         let file = open().map_err(CacheError::io("open", &path))?;
         let PackState { id, generation, good: len, .. } = state;
-        Ok(ActivePack { file, id, generation, len, indexed: len })
+        Ok(ActivePack { file, id, generation, len, indexed: len, numbers: None })
     }
 }
 

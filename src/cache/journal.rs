@@ -7,7 +7,7 @@
 //! 3. a closing, after all results are stored: the outcome and the charge of each line.
 //!
 //! A batch is open while its closing is missing. The actions of an open batch are held: nothing else asks for them.
-//! The first intent raises the format of the cache, so that older versions refuse it instead of asking again.
+//! Versions that do not know batches refuse the format of the cache, instead of asking again.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;

@@ -1,7 +1,7 @@
 //! The cache: a content-addressed store of action outputs, keyed by the hash of the action's inputs.
 //!
-//! The packs are the source of truth: append-only files of self-describing frames (`frame`). Everything else can be
-//! rebuilt from them. The index says where the current frame of each key is. A put is acknowledged after its
+//! The packs are the source of truth: append-only files of frames (`frame`) that describe themselves; what many entries of a
+//! pack were made from stands in it once (`packed`). Everything else can be rebuilt from them. The index says where the current frame of each key is. A put is acknowledged after its
 //! frame is on disk; one writer thread commits for all callers in batches, because a sync per entry would cost more than
 //! everything else.
 //!
@@ -20,7 +20,10 @@
 
 mod error;
 mod entry;
+mod shared_fields;
+mod explanation;
 mod frame;
+mod packed;
 mod folder;
 mod pack;
 mod pack_index;
@@ -38,6 +41,7 @@ mod layered;
 mod snapshot;
 mod store;
 mod prune;
+mod upgrade;
 mod verify;
 mod transfer;
 mod share;

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use bytes::Bytes;
 use zstd::bulk::{Compressor, Decompressor};
@@ -12,8 +12,12 @@ use zstd::bulk::{Compressor, Decompressor};
 use super::entry::{EntryMeta, FrameLocation, Record};
 use super::error::{CacheError, Damage};
 use super::folder::Layout;
-use super::frame::{Codec, EncodedBody, FIXED, FrameContent, FrameHeader, HeaderError, MAGIC, MAX_BODY, PackHeader};
+use super::frame::{
+    Codec, EncodedBody, FIXED, FrameContent, FrameHeader, HeaderError, LEAST, MAGIC, MAX_BODY, PACKED, PackHeader,
+};
 use super::lookup::{ModelNames, StoredReply};
+use super::packed::{Explained, explained};
+use super::shared_fields::SharedFields;
 use crate::action::{ActionKey, Digest};
 use crate::redaction::redact_bytes;
 
@@ -121,15 +125,18 @@ pub(super) fn read_pack_header(file: &File, len: u64) -> io::Result<Result<PackH
 pub(super) struct PackFiles {
     layout: Layout,
     files: RwLock<HashMap<u32, Arc<File>>>,
+    /// The shared fields of packs, each with the offset up to which they were collected.
+    fields: Mutex<HashMap<u32, (u64, Arc<SharedFields>)>>,
 }
 
 impl PackFiles {
     pub(super) fn new(layout: Layout) -> PackFiles {
-        PackFiles { layout, files: RwLock::default() }
+        PackFiles { layout, files: RwLock::default(), fields: Mutex::default() }
     }
 
     /// Closes a pack that was replaced, so that its next use opens the new file.
     pub(super) fn close(&self, id: u32) {
+        self.fields.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
         self.files.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
     }
 
@@ -140,6 +147,28 @@ impl PackFiles {
         let file = Arc::new(File::open(self.layout.pack(id))?);
         self.files.write().unwrap_or_else(PoisonError::into_inner).insert(id, file.clone());
         Ok(file)
+    }
+
+    /// The fields that entries before `until` share in a pack.
+    pub(super) fn fields(&self, id: u32, until: u64) -> io::Result<Arc<SharedFields>> {
+        let mut known = self.fields.lock().unwrap_or_else(PoisonError::into_inner);
+        let (collected, fields) = known.entry(id).or_default();
+        if *collected < until {
+            let file = self.file(id)?;
+            let len = file.metadata()?.len();
+            let mut scanner = PackScanner::new(id, &file, *collected, len);
+            let mut all = SharedFields::clone(fields);
+            let mut end = *collected;
+            while let Some(found) = scanner.next()? {
+                let PackItem::Frame(at, header) = found else { continue };
+                end = at.end();
+                if let FrameContent::Fields(new) = header.content {
+                    all.add(new);
+                }
+            }
+            (*collected, *fields) = (end, Arc::new(all));
+        }
+        Ok(fields.clone())
     }
 
     pub(super) fn damage(&self, key: Option<ActionKey>, at: FrameLocation, what: impl ToString) -> Damage {
@@ -198,8 +227,19 @@ impl PackFiles {
     }
 
     pub(super) fn meta(&self, record: &Record) -> Result<EntryMeta, Damage> {
+        match self.explained(record)? {
+            Explained::Known(meta) => Ok(*meta),
+            Explained::Lost => Err(self.damage_of(record, "what it was made from is lost, and its output is not")),
+        }
+    }
+
+    /// What is known of what an entry was made from.
+    pub(super) fn explained(&self, record: &Record) -> Result<Explained, Damage> {
         let (_, head) = self.head(record)?;
-        FrameHeader::meta(&head).ok_or_else(|| self.damage_of(record, "its header cannot be read"))
+        let at = record.location;
+        let fields = if head.starts_with(&PACKED) { self.fields(at.pack, at.offset) } else { Ok(Arc::default()) };
+        let fields = fields.map_err(|e| self.damage(Some(record.key), at, e))?;
+        explained(&head, &fields).ok_or_else(|| self.damage_of(record, "its header cannot be read"))
     }
 
     /// The digest of a record's coordinate.
@@ -323,9 +363,10 @@ impl<'a> PackScanner<'a> {
     /// Searches for the next frame after damage that begins at `from`.
     fn find_next(&mut self, from: u64, what: &'static str) -> io::Result<PackItem> {
         let mut at = from + 1;
-        while at + FIXED as u64 <= self.len {
+        while at + LEAST as u64 <= self.len {
             let window = self.bytes(at, MIN_READ)?;
-            let Some(next) = window.windows(MAGIC.len()).position(|bytes| bytes == MAGIC) else {
+            let is_magic = |bytes: &[u8]| bytes == MAGIC || bytes == PACKED;
+            let Some(next) = window.windows(MAGIC.len()).position(is_magic) else {
                 at += (window.len() - MAGIC.len() + 1) as u64;
                 continue;
             };

@@ -71,6 +71,13 @@ pub(super) fn apply_frame<T: IndexUpdates>(
                 record.status = EntryStatus::from(reading);
             }
         }),
+        FrameContent::ParseResults(results) => results.iter().try_for_each(|parsed| {
+            tables.change(&parsed.key, |record| {
+                if parsed.is_of(record) && !record.is_failed() {
+                    record.status = EntryStatus::from(&parsed.result);
+                }
+            })
+        }),
         FrameContent::Text => tables.set_text(header.key, at),
         FrameContent::Counts(counts) => counts.iter().try_for_each(|(digest, count)| tables.set_count(*digest, *count)),
         FrameContent::Touch { day, keys } => keys.iter().try_for_each(|key| tables.set_day(*key, *day)),
@@ -81,7 +88,7 @@ pub(super) fn apply_frame<T: IndexUpdates>(
         }),
         FrameContent::Latest(places) => places.iter().try_for_each(|(place, key)| tables.set_latest(*place, *key)),
         FrameContent::Journal(nonce, step) => tables.set_journal((*nonce, *step), at),
-        FrameContent::Unknown => Ok(()),
+        FrameContent::Fields(_) | FrameContent::Unknown => Ok(()),
     }
 }
 

@@ -11,14 +11,16 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::PoisonError;
 
-use super::entry::{Day, EntryStatus, FrameLocation, Record, RemovalReason};
+use super::entry::{Day, EntryStatus, FrameLocation, ParsedBody, Record, RemovalReason};
 use super::error::{CacheError, IndexFault};
 use super::frame::{self, FrameContent, FrameHeader, KeyPrefix, PackHeader};
 use super::index::DiskIndex;
-use super::inner::{ActivePack, StoreInner};
+use super::inner::{ActivePack, LocatedFrame, StoreInner};
 use super::journal_steps::{BatchNonce, JournalPlaces, JournalStep};
 use super::pack::{PackFiles, PackItem, PackScanner, read_frame, read_pack_header};
 use super::pack_index::{IndexQueries, IndexUpdates, PackState};
+use super::packed::{Explained, PortableFrame, pack};
+use super::shared_fields::FieldNumbers;
 use super::store::Store;
 use crate::action::{ActionKey, Digest};
 use crate::files::open_options;
@@ -138,8 +140,12 @@ impl StoreInner {
         let mut used = BTreeSet::new();
         for record in live {
             // the sources of a damaged entry are unknown, so every text is kept
-            let Ok(meta) = self.packs.meta(record) else { return Ok(Vec::new()) };
-            used.extend(meta.texts());
+            match self.packs.explained(record) {
+                Ok(Explained::Known(meta)) => used.extend(meta.texts()),
+                // nobody can ask for a text that nothing names any more
+                Ok(Explained::Lost) => {}
+                Err(_) => return Ok(Vec::new()),
+            }
         }
         texts.retain(|(digest, _)| !used.contains(digest));
         Ok(texts)
@@ -201,12 +207,8 @@ pub(super) enum FrameFate {
     Copy,
     Replace(Vec<u8>),
     Drop,
-}
-
-/// A copied frame and its new location.
-struct MovedFrame {
-    header: FrameHeader,
-    to: FrameLocation,
+    /// It is made again from the frames that are copied.
+    Remake,
 }
 
 impl StoreInner {
@@ -219,6 +221,7 @@ impl StoreInner {
         remember_from: Option<FrameLocation>,
     ) -> Result<(), CacheError> {
         self.sync_pack(active)?;
+        self.layout.admit_packed()?;
         let mut older_rewritten = true;
         for id in self.layout.pack_ids()? {
             if ids.contains(&id) {
@@ -259,7 +262,7 @@ impl StoreInner {
         }
         let is_removed = moved.is_empty() && !newest;
         self.update(active, |index| {
-            moved.iter().try_for_each(|moved| set_location(index, moved))?;
+            moved.iter().try_for_each(|(at, header)| set_location(index, *at, header))?;
             if is_removed {
                 index.remove_pack(id)?
             } else {
@@ -275,7 +278,7 @@ impl StoreInner {
         id: u32,
         live: &LiveFrames<'_>,
         fresh: &Path,
-    ) -> Result<(PackState, Vec<MovedFrame>), CacheError> {
+    ) -> Result<(PackState, Vec<LocatedFrame>), CacheError> {
         let path = self.layout.pack(id);
         let read = CacheError::io("read", &path);
         let opened = self.packs.file(id).and_then(|file| Ok((file.metadata()?.len(), file)));
@@ -286,26 +289,32 @@ impl StoreInner {
         let old = read_pack_header(&file, len).map_err(CacheError::io("read", &path))?;
         let generation = old.map_or(0, |header| header.generation).wrapping_add(1) & 0x7FFF_FFFF;
         let mut rewrite = PackRewrite::create(id, generation, fresh).map_err(CacheError::io("write", fresh))?;
+        let shared = self.packs.fields(id, len).map_err(CacheError::io("read", &path))?;
         let mut scanner = PackScanner::new(id, &file, 0, len);
         while let Some(found) = scanner.next().map_err(CacheError::io("read", &path))? {
             let PackItem::Frame(at, header) = found else { continue };
             let fate = live.fate(at, &header).map_err(|fault| self.index_error(fault.text()))?;
-            rewrite.add(&file, at, header, fate).map_err(CacheError::io("write", fresh))?;
+            let bytes = match fate {
+                FrameFate::Drop | FrameFate::Remake => continue,
+                FrameFate::Replace(bytes) => bytes,
+                FrameFate::Copy => read_frame(&file, at).map_err(CacheError::io("read", &path))?,
+            };
+            rewrite.add(PortableFrame::read(bytes, &shared)).map_err(CacheError::io("write", fresh))?;
         }
         rewrite.finish().map_err(CacheError::io("write", fresh))
     }
 }
 
 /// Stores the new location of a frame in the index.
-fn set_location(index: &DiskIndex, moved: &MovedFrame) -> Result<(), IndexFault> {
+fn set_location(index: &DiskIndex, to: FrameLocation, header: &FrameHeader) -> Result<(), IndexFault> {
     let mut tables = index;
-    match moved.header.content {
-        FrameContent::Reply(_) | FrameContent::Failure { .. } => match index.find(&ActionKey(moved.header.key))? {
-            Some(record) => tables.set_record(Record { location: moved.to, ..record }),
+    match header.content {
+        FrameContent::Reply(_) | FrameContent::Failure { .. } => match index.find(&ActionKey(header.key))? {
+            Some(record) => tables.set_record(Record { location: to, ..record }),
             None => Ok(()),
         },
-        FrameContent::Text => tables.set_text(moved.header.key, moved.to),
-        FrameContent::Journal(nonce, step) => tables.set_journal((nonce, step), moved.to),
+        FrameContent::Text => tables.set_text(header.key, to),
+        FrameContent::Journal(nonce, step) => tables.set_journal((nonce, step), to),
         _ => Ok(()),
     }
 }
@@ -314,7 +323,10 @@ fn set_location(index: &DiskIndex, moved: &MovedFrame) -> Result<(), IndexFault>
 struct PackRewrite {
     file: BufWriter<File>,
     state: PackState,
-    moved: Vec<MovedFrame>,
+    moved: Vec<LocatedFrame>,
+    numbers: FieldNumbers,
+    /// Frames that are packed together.
+    waiting: Vec<PortableFrame>,
 }
 
 impl PackRewrite {
@@ -323,23 +335,29 @@ impl PackRewrite {
             BufWriter::with_capacity(1 << 20, open_options(fresh).write(true).create(true).truncate(true).open(fresh)?);
         file.write_all(&PackHeader { id, generation }.encode())?;
         let len = PackHeader::LEN as u64;
-        Ok(PackRewrite { file, state: PackState { id, generation, good: len, len }, moved: Vec::new() })
+        let state = PackState { id, generation, good: len, len };
+        Ok(PackRewrite { file, state, moved: Vec::new(), numbers: FieldNumbers::default(), waiting: Vec::new() })
     }
 
-    fn add(&mut self, from: &File, at: FrameLocation, header: FrameHeader, fate: FrameFate) -> io::Result<()> {
-        let bytes = match fate {
-            FrameFate::Drop => return Ok(()),
-            FrameFate::Replace(bytes) => bytes,
-            FrameFate::Copy => read_frame(from, at)?,
-        };
-        self.file.write_all(&bytes)?;
-        self.moved.push(MovedFrame { to: header.location(self.state.id, self.state.len), header });
-        self.state.len += bytes.len() as u64;
-        self.state.good = self.state.len;
+    fn add(&mut self, frame: PortableFrame) -> io::Result<()> {
+        self.waiting.push(frame);
+        if self.waiting.len() < BATCH { Ok(()) } else { self.write() }
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        let packed = pack(std::mem::take(&mut self.waiting), &mut self.numbers).map_err(io::Error::other)?;
+        for bytes in packed.frames {
+            self.file.write_all(&bytes)?;
+            let header = FrameHeader::decode(&bytes).map_err(|_| io::Error::other("a frame is malformed"))?;
+            self.moved.push((header.location(self.state.id, self.state.len), header));
+            self.state.len += bytes.len() as u64;
+            self.state.good = self.state.len;
+        }
         Ok(())
     }
 
-    fn finish(self) -> io::Result<(PackState, Vec<MovedFrame>)> {
+    fn finish(mut self) -> io::Result<(PackState, Vec<LocatedFrame>)> {
+        self.write()?;
         let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.sync_data()?;
         Ok((self.state, self.moved))
@@ -360,11 +378,26 @@ impl LiveFrames<'_> {
             FrameContent::Text => self.index.text(&header.key)? == Some(at),
             FrameContent::Journal(nonce, step) => self.index.journal()?.get(&(*nonce, *step)) == Some(&at),
             FrameContent::Counts(_) | FrameContent::Unknown => true,
+            FrameContent::Fields(_) => return Ok(FrameFate::Remake),
+            FrameContent::ParseResults(results) => return self.results(results),
             FrameContent::Touch { day, keys } => return self.touches(*day, keys),
             FrameContent::Remove { why, keys } => return self.tombstones(at, *why, keys),
             FrameContent::Latest(places) => return self.latest(places),
         };
         Ok(if alive { FrameFate::Copy } else { FrameFate::Drop })
+    }
+
+    /// Keeps the results that entries have.
+    fn results(&self, results: &[ParsedBody]) -> Result<FrameFate, IndexFault> {
+        let mut kept = Vec::new();
+        for parsed in results {
+            let record = self.index.find(&parsed.key)?;
+            if record.is_some_and(|record| parsed.is_of(&record) && record.status == EntryStatus::from(&parsed.result))
+            {
+                kept.push(parsed.clone());
+            }
+        }
+        Ok(shortened(kept.len(), results.len(), || frame::parse_results(&kept)))
     }
 
     /// Keeps only the last use of each entry.

@@ -9,6 +9,8 @@ use super::entry::{Day, EntryCoordinate, EntryMeta, EntryStatus, FrameLocation, 
 use super::frame::{self, FrameContent, FrameHeader, HeaderError, PackHeader};
 use super::pack::{compress_body, decode_body};
 use super::pack_index::{PackIndex, apply_frame};
+use super::packed::{Explained, PortableFrame, explained, pack};
+use super::shared_fields::{FieldNumbers, SharedFields};
 use super::{CacheSnapshot, LockHolder, Lookup, Store};
 use crate::action::{ActionKey, Digest, InputPart, Inputs, Repetition, SourceRef, Sources, Stage};
 use crate::units::{Tokens, Usage, Usd};
@@ -185,6 +187,123 @@ proptest! {
     fn a_frame_that_is_cut_off_says_how_many_bytes_it_needs((frame, _) in any_frame(), keep in 0..88usize) {
         let cut = &frame[..keep.min(frame.len())];
         prop_assert_eq!(FrameHeader::decode(cut), Err(HeaderError::Short(frame::FIXED)));
+    }
+}
+
+/// Frames of version 1 as a pack gets them.
+fn packed(frames: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    let frames = frames.into_iter().map(|frame| PortableFrame::read(frame, &SharedFields::default())).collect();
+    pack(frames, &mut FieldNumbers::default()).unwrap().frames
+}
+
+/// An entry of version 1, like others but for its place and its request.
+fn entry(n: u64) -> (EntryMeta, Vec<u8>) {
+    let coordinate = EntryCoordinate { probe: Some(format!("probe-{n}")), ..meta().coordinate };
+    let meta = EntryMeta { coordinate, request_id: Some(format!("request-{n}")), ..meta() };
+    let body = compress_body(b"a body").unwrap();
+    let frame = frame::reply(ActionKey(Digest::of(n.to_le_bytes())), &meta, &body).unwrap();
+    (meta, frame)
+}
+
+#[test]
+fn the_bytes_of_packed_frames_are_pinned() {
+    let key = ActionKey(Digest::of("key"));
+    let reading = ParseResult::Output { out: Digest::of("out"), state: None, parser: 2 };
+    let parsed = frame::parse_result(key, Digest::of("a body"), &reading).unwrap();
+    let frames = packed(vec![entry(1).1, parsed.clone(), entry(2).1, parsed]);
+    let all: Vec<String> = frames.iter().map(|frame| hex(frame)).collect();
+    insta::assert_snapshot!(all.join("\n\n"), @"
+    c56672020a8066000404010201000600000000000029056d6f64656c83d9dab0
+    6011479163c7c4d5fa735f911bac86729f56aaa115b7eed2eb66e02201016d2d
+    0670726f6d7074831c6831fdc9a309a4c66cc3cb2fa3740a100da8b86d6fe86e
+    9ba40deb50aa190104702e6d6496de8775
+
+    c56672020100d9010606f68647491a0d12016999e47689dae5744d2b8c1903fa
+    f7ca2886a658150083100ef2c8ee517815aafdab091172373f9cb58039a24faf
+    0d79c863a96c9febea64f5a11aa4fbd8c1a28c340201ac020000010000010000
+    00000000e03f84073272b3897c97b0ddb18f2528e3ff3f30e0bcf22122ba2442
+    bf81d6b5320123fa010201036d2d3100016aadbd04010b000401020100000600
+    0000000000000b0109726571756573742d310003010166000100000901077072
+    6f62652d3100010000010000000029056d6f64656c83d9dab06011479163c7c4
+    d5fa735f911bac86729f56aaa115b7eed2eb66e02201016d002d0670726f6d70
+    74831c6831fdc9a309a4c66cc3cb2fa3740a100da8b86d6fe86e9ba40deb50aa
+    190104702e6d647837cab56120626f6479
+
+    c56672020100750606f6864749ea21c7b3c885cf2fb547bb51016c8bbbaca21d
+    b264cc9f332769ad8dd895f0a3517815aafdab091172373f9cb58039a24faf0d
+    79c863a96c9febea64f5a11aa4fbd8c1a28c340201ac02000001000001000000
+    000000e03f84079e15be69263f4683e2e09d3b87170681ffe2e27efe0294363d
+    a67765f02ddcc6010201036d2d31000125a46a6e010b0102000b010972657175
+    6573742d3200030101660001000009010770726f62652d320001000001000000
+    0304eed06c746120626f6479
+
+    c56672020b80970102ff8e2bab3b26e0c127002127905539b47eb421de85d554
+    e15f55a446459b52b4517815aafdab0911005443af0c0e97f60b57f1450f3051
+    247bce8f92565feb6cd650c9369b79f0b43b0002ff8e2bab3b26e0c127002127
+    905539b47eb421de85d554e15f55a446459b52b4517815aafdab0911005443af
+    0c0e97f60b57f1450f3051247bce8f92565feb6cd650c9369b79f0b43b0002d1
+    ec274b
+    ");
+}
+
+#[test]
+fn any_flipped_bit_and_any_missing_end_of_a_packed_header_is_detected() {
+    let key = ActionKey(Digest::of("key"));
+    let reading = ParseResult::Malformed { parser: 1, fault: "x".into() };
+    let failed = frame::failure(key, &meta(), "class", "message").unwrap();
+    let parsed = frame::parse_result(key, Digest::of("a body"), &reading).unwrap();
+    for frame in packed(vec![entry(1).1, entry(2).1, entry(3).1, failed, parsed]) {
+        let head = FrameHeader::decode(&frame).unwrap().head_len as usize;
+        for at in 0..head {
+            for bit in 0..8 {
+                let mut flipped = frame.clone();
+                flipped[at] ^= 1 << bit;
+                assert!(FrameHeader::decode(&flipped).is_err(), "byte {at} of {head}");
+            }
+            let cut = FrameHeader::decode(&frame[..at]);
+            assert!(matches!(cut, Err(HeaderError::Short(needed)) if needed > at), "{at} bytes of {head}: {cut:?}");
+        }
+    }
+}
+
+#[test]
+fn a_packed_frame_in_an_export_is_refused() {
+    let frames = packed(vec![entry(1).1]).concat();
+    assert!(super::transfer::read_item(&mut frames.as_slice()).is_err());
+}
+
+proptest! {
+    #[test]
+    fn packed_entries_are_explained_as_before(kinds in prop::collection::vec((0..4u64, any::<bool>()), 1..12)) {
+        let key = ActionKey(Digest::of("failed"));
+        let frames = kinds.iter().map(|(n, fails)| match fails {
+            true => frame::failure(key, &entry(*n).0, "class", "message").unwrap(),
+            false => entry(*n).1,
+        });
+        let mut shared = SharedFields::default();
+        let mut found = Vec::new();
+        let packed = packed(frames.collect());
+        for frame in &packed {
+            let header = FrameHeader::decode(frame).unwrap();
+            prop_assert_eq!(header.location(0, 0).len(), frame.len() as u64);
+            if let FrameContent::Fields(new) = header.content {
+                shared.add(new);
+                continue;
+            }
+            let Some(Explained::Known(meta)) = explained(&frame[..header.head_len as usize], &shared) else {
+                panic!("an entry is explained");
+            };
+            found.push(*meta);
+            // and packed again, for another pack
+            let again = PortableFrame::read(frame.clone(), &shared);
+            let PortableFrame::Entry(_) = &again else { panic!("an entry stays one") };
+            let once = pack(vec![again], &mut FieldNumbers::default()).unwrap().frames;
+            let first = once.first().unwrap();
+            let head = FrameHeader::decode(first).unwrap().head_len as usize;
+            prop_assert!(matches!(explained(&first[..head], &SharedFields::default()), Some(Explained::Known(_))));
+        }
+        let expected: Vec<EntryMeta> = kinds.iter().map(|(n, _)| entry(*n).0).collect();
+        prop_assert_eq!(found, expected);
     }
 }
 

@@ -13,6 +13,8 @@ use super::frame::{FrameContent, FrameHeader, PackHeader};
 use super::inner::{ActivePack, StoreInner, copy_damaged};
 use super::pack::{PackItem, PackScanner, decode_body, read_frame, read_pack_header};
 use super::pack_index::{IndexQueries, PackIndex};
+use super::packed::explained;
+use super::shared_fields::SharedFields;
 use super::store::Store;
 use crate::action::ActionKey;
 
@@ -147,7 +149,8 @@ fn check_frame(file: &File, at: FrameLocation, header: &FrameHeader) -> std::io:
     let bytes = read_frame(file, at)?;
     let head = at.head as usize;
     let entry = matches!(header.content, FrameContent::Reply(_) | FrameContent::Failure { .. });
-    if entry && FrameHeader::meta(&bytes[..head]).is_none() {
+    // a shared field that is damaged is reported at its own place
+    if entry && explained(&bytes[..head], &SharedFields::default()).is_none() {
         return Ok(Some("its header cannot be read"));
     }
     let with_body = matches!(header.content, FrameContent::Reply(_) | FrameContent::Text | FrameContent::Journal(..));

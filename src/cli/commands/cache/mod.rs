@@ -1,4 +1,4 @@
-//! `compeval cache`: list, show, compare, prune, verify, share, export and import entries.
+//! `compeval cache`: list, show, compare, prune, verify, upgrade, share, export and import entries.
 //!
 //! Commands that only read use a snapshot and can run beside a writer; the others open the store exclusively.
 
@@ -12,6 +12,7 @@ mod remote;
 mod show;
 mod stats;
 mod transfer;
+mod upgrade;
 
 use std::path::PathBuf;
 
@@ -87,6 +88,9 @@ pub(crate) enum CacheCommand {
     /// Re-hash everything
     #[command(after_help = "Examples:\n  compeval cache verify")]
     Verify,
+    /// Rewrite a cache of an older version, which then takes less space; it is read without, too
+    #[command(after_help = "Examples:\n  compeval cache upgrade")]
+    Upgrade,
     /// Write entries to one file
     #[command(after_help = "Examples:\n  compeval cache export first.cache --label first")]
     Export {
@@ -121,6 +125,7 @@ pub(crate) fn run(common: &Common, command: &CacheCommand, console: &Console) ->
         CacheCommand::Stats { .. } => stats::run(&snapshot(&paths.cache, console)?, &paths.results, console),
         CacheCommand::Prune(args) => prune::run(common, &paths, args, console),
         CacheCommand::Verify => transfer::verify(&paths.cache, console),
+        CacheCommand::Upgrade => upgrade::run(&paths.cache, console),
         CacheCommand::Export { file, label } => {
             let snapshot = snapshot(&paths.cache, console)?;
             transfer::export(&snapshot, &paths.results, &given(common, file), label.as_deref(), console)

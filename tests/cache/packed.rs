@@ -1,0 +1,230 @@
+//! Caches of an older format: they are read as they are, and their entries stay what they are when they are packed. And
+//! what entries share in a pack.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use bytes::Bytes;
+use compeval::action::{ActionKey, Digest};
+use compeval::cache::{CacheSnapshot, EntryMeta, EntryStatus, Lookup, ParseResult, Store};
+use tempfile::{TempDir, tempdir};
+
+use super::support::*;
+
+/// A cache that a program with format 1 made: compressions and answers of a run, whose grades were pruned.
+fn older() -> TempDir {
+    let dir = tempdir().unwrap();
+    copy(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cache/data/format-1")), dir.path());
+    dir
+}
+
+type Entries = BTreeMap<ActionKey, (Bytes, EntryMeta, EntryStatus)>;
+
+fn entries(cache: &impl Lookup) -> Entries {
+    let records = cache.records().into_iter();
+    let read = records.map(|record| {
+        let (body, meta) = (cache.body(&record).unwrap(), cache.meta(&record).unwrap());
+        assert_eq!(meta.inputs.key(), record.key, "an entry is explained by its own inputs");
+        assert_eq!(cache.latest(&meta.coordinate.digest(meta.stage)), Some(record.key));
+        (record.key, (body, meta, record.status))
+    });
+    read.collect()
+}
+
+fn format(dir: &Path) -> String {
+    std::fs::read_to_string(dir.join("FORMAT")).unwrap()
+}
+
+#[test]
+fn an_older_cache_is_read_as_it_is_and_the_first_write_raises_its_format() {
+    let dir = older();
+    let before = entries(&CacheSnapshot::open(dir.path()).unwrap());
+    assert_eq!(before.len(), 8);
+    let pack = dir.path().join("packs/00000001.pack");
+    let bytes = std::fs::read(&pack).unwrap();
+    let store = open(dir.path());
+    assert_eq!((entries(&store) == before, store.verify().unwrap()), (true, vec![]));
+    drop(store);
+    assert_eq!(
+        (format(dir.path()).as_str(), std::fs::read(&pack).unwrap() == bytes),
+        ("compeval cache format 1\n", true)
+    );
+    let store = open(dir.path());
+    put(&store, 1, body(1, 500));
+    assert_eq!(format(dir.path()), "compeval cache format 3\n", "older versions refuse it");
+    for _ in 0..2 {
+        let mut found = entries(&CacheSnapshot::open(dir.path()).unwrap());
+        assert_eq!(found.remove(&key(1)).map(|(body, meta, _)| (body, meta)), Some((body(1, 500), meta(1))));
+        assert!(found == before, "both are in one pack");
+    }
+}
+
+#[test]
+fn an_upgraded_cache_has_the_same_entries_in_less_space() {
+    let dir = older();
+    let before = entries(&CacheSnapshot::open(dir.path()).unwrap());
+    let index = tempdir().unwrap();
+    drop(open(dir.path()));
+    copy(&dir.path().join("index"), index.path());
+    let size = disk(&dir.path().join("packs"));
+    let store = open(dir.path());
+    assert_eq!(store.upgrade().unwrap(), 1);
+    assert_eq!((entries(&store) == before, store.upgrade().unwrap(), store.verify().unwrap()), (true, 0, vec![]));
+    drop(store);
+    assert!(disk(&dir.path().join("packs")) < size);
+    assert!(entries(&CacheSnapshot::open(dir.path()).unwrap()) == before);
+    // killed before the index learned of the new pack
+    std::fs::remove_dir_all(dir.path().join("index")).unwrap();
+    copy(index.path(), &dir.path().join("index"));
+    let store = open(dir.path());
+    assert!(entries(&store) == before);
+    assert_eq!((store.upgrade().unwrap(), store.verify().unwrap()), (0, vec![]));
+}
+
+#[test]
+fn an_upgrade_that_was_killed_while_it_wrote_is_done_again() {
+    let dir = older();
+    let before = entries(&CacheSnapshot::open(dir.path()).unwrap());
+    let upgraded = older();
+    let store = open(upgraded.path());
+    store.upgrade().unwrap();
+    drop(store);
+    let pack = std::fs::read(upgraded.path().join("packs/00000001.pack")).unwrap();
+    for written in [0, 24, 500, pack.len()] {
+        std::fs::write(dir.path().join("packs/00000001.rewrite"), &pack[..written]).unwrap();
+        let store = open(dir.path());
+        assert!(entries(&store) == before, "{written} bytes");
+        assert!(!dir.path().join("packs/00000001.rewrite").exists());
+    }
+    assert_eq!(open(dir.path()).upgrade().unwrap(), 1);
+    assert!(entries(&open(dir.path())) == before);
+}
+
+/// Entries of which many fields are the same, with results of parsing.
+fn shared(dir: &Path, count: u64) {
+    let store = open(dir);
+    for n in 0..count {
+        let record = put(&store, n, body(n, 200));
+        store.note(&record, &ParseResult::Output { out: Digest::of(n.to_le_bytes()), state: None, parser: 1 });
+    }
+    store.close().unwrap();
+}
+
+/// The places of frames with this kind in packed form, and their lengths.
+fn packed_frames(pack: &[u8], kind: u8) -> Vec<(usize, usize)> {
+    let starts = [0xC5, b'f', b'r', 2, kind, 0x80];
+    let at = |at: &usize| pack[*at..].starts_with(&starts);
+    // a note of up to 127 bytes has one byte of length, a longer one two
+    let length = |at: usize| match (usize::from(pack[at + 6]), usize::from(pack[at + 7])) {
+        (short, _) if short < 128 => 7 + short + 4,
+        (low, high) => 8 + (low - 128) + high * 128 + 4,
+    };
+    (0..pack.len() - 8).filter(at).map(|at| (at, length(at))).collect()
+}
+
+const FIELDS: u8 = 10;
+const PARSE_RESULTS: u8 = 11;
+
+#[test]
+fn whatever_happens_to_shared_fields_no_output_is_lost_and_no_explanation_is_wrong() {
+    const COUNT: u64 = 5;
+    let sound = tempdir().unwrap();
+    shared(sound.path(), COUNT);
+    let name = "packs/00000001.pack";
+    let pack = std::fs::read(sound.path().join(name)).unwrap();
+    let check = |cache: &dyn Fn(u64) -> (Bytes, Option<EntryMeta>), case: &str| {
+        let found = (0..COUNT).map(cache).enumerate();
+        found
+            .filter(|(n, (found, explained))| {
+                let n = *n as u64;
+                assert_eq!(*found, body(n, 200), "{case}");
+                explained.as_ref().is_some_and(|explained| {
+                    assert_eq!(*explained, meta(n), "{case}");
+                    true
+                })
+            })
+            .count() as u64
+    };
+    let read = |store: &Store, n: u64| {
+        let record = store.find(&key(n)).unwrap();
+        (store.body(&record).unwrap(), store.meta(&record).ok())
+    };
+    let frames = packed_frames(&pack, FIELDS);
+    assert!(!frames.is_empty());
+    for at in frames.into_iter().flat_map(|(at, length)| (at..at + length).step_by(7)) {
+        let dir = tempdir().unwrap();
+        copy(sound.path(), dir.path());
+        let mut flipped = pack.clone();
+        flipped[at] ^= 0x20;
+        std::fs::write(dir.path().join(name), &flipped).unwrap();
+        let case = format!("byte {at}");
+        let store = open(dir.path());
+        assert!(check(&|n| read(&store, n), &case) < COUNT, "{case}: what shares it is not explained");
+        assert!(!store.verify().unwrap().is_empty(), "{case}: it is named");
+        assert_eq!(store.verify().unwrap(), [], "{case}: once");
+        put(&store, 50, body(50, 200));
+        put(&store, 51, body(51, 200));
+        let explained = check(&|n| read(&store, n), &case);
+        assert_eq!(store.meta(&store.find(&key(51)).unwrap()).unwrap(), meta(51), "{case}");
+        drop(store);
+        let store = open(dir.path());
+        assert_eq!(check(&|n| read(&store, n), &case), explained, "{case}: what was lost stays lost, and nothing else");
+        assert_eq!((store.upgrade().unwrap(), store.notices()), (0, vec![]), "{case}");
+        store.prune(&[key(0)], &Default::default()).unwrap();
+        assert!(store.find(&key(0)).is_none() && read(&store, 1).0 == body(1, 200), "{case}");
+    }
+}
+
+#[test]
+fn damaged_results_of_parsing_are_made_again() {
+    let sound = tempdir().unwrap();
+    shared(sound.path(), 3);
+    let name = "packs/00000001.pack";
+    let pack = std::fs::read(sound.path().join(name)).unwrap();
+    let frames = packed_frames(&pack, PARSE_RESULTS);
+    assert!(!frames.is_empty());
+    for at in frames.into_iter().flat_map(|(at, length)| (at..at + length).step_by(3)) {
+        let dir = tempdir().unwrap();
+        copy(sound.path(), dir.path());
+        let mut flipped = pack.clone();
+        flipped[at] ^= 0x20;
+        std::fs::write(dir.path().join(name), &flipped).unwrap();
+        let store = open(dir.path());
+        assert!(!store.verify().unwrap().is_empty(), "byte {at}");
+        for n in 0..3 {
+            let record = store.find(&key(n)).unwrap();
+            let out = Digest::of(n.to_le_bytes());
+            let known = EntryStatus::Output { out, state: None, parser: 1 };
+            assert!(record.status == EntryStatus::Unparsed || record.status == known, "byte {at}");
+            assert_eq!(store.body(&record).unwrap(), body(n, 200), "byte {at}");
+        }
+    }
+}
+
+#[test]
+fn a_pack_that_is_cut_off_anywhere_has_what_is_whole() {
+    let sound = tempdir().unwrap();
+    shared(sound.path(), 3);
+    let pack = std::fs::read(sound.path().join("packs/00000001.pack")).unwrap();
+    let mut most = 0;
+    for length in (24..pack.len()).step_by(5) {
+        let dir = tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("packs")).unwrap();
+        std::fs::write(dir.path().join("packs/00000001.pack"), &pack[..length]).unwrap();
+        let snapshot = CacheSnapshot::open(dir.path()).unwrap();
+        let found = entries(&snapshot);
+        assert!(found.iter().all(|(_, (body, ..))| body.starts_with(b"reply ")), "{length} bytes");
+        assert!(found.len() >= most, "{length} bytes");
+        most = found.len();
+    }
+    assert_eq!(most, 3);
+}
+
+#[test]
+fn entries_that_share_what_they_were_made_from_take_little() {
+    let dir = tempdir().unwrap();
+    shared(dir.path(), 200);
+    let overhead = disk(&dir.path().join("packs")) / 200 - 200;
+    assert!(overhead < 420, "{overhead} bytes beside a body");
+    assert!(disk(&dir.path().join("index")) / 200 < 260, "{}", disk(&dir.path().join("index")));
+}
