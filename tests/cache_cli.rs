@@ -369,6 +369,23 @@ fn verify_reports_damage_and_the_rest_is_intact() {
 }
 
 #[test]
+fn a_cache_of_an_older_version_is_upgraded() {
+    let project = Project::new();
+    let older = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cache/data/format-1"));
+    for file in ["FORMAT", "packs/00000001.pack"] {
+        let to = project.0.path().join("cache").join(file);
+        compeval::files::write_whole(&to, fs::read(older.join(file)).unwrap()).unwrap();
+    }
+    let entries = |project: &Project| project.ok(&["cache", "ls", "--json"]).matches("\"key\"").count();
+    let before = entries(&project);
+    assert!(project.ok(&["cache", "upgrade"]).starts_with("Rewrote 1 pack: "));
+    assert!(project.ok(&["cache", "upgrade"]).starts_with("The cache is of this version already"));
+    assert!(fs::read_to_string(project.0.path().join("cache/FORMAT")).unwrap().contains("format 3"));
+    assert_eq!((entries(&project), before), (8, 8));
+    project.ok(&["cache", "verify"]);
+}
+
+#[test]
 fn a_cell_is_shown_whole_and_names_are_suggested() {
     let project = Project::ran("a");
     let probe = probe(&project);
