@@ -28,6 +28,10 @@ run *ARGS:
 ci:
     .ci/run
 
+# Kill runs with batches at COUNT random calls to each vendor, and compare what they leave with a live run.
+batch-kills COUNT="200":
+    COMPEVAL_KILLS={{COUNT}} cargo test --test cli kill_9_at_many -- --ignored --nocapture
+
 # Write the snapshots of the tests anew; look at every line of the diff.
 snapshots *FILTER:
     INSTA_UPDATE=always cargo test {{FILTER}}

@@ -31,8 +31,7 @@ impl FileError {
 /// Writes `path` by a temporary file in the same folder and a rename, durably. Creates the folder if it does not exist.
 /// API keys are redacted.
 pub fn write_whole(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), FileError> {
-    write_unsynced_name(path, bytes)?;
-    sync_folder(folder_of(path))
+    StagedFile::write(path, bytes)?.commit_durably()
 }
 
 /// The same, except that the name is durable only after [`sync_folder`]: for several files of one folder.
@@ -57,6 +56,13 @@ impl StagedFile {
         file.write_all(&redact_bytes(bytes.as_ref())).map_err(fault)?;
         file.as_file().sync_all().map_err(fault)?;
         Ok(StagedFile { file, path: path.to_owned() })
+    }
+
+    /// Gives it its name, durably.
+    pub fn commit_durably(self) -> Result<(), FileError> {
+        let folder = folder_of(&self.path).to_owned();
+        self.commit()?;
+        sync_folder(&folder)
     }
 
     /// Gives it its name. The name is durable after [`sync_folder`].
@@ -241,6 +247,25 @@ impl FileLock {
         write_holder(&mut file, command).map_err(LockError::Io)?;
         Ok(FileLock(file))
     }
+
+    /// Locks `path`, a file that exists for this alone, unless another process holds it.
+    pub fn try_acquire(path: &Path) -> io::Result<Option<FileLock>> {
+        let file = private_options().read(true).write(true).create(true).truncate(false).open(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(FileLock(file))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+/// A folder of this user for what the processes of all projects share; `None` where there is none.
+pub fn user_folder() -> Option<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let cache = || variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
+    let base = variable("XDG_RUNTIME_DIR").or_else(cache).or_else(|| variable("LOCALAPPDATA"))?;
+    let folder = base.join("compeval");
+    create_private_folder(&folder).ok().map(|()| folder)
 }
 
 /// The command of this process, as the user typed it.

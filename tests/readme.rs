@@ -85,6 +85,8 @@ fn every_flag_in_the_text_is_one_of_the_programs() {
         &["probes", "generate"],
         &["probes", "review"],
         &["check"],
+        &["batch", "export"],
+        &["batch", "import"],
         &["cache", "show"],
         &["cache", "ls"],
         &["cache", "prune"],

@@ -11,6 +11,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use base64::Engine;
@@ -18,7 +19,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::entry::{EntryCoordinate, FrameLocation};
+use super::entry::{EntryCoordinate, FrameLocation, now_ms};
 use super::error::{CacheError, Damage};
 use super::journal_steps::{BatchNonce, JournalPlaces, JournalStep};
 use super::pack::PackFiles;
@@ -73,6 +74,15 @@ pub struct BatchIntent {
     pub ratio: f64,
     /// The newest batch of the account before, where the vendor keeps no metadata.
     pub newest: Option<String>,
+    /// Batches that may end without a reply to a line before the line has failed.
+    #[serde(default)]
+    pub max_attempts: Option<u32>,
+    /// The input tokens of its requests, as estimated.
+    #[serde(default)]
+    pub tokens: u64,
+    /// The file that its requests were written to, where it is not the vendor's.
+    #[serde(default)]
+    pub file: Option<PathBuf>,
     /// The refresh that it is part of.
     #[serde(default)]
     pub refresh: Option<Refresh>,
@@ -147,12 +157,31 @@ pub struct ClosedBatch {
     pub lines: Vec<ClosedLine>,
 }
 
+impl ClosedBatch {
+    /// The closing of a batch that nothing was collected of.
+    pub fn without_lines(nonce: BatchNonce, closing: BatchClosing) -> ClosedBatch {
+        ClosedBatch { nonce, closed: now_ms(), closing, lines: Vec::new() }
+    }
+}
+
 /// A batch that is not closed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenBatch {
     pub intent: BatchIntent,
     /// The vendor's name for it, once it was confirmed.
     pub id: Option<String>,
+}
+
+impl OpenBatch {
+    /// Whether it is a file of which it is not known whether it was written.
+    pub fn is_unfinished_file(&self) -> bool {
+        self.intent.file.is_some() && self.id.is_none()
+    }
+
+    /// Where it is: the vendor's name for it, or its file.
+    pub fn place(&self) -> &str {
+        self.id.as_deref().unwrap_or("not confirmed")
+    }
 }
 
 /// All that the cache knows of batches.

@@ -265,7 +265,7 @@ impl RunOptions {
             refresh,
             allow_weak_judge: self.allow_weak_judge,
             selftests_only: self.selftests_only,
-            batches: self.batches,
+            batches: self.batches.clone(),
         }
     }
 }

@@ -221,7 +221,7 @@ table! {
         identity: String,
         /// Whether a key may go over http:// to another machine. Default: false.
         insecure: bool,
-        /// How requests are sent: "live", "flex" (OpenAI) or "batch" (answers and grades). Default: "live".
+        /// How requests are sent: "live", "flex" (OpenAI), "batch" (answers and grades) or "file". Default: "live".
         lane: String,
         /// Rates and limits of requests.
         limits: LimitsTable,
@@ -252,6 +252,8 @@ table! {
         flex_fallback: bool,
         /// Seconds until a batch is polled again; each wait is longer than the one before, up to 40 times this. Default: 15.
         batch_poll_s: f64,
+        /// Input tokens that the open batches of one model may have together: the vendor's limit of its queue. No default.
+        batch_queue_tokens: u64,
         /// The longest prompt in tokens. Default: from the price table.
         context_window: u64,
     }
@@ -280,8 +282,8 @@ table! {
         temperature: f64,
         /// Reasoning effort in the provider's own word; sent if set.
         effort: String,
-        /// How its requests are sent: "live", "flex" or "batch"; in a batch each point of a session takes up to a day.
-        /// Default: as the provider says, but never in a batch.
+        /// How its requests are sent: "live", "flex", "batch" or "file"; in a batch each point of a session takes up to a day.
+        /// Default: as the provider says, but never in a batch or a file.
         lane: String,
         /// Appends a list of files, failed commands, decisions, demands and open tasks. Default: false.
         artifact_index: bool,
@@ -315,7 +317,7 @@ table! {
         temperature: f64,
         /// Reasoning effort in the provider's own word; sent if set.
         effort: String,
-        /// How its requests are sent: "live", "flex" or "batch". Default: as the provider says.
+        /// How its requests are sent: "live", "flex", "batch" or "file". Default: as the provider says.
         lane: String,
         /// What happens to an answer that the token limit cut off. Default: "grade".
         truncated_replies: String,
@@ -337,7 +339,7 @@ table! {
         temperature: f64,
         /// Reasoning effort in the provider's own word; sent if set.
         effort: String,
-        /// How its requests are sent: "live", "flex" or "batch". Default: as the provider says.
+        /// How its requests are sent: "live", "flex", "batch" or "file". Default: as the provider says.
         lane: String,
         /// How often it is asked for a reply in the right format. Default: 3.
         attempts: u32,

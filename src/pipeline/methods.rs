@@ -65,6 +65,7 @@ impl StrategyKind {
                 "target_tokens",
                 "temperature",
                 "effort",
+                "lane",
                 "artifact_index",
             ],
             // The block goes back as it came; nothing can be appended to it.
@@ -180,7 +181,7 @@ fn vendor(
 ) -> Option<ModelUse> {
     let model = context.model(&declaration(table, override_model))?;
     if model.provider.dialect == dialect {
-        if let Some(lane) = table.value.lane.as_ref().filter(|_| model.lane == Lane::Batch) {
+        if let Some(lane) = table.value.lane.as_ref().filter(|_| matches!(model.lane, Lane::Batch | Lane::File)) {
             context.error(&lane.place, "a vendor's own compaction cannot be batched", "leave `lane` out here");
         }
         return Some(model);

@@ -293,6 +293,7 @@ impl ProviderDraft<'_> {
         limits.max_attempts = self.positive(max_attempts.as_ref()).unwrap_or(limits.max_attempts);
         limits.flex_fallback = table.value.flex_fallback.as_ref().is_some_and(|fallback| fallback.value);
         limits.batch_poll = duration(table.value.batch_poll_s.as_ref(), limits.batch_poll, self.file, self.problems);
+        limits.batch_queue_tokens = self.positive(table.value.batch_queue_tokens.as_ref());
         limits.context_window = self.positive(table.value.context_window.as_ref()).map(Tokens);
         limits.timeout = duration(timeout_s.as_ref(), limits.timeout, self.file, self.problems);
         limits

@@ -34,6 +34,8 @@ pub struct CostEstimate {
     pub seconds: f64,
     /// What goes into batches.
     pub batched: BatchedEstimate,
+    /// Requests that are exported to files.
+    pub for_file: u64,
 }
 
 /// The part of an estimate that goes into batches.
@@ -202,7 +204,10 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             ..Usage::default()
         };
         // The self-test of a judge is not batched.
-        let lane = if stage == StageName::Selftest { model.lane.of_one() } else { model.lane };
+        let lane = match model.lane {
+            Lane::Batch if stage == StageName::Selftest => Lane::Live,
+            lane => lane,
+        };
         let price = |output: f64, times: f64| {
             let usd = self.prices.cost_in(lane, &model.reference, &usage(output));
             usd.map(|usd| Usd(usd.0 * times))
@@ -231,6 +236,10 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         if lane == Lane::Batch {
             let live = self.prices.cost(&model.reference, &usage(output)).map(|usd| Usd(usd.0 * count));
             return self.total.batched.add(requests, expected, live);
+        }
+        if lane == Lane::File {
+            self.total.for_file += requests;
+            return;
         }
         let (_, load) = self.loads.entry(spec.name.to_string()).or_insert_with(|| ((**spec).clone(), Load::default()));
         load.requests += count;
@@ -338,8 +347,9 @@ fn average_past_calls<L: Lookup>(lookup: &L) -> HashMap<(StageName, String), Obs
         }
         *count += 1;
         let Ok(EntryMeta { requested_model: Some(model), lane, .. }) = lookup.meta(&record) else { continue };
-        // A batch took as long as the vendor let it wait.
-        let seconds = if lane == Lane::Batch { USUAL_LATENCY } else { record.latency_ms as f64 / 1000.0 };
+        // A batch took as long as the vendor, or the user, let it wait.
+        let seconds =
+            if matches!(lane, Lane::Batch | Lane::File) { USUAL_LATENCY } else { record.latency_ms as f64 / 1000.0 };
         let entry = seen.entry((record.stage.into(), model)).or_default();
         entry.calls += 1.0;
         entry.input += input.0 as f64;

@@ -34,7 +34,7 @@ mod batch;
 
 pub use batch::{
     BatchAccount, BatchClient, BatchEnding, BatchReply, BatchRequest, BatchResult, BatchSearch, BatchStatus,
-    CreateFault, export_lines,
+    CreateFault, export_lines, read_batch_line,
 };
 pub use budget::{AttemptBudget, AttemptCost, NoBudget};
 pub use call::{

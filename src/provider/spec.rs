@@ -92,6 +92,7 @@ impl Dialect {
             Lane::Live => true,
             Lane::Flex => matches!(self, Dialect::OpenaiChat | Dialect::OpenaiResponses),
             Lane::Batch => self != Dialect::Lexical,
+            Lane::File => self == Dialect::OpenaiChat,
         }
     }
 }
@@ -107,13 +108,18 @@ named_enum! {
         Flex = "flex",
         /// The vendors' batch APIs: cheaper, done within a day.
         Batch = "batch",
+        /// A file in the format of OpenAI's batches, for an engine that reads it.
+        File = "file",
     }
 }
 
 impl Lane {
     /// The lane of a request that is sent by itself: what is not put into a batch goes live.
     pub fn of_one(self) -> Lane {
-        if self == Lane::Batch { Lane::Live } else { self }
+        match self {
+            Lane::Live | Lane::Batch | Lane::File => Lane::Live,
+            Lane::Flex => Lane::Flex,
+        }
     }
 }
 
@@ -143,6 +149,8 @@ pub struct Limits {
     pub flex_fallback: bool,
     /// The wait before a batch is polled for the second time; all other times of batches are in proportion.
     pub batch_poll: Duration,
+    /// Input tokens that the open batches of one model may have together.
+    pub batch_queue_tokens: Option<u64>,
     /// The most tokens a prompt may have, where the user declared it: what a server of his own was started with.
     pub context_window: Option<Tokens>,
     /// Processes that share the account: of a rate that the provider announces, each takes its part.
@@ -201,6 +209,7 @@ impl Default for Limits {
             timeout: Duration::from_secs(180),
             flex_fallback: false,
             batch_poll: Limits::BATCH_POLL,
+            batch_queue_tokens: None,
             context_window: None,
             sharers: NonZeroU32::MIN,
         }

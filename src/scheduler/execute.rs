@@ -276,13 +276,13 @@ impl Executor<'_> {
         }
     }
 
-    /// The request of a job as a line of a batch has it, and the most that it may cost.
+    /// The request of a job as a line of a batch has it, with its input as estimated and the most that it may cost.
     pub(super) fn batch_request(
         &self,
         job: &Job,
         request: &ModelRequest,
         spec: &ProviderSpec,
-    ) -> Result<(HttpRequest, Option<Usd>), ExecutionError> {
+    ) -> Result<(HttpRequest, Tokens, Option<Usd>), ExecutionError> {
         let call = self.call(job, request)?;
         let model = ModelRef { provider: request.provider.clone(), model: request.model.clone() };
         let (input, _) = estimate(&call);
@@ -292,7 +292,7 @@ impl Executor<'_> {
             let class = Some(ErrorClass::Invalid);
             FailedAction { class, ..job.failure(Blame::Infrastructure, fault.to_string()) }
         })?;
-        Ok((built, worst_case(self.prices, (&model, Lane::Batch), tokens)))
+        Ok((built, input, worst_case(self.prices, (&model, request.lane), tokens)))
     }
 
     /// Reads the stored reply to a request of a batch as that to a live one is read; `None` if it is to be asked again.

@@ -19,6 +19,13 @@ use crate::probe::read_candidates;
 use crate::provider::{Completion, Dialect, Operation, ReadFault};
 use crate::results::{Blame, FailedAction, Location};
 
+/// What an action under way is for.
+#[expect(clippy::large_enum_variant, reason = "few at a time, and short-lived: a box would cost more than it saves")]
+pub(super) enum ActionTask {
+    Cell(Task),
+    Selftest(SelftestTask),
+}
+
 /// An action and what it is performed for.
 pub(super) struct Job {
     pub(super) action: Action,

@@ -14,7 +14,7 @@ use super::cells::Cells;
 use super::event::{Event, Listener, SkipReason};
 use super::execute::{ExecutedOutput, ExecutionError, Executor};
 use super::in_flight::{Completed, Ended, InFlight};
-use super::job::Job;
+use super::job::{ActionTask, Job};
 use super::options::{RunError, RunOutcome, SchedulerOptions, Stop};
 use super::qualification::{CaseOutcome, JudgeQualification, JudgeStatus};
 use super::queue::ModelQueue;
@@ -46,13 +46,6 @@ pub async fn run(
     };
     let (weak_judges, submitted) = (run.judges.weak(), run.batches.submitted_requests());
     Ok(RunOutcome { models: executor.outputs.models(), broken, weak_judges, submitted, ..run.stats.outcome })
-}
-
-/// What an action under way is for.
-#[expect(clippy::large_enum_variant, reason = "one at a time, and short-lived: a box would cost more than it saves")]
-enum ActionTask {
-    Cell(Task),
-    Selftest(SelftestTask),
 }
 
 struct EventLoop<'r, 'e> {
@@ -97,7 +90,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
     async fn drive(&mut self, mut stop: watch::Receiver<Stop>) -> Result<(), RunError> {
         self.judges.prepare(&mut self.stats)?;
         if !self.options.selftests_only {
-            self.batches.open()?;
+            self.batches.open().await?;
         }
         let mut room_check = tokio::time::interval(ROOM_CHECK);
         loop {
@@ -146,26 +139,40 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
                 Ok(true)
             }
             Step::Idle(skipped) => {
+                let mut has_released_cells = false;
                 for (Waiting { task, job }, reason) in skipped {
-                    let mut sharers = self.cells.finished(&job.action.key);
-                    sharers.push(task);
-                    sharers.iter().try_for_each(|task| self.cells.skip(task, reason, &mut self.stats))?;
+                    match task {
+                        ActionTask::Cell(task) => {
+                            let mut sharers = self.cells.finished(&job.action.key);
+                            sharers.push(task);
+                            sharers.iter().try_for_each(|task| self.cells.skip(task, reason, &mut self.stats))?;
+                        }
+                        ActionTask::Selftest(case) => {
+                            has_released_cells = true;
+                            self.skip_case(&case, reason)?;
+                        }
+                    }
                 }
-                Ok(false)
+                Ok(has_released_cells)
             }
         }
     }
 
     fn end_line(&mut self, EndedLine { waiting: Waiting { task, job }, end }: EndedLine) -> Result<(), RunError> {
-        match end {
-            LineEnd::Executed(result) => self.complete_cell(task, &job.action, result),
-            LineEnd::Again { live } => {
+        match (task, end) {
+            (ActionTask::Cell(task), LineEnd::Executed(result)) => self.complete_cell(task, &job.action, result),
+            (ActionTask::Selftest(case), LineEnd::Executed(result)) => self.complete_case(case, result),
+            (ActionTask::Cell(task), LineEnd::Again { live }) => {
                 if live {
                     self.batches.goes_live(job.action.key);
                 }
                 let mut tasks = self.cells.finished(&job.action.key);
                 tasks.insert(0, task);
                 self.cells.put_back(tasks);
+                Ok(())
+            }
+            (ActionTask::Selftest(case), LineEnd::Again { .. }) => {
+                self.judges.put_back(case);
                 Ok(())
             }
         }
@@ -207,6 +214,11 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         let decided = self.judges.is_decided(&case).then_some(SkipReason::VerdictKnown);
         match decided.or_else(|| self.skip_reason(&case.action.work)) {
             Some(reason) => self.skip_case(&case, reason),
+            None if self.batches.holds_or_exports(&case.action.key) => self.skip_case(&case, SkipReason::Submitted),
+            None if !self.options.selftests_only && self.batches.takes_case(&job) => {
+                self.batches.add(ActionTask::Selftest(case), job);
+                Ok(())
+            }
             None => self.start(ActionTask::Selftest(case), job),
         }
     }
@@ -234,10 +246,10 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
                 JudgeStatus::Weak | JudgeStatus::Untested | JudgeStatus::Qualified => {}
             }
         }
-        if self.batches.holds(&action.key) && !self.options.offline {
+        if self.batches.holds(&action.key) && (!self.options.offline || self.options.batches.export.is_some()) {
             self.cells.started(action.key);
             let job = Job::of_task(&self.executor.preparer, &task, action);
-            self.batches.wait(task, job);
+            self.batches.wait(ActionTask::Cell(task), job);
             return Ok(());
         }
         if let Some(reason) = self.skip_reason(&action.work) {
@@ -247,7 +259,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         self.cells.started(action.key);
         let job = Job::of_task(&self.executor.preparer, &task, action);
         if self.batches.takes(&job) {
-            self.batches.add(task, job);
+            self.batches.add(ActionTask::Cell(task), job);
             return Ok(());
         }
         self.start(ActionTask::Cell(task), job)
@@ -413,6 +425,8 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
     /// Makes sure that every cell was reported.
     fn finish(&mut self) -> Result<(), RunError> {
         self.stats.outcome.batches = self.batches.notes();
+        self.stats.outcome.exported = self.batches.exported();
+        self.stats.outcome.not_exported = self.batches.not_exported();
         self.stats.outcome.budget = self.stats.outcome.budget.or(self.batches.budget_reached());
         self.cells.fail_waiting(self.judges.drain(), &mut self.stats)?;
         let all = self.executor.preparer.matrix().counts();

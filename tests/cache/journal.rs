@@ -30,6 +30,9 @@ fn intent(n: u64) -> BatchIntent {
         price: None,
         ratio: 0.5,
         newest: None,
+        max_attempts: Some(6),
+        tokens: 100,
+        file: None,
         refresh: None,
         lines: vec![BatchLine {
             key: key(n),

@@ -8,10 +8,10 @@ use serde_json::Value;
 use super::project::{PRICES, Project};
 use super::vendor_batches::{BatchServer, Behaviour, Fate, Vendor};
 
-const VENDORS: [Vendor; 2] = [Vendor::OpenAi, Vendor::Anthropic];
+pub const VENDORS: [Vendor; 2] = [Vendor::OpenAi, Vendor::Anthropic];
 
 /// The project with its provider at a vendor that has batches.
-fn project(server: &BatchServer) -> Project {
+pub fn project(server: &BatchServer) -> Project {
     let project = Project::offline();
     let kind = if server.vendor() == Vendor::OpenAi { "openai-chat" } else { "anthropic" };
     project.edit("pipeline.toml", "openai-chat", kind);
@@ -26,7 +26,7 @@ fn usd(project: &Project, label: &str) -> f64 {
 }
 
 /// The scores and the cost of a live run of the same project.
-fn live(vendor: Vendor) -> (Vec<Value>, f64) {
+pub fn live(vendor: Vendor) -> (Vec<Value>, f64) {
     let server = BatchServer::start(vendor);
     let project = project(&server);
     project.expect(0, "run --label a --runs 1");
@@ -287,8 +287,11 @@ fn an_open_batch_counts_against_the_budget_of_a_later_run() {
 #[test]
 fn two_caches_with_one_account_keep_their_batches_apart() {
     let server = BatchServer::start(Vendor::Anthropic);
-    server.book().behaviour = Behaviour { lost_answers: 3, ..Behaviour::default() };
-    let projects = [(); 2].map(|()| project(&server));
+    let latency = Duration::from_millis(150);
+    server.book().behaviour = Behaviour { lost_answers: 3, latency, ..Behaviour::default() };
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut projects = [(); 2].map(|()| project(&server));
+    projects.iter_mut().for_each(|project| project.set("XDG_RUNTIME_DIR", &folder.path().display().to_string()));
     let running = projects.each_ref().map(|project| project.start("run --label a --runs 1 --lane batch --wait"));
     let expected = live(Vendor::Anthropic).0;
     for (running, project) in running.into_iter().zip(&projects) {
@@ -297,6 +300,23 @@ fn two_caches_with_one_account_keep_their_batches_apart() {
         assert!(project.unpriced_rows("a") == expected);
     }
     assert_eq!(server.book().batches.len(), 4, "two each, none of them submitted again");
+    assert_eq!(server.book().most_creating, 1, "one create call at a time");
+}
+
+#[test]
+fn a_limited_queue_is_filled_as_batches_end() {
+    let server = BatchServer::start(Vendor::OpenAi);
+    let project = project(&server);
+    project.edit("pipeline.toml", "batch_poll_s = 0.02", "batch_poll_s = 0.02\nbatch_queue_tokens = 4000");
+    project.expect(7, "run --label a --runs 1 --lane batch");
+    let [open] = open_batches(&project).try_into().expect("one batch");
+    let first = open["requests"].as_u64().expect("a number");
+    let plan = project.expect(0, "plan --runs 1 --json").json();
+    assert!(plan["stages"]["answer"]["stale"].as_u64().is_some_and(|left| left > 0), "not all answers fit");
+    project.expect(0, "run --label a --runs 1 --lane batch --wait");
+    assert!(project.unpriced_rows("a") == live(Vendor::OpenAi).0);
+    let book = server.book();
+    assert!(book.batches.len() > 4 && book.batches[0].lines.len() as u64 == first, "{}", book.batches.len());
 }
 
 #[test]
@@ -305,41 +325,4 @@ fn shards_have_no_batches() {
     let project = project(&server);
     project.expect(2, "run --label a --shard 1/2 --lane batch").says(&["in batches"]);
     assert_eq!(server.book().live, 0);
-}
-
-/// Kills a run after each pause, lets the last one end, and compares with a live run.
-fn survive_kills(vendor: Vendor, pauses: impl Iterator<Item = Duration>) {
-    let server = BatchServer::start(vendor);
-    let project = project(&server);
-    server.book().behaviour = Behaviour { latency: Duration::from_millis(15), ..Behaviour::default() };
-    for pause in pauses {
-        let mut running = project.start("run --label a --runs 1 --lane batch --wait");
-        std::thread::sleep(pause);
-        running.kill();
-    }
-    project.expect(0, "run --label a --runs 1 --lane batch --wait");
-    assert!(project.unpriced_rows("a") == live(vendor).0, "{vendor:?}");
-    // A live request that was in flight at a kill is lost, here as without batches; nothing of a batch is.
-    let book = server.book();
-    assert_eq!(book.repeated.first(), None, "{vendor:?}: billed again, in {} batches", book.batches.len());
-}
-
-#[test]
-fn kill_9_at_any_point_pays_nothing_twice() {
-    for vendor in VENDORS {
-        survive_kills(vendor, [260_u64, 420, 300, 360, 340, 480].map(Duration::from_millis).into_iter());
-    }
-}
-
-/// By hand: `cargo test --test cli kill_9_at_many -- --ignored`. Each round begins anew, so that the kills hit creation,
-/// polls and collection of both stages.
-#[test]
-#[ignore = "takes minutes"]
-fn kill_9_at_many_points_pays_nothing_twice() {
-    for round in 0..20_u64 {
-        for vendor in VENDORS {
-            let pause = |nth: u64| Duration::from_millis(180 + (round * 7919 + nth * 104_729) % 520);
-            survive_kills(vendor, (0..5).map(pause));
-        }
-    }
 }

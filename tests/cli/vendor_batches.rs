@@ -93,6 +93,11 @@ pub struct Book {
     pub batches: Vec<Batch>,
     files: HashMap<String, Vec<(String, Value)>>,
     pub files_deleted: usize,
+    /// The calls that came in their order, but for the live ones.
+    pub calls: Vec<&'static str>,
+    /// Create calls that are being worked on, and the most that were at once.
+    creating: u32,
+    pub most_creating: u32,
     /// How often each request was billed, by its body.
     pub billed: BTreeMap<String, u32>,
     /// Requests that were sent live.
@@ -155,6 +160,13 @@ async fn answer(
     let path = uri.path().trim_start_matches("/v1").to_owned();
     let is_live = matches!(path.as_str(), "/chat/completions" | "/messages");
     let latency = shared.book.lock().unwrap_or_else(PoisonError::into_inner).behaviour.latency;
+    let creates = u32::from(method == Method::POST && path.ends_with("/batches"));
+    {
+        let mut book = shared.book.lock().unwrap_or_else(PoisonError::into_inner);
+        book.calls.extend((!is_live).then(|| kind_of(&method, &path)));
+        book.creating += creates;
+        book.most_creating = book.most_creating.max(book.creating);
+    }
     if !is_live {
         tokio::time::sleep(latency).await;
     }
@@ -171,6 +183,7 @@ async fn answer(
         // The call has its effect before the answer is on its way.
         tokio::time::sleep(latency).await;
     }
+    shared.book.lock().unwrap_or_else(PoisonError::into_inner).creating -= creates;
     let (status, text) = match reply {
         Reply::Json(status, value) => (status, value.to_string()),
         Reply::Lines(lines) => (200, lines.iter().map(|line| format!("{line}\n")).collect()),
@@ -181,6 +194,18 @@ async fn answer(
         }
     };
     Response::builder().status(status).body(text.into()).expect("a reply")
+}
+
+fn kind_of(method: &Method, path: &str) -> &'static str {
+    match (method.as_str(), path.trim_start_matches("/messages")) {
+        ("POST", "/files") => "upload",
+        ("POST", "/batches") => "create",
+        ("POST", _) => "cancel",
+        ("DELETE", _) => "delete",
+        (_, "/batches") => "list",
+        (_, path) if path.ends_with("/content") || path.ends_with("/results") => "results",
+        _ => "poll",
+    }
 }
 
 /// The page of a list, newest first, after a cursor.

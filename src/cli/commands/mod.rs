@@ -130,7 +130,7 @@ pub(crate) enum Command {
         after_help = "Examples:\n  compeval labels ls\n  compeval labels protect baseline\n  compeval labels rm old-prompt"
     )]
     Labels(LabelsCommand),
-    /// List, cancel and give up batches that are open at providers
+    /// List, cancel and give up open batches; export requests to files and import the results
     #[command(subcommand)]
     Batch(BatchCommand),
     /// List, inspect, prune, verify, share, export and import cached outputs

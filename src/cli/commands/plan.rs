@@ -76,6 +76,13 @@ pub(crate) fn print(plan: &ProjectPlan, all: bool, console: &Console) -> Exit {
             console.print(line);
         }
         batches_line(plan).inspect(|line| console.print(line));
+        match plan.forecast.estimate.for_file {
+            0 => {}
+            requests => {
+                let requests = count(requests, "request");
+                console.print(&format!("File: {requests}, in one file for each stage (`compeval batch export FILE`)."));
+            }
+        }
         console.print(&render(&plan.forecast, all, console));
     });
     Exit::Done

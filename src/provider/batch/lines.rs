@@ -102,8 +102,9 @@ struct OpenaiResponse<'a> {
     status_code: u16,
     #[serde(default)]
     request_id: Option<String>,
-    #[serde(borrow)]
-    body: &'a RawValue,
+    /// Engines such as vLLM leave it out of an error.
+    #[serde(borrow, default)]
+    body: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -124,7 +125,10 @@ struct AnthropicOutcome<'a> {
 }
 
 /// Reads a line of a result file.
-pub(super) fn read_line(dialect: Dialect, line: &[u8]) -> Result<BatchResult, serde_json::Error> {
+///
+/// # Errors
+/// It is no result.
+pub fn read_line(dialect: Dialect, line: &[u8]) -> Result<BatchResult, serde_json::Error> {
     if dialect == Dialect::Anthropic {
         let AnthropicResult { custom_id: id, result } = serde_json::from_slice(line)?;
         return Ok(BatchResult { id, reply: anthropic_reply(&result) });
@@ -139,12 +143,21 @@ fn raw(value: &RawValue) -> Bytes {
 
 fn openai_reply(response: Option<OpenaiResponse<'_>>, error: Option<&Value>) -> BatchReply {
     match response {
-        Some(OpenaiResponse { status_code: 200..300, request_id, body }) => {
+        Some(OpenaiResponse { status_code: 200..300, request_id, body: Some(body) }) => {
             BatchReply::Answered { body: raw(body), request_id }
         }
-        Some(OpenaiResponse { status_code, body, .. }) => failed(status_code, body.get().as_bytes()),
+        Some(OpenaiResponse { status_code: 200..300, .. }) => {
+            BatchReply::Unfinished("a reply without a body".to_owned())
+        }
+        Some(OpenaiResponse { status_code, body, .. }) => match (body, error) {
+            (Some(body), _) => failed(status_code, body.get().as_bytes()),
+            (None, Some(Value::String(message))) => {
+                failed(status_code, serde_json::json!({"error": {"message": message}}).to_string().as_bytes())
+            }
+            (None, error) => failed(status_code, error.map(Value::to_string).unwrap_or_default().as_bytes()),
+        },
         None => {
-            let word = |name: &str| error.and_then(|error| error[name].as_str()).unwrap_or_default();
+            let word = |name: &str| error.and_then(|error| error[name].as_str().or(error.as_str())).unwrap_or_default();
             match word("code") {
                 "batch_cancelled" => BatchReply::Cancelled,
                 code => BatchReply::Unfinished(format!("{code}: {}", word("message"))),
@@ -216,6 +229,23 @@ mod tests {
         assert!(matches!(quota, BatchReply::Failed(CallFailure { class: ErrorClass::Quota, .. })));
         assert!(matches!(of(r#""response":null,"error":{"code":"batch_expired"}"#), BatchReply::Unfinished(_)));
         assert_eq!(of(r#""response":null,"error":{"code":"batch_cancelled"}"#), BatchReply::Cancelled);
+    }
+
+    #[test]
+    fn lines_of_vllm_have_errors_beside_an_empty_body() {
+        let of = |status: u16, error: &str| {
+            let response = format!(r#"{{"status_code":{status},"request_id":"vllm-batch-1","body":null}}"#);
+            let line = format!(r#"{{"id":"vllm-1","custom_id":"a","response":{response},"error":{error}}}"#);
+            reply(Dialect::OpenaiChat, &line)
+        };
+        let object =
+            r#"{"error":{"message":"the prompt is too odd","type":"BadRequestError","param":null,"code":400}}"#;
+        for error in [r#""the prompt is too odd""#, object] {
+            let BatchReply::Failed(failure) = of(400, error) else { panic!("{error}") };
+            assert!(failure.class == ErrorClass::Invalid && failure.message.contains("too odd"), "{failure}");
+        }
+        assert!(matches!(of(500, "null"), BatchReply::Unfinished(_)));
+        assert!(matches!(of(200, "null"), BatchReply::Unfinished(_)));
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! Collecting: polls a batch, stores its results line by line as they arrive, and closes it. All that it needs is in the
 //! intent, so a batch can be collected after the project was edited.
 
-use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use super::tracked::{PollTimes, Tracked};
 use crate::action::ActionKey;
 use crate::cache::{
     BatchClosing, BatchIntent, BatchLine, CacheError, ClosedBatch, ClosedLine, EntryMeta, JournalRecord, LineName,
-    LineOutcome, Lookup, Record, now_ms,
+    LineOutcome, Lookup, Record, Store, now_ms,
 };
 use crate::provider::{
     BatchClient, BatchEnding, BatchReply, BatchResult, BatchSearch, BatchStatus, CallFailure, Dialect, ErrorClass,
@@ -49,6 +48,10 @@ pub(super) async fn poll(
 ) -> Result<Option<Outcomes>, CacheError> {
     (tracked.was_polled, tracked.is_stuck) = (true, false);
     let account = &tracked.batch.intent.account;
+    if tracked.batch.intent.file.is_some() {
+        let text = format!("written to {}; `compeval batch import` reads the results", tracked.batch.place());
+        return Ok(stuck(tracked, text));
+    }
     let client = match BatchClient::new(account) {
         Ok(client) => client,
         Err(failure) => return Ok(stuck(tracked, failure.message)),
@@ -138,7 +141,7 @@ async fn confirm(
                 tracked.note = "not confirmed by the provider".to_owned();
                 return Ok(Confirmation::Open);
             }
-            let closed = ClosedBatch { nonce, closed: now_ms(), closing: BatchClosing::NotCreated, lines: Vec::new() };
+            let closed = ClosedBatch::without_lines(nonce, BatchClosing::NotCreated);
             executor.store.record_batch(JournalRecord::Closed(&closed)).await?;
             Ok(Confirmation::NotCreated)
         }
@@ -161,18 +164,14 @@ async fn collect(
     status: &BatchStatus,
 ) -> Result<Option<Outcomes>, CacheError> {
     let intent = &tracked.batch.intent;
-    let collector = Collector::new(executor, intent);
+    let collector = Collector::new(executor.store, intent);
     let mut outcomes = Outcomes::new();
-    let read = client.results(status, async |results| collector.store(results, &mut outcomes).await).await;
+    let read = client.results(status, async |results| collector.store(results, &mut outcomes).await.map(drop)).await;
     match read {
         Ok(stored) => stored?,
         Err(failure) => return Ok(unreachable(tracked, failure)),
     }
-    for line in &intent.lines {
-        if let Entry::Vacant(missing) = outcomes.entry(line.key) {
-            missing.insert(collector.unfinished(line, "the results lack it").await?);
-        }
-    }
+    collector.fill_missing(&mut outcomes).await?;
     close(executor, client, tracked, status, outcomes).await.map(Some)
 }
 
@@ -184,44 +183,47 @@ async fn close(
     status: &BatchStatus,
     outcomes: Outcomes,
 ) -> Result<Outcomes, CacheError> {
-    let intent = &tracked.batch.intent;
+    record_closing(executor.store, &tracked.batch.intent, &outcomes).await?;
+    client.delete(status).await;
+    Ok(outcomes)
+}
+
+/// Records what came of all lines.
+pub(super) async fn record_closing(store: &Store, intent: &BatchIntent, outcomes: &Outcomes) -> Result<(), CacheError> {
     let line = |line: &BatchLine| {
         let LineResult { attempt, outcome, charge, .. } = outcomes.get(&line.key)?.clone();
         Some(ClosedLine { key: line.key, attempt, outcome, charge })
     };
     let lines = intent.lines.iter().filter_map(line).collect();
     let closed = ClosedBatch { nonce: intent.nonce, closed: now_ms(), closing: BatchClosing::Collected, lines };
-    executor.store.record_batch(JournalRecord::Closed(&closed)).await?;
-    client.delete(status).await;
-    Ok(outcomes)
+    store.record_batch(JournalRecord::Closed(&closed)).await
 }
 
 /// Stores the results of one batch.
-struct Collector<'c, 'e> {
-    executor: &'c Executor<'e>,
+pub(super) struct Collector<'c> {
+    store: &'c Store,
     intent: &'c BatchIntent,
     lines: HashMap<ActionKey, &'c BatchLine>,
     prices: Prices,
     max_attempts: u32,
 }
 
-impl<'c, 'e> Collector<'c, 'e> {
-    fn new(executor: &'c Executor<'e>, intent: &'c BatchIntent) -> Collector<'c, 'e> {
+impl<'c> Collector<'c> {
+    pub(super) fn new(store: &'c Store, intent: &'c BatchIntent) -> Collector<'c> {
         let own = intent.price.map(|price| (intent.model.clone(), price));
-        let provider = executor.preparer.pipeline().providers.get(&intent.account.provider);
         Collector {
-            executor,
+            store,
             intent,
             lines: intent.lines.iter().map(|line| (line.key, line)).collect(),
             prices: Prices::new(own.into_iter().collect::<BTreeMap<_, _>>()),
-            max_attempts: provider.map_or(Limits::default().max_attempts, |spec| spec.limits.max_attempts),
+            max_attempts: intent.max_attempts.unwrap_or(Limits::default().max_attempts),
         }
     }
 
     /// Stores some results side by side: each waits for the disk. Of several for one line the first counts; what was
-    /// not submitted is left out.
-    async fn store(&self, results: Vec<BatchResult>, outcomes: &mut Outcomes) -> Result<(), CacheError> {
-        let mut batch = Vec::new();
+    /// not submitted is left out. Returns how many were.
+    pub(super) async fn store(&self, results: Vec<BatchResult>, outcomes: &mut Outcomes) -> Result<u64, CacheError> {
+        let (mut batch, mut left_out) = (Vec::new(), 0);
         for BatchResult { id, reply } in results {
             let line = id.parse::<LineName>().ok().filter(|name| name.nonce == self.intent.nonce);
             let line = line.and_then(|name| self.lines.get(&name.key).filter(|line| line.attempt == name.attempt));
@@ -231,7 +233,10 @@ impl<'c, 'e> Collector<'c, 'e> {
             };
             match line.filter(is_new) {
                 Some(line) => batch.push((*line, reply)),
-                None => tracing::warn!(id, "a result line is not of this batch, or is there twice"),
+                None => {
+                    left_out += 1;
+                    tracing::warn!(id, "a result line is not of this batch, or is there twice");
+                }
             }
         }
         let stored =
@@ -242,7 +247,29 @@ impl<'c, 'e> Collector<'c, 'e> {
             let (key, result) = result?;
             outcomes.insert(key, result);
         }
+        Ok(left_out)
+    }
+
+    /// Notes what came of the lines that the results lack.
+    pub(super) async fn fill_missing(&self, outcomes: &mut Outcomes) -> Result<(), CacheError> {
+        for line in self.intent.lines.iter().filter(|line| !outcomes.contains_key(&line.key)).collect::<Vec<_>>() {
+            let outcome = match self.stored_since(line) {
+                // By an earlier reading of other results, or by a process that was killed.
+                Some(Record { usage, cost, .. }) => {
+                    let (attempt, outcome) = (line.attempt, LineOutcome::Stored);
+                    LineResult { attempt, outcome, usage: Some(usage), charge: cost, failure: None }
+                }
+                None => self.unfinished(line, "the results lack it").await?,
+            };
+            outcomes.insert(line.key, outcome);
+        }
         Ok(())
+    }
+
+    /// A usable output that came later than the batch.
+    fn stored_since(&self, line: &BatchLine) -> Option<Record> {
+        let is_newer = |record: &Record| record.is_usable() && record.created >= self.intent.created;
+        self.store.find(&line.key).filter(is_newer)
     }
 
     async fn store_line(&self, line: &BatchLine, reply: BatchReply) -> Result<LineResult, CacheError> {
@@ -262,15 +289,13 @@ impl<'c, 'e> Collector<'c, 'e> {
         body: Bytes,
         request_id: Option<String>,
     ) -> Result<LineResult, CacheError> {
-        let store = self.executor.store;
         let billing = read_billing(self.intent.account.dialect, &body);
         let live = self.prices.cost(&self.intent.model, &billing.usage);
         let charge = live.map(|usd| Usd(usd.0 * self.intent.ratio));
-        let is_newer = |record: &Record| record.is_usable() && record.created >= self.intent.created;
-        if !store.find(&line.key).is_some_and(|record| is_newer(&record)) {
+        if self.stored_since(line).is_none() {
             let meta =
                 EntryMeta { model: billing.model, usage: billing.usage, cost: charge, request_id, ..self.meta(line) };
-            store.put_reply(line.key, &meta, body).await?;
+            self.store.put_reply(line.key, &meta, body).await?;
         }
         let (attempt, outcome) = (line.attempt, LineOutcome::Stored);
         Ok(LineResult { attempt, outcome, usage: Some(billing.usage), charge, failure: None })
@@ -288,7 +313,7 @@ impl<'c, 'e> Collector<'c, 'e> {
 
     async fn fail(&self, line: &BatchLine, failure: CallFailure) -> Result<LineResult, CacheError> {
         let meta = EntryMeta { cost: None, ..self.meta(line) };
-        self.executor.store.fail(line.key, &meta, failure.class.name(), &failure.message).await?;
+        self.store.fail(line.key, &meta, failure.class.name(), &failure.message).await?;
         Ok(LineResult::without_reply(line, LineOutcome::Failed, Some(failure)))
     }
 
@@ -309,7 +334,7 @@ impl<'c, 'e> Collector<'c, 'e> {
             inputs: line.inputs.clone(),
             sources: line.sources.clone(),
             imported: None,
-            lane: Lane::Batch,
+            lane: if self.intent.file.is_some() { Lane::File } else { Lane::Batch },
         }
     }
 }

@@ -1,23 +1,30 @@
 //! Which requests go into batches, and what a run does while they are out.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::time::Instant;
 
 use tokio::sync::watch;
 
 use super::collect::{self, LineResult, Outcomes};
-use super::submit::{MAX_LINES, Submission, failed_action, submit};
+use super::submit::{MAX_LINES, QueueRoom, Submission, Submitter, failed_action};
 use super::tracked::{EndedLine, LineEnd, PollTimes, Tracked, Waiting};
 use crate::action::{ActionKey, ModelRequest, StageName, Work};
-use crate::cache::{CacheError, EntryStatus, LineOutcome, Lookup, Refresh};
-use crate::plan::Task;
-use crate::provider::{BatchClient, Lane, ModelName, Operation, ProviderName};
+use crate::cache::{
+    BatchClosing, BatchNonce, CacheError, ClosedBatch, EntryStatus, JournalRecord, LineName, LineOutcome, Lookup,
+    OpenBatch, Refresh,
+};
+use crate::provider::{BatchClient, Lane, ModelName, ModelRef, Operation, ProviderName};
 use crate::scheduler::breakers::CircuitBreakers;
 use crate::scheduler::budget::BudgetReached;
 use crate::scheduler::event::SkipReason;
 use crate::scheduler::execute::{ExecutionError, Executor};
-use crate::scheduler::job::Job;
-use crate::scheduler::options::{BatchOptions, OpenBatchNote, SchedulerOptions, Stop};
+use crate::scheduler::job::{ActionTask, Job};
+use crate::scheduler::options::{
+    BatchOptions, ExportOptions, ExportOutcome, OpenBatchNote, RunError, SchedulerOptions, Stop,
+};
 
 /// What the event loop does next.
 pub(in crate::scheduler) enum Step {
@@ -82,6 +89,10 @@ pub(in crate::scheduler) struct BatchLane<'r, 'e> {
     waiting: HashMap<ActionKey, Waiting>,
     /// Tasks to be submitted.
     pending: Vec<Waiting>,
+    /// Tasks to be exported to a file.
+    for_file: Vec<Waiting>,
+    exported: Option<ExportOutcome>,
+    not_exported: u64,
     shapes: HashMap<Shape, ShapeTest>,
     /// Actions that go live now.
     live: HashSet<ActionKey>,
@@ -97,13 +108,16 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     pub(in crate::scheduler) fn new(executor: &'r Executor<'e>, options: &'r SchedulerOptions) -> BatchLane<'r, 'e> {
         BatchLane {
             executor,
-            options: options.batches,
+            options: options.batches.clone(),
             refresh: &options.refresh,
             open: Vec::new(),
             held: HashSet::new(),
             attempts: HashMap::new(),
             waiting: HashMap::new(),
             pending: Vec::new(),
+            for_file: Vec::new(),
+            exported: None,
+            not_exported: 0,
             shapes: HashMap::new(),
             live: HashSet::new(),
             is_live_only: false,
@@ -115,8 +129,13 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     }
 
     /// Reads the journal. What open batches may cost counts against the budget of this run.
-    pub(in crate::scheduler) fn open(&mut self) -> Result<(), CacheError> {
-        let journal = self.executor.store.journal()?;
+    pub(in crate::scheduler) async fn open(&mut self) -> Result<(), CacheError> {
+        let mut journal = self.executor.store.journal()?;
+        for at in (0..journal.open.len()).rev() {
+            if journal.open.get(at).is_some_and(OpenBatch::is_unfinished_file) {
+                self.finish_file(&mut journal.open, at).await?;
+            }
+        }
         self.held = journal.held();
         self.attempts = journal.attempts();
         let budget = self.executor.budget;
@@ -127,20 +146,50 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         Ok(())
     }
 
+    /// An export was killed: if the file has its name the requests are out, else nobody can have them.
+    async fn finish_file(&self, open: &mut Vec<OpenBatch>, at: usize) -> Result<(), CacheError> {
+        let Some(OpenBatch { intent, id }) = open.get_mut(at) else { return Ok(()) };
+        let (nonce, file) = (intent.nonce, intent.file.clone().unwrap_or_default());
+        match has_lines_of(&file, nonce) {
+            true => {
+                let place = id.insert(file.display().to_string());
+                self.executor.store.record_batch(JournalRecord::Submitted { nonce, id: place }).await
+            }
+            false => {
+                open.remove(at);
+                let closed = ClosedBatch::without_lines(nonce, BatchClosing::NotCreated);
+                self.executor.store.record_batch(JournalRecord::Closed(&closed)).await
+            }
+        }
+    }
+
     pub(in crate::scheduler) fn holds(&self, key: &ActionKey) -> bool {
         self.held.contains(key)
     }
 
+    /// Whether an action is held, or is to be exported: two judges may ask the same model alike.
+    pub(in crate::scheduler) fn holds_or_exports(&self, key: &ActionKey) -> bool {
+        self.holds(key) || self.for_file.iter().any(|waiting| waiting.key() == *key)
+    }
+
     /// Lets a task wait for the batch that holds its action.
-    pub(in crate::scheduler) fn wait(&mut self, task: Task, job: Job) {
+    pub(in crate::scheduler) fn wait(&mut self, task: ActionTask, job: Job) {
         self.waiting.insert(job.action.key, Waiting { task, job });
+    }
+
+    /// Whether the request of a self-test is to be exported to a file; it is in no vendor's batch.
+    pub(in crate::scheduler) fn takes_case(&self, job: &Job) -> bool {
+        request_of(job).is_some_and(|request| request.lane == Lane::File)
     }
 
     /// Whether the request of a job is to be put into a batch.
     pub(in crate::scheduler) fn takes(&mut self, job: &Job) -> bool {
         let key = job.action.key;
-        let is_batched = request_of(job).is_some_and(|request| request.lane == Lane::Batch);
-        if !is_batched || self.is_live_only || self.live.contains(&key) {
+        let lane = request_of(job).map(|request| request.lane);
+        if lane == Some(Lane::File) {
+            return true;
+        }
+        if lane != Some(Lane::Batch) || self.is_live_only || self.live.contains(&key) {
             return false;
         }
         // Its reply broke the contract: a batch would take another day to find out whether the next one keeps it.
@@ -156,9 +205,11 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         false
     }
 
-    /// Puts a task into the next batch.
-    pub(in crate::scheduler) fn add(&mut self, task: Task, job: Job) {
-        self.pending.push(Waiting { task, job });
+    /// Puts a task into the next batch, or into the next file.
+    pub(in crate::scheduler) fn add(&mut self, task: ActionTask, job: Job) {
+        let is_for_file = request_of(&job).is_some_and(|request| request.lane == Lane::File);
+        let list = if is_for_file { &mut self.for_file } else { &mut self.pending };
+        list.push(Waiting { task, job });
     }
 
     /// A live request ended: if it was the first of its kind, the others follow it or try again.
@@ -183,6 +234,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         let note = |tracked: &Tracked| OpenBatchNote {
             nonce: tracked.batch.intent.nonce.to_string(),
             lines: tracked.batch.intent.lines.len(),
+            is_file: tracked.batch.intent.file.is_some(),
             note: tracked.note.clone(),
         };
         self.open.iter().map(note).collect()
@@ -191,6 +243,16 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     /// Requests that this run has submitted.
     pub(in crate::scheduler) fn submitted_requests(&self) -> u64 {
         self.submitted_requests
+    }
+
+    /// What was exported, if that was asked for.
+    pub(in crate::scheduler) fn exported(&self) -> Option<ExportOutcome> {
+        self.exported.clone()
+    }
+
+    /// Requests that wait to be exported to a file.
+    pub(in crate::scheduler) fn not_exported(&self) -> u64 {
+        self.not_exported
     }
 
     /// Why requests were not submitted, if the budget is the reason.
@@ -204,7 +266,15 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         mut stop: watch::Receiver<Stop>,
         is_offline: bool,
         breakers: &CircuitBreakers,
-    ) -> Result<Step, CacheError> {
+    ) -> Result<Step, RunError> {
+        let read = self.read_imported(breakers).await;
+        if !read.is_empty() {
+            return Ok(Step::Ended(read));
+        }
+        if let Some(export) = self.options.export.clone().filter(|_| *stop.borrow() == Stop::No) {
+            let ended = self.export(&export, breakers).await?;
+            return Ok(if ended.is_empty() { self.idle(SkipReason::Offline) } else { Step::Ended(ended) });
+        }
         let untested = self.take_untested();
         if !untested.is_empty() {
             return Ok(Step::Ended(untested));
@@ -245,10 +315,84 @@ impl<'r, 'e> BatchLane<'r, 'e> {
 
     /// Everything that waits ends without an output: in a batch, or not submitted.
     fn idle(&mut self, reason: SkipReason) -> Step {
-        let submitted = self.waiting.drain().map(|(_, waiting)| (waiting, reason)).collect::<Vec<_>>();
-        let unsent = if reason == SkipReason::Submitted { SkipReason::Budget } else { reason };
+        let is_unaffordable = reason == SkipReason::Submitted && self.reached.is_some();
+        let unsent = if is_unaffordable { SkipReason::Budget } else { reason };
+        self.not_exported += self.for_file.len() as u64;
+        let submitted = self.waiting.drain().map(|(_, waiting)| (waiting, reason));
         let pending = self.pending.drain(..).map(|waiting| (waiting, unsent));
-        Step::Idle(submitted.into_iter().chain(pending).collect())
+        let for_file = self.for_file.drain(..).map(|waiting| (waiting, SkipReason::NotExported));
+        Step::Idle(submitted.chain(pending).chain(for_file).collect())
+    }
+
+    /// Reads replies that were imported, and could not be used by the cells that need them.
+    async fn read_imported(&mut self, breakers: &CircuitBreakers) -> Vec<EndedLine> {
+        let (mut ended, mut rest) = (Vec::new(), Vec::new());
+        for waiting in std::mem::take(&mut self.for_file) {
+            let record = self.executor.store.find(&waiting.key());
+            let is_unread = record.is_some_and(|record| record.status == EntryStatus::Unparsed);
+            let read = if is_unread { self.executor.read_stored(&waiting.job, breakers).await } else { None };
+            match read {
+                Some(result) => ended.push(EndedLine { waiting, end: LineEnd::Executed(result) }),
+                None => rest.push(waiting),
+            }
+        }
+        self.for_file = rest;
+        ended
+    }
+
+    /// Writes the requests to one model into a file, once.
+    async fn export(
+        &mut self,
+        options: &ExportOptions,
+        breakers: &CircuitBreakers,
+    ) -> Result<Vec<EndedLine>, RunError> {
+        if self.exported.is_some() {
+            return Ok(Vec::new());
+        }
+        let mut models: BTreeMap<ModelRef, usize> = BTreeMap::new();
+        for request in self.for_file.iter().filter_map(Waiting::request) {
+            *models.entry(model_of(request)).or_default() += 1;
+        }
+        let chosen = match (&options.model, models.len()) {
+            (Some(model), _) => Some(model.clone()),
+            (None, 0 | 1) => models.keys().next().cloned(),
+            (None, _) => {
+                self.exported = Some(ExportOutcome::SeveralModels(models));
+                return Ok(Vec::new());
+            }
+        };
+        let is_chosen = |waiting: &mut Waiting| waiting.request().map(model_of) == chosen;
+        let mut group: Vec<Waiting> = self.for_file.extract_if(.., is_chosen).collect();
+        self.for_file.extend(group.split_off(group.len().min(MAX_LINES)));
+        let submission = self.submitter(breakers).export(self.numbered(group), &options.file).await?;
+        let written = submission.open.first().map(|tracked| &tracked.batch.intent);
+        self.exported = Some(written.map_or(ExportOutcome::Nothing, |intent| ExportOutcome::Written {
+            nonce: intent.nonce,
+            requests: intent.lines.len(),
+        }));
+        Ok(self.submitted(submission))
+    }
+
+    fn submitter<'s>(&'s self, breakers: &'s CircuitBreakers) -> Submitter<'s, 'e> {
+        Submitter { executor: self.executor, refresh: self.refresh, breakers }
+    }
+
+    /// Requests with the number of the attempt that they are.
+    fn numbered(&self, group: Vec<Waiting>) -> Vec<(Waiting, u8)> {
+        let numbered = |waiting: Waiting| {
+            let before = self.attempts.get(&waiting.key()).copied().unwrap_or(0);
+            (waiting, before.saturating_add(1))
+        };
+        group.into_iter().map(numbered).collect()
+    }
+
+    /// The tokens that the vendor's queue of a model has room for beside the open batches, where it is limited.
+    fn queue_room(&self, model: &ModelRef) -> Option<QueueRoom> {
+        let limit = self.executor.preparer.pipeline().providers.get(&model.provider)?.limits.batch_queue_tokens?;
+        let open = self.open.iter().map(|tracked| &tracked.batch.intent);
+        let queued = open.filter(|intent| intent.model == *model && intent.file.is_none());
+        let queued: u64 = queued.map(|intent| intent.tokens).sum();
+        Some(QueueRoom { tokens: limit.saturating_sub(queued), is_empty: queued == 0 })
     }
 
     fn poll_times(&self) -> PollTimes {
@@ -324,26 +468,25 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         stop: &watch::Receiver<Stop>,
         breakers: &CircuitBreakers,
     ) -> Result<Vec<EndedLine>, CacheError> {
-        let mut groups: BTreeMap<(ProviderName, ModelName), Vec<Waiting>> = BTreeMap::new();
+        let mut groups: BTreeMap<ModelRef, Vec<Waiting>> = BTreeMap::new();
         for waiting in std::mem::take(&mut self.pending) {
             let Some(request) = waiting.request() else { continue };
-            groups.entry((request.provider.clone(), request.model.clone())).or_default().push(waiting);
+            groups.entry(model_of(request)).or_default().push(waiting);
         }
         let mut ended = Vec::new();
-        for mut group in groups.into_values() {
+        for (model, mut group) in groups {
             while !group.is_empty() {
-                if *stop.borrow() != Stop::No {
+                let room = self.queue_room(&model);
+                if *stop.borrow() != Stop::No || room.is_some_and(|room| room.tokens == 0 && !room.is_empty) {
                     self.pending.append(&mut group);
                     break;
                 }
                 let rest = group.split_off(group.len().min(MAX_LINES));
-                let attempt = |waiting: &Waiting| self.attempts.get(&waiting.job.action.key).copied().unwrap_or(0) + 1;
-                let group_now = std::mem::replace(&mut group, rest);
-                let numbered = group_now.into_iter().map(|waiting| {
-                    let attempt = attempt(&waiting);
-                    (waiting, attempt)
-                });
-                let submission = submit(self.executor, numbered.collect(), self.refresh, breakers).await?;
+                let numbered = self.numbered(std::mem::replace(&mut group, rest));
+                let submission = self.submitter(breakers).submit(numbered, room).await?;
+                if !submission.left.is_empty() {
+                    self.pending.append(&mut group);
+                }
                 ended.extend(self.submitted(submission));
             }
         }
@@ -351,14 +494,16 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     }
 
     fn submitted(&mut self, submission: Submission) -> Vec<EndedLine> {
-        let Submission { open, submitted, ended, unaffordable, reached } = submission;
+        let Submission { open, submitted, ended, unaffordable, reached, left } = submission;
         self.open.extend(open);
         self.submitted_requests += submitted.len() as u64;
         for waiting in submitted {
-            self.held.insert(waiting.job.action.key);
-            self.waiting.insert(waiting.job.action.key, waiting);
+            self.held.insert(waiting.key());
+            self.waiting.insert(waiting.key(), waiting);
         }
-        self.pending.extend(unaffordable);
+        for waiting in unaffordable.into_iter().chain(left) {
+            self.add(waiting.task, waiting.job);
+        }
         self.reached = reached.or(self.reached.filter(|_| !self.pending.is_empty()));
         ended
     }
@@ -373,7 +518,9 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         self.is_live_only = true;
         self.polls = 0;
         for tracked in &mut self.open {
-            let Some(id) = tracked.batch.id.as_deref() else { continue };
+            let Some(id) = tracked.batch.id.as_deref().filter(|_| tracked.batch.intent.file.is_none()) else {
+                continue;
+            };
             let client = BatchClient::new(&tracked.batch.intent.account);
             let cancelled = match client {
                 Ok(client) => client.cancel(id).await,
@@ -392,4 +539,20 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     pub(in crate::scheduler) fn goes_live(&mut self, key: ActionKey) {
         self.live.insert(key);
     }
+}
+
+fn model_of(request: &ModelRequest) -> ModelRef {
+    ModelRef { provider: request.provider.clone(), model: request.model.clone() }
+}
+
+/// Whether a file begins with a request of this batch.
+fn has_lines_of(file: &Path, nonce: BatchNonce) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Line {
+        custom_id: String,
+    }
+    let mut first = String::new();
+    let read = File::open(file).and_then(|file| BufReader::new(file).read_line(&mut first));
+    let line = read.ok().and_then(|_| serde_json::from_str::<Line>(&first).ok());
+    line.and_then(|line| line.custom_id.parse::<LineName>().ok()).is_some_and(|name| name.nonce == nonce)
 }

@@ -1,20 +1,27 @@
-//! Submitting: requests become a batch. The intent is on disk before the call that creates it, and the id after.
+//! Submitting: requests become a batch, at the vendor or in a file. The intent is on disk before the call that creates
+//! the batch, or before the file has its name; that it was created is recorded after.
 
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
 
+use super::account_turn::AccountTurn;
 use super::tracked::{EndedLine, LineEnd, Tracked, Waiting};
 use crate::cache::{
     BatchClosing, BatchIntent, BatchLine, BatchNonce, CacheError, ClosedBatch, JournalRecord, OpenBatch, Refresh,
     now_ms,
 };
+use crate::files::{FileError, StagedFile};
 use crate::provider::{
-    BatchAccount, BatchClient, BatchRequest, CallFailure, CreateFault, HttpRequest, Lane, ModelRef, ProviderSpec,
+    BatchAccount, BatchClient, BatchRequest, CallFailure, CreateFault, HttpRequest, ModelRef, ProviderSpec,
+    export_lines,
 };
 use crate::results::{Blame, FailedAction};
 use crate::scheduler::breakers::CircuitBreakers;
 use crate::scheduler::budget::{BudgetReached, Reservation};
 use crate::scheduler::execute::{ExecutionError, Executor};
-use crate::units::Usd;
+use crate::scheduler::options::RunError;
+use crate::units::{Tokens, Usd};
 
 /// Lines of one batch. The vendors take more; so many bound the memory of a process and what a lost batch costs.
 pub(super) const MAX_LINES: usize = 10_000;
@@ -31,188 +38,259 @@ pub(super) struct Submission {
     /// Tasks that the budget has no room for.
     pub(super) unaffordable: Vec<Waiting>,
     pub(super) reached: Option<BudgetReached>,
+    /// Tasks that the vendor's queue or the file has no room for.
+    pub(super) left: Vec<Waiting>,
+}
+
+/// The tokens that a vendor's queue has room for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct QueueRoom {
+    pub(super) tokens: u64,
+    /// A request that exceeds an empty queue is submitted by itself: the vendor decides about it.
+    pub(super) is_empty: bool,
 }
 
 /// A request with what is reserved for it.
 struct Built {
     waiting: Waiting,
+    attempt: u8,
     request: HttpRequest,
+    /// Its input, as estimated.
+    input: Tokens,
     worst: Option<Usd>,
     reservation: Reservation,
 }
 
-/// Submits requests to one model, in as many batches as they need.
-pub(super) async fn submit(
-    executor: &Executor<'_>,
-    group: Vec<(Waiting, u8)>,
-    refresh: &Refresh,
-    breakers: &CircuitBreakers,
-) -> Result<Submission, CacheError> {
-    let mut submission = Submission::default();
-    let first = group.first().and_then(|(waiting, _)| waiting.request());
-    let provider = first.and_then(|request| executor.preparer.pipeline().providers.get(&request.provider));
-    let Some(spec) = provider.cloned() else {
-        submission.ended.extend(group.into_iter().map(|(waiting, _)| again(waiting)));
-        return Ok(submission);
-    };
-    let client = match BatchClient::new(&BatchAccount::from(&*spec)) {
-        Ok(client) => client,
-        Err(failure) => {
-            let waiting = group.into_iter().map(|(waiting, _)| waiting);
-            submission.ended.extend(fail_all(waiting, &failure, breakers));
+/// Submits requests.
+#[derive(Clone, Copy)]
+pub(super) struct Submitter<'s, 'e> {
+    pub(super) executor: &'s Executor<'e>,
+    /// What the run refreshes: noted in what it submits.
+    pub(super) refresh: &'s Refresh,
+    pub(super) breakers: &'s CircuitBreakers,
+}
+
+impl Submitter<'_, '_> {
+    /// Submits requests to one model to its vendor, in as many batches as they need.
+    pub(super) async fn submit(
+        self,
+        group: Vec<(Waiting, u8)>,
+        mut room: Option<QueueRoom>,
+    ) -> Result<Submission, CacheError> {
+        let mut submission = Submission::default();
+        let Some(spec) = self.provider_of(&group) else {
+            let again = |(waiting, _)| EndedLine { waiting, end: LineEnd::Again { live: true } };
+            submission.ended.extend(group.into_iter().map(again));
             return Ok(submission);
-        }
-    };
-    let attempts: BTreeMap<_, u8> = group.iter().map(|(waiting, attempt)| (waiting.job.action.key, *attempt)).collect();
-    for (_, mut built) in build(executor, group, &spec, &mut submission) {
-        // Requests with a common beginning stand together, for the vendor's prompt cache.
-        built.sort_by(|a, b| a.request.body.cmp(&b.request.body));
-        while !built.is_empty() {
-            let rest = built.split_off(fitting(&built));
-            let attempt = |built: &Built| attempts.get(&built.waiting.job.action.key).copied().unwrap_or(1);
-            create(executor, (&client, &*spec, refresh), built, attempt, breakers, &mut submission).await?;
-            built = rest;
-        }
-    }
-    Ok(submission)
-}
-
-fn again(waiting: Waiting) -> EndedLine {
-    EndedLine { waiting, end: LineEnd::Again { live: true } }
-}
-
-/// How many of the first requests fit into one batch; at least one.
-fn fitting(built: &[Built]) -> usize {
-    let mut bytes = 0;
-    let fits = built.iter().take(MAX_LINES).take_while(|built| {
-        bytes += built.request.body.len();
-        bytes <= MAX_BYTES
-    });
-    fits.count().max(1)
-}
-
-type Headers = Vec<(&'static str, &'static str)>;
-
-/// Makes the requests and reserves what they may cost, by path and headers: a batch has one of each.
-fn build(
-    executor: &Executor<'_>,
-    group: Vec<(Waiting, u8)>,
-    spec: &ProviderSpec,
-    submission: &mut Submission,
-) -> BTreeMap<(&'static str, Headers), Vec<Built>> {
-    let mut built: BTreeMap<_, Vec<Built>> = BTreeMap::new();
-    for (waiting, _) in group {
-        let Some(request) = waiting.request() else { continue };
-        let (request, worst) = match executor.batch_request(&waiting.job, request, spec) {
-            Ok(made) => made,
-            Err(error) => {
-                submission.ended.push(EndedLine { waiting, end: LineEnd::Executed(Err(error)) });
-                continue;
+        };
+        let client = match BatchClient::new(&BatchAccount::from(&*spec)) {
+            Ok(client) => client,
+            Err(failure) => {
+                let waiting = group.into_iter().map(|(waiting, _)| waiting);
+                submission.ended.extend(fail_all(waiting, &failure, self.breakers));
+                return Ok(submission);
             }
         };
-        match executor.budget.reserve(worst, worst) {
-            Ok(reservation) => {
-                let key = (request.path, request.headers.clone());
-                built.entry(key).or_default().push(Built { waiting, request, worst, reservation });
-            }
-            Err(reached) => {
-                submission.reached.get_or_insert(reached);
-                submission.unaffordable.push(waiting);
+        for mut built in self.build(group, &spec, &mut submission) {
+            while !built.is_empty() {
+                let rest = built.split_off(fitting(&built, room));
+                if built.is_empty() {
+                    submission.left.extend(self.give_back(rest));
+                    break;
+                }
+                let tokens: u64 = built.iter().map(|built| built.input.0).sum();
+                room = room.map(|room| QueueRoom { tokens: room.tokens.saturating_sub(tokens), is_empty: false });
+                self.create(&client, &spec, built, &mut submission).await?;
+                built = rest;
             }
         }
+        Ok(submission)
     }
-    built
+
+    /// Writes requests to one model into a file, as many as one batch takes.
+    pub(super) async fn export(self, group: Vec<(Waiting, u8)>, file: &Path) -> Result<Submission, RunError> {
+        let mut submission = Submission::default();
+        let Some(spec) = self.provider_of(&group) else { return Ok(submission) };
+        let mut groups = self.build(group, &spec, &mut submission).into_iter();
+        let Some(mut built) = groups.next() else { return Ok(submission) };
+        let rest = built.split_off(fitting(&built, None));
+        submission.left.extend(self.give_back(rest.into_iter().chain(groups.flatten()).collect()));
+        let Some(intent) = self.intent(&spec, &built, 0, None) else { return Ok(submission) };
+        let intent = BatchIntent { file: Some(file.to_owned()), ..intent };
+        let lines = export_lines(&requests(&intent, &built));
+        let lines = lines.map_err(|error| FileError::new("write", file, error.into()))?;
+        let staged = StagedFile::write(file, lines)?;
+        self.executor.store.record_batch(JournalRecord::Intent(&intent)).await?;
+        staged.commit_durably()?;
+        let id = file.display().to_string();
+        self.executor.store.record_batch(JournalRecord::Submitted { nonce: intent.nonce, id: &id }).await?;
+        submission.follow(OpenBatch { intent, id: Some(id) }, built);
+        Ok(submission)
+    }
+
+    fn provider_of(self, group: &[(Waiting, u8)]) -> Option<Arc<ProviderSpec>> {
+        let request = group.first().and_then(|(waiting, _)| waiting.request())?;
+        self.executor.preparer.pipeline().providers.get(&request.provider).cloned()
+    }
+
+    /// Makes the requests and reserves what they may cost, by path and headers: a batch has one of each. Requests with a
+    /// common beginning stand together, for the vendor's prompt cache.
+    fn build(self, group: Vec<(Waiting, u8)>, spec: &ProviderSpec, submission: &mut Submission) -> Vec<Vec<Built>> {
+        let mut groups: BTreeMap<_, Vec<Built>> = BTreeMap::new();
+        for (waiting, attempt) in group {
+            let Some(request) = waiting.request() else { continue };
+            let (request, input, worst) = match self.executor.batch_request(&waiting.job, request, spec) {
+                Ok(made) => made,
+                Err(error) => {
+                    submission.ended.push(EndedLine { waiting, end: LineEnd::Executed(Err(error)) });
+                    continue;
+                }
+            };
+            match self.executor.budget.reserve(worst, worst) {
+                Ok(reservation) => {
+                    let built = groups.entry((request.path, request.headers.clone())).or_default();
+                    built.push(Built { waiting, attempt, request, input, worst, reservation });
+                }
+                Err(reached) => {
+                    submission.reached.get_or_insert(reached);
+                    submission.unaffordable.push(waiting);
+                }
+            }
+        }
+        let sorted = |mut built: Vec<Built>| {
+            built.sort_by(|a, b| a.request.body.cmp(&b.request.body));
+            built
+        };
+        groups.into_values().map(sorted).collect()
+    }
+
+    /// What is recorded before a batch is created.
+    fn intent(
+        self,
+        spec: &ProviderSpec,
+        built: &[Built],
+        fingerprint: u32,
+        newest: Option<String>,
+    ) -> Option<BatchIntent> {
+        let request = built.first().and_then(|first| first.waiting.request())?;
+        let model = ModelRef { provider: request.provider.clone(), model: request.model.clone() };
+        let created = now_ms();
+        Some(BatchIntent {
+            nonce: BatchNonce::new(created, built.iter().map(|built| built.waiting.job.action.key)),
+            created,
+            account: BatchAccount::from(spec),
+            fingerprint,
+            operation: request.operation,
+            price: self.executor.preparer.pipeline().prices.get(&model).copied(),
+            ratio: self.executor.prices.lane_ratio(&model, request.lane),
+            model,
+            newest,
+            refresh: Some(self.refresh.clone()).filter(|refresh| !refresh.is_empty()),
+            max_attempts: Some(spec.limits.max_attempts),
+            tokens: built.iter().map(|built| built.input.0).sum(),
+            file: None,
+            lines: built.iter().map(line).collect(),
+        })
+    }
+
+    /// Creates one batch.
+    async fn create(
+        self,
+        client: &BatchClient,
+        spec: &ProviderSpec,
+        built: Vec<Built>,
+        submission: &mut Submission,
+    ) -> Result<(), CacheError> {
+        let store = self.executor.store;
+        let _turn = AccountTurn::wait(&BatchAccount::from(spec), client.fingerprint()).await;
+        let newest = match client.newest().await {
+            Ok(newest) => newest,
+            Err(failure) => {
+                self.refuse(built, &failure, submission);
+                return Ok(());
+            }
+        };
+        let Some(intent) = self.intent(spec, &built, client.fingerprint(), newest) else { return Ok(()) };
+        let nonce = intent.nonce;
+        store.record_batch(JournalRecord::Intent(&intent)).await?;
+        let id = match client.create(&nonce.to_string(), &requests(&intent, &built)).await {
+            Ok(id) => {
+                store.record_batch(JournalRecord::Submitted { nonce, id: &id }).await?;
+                Some(id)
+            }
+            // It is looked for, now and by later runs.
+            Err(CreateFault::Unconfirmed(failure)) => {
+                tracing::warn!(%nonce, "the creation of a batch was not confirmed: {failure}");
+                None
+            }
+            Err(CreateFault::Refused(failure)) => {
+                store
+                    .record_batch(JournalRecord::Closed(&ClosedBatch::without_lines(nonce, BatchClosing::NotCreated)))
+                    .await?;
+                self.refuse(built, &failure, submission);
+                return Ok(());
+            }
+        };
+        submission.follow(OpenBatch { intent, id }, built);
+        Ok(())
+    }
+
+    /// Nothing was submitted: releases what was reserved, and fails the requests.
+    fn refuse(self, built: Vec<Built>, failure: &CallFailure, submission: &mut Submission) {
+        let waiting = self.give_back(built).into_iter();
+        submission.ended.extend(fail_all(waiting, failure, self.breakers));
+    }
+
+    /// Releases what was reserved for requests that are not submitted.
+    fn give_back(self, built: Vec<Built>) -> Vec<Waiting> {
+        let give_back = |built: Built| {
+            self.executor.budget.give_back(built.reservation);
+            built.waiting
+        };
+        built.into_iter().map(give_back).collect()
+    }
 }
 
-/// Creates one batch.
-async fn create(
-    executor: &Executor<'_>,
-    (client, spec, refresh): (&BatchClient, &ProviderSpec, &Refresh),
-    built: Vec<Built>,
-    attempt: impl Fn(&Built) -> u8,
-    breakers: &CircuitBreakers,
-    submission: &mut Submission,
-) -> Result<(), CacheError> {
-    let Some(model) = built.first().and_then(|first| first.waiting.request()) else { return Ok(()) };
-    let reference = ModelRef { provider: model.provider.clone(), model: model.model.clone() };
-    let newest = match client.newest().await {
-        Ok(newest) => newest,
-        Err(failure) => {
-            refuse(executor, built, &failure, breakers, submission);
-            return Ok(());
-        }
-    };
-    let created = now_ms();
-    let nonce = BatchNonce::new(created, built.iter().map(|built| built.waiting.job.action.key));
-    let intent = BatchIntent {
-        nonce,
-        created,
-        account: BatchAccount::from(spec),
-        fingerprint: client.fingerprint(),
-        operation: model.operation,
-        price: executor.preparer.pipeline().prices.get(&reference).copied(),
-        ratio: executor.prices.lane_ratio(&reference, Lane::Batch),
-        model: reference,
-        newest,
-        refresh: Some(refresh.clone()).filter(|refresh| !refresh.is_empty()),
-        lines: built.iter().map(|built| line(built, attempt(built))).collect(),
-    };
+impl Submission {
+    /// A batch was created.
+    fn follow(&mut self, batch: OpenBatch, built: Vec<Built>) {
+        let (waiting, reservations): (Vec<_>, Vec<_>) =
+            built.into_iter().map(|built| (built.waiting, built.reservation)).unzip();
+        self.submitted.extend(waiting);
+        self.open.push(Tracked::new(batch, reservations));
+    }
+}
+
+/// How many of the first requests fit into one batch. Without a limited queue that is at least one.
+fn fitting(built: &[Built], room: Option<QueueRoom>) -> usize {
+    let (mut bytes, mut tokens) = (0, 0);
+    let fits = built.iter().take(MAX_LINES).take_while(|built| {
+        bytes += built.request.body.len();
+        tokens += built.input.0;
+        bytes <= MAX_BYTES && room.is_none_or(|room| tokens <= room.tokens)
+    });
+    fits.count().max(usize::from(room.is_none_or(|room| room.is_empty)))
+}
+
+fn requests(intent: &BatchIntent, built: &[Built]) -> Vec<BatchRequest> {
     let request = |(built, line): (&Built, &BatchLine)| BatchRequest {
         id: intent.name(line).to_string(),
         request: built.request.clone(),
     };
-    let requests: Vec<BatchRequest> = built.iter().zip(&intent.lines).map(request).collect();
-    executor.store.record_batch(JournalRecord::Intent(&intent)).await?;
-    let id = match client.create(&nonce.to_string(), &requests).await {
-        Ok(id) => {
-            executor.store.record_batch(JournalRecord::Submitted { nonce, id: &id }).await?;
-            Some(id)
-        }
-        // It is looked for, now and by later runs.
-        Err(CreateFault::Unconfirmed(failure)) => {
-            tracing::warn!(%nonce, "the creation of a batch was not confirmed: {failure}");
-            None
-        }
-        Err(CreateFault::Refused(failure)) => {
-            let closed = ClosedBatch { nonce, closed: now_ms(), closing: BatchClosing::NotCreated, lines: Vec::new() };
-            executor.store.record_batch(JournalRecord::Closed(&closed)).await?;
-            refuse(executor, built, &failure, breakers, submission);
-            return Ok(());
-        }
-    };
-    let (waiting, reservations): (Vec<_>, Vec<_>) =
-        built.into_iter().map(|built| (built.waiting, built.reservation)).unzip();
-    submission.submitted.extend(waiting);
-    submission.open.push(Tracked::new(OpenBatch { intent, id }, reservations));
-    Ok(())
+    built.iter().zip(&intent.lines).map(request).collect()
 }
 
-fn line(built: &Built, attempt: u8) -> BatchLine {
+fn line(built: &Built) -> BatchLine {
     let Waiting { job, .. } = &built.waiting;
     BatchLine {
         key: job.action.key,
-        attempt,
+        attempt: built.attempt,
         stage: job.action.stage,
         coordinate: job.coordinate.clone(),
         inputs: job.action.inputs(),
         sources: job.sources.clone(),
         reserved: built.worst,
     }
-}
-
-/// Nothing was submitted: releases what was reserved, and fails the requests.
-fn refuse(
-    executor: &Executor<'_>,
-    built: Vec<Built>,
-    failure: &CallFailure,
-    breakers: &CircuitBreakers,
-    submission: &mut Submission,
-) {
-    let waiting = built.into_iter().map(|built| {
-        executor.budget.give_back(built.reservation);
-        built.waiting
-    });
-    submission.ended.extend(fail_all(waiting, failure, breakers));
 }
 
 fn fail_all<'b>(

@@ -2,21 +2,24 @@
 
 use std::time::Duration;
 
-use crate::action::{ModelRequest, Work};
+use crate::action::{ActionKey, ModelRequest, Work};
 use crate::cache::OpenBatch;
-use crate::plan::Task;
 use crate::provider::Limits;
 use crate::scheduler::budget::Reservation;
 use crate::scheduler::execute::{ExecutedOutput, ExecutionError};
-use crate::scheduler::job::Job;
+use crate::scheduler::job::{ActionTask, Job};
 
 /// A task whose request is in a batch, or is to be put into one.
 pub(in crate::scheduler) struct Waiting {
-    pub(in crate::scheduler) task: Task,
+    pub(in crate::scheduler) task: ActionTask,
     pub(in crate::scheduler) job: Job,
 }
 
 impl Waiting {
+    pub(super) fn key(&self) -> ActionKey {
+        self.job.action.key
+    }
+
     /// The request; only requests get here.
     pub(super) fn request(&self) -> Option<&ModelRequest> {
         match &self.job.action.work {

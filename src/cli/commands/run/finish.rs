@@ -62,6 +62,10 @@ pub(super) fn print_stop_reasons(
     } else if ended.skipped > 0 && exit == Exit::Done {
         exit = Exit::Pending;
     }
+    if ended.not_exported > 0 {
+        let requests = count(ended.not_exported, "request");
+        console.warn("waiting:", format!("{requests} in the file lane; `compeval batch export FILE` writes them"));
+    }
     if ended.batches.is_empty() {
         return exit;
     }
@@ -80,9 +84,13 @@ fn print_batches(batches: &[OpenBatchNote], console: &Console) {
         },
         count(requests, "request"),
     );
-    let text = format!("{batches_are} with {requests}; run again later, or with --wait (`compeval batch ls`)");
+    let then = match batches.iter().all(|batch| batch.is_file) {
+        true => "run an engine, and import its results",
+        false => "run again later, or with --wait",
+    };
+    let text = format!("{batches_are} with {requests}; {then} (`compeval batch ls`)");
     console.warn("waiting:", text);
-    for OpenBatchNote { nonce, lines, note } in batches {
+    for OpenBatchNote { nonce, lines, note, .. } in batches {
         console.eprint(&format!("  {nonce}  {}: {note}", count(*lines, "request")));
     }
 }

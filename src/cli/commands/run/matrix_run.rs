@@ -222,8 +222,13 @@ impl PreparedRun {
 
 /// A shard's folder may be gone before its batches have ended.
 fn refuse_batches(pipeline: &Pipeline) -> Result<(), Failure> {
-    match models(pipeline).find(|model| model.lane == Lane::Batch) {
-        Some(model) => Err(Failure::input(format!("a shard cannot send requests to `{}` in batches", model.reference))
+    let how = |lane| match lane {
+        Lane::Batch => Some("in batches"),
+        Lane::File => Some("through files"),
+        Lane::Live | Lane::Flex => None,
+    };
+    match models(pipeline).find_map(|model| Some((&model.reference, how(model.lane)?))) {
+        Some((model, how)) => Err(Failure::input(format!("a shard cannot send requests to `{model}` {how}"))
             .hinted("--lane live or --lane flex, or run the matrix in one process")),
         None => Ok(()),
     }
@@ -261,7 +266,7 @@ fn options(args: &RunArgs, limits: BudgetLimits) -> RunOptions {
         refresh: args.select.refresh.iter().map(|stage| stage.stage()).collect(),
         jobs: args.jobs,
         selftests_only: false,
-        batches: BatchOptions { wait: args.batches.wait, deadline: args.batches.batch_deadline },
+        batches: BatchOptions { wait: args.batches.wait, deadline: args.batches.batch_deadline, export: None },
         trusted: None,
         shared: None,
     }

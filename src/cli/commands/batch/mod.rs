@@ -1,7 +1,11 @@
-//! `compeval batch`: the batches that are open at vendors.
+//! `compeval batch`: the batches that are open at vendors and in files.
+
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
+
+mod files;
 
 use crate::cache::{BatchClosing, BatchIntent, BatchNonce, ClosedBatch, JournalRecord, OpenBatch, now_ms};
 use crate::cli::args::Common;
@@ -17,6 +21,16 @@ use crate::units::Usd;
 pub(crate) enum BatchCommand {
     /// List open batches; `run` collects those that have ended
     Ls,
+    /// Write the requests that are ready into a file, for an engine that reads OpenAI's batch format
+    #[command(
+        after_help = "Examples:\n  compeval batch export answers.jsonl\n  vllm run-batch -i answers.jsonl -o results.jsonl --model MODEL\n  \
+                      compeval batch import results.jsonl\n\nLabels do not matter here: a later run finds the imported results by their keys",
+        mut_arg("label", |arg| arg.hide(true)),
+        mut_arg("lane", |arg| arg.hide(true))
+    )]
+    Export(files::ExportArgs),
+    /// Read what an engine made of exported requests; what its files lack can be exported again
+    Import(files::ImportArgs),
     /// Ask the provider to end batches early; what is done by then is kept and paid for
     Cancel(BatchNames),
     /// Give batches up: their requests are asked again, and are paid twice where they were worked on
@@ -33,6 +47,8 @@ pub(crate) struct BatchNames {
 pub(crate) fn run(common: &Common, command: &BatchCommand, console: &Console) -> Result<Exit, Failure> {
     let cache = project_paths_of(common)?.cache;
     match command {
+        BatchCommand::Export(args) => return files::export(common, args, console),
+        BatchCommand::Import(args) => return files::import(common, &cache, args, console),
         BatchCommand::Ls => {
             let open = open_snapshot(&cache)?.journal()?.open;
             let batches = open.iter().map(BatchJson::of).collect();
@@ -50,8 +66,8 @@ pub(crate) fn run(common: &Common, command: &BatchCommand, console: &Console) ->
             let open = store.journal()?.open;
             let runtime = runtime()?;
             for batch in named(&open, names)? {
-                let (nonce, closing) = (batch.intent.nonce, BatchClosing::Forgotten);
-                let closed = ClosedBatch { nonce, closed: now_ms(), closing, lines: Vec::new() };
+                let nonce = batch.intent.nonce;
+                let closed = ClosedBatch::without_lines(nonce, BatchClosing::Forgotten);
                 runtime.block_on(store.record_batch(JournalRecord::Closed(&closed)))?;
                 let requests = count(batch.intent.lines.len(), "request");
                 console.print(&format!("{nonce}: forgotten; {requests} will be asked again"));
@@ -72,6 +88,10 @@ fn named<'b>(open: &'b [OpenBatch], names: &BatchNames) -> Result<Vec<&'b OpenBa
 }
 
 fn cancel(OpenBatch { intent, id }: &OpenBatch) -> Result<(), Failure> {
+    if intent.file.is_some() {
+        let message = format!("{}: it is in a file, so there is nobody to cancel it", intent.nonce);
+        return Err(Failure::input(message).hinted(format!("compeval batch forget {}", intent.nonce)));
+    }
     let Some(id) = id else {
         let message = format!("{}: the provider has not confirmed it, so it cannot be cancelled yet", intent.nonce);
         return Err(Failure::error(message).hinted("run again: the next run looks for it"));
@@ -89,8 +109,10 @@ struct BatchList {
 #[derive(Serialize)]
 struct BatchJson {
     nonce: String,
-    /// The vendor's name for it; null until it is confirmed.
+    /// The vendor's name for it; null until it is confirmed, and of a file.
     id: Option<String>,
+    /// The file that it was exported to.
+    file: Option<PathBuf>,
     provider: String,
     model: String,
     requests: usize,
@@ -103,7 +125,8 @@ impl BatchJson {
     fn of(OpenBatch { intent, id }: &OpenBatch) -> BatchJson {
         BatchJson {
             nonce: intent.nonce.to_string(),
-            id: id.clone(),
+            id: id.clone().filter(|_| intent.file.is_none()),
+            file: intent.file.clone(),
             provider: intent.account.provider.to_string(),
             model: intent.model.to_string(),
             requests: intent.lines.len(),
@@ -118,14 +141,14 @@ fn print(open: &[OpenBatch], console: &Console) {
         console.print("No open batches.");
         return;
     }
-    let head =
-        format!("{:<18}{:<28}{:>9}{:>12}{:>9}  {}", "batch", "model", "requests", "at most", "age", "at the provider");
+    let head = format!("{:<18}{:<28}{:>9}{:>12}{:>9}  {}", "batch", "model", "requests", "at most", "age", "where");
     console.print(&console.paint(TextStyle::Strong, &head));
-    for OpenBatch { intent, id } in open {
+    for batch @ OpenBatch { intent, .. } in open {
         let BatchIntent { nonce, created, model, lines, .. } = intent;
-        let (model, at_most) = (model.to_string(), money(Some(intent.reserved())));
+        let is_known = lines.iter().any(|line| line.reserved.is_some());
+        let (model, at_most) = (model.to_string(), money(is_known.then(|| intent.reserved())));
         let since = age(now_ms().saturating_sub(*created) / 1000);
-        let id = id.as_deref().unwrap_or("not confirmed");
-        console.print(&format!("{nonce:<18}{model:<28}{:>9}{at_most:>12}{since:>9}  {id}", lines.len()));
+        let place = batch.place();
+        console.print(&format!("{nonce:<18}{model:<28}{:>9}{at_most:>12}{since:>9}  {place}", lines.len()));
     }
 }
