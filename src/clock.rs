@@ -9,7 +9,7 @@ pub fn now() -> Timestamp {
     at(SystemTime::now())
 }
 
-/// Whether the clock shows a time before 1970, for which a library that this program needs panics (rustls).
+/// Whether the clock shows a time before 1970, for which libraries that this program needs panic (sled, rustls).
 pub fn is_before_1970() -> bool {
     SystemTime::now() < SystemTime::UNIX_EPOCH
 }

@@ -157,6 +157,26 @@ pub fn share_alike(old: &Path, new: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
+/// Closes what is in a private folder to others: for a library that creates files by itself.
+pub fn close_files(folder: &Path) {
+    #[cfg(unix)]
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten().filter(|_| is_private(folder)) {
+        use std::os::unix::fs::PermissionsExt;
+        let Ok(kind) = entry.file_type() else { continue };
+        if kind.is_symlink() {
+            continue;
+        }
+        // The folder around it is closed already.
+        let mode = if kind.is_dir() { 0o700 } else { 0o600 };
+        let _ = fs::set_permissions(entry.path(), fs::Permissions::from_mode(mode));
+        if kind.is_dir() {
+            close_files(&entry.path());
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = folder;
+}
+
 #[cfg(unix)]
 fn mode(path: &Path) -> Option<u32> {
     fs::metadata(path).ok().map(|found| std::os::unix::fs::PermissionsExt::mode(&found.permissions()) & 0o7777)

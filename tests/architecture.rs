@@ -99,6 +99,7 @@ const MODULES: &[(&str, &[&str])] = &[
 
 /// Outside crates and ways to print, with the only files (or, ending in `/`, folders) that may use them.
 const HOMES: &[(&str, &[&str])] = &[
+    ("sled::", &["src/cache/blocks.rs"]),
     ("zstd::", &["src/cache/pack.rs"]),
     (" zip::", &["src/import/archive.rs"]),
     ("governor::", &["src/provider/limits/buckets.rs"]),

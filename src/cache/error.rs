@@ -88,16 +88,23 @@ fn entry_name(key: Option<&ActionKey>) -> String {
     key.map(|key| format!("the cache entry {} in ", key.0.short())).unwrap_or_default()
 }
 
-/// Why the index could not be used: it is not what was written, or cannot be read or written.
+/// Why the index could not be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct IndexFault(String);
+pub(super) enum IndexFault {
+    /// Another process has it open.
+    Locked(String),
+    /// Its content is not what was written, or sled failed.
+    Broken(String),
+}
 
 impl IndexFault {
     pub(super) fn broken(what: impl ToString) -> IndexFault {
-        IndexFault(what.to_string())
+        IndexFault::Broken(what.to_string())
     }
 
     pub(super) fn text(&self) -> &str {
-        &self.0
+        match self {
+            IndexFault::Locked(text) | IndexFault::Broken(text) => text,
+        }
     }
 }

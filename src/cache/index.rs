@@ -1,21 +1,18 @@
 //! The index on disk: the current record of each key, and the other tables.
 //!
 //! Changes are collected in memory. A flush writes them as a sorted run and merges it with the runs that are not much
-//! larger, so that there are few runs, and each change is written a few times at most. The file `tables` lists the runs,
-//! and how much of each pack they cover; a flush replaces it last. So the index is always that of some flush, it never
-//! gets ahead of the packs, and a crash leaves nothing but a file that no list names. Whatever is not as it was written
+//! larger, so that there are few runs, and each change is written a few times at most. The list of runs says how much of
+//! each pack they cover; a flush replaces it after everything else. So the index is always that of some flush, it never
+//! gets ahead of the packs, and a crash leaves nothing but a run that is not listed. Whatever is not as it was written
 //! costs a rebuild from the packs and nothing else.
-//!
-//! sled, which was here before, took 770 bytes for an entry where this takes 200, 30 MB of memory for its pages, and could
-//! panic on damaged files.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
+use super::blocks::BlockStore;
 use super::entry::{Day, FrameLocation, Record, RemovalReason};
 use super::error::IndexFault;
 use super::frame::{FrameHeader, KeyPrefix};
@@ -23,7 +20,6 @@ use super::journal_steps::{BatchNonce, JournalPlaces, JournalStep};
 use super::pack_index::{IndexQueries, IndexUpdates, PackIndex, PackState, apply_frame};
 use super::sorted_run::{Entry, Merged, RunWriter, SortedRun};
 use crate::action::{ActionKey, Digest};
-use crate::files::{create_private_folder, write_whole};
 
 type IndexResult<T> = Result<T, IndexFault>;
 
@@ -51,22 +47,22 @@ impl Table {
 /// The first byte of a value that says why a key has no record; a record begins with its version.
 const REMOVED: u8 = 0;
 
-/// The file `tables`.
+/// The list of runs.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct TableList {
+struct RunList {
     /// Number and length of each run, oldest first.
     runs: Vec<(u32, u64)>,
     /// Number and generation of each pack, and up to where it is indexed.
     packs: Vec<(u32, u32, u64)>,
 }
 
-const LIST: &str = "tables";
 const LIST_START: [u8; 8] = *b"CEvINDX1";
 
 /// The open index.
 #[derive(Debug)]
 pub(super) struct DiskIndex {
     folder: PathBuf,
+    blocks: BlockStore,
     state: Mutex<State>,
 }
 
@@ -74,62 +70,46 @@ pub(super) struct DiskIndex {
 struct State {
     /// What changed since the last flush.
     changes: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
-    runs: Arc<[Run]>,
+    runs: Arc<[SortedRun]>,
     packs: BTreeMap<u32, PackState>,
     /// Whether there is anything to flush.
     is_dirty: bool,
 }
 
-#[derive(Clone, Debug)]
-struct Run {
-    number: u32,
-    run: Arc<SortedRun>,
+fn blocks_folder(folder: &Path) -> PathBuf {
+    folder.join("blocks")
 }
 
 impl DiskIndex {
     /// Whether there is an index in `folder`, sound or not.
     pub(super) fn is_in(folder: &Path) -> bool {
-        folder.join(LIST).exists()
+        BlockStore::is_in(&blocks_folder(folder))
     }
 
     /// Opens the index in `folder`, or creates an empty one.
     pub(super) fn open(folder: &Path) -> IndexResult<DiskIndex> {
-        create_private_folder(folder).map_err(IndexFault::broken)?;
-        let list = read_list(folder)?;
-        let runs: IndexResult<Vec<Run>> =
-            list.runs.iter().map(|(number, len)| open_run(folder, *number, *len)).collect();
-        let packs = list.packs.into_iter();
+        let folder = blocks_folder(folder);
+        let blocks = BlockStore::open(&folder)?;
+        let RunList { runs, packs } =
+            blocks.header()?.map_or_else(|| Ok(RunList::default()), |bytes| read_list(&bytes))?;
+        blocks.retain(&runs.iter().map(|(number, _)| *number).collect::<Vec<_>>())?;
+        let runs = runs.into_iter().map(|(number, len)| SortedRun::new(blocks.clone(), number, len)).collect();
+        let packs = packs.into_iter();
         let packs = packs.map(|(id, generation, good)| (id, PackState { id, generation, good, len: good })).collect();
-        let state = State { runs: runs?.into(), packs, ..State::default() };
-        let index = DiskIndex { folder: folder.to_owned(), state: Mutex::new(state) };
-        index.remove_unlisted(&index.state().runs);
-        Ok(index)
+        let state = Mutex::new(State { runs, packs, ..State::default() });
+        Ok(DiskIndex { folder, blocks, state })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Removes the runs that the list does not name; if that fails, they are in nobody's way.
-    fn remove_unlisted(&self, runs: &[Run]) {
-        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
-            let path = entry.path();
-            let is_listed = |run: &Run| run_path(&self.folder, run.number) == path;
-            if path.extension().is_some_and(|end| end == "run") && !runs.iter().any(is_listed) {
-                let _ = fs::remove_file(path);
-            }
-        }
-    }
-
     /// Writes all tables into an empty index.
     pub(super) fn fill(&self, source: &PackIndex) -> IndexResult<()> {
-        let number = 1;
-        let path = run_path(&self.folder, number);
-        let mut writer = RunWriter::create(&path).map_err(IndexFault::broken)?;
-        source.in_order(|key, value| writer.push(&key, Some(&value)).map_err(IndexFault::broken))?;
-        let len = writer.finish().map_err(IndexFault::broken)?;
+        let mut writer = RunWriter::new(self.blocks.clone(), 1);
+        source.in_order(|key, value| writer.push(&key, Some(&value)))?;
         let mut state = self.state();
-        state.runs = [open_run(&self.folder, number, len)?].into();
+        state.runs = [writer.finish()?].into();
         state.packs = source.packs.iter().map(|pack| (pack.id, *pack)).collect();
         self.write_list(&state)
     }
@@ -151,56 +131,56 @@ impl DiskIndex {
             state.runs = self.merge(&state)?;
             state.changes.clear();
         }
-        self.write_list(&state)?;
-        self.remove_unlisted(&state.runs);
-        Ok(())
+        self.write_list(&state)
     }
 
     /// The runs with the changes in a new one, which takes the place of those that are at most twice as large as what
     /// comes after them.
-    fn merge(&self, state: &State) -> IndexResult<Arc<[Run]>> {
+    fn merge(&self, state: &State) -> IndexResult<Arc<[SortedRun]>> {
         let changes = state.changes.iter().map(|(key, value)| (key.len() + value.as_ref().map_or(0, Vec::len)) as u64);
         let (mut size, mut from): (u64, usize) = (changes.sum(), state.runs.len());
-        while let Some(run) =
-            from.checked_sub(1).and_then(|last| state.runs.get(last)).filter(|r| r.run.len <= 2 * size)
-        {
-            size += run.run.len;
+        while let Some(run) = from.checked_sub(1).and_then(|last| state.runs.get(last)).filter(|r| r.len <= 2 * size) {
+            size += run.len;
             from -= 1;
         }
         let (kept, merged) = state.runs.split_at_checked(from).unwrap_or_default();
         let changes = state.changes.iter().map(|(key, value)| Ok((key.clone(), value.clone())));
         let mut sources: Vec<Box<dyn Iterator<Item = IndexResult<Entry>> + '_>> = Vec::new();
         for run in merged {
-            sources.push(Box::new(run.run.clone().entries(&[])));
+            sources.push(Box::new(run.entries(&[])?));
         }
         sources.push(Box::new(changes));
         let number = state.runs.iter().map(|run| run.number).max().unwrap_or(0).wrapping_add(1);
-        let mut writer = RunWriter::create(&run_path(&self.folder, number)).map_err(IndexFault::broken)?;
+        let mut writer = RunWriter::new(self.blocks.clone(), number);
         for entry in Merged::new(sources) {
             let (key, value) = entry?;
             // a removal is needed while an older run may have the key
             if value.is_some() || !kept.is_empty() {
-                writer.push(&key, value.as_deref()).map_err(IndexFault::broken)?;
+                writer.push(&key, value.as_deref())?;
             }
         }
-        let len = writer.finish().map_err(IndexFault::broken)?;
         let mut runs = kept.to_vec();
-        runs.push(open_run(&self.folder, number, len)?);
+        runs.push(writer.finish()?);
         Ok(runs.into())
     }
 
+    /// Replaces the list after the runs are on disk, and removes the runs that it does not name any more.
     fn write_list(&self, state: &State) -> IndexResult<()> {
-        let runs = state.runs.iter().map(|run| (run.number, run.run.len)).collect();
+        self.blocks.flush(&self.folder)?;
+        let runs: Vec<(u32, u64)> = state.runs.iter().map(|run| (run.number, run.len)).collect();
+        let listed: Vec<u32> = runs.iter().map(|(number, _)| *number).collect();
         let packs = state.packs.values().map(|pack| (pack.id, pack.generation, pack.good)).collect();
         let mut bytes =
-            postcard::to_extend(&TableList { runs, packs }, LIST_START.to_vec()).map_err(IndexFault::broken)?;
+            postcard::to_extend(&RunList { runs, packs }, LIST_START.to_vec()).map_err(IndexFault::broken)?;
         let crc = crc32fast::hash(&bytes);
         bytes.extend_from_slice(&crc.to_le_bytes());
-        write_whole(&self.folder.join(LIST), bytes).map_err(IndexFault::broken)
+        self.blocks.set_header(bytes)?;
+        self.blocks.flush(&self.folder)?;
+        self.blocks.retain(&listed)
     }
 
     pub(super) fn disk_bytes(&self) -> IndexResult<u64> {
-        Ok(self.state().runs.iter().map(|run| run.run.len).sum())
+        self.blocks.disk_bytes()
     }
 
     /// The packs, up to where they are indexed.
@@ -257,7 +237,7 @@ impl DiskIndex {
         let runs = state.runs.clone();
         drop(state);
         for run in runs.iter().rev() {
-            if let Some(found) = run.run.get(key)? {
+            if let Some(found) = run.get(key)? {
                 return Ok(found);
             }
         }
@@ -274,7 +254,7 @@ impl DiskIndex {
         drop(state);
         let mut sources: Vec<Box<dyn Iterator<Item = IndexResult<Entry>>>> = Vec::new();
         for run in &*runs {
-            sources.push(Box::new(run.run.clone().entries(&from)));
+            sources.push(Box::new(run.entries(&from)?));
         }
         sources.push(Box::new(changes.into_iter()));
         for entry in Merged::new(sources) {
@@ -289,19 +269,7 @@ impl DiskIndex {
     }
 }
 
-fn run_path(folder: &Path, number: u32) -> PathBuf {
-    folder.join(format!("{number:08}.run"))
-}
-
-fn open_run(folder: &Path, number: u32, len: u64) -> IndexResult<Run> {
-    Ok(Run { number, run: Arc::new(SortedRun::open(&run_path(folder, number), len)?) })
-}
-
-fn read_list(folder: &Path) -> IndexResult<TableList> {
-    let bytes = match fs::read(folder.join(LIST)) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(TableList::default()),
-        bytes => bytes.map_err(IndexFault::broken)?,
-    };
+fn read_list(bytes: &[u8]) -> IndexResult<RunList> {
     let whole =
         bytes.split_last_chunk::<4>().filter(|(bytes, crc)| crc32fast::hash(bytes) == u32::from_le_bytes(**crc));
     let list = whole.and_then(|(bytes, _)| bytes.strip_prefix(&LIST_START));

@@ -563,7 +563,8 @@ impl StoreInner {
     fn replace_index(&self, active: &mut ActivePack) -> Result<usize, CacheError> {
         self.sync_pack(active)?;
         let mut slot = self.index.write().unwrap_or_else(PoisonError::into_inner);
-        drop(slot.take());
+        // not dropped: after a panic, sled may panic again when it closes
+        std::mem::forget(slot.take());
         let (index, tables) = rebuild_index(&self.layout, &self.packs)?;
         *slot = Some(index);
         self.rebuilds.fetch_add(1, Ordering::AcqRel);

@@ -1,7 +1,7 @@
 //! The store: the cache, opened for writing by one process at a time.
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, mpsc};
 
@@ -19,7 +19,7 @@ use super::pack::compress_body;
 use super::pack_index::{IndexQueries, last_used};
 use super::writer::{WriteRequest, WriterThread};
 use crate::action::{ActionKey, Digest};
-use crate::files::{FileLock, create_private_folder};
+use crate::files::{FileLock, close_files, create_private_folder};
 
 /// The cache, open for writing. Dropping it waits until everything queued is on disk.
 #[derive(Debug)]
@@ -31,6 +31,7 @@ pub struct Store {
     // dropped in this order: the thread finishes its writes, the index closes, the lock is released
     writer: WriterThread,
     pub(super) inner: Arc<StoreInner>,
+    _index_files: IndexFiles,
     _lock: FileLock,
 }
 
@@ -59,8 +60,9 @@ impl Store {
         let found = layout.inspect()?;
         let inner = Arc::new(inner::open(layout, found)?);
         let writer = WriterThread::start(inner.clone()).map_err(CacheError::io("start a thread for", dir))?;
+        let index_files = IndexFiles(inner.layout.index());
         let (used, known_texts, hidden) = (Mutex::default(), Mutex::default(), RwLock::default());
-        Ok(Store { used, known_texts, hidden, writer, inner, _lock: lock })
+        Ok(Store { used, known_texts, hidden, writer, inner, _index_files: index_files, _lock: lock })
     }
 
     /// Recoveries and damage since the last call, worded for the user; each is returned once.
@@ -321,6 +323,16 @@ impl Store {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Closes the files of the index to other users, which its library leaves open when it ends.
+#[derive(Debug)]
+struct IndexFiles(PathBuf);
+
+impl Drop for IndexFiles {
+    fn drop(&mut self) {
+        close_files(&self.0);
+    }
 }
 
 impl Drop for Store {

@@ -169,8 +169,8 @@ fn a_lost_index_is_made_again() {
 fn rubbish_in_place_of_the_index_is_put_aside() {
     let sound = tempdir().unwrap();
     filled(sound.path(), ENTRIES, LENGTH);
-    std::fs::write(sound.path().join("index/tables"), vec![0xAB; 300_000]).unwrap();
-    std::fs::write(sound.path().join("index/00000001.run"), "nonsense").unwrap();
+    std::fs::write(sound.path().join("index/blocks/db"), vec![0xAB; 300_000]).unwrap();
+    std::fs::write(sound.path().join("index/blocks/conf"), "nonsense").unwrap();
     let store = open(sound.path());
     assert_eq!(
         (served(&store), store.notices()),
