@@ -18,6 +18,8 @@ pub(super) struct Segment {
     pub(super) name: Digest,
     pub(super) writer: TrustedWriter,
     pub(super) created: u64,
+    /// Those of its entries that are read from it.
+    pub(super) entries: Vec<Digest>,
 }
 
 /// Where an item is.
@@ -63,37 +65,11 @@ impl RemoteIndex {
         namespace: Namespace,
         (trust, own): (&[TrustedWriter], Option<PublicKey>),
     ) -> Result<RemoteIndex, RemoteError> {
-        let (listed, mut rolled_up) = futures::try_join!(remote.list(segment::FOLDER), rollup::read(remote))?;
         let mut index = RemoteIndex::default();
-        let mut found = Vec::new();
-        let mut missing = Vec::new();
-        for object in listed {
-            let Some(name) = object.name.rsplit('/').next().and_then(|name| name.parse::<Digest>().ok()) else {
-                continue;
-            };
-            index.bytes += object.bytes;
-            match rolled_up.remove(&name) {
-                Some(signed) => found.push((name, Ok(signed))),
-                None => missing.push((name, object)),
-            }
-        }
-        let read = |(name, object)| async move { (name, read_footer(remote, &object).await) };
-        let mut replies = futures::stream::iter(missing).map(read).buffer_unordered(SIDE_BY_SIDE);
-        while let Some((name, reply)) = replies.next().await {
-            match reply {
-                Ok(Ok(signed)) => {
-                    if signed.name() == name {
-                        index.loose.insert(name, signed.clone());
-                    }
-                    found.push((name, Ok(signed)));
-                }
-                Ok(Err(fault)) => found.push((name, Err(fault))),
-                // pruned in the meantime
-                Err(RemoteError::NotFound(_)) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        drop(replies);
+        let footers = read_footers(remote).await?;
+        index.bytes = footers.iter().map(|segment| segment.object.bytes).sum();
+        index.loose = footers.iter().filter(|segment| !segment.is_rolled_up).filter_map(FoundSegment::named).collect();
+        let found = footers.into_iter().map(|segment| (segment.name, segment.footer)).collect();
         index.add_all(found, namespace, trust, own);
         Ok(index)
     }
@@ -118,14 +94,19 @@ impl RemoteIndex {
         used.sort_unstable_by_key(|(segment, _)| (segment.created, segment.name));
         for (segment, items) in used {
             let place = self.segments.len();
-            self.segments.push(segment);
+            let mut entries = Vec::new();
             for item in items {
-                let table = match item.kind {
-                    ItemKind::Entry => &mut self.entries,
-                    ItemKind::Text => &mut self.texts,
-                };
-                table.entry(item.key).or_insert(ItemLocation { segment: place, item });
+                let at = ItemLocation { segment: place, item };
+                match item.kind {
+                    ItemKind::Entry if self.entries.contains_key(&item.key) => {}
+                    ItemKind::Entry => {
+                        self.entries.insert(item.key, at);
+                        entries.push(item.key);
+                    }
+                    ItemKind::Text => drop(self.texts.entry(item.key).or_insert(at)),
+                }
             }
+            self.segments.push(Segment { entries, ..segment });
         }
     }
 
@@ -159,7 +140,7 @@ impl RemoteIndex {
             *self.unused.untrusted.entry(key).or_default() += 1;
             return None;
         };
-        Some((Segment { name, writer, created: footer.created }, footer.items))
+        Some((Segment { name, writer, created: footer.created, entries: Vec::new() }, footer.items))
     }
 
     /// Identifies the segments that are used.
@@ -176,6 +157,48 @@ impl RemoteIndex {
     pub(super) fn has(&self, key: &Digest) -> bool {
         self.entries.contains_key(key) || self.texts.contains_key(key) || self.own.contains(key)
     }
+}
+
+/// A segment of a remote, whoever wrote it.
+pub(super) struct FoundSegment {
+    pub(super) name: Digest,
+    pub(super) object: ListedObject,
+    pub(super) footer: Result<SignedFooter, SegmentFault>,
+    is_rolled_up: bool,
+}
+
+impl FoundSegment {
+    /// Its footer by the name of the segment, if it is that.
+    fn named(&self) -> Option<(Digest, SignedFooter)> {
+        let signed = self.footer.as_ref().ok().filter(|signed| signed.name() == self.name)?;
+        Some((self.name, signed.clone()))
+    }
+}
+
+/// The footers of all segments, read with few requests.
+pub(super) async fn read_footers(remote: &dyn Remote) -> Result<Vec<FoundSegment>, RemoteError> {
+    let (listed, mut rolled_up) = futures::try_join!(remote.list(segment::FOLDER), rollup::read(remote))?;
+    let (mut found, mut missing) = (Vec::new(), Vec::new());
+    for object in listed {
+        let Some(name) = object.name.rsplit('/').next().and_then(|name| name.parse::<Digest>().ok()) else {
+            continue;
+        };
+        match rolled_up.remove(&name) {
+            Some(signed) => found.push(FoundSegment { name, object, footer: Ok(signed), is_rolled_up: true }),
+            None => missing.push((name, object)),
+        }
+    }
+    let read = |(name, object)| async move { (name, read_footer(remote, &object).await, object) };
+    let mut replies = futures::stream::iter(missing).map(read).buffer_unordered(SIDE_BY_SIDE);
+    while let Some((name, reply, object)) = replies.next().await {
+        match reply {
+            Ok(footer) => found.push(FoundSegment { name, object, footer, is_rolled_up: false }),
+            // pruned in the meantime
+            Err(RemoteError::NotFound(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(found)
 }
 
 /// Verifies what needs no knowledge of writers.

@@ -26,12 +26,18 @@ mod rollup;
 mod listing;
 mod namespace;
 mod index;
+mod turns;
 mod upload;
+mod prune;
+mod warnings;
 mod shared;
+#[cfg(all(test, unix))]
+mod tests;
 
 pub use backend::{ListedObject, Remote, WriteOutcome};
 pub use error::RemoteError;
 pub use keys::{KeyError, PublicKey, SigningKey, TrustedWriter};
+pub use prune::PruneCounts;
 pub use settings::{DeclaredRemote, GivenRemote, RemoteMode, RemoteSettings, SettingsError};
 pub use shared::{PullCounts, SharedCache, SharedSummary};
 pub use upload::PushCounts;

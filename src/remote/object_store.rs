@@ -179,7 +179,12 @@ fn azblob(at: &BucketUrl) -> Operators {
         .account_key(key.as_deref().unwrap_or_default())
         .sas_token(variable("AZURE_STORAGE_SAS_TOKEN").as_deref().unwrap_or_default().trim_start_matches('?'));
     let host = endpoint.as_deref().map_or("blob.core.windows.net", host_of);
-    Ok((operator(named, host)?, operator(builder()?.skip_signature(), host)?))
+    let opened = |builder| {
+        let operator = operator(builder, host);
+        operator
+            .map_err(|why| if connection.is_some() { format!("AZURE_STORAGE_CONNECTION_STRING: {why}") } else { why })
+    };
+    Ok((opened(named)?, opened(builder()?.skip_signature())?))
 }
 
 fn host_of(url: &str) -> &str {
@@ -386,5 +391,65 @@ impl Remote for WebServer {
 
     fn check_private<'a>(&'a self) -> BoxFuture<'a, Result<(), RemoteError>> {
         self.refused()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use opendal::layers::ChaosLayer;
+    use opendal::services::Memory;
+
+    use super::*;
+
+    fn bucket(operator: &Operator) -> Bucket {
+        let url = "s3://bucket/x".to_owned();
+        let objects = Objects { url, operator: layered(operator.clone()), credentials: "", create: "" };
+        Bucket { objects, anonymous: operator.clone() }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_fails_now_and_then_is_read_all_the_same() {
+        const READS: usize = 500;
+        let memory = Operator::new(Memory::default()).unwrap();
+        let writer = bucket(&memory);
+        writer.write_if_absent("segments/a", Bytes::from_static(b"0123456789")).await.unwrap();
+        let chaotic = memory.layer(ChaosLayer::new(0.03));
+        let reader = bucket(&chaotic);
+        let mut failed = 0;
+        for _ in 0..READS {
+            failed += usize::from(chaotic.read("segments/a").await.is_err());
+            assert_eq!(reader.read("segments/a", Some(2..5)).await.unwrap().as_ref(), b"234");
+        }
+        assert!(failed > 0, "there was no chaos");
+    }
+
+    #[tokio::test]
+    async fn objects_are_listed_by_folder_and_never_written_twice() {
+        let bucket = bucket(&Operator::new(Memory::default()).unwrap());
+        let write =
+            |name: &'static str, text: &'static str| bucket.write_if_absent(name, Bytes::from_static(text.as_bytes()));
+        assert_eq!(write("segments/a", "first").await.unwrap(), WriteOutcome::Written);
+        assert_eq!(write("segments/a", "second").await.unwrap(), WriteOutcome::Exists);
+        assert_eq!(write("marker.json", "{}").await.unwrap(), WriteOutcome::Written);
+        assert_eq!(bucket.read("segments/a", None).await.unwrap().as_ref(), b"first");
+        let names = async |folder: &'static str| {
+            let mut names: Vec<_> = bucket.list(folder).await.unwrap().into_iter().map(|object| object.name).collect();
+            names.sort();
+            names
+        };
+        assert_eq!(names("segments").await, ["segments/a"]);
+        assert_eq!(names("").await, ["marker.json", "segments"]);
+        assert!(matches!(bucket.read("segments/a", Some(3..50)).await, Err(RemoteError::NotFound(_))));
+        assert!(matches!(bucket.read("segments/b", None).await, Err(RemoteError::NotFound(_))));
+        bucket.delete("segments/a").await.unwrap();
+        bucket.delete("segments/a").await.unwrap();
+        assert!(names("segments").await.is_empty());
+    }
+
+    #[test]
+    fn what_services_say_is_short_and_without_keys() {
+        redaction::add_key("hunter2hunter2hunter2");
+        let said = short(&format!("the key\n hunter2hunter2hunter2 {}", "x".repeat(500)));
+        assert!(said.len() < 260 && !said.contains("hunter2") && said.starts_with("the key "), "{said}");
     }
 }

@@ -25,8 +25,9 @@ const MAX_FOOTER: usize = 64 << 20;
 /// The folder of segments in a remote.
 pub(super) const FOLDER: &str = "segments";
 
-/// How much of the end of a segment is read at first; few footers are longer.
-pub(super) const TAIL: u64 = 64 << 10;
+/// How much of the end of a segment is read at first; few footers are longer: an item takes some 75 bytes, and some 7,000
+/// small entries make a segment.
+pub(super) const TAIL: u64 = 512 << 10;
 
 /// The name of the object of a segment.
 pub(super) fn object_of(name: &Digest) -> String {
@@ -53,6 +54,13 @@ pub(super) struct Item {
     pub(super) bytes: u32,
     /// Of the packed bytes.
     pub(super) digest: Digest,
+}
+
+impl Item {
+    /// Where it ends.
+    pub(super) fn end(&self) -> u64 {
+        self.offset.saturating_add(u64::from(self.bytes))
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,6 +126,11 @@ impl SignedFooter {
         };
         let (footer, signature) = signed.split_at(length);
         Ok(Tail::Footer(SignedFooter { footer: footer.to_vec(), signature: signature.to_vec() }))
+    }
+
+    /// Its bytes.
+    pub(super) fn len(&self) -> u64 {
+        (self.footer.len() + self.signature.len()) as u64
     }
 
     /// The name of the segment.

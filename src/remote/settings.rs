@@ -72,6 +72,11 @@ impl GivenRemote {
         }
     }
 
+    /// Where the remote is, if there is one.
+    pub fn place<'s>(&'s self, declared: &'s DeclaredRemote) -> Option<&'s RemoteUrl> {
+        self.url.as_ref().or(declared.url.as_ref().filter(|_| !self.is_ci))
+    }
+
     /// Whether the pipeline declares a remote that is not used, because this is a CI job that was given none.
     pub fn ignores(&self, declared: &DeclaredRemote) -> bool {
         self.is_ci && self.url.is_none() && declared.url.is_some()
@@ -83,8 +88,7 @@ impl GivenRemote {
     /// If entries are to be uploaded, and there is no key to sign them with or the remote is only read.
     pub fn resolve(self, declared: &DeclaredRemote) -> Result<Option<RemoteSettings>, SettingsError> {
         let trust = self.trusted(declared);
-        let url = if self.is_ci { None } else { declared.url.clone() };
-        let Some(url) = self.url.or(url) else { return Ok(None) };
+        let Some(url) = self.place(declared).cloned() else { return Ok(None) };
         let is_narrowed = self.is_ci && declared.mode == Some(RemoteMode::Read);
         let mode = self.mode.or(declared.mode.filter(|_| !self.is_ci)).filter(|_| !is_narrowed).unwrap_or_default();
         let texts = match (self.texts, declared.texts) {

@@ -1,10 +1,8 @@
 //! The remote of a run: entries are pulled when they are missed, and those made here are uploaded.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-
-use tokio::sync::Semaphore;
 
 use super::backend::Remote;
 use super::error::RemoteError;
@@ -15,19 +13,22 @@ use super::listing;
 use super::namespace;
 #[cfg(feature = "object-stores")]
 use super::object_store;
-use super::rollup::{self, MOST_LOOSE, SIDE_BY_SIDE};
+use super::prune::{self, PruneCounts};
+use super::rollup::{self, MOST_LOOSE};
 use super::segment::{Namespace, SignedFooter, object_of};
 use super::settings::RemoteSettings;
+use super::turns::Turns;
 use super::upload::{PushCounts, SEGMENT_BYTES, Upload};
 use super::url::RemoteUrl;
+use super::warnings::{clock_warning, unused_warnings};
 use crate::action::{ActionKey, Digest};
 use crate::cache::{CacheError, ImportOrigin, Lookup, Store, Writer, now_ms};
 
 /// Entries wait this long, or until there is a segment's worth of them, before they are uploaded.
 const UPLOAD_EVERY: Duration = Duration::from_secs(30);
 
-/// A clock that is ahead by more than this is reported.
-const CLOCK_TOLERANCE_MS: u64 = 3_600_000;
+/// Requests for entries that are under way at once.
+const PULLS: usize = 8;
 
 /// The remote of a run, connected to the local cache.
 #[derive(Debug)]
@@ -35,7 +36,7 @@ pub struct SharedCache {
     settings: RemoteSettings,
     url: String,
     remote: Box<dyn Remote>,
-    permits: Semaphore,
+    turns: Turns,
     state: Mutex<State>,
 }
 
@@ -52,6 +53,8 @@ struct State {
     /// Segments with an entry that is not what the footer says.
     damaged: HashSet<usize>,
     tried: HashSet<ActionKey>,
+    /// By their place in the index.
+    segments: HashMap<usize, SegmentPulls>,
     pulled: PullCounts,
     /// Entries to upload, and about how many bytes they have.
     waiting: BTreeSet<ActionKey>,
@@ -60,10 +63,23 @@ struct State {
     uploaded: HashSet<Digest>,
     /// Footers outside of all roll-ups that this process has written.
     footers: BTreeMap<Digest, SignedFooter>,
+    has_rolled_up: bool,
     pushed: PushCounts,
     /// Why the last upload failed.
     upload_error: Option<RemoteError>,
     warnings: Vec<String>,
+}
+
+/// What is pulled of a segment.
+#[derive(Debug, Default)]
+struct SegmentPulls {
+    /// One request at a time: what is wanted in the meantime comes with the next.
+    lock: Arc<tokio::sync::Mutex<()>>,
+    wanted: Vec<ItemLocation>,
+    /// Entries that were wanted so far.
+    pulled: usize,
+    /// Whether all of it was read.
+    is_whole: bool,
 }
 
 /// What was pulled.
@@ -102,7 +118,11 @@ impl SharedCache {
     /// # Errors
     /// If this build does not support the service, or settings in the environment are wrong.
     pub fn new(settings: RemoteSettings) -> Result<SharedCache, RemoteError> {
-        let remote = open(&settings.url)?;
+        Ok(SharedCache::over(open(&settings.url)?, settings))
+    }
+
+    /// The same over any place.
+    pub(super) fn over(remote: Box<dyn Remote>, settings: RemoteSettings) -> SharedCache {
         let state = State {
             namespace: None,
             writable: None,
@@ -110,18 +130,20 @@ impl SharedCache {
             is_away: false,
             damaged: HashSet::new(),
             tried: HashSet::new(),
+            segments: HashMap::new(),
             pulled: PullCounts::default(),
             waiting: BTreeSet::new(),
             waiting_bytes: 0,
             last_upload: Instant::now(),
             uploaded: HashSet::new(),
             footers: BTreeMap::new(),
+            has_rolled_up: false,
             pushed: PushCounts::default(),
             upload_error: None,
             warnings: Vec::new(),
         };
         let url = settings.url.to_string();
-        Ok(SharedCache { settings, url, remote, permits: Semaphore::new(SIDE_BY_SIDE), state: Mutex::new(state) })
+        SharedCache { settings, url, remote, turns: Turns::new(PULLS), state: Mutex::new(state) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -189,33 +211,80 @@ impl SharedCache {
         !state.is_away && location.is_some_and(is_usable)
     }
 
-    /// Pulls an entry into the local cache. If that fails, the entry is made here.
+    /// Pulls an entry into the local cache. If that fails, the entry is made here. Entries of one segment that are wanted
+    /// at once come together; from the ninth on, all of it comes: a run that wants that much of another run wants most.
     ///
     /// # Errors
     /// If the local cache cannot be written.
     pub async fn pull(&self, store: &Store, key: ActionKey) -> Result<(), CacheError> {
-        let (index, location) = {
-            let mut state = self.state();
-            state.tried.insert(key);
-            let Some(index) = state.index.clone() else { return Ok(()) };
-            let Some(location) = index.entries.get(&key.0).copied() else { return Ok(()) };
-            (index, location)
-        };
-        let Some(segment) = index.segments.get(location.segment) else { return Ok(()) };
-        let Ok(_permit) = self.permits.acquire().await else { return Ok(()) };
-        if self.state().is_away {
-            return Ok(());
+        let Some((index, at)) = self.want(key) else { return Ok(()) };
+        // What else is about to be wanted of the segment comes along.
+        tokio::task::yield_now().await;
+        let one_at_a_time = self.state().segments.entry(at.segment).or_default().lock.clone();
+        let _lock = one_at_a_time.lock().await;
+        let _turn = self.turns.take().await;
+        let wanted = self.take_wanted(&index, at.segment, store);
+        for items in side_by_side(wanted) {
+            if self.state().is_away {
+                return Ok(());
+            }
+            self.pull_range(store, &index, &items).await?;
         }
-        let item = location.item;
-        let range = item.offset..item.offset.saturating_add(u64::from(item.bytes));
-        match self.remote.read(&object_of(&segment.name), Some(range)).await {
-            Ok(bytes) => self.add(store, &index, location, &bytes),
-            Err(RemoteError::NotFound(_)) => Ok(()),
+        Ok(())
+    }
+
+    /// Notes that an entry is wanted. Returns where it is.
+    fn want(&self, key: ActionKey) -> Option<(Arc<RemoteIndex>, ItemLocation)> {
+        let mut state = self.state();
+        state.tried.insert(key);
+        let index = state.index.clone()?;
+        let at = index.entries.get(&key.0).copied()?;
+        state.segments.entry(at.segment).or_default().wanted.push(at);
+        Some((index, at))
+    }
+
+    /// What to read of a segment now: nothing, if another pull took it along.
+    fn take_wanted(&self, index: &RemoteIndex, segment: usize, store: &Store) -> Vec<ItemLocation> {
+        const FEW: usize = 8;
+        let mut state = self.state();
+        let of_segment = state.segments.entry(segment).or_default();
+        let mut wanted = std::mem::take(&mut of_segment.wanted);
+        // All of the segment may have come since.
+        wanted.retain(|at| !store.find(&ActionKey(at.item.key)).is_some_and(|record| record.is_usable()));
+        of_segment.pulled += wanted.len();
+        if of_segment.pulled <= FEW || of_segment.is_whole || wanted.is_empty() {
+            return wanted;
+        }
+        of_segment.is_whole = true;
+        drop(state);
+        let is_missing = |key: &&Digest| store.find(&ActionKey(**key)).is_none();
+        let keys = index.segments.get(segment).into_iter().flat_map(|segment| &segment.entries).filter(is_missing);
+        keys.filter_map(|key| index.entries.get(key).copied()).collect()
+    }
+
+    /// Reads items that stand close together in a segment.
+    async fn pull_range(&self, store: &Store, index: &RemoteIndex, items: &[ItemLocation]) -> Result<(), CacheError> {
+        const AT_ONCE: usize = 64;
+        let (Some(first), Some(last)) = (items.first(), items.last()) else { return Ok(()) };
+        let Some(segment) = index.segments.get(first.segment) else { return Ok(()) };
+        let range = first.item.offset..last.item.end();
+        let bytes = match self.remote.read(&object_of(&segment.name), Some(range.clone())).await {
+            Ok(bytes) => bytes,
+            Err(RemoteError::NotFound(_)) => return Ok(()),
             Err(error) => {
                 self.is_away(&error, "nothing more is pulled in this run");
-                Ok(())
+                return Ok(());
             }
+        };
+        for some in items.chunks(AT_ONCE) {
+            for at in some {
+                let from = usize::try_from(at.item.offset - range.start).unwrap_or(usize::MAX);
+                let packed = bytes.get(from..from.saturating_add(at.item.bytes as usize)).unwrap_or_default();
+                self.add(store, index, *at, packed)?;
+            }
+            tokio::task::yield_now().await;
         }
+        Ok(())
     }
 
     /// Verifies the bytes of an item and adds it to the local cache.
@@ -370,7 +439,9 @@ impl SharedCache {
             state.uploaded.extend(uploaded);
             state.footers.extend(footers);
             state.pushed = state.pushed.plus(&counts);
-            let loose = index.loose.iter().chain(&state.footers);
+            // What was loose when the list was read is in a roll-up by now, if this process has written one.
+            let earlier = index.loose.iter().filter(|_| !state.has_rolled_up);
+            let loose = earlier.chain(&state.footers);
             loose.map(|(name, signed)| (*name, signed.clone())).collect::<BTreeMap<_, _>>()
         };
         result?;
@@ -379,7 +450,10 @@ impl SharedCache {
         }
         if loose.len() > MOST_LOOSE {
             rollup::write(&*self.remote, &loose).await?;
-            self.state().footers.clear();
+            let mut state = self.state();
+            state.footers.clear();
+            state.has_rolled_up = true;
+            drop(state);
         }
         listing::write(&*self.remote).await?;
         Ok(counts)
@@ -404,6 +478,32 @@ impl SharedCache {
         };
         self.state().writable = Some(namespace);
         Ok(namespace)
+    }
+
+    /// Protects what a label stands on from a prune of the remote.
+    ///
+    /// # Errors
+    /// If the remote cannot be written.
+    pub async fn push_label(&self, label: &str, keys: &[ActionKey]) -> Result<(), RemoteError> {
+        let keys: Vec<Digest> = keys.iter().map(|key| key.0).collect();
+        prune::write_label(&*self.remote, label, &keys).await
+    }
+
+    /// Marks what no pushed label stands on, and deletes what was marked 30 days ago. A dry run only counts.
+    ///
+    /// # Errors
+    /// If the remote cannot be read or written, or is not one of this program.
+    pub async fn prune(&self, is_dry: bool) -> Result<PruneCounts, RemoteError> {
+        match namespace::read(&*self.remote, &self.url).await? {
+            Some(_) => prune::prune(&*self.remote, &self.url, is_dry).await,
+            None => Ok(PruneCounts::default()),
+        }
+    }
+
+    /// How many of these actions the remote has.
+    pub fn count(&self, keys: impl IntoIterator<Item = ActionKey>) -> u64 {
+        let Some(index) = self.state().index.clone() else { return 0 };
+        keys.into_iter().filter(|key| index.entries.contains_key(&key.0)).count() as u64
     }
 
     /// What the remote has and what was done with it; `None` if it could not be read.
@@ -436,6 +536,23 @@ impl SharedCache {
     }
 }
 
+/// Items in the order of their places, in groups that are read at once: a gap costs less than a request.
+fn side_by_side(mut items: Vec<ItemLocation>) -> Vec<Vec<ItemLocation>> {
+    const GAP: u64 = 64 << 10;
+    items.sort_unstable_by_key(|at| at.item.offset);
+    items.dedup_by_key(|at| at.item.offset);
+    let mut groups: Vec<Vec<ItemLocation>> = Vec::new();
+    for at in items {
+        match groups.last_mut() {
+            Some(group) if group.last().is_some_and(|last| at.item.offset.saturating_sub(last.item.end()) <= GAP) => {
+                group.push(at);
+            }
+            _ => groups.push(vec![at]),
+        }
+    }
+    groups
+}
+
 fn open(url: &RemoteUrl) -> Result<Box<dyn Remote>, RemoteError> {
     match url {
         RemoteUrl::Folder(path) => Ok(Box::new(FolderRemote::new(path.clone()))),
@@ -459,42 +576,4 @@ impl PushCounts {
             of_others: self.of_others + other.of_others,
         }
     }
-}
-
-fn unused_warnings(unused: &UnusedSegments, url: &str) -> Vec<String> {
-    let UnusedSegments { untrusted, damaged, newer, foreign } = unused;
-    let segments = |count: u64| if count == 1 { "1 segment".to_owned() } else { format!("{count} segments") };
-    let mut warnings = Vec::new();
-    if !untrusted.is_empty() {
-        let keys: Vec<String> = untrusted.iter().map(|(key, count)| format!("{key} ({count})")).collect();
-        let all = segments(untrusted.values().sum());
-        let text =
-            format!("{all} in {url} are of writers that are not in `trust` and are not used: {}", keys.join(", "));
-        warnings.push(text);
-    }
-    for (name, what) in damaged {
-        warnings.push(format!("the segment {name} in {url} is damaged and is not used: {what}"));
-    }
-    if *newer > 0 {
-        let all = segments(*newer);
-        warnings.push(format!("{all} in {url} are of a newer version of compeval and are not used; update compeval"));
-    }
-    if *foreign > 0 {
-        let all = segments(*foreign);
-        warnings.push(format!("{all} in {url} were signed for another remote and copied here; they are not used"));
-    }
-    warnings
-}
-
-fn clock_warning(index: &RemoteIndex) -> Option<String> {
-    let newest = index.segments.last()?;
-    let ahead = newest.created.saturating_sub(now_ms());
-    let name = &newest.writer.name;
-    let text = || {
-        format!(
-            "the clock of {name} or of this machine is wrong: a segment was written {} min from now",
-            ahead / 60_000
-        )
-    };
-    (ahead > CLOCK_TOLERANCE_MS).then(text)
 }

@@ -42,8 +42,11 @@ pub async fn generate(
     let mut in_flight = InFlight::new();
     loop {
         while in_flight.len() < options.jobs && !round.waits_for_budget {
-            let Some((task, job)) = round.next_stale(*stop.borrow())? else { break };
-            in_flight.start(executor, (task, job), &round.breakers);
+            match round.next_stale(*stop.borrow())? {
+                Some(Next::Pull(task)) => in_flight.pull(executor, task, task.action.key),
+                Some(Next::Start(task, job)) => in_flight.start(executor, (task, job), &round.breakers),
+                None => break,
+            }
         }
         if in_flight.is_empty() {
             return Ok(tasks.iter().map(|task| round.outputs.get(&task.action.key).cloned()).collect());
@@ -51,8 +54,10 @@ pub async fn generate(
         tokio::select! {
             Some(ended) = in_flight.next() => match ended {
                 Ended::Executed(completed) => round.complete(completed, !in_flight.is_empty())?,
-                // generation asks no remote
-                Ended::Pulled { subject, .. } => round.waiting.push_front(subject),
+                Ended::Pulled { subject, result, .. } => {
+                    result?;
+                    round.waiting.push_front(subject);
+                }
             },
             Ok(()) = stop.changed() => {
                 round.stop(SkipReason::Interrupted);
@@ -62,6 +67,13 @@ pub async fn generate(
             }
         }
     }
+}
+
+/// What to do about a task that is not in the cache.
+enum Next<'t> {
+    /// The remote may have it.
+    Pull(&'t GenerationTask),
+    Start(&'t GenerationTask, Job),
 }
 
 /// What is left to do, and the outputs so far.
@@ -80,7 +92,7 @@ struct Round<'r, 'e, 't> {
 
 impl<'t> Round<'_, '_, 't> {
     /// The next task that is to be performed; those that are not are reported.
-    fn next_stale(&mut self, stop: Stop) -> Result<Option<(&'t GenerationTask, Job)>, RunError> {
+    fn next_stale(&mut self, stop: Stop) -> Result<Option<Next<'t>>, RunError> {
         while let Some(task) = self.waiting.pop_front() {
             let (stage, key, job) = (task.stage(), task.action.key, Job::of_generation(task));
             let interrupted = (stop != Stop::No).then_some(SkipReason::Interrupted);
@@ -89,9 +101,11 @@ impl<'t> Round<'_, '_, 't> {
                 self.outputs.insert(key, output);
             } else if let Some(reason) = self.skips.or(interrupted) {
                 self.stats.skipped(stage, reason)?;
+            } else if self.executor.shared.is_some_and(|shared| shared.has(&key)) {
+                return Ok(Some(Next::Pull(task)));
             } else {
                 self.stats.emit(&Event::Started { stage })?;
-                return Ok(Some((task, job)));
+                return Ok(Some(Next::Start(task, job)));
             }
         }
         Ok(None)

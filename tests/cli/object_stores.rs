@@ -1,12 +1,12 @@
 //! A shared cache in an object store, through the program: what it sends, and what it says of a store that is away,
 //! strange, public or not the user's.
 
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::Value;
 
 use super::super::bucket::{BUCKET, KEY_ID, ObjectStore, Stored};
-use super::project::Project;
+use super::project::{Ended, Project};
 use super::server::Server;
 
 const RUN: &str = "run --label a --runs 1";
@@ -132,7 +132,7 @@ fn settings_that_cannot_work_are_refused_and_no_secret_is_shown() {
     refused(&project, "cache push", &["AWS_REGION is not set"]);
     refused(&project, "cache push --remote az://evals/x", &["AZURE_STORAGE_ACCOUNT_NAME"]);
     project.set("AZURE_STORAGE_CONNECTION_STRING", "AccountKey=hunter2");
-    refused(&project, "cache push --remote az://evals/x", &["no connection string"]);
+    refused(&project, "cache push --remote az://evals/x", &["AZURE_STORAGE_CONNECTION_STRING"]);
 }
 
 #[test]
@@ -178,4 +178,91 @@ fn a_web_server_that_serves_the_bucket_is_read() {
     let newer = Stored { bytes: "compeval listing 7\n".into(), written: SystemTime::now() };
     store.contents().objects.insert("team/index/latest".into(), newer);
     second.expect(2, "cache pull").says(&["format 7", "newer compeval"]);
+}
+
+#[test]
+fn a_store_that_goes_away_in_a_run_costs_one_warning_and_no_cell() {
+    let (server, store, ci) = (Server::start(), ObjectStore::start(), key());
+    let first = writing(&server, &store, &ci);
+    first.expect(0, RUN);
+    store.contents().away_after = Some(4);
+    server.forget();
+    let second = sharing(&server, &store, &ci);
+    let ended = second.expect(0, RUN);
+    ended.says(&["nothing more is pulled in this run"]);
+    assert_eq!(ended.stderr.matches("remote:").count(), 1, "{}", ended.stderr);
+    assert!(server.count() > 0);
+    assert_eq!(second.read("results/a/cells.jsonl"), first.read("results/a/cells.jsonl"));
+}
+
+#[test]
+fn a_process_that_is_killed_in_an_upload_leaves_nothing_half_written() {
+    let (server, store, ci) = (Server::start(), ObjectStore::start(), key());
+    let project = writing(&server, &store, &ci);
+    store.contents().latency = Duration::from_millis(400);
+    let running = project.start(RUN);
+    let begun = Instant::now();
+    let is_uploading = |(request, _): &(String, u64)| request.starts_with("PUT ");
+    while !store.contents().asked.iter().any(is_uploading) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "nothing is uploaded");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    drop(running);
+    store.contents().latency = Duration::ZERO;
+    let reader = sharing(&server, &store, &ci);
+    let ended = reader.expect(0, "cache stats --shared");
+    assert!(!ended.stderr.contains("damaged"), "{}", ended.stderr);
+    server.forget();
+    project.expect(0, RUN);
+    assert_eq!(server.count(), 0, "what was paid for is in the local cache");
+    reader.expect(0, RUN);
+    assert_eq!(server.count(), 0, "and in the remote");
+}
+
+#[test]
+fn eight_processes_share_one_bucket() {
+    let (server, store, ci) = (Server::start(), ObjectStore::start(), key());
+    let projects: Vec<Project> = (0..8).map(|_| writing(&server, &store, &ci)).collect();
+    let run = "run --label a --runs 1 --methods anchored";
+    let children: Vec<_> = projects.iter().map(|project| project.command(run).spawn().expect("the program")).collect();
+    for child in children {
+        let ended = Ended::of(&child.wait_with_output().expect("an end"));
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+        assert!(!ended.stderr.contains("remote:"), "{}", ended.stderr);
+    }
+    server.forget();
+    sharing(&server, &store, &ci).expect(0, run);
+    assert_eq!(server.count(), 0);
+}
+
+#[test]
+fn a_bucket_is_pruned_of_what_no_label_stands_on() {
+    let (server, store, ci) = (Server::start(), ObjectStore::start(), key());
+    let mut project = writing(&server, &store, &ci);
+    project.expect(0, "run --label a --runs 1 --methods nothing");
+    project.expect(0, "cache push --label a");
+    project.expect(0, "run --label b --runs 1 --methods anchored");
+    let dry = project.expect(0, "cache prune --remote --json").json();
+    assert_eq!(
+        (&dry["labels"], &dry["kept"], &dry["marked"], &dry["deleted"]),
+        (&1.into(), &1.into(), &1.into(), &0.into())
+    );
+    assert!(store.names("team/marks").is_empty());
+    project.expect(0, "cache prune --remote --delete");
+    let month = Duration::from_secs(31 * 24 * 3600);
+    store
+        .contents()
+        .objects
+        .iter_mut()
+        .filter(|(name, _)| name.starts_with("team/marks/"))
+        .for_each(|(_, mark)| mark.written -= month);
+    let done = project.expect(0, "cache prune --remote --delete --json").json();
+    assert_eq!((&done["kept"], &done["deleted"]), (&1.into(), &1.into()));
+    assert_eq!(store.names("team/segments").len(), 1);
+    server.forget();
+    sharing(&server, &store, &ci).expect(0, "run --label a --runs 1 --methods nothing");
+    assert_eq!(server.count(), 0);
+    project.set("COMPEVAL_REMOTE_MODE", "read");
+    project.expect(2, "cache prune --remote --delete").says(&["only read"]);
+    project.expect(2, "cache prune --remote --unreachable");
 }

@@ -356,3 +356,20 @@ fn a_run_goes_on_where_the_remote_answers_differently() {
     ended.says(&["differ from those that the earlier results"]);
     assert_eq!(server.count(), 0);
 }
+
+#[test]
+fn a_plan_says_that_it_did_not_ask_and_a_selftest_is_pulled() {
+    let (server, remote, ci) = (Server::start(), Remote::new(), key());
+    remote.create();
+    writing(&server, &remote, &[("ci", &ci)], &ci).expect(0, RUN);
+    server.forget();
+    let project = sharing(&server, &remote, &[("ci", &ci)]);
+    let ended = project.expect(0, "plan --runs 1");
+    ended.says(&["was not asked", &remote.url()]);
+    let json = project.expect(0, "plan --runs 1 --json").json();
+    assert_eq!((&json["remote"]["url"], &json["remote"]["asked"]), (&remote.url().into(), &false.into()));
+    project.expect(0, "judge selftest");
+    assert_eq!(server.count(), 0, "pulled");
+    project.expect(0, RUN);
+    assert!(!project.expect(0, "plan --runs 1").stderr.contains("was not asked"), "nothing is pending");
+}

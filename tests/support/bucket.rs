@@ -33,6 +33,8 @@ pub struct Contents {
     pub failures: usize,
     /// Every request is answered with a 503.
     pub is_away: bool,
+    /// The same, after so many requests.
+    pub away_after: Option<usize>,
     pub latency: Duration,
     /// Method and path of every request, and the bytes that answered it.
     pub asked: Vec<(String, u64)>,
@@ -55,6 +57,7 @@ impl ObjectStore {
             is_public: false,
             failures: 0,
             is_away: false,
+            away_after: None,
             latency: Duration::ZERO,
             asked: Vec::new(),
             page: 1000,
@@ -137,6 +140,10 @@ fn error(status: u16, code: &str) -> Answer {
 }
 
 fn reply(contents: &mut Contents, method: &Method, uri: &Uri, headers: &HeaderMap, body: Bytes) -> Answer {
+    if let Some(left) = contents.away_after {
+        contents.is_away |= left == 0;
+        contents.away_after = left.checked_sub(1);
+    }
     if contents.is_away || contents.failures > 0 {
         contents.failures = contents.failures.saturating_sub(1);
         return error(503, "SlowDown");

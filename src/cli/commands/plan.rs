@@ -59,8 +59,17 @@ pub(crate) struct ProjectPlan {
     shard: Option<ShardJson>,
     #[serde(skip)]
     shard_line: Option<String>,
+    /// The shared cache, which a plan does not look at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remote: Option<RemoteJson>,
     #[serde(skip)]
     batch_rounds: usize,
+}
+
+#[derive(Serialize)]
+struct RemoteJson {
+    url: String,
+    asked: bool,
 }
 
 /// Prints the plan, with `all` at full length.
@@ -84,6 +93,10 @@ pub(crate) fn print(plan: &ProjectPlan, all: bool, console: &Console) -> Exit {
             }
         }
         console.print(&render(&plan.forecast, all, console));
+        if let Some(remote) = plan.remote.as_ref().filter(|_| plan.forecast.is_pending()) {
+            let text = format!("{} was not asked: what it has is pulled by a run and costs nothing", remote.url);
+            console.note(&console.labelled(TextStyle::Hint, "note:", text));
+        }
     });
     Exit::Done
 }
@@ -103,6 +116,7 @@ pub(crate) fn of_project(
         None => None,
     };
     let trusted = RemoteArgs::default().trusted(&pipeline.remote)?;
+    let remote = RemoteArgs::default().given()?.place(&pipeline.remote).cloned();
     let mut snapshot = open_snapshot(&pipeline.cache)?;
     snapshot.trust_only(&trusted)?;
     let forecast = match &shard {
@@ -119,6 +133,7 @@ pub(crate) fn of_project(
         access: ExternalAccess::of(&pipeline),
         shard: json,
         shard_line: line,
+        remote: remote.map(|url| RemoteJson { url: url.to_string(), asked: false }),
         batch_rounds: batch_rounds(&pipeline),
     })
 }

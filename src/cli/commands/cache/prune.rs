@@ -11,13 +11,15 @@ use serde::Serialize;
 use super::entry::{model_of, snapshot};
 use super::filter::{CacheFilter, EntryFilter, EntryNames, parse_size};
 use super::reach::{kept_by_labels, reachable, sources_of_labels};
+use super::remote;
 use super::stats::EntryTotals;
 use crate::action::{ActionKey, Digest};
 use crate::cache::{CacheSnapshot, LockHolder, Lookup, Record, Store, disk_bytes, prune_without_room};
-use crate::cli::args::{Common, SelectArgs, StageArg};
+use crate::cli::args::{Common, REMOTE, SelectArgs, StageArg};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{count, duration, size};
 use crate::cli::project::{ProjectOptions, open_project, open_store, print_notices, read_project};
+use crate::cli::remote::RemoteArgs;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::files::this_command;
 use crate::pipeline::ProjectPaths;
@@ -48,6 +50,20 @@ pub(crate) struct PruneArgs {
     /// Only say what would go
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Instead, mark what no label in the shared cache stands on, and delete it there 30 days later; needs --delete
+    #[arg(
+        long,
+        value_name = "URL",
+        num_args = 0..=1,
+        default_missing_value = "",
+        visible_alias = "shared",
+        conflicts_with_all = ["unreachable", "older_than", "max_size", "stage", "model", "writer"],
+        help_heading = REMOTE
+    )]
+    pub(crate) remote: Option<String>,
+    /// With --remote: really mark and delete
+    #[arg(long, requires = "remote", conflicts_with = "dry_run", help_heading = REMOTE)]
+    pub(crate) delete: bool,
 }
 
 /// Which entries to remove.
@@ -98,6 +114,10 @@ struct PruneGroup {
 }
 
 pub(super) fn run(common: &Common, paths: &ProjectPaths, args: &PruneArgs, console: &Console) -> Result<Exit, Failure> {
+    if let Some(url) = &args.remote {
+        let remote = RemoteArgs { remote: Some(url.clone()).filter(|url| !url.is_empty()), ..RemoteArgs::default() };
+        return remote::prune(paths, &remote, !args.delete, console);
+    }
     let criteria = PruneCriteria::new(args)?;
     let prices = todays_prices(common);
     let before = disk_bytes(&paths.cache);
@@ -152,7 +172,8 @@ fn todays_prices(common: &Common) -> Prices {
 
 impl PruneCriteria {
     fn new(args: &PruneArgs) -> Result<PruneCriteria, Failure> {
-        let PruneArgs { unreachable, older_than, max_size, stage, model, writer, dry_run: _ } = args;
+        let PruneArgs { unreachable, older_than, max_size, stage, model, writer, dry_run: _, remote: _, delete: _ } =
+            args;
         let named = [stage.is_some(), model.is_some(), writer.is_some()];
         let flags = [&[*unreachable, older_than.is_some(), max_size.is_some()], &named[..]].concat();
         if !flags.contains(&true) {

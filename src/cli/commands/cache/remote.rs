@@ -1,4 +1,4 @@
-//! `cache push`, `cache pull` and `cache stats --shared`.
+//! `cache push`, `cache pull`, `cache stats --shared` and `cache prune --remote`.
 
 use std::future::Future;
 
@@ -12,7 +12,7 @@ use crate::cli::project::{open_store, print_notices};
 use crate::cli::remote::{NEW_KEY, RemoteArgs, print_warnings};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::ProjectPaths;
-use crate::remote::{PullCounts, PushCounts, SharedCache, SharedSummary};
+use crate::remote::{PruneCounts, PullCounts, PushCounts, RemoteError, SharedCache, SharedSummary};
 
 /// Runs `work` on a runtime of its own: these commands do nothing else.
 fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
@@ -40,7 +40,11 @@ pub(super) fn push(
     }
     let pushed = block_on(async {
         shared.load().await?;
-        shared.push(&snapshot, &keys).await
+        let pushed = shared.push(&snapshot, &keys).await?;
+        if let Some(label) = label {
+            shared.push_label(label, &keys).await?;
+        }
+        Ok::<_, RemoteError>(pushed)
     })?;
     let PushCounts { entries, texts, segments, bytes, present, of_others } = pushed?;
     let summary = loaded(&shared, console)?;
@@ -71,6 +75,34 @@ pub(super) fn pull(paths: &ProjectPaths, args: &RemoteArgs, console: &Console) -
     let summary = loaded(&shared, console)?;
     console.print(&format!("Pulled {} ({}) from {}.", count(entries, "entry"), size(bytes), summary.url));
     console.json(&json!({ "remote": summary.url, "entries": entries, "texts": texts, "bytes": bytes }));
+    Ok(Exit::Done)
+}
+
+/// Marks and deletes in the remote. Who may upload may do that.
+pub(super) fn prune(paths: &ProjectPaths, args: &RemoteArgs, is_dry: bool, console: &Console) -> Result<Exit, Failure> {
+    let shared = args.required(&paths.remote)?;
+    if !is_dry && !shared.is_written() {
+        return Err(Failure::input("the remote is only read").hinted("COMPEVAL_REMOTE_MODE=write"));
+    }
+    let PruneCounts { labels, kept, marked, waiting, deleted, deleted_bytes } = block_on(shared.prune(is_dry))??;
+    let would = if is_dry { "Would mark" } else { "Marked" };
+    let and = if is_dry { "delete" } else { "deleted" };
+    console.print(&format!(
+        "{would} {} and {and} {} ({}). {} marked earlier; {} stay for {}.",
+        count(marked, "segment"),
+        deleted,
+        size(deleted_bytes),
+        count(waiting, "segment"),
+        kept,
+        count(labels, "label"),
+    ));
+    if is_dry {
+        console.next("compeval cache prune --remote --delete   (a segment goes 30 days after it was marked)");
+    }
+    console.json(&json!({
+        "labels": labels, "kept": kept, "marked": marked, "waiting": waiting, "deleted": deleted,
+        "deleted_bytes": deleted_bytes, "dry_run": is_dry,
+    }));
     Ok(Exit::Done)
 }
 

@@ -14,6 +14,7 @@ use crate::cli::format::cost;
 use crate::cli::project::{
     ProjectOptions, given, open_project, open_snapshot, open_store, print_notices, require_keys,
 };
+use crate::cli::remote::RemoteArgs;
 use crate::cli::terminal::{
     Column, Console, Progress, RunLog, TextStyle, number, print_failures, render_table, selftest_cases,
 };
@@ -64,7 +65,8 @@ pub(super) fn run(
     for source in &pipeline.sources {
         store.text(source.digest, &source.text);
     }
-    let orders = RunOptions { selftests_only: true, ..RunOptions::within(Budget::new(allowance)) };
+    let shared = RemoteArgs::default().of_run(&pipeline.remote, console)?;
+    let orders = RunOptions { selftests_only: true, shared, ..RunOptions::within(Budget::new(allowance)) };
     let progress = Progress::new([(StageName::Selftest, selftest_cases(&pipeline))], allowance, console);
     let mut hearing = RunLog::new(&progress);
     let ended = run_matrix(&pipeline, &store, &orders, &progress, &mut hearing)?;

@@ -11,6 +11,7 @@ use crate::cli::args::{BudgetArgs, Common, SelectArgs};
 use crate::cli::engine::{RunOptions, with_engine};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{ProjectOptions, open_project, open_store, print_notices, project_paths_of, require_keys};
+use crate::cli::remote::RemoteArgs;
 use crate::cli::terminal::{Console, Progress, RunLog};
 use crate::files::write_whole;
 use crate::pipeline::{FixtureIx, Generator, LoadedFixture, Pipeline, PointIx, ProjectPaths, list};
@@ -46,7 +47,8 @@ pub(super) fn run(common: &Common, args: &GenerateArgs, console: &Console) -> Re
     let limits = budget.limits(models(), &Prices::new(pipeline.prices.clone()), &pipeline.file)?;
     let store = open_store(&pipeline.cache, console)?;
     store.text(crate::action::Digest::of(generator.template.text()), generator.template.text());
-    let options = RunOptions::within(Budget::new(limits));
+    let shared = RemoteArgs::default().of_run(&pipeline.remote, console)?;
+    let options = RunOptions { shared, ..RunOptions::within(Budget::new(limits)) };
     let progress = Progress::new([], limits, console);
     let (mut run_log, mut interrupted) = (RunLog::new(&progress), false);
     let drafts = with_engine(&pipeline, &store, &options, &progress, async |executor, options, stop| {

@@ -1,0 +1,196 @@
+//! What a shared cache in a bucket costs: requests, bytes and seconds, at 20 ms a request. Of the first run of a machine
+//! that has nothing, until its first cell has settled and until everything is there; and of an upload of 6,000 entries.
+//! The bucket is a simulator of S3 in this process; each machine is a process of its own.
+//!
+//! `cargo run --release --features object-stores --example remote`
+
+#![allow(unreachable_pub, reason = "the simulator serves several binaries")]
+#![allow(clippy::unwrap_used, reason = "a measurement may fail")]
+#![allow(clippy::print_stdout, reason = "a measurement prints")]
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+#[path = "../tests/support/bucket.rs"]
+mod bucket;
+
+use bucket::{BUCKET, KEY_ID, ObjectStore};
+use compeval::action::{ActionKey, BuiltInRule, Computation, Digest, Inputs, Repetition, Sources, Stage, Work};
+use compeval::cache::{EntryCoordinate, EntryMeta, LockHolder, ParseResult, Store};
+use compeval::remote::{RemoteSettings, SharedCache, SigningKey, TrustedWriter};
+use compeval::units::{Tokens, Usage};
+use futures::StreamExt;
+
+const KEYS: u64 = 100_000;
+const PUSHED: u64 = 6_000;
+const LATENCY: Duration = Duration::from_millis(20);
+/// Actions that a run has under way at once.
+const IN_FLIGHT: usize = 64;
+/// Bytes of a reply.
+const REPLY: usize = 2_000;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["fill", folder, from, count, runs] => {
+            runtime.block_on(fill(Path::new(folder), number(from), number(count), number(runs)));
+        }
+        ["warm", folder] => runtime.block_on(warm(Path::new(folder))),
+        _ => measure(),
+    }
+}
+
+fn number(text: &str) -> u64 {
+    text.parse().unwrap()
+}
+
+fn measure() {
+    println!("{KEYS} keys of {REPLY} bytes, {} ms a request, {IN_FLIGHT} actions under way", LATENCY.as_millis());
+    println!("{:<52} {:>9} {:>9} {:>9}", "", "requests", "MB", "seconds");
+    for runs in [1, 500] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = ObjectStore::start();
+        let (_, secret) = SigningKey::generate().unwrap();
+        let start = |arguments: &[String]| {
+            let mut child = child(&store, &secret, arguments);
+            let out = BufReader::new(child.stdout.take().unwrap());
+            (child, out.lines())
+        };
+        let place = |name: &str| folder.path().join(name).display().to_string();
+        let writer = place("writer");
+        let arguments = ["fill", &writer, "0", &KEYS.to_string(), &runs.to_string()].map(str::to_owned);
+        start(&arguments).0.wait().unwrap();
+        let segments = store.names("team/segments").len();
+        let after = format!("after {runs} {} ({segments} segments)", if runs == 1 { "run" } else { "runs" });
+
+        store.contents().latency = LATENCY;
+        store.take_asked();
+        let begun = Instant::now();
+        let (mut child, mut lines) = start(&["warm".to_owned(), place("reader")]);
+        let mut sum = (0, 0);
+        for what in ["list read", "first cell", "all pulled"] {
+            assert!(lines.next().is_some_and(|line| line.is_ok_and(|line| line == what)), "{what}");
+            let asked = store.take_asked();
+            sum = (sum.0 + asked.len(), sum.1 + asked.iter().map(|(_, bytes)| bytes).sum::<u64>());
+            print_line(&format!("{after}: {what}"), sum, begun);
+        }
+        child.wait().unwrap();
+
+        let arguments = ["fill", &writer, &KEYS.to_string(), &PUSHED.to_string(), "1"].map(str::to_owned);
+        let (mut child, mut lines) = start(&arguments);
+        assert!(lines.next().is_some());
+        let loaded = Instant::now();
+        store.take_asked();
+        child.wait().unwrap();
+        let asked = store.take_asked();
+        let uploaded: u64 = asked.iter().map(|(_, bytes)| bytes).sum();
+        print_line(&format!("{after}: {PUSHED} more pushed (without the list)"), (asked.len(), uploaded), loaded);
+    }
+}
+
+fn print_line(what: &str, (requests, bytes): (usize, u64), begun: Instant) {
+    println!("{what:<52} {requests:>9} {:>9.1} {:>9.2}", bytes as f64 / 1e6, begun.elapsed().as_secs_f64());
+}
+
+fn child(store: &ObjectStore, secret: &str, arguments: &[String]) -> Child {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(arguments).env("AWS_ENDPOINT_URL", store.endpoint());
+    command.env("AWS_ACCESS_KEY_ID", KEY_ID).env("AWS_SECRET_ACCESS_KEY", "none").env("COMPEVAL_SIGNING_KEY", secret);
+    command.stdout(Stdio::piped()).spawn().unwrap()
+}
+
+fn shared() -> SharedCache {
+    let key = SigningKey::parse(&std::env::var("COMPEVAL_SIGNING_KEY").unwrap()).unwrap();
+    let writer = TrustedWriter { name: "ci".into(), key: key.public() };
+    let url = format!("s3://{BUCKET}/team").parse().unwrap();
+    SharedCache::new(RemoteSettings { url, trust: vec![writer], key: Some(key), texts: false }).unwrap()
+}
+
+fn open(folder: &Path) -> Store {
+    Store::open(folder, &LockHolder { command: "measurement".into() }).unwrap()
+}
+
+fn inputs(n: u64) -> Inputs {
+    let messages = "[]".into();
+    let work = Work::Compute(Computation { rule: BuiltInRule::Truncate, messages, target_tokens: Some(Tokens(n)) });
+    Inputs::of(Stage::Answer, Repetition { compress: Some(1), answer: Some(1), judge: None }, &work)
+}
+
+fn body(n: u64) -> String {
+    let mut text = String::new();
+    let mut digest = Digest::of(n.to_le_bytes());
+    while text.len() < REPLY {
+        text.push_str(&digest.hex());
+        text.push_str(" the same words as ever, so that something can be saved ");
+        digest = Digest::of(digest.0);
+    }
+    text
+}
+
+async fn put(store: &Store, n: u64) -> ActionKey {
+    let inputs = inputs(n);
+    let meta = EntryMeta {
+        stage: Stage::Answer,
+        created: n,
+        dialect: None,
+        model: Some("model".into()),
+        requested_model: Some("model".into()),
+        usage: Usage { input: Some(Tokens(9000)), output: Some(Tokens(300)), ..Usage::default() },
+        cost: None,
+        latency_ms: 900,
+        attempts: 1,
+        request_id: None,
+        coordinate: EntryCoordinate { fixture: Some(format!("fixture-{}", n % 100)), ..EntryCoordinate::default() },
+        inputs,
+        sources: Sources::default(),
+        imported: None,
+        lane: Default::default(),
+    };
+    let record = store.put_reply(meta.inputs.key(), &meta, body(n).into()).await.unwrap();
+    store.note(&record, &ParseResult::Output { out: record.raw, state: None, parser: 1 });
+    record.key
+}
+
+/// Makes entries, and uploads them as so many runs.
+async fn fill(folder: &Path, from: u64, count: u64, runs: u64) {
+    let store = open(folder);
+    for run in 0..runs {
+        let shared = shared();
+        shared.load().await.unwrap();
+        println!("list read");
+        let (first, next) = (from + run * count / runs, from + (run + 1) * count / runs);
+        let made = futures::stream::iter(first..next).map(|n| put(&store, n)).buffer_unordered(256);
+        let mut keys: Vec<ActionKey> = made.collect().await;
+        keys.sort_unstable();
+        shared.push(&store, &keys).await.unwrap();
+    }
+    store.close().unwrap();
+}
+
+/// Pulls everything as a run does: cell by cell of three actions each, of which the next is known when the one before is
+/// there.
+async fn warm(folder: &Path) {
+    let store = open(folder);
+    let shared = shared();
+    shared.load().await.unwrap();
+    println!("list read");
+    let cell = |first: u64| {
+        let (store, shared) = (&store, &shared);
+        async move {
+            for n in first..(first + 3).min(KEYS) {
+                shared.pull(store, inputs(n).key()).await.unwrap();
+            }
+        }
+    };
+    let mut cells = futures::stream::iter((0..KEYS).step_by(3)).map(cell).buffer_unordered(IN_FLIGHT);
+    cells.next().await;
+    println!("first cell");
+    while cells.next().await.is_some() {}
+    println!("all pulled");
+    assert_eq!(shared.summary().unwrap().pulled.entries, KEYS);
+    drop(cells);
+    store.close().unwrap();
+}

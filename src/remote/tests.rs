@@ -1,0 +1,284 @@
+//! A remote over many runs: few requests, nothing lost by a failure, nothing used that was moved, and what a prune keeps.
+
+use std::fs::{self, File};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::{BoxFuture, ready};
+use tempfile::TempDir;
+
+use super::backend::{ListedObject, Remote, WriteOutcome};
+use super::error::RemoteError;
+use super::folder::FolderRemote;
+use super::prune::PruneCounts;
+use super::settings::RemoteSettings;
+use super::shared::SharedCache;
+use super::{SigningKey, TrustedWriter};
+use crate::action::{ActionKey, BuiltInRule, Computation, Digest, Inputs, Repetition, Sources, Stage, Work};
+use crate::cache::{EntryCoordinate, EntryMeta, LockHolder, Lookup, ParseResult, Store};
+use crate::units::{Tokens, Usage};
+
+/// A folder as a remote that counts requests, and refuses to write after some.
+#[derive(Debug)]
+struct Counting {
+    folder: FolderRemote,
+    requests: Arc<AtomicUsize>,
+    writes: AtomicUsize,
+    most_writes: usize,
+}
+
+type Reply<'a, T> = BoxFuture<'a, Result<T, RemoteError>>;
+
+impl Counting {
+    fn may_write(&self) -> Result<(), RemoteError> {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        if self.writes.fetch_add(1, Ordering::Relaxed) < self.most_writes {
+            return Ok(());
+        }
+        Err(RemoteError::Failed { operation: "write to", url: "fs://x".into(), what: "the test refuses".into() })
+    }
+}
+
+impl Remote for Counting {
+    fn list<'a>(&'a self, folder: &'a str) -> Reply<'a, Vec<ListedObject>> {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.folder.list(folder)
+    }
+    fn read<'a>(&'a self, name: &'a str, range: Option<Range<u64>>) -> Reply<'a, Bytes> {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.folder.read(name, range)
+    }
+    fn write_if_absent<'a>(&'a self, name: &'a str, bytes: Bytes) -> Reply<'a, WriteOutcome> {
+        match self.may_write() {
+            Ok(()) => self.folder.write_if_absent(name, bytes),
+            Err(error) => ready(Err(error)).boxed(),
+        }
+    }
+    fn replace<'a>(&'a self, name: &'a str, bytes: Bytes) -> Reply<'a, ()> {
+        match self.may_write() {
+            Ok(()) => self.folder.replace(name, bytes),
+            Err(error) => ready(Err(error)).boxed(),
+        }
+    }
+    fn delete<'a>(&'a self, name: &'a str) -> Reply<'a, ()> {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.folder.delete(name)
+    }
+    fn check_private<'a>(&'a self) -> Reply<'a, ()> {
+        self.folder.check_private()
+    }
+}
+
+/// A remote in a folder with its writer, and a local cache.
+struct Place {
+    folder: TempDir,
+    secret: String,
+    writer: TrustedWriter,
+    store: Store,
+    requests: Arc<AtomicUsize>,
+}
+
+impl Place {
+    fn new() -> Place {
+        let folder = tempfile::tempdir().unwrap();
+        crate::files::create_private_folder(&folder.path().join("shared")).unwrap();
+        let (key, secret) = SigningKey::generate().unwrap();
+        let writer = TrustedWriter { name: "ci".into(), key: key.public() };
+        let store = open(&folder.path().join("local"));
+        Place { folder, secret, writer, store, requests: Arc::default() }
+    }
+
+    fn shared(&self) -> PathBuf {
+        self.folder.path().join("shared")
+    }
+
+    /// As a process of its own sees the remote, which refuses after so many writes.
+    fn process(&self, most_writes: usize) -> SharedCache {
+        let url = format!("fs://{}", self.shared().display()).parse().unwrap();
+        let key = Some(SigningKey::parse(&self.secret).unwrap());
+        let settings = RemoteSettings { url, trust: vec![self.writer.clone()], key, texts: false };
+        self.requests.store(0, Ordering::Relaxed);
+        let remote = Counting {
+            folder: FolderRemote::new(self.shared()),
+            requests: self.requests.clone(),
+            writes: AtomicUsize::new(0),
+            most_writes,
+        };
+        SharedCache::over(Box::new(remote), settings)
+    }
+
+    fn requests(&self) -> usize {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    fn objects(&self, folder: &str) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.shared().join(folder)).into_iter().flatten().flatten();
+        let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        found.sort();
+        found
+    }
+
+    async fn put(&self, n: u64) -> ActionKey {
+        let messages = "[]".into();
+        let work = Work::Compute(Computation { rule: BuiltInRule::Truncate, messages, target_tokens: Some(Tokens(n)) });
+        let inputs = Inputs::of(Stage::Answer, Repetition { compress: Some(1), answer: Some(1), judge: None }, &work);
+        let meta = EntryMeta {
+            stage: Stage::Answer,
+            created: n,
+            dialect: None,
+            model: None,
+            requested_model: None,
+            usage: Usage::default(),
+            cost: None,
+            latency_ms: 1,
+            attempts: 1,
+            request_id: None,
+            coordinate: EntryCoordinate::default(),
+            inputs,
+            sources: Sources::default(),
+            imported: None,
+            lane: Default::default(),
+        };
+        let body = format!("reply {n} {}", Digest::of(n.to_le_bytes()));
+        let record = self.store.put_reply(meta.inputs.key(), &meta, body.into()).await.unwrap();
+        self.store.note(&record, &ParseResult::Output { out: record.raw, state: None, parser: 1 });
+        record.key
+    }
+
+    /// Uploads one entry as a process of its own.
+    async fn push(&self, n: u64) -> ActionKey {
+        let key = self.put(n).await;
+        let process = self.process(usize::MAX);
+        process.load().await.unwrap();
+        process.push(&self.store, &[key]).await.unwrap();
+        key
+    }
+}
+
+fn open(folder: &Path) -> Store {
+    Store::open(folder, &LockHolder { command: "test".into() }).unwrap()
+}
+
+#[tokio::test]
+async fn a_remote_of_many_runs_is_read_with_few_requests() {
+    let place = Place::new();
+    let mut keys = Vec::new();
+    let mut most = 0;
+    for n in 0..200 {
+        keys.push(place.push(n).await);
+        let reader = place.process(0);
+        reader.load().await.unwrap();
+        most = most.max(place.requests());
+        assert_eq!(reader.count(keys.iter().copied()), n + 1);
+    }
+    assert_eq!(place.objects("segments").len(), 200);
+    let rollups = place.objects("index").len();
+    assert!(rollups <= 6, "{rollups} roll-ups and the listing");
+    assert!(most <= 30, "{most} requests");
+}
+
+#[tokio::test]
+async fn entries_that_are_wanted_together_come_together() {
+    let place = Place::new();
+    let mut keys = Vec::new();
+    for n in 0..100 {
+        keys.push(place.put(n).await);
+    }
+    let writer = place.process(usize::MAX);
+    writer.load().await.unwrap();
+    writer.push(&place.store, &keys).await.unwrap();
+    for (wanted, requests) in [(&keys[..1], 1), (&keys[..5], 1), (&keys[..60], 1)] {
+        let local = open(&place.folder.path().join(format!("second-{}", wanted.len())));
+        let reader = place.process(0);
+        reader.load().await.unwrap();
+        let before = place.requests();
+        futures::future::try_join_all(wanted.iter().map(|key| reader.pull(&local, *key))).await.unwrap();
+        assert_eq!(place.requests() - before, requests);
+        assert!(wanted.iter().all(|key| local.find(key).is_some_and(|record| record.is_usable())));
+        let all = keys.iter().filter(|key| local.find(key).is_some()).count();
+        assert_eq!(all, if wanted.len() > 8 { 100 } else { wanted.len() }, "the rest comes when much is wanted");
+    }
+}
+
+#[tokio::test]
+async fn an_upload_that_fails_at_any_point_loses_nothing() {
+    for writes in 0..4 {
+        let place = Place::new();
+        let mut keys = vec![place.put(1).await];
+        let broken = place.process(writes);
+        broken.load().await.unwrap();
+        let result = broken.push(&place.store, &keys).await;
+        assert_eq!(result.is_ok(), writes == 3, "marker, segment, listing: {result:?}");
+        let reader = place.process(0);
+        reader.load().await.unwrap();
+        assert_eq!(reader.count(keys.iter().copied()), u64::from(writes >= 2), "whole or not at all");
+        assert!(reader.take_warnings().is_empty());
+        keys.push(place.push(2).await);
+        let later = place.process(usize::MAX);
+        later.load().await.unwrap();
+        later.push(&place.store, &keys).await.unwrap();
+        let reader = place.process(0);
+        reader.load().await.unwrap();
+        assert_eq!(reader.count(keys.iter().copied()), 2);
+    }
+}
+
+#[tokio::test]
+async fn a_segment_under_another_name_is_not_used() {
+    let place = Place::new();
+    let key = place.push(1).await;
+    let [segment] = &place.objects("segments")[..] else { panic!("one segment") };
+    let moved = segment.with_file_name(Digest::of("another").to_string());
+    fs::copy(segment, &moved).unwrap();
+    fs::remove_file(segment).unwrap();
+    let reader = place.process(0);
+    reader.load().await.unwrap();
+    assert_eq!(reader.count([key]), 0);
+    assert_eq!(reader.summary().unwrap().damaged, 1);
+    // back in its place it says what its writer signed, and nothing else
+    fs::copy(&moved, segment).unwrap();
+    let reader = place.process(0);
+    reader.load().await.unwrap();
+    assert_eq!((reader.count([key]), reader.summary().unwrap().damaged), (1, 1));
+}
+
+#[tokio::test]
+async fn a_prune_deletes_what_no_label_stands_on_thirty_days_after_it_was_marked() {
+    let place = Place::new();
+    let (kept, spare) = (place.push(1).await, place.push(2).await);
+    let process = place.process(usize::MAX);
+    process.push_label("baseline", &[kept]).await.unwrap();
+    let counts = PruneCounts { labels: 1, kept: 1, ..PruneCounts::default() };
+    let marked = PruneCounts { marked: 1, ..counts };
+    assert_eq!(process.prune(true).await.unwrap(), marked);
+    assert!(place.objects("marks").is_empty(), "a dry run writes nothing");
+    assert_eq!(process.prune(false).await.unwrap(), marked);
+    assert_eq!(process.prune(false).await.unwrap(), PruneCounts { waiting: 1, ..counts });
+
+    let age = |days: u64| {
+        let [mark] = &place.objects("marks")[..] else { panic!("one mark") };
+        fs::set_permissions(mark, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        let then = SystemTime::now() - Duration::from_secs(days * 24 * 3600);
+        File::options().write(true).open(mark).unwrap().set_modified(then).unwrap();
+    };
+    age(29);
+    assert_eq!(process.prune(false).await.unwrap(), PruneCounts { waiting: 1, ..counts });
+    // a label that is pushed in time saves it, and its mark is gone
+    process.push_label("late", &[spare]).await.unwrap();
+    assert_eq!(process.prune(false).await.unwrap(), PruneCounts { labels: 2, kept: 2, ..PruneCounts::default() });
+    assert!(place.objects("marks").is_empty());
+    fs::remove_file(place.shared().join("labels/late")).unwrap();
+    process.prune(false).await.unwrap();
+    age(31);
+    let deleted = process.prune(false).await.unwrap();
+    assert_eq!((deleted.kept, deleted.deleted, place.objects("segments").len()), (1, 1, 1));
+    assert!(deleted.deleted_bytes > 0 && place.objects("marks").is_empty());
+    let reader = place.process(0);
+    reader.load().await.unwrap();
+    assert_eq!((reader.count([kept]), reader.count([spare])), (1, 0));
+}
