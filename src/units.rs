@@ -59,6 +59,9 @@ pub struct Usage {
     pub cached_input: Option<Tokens>,
     /// Of the input, tokens written to the provider's prompt cache.
     pub cache_write: Option<Tokens>,
+    /// Of those, tokens that are kept for an hour, which cost more. Known until the reply is priced, and not stored.
+    #[serde(skip)]
+    pub cache_write_hour: Option<Tokens>,
     /// All output tokens, including reasoning.
     pub output: Option<Tokens>,
     /// Of the output, tokens spent on reasoning.
@@ -73,6 +76,7 @@ impl Usage {
             input: left(self.input, other.input),
             cached_input: left(self.cached_input, other.cached_input),
             cache_write: left(self.cache_write, other.cache_write),
+            cache_write_hour: left(self.cache_write_hour, other.cache_write_hour),
             output: left(self.output, other.output),
             reasoning: left(self.reasoning, other.reasoning),
         }
@@ -87,6 +91,7 @@ impl Add for Usage {
             input: add_known(self.input, other.input),
             cached_input: add_known(self.cached_input, other.cached_input),
             cache_write: add_known(self.cache_write, other.cache_write),
+            cache_write_hour: add_known(self.cache_write_hour, other.cache_write_hour),
             output: add_known(self.output, other.output),
             reasoning: add_known(self.reasoning, other.reasoning),
         }

@@ -97,7 +97,8 @@ fn record() -> Record {
 fn the_largest_record_is_under_a_kilobyte_and_any_flipped_byte_is_detected() {
     let long: std::sync::Arc<str> = "x".repeat(400).into();
     let all = Some(Tokens(u64::MAX));
-    let usage = Usage { input: all, cached_input: all, cache_write: all, output: all, reasoning: all };
+    let usage =
+        Usage { input: all, cached_input: all, cache_write: all, output: all, reasoning: all, ..Usage::default() };
     let status = EntryStatus::Failed { class: long.clone(), message: long };
     let record = Record { status, usage, cost: Some(Usd(1e300)), created: u64::MAX, ..record() };
     let bytes = record.encode().unwrap();

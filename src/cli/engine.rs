@@ -1,6 +1,5 @@
 //! Assembles the parts of a run (matrix, store, client, budget, signals) and runs it.
 
-use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -21,8 +20,8 @@ use crate::plan::Preparer;
 use crate::provider::{Client, Limits, ModelUse, Prices, ProviderSpec};
 use crate::remote::SharedCache;
 use crate::scheduler::{
-    BatchOptions, Budget, BudgetLimits, Executor, Listener, OutputCache, RunError, RunOutcome, SchedulerOptions, Stop,
-    run,
+    BatchOptions, Budget, BudgetLimits, Executor, Listener, OutputCache, RunError, RunOutcome, SchedulerOptions,
+    SharedPrefixes, Stop, run,
 };
 use crate::units::{Tokens, Usd};
 
@@ -160,7 +159,7 @@ pub(crate) fn with_engine<T>(
         client: &client,
         budget: &options.budget,
         prices: &prices,
-        prefixes: RefCell::default(),
+        prefixes: SharedPrefixes::default(),
         shared,
     };
     let scheduler_options = options.for_scheduler(pipeline, store.journal()?.refresh(options.refresh.clone()));

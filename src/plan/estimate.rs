@@ -137,6 +137,25 @@ struct Load {
     seconds: f64,
 }
 
+impl Load {
+    fn plus(self, other: &Load) -> Load {
+        Load {
+            requests: self.requests + other.requests,
+            input: self.input + other.input,
+            output: self.output + other.output,
+            seconds: self.seconds + other.seconds,
+        }
+    }
+}
+
+/// What one stage is expected to take.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct StageDuration {
+    pub requests: f64,
+    /// Under the limits that the user declared.
+    pub seconds: f64,
+}
+
 /// Adds up what is to come.
 pub(super) struct Estimator<'w, L> {
     pipeline: &'w Pipeline,
@@ -144,7 +163,8 @@ pub(super) struct Estimator<'w, L> {
     prices: &'w Prices,
     /// What the cache saw, by stage and model as asked; made when first needed.
     seen: Option<HashMap<(StageName, String), ObservedCalls>>,
-    loads: BTreeMap<String, (ProviderSpec, Load)>,
+    /// By provider and stage.
+    loads: BTreeMap<(String, StageName), (ProviderSpec, Load)>,
     total: CostEstimate,
     worst: WorstCase,
 }
@@ -241,7 +261,8 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             self.total.for_file += requests;
             return;
         }
-        let (_, load) = self.loads.entry(spec.name.to_string()).or_insert_with(|| ((**spec).clone(), Load::default()));
+        let place = (spec.name.to_string(), stage);
+        let (_, load) = self.loads.entry(place).or_insert_with(|| ((**spec).clone(), Load::default()));
         load.requests += count;
         load.input += input * count;
         load.output += output * count;
@@ -249,9 +270,18 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     }
 
     /// Providers work side by side: the slowest one decides.
-    pub(super) fn finish(self) -> (CostEstimate, WorstCase) {
-        let seconds = self.loads.values().map(|(spec, load)| seconds_under(&spec.limits, load)).fold(0.0, f64::max);
-        (CostEstimate { seconds, ..self.total }, self.worst)
+    pub(super) fn finish(self) -> (CostEstimate, WorstCase, BTreeMap<StageName, StageDuration>) {
+        let mut providers: BTreeMap<&str, (&ProviderSpec, Load)> = BTreeMap::new();
+        let mut stages: BTreeMap<StageName, StageDuration> = BTreeMap::new();
+        for ((provider, stage), (spec, load)) in &self.loads {
+            let (_, sum) = providers.entry(provider.as_str()).or_insert_with(|| (spec, Load::default()));
+            *sum = sum.plus(load);
+            let duration = stages.entry(*stage).or_default();
+            duration.requests += load.requests;
+            duration.seconds = duration.seconds.max(seconds_under(&spec.limits, load));
+        }
+        let seconds = providers.values().map(|(spec, load)| seconds_under(&spec.limits, load)).fold(0.0, f64::max);
+        (CostEstimate { seconds, ..self.total }, self.worst, stages)
     }
 
     /// The model that a request goes to, with the settings it goes with.

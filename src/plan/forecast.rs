@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde::Serialize;
 
-use super::estimate::{CostEstimate, Estimator, WindowOverflow, WorstCase};
+use super::estimate::{CostEstimate, Estimator, StageDuration, WindowOverflow, WorstCase};
 use super::explain::Explainer;
 use super::frontier::Frontier;
 use super::prepare::{Action, PrepareError, Preparer};
@@ -77,6 +77,8 @@ pub struct Forecast {
     /// What its worst case assumes.
     #[serde(skip)]
     pub worst: WorstCase,
+    #[serde(skip)]
+    pub durations: BTreeMap<StageName, StageDuration>,
 }
 
 impl Forecast {
@@ -276,7 +278,8 @@ impl<L: Lookup> Walk<'_, L> {
         let group = |((stage, method, why, changed), actions)| ReasonGroup { stage, method, why, changed, actions };
         self.forecast.reasons = self.groups.into_iter().map(group).collect();
         self.forecast.reasons.sort_by_key(|group| std::cmp::Reverse(group.actions));
-        (self.forecast.estimate, self.forecast.worst) = self.estimator.finish();
+        let (estimate, worst, durations) = self.estimator.finish();
+        (self.forecast.estimate, self.forecast.worst, self.forecast.durations) = (estimate, worst, durations);
         self.forecast
     }
 }

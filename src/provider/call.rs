@@ -76,6 +76,17 @@ pub struct Call {
     /// How many requests begin with the same turns, all but the last. It decides about the provider's prompt cache, so about
     /// the price of a reply and not its content, and is part of no key.
     pub prefix_uses: u32,
+    /// How long the provider is to keep that beginning, where it can be asked. Likewise part of no key.
+    pub cache_ttl: CacheTtl,
+}
+
+/// How long a provider keeps the beginning of a request after it was last used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CacheTtl {
+    #[default]
+    FiveMinutes,
+    /// Writing costs more, so it pays from the third use on.
+    Hour,
 }
 
 impl Call {

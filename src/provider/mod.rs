@@ -38,8 +38,8 @@ pub use batch::{
 };
 pub use budget::{AttemptBudget, AttemptCost, NoBudget};
 pub use call::{
-    Billing, Call, CallFailure, Completion, ErrorClass, ModelUse, Operation, OutputSchema, RawReply, ReadFault,
-    Settings, Turn,
+    Billing, CacheTtl, Call, CallFailure, Completion, ErrorClass, ModelUse, Operation, OutputSchema, RawReply,
+    ReadFault, Settings, Turn,
 };
 pub use client::{AskFailure, Client, reply_failure, truncated_call};
 pub use dialects::{Auth, BuildFault, HttpRequest, read, read_billing, request};

@@ -32,6 +32,15 @@ pub struct Price {
     pub batch: Option<f64>,
 }
 
+impl Price {
+    /// The price of input tokens that are written to the prompt cache for an hour. Anthropic alone offers that, and asks
+    /// twice what input costs; where writing costs nothing extra, this does not either.
+    fn hour_write(&self) -> f64 {
+        const TIMES: f64 = 2.0;
+        self.cache_write.map_or(self.input, |write| write.max(TIMES * self.input))
+    }
+}
+
 /// What both vendors ask for a request in the flex lane or in a batch, as a part of the live price. The community table
 /// lists batch prices of most models, each of them half the live one.
 const REDUCED: f64 = 0.5;
@@ -130,10 +139,12 @@ impl Prices {
         let price = self.price(model, input)?;
         let cached = usage.cached_input.unwrap_or_default().0;
         let written = usage.cache_write.unwrap_or_default().0;
+        let kept_long = usage.cache_write_hour.unwrap_or_default().0.min(written);
         let plain = input.0.saturating_sub(cached).saturating_sub(written);
         let millionths = plain as f64 * price.input
             + cached as f64 * price.cached_input.unwrap_or(price.input)
-            + written as f64 * price.cache_write.unwrap_or(price.input)
+            + (written - kept_long) as f64 * price.cache_write.unwrap_or(price.input)
+            + kept_long as f64 * price.hour_write()
             + output.0 as f64 * price.output;
         Some(Usd(millionths / 1e6))
     }
@@ -146,14 +157,14 @@ impl Prices {
     /// What the prompt cache saved on a live call; `None` where the cost is unknown. Negative where writing to the cache
     /// cost more than reading from it saved.
     pub fn saved_by_cache(&self, model: &ModelRef, usage: &Usage) -> Option<f64> {
-        let uncached = Usage { cached_input: None, cache_write: None, ..*usage };
+        let uncached = Usage { cached_input: None, cache_write: None, cache_write_hour: None, ..*usage };
         Some(self.cost(model, &uncached)?.0 - self.cost(model, usage)?.0)
     }
 
     /// The most that a request can cost which takes at most these tokens.
     pub fn worst_case(&self, model: &ModelRef, input: Tokens, output: Tokens) -> Option<Usd> {
         let price = self.price(model, input)?;
-        let per_input = price.input.max(price.cache_write.unwrap_or(0.0));
+        let per_input = price.input.max(price.cache_write.unwrap_or(0.0)).max(price.hour_write());
         Some(Usd((input.0 as f64 * per_input + output.0 as f64 * price.output) / 1e6))
     }
 }
@@ -218,6 +229,7 @@ mod tests {
             input: Some(Tokens(input)),
             cached_input: Some(Tokens(cached)),
             cache_write: Some(Tokens(written)),
+            cache_write_hour: None,
             output: Some(Tokens(output)),
             reasoning: None,
         }
@@ -243,6 +255,9 @@ mod tests {
         let cost = |usage| cents(prices.cost(&model("anthropic/claude-opus-4-6"), &usage));
         assert_eq!(cost(usage(1_000_000, 0, 0, 0)), 500);
         assert_eq!(cost(usage(1_000_000, 0, 1_000_000, 0)), 625, "writing costs 1.25 times");
+        let kept_an_hour = |hour| Usage { cache_write_hour: Some(Tokens(hour)), ..usage(1_000_000, 0, 1_000_000, 0) };
+        assert_eq!(cost(kept_an_hour(1_000_000)), 1000, "and twice as much for an hour");
+        assert_eq!(cost(kept_an_hour(500_000)), 813, "each part at its own price");
         assert_eq!(cost(usage(1_000_000, 1_000_000, 0, 0)), 50);
         assert_eq!(cost(usage(1_000_000, 500_000, 100_000, 100_000)), 200 + 25 + 63 + 250);
         let saved = prices.saved_by_cache(&model("anthropic/claude-opus-4-6"), &usage(1_000_000, 1_000_000, 0, 0));
@@ -325,7 +340,9 @@ mod tests {
         ) {
             let prices = Prices::default();
             let cached = cached.min(input);
-            let usage = usage(input, cached, written.min(input - cached), output);
+            let written = written.min(input - cached);
+            let hour = Some(Tokens(written / 2));
+            let usage = Usage { cache_write_hour: hour, ..usage(input, cached, written, output) };
             for name in ["openai/gpt-5.6-sol", "anthropic/claude-opus-4-6", "google/gemini-2.5-pro"] {
                 let worst = prices.worst_case(&model(name), Tokens(input), Tokens(output)).unwrap();
                 prop_assert!(prices.cost(&model(name), &usage).unwrap().0 <= worst.0 + 1e-9);

@@ -45,6 +45,7 @@ pub(super) fn checked_usage(reported: Usage, size: &CallSize<'_>) -> (Usage, Opt
         output,
         cached_input: part(reported.cached_input, input),
         cache_write: part(reported.cache_write, input),
+        cache_write_hour: part(reported.cache_write_hour, reported.cache_write),
         reasoning: part(reported.reasoning, output),
     };
     let warning = if usage != reported {

@@ -1,8 +1,8 @@
 //! The life of one action: work is put together and done, its raw output stored, read, and the reading noted. A model
 //! is asked again until its reply keeps the contract of its stage.
 
-use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, HashSet};
+use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -12,6 +12,7 @@ use super::breakers::CircuitBreakers;
 use super::budget::{Budget, BudgetLease, BudgetReached, worst_case};
 use super::job::Job;
 use super::outputs::OutputCache;
+use super::prefixes::SharedPrefixes;
 use super::program;
 use crate::action::{Computation, Digest, InputValue, ModelRequest, RequestTurn, Work};
 use crate::answer;
@@ -77,8 +78,7 @@ pub struct Executor<'e> {
     pub client: &'e Client,
     pub budget: &'e Budget,
     pub prices: &'e Prices,
-    /// The beginnings of the requests of this run, those that several have in common.
-    pub prefixes: RefCell<HashSet<u64>>,
+    pub prefixes: SharedPrefixes,
     /// Where outputs are looked for that are not in the cache.
     pub shared: Option<&'e SharedCache>,
 }
@@ -380,6 +380,8 @@ impl Executor<'_> {
             };
             turns.push(turn);
         }
+        let model = ModelRef { provider: request.provider.clone(), model: request.model.clone() };
+        let prefix_uses = job.prefix_uses(&self.preparer);
         let instructions = request.instructions.as_ref().map(|prompt| prompt.text(&text_of)).transpose();
         Ok(Call {
             model: request.model.clone(),
@@ -389,13 +391,14 @@ impl Executor<'_> {
             settings: request.settings.clone(),
             schema: request.schema.as_ref().map(|shape| shape.schema().clone()),
             lane: request.lane.of_one(),
-            prefix_uses: job.prefix_uses(&self.preparer),
+            prefix_uses,
+            cache_ttl: self.prefixes.ttl(job.stage, &model, prefix_uses, self.client),
         })
     }
 
     /// The tokens of the beginning that the call shares with others, if one of them was made in this run.
     fn repeated_prefix(&self, call: &Call) -> Tokens {
-        let is_first = call.prefix_id().is_none_or(|prefix| self.prefixes.borrow_mut().insert(prefix));
+        let is_first = call.prefix_id().is_none_or(|prefix| self.prefixes.is_new(prefix));
         if is_first { Tokens(0) } else { estimate_prefix(call) }
     }
 

@@ -15,6 +15,7 @@ mod supervisor;
 mod program;
 mod outputs;
 mod job;
+mod prefixes;
 mod execute;
 mod in_flight;
 mod queue;
@@ -38,5 +39,6 @@ pub use options::{
     UntestedJudge,
 };
 pub use outputs::{LoadedContext, OutputCache, OutputUnavailable, ReportedModels};
+pub use prefixes::SharedPrefixes;
 pub use run::run;
 pub use supervisor::{supervise_if_asked, use_supervisor};

@@ -417,7 +417,9 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         let (refresh, submitted) = (&self.options.refresh, self.batches.held());
         let assumptions = Assumptions { refresh, prices, submitted, reasons: false };
         // Where a prompt does not render there is no estimate; its cells fail by name.
-        let estimate = forecast(preparer, store, assumptions).ok().map(|found| found.estimate);
+        let found = forecast(preparer, store, assumptions).ok();
+        let estimate = found.as_ref().map(|found| found.estimate);
+        self.executor.prefixes.expect(found.map(|found| found.durations).unwrap_or_default());
         self.stats.outcome.forecast = estimate;
         Ok(estimate.iter().try_for_each(|estimate| self.stats.emit(&Event::Estimated(estimate)))?)
     }

@@ -35,6 +35,7 @@ pub fn ask(text: &str) -> Call {
         schema: None,
         lane: Default::default(),
         prefix_uses: 2,
+        cache_ttl: Default::default(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Every request that an adapter can build is one that the vendor's schema allows.
 
-use compeval::provider::{BuildFault, Call, Dialect, HttpRequest, Operation, ProviderSpec, Turn, request};
+use compeval::provider::{BuildFault, CacheTtl, Call, Dialect, HttpRequest, Operation, ProviderSpec, Turn, request};
 use compeval::transcript::{Message, Role, ToolCall};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -152,6 +152,10 @@ fn a_long_shared_prefix_ends_in_a_cache_breakpoint() {
     assert_eq!(blocks.len(), 2);
     assert_eq!(blocks[0]["cache_control"], json!({"type": "ephemeral"}));
     assert!(blocks[1].get("cache_control").is_none());
+    let kept = Call { cache_ttl: CacheTtl::Hour, ..generations()[3].clone() };
+    let (_, body) = built(&spec(Dialect::Anthropic, "https://api.anthropic.com"), &kept);
+    assert_eq!(body["messages"][0]["content"][0]["cache_control"], json!({"type": "ephemeral", "ttl": "1h"}));
+    allowed(ANTHROPIC, "MessagesRequest", &body);
     let (_, short) = built(&spec(Dialect::Anthropic, "https://api.anthropic.com"), &generations()[2]);
     assert!(!short.to_string().contains("cache_control"));
 }

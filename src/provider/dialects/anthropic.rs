@@ -1,4 +1,4 @@
-//! Anthropic Messages, with structured output, compaction on demand and a breakpoint for the prompt cache.
+//! Anthropic Messages, with structured output, compaction on demand and breakpoints for the prompt cache.
 //!
 //! A compaction block goes back first, alone in an assistant message, byte for byte, with the beta header.
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::conversation::{ConversationPart, FlatConversation, HistoryStyle, conversation};
 use super::json::{count, error_text, lenient, parse};
 use super::request::{self, Auth, BuildFault, HttpRequest};
-use crate::provider::call::{Call, Completion, Operation, ReadFault};
+use crate::provider::call::{CacheTtl, Call, Completion, Operation, ReadFault};
 use crate::provider::estimate::estimate_text;
 use crate::provider::spec::{Dialect, ProviderSpec};
 use crate::units::{Tokens, Usage};
@@ -111,7 +111,8 @@ fn body<'a>(call: &'a Call, conversation: FlatConversation<'a>) -> MessagesReque
     let format = call.schema.as_deref().filter(|_| !summarize);
     let format = format.map(|schema| json!({"type": "json_schema", "schema": schema.schema}));
     let effort = settings.effort.as_deref();
-    let (system, messages) = prompt(conversation, !summarize, call.prefix_uses > 1);
+    let cached = (!summarize).then_some(call.cache_ttl);
+    let (system, messages) = prompt(conversation, cached, call.prefix_uses > 1);
     MessagesRequest {
         model: &call.model.0,
         max_tokens: settings.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS),
@@ -130,23 +131,24 @@ fn body<'a>(call: &'a Call, conversation: FlatConversation<'a>) -> MessagesReque
 /// and of what comes before the last turn, if others share that.
 fn prompt(
     conversation: FlatConversation<'_>,
-    cached: bool,
+    cached: Option<CacheTtl>,
     is_prefix_shared: bool,
 ) -> (Vec<RequestBlock<'_>>, Vec<AnthropicMessage<'_>>) {
     let mut length = conversation.system.as_deref().map_or(Tokens(0), estimate_text);
     let mut system: Vec<RequestBlock<'_>> =
         conversation.system.map(|text| block(Cow::Owned(text))).into_iter().collect();
     let mut messages: Vec<AnthropicMessage<'_>> = Vec::new();
-    if cached && length >= MIN_CACHED_PREFIX {
-        mark(system.last_mut());
+    if let Some(ttl) = cached.filter(|_| length >= MIN_CACHED_PREFIX) {
+        mark(system.last_mut(), ttl);
     }
     for (index, part) in conversation.parts.into_iter().enumerate() {
         if let ConversationPart::Text(_, text) = &part {
             length += estimate_text(text);
         }
         push(&mut messages, part);
-        if cached && is_prefix_shared && index + 1 == conversation.last_turn && length >= MIN_CACHED_PREFIX {
-            mark(messages.last_mut().and_then(|said| said.content.last_mut()));
+        let ends_prefix = is_prefix_shared && index + 1 == conversation.last_turn && length >= MIN_CACHED_PREFIX;
+        if let Some(ttl) = cached.filter(|_| ends_prefix) {
+            mark(messages.last_mut().and_then(|said| said.content.last_mut()), ttl);
         }
     }
     (system, messages)
@@ -183,9 +185,12 @@ fn block(text: Cow<'_, str>) -> RequestBlock<'_> {
     RequestBlock::Text { kind: "text", text, cache_control: None }
 }
 
-fn mark(block: Option<&mut RequestBlock<'_>>) {
+fn mark(block: Option<&mut RequestBlock<'_>>, ttl: CacheTtl) {
     if let Some(RequestBlock::Text { cache_control, .. }) = block {
-        *cache_control = Some(json!({"type": "ephemeral"}));
+        *cache_control = Some(match ttl {
+            CacheTtl::FiveMinutes => json!({"type": "ephemeral"}),
+            CacheTtl::Hour => json!({"type": "ephemeral", "ttl": "1h"}),
+        });
     }
 }
 
@@ -227,10 +232,19 @@ struct AnthropicCounts {
     input_tokens: Option<Tokens>,
     #[serde(default, deserialize_with = "count")]
     cache_creation_input_tokens: Option<Tokens>,
+    #[serde(default, deserialize_with = "lenient")]
+    cache_creation: Option<CacheCreation>,
     #[serde(default, deserialize_with = "count")]
     cache_read_input_tokens: Option<Tokens>,
     #[serde(default, deserialize_with = "count")]
     output_tokens: Option<Tokens>,
+}
+
+/// What was written to the prompt cache, by how long it is kept.
+#[derive(Clone, Copy, Deserialize)]
+struct CacheCreation {
+    #[serde(default, deserialize_with = "count")]
+    ephemeral_1h_input_tokens: Option<Tokens>,
 }
 
 impl AnthropicCounts {
@@ -242,6 +256,7 @@ impl AnthropicCounts {
             input: self.input_tokens.map(|n| n + cached).filter(|n| n.0 > 0),
             cached_input: self.cache_read_input_tokens,
             cache_write: self.cache_creation_input_tokens,
+            cache_write_hour: self.cache_creation.and_then(|written| written.ephemeral_1h_input_tokens),
             output: self.output_tokens,
             reasoning: None,
         }
@@ -353,6 +368,7 @@ fn sum(a: Usage, b: Usage) -> Usage {
         input: add_known(a.input, b.input),
         cached_input: add_known(a.cached_input, b.cached_input),
         cache_write: add_known(a.cache_write, b.cache_write),
+        cache_write_hour: add_known(a.cache_write_hour, b.cache_write_hour),
         output: add_known(a.output, b.output),
         reasoning: add_known(a.reasoning, b.reasoning),
     }
@@ -370,11 +386,13 @@ mod tests {
     fn the_text_is_found_by_type_and_the_prompt_is_all_three_counts() {
         let body = r#"{"type":"message","model":"m","stop_reason":"end_turn",
             "content":[{"type":"thinking","thinking":""},{"type":"text","text":"Oslo"}],
-            "usage":{"input_tokens":10,"cache_creation_input_tokens":200,"cache_read_input_tokens":3000,"output_tokens":4}}"#;
+            "usage":{"input_tokens":10,"cache_creation_input_tokens":200,"cache_read_input_tokens":3000,"output_tokens":4,
+            "cache_creation":{"ephemeral_5m_input_tokens":50,"ephemeral_1h_input_tokens":150}}}"#;
         let completion = read(Operation::Generate, body).unwrap();
         assert_eq!(completion.text, "Oslo");
         assert_eq!(completion.usage.input, Some(Tokens(3210)));
         assert_eq!(completion.usage.cached_input, Some(Tokens(3000)));
+        assert_eq!(completion.usage.cache_write_hour, Some(Tokens(150)));
         assert_eq!(completion.usage.output, Some(Tokens(4)));
     }
 

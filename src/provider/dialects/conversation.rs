@@ -188,6 +188,7 @@ mod tests {
             schema: None,
             lane: Default::default(),
             prefix_uses: 1,
+            cache_ttl: Default::default(),
         }
     }
 

@@ -62,6 +62,7 @@ pub(crate) fn openai_usage(
         input: input.filter(|tokens| tokens.0 > 0),
         cached_input: prompt.and_then(|details| details.cached_tokens),
         cache_write: prompt.and_then(|details| details.cache_write_tokens),
+        cache_write_hour: None,
         output: output.filter(|tokens| tokens.0 > 0),
         reasoning: reply.and_then(|details| details.reasoning_tokens),
     }

@@ -1,0 +1,52 @@
+//! The beginnings that several requests of a run have in common, as the providers' prompt caches see them.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashSet};
+
+use crate::action::StageName;
+use crate::plan::StageDuration;
+use crate::provider::{CacheTtl, Client, ModelRef};
+
+/// A stage that lasts longer uses its beginnings again after a prompt cache of five minutes has dropped them.
+const SHORT_TTL_SECONDS: f64 = 300.0;
+/// Writing for an hour costs twice the price of input, so two uses cost as much as two requests without a cache.
+const USES_THAT_PAY: u32 = 3;
+
+/// Shared beginnings: those sent so far, and how long providers are asked to keep them.
+#[derive(Debug, Default)]
+pub struct SharedPrefixes {
+    sent: RefCell<HashSet<u64>>,
+    /// What each stage is expected to take.
+    durations: RefCell<BTreeMap<StageName, StageDuration>>,
+    /// Decided at the first request of a stage to a model: to change it later would write everything again.
+    lasting: RefCell<BTreeMap<(StageName, ModelRef), bool>>,
+}
+
+impl SharedPrefixes {
+    /// Whether no request of this run began so.
+    pub(super) fn is_new(&self, prefix: u64) -> bool {
+        self.sent.borrow_mut().insert(prefix)
+    }
+
+    /// Takes what the forecast says of the stages.
+    pub(super) fn expect(&self, durations: BTreeMap<StageName, StageDuration>) {
+        *self.durations.borrow_mut() = durations;
+    }
+
+    /// How long the provider is to keep a beginning that so many requests of a stage share.
+    pub(super) fn ttl(&self, stage: StageName, model: &ModelRef, uses: u32, client: &Client) -> CacheTtl {
+        let lasts = || {
+            let StageDuration { requests, seconds } = *self.durations.borrow().get(&stage)?;
+            let announced = client
+                .statuses()
+                .into_iter()
+                .find(|status| (&status.provider, &status.model) == (&model.provider, &model.model));
+            let rate = announced.and_then(|status| status.requests_per_minute);
+            Some(seconds.max(rate.map_or(0.0, |rate| requests / rate.max(1) as f64 * 60.0)))
+        };
+        let is_long = || lasts().is_some_and(|seconds| seconds > SHORT_TTL_SECONDS);
+        let mut lasting = self.lasting.borrow_mut();
+        let lasting = *lasting.entry((stage, model.clone())).or_insert_with(is_long);
+        if lasting && uses >= USES_THAT_PAY { CacheTtl::Hour } else { CacheTtl::FiveMinutes }
+    }
+}
