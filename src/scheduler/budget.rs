@@ -1,9 +1,10 @@
 //! The budget: money is reserved before a request is sent and settled after.
 //!
-//! Before a stage's replies are known, the worst case is reserved: a model may write a hundred times as much as it does.
+//! Before a model's replies are known, the worst case is reserved: a model may write a hundred times as much as it does.
 //! Afterwards twice the longest reply so far is, and the difference to the worst case once for all requests under way: the
 //! limit holds unless two replies at once are more than twice as long as all before them. Such a reply raises what is
-//! reserved from then on.
+//! reserved from then on. While few replies are known, only so many requests are under way as chance allows; a stage that
+//! had none yet takes the longest of the model's other stages four times.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -270,6 +271,10 @@ pub(super) fn worst_case(
 /// Replies of a stage after which the longest of them says what to expect, and how many times as long a reply may be.
 const ENOUGH_REPLIES: u32 = 10;
 const LIKELY_LENGTH: u64 = 2;
+/// The same for a stage with fewer: the replies of the model's other stages count too, and so many requests for each of
+/// them may be under way. Of twice as many as were seen, about two are longer than the longest, and one has its reserve.
+const LIKELY_ELSEWHERE: u64 = 4;
+const OPEN_PER_REPLY: u64 = 2;
 
 /// What the attempts of one action take from the budget.
 pub(super) struct BudgetLease<'b> {
@@ -297,9 +302,18 @@ impl<'b> BudgetLease<'b> {
 
     /// The longest reply that is likely, where enough were seen.
     fn likely_reply(&self) -> Option<Tokens> {
-        let seen = self.budget.state().seen.get(&(self.stage, self.model.clone())).copied();
-        let (_, longest) = seen.filter(|(replies, _)| *replies >= ENOUGH_REPLIES)?;
-        Some(Tokens(longest.0.saturating_mul(LIKELY_LENGTH)))
+        let state = self.budget.state();
+        let (mut own, mut all) = ((0, Tokens(0)), (0, Tokens(0)));
+        for ((stage, _), (replies, longest)) in state.seen.iter().filter(|((_, model), _)| model == self.model) {
+            if *stage == self.stage {
+                own = (*replies, *longest);
+            }
+            all = (all.0 + u64::from(*replies), all.1.max(*longest));
+        }
+        if own.0 >= ENOUGH_REPLIES {
+            return Some(Tokens(own.1.0.saturating_mul(LIKELY_LENGTH)));
+        }
+        (state.open < all.0.saturating_mul(OPEN_PER_REPLY)).then(|| Tokens(all.1.0.saturating_mul(LIKELY_ELSEWHERE)))
     }
 
     /// The same for a request that is called off when its breaker trips.
@@ -402,6 +416,29 @@ mod tests {
         answer.settle(answer.reserve().unwrap(), AttemptCost::Reported(&long, Lane::Live));
         answer.reserve().unwrap();
         assert!(answer.reserve().is_none(), "a longer reply raises what is reserved");
+    }
+
+    #[test]
+    fn the_first_replies_let_twice_as_many_requests_begin_also_in_another_stage() {
+        let prices = Prices::default();
+        let model = ModelRef::parse("openai/gpt-5.2").unwrap();
+        let worst = prices.worst_case(&model, Tokens(2000), Tokens(128_000)).unwrap();
+        let budget = Budget::new(BudgetLimits { usd: Some(Usd(2.5 * worst.0)), requests: None });
+        let lease =
+            |stage| BudgetLease::new(&budget, &prices, (stage, &model, Lane::Live), (Tokens(1000), Tokens(128_000)));
+        let (answer, judge) = (lease(StageName::Answer), lease(StageName::Judge));
+        let used = Usage { input: Some(Tokens(1000)), output: Some(Tokens(200)), ..Usage::default() };
+        let begin = |lease: &BudgetLease<'_>| -> Vec<Reservation> { (0..64).map_while(|_| lease.reserve()).collect() };
+        let mut rounds = Vec::new();
+        for stage in [&answer, &answer, &judge] {
+            let held = begin(stage);
+            rounds.push(held.len());
+            held.into_iter().for_each(|held| stage.settle(held, AttemptCost::Reported(&used, Lane::Live)));
+        }
+        assert_eq!(rounds[0], 2, "nothing is known: what the limit holds of worst cases");
+        // One more has its worst case reserved.
+        assert!((4..=5).contains(&rounds[1]) && rounds[2] >= 2 * rounds[1], "{rounds:?}");
+        assert!(budget.spent().reserved.0 < 1e-9);
     }
 
     #[test]
