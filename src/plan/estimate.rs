@@ -80,8 +80,8 @@ const USUAL_OUTPUT: [(StageName, f64); 4] =
 const LIKELY_UNSEEN: (f64, f64) = (0.5, 3.0);
 /// Nine sums of ten are within so many standard deviations.
 const LIKELY_DEVIATIONS: f64 = 1.645;
-/// Seconds assumed of a call that was never made.
-const USUAL_LATENCY: f64 = 4.0;
+/// Seconds assumed of a call to a model that was never asked.
+pub const USUAL_LATENCY: f64 = 4.0;
 /// Entries looked at to learn what a stage's replies are like.
 const SAMPLE: usize = 400;
 
@@ -156,6 +156,14 @@ pub struct StageDuration {
     pub seconds: f64,
 }
 
+/// All that an [`Estimator`] comes to.
+pub(super) struct Estimates {
+    pub(super) total: CostEstimate,
+    pub(super) worst: WorstCase,
+    pub(super) durations: BTreeMap<StageName, StageDuration>,
+    pub(super) assumes_latency: bool,
+}
+
 /// Adds up what is to come.
 pub(super) struct Estimator<'w, L> {
     pipeline: &'w Pipeline,
@@ -165,6 +173,10 @@ pub(super) struct Estimator<'w, L> {
     seen: Option<HashMap<(StageName, String), ObservedCalls>>,
     /// By provider and stage.
     loads: BTreeMap<(String, StageName), (ProviderSpec, Load)>,
+    /// Compressions that wait for each other, at most.
+    longest_chain: f64,
+    /// Whether calls are to come of which no cached one says how long they take.
+    assumes_latency: bool,
     total: CostEstimate,
     worst: WorstCase,
 }
@@ -178,6 +190,8 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             prices,
             seen: None,
             loads: BTreeMap::new(),
+            longest_chain: 1.0,
+            assumes_latency: false,
             total: CostEstimate::nothing(),
             worst,
         }
@@ -196,6 +210,9 @@ impl<'w, L: Lookup> Estimator<'w, L> {
 
     /// Cells whose input waits for a stale action above them.
     pub(super) fn add_blocked(&mut self, stage: StageName, cells: u64, task: &Task) {
+        if stage == StageName::Compress {
+            self.longest_chain = self.longest_chain.max(cells as f64 + 1.0);
+        }
         for (model, share) in self.models_of(stage, task) {
             if model.is_lexical() {
                 continue;
@@ -214,7 +231,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         let usual = USUAL_OUTPUT.iter().find(|(s, _)| *s == stage).map_or(f64::INFINITY, |(_, tokens)| *tokens);
         let output = seen.map_or(usual, |seen| seen.output / seen.calls).min(longest.0 as f64);
         let input = input.or(seen.map(|seen| seen.input / seen.calls)).unwrap_or(1000.0);
-        let latency = seen.map_or(USUAL_LATENCY, |seen| seen.seconds / seen.calls);
+        let latency = seen.map(|seen| seen.seconds / seen.calls).or_else(|| self.latency_elsewhere(&model.reference));
         let spec = &model.provider;
         let (attempts, replies) = (spec.limits.max_attempts, self.replies(stage, &model.reference));
         let worst_requests = requests * u64::from(attempts) * u64::from(replies);
@@ -261,6 +278,8 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             self.total.for_file += requests;
             return;
         }
+        self.assumes_latency |= latency.is_none() && requests > 0;
+        let latency = latency.unwrap_or(USUAL_LATENCY);
         let place = (spec.name.to_string(), stage);
         let (_, load) = self.loads.entry(place).or_insert_with(|| ((**spec).clone(), Load::default()));
         load.requests += count;
@@ -269,19 +288,30 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         load.seconds += latency * count;
     }
 
-    /// Providers work side by side: the slowest one decides.
-    pub(super) fn finish(self) -> (CostEstimate, WorstCase, BTreeMap<StageName, StageDuration>) {
+    /// Providers work side by side: the slowest one decides, or the longest sequence of calls that wait for each other.
+    pub(super) fn finish(self) -> Estimates {
         let mut providers: BTreeMap<&str, (&ProviderSpec, Load)> = BTreeMap::new();
-        let mut stages: BTreeMap<StageName, StageDuration> = BTreeMap::new();
+        let mut durations: BTreeMap<StageName, StageDuration> = BTreeMap::new();
+        let mut latencies: BTreeMap<StageName, f64> = BTreeMap::new();
         for ((provider, stage), (spec, load)) in &self.loads {
             let (_, sum) = providers.entry(provider.as_str()).or_insert_with(|| (spec, Load::default()));
             *sum = sum.plus(load);
-            let duration = stages.entry(*stage).or_default();
+            let latency = latencies.entry(*stage).or_default();
+            *latency = latency.max(load.seconds / load.requests.max(1.0));
+            let duration = durations.entry(*stage).or_default();
             duration.requests += load.requests;
             duration.seconds = duration.seconds.max(seconds_under(&spec.limits, load));
         }
-        let seconds = providers.values().map(|(spec, load)| seconds_under(&spec.limits, load)).fold(0.0, f64::max);
-        (CostEstimate { seconds, ..self.total }, self.worst, stages)
+        let in_sequence = |(stage, latency): (&StageName, &f64)| match stage {
+            StageName::Compress => latency * self.longest_chain,
+            // They run beside everything else.
+            StageName::Selftest => 0.0,
+            StageName::Probes | StageName::Answer | StageName::Judge => *latency,
+        };
+        let least = latencies.iter().map(in_sequence).sum();
+        let seconds = providers.values().map(|(spec, load)| seconds_under(&spec.limits, load)).fold(least, f64::max);
+        let (total, worst) = (CostEstimate { seconds, ..self.total }, self.worst);
+        Estimates { total, worst, durations, assumes_latency: self.assumes_latency }
     }
 
     /// The model that a request goes to, with the settings it goes with.
@@ -359,9 +389,20 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     }
 
     fn seen(&mut self, stage: StageName, model: &ModelRef) -> Option<ObservedCalls> {
+        self.all_seen().get(&(stage, model.to_string())).copied().filter(|seen| seen.calls > 0.0)
+    }
+
+    /// The mean latency of a model in all stages.
+    fn latency_elsewhere(&mut self, model: &ModelRef) -> Option<f64> {
+        let name = model.to_string();
+        let of_model = self.all_seen().iter().filter(|((_, seen), _)| *seen == name);
+        let (calls, seconds) = of_model.fold((0.0, 0.0), |sum, (_, seen)| (sum.0 + seen.calls, sum.1 + seen.seconds));
+        (calls > 0.0).then(|| seconds / calls)
+    }
+
+    fn all_seen(&mut self) -> &HashMap<(StageName, String), ObservedCalls> {
         let lookup = self.lookup;
-        let seen = self.seen.get_or_insert_with(|| average_past_calls(lookup));
-        seen.get(&(stage, model.to_string())).copied().filter(|seen| seen.calls > 0.0)
+        self.seen.get_or_insert_with(|| average_past_calls(lookup))
     }
 }
 

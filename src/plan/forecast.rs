@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde::Serialize;
 
-use super::estimate::{CostEstimate, Estimator, StageDuration, WindowOverflow, WorstCase};
+use super::estimate::{CostEstimate, Estimates, Estimator, StageDuration, WindowOverflow, WorstCase};
 use super::explain::Explainer;
 use super::frontier::Frontier;
 use super::prepare::{Action, PrepareError, Preparer};
@@ -79,6 +79,9 @@ pub struct Forecast {
     pub worst: WorstCase,
     #[serde(skip)]
     pub durations: BTreeMap<StageName, StageDuration>,
+    /// Whether its time rests on [`USUAL_LATENCY`](super::USUAL_LATENCY), not on cached calls alone.
+    #[serde(skip)]
+    pub assumes_latency: bool,
 }
 
 impl Forecast {
@@ -278,8 +281,7 @@ impl<L: Lookup> Walk<'_, L> {
         let group = |((stage, method, why, changed), actions)| ReasonGroup { stage, method, why, changed, actions };
         self.forecast.reasons = self.groups.into_iter().map(group).collect();
         self.forecast.reasons.sort_by_key(|group| std::cmp::Reverse(group.actions));
-        let (estimate, worst, durations) = self.estimator.finish();
-        (self.forecast.estimate, self.forecast.worst, self.forecast.durations) = (estimate, worst, durations);
-        self.forecast
+        let Estimates { total, worst, durations, assumes_latency } = self.estimator.finish();
+        Forecast { estimate: total, worst, durations, assumes_latency, ..self.forecast }
     }
 }

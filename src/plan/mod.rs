@@ -17,7 +17,7 @@ mod explain;
 mod estimate;
 mod forecast;
 
-pub use estimate::{BatchedEstimate, CostEstimate, StageDuration, WorstCase};
+pub use estimate::{BatchedEstimate, CostEstimate, StageDuration, USUAL_LATENCY, WorstCase};
 pub use explain::{Explained, Explainer};
 pub use forecast::{Assumptions, Forecast, ReasonGroup, StageForecast, TooLong, forecast};
 pub use frontier::Frontier;

@@ -17,8 +17,8 @@ use crate::cli::shard::{NumberedShard, ShardArgs, ShardJson, ShardOfRun};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
 use crate::plan::{
-    Assumptions, BatchedEstimate, CostEstimate, Explained, Forecast, Preparer, ReasonGroup, TooLong, WorstCase,
-    forecast,
+    Assumptions, BatchedEstimate, CostEstimate, Explained, Forecast, Preparer, ReasonGroup, TooLong, USUAL_LATENCY,
+    WorstCase, forecast,
 };
 use crate::provider::{Lane, ModelUse, Prices};
 use crate::units::Tokens;
@@ -300,13 +300,14 @@ fn estimate_line(forecast: &Forecast) -> Option<String> {
     let range = range.map(|(low, high)| format!("likely {} to {}, ", cost(Some(low)), cost(Some(high))));
     let most = estimate.usd_worst.map(|worst| format!(" ({}at most {})", range.unwrap_or_default(), cost(Some(worst))));
     Some(format!(
-        "About {}, {:.0}k tokens in, {:.0}k out, {}{}, {}.",
+        "About {}, {:.0}k tokens in, {:.0}k out, {}{}, {}{}.",
         count(estimate.requests, "request"),
         estimate.input_tokens / 1000.0,
         estimate.output_tokens / 1000.0,
         cost(estimate.usd),
         most.unwrap_or_default(),
         time_words(estimate),
+        if forecast.assumes_latency { format!(" if a call takes {USUAL_LATENCY:.0} s") } else { String::new() },
     ))
 }
 
