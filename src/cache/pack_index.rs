@@ -296,7 +296,7 @@ impl VerifiedTables {
     pub(super) fn read(ids: &[u32], packs: &PackFiles) -> io::Result<Option<VerifiedTables>> {
         const MAX_BYTES: u64 = 64 << 20;
         /// Few entries are smaller; used to reserve memory.
-        const MIN_ENTRY_BYTES: u64 = 2 << 10;
+        const MIN_ENTRY_BYTES: u64 = 1 << 10;
         let lengths = ids.iter().map(|id| Ok(packs.file(*id)?.metadata()?.len()));
         let bytes: u64 = lengths.sum::<io::Result<u64>>()?;
         if ids.is_empty() || bytes > MAX_BYTES {

@@ -98,9 +98,10 @@ fn untrusted(cache: &impl Lookup, known: BTreeSet<String>, trusted: &BTreeSet<St
     if known.is_subset(trusted) {
         return HashSet::new();
     }
-    let is_untrusted = |record: &Record| {
-        let writer = cache.meta(record).ok().and_then(|meta| meta.imported?.writer);
-        writer.is_some_and(|writer| !trusted.contains(&writer.key))
+    let is_untrusted = |record: &Record| match cache.meta(record) {
+        Ok(meta) => meta.imported.and_then(|origin| origin.writer).is_some_and(|writer| !trusted.contains(&writer.key)),
+        // whose entry it is was lost with what it was made from, and its output was not
+        Err(_) => true,
     };
     cache.records().into_iter().filter(is_untrusted).map(|record| record.key).collect()
 }

@@ -5,7 +5,10 @@ use std::fs::File;
 use proptest::prelude::*;
 use tempfile::tempdir;
 
-use super::entry::{Day, EntryCoordinate, EntryMeta, EntryStatus, FrameLocation, ParseResult, Record, RemovalReason};
+use super::entry::{
+    Day, EntryCoordinate, EntryMeta, EntryStatus, FrameLocation, ImportOrigin, ParseResult, Record, RemovalReason,
+    Writer,
+};
 use super::frame::{self, FrameContent, FrameHeader, HeaderError, PackHeader};
 use super::pack::{compress_body, decode_body};
 use super::pack_index::{PackIndex, apply_frame};
@@ -306,6 +309,33 @@ proptest! {
         let expected: Vec<EntryMeta> = kinds.iter().map(|(n, _)| entry(*n).0).collect();
         prop_assert_eq!(found, expected);
     }
+}
+
+#[test]
+fn an_entry_whose_writer_was_lost_is_not_trusted() {
+    let dir = tempdir().unwrap();
+    let (holder, key) = (LockHolder { command: "run".into() }, |n: u64| ActionKey(Digest::of(n.to_le_bytes())));
+    let writer = Some(Writer { name: "someone".into(), key: "a public key".into() });
+    let imported = Some(ImportOrigin { file: "remote".into(), digest: Digest::of("segment"), writer });
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let store = Store::open(dir.path(), &holder).unwrap();
+    for n in 0..3 {
+        let meta = EntryMeta { imported: imported.clone(), ..entry(n).0 };
+        runtime.block_on(store.put_reply(key(n), &meta, bytes::Bytes::from_static(b"a body"))).unwrap();
+    }
+    store.note_writer("a public key").unwrap();
+    store.close().unwrap();
+    let pack = dir.path().join("packs/00000001.pack");
+    let mut bytes = std::fs::read(&pack).unwrap();
+    let fields = [&frame::PACKED[..], &[10, 0x80]].concat();
+    let at = bytes.windows(fields.len()).position(|found| found == fields).unwrap();
+    bytes[at + 12] ^= 1;
+    std::fs::write(&pack, bytes).unwrap();
+    let store = Store::open(dir.path(), &holder).unwrap();
+    assert!((0..3).all(|n| store.body(&store.find(&key(n)).unwrap()).unwrap() == "a body"));
+    assert_eq!(store.trust_only(&["a public key".to_owned()].into()).unwrap(), 0);
+    let hidden = store.trust_only(&Default::default()).unwrap();
+    assert_eq!((hidden, (0..3).filter_map(|n| store.find(&key(n))).count()), (3, 0));
 }
 
 #[test]
