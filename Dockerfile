@@ -7,11 +7,11 @@ FROM rust:1-alpine AS build
 RUN apk add --no-cache musl-dev
 WORKDIR /source
 COPY . .
-RUN cargo build --release --locked --features object-stores
+RUN cargo build --profile dist --locked --features object-stores
 
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
-COPY --from=build /source/target/release/compeval /usr/local/bin/compeval
+COPY --from=build /source/target/dist/compeval /usr/local/bin/compeval
 ENV HOME=/tmp
 WORKDIR /work
 USER 65532:65532
