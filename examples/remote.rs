@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 
 #[path = "../tests/support/bucket.rs"]
 mod bucket;
+#[path = "../tests/support/loopback.rs"]
+mod loopback;
 
 use bucket::{BUCKET, KEY_ID, ObjectStore};
 use compeval::action::{ActionKey, BuiltInRule, Computation, Digest, Inputs, Repetition, Sources, Stage, Work};

@@ -294,9 +294,9 @@ impl VerifiedTables {
     /// Reads all packs. `None` if there are none, if they are large, or if anything is damaged: then the index decides
     /// what is lost.
     pub(super) fn read(ids: &[u32], packs: &PackFiles) -> io::Result<Option<VerifiedTables>> {
-        const MAX_BYTES: u64 = 64 << 20;
+        const MAX_BYTES: u64 = 32 << 20;
         /// Few entries are smaller; used to reserve memory.
-        const MIN_ENTRY_BYTES: u64 = 1 << 10;
+        const MIN_ENTRY_BYTES: u64 = 1 << 9;
         let lengths = ids.iter().map(|id| Ok(packs.file(*id)?.metadata()?.len()));
         let bytes: u64 = lengths.sum::<io::Result<u64>>()?;
         if ids.is_empty() || bytes > MAX_BYTES {

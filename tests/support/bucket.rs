@@ -3,7 +3,6 @@
 #![allow(dead_code, reason = "each test and bench uses a part")]
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -11,6 +10,8 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, Response, Uri};
+
+use super::loopback::LoopbackServer;
 
 /// The one bucket.
 pub const BUCKET: &str = "evals";
@@ -44,10 +45,8 @@ pub struct Contents {
 
 /// A running store; it ends when dropped.
 pub struct ObjectStore {
-    address: SocketAddr,
+    http: LoopbackServer,
     contents: Arc<Mutex<Contents>>,
-    end: Option<tokio::sync::oneshot::Sender<()>>,
-    thread: Option<std::thread::JoinHandle<()>>,
 }
 
 impl ObjectStore {
@@ -63,30 +62,13 @@ impl ObjectStore {
             page: 1000,
         };
         let contents = Arc::new(Mutex::new(contents));
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-        listener.set_nonblocking(true).expect("a socket that does not block");
-        let address = listener.local_addr().expect("an address");
-        let (end, ended) = tokio::sync::oneshot::channel::<()>();
-        let router = Router::new()
-            .fallback(answer)
-            .layer(axum::extract::DefaultBodyLimit::max(64 << 20))
-            .with_state(contents.clone());
-        let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-            runtime.block_on(async {
-                let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
-                tokio::select! {
-                    served = async { axum::serve(listener, router).await } => served.expect("serving"),
-                    _ = ended => {}
-                }
-            });
-        });
-        ObjectStore { address, contents, end: Some(end), thread: Some(thread) }
+        let http = LoopbackServer::start(Router::new().fallback(answer).with_state(contents.clone()));
+        ObjectStore { http, contents }
     }
 
     /// The address of its API.
     pub fn endpoint(&self) -> String {
-        format!("http://{}", self.address)
+        self.http.url()
     }
 
     pub fn contents(&self) -> MutexGuard<'_, Contents> {
@@ -101,13 +83,6 @@ impl ObjectStore {
     /// Requests since the last call.
     pub fn take_asked(&self) -> Vec<(String, u64)> {
         std::mem::take(&mut self.contents().asked)
-    }
-}
-
-impl Drop for ObjectStore {
-    fn drop(&mut self) {
-        drop(self.end.take());
-        let _ = self.thread.take().map(std::thread::JoinHandle::join);
     }
 }
 
