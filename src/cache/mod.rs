@@ -1,9 +1,9 @@
 //! The cache: a content-addressed store of action outputs, keyed by the hash of the action's inputs.
 //!
-//! The packs are the source of truth: append-only files of frames (`frame`) that describe themselves; what many entries of a
-//! pack were made from stands in it once (`packed`). Everything else can be rebuilt from them. The index says where the current frame of each key is. A put is acknowledged after its
-//! frame is on disk; one writer thread commits for all callers in batches, because a sync per entry would cost more than
-//! everything else.
+//! The packs are the source of truth: append-only files of frames (`frame`) that describe themselves; what many entries
+//! of a pack were made from stands in it once (`packed`). Everything else can be rebuilt from them. The index says where
+//! the current frame of each key is. A put is acknowledged after its frame is on disk; one writer thread commits for all
+//! callers in batches, because a sync per entry would cost more than everything else.
 //!
 //! Reading happens in one of three ways, all behind the `Lookup` trait and all with the same tables (`pack_index`):
 //! - `Store` with `VerifiedTables`: a small cache is read completely when it is opened, which checks every byte.

@@ -1,4 +1,5 @@
-//! Tables that describe and decide nothing: survival by age, and constraints. The same in terminal, Markdown and page, where they are shown.
+//! Tables that describe and decide nothing: survival by age, and constraints. The same in terminal, Markdown and page,
+//! where they are shown.
 
 use std::collections::BTreeSet;
 

@@ -1,9 +1,9 @@
 //! The scheduler: executes what is stale, as fast as providers allow, within the budget, and emits an event for each
 //! step.
 //!
-//! `run` is an event loop over components that own their state and know nothing of the loop: `cells` (what came of
-//! each task), `batch` (requests that are sent in batches), `qualification` (the judges' self-tests), `queue` (models that are away), `breakers`, `stats`
-//! (events and counts), `in_flight`. They are called downwards; none calls back.
+//! `run` is an event loop over components that own their state and know nothing of the loop: `cells` (what came of each
+//! task), `batch` (requests that are sent in batches), `qualification` (the judges' self-tests), `queue` (models that are
+//! away), `breakers`, `stats` (events and counts), `in_flight`. They are called downwards; none calls back.
 //!
 //! Invariant: an event follows the commit of what it reports. Deliberately absent: printing, paths, statistics.
 

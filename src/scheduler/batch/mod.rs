@@ -2,9 +2,9 @@
 //! of its lines.
 //!
 //! `lane` decides, called by the event loop when nothing is ready and nothing is under way; `submit` creates batches at
-//! vendors and in files, `collect` polls them and stores their results, `import` reads those of files. Each step is in the journal of the cache before the next is taken, so
-//! a process that is killed between any two of them leaves a batch that the next one continues with. Batches of earlier
-//! processes and of this one are treated alike.
+//! vendors and in files, `collect` polls them and stores their results, `import` reads those of files. Each step is in
+//! the journal of the cache before the next is taken, so a process that is killed between any two of them leaves a batch
+//! that the next one continues with. Batches of earlier processes and of this one are treated alike.
 
 mod account_turn;
 mod collect;
