@@ -148,10 +148,6 @@ impl BlockStore {
         let log = File::open(folder.join("db")).map_err(IndexFault::broken)?;
         log.sync_data().map_err(IndexFault::broken)
     }
-
-    pub(super) fn disk_bytes(&self) -> IndexResult<u64> {
-        catch_panics(|| self.db.size_on_disk())
-    }
 }
 
 /// The name of a block: sorted by run, then by first key.

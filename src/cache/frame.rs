@@ -312,7 +312,7 @@ impl PackedStart {
 }
 
 fn take_number(rest: &mut &[u8], short: impl Fn() -> HeaderError) -> Result<u32, HeaderError> {
-    match postcard::take_from_bytes(*rest) {
+    match postcard::take_from_bytes(rest) {
         Ok((number, after)) => {
             *rest = after;
             Ok(number)

@@ -179,10 +179,6 @@ impl DiskIndex {
         self.blocks.retain(&listed)
     }
 
-    pub(super) fn disk_bytes(&self) -> IndexResult<u64> {
-        self.blocks.disk_bytes()
-    }
-
     /// The packs, up to where they are indexed.
     pub(super) fn packs(&self) -> Vec<PackState> {
         self.state().packs.values().copied().collect()

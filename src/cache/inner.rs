@@ -221,7 +221,7 @@ impl StoreInner {
         active.file.sync_data().map_err(CacheError::io("write to", &self.layout.pack(active.id)))
     }
 
-    fn flush_index(&self, active: &mut ActivePack) -> Result<(), CacheError> {
+    pub(super) fn flush_index(&self, active: &mut ActivePack) -> Result<(), CacheError> {
         self.update(active, DiskIndex::flush)?;
         active.indexed = active.len;
         Ok(())

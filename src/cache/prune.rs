@@ -13,6 +13,7 @@ use std::sync::PoisonError;
 
 use super::entry::{Day, EntryStatus, FrameLocation, ParsedBody, Record, RemovalReason};
 use super::error::{CacheError, IndexFault};
+use super::folder::disk_bytes;
 use super::frame::{self, FrameContent, FrameHeader, KeyPrefix, PackHeader};
 use super::index::DiskIndex;
 use super::inner::{ActivePack, LocatedFrame, StoreInner};
@@ -33,9 +34,9 @@ pub struct PruneCounts {
 }
 
 /// A smaller index is not rebuilt.
-const SMALL_INDEX: u64 = 1 << 20;
+const SMALL_INDEX: u64 = 128 << 10;
 /// An upper estimate of what a new index takes for one entry.
-const INDEX_ENTRY: u64 = 400;
+const INDEX_ENTRY: u64 = 600;
 /// The number of entries in one tombstone frame.
 const BATCH: usize = 512;
 /// The number of removals that are remembered, so that `plan` can say that an action was pruned.
@@ -112,8 +113,9 @@ impl StoreInner {
         // an empty cache has nothing to remember
         let remember_from = if live.is_empty() { None } else { self.newest_removals()? };
         self.rewrite_packs(active, &ids, remember_from)?;
-        let index_bytes = self.with_index(|index| index.disk_bytes())?;
-        if index_bytes > SMALL_INDEX + live.len() as u64 * INDEX_ENTRY {
+        // what is removed from it makes it larger at first
+        self.flush_index(active)?;
+        if disk_bytes(&self.layout.index()) > SMALL_INDEX + live.len() as u64 * INDEX_ENTRY {
             self.shrink_index(active)?;
         }
         Ok(())

@@ -79,8 +79,11 @@ fn all_entries(block: &[u8]) -> IndexResult<Vec<Entry>> {
     Ok(entries)
 }
 
+/// An entry, in its block.
+type EntryRef<'b> = (&'b [u8], Option<&'b [u8]>);
+
 /// Takes the next entry of a block; `None` at its end.
-fn next_entry<'b>(rest: &mut &'b [u8]) -> IndexResult<Option<(&'b [u8], Option<&'b [u8]>)>> {
+fn next_entry<'b>(rest: &mut &'b [u8]) -> IndexResult<Option<EntryRef<'b>>> {
     let Some((key_len, after)) = rest.split_first() else { return Ok(None) };
     let (value_len, after): (u32, &[u8]) = postcard::take_from_bytes(after).map_err(IndexFault::broken)?;
     let cut = || damaged("an entry that is cut off");

@@ -1,5 +1,7 @@
 //! A remote over many runs: few requests, nothing lost by a failure, nothing used that was moved, and what a prune keeps.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 use std::fs::{self, File};
 use std::ops::Range;
 use std::path::{Path, PathBuf};

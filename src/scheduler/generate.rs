@@ -44,7 +44,7 @@ pub async fn generate(
         while in_flight.len() < options.jobs && !round.waits_for_budget {
             match round.next_stale(*stop.borrow())? {
                 Some(Next::Pull(task)) => in_flight.pull(executor, task, task.action.key),
-                Some(Next::Start(task, job)) => in_flight.start(executor, (task, job), &round.breakers),
+                Some(Next::Start(task, job)) => in_flight.start(executor, (task, *job), &round.breakers),
                 None => break,
             }
         }
@@ -73,7 +73,7 @@ pub async fn generate(
 enum Next<'t> {
     /// The remote may have it.
     Pull(&'t GenerationTask),
-    Start(&'t GenerationTask, Job),
+    Start(&'t GenerationTask, Box<Job>),
 }
 
 /// What is left to do, and the outputs so far.
@@ -105,7 +105,7 @@ impl<'t> Round<'_, '_, 't> {
                 return Ok(Some(Next::Pull(task)));
             } else {
                 self.stats.emit(&Event::Started { stage })?;
-                return Ok(Some(Next::Start(task, job)));
+                return Ok(Some(Next::Start(task, Box::new(job))));
             }
         }
         Ok(None)

@@ -307,7 +307,7 @@ fn two_caches_with_one_account_keep_their_batches_apart() {
 fn a_limited_queue_is_filled_as_batches_end() {
     let server = BatchServer::start(Vendor::OpenAi);
     let project = project(&server);
-    project.edit("pipeline.toml", "batch_poll_s = 0.02", "batch_poll_s = 0.02\nbatch_queue_tokens = 4000");
+    project.edit("pipeline.toml", "batch_poll_s = 0.02", "batch_poll_s = 0.02\nbatch_queue_tokens = 2000");
     project.expect(7, "run --label a --runs 1 --lane batch");
     let [open] = open_batches(&project).try_into().expect("one batch");
     let first = open["requests"].as_u64().expect("a number");

@@ -134,7 +134,7 @@ impl<'b> ImportingBatch<'b> {
             stored,
             failed,
             unfinished: self.intent.lines.len() as u64 - stored - failed,
-            charge: self.outcomes.values().fold(Some(Usd(0.0)), |sum, line| add_known(sum, line.charge)),
+            charge: self.outcomes.values().map(|line| line.charge).reduce(add_known).unwrap_or(Some(Usd(0.0))),
             is_closed,
         })
     }

@@ -28,7 +28,7 @@ pub(crate) enum BatchCommand {
         mut_arg("label", |arg| arg.hide(true)),
         mut_arg("lane", |arg| arg.hide(true))
     )]
-    Export(files::ExportArgs),
+    Export(Box<files::ExportArgs>),
     /// Read what an engine made of exported requests; what its files lack can be exported again
     Import(files::ImportArgs),
     /// Ask the provider to end batches early; what is done by then is kept and paid for
