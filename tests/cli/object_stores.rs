@@ -6,23 +6,11 @@ use std::time::{Duration, Instant, SystemTime};
 use serde_json::Value;
 
 use super::super::bucket::{BUCKET, KEY_ID, ObjectStore, Stored};
-use super::project::{Ended, Project};
+use super::project::{Ended, Key, Project, key};
 use super::server::Server;
 
 const RUN: &str = "run --label a --runs 1";
 const SECRET: &str = "wJalrXUtnFEMIhunter2secretKEY";
-
-/// A key pair as `key new` prints it.
-struct Key {
-    public: String,
-    secret: String,
-}
-
-fn key() -> Key {
-    let made = Project::offline().expect(0, "key new --name writer --json").json();
-    let text = |name: &str| made[name].as_str().expect("a text").to_owned();
-    Key { public: text("public"), secret: text("secret") }
-}
 
 /// A project whose remote is the prefix `team` of the bucket.
 fn sharing(server: &Server, store: &ObjectStore, key: &Key) -> Project {

@@ -272,3 +272,17 @@ impl Drop for Running {
         self.kill();
     }
 }
+
+/// A key pair as `key new` prints it.
+#[cfg(any(unix, feature = "object-stores"))]
+pub struct Key {
+    pub public: String,
+    pub secret: String,
+}
+
+#[cfg(any(unix, feature = "object-stores"))]
+pub fn key() -> Key {
+    let made = Project::offline().expect(0, "key new --name writer --json").json();
+    let text = |name: &str| made[name].as_str().expect("a text").to_owned();
+    Key { public: text("public"), secret: text("secret") }
+}

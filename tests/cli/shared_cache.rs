@@ -9,19 +9,13 @@ use std::path::PathBuf;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::project::{Ended, Project};
+use super::project::{Ended, Key, Project, key};
 use super::server::{Reply, Server};
 
 const RUN: &str = "run --label a --runs 1";
 
 /// A folder that projects share.
 struct Remote(TempDir);
-
-/// A key pair as `key new` prints it.
-struct Key {
-    public: String,
-    secret: String,
-}
 
 impl Remote {
     fn new() -> Remote {
@@ -61,12 +55,6 @@ impl Remote {
             fs::write(&path, bytes).expect("a segment");
         }
     }
-}
-
-fn key() -> Key {
-    let made = Project::offline().expect(0, "key new --name writer --json").json();
-    let text = |name: &str| made[name].as_str().expect("a text").to_owned();
-    Key { public: text("public"), secret: text("secret") }
 }
 
 /// A project that uses the remote and trusts these writers.
