@@ -2,8 +2,8 @@
 //!
 //! sled can panic on damaged files, so every call runs in `catch_panics`; a fault costs a rebuild from the packs and nothing
 //! else. Its background flush is off: only `flush` writes, so that the index never gets ahead of the packs. Blocks, and not
-//! entries, are its values: it takes three times the disk and five times as long for entries, each of which it logs by
-//! itself, rewrites with its page, and pads its segments for.
+//! entries, are its values: for entries, each of which it logs by itself and rewrites with its page, it takes half as much
+//! disk again and four times as long.
 
 use std::cell::Cell;
 use std::fs::File;
