@@ -62,13 +62,19 @@ fn a_bucket_is_shared_and_a_second_checkout_sends_no_request_to_a_model() {
 }
 
 #[test]
-fn a_store_that_refuses_some_requests_is_asked_again() {
+fn a_store_that_refuses_every_request_once_is_asked_again() {
     let (server, store, ci) = (Server::start(), ObjectStore::start(), key());
-    writing(&server, &store, &ci).expect(0, RUN);
+    store.contents().refuses_first = true;
+    let first = writing(&server, &store, &ci);
+    first.expect(0, RUN).says(&["uploaded"]);
     server.forget();
     store.contents().failures = 3;
-    sharing(&server, &store, &ci).expect(0, RUN);
+    let second = sharing(&server, &store, &ci);
+    second.expect(0, RUN);
     assert_eq!((server.count(), store.contents().failures), (0, 0));
+    for project in [first, second] {
+        assert!(!project.expect(0, RUN).stderr.contains("remote:"), "nothing to complain of");
+    }
 }
 
 #[test]

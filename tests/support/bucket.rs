@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test and bench uses a part")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -32,6 +32,9 @@ pub struct Contents {
     pub is_public: bool,
     /// Requests that are answered with a 503 from now on.
     pub failures: usize,
+    /// Every request is answered with a 503 the first time that it is sent.
+    pub refuses_first: bool,
+    refused: BTreeSet<String>,
     /// Every request is answered with a 503.
     pub is_away: bool,
     /// The same, after so many requests.
@@ -55,6 +58,8 @@ impl ObjectStore {
             objects: BTreeMap::new(),
             is_public: false,
             failures: 0,
+            refuses_first: false,
+            refused: BTreeSet::new(),
             is_away: false,
             away_after: None,
             latency: Duration::ZERO,
@@ -121,6 +126,10 @@ fn reply(contents: &mut Contents, method: &Method, uri: &Uri, headers: &HeaderMa
     }
     if contents.is_away || contents.failures > 0 {
         contents.failures = contents.failures.saturating_sub(1);
+        return error(503, "SlowDown");
+    }
+    let range = headers.get("range").and_then(|range| range.to_str().ok()).unwrap_or_default();
+    if contents.refuses_first && contents.refused.insert(format!("{method} {uri} {range}")) {
         return error(503, "SlowDown");
     }
     let path = decoded(uri.path());
