@@ -26,15 +26,8 @@ const MIN_LENGTH: usize = 6;
 
 /// What is written in place of a key for a server that asks for none: redacting these words would change replies.
 const PLACEHOLDERS: [&str; 9] = [
-    "ollama",
-    "lm-studio",
-    "lmstudio",
-    "not-needed",
-    "sk-no-key-required",
-    "no-key-required",
-    "placeholder",
-    "anything",
-    "unused",
+    "ollama", "lm-studio", "lmstudio", "not-needed", "sk-no-key-required", "no-key-required", "placeholder",
+    "anything", "unused",
 ];
 
 static KNOWN: RwLock<Option<KeyMatcher>> = RwLock::new(None);

@@ -5,20 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 const DOCUMENTS: [&str; 14] = [
-    "README.md",
-    "ARCHITECTURE.md",
-    "CHANGELOG.md",
-    "CONTRIBUTING.md",
-    "SECURITY.md",
-    "docs/pipeline.md",
-    "docs/method.md",
-    "docs/data.md",
-    "docs/results.md",
-    "docs/running.md",
-    "docs/cluster/README.md",
-    "docs/limits.md",
-    "docs/batch.md",
-    "docs/shared-cache.md",
+    "README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/pipeline.md",
+    "docs/method.md", "docs/data.md", "docs/results.md", "docs/running.md", "docs/cluster/README.md", "docs/limits.md",
+    "docs/batch.md", "docs/shared-cache.md",
 ];
 /// How commands start: with the installed program, and inside the repository.
 const PROGRAMS: [&str; 2] = ["compeval ", "cargo run --release -- "];

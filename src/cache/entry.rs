@@ -95,12 +95,7 @@ impl EntryMeta {
     /// none, a lane other than the live one: other entries have the bytes that they had before there were either.
     pub(super) fn encode_details(&self) -> Result<Vec<u8>, postcard::Error> {
         let mut details = postcard::to_stdvec(&(
-            &self.model,
-            &self.requested_model,
-            self.attempts,
-            &self.request_id,
-            &self.coordinate,
-            &self.inputs,
+            &self.model, &self.requested_model, self.attempts, &self.request_id, &self.coordinate, &self.inputs,
             &self.sources,
         ))?;
         details.extend(self.encode_tail()?);

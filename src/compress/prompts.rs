@@ -57,14 +57,8 @@ pub(super) fn summary_request(locale: Locale) -> Template {
 }
 
 const ANCHORED_EN: &[&str] = &[
-    "Session intent",
-    "Files created",
-    "Files modified",
-    "Files read",
-    "Decisions and why",
-    "Errors and exact messages",
-    "Current state",
-    "Next steps",
+    "Session intent", "Files created", "Files modified", "Files read", "Decisions and why",
+    "Errors and exact messages", "Current state", "Next steps",
 ];
 const ANCHORED_ZH: &[&str] =
     &["会话目标", "新建的文件", "修改的文件", "读过的文件", "决定及理由", "错误与原文", "当前状态", "后续步骤"];

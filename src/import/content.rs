@@ -96,18 +96,8 @@ fn media(part: &Value) -> Option<String> {
     }
     let named = |keys: &[&str]| keys.iter().map(|key| str_at(part, key)).find(|text| !text.is_empty()).unwrap_or("");
     let data = named(&[
-        "/source/data",
-        "/image_url/url",
-        "/image_url",
-        "/data",
-        "/image",
-        "/url",
-        "/file/file_data",
-        "/input_audio/data",
-        "/source/url",
-        "/document",
-        "/audio",
-        "/video",
+        "/source/data", "/image_url/url", "/image_url", "/data", "/image", "/url", "/file/file_data",
+        "/input_audio/data", "/source/url", "/document", "/audio", "/video",
     ]);
     let media_type = named(&["/source/media_type", "/mimeType", "/mime", "/mime_type"]);
     let kind = kind.trim_start_matches("input_").trim_end_matches("_url");

@@ -188,18 +188,8 @@ fn is_codex(record: &Value) -> bool {
 
 fn is_claude(record: &Value) -> bool {
     const KINDS: [&str; 12] = [
-        "user",
-        "assistant",
-        "summary",
-        "system",
-        "attachment",
-        "progress",
-        "file-history-snapshot",
-        "mode",
-        "permission-mode",
-        "last-prompt",
-        "queue-operation",
-        "ai-title",
+        "user", "assistant", "summary", "system", "attachment", "progress", "file-history-snapshot", "mode",
+        "permission-mode", "last-prompt", "queue-operation", "ai-title",
     ];
     let known = text(record, "type").is_some_and(|kind| KINDS.contains(&kind));
     (has(record, "sessionId") && (known || has(record, "uuid") && has(record, "parentUuid")))

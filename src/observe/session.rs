@@ -189,26 +189,9 @@ fn corrections(messages: &[Message]) -> Vec<String> {
 fn reads_like_correction(text: &str) -> bool {
     const LONGEST: usize = 800;
     const MARKS: [&str; 20] = [
-        "i said",
-        "i told you",
-        "i asked",
-        "as i said",
-        "already told",
-        "already said",
-        "not what i",
-        "you forgot",
-        "that's wrong",
-        "that is wrong",
-        "you already",
-        "we already",
-        "again!",
-        "stop ",
-        "不对",
-        "我说过",
-        "忘了",
-        "不要",
-        "錯",
-        "错",
+        "i said", "i told you", "i asked", "as i said", "already told", "already said", "not what i", "you forgot",
+        "that's wrong", "that is wrong", "you already", "we already", "again!", "stop ", "不对", "我说过", "忘了",
+        "不要", "錯", "错",
     ];
     let text = text.trim().to_lowercase();
     let is_own = !text.starts_with(['<', '[', '{', '/']) && text.chars().count() <= LONGEST;

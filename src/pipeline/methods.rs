@@ -58,14 +58,7 @@ impl StrategyKind {
     fn keys(self) -> &'static [&'static str] {
         match self {
             StrategyKind::Prompted(_) => &[
-                "model",
-                "prompt",
-                "placement",
-                "max_output_tokens",
-                "target_tokens",
-                "temperature",
-                "effort",
-                "lane",
+                "model", "prompt", "placement", "max_output_tokens", "target_tokens", "temperature", "effort", "lane",
                 "artifact_index",
             ],
             // The block goes back as it came; nothing can be appended to it.

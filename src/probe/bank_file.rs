@@ -41,15 +41,7 @@ impl ProbePlaces {
 const SHAPE: &str =
     "a bank is JSON: {\"fixture\": NAME, \"probes\": [{\"id\", \"type\", \"question\", \"expected_facts\"}, …]}";
 const KEYS: [&str; 10] = [
-    "id",
-    "type",
-    "question",
-    "expected_facts",
-    "reference_answer",
-    "point",
-    "tags",
-    "superseded_facts",
-    "answerable",
+    "id", "type", "question", "expected_facts", "reference_answer", "point", "tags", "superseded_facts", "answerable",
     "literal",
 ];
 

@@ -50,23 +50,8 @@ pub(super) fn is_topic(term: &str) -> bool {
 /// for what is no statement, or only tells what the agent does next.
 pub(super) fn statement(sentence: &str) -> Option<String> {
     const NARRATION: [&str; 17] = [
-        "let me",
-        "now let me",
-        "let's",
-        "i'll ",
-        "i’ll ",
-        "now i'll",
-        "i will",
-        "i'm going",
-        "i’m going",
-        "i am going",
-        "now i",
-        "i need to",
-        "i should",
-        "wait",
-        "让我",
-        "我来",
-        "我将",
+        "let me", "now let me", "let's", "i'll ", "i’ll ", "now i'll", "i will", "i'm going", "i’m going",
+        "i am going", "now i", "i need to", "i should", "wait", "让我", "我来", "我将",
     ];
     let mut text = sentence.trim();
     loop {

@@ -63,12 +63,7 @@ const FACTS: [&str; 48] = [
 
 /// Sentences that a fact stands in; none is in brackets, where thousands are left alone.
 const FRAMES: [&str; 7] = [
-    "{}",
-    "It is {}.",
-    "We chose {}, then went on",
-    "- {}\n- next",
-    "结果是 {}。",
-    "first line\n{}\nlast line",
+    "{}", "It is {}.", "We chose {}, then went on", "- {}\n- next", "结果是 {}。", "first line\n{}\nlast line",
     "> {} <",
 ];
 

@@ -25,23 +25,8 @@ const STOP_LIST: &str = "
 ";
 
 const COMMAND_STOP_LIST: &[&str] = &[
-    "git status",
-    "git diff",
-    "git log",
-    "git add",
-    "git commit",
-    "git show",
-    "git checkout",
-    "git push",
-    "git pull",
-    "git branch",
-    "git stash",
-    "git rev-parse",
-    "git blame",
-    "git grep",
-    "git init",
-    "git clone",
-    "git fetch",
+    "git status", "git diff", "git log", "git add", "git commit", "git show", "git checkout", "git push", "git pull",
+    "git branch", "git stash", "git rev-parse", "git blame", "git grep", "git init", "git clone", "git fetch",
 ];
 
 static STOPPED: LazyLock<HashSet<String>> = LazyLock::new(|| {
@@ -89,29 +74,9 @@ fn is_random(name: &str) -> bool {
 /// Whether a line reports an error.
 pub(super) fn is_error_line(line: &str) -> bool {
     const WORDS: &[&str] = &[
-        "error",
-        "exception",
-        "panicked",
-        "failed",
-        "failure",
-        "fatal",
-        "cannot",
-        "can't",
-        "denied",
-        "refused",
-        "timed out",
-        "not found",
-        "no such",
-        "invalid",
-        "undefined",
-        "unexpected",
-        "失败",
-        "错误",
-        "异常",
-        "拒绝",
-        "エラー",
-        "失敗",
-        "例外",
+        "error", "exception", "panicked", "failed", "failure", "fatal", "cannot", "can't", "denied", "refused",
+        "timed out", "not found", "no such", "invalid", "undefined", "unexpected", "失败", "错误", "异常", "拒绝",
+        "エラー", "失敗", "例外",
     ];
     let lower = line.to_lowercase();
     WORDS.iter().any(|word| lower.contains(word))

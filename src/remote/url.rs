@@ -116,12 +116,7 @@ mod tests {
     #[test]
     fn a_url_names_a_place_and_no_credentials() {
         for url in [
-            "fs:///srv/cache",
-            "s3://bucket",
-            "s3://bucket/team/evals",
-            "gs://b/x",
-            "az://c",
-            "https://host/a",
+            "fs:///srv/cache", "s3://bucket", "s3://bucket/team/evals", "gs://b/x", "az://c", "https://host/a",
             "http://127.0.0.1:9000/a",
         ] {
             assert_eq!(url.parse::<RemoteUrl>().unwrap().to_string(), url);

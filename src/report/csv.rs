@@ -7,22 +7,8 @@ use crate::results::Row;
 
 /// The first columns; the others follow in alphabetical order.
 const LEADING: [&str; 16] = [
-    "label",
-    "fixture",
-    "point",
-    "method",
-    "run",
-    "probe",
-    "type",
-    "question",
-    "answer",
-    "overall",
-    "accuracy",
-    "context_awareness",
-    "artifact_trail",
-    "completeness",
-    "continuity",
-    "instruction_following",
+    "label", "fixture", "point", "method", "run", "probe", "type", "question", "answer", "overall", "accuracy",
+    "context_awareness", "artifact_trail", "completeness", "continuity", "instruction_following",
 ];
 
 /// The header line.

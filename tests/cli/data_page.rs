@@ -9,19 +9,8 @@ use super::server::Server;
 
 /// Keys below which names of the project or groups of values stand, and no fields.
 const BY_NAME: &[&str] = &[
-    "methods",
-    "dimensions",
-    "by_probe_type",
-    "by_fixture",
-    "by_tag",
-    "by_length",
-    "noise",
-    "variance_shares",
-    "alpha_by_dimension",
-    "repeats",
-    "tokens_per_task",
-    "survival_by_depth",
-    "survival_by_mentions",
+    "methods", "dimensions", "by_probe_type", "by_fixture", "by_tag", "by_length", "noise", "variance_shares",
+    "alpha_by_dimension", "repeats", "tokens_per_task", "survival_by_depth", "survival_by_mentions",
     "survival_by_heading",
 ];
 

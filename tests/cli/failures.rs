@@ -238,20 +238,10 @@ fn a_judge_that_gives_every_answer_the_same_score_is_named_and_nothing_is_graded
         let ids = &asked.json["response_format"]["json_schema"]["schema"];
         let text = ids.to_string();
         let known = [
-            "accuracy_factual",
-            "accuracy_technical",
-            "context_conversation_state",
-            "context_artifact_state",
-            "artifact_files_created",
-            "artifact_files_modified",
-            "artifact_key_details",
-            "completeness_coverage",
-            "completeness_depth",
-            "continuity_work_state",
-            "continuity_todo_state",
-            "continuity_reasoning",
-            "instruction_format",
-            "instruction_constraints",
+            "accuracy_factual", "accuracy_technical", "context_conversation_state", "context_artifact_state",
+            "artifact_files_created", "artifact_files_modified", "artifact_key_details", "completeness_coverage",
+            "completeness_depth", "continuity_work_state", "continuity_todo_state", "continuity_reasoning",
+            "instruction_format", "instruction_constraints",
         ];
         let results: Vec<Value> = known
             .iter()

@@ -129,16 +129,7 @@ fn a_200_is_not_always_an_answer() {
 fn no_body_is_too_odd_to_be_refused_in_words() {
     for dialect in [Dialect::OpenaiChat, Dialect::OpenaiResponses, Dialect::Anthropic, Dialect::Lexical] {
         for body in [
-            "",
-            "null",
-            "[]",
-            "{}",
-            "7",
-            "<html>",
-            "{\"choices\":{}}",
-            "{\"output\":7}",
-            "{\"content\":\"x\"}",
-            "\u{0}",
+            "", "null", "[]", "{}", "7", "<html>", "{\"choices\":{}}", "{\"output\":7}", "{\"content\":\"x\"}", "\u{0}",
         ] {
             for operation in [Operation::Generate, Operation::Compact, Operation::Summarize] {
                 let fault = read(dialect, operation, body.as_bytes(), None).unwrap_err();

@@ -249,18 +249,8 @@ fn change_details(old: Option<&str>, new: Option<&str>) -> Vec<String> {
 /// Names that a text defines: functions, classes, types, sections.
 fn definitions(text: &str) -> Vec<String> {
     const MARKS: [&str; 12] = [
-        "def ",
-        "async def ",
-        "class ",
-        "fn ",
-        "pub fn ",
-        "function ",
-        "async function ",
-        "export function ",
-        "struct ",
-        "enum ",
-        "func ",
-        "CREATE TABLE ",
+        "def ", "async def ", "class ", "fn ", "pub fn ", "function ", "async function ", "export function ",
+        "struct ", "enum ", "func ", "CREATE TABLE ",
     ];
     let line = |line: &str| {
         let mark = MARKS.into_iter().find(|mark| line.starts_with(mark))?;

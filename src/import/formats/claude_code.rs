@@ -222,14 +222,8 @@ fn markup(text: &str) -> Markup {
 
 /// Attachments whose text the model is shown; after a compaction some of them bring files and instructions back.
 const ATTACHED: [&str; 8] = [
-    "file",
-    "edited_text_file",
-    "compact_file_reference",
-    "nested_memory",
-    "invoked_skills",
-    "hook_additional_context",
-    "plan_mode",
-    "diagnostics",
+    "file", "edited_text_file", "compact_file_reference", "nested_memory", "invoked_skills", "hook_additional_context",
+    "plan_mode", "diagnostics",
 ];
 
 fn strings_of(value: &Value) -> Vec<&str> {

@@ -214,13 +214,8 @@ fn output_text(output: &Value, draft: &mut ConversationDraft) -> String {
 /// Texts that the program sends in the person's name.
 fn is_scaffolding(text: &str) -> bool {
     const STARTS: [&str; 7] = [
-        "<environment_context>",
-        "# AGENTS.md instructions",
-        "<user_instructions>",
-        "<INSTRUCTIONS>",
-        "<recommended_plugins>",
-        "<subagent_notification>",
-        "<turn_aborted>",
+        "<environment_context>", "# AGENTS.md instructions", "<user_instructions>", "<INSTRUCTIONS>",
+        "<recommended_plugins>", "<subagent_notification>", "<turn_aborted>",
     ];
     STARTS.iter().any(|start| text.trim_start().starts_with(start))
 }

@@ -119,18 +119,8 @@ fn native_call(message: &Value, id: &str) -> Option<ToolCall> {
 /// The arguments without what the program added for itself.
 fn plain_arguments(args: &Value) -> String {
     const OWN: [&str; 12] = [
-        "thought",
-        "is_input",
-        "blocking",
-        "is_static",
-        "hidden",
-        "confirmation_state",
-        "impl_source",
-        "translated_ipython_code",
-        "security_risk",
-        "action",
-        "source",
-        "timestamp",
+        "thought", "is_input", "blocking", "is_static", "hidden", "confirmation_state", "impl_source",
+        "translated_ipython_code", "security_risk", "action", "source", "timestamp",
     ];
     let mut args = args.clone();
     if let Some(object) = args.as_object_mut() {

@@ -61,18 +61,8 @@ pub(super) fn words(identifier: &str) -> Vec<String> {
 /// What one word says, with the word before it.
 pub(super) fn class_of_word(word: &str, before: &str) -> Option<Class> {
     const ENDS: [&str; 12] = [
-        "password",
-        "passwd",
-        "passphrase",
-        "passcode",
-        "passwort",
-        "kennwort",
-        "wachtwoord",
-        "contrasena",
-        "userpwd",
-        "pswd",
-        "passwrd",
-        "motdepasse",
+        "password", "passwd", "passphrase", "passcode", "passwort", "kennwort", "wachtwoord", "contrasena", "userpwd",
+        "pswd", "passwrd", "motdepasse",
     ];
     const OWNERS: [&str; 42] = [
         "db", "user", "root", "my", "admin", "ftp", "smtp", "mail", "key", "store", "sudo", "vault", "http", "auth",

@@ -34,22 +34,8 @@ pub(super) struct Positioned {
 
 static HINTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     let hints = [
-        "pass",
-        "pwd",
-        "secret",
-        "token",
-        "key",
-        "cred",
-        "psk",
-        "kennwort",
-        "senha",
-        "wachtwoord",
-        "mnemonic",
-        "jwt",
-        "contrasena",
-        "haslo",
-        "pw",
-        "clave",
+        "pass", "pwd", "secret", "token", "key", "cred", "psk", "kennwort", "senha", "wachtwoord", "mnemonic", "jwt",
+        "contrasena", "haslo", "pw", "clave",
     ];
     AhoCorasick::builder().ascii_case_insensitive(true).build(hints).ok()
 });

@@ -92,20 +92,8 @@ pub(super) fn values_after(text: &str, key: &Range<usize>, class: Class) -> Opti
         return called(text, name, gap);
     }
     const VERBS: [&str; 14] = [
-        "is set to ",
-        "was set to ",
-        "set to ",
-        "is now ",
-        "is: ",
-        "is ",
-        "was ",
-        "to ",
-        "of ",
-        "will be ",
-        "lautet: ",
-        "lautet ",
-        "ist: ",
-        "ist ",
+        "is set to ", "was set to ", "set to ", "is now ", "is: ", "is ", "was ", "to ", "of ", "will be ", "lautet: ",
+        "lautet ", "ist: ", "ist ",
     ];
     for word in VERBS {
         let is_sentence = gap > at && after.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));

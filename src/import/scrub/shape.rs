@@ -31,34 +31,9 @@ pub(super) fn ascii(pattern: &str) -> Option<bytes::Regex> {
 /// Whether this stands in place of a secret: a word of the list, or hardly more than one character.
 pub(super) fn is_placeholder(value: &str) -> bool {
     const PLACEHOLDERS: [&str; 28] = [
-        "redacted",
-        "***",
-        "xxxx",
-        "your",
-        "example",
-        "placeholder",
-        "dummy",
-        "changeme",
-        "change-me",
-        "change_me",
-        "insert",
-        "replace",
-        "fake",
-        "sample",
-        "...",
-        "…",
-        "${",
-        "{{",
-        "<",
-        "%s",
-        "todo",
-        "not-a-real",
-        "notreal",
-        "process.env",
-        "os.environ",
-        "getenv",
-        "env.",
-        "secrets.",
+        "redacted", "***", "xxxx", "your", "example", "placeholder", "dummy", "changeme", "change-me", "change_me",
+        "insert", "replace", "fake", "sample", "...", "…", "${", "{{", "<", "%s", "todo", "not-a-real", "notreal",
+        "process.env", "os.environ", "getenv", "env.", "secrets.",
     ];
     if value.len() >= 200 {
         // In so many random letters short words occur by chance.

@@ -12,17 +12,7 @@ use crate::stats::thresholds::SCALE;
 
 /// What a column may be called. One of `criterion` and `dimension` is needed, like all the others in `NEEDED`.
 const COLUMNS: [&str; 12] = [
-    "id",
-    "fixture",
-    "point",
-    "method",
-    "run",
-    "probe",
-    "criterion",
-    "dimension",
-    "score",
-    "answerer",
-    "answer_n",
+    "id", "fixture", "point", "method", "run", "probe", "criterion", "dimension", "score", "answerer", "answer_n",
     "rater",
 ];
 const NEEDED: [&str; 6] = ["fixture", "point", "method", "run", "probe", "score"];
