@@ -14,6 +14,7 @@ use super::journal::Journal;
 use super::lookup::{Lookup, ModelNames, StoredReply};
 use super::pack::PackFiles;
 use super::pack_index::{PackIndex, last_used};
+use super::packed::Explained;
 use crate::action::{ActionKey, Digest};
 
 /// The cache as it was when the snapshot was taken. It locks nothing and writes nothing.
@@ -71,6 +72,12 @@ impl CacheSnapshot {
     /// Whether entries of it were imported.
     pub(super) fn has_imports(&self) -> bool {
         self.layout.has_imports()
+    }
+
+    /// Whether it is still known what an entry was made from. Where this cannot be read at all, the answer is yes: who
+    /// reads it then gets the error.
+    pub(super) fn is_explained(&self, record: &Record) -> bool {
+        !matches!(self.packs.explained(record), Ok(Explained::Lost))
     }
 
     pub(super) fn root(&self) -> &Path {

@@ -29,6 +29,8 @@ const DIGEST: u64 = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExportCounts {
     pub entries: u64,
+    /// Entries left out, because what they were made from was lost to damage: nobody else could verify their keys.
+    pub unexplained: u64,
     pub bytes: u64,
     /// The digest at its end, which covers all of it.
     pub digest: Digest,
@@ -42,7 +44,7 @@ pub struct ImportCounts {
 }
 
 /// Writes the entries of `keys`, with their source texts, into one file. Failures are skipped: they have no output to
-/// reuse. The file is written completely or not at all, and it replaces nothing but an earlier export.
+/// reuse. Entries whose inputs were lost to damage are left out and counted. The file is written completely or not at all, and it replaces nothing but an earlier export.
 ///
 /// # Errors
 /// If `path` is another kind of file or inside the cache, if an entry is missing or damaged, or if the file cannot be
@@ -59,6 +61,9 @@ pub fn export(cache: &CacheSnapshot, keys: &[ActionKey], path: &Path) -> Result<
         let record = cache.find(key).ok_or(CacheError::Missing { key: *key })?;
         records.extend(Some(record).filter(|record| !record.is_failed()));
     }
+    let named = records.len();
+    records.retain(|record| cache.is_explained(record));
+    let unexplained = (named - records.len()) as u64;
     let unfinished = Unfinished::create(path)?;
     let mut hashed = HashingWriter { target: BufWriter::new(&unfinished.file), digest: StreamDigest::default() };
     let start = [&MAGIC[..], &VERSION.to_le_bytes(), &(records.len() as u64).to_le_bytes()].concat();
@@ -71,7 +76,7 @@ pub fn export(cache: &CacheSnapshot, keys: &[ActionKey], path: &Path) -> Result<
     target.into_inner().map_err(|e| failed()(e.into_error()))?;
     let bytes = unfinished.file.metadata().map_err(failed())?.len();
     unfinished.keep(path)?;
-    Ok(ExportCounts { entries: records.len() as u64, bytes, digest })
+    Ok(ExportCounts { entries: records.len() as u64, unexplained, bytes, digest })
 }
 
 /// An export under construction. Its name follows from that of the export, so the next export to the same file replaces
@@ -246,7 +251,8 @@ impl Store {
     ) -> Result<ImportCounts, CacheError> {
         self.sync()?;
         let keys: BTreeSet<&ActionKey> = keys.into_iter().collect();
-        let is_sound = |record: &Record| record.is_usable() && other.verify_body(record).is_ok();
+        let is_sound =
+            |record: &Record| record.is_usable() && other.is_explained(record) && other.verify_body(record).is_ok();
         let records: Vec<Record> = keys.into_iter().filter_map(|key| other.find(key)).filter(is_sound).collect();
         if other.has_imports() {
             self.note_import()?;

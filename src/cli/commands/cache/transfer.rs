@@ -22,12 +22,18 @@ pub(super) fn export(
     console: &Console,
 ) -> Result<Exit, Failure> {
     let keys = keys_to_share(snapshot, results, label)?;
-    let ExportCounts { entries, bytes, digest } = write(snapshot, &keys, file).map_err(failure)?;
+    let ExportCounts { entries, unexplained, bytes, digest } = write(snapshot, &keys, file).map_err(failure)?;
     let shown = file.display().to_string();
     console.print(&format!("Wrote {} ({}) to {shown}.", count(entries, "entry"), size(bytes)));
+    if unexplained > 0 {
+        let left_out = count(unexplained, "entry");
+        console.warn("export:", format_args!("{left_out} left out: what they were made from was lost to damage"));
+    }
     console.print(&format!("digest: {digest}"));
     console.next(format_args!("compeval cache import {shown}   (elsewhere)"));
-    console.json(&json!({ "file": shown, "label": label, "entries": entries, "bytes": bytes, "digest": digest }));
+    console.json(&json!({
+        "file": shown, "label": label, "entries": entries, "unexplained": unexplained, "bytes": bytes, "digest": digest,
+    }));
     Ok(Exit::Done)
 }
 
