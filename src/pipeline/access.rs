@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::model::Pipeline;
 use crate::action::Digest;
 use crate::compress::Strategy;
-use crate::provider::{ModelUse, ProviderSpec};
+use crate::provider::{Lane, ModelUse, ProviderSpec};
 
 /// The hosts and programs of a project, each once and sorted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -53,7 +53,8 @@ impl ExternalAccess {
             }),
             _ => None,
         });
-        let is_remote = |model: &&ModelUse| !model.is_lexical();
+        // Requests of the file lane go to whoever answers the file.
+        let is_remote = |model: &&ModelUse| !model.is_lexical() && model.lane != Lane::File;
         ExternalAccess {
             hosts: models.filter(is_remote).map(|model| HostAccess::of(&model.provider)).collect(),
             programs: programs.collect(),

@@ -85,6 +85,7 @@ fn an_engine_that_reads_files_measures_the_matrix_without_a_server() {
     project.expect(7, "run --label a --runs 1").says(&["in the file lane; `compeval batch export FILE`"]);
     let plan = project.expect(0, "plan --runs 1");
     assert!(plan.stdout.contains("File: "), "{}", plan.stdout);
+    assert!(!plan.stdout.contains("sends transcripts"), "nothing is sent to the provider:\n{}", plan.stdout);
     project.expect(2, "batch export out.jsonl --runs 1").says(&["mock/judge-1 (", "mock/small-1 (", "--only mock/"]);
     assert!(!project.exists("out.jsonl") && open_batches(&project).is_empty());
     let files = work_off(&project, "--runs 1");
