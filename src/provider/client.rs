@@ -107,6 +107,11 @@ impl Client {
         self.connections.get(provider).is_some_and(|connection| connection.model(model).limiter.is_unavailable())
     }
 
+    /// How many calls to a model wait before they are sent again: they occupy nobody.
+    pub fn delayed(&self, provider: &ProviderName, model: &ModelName) -> usize {
+        self.connections.get(provider).map_or(0, |connection| connection.model(model).delayed())
+    }
+
     /// The variable that should hold the key of `provider` but is not set; `None` if none is missing.
     pub fn missing_key(&self, provider: &ProviderName) -> Option<&ApiKeyVariable> {
         let connection = self.connections.get(provider)?;
@@ -188,6 +193,7 @@ impl Client {
             tracing::debug!(%provider, attempts = counts.sent, ?wait, "retrying after: {}", error.message);
             let (provider, model) = (provider.clone(), call.model.clone());
             self.emit(ClientEvent::Retrying { provider, model, class: error.class, cause: error.message, wait });
+            let _delayed = prepared.model.delay();
             unless(budget.cancelled(), tokio::time::sleep(wait)).await.ok_or(AskFailure::Cancelled)?;
         }
     }

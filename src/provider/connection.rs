@@ -1,7 +1,7 @@
 //! A provider as the client uses it: its key, its account's rate limiter, and a limiter for each of its models.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::http::ApiKey;
@@ -44,6 +44,17 @@ pub(super) struct ModelConnection {
     /// The limits that the provider reported or enforced.
     pub limiter: RateLimiter,
     averages: Mutex<UsageAverages>,
+    /// Calls that wait before they are sent again.
+    delayed: AtomicUsize,
+}
+
+/// A call that waits before it is sent again; dropping it ends the wait.
+pub(super) struct DelayedCall<'a>(&'a AtomicUsize);
+
+impl Drop for DelayedCall<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// Moving averages that turn an estimate into a reservation.
@@ -139,7 +150,19 @@ impl ModelConnection {
         };
         let limiter = RateLimiter::new(concurrency, RatesPerMinute::default());
         let limiter = limiter.sharing_history(has_worked).within(group);
-        ModelConnection { limiter, averages: Mutex::new(UsageAverages { input_ratio: 1.2, output: None }) }
+        let averages = Mutex::new(UsageAverages { input_ratio: 1.2, output: None });
+        ModelConnection { limiter, averages, delayed: AtomicUsize::new(0) }
+    }
+
+    /// Counts a call that waits before it is sent again, as long as the result lives.
+    pub(super) fn delay(&self) -> DelayedCall<'_> {
+        self.delayed.fetch_add(1, Ordering::Relaxed);
+        DelayedCall(&self.delayed)
+    }
+
+    /// How many calls wait before they are sent again.
+    pub(super) fn delayed(&self) -> usize {
+        self.delayed.load(Ordering::Relaxed)
     }
 
     /// What to reserve for a call: its estimate, corrected by earlier replies.

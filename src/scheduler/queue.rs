@@ -25,13 +25,17 @@ impl<'r> ModelQueue<'r> {
         ModelQueue { client, jobs, in_flight: HashMap::new(), deferred: HashMap::new() }
     }
 
-    /// Whether as much is under way as may be. What waits for a model that is away does not count, up to as much again.
+    /// Whether as much is under way as may be. What waits for a model that is away, or was refused and is sent again
+    /// later, does not count, up to as much again.
     pub(super) fn is_full(&self, in_flight: usize) -> bool {
         in_flight >= self.jobs && in_flight >= self.jobs + self.stuck().min(self.jobs)
     }
 
     fn stuck(&self) -> usize {
-        self.in_flight.iter().filter(|(model, _)| self.is_away(model)).map(|(_, count)| count).sum()
+        let stuck = |(model, count): (&Model, &usize)| {
+            if self.is_away(model) { *count } else { self.client.delayed(&model.0, &model.1).min(*count) }
+        };
+        self.in_flight.iter().map(stuck).sum()
     }
 
     fn is_away(&self, (provider, model): &Model) -> bool {

@@ -1,5 +1,6 @@
 //! Calls that fail: what is retried, what is left out, what ends a run, and what is reported.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
@@ -43,6 +44,24 @@ fn a_model_that_is_away_keeps_no_other_from_being_asked() {
     });
     project.expect(0, "run --label a --runs 1 -j 2 --methods full,anchored,rewritten");
     assert_eq!(project.rows("a").len(), 3 * 7);
+}
+
+#[test]
+fn a_refused_call_keeps_no_other_from_being_sent_while_it_waits() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.edit("pipeline.toml", "max_in_flight = 16", "max_in_flight = 16\nmax_attempts  = 100");
+    let first = OnceLock::new();
+    let others = AtomicUsize::new(0);
+    server.script(move |asked| {
+        if asked.wanted == Wanted::Answer && *first.get_or_init(|| asked.text.clone()) == asked.text {
+            // With one job nothing else would ever be asked, were it to wait for this call.
+            return if others.load(Ordering::Relaxed) == 0 { Reply::Raw(429, "{}".into()) } else { Reply::Sensible };
+        }
+        others.fetch_add(usize::from(asked.wanted == Wanted::Answer), Ordering::Relaxed);
+        Reply::Sensible
+    });
+    project.expect(0, "run --label a --runs 1 -j 1 --methods full,anchored");
 }
 
 #[test]
