@@ -214,6 +214,7 @@ impl Client {
             );
             return Err(fault.with_hint(format!("set {} to the provider's API key", variable.0)).failure(0));
         }
+        self.http.warm_up(&connection.spec.base_url).map_err(|fault| fault.failure(0))?;
         let request = dialects::request(&connection.spec, call)
             .map_err(|e| AttemptError::new(ErrorClass::Invalid, e.to_string()).failure(0))?;
         let model = connection.model(&call.model);

@@ -124,6 +124,12 @@ impl Http {
         Http { loopback: OnceLock::new(), outside: OnceLock::new(), large: Arc::new(Semaphore::new(1)) }
     }
 
+    /// Makes the client for this address, which takes some hundredths of a second: too long for the time between the
+    /// admission of a request and its departure.
+    pub(super) fn warm_up(&self, base_url: &str) -> Result<(), AttemptError> {
+        self.client(&host(base_url)).map(|_| ())
+    }
+
     /// Sends `request` and reads the whole reply.
     pub(super) async fn send(
         &self,
