@@ -5,48 +5,14 @@
 use std::hint::black_box;
 use std::path::Path;
 
-use bytes::Bytes;
-use compeval::action::{ActionKey, BuiltInRule, Computation, Digest, Inputs, Repetition, Sources, Stage, Work};
-use compeval::cache::{CacheSnapshot, EntryCoordinate, EntryMeta, LockHolder, Lookup, ParseResult, Store};
-use compeval::units::{Tokens, Usage};
+use compeval::action::{ActionKey, Digest};
+use compeval::cache::{CacheSnapshot, LockHolder, Lookup, Store};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 
-fn inputs(n: u64, messages: &str) -> Inputs {
-    let messages = messages.into();
-    let work = Work::Compute(Computation { rule: BuiltInRule::Truncate, messages, target_tokens: Some(Tokens(n)) });
-    Inputs::of(Stage::Answer, Repetition { compress: Some(1), answer: Some(1), judge: None }, &work)
-}
+#[path = "../tests/support/entries.rs"]
+mod entries;
 
-fn meta(n: u64) -> EntryMeta {
-    EntryMeta {
-        stage: Stage::Answer,
-        created: n,
-        dialect: None,
-        model: Some("model".into()),
-        requested_model: Some("model".into()),
-        usage: Usage { input: Some(Tokens(9000)), output: Some(Tokens(300)), ..Usage::default() },
-        cost: None,
-        latency_ms: 900,
-        attempts: 1,
-        request_id: None,
-        coordinate: EntryCoordinate { fixture: Some(format!("fixture-{n}")), ..EntryCoordinate::default() },
-        inputs: inputs(n, "[]"),
-        sources: Sources::default(),
-        imported: None,
-        lane: Default::default(),
-    }
-}
-
-fn body(n: u64, length: usize) -> Bytes {
-    let mut text = String::new();
-    let mut digest = Digest::of(n.to_le_bytes());
-    while text.len() < length {
-        text.push_str(&digest.hex());
-        text.push_str(" the same words as ever, so that something can be saved ");
-        digest = Digest::of(digest.0);
-    }
-    text.into()
-}
+use entries::{body, inputs};
 
 fn open(dir: &Path) -> Store {
     Store::open(dir, &LockHolder { command: "bench".into() }).unwrap()
@@ -57,12 +23,7 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 async fn put_all(store: &Store, numbers: std::ops::Range<u64>, length: usize) -> Vec<ActionKey> {
-    let put = async |n: u64| {
-        let meta = meta(n);
-        let record = store.put_reply(meta.inputs.key(), &meta, body(n, length)).await.unwrap();
-        store.note(&record, &ParseResult::Output { out: record.raw, state: None, parser: 1 });
-        record.key
-    };
+    let put = async |n: u64| entries::put(store, n, length).await.key;
     futures::future::join_all(numbers.map(put)).await
 }
 

@@ -1,5 +1,6 @@
 //! What a shared cache in a bucket costs: requests, bytes and seconds, at 20 ms a request. Of the first run of a machine
-//! that has nothing, until its first cell has settled and until everything is there; and of an upload of 6,000 entries.
+//! that has nothing, until its first cell has settled and until everything is there; of `cache pull` and a dry `cache prune
+//! --remote`; and of an upload of 6,000 entries. All of it after one upload and after 500.
 //! The bucket is a simulator of S3 in this process; each machine is a process of its own.
 //!
 //! `cargo run --release --features object-stores --example remote`
@@ -15,14 +16,15 @@ use std::time::{Duration, Instant};
 
 #[path = "../tests/support/bucket.rs"]
 mod bucket;
+#[path = "../tests/support/entries.rs"]
+mod entries;
 #[path = "../tests/support/loopback.rs"]
 mod loopback;
 
 use bucket::{BUCKET, KEY_ID, ObjectStore};
-use compeval::action::{ActionKey, BuiltInRule, Computation, Digest, Inputs, Repetition, Sources, Stage, Work};
-use compeval::cache::{EntryCoordinate, EntryMeta, LockHolder, ParseResult, Store};
+use compeval::action::ActionKey;
+use compeval::cache::{LockHolder, Store};
 use compeval::remote::{RemoteSettings, SharedCache, SigningKey, TrustedWriter};
-use compeval::units::{Tokens, Usage};
 use futures::StreamExt;
 
 const KEYS: u64 = 100_000;
@@ -41,6 +43,8 @@ fn main() {
             runtime.block_on(fill(Path::new(folder), number(from), number(count), number(runs)));
         }
         ["warm", folder] => runtime.block_on(warm(Path::new(folder))),
+        ["pull", folder] => runtime.block_on(pull(Path::new(folder))),
+        ["prune"] => runtime.block_on(prune()),
         _ => measure(),
     }
 }
@@ -81,6 +85,17 @@ fn measure() {
         }
         child.wait().unwrap();
 
+        for (what, arguments) in [
+            ("cache pull", vec!["pull".to_owned(), place("second")]),
+            ("cache prune --remote", vec!["prune".to_owned()]),
+        ] {
+            let begun = Instant::now();
+            start(&arguments).0.wait().unwrap();
+            let asked = store.take_asked();
+            let bytes = asked.iter().map(|(_, bytes)| bytes).sum();
+            print_line(&format!("{after}: {what}"), (asked.len(), bytes), begun);
+        }
+
         let arguments = ["fill", &writer, &KEYS.to_string(), &PUSHED.to_string(), "1"].map(str::to_owned);
         let (mut child, mut lines) = start(&arguments);
         assert!(lines.next().is_some());
@@ -115,47 +130,6 @@ fn open(folder: &Path) -> Store {
     Store::open(folder, &LockHolder { command: "measurement".into() }).unwrap()
 }
 
-fn inputs(n: u64) -> Inputs {
-    let messages = "[]".into();
-    let work = Work::Compute(Computation { rule: BuiltInRule::Truncate, messages, target_tokens: Some(Tokens(n)) });
-    Inputs::of(Stage::Answer, Repetition { compress: Some(1), answer: Some(1), judge: None }, &work)
-}
-
-fn body(n: u64) -> String {
-    let mut text = String::new();
-    let mut digest = Digest::of(n.to_le_bytes());
-    while text.len() < REPLY {
-        text.push_str(&digest.hex());
-        text.push_str(" the same words as ever, so that something can be saved ");
-        digest = Digest::of(digest.0);
-    }
-    text
-}
-
-async fn put(store: &Store, n: u64) -> ActionKey {
-    let inputs = inputs(n);
-    let meta = EntryMeta {
-        stage: Stage::Answer,
-        created: n,
-        dialect: None,
-        model: Some("model".into()),
-        requested_model: Some("model".into()),
-        usage: Usage { input: Some(Tokens(9000)), output: Some(Tokens(300)), ..Usage::default() },
-        cost: None,
-        latency_ms: 900,
-        attempts: 1,
-        request_id: None,
-        coordinate: EntryCoordinate { fixture: Some(format!("fixture-{}", n % 100)), ..EntryCoordinate::default() },
-        inputs,
-        sources: Sources::default(),
-        imported: None,
-        lane: Default::default(),
-    };
-    let record = store.put_reply(meta.inputs.key(), &meta, body(n).into()).await.unwrap();
-    store.note(&record, &ParseResult::Output { out: record.raw, state: None, parser: 1 });
-    record.key
-}
-
 /// Makes entries, and uploads them as so many runs.
 async fn fill(folder: &Path, from: u64, count: u64, runs: u64) {
     let store = open(folder);
@@ -164,8 +138,8 @@ async fn fill(folder: &Path, from: u64, count: u64, runs: u64) {
         shared.load().await.unwrap();
         println!("list read");
         let (first, next) = (from + run * count / runs, from + (run + 1) * count / runs);
-        let made = futures::stream::iter(first..next).map(|n| put(&store, n)).buffer_unordered(256);
-        let mut keys: Vec<ActionKey> = made.collect().await;
+        let made = futures::stream::iter(first..next).map(|n| entries::put(&store, n, REPLY)).buffer_unordered(256);
+        let mut keys: Vec<ActionKey> = made.map(|record| record.key).collect().await;
         keys.sort_unstable();
         shared.push(&store, &keys).await.unwrap();
     }
@@ -183,7 +157,7 @@ async fn warm(folder: &Path) {
         let (store, shared) = (&store, &shared);
         async move {
             for n in first..(first + 3).min(KEYS) {
-                shared.pull(store, inputs(n).key()).await.unwrap();
+                shared.pull(store, entries::inputs(n, "[]").key()).await.unwrap();
             }
         }
     };
@@ -195,4 +169,23 @@ async fn warm(folder: &Path) {
     assert_eq!(shared.summary().unwrap().pulled.entries, KEYS);
     drop(cells);
     store.close().unwrap();
+}
+
+/// As `cache pull`.
+async fn pull(folder: &Path) {
+    let store = open(folder);
+    let shared = shared();
+    shared.load().await.unwrap();
+    assert_eq!(shared.pull_all(&store).await.unwrap().unwrap().entries, KEYS);
+    store.close().unwrap();
+}
+
+/// As `cache prune --remote`, with one label that protects a part.
+async fn prune() {
+    let shared = shared();
+    shared
+        .push_label("baseline", &(0..KEYS / 2).map(|n| entries::inputs(n, "[]").key()).collect::<Vec<_>>())
+        .await
+        .unwrap();
+    shared.prune(true).await.unwrap();
 }

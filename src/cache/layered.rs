@@ -39,6 +39,10 @@ impl<A: Lookup, B: Lookup> Lookup for Layered<'_, A, B> {
         if self.is_upper(record) { self.upper.meta(record) } else { self.lower.meta(record) }
     }
 
+    fn is_remote(&self, record: &Record) -> bool {
+        if self.is_upper(record) { self.upper.is_remote(record) } else { self.lower.is_remote(record) }
+    }
+
     fn latest(&self, coordinate: &Digest) -> Option<ActionKey> {
         self.upper.latest(coordinate).or_else(|| self.lower.latest(coordinate))
     }

@@ -59,6 +59,11 @@ pub trait Lookup {
     /// As `reply`.
     fn meta(&self, record: &Record) -> Result<EntryMeta, Damage>;
 
+    /// Whether an entry is in a remote alone, from which a run pulls it.
+    fn is_remote(&self, _: &Record) -> bool {
+        false
+    }
+
     /// The latest action of a place (`EntryCoordinate::digest`), even if its entry was removed.
     fn latest(&self, coordinate: &Digest) -> Option<ActionKey>;
 

@@ -168,7 +168,7 @@ pub(crate) fn with_engine<T>(
     let done = runtime.block_on(async {
         if let Some(shared) = shared {
             shared.load_or_warn().await;
-            print_warnings(shared, progress.console());
+            print_warnings(shared.take_warnings(), progress.console());
         }
         let stop = interrupts.stop.clone();
         let snapshot =
@@ -186,7 +186,7 @@ pub(crate) fn with_engine<T>(
     interrupts.work_is_over();
     progress.finish();
     if let Some(shared) = shared {
-        print_warnings(shared, progress.console());
+        print_warnings(shared.take_warnings(), progress.console());
     }
     // Do not wait for computations whose result is no longer used.
     runtime.shutdown_background();

@@ -9,8 +9,8 @@ use crate::cli::environment::variable;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::remote::{
-    DeclaredRemote, GivenRemote, RemoteError, RemoteMode, RemoteSettings, RemoteUrl, SettingsError, SharedCache,
-    SharedSummary, SigningKey, TrustedWriter,
+    DeclaredRemote, GivenRemote, RemoteEntries, RemoteError, RemoteMode, RemoteSettings, RemoteUrl, SettingsError,
+    SharedCache, SharedSummary, SigningKey, TrustedWriter,
 };
 
 /// The variable with the secret key.
@@ -102,18 +102,37 @@ impl RemoteArgs {
 
     /// The shared cache of a run. One that cannot be connected to is a warning.
     pub(crate) fn of_run(&self, declared: &DeclaredRemote, console: &Console) -> Result<Option<SharedCache>, Failure> {
+        self.connect(declared, console, SharedCache::new)
+    }
+
+    /// What the remote of a run has, for a plan. One that cannot be connected to is a warning.
+    pub(crate) fn entries(
+        &self,
+        declared: &DeclaredRemote,
+        console: &Console,
+    ) -> Result<Option<RemoteEntries>, Failure> {
+        let reading = RemoteArgs { remote_mode: Some(RemoteModeArg::Read), ..self.clone() };
+        reading.connect(declared, console, RemoteEntries::open)
+    }
+
+    fn connect<T>(
+        &self,
+        declared: &DeclaredRemote,
+        console: &Console,
+        open: impl FnOnce(RemoteSettings) -> Result<T, RemoteError>,
+    ) -> Result<Option<T>, Failure> {
         if self.given()?.ignores(declared) {
             let text =
                 "CI is set, so the remote of the pipeline is not used; COMPEVAL_REMOTE and COMPEVAL_TRUST name one";
             console.note(&console.labelled(TextStyle::Hint, "note:", text));
         }
         let Some(settings) = self.settings(declared)? else { return Ok(None) };
-        match SharedCache::new(settings) {
-            Ok(shared) => Ok(Some(shared)),
+        match open(settings) {
+            Ok(remote) => Ok(Some(remote)),
             // Every run would pay again.
             Err(error @ RemoteError::NotBuilt(_)) => Err(error.into()),
             Err(error) => {
-                console.warn("remote:", format_args!("{error}; this run goes on without it"));
+                console.warn("remote:", format_args!("{error}; this command goes on without it"));
                 Ok(None)
             }
         }
@@ -147,8 +166,8 @@ fn from_either(flag: &'static str, text: Option<String>, name: &'static str) -> 
 }
 
 /// Prints what there is to be said about the remote.
-pub(crate) fn print_warnings(shared: &SharedCache, console: &Console) {
-    for warning in shared.take_warnings() {
+pub(crate) fn print_warnings(warnings: Vec<String>, console: &Console) {
+    for warning in warnings {
         console.warn("remote:", warning);
     }
 }

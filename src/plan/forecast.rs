@@ -25,6 +25,9 @@ pub struct StageForecast {
     pub actions: u64,
     /// Of those, in the cache.
     pub cached: u64,
+    /// Of the cached, in the remote alone: a run pulls them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub remote: u64,
     /// Of those, in a batch that is open: paid for, or about to be.
     #[serde(skip_serializing_if = "is_zero")]
     pub submitted: u64,
@@ -157,8 +160,8 @@ impl<L: Lookup> Walk<'_, L> {
                 }
                 let refresh = self.assumptions.refresh;
                 let usable = self.lookup.find(&test.action.key).filter(Record::is_usable);
-                if usable.is_some_and(|record| !refresh.replaces(&record)) {
-                    self.cached(StageName::Selftest);
+                if let Some(record) = usable.filter(|record| !refresh.replaces(record)) {
+                    self.cached(StageName::Selftest, &record);
                 } else {
                     let coordinate = test.coordinate();
                     let current = CurrentSources::of_judge(self.preparer.pipeline(), test.judge);
@@ -188,9 +191,9 @@ impl<L: Lookup> Walk<'_, L> {
         let stage = task.stage();
         let new = self.seen.insert(action.key);
         match look_up(self.lookup, &self.preparer, task, action, self.assumptions.refresh) {
-            ActionStatus::Cached { resolved, .. } => {
+            ActionStatus::Cached { resolved, record, .. } => {
                 if new {
-                    self.cached(stage);
+                    self.cached(stage, &record);
                 }
                 TaskOutcome::Resolved(resolved)
             }
@@ -223,10 +226,12 @@ impl<L: Lookup> Walk<'_, L> {
         self.preparer.fails_truncated(task) && matches!(read(), Some(Output::Answer(answer)) if answer.truncated)
     }
 
-    fn cached(&mut self, stage: StageName) {
+    fn cached(&mut self, stage: StageName, record: &Record) {
+        let is_remote = self.lookup.is_remote(record);
         let counts = self.stage(stage);
         counts.actions += 1;
         counts.cached += 1;
+        counts.remote += u64::from(is_remote);
     }
 
     fn stale(

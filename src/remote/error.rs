@@ -39,3 +39,16 @@ impl RemoteError {
         !matches!(self, RemoteError::NotFound(_) | RemoteError::Failed { .. })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_without_object_stores_says_which_one_has_them() {
+        let error = RemoteError::NotBuilt("s3://bucket/x".into());
+        let text = error.to_string();
+        assert!(text.contains("s3://bucket/x") && text.contains("--features object-stores"), "{text}");
+        assert!(error.is_input());
+    }
+}

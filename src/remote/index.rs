@@ -3,12 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use bytes::Bytes;
 use futures::StreamExt;
 
 use super::backend::{ListedObject, Remote};
 use super::error::RemoteError;
 use super::keys::{PublicKey, TrustedWriter};
-use super::rollup::{self, SIDE_BY_SIDE};
+use super::pruned::{self, PrunedSegments};
+use super::rollup::{self, Indexes, SIDE_BY_SIDE};
 use super::segment::{self, Footer, Item, ItemKind, Namespace, SegmentFault, SignedFooter, TAIL, Tail};
 use crate::action::{Digest, DigestBuilder};
 
@@ -56,6 +58,10 @@ pub(super) struct UnusedSegments {
     pub(super) newer: u64,
     /// Signed for another remote.
     pub(super) foreign: u64,
+    /// Deleted by a prune, and there again.
+    pub(super) pruned: u64,
+    /// Lists of pruned segments that are damaged or of writers that are not trusted.
+    pub(super) lists: u64,
 }
 
 impl RemoteIndex {
@@ -66,7 +72,12 @@ impl RemoteIndex {
         (trust, own): (&[TrustedWriter], Option<PublicKey>),
     ) -> Result<RemoteIndex, RemoteError> {
         let mut index = RemoteIndex::default();
-        let footers = read_footers(remote).await?;
+        let FoundSegments { segments: mut footers, lists } = read_footers(remote).await?;
+        let pruned = believed(&lists, namespace, (trust, own));
+        index.unused.lists = (lists.len() - pruned.len()) as u64;
+        let before = footers.len();
+        footers.retain(|segment| !pruned.iter().any(|list| list.segments.contains(&segment.name)));
+        index.unused.pruned = (before - footers.len()) as u64;
         index.bytes = footers.iter().map(|segment| segment.object.bytes).sum();
         index.loose = footers.iter().filter(|segment| !segment.is_rolled_up).filter_map(FoundSegment::named).collect();
         let found = footers.into_iter().map(|segment| (segment.name, segment.footer)).collect();
@@ -167,6 +178,23 @@ pub(super) struct FoundSegment {
     is_rolled_up: bool,
 }
 
+/// What stands in a remote.
+pub(super) struct FoundSegments {
+    pub(super) segments: Vec<FoundSegment>,
+    /// Objects that list pruned segments, with what is in them.
+    pub(super) lists: Vec<(String, Bytes)>,
+}
+
+/// Those of the lists of pruned segments that a trusted writer signed, or the own key.
+pub(super) fn believed(
+    lists: &[(String, Bytes)],
+    namespace: Namespace,
+    (trust, own): (&[TrustedWriter], Option<PublicKey>),
+) -> Vec<PrunedSegments> {
+    let writers = trust.iter().map(|writer| writer.key).chain(own).collect();
+    lists.iter().filter_map(|(object, bytes)| pruned::decode(object, bytes, namespace, &writers)).collect()
+}
+
 impl FoundSegment {
     /// Its footer by the name of the segment, if it is that.
     fn named(&self) -> Option<(Digest, SignedFooter)> {
@@ -176,8 +204,9 @@ impl FoundSegment {
 }
 
 /// The footers of all segments, read with few requests.
-pub(super) async fn read_footers(remote: &dyn Remote) -> Result<Vec<FoundSegment>, RemoteError> {
-    let (listed, mut rolled_up) = futures::try_join!(remote.list(segment::FOLDER), rollup::read(remote))?;
+pub(super) async fn read_footers(remote: &dyn Remote) -> Result<FoundSegments, RemoteError> {
+    let (listed, indexes) = futures::try_join!(remote.list(segment::FOLDER), rollup::read(remote))?;
+    let Indexes { footers: mut rolled_up, pruned: lists } = indexes;
     let (mut found, mut missing) = (Vec::new(), Vec::new());
     for object in listed {
         let Some(name) = object.name.rsplit('/').next().and_then(|name| name.parse::<Digest>().ok()) else {
@@ -198,7 +227,7 @@ pub(super) async fn read_footers(remote: &dyn Remote) -> Result<Vec<FoundSegment
             Err(error) => return Err(error),
         }
     }
-    Ok(found)
+    Ok(FoundSegments { segments: found, lists })
 }
 
 /// Verifies what needs no knowledge of writers.

@@ -8,6 +8,7 @@
 //! - `RemoteIndex` is what a run knows of a remote: the footers of all segments by trusted writers, fixed when the run
 //!   starts. What it does not use (other writers, damage, newer versions) it counts and names.
 //! - `SharedCache` connects a remote with a local cache: it pulls single entries, and uploads those that were made here.
+//! - `RemoteEntries` is a remote as a cache that is only read, for a plan.
 //!
 //! Invariants: nothing is used that a trusted writer did not sign for this remote; entries that were pulled are never
 //! signed again by another key; the local output of a key wins; a remote that fails costs one warning and no run.
@@ -23,6 +24,7 @@ mod folder;
 mod object_store;
 mod segment;
 mod rollup;
+mod pruned;
 mod listing;
 mod namespace;
 mod index;
@@ -31,12 +33,14 @@ mod upload;
 mod prune;
 mod warnings;
 mod shared;
+mod lookup;
 #[cfg(all(test, unix))]
 mod tests;
 
 pub use backend::{ListedObject, Remote, WriteOutcome};
 pub use error::RemoteError;
 pub use keys::{KeyError, PublicKey, SigningKey, TrustedWriter};
+pub use lookup::RemoteEntries;
 pub use prune::PruneCounts;
 pub use settings::{DeclaredRemote, GivenRemote, RemoteMode, RemoteSettings, SettingsError};
 pub use shared::{PullCounts, SharedCache, SharedSummary};

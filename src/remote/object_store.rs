@@ -232,6 +232,10 @@ impl Objects {
     fn fault(&self, operation: &'static str, name: &str, error: &Error) -> RemoteError {
         let (url, hint) = (self.url.clone(), self.credentials);
         match error.kind() {
+            ErrorKind::PermissionDenied if error.to_string().contains("RequestTimeTooSkewed") => {
+                let what = "the clock of this machine differs too much from that of the store".to_owned();
+                RemoteError::Setup { url, what }
+            }
             ErrorKind::NotFound | ErrorKind::RangeNotSatisfied => RemoteError::NotFound(name.to_owned()),
             ErrorKind::PermissionDenied => RemoteError::Denied { url, hint },
             // the bucket itself

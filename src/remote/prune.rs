@@ -8,12 +8,15 @@ use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
+use futures::StreamExt;
 
 use super::backend::{ListedObject, Remote};
 use super::error::RemoteError;
-use super::index::{FoundSegment, read_footers};
-use super::listing;
-use super::segment::SegmentFault;
+use super::index::{FoundSegment, FoundSegments, believed, read_footers};
+use super::keys::{SigningKey, TrustedWriter};
+use super::rollup::SIDE_BY_SIDE;
+use super::segment::{Namespace, SegmentFault};
+use super::{listing, pruned};
 use crate::action::Digest;
 
 const LABELS: &str = "labels";
@@ -48,12 +51,14 @@ pub(super) async fn write_label(remote: &dyn Remote, label: &str, keys: &[Digest
 /// The keys that labels stand on, and how many labels there are.
 async fn protected(remote: &dyn Remote, url: &str) -> Result<(HashSet<Digest>, u64), RemoteError> {
     let (mut keys, mut labels) = (HashSet::new(), 0);
-    for object in remote.list(LABELS).await? {
-        let bytes = remote.read(&object.name, None).await?;
+    let read = |object: ListedObject| async move { (remote.read(&object.name, None).await, object.name) };
+    let mut replies = futures::stream::iter(remote.list(LABELS).await?).map(read).buffer_unordered(SIDE_BY_SIDE);
+    while let Some((reply, name)) = replies.next().await {
+        let bytes = reply?;
         let text = String::from_utf8_lossy(&bytes);
         let mut lines = text.lines();
         if lines.next() != Some(HEADING) {
-            return Err(RemoteError::Foreign { url: url.to_owned(), found: object.name });
+            return Err(RemoteError::Foreign { url: url.to_owned(), found: name });
         }
         keys.extend(lines.filter_map(|line| line.parse::<Digest>().ok()));
         labels += 1;
@@ -85,52 +90,95 @@ fn mark_of(name: &Digest) -> String {
     format!("{MARKS}/{name}")
 }
 
-/// Marks what no label stands on, and deletes what was marked long ago.
-pub(super) async fn prune(remote: &dyn Remote, url: &str, is_dry: bool) -> Result<PruneCounts, RemoteError> {
-    let segments = read_footers(remote).await?;
-    let (keys, labels) = protected(remote, url).await?;
-    let mut marks = read_marks(remote).await?;
-    let now = time_there(remote, is_dry).await?;
-    let mut counts = PruneCounts { labels, ..PruneCounts::default() };
-    for segment in &segments {
-        let mark = marks.remove(&segment.name);
-        if is_kept(segment, &keys) {
-            counts.kept += 1;
-            if mark.is_some() && !is_dry {
-                remote.delete(&mark_of(&segment.name)).await?;
-            }
-            continue;
-        }
-        let age = mark.map(|mark| now.duration_since(mark).unwrap_or_default());
-        match age {
-            None => {
-                counts.marked += 1;
-                if !is_dry {
-                    remote.replace(&mark_of(&segment.name), Bytes::from_static(b"compeval mark\n")).await?;
+/// A prune of one remote.
+pub(super) struct Prune<'p> {
+    pub(super) remote: &'p dyn Remote,
+    pub(super) url: &'p str,
+    pub(super) namespace: Namespace,
+    pub(super) trust: &'p [TrustedWriter],
+    /// Signs the list of what is deleted; without it the prune only counts.
+    pub(super) writer: Option<&'p SigningKey>,
+}
+
+/// What becomes of a segment.
+enum Fate {
+    Kept,
+    Marked,
+    Waiting,
+    Deleted,
+}
+
+impl Prune<'_> {
+    /// Marks what no label stands on, and deletes what was marked long ago, or deleted before and put back.
+    pub(super) async fn run(self) -> Result<PruneCounts, RemoteError> {
+        let (remote, is_dry) = (self.remote, self.writer.is_none());
+        let FoundSegments { segments, lists } = read_footers(remote).await?;
+        let own = self.writer.map(SigningKey::public);
+        let lists = believed(&lists, self.namespace, (self.trust, own));
+        let (keys, labels) = protected(remote, self.url).await?;
+        let mut marks = read_marks(remote).await?;
+        let now = time_there(remote, is_dry).await?;
+        let mut counts = PruneCounts { labels, ..PruneCounts::default() };
+        let (mut deleted, mut marked, mut unmarked) = (BTreeMap::new(), Vec::new(), Vec::new());
+        for segment in &segments {
+            let mark = marks.remove(&segment.name);
+            let is_back = lists.iter().any(|list| list.segments.contains(&segment.name));
+            let fate = if is_back { Fate::Deleted } else { fate(segment, &keys, mark, now) };
+            match fate {
+                Fate::Kept => {
+                    counts.kept += 1;
+                    unmarked.extend(mark.map(|_| mark_of(&segment.name)));
+                }
+                Fate::Marked => {
+                    counts.marked += 1;
+                    marked.push(mark_of(&segment.name));
+                }
+                Fate::Waiting => counts.waiting += 1,
+                Fate::Deleted => {
+                    counts.deleted += 1;
+                    counts.deleted_bytes += segment.object.bytes;
+                    unmarked.extend(mark.map(|_| mark_of(&segment.name)));
+                    deleted.insert(segment.name, segment.object.name.clone());
                 }
             }
-            Some(age) if age < KEPT => counts.waiting += 1,
-            Some(_) => {
-                counts.deleted += 1;
-                counts.deleted_bytes += segment.object.bytes;
-                if !is_dry {
-                    remote.delete(&segment.object.name).await?;
-                    remote.delete(&mark_of(&segment.name)).await?;
-                }
-            }
         }
-    }
-    if !is_dry {
-        // marks of segments that are gone
-        for name in marks.keys() {
-            remote.delete(&mark_of(name)).await?;
+        let Some(key) = self.writer else { return Ok(counts) };
+        each(marked, |mark| async move { remote.replace(&mark, Bytes::from_static(b"compeval mark\n")).await }).await?;
+        if !deleted.is_empty() {
+            // Listed first: a prune that is killed here leaves segments that are not used, and the next one deletes them.
+            pruned::write(remote, self.namespace, key, &lists, deleted.keys().copied().collect()).await?;
+            each(deleted.into_values(), |object| async move { remote.delete(&object).await }).await?;
         }
+        // also those of segments that are gone
+        unmarked.extend(marks.keys().map(mark_of));
+        each(unmarked, |mark| async move { remote.delete(&mark).await }).await?;
         remote.delete(CLOCK).await?;
         if counts.deleted > 0 {
             listing::write(remote).await?;
         }
+        Ok(counts)
     }
-    Ok(counts)
+}
+
+fn fate(segment: &FoundSegment, keys: &HashSet<Digest>, mark: Option<SystemTime>, now: SystemTime) -> Fate {
+    match mark.map(|mark| now.duration_since(mark).unwrap_or_default()) {
+        _ if is_kept(segment, keys) => Fate::Kept,
+        None => Fate::Marked,
+        Some(age) if age < KEPT => Fate::Waiting,
+        Some(_) => Fate::Deleted,
+    }
+}
+
+/// Sends a request for each of these objects, some at once.
+async fn each<F: Future<Output = Result<(), RemoteError>>>(
+    objects: impl IntoIterator<Item = String>,
+    request: impl FnMut(String) -> F,
+) -> Result<(), RemoteError> {
+    let mut replies = futures::stream::iter(objects).map(request).buffer_unordered(SIDE_BY_SIDE);
+    while let Some(reply) = replies.next().await {
+        reply?;
+    }
+    Ok(())
 }
 
 fn is_kept(segment: &FoundSegment, keys: &HashSet<Digest>) -> bool {

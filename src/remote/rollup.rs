@@ -11,6 +11,7 @@ use futures::StreamExt;
 
 use super::backend::{ListedObject, Remote};
 use super::error::RemoteError;
+use super::pruned;
 use super::segment::SignedFooter;
 use crate::action::Digest;
 
@@ -25,52 +26,63 @@ pub(super) const SIDE_BY_SIDE: usize = 16;
 
 type Footers = BTreeMap<Digest, SignedFooter>;
 
-/// The footers in all roll-ups by the names of their segments. A roll-up that cannot be read is left out: its segments
-/// are read one by one.
-pub(super) async fn read(remote: &dyn Remote) -> Result<Footers, RemoteError> {
+/// What stands in the folder.
+#[derive(Debug, Default)]
+pub(super) struct Indexes {
+    /// The footers in all roll-ups by the names of their segments.
+    pub(super) footers: Footers,
+    /// Objects that list pruned segments, with what is in them.
+    pub(super) pruned: Vec<(String, Bytes)>,
+}
+
+/// Reads the folder. A roll-up that cannot be read is left out: its segments are read one by one.
+pub(super) async fn read(remote: &dyn Remote) -> Result<Indexes, RemoteError> {
     // A writer may have replaced some between the list and the reading.
     match read_listed(remote).await? {
-        (footers, true) => Ok(footers),
+        (indexes, true) => Ok(indexes),
         (_, false) => Ok(read_listed(remote).await?.0),
     }
 }
 
 /// Returns also whether everything that was listed was there.
-async fn read_listed(remote: &dyn Remote) -> Result<(Footers, bool), RemoteError> {
-    let read = |object: ListedObject| async move { read_one(remote, &object.name).await };
-    let mut replies = futures::stream::iter(list(remote).await?).map(read).buffer_unordered(SIDE_BY_SIDE);
-    let (mut footers, mut is_whole) = (Footers::new(), true);
-    while let Some(reply) = replies.next().await {
+async fn read_listed(remote: &dyn Remote) -> Result<(Indexes, bool), RemoteError> {
+    let mut objects = remote.list(FOLDER).await?;
+    objects.retain(|object| is_rollup(object) || pruned::is_list(&object.name));
+    let read = |object: ListedObject| async move { (read_object(remote, &object.name).await, object) };
+    let mut replies = futures::stream::iter(objects).map(read).buffer_unordered(SIDE_BY_SIDE);
+    let (mut indexes, mut is_whole) = (Indexes::default(), true);
+    while let Some((reply, object)) = replies.next().await {
         match reply? {
-            Some(some) => footers.extend(some),
+            Some(bytes) if is_rollup(&object) => indexes.footers.extend(decode(&bytes)),
+            Some(bytes) => indexes.pruned.push((object.name, bytes)),
             None => is_whole = false,
         }
     }
-    Ok((footers, is_whole))
+    Ok((indexes, is_whole))
 }
 
-async fn list(remote: &dyn Remote) -> Result<Vec<ListedObject>, RemoteError> {
-    let mut objects = remote.list(FOLDER).await?;
-    let is_rollup =
-        |object: &ListedObject| object.name.rsplit('/').next().is_some_and(|name| name.parse::<Digest>().is_ok());
-    objects.retain(is_rollup);
-    Ok(objects)
+fn is_rollup(object: &ListedObject) -> bool {
+    object.name.rsplit('/').next().is_some_and(|name| name.parse::<Digest>().is_ok())
 }
 
-async fn read_one(remote: &dyn Remote, name: &str) -> Result<Option<Footers>, RemoteError> {
+/// `None` if it is not there any more.
+async fn read_object(remote: &dyn Remote, name: &str) -> Result<Option<Bytes>, RemoteError> {
     match remote.read(name, None).await {
-        Ok(bytes) => {
-            let signed: Vec<SignedFooter> = postcard::from_bytes(&bytes).unwrap_or_default();
-            Ok(Some(signed.into_iter().map(|signed| (signed.name(), signed)).collect()))
-        }
+        Ok(bytes) => Ok(Some(bytes)),
         Err(RemoteError::NotFound(_)) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
+fn decode(rollup: &[u8]) -> Footers {
+    let signed: Vec<SignedFooter> = postcard::from_bytes(rollup).unwrap_or_default();
+    signed.into_iter().map(|signed| (signed.name(), signed)).collect()
+}
+
 /// Writes a roll-up of these footers.
 pub(super) async fn write(remote: &dyn Remote, footers: &Footers) -> Result<(), RemoteError> {
-    let mut older = list(remote).await?;
+    let mut older = remote.list(FOLDER).await?;
+    older.retain(is_rollup);
     older.sort_unstable_by_key(|object| object.bytes);
     let mut all = footers.clone();
     let mut bytes: u64 = footers.values().map(SignedFooter::len).sum();
@@ -79,7 +91,7 @@ pub(super) async fn write(remote: &dyn Remote, footers: &Footers) -> Result<(), 
         if object.bytes > 2 * bytes || object.bytes + bytes > MOST_BYTES {
             break;
         }
-        all.extend(read_one(remote, &object.name).await?.unwrap_or_default());
+        all.extend(read_object(remote, &object.name).await?.map(|bytes| decode(&bytes)).unwrap_or_default());
         bytes += object.bytes;
         replaced.push(object.name);
     }

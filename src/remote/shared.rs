@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures::StreamExt;
+
 use super::backend::Remote;
 use super::error::RemoteError;
 use super::folder::FolderRemote;
-use super::index::{ItemLocation, RemoteIndex, UnusedSegments};
+use super::index::{ItemLocation, RemoteIndex, Segment, UnusedSegments};
 use super::keys::{PublicKey, SigningKey};
 use super::listing;
 use super::namespace;
@@ -29,6 +31,9 @@ const UPLOAD_EVERY: Duration = Duration::from_secs(30);
 
 /// Requests for entries that are under way at once.
 const PULLS: usize = 8;
+
+/// Entries that are read of a segment one by one, before all of it is.
+const FEW: usize = 8;
 
 /// The remote of a run, connected to the local cache.
 #[derive(Debug)]
@@ -108,6 +113,8 @@ pub struct SharedSummary {
     pub damaged: u64,
     pub newer: u64,
     pub foreign: u64,
+    /// Segments that a prune deleted and that are there again.
+    pub pruned: u64,
     pub pulled: PullCounts,
     pub pushed: PushCounts,
 }
@@ -191,6 +198,42 @@ impl SharedCache {
         }
     }
 
+    /// As `load_or_warn`, for a command that waits no longer than this.
+    pub(super) async fn load_within(&self, patience: Duration, then: &str) {
+        let loaded = tokio::time::timeout(patience, self.load()).await;
+        if let Err(error) = loaded.unwrap_or_else(|_| Err(self.no_answer(patience))) {
+            self.is_away(&error, then);
+        }
+    }
+
+    /// Pulls the segment of an entry, for a command that will want the rest of it and waits no longer than this.
+    pub(super) async fn pull_within(&self, patience: Duration, then: &str, store: &Store, key: ActionKey) {
+        if let Some(at) = self.location(&key) {
+            self.state().segments.entry(at.segment).or_default().pulled = FEW;
+        }
+        let failed = |error: CacheError| self.failed(error.to_string());
+        let pulled = match tokio::time::timeout(patience, self.pull(store, key)).await {
+            Ok(pulled) => pulled.map_err(failed),
+            Err(_) => Err(self.no_answer(patience)),
+        };
+        if let Err(error) = pulled {
+            self.is_away(&error, then);
+        }
+    }
+
+    fn no_answer(&self, patience: Duration) -> RemoteError {
+        self.failed(format!("there was no answer within {} s", patience.as_secs()))
+    }
+
+    fn failed(&self, what: String) -> RemoteError {
+        RemoteError::Failed { operation: "read", url: self.url.clone(), what }
+    }
+
+    /// Whether it failed, so that nothing more is pulled.
+    pub(super) fn has_failed(&self) -> bool {
+        self.state().is_away
+    }
+
     fn is_away(&self, error: &RemoteError, then: &str) {
         let mut state = self.state();
         if !std::mem::replace(&mut state.is_away, true) {
@@ -203,12 +246,16 @@ impl SharedCache {
         self.state().index.as_ref().is_some_and(|index| !index.entries.is_empty())
     }
 
+    fn location(&self, key: &ActionKey) -> Option<ItemLocation> {
+        self.state().index.as_ref()?.entries.get(&key.0).copied()
+    }
+
     /// Whether the remote has an entry that was not asked for yet.
     pub fn has(&self, key: &ActionKey) -> bool {
+        let location = self.location(key);
         let state = self.state();
-        let location = state.index.as_ref().and_then(|index| index.entries.get(&key.0));
         let is_usable = |at: &ItemLocation| !state.damaged.contains(&at.segment) && !state.tried.contains(key);
-        !state.is_away && location.is_some_and(is_usable)
+        !state.is_away && location.as_ref().is_some_and(is_usable)
     }
 
     /// Pulls an entry into the local cache. If that fails, the entry is made here. Entries of one segment that are wanted
@@ -221,8 +268,9 @@ impl SharedCache {
         // What else is about to be wanted of the segment comes along.
         tokio::task::yield_now().await;
         let one_at_a_time = self.state().segments.entry(at.segment).or_default().lock.clone();
-        let _lock = one_at_a_time.lock().await;
+        // First the turn: who asked last must not wait for one of the same segment that waits for its turn.
         let _turn = self.turns.take().await;
+        let _lock = one_at_a_time.lock().await;
         let wanted = self.take_wanted(&index, at.segment, store);
         for items in side_by_side(wanted) {
             if self.state().is_away {
@@ -245,7 +293,6 @@ impl SharedCache {
 
     /// What to read of a segment now: nothing, if another pull took it along.
     fn take_wanted(&self, index: &RemoteIndex, segment: usize, store: &Store) -> Vec<ItemLocation> {
-        const FEW: usize = 8;
         let mut state = self.state();
         let of_segment = state.segments.entry(segment).or_default();
         let mut wanted = std::mem::take(&mut of_segment.wanted);
@@ -272,7 +319,7 @@ impl SharedCache {
             Ok(bytes) => bytes,
             Err(RemoteError::NotFound(_)) => return Ok(()),
             Err(error) => {
-                self.is_away(&error, "nothing more is pulled in this run");
+                self.is_away(&error, "nothing more is pulled");
                 return Ok(());
             }
         };
@@ -320,7 +367,7 @@ impl SharedCache {
         }
     }
 
-    /// Pulls everything that the local cache does not have, a segment at a time.
+    /// Pulls everything that the local cache does not have, some segments at a time.
     ///
     /// # Errors
     /// If the remote fails, or the local cache cannot be written.
@@ -334,10 +381,15 @@ impl SharedCache {
         for (_, at) in index.texts.iter().filter(|(digest, _)| store.read_text(digest).is_none()) {
             missing.entry(at.segment).or_default().push(*at);
         }
-        for (place, mut items) in missing {
-            let Some(segment) = index.segments.get(place) else { continue };
+        let segments = missing.into_iter().filter_map(|(place, items)| Some((index.segments.get(place)?, items)));
+        let read = |(segment, items): (&Segment, Vec<ItemLocation>)| {
+            let object = object_of(&segment.name);
+            async move { (self.remote.read(&object, None).await, items) }
+        };
+        let mut replies = futures::stream::iter(segments).map(read).buffer_unordered(PULLS);
+        while let Some((reply, mut items)) = replies.next().await {
             items.sort_unstable_by_key(|at| at.item.offset);
-            let bytes = match self.remote.read(&object_of(&segment.name), None).await {
+            let bytes = match reply {
                 Ok(bytes) => bytes,
                 Err(RemoteError::NotFound(_)) => continue,
                 Err(error) => return Ok(Err(error)),
@@ -489,21 +541,18 @@ impl SharedCache {
         prune::write_label(&*self.remote, label, &keys).await
     }
 
-    /// Marks what no pushed label stands on, and deletes what was marked 30 days ago. A dry run only counts.
+    /// Marks what no pushed label stands on, and deletes what was marked 30 days ago. A dry run only counts, and so does one
+    /// without a signing key.
     ///
     /// # Errors
     /// If the remote cannot be read or written, or is not one of this program.
     pub async fn prune(&self, is_dry: bool) -> Result<PruneCounts, RemoteError> {
-        match namespace::read(&*self.remote, &self.url).await? {
-            Some(_) => prune::prune(&*self.remote, &self.url, is_dry).await,
-            None => Ok(PruneCounts::default()),
-        }
-    }
-
-    /// How many of these actions the remote has.
-    pub fn count(&self, keys: impl IntoIterator<Item = ActionKey>) -> u64 {
-        let Some(index) = self.state().index.clone() else { return 0 };
-        keys.into_iter().filter(|key| index.entries.contains_key(&key.0)).count() as u64
+        let Some(namespace) = namespace::read(&*self.remote, &self.url).await? else {
+            return Ok(PruneCounts::default());
+        };
+        let RemoteSettings { trust, key, .. } = &self.settings;
+        let writer = key.as_ref().filter(|_| !is_dry);
+        prune::Prune { remote: &*self.remote, url: &self.url, namespace, trust, writer }.run().await
     }
 
     /// What the remote has and what was done with it; `None` if it could not be read.
@@ -517,7 +566,7 @@ impl SharedCache {
         for segment in index.entries.values().filter_map(|at| index.segments.get(at.segment)) {
             writers.entry(segment.writer.name.clone()).or_default().0 += 1;
         }
-        let UnusedSegments { untrusted, damaged, newer, foreign } = index.unused.clone();
+        let UnusedSegments { untrusted, damaged, newer, foreign, pruned, lists: _ } = index.unused.clone();
         Some(SharedSummary {
             url: self.url.clone(),
             list: index.digest(),
@@ -530,6 +579,7 @@ impl SharedCache {
             damaged: (damaged.len() + state.damaged.len()) as u64,
             newer,
             foreign,
+            pruned,
             pulled: state.pulled,
             pushed: state.pushed,
         })

@@ -162,6 +162,11 @@ impl Place {
     }
 }
 
+/// How many of these entries the remote has.
+fn count(reader: &SharedCache, keys: &[ActionKey]) -> u64 {
+    keys.iter().filter(|key| reader.has(key)).count() as u64
+}
+
 fn open(folder: &Path) -> Store {
     Store::open(folder, &LockHolder { command: "test".into() }).unwrap()
 }
@@ -176,7 +181,7 @@ async fn a_remote_of_many_runs_is_read_with_few_requests() {
         let reader = place.process(0);
         reader.load().await.unwrap();
         most = most.max(place.requests());
-        assert_eq!(reader.count(keys.iter().copied()), n + 1);
+        assert_eq!(count(&reader, &keys), n + 1);
     }
     assert_eq!(place.objects("segments").len(), 200);
     let rollups = place.objects("index").len();
@@ -218,7 +223,7 @@ async fn an_upload_that_fails_at_any_point_loses_nothing() {
         assert_eq!(result.is_ok(), writes == 3, "marker, segment, listing: {result:?}");
         let reader = place.process(0);
         reader.load().await.unwrap();
-        assert_eq!(reader.count(keys.iter().copied()), u64::from(writes >= 2), "whole or not at all");
+        assert_eq!(count(&reader, &keys), u64::from(writes >= 2), "whole or not at all");
         assert!(reader.take_warnings().is_empty());
         keys.push(place.push(2).await);
         let later = place.process(usize::MAX);
@@ -226,7 +231,7 @@ async fn an_upload_that_fails_at_any_point_loses_nothing() {
         later.push(&place.store, &keys).await.unwrap();
         let reader = place.process(0);
         reader.load().await.unwrap();
-        assert_eq!(reader.count(keys.iter().copied()), 2);
+        assert_eq!(count(&reader, &keys), 2);
     }
 }
 
@@ -240,13 +245,13 @@ async fn a_segment_under_another_name_is_not_used() {
     fs::remove_file(segment).unwrap();
     let reader = place.process(0);
     reader.load().await.unwrap();
-    assert_eq!(reader.count([key]), 0);
+    assert_eq!(count(&reader, &[key]), 0);
     assert_eq!(reader.summary().unwrap().damaged, 1);
     // back in its place it says what its writer signed, and nothing else
     fs::copy(&moved, segment).unwrap();
     let reader = place.process(0);
     reader.load().await.unwrap();
-    assert_eq!((reader.count([key]), reader.summary().unwrap().damaged), (1, 1));
+    assert_eq!((count(&reader, &[key]), reader.summary().unwrap().damaged), (1, 1));
 }
 
 #[tokio::test]
@@ -277,10 +282,31 @@ async fn a_prune_deletes_what_no_label_stands_on_thirty_days_after_it_was_marked
     fs::remove_file(place.shared().join("labels/late")).unwrap();
     process.prune(false).await.unwrap();
     age(31);
+    let old = place.objects("segments");
+    let copies: Vec<(PathBuf, Vec<u8>)> = old.into_iter().map(|path| (path.clone(), fs::read(path).unwrap())).collect();
     let deleted = process.prune(false).await.unwrap();
     assert_eq!((deleted.kept, deleted.deleted, place.objects("segments").len()), (1, 1, 1));
     assert!(deleted.deleted_bytes > 0 && place.objects("marks").is_empty());
     let reader = place.process(0);
     reader.load().await.unwrap();
-    assert_eq!((reader.count([kept]), reader.count([spare])), (1, 0));
+    assert_eq!((count(&reader, &[kept]), count(&reader, &[spare])), (1, 0));
+
+    // Somebody puts back what was deleted: it is validly signed, and not used.
+    for (path, bytes) in copies.iter().filter(|(path, _)| !path.exists()) {
+        fs::write(path, bytes).unwrap();
+    }
+    let reader = place.process(0);
+    reader.load().await.unwrap();
+    assert_eq!((count(&reader, &[kept]), count(&reader, &[spare])), (1, 0));
+    assert_eq!(reader.summary().unwrap().pruned, 1);
+    assert!(reader.take_warnings().iter().any(|text| text.contains("are there again")));
+    // the entry can be uploaded again, and the next prune deletes what was put back, without another month
+    assert_eq!(place.push(2).await, spare);
+    let again = process.prune(false).await.unwrap();
+    assert_eq!((again.kept, again.deleted, again.marked), (1, 1, 1));
+    assert_eq!(place.objects("index").len(), 2, "the listing and one list of what was pruned");
+    let reader = place.process(0);
+    reader.load().await.unwrap();
+    assert_eq!((count(&reader, &[kept, spare]), reader.summary().unwrap().pruned), (2, 0));
+    assert!(reader.take_warnings().is_empty());
 }

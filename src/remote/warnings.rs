@@ -7,7 +7,7 @@ use crate::cache::now_ms;
 const CLOCK_TOLERANCE_MS: u64 = 3_600_000;
 
 pub(super) fn unused_warnings(unused: &UnusedSegments, url: &str) -> Vec<String> {
-    let UnusedSegments { untrusted, damaged, newer, foreign } = unused;
+    let UnusedSegments { untrusted, damaged, newer, foreign, pruned, lists } = unused;
     let segments = |count: u64| if count == 1 { "1 segment".to_owned() } else { format!("{count} segments") };
     let mut warnings = Vec::new();
     if !untrusted.is_empty() {
@@ -27,6 +27,16 @@ pub(super) fn unused_warnings(unused: &UnusedSegments, url: &str) -> Vec<String>
     if *foreign > 0 {
         let all = segments(*foreign);
         warnings.push(format!("{all} in {url} were signed for another remote and copied here; they are not used"));
+    }
+    if *pruned > 0 {
+        let all = segments(*pruned);
+        let text = format!("{all} in {url} were deleted by a prune and are there again; they are not used");
+        warnings.push(text);
+    }
+    if *lists > 0 {
+        let text =
+            format!("{lists} lists of pruned segments in {url} are damaged or of writers that are not in `trust`");
+        warnings.push(text);
     }
     warnings
 }

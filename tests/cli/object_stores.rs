@@ -3,8 +3,6 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use serde_json::Value;
-
 use super::super::bucket::{BUCKET, KEY_ID, ObjectStore, Stored};
 use super::project::{Ended, Key, Project, key};
 use super::server::Server;
@@ -15,9 +13,7 @@ const SECRET: &str = "wJalrXUtnFEMIhunter2secretKEY";
 /// A project whose remote is the prefix `team` of the bucket.
 fn sharing(server: &Server, store: &ObjectStore, key: &Key) -> Project {
     let mut project = Project::new(server);
-    let trust = format!("trust = [\"ci {}\"]", key.public);
-    let table = format!("\n[cache]\nremote = \"s3://{BUCKET}/team\"\n{trust}\n");
-    project.write("pipeline.toml", &(project.read("pipeline.toml") + &table));
+    project.share(&format!("s3://{BUCKET}/team"), &[("ci", key)]);
     project.set("AWS_ENDPOINT_URL", &store.endpoint());
     project.set("AWS_ACCESS_KEY_ID", KEY_ID);
     project.set("AWS_SECRET_ACCESS_KEY", SECRET);
@@ -26,14 +22,7 @@ fn sharing(server: &Server, store: &ObjectStore, key: &Key) -> Project {
 
 /// A project that also uploads.
 fn writing(server: &Server, store: &ObjectStore, key: &Key) -> Project {
-    let mut project = sharing(server, store, key);
-    project.set("COMPEVAL_SIGNING_KEY", &key.secret);
-    project.set("COMPEVAL_REMOTE_MODE", "write");
-    project
-}
-
-fn manifest(project: &Project) -> Value {
-    project.result("a", "manifest.json")
+    sharing(server, store, key).upload(key)
 }
 
 #[test]
@@ -49,7 +38,7 @@ fn a_bucket_is_shared_and_a_second_checkout_sends_no_request_to_a_model() {
     second.expect(0, RUN).says(&["pulled"]);
     assert_eq!(server.count(), 0);
     assert_eq!(second.read("results/a/cells.jsonl"), first.read("results/a/cells.jsonl"));
-    assert_eq!(manifest(&second)["remote"]["url"], format!("s3://{BUCKET}/team"));
+    assert_eq!(second.result("a", "manifest.json")["remote"]["url"], format!("s3://{BUCKET}/team"));
     // all that was stored anywhere
     let stored: Vec<u8> = store.contents().objects.values().flat_map(|object| object.bytes.to_vec()).collect();
     for secret in [SECRET, &ci.secret] {
@@ -183,7 +172,7 @@ fn a_store_that_goes_away_in_a_run_costs_one_warning_and_no_cell() {
     server.forget();
     let second = sharing(&server, &store, &ci);
     let ended = second.expect(0, RUN);
-    ended.says(&["nothing more is pulled in this run"]);
+    ended.says(&["nothing more is pulled"]);
     assert_eq!(ended.stderr.matches("remote:").count(), 1, "{}", ended.stderr);
     assert!(server.count() > 0);
     assert_eq!(second.read("results/a/cells.jsonl"), first.read("results/a/cells.jsonl"));
@@ -250,6 +239,19 @@ fn a_bucket_is_pruned_of_what_no_label_stands_on() {
         .iter_mut()
         .filter(|(name, _)| name.starts_with("team/marks/"))
         .for_each(|(_, mark)| mark.written -= month);
+    let before = store.contents().objects.clone();
+    let done = project.expect(0, "cache prune --remote --delete --json").json();
+    assert_eq!((&done["kept"], &done["deleted"]), (&1.into(), &1.into()));
+    assert_eq!(store.names("team/segments").len(), 1);
+    server.forget();
+    // Somebody puts the deleted segment back.
+    let segments = before.into_iter().filter(|(name, _)| name.starts_with("team/segments/"));
+    store.contents().objects.extend(segments);
+    let stats = project.expect(0, "cache stats --shared --json").json();
+    assert_eq!((&stats["segments"], &stats["pruned"]), (&1.into(), &1.into()));
+    let reader = sharing(&server, &store, &ci);
+    reader.expect(0, "run --label b --runs 1 --methods anchored").says(&["1 segment", "deleted by a prune"]);
+    assert!(server.count() > 0, "what was pruned is made again");
     let done = project.expect(0, "cache prune --remote --delete --json").json();
     assert_eq!((&done["kept"], &done["deleted"]), (&1.into(), &1.into()));
     assert_eq!(store.names("team/segments").len(), 1);
@@ -259,4 +261,58 @@ fn a_bucket_is_pruned_of_what_no_label_stands_on() {
     project.set("COMPEVAL_REMOTE_MODE", "read");
     project.expect(2, "cache prune --remote --delete").says(&["only read"]);
     project.expect(2, "cache prune --remote --unreachable");
+}
+
+#[test]
+fn what_was_tampered_with_or_is_newer_is_named_and_made_again() {
+    let (server, store, ci) = (Server::start(), ObjectStore::start(), key());
+    writing(&server, &store, &ci).expect(0, RUN);
+    let [segment] = &store.names("team/segments/")[..] else { panic!("one segment") };
+    let whole = store.contents().objects[segment].bytes.to_vec();
+    let end = whole.len();
+    // an entry, the footer, the version
+    for (at, bits, words) in
+        [(end / 3, 0x55, "damaged"), (end - 200, 0x55, "damaged"), (end - 12, 0x08, "a newer version of compeval")]
+    {
+        let mut bytes = whole.clone();
+        bytes[at] ^= bits;
+        store.contents().objects.get_mut(segment).expect("a segment").bytes = bytes.into();
+        server.forget();
+        let reader = sharing(&server, &store, &ci);
+        reader.expect(0, RUN).says(&[words, "not used"]);
+        assert!(server.count() > 0, "made again");
+    }
+}
+
+#[test]
+fn a_clock_that_is_too_far_from_that_of_the_store_is_named() {
+    let (server, store, ci) = (Server::start(), ObjectStore::start(), key());
+    let project = writing(&server, &store, &ci);
+    store.contents().refuses_all = Some((403, "RequestTimeTooSkewed"));
+    project.expect(0, "run --label a --runs 1 --methods nothing").says(&["the clock of this machine", "goes on"]);
+    project.expect(2, "cache push").says(&["the clock of this machine"]);
+}
+
+#[test]
+fn a_plan_counts_what_the_remote_has_and_asks_nothing_offline() {
+    let (server, store, ci) = (Server::start(), ObjectStore::start(), key());
+    writing(&server, &store, &ci).expect(0, RUN);
+    let project = sharing(&server, &store, &ci);
+    store.take_asked();
+    let plan = project.expect(0, "plan --runs 1 --json").json();
+    assert_eq!((&plan["estimate"]["requests"], &plan["remote"]["asked"]), (&0.into(), &true.into()), "{plan}");
+    let asked = store.take_asked();
+    assert!(asked.len() <= 10 && asked.iter().all(|(request, _)| request.starts_with("GET ")), "{asked:?}");
+    project.expect(0, "plan --runs 1 --offline").says(&["was not asked"]);
+    assert!(store.take_asked().is_empty());
+    store.contents().is_away = true;
+    let ended = project.expect(0, "plan --runs 1 --json");
+    let plan = ended.json();
+    assert!(plan["estimate"]["requests"].as_f64() > Some(0.0) && plan["remote"]["asked"] == false, "{plan}");
+    assert_eq!(ended.stderr.matches("remote:").count(), 1, "{}", ended.stderr);
+    store.contents().is_away = false;
+    store.contents().latency = Duration::from_secs(60);
+    let begun = Instant::now();
+    project.expect(0, "plan --runs 1").says(&["no answer within 10 s", "this plan goes on"]);
+    assert!(begun.elapsed() < Duration::from_secs(40));
 }

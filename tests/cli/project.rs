@@ -273,6 +273,24 @@ impl Drop for Running {
     }
 }
 
+/// What a shared cache needs.
+#[cfg(any(unix, feature = "object-stores"))]
+impl Project {
+    /// Lets it use a remote, and what these writers signed.
+    pub fn share(&self, url: &str, trust: &[(&str, &Key)]) {
+        let trust: Vec<String> = trust.iter().map(|(name, key)| format!("\"{name} {}\"", key.public)).collect();
+        let table = format!("\n[cache]\nremote = \"{url}\"\ntrust = [{}]\n", trust.join(", "));
+        self.write("pipeline.toml", &(self.read("pipeline.toml") + &table));
+    }
+
+    /// Lets it upload what it makes.
+    pub fn upload(mut self, key: &Key) -> Project {
+        self.set("COMPEVAL_SIGNING_KEY", &key.secret);
+        self.set("COMPEVAL_REMOTE_MODE", "write");
+        self
+    }
+}
+
 /// A key pair as `key new` prints it.
 #[cfg(any(unix, feature = "object-stores"))]
 pub struct Key {

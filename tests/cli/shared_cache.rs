@@ -60,18 +60,13 @@ impl Remote {
 /// A project that uses the remote and trusts these writers.
 fn sharing(server: &Server, remote: &Remote, trust: &[(&str, &Key)]) -> Project {
     let project = Project::new(server);
-    let trust: Vec<String> = trust.iter().map(|(name, key)| format!("\"{name} {}\"", key.public)).collect();
-    let table = format!("\n[cache]\nremote = \"{}\"\ntrust = [{}]\n", remote.url(), trust.join(", "));
-    project.write("pipeline.toml", &(project.read("pipeline.toml") + &table));
+    project.share(&remote.url(), trust);
     project
 }
 
 /// A project that also uploads.
 fn writing(server: &Server, remote: &Remote, trust: &[(&str, &Key)], key: &Key) -> Project {
-    let mut project = sharing(server, remote, trust);
-    project.set("COMPEVAL_SIGNING_KEY", &key.secret);
-    project.set("COMPEVAL_REMOTE_MODE", "write");
-    project
+    sharing(server, remote, trust).upload(key)
 }
 
 fn manifest(project: &Project) -> Value {
@@ -346,18 +341,64 @@ fn a_run_goes_on_where_the_remote_answers_differently() {
 }
 
 #[test]
-fn a_plan_says_that_it_did_not_ask_and_a_selftest_is_pulled() {
+fn a_plan_counts_what_the_remote_has_and_a_selftest_is_pulled() {
     let (server, remote, ci) = (Server::start(), Remote::new(), key());
     remote.create();
     writing(&server, &remote, &[("ci", &ci)], &ci).expect(0, RUN);
     server.forget();
     let project = sharing(&server, &remote, &[("ci", &ci)]);
-    let ended = project.expect(0, "plan --runs 1");
-    ended.says(&["was not asked", &remote.url()]);
-    let json = project.expect(0, "plan --runs 1 --json").json();
-    assert_eq!((&json["remote"]["url"], &json["remote"]["asked"]), (&remote.url().into(), &false.into()));
+    let ended = project.expect(0, "plan --runs 1 --exit-code");
+    ended.says(&["alone: a run pulls it", &remote.url()]);
+    let stages = project.expect(0, "plan --runs 1 --json").json()["stages"].clone();
+    for stage in ["compress", "answer", "judge", "selftest"] {
+        let [actions, cached, remote] = ["actions", "cached", "remote"].map(|name| stages[stage][name].as_u64());
+        assert!(remote > Some(0) && actions == cached, "{stage}: {stages}");
+    }
+    assert!(!project.exists("cache") || project.expect(0, "cache ls --json").json() == serde_json::json!([]));
+
+    // half of it is to be made here: what is there costs nothing
+    let more = project.expect(0, "plan --runs 2 --json").json();
+    let stale = |stage: &str| more["stages"][stage]["stale"].as_u64().unwrap();
+    assert!(stale("answer") > 0 && more["stages"]["answer"]["remote"] == stages["answer"]["remote"], "{more}");
+    let offline = project.expect(0, "plan --runs 1 --offline");
+    offline.says(&["was not asked", &remote.url()]);
+    project.expect(0, "run --runs 1 --dry-run --offline").says(&["was not asked"]);
     project.expect(0, "judge selftest");
     assert_eq!(server.count(), 0, "pulled");
     project.expect(0, RUN);
-    assert!(!project.expect(0, "plan --runs 1").stderr.contains("was not asked"), "nothing is pending");
+    assert_eq!(server.count(), 0);
+    let local = project.expect(0, "plan --runs 1 --json").json();
+    assert!(local["stages"]["answer"].get("remote").is_none(), "all is here: {local}");
+
+    fs::rename(remote.folder(), remote.folder().with_extension("away")).unwrap();
+    let away = sharing(&server, &remote, &[("ci", &ci)]).expect(0, "plan --runs 1 --json");
+    assert_eq!(away.stderr.matches("remote:").count(), 1, "{}", away.stderr);
+    assert!(away.json()["estimate"]["requests"].as_f64() > Some(0.0));
+}
+
+#[test]
+fn generated_probes_are_pulled() {
+    let (server, remote, ci) = (Server::start(), Remote::new(), key());
+    remote.create();
+    let probes = r#"{"probes": [{"type": "recall", "question": "Which listen port does the harbor service use at last?",
+        "expected_facts": ["9091"], "reference_answer": "It listens on port 9091."}]}"#;
+    server.script(move |asked| match asked.wanted {
+        super::super::brain::Wanted::Compression => Reply::Text(probes.into()),
+        _ => Reply::Sensible,
+    });
+    let generating = |project: Project| {
+        let generator = "\n[[probes]]\nname = \"writer\"\nmodel = \"mock/small-1\"\n";
+        project.write("pipeline.toml", &(project.read("pipeline.toml") + generator));
+        project
+    };
+    let first = generating(writing(&server, &remote, &[("ci", &ci)], &ci));
+    let generate = "probes generate --force";
+    let ended = first.compeval(generate);
+    first.expect(0, "cache push");
+    assert!(server.count() > 0);
+    server.forget();
+    let second = generating(sharing(&server, &remote, &[("ci", &ci)]));
+    assert_eq!(second.compeval(generate).code, ended.code);
+    assert_eq!(server.count(), 0, "pulled");
+    assert_eq!(second.read("probes/harbor.probes.json"), first.read("probes/harbor.probes.json"));
 }

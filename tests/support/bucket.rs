@@ -32,6 +32,8 @@ pub struct Contents {
     pub is_public: bool,
     /// Requests that are answered with a 503 from now on.
     pub failures: usize,
+    /// Every request is answered with this status and code.
+    pub refuses_all: Option<(u16, &'static str)>,
     /// Every request is answered with a 503 the first time that it is sent.
     pub refuses_first: bool,
     refused: BTreeSet<String>,
@@ -58,6 +60,7 @@ impl ObjectStore {
             objects: BTreeMap::new(),
             is_public: false,
             failures: 0,
+            refuses_all: None,
             refuses_first: false,
             refused: BTreeSet::new(),
             is_away: false,
@@ -127,6 +130,9 @@ fn reply(contents: &mut Contents, method: &Method, uri: &Uri, headers: &HeaderMa
     if contents.is_away || contents.failures > 0 {
         contents.failures = contents.failures.saturating_sub(1);
         return error(503, "SlowDown");
+    }
+    if let Some((status, code)) = contents.refuses_all {
+        return error(status, code);
     }
     let range = headers.get("range").and_then(|range| range.to_str().ok()).unwrap_or_default();
     if contents.refuses_first && contents.refused.insert(format!("{method} {uri} {range}")) {

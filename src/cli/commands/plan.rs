@@ -12,7 +12,7 @@ use crate::cli::engine::{access_line, access_list};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{cost, count, duration, money, short};
 use crate::cli::project::{ProjectOptions, label_of, open_project, open_snapshot};
-use crate::cli::remote::RemoteArgs;
+use crate::cli::remote::{RemoteArgs, print_warnings};
 use crate::cli::shard::{NumberedShard, ShardArgs, ShardJson, ShardOfRun};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
@@ -21,6 +21,7 @@ use crate::plan::{
     WorstCase, forecast,
 };
 use crate::provider::{Lane, ModelUse, Prices};
+use crate::remote::RemoteEntries;
 use crate::units::Tokens;
 
 #[derive(Debug, Args)]
@@ -29,6 +30,8 @@ pub(crate) struct PlanArgs {
     pub(crate) select: SelectArgs,
     #[command(flatten)]
     pub(crate) shards: ShardArgs,
+    #[command(flatten)]
+    pub(crate) source: PlanSource,
     /// Print every reason, and what the upper bound assumes
     #[arg(long)]
     pub(crate) all: bool,
@@ -40,11 +43,21 @@ pub(crate) struct PlanArgs {
     pub(crate) power: bool,
 }
 
+/// Where a plan looks for outputs.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct PlanSource {
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+    /// Look at the local cache alone; the remote is not asked
+    #[arg(long)]
+    pub(crate) offline: bool,
+}
+
 pub(crate) fn run(common: &Common, args: &PlanArgs, console: &Console) -> Result<Exit, Failure> {
     if args.power {
         return power::run(common, &args.select, console);
     }
-    let plan = of_project(common, &args.select, &args.shards, console)?;
+    let plan = of_project(common, &args.select, &args.shards, &args.source, console)?;
     let exit = print(&plan, args.all, console);
     Ok(if args.exit_code && plan.forecast.is_pending() { Exit::Pending } else { exit })
 }
@@ -59,7 +72,7 @@ pub(crate) struct ProjectPlan {
     shard: Option<ShardJson>,
     #[serde(skip)]
     shard_line: Option<String>,
-    /// The shared cache, which a plan does not look at.
+    /// The shared cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     remote: Option<RemoteJson>,
     #[serde(skip)]
@@ -69,7 +82,10 @@ pub(crate) struct ProjectPlan {
 #[derive(Serialize)]
 struct RemoteJson {
     url: String,
+    /// Whether it answered.
     asked: bool,
+    #[serde(skip)]
+    is_offline: bool,
 }
 
 /// Prints the plan, with `all` at full length.
@@ -93,12 +109,21 @@ pub(crate) fn print(plan: &ProjectPlan, all: bool, console: &Console) -> Exit {
             }
         }
         console.print(&render(&plan.forecast, all, console));
-        if let Some(remote) = plan.remote.as_ref().filter(|_| plan.forecast.is_pending()) {
-            let text = format!("{} was not asked: what it has is pulled by a run and costs nothing", remote.url);
+        if let Some(text) = plan.remote.as_ref().and_then(|remote| remote_note(remote, &plan.forecast)) {
             console.note(&console.labelled(TextStyle::Hint, "note:", text));
         }
     });
     Exit::Done
+}
+
+/// What a run pulls, or could.
+fn remote_note(RemoteJson { url, is_offline, .. }: &RemoteJson, forecast: &Forecast) -> Option<String> {
+    let pulled: u64 = forecast.stages.values().map(|stage| stage.remote).sum();
+    if *is_offline && forecast.is_pending() {
+        return Some(format!("{url} was not asked: what it has is pulled by a run and costs nothing"));
+    }
+    let of_cached = || format!("{pulled} of what is cached is in {url} alone: a run pulls it, and it costs nothing");
+    (pulled > 0).then(of_cached)
 }
 
 /// The plan as a command prints it, also for `run --dry-run`.
@@ -106,6 +131,7 @@ pub(crate) fn of_project(
     common: &Common,
     select: &SelectArgs,
     shards: &ShardArgs,
+    source: &PlanSource,
     console: &Console,
 ) -> Result<ProjectPlan, Failure> {
     let number = shards.number()?;
@@ -115,27 +141,48 @@ pub(crate) fn of_project(
         Some(number) => Some(ShardOfRun::enter(&mut pipeline, number, &label_of(select)?)),
         None => None,
     };
-    let trusted = RemoteArgs::default().trusted(&pipeline.remote)?;
-    let remote = RemoteArgs::default().given()?.place(&pipeline.remote).cloned();
+    let PlanSource { remote, offline } = source;
+    let trusted = remote.trusted(&pipeline.remote)?;
+    let url = remote.given()?.place(&pipeline.remote).map(ToString::to_string);
+    let remote = if *offline { None } else { remote.entries(&pipeline.remote, console)? };
     let mut snapshot = open_snapshot(&pipeline.cache)?;
     snapshot.trust_only(&trusted)?;
     let forecast = match &shard {
         Some(shard) => {
             let mut known = open_snapshot(shard.project_cache())?;
             known.trust_only(&trusted)?;
-            forecast_of(&pipeline, select, &Layered { upper: &snapshot, lower: &known }, &Journal::default())?
+            let lookup = Layered { upper: &snapshot, lower: &known };
+            forecast_with(&pipeline, select, &lookup, remote.as_ref(), &Journal::default())?
         }
-        None => forecast_of(&pipeline, select, &snapshot, &snapshot.journal()?)?,
+        None => forecast_with(&pipeline, select, &snapshot, remote.as_ref(), &snapshot.journal()?)?,
     };
+    if let Some(remote) = &remote {
+        print_warnings(remote.take_warnings(), console);
+    }
+    let asked = remote.is_some_and(|remote| remote.is_answering());
     let (json, line) = (shard.as_ref().map(ShardOfRun::json), shard.as_ref().map(ShardOfRun::line));
     Ok(ProjectPlan {
         forecast,
         access: ExternalAccess::of(&pipeline),
         shard: json,
         shard_line: line,
-        remote: remote.map(|url| RemoteJson { url: url.to_string(), asked: false }),
+        remote: url.map(|url| RemoteJson { url, asked, is_offline: *offline }),
         batch_rounds: batch_rounds(&pipeline),
     })
+}
+
+/// The forecast from a cache, and from the remote where that has none.
+fn forecast_with<L: Lookup>(
+    pipeline: &Pipeline,
+    select: &SelectArgs,
+    lookup: &L,
+    remote: Option<&RemoteEntries>,
+    journal: &Journal,
+) -> Result<Forecast, Failure> {
+    match remote {
+        Some(remote) => forecast_of(pipeline, select, &Layered { upper: lookup, lower: remote }, journal),
+        None => forecast_of(pipeline, select, lookup, journal),
+    }
 }
 
 fn forecast_of<L: Lookup>(

@@ -22,7 +22,7 @@ fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
 }
 
 fn loaded(shared: &SharedCache, console: &Console) -> Result<SharedSummary, Failure> {
-    print_warnings(shared, console);
+    print_warnings(shared.take_warnings(), console);
     shared.summary().ok_or_else(|| Failure::error("the remote could not be read"))
 }
 
@@ -111,7 +111,19 @@ pub(super) fn stats(paths: &ProjectPaths, args: &RemoteArgs, console: &Console) 
     block_on(shared.load())??;
     let summary = loaded(&shared, console)?;
     let SharedSummary {
-        url, list, segments, entries, texts, bytes, writers, untrusted, damaged, newer, foreign, ..
+        url,
+        list,
+        segments,
+        entries,
+        texts,
+        bytes,
+        writers,
+        untrusted,
+        damaged,
+        newer,
+        foreign,
+        pruned,
+        ..
     } = &summary;
     let by_writer: Vec<_> = writers
         .iter()
@@ -121,6 +133,7 @@ pub(super) fn stats(paths: &ProjectPaths, args: &RemoteArgs, console: &Console) 
     let json = json!({
         "remote": url, "list": list, "segments": segments, "entries": entries, "texts": texts, "bytes": bytes,
         "writers": by_writer, "untrusted": of_others, "damaged": damaged, "newer": newer, "foreign": foreign,
+        "pruned": pruned,
     });
     console.report(&json, || {
         console.print(&console.paint(TextStyle::Strong, url));

@@ -28,7 +28,8 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
         return Ok(exit);
     }
     if args.dry_run {
-        let forecast = plan::of_project(common, &args.select, &args.shards, console)?;
+        let source = plan::PlanSource { remote: args.remote.clone(), offline: args.offline };
+        let forecast = plan::of_project(common, &args.select, &args.shards, &source, console)?;
         return Ok(plan::print(&forecast, false, console));
     }
     args.shards.mention_engine(console);

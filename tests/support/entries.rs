@@ -1,0 +1,53 @@
+//! Entries of a cache, for measurements: each with inputs, prices and a reply of its own.
+
+#![allow(dead_code, reason = "each bench and example uses a part")]
+
+use bytes::Bytes;
+use compeval::action::{BuiltInRule, Computation, Digest, Inputs, Repetition, Sources, Stage, Work};
+use compeval::cache::{EntryCoordinate, EntryMeta, ParseResult, Record, Store};
+use compeval::units::{Tokens, Usage};
+
+pub fn inputs(n: u64, messages: &str) -> Inputs {
+    let messages = messages.into();
+    let work = Work::Compute(Computation { rule: BuiltInRule::Truncate, messages, target_tokens: Some(Tokens(n)) });
+    Inputs::of(Stage::Answer, Repetition { compress: Some(1), answer: Some(1), judge: None }, &work)
+}
+
+pub fn meta(n: u64) -> EntryMeta {
+    EntryMeta {
+        stage: Stage::Answer,
+        created: n,
+        dialect: None,
+        model: Some("model".into()),
+        requested_model: Some("model".into()),
+        usage: Usage { input: Some(Tokens(9000)), output: Some(Tokens(300)), ..Usage::default() },
+        cost: None,
+        latency_ms: 900,
+        attempts: 1,
+        request_id: None,
+        coordinate: EntryCoordinate { fixture: Some(format!("fixture-{n}")), ..EntryCoordinate::default() },
+        inputs: inputs(n, "[]"),
+        sources: Sources::default(),
+        imported: None,
+        lane: Default::default(),
+    }
+}
+
+pub fn body(n: u64, length: usize) -> Bytes {
+    let mut text = String::new();
+    let mut digest = Digest::of(n.to_le_bytes());
+    while text.len() < length {
+        text.push_str(&digest.hex());
+        text.push_str(" the same words as ever, so that something can be saved ");
+        digest = Digest::of(digest.0);
+    }
+    text.into()
+}
+
+/// Keeps an entry with a reply of this length, and that it is an output.
+pub async fn put(store: &Store, n: u64, length: usize) -> Record {
+    let meta = meta(n);
+    let record = store.put_reply(meta.inputs.key(), &meta, body(n, length)).await.expect("a cache");
+    store.note(&record, &ParseResult::Output { out: record.raw, state: None, parser: 1 });
+    record
+}
