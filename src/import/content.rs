@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::conversation::DropReason;
 use super::draft::ConversationDraft;
-use crate::transcript::ToolCall;
+use crate::transcript::{Role, ToolCall};
 
 /// The string under `key`; empty if there is none.
 pub(super) fn str_of<'a>(value: &'a Value, key: &str) -> &'a str {
@@ -24,6 +24,32 @@ pub(super) fn list_of<'a>(value: &'a Value, key: &str) -> &'a [Value] {
 /// The list at a JSON pointer; empty if there is none.
 pub(super) fn list_at<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
     value.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// The first string at these JSON pointers that is not empty; empty if there is none.
+pub(super) fn first_at<'a>(value: &'a Value, pointers: &[&str]) -> &'a str {
+    pointers.iter().map(|pointer| str_at(value, pointer)).find(|text| !text.is_empty()).unwrap_or("")
+}
+
+/// The text, if there is any.
+pub(super) fn named(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// Whether the flag under `key` is set.
+pub(super) fn is_true(value: &Value, key: &str) -> bool {
+    value.get(key).and_then(Value::as_bool) == Some(true)
+}
+
+/// The `content` of a message as text.
+pub(super) fn content_of(message: &Value, draft: &mut ConversationDraft) -> String {
+    text_of(message.get("content").unwrap_or(&Value::Null), draft)
+}
+
+/// A message of plain text.
+pub(super) fn say_content(role: Role, message: &Value, draft: &mut ConversationDraft) {
+    let text = content_of(message, draft);
+    draft.say(role, text);
 }
 
 /// A content of any vendor as text: a string, or parts joined by newlines, images as placeholders. Reasoning and
@@ -94,12 +120,14 @@ fn media(part: &Value) -> Option<String> {
     ) {
         return None;
     }
-    let named = |keys: &[&str]| keys.iter().map(|key| str_at(part, key)).find(|text| !text.is_empty()).unwrap_or("");
-    let data = named(&[
-        "/source/data", "/image_url/url", "/image_url", "/data", "/image", "/url", "/file/file_data",
-        "/input_audio/data", "/source/url", "/document", "/audio", "/video",
-    ]);
-    let media_type = named(&["/source/media_type", "/mimeType", "/mime", "/mime_type"]);
+    let data = first_at(
+        part,
+        &[
+            "/source/data", "/image_url/url", "/image_url", "/data", "/image", "/url", "/file/file_data",
+            "/input_audio/data", "/source/url", "/document", "/audio", "/video",
+        ],
+    );
+    let media_type = first_at(part, &["/source/media_type", "/mimeType", "/mime", "/mime_type"]);
     let kind = kind.trim_start_matches("input_").trim_end_matches("_url");
     Some(placeholder(kind, media_type, data))
 }

@@ -58,6 +58,23 @@ impl ConversationDraft {
         *self.dropped.entry(why).or_default() += 1;
     }
 
+    /// Counts a record that tells of the program alone.
+    pub(super) fn bookkeeping(&mut self, kind: impl Into<String>) {
+        self.count(DropReason::Bookkeeping(kind.into()));
+    }
+
+    /// Counts a record of a kind that is not known.
+    pub(super) fn unknown(&mut self, kind: impl Into<String>) {
+        self.count(DropReason::Unknown(kind.into()));
+    }
+
+    /// Notes the model that a record names, if it names one.
+    pub(super) fn set_model(&mut self, model: &str) {
+        if !model.is_empty() {
+            self.model = Some(model.to_owned());
+        }
+    }
+
     /// A message of plain text; one that says nothing is counted instead.
     pub(super) fn say(&mut self, role: Role, text: impl Into<String>) {
         let text = text.into();

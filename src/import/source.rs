@@ -23,6 +23,8 @@ pub(super) struct Records {
     losses: Vec<ImportIssue>,
     /// Records read ahead, with the lines they stood on.
     ahead: VecDeque<(u64, Value)>,
+    /// What is left of the list that was read last.
+    items: std::vec::IntoIter<Value>,
 }
 
 /// A line as it was found.
@@ -33,8 +35,8 @@ enum LogLine {
 
 impl Records {
     pub(super) fn new(file: &Path, shape: LogShape, reader: Box<dyn BufRead>) -> Records {
-        let (losses, ahead) = (Vec::new(), VecDeque::new());
-        Records { file: file.to_owned(), shape, reader, line: 0, done: false, losses, ahead }
+        let (losses, ahead, items) = (Vec::new(), VecDeque::new(), Vec::new().into_iter());
+        Records { file: file.to_owned(), shape, reader, line: 0, done: false, losses, ahead, items }
     }
 
     /// The name a conversation of this file goes by.
@@ -84,6 +86,16 @@ impl Records {
             Value::Array(items) => items,
             other => vec![other],
         })
+    }
+
+    /// The next record, or the next item of a list.
+    pub(super) fn next_item(&mut self) -> Option<Value> {
+        loop {
+            if let Some(item) = self.items.next() {
+                return Some(item);
+            }
+            self.items = self.next_items()?.into_iter();
+        }
     }
 
     fn next_line_value(&mut self) -> Option<Value> {

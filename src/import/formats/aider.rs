@@ -1,7 +1,6 @@
 //! Aider's chat history: Markdown, many chats in one file; prompts, Aider's own output and replies are distinguished by how
 //! their lines begin.
 
-use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
 use crate::transcript::Role;
@@ -110,7 +109,7 @@ impl AiderChat {
             Some(AiderSpeaker::Model) => self.draft.assistant(text, Vec::new()),
             // What Aider prints before the first prompt is its greeting.
             Some(AiderSpeaker::Aider) if !self.prompted => {
-                self.draft.count(DropReason::Bookkeeping("start of the chat".to_owned()));
+                self.draft.bookkeeping("start of the chat");
             }
             Some(AiderSpeaker::Aider) => self.draft.say(Role::User, format!("[output of aider]\n{text}")),
             None => {}

@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::content::{arguments, list_of, str_of, text_of};
-use super::super::conversation::DropReason;
+use super::super::content::{arguments, content_of, list_of, str_of, text_of};
 use super::super::detect::LogShape;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
@@ -34,13 +33,13 @@ pub(super) fn blocks_of(content: &Value, draft: &mut ConversationDraft) -> Block
                 arguments(block.get("input")),
             )),
             "tool_result" | "mcp_tool_result" => {
-                let text = text_of(block.get("content").unwrap_or(&Value::Null), draft);
+                let text = content_of(block, draft);
                 blocks.results.push((str_of(block, "tool_use_id").to_owned(), text));
             }
             "server_tool_use" | "mcp_tool_use" => {
                 texts.push(format!("[{} {}]", str_of(block, "name"), arguments(block.get("input"))));
             }
-            "compaction" => blocks.summary = Some(text_of(block.get("content").unwrap_or(&Value::Null), draft)),
+            "compaction" => blocks.summary = Some(content_of(block, draft)),
             "web_search_result" => texts.push(format!("{} {}", str_of(block, "title"), str_of(block, "url"))),
             _ => texts.push(text_of(block, draft)),
         }
@@ -54,14 +53,12 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut drafts = Vec::new();
     let mut loose = ConversationDraft::new(records.stem());
     let lines = records.shape == LogShape::Lines;
-    while let Some(items) = records.next_items() {
-        for item in items {
-            if item.get("messages").is_some() {
-                let name = if lines { format!("{}-{}", records.stem(), drafts.len() + 1) } else { records.stem() };
-                drafts.push(conversation(&item, name));
-            } else {
-                message(&item, &mut loose);
-            }
+    while let Some(item) = records.next_item() {
+        if item.get("messages").is_some() {
+            let name = if lines { format!("{}-{}", records.stem(), drafts.len() + 1) } else { records.stem() };
+            drafts.push(conversation(&item, name));
+        } else {
+            message(&item, &mut loose);
         }
     }
     drafts.push(loose);
@@ -70,7 +67,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
 
 fn conversation(body: &Value, name: String) -> ConversationDraft {
     let mut draft = ConversationDraft::new(name);
-    draft.model = Some(str_of(body, "model")).filter(|model| !model.is_empty()).map(str::to_owned);
+    draft.set_model(str_of(body, "model"));
     let system = text_of(body.get("system").unwrap_or(&Value::Null), &mut draft);
     if !system.is_empty() {
         draft.say(Role::System, system);
@@ -101,6 +98,6 @@ fn message(item: &Value, draft: &mut ConversationDraft) {
             }
         }
         "system" => draft.say(Role::System, blocks.text),
-        other => draft.count(DropReason::Unknown(format!("role `{other}`"))),
+        other => draft.unknown(format!("role `{other}`")),
     }
 }

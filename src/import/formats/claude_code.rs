@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::super::content::{list_at, list_of, str_at, str_of, text_of};
+use super::super::content::{is_true, list_at, list_of, named, str_at, str_of, text_of};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
@@ -18,10 +18,8 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
         main: ConversationDraft::new(records.stem()),
         ..ClaudeSession::default()
     };
-    while let Some(items) = records.next_items() {
-        for record in items {
-            session.record(&record);
-        }
+    while let Some(record) = records.next_item() {
+        session.record(&record);
     }
     session.finish()
 }
@@ -43,7 +41,7 @@ impl ClaudeSession {
         if self.tree.knows(uuid) || self.side_seen.contains(uuid) {
             return self.main.count(DropReason::Duplicate);
         }
-        if record.get("isSidechain").and_then(Value::as_bool) == Some(true) {
+        if is_true(record, "isSidechain") {
             return self.side_record(record);
         }
         let from = self.main.len();
@@ -101,9 +99,9 @@ fn read_record(record: &Value, draft: &mut ConversationDraft) -> bool {
         "system" if str_of(record, "subtype") == "microcompact_boundary" => {
             draft.clearing();
             describe(record, "/microcompactMetadata", draft);
-            draft.count(DropReason::Bookkeeping("system microcompact_boundary".to_owned()));
+            draft.bookkeeping("system microcompact_boundary");
         }
-        "system" => draft.count(DropReason::Bookkeeping(format!("system {}", str_of(record, "subtype")))),
+        "system" => draft.bookkeeping(format!("system {}", str_of(record, "subtype"))),
         "attachment" => attachment(record, draft),
         "progress"
         | "summary"
@@ -118,8 +116,8 @@ fn read_record(record: &Value, draft: &mut ConversationDraft) -> bool {
         | "permission-mode"
         | "bridge-session"
         | "pr-link"
-        | "atis-latch" => draft.count(DropReason::Bookkeeping(kind.to_owned())),
-        _ => draft.count(DropReason::Unknown(if kind.is_empty() { "without type" } else { kind }.to_owned())),
+        | "atis-latch" => draft.bookkeeping(kind),
+        _ => draft.unknown(if kind.is_empty() { "without type" } else { kind }),
     }
     false
 }
@@ -129,7 +127,7 @@ fn describe(record: &Value, metadata: &str, draft: &mut ConversationDraft) {
     let number = |key: &str| record.pointer(&format!("{metadata}/{key}")).and_then(Value::as_u64);
     let (before, after, saved) = (number("preTokens"), number("postTokens"), number("tokensSaved"));
     if let Some(last) = draft.last_compaction() {
-        last.time = Some(str_of(record, "timestamp").to_owned()).filter(|time| !time.is_empty());
+        last.time = named(str_of(record, "timestamp"));
         last.tokens_before = before;
         last.tokens_after = after.or_else(|| before?.checked_sub(saved?));
     }
@@ -147,9 +145,7 @@ fn assistant(record: &Value, draft: &mut ConversationDraft) {
     if model == "<synthetic>" {
         return draft.count(DropReason::Injected("message of the tool itself".to_owned()));
     }
-    if !model.is_empty() {
-        draft.model = Some(model.to_owned());
-    }
+    draft.set_model(model);
     draft.context_size(message.get("usage").map_or(0, request_tokens));
     let blocks = blocks_of(message.get("content").unwrap_or(&Value::Null), draft);
     let id = [str_of(message, "id"), str_of(record, "uuid")].into_iter().find(|id| !id.is_empty());
@@ -161,7 +157,7 @@ fn assistant(record: &Value, draft: &mut ConversationDraft) {
 
 fn user(record: &Value, draft: &mut ConversationDraft) -> bool {
     let content = record.pointer("/message/content").unwrap_or(&Value::Null);
-    let flag = |key: &str| record.get(key).and_then(Value::as_bool) == Some(true);
+    let flag = |key: &str| is_true(record, key);
     if flag("isCompactSummary") && draft.len() > 0 {
         let text = text_of(content, draft);
         draft.summary(&text);

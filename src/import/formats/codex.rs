@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::super::content::{arguments, list_of, str_at, str_of, text_of};
+use super::super::content::{arguments, content_of, first_at, list_of, named, str_at, str_of, text_of};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
@@ -13,14 +13,12 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut draft = ConversationDraft::new(records.stem());
     let mut items = CodexItems::default();
     let mut fork = Fork::default();
-    while let Some(list) = records.next_items() {
-        for record in list {
-            if fork.ends_before(&record) {
-                items.flush(&mut draft);
-                draft.copied_so_far();
-            }
-            line(&record, &mut items, &mut draft);
+    while let Some(record) = records.next_item() {
+        if fork.ends_before(&record) {
+            items.flush(&mut draft);
+            draft.copied_so_far();
         }
+        line(&record, &mut items, &mut draft);
     }
     items.flush(&mut draft);
     if fork.copied_at.is_some() {
@@ -62,27 +60,23 @@ fn line(record: &Value, items: &mut CodexItems, draft: &mut ConversationDraft) {
     let Some(payload) = record.get("payload").filter(|payload| payload.is_object()) else {
         // Before the envelope: items at top level, the header without a type.
         return match str_of(record, "type") {
-            "" => draft.count(DropReason::Bookkeeping("header".to_owned())),
+            "" => draft.bookkeeping("header"),
             _ => items.item(record, draft),
         };
     };
     match str_of(record, "type") {
         "response_item" => items.item(payload, draft),
         "turn_context" => {
-            draft.count(DropReason::Bookkeeping("turn_context".to_owned()));
-            let model = str_of(payload, "model");
-            if !model.is_empty() {
-                draft.model = Some(model.to_owned());
-            }
+            draft.bookkeeping("turn_context");
+            draft.set_model(str_of(payload, "model"));
         }
         "compacted" => {
             items.flush(draft);
             draft.compaction(Some(str_of(payload, "message")).filter(|summary| !summary.is_empty()));
             let replacement = list_of(payload, "replacement_history").iter();
-            let texts: Vec<String> =
-                replacement.map(|item| text_of(item.get("content").unwrap_or(&Value::Null), draft)).collect();
+            let texts: Vec<String> = replacement.map(|item| content_of(item, draft)).collect();
             if let Some(last) = draft.last_compaction() {
-                last.time = Some(str_of(record, "timestamp").to_owned()).filter(|time| !time.is_empty());
+                last.time = named(str_of(record, "timestamp"));
                 last.tokens_before = items.context_tokens.take();
                 last.replacement = texts.join("\n");
             }
@@ -96,16 +90,16 @@ fn line(record: &Value, items: &mut CodexItems, draft: &mut ConversationDraft) {
         }
         kind
         @ ("session_meta" | "world_state" | "inter_agent_communication" | "inter_agent_communication_metadata") => {
-            draft.count(DropReason::Bookkeeping(kind.to_owned()));
+            draft.bookkeeping(kind);
         }
-        kind => draft.count(DropReason::Unknown(kind.to_owned())),
+        kind => draft.unknown(kind),
     }
 }
 
 fn event(kind: &str, draft: &mut ConversationDraft) {
     match kind {
         "user_message" | "agent_message" | "agent_reasoning" => draft.count(DropReason::DisplayCopy),
-        _ => draft.count(DropReason::Bookkeeping(format!("event {kind}"))),
+        _ => draft.bookkeeping(format!("event {kind}")),
     }
 }
 
@@ -141,20 +135,20 @@ impl CodexItems {
             }
             "agent_message" => {
                 self.flush(draft);
-                let text = text_of(item.get("content").unwrap_or(&Value::Null), draft);
+                let text = content_of(item, draft);
                 draft.say(Role::User, format!("[message of agent {}]\n{text}", str_of(item, "author")));
             }
             "compaction" | "compaction_summary" | "context_compaction" => {
                 self.flush(draft);
                 draft.compaction(None);
             }
-            kind @ ("web_search_call" | "ghost_snapshot") => draft.count(DropReason::Bookkeeping(kind.to_owned())),
-            kind => draft.count(DropReason::Unknown(format!("item {kind}"))),
+            kind @ ("web_search_call" | "ghost_snapshot") => draft.bookkeeping(kind),
+            kind => draft.unknown(format!("item {kind}")),
         }
     }
 
     fn message(&mut self, item: &Value, draft: &mut ConversationDraft) {
-        let text = text_of(item.get("content").unwrap_or(&Value::Null), draft);
+        let text = content_of(item, draft);
         match str_of(item, "role") {
             "assistant" => {
                 // What is said after a call begins a message of its own.
@@ -172,12 +166,12 @@ impl CodexItems {
                 self.flush(draft);
                 draft.say(Role::System, text);
             }
-            other => draft.count(DropReason::Unknown(format!("role `{other}`"))),
+            other => draft.unknown(format!("role `{other}`")),
         }
     }
 
     fn call(&mut self, item: &Value, arguments: String) {
-        let id = ["call_id", "id"].into_iter().map(|key| str_of(item, key)).find(|id| !id.is_empty()).unwrap_or("");
+        let id = first_at(item, &["/call_id", "/id"]);
         self.calls.push(ToolCall::new(id, str_of(item, "name"), arguments));
     }
 

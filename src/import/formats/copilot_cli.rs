@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::super::content::{arguments, list_of, str_at, str_of, text_of};
+use super::super::content::{arguments, first_at, list_of, named, str_at, str_of, text_of};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
@@ -13,15 +13,13 @@ use crate::transcript::{Role, ToolCall};
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut draft = ConversationDraft::new(records.stem());
     let mut asked = HashSet::new();
-    while let Some(items) = records.next_items() {
-        for record in items {
-            let requests = record.get("data").map_or(&[] as &[Value], |data| list_of(data, "toolRequests"));
-            asked.extend(requests.iter().map(|call| str_of(call, "toolCallId").to_owned()));
-            if str_of(&record, "type") == "tool.execution_start" {
-                started(record.get("data").unwrap_or(&Value::Null), &mut asked, &mut draft);
-            } else {
-                event(&record, &mut draft);
-            }
+    while let Some(record) = records.next_item() {
+        let requests = record.get("data").map_or(&[] as &[Value], |data| list_of(data, "toolRequests"));
+        asked.extend(requests.iter().map(|call| str_of(call, "toolCallId").to_owned()));
+        if str_of(&record, "type") == "tool.execution_start" {
+            started(record.get("data").unwrap_or(&Value::Null), &mut asked, &mut draft);
+        } else {
+            event(&record, &mut draft);
         }
     }
     vec![draft]
@@ -31,7 +29,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
 fn started(data: &Value, asked: &mut HashSet<String>, draft: &mut ConversationDraft) {
     let id = str_of(data, "toolCallId");
     if !asked.insert(id.to_owned()) {
-        return draft.count(DropReason::Bookkeeping("tool.execution_start".to_owned()));
+        return draft.bookkeeping("tool.execution_start");
     }
     draft.assistant("", vec![ToolCall::new(id, str_of(data, "toolName"), arguments(data.get("arguments")))]);
 }
@@ -41,10 +39,7 @@ fn event(record: &Value, draft: &mut ConversationDraft) {
     let data = record.get("data").unwrap_or(&Value::Null);
     match kind {
         "system.message" => draft.say(Role::System, str_of(data, "content")),
-        "user.message" => {
-            let texts = [str_of(data, "content"), str_of(data, "transformedContent")];
-            draft.say(Role::User, texts.into_iter().find(|text| !text.is_empty()).unwrap_or(""));
-        }
+        "user.message" => draft.say(Role::User, first_at(data, &["/content", "/transformedContent"])),
         "assistant.message" => assistant(data, draft),
         "tool.execution_complete" => {
             let result = data.get("result").or_else(|| data.get("error")).unwrap_or(&Value::Null);
@@ -55,21 +50,21 @@ fn event(record: &Value, draft: &mut ConversationDraft) {
             draft.result(str_of(data, "toolCallId"), text);
         }
         "session.model_change" => {
-            draft.model = Some(str_of(data, "newModel")).filter(|m| !m.is_empty()).map(str::to_owned);
-            draft.count(DropReason::Bookkeeping(kind.to_owned()));
+            draft.model = named(str_of(data, "newModel"));
+            draft.bookkeeping(kind);
         }
         "session.compaction_complete" => {
             let done = data.get("success").and_then(Value::as_bool) != Some(false);
             let summary = Some(str_at(data, "/summaryContent")).filter(|summary| !summary.is_empty());
-            if done { draft.compaction(summary) } else { draft.count(DropReason::Bookkeeping(kind.to_owned())) }
+            if done { draft.compaction(summary) } else { draft.bookkeeping(kind) }
         }
         _ if ["session.", "hook.", "permission.", "assistant.turn", "tool.", "system."]
             .iter()
             .any(|start| kind.starts_with(start)) =>
         {
-            draft.count(DropReason::Bookkeeping(kind.to_owned()));
+            draft.bookkeeping(kind);
         }
-        _ => draft.count(DropReason::Unknown(kind.to_owned())),
+        _ => draft.unknown(kind),
     }
 }
 

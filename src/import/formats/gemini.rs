@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde_json::Value;
 
-use super::super::content::{arguments, list_of, str_of, text_of};
+use super::super::content::{arguments, content_of, is_true, list_of, named, say_content, str_of, text_of};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
@@ -14,15 +14,13 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut draft = ConversationDraft::new(records.stem());
     let mut session = GeminiSession::default();
     let mut checkpoint = Checkpoint::default();
-    while let Some(items) = records.next_items() {
-        for item in items {
-            if item.get("parts").is_some() {
-                checkpoint.content(&item, &mut draft);
-            } else if item.get("history").is_some() {
-                list_of(&item, "history").iter().for_each(|content| checkpoint.content(content, &mut draft));
-            } else {
-                session.apply(item, &mut draft);
-            }
+    while let Some(item) = records.next_item() {
+        if item.get("parts").is_some() {
+            checkpoint.content(&item, &mut draft);
+        } else if item.get("history").is_some() {
+            list_of(&item, "history").iter().for_each(|content| checkpoint.content(content, &mut draft));
+        } else {
+            session.apply(item, &mut draft);
         }
     }
     session.write(&mut draft);
@@ -50,7 +48,7 @@ impl GeminiSession {
             return self.extend(messages, draft);
         }
         if item.get("type").is_none() {
-            return draft.count(DropReason::Bookkeeping("header".to_owned()));
+            return draft.bookkeeping("header");
         }
         self.put(item, draft);
     }
@@ -78,14 +76,14 @@ impl GeminiSession {
     fn replace(&mut self, messages: Value, draft: &mut ConversationDraft) {
         let Value::Array(messages) = messages else { return };
         let snapshot = messages.iter().find_map(|message| {
-            let text = text_of(message.get("content").unwrap_or(&Value::Null), &mut ConversationDraft::new(""));
+            let text = content_of(&message, &mut ConversationDraft::new(""));
             text.contains("<state_snapshot>").then_some(text)
         });
         if let Some(summary) = &snapshot {
             self.compactions.push((self.messages.len(), Some(summary.clone())));
         }
         for message in messages {
-            let text = text_of(message.get("content").unwrap_or(&Value::Null), &mut ConversationDraft::new(""));
+            let text = content_of(&message, &mut ConversationDraft::new(""));
             if text.contains("<state_snapshot>") {
                 continue;
             }
@@ -122,29 +120,23 @@ impl GeminiSession {
 
 fn write_message(message: &Value, draft: &mut ConversationDraft) {
     match str_of(message, "type") {
-        "user" => {
-            let text = text_of(message.get("content").unwrap_or(&Value::Null), draft);
-            draft.say(Role::User, text);
-        }
+        "user" => say_content(Role::User, message, draft),
         "gemini" => reply(message, draft),
-        kind @ ("info" | "error" | "warning") => draft.count(DropReason::Bookkeeping(format!("screen {kind}"))),
-        kind => draft.count(DropReason::Unknown(format!("message {kind}"))),
+        kind @ ("info" | "error" | "warning") => draft.bookkeeping(format!("screen {kind}")),
+        kind => draft.unknown(format!("message {kind}")),
     }
 }
 
 fn reply(message: &Value, draft: &mut ConversationDraft) {
-    let model = str_of(message, "model");
-    if !model.is_empty() {
-        draft.model = Some(model.to_owned());
-    }
+    draft.set_model(str_of(message, "model"));
     for thought in list_of(message, "thoughts") {
         draft.think(&format!("{}: {}", str_of(thought, "subject"), str_of(thought, "description")));
     }
-    let text = text_of(message.get("content").unwrap_or(&Value::Null), draft);
+    let text = content_of(message, draft);
     let mut calls = Vec::new();
     let mut results = Vec::new();
     for call in list_of(message, "toolCalls") {
-        let id = Some(str_of(call, "id")).filter(|id| !id.is_empty()).map_or_else(|| draft.new_id(), str::to_owned);
+        let id = named(str_of(call, "id")).unwrap_or_else(|| draft.new_id());
         results.extend(result_of(call, draft).map(|result| (id.clone(), result)));
         calls.push(ToolCall::new(id, str_of(call, "name"), arguments(call.get("args"))));
     }
@@ -180,15 +172,15 @@ impl Checkpoint {
         let (mut texts, mut calls) = (Vec::new(), Vec::new());
         for part in list_of(content, "parts") {
             if let Some(call) = part.get("functionCall") {
-                let id = self.id_of(call, draft);
+                let id = named(str_of(call, "id")).unwrap_or_else(|| draft.new_id());
                 self.open.entry(str_of(call, "name").to_owned()).or_default().push_back(id.clone());
                 calls.push(ToolCall::new(id, str_of(call, "name"), arguments(call.get("args"))));
             } else if let Some(response) = part.get("functionResponse") {
                 let queued = self.open.get_mut(str_of(response, "name")).and_then(VecDeque::pop_front);
-                let id = Some(str_of(response, "id")).filter(|id| !id.is_empty()).map(str::to_owned).or(queued);
+                let id = named(str_of(response, "id")).or(queued);
                 let text = response_text(part, draft);
                 draft.result(&id.unwrap_or_default(), text);
-            } else if part.get("thought").and_then(Value::as_bool) == Some(true) {
+            } else if is_true(part, "thought") {
                 draft.think(str_of(part, "text"));
             } else {
                 texts.push(text_of(part, draft));
@@ -202,10 +194,5 @@ impl Checkpoint {
         } else if !text.is_empty() {
             draft.say(Role::User, text);
         }
-    }
-
-    fn id_of(&self, call: &Value, draft: &mut ConversationDraft) -> String {
-        let id = str_of(call, "id");
-        if id.is_empty() { draft.new_id() } else { id.to_owned() }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::super::content::{list_of, str_of};
+use super::super::content::{list_of, named, str_of};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
@@ -14,17 +14,15 @@ use crate::transcript::Role;
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut drafts = Vec::new();
     let mut loose = Gateway { draft: ConversationDraft::new(records.stem()), compacted: HashSet::new(), in_old: false };
-    while let Some(items) = records.next_items() {
-        for item in items {
-            let number = drafts.len() + 1;
-            if item.get("conversations").is_some() {
-                drafts.push(sharegpt::conversation(&item, format!("{}-{number}", records.stem())));
-            } else if item.get("messages").is_some() {
-                let name = if number > 1 { format!("{}-{number}", records.stem()) } else { records.stem() };
-                drafts.push(session(&item, name));
-            } else {
-                loose.message(&item);
-            }
+    while let Some(item) = records.next_item() {
+        let number = drafts.len() + 1;
+        if item.get("conversations").is_some() {
+            drafts.push(sharegpt::conversation(&item, format!("{}-{number}", records.stem())));
+        } else if item.get("messages").is_some() {
+            let name = if number > 1 { format!("{}-{number}", records.stem()) } else { records.stem() };
+            drafts.push(session(&item, name));
+        } else {
+            loose.message(&item);
         }
     }
     drafts.push(loose.draft);
@@ -33,7 +31,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
 
 fn session(log: &Value, name: String) -> ConversationDraft {
     let mut gateway = Gateway { draft: ConversationDraft::new(name), compacted: HashSet::new(), in_old: false };
-    gateway.draft.model = Some(str_of(log, "model")).filter(|model| !model.is_empty()).map(str::to_owned);
+    gateway.draft.set_model(str_of(log, "model"));
     let prompt = str_of(log, "system_prompt");
     let has_system = list_of(log, "messages").first().is_some_and(|first| str_of(first, "role") == "system");
     if !prompt.is_empty() && !has_system {
@@ -53,8 +51,8 @@ struct Gateway {
 impl Gateway {
     fn message(&mut self, message: &Value) {
         if str_of(message, "role") == "session_meta" {
-            self.draft.model = Some(str_of(message, "model")).filter(|m| !m.is_empty()).map(str::to_owned);
-            return self.draft.count(DropReason::Bookkeeping("session_meta".to_owned()));
+            self.draft.model = named(str_of(message, "model"));
+            return self.draft.bookkeeping("session_meta");
         }
         let row = ["role", "content", "tool_call_id"].map(|key| str_of(message, key).to_owned());
         let key = (row[0].clone(), row[1].clone(), row[2].clone());

@@ -2,25 +2,22 @@
 
 use serde_json::Value;
 
-use super::super::content::{list_of, openai_calls, str_at, str_of, text_of};
+use super::super::content::{content_of, list_of, openai_calls, str_at, str_of};
 use super::super::draft::ConversationDraft;
 use super::super::source::{Records, plain_name};
 use super::openai;
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut drafts = Vec::new();
-    while let Some(items) = records.next_items() {
-        for log in items {
-            let stem = records.stem();
-            let samples = list_of(&log, "samples");
-            if samples.is_empty() {
-                records.lose(
-                    "the log is a header without samples; export the full log with `inspect log convert --to json`",
-                );
-            }
-            for sample in samples {
-                drafts.push(read_sample(sample, str_at(&log, "/eval/model"), &stem, samples.len() > 1));
-            }
+    while let Some(log) = records.next_item() {
+        let stem = records.stem();
+        let samples = list_of(&log, "samples");
+        if samples.is_empty() {
+            records
+                .lose("the log is a header without samples; export the full log with `inspect log convert --to json`");
+        }
+        for sample in samples {
+            drafts.push(read_sample(sample, str_at(&log, "/eval/model"), &stem, samples.len() > 1));
         }
     }
     drafts
@@ -37,7 +34,7 @@ fn sample_name(sample: &Value) -> String {
 pub(in super::super) fn read_sample(sample: &Value, model: &str, stem: &str, told_apart: bool) -> ConversationDraft {
     let mut draft =
         ConversationDraft::new(if told_apart { format!("{stem}-{}", sample_name(sample)) } else { stem.to_owned() });
-    draft.model = Some(model).filter(|model| !model.is_empty()).map(str::to_owned);
+    draft.set_model(model);
     let attachments = sample.get("attachments").unwrap_or(&Value::Null);
     let mut compactions: Vec<&Value> = events(sample).filter(|event| str_of(event, "event") == "compaction").collect();
     for message in list_of(sample, "messages") {
@@ -61,12 +58,12 @@ fn read_message(message: &Value, draft: &mut ConversationDraft) {
     let error = str_at(message, "/error/message");
     match str_of(message, "role") {
         "assistant" => {
-            let text = text_of(message.get("content").unwrap_or(&Value::Null), draft);
+            let text = content_of(message, draft);
             let calls = openai_calls(message, draft);
             draft.assistant(text, calls);
         }
         "tool" if !error.is_empty() => {
-            let text = text_of(message.get("content").unwrap_or(&Value::Null), draft);
+            let text = content_of(message, draft);
             let separator = if text.is_empty() { "" } else { "\n" };
             draft.result(str_of(message, "tool_call_id"), format!("{text}{separator}Error: {error}"));
         }

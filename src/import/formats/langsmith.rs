@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::super::content::{arguments, list_of, str_at, str_of, text_of};
+use super::super::content::{arguments, content_of, first_at, list_of, str_of};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
@@ -13,15 +13,13 @@ use crate::transcript::{Role, ToolCall};
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut traces: BTreeMap<String, Trace> = BTreeMap::new();
-    while let Some(items) = records.next_items() {
-        for item in items {
-            if item.get("post").is_some() || item.get("patch").is_some() {
-                for run in list_of(&item, "post").iter().chain(list_of(&item, "patch")) {
-                    take(run, &mut traces);
-                }
-            } else {
-                take(&item, &mut traces);
+    while let Some(item) = records.next_item() {
+        if item.get("post").is_some() || item.get("patch").is_some() {
+            for run in list_of(&item, "post").iter().chain(list_of(&item, "patch")) {
+                take(run, &mut traces);
             }
+        } else {
+            take(&item, &mut traces);
         }
     }
     let several = traces.len() > 1;
@@ -38,7 +36,7 @@ struct Trace {
 }
 
 fn take(run: &Value, traces: &mut BTreeMap<String, Trace>) {
-    let key = ["trace_id", "id"].into_iter().map(|key| str_of(run, key)).find(|id| !id.is_empty()).unwrap_or("");
+    let key = first_at(run, &["/trace_id", "/id"]);
     let trace = traces.entry(key.to_owned()).or_default();
     let id = str_of(run, "id").to_owned();
     match trace.models.get_mut(&id) {
@@ -60,7 +58,7 @@ impl Trace {
     fn draft(self, name: String) -> ConversationDraft {
         let mut draft = ConversationDraft::new(name);
         for _ in 0..self.others {
-            draft.count(DropReason::Bookkeeping("run that is no call of a model".to_owned()));
+            draft.bookkeeping("run that is no call of a model");
         }
         let mut runs: Vec<Value> = self.models.into_values().collect();
         runs.sort_by(|a, b| str_of(a, "dotted_order").cmp(str_of(b, "dotted_order")));
@@ -75,7 +73,7 @@ impl Trace {
 
 fn conversation(run: &Value, draft: &mut ConversationDraft) {
     let models = ["/extra/metadata/ls_model_name", "/inputs/model", "/extra/invocation_params/model"];
-    draft.model = models.map(|at| str_at(run, at)).into_iter().find(|model| !model.is_empty()).map(str::to_owned);
+    draft.set_model(first_at(run, &models));
     let inputs = list_of(run.get("inputs").unwrap_or(&Value::Null), "messages");
     for message in inputs {
         match message {
@@ -101,7 +99,7 @@ fn read_message(message: &Value, draft: &mut ConversationDraft) {
     let class = list_of(message, "id").last().and_then(Value::as_str);
     let body = message.get("kwargs").or_else(|| message.get("data")).unwrap_or(message);
     let kind = class.unwrap_or(str_of(message, "type")).trim_end_matches("Chunk");
-    let text = text_of(body.get("content").unwrap_or(&Value::Null), draft);
+    let text = content_of(body, draft);
     match kind {
         "HumanMessage" | "human" => draft.say(Role::User, text),
         "SystemMessage" | "system" => draft.say(Role::System, text),
@@ -111,6 +109,6 @@ fn read_message(message: &Value, draft: &mut ConversationDraft) {
                 |call: &Value| ToolCall::new(str_of(call, "id"), str_of(call, "name"), arguments(call.get("args")));
             draft.assistant(text, list_of(body, "tool_calls").iter().map(call).collect());
         }
-        other => draft.count(DropReason::Unknown(format!("message `{other}`"))),
+        other => draft.unknown(format!("message `{other}`")),
     }
 }

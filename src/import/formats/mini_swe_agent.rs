@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::content::{list_of, str_at, str_of, text_of};
-use super::super::conversation::DropReason;
+use super::super::content::{content_of, first_at, list_of, str_of};
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
 use super::{codex::CodexItems, openai};
@@ -12,18 +11,15 @@ use crate::transcript::ToolCall;
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut drafts = Vec::new();
     let mut loose: Vec<Value> = Vec::new();
-    while let Some(items) = records.next_items() {
-        for item in items {
-            if item.get("messages").is_none() {
-                loose.push(item);
-                continue;
-            }
-            let mut draft = ConversationDraft::new(records.stem());
-            let models = ["/info/config/model/model_name", "/info/config/model"].map(|at| str_at(&item, at));
-            draft.model = models.into_iter().find(|model| !model.is_empty()).map(str::to_owned);
-            conversation(list_of(&item, "messages"), &mut draft);
-            drafts.push(draft);
+    while let Some(item) = records.next_item() {
+        if item.get("messages").is_none() {
+            loose.push(item);
+            continue;
         }
+        let mut draft = ConversationDraft::new(records.stem());
+        draft.set_model(first_at(&item, &["/info/config/model/model_name", "/info/config/model"]));
+        conversation(list_of(&item, "messages"), &mut draft);
+        drafts.push(draft);
     }
     let mut draft = ConversationDraft::new(records.stem());
     conversation(&loose, &mut draft);
@@ -41,10 +37,10 @@ fn conversation(messages: &[Value], draft: &mut ConversationDraft) {
         }
         items.flush(draft);
         match str_of(message, "role") {
-            "exit" => draft.count(DropReason::Bookkeeping("exit".to_owned())),
+            "exit" => draft.bookkeeping("exit"),
             "assistant" => assistant(message, next, draft),
             "user" if draft.waiting() > 0 => {
-                let text = text_of(message.get("content").unwrap_or(&Value::Null), draft);
+                let text = content_of(message, draft);
                 draft.next_result(text);
             }
             _ => openai::message(message, draft),

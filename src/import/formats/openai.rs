@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::content::{arguments, list_of, openai_calls, str_at, str_of, text_of, think};
-use super::super::conversation::DropReason;
+use super::super::content::{arguments, content_of, first_at, list_of, openai_calls, say_content, str_of, think};
 use super::super::detect::LogShape;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
@@ -32,11 +31,10 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
 /// A request body, with its response where one is logged.
 pub(super) fn body(body: &Value, name: String) -> ConversationDraft {
     let mut draft = ConversationDraft::new(name);
-    let models = [str_of(body, "model"), str_at(body, "/kwargs/model"), str_at(body, "/response/model")];
-    draft.model = models.into_iter().find(|model| !model.is_empty()).map(str::to_owned);
-    let instructions = ["instructions", "system"].into_iter().map(|key| str_of(body, key)).find(|t| !t.is_empty());
-    if let Some(text) = instructions {
-        draft.say(Role::System, text);
+    draft.set_model(first_at(body, &["/model", "/kwargs/model", "/response/model"]));
+    let instructions = first_at(body, &["/instructions", "/system"]);
+    if !instructions.is_empty() {
+        draft.say(Role::System, instructions);
     }
     let mut items = CodexItems::default();
     for item in list_of(body, "input") {
@@ -54,22 +52,19 @@ pub(super) fn body(body: &Value, name: String) -> ConversationDraft {
 
 /// One message, in the current shape or the older one with `function_call`.
 pub(super) fn message(item: &Value, draft: &mut ConversationDraft) {
-    let content = item.get("content").unwrap_or(&Value::Null);
     match str_of(item, "role") {
-        "assistant" => assistant(item, content, draft),
+        "assistant" => assistant(item, draft),
         "tool" => {
-            let text = text_of(content, draft);
+            let text = content_of(item, draft);
             answer(str_of(item, "tool_call_id"), text, draft);
         }
         "function" => {
-            let text = text_of(content, draft);
+            let text = content_of(item, draft);
             draft.next_result(text);
         }
-        role @ ("system" | "developer" | "user") => {
-            let text = text_of(content, draft);
-            draft.say(if role == "user" { Role::User } else { Role::System }, text);
-        }
-        other => draft.count(DropReason::Unknown(format!("role `{other}`"))),
+        "user" => say_content(Role::User, item, draft),
+        "system" | "developer" => say_content(Role::System, item, draft),
+        other => draft.unknown(format!("role `{other}`")),
     }
 }
 
@@ -77,17 +72,15 @@ fn answer(id: &str, text: String, draft: &mut ConversationDraft) {
     if id.is_empty() { draft.next_result(text) } else { draft.result(id, text) }
 }
 
-fn assistant(item: &Value, content: &Value, draft: &mut ConversationDraft) {
-    for key in ["reasoning_content", "reasoning"] {
-        if !str_of(item, key).is_empty() {
-            draft.think(str_of(item, key));
-            break;
-        }
+fn assistant(item: &Value, draft: &mut ConversationDraft) {
+    let reasoning = first_at(item, &["/reasoning_content", "/reasoning"]);
+    if !reasoning.is_empty() {
+        draft.think(reasoning);
     }
     for block in list_of(item, "thinking_blocks") {
         think(str_of(block, "thinking"), draft);
     }
-    let mut text = text_of(content, draft);
+    let mut text = content_of(item, draft);
     if text.is_empty() {
         text = str_of(item, "refusal").to_owned();
     }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::content::{arguments, list_of, placeholder, str_at, str_of};
+use super::super::content::{arguments, is_true, list_of, named, placeholder, str_at, str_of};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
@@ -10,12 +10,10 @@ use crate::transcript::{Role, ToolCall};
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut drafts = Vec::new();
-    while let Some(items) = records.next_items() {
-        for session in items {
-            let mut draft = ConversationDraft::new(records.stem());
-            list_of(&session, "messages").iter().for_each(|message| read_message(message, &mut draft));
-            drafts.push(draft);
-        }
+    while let Some(session) = records.next_item() {
+        let mut draft = ConversationDraft::new(records.stem());
+        list_of(&session, "messages").iter().for_each(|message| read_message(message, &mut draft));
+        drafts.push(draft);
     }
     drafts
 }
@@ -26,11 +24,8 @@ fn read_message(message: &Value, draft: &mut ConversationDraft) {
     if str_of(info, "role") == "user" {
         return user(parts, draft);
     }
-    let model = str_of(info, "modelID");
-    if !model.is_empty() {
-        draft.model = Some(model.to_owned());
-    }
-    if info.get("summary").and_then(Value::as_bool) == Some(true) {
+    draft.set_model(str_of(info, "modelID"));
+    if is_true(info, "summary") {
         let texts: Vec<&str> = parts.iter().map(|part| str_of(part, "text")).filter(|text| !text.is_empty()).collect();
         return draft.summary(&texts.join("\n"));
     }
@@ -44,7 +39,7 @@ fn user(parts: &[Value], draft: &mut ConversationDraft) {
             "text" => texts.push(str_of(part, "text").to_owned()),
             "file" => texts.push(file(part)),
             "compaction" => draft.compaction(None),
-            kind => draft.count(DropReason::Bookkeeping(format!("part {kind}"))),
+            kind => draft.bookkeeping(format!("part {kind}")),
         }
     }
     if !texts.is_empty() {
@@ -75,9 +70,9 @@ fn assistant(parts: &[Value], draft: &mut ConversationDraft) {
             "tool" => turn.tool(part, draft),
             "file" => turn.texts.push(file(part)),
             kind @ ("step-start" | "step-finish" | "snapshot" | "patch" | "agent" | "subtask" | "retry") => {
-                draft.count(DropReason::Bookkeeping(format!("part {kind}")));
+                draft.bookkeeping(format!("part {kind}"));
             }
-            kind => draft.count(DropReason::Unknown(format!("part {kind}"))),
+            kind => draft.unknown(format!("part {kind}")),
         }
     }
     if !turn.flush(draft) && !said {
@@ -94,7 +89,7 @@ struct OpencodeTurn {
 
 impl OpencodeTurn {
     fn tool(&mut self, part: &Value, draft: &mut ConversationDraft) {
-        let id = Some(str_of(part, "callID")).filter(|id| !id.is_empty()).map_or_else(|| draft.new_id(), str::to_owned);
+        let id = named(str_of(part, "callID")).unwrap_or_else(|| draft.new_id());
         self.calls.push(ToolCall::new(id.clone(), str_of(part, "tool"), arguments(part.pointer("/state/input"))));
         match str_at(part, "/state/status") {
             "completed" => self.results.push((id, str_at(part, "/state/output").to_owned())),

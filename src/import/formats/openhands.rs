@@ -3,8 +3,7 @@
 
 use serde_json::Value;
 
-use super::super::content::{arguments, list_of, placeholder, str_at, str_of};
-use super::super::conversation::DropReason;
+use super::super::content::{arguments, first_at, list_of, placeholder, str_at, str_of};
 use super::super::draft::ConversationDraft;
 use super::super::source::{Records, plain_name};
 use super::{openai, openhands_sdk};
@@ -13,13 +12,11 @@ use crate::transcript::{Role, ToolCall};
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut drafts = Vec::new();
     let mut loose = ConversationDraft::new(records.stem());
-    while let Some(items) = records.next_items() {
-        for item in items {
-            if item.get("history").is_some_and(Value::is_array) {
-                drafts.push(evaluation(&item, &records.stem(), drafts.len() + 1));
-            } else {
-                any_event(&item, &mut loose);
-            }
+    while let Some(item) = records.next_item() {
+        if item.get("history").is_some_and(Value::is_array) {
+            drafts.push(evaluation(&item, &records.stem(), drafts.len() + 1));
+        } else {
+            any_event(&item, &mut loose);
         }
     }
     drafts.push(loose);
@@ -30,7 +27,7 @@ fn evaluation(line: &Value, stem: &str, number: usize) -> ConversationDraft {
     let instance = str_of(line, "instance_id");
     let suffix = if instance.is_empty() { number.to_string() } else { plain_name(instance) };
     let mut draft = ConversationDraft::new(format!("{stem}-{suffix}"));
-    draft.model = Some(str_at(line, "/metadata/llm_config/model")).filter(|m| !m.is_empty()).map(str::to_owned);
+    draft.set_model(str_at(line, "/metadata/llm_config/model"));
     for item in list_of(line, "history") {
         match item {
             // The oldest outputs hold pairs of an action and its observation.
@@ -52,7 +49,7 @@ pub(in super::super) fn any_event(event: &Value, draft: &mut ConversationDraft) 
     } else if event.get("role").is_some() {
         openai::message(event, draft);
     } else {
-        draft.count(DropReason::Bookkeeping("event that is neither action nor observation".to_owned()));
+        draft.bookkeeping("event that is neither action nor observation");
     }
 }
 
@@ -64,7 +61,7 @@ fn action(name: &str, event: &Value, draft: &mut ConversationDraft) {
         "message" => message(event, args, draft),
         "condensation" => draft.compaction(Some(str_of(args, "summary")).filter(|summary| !summary.is_empty())),
         "recall" | "null" | "change_agent_state" | "condensation_request" => {
-            draft.count(DropReason::Bookkeeping(format!("action {name}")));
+            draft.bookkeeping(format!("action {name}"));
         }
         "finish" | "reject" => finish(event, args, draft),
         _ => call(name, event, args, draft),
@@ -74,8 +71,7 @@ fn action(name: &str, event: &Value, draft: &mut ConversationDraft) {
 /// The last words; nothing answers them, so they are no call.
 fn finish(event: &Value, args: &Value, draft: &mut ConversationDraft) {
     let thought = str_at(event, "/tool_call_metadata/model_response/choices/0/message/content");
-    let last = ["final_thought", "thought", "reason"].into_iter().map(|key| str_of(args, key)).find(|t| !t.is_empty());
-    let last = last.unwrap_or("");
+    let last = first_at(args, &["/final_thought", "/thought", "/reason"]);
     let text =
         if thought.is_empty() || last.contains(thought) { last.to_owned() } else { format!("{thought}\n{last}") };
     draft.assistant(text, Vec::new());
@@ -93,10 +89,7 @@ fn message(event: &Value, args: &Value, draft: &mut ConversationDraft) {
 /// All actions of one reply of the model are one message.
 fn call(name: &str, event: &Value, args: &Value, draft: &mut ConversationDraft) {
     let response = event.pointer("/tool_call_metadata/model_response");
-    let model = response.map_or("", |response| str_of(response, "model"));
-    if !model.is_empty() {
-        draft.model = Some(model.to_owned());
-    }
+    draft.set_model(response.map_or("", |response| str_of(response, "model")));
     let asked = response.and_then(|response| response.pointer("/choices/0/message"));
     let thought = asked.map_or("", |message| str_of(message, "content"));
     let thought = if thought.is_empty() { str_of(args, "thought") } else { thought };
@@ -139,10 +132,9 @@ fn call_id(event: &Value, key: &str) -> String {
 
 fn observation(name: &str, event: &Value, draft: &mut ConversationDraft) {
     if matches!(name, "recall" | "null" | "agent_state_changed" | "condense") {
-        return draft.count(DropReason::Bookkeeping(format!("observation {name}")));
+        return draft.bookkeeping(format!("observation {name}"));
     }
-    let content = ["content", "message"].into_iter().map(|key| str_of(event, key)).find(|text| !text.is_empty());
+    let content = first_at(event, &["/content", "/message"]);
     let id = call_id(event, "cause");
-    let content = content.unwrap_or("");
     if id.is_empty() && draft.waiting() > 0 { draft.next_result(content) } else { draft.result(&id, content) }
 }

@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::content::{arguments, list_of, str_at, str_of, text_of};
-use super::super::conversation::DropReason;
+use super::super::content::{arguments, content_of, list_of, str_at, str_of, text_of};
 use super::super::draft::ConversationDraft;
 use crate::transcript::{Role, ToolCall};
 
@@ -27,14 +26,14 @@ pub(super) fn event(event: &Value, draft: &mut ConversationDraft) {
         | "TokenEvent"
         | "StreamingDeltaEvent"
         | "LLMCompletionLogEvent"
-        | "HookExecutionEvent") => draft.count(DropReason::Bookkeeping(kind.to_owned())),
-        kind => draft.count(DropReason::Unknown(kind.to_owned())),
+        | "HookExecutionEvent") => draft.bookkeeping(kind),
+        kind => draft.unknown(kind),
     }
 }
 
 fn message(event: &Value, draft: &mut ConversationDraft) {
     let message = event.get("llm_message").unwrap_or(&Value::Null);
-    let mut text = text_of(message.get("content").unwrap_or(&Value::Null), draft);
+    let mut text = content_of(message, draft);
     let extended = text_of(event.get("extended_content").unwrap_or(&Value::Null), draft);
     if !extended.is_empty() {
         text.push('\n');

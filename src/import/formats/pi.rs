@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use super::super::content::{arguments, list_of, str_of, text_of};
+use super::super::content::{arguments, content_of, first_at, is_true, list_of, named, say_content, str_of, text_of};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
@@ -14,16 +14,14 @@ use crate::transcript::{Role, ToolCall};
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut draft = ConversationDraft::new(records.stem());
     let mut tree = PiTree::default();
-    while let Some(items) = records.next_items() {
-        for record in items {
-            let from = draft.len();
-            draft.begins_midway |= tree.nodes.is_empty() && !str_of(&record, "parentId").is_empty();
-            entry(&record, &mut draft);
-            if str_of(&record, "type") == "compaction" {
-                draft.keep_entries(tree.first_kept(&record)..from);
-            }
-            tree.add(&record, from..draft.len());
+    while let Some(record) = records.next_item() {
+        let from = draft.len();
+        draft.begins_midway |= tree.nodes.is_empty() && !str_of(&record, "parentId").is_empty();
+        entry(&record, &mut draft);
+        if str_of(&record, "type") == "compaction" {
+            draft.keep_entries(tree.first_kept(&record)..from);
         }
+        tree.add(&record, from..draft.len());
     }
     let abandoned = tree.abandoned();
     draft.drop_entries(|entry| abandoned.contains(&entry), &DropReason::AbandonedBranch);
@@ -79,27 +77,23 @@ fn entry(record: &Value, draft: &mut ConversationDraft) {
         "compaction" => {
             draft.compaction(Some(str_of(record, "summary")));
             if let Some(last) = draft.last_compaction() {
-                last.time = Some(str_of(record, "timestamp").to_owned()).filter(|time| !time.is_empty());
+                last.time = named(str_of(record, "timestamp"));
                 last.tokens_before = record.get("tokensBefore").and_then(Value::as_u64);
             }
         }
         "branch_summary" => draft.say(Role::User, str_of(record, "summary")),
-        "custom_message" => {
-            let text = text_of(record.get("content").unwrap_or(&Value::Null), draft);
-            draft.say(Role::User, text);
-        }
+        "custom_message" => say_content(Role::User, record, draft),
         "session_init" => {
             let prompt = str_of(record, "systemPrompt");
             if prompt.is_empty() {
-                draft.count(DropReason::Bookkeeping("session_init".to_owned()));
+                draft.bookkeeping("session_init");
             } else {
                 draft.say(Role::System, prompt);
             }
         }
         "model_change" => {
-            let model = ["modelId", "model"].into_iter().map(|key| str_of(record, key)).find(|m| !m.is_empty());
-            draft.model = model.map(str::to_owned).or(draft.model.take());
-            draft.count(DropReason::Bookkeeping("model_change".to_owned()));
+            draft.set_model(first_at(record, &["/modelId", "/model"]));
+            draft.bookkeeping("model_change");
         }
         kind @ ("session"
         | "custom"
@@ -109,20 +103,19 @@ fn entry(record: &Value, draft: &mut ConversationDraft) {
         | "title"
         | "title_change"
         | "ttsr_injection"
-        | "credential_pin") => draft.count(DropReason::Bookkeeping(kind.to_owned())),
-        kind => draft.count(DropReason::Unknown(kind.to_owned())),
+        | "credential_pin") => draft.bookkeeping(kind),
+        kind => draft.unknown(kind),
     }
 }
 
 fn message(message: &Value, draft: &mut ConversationDraft) {
-    let content = message.get("content").unwrap_or(&Value::Null);
     match str_of(message, "role") {
         "assistant" => assistant(message, draft),
         "toolResult" => {
-            let text = text_of(content, draft);
+            let text = content_of(message, draft);
             draft.result(str_of(message, "toolCallId"), text);
         }
-        "bashExecution" if message.get("excludeFromContext").and_then(Value::as_bool) == Some(true) => {
+        "bashExecution" if is_true(message, "excludeFromContext") => {
             draft.count(DropReason::Injected("command hidden from the model".to_owned()));
         }
         "bashExecution" => {
@@ -131,23 +124,14 @@ fn message(message: &Value, draft: &mut ConversationDraft) {
         }
         "compactionSummary" => draft.summary(str_of(message, "summary")),
         "branchSummary" => draft.say(Role::User, str_of(message, "summary")),
-        "developer" => {
-            let text = text_of(content, draft);
-            draft.say(Role::System, text);
-        }
-        "user" | "custom" => {
-            let text = text_of(content, draft);
-            draft.say(Role::User, text);
-        }
-        other => draft.count(DropReason::Unknown(format!("role `{other}`"))),
+        "developer" => say_content(Role::System, message, draft),
+        "user" | "custom" => say_content(Role::User, message, draft),
+        other => draft.unknown(format!("role `{other}`")),
     }
 }
 
 fn assistant(message: &Value, draft: &mut ConversationDraft) {
-    let model = str_of(message, "model");
-    if !model.is_empty() {
-        draft.model = Some(model.to_owned());
-    }
+    draft.set_model(str_of(message, "model"));
     let usage = ["input", "cacheRead", "cacheWrite"].map(|key| message.get("usage")?.get(key)?.as_u64());
     draft.context_size(usage.into_iter().flatten().sum());
     let (mut texts, mut calls) = (Vec::new(), Vec::new());

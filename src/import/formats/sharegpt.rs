@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::content::{arguments, list_of, str_of, text_of};
-use super::super::conversation::DropReason;
+use super::super::content::{arguments, first_at, list_of, str_of, text_of};
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
 use crate::transcript::{Role, ToolCall};
@@ -23,7 +22,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
 /// One conversation of either flavour.
 pub(super) fn conversation(item: &Value, name: String) -> ConversationDraft {
     let mut draft = ConversationDraft::new(name);
-    draft.model = Some(str_of(item, "model")).filter(|model| !model.is_empty()).map(str::to_owned);
+    draft.set_model(str_of(item, "model"));
     if !str_of(item, "system").is_empty() {
         draft.say(Role::System, str_of(item, "system"));
     }
@@ -35,7 +34,7 @@ pub(super) fn conversation(item: &Value, name: String) -> ConversationDraft {
 }
 
 fn read_turn(turn: &Value, draft: &mut ConversationDraft) {
-    let from = ["from", "role"].into_iter().map(|key| str_of(turn, key)).find(|from| !from.is_empty()).unwrap_or("");
+    let from = first_at(turn, &["/from", "/role"]);
     let value = ["value", "content", "text"].into_iter().find_map(|key| turn.get(key)).unwrap_or(&Value::Null);
     let value = text_of(value, draft);
     match from {
@@ -47,7 +46,7 @@ fn read_turn(turn: &Value, draft: &mut ConversationDraft) {
             if calls.is_empty() { draft.assistant(value, calls) } else { draft.assistant("", calls) }
         }
         "observation" | "tool" | "function_response" | "tool_response" => results(&value, draft),
-        other => draft.count(DropReason::Unknown(format!("speaker `{other}`"))),
+        other => draft.unknown(format!("speaker `{other}`")),
     }
 }
 

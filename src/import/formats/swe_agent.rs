@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::content::{list_of, str_at, str_of, text_of};
+use super::super::content::{content_of, first_at, is_true, list_of, str_at, str_of};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
@@ -11,14 +11,12 @@ use crate::transcript::ToolCall;
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut drafts = Vec::new();
-    while let Some(items) = records.next_items() {
-        for run in items {
-            let model = model_of(&run);
-            let before = drafts.len();
-            trajectory(&run, &records.stem(), &mut drafts);
-            for draft in drafts.iter_mut().skip(before) {
-                draft.model.clone_from(&model);
-            }
+    while let Some(run) = records.next_item() {
+        let model = model_of(&run);
+        let before = drafts.len();
+        trajectory(&run, &records.stem(), &mut drafts);
+        for draft in drafts.iter_mut().skip(before) {
+            draft.model.clone_from(&model);
         }
     }
     drafts
@@ -67,30 +65,29 @@ fn trajectory(run: &Value, stem: &str, drafts: &mut Vec<ConversationDraft>) {
 /// A step of the trajectory, where there is no history.
 fn text_step(step: &Value, draft: &mut ConversationDraft) {
     let action = str_of(step, "action");
-    let thought = [str_of(step, "thought"), str_of(step, "response")].into_iter().find(|t| !t.is_empty());
-    act(thought.unwrap_or(""), action, draft);
+    act(first_at(step, &["/thought", "/response"]), action, draft);
     if !action.is_empty() {
         draft.next_result(str_of(step, "observation"));
     }
 }
 
 fn message(item: &Value, draft: &mut ConversationDraft) {
-    if item.get("is_demo").and_then(Value::as_bool) == Some(true) || str_of(item, "message_type") == "demonstration" {
+    if is_true(item, "is_demo") || str_of(item, "message_type") == "demonstration" {
         return draft.count(DropReason::Demonstration);
     }
     let native = item.get("tool_calls").is_some_and(|calls| calls.as_array().is_some_and(|list| !list.is_empty()));
     match str_of(item, "role") {
         "assistant" if !native => {
-            let content = text_of(item.get("content").unwrap_or(&Value::Null), draft);
+            let content = content_of(item, draft);
             let thought = str_of(item, "thought");
             act(if thought.is_empty() { &content } else { thought }, str_of(item, "action"), draft);
         }
         "tool" => {
-            let text = text_of(item.get("content").unwrap_or(&Value::Null), draft);
+            let text = content_of(item, draft);
             answers(item, text, draft);
         }
         "user" if draft.waiting() > 0 && is_observation(item) => {
-            let text = text_of(item.get("content").unwrap_or(&Value::Null), draft);
+            let text = content_of(item, draft);
             draft.next_result(text);
         }
         _ => openai::message(item, draft),
