@@ -1,6 +1,7 @@
 //! What the cache costs: making a key, finding an entry, keeping one for good, and looking at a cache from outside.
 
 #![allow(missing_docs, clippy::unwrap_used)]
+#![allow(unreachable_pub, reason = "the entries serve several binaries")]
 
 use std::hint::black_box;
 use std::path::Path;

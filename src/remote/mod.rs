@@ -32,6 +32,7 @@ mod turns;
 mod upload;
 mod prune;
 mod warnings;
+mod summary;
 mod shared;
 mod lookup;
 #[cfg(all(test, unix))]
@@ -43,6 +44,7 @@ pub use keys::{KeyError, PublicKey, SigningKey, TrustedWriter};
 pub use lookup::RemoteEntries;
 pub use prune::PruneCounts;
 pub use settings::{DeclaredRemote, GivenRemote, RemoteMode, RemoteSettings, SettingsError};
-pub use shared::{PullCounts, SharedCache, SharedSummary};
+pub use shared::SharedCache;
+pub use summary::{PullCounts, SharedSummary};
 pub use upload::PushCounts;
 pub use url::{BucketUrl, RemoteUrl, StoreKind, UrlError};

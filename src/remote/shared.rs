@@ -10,7 +10,7 @@ use super::backend::Remote;
 use super::error::RemoteError;
 use super::folder::FolderRemote;
 use super::index::{ItemLocation, RemoteIndex, Segment, UnusedSegments};
-use super::keys::{PublicKey, SigningKey};
+use super::keys::SigningKey;
 use super::listing;
 use super::namespace;
 #[cfg(feature = "object-stores")]
@@ -19,6 +19,7 @@ use super::prune::{self, PruneCounts};
 use super::rollup::{self, MOST_LOOSE};
 use super::segment::{Namespace, SignedFooter, object_of};
 use super::settings::RemoteSettings;
+use super::summary::{PullCounts, SharedSummary};
 use super::turns::Turns;
 use super::upload::{PushCounts, SEGMENT_BYTES, Upload};
 use super::url::RemoteUrl;
@@ -85,38 +86,6 @@ struct SegmentPulls {
     pulled: usize,
     /// Whether all of it was read.
     is_whole: bool,
-}
-
-/// What was pulled.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PullCounts {
-    pub entries: u64,
-    pub texts: u64,
-    /// Packed.
-    pub bytes: u64,
-}
-
-/// What a remote has and what was done with it.
-#[derive(Clone, Debug)]
-pub struct SharedSummary {
-    pub url: String,
-    /// Identifies the list of segments that are used.
-    pub list: Digest,
-    pub segments: u64,
-    pub entries: u64,
-    pub texts: u64,
-    /// Of all segments, those of others included.
-    pub bytes: u64,
-    /// Entries and segments that are used, by writer.
-    pub writers: BTreeMap<String, (u64, u64)>,
-    pub untrusted: BTreeMap<PublicKey, u64>,
-    pub damaged: u64,
-    pub newer: u64,
-    pub foreign: u64,
-    /// Segments that a prune deleted and that are there again.
-    pub pruned: u64,
-    pub pulled: PullCounts,
-    pub pushed: PushCounts,
 }
 
 impl SharedCache {
@@ -612,18 +581,5 @@ fn open(url: &RemoteUrl) -> Result<Box<dyn Remote>, RemoteError> {
         RemoteUrl::Web(url) => object_store::open_web_server(url),
         #[cfg(not(feature = "object-stores"))]
         RemoteUrl::Bucket(_) | RemoteUrl::Web(_) => Err(RemoteError::NotBuilt(url.to_string())),
-    }
-}
-
-impl PushCounts {
-    fn plus(&self, other: &PushCounts) -> PushCounts {
-        PushCounts {
-            entries: self.entries + other.entries,
-            texts: self.texts + other.texts,
-            segments: self.segments + other.segments,
-            bytes: self.bytes + other.bytes,
-            present: self.present + other.present,
-            of_others: self.of_others + other.of_others,
-        }
     }
 }

@@ -26,6 +26,20 @@ pub struct PushCounts {
     pub of_others: u64,
 }
 
+impl PushCounts {
+    /// The sum of both.
+    pub(super) fn plus(&self, other: &PushCounts) -> PushCounts {
+        PushCounts {
+            entries: self.entries + other.entries,
+            texts: self.texts + other.texts,
+            segments: self.segments + other.segments,
+            bytes: self.bytes + other.bytes,
+            present: self.present + other.present,
+            of_others: self.of_others + other.of_others,
+        }
+    }
+}
+
 /// An upload to one remote.
 pub(super) struct Upload<'u> {
     pub(super) remote: &'u dyn Remote,

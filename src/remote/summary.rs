@@ -1,0 +1,39 @@
+//! What a remote has and what was done with it.
+
+use std::collections::BTreeMap;
+
+use super::keys::PublicKey;
+use super::upload::PushCounts;
+use crate::action::Digest;
+
+/// What was pulled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PullCounts {
+    pub entries: u64,
+    pub texts: u64,
+    /// Packed.
+    pub bytes: u64,
+}
+
+/// What a remote has and what was done with it.
+#[derive(Clone, Debug)]
+pub struct SharedSummary {
+    pub url: String,
+    /// Identifies the list of segments that are used.
+    pub list: Digest,
+    pub segments: u64,
+    pub entries: u64,
+    pub texts: u64,
+    /// Of all segments, those of others included.
+    pub bytes: u64,
+    /// Entries and segments that are used, by writer.
+    pub writers: BTreeMap<String, (u64, u64)>,
+    pub untrusted: BTreeMap<PublicKey, u64>,
+    pub damaged: u64,
+    pub newer: u64,
+    pub foreign: u64,
+    /// Segments that a prune deleted and that are there again.
+    pub pruned: u64,
+    pub pulled: PullCounts,
+    pub pushed: PushCounts,
+}
