@@ -1,30 +1,36 @@
-//! Blocks of bytes in sled, in order of run and first key. Only this file uses sled.
+//! The blocks of a sorted run, by number, in a sled database of the run's own. Only this file uses sled.
 //!
 //! sled can panic on damaged files, so every call runs in `catch_panics`; a fault costs a rebuild from the packs and nothing
-//! else. Its background flush is off: only `flush` writes, so that the index never gets ahead of the packs. Blocks, and not
-//! entries, are its values: for entries, each of which it logs by itself and rewrites with its page, it takes half as much
-//! disk again and four times as long.
+//! else. Its background flush is off: only `finish` writes, so that the index never gets ahead of the packs.
+//!
+//! What sled appends and later rewrites stays in its log and in files that it forgets: with all runs in one database, and
+//! entries or blocks inserted as they come, it took two to three times the space of what it held. So a run's database is
+//! written once and removed with its folder, and no page of it is ever rewritten: the names of blocks go in ahead of them,
+//! with nothing under them, so that pages are split while they are empty; a page then gets eight blocks, which is less than
+//! what sled merges into a new page.
 
 use std::cell::Cell;
 use std::fs::File;
 use std::panic::{self, AssertUnwindSafe};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::time::{Duration, Instant};
 
 use super::error::IndexFault;
-use crate::files::{close_files, create_private_folder};
+use crate::files::{close_files, create_private_folder, sync_folder};
 
 type IndexResult<T> = Result<T, IndexFault>;
 
+/// A block is not longer than this, unless a single entry is. Eight of them fill a segment, and a page.
+pub(super) const BLOCK: usize = 4000;
 /// Two processes may open a cache shortly after one another.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Memory for sled's pages.
-const CACHE: u64 = 8 << 20;
-/// Space is reused by the segment: with sled's default of 512 KB, half of a small index is waste.
-const SEGMENT: usize = 128 << 10;
-/// Under this key, outside the tree of blocks, is what the owner says of them.
-const HEADER: &str = "header";
+/// Memory for sled's pages. It keeps 256 of them in any case, which are 8 MB.
+const CACHE: u64 = 1 << 20;
+/// Space is taken by the segment: with sled's default of 512 KB, a small index would be waste.
+const SEGMENT: usize = 32 << 10;
+/// Names ahead of the block that is written: more than the sixteen at which sled splits a page.
+const AHEAD: u32 = 24;
 
 thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
@@ -57,100 +63,76 @@ fn fault(error: &sled::Error) -> IndexFault {
     if text.contains("could not acquire lock") { IndexFault::Locked(text) } else { IndexFault::Broken(text) }
 }
 
-/// The blocks of all runs, and a header.
-#[derive(Clone, Debug)]
-pub(super) struct BlockStore {
-    db: sled::Db,
-    tree: sled::Tree,
+fn try_open(folder: &Path) -> IndexResult<sled::Db> {
+    let config = sled::Config::new().path(folder).cache_capacity(CACHE).segment_size(SEGMENT).flush_every_ms(None);
+    let db = catch_panics(|| config.open())?;
+    close_files(folder);
+    Ok(db)
 }
 
-impl BlockStore {
-    /// Whether there is one in `folder`, sound or not.
-    pub(super) fn is_in(folder: &Path) -> bool {
-        folder.join("db").exists()
-    }
+/// The blocks of a run, which do not change any more.
+#[derive(Clone, Debug)]
+pub(super) struct Blocks(sled::Db);
 
-    /// Opens the one in `folder`, or creates an empty one.
-    pub(super) fn open(folder: &Path) -> IndexResult<BlockStore> {
-        create_private_folder(folder).map_err(IndexFault::broken)?;
+impl Blocks {
+    /// Opens those in `folder`.
+    pub(super) fn open(folder: &Path) -> IndexResult<Blocks> {
+        if !folder.join("db").exists() {
+            return Err(IndexFault::broken("a part of it is missing"));
+        }
         let began = Instant::now();
         loop {
-            match BlockStore::try_open(folder) {
+            match try_open(folder) {
                 Err(IndexFault::Locked(_)) if began.elapsed() < PATIENCE => {
                     std::thread::sleep(Duration::from_millis(20));
                 }
-                result => return result,
+                result => return result.map(Blocks),
             }
         }
     }
 
-    fn try_open(folder: &Path) -> IndexResult<BlockStore> {
-        let config = sled::Config::new().path(folder).cache_capacity(CACHE).segment_size(SEGMENT).flush_every_ms(None);
-        let db = catch_panics(|| config.open())?;
-        close_files(folder);
-        let tree = catch_panics(|| db.open_tree("blocks"))?;
-        Ok(BlockStore { db, tree })
+    /// A block; `None` behind the last one.
+    pub(super) fn get(&self, number: u32) -> IndexResult<Option<Vec<u8>>> {
+        let block = catch_panics(|| self.0.get(number.to_be_bytes()))?;
+        Ok(block.filter(|block| !block.is_empty()).map(|block| block.to_vec()))
     }
+}
 
-    pub(super) fn header(&self) -> IndexResult<Option<Vec<u8>>> {
-        Ok(catch_panics(|| self.db.get(HEADER))?.map(|bytes| bytes.to_vec()))
-    }
+/// Writes the blocks of a run.
+pub(super) struct BlocksWriter {
+    folder: PathBuf,
+    db: sled::Db,
+    named: u32,
+    written: u32,
+}
 
-    pub(super) fn set_header(&self, bytes: Vec<u8>) -> IndexResult<()> {
-        catch_panics(|| self.db.insert(HEADER, bytes)).map(drop)
-    }
-
-    pub(super) fn put(&self, run: u32, first: &[u8], block: Vec<u8>) -> IndexResult<()> {
-        catch_panics(|| self.tree.insert(name(run, first), block)).map(drop)
-    }
-
-    /// The block of a run that has a key, if any has: the last one that begins at or before it.
-    pub(super) fn block_of(&self, run: u32, key: &[u8]) -> IndexResult<Option<Vec<u8>>> {
-        Ok(self.last_until(run, key)?.map(|(_, block)| block.to_vec()))
-    }
-
-    /// The blocks of a run from the one that has a key.
-    pub(super) fn blocks_from(
-        &self,
-        run: u32,
-        key: &[u8],
-    ) -> IndexResult<impl Iterator<Item = IndexResult<Vec<u8>>> + use<>> {
-        let from = self.last_until(run, key)?.map_or_else(|| name(run, key), |(name, _)| name.to_vec());
-        let mut blocks = self.tree.range(from..name(run.saturating_add(1), &[]));
-        Ok(std::iter::from_fn(move || {
-            let next = catch_panics(|| blocks.next().transpose());
-            next.map(|next| next.map(|(_, block)| block.to_vec())).transpose()
-        }))
-    }
-
-    fn last_until(&self, run: u32, key: &[u8]) -> IndexResult<Option<(sled::IVec, sled::IVec)>> {
-        let above = [name(run, key), vec![0]].concat();
-        let last = catch_panics(|| self.tree.get_lt(above))?;
-        Ok(last.filter(|(name, _)| name.starts_with(&run.to_be_bytes())))
-    }
-
-    /// Removes the blocks of all runs but these.
-    pub(super) fn retain(&self, runs: &[u32]) -> IndexResult<()> {
-        let mut blocks = self.tree.iter().keys();
-        while let Some(name) = catch_panics(|| blocks.next().transpose())? {
-            let run = name.first_chunk().map(|run| u32::from_be_bytes(*run));
-            match run.filter(|run| runs.contains(run)) {
-                Some(run) => blocks = self.tree.range(self::name(run.saturating_add(1), &[])..).keys(),
-                None => drop(catch_panics(|| self.tree.remove(name))?),
-            }
+impl BlocksWriter {
+    /// Begins anew in `folder`.
+    pub(super) fn create(folder: &Path) -> IndexResult<BlocksWriter> {
+        if folder.exists() {
+            std::fs::remove_dir_all(folder).map_err(IndexFault::broken)?;
         }
+        create_private_folder(folder).map_err(IndexFault::broken)?;
+        Ok(BlocksWriter { folder: folder.to_owned(), db: try_open(folder)?, named: 0, written: 0 })
+    }
+
+    pub(super) fn push(&mut self, block: Vec<u8>) -> IndexResult<()> {
+        while self.named < self.written.saturating_add(AHEAD) {
+            catch_panics(|| self.db.insert(self.named.to_be_bytes(), &[]))?;
+            self.named += 1;
+        }
+        catch_panics(|| self.db.insert(self.written.to_be_bytes(), block))?;
+        self.written += 1;
         Ok(())
     }
 
     /// Writes everything to disk. sled's flush does not survive a power failure; syncing its file does.
-    pub(super) fn flush(&self, folder: &Path) -> IndexResult<()> {
+    pub(super) fn finish(self) -> IndexResult<Blocks> {
         catch_panics(|| self.db.flush())?;
-        let log = File::open(folder.join("db")).map_err(IndexFault::broken)?;
-        log.sync_data().map_err(IndexFault::broken)
+        let log = File::open(self.folder.join("db")).map_err(IndexFault::broken)?;
+        log.sync_data().map_err(IndexFault::broken)?;
+        sync_folder(&self.folder).map_err(IndexFault::broken)?;
+        close_files(&self.folder);
+        Ok(Blocks(self.db))
     }
-}
-
-/// The name of a block: sorted by run, then by first key.
-fn name(run: u32, first: &[u8]) -> Vec<u8> {
-    [&run.to_be_bytes(), first].concat()
 }

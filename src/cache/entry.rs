@@ -373,7 +373,7 @@ pub struct Record {
 type RecordFields = (FrameLocation, Digest, u32, EntryStatus, u64, Stage, Usage, Option<Usd>, u64, Option<Dialect>);
 
 impl Record {
-    const VERSION: u8 = 1;
+    const VERSION: u8 = 2;
 
     pub fn stored_bytes(&self) -> u64 {
         self.location.len()
@@ -392,23 +392,16 @@ impl Record {
         matches!(self.status, EntryStatus::Failed { .. })
     }
 
-    /// Encodes the value for the index: version, fields, checksum.
+    /// Encodes the value for the index: version and fields. The block around it has a checksum.
     pub(super) fn encode(&self) -> Result<Vec<u8>, postcard::Error> {
         let Record { key: _, location, raw, raw_len, status, created, stage, usage, cost, latency_ms, dialect } = self;
         let fields = (location, raw, raw_len, status, created, stage, usage, cost, latency_ms, dialect);
-        let mut bytes = postcard::to_extend(&fields, vec![Record::VERSION])?;
-        let crc = crc32fast::hash(&bytes);
-        bytes.extend_from_slice(&crc.to_le_bytes());
-        Ok(bytes)
+        postcard::to_extend(&fields, vec![Record::VERSION])
     }
 
-    /// Decodes a value of the index; `None` if version or checksum do not match.
+    /// Decodes a value of the index; `None` if it is of another version.
     pub(super) fn decode(key: ActionKey, bytes: &[u8]) -> Option<Record> {
-        let (covered, crc) = bytes.split_last_chunk::<4>()?;
-        let fields = covered.strip_prefix(&[Record::VERSION])?;
-        if crc32fast::hash(covered) != u32::from_le_bytes(*crc) {
-            return None;
-        }
+        let fields = bytes.strip_prefix(&[Record::VERSION])?;
         let stored: RecordFields = postcard::from_bytes(fields).ok()?;
         let (location, raw, raw_len, status, created, stage, usage, cost, latency_ms, dialect) = stored;
         Some(Record { key, location, raw, raw_len, status, created, stage, usage, cost, latency_ms, dialect })

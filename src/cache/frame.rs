@@ -128,7 +128,12 @@ pub(super) enum FrameContent {
 pub(super) type KeyPrefix = [u8; 8];
 
 pub(super) fn key_prefix(key: &ActionKey) -> KeyPrefix {
-    let [a, b, c, d, e, f, g, h, ..] = key.0.0;
+    prefix_of(&key.0)
+}
+
+/// The first bytes of a digest.
+pub(super) fn prefix_of(digest: &Digest) -> KeyPrefix {
+    let [a, b, c, d, e, f, g, h, ..] = digest.0;
     [a, b, c, d, e, f, g, h]
 }
 

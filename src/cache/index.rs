@@ -12,14 +12,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use super::blocks::BlockStore;
+use super::block_cache::BlockCache;
 use super::entry::{Day, FrameLocation, Record, RemovalReason};
 use super::error::IndexFault;
-use super::frame::{FrameHeader, KeyPrefix};
+use super::frame::{FrameHeader, KeyPrefix, key_prefix, prefix_of};
 use super::journal_steps::{BatchNonce, JournalPlaces, JournalStep};
 use super::pack_index::{IndexQueries, IndexUpdates, PackIndex, PackState, apply_frame};
 use super::sorted_run::{Entry, Merged, RunWriter, SortedRun};
 use crate::action::{ActionKey, Digest};
+use crate::files::{self, close_files};
 
 type IndexResult<T> = Result<T, IndexFault>;
 
@@ -28,6 +29,8 @@ type IndexResult<T> = Result<T, IndexFault>;
 enum Table {
     /// Records, and why a key has none any more.
     Actions = 1,
+    /// The beginning of a coordinate's digest, and that of the key of its latest action: explanations are made of it, and
+    /// no output. The whole key stands where `Actions` does not have it.
     Latest = 2,
     Texts = 3,
     Counts = 4,
@@ -50,19 +53,19 @@ const REMOVED: u8 = 0;
 /// The list of runs.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct RunList {
-    /// Number and length of each run, oldest first.
-    runs: Vec<(u32, u64)>,
+    /// Number, length and blocks of each run, oldest first.
+    runs: Vec<(u32, u64, u32)>,
     /// Number and generation of each pack, and up to where it is indexed.
     packs: Vec<(u32, u32, u64)>,
 }
 
-const LIST_START: [u8; 8] = *b"CEvINDX1";
+const LIST_START: [u8; 8] = *b"CEvINDX2";
 
 /// The open index.
 #[derive(Debug)]
 pub(super) struct DiskIndex {
     folder: PathBuf,
-    blocks: BlockStore,
+    cache: BlockCache,
     state: Mutex<State>,
 }
 
@@ -76,28 +79,43 @@ struct State {
     is_dirty: bool,
 }
 
-fn blocks_folder(folder: &Path) -> PathBuf {
-    folder.join("blocks")
+/// The file of the list.
+fn list_file(folder: &Path) -> PathBuf {
+    folder.join("list")
+}
+
+/// Whether a process left it that was killed while it wrote the list.
+fn is_temporary(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| files::is_temporary(&name.to_string_lossy()))
+}
+
+/// The folder of a run.
+fn run_folder(folder: &Path, number: u32) -> PathBuf {
+    folder.join(format!("{number:08}"))
 }
 
 impl DiskIndex {
     /// Whether there is an index in `folder`, sound or not.
     pub(super) fn is_in(folder: &Path) -> bool {
-        BlockStore::is_in(&blocks_folder(folder))
+        list_file(folder).exists()
     }
 
     /// Opens the index in `folder`, or creates an empty one.
     pub(super) fn open(folder: &Path) -> IndexResult<DiskIndex> {
-        let folder = blocks_folder(folder);
-        let blocks = BlockStore::open(&folder)?;
-        let RunList { runs, packs } =
-            blocks.header()?.map_or_else(|| Ok(RunList::default()), |bytes| read_list(&bytes))?;
-        blocks.retain(&runs.iter().map(|(number, _)| *number).collect::<Vec<_>>())?;
-        let runs = runs.into_iter().map(|(number, len)| SortedRun::new(blocks.clone(), number, len)).collect();
-        let packs = packs.into_iter();
+        files::create_private_folder(folder).map_err(IndexFault::broken)?;
+        let list = match std::fs::read(list_file(folder)) {
+            Ok(bytes) => read_list(&bytes)?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => RunList::default(),
+            Err(error) => return Err(IndexFault::broken(error)),
+        };
+        let open = |(number, len, blocks)| SortedRun::open(&run_folder(folder, number), number, len, blocks);
+        let runs = list.runs.into_iter().map(open).collect::<IndexResult<_>>()?;
+        let packs = list.packs.into_iter();
         let packs = packs.map(|(id, generation, good)| (id, PackState { id, generation, good, len: good })).collect();
-        let state = Mutex::new(State { runs, packs, ..State::default() });
-        Ok(DiskIndex { folder, blocks, state })
+        let state = State { runs, packs, ..State::default() };
+        let index = DiskIndex { folder: folder.to_owned(), cache: BlockCache::default(), state: Mutex::new(state) };
+        index.remove_unlisted(&index.state())?;
+        Ok(index)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -106,7 +124,7 @@ impl DiskIndex {
 
     /// Writes all tables into an empty index.
     pub(super) fn fill(&self, source: &PackIndex) -> IndexResult<()> {
-        let mut writer = RunWriter::new(self.blocks.clone(), 1);
+        let mut writer = RunWriter::create(&run_folder(&self.folder, 1), 1)?;
         source.in_order(|key, value| writer.push(&key, Some(&value)))?;
         let mut state = self.state();
         state.runs = [writer.finish()?].into();
@@ -151,7 +169,7 @@ impl DiskIndex {
         }
         sources.push(Box::new(changes));
         let number = state.runs.iter().map(|run| run.number).max().unwrap_or(0).wrapping_add(1);
-        let mut writer = RunWriter::new(self.blocks.clone(), number);
+        let mut writer = RunWriter::create(&run_folder(&self.folder, number), number)?;
         for entry in Merged::new(sources) {
             let (key, value) = entry?;
             // a removal is needed while an older run may have the key
@@ -166,17 +184,30 @@ impl DiskIndex {
 
     /// Replaces the list after the runs are on disk, and removes the runs that it does not name any more.
     fn write_list(&self, state: &State) -> IndexResult<()> {
-        self.blocks.flush(&self.folder)?;
-        let runs: Vec<(u32, u64)> = state.runs.iter().map(|run| (run.number, run.len)).collect();
-        let listed: Vec<u32> = runs.iter().map(|(number, _)| *number).collect();
+        let runs = state.runs.iter().map(|run| (run.number, run.len, run.blocks())).collect();
         let packs = state.packs.values().map(|pack| (pack.id, pack.generation, pack.good)).collect();
         let mut bytes =
             postcard::to_extend(&RunList { runs, packs }, LIST_START.to_vec()).map_err(IndexFault::broken)?;
         let crc = crc32fast::hash(&bytes);
         bytes.extend_from_slice(&crc.to_le_bytes());
-        self.blocks.set_header(bytes)?;
-        self.blocks.flush(&self.folder)?;
-        self.blocks.retain(&listed)
+        files::write_whole(&list_file(&self.folder), &bytes).map_err(IndexFault::broken)?;
+        close_files(&self.folder);
+        self.remove_unlisted(state)
+    }
+
+    /// Removes the runs that are not listed: those that were merged, and what a crash left.
+    fn remove_unlisted(&self, state: &State) -> IndexResult<()> {
+        let listed: Vec<PathBuf> = state.runs.iter().map(|run| run_folder(&self.folder, run.number)).collect();
+        for entry in std::fs::read_dir(&self.folder).map_err(IndexFault::broken)? {
+            let path = entry.map_err(IndexFault::broken)?.path();
+            // where a reader still has a run open, some systems refuse; the next flush removes it
+            if path.is_dir() && !listed.contains(&path) {
+                let _ = std::fs::remove_dir_all(path);
+            } else if is_temporary(&path) {
+                let _ = std::fs::remove_file(path);
+            }
+        }
+        Ok(())
     }
 
     /// The packs, up to where they are indexed.
@@ -233,11 +264,26 @@ impl DiskIndex {
         let runs = state.runs.clone();
         drop(state);
         for run in runs.iter().rev() {
-            if let Some(found) = run.get(key)? {
+            if let Some(found) = run.get(key, &self.cache)? {
                 return Ok(found);
             }
         }
         Ok(None)
+    }
+
+    /// The first key of a table that begins with `prefix`, without the table.
+    fn first_key(&self, table: Table, prefix: &[u8]) -> IndexResult<Option<Vec<u8>>> {
+        let from = table.key(prefix);
+        let state = self.state();
+        let changed = state.changes.range(from.clone()..).next().map(|(key, _)| key.clone());
+        let runs = state.runs.clone();
+        drop(state);
+        let mut found: Vec<Vec<u8>> = changed.into_iter().collect();
+        for run in &*runs {
+            found.extend(run.first_from(&from, &self.cache)?.map(|(key, _)| key));
+        }
+        let first = found.into_iter().min().filter(|key| key.starts_with(&from));
+        Ok(first.and_then(|key| key.get(1..).map(<[u8]>::to_vec)))
     }
 
     /// Calls `each` with all keys and values of a table, in order.
@@ -284,6 +330,10 @@ fn decoded<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> IndexResult<T> {
     postcard::from_bytes(bytes).map_err(IndexFault::broken)
 }
 
+fn encode_latest(key: &ActionKey, is_known: bool) -> Vec<u8> {
+    if is_known { key_prefix(key).to_vec() } else { key.0.0.to_vec() }
+}
+
 fn encode_record(record: &Record) -> IndexResult<Vec<u8>> {
     record.encode().map_err(IndexFault::broken)
 }
@@ -293,7 +343,7 @@ fn encode_removal(why: RemovalReason) -> IndexResult<Vec<u8>> {
 }
 
 fn decode_record(key: &ActionKey, value: &[u8]) -> IndexResult<Record> {
-    Record::decode(*key, value).ok_or_else(|| IndexFault::broken("a record does not match its checksum"))
+    Record::decode(*key, value).ok_or_else(|| IndexFault::broken("a record cannot be read"))
 }
 
 impl PackIndex {
@@ -309,7 +359,10 @@ impl PackIndex {
             };
             each(Table::Actions.key(&key.0.0), value)?;
         }
-        sorted(&self.latest).try_for_each(|(place, key)| each(Table::Latest.key(&place.0), key.0.0.to_vec()))?;
+        sorted(&self.latest).try_for_each(|(place, key)| {
+            let is_known = self.records.contains_key(key) || self.removed.contains_key(key);
+            each(Table::Latest.key(&prefix_of(place)), encode_latest(key, is_known))
+        })?;
         sorted(&self.texts).try_for_each(|(digest, at)| each(Table::Texts.key(&digest.0), encoded(at)?))?;
         sorted(&self.counts).try_for_each(|(digest, count)| each(Table::Counts.key(&digest.0), encoded(count)?))?;
         sorted(&self.days).try_for_each(|(key, day)| each(Table::Days.key(key), encoded(day)?))?;
@@ -351,9 +404,13 @@ impl IndexQueries for DiskIndex {
     }
 
     fn latest_at(&self, coordinate: &Digest) -> IndexResult<Option<ActionKey>> {
-        let found = self.get(&Table::Latest.key(&coordinate.0))?;
+        let Some(found) = self.get(&Table::Latest.key(&prefix_of(coordinate)))? else { return Ok(None) };
+        let whole = match found.len() {
+            0..32 => self.first_key(Table::Actions, &found)?,
+            _ => Some(found),
+        };
         let key = |bytes: Vec<u8>| digest(&bytes).map(ActionKey);
-        found.map(|bytes| key(bytes).ok_or_else(|| IndexFault::broken("a key has the wrong length"))).transpose()
+        whole.map(|bytes| key(bytes).ok_or_else(|| IndexFault::broken("a key has the wrong length"))).transpose()
     }
 
     fn text(&self, digest: &Digest) -> IndexResult<Option<FrameLocation>> {
@@ -404,7 +461,8 @@ impl IndexUpdates for &DiskIndex {
     }
 
     fn set_latest(&mut self, coordinate: Digest, key: ActionKey) -> IndexResult<()> {
-        self.set(Table::Latest.key(&coordinate.0), Some(key.0.0.to_vec()))
+        let is_known = self.get(&Table::Actions.key(&key.0.0))?.is_some();
+        self.set(Table::Latest.key(&prefix_of(&coordinate)), Some(encode_latest(&key, is_known)))
     }
 
     fn set_text(&mut self, digest: Digest, at: FrameLocation) -> IndexResult<()> {
@@ -426,3 +484,7 @@ impl IndexUpdates for &DiskIndex {
         self.set(Table::Journal.key(&encoded(&place)?), Some(encoded(&at)?))
     }
 }
+
+#[cfg(test)]
+#[path = "index_tests.rs"]
+mod tests;

@@ -15,9 +15,9 @@ pub(super) fn fresh_index(layout: &Layout) -> PathBuf {
     layout.root().join("index.new")
 }
 
-/// A file in the index of an older version, which is not used any more.
-pub(super) fn older_index(folder: &Path) -> PathBuf {
-    folder.join("db")
+/// Whether there is an index of an older version, which is not used any more.
+pub(super) fn is_older_index(folder: &Path) -> bool {
+    !DiskIndex::is_in(folder) && ["db", "blocks"].iter().any(|part| folder.join(part).exists())
 }
 
 /// Removes a folder, if it exists.
@@ -53,7 +53,7 @@ fn set_old_aside(layout: &Layout) -> Result<(), CacheError> {
     if !old.exists() {
         return Ok(());
     }
-    if older_index(&old).exists() && !DiskIndex::is_in(&old) {
+    if is_older_index(&old) {
         return remove_folder(&old);
     }
     let time = crate::clock::now().strftime("%Y%m%dT%H%M%S").to_string();

@@ -20,7 +20,7 @@ use super::error::{CacheError, IndexFault};
 use super::folder::{FolderKind, Layout};
 use super::frame::{FrameHeader, PackHeader};
 use super::index::DiskIndex;
-use super::index_folder::{fresh_index, older_index, rebuild_index, remove_bad, remove_folder};
+use super::index_folder::{fresh_index, is_older_index, rebuild_index, remove_bad, remove_folder};
 use super::pack::{PackFiles, PackItem, PackScanner, read_pack_header};
 use super::pack_index::{IndexQueries, PackIndex, PackState, VerifiedTables};
 use super::packed::{PackedFrames, PortableFrame, pack};
@@ -402,7 +402,7 @@ fn open_current(
     on_disk: &[PackState],
 ) -> Result<(DiskIndex, PackState), RebuildReason> {
     if !DiskIndex::is_in(&layout.index()) {
-        let is_new = on_disk.is_empty() || older_index(&layout.index()).exists();
+        let is_new = on_disk.is_empty() || is_older_index(&layout.index());
         return Err(if is_new { RebuildReason(None) } else { "it was missing".into() });
     }
     let index = DiskIndex::open(&layout.index()).map_err(|fault| fault.text().to_owned())?;

@@ -28,6 +28,7 @@ mod folder;
 mod pack;
 mod pack_index;
 mod index;
+mod block_cache;
 mod blocks;
 mod sorted_run;
 mod compaction;

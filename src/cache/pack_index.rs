@@ -53,18 +53,20 @@ pub(super) fn apply_frame<T: IndexUpdates>(
     let key = ActionKey(header.key);
     match &header.content {
         FrameContent::Reply(summary) => {
-            tables.set_latest(summary.coordinate, key)?;
-            header.record(at).map_or(Ok(()), |record| tables.set_record(record))
+            header.record(at).map_or(Ok(()), |record| tables.set_record(record))?;
+            tables.set_latest(summary.coordinate, key)
         }
         FrameContent::Failure { summary, .. } => {
             // a failed attempt to replace an output does not remove the output
             if tables.record(&key)?.is_some_and(|record| record.is_usable()) {
                 return Ok(());
             }
+            header.record(at).map_or(Ok(()), |record| tables.set_record(record))?;
             if tables.latest(&summary.coordinate)?.is_none() {
-                tables.set_latest(summary.coordinate, key)?;
+                tables.set_latest(summary.coordinate, key)
+            } else {
+                Ok(())
             }
-            header.record(at).map_or(Ok(()), |record| tables.set_record(record))
         }
         FrameContent::ParseResult(reading) => tables.change(&key, |record| {
             if record.raw == header.digest && !record.is_failed() {

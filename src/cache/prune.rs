@@ -36,7 +36,7 @@ pub struct PruneCounts {
 /// A smaller index is not rebuilt.
 const SMALL_INDEX: u64 = 128 << 10;
 /// An upper estimate of what a new index takes for one entry.
-const INDEX_ENTRY: u64 = 600;
+const INDEX_ENTRY: u64 = 300;
 /// The number of entries in one tombstone frame.
 const BATCH: usize = 512;
 /// The number of removals that are remembered, so that `plan` can say that an action was pruned.

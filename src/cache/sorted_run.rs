@@ -1,18 +1,20 @@
 //! Sorted runs: what the index holds. Each has the keys of one flush, or of several that were merged, in order, in blocks.
+//! Behind them stands where each block begins, in the same form.
 //!
 //! ```text
 //! block: { key length 1 | 0 if removed, else value length + 1 (varint) | key | value }… | crc 4
 //! ```
 
 use std::iter::Peekable;
+use std::path::Path;
+use std::sync::Arc;
 
-use super::blocks::BlockStore;
+use super::block_cache::BlockCache;
+use super::blocks::{BLOCK, Blocks, BlocksWriter};
 use super::error::IndexFault;
 
 type IndexResult<T> = Result<T, IndexFault>;
 
-/// A block is closed when it reaches this length. Longer ones take less disk and are slower to search.
-const BLOCK: usize = 12 << 10;
 const CRC: usize = 4;
 
 /// A key and its value; `None` where an older run's value was removed.
@@ -21,36 +23,79 @@ pub(super) type Entry = (Vec<u8>, Option<Vec<u8>>);
 /// A run.
 #[derive(Clone, Debug)]
 pub(super) struct SortedRun {
-    blocks: BlockStore,
+    blocks: Blocks,
     pub(super) number: u32,
     /// Bytes of its blocks.
     pub(super) len: u64,
+    /// For each block, a key above all in the block before it and not above its own first.
+    fences: Arc<[Box<[u8]>]>,
 }
 
 impl SortedRun {
-    pub(super) fn new(blocks: BlockStore, number: u32, len: u64) -> SortedRun {
-        SortedRun { blocks, number, len }
+    /// Opens a run of so many blocks.
+    pub(super) fn open(folder: &Path, number: u32, len: u64, blocks: u32) -> IndexResult<SortedRun> {
+        let (found, mut fences, mut next) = (Blocks::open(folder)?, Vec::new(), blocks);
+        while let Some(block) = found.get(next)? {
+            fences.extend(all_entries(&block)?.into_iter().map(|(fence, _)| fence.into_boxed_slice()));
+            next = next.saturating_add(1);
+        }
+        let is_whole = fences.len() == blocks as usize;
+        let run = SortedRun { blocks: found, number, len, fences: fences.into() };
+        if is_whole { Ok(run) } else { Err(damaged("a part without its beginnings")) }
+    }
+
+    /// How many blocks it has.
+    pub(super) fn blocks(&self) -> u32 {
+        u32::try_from(self.fences.len()).unwrap_or(u32::MAX)
+    }
+
+    /// The block that a key would be in.
+    fn place(&self, key: &[u8]) -> Option<u32> {
+        let after = self.fences.partition_point(|fence| **fence <= *key);
+        u32::try_from(after.checked_sub(1)?).ok()
+    }
+
+    /// The entries of a block, from memory or read; `None` behind the last.
+    fn block(&self, number: u32, cache: &BlockCache) -> IndexResult<Option<Arc<[u8]>>> {
+        if number >= self.blocks() {
+            return Ok(None);
+        }
+        let read = || {
+            let block = self.blocks.get(number)?.ok_or_else(|| damaged("a block that is missing"))?;
+            covered(&block).map(|covered| Some(covered.into()))
+        };
+        cache.get((self.number, number), read)
     }
 
     /// What the run says about a key: its value, or that it was removed.
-    pub(super) fn get(&self, key: &[u8]) -> IndexResult<Option<Option<Vec<u8>>>> {
-        let Some(block) = self.blocks.block_of(self.number, key)? else { return Ok(None) };
-        let mut rest = covered(&block)?;
-        while let Some((found, value)) = next_entry(&mut rest)? {
-            if found == key {
-                return Ok(Some(value.map(<[u8]>::to_vec)));
+    pub(super) fn get(&self, key: &[u8], cache: &BlockCache) -> IndexResult<Option<Option<Vec<u8>>>> {
+        let found = self.first_from(key, cache)?;
+        Ok(found.filter(|(found, _)| found == key).map(|(_, value)| value))
+    }
+
+    /// The first entry whose key is not below `from`.
+    pub(super) fn first_from(&self, from: &[u8], cache: &BlockCache) -> IndexResult<Option<Entry>> {
+        let mut place = self.place(from).unwrap_or(0);
+        while let Some(block) = self.block(place, cache)? {
+            let mut rest = &*block;
+            while let Some((key, value)) = next_entry(&mut rest)? {
+                if key >= from {
+                    return Ok(Some((key.to_vec(), value.map(<[u8]>::to_vec))));
+                }
             }
-            if found > key {
-                break;
-            }
+            place += 1;
         }
         Ok(None)
     }
 
     /// The entries from the first whose key is not below `from`.
     pub(super) fn entries(&self, from: &[u8]) -> IndexResult<impl Iterator<Item = IndexResult<Entry>> + use<>> {
-        let blocks = self.blocks.blocks_from(self.number, from)?;
-        let entries = blocks.flat_map(|block| match block.and_then(|block| all_entries(&block)) {
+        let (blocks, numbers) = (self.blocks.clone(), self.place(from).unwrap_or(0)..self.blocks());
+        let read = move |number| {
+            let block = blocks.get(number)?.ok_or_else(|| damaged("a block that is missing"))?;
+            all_entries(&block)
+        };
+        let entries = numbers.flat_map(move |number| match read(number) {
             Ok(entries) => entries.into_iter().map(Ok).collect::<Vec<_>>(),
             Err(fault) => vec![Err(fault)],
         });
@@ -95,28 +140,32 @@ fn next_entry<'b>(rest: &mut &'b [u8]) -> IndexResult<Option<EntryRef<'b>>> {
 
 /// Writes a run, whose keys come in order.
 pub(super) struct RunWriter {
-    run: SortedRun,
+    blocks: BlocksWriter,
+    number: u32,
+    len: u64,
+    fences: Vec<Box<[u8]>>,
     /// The block that is being filled.
     block: Vec<u8>,
-    first: Vec<u8>,
+    last: Vec<u8>,
 }
 
 impl RunWriter {
-    pub(super) fn new(blocks: BlockStore, number: u32) -> RunWriter {
-        RunWriter { run: SortedRun::new(blocks, number, 0), block: Vec::new(), first: Vec::new() }
+    pub(super) fn create(folder: &Path, number: u32) -> IndexResult<RunWriter> {
+        let blocks = BlocksWriter::create(folder)?;
+        Ok(RunWriter { blocks, number, len: 0, fences: Vec::new(), block: Vec::new(), last: Vec::new() })
     }
 
     pub(super) fn push(&mut self, key: &[u8], value: Option<&[u8]>) -> IndexResult<()> {
-        let key_len = u8::try_from(key.len()).map_err(IndexFault::broken)?;
-        let value_len = value.map_or(Ok(0), |value| u32::try_from(value.len() + 1)).map_err(IndexFault::broken)?;
-        if self.block.is_empty() {
-            self.first = key.to_vec();
+        let entry = encode_entry(key, value)?;
+        if !self.block.is_empty() && self.block.len() + entry.len() + CRC > BLOCK {
+            self.end_block()?;
         }
-        self.block.push(key_len);
-        self.block = postcard::to_extend(&value_len, std::mem::take(&mut self.block)).map_err(IndexFault::broken)?;
-        self.block.extend_from_slice(key);
-        self.block.extend_from_slice(value.unwrap_or_default());
-        if self.block.len() >= BLOCK { self.end_block() } else { Ok(()) }
+        if self.block.is_empty() {
+            self.fences.push(fence(&self.last, key));
+        }
+        self.block.extend(entry);
+        key.clone_into(&mut self.last);
+        Ok(())
     }
 
     fn end_block(&mut self) -> IndexResult<()> {
@@ -126,14 +175,38 @@ impl RunWriter {
         let mut block = std::mem::take(&mut self.block);
         let crc = crc32fast::hash(&block);
         block.extend_from_slice(&crc.to_le_bytes());
-        self.run.len += block.len() as u64;
-        self.run.blocks.put(self.run.number, &self.first, block)
+        self.len += block.len() as u64;
+        self.blocks.push(block)
     }
 
     pub(super) fn finish(mut self) -> IndexResult<SortedRun> {
         self.end_block()?;
-        Ok(self.run)
+        let (len, fences) = (self.len, std::mem::take(&mut self.fences));
+        for fence in &fences {
+            let entry = encode_entry(fence, Some(&[]))?;
+            if self.block.len() + entry.len() + CRC > BLOCK {
+                self.end_block()?;
+            }
+            self.block.extend(entry);
+        }
+        self.end_block()?;
+        Ok(SortedRun { blocks: self.blocks.finish()?, number: self.number, len, fences: fences.into() })
     }
+}
+
+fn encode_entry(key: &[u8], value: Option<&[u8]>) -> IndexResult<Vec<u8>> {
+    let key_len = u8::try_from(key.len()).map_err(IndexFault::broken)?;
+    let value_len = value.map_or(Ok(0), |value| u32::try_from(value.len() + 1)).map_err(IndexFault::broken)?;
+    let mut entry = postcard::to_extend(&value_len, vec![key_len]).map_err(IndexFault::broken)?;
+    entry.extend_from_slice(key);
+    entry.extend_from_slice(value.unwrap_or_default());
+    Ok(entry)
+}
+
+/// The shortest beginning of `first` that is above `last`.
+fn fence(last: &[u8], first: &[u8]) -> Box<[u8]> {
+    let shared = last.iter().zip(first).take_while(|(a, b)| a == b).count();
+    first.get(..=shared).unwrap_or(first).into()
 }
 
 type Source<'s> = Peekable<Box<dyn Iterator<Item = Result<Entry, IndexFault>> + 's>>;
@@ -188,8 +261,8 @@ mod tests {
         prop::collection::btree_map(key, value, 0..60)
     }
 
-    fn written(blocks: &BlockStore, number: u32, table: &Table) -> SortedRun {
-        let mut writer = RunWriter::new(blocks.clone(), number);
+    fn written(dir: &Path, number: u32, table: &Table) -> SortedRun {
+        let mut writer = RunWriter::create(&dir.join(number.to_string()), number).unwrap();
         for (key, value) in table {
             writer.push(key, value.as_deref()).unwrap();
         }
@@ -208,32 +281,39 @@ mod tests {
             older in table(), newer in table(), from in prop::collection::vec(0..4u8, 0..4),
         ) {
             let dir = tempfile::tempdir().unwrap();
-            let blocks = BlockStore::open(dir.path()).unwrap();
-            let runs = [written(&blocks, 1, &older), written(&blocks, 2, &newer)];
-            for (run, table) in runs.iter().zip([&older, &newer]) {
-                for key in table.keys().chain([&from]) {
-                    prop_assert_eq!(run.get(key).unwrap(), table.get(key).cloned());
+            let mut runs = [written(dir.path(), 1, &older), written(dir.path(), 2, &newer)];
+            for is_opened_again in [false, true] {
+                let cache = BlockCache::default();
+                for (run, table) in runs.iter().zip([&older, &newer]) {
+                    for key in table.keys().chain([&from]) {
+                        prop_assert_eq!(run.get(key, &cache).unwrap(), table.get(key).cloned());
+                    }
+                    let expected: Vec<Entry> =
+                        table.range(from.clone()..).map(|(k, v)| (k.clone(), v.clone())).collect();
+                    prop_assert_eq!(run.first_from(&from, &cache).unwrap(), expected.first().cloned());
+                    prop_assert_eq!(list(run.entries(&from).unwrap()), expected);
                 }
-                let expected: Vec<Entry> = table.range(from.clone()..).map(|(k, v)| (k.clone(), v.clone())).collect();
-                prop_assert_eq!(list(run.entries(&from).unwrap()), expected);
+                let sources = runs.iter().map(|run| Box::new(run.entries(&[]).unwrap()) as _).collect();
+                let mut merged = older.clone();
+                merged.extend(newer.clone());
+                prop_assert_eq!(list(Merged::new(sources)), merged.into_iter().collect::<Vec<_>>());
+                if !is_opened_again {
+                    let shapes = runs.each_ref().map(|run| (run.number, run.len, run.blocks()));
+                    drop(runs);
+                    runs = shapes.map(|(number, len, blocks)| {
+                        SortedRun::open(&dir.path().join(number.to_string()), number, len, blocks).unwrap()
+                    });
+                }
             }
-            let sources = runs.iter().map(|run| Box::new(run.entries(&[]).unwrap()) as _).collect();
-            let mut merged = older;
-            merged.extend(newer.clone());
-            prop_assert_eq!(list(Merged::new(sources)), merged.into_iter().collect::<Vec<_>>());
-            blocks.retain(&[2]).unwrap();
-            prop_assert!(list(runs[0].entries(&[]).unwrap()).is_empty());
-            prop_assert_eq!(list(runs[1].entries(&[]).unwrap()), newer.into_iter().collect::<Vec<_>>());
         }
     }
 
     #[test]
     fn any_flipped_byte_and_any_missing_end_of_a_block_is_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let blocks = BlockStore::open(dir.path()).unwrap();
         let table: Table = (0..50u8).map(|n| (vec![n], Some(vec![n; 10]))).collect();
-        let run = written(&blocks, 1, &table);
-        let whole = blocks.block_of(1, &[0]).unwrap().unwrap();
+        let run = written(dir.path(), 1, &table);
+        let whole = run.blocks.get(0).unwrap().unwrap();
         assert_eq!(run.len, whole.len() as u64);
         for at in 0..whole.len() {
             let mut flipped = whole.clone();
@@ -247,9 +327,8 @@ mod tests {
     #[test]
     fn the_bytes_of_a_block_are_pinned() {
         let dir = tempfile::tempdir().unwrap();
-        let blocks = BlockStore::open(dir.path()).unwrap();
-        written(&blocks, 1, &[(vec![1, 2], Some(vec![7, 8, 9])), (vec![3], None)].into());
-        let block = blocks.block_of(1, &[1, 2]).unwrap().unwrap();
+        let run = written(dir.path(), 1, &[(vec![1, 2], Some(vec![7, 8, 9])), (vec![3], None)].into());
+        let block = run.blocks.get(0).unwrap().unwrap();
         let bytes: String = block.iter().map(|byte| format!("{byte:02x}")).collect();
         insta::assert_snapshot!(bytes, @"020401020708090100038ef71029");
     }

@@ -73,10 +73,10 @@ fn the_bytes_of_a_pack_header_and_a_record_are_pinned() {
     4345765041434b010300000001000000000000001f72b658
     ");
     insta::assert_snapshot!(hex(&record().encode().unwrap()), @"
-    010118ac0246517815aafdab091172373f9cb58039a24faf0d79c863a96c9feb
+    020118ac0246517815aafdab091172373f9cb58039a24faf0d79c863a96c9feb
     ea64f5a11aa406015443af0c0e97f60b57f1450f3051247bce8f92565feb6cd6
     50c9369b79f0b43b01456cf7f1bcf2d3dc53ec88b93f05b0053490b07906a459
-    b9a7447744bf3bae8202fbd8c1a28c340301ac020000010000000500e1a40a78
+    b9a7447744bf3bae8202fbd8c1a28c340301ac020000010000000500
     ");
 }
 
@@ -97,7 +97,7 @@ fn record() -> Record {
 }
 
 #[test]
-fn the_largest_record_is_under_a_kilobyte_and_any_flipped_byte_is_detected() {
+fn the_largest_record_is_under_a_kilobyte_and_one_of_another_version_is_refused() {
     let long: std::sync::Arc<str> = "x".repeat(400).into();
     let all = Some(Tokens(u64::MAX));
     let usage =
@@ -107,11 +107,8 @@ fn the_largest_record_is_under_a_kilobyte_and_any_flipped_byte_is_detected() {
     let bytes = record.encode().unwrap();
     assert!(bytes.len() < 1024, "{}", bytes.len());
     assert_eq!(Record::decode(record.key, &bytes), Some(record.clone()));
-    for at in 0..bytes.len() {
-        let mut flipped = bytes.clone();
-        flipped[at] ^= 1;
-        assert_eq!(Record::decode(record.key, &flipped), None);
-    }
+    let other = [&[bytes[0] + 1], &bytes[1..]].concat();
+    assert_eq!(Record::decode(record.key, &other), None);
 }
 
 fn digest() -> impl Strategy<Value = Digest> {

@@ -169,8 +169,10 @@ fn a_lost_index_is_made_again() {
 fn rubbish_in_place_of_the_index_is_put_aside() {
     let sound = tempdir().unwrap();
     filled(sound.path(), ENTRIES, LENGTH);
-    std::fs::write(sound.path().join("index/blocks/db"), vec![0xAB; 300_000]).unwrap();
-    std::fs::write(sound.path().join("index/blocks/conf"), "nonsense").unwrap();
+    for run in std::fs::read_dir(sound.path().join("index")).unwrap().flatten().filter(|entry| entry.path().is_dir()) {
+        std::fs::write(run.path().join("db"), vec![0xAB; 300_000]).unwrap();
+        std::fs::write(run.path().join("conf"), "nonsense").unwrap();
+    }
     let store = open(sound.path());
     assert_eq!(
         (served(&store), store.notices()),

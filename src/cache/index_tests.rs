@@ -1,0 +1,113 @@
+//! The index against the tables in memory, and what a crash leaves of it.
+
+use proptest::prelude::*;
+
+use super::super::entry::EntryStatus;
+use super::*;
+use crate::action::Stage;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Entry(u8, u8),
+    Remove(u8),
+    Latest(u8, u8),
+    Flush,
+    Open,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (0..40u8, 0..20u8).prop_map(|(key, place)| Step::Entry(key, place)),
+        1 => (0..40u8).prop_map(Step::Remove),
+        2 => (0..20u8, 0..60u8).prop_map(|(place, key)| Step::Latest(place, key)),
+        1 => Just(Step::Flush),
+        1 => Just(Step::Open),
+    ]
+}
+
+fn key(n: u8) -> ActionKey {
+    ActionKey(Digest::of([n]))
+}
+
+fn place(n: u8) -> Digest {
+    Digest::of([n, 0])
+}
+
+fn record(n: u8, offset: u64) -> Record {
+    Record {
+        key: key(n),
+        location: FrameLocation { pack: 1, offset, head: 200, body: 300 },
+        raw: Digest::of([n, 1]),
+        raw_len: 900,
+        status: EntryStatus::Output { out: Digest::of([n, 2]), state: None, parser: 1 },
+        created: 1,
+        stage: Stage::Answer,
+        usage: Default::default(),
+        cost: None,
+        latency_ms: 1,
+        dialect: None,
+    }
+}
+
+fn apply<T: IndexUpdates>(tables: &mut T, step: &Step, at: u64) -> Result<(), T::Error> {
+    match step {
+        Step::Entry(n, p) => {
+            tables.set_record(record(*n, at))?;
+            tables.set_latest(place(*p), key(*n))
+        }
+        Step::Remove(n) => tables.remove(&key(*n), RemovalReason::Pruned),
+        Step::Latest(p, n) => tables.set_latest(place(*p), key(*n)),
+        Step::Flush | Step::Open => Ok(()),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn the_index_says_what_the_tables_in_memory_say(steps in prop::collection::vec(step(), 0..60)) {
+        let (dir, mut tables) = (tempfile::tempdir().unwrap(), PackIndex::default());
+        let mut index = DiskIndex::open(dir.path()).unwrap();
+        for (at, step) in steps.iter().chain([&Step::Flush, &Step::Open]).enumerate() {
+            let Ok(()) = apply(&mut tables, step, at as u64);
+            apply(&mut &index, step, at as u64).unwrap();
+            if matches!(step, Step::Flush | Step::Open) {
+                index.flush().unwrap();
+            }
+            if matches!(step, Step::Open) {
+                drop(index);
+                index = DiskIndex::open(dir.path()).unwrap();
+            }
+        }
+        let filled = DiskIndex::open(&dir.path().join("filled")).unwrap();
+        filled.fill(&tables).unwrap();
+        for index in [&index, &filled] {
+            for n in 0..60 {
+                prop_assert_eq!(index.find(&key(n)).unwrap(), IndexQueries::find(&tables, &key(n)).unwrap());
+                prop_assert_eq!(index.removed(&key(n)).unwrap(), tables.removed(&key(n)).unwrap());
+                prop_assert_eq!(index.latest_at(&place(n)).unwrap(), tables.latest_at(&place(n)).unwrap());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_run_that_a_crash_left_is_removed_and_the_listed_ones_stay() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = DiskIndex::open(dir.path()).unwrap();
+    (&index).set_record(record(1, 24)).unwrap();
+    index.flush().unwrap();
+    drop(index);
+    let list = std::fs::read(list_file(dir.path())).unwrap();
+    let index = DiskIndex::open(dir.path()).unwrap();
+    (&index).set_record(record(2, 24)).unwrap();
+    let merged = index.merge(&index.state()).unwrap();
+    drop(merged);
+    drop(index);
+    assert_eq!(std::fs::read(list_file(dir.path())).unwrap(), list);
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 3);
+    let index = DiskIndex::open(dir.path()).unwrap();
+    assert_eq!(index.find(&key(1)).unwrap(), Some(record(1, 24)));
+    assert_eq!(index.find(&key(2)).unwrap(), None);
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
+}
