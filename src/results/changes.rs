@@ -12,10 +12,9 @@ use serde::Serialize;
 use super::answers::Answers;
 use super::comparable::{VariantPair, answerer_of};
 use super::constraints::constraint_difference;
-use super::grade::{Grade, MeasuredAnswer};
+use super::grade::{Grade, KeyHalf, MeasuredAnswer};
 use super::set::ResultSet;
 use super::shares::{ShareDifference, fabrication_difference, overclaim_difference};
-use crate::action::ActionKey;
 use crate::judge::Dimension;
 use crate::stats;
 use crate::stats::thresholds::{GOOD, MIN_FLIP};
@@ -267,12 +266,12 @@ fn cell(grade: &Grade) -> CellAt {
     (grade.at.run, grade.at.answer_n, grade.judge_n, grade.judge)
 }
 
-fn answer_and_judge(grade: &Grade) -> [ActionKey; 2] {
+fn answer_and_judge(grade: &Grade) -> [KeyHalf; 2] {
     let [_, answer, judge] = grade.keys;
     [answer, judge]
 }
 
-fn answer_key(grade: &Grade) -> ActionKey {
+fn answer_key(grade: &Grade) -> KeyHalf {
     let [_, answer, _] = grade.keys;
     answer
 }

@@ -1,12 +1,44 @@
-//! A row as statistics need it: where it stands, its grade, and what was measured of its answer.
+//! A row as statistics need it: where it stands, its grade, and what was measured of its answer. There is one of each in
+//! memory for every cell, so they are small.
+
+use std::sync::Arc;
 
 use super::row::Row;
 use crate::action::ActionKey;
 use crate::judge::Dimension;
 use crate::measure::{AnswerWhenLost, Depth, FactClass, FactFate};
 
-/// Scores by dimension, in the order of [`Dimension::ALL`]; `None` where nothing was measured.
-pub(super) type ByDimension = [Option<f64>; Dimension::ALL.len()];
+/// Scores by dimension. Where nothing was measured stands what is no number: half of the space that `Option`s take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ByDimension([f64; Dimension::ALL.len()]);
+
+impl ByDimension {
+    pub(super) fn new(score: impl Fn(Dimension) -> Option<f64>) -> ByDimension {
+        ByDimension(Dimension::ALL.map(|dimension| score(dimension).unwrap_or(f64::NAN)))
+    }
+
+    pub(super) fn get(&self, dimension: Dimension) -> Option<f64> {
+        self.0.get(place(dimension)).copied().filter(|score| !score.is_nan())
+    }
+
+    /// The scores of the dimensions that were measured.
+    pub(super) fn measured(&self) -> impl Iterator<Item = f64> {
+        self.0.into_iter().filter(|score| !score.is_nan())
+    }
+}
+
+impl PartialEq for ByDimension {
+    fn eq(&self, other: &ByDimension) -> bool {
+        Dimension::ALL.into_iter().all(|dimension| self.get(dimension) == other.get(dimension))
+    }
+}
+
+/// The first half of a key, which tells actions apart.
+pub(super) type KeyHalf = [u8; 16];
+
+pub(super) fn half(key: &ActionKey) -> KeyHalf {
+    key.0.0.first_chunk().copied().unwrap_or_default()
+}
 
 /// Place of a dimension in lists by dimension.
 pub(super) fn place(dimension: Dimension) -> usize {
@@ -39,7 +71,7 @@ pub(super) struct Grade {
     /// Place of each criterion in the rubric, and its points.
     pub points: Vec<(u16, u8)>,
     /// Compression, answer, judgement.
-    pub keys: [ActionKey; 3],
+    pub keys: [KeyHalf; 3],
     /// Whether the token limit cut the answer off.
     pub truncated: bool,
 }
@@ -84,7 +116,7 @@ pub(super) struct MeasuredAnswer {
     pub at: AnswerAt,
     pub facts: Vec<MeasuredFact>,
     pub when_lost: Option<AnswerWhenLost>,
-    pub heading: Option<String>,
+    pub heading: Option<Arc<str>>,
     pub survival: Option<f64>,
     pub context_tokens: Option<u64>,
     pub replaced_tokens: Option<u64>,
@@ -102,12 +134,13 @@ impl MeasuredAnswer {
         !self.facts.is_empty() && self.facts.iter().all(|fact| fact.stands() == Some(false))
     }
 
-    pub(super) fn of<T>(at: AnswerAt, row: &Row<T>) -> MeasuredAnswer {
+    /// `heading` is that of the row: many rows have the same.
+    pub(super) fn of<T>(at: AnswerAt, row: &Row<T>, heading: Option<Arc<str>>) -> MeasuredAnswer {
         MeasuredAnswer {
             at,
             facts: row.facts.iter().map(MeasuredFact::of).collect(),
             when_lost: row.answer_when_lost,
-            heading: row.heading.clone(),
+            heading,
             survival: row.fact_survival,
             context_tokens: row.context_tokens,
             replaced_tokens: row.replaced_tokens,

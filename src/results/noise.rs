@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::Ordered;
-use super::grade::place;
 use super::scores::{AnswerScores, Scores};
 use super::selection::Subset;
 use super::set::ResultSet;
@@ -22,7 +21,7 @@ pub(super) fn components(scores: &Scores, variant: usize, kept: &Subset, determi
             item: graded.at.probe,
             run: graded.at.run as usize,
             answer: graded.at.answer_n as usize,
-            value: (*graded.dimensions.get(place(dimension))?)?,
+            value: graded.dimensions.get(dimension)?,
         })
     };
     let of = |dimension: Dimension| {

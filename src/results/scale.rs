@@ -90,7 +90,7 @@ fn overalls(set: &ResultSet, variant: usize) -> BTreeMap<usize, f64> {
     let is_answerable = |probe: usize| set.probes.get(probe).is_some_and(|probe| !probe.facts.is_empty());
     let mut by_probe: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for grade in set.grades(variant).iter().filter(|grade| is_answerable(grade.at.probe)) {
-        by_probe.entry(grade.at.probe).or_default().extend(mean_of(grade.dimensions.iter().flatten().copied()));
+        by_probe.entry(grade.at.probe).or_default().extend(mean_of(grade.dimensions.measured()));
     }
     by_probe.into_iter().filter_map(|(probe, values)| Some((probe, mean(&values)?))).collect()
 }

@@ -5,8 +5,7 @@ use std::iter::repeat_n;
 use std::ops::Range;
 
 use super::design::{CriterionWeight, Design};
-use super::grade::{AnswerAt, ByDimension, Grade, place};
-use crate::action::ActionKey;
+use super::grade::{AnswerAt, ByDimension, Grade, KeyHalf, place};
 use crate::judge::Dimension;
 use crate::stats;
 
@@ -112,7 +111,7 @@ fn weigh(panel: &[Grade], criteria: &[CriterionWeight]) -> ByDimension {
     let medians: Vec<(&CriterionWeight, f64)> = (by_criterion.iter())
         .filter_map(|(criterion, points)| Some((criteria.get(usize::from(*criterion))?, stats::median(points)?)))
         .collect();
-    Dimension::ALL.map(|dimension| {
+    ByDimension::new(|dimension| {
         let own = || medians.iter().filter(|(criterion, _)| criterion.dimension == dimension);
         let weights: f64 = own().map(|(criterion, _)| criterion.weight).sum();
         let total: f64 = own().map(|(criterion, median)| criterion.weight * median).sum();
@@ -125,17 +124,28 @@ fn weigh(panel: &[Grade], criteria: &[CriterionWeight]) -> ByDimension {
 #[derive(Clone, Debug)]
 struct Grid {
     scores: Vec<Option<f64>>,
+    /// The place of each dimension that was measured at all.
+    places: [Option<usize>; Dimension::ALL.len()],
+    measured: usize,
     probes: usize,
     runs: usize,
 }
 
 impl Grid {
     fn of(graded: &[AnswerScores], variants: usize, probes: usize, runs: usize) -> Grid {
-        let mut grid = Grid { scores: vec![None; variants * probes * Dimension::ALL.len() * runs], probes, runs };
+        let is_measured = |dimension| graded.iter().any(|graded| graded.dimensions.get(dimension).is_some());
+        let mut measured = 0;
+        let places = Dimension::ALL.map(|dimension| {
+            is_measured(dimension).then(|| {
+                measured += 1;
+                measured - 1
+            })
+        });
+        let mut grid = Grid { scores: vec![None; variants * probes * measured * runs], places, measured, probes, runs };
         for inside in graded.chunk_by(|a, b| a.at.cell() == b.at.cell()) {
             let Some(at) = inside.first().map(|first| first.at) else { continue };
             for dimension in Dimension::ALL {
-                let scores = inside.iter().filter_map(|graded| *graded.dimensions.get(place(dimension))?);
+                let scores = inside.iter().filter_map(|graded| graded.dimensions.get(dimension));
                 let span = grid.span(at.variant, at.probe, dimension);
                 let by_run = grid.scores.get_mut(span).unwrap_or_default();
                 if let Some(slot) = by_run.get_mut((at.run as usize).wrapping_sub(1)) {
@@ -147,7 +157,8 @@ impl Grid {
     }
 
     fn span(&self, variant: usize, probe: usize, dimension: Dimension) -> Range<usize> {
-        let from = ((variant * self.probes + probe) * Dimension::ALL.len() + place(dimension)) * self.runs;
+        let Some(place) = self.places.get(place(dimension)).copied().flatten() else { return 0..0 };
+        let from = ((variant * self.probes + probe) * self.measured + place) * self.runs;
         from..from + self.runs
     }
 
@@ -165,7 +176,7 @@ fn distinct_runs(grades: &[Grade], variants: usize, probes: usize) -> Vec<Vec<us
     let mut counts = vec![vec![0; probes]; variants];
     for runs in grades.chunk_by(|a, b| (a.at.variant, a.at.probe) == (b.at.variant, b.at.probe)) {
         let Some(at) = runs.first().map(|first| first.at) else { continue };
-        let keys = |run: &[Grade]| -> Vec<[ActionKey; 3]> { run.iter().map(|grade| grade.keys).collect() };
+        let keys = |run: &[Grade]| -> Vec<[KeyHalf; 3]> { run.iter().map(|grade| grade.keys).collect() };
         let distinct: BTreeSet<_> = runs.chunk_by(|a, b| a.at.run == b.at.run).map(keys).collect();
         if let Some(count) = counts.get_mut(at.variant).and_then(|counts| counts.get_mut(at.probe)) {
             *count = distinct.len();

@@ -1,19 +1,20 @@
 //! A result set in memory: its design, and of each row what statistics need.
 
 use std::borrow::Borrow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use super::constraint_row::ConstraintRow;
 use super::context_row::ContextFigures;
 use super::design::{CriterionWeight, Design};
 use super::folder::{FolderError, ResultsFolder};
-use super::grade::{AnswerAt, Grade, MeasuredAnswer};
+use super::grade::{AnswerAt, ByDimension, Grade, KeyHalf, MeasuredAnswer, half};
 use super::manifest::Manifest;
 use super::row::{Row, RowKeys};
 use super::rows_file::RowError;
 use super::scores::Scores;
-use crate::action::{ActionKey, Digest, StageName};
-use crate::judge::{CriterionId, Dimension, Score};
+use crate::action::{Digest, StageName};
+use crate::judge::{CriterionId, Score};
 use crate::probe::ProbeType;
 
 /// A method with one of its answerers: what a table has a line for.
@@ -45,7 +46,7 @@ pub struct ProbeAt {
 }
 
 /// What each distinct action of a variant cost, by stage, sorted by key.
-pub(super) type Costs = BTreeMap<StageName, Vec<(ActionKey, Option<f64>)>>;
+pub(super) type Costs = BTreeMap<StageName, Vec<(KeyHalf, Option<f64>)>>;
 
 /// A result set: the order of its rows is forgotten.
 #[derive(Clone, Debug)]
@@ -135,13 +136,8 @@ impl ResultSet {
         for row in rows {
             gathered.take(&index, row?.borrow())?;
         }
-        let RowTotals { cells, costs, facts } = gathered.sorted();
+        let RowTotals { grades, answers, costs, facts, .. } = gathered.sorted();
         probes.iter_mut().zip(facts).for_each(|(probe, facts)| probe.facts = facts);
-        let (mut grades, mut answers) = (Vec::new(), Vec::new());
-        for cell in cells {
-            grades.extend(cell.grades);
-            answers.extend(cell.answers);
-        }
         let scores = Scores::of(design, variants.len(), &grades);
         let (contexts, constraints) = (Vec::new(), Vec::new());
         Ok(ResultSet { manifest, variants, probes, scores, grades, answers, costs, contexts, constraints })
@@ -181,25 +177,21 @@ impl ResultSet {
 
 /// What rows add up to.
 struct RowTotals {
-    /// By variant and probe.
-    cells: Vec<ProbeData>,
+    grades: Vec<Grade>,
+    answers: Vec<MeasuredAnswer>,
+    headings: HashSet<Arc<str>>,
     /// By variant.
     costs: Vec<Costs>,
     /// By probe: its expected facts.
     facts: Vec<Vec<String>>,
 }
 
-/// What rows say of a probe of a variant.
-#[derive(Clone, Default)]
-struct ProbeData {
-    grades: Vec<Grade>,
-    answers: Vec<MeasuredAnswer>,
-}
-
 impl RowTotals {
     fn new(variants: usize, probes: usize) -> RowTotals {
         RowTotals {
-            cells: vec![ProbeData::default(); variants * probes],
+            grades: Vec::new(),
+            answers: Vec::new(),
+            headings: HashSet::new(),
             costs: vec![Costs::new(); variants],
             facts: vec![Vec::new(); probes],
         }
@@ -207,12 +199,11 @@ impl RowTotals {
 
     fn take<T>(&mut self, index: &Index<'_>, row: &Row<T>) -> Result<(), SetError> {
         let (at, judge) = index.place(row)?;
-        if let Some(cell) = self.cells.get_mut(at.variant * self.facts.len() + at.probe) {
-            cell.grades.push(index.grade(at, judge, row));
-            // the grades of an answer mostly come together, and each says the same of it
-            if cell.answers.last().is_none_or(|last| last.at != at) {
-                cell.answers.push(MeasuredAnswer::of(at, row));
-            }
+        self.grades.push(index.grade(at, judge, row));
+        // the grades of an answer mostly come together, and each says the same of it
+        if self.answers.last().is_none_or(|last| last.at != at) {
+            let heading = row.heading.as_deref().map(|heading| self.heading(heading));
+            self.answers.push(MeasuredAnswer::of(at, row, heading));
         }
         if let Some(costs) = self.costs.get_mut(at.variant) {
             for (stage, key, usd) in [
@@ -220,7 +211,7 @@ impl RowTotals {
                 (StageName::Answer, row.keys.answer, row.usd.answer),
                 (StageName::Judge, row.keys.judge, row.usd.judge),
             ] {
-                let known = costs.entry(stage).or_default();
+                let (known, key) = (costs.entry(stage).or_default(), half(&key));
                 // so do the rows that stand on one action
                 if known.last().is_none_or(|(last, _)| *last != key) {
                     known.push((key, usd));
@@ -233,13 +224,20 @@ impl RowTotals {
         Ok(())
     }
 
+    fn heading(&mut self, heading: &str) -> Arc<str> {
+        if let Some(known) = self.headings.get(heading) {
+            return known.clone();
+        }
+        let new: Arc<str> = heading.into();
+        self.headings.insert(new.clone());
+        new
+    }
+
     /// Each list in its order, each answer and each action once.
     fn sorted(mut self) -> RowTotals {
-        for cell in &mut self.cells {
-            cell.grades.sort_by_key(|grade| (grade.at, grade.judge_n, grade.judge));
-            cell.answers.sort_by_key(|measured| measured.at);
-            cell.answers.dedup_by_key(|measured| measured.at);
-        }
+        self.grades.sort_unstable_by_key(|grade| (grade.at, grade.judge_n, grade.judge));
+        self.answers.sort_unstable_by_key(|measured| measured.at);
+        self.answers.dedup_by_key(|measured| measured.at);
         for actions in self.costs.iter_mut().flat_map(BTreeMap::values_mut) {
             actions.sort_by_key(|(key, _)| *key);
             actions.dedup_by_key(|(key, _)| *key);
@@ -324,15 +322,15 @@ impl<'m> Index<'m> {
     }
 
     fn grade<T>(&self, at: AnswerAt, judge: usize, row: &Row<T>) -> Grade {
-        let of = |dimension: Dimension| row.dimensions.get(&dimension).and_then(|x| Score::new(*x)).map(Score::value);
+        let of = |dimension| row.dimensions.get(&dimension).and_then(|x| Score::new(*x)).map(Score::value);
         let RowKeys { compress, answer, judge: judgement } = row.keys;
         Grade {
             at,
             judge_n: row.judge_n,
             judge,
-            dimensions: Dimension::ALL.map(of),
+            dimensions: ByDimension::new(of),
             points: self.points(row),
-            keys: [compress, answer, judgement],
+            keys: [compress, answer, judgement].map(|key| half(&key)),
             truncated: row.truncated,
         }
     }
@@ -345,6 +343,8 @@ impl<'m> Index<'m> {
             let mut all = known.by_ref().take(self.criteria.len());
             all.find(|(criterion, _)| criterion.id == *id).map(|(_, place)| place)
         };
-        row.criteria.iter().filter_map(|scored| Some((place(&scored.criterion)?, scored.points()))).collect()
+        let mut points = Vec::with_capacity(row.criteria.len());
+        points.extend(row.criteria.iter().filter_map(|scored| Some((place(&scored.criterion)?, scored.points()))));
+        points
     }
 }

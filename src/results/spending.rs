@@ -64,7 +64,7 @@ impl MeasuredMethod {
         let mut values: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
         let mut observations = Vec::new();
         for AnswerScores { at, dimensions } in scores.graded(variant).iter().filter(|s| runs > 1 || s.at.run == 1) {
-            let overall = mean_of(dimensions.iter().flatten().copied());
+            let overall = mean_of(dimensions.measured());
             let Some((value, cluster)) = overall.zip(scores.fixture_of(at.probe)) else { continue };
             values.entry(at.probe).or_default().push(value);
             let (run, answer) = (at.run as usize, at.answer_n as usize);

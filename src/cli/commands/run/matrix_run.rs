@@ -73,7 +73,9 @@ pub(super) fn publish_run(
         prepared.execute(&store, args, live.as_ref(), console)?;
     let PreparedRun { pipeline, label, writer, junit: junit_file, .. } = prepared;
     let exit = complete(&mut manifest, exit);
-    let ended = manifest.clone();
+    // Of the keys there is one copy: no report names them.
+    let keys = std::mem::take(&mut manifest.keys);
+    let ended = Manifest { keys, ..manifest.clone() };
     let files = writer.lock_files()?;
     let publish = || {
         let synced = store.sync();
