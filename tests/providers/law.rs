@@ -32,7 +32,16 @@ fn reaches(world: &World, ten: (f64, f64), sixty: (f64, f64)) {
 fn a_sliding_second_is_used_in_full() {
     reaches(&limited(Rule::Sliding(56.0, 1.0)), (0.97, 1.1), (0.98, 0.3));
     reaches(&limited(Rule::Sliding(12.0, 1.0)), (0.98, 3.5), (0.98, 1.0));
-    reaches(&limited(Rule::Sliding(3.0, 1.0)), (0.98, 3.5), (0.98, 1.2));
+    // Two refusals of 32 at the start tell this from refusals at random.
+    reaches(&limited(Rule::Sliding(3.0, 1.0)), (0.98, 6.5), (0.98, 2.0));
+}
+
+/// The window of the provider begins when the first requests arrive, later than ours by the time of connecting.
+#[test]
+fn requests_that_arrive_late_do_not_lower_a_right_level() {
+    let late = |most, connect| World { connect, ..limited(Rule::Sliding(most, 1.0)) };
+    reaches(&late(56.0, 0.03), (0.94, 2.0), (0.965, 0.5));
+    reaches(&late(12.0, 0.1), (0.96, 7.0), (0.97, 1.6));
 }
 
 #[test]
@@ -61,7 +70,8 @@ fn refusals_at_random_cost_about_their_share() {
     reaches(&World { refusal: 0.1, ..noisy }, (0.8, 14.0), (0.8, 11.5));
 }
 
-/// A refusal among the very first requests looks like a slow limit. That must be found out, whatever the seed.
+/// A refusal among the very first requests looks like a slow limit. That must be found out, whatever the seed: soon,
+/// unless a second one follows by chance.
 #[test]
 fn no_seed_of_random_refusals_collapses_the_rate() {
     let noisy = |limit: World| World { noise: 0.05, ..limit };
@@ -71,7 +81,7 @@ fn no_seed_of_random_refusals_collapses_the_rate() {
         for seed in 0..32 {
             let (accepted, refused) = run(&world, 60.0, seed).until(60.0, Unit::Requests);
             let share = accepted / allowed / 60.0;
-            assert!(share > 0.5 && refused < 0.12, "seed {seed}: {share:.3} with {refused:.3}");
+            assert!(share > 0.6 && refused < 0.12, "seed {seed}: {share:.3} with {refused:.3}");
         }
     }
 }

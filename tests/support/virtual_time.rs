@@ -24,6 +24,8 @@ pub struct World {
     /// Seconds from a request to its reply, and to its refusal.
     pub latency: f64,
     pub refusal: f64,
+    /// Seconds that opening a connection takes; a connection carries one request at a time, and stays open.
+    pub connect: f64,
     /// Requests in flight per process.
     pub in_flight: usize,
 }
@@ -31,7 +33,17 @@ pub struct World {
 impl World {
     pub fn new(limits: Vec<ProviderLimit>) -> World {
         let (latency, refusal) = (0.2, 0.004);
-        World { limits, noise: 0.0, announces: false, processes: 1, models: 1, latency, refusal, in_flight: 64 }
+        World {
+            limits,
+            noise: 0.0,
+            announces: false,
+            processes: 1,
+            models: 1,
+            latency,
+            refusal,
+            connect: 0.0,
+            in_flight: 64,
+        }
     }
 }
 
@@ -44,7 +56,19 @@ struct Group {
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Wake,
-    Reply { group: usize, id: u64, refused: Option<(Option<Unit>, Option<f64>)>, announced: [Option<[f64; 3]>; 2] },
+    /// A request to a model reaches the server.
+    Arrive {
+        group: usize,
+        model: usize,
+        id: u64,
+        tokens: f64,
+    },
+    Reply {
+        group: usize,
+        id: u64,
+        refused: Option<(Option<Unit>, Option<f64>)>,
+        announced: [Option<[f64; 3]>; 2],
+    },
 }
 
 /// In microseconds, so that it has an order.
@@ -59,6 +83,7 @@ pub fn run(world: &World, end: f64, seed: u64) -> Arrivals {
     let group = || Group { requests: RateEstimator::of_requests(false), input: RateEstimator::of_tokens() };
     let mut processes: Vec<Vec<Group>> = (0..world.processes).map(|_| (0..groups).map(|_| group()).collect()).collect();
     let (mut in_flight, mut turns) = (vec![0; world.processes], vec![0; world.processes]);
+    let mut connections = vec![0; world.processes];
     let mut events: Vec<(usize, Event)> = Vec::new();
     let mut queue: BinaryHeap<Reverse<(Time, usize)>> = BinaryHeap::new();
     let mut arrivals = Arrivals::default();
@@ -79,6 +104,28 @@ pub fn run(world: &World, end: f64, seed: u64) -> Arrivals {
         }
         match event {
             Event::Wake => wakes[process] = f64::INFINITY,
+            Event::Arrive { group, model, id, tokens } => {
+                let name = format!("sim-{}", model + 1);
+                let refused = server.take(&name, tokens, dice.roll(), now).err();
+                match refused {
+                    None => {
+                        arrivals.accepted.push(now);
+                        arrivals.input.push(tokens);
+                    }
+                    Some(_) => arrivals.refused.push(now),
+                }
+                let mut announced = [None; 2];
+                if world.announces {
+                    for (unit, figures) in server.announced(&name, now) {
+                        announced[usize::from(unit == Unit::InputTokens)] = Some(figures);
+                    }
+                }
+                let takes = if refused.is_none() { world.latency * (1.0 + 0.1 * (dice.roll() - 0.5)) } else { 0.0 };
+                let refused = refused.map(|refusal| (refusal.unit, refusal.wait));
+                let reply = Event::Reply { group, id, refused, announced };
+                push(&mut queue, &mut events, now + world.refusal / 2.0 + takes, (process, reply));
+                continue;
+            }
             Event::Reply { group, id, refused, announced } => {
                 in_flight[process] -= 1;
                 let Group { requests, input } = &mut processes[process][group];
@@ -126,25 +173,11 @@ pub fn run(world: &World, end: f64, seed: u64) -> Arrivals {
             let Group { requests, input } = &mut processes[process][group];
             let (id, _) = (requests.sent(1.0, now), input.sent(tokens, now));
             in_flight[process] += 1;
-            let at = now + world.refusal / 2.0 * (1.0 + 0.2 * dice.roll());
-            let name = format!("sim-{}", model + 1);
-            let refused = server.take(&name, tokens, dice.roll(), at).err().map(|refusal| (refusal.unit, refusal.wait));
-            match refused {
-                None => {
-                    arrivals.accepted.push(at);
-                    arrivals.input.push(tokens);
-                }
-                Some(_) => arrivals.refused.push(at),
-            }
-            let mut announced = [None; 2];
-            if world.announces {
-                for (unit, figures) in server.announced(&name, at) {
-                    announced[usize::from(unit == Unit::InputTokens)] = Some(figures);
-                }
-            }
-            let takes = if refused.is_none() { world.latency * (1.0 + 0.1 * (dice.roll() - 0.5)) } else { 0.0 };
-            let reply = Event::Reply { group, id, refused, announced };
-            push(&mut queue, &mut events, at + world.refusal / 2.0 + takes, (process, reply));
+            let connect = if in_flight[process] > connections[process] { world.connect } else { 0.0 };
+            connections[process] = in_flight[process].max(connections[process]);
+            let arrive = Event::Arrive { group, model, id, tokens };
+            let takes = connect + world.refusal / 2.0 * (1.0 + 0.2 * dice.roll());
+            push(&mut queue, &mut events, now + takes, (process, arrive));
         }
     }
     arrivals

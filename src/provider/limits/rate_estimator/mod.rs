@@ -4,8 +4,10 @@
 //! virtual time: its owner passes the time in, and sleeps. `docs/limits.md` explains the law and has its measured table.
 //!
 //! 1. *Start*: the rate doubles every round trip, at most every quarter of a second. The first refusal slows it to one
-//!    request at a time. Two refusals of the next three, or three of six, mean a limit; otherwise refusals are noise.
-//! 2. *Hold*: the level is what was accepted in the second before the limit showed. No second gets more than that.
+//!    request at a time. Two refusals of the next three, or three of six, mean a limit, or the next one where only three
+//!    requests were accepted before; otherwise refusals are noise.
+//! 2. *Hold*: the level is what was accepted in the second before the limit showed. No second gets more than that. The
+//!    first second lasts longer by the time that opening a connection took.
 //! 3. *Raise* after a while without refusals, for a second. More refusals than the noise explains take the raise back,
 //!    and the next one waits twice as long.
 //! 4. *Lower* when more is refused than the noise explains, at once to what was accepted. If as large a share is refused
@@ -15,12 +17,12 @@
 //!
 //! An announced limit replaces the start and the level, and stays the highest level.
 
+mod history;
 mod pacer;
 mod phase;
 mod tally;
 
-use std::collections::VecDeque;
-
+use history::{History, Sent};
 use pacer::Pacer;
 pub(crate) use pacer::Seconds;
 use phase::*;
@@ -51,10 +53,12 @@ pub(crate) struct RateEstimator {
     ceiling: Option<f64>,
     /// The level is that of the start, and was neither lowered nor failed to be raised.
     is_first: bool,
-    /// It rests on a single refusal.
+    /// It rests on the refusals of the very first requests.
     is_provisional: bool,
     hold: Seconds,
     step: f64,
+    /// How much later than it was sent some of the start arrived, because connections had to be opened.
+    lag: Seconds,
     /// The share of requests that is refused whatever the rate; and what to expect during a raise.
     noise: f64,
     expected: f64,
@@ -66,7 +70,7 @@ pub(crate) struct RateEstimator {
     used_up_at: Option<Seconds>,
     accepted_since: f64,
 
-    history: VecDeque<Sent>,
+    history: History,
     next_id: u64,
     /// Requests before this one were sent before the last refusal was known.
     wave: u64,
@@ -109,6 +113,7 @@ impl RateEstimator {
             is_provisional: false,
             hold: HOLD,
             step: STEP,
+            lag: 0.0,
             noise: 0.0,
             expected: 0.0,
             probe: None,
@@ -116,7 +121,7 @@ impl RateEstimator {
             blocked_until: 0.0,
             used_up_at: None,
             accepted_since: 0.0,
-            history: VecDeque::new(),
+            history: History::default(),
             next_id: 0,
             wave: 0,
             last_sent: None,
@@ -139,7 +144,7 @@ impl RateEstimator {
 
     /// How long a request of this amount has to wait; 0 if it may be sent now.
     pub(crate) fn wait(&mut self, amount: f64, now: Seconds) -> Seconds {
-        self.forget(now);
+        self.history.forget(now - REMEMBERED);
         let due = match self.phase {
             Phase::Start => self.due_in_start(amount, now),
             _ => self.due_at_level(amount, now),
@@ -184,7 +189,8 @@ impl RateEstimator {
             None => {}
         }
         if self.level >= self.mean {
-            let recent = self.recent(now - WINDOW - MARGIN);
+            let window = self.window(now);
+            let recent = self.history.after(now - window);
             let sum: f64 = recent.clone().map(|sent| sent.amount).sum();
             let mut excess = sum + amount - self.level.max(amount) * (1.0 + 1e-6);
             for sent in recent.take_while(|sent| {
@@ -192,10 +198,16 @@ impl RateEstimator {
                 excess -= sent.amount;
                 is_in_excess
             }) {
-                due = due.max(sent.at + WINDOW + MARGIN + 1e-4);
+                due = due.max(sent.at + window + 1e-4);
             }
         }
         due
+    }
+
+    /// The time in which the level may be sent. What was sent in the start may have arrived later.
+    fn window(&self, now: Seconds) -> Seconds {
+        let window = WINDOW + MARGIN + self.lag;
+        if now - self.since < window { window } else { WINDOW + MARGIN }
     }
 
     /// The rate at which requests are spread.
@@ -214,7 +226,7 @@ impl RateEstimator {
         self.next_id += 1;
         self.mean += (amount - self.mean) * if id == 0 { 1.0 } else { 0.1 };
         self.pacer.take(amount);
-        self.history.push_back(Sent { id, at: now, amount });
+        self.history.push(Sent { id, at: now, amount });
         self.tally.count(id, now);
         self.last_sent = Some(now);
         if let Some(suspicion) = &mut self.suspicion {
@@ -260,7 +272,7 @@ impl RateEstimator {
 
     /// Records that a request was answered.
     pub(crate) fn succeeded(&mut self, id: u64, now: Seconds) {
-        if let Some(sent) = self.entry(id).map(|at| self.history[at]) {
+        if let Some(sent) = self.history.get_mut(id) {
             let weight = if self.accepted_since == 0.0 { 1.0 } else { 0.3 };
             self.accepted_since += sent.amount;
             self.latency += ((now - sent.at) - self.latency) * weight;
@@ -271,26 +283,26 @@ impl RateEstimator {
     /// Corrects the amount of a request to what it took.
     pub(crate) fn settle(&mut self, id: u64, reserved: f64, used: f64) {
         self.pacer.take(used - reserved);
-        if let Some(at) = self.entry(id) {
-            self.history[at].amount = used;
+        if let Some(sent) = self.history.get_mut(id) {
+            sent.amount = used;
         }
     }
 
     /// Records that another limit refused the request, so that it took nothing of this one.
     pub(crate) fn withdrawn(&mut self, id: u64) {
-        if let Some(sent) = self.entry(id).and_then(|at| self.history.remove(at)) {
+        if let Some(sent) = self.history.remove(id) {
             self.pacer.take(-sent.amount);
         }
     }
 
     /// Records that this limit refused a request; `asked` is how long the provider asks to wait.
     pub(crate) fn refused(&mut self, id: u64, now: Seconds, asked: Option<Seconds>) {
-        let Some(sent) = self.entry(id).and_then(|at| self.history.remove(at)) else { return };
+        let Some(sent) = self.history.remove(id) else { return };
         let before = self.round_trip.unwrap_or(now - sent.at);
         self.round_trip = Some(before + 0.2 * (now - sent.at - before));
         self.tally.mark_refused(id);
         if self.phase == Phase::Start {
-            return self.refused_in_start(id, now);
+            return self.refused_in_start(id, now - sent.at, now);
         }
         self.refused_probe(id, now, asked);
         if self.row.count >= NOTHING_LEFT {
@@ -315,42 +327,34 @@ impl RateEstimator {
         self.refused_at_level(now);
     }
 
-    fn refused_in_start(&mut self, id: u64, now: Seconds) {
-        let is_slow = self.noise == 0.0 && (SLOW.0..=SLOW.1).contains(&(self.accepted(now) / self.mean));
-        match &mut self.suspicion {
-            None if !self.may_be_noise || is_slow => {
-                self.is_provisional = self.may_be_noise;
+    fn refused_in_start(&mut self, id: u64, took: Seconds, now: Seconds) {
+        if let Some(suspicion) = &mut self.suspicion {
+            if suspicion.is_confirmed_by(id, took) {
+                self.is_provisional = suspicion.is_slow;
                 self.begin_holding(now);
             }
-            None => {
-                let sent = u32::try_from(self.next_id - id - 1).unwrap_or(u32::MAX);
-                let last = self.last_sent.unwrap_or(now);
-                self.suspicion = Some(FirstRefusal {
-                    id,
-                    at: now,
-                    first_probe: self.next_id,
-                    sent,
-                    last,
-                    refused: 0,
-                    refused_probes: 0,
-                });
-            }
-            Some(suspicion) if id > suspicion.id => {
-                suspicion.refused += 1;
-                suspicion.refused_probes += u32::from(id >= suspicion.first_probe && id < suspicion.first_probe + 3);
-                let most = CONFIRMING.max((NOTICED.0 * f64::from(suspicion.sent)) as u32);
-                if suspicion.refused > most || suspicion.refused_probes >= CONFIRMING {
-                    self.begin_holding(now);
-                }
-            }
-            Some(_) => {}
+        } else if self.may_be_noise {
+            self.suspicion = Some(FirstRefusal {
+                id,
+                at: now,
+                is_slow: self.noise == 0.0 && self.accepted(now) <= SLOW * self.mean,
+                took: (took, took),
+                first_probe: self.next_id,
+                sent: u32::try_from(self.next_id - id - 1).unwrap_or(u32::MAX),
+                last: self.last_sent.unwrap_or(now),
+                refused: 0,
+                refused_probes: 0,
+            });
+        } else {
+            self.begin_holding(now);
         }
     }
 
     /// A limit showed: what was accepted in the last window is what it allows.
     fn begin_holding(&mut self, now: Seconds) {
         self.set_level(self.accepted(now));
-        (self.suspicion, self.wave, self.is_first) = (None, self.next_id, true);
+        self.lag = self.suspicion.take().map_or(0.0, |suspicion| suspicion.lag());
+        (self.wave, self.is_first) = (self.next_id, true);
         self.enter(Phase::Hold, now);
     }
 
@@ -570,26 +574,11 @@ impl RateEstimator {
         self.noise = self.noise.min(self.most_noise());
     }
 
-    fn entry(&self, id: u64) -> Option<usize> {
-        self.history.binary_search_by_key(&id, |sent| sent.id).ok()
-    }
-
-    /// What was sent after this time and not refused.
-    fn recent(&self, since: Seconds) -> impl Iterator<Item = &Sent> + Clone {
-        self.history.iter().skip(self.history.partition_point(|sent| sent.at <= since))
-    }
-
     /// The amount accepted per second; of a slow rate over the time of a few requests.
     fn accepted(&self, now: Seconds) -> f64 {
         let is_fast = self.level >= 2.0 * self.mean;
         let horizon = if is_fast { WINDOW } else { (4.0 * self.mean / self.level).min(REMEMBERED) };
         let margin = if is_fast { MARGIN } else { 0.0 };
-        self.recent(now - horizon - margin).map(|sent| sent.amount).sum::<f64>() / horizon
-    }
-
-    fn forget(&mut self, now: Seconds) {
-        while self.history.front().is_some_and(|sent| sent.at <= now - REMEMBERED) {
-            self.history.pop_front();
-        }
+        self.history.after(now - horizon - margin).map(|sent| sent.amount).sum::<f64>() / horizon
     }
 }

@@ -8,9 +8,9 @@ pub(super) const DOUBLING: (Seconds, Seconds) = (0.01, 0.25);
 pub(super) const FASTEST: f64 = 1e4;
 /// After a pause of this length the start begins again.
 pub(super) const IDLE: Seconds = 1.0;
-/// So many requests accepted before the first refusal mean a limit at once, because to look for more would cost a slow
-/// limit too much.
-pub(super) const SLOW: (f64, f64) = (3.0, 3.5);
+/// After so few requests a second refusal in a row means a limit, because to look for more would cost a slow limit too
+/// much.
+pub(super) const SLOW: f64 = 3.5;
 /// Requests looked at after a first refusal. They mean a limit if so many of the first three that were sent after it was
 /// known are refused, or more of all.
 pub(super) const LOOKED_AT: u32 = 6;
@@ -25,6 +25,8 @@ pub(super) const MARGIN: Seconds = 0.01;
 /// little slower, because nothing else holds that.
 pub(super) const PACED: f64 = 1.02;
 pub(super) const PACED_ANNOUNCED: f64 = 0.99;
+/// How much later the requests of the start may have arrived than they were sent, at most.
+pub(super) const LONGEST_LAG: Seconds = 0.25;
 /// How long sent requests are remembered.
 pub(super) const REMEMBERED: Seconds = 60.0;
 
@@ -71,14 +73,6 @@ pub(super) const CLEARLY_REFUSED: usize = 4;
 pub(super) const NOTHING_LEFT: u32 = 4;
 pub(super) const LONG_WAIT: Seconds = 1.6;
 
-/// A request that was sent and not refused.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sent {
-    pub id: u64,
-    pub at: Seconds,
-    pub amount: f64,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Phase {
     Start,
@@ -107,7 +101,31 @@ pub(super) struct FirstRefusal {
     pub refused: u32,
     /// The first request sent after it was known, and refusals among that and the next two.
     pub first_probe: u64,
+    /// Few requests were accepted before it.
+    pub is_slow: bool,
+    /// The least and the most time that a refusal took.
+    pub took: (Seconds, Seconds),
     pub refused_probes: u32,
+}
+
+impl FirstRefusal {
+    /// How much later some requests arrive than others: those that opened a connection.
+    pub(super) fn lag(&self) -> Seconds {
+        (self.took.1 - self.took.0).min(LONGEST_LAG)
+    }
+
+    /// Counts a later refusal. Returns whether they mean a limit.
+    pub(super) fn is_confirmed_by(&mut self, id: u64, took: Seconds) -> bool {
+        self.took = (self.took.0.min(took), self.took.1.max(took));
+        if id < self.id {
+            return false;
+        }
+        self.refused += 1;
+        self.refused_probes += u32::from(id >= self.first_probe && id < self.first_probe + 3);
+        let most = CONFIRMING.max((NOTICED.0 * f64::from(self.sent)) as u32);
+        let is_slow = self.is_slow && id == self.first_probe;
+        is_slow || self.refused > most || self.refused_probes >= CONFIRMING
+    }
 }
 
 /// One request at a time, after a refusal.

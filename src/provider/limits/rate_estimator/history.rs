@@ -1,0 +1,48 @@
+//! What was sent lately and not refused.
+
+use std::collections::VecDeque;
+
+use super::pacer::Seconds;
+
+/// A request that was sent and not refused.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent {
+    pub id: u64,
+    pub at: Seconds,
+    pub amount: f64,
+}
+
+/// Requests in the order in which they were sent.
+#[derive(Clone, Debug, Default)]
+pub(super) struct History(VecDeque<Sent>);
+
+impl History {
+    pub(super) fn push(&mut self, sent: Sent) {
+        self.0.push_back(sent);
+    }
+
+    pub(super) fn get_mut(&mut self, id: u64) -> Option<&mut Sent> {
+        let at = self.position(id)?;
+        self.0.get_mut(at)
+    }
+
+    pub(super) fn remove(&mut self, id: u64) -> Option<Sent> {
+        self.position(id).and_then(|at| self.0.remove(at))
+    }
+
+    fn position(&self, id: u64) -> Option<usize> {
+        self.0.binary_search_by_key(&id, |sent| sent.id).ok()
+    }
+
+    /// What was sent after this time.
+    pub(super) fn after(&self, time: Seconds) -> impl Iterator<Item = &Sent> + Clone {
+        self.0.iter().skip(self.0.partition_point(|sent| sent.at <= time))
+    }
+
+    /// Forgets what was sent until this time.
+    pub(super) fn forget(&mut self, time: Seconds) {
+        while self.0.front().is_some_and(|sent| sent.at <= time) {
+            self.0.pop_front();
+        }
+    }
+}
