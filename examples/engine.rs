@@ -1,7 +1,9 @@
 //! How well the whole program uses what a provider allows: the binary, its cache and its results, against a provider on
 //! loopback that limits in many ways; beside it, the law alone in virtual time.
 //!
-//! `cargo build --release && cargo run --release --example engine -- [--seconds 60] [PART OF A TRIAL'S NAME]`
+//! `cargo build --release && cargo run --release --example engine -- [--law] [--seconds 60] [PART OF A TRIAL'S NAME]`
+//!
+//! `--law` measures the law alone, which takes seconds.
 
 #![allow(unreachable_pub, reason = "the simulator serves several binaries")]
 #![allow(clippy::print_stdout, reason = "a measurement prints")]
@@ -91,12 +93,22 @@ impl Trial {
 
 fn main() {
     let mut arguments = std::env::args().skip(1).peekable();
+    let law_alone = arguments.next_if(|argument| argument == "--law").is_some();
     let seconds = arguments.next_if(|argument| argument == "--seconds").and_then(|_| arguments.next());
     let seconds: f64 = seconds.map_or(10.0, |text| text.parse().expect("a number of seconds"));
     let only = arguments.next();
     println!(
         "Share of the allowed that was accepted, and share of requests refused: in the first 10 s, and in {seconds} s."
     );
+    let trials = trials().into_iter();
+    let asked_for = |trial: &Trial| only.as_ref().map_or(!trial.is_long, |part| trial.name.contains(part.as_str()));
+    if law_alone {
+        return trials.filter(asked_for).for_each(|trial| {
+            if let Some((ten, all)) = trial.law(10.0).zip(trial.law(seconds)) {
+                println!("{:<36} {:>12} {:>12}", trial.name, show(ten), show(all));
+            }
+        });
+    }
     println!(
         "{:<36} {:>6} {:>12} {:>12} {:>12} {:>12} {:>8} {:>8} {:>10} {:>7} {:>4} {:>5} {:>6}",
         "trial",
@@ -113,11 +125,12 @@ fn main() {
         "twice",
         "warm s"
     );
-    for trial in trials() {
-        if only.as_ref().map_or(!trial.is_long, |part| trial.name.contains(part.as_str())) {
-            run(&trial, seconds);
-        }
-    }
+    trials.filter(asked_for).for_each(|trial| run(&trial, seconds));
+}
+
+/// The share of the allowed, and of refusals.
+fn show((share, refused): (f64, f64)) -> String {
+    format!("{share:.3} {:>5.1}%", refused * 100.0)
 }
 
 fn trials() -> Vec<Trial> {
@@ -234,7 +247,6 @@ fn run(trial: &Trial, seconds: f64) {
     let calls = bulk::calls(runs) * trial.processes;
     let most = |of: fn(&Took) -> f64| cold.iter().chain(&warm).map(of).fold(0.0, f64::max);
     let wall = cold.iter().map(|took| took.wall).fold(0.0, f64::max);
-    let show = |(share, refused): (f64, f64)| format!("{share:.3} {:>5.1}%", refused * 100.0);
     let until = |end: f64| {
         // A run that ends earlier is judged by its own time.
         let end = end.min(arrivals.accepted.iter().copied().fold(0.0, f64::max));
