@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::digest::{Digest, DigestBuilder};
 use super::template::Prompt;
 use super::value::InputValue;
-use crate::provider::{Endpoint, Lane, ModelName, ModelUse, Operation, OutputSchema, ProviderName, Settings};
+use crate::provider::{Endpoint, Lane, ModelName, ModelRef, ModelUse, Operation, OutputSchema, ProviderName, Settings};
 use crate::transcript::Role;
 use crate::units::Tokens;
 
@@ -43,6 +43,11 @@ pub struct ModelRequest {
 }
 
 impl ModelRequest {
+    /// The model that is asked.
+    pub fn model_ref(&self) -> ModelRef {
+        ModelRef { provider: self.provider.clone(), model: self.model.clone() }
+    }
+
     /// A request to `model` without instructions and without a schema.
     pub fn new(model: &ModelUse, operation: Operation, turns: Vec<RequestTurn>) -> ModelRequest {
         ModelRequest {

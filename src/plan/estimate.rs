@@ -317,7 +317,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     /// The model that a request goes to, with the settings it goes with.
     fn model_of(&self, request: &ModelRequest) -> Option<ModelUse> {
         let provider = self.pipeline.providers.get(&request.provider)?.clone();
-        let reference = ModelRef { provider: request.provider.clone(), model: request.model.clone() };
+        let reference = request.model_ref();
         Some(ModelUse { reference, provider, settings: request.settings.clone(), lane: request.lane })
     }
 

@@ -229,7 +229,7 @@ impl Executor<'_> {
     ) -> Result<ExecutedOutput, ExecutionError> {
         let call = self.call(job, request)?;
         let repeated = self.repeated_prefix(&call);
-        let model = ModelRef { provider: request.provider.clone(), model: request.model.clone() };
+        let model = request.model_ref();
         let expected @ (input, _) = estimate(&call);
         self.fits_window(job, &model, input)?;
         let tokens = (input, self.longest_reply(&model, &call));
@@ -284,7 +284,7 @@ impl Executor<'_> {
         spec: &ProviderSpec,
     ) -> Result<(HttpRequest, Tokens, Option<Usd>), ExecutionError> {
         let call = self.call(job, request)?;
-        let model = ModelRef { provider: request.provider.clone(), model: request.model.clone() };
+        let model = request.model_ref();
         let (input, _) = estimate(&call);
         self.fits_window(job, &model, input)?;
         let tokens = (input, self.longest_reply(&model, &call));
@@ -380,7 +380,7 @@ impl Executor<'_> {
             };
             turns.push(turn);
         }
-        let model = ModelRef { provider: request.provider.clone(), model: request.model.clone() };
+        let model = request.model_ref();
         let prefix_uses = job.prefix_uses(&self.preparer);
         let instructions = request.instructions.as_ref().map(|prompt| prompt.text(&text_of)).transpose();
         Ok(Call {

@@ -215,7 +215,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         match decided.or_else(|| self.skip_reason(&case.action.work)) {
             Some(reason) => self.skip_case(&case, reason),
             None if self.batches.holds_or_exports(&case.action.key) => self.skip_case(&case, SkipReason::Submitted),
-            None if !self.options.selftests_only && self.batches.takes_case(&job) => {
+            None if !self.options.selftests_only && self.batches.files.takes(&job) => {
                 self.batches.add(ActionTask::Selftest(case), job);
                 Ok(())
             }
@@ -427,8 +427,8 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
     /// Makes sure that every cell was reported.
     fn finish(&mut self) -> Result<(), RunError> {
         self.stats.outcome.batches = self.batches.notes();
-        self.stats.outcome.exported = self.batches.exported();
-        self.stats.outcome.not_exported = self.batches.not_exported();
+        self.stats.outcome.exported = self.batches.files.exported();
+        self.stats.outcome.not_exported = self.batches.files.not_exported();
         self.stats.outcome.budget = self.stats.outcome.budget.or(self.batches.budget_reached());
         self.cells.fail_waiting(self.judges.drain(), &mut self.stats)?;
         let all = self.executor.preparer.matrix().counts();

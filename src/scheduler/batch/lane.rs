@@ -1,30 +1,23 @@
 //! Which requests go into batches, and what a run does while they are out.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs::File;
-use std::io::{BufRead, BufReader};
-use std::path::Path;
 use std::time::Instant;
 
 use tokio::sync::watch;
 
 use super::collect::{self, LineResult, Outcomes};
+use super::files::{FileLane, finish_exports};
 use super::submit::{MAX_LINES, QueueRoom, Submission, Submitter, failed_action};
-use super::tracked::{EndedLine, LineEnd, PollTimes, Tracked, Waiting};
-use crate::action::{ActionKey, ModelRequest, StageName, Work};
-use crate::cache::{
-    BatchClosing, BatchNonce, CacheError, ClosedBatch, EntryStatus, JournalRecord, LineName, LineOutcome, Lookup,
-    OpenBatch, Refresh,
-};
+use super::tracked::{EndedLine, LineEnd, PollTimes, Tracked, Waiting, request_of};
+use crate::action::{ActionKey, StageName};
+use crate::cache::{CacheError, EntryStatus, LineOutcome, Lookup, Refresh};
 use crate::provider::{BatchClient, Lane, ModelName, ModelRef, Operation, ProviderName};
 use crate::scheduler::breakers::CircuitBreakers;
 use crate::scheduler::budget::BudgetReached;
 use crate::scheduler::event::SkipReason;
 use crate::scheduler::execute::{ExecutionError, Executor};
 use crate::scheduler::job::{ActionTask, Job};
-use crate::scheduler::options::{
-    BatchOptions, ExportOptions, ExportOutcome, OpenBatchNote, RunError, SchedulerOptions, Stop,
-};
+use crate::scheduler::options::{BatchOptions, ExportOptions, OpenBatchNote, RunError, SchedulerOptions, Stop};
 
 /// What the event loop does next.
 pub(in crate::scheduler) enum Step {
@@ -67,13 +60,6 @@ enum ShapeTest {
     Accepted,
 }
 
-fn request_of(job: &Job) -> Option<&ModelRequest> {
-    match &job.action.work {
-        Work::Ask(request) if !request.is_lexical() => Some(request),
-        _ => None,
-    }
-}
-
 /// The batches of a run, and the tasks that wait for them.
 pub(in crate::scheduler) struct BatchLane<'r, 'e> {
     executor: &'r Executor<'e>,
@@ -89,10 +75,7 @@ pub(in crate::scheduler) struct BatchLane<'r, 'e> {
     waiting: HashMap<ActionKey, Waiting>,
     /// Tasks to be submitted.
     pending: Vec<Waiting>,
-    /// Tasks to be exported to a file.
-    for_file: Vec<Waiting>,
-    exported: Option<ExportOutcome>,
-    not_exported: u64,
+    pub(in crate::scheduler) files: FileLane<'r, 'e>,
     shapes: HashMap<Shape, ShapeTest>,
     /// Actions that go live now.
     live: HashSet<ActionKey>,
@@ -115,9 +98,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
             attempts: HashMap::new(),
             waiting: HashMap::new(),
             pending: Vec::new(),
-            for_file: Vec::new(),
-            exported: None,
-            not_exported: 0,
+            files: FileLane::new(executor),
             shapes: HashMap::new(),
             live: HashSet::new(),
             is_live_only: false,
@@ -131,11 +112,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     /// Reads the journal. What open batches may cost counts against the budget of this run.
     pub(in crate::scheduler) async fn open(&mut self) -> Result<(), CacheError> {
         let mut journal = self.executor.store.journal()?;
-        for at in (0..journal.open.len()).rev() {
-            if journal.open.get(at).is_some_and(OpenBatch::is_unfinished_file) {
-                self.finish_file(&mut journal.open, at).await?;
-            }
-        }
+        finish_exports(self.executor.store, &mut journal.open).await?;
         self.held = journal.held();
         self.attempts = journal.attempts();
         let budget = self.executor.budget;
@@ -146,30 +123,13 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         Ok(())
     }
 
-    /// An export was killed: if the file has its name the requests are out, else nobody can have them.
-    async fn finish_file(&self, open: &mut Vec<OpenBatch>, at: usize) -> Result<(), CacheError> {
-        let Some(OpenBatch { intent, id }) = open.get_mut(at) else { return Ok(()) };
-        let (nonce, file) = (intent.nonce, intent.file.clone().unwrap_or_default());
-        match has_lines_of(&file, nonce) {
-            true => {
-                let place = id.insert(file.display().to_string());
-                self.executor.store.record_batch(JournalRecord::Submitted { nonce, id: place }).await
-            }
-            false => {
-                open.remove(at);
-                let closed = ClosedBatch::without_lines(nonce, BatchClosing::NotCreated);
-                self.executor.store.record_batch(JournalRecord::Closed(&closed)).await
-            }
-        }
-    }
-
     pub(in crate::scheduler) fn holds(&self, key: &ActionKey) -> bool {
         self.held.contains(key)
     }
 
     /// Whether an action is held, or is to be exported: two judges may ask the same model alike.
     pub(in crate::scheduler) fn holds_or_exports(&self, key: &ActionKey) -> bool {
-        self.holds(key) || self.for_file.iter().any(|waiting| waiting.key() == *key)
+        self.holds(key) || self.files.holds(key)
     }
 
     /// Lets a task wait for the batch that holds its action.
@@ -177,18 +137,13 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         self.waiting.insert(job.action.key, Waiting { task, job });
     }
 
-    /// Whether the request of a self-test is to be exported to a file; it is in no vendor's batch.
-    pub(in crate::scheduler) fn takes_case(&self, job: &Job) -> bool {
-        request_of(job).is_some_and(|request| request.lane == Lane::File)
-    }
-
     /// Whether the request of a job is to be put into a batch.
     pub(in crate::scheduler) fn takes(&mut self, job: &Job) -> bool {
         let key = job.action.key;
-        let lane = request_of(job).map(|request| request.lane);
-        if lane == Some(Lane::File) {
+        if self.files.takes(job) {
             return true;
         }
+        let lane = request_of(job).map(|request| request.lane);
         if lane != Some(Lane::Batch) || self.is_live_only || self.live.contains(&key) {
             return false;
         }
@@ -207,9 +162,9 @@ impl<'r, 'e> BatchLane<'r, 'e> {
 
     /// Puts a task into the next batch, or into the next file.
     pub(in crate::scheduler) fn add(&mut self, task: ActionTask, job: Job) {
-        let is_for_file = request_of(&job).is_some_and(|request| request.lane == Lane::File);
-        let list = if is_for_file { &mut self.for_file } else { &mut self.pending };
-        list.push(Waiting { task, job });
+        let is_for_file = self.files.takes(&job);
+        let waiting = Waiting { task, job };
+        if is_for_file { self.files.add(waiting) } else { self.pending.push(waiting) }
     }
 
     /// A live request ended: if it was the first of its kind, the others follow it or try again.
@@ -245,16 +200,6 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         self.submitted_requests
     }
 
-    /// What was exported, if that was asked for.
-    pub(in crate::scheduler) fn exported(&self) -> Option<ExportOutcome> {
-        self.exported.clone()
-    }
-
-    /// Requests that wait to be exported to a file.
-    pub(in crate::scheduler) fn not_exported(&self) -> u64 {
-        self.not_exported
-    }
-
     /// Why requests were not submitted, if the budget is the reason.
     pub(in crate::scheduler) fn budget_reached(&self) -> Option<BudgetReached> {
         self.reached
@@ -267,7 +212,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         is_offline: bool,
         breakers: &CircuitBreakers,
     ) -> Result<Step, RunError> {
-        let read = self.read_imported(breakers).await;
+        let read = self.files.read_imported(breakers).await;
         if !read.is_empty() {
             return Ok(Step::Ended(read));
         }
@@ -317,27 +262,10 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     fn idle(&mut self, reason: SkipReason) -> Step {
         let is_unaffordable = reason == SkipReason::Submitted && self.reached.is_some();
         let unsent = if is_unaffordable { SkipReason::Budget } else { reason };
-        self.not_exported += self.for_file.len() as u64;
         let submitted = self.waiting.drain().map(|(_, waiting)| (waiting, reason));
         let pending = self.pending.drain(..).map(|waiting| (waiting, unsent));
-        let for_file = self.for_file.drain(..).map(|waiting| (waiting, SkipReason::NotExported));
+        let for_file = self.files.leave().map(|waiting| (waiting, SkipReason::NotExported));
         Step::Idle(submitted.chain(pending).chain(for_file).collect())
-    }
-
-    /// Reads replies that were imported, and could not be used by the cells that need them.
-    async fn read_imported(&mut self, breakers: &CircuitBreakers) -> Vec<EndedLine> {
-        let (mut ended, mut rest) = (Vec::new(), Vec::new());
-        for waiting in std::mem::take(&mut self.for_file) {
-            let record = self.executor.store.find(&waiting.key());
-            let is_unread = record.is_some_and(|record| record.status == EntryStatus::Unparsed);
-            let read = if is_unread { self.executor.read_stored(&waiting.job, breakers).await } else { None };
-            match read {
-                Some(result) => ended.push(EndedLine { waiting, end: LineEnd::Executed(result) }),
-                None => rest.push(waiting),
-            }
-        }
-        self.for_file = rest;
-        ended
     }
 
     /// Writes the requests to one model into a file, once.
@@ -346,30 +274,9 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         options: &ExportOptions,
         breakers: &CircuitBreakers,
     ) -> Result<Vec<EndedLine>, RunError> {
-        if self.exported.is_some() {
-            return Ok(Vec::new());
-        }
-        let mut models: BTreeMap<ModelRef, usize> = BTreeMap::new();
-        for request in self.for_file.iter().filter_map(Waiting::request) {
-            *models.entry(model_of(request)).or_default() += 1;
-        }
-        let chosen = match (&options.model, models.len()) {
-            (Some(model), _) => Some(model.clone()),
-            (None, 0 | 1) => models.keys().next().cloned(),
-            (None, _) => {
-                self.exported = Some(ExportOutcome::SeveralModels(models));
-                return Ok(Vec::new());
-            }
-        };
-        let is_chosen = |waiting: &mut Waiting| waiting.request().map(model_of) == chosen;
-        let mut group: Vec<Waiting> = self.for_file.extract_if(.., is_chosen).collect();
-        self.for_file.extend(group.split_off(group.len().min(MAX_LINES)));
-        let submission = self.submitter(breakers).export(self.numbered(group), &options.file).await?;
-        let written = submission.open.first().map(|tracked| &tracked.batch.intent);
-        self.exported = Some(written.map_or(ExportOutcome::Nothing, |intent| ExportOutcome::Written {
-            nonce: intent.nonce,
-            requests: intent.lines.len(),
-        }));
+        let Some(chosen) = self.files.take_chosen(options) else { return Ok(Vec::new()) };
+        let submission = self.submitter(breakers).export(self.numbered(chosen), &options.file).await?;
+        self.files.note_written(submission.open.first().map(|tracked| &tracked.batch.intent));
         Ok(self.submitted(submission))
     }
 
@@ -471,7 +378,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         let mut groups: BTreeMap<ModelRef, Vec<Waiting>> = BTreeMap::new();
         for waiting in std::mem::take(&mut self.pending) {
             let Some(request) = waiting.request() else { continue };
-            groups.entry(model_of(request)).or_default().push(waiting);
+            groups.entry(request.model_ref()).or_default().push(waiting);
         }
         let mut ended = Vec::new();
         for (model, mut group) in groups {
@@ -539,20 +446,4 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     pub(in crate::scheduler) fn goes_live(&mut self, key: ActionKey) {
         self.live.insert(key);
     }
-}
-
-fn model_of(request: &ModelRequest) -> ModelRef {
-    ModelRef { provider: request.provider.clone(), model: request.model.clone() }
-}
-
-/// Whether a file begins with a request of this batch.
-fn has_lines_of(file: &Path, nonce: BatchNonce) -> bool {
-    #[derive(serde::Deserialize)]
-    struct Line {
-        custom_id: String,
-    }
-    let mut first = String::new();
-    let read = File::open(file).and_then(|file| BufReader::new(file).read_line(&mut first));
-    let line = read.ok().and_then(|_| serde_json::from_str::<Line>(&first).ok());
-    line.and_then(|line| line.custom_id.parse::<LineName>().ok()).is_some_and(|name| name.nonce == nonce)
 }

@@ -13,8 +13,7 @@ use crate::cache::{
 };
 use crate::files::{FileError, StagedFile};
 use crate::provider::{
-    BatchAccount, BatchClient, BatchRequest, CallFailure, CreateFault, HttpRequest, ModelRef, ProviderSpec,
-    export_lines,
+    BatchAccount, BatchClient, BatchRequest, CallFailure, CreateFault, HttpRequest, ProviderSpec, export_lines,
 };
 use crate::results::{Blame, FailedAction};
 use crate::scheduler::breakers::CircuitBreakers;
@@ -173,7 +172,7 @@ impl Submitter<'_, '_> {
         newest: Option<String>,
     ) -> Option<BatchIntent> {
         let request = built.first().and_then(|first| first.waiting.request())?;
-        let model = ModelRef { provider: request.provider.clone(), model: request.model.clone() };
+        let model = request.model_ref();
         let created = now_ms();
         Some(BatchIntent {
             nonce: BatchNonce::new(created, built.iter().map(|built| built.waiting.job.action.key)),

@@ -9,6 +9,14 @@ use crate::scheduler::budget::Reservation;
 use crate::scheduler::execute::{ExecutedOutput, ExecutionError};
 use crate::scheduler::job::{ActionTask, Job};
 
+/// The request of a job, if it is one to a model.
+pub(super) fn request_of(job: &Job) -> Option<&ModelRequest> {
+    match &job.action.work {
+        Work::Ask(request) if !request.is_lexical() => Some(request),
+        _ => None,
+    }
+}
+
 /// A task whose request is in a batch, or is to be put into one.
 pub(in crate::scheduler) struct Waiting {
     pub(in crate::scheduler) task: ActionTask,
