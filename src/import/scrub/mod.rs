@@ -6,6 +6,7 @@
 mod audit;
 mod cut;
 mod edit;
+mod hinted;
 mod key_names;
 mod passwords;
 mod personal;

@@ -17,10 +17,11 @@ use std::sync::LazyLock;
 use aho_corasick::AhoCorasick;
 use regex::{Regex, bytes};
 
+use super::hinted::HintedRules;
 use super::key_names::{Class, class_at, class_of, identifier, words};
 use super::rules::{PAIRS, POSITIONS, PositionRule};
 use super::separators::{cut, trimmed, value_at, values_after};
-use super::shape::{LazyAscii, ascii, compiled, is_identifier};
+use super::shape::{ascii, compiled, is_identifier};
 use super::values::{Notation, ValueVerdict, is_code, is_label, is_reference, is_strong, is_unsaid, judge};
 
 /// A value in the position of a secret.
@@ -49,14 +50,8 @@ static FOREIGN: LazyLock<Regex> = LazyLock::new(|| {
 });
 static PAIR_SET: LazyLock<Vec<bytes::Regex>> =
     LazyLock::new(|| PAIRS.iter().filter_map(|pattern| ascii(pattern)).collect());
-static POSITION_HINTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    AhoCorasick::builder().ascii_case_insensitive(true).build(POSITIONS.iter().flat_map(|rule| rule.hints)).ok()
-});
-/// One for each rule, compiled when a hint of the rule first stands in a text.
-static POSITION_SET: LazyLock<Vec<LazyAscii>> = LazyLock::new(|| {
-    let lazy = |rule: &'static PositionRule| LazyAscii::new(Box::new(|| ascii(&with_values(rule.pattern))));
-    POSITIONS.iter().map(lazy).collect()
-});
+static POSITION_SET: LazyLock<HintedRules<&PositionRule>> =
+    LazyLock::new(|| HintedRules::new(POSITIONS.iter().map(|rule| (rule, rule.hints, || with_values(rule.pattern)))));
 static COOKIE: LazyLock<Option<bytes::Regex>> = LazyLock::new(|| {
     ascii(
         r#"(?i)(?:\b(?:set-)?cookies?["']?[ \t]*[:=,][ \t]*|\s(?:-b|--cookie)[ =]+)["']?([^\s"'=;]{1,64}=[^\r\n"']+)"#,
@@ -83,18 +78,7 @@ pub(super) fn passwords(text: &str) -> Vec<Positioned> {
 }
 
 fn by_rules(text: &str, found: &mut Vec<Positioned>) {
-    let Some(hints) = &*POSITION_HINTS else { return };
-    let mut wanted = vec![false; POSITIONS.len()];
-    let owners: Vec<usize> =
-        POSITIONS.iter().enumerate().flat_map(|(index, rule)| rule.hints.iter().map(move |_| index)).collect();
-    for hit in hints.find_overlapping_iter(text) {
-        if let Some(want) = owners.get(hit.pattern().as_usize()).and_then(|owner| wanted.get_mut(*owner)) {
-            *want = true;
-        }
-    }
-    for (rule, regex) in POSITIONS.iter().zip(POSITION_SET.iter()).zip(wanted).filter(|(_, want)| *want).map(|(r, _)| r)
-    {
-        let Some(regex) = &**regex else { continue };
+    for (rule, regex) in POSITION_SET.hinted_in(text) {
         for captures in regex.captures_iter(text.as_bytes()) {
             let Some(value) = captures.iter().skip(1).flatten().next() else { continue };
             let range = trimmed(text, value.range());
@@ -267,9 +251,9 @@ mod tests {
 
     #[test]
     fn every_rule_compiles() {
-        assert!(POSITION_SET.iter().all(|regex| regex.is_some()), "a position");
+        assert_eq!(POSITION_SET.faulty().map(|rule| rule.pattern).collect::<Vec<_>>(), Vec::<&str>::new());
         assert_eq!(PAIR_SET.len(), PAIRS.len());
-        assert!(COOKIE.is_some() && HINTS.is_some() && POSITION_HINTS.is_some());
+        assert!(COOKIE.is_some() && HINTS.is_some());
     }
 
     #[test]

@@ -4,7 +4,6 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use aho_corasick::AhoCorasick;
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -12,9 +11,10 @@ use regex::{Regex, RegexSet, RegexSetBuilder};
 use serde::Deserialize;
 
 use super::edit::unescaped;
+use super::hinted::HintedRules;
 use super::passwords::passwords;
 use super::rules::{Basis, GITLEAKS, PRIVATE_KEY, RULES};
-use super::shape::{LazyAscii, SIZE, ascii, compiled, entropy, is_placeholder, is_value, is_words, pattern};
+use super::shape::{SIZE, compiled, entropy, is_placeholder, is_value, is_words, pattern};
 
 /// A secret in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,40 +105,25 @@ struct VendorRule {
     group: Option<usize>,
 }
 
-/// The rules of gitleaks. A rule is compiled when one of its keywords first stands in a text, so that most never are.
-struct Vendors {
-    rules: Vec<(&'static str, Option<f64>, Option<usize>, LazyAscii)>,
-    keywords: Option<AhoCorasick>,
-    /// The rule that each keyword belongs to.
-    owners: Vec<usize>,
+/// A rule of gitleaks without its pattern.
+struct Vendor {
+    kind: &'static str,
+    entropy: Option<f64>,
+    group: Option<usize>,
 }
 
 /// Read when the first text is scrubbed. The file is part of the program and a test compiles every rule, so a fault in
 /// it leaves an empty list rather than a panic.
-static VENDORS: LazyLock<Vendors> = LazyLock::new(|| {
+static VENDORS: LazyLock<HintedRules<Vendor>> = LazyLock::new(|| {
     let listed = serde_json::from_str(GITLEAKS).map_or_else(|_| Vec::new(), |VendorRules { rules }| rules);
-    let owners = listed.iter().enumerate().flat_map(|(index, rule)| rule.keywords.iter().map(move |_| index)).collect();
-    let keywords = listed.iter().flat_map(|rule| &rule.keywords);
-    let keywords = AhoCorasick::builder().ascii_case_insensitive(true).build(keywords).ok();
-    let rules = listed.into_iter().map(|rule| {
-        let id: &'static str = Box::leak(rule.id.into_boxed_str());
-        (id, rule.entropy, rule.group, LazyAscii::new(Box::new(move || ascii(&rule.regex))))
-    });
-    Vendors { rules: rules.collect(), keywords, owners }
+    HintedRules::new(listed.into_iter().map(|VendorRule { id, regex, keywords, entropy, group }| {
+        (Vendor { kind: Box::leak(id.into_boxed_str()), entropy, group }, keywords, move || regex)
+    }))
 });
 
 fn by_gitleaks(text: &str) -> Vec<FoundSecret> {
     let mut found = Vec::new();
-    let Some(keywords) = &VENDORS.keywords else { return found };
-    let mut wanted = vec![false; VENDORS.rules.len()];
-    for hit in keywords.find_overlapping_iter(text) {
-        let owner = VENDORS.owners.get(hit.pattern().as_usize()).and_then(|owner| wanted.get_mut(*owner));
-        if let Some(owner) = owner {
-            *owner = true;
-        }
-    }
-    for ((kind, entropy_at_least, group, regex), _) in VENDORS.rules.iter().zip(wanted).filter(|(_, wanted)| *wanted) {
-        let Some(regex) = &**regex else { continue };
+    for (Vendor { kind, entropy: entropy_at_least, group }, regex) in VENDORS.hinted_in(text) {
         for captures in regex.captures_iter(text.as_bytes()) {
             let secret = group.map_or_else(|| captures.iter().skip(1).flatten().next(), |group| captures.get(group));
             let Some(range) = secret.or_else(|| captures.get(0)).map(|secret| secret.range()) else { continue };
@@ -280,9 +265,7 @@ mod tests {
 
     #[test]
     fn every_rule_of_gitleaks_compiles() {
-        assert!(VENDORS.rules.len() > 180 && VENDORS.keywords.is_some());
-        for (id, _, _, regex) in &VENDORS.rules {
-            assert!(regex.is_some(), "{id}");
-        }
+        assert!(VENDORS.len() > 180);
+        assert_eq!(VENDORS.faulty().map(|rule| rule.kind).collect::<Vec<_>>(), Vec::<&str>::new());
     }
 }
