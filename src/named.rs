@@ -10,10 +10,10 @@ macro_rules! named_enum {
 
         impl $type {
             /// All of them, in the order of tables.
-            pub const ALL: [$type; [$($name),+].len()] = [$($type::$variant),+];
+            $vis const ALL: [$type; [$($name),+].len()] = [$($type::$variant),+];
 
             /// Its name.
-            pub fn name(self) -> &'static str {
+            $vis fn name(self) -> &'static str {
                 match self { $($type::$variant => $name,)+ }
             }
         }

@@ -1,7 +1,5 @@
 //! Stages of the pipeline: as they are in keys, and as they are reported.
 
-use serde::{Deserialize, Serialize};
-
 use crate::named::named_enum;
 
 named_enum! {
@@ -28,32 +26,21 @@ impl Stage {
     }
 }
 
-/// A stage as it is reported: the judges' self-test is counted apart from grading.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum StageName {
-    /// Not part of a run.
-    Probes,
-    Compress,
-    Answer,
-    Selftest,
-    Judge,
+named_enum! {
+    /// A stage as it is reported: the judges' self-test is counted apart from grading.
+    pub enum StageName {
+        /// Not part of a run.
+        Probes = "probes",
+        Compress = "compress",
+        Answer = "answer",
+        Selftest = "selftest",
+        Judge = "judge",
+    }
 }
 
 impl StageName {
     /// The stages of a run, in order.
-    pub const ALL: [StageName; 4] = [StageName::Compress, StageName::Answer, StageName::Selftest, StageName::Judge];
-
-    /// The name in tables and JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            StageName::Probes => "probes",
-            StageName::Compress => "compress",
-            StageName::Answer => "answer",
-            StageName::Selftest => "selftest",
-            StageName::Judge => "judge",
-        }
-    }
+    pub const OF_RUN: [StageName; 4] = [StageName::Compress, StageName::Answer, StageName::Selftest, StageName::Judge];
 }
 
 impl From<Stage> for StageName {

@@ -137,12 +137,6 @@ impl Strategy {
         }
     }
 
-    /// All strategies, as a pipeline writes them.
-    pub const NAMES: [&'static str; 11] = [
-        "anchored-iterative", "regenerative", "opaque", "provider-compaction", "command", "truncate", "mask",
-        "extract", "reference-list", "full", "none",
-    ];
-
     /// The model that compresses, where there is one.
     pub fn model(&self) -> Option<&ModelUse> {
         match self {

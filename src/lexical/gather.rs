@@ -2,45 +2,33 @@
 
 use super::terms::{Term, terms};
 use crate::compress::{SessionNotes, file_entry, rules};
+use crate::named::named_enum;
 use crate::text::shortened;
 use crate::transcript::{Message, Role};
 
-/// What an entry is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Intent,
-    /// Demands and prohibitions of the user, word for word.
-    Demand,
-    /// A file that was created.
-    Created,
-    /// A file that was changed.
-    Modified,
-    /// A file that was looked at.
-    Read,
-    /// A choice with its reason.
-    Decision,
-    Error,
-    State,
-    Next,
-    /// What stood under a heading that names no kind.
-    Other,
+named_enum! {
+    /// What an entry is about, in the order of the sections, with the label of its line.
+    pub(super) enum Kind {
+        Intent = "request",
+        /// Demands and prohibitions of the user, word for word.
+        Demand = "demand",
+        /// A file that was created.
+        Created = "created",
+        /// A file that was changed.
+        Modified = "modified",
+        /// A file that was looked at.
+        Read = "read",
+        /// A choice with its reason.
+        Decision = "decision",
+        Error = "error",
+        State = "state",
+        Next = "next",
+        /// What stood under a heading that names no kind.
+        Other = "other",
+    }
 }
 
 impl Kind {
-    /// All kinds, in the order of the sections.
-    pub(super) const ALL: [Kind; 10] = [
-        Kind::Intent,
-        Kind::Demand,
-        Kind::Created,
-        Kind::Modified,
-        Kind::Read,
-        Kind::Decision,
-        Kind::Error,
-        Kind::State,
-        Kind::Next,
-        Kind::Other,
-    ];
-
     /// Its share of the room.
     pub(super) fn share(self) -> f64 {
         match self {
@@ -57,25 +45,10 @@ impl Kind {
         }
     }
 
-    fn label(self) -> &'static str {
-        match self {
-            Kind::Intent => "request",
-            Kind::Demand => "demand",
-            Kind::Created => "created",
-            Kind::Modified => "modified",
-            Kind::Read => "read",
-            Kind::Decision => "decision",
-            Kind::Error => "error",
-            Kind::State => "state",
-            Kind::Next => "next",
-            Kind::Other => "other",
-        }
-    }
-
     /// The kind of a line under a heading of several kinds, by its label; the first one if it has none.
     pub(super) fn labelled(text: &str, kinds: &[Kind]) -> Kind {
         let label = text.split_once(": ").map_or("", |(label, _)| label);
-        kinds.iter().copied().find(|kind| kind.label() == label).or(kinds.first().copied()).unwrap_or(Kind::Other)
+        kinds.iter().copied().find(|kind| kind.name() == label).or(kinds.first().copied()).unwrap_or(Kind::Other)
     }
 }
 
@@ -93,7 +66,7 @@ pub(super) struct Entry {
 impl Entry {
     /// An entry of a former summary.
     pub(super) fn carried(kind: Kind, text: &str, order: usize) -> Entry {
-        let text = text.strip_prefix(kind.label()).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(text).to_owned();
+        let text = text.strip_prefix(kind.name()).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(text).to_owned();
         // Demands do not age; what was next is mostly done by now.
         let lasting = match kind {
             Kind::Demand => DEMANDED,
@@ -106,7 +79,7 @@ impl Entry {
 
     /// The line as it is written; with its label where several kinds share a section.
     pub(super) fn line(&self, labelled: bool) -> String {
-        if labelled { format!("- {}: {}\n", self.kind.label(), self.text) } else { format!("- {}\n", self.text) }
+        if labelled { format!("- {}: {}\n", self.kind.name(), self.text) } else { format!("- {}\n", self.text) }
     }
 
     fn path(&self) -> &str {

@@ -45,6 +45,11 @@ const WAYS: [(&str, StrategyKind); 11] = [
     ("none", StrategyKind::Rule(BuiltInRule::None)),
 ];
 
+/// All strategies, as a pipeline writes them.
+pub(super) fn strategies() -> impl Iterator<Item = &'static str> {
+    WAYS.into_iter().map(|(name, _)| name)
+}
+
 /// The keys that every strategy takes.
 const COMMON_KEYS: [&str; 3] = ["name", "strategy", "answerers"];
 
@@ -86,7 +91,7 @@ pub(super) fn method(
     override_model: Option<&str>,
 ) -> Option<Method> {
     let Some(strategy) = &table.value.strategy else {
-        let help = format!("add strategy = \"…\", one of {}", list(Strategy::NAMES));
+        let help = format!("add strategy = \"…\", one of {}", list(strategies()));
         context.error(&table.place, format!("the method `{name}` has no strategy"), help);
         return None;
     };

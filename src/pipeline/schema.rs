@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::file::declared_schema;
 use super::file::rules::rule_set_schema;
-use super::methods::keys_by_strategy;
-use crate::compress::{PromptPlacement, Strategy};
+use super::methods::{keys_by_strategy, strategies};
+use crate::compress::PromptPlacement;
 use crate::judge::Criterion;
 use crate::probe::Bank;
 use crate::provider::Dialect;
@@ -44,7 +44,7 @@ fn choices() -> [(&'static str, &'static str, Vec<&'static str>); 8] {
         ("pipeline", "tail", vec!["none", "verbatim"]),
         ("pipeline", "rubric_scope", vec!["by-type", "all"]),
         ("providers/additionalProperties", "kind", Dialect::ALL.map(Dialect::name).to_vec()),
-        ("compress/items", "strategy", Strategy::NAMES.to_vec()),
+        ("compress/items", "strategy", strategies().collect()),
         ("compress/items", "placement", [PromptPlacement::Inline, PromptPlacement::System].map(|p| p.name()).to_vec()),
         ("answer/items", "truncated_replies", vec!["grade", "fail"]),
     ]

@@ -310,7 +310,7 @@ pub struct Caveats {
 impl Manifest {
     /// The manifest of a run that begins.
     pub fn begin(label: &str, started: &str, design: Design) -> Manifest {
-        let stages = StageName::ALL.into_iter().map(|stage| (stage, StageCounts::default())).collect();
+        let stages = StageName::OF_RUN.into_iter().map(|stage| (stage, StageCounts::default())).collect();
         Manifest {
             format: FORMAT,
             version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -268,7 +268,7 @@ fn main_reasons(groups: &[ReasonGroup], console: &Console) -> Option<String> {
 fn stage_table(forecast: &Forecast, console: &Console) -> String {
     let head = format!("{:<10}{:>9}{:>9}{:>9}{:>9}{:>9}", "stage", "cells", "actions", "cached", "stale", "blocked");
     let mut lines = vec![console.paint(TextStyle::Strong, &head)];
-    for stage in StageName::ALL {
+    for stage in StageName::OF_RUN {
         let Some(counts) = forecast.stages.get(&stage) else { continue };
         let line = format!(
             "{:<10}{:>9}{:>9}{:>9}{:>9}{:>9}",

@@ -298,7 +298,7 @@ fn add_shards(manifest: &mut Manifest, shards: &[&Manifest]) {
     }
     manifest.forecast = shards.iter().map(|shard| shard.forecast).reduce(both_forecasts).flatten();
     manifest.failures = shards.iter().flat_map(|shard| shard.failures.iter().cloned()).collect();
-    for stage in StageName::ALL {
+    for stage in StageName::OF_RUN {
         let executed: u64 =
             shards.iter().filter_map(|shard| shard.stages.get(&stage)).map(|counts| counts.executed).sum();
         if let Some(counts) = manifest.stages.get_mut(&stage) {

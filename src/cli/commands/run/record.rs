@@ -59,7 +59,7 @@ impl Recorder {
             rows,
             contexts: BTreeMap::new(),
             constraints: BTreeMap::new(),
-            stages: StageName::ALL.into_iter().map(|stage| (stage, StageCounts::default())).collect(),
+            stages: StageName::OF_RUN.into_iter().map(|stage| (stage, StageCounts::default())).collect(),
             useful: Useful::default(),
             failures: Vec::new(),
             notes: BTreeMap::new(),
